@@ -1,0 +1,123 @@
+//! The traits that a controller, its receiver half and a base controller implement.
+
+use std::fmt::Debug;
+
+use crate::{Arrival, Bytes, Duration, Feedback, NetworkView, Rate, Rto, Sent, Stamp, Tag, Time};
+
+/// A congestion controller.
+///
+/// The host calls the `on_*` methods in the order in which things happen and reads
+/// [`control`](Self::control) after each; it sends while `in_flight < cwnd`, no faster than
+/// `pacing_rate`. Calls never go back in time.
+pub trait CongestionControl: Debug + Send {
+    /// A packet leaves. The tag comes back with its acknowledgement or loss.
+    fn on_sent(&mut self, _sent: &Sent) -> Tag {
+        Tag::NONE
+    }
+
+    /// Packets were acknowledged, declared lost, or both.
+    fn on_feedback(&mut self, feedback: &Feedback<'_>);
+
+    /// The retransmission timer ran out: everything in flight is taken for lost.
+    fn on_rto(&mut self, rto: &Rto<'_>);
+
+    /// News from inside the network (Owl's PNC and PNA), where there is any.
+    fn on_network(&mut self, _now: Time, _view: &NetworkView) {}
+
+    /// When [`on_timer`](Self::on_timer) is wanted next; [`Time::NEVER`] for not at all.
+    fn next_timer(&self) -> Time {
+        Time::NEVER
+    }
+
+    /// The time given by [`next_timer`](Self::next_timer) has come.
+    fn on_timer(&mut self, _now: Time) {}
+
+    /// What the sender may do now.
+    fn control(&self) -> Control;
+
+    /// What the next packet carries for the routers on its way.
+    fn stamp(&self) -> Stamp {
+        Stamp::default()
+    }
+
+    /// Does this controller decide alone how much is sent during loss recovery? If not, a
+    /// transport with proportional rate reduction (RFC 6937) spreads the window's reduction.
+    fn owns_recovery(&self) -> bool {
+        false
+    }
+
+    /// Reports named internal values for recordings and plots.
+    fn probe(&self, _probe: &mut dyn Probe) {}
+}
+
+/// What a sender may do until the next event.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Control {
+    /// How many bytes may be in flight. Never below one packet.
+    pub cwnd: Bytes,
+    /// Packets leave no faster than this; `None` leaves the clocking to the acknowledgements.
+    pub pacing_rate: Option<Rate>,
+    /// How many bytes may leave in one go when paced; zero means one packet.
+    pub send_quantum: Bytes,
+    /// What a source that can adapt (a video encoder) should produce.
+    pub target_bitrate: Option<Rate>,
+}
+
+impl Control {
+    /// A window alone, clocked by acknowledgements.
+    #[inline]
+    pub const fn window(cwnd: Bytes) -> Control {
+        Control { cwnd, pacing_rate: None, send_quantum: Bytes::ZERO, target_bitrate: None }
+    }
+
+    /// A window and a pacing rate, one packet at a time.
+    #[inline]
+    pub const fn paced(cwnd: Bytes, rate: Rate) -> Control {
+        Control { cwnd, pacing_rate: Some(rate), send_quantum: Bytes::ZERO, target_bitrate: None }
+    }
+}
+
+/// Takes a controller's named values; units belong in the name (`rtt_ms`).
+pub trait Probe {
+    /// One value as it is now.
+    fn value(&mut self, name: &'static str, value: f64);
+}
+
+/// The half of a scheme that runs where the data arrives. Most schemes have none:
+/// the transport acknowledges. Sprout infers here; GCC and SCReAM report from here.
+pub trait Receiver: Debug + Send {
+    /// A data packet has arrived.
+    fn on_data(&mut self, arrival: &Arrival);
+
+    /// When [`on_timer`](Self::on_timer) is wanted next; [`Time::NEVER`] for not at all.
+    fn next_timer(&self) -> Time {
+        Time::NEVER
+    }
+
+    /// The time given by [`next_timer`](Self::next_timer) has come.
+    fn on_timer(&mut self, _now: Time) {}
+
+    /// Appends a message for the sender to `out` if there is one to send now. Asked after every
+    /// call; a message leaves with the acknowledgement, or by itself after a timer.
+    fn take_message(&mut self, out: &mut Vec<u8>);
+}
+
+/// Where a base controller is in its own life; a learner above acts in
+/// [`Phase::CongestionAvoidance`] only (Owl §IV, Orca §4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Below ssthresh.
+    SlowStart,
+    /// At or above ssthresh.
+    CongestionAvoidance,
+    /// Repairing losses.
+    Recovery,
+}
+
+/// A controller that another may steer from above: Cubic under Owl and Orca.
+pub trait Base: CongestionControl {
+    /// Where it is now.
+    fn phase(&self) -> Phase;
+    /// Takes over a window chosen above and goes on from there.
+    fn set_cwnd(&mut self, now: Time, rtt: Duration, cwnd: Bytes);
+}

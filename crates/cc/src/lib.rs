@@ -1,0 +1,27 @@
+//! Congestion controllers, each written once and hosted in every world.
+//!
+//! A controller implements [`CongestionControl`]: it is told what was sent, acknowledged and
+//! lost, and answers with a [`Control`] (window, pacing rate). It is handed the time and never
+//! asks for it, draws randomness only from a [`Stream`], and knows nothing of its host.
+//!
+//! One algorithm is one module, listed once in [`schemes`]; see `docs/add-a-controller.md`.
+
+mod congestion_control;
+mod events;
+mod random;
+mod registry;
+mod round;
+pub mod schemes;
+mod units;
+
+pub use congestion_control::{Base, CongestionControl, Control, Phase, Probe, Receiver};
+pub use events::{
+    Acked, Arrival, Congestion, Counters, Ecn, Feedback, Header, Lost, NetworkView, RateSample,
+    Recovery, Rto, RttStats, Sent, Stamp, Tag,
+};
+pub use random::Stream;
+pub use registry::{
+    Family, Kind, Need, Param, Registry, Scheme, SchemeError, Selection, Setup, Values, World,
+};
+pub use round::RoundCounter;
+pub use units::{Bytes, Duration, Rate, Time};

@@ -1,0 +1,421 @@
+//! What a host knows of a scheme before it runs it: name, needs, parameters, how to build it.
+
+use std::fmt;
+
+use crate::{Bytes, CongestionControl, Duration, Rate, Receiver, Stream};
+
+/// A scheme: a controller under its registry name, with the parameters it takes.
+#[derive(Debug)]
+pub struct Scheme {
+    /// The registry name.
+    pub name: &'static str,
+    /// What kind of controller it is.
+    pub family: Family,
+    /// One line for people.
+    pub summary: &'static str,
+    /// The document that it implements.
+    pub source: &'static str,
+    /// What its host must supply beyond acknowledgements and losses.
+    pub needs: &'static [Need],
+    /// The parameters it takes.
+    pub params: &'static [Param],
+    /// Builds the sender's half.
+    pub build: fn(&Setup, &Values) -> Box<dyn CongestionControl>,
+    /// Builds the receiver's half, for a scheme that has one.
+    pub receiver: Option<fn(&Setup, &Values) -> Box<dyn Receiver>>,
+}
+
+/// Kinds of controllers, as tables and colours group them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// Does not react: a yardstick.
+    Fixed,
+    /// Reacts to loss.
+    Loss,
+    /// Reacts to delay.
+    Delay,
+    /// Keeps a model of the path.
+    Model,
+    /// Maximises a utility online.
+    Utility,
+    /// Is told by routers.
+    Explicit,
+    /// Was trained.
+    Learned,
+}
+
+impl Family {
+    /// In small letters, for tables and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Family::Fixed => "fixed",
+            Family::Loss => "loss",
+            Family::Delay => "delay",
+            Family::Model => "model",
+            Family::Utility => "utility",
+            Family::Explicit => "explicit",
+            Family::Learned => "learned",
+        }
+    }
+}
+
+/// What a scheme may need from its host beyond acknowledgements and losses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Each packet's acknowledgement and loss, not digests.
+    PerPacket,
+    /// Delivery-rate samples.
+    RateSample,
+    /// Pacing.
+    Pacing,
+    /// Arrival times by the receiver's clock.
+    ReceiverTime,
+    /// A half of its own at the receiver.
+    Receiver,
+    /// The ECN field of each packet echoed.
+    EcnEcho,
+    /// A header field that routers rewrite.
+    Header,
+    /// News from inside the network.
+    NetworkView,
+}
+
+impl Need {
+    /// In small letters, for tables and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Need::PerPacket => "per-packet",
+            Need::RateSample => "rate-sample",
+            Need::Pacing => "pacing",
+            Need::ReceiverTime => "receiver-time",
+            Need::Receiver => "receiver",
+            Need::EcnEcho => "ecn-echo",
+            Need::Header => "header",
+            Need::NetworkView => "network-view",
+        }
+    }
+}
+
+/// A place where schemes run, and what it can supply.
+#[derive(Clone, Copy, Debug)]
+pub struct World {
+    /// Its name: `sim`, `emu`, `kernel`.
+    pub name: &'static str,
+    /// The needs that it meets.
+    pub supplies: &'static [Need],
+}
+
+impl World {
+    /// The first need of `scheme` that this world cannot meet.
+    pub fn lacks(&self, scheme: &Scheme) -> Option<Need> {
+        scheme.needs.iter().copied().find(|n| !self.supplies.contains(n))
+    }
+}
+
+/// What a controller is told of its flow when it is built.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup {
+    /// The size of a full packet on the wire, the unit of windows.
+    pub mss: Bytes,
+    /// The window that a flow begins with (RFC 6928: ten packets).
+    pub initial_cwnd: Bytes,
+    /// Seeds the controller's own [`Stream`]s; differs from flow to flow.
+    pub seed: u64,
+}
+
+impl Setup {
+    /// The usual flow: `mss` on the wire, ten packets to begin with.
+    pub const fn new(mss: Bytes, seed: u64) -> Setup {
+        Setup { mss, initial_cwnd: Bytes::new(10 * mss.get()), seed }
+    }
+
+    /// This flow's stream for the controller's component `name`.
+    pub fn stream(&self, name: &str) -> Stream {
+        Stream::new(self.seed, name)
+    }
+}
+
+/// A parameter that a scheme declares.
+#[derive(Debug)]
+pub struct Param {
+    /// As written in `scheme:name=value`.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub help: &'static str,
+    /// What may be written, and its default.
+    pub kind: Kind,
+}
+
+/// What a parameter's value may be. Numbers carry their default and inclusive range.
+#[derive(Debug, PartialEq)]
+pub enum Kind {
+    /// A plain number.
+    Number {
+        /// Where nothing is written.
+        default: f64,
+        /// The least allowed.
+        min: f64,
+        /// The most allowed.
+        max: f64,
+    },
+    /// A time, written `20ms` or `10s`.
+    Time {
+        /// Where nothing is written.
+        default: Duration,
+        /// The least allowed.
+        min: Duration,
+        /// The most allowed.
+        max: Duration,
+    },
+    /// A rate, written `12Mbps`.
+    Rate {
+        /// Where nothing is written.
+        default: Rate,
+        /// The least allowed.
+        min: Rate,
+        /// The most allowed.
+        max: Rate,
+    },
+    /// One of several words, the first by default.
+    Choice(&'static [&'static str]),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Value {
+    Number(f64),
+    Time(Duration),
+    Rate(Rate),
+    Choice(&'static str),
+}
+
+/// A scheme's parameters with their values: those written, defaults for the rest.
+#[derive(Clone, Debug)]
+pub struct Values(Vec<(&'static Param, Value)>);
+
+impl Values {
+    /// All defaults.
+    pub fn defaults(params: &'static [Param]) -> Values {
+        let value = |p: &Param| match p.kind {
+            Kind::Number { default, .. } => Value::Number(default),
+            Kind::Time { default, .. } => Value::Time(default),
+            Kind::Rate { default, .. } => Value::Rate(default),
+            Kind::Choice(words) => Value::Choice(words[0]),
+        };
+        Values(params.iter().map(|p| (p, value(p))).collect())
+    }
+
+    fn get(&self, param: &Param) -> Value {
+        self.0
+            .iter()
+            .find(|(p, _)| p.name == param.name)
+            .map(|&(_, v)| v)
+            .unwrap_or_else(|| panic!("parameter {} is not declared by its scheme", param.name))
+    }
+
+    /// The value of a [`Kind::Number`] parameter.
+    pub fn number(&self, param: &Param) -> f64 {
+        match self.get(param) {
+            Value::Number(n) => n,
+            other => panic!("parameter {} is {other:?}, not a number", param.name),
+        }
+    }
+
+    /// The value of a [`Kind::Time`] parameter.
+    pub fn time(&self, param: &Param) -> Duration {
+        match self.get(param) {
+            Value::Time(d) => d,
+            other => panic!("parameter {} is {other:?}, not a time", param.name),
+        }
+    }
+
+    /// The value of a [`Kind::Rate`] parameter.
+    pub fn rate(&self, param: &Param) -> Rate {
+        match self.get(param) {
+            Value::Rate(r) => r,
+            other => panic!("parameter {} is {other:?}, not a rate", param.name),
+        }
+    }
+
+    /// The value of a [`Kind::Choice`] parameter.
+    pub fn choice(&self, param: &Param) -> &'static str {
+        match self.get(param) {
+            Value::Choice(w) => w,
+            other => panic!("parameter {} is {other:?}, not a choice", param.name),
+        }
+    }
+}
+
+/// A scheme with parameter values: what `cubic:hystart=none` stands for.
+#[derive(Clone, Debug)]
+pub struct Selection {
+    /// As it was written; names the row in tables.
+    pub spec: String,
+    /// The scheme.
+    pub scheme: &'static Scheme,
+    /// Its parameters.
+    pub values: Values,
+}
+
+impl Selection {
+    /// Builds the sender's half for one flow.
+    pub fn build(&self, setup: &Setup) -> Box<dyn CongestionControl> {
+        (self.scheme.build)(setup, &self.values)
+    }
+
+    /// Builds the receiver's half for one flow, if the scheme has one.
+    pub fn build_receiver(&self, setup: &Setup) -> Option<Box<dyn Receiver>> {
+        self.scheme.receiver.map(|build| build(setup, &self.values))
+    }
+}
+
+/// The schemes that a host knows by name.
+#[derive(Clone, Debug, Default)]
+pub struct Registry {
+    schemes: Vec<&'static Scheme>,
+}
+
+impl Registry {
+    /// The schemes of `list`.
+    ///
+    /// # Panics
+    /// If two have one name.
+    pub fn new(list: &'static [Scheme]) -> Registry {
+        let mut registry = Registry::default();
+        registry.add(list);
+        registry
+    }
+
+    /// Adds the schemes of `list`.
+    ///
+    /// # Panics
+    /// If two have one name.
+    pub fn add(&mut self, list: &'static [Scheme]) {
+        for scheme in list {
+            assert!(self.find(scheme.name).is_none(), "two schemes are named {}", scheme.name);
+            self.schemes.push(scheme);
+        }
+    }
+
+    /// Every scheme, in the order of registration.
+    pub fn iter(&self) -> impl Iterator<Item = &'static Scheme> + '_ {
+        self.schemes.iter().copied()
+    }
+
+    /// The scheme of that name.
+    pub fn find(&self, name: &str) -> Option<&'static Scheme> {
+        self.iter().find(|s| s.name == name)
+    }
+
+    /// Reads `name` or `name:key=value:key=value`.
+    ///
+    /// # Errors
+    /// [`SchemeError`], whose text says what is wrong and what would be right.
+    pub fn select(&self, spec: &str) -> Result<Selection, SchemeError> {
+        let mut parts = spec.split(':');
+        let name = parts.next().unwrap_or_default();
+        let scheme = self.find(name).ok_or_else(|| {
+            let names: Vec<&str> = self.iter().map(|s| s.name).collect();
+            SchemeError(format!("unknown scheme '{name}'; {}", suggest(name, &names)))
+        })?;
+        let mut values = Values::defaults(scheme.params);
+        for part in parts {
+            let (key, text) = part.split_once('=').ok_or_else(|| {
+                SchemeError(format!("scheme '{spec}': '{part}' is not of the form key=value"))
+            })?;
+            let slot = values.0.iter_mut().find(|(p, _)| p.name == key).ok_or_else(|| {
+                let names: Vec<&str> = scheme.params.iter().map(|p| p.name).collect();
+                SchemeError(format!("scheme '{name}' has no parameter '{key}'; {}", suggest(key, &names)))
+            })?;
+            slot.1 = slot
+                .0
+                .kind
+                .read(text)
+                .ok_or_else(|| SchemeError(format!("scheme '{name}': {key}='{text}' must be {}", slot.0.kind)))?;
+        }
+        Ok(Selection { spec: spec.to_owned(), scheme, values })
+    }
+}
+
+impl Kind {
+    fn read(&self, text: &str) -> Option<Value> {
+        let (number, unit) = split_unit(text)?;
+        match *self {
+            Kind::Number { min, max, .. } => {
+                (unit.is_empty() && (min..=max).contains(&number)).then_some(Value::Number(number))
+            }
+            Kind::Time { min, max, .. } => {
+                let d = Duration::from_secs_f64(number * time_unit(unit)?);
+                (min..=max).contains(&d).then_some(Value::Time(d))
+            }
+            Kind::Rate { min, max, .. } => {
+                let r = Rate::from_bps_f64(number * rate_unit(unit)?);
+                (min..=max).contains(&r).then_some(Value::Rate(r))
+            }
+            Kind::Choice(words) => words.iter().find(|w| **w == text).map(|w| Value::Choice(w)),
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Kind::Number { min, max, .. } => write!(f, "a number from {min} to {max}"),
+            Kind::Time { min, max, .. } => write!(f, "a time from {min:?} to {max:?}, such as 20ms"),
+            Kind::Rate { min, max, .. } => write!(f, "a rate from {min:?} to {max:?}, such as 12Mbps"),
+            Kind::Choice(words) => write!(f, "one of {}", words.join(", ")),
+        }
+    }
+}
+
+/// Splits `12.5Mbps` into 12.5 and `Mbps`; a word has the number NaN.
+fn split_unit(text: &str) -> Option<(f64, &str)> {
+    let end = text
+        .char_indices()
+        .find(|&(i, c)| {
+            let exponent = matches!(c, 'e' | 'E') && text[i + 1..].starts_with(|d: char| d.is_ascii_digit() || d == '-');
+            !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+') || exponent)
+        })
+        .map_or(text.len(), |(i, _)| i);
+    if end == 0 {
+        return Some((f64::NAN, text));
+    }
+    Some((text[..end].parse().ok()?, &text[end..]))
+}
+
+fn time_unit(unit: &str) -> Option<f64> {
+    match unit {
+        "s" => Some(1.0),
+        "ms" => Some(1e-3),
+        "us" => Some(1e-6),
+        "ns" => Some(1e-9),
+        _ => None,
+    }
+}
+
+fn rate_unit(unit: &str) -> Option<f64> {
+    match unit {
+        "bps" => Some(1.0),
+        "kbps" => Some(1e3),
+        "Mbps" => Some(1e6),
+        "Gbps" => Some(1e9),
+        _ => None,
+    }
+}
+
+fn suggest(word: &str, known: &[&str]) -> String {
+    let nearest = known
+        .iter()
+        .map(|k| (strsim::damerau_levenshtein(word, k), *k))
+        .filter(|&(distance, k)| distance <= 1 + k.len() / 3)
+        .min();
+    match nearest {
+        Some((_, k)) => format!("did you mean '{k}'?"),
+        None if known.is_empty() => "it has none".to_owned(),
+        None => format!("there are: {}", known.join(", ")),
+    }
+}
+
+/// A scheme that cannot be had as it was asked for. The text is one line for the user.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SchemeError(pub String);

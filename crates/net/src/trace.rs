@@ -1,0 +1,1 @@
+//! Packet-delivery traces in mahimahi's format.

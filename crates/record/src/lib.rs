@@ -1,0 +1,1 @@
+//! Metrics, time grids and Parquet: what every world writes its results through.

@@ -1,0 +1,5 @@
+//! The scenario schema that every world reads.
+
+mod network;
+
+pub use network::*;

@@ -1,0 +1,172 @@
+//! A scenario with every range drawn: exactly what one run is to build.
+
+use headway_cc::{Bytes, Duration, Rate, Time};
+
+/// One run's network and traffic. Node and link names are resolved to indices.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Network {
+    /// Node names; a node is a host or a router.
+    pub nodes: Vec<String>,
+    /// Directed links.
+    pub links: Vec<LinkSpec>,
+    /// Flows under congestion control.
+    pub flows: Vec<FlowSpec>,
+    /// Traffic without congestion control.
+    pub cross: Vec<CrossSpec>,
+    /// What changes during the run, by time.
+    pub changes: Vec<Change>,
+    /// The size of a full data packet on the wire.
+    pub packet_size: Bytes,
+    /// The size of an acknowledgement on the wire.
+    pub ack_size: Bytes,
+    /// Which transport the flows use.
+    pub transport: Transport,
+    /// A sender's host takes up to this long, drawn for each acknowledgement, before it acts (0: at once).
+    pub host_jitter: Duration,
+}
+
+/// A directed link: loss, then a queue served at a rate, then propagation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkSpec {
+    /// Its name in the scenario.
+    pub name: String,
+    /// Index of the node that sends.
+    pub from: usize,
+    /// Index of the node that receives.
+    pub to: usize,
+    /// How fast the queue is served.
+    pub rate: RateSpec,
+    /// One-way propagation delay.
+    pub delay: Duration,
+    /// Probability that a packet is lost on arrival, before the queue.
+    pub loss: f64,
+    /// The queue.
+    pub queue: QueueSpec,
+}
+
+/// How fast a link serves its queue.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RateSpec {
+    /// No serialisation time: the link only delays.
+    Unlimited,
+    /// A constant rate (until a [`Change`]).
+    Fixed(Rate),
+    /// Delivery opportunities of a trace.
+    Trace {
+        /// The trace's name, to look up with the trace store.
+        name: String,
+        /// The trace begins this far in.
+        offset: Duration,
+        /// Stop at the end of the trace instead of beginning again.
+        once: bool,
+    },
+}
+
+/// A queue discipline.
+#[derive(Clone, Debug, PartialEq)]
+pub enum QueueSpec {
+    /// Never drops.
+    Infinite,
+    /// Drops an arrival that would exceed either limit.
+    DropTail {
+        /// At most so many packets.
+        packets: Option<u64>,
+        /// At most so many bytes.
+        bytes: Option<Bytes>,
+    },
+}
+
+/// A flow under congestion control.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowSpec {
+    /// Its own scheme (`cubic`, `copa:delta=0.1`); `None` runs the scheme under test.
+    pub scheme: Option<String>,
+    /// Index of the sending node.
+    pub from: usize,
+    /// Index of the receiving node.
+    pub to: usize,
+    /// When it begins.
+    pub start: Time,
+    /// When it ends; `None` runs to the end.
+    pub stop: Option<Time>,
+    /// What it has to send.
+    pub source: Source,
+}
+
+/// What a flow has to send.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Source {
+    /// Always more.
+    Bulk,
+    /// So many bytes, then the flow is done.
+    Finite(Bytes),
+    /// Data produced at a rate: application-limited below what the network could carry.
+    Rate(Rate),
+    /// Bulk while on, silent while off; lengths drawn from exponential distributions.
+    OnOff {
+        /// Mean length of an on period.
+        on: Duration,
+        /// Mean length of an off period.
+        off: Duration,
+    },
+}
+
+/// Traffic without congestion control (UDP).
+#[derive(Clone, Debug, PartialEq)]
+pub struct CrossSpec {
+    /// Index of the sending node.
+    pub from: usize,
+    /// Index of the receiving node.
+    pub to: usize,
+    /// When it begins.
+    pub start: Time,
+    /// When it ends; `None` runs to the end.
+    pub stop: Option<Time>,
+    /// Its mean rate while it sends.
+    pub rate: Rate,
+    /// Packet size on the wire.
+    pub packet_size: Bytes,
+    /// The spacing of its packets.
+    pub pattern: Pattern,
+}
+
+/// How the packets of cross traffic are spaced.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Pattern {
+    /// Evenly.
+    Constant,
+    /// Exponential gaps.
+    Poisson,
+    /// Evenly while on, silent while off; lengths drawn from exponential distributions.
+    OnOff {
+        /// Mean length of an on period.
+        on: Duration,
+        /// Mean length of an off period.
+        off: Duration,
+    },
+}
+
+/// A change of one link during the run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// When.
+    pub at: Time,
+    /// Index of the link.
+    pub link: usize,
+    /// The new rate.
+    pub rate: Option<Rate>,
+    /// The new propagation delay. Packets under way keep theirs; none overtakes another.
+    pub delay: Option<Duration>,
+    /// The new loss probability.
+    pub loss: Option<f64>,
+}
+
+/// How data is carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Transport {
+    /// SACK-grade loss detection, RFC 6298 timeouts, an acknowledgement a packet.
+    #[default]
+    Simple,
+    /// As Linux does it: PRR, RACK-TLP, receive window, delayed acknowledgements, 200 ms minimum RTO.
+    Linux,
+}

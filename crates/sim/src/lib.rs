@@ -1,0 +1,1 @@
+//! World 1: networks in simulated time.

@@ -1,0 +1,124 @@
+"""What the compiled core offers to Python. Rates are Mbit/s, delays ms, times s."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, final
+
+__version__: str
+
+class UsageError(ValueError):
+    """Wrong input; the text is one line that says what, where, and what would be right."""
+
+class RunError(RuntimeError):
+    """Right input, but the run failed."""
+
+def schemes() -> list[dict[str, Any]]:
+    """Every scheme: name, family, summary, source, needs, worlds, params (name, help, kind, default)."""
+
+def check_scheme(spec: str) -> str:
+    """Returns `spec` if it names a scheme with valid parameters. Raises UsageError."""
+
+def scenario_names() -> list[str]:
+    """The scenarios that come with Headway, in the order of docs."""
+
+@final
+class Scenario:
+    """A scenario, checked. Immutable."""
+
+    @staticmethod
+    def load(name_or_path: str) -> Scenario:
+        """By name, or from a TOML file if it ends in .toml or contains a slash. Raises UsageError."""
+    @property
+    def name(self) -> str: ...
+    @property
+    def paper(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def text(self) -> str:
+        """The TOML as it was written."""
+    @property
+    def hash(self) -> str:
+        """The canonical hash: the same for the same meaning."""
+    @property
+    def seconds(self) -> float:
+        """How long a run lasts unless told otherwise."""
+    @property
+    def flows(self) -> int: ...
+    @property
+    def traces(self) -> list[str]: ...
+    @property
+    def varies(self) -> list[str]:
+        """What the seed varies; empty where every run is the same."""
+
+@final
+class Trace:
+    """A packet-delivery trace in mahimahi's format."""
+
+    @staticmethod
+    def load(path: str) -> Trace:
+        """Reads a file. Raises UsageError that names the line."""
+    @staticmethod
+    def find(name: str) -> str | None:
+        """The path of the trace of that name: HEADWAY_TRACES, the cache folder, ../shared/traces, the package's own."""
+    @staticmethod
+    def from_rates(rates_mbps: Sequence[float], interval_s: float) -> Trace:
+        """Delivery opportunities that follow a series of rates."""
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def opportunities(self) -> int: ...
+    @property
+    def mean_mbps(self) -> float:
+        """At 1500 bytes an opportunity."""
+    def rates_mbps(self, interval_s: float) -> list[float]:
+        """Mean rate in each interval, at 1500 bytes an opportunity; the last interval may be short."""
+    def save(self, path: str) -> None: ...
+
+@final
+class Batch:
+    """Runs of schemes over scenarios, on all cores. Results do not depend on `jobs`."""
+
+    def __init__(
+        self,
+        scenarios: Sequence[Scenario],
+        schemes: Sequence[str],
+        *,
+        runs: int = 30,
+        seconds: float | None = None,
+        warmup: float = 0.0,
+        seed: int = 1,
+        jobs: int | None = None,
+        grid_ms: float | None = 500.0,
+    ) -> None:
+        """Checks everything before anything runs. Raises UsageError (a missing trace names `headway traces fetch`).
+
+        A scenario whose seed varies nothing is run once. `seconds` None takes each scenario's own.
+        `grid_ms` None records no time series; the series are kept for the first run of each scheme and scenario.
+        """
+    def start(self) -> None:
+        """Begins in the background and returns."""
+    def wait(self, timeout_s: float) -> bool:
+        """Waits, the GIL released; true once all is done or cancelled. Raises RunError if a run failed."""
+    def cancel(self) -> None:
+        """Stops soon; what is finished stays."""
+    @property
+    def total_runs(self) -> int: ...
+    @property
+    def finished_runs(self) -> int: ...
+    @property
+    def progress(self) -> float:
+        """Share of simulated time done, 0 to 1."""
+    def results(self) -> list[dict[str, Any]]:
+        """One dict a finished run and flow, in a fixed order.
+
+        Keys: scenario, scheme, run, seed, flow (index; -1 is all flows under test together), flow_scheme, world,
+        seconds, and the metrics throughput_mbps, delay_mean_ms, delay_p95_ms, queue_mean_ms, queue_p95_ms, loss,
+        utilisation, rtt_mean_ms, rtt_p95_ms, power, power_p95, utility, jain, convergence_s, sent_packets,
+        delivered_packets. A metric that does not apply is None.
+        """
+    def series(self) -> list[dict[str, Any]]:
+        """Time series of the recorded runs: scenario, scheme, run, flow, time_s (list: bin starts), and lists of the same
+        length throughput_mbps, delay_mean_ms, queue_mean_ms, loss, cwnd_packets, capacity_mbps (of the bottleneck; only for flow -1).
+        """
+    def write_parquet(self, directory: str) -> list[str]:
+        """Writes results.parquet and series.parquet; returns their paths. Same seed, same bytes."""

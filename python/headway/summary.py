@@ -1,0 +1,83 @@
+"""From the runs of a batch to one row a scheme and scenario, with intervals."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypedDict
+
+from headway.stats import block_length, mean_interval
+
+METRICS = (
+    "throughput_mbps",
+    "delay_mean_ms",
+    "delay_p95_ms",
+    "queue_p95_ms",
+    "loss",
+    "utilisation",
+    "power",
+    "utility",
+    "jain",
+    "rtt_mean_ms",
+    "rtt_p95_ms",
+    "power_p95",
+)
+ALL_FLOWS = -1
+"""The flow index of the row that takes all flows under test together."""
+
+
+class Metric(TypedDict):
+    """A mean over runs; `mean` is None where the metric does not apply, `ci95` where nothing varies."""
+
+    mean: float | None
+    ci95: list[float] | None
+
+
+Run = Mapping[str, Any]
+Row = dict[str, Any]
+
+
+def summarise(runs: Iterable[Run], trace_s: Mapping[str, float] | None = None) -> list[Row]:
+    """One row a scheme and scenario: scheme, scenario, world, runs, seconds, and a Metric for each of METRICS.
+
+    Where several flows were under test, `flows` has such metrics for each of them. Intervals are 95% BCa
+    bootstrap intervals over runs; in blocks where runs begin at offsets of one trace (their
+    `trace_offset_s`) that is `trace_s[scenario]` long, ordered by offset.
+    """
+    groups: dict[tuple[str, str], dict[int, list[Run]]] = {}
+    for run in runs:
+        flows = groups.setdefault((run["scheme"], run["scenario"]), {})
+        flows.setdefault(run["flow"], []).append(run)
+
+    rows = []
+    for (scheme, scenario), flows in groups.items():
+        together = flows[ALL_FLOWS]
+        length = (trace_s or {}).get(scenario)
+        row: Row = {
+            "scheme": scheme,
+            "scenario": scenario,
+            "world": together[0]["world"],
+            "runs": len(together),
+            "seconds": together[0]["seconds"],
+            **_metrics(together, length),
+        }
+        single = {flow: of_flow for flow, of_flow in flows.items() if flow != ALL_FLOWS}
+        if len(single) > 1:
+            row["flows"] = [
+                {"flow": flow, "scheme": of_flow[0]["flow_scheme"], **_metrics(of_flow, length)}
+                for flow, of_flow in sorted(single.items())
+            ]
+        rows.append(row)
+    return rows
+
+
+def _metrics(runs: Sequence[Run], trace_s: float | None) -> dict[str, Metric]:
+    block = 1
+    if trace_s and all(run.get("trace_offset_s") is not None for run in runs):
+        runs = sorted(runs, key=lambda run: float(run["trace_offset_s"]))
+        block = block_length(len(runs), runs[0]["seconds"], trace_s)
+    return {name: _metric([run[name] for run in runs if run[name] is not None], block) for name in METRICS}
+
+
+def _metric(values: Sequence[float], block: int) -> Metric:
+    if not values:
+        return {"mean": None, "ci95": None}
+    interval = mean_interval(values, block=min(block, len(values)))
+    return {"mean": sum(values) / len(values), "ci95": list(interval) if interval else None}

@@ -1,5 +1,21 @@
-//! The scenario schema that every world reads.
+//! The scenario schema that every world reads: networks and traffic as strict TOML.
+//!
+//! [`Scenario`] is a checked file, in which a quantity may be a range; [`Scenario::draw`] fixes
+//! every range by a seed and gives a [`Network`]. [`TraceStore`] finds the traces that links
+//! follow. `docs/scenarios.md` describes the schema for users.
 
+mod error;
 mod network;
+mod parse;
+mod plan;
+mod quantity;
+mod reader;
+mod route;
+mod scenario;
+mod store;
 
+pub use error::ScenarioError;
 pub use network::*;
+pub use route::Routes;
+pub use scenario::{Scenario, shipped};
+pub use store::{StoreError, TraceStore};

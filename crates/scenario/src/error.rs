@@ -1,0 +1,62 @@
+//! What can be wrong with a scenario, each in one line for the user.
+
+use thiserror::Error;
+
+/// A scenario that cannot be had. Displays as one line that says where, what, and what would be right.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ScenarioError {
+    /// The text is not TOML.
+    #[error("{origin}:{line}: {what}")]
+    Syntax {
+        /// The file, or the scenario's name.
+        origin: String,
+        /// Counted from 1.
+        line: usize,
+        /// What the parser found.
+        what: String,
+    },
+    /// A key or value that the schema does not allow.
+    #[error("{origin}:{line}: {key}: {what}")]
+    Invalid {
+        /// The file, or the scenario's name.
+        origin: String,
+        /// Counted from 1.
+        line: usize,
+        /// The key's path; entries of lists are counted from 0.
+        key: String,
+        /// What is wrong, and what would be right.
+        what: String,
+    },
+    /// No scenario of that name comes with Headway.
+    #[error("unknown scenario {name}; {hint}, or give the path of a .toml file")]
+    Unknown {
+        /// As asked for, in quotes.
+        name: String,
+        /// The nearest name, or all of them.
+        hint: String,
+    },
+    /// A file that cannot be read.
+    #[error("cannot read the scenario {path}: {why}")]
+    Unreadable {
+        /// The file, in quotes.
+        path: String,
+        /// The system's reason.
+        why: String,
+    },
+}
+
+/// "did you mean 'x'?", or what there is.
+pub(crate) fn suggest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let known: Vec<&str> = known.into_iter().collect();
+    let nearest = known
+        .iter()
+        .map(|k| (strsim::damerau_levenshtein(word, k), *k))
+        .filter(|&(distance, k)| distance <= 1 + k.len() / 3)
+        .min();
+    match nearest {
+        Some((_, k)) => format!("did you mean '{k}'?"),
+        None if known.len() > 30 => format!("there are {} others", known.len()),
+        None if known.is_empty() => "there are none".to_owned(),
+        None => format!("there are: {}", known.join(", ")),
+    }
+}

@@ -1,0 +1,290 @@
+//! The graph: `[bottleneck]` with `[return]`, or any number of `[[link]]`.
+
+use crate::ScenarioError;
+use crate::error::suggest;
+use crate::plan::{LinkPlan, QueueBytes, QueuePlan, RatePlan};
+use crate::quantity::{BDP, DELAY, PACKETS, Quantity, RATE, SIZE, quoted, split_unit};
+use crate::reader::{Item, Place, Table};
+use crate::route::Routes;
+
+const MAX_LINKS: usize = 10_000;
+/// The two nodes of the short form.
+const SENDER: &str = "sender";
+const RECEIVER: &str = "receiver";
+const QUEUE_WANTED: &str = "a size such as \"100pkt\", \"150kB\" or \"0.5bdp\", or \"infinite\"";
+
+/// The nodes and links of a scenario.
+#[derive(Debug)]
+pub(super) struct Graph<'a> {
+    pub nodes: Vec<String>,
+    pub links: Vec<LinkPlan>,
+    /// Where each link is written.
+    pub places: Vec<Place<'a>>,
+    /// Flows need not say where they run.
+    pub short_form: bool,
+}
+
+pub(super) fn routes(nodes: &[String], links: &[LinkPlan]) -> Routes {
+    Routes::new(nodes.len(), links.iter().map(|l| (l.from, l.to)))
+}
+
+pub(super) fn read<'a>(root: &Table<'a>) -> Result<Graph<'a>, ScenarioError> {
+    match (root.get("bottleneck"), root.get("return"), root.get("link")) {
+        (Some(_), _, Some(link)) | (_, Some(_), Some(link)) => Err(link.place.error(
+            "[[link]] does not go with [bottleneck] and [return]; write all links as [[link]]",
+        )),
+        (None, _, Some(_)) => general_form(root),
+        (Some(bottleneck), back, None) => short_form(&bottleneck, back.as_ref()),
+        (None, _, None) => Err(root
+            .place
+            .error("there is no link; write [bottleneck] with a rate or a trace, or [[link]]")),
+    }
+}
+
+/// A link there and a link back.
+fn short_form<'a>(
+    bottleneck: &Item<'a>,
+    back: Option<&Item<'a>>,
+) -> Result<Graph<'a>, ScenarioError> {
+    const KEYS: &[&str] = &["rate", "trace", "once", "delay", "loss", "queue"];
+    let table = bottleneck.table(KEYS)?;
+    let there = link(&table, "bottleneck", 0, 1)?;
+    if let RatePlan::Unlimited = there.rate {
+        return Err(table
+            .place
+            .error("a rate or a trace is missing; write for example rate = \"12Mbps\""));
+    }
+    let mut places = vec![table.place.clone()];
+    let mut back = match back {
+        Some(item) => {
+            let table = item.table(KEYS)?;
+            let mut back = link(&table, "return", 1, 0)?;
+            if !table.has("delay") {
+                back.delay = there.delay.clone();
+            }
+            places.push(table.place);
+            back
+        }
+        None => {
+            places.push(table.place);
+            LinkPlan {
+                delay: there.delay.clone(),
+                ..unlimited("return", 1, 0)
+            }
+        }
+    };
+    back.name = "return".to_owned();
+    Ok(Graph {
+        nodes: vec![SENDER.to_owned(), RECEIVER.to_owned()],
+        links: vec![there, back],
+        places,
+        short_form: true,
+    })
+}
+
+fn general_form<'a>(root: &Table<'a>) -> Result<Graph<'a>, ScenarioError> {
+    const KEYS: &[&str] = &[
+        "name", "from", "to", "duplex", "rate", "trace", "once", "delay", "loss", "queue",
+    ];
+    let tables = root.list("link", KEYS)?;
+    if tables.is_empty() || tables.len() > MAX_LINKS {
+        return Err(root.place.error(format!(
+            "{} links; write from 1 to {MAX_LINKS}",
+            tables.len()
+        )));
+    }
+    let mut graph = Graph {
+        nodes: Vec::new(),
+        links: Vec::new(),
+        places: Vec::new(),
+        short_form: false,
+    };
+    for table in &tables {
+        let ends = ["from", "to"].map(|key| {
+            let name = table.require(key, "\"a\"")?.name("-_.")?;
+            Ok(graph
+                .nodes
+                .iter()
+                .position(|n| n == name)
+                .unwrap_or_else(|| {
+                    graph.nodes.push(name.to_owned());
+                    graph.nodes.len() - 1
+                }))
+        });
+        let [from, to] = ends;
+        let (from, to) = (from?, to?);
+        if from == to {
+            return Err(table.place.error(format!(
+                "it leads from {0} to {0}; connect two nodes",
+                quoted(&graph.nodes[from])
+            )));
+        }
+        let name = match table.get("name") {
+            Some(item) => item.name("-_.")?.to_owned(),
+            None => format!("{}-{}", graph.nodes[from], graph.nodes[to]),
+        };
+        let there = link(table, &name, from, to)?;
+        let duplex = table
+            .get("duplex")
+            .map_or(Ok(false), |item| item.boolean())?;
+        graph.add(there.clone(), &table.place)?;
+        if duplex {
+            // Its ranges keep their names, so that both directions are drawn alike.
+            let at = graph.links.len();
+            graph.links[at - 1].twin = Some(at);
+            let back = LinkPlan {
+                name: format!("{name}.back"),
+                from: to,
+                to: from,
+                ..there
+            };
+            graph.add(back, &table.place)?;
+        }
+    }
+    Ok(graph)
+}
+
+impl<'a> Graph<'a> {
+    fn add(&mut self, link: LinkPlan, place: &Place<'a>) -> Result<(), ScenarioError> {
+        if self.links.iter().any(|l| l.name == link.name) {
+            return Err(place.error(format!(
+                "there are two links {}; give each a name of its own",
+                quoted(&link.name)
+            )));
+        }
+        self.links.push(link);
+        self.places.push(place.clone());
+        Ok(())
+    }
+
+    /// The node that `item` names.
+    pub fn node(&self, item: &Item<'_>) -> Result<usize, ScenarioError> {
+        find(item, "node", self.nodes.iter().map(String::as_str))
+    }
+
+    /// The link that `item` names.
+    pub fn link(&self, item: &Item<'_>) -> Result<usize, ScenarioError> {
+        find(item, "link", self.links.iter().map(|l| l.name.as_str()))
+    }
+}
+
+fn find<'n>(
+    item: &Item<'_>,
+    what: &str,
+    names: impl Iterator<Item = &'n str> + Clone,
+) -> Result<usize, ScenarioError> {
+    let name = item.text(&format!("the name of a {what}"))?;
+    names.clone().position(|n| n == name).ok_or_else(|| {
+        item.place.error(format!(
+            "no link makes the {what} {}; {}",
+            quoted(name),
+            suggest(name, names)
+        ))
+    })
+}
+
+fn unlimited(name: &str, from: usize, to: usize) -> LinkPlan {
+    LinkPlan {
+        name: name.to_owned(),
+        from,
+        to,
+        rate: RatePlan::Unlimited,
+        delay: Quantity::fixed(0.0),
+        loss: Quantity::fixed(0.0),
+        queue: QueuePlan::Infinite,
+        twin: None,
+    }
+}
+
+/// What a link's table says, whichever form it is written in.
+fn link(table: &Table<'_>, name: &str, from: usize, to: usize) -> Result<LinkPlan, ScenarioError> {
+    let component = format!("link.{name}");
+    let mut link = unlimited(name, from, to);
+    let once = table
+        .get("once")
+        .map(|item| Ok((item.boolean()?, item.place)))
+        .transpose()?;
+    link.rate = match (
+        table.quantity("rate", &RATE, &component)?,
+        table.get("trace"),
+    ) {
+        (Some(_), Some(trace)) => {
+            return Err(trace
+                .place
+                .error("a link has a rate or a trace, not both; remove one"));
+        }
+        (Some(rate), None) => RatePlan::Fixed(rate),
+        (None, Some(trace)) => {
+            let once = once.as_ref().is_some_and(|(once, _)| *once);
+            RatePlan::Trace {
+                name: trace.name("-_./")?.to_owned(),
+                once,
+            }
+        }
+        (None, None) => RatePlan::Unlimited,
+    };
+    if let (Some((_, place)), false) = (once, table.has("trace")) {
+        return Err(place.error("only a trace ends; remove it or write trace = \"...\""));
+    }
+    if let Some(delay) = table.quantity("delay", &DELAY, &component)? {
+        link.delay = delay;
+    }
+    if let Some(item) = table.get("loss") {
+        link.loss = item.probability(&format!("{component}.loss"))?;
+    }
+    if let Some(item) = table.get("queue") {
+        link.queue = queue(&item, &format!("{component}.queue"))?;
+    }
+    Ok(link)
+}
+
+/// `"100pkt"`, `"150kB"`, `"0.5bdp"`, `"infinite"`, or a table with a kind and limits.
+fn queue(item: &Item<'_>, component: &str) -> Result<QueuePlan, ScenarioError> {
+    if !item.is_table() {
+        let text = item.text(QUEUE_WANTED)?;
+        return match split_unit(text.rsplit("..").next().unwrap_or(text).trim()) {
+            ("", "infinite") => Ok(QueuePlan::Infinite),
+            (_, "pkt") => Ok(QueuePlan::DropTail {
+                packets: Some(item.quantity(&PACKETS, component)?),
+                bytes: None,
+            }),
+            ("", _) => Err(item.place.error(format!(
+                "{} is not a queue; write {QUEUE_WANTED}",
+                quoted(text)
+            ))),
+            _ => Ok(QueuePlan::DropTail {
+                packets: None,
+                bytes: Some(queue_bytes(item, component)?),
+            }),
+        };
+    }
+    let table = item.table(&["kind", "packets", "bytes"])?;
+    let droptail = table
+        .require("kind", "\"droptail\"")?
+        .word(&[("droptail", true), ("infinite", false)])?;
+    let packets = table.quantity("packets", &PACKETS, component)?;
+    let bytes = table
+        .get("bytes")
+        .map(|item| queue_bytes(&item, &format!("{component}.bytes")))
+        .transpose()?;
+    match (droptail, packets.is_some() || bytes.is_some()) {
+        (true, true) => Ok(QueuePlan::DropTail { packets, bytes }),
+        (true, false) => Err(table
+            .place
+            .error("a limit is missing; write for example packets = \"100pkt\"")),
+        (false, true) => Err(table
+            .place
+            .error("an infinite queue has no limit; remove it or write kind = \"droptail\"")),
+        (false, false) => Ok(QueuePlan::Infinite),
+    }
+}
+
+fn queue_bytes(item: &Item<'_>, component: &str) -> Result<QueueBytes, ScenarioError> {
+    let text = item.text(BDP_OR_SIZE)?;
+    match text.ends_with("bdp") {
+        true => item.quantity(&BDP, component).map(QueueBytes::Bdp),
+        false => item.quantity(&SIZE, component).map(QueueBytes::Bytes),
+    }
+}
+
+const BDP_OR_SIZE: &str = "a size such as \"150kB\" or \"0.5bdp\"";

@@ -1,0 +1,227 @@
+//! From TOML to a [`Plan`], with every check that needs no trace file.
+
+mod links;
+mod traffic;
+
+use toml::de::DeTable;
+
+use crate::plan::{Plan, QueuePlan, RatePlan};
+use crate::quantity::{PACKET_SIZE, TIME};
+use crate::reader::{Document, Place, Table};
+use crate::{ScenarioError, Transport};
+
+/// The version of the schema that this code reads.
+const SCHEMA: u64 = 1;
+/// A long schedule of changes fits well within.
+pub(crate) const MAX_TEXT: usize = 4 << 20;
+/// In seconds: more than eleven days.
+const MAX_SECONDS: f64 = 1e6;
+/// mahimahi takes no larger packet over a trace: an opportunity is 1500 bytes and 4 of TUN header.
+const MAX_TRACE_PACKET: f64 = 1500.0;
+/// An acknowledgement's IP and TCP headers with timestamps.
+const ACK_SIZE: f64 = 52.0;
+
+const KEYS: &[&str] = &[
+    "schema",
+    "name",
+    "paper",
+    "description",
+    "seconds",
+    "packet_size",
+    "ack_size",
+    "transport",
+    "bottleneck",
+    "return",
+    "link",
+    "flow",
+    "cross",
+    "at",
+    "varies",
+];
+
+/// What a scenario's file says: texts for people, and the plan.
+#[derive(Clone, Debug)]
+pub(crate) struct Parsed {
+    pub name: String,
+    pub paper: String,
+    pub description: String,
+    pub seconds: f64,
+    pub plan: Plan,
+}
+
+/// Reads and checks a whole scenario. `origin` names the text in errors.
+pub(crate) fn parse(text: &str, origin: &str) -> Result<Parsed, ScenarioError> {
+    let document = Document { origin, text };
+    if text.len() > MAX_TEXT {
+        let what = format!(
+            "{} bytes are too long for a scenario; write at most {MAX_TEXT}",
+            text.len()
+        );
+        return Err(ScenarioError::Syntax {
+            origin: origin.to_owned(),
+            line: 1,
+            what,
+        });
+    }
+    let toml = DeTable::parse(text).map_err(|e| document.syntax_error(&e))?;
+    let root = Table::root(&document, &toml, KEYS)?;
+
+    let schema = root.require("schema", "1")?;
+    match schema.whole(0, u64::MAX)? {
+        SCHEMA => {}
+        other => {
+            return Err(schema.place.error(format!(
+                "schema {other} is unknown; this version reads {SCHEMA}"
+            )));
+        }
+    }
+    let line = |key| root.get(key).map_or(Ok(""), |item| item.line());
+    let name = root
+        .require("name", "\"my-scenario\"")?
+        .name("-_.")?
+        .to_owned();
+    let (paper, description) = (line("paper")?.to_owned(), line("description")?.to_owned());
+    let seconds = seconds(&root)?;
+    let size = |key, default| match root.get(key) {
+        None => Ok(default),
+        Some(item) => match item.quantity(&PACKET_SIZE, key)? {
+            q if q.varies() => Err(item
+                .place
+                .error("this cannot be a range; write one size such as \"1500B\"")),
+            q => Ok(q.low),
+        },
+    };
+    let (packet_size, ack_size) = (size("packet_size", 1500.0)?, size("ack_size", ACK_SIZE)?);
+    let transport = match root.get("transport") {
+        None => Transport::Simple,
+        Some(item) => item.word(&[("simple", Transport::Simple), ("linux", Transport::Linux)])?,
+    };
+
+    let graph = links::read(&root)?;
+    let traffic = traffic::read(&root, &graph, seconds, packet_size)?;
+    let varies = varies(&root, &graph)?;
+    let plan = Plan {
+        schema: SCHEMA,
+        duration: (seconds * 1e9).round(),
+        packet_size,
+        ack_size,
+        transport,
+        nodes: graph.nodes,
+        links: graph.links,
+        flows: traffic.flows,
+        cross: traffic.cross,
+        changes: traffic.changes,
+        start_jitter: varies.start,
+        trace_offset: varies.trace_offset,
+        host_jitter: varies.host_jitter,
+    };
+    check_packets(&plan, &root)?;
+    check_bdp(&plan, &graph.places)?;
+    Ok(Parsed {
+        name,
+        paper,
+        description,
+        seconds,
+        plan,
+    })
+}
+
+fn seconds(root: &Table<'_>) -> Result<f64, ScenarioError> {
+    let item = root.require("seconds", "60")?;
+    item.number()
+        .filter(|s| (1e-3..=MAX_SECONDS).contains(s))
+        .ok_or_else(|| {
+            item.place.error(format!(
+                "write a number of seconds from 0.001 to {MAX_SECONDS}, such as 60"
+            ))
+        })
+}
+
+/// The table of what the seed varies beyond what is random by nature.
+#[derive(Debug, Default)]
+struct Varies {
+    start: Option<crate::quantity::Quantity>,
+    trace_offset: Option<crate::quantity::Quantity>,
+    host_jitter: Option<crate::quantity::Quantity>,
+}
+
+fn varies(root: &Table<'_>, graph: &links::Graph<'_>) -> Result<Varies, ScenarioError> {
+    let Some(item) = root.get("varies") else {
+        return Ok(Varies::default());
+    };
+    let table = item.table(&["start", "trace_offset", "host_jitter"])?;
+    let range = |key, example: &str| match table.get(key) {
+        None => Ok(None),
+        Some(item) => match item
+            .text(&format!("a range of times such as {example}"))
+            .and_then(|_| item.quantity(&TIME, &format!("varies.{key}")))?
+        {
+            q if q.varies() => Ok(Some(q)),
+            _ => Err(item.place.error(format!(
+                "one value does not vary; write a range such as {example}"
+            ))),
+        },
+    };
+    let start = range("start", "\"0ms..50ms\"")?;
+    let trace_offset = range("trace_offset", "\"0s..140s\", the trace's length")?;
+    if trace_offset.is_some()
+        && !graph
+            .links
+            .iter()
+            .any(|l| matches!(l.rate, RatePlan::Trace { .. }))
+    {
+        return Err(table.place.error(
+            "trace_offset shifts traces, and no link has one; remove it or write trace = \"...\"",
+        ));
+    }
+    Ok(Varies {
+        start,
+        trace_offset,
+        host_jitter: table.quantity("host_jitter", &TIME, "varies")?,
+    })
+}
+
+/// No packet may be larger than a trace's opportunity.
+fn check_packets(plan: &Plan, root: &Table<'_>) -> Result<(), ScenarioError> {
+    if !plan
+        .links
+        .iter()
+        .any(|l| matches!(l.rate, RatePlan::Trace { .. }))
+    {
+        return Ok(());
+    }
+    let cross = plan.cross.iter().map(|c| c.packet_size.high);
+    match cross.chain([plan.packet_size, plan.ack_size]).find(|&size| size > MAX_TRACE_PACKET) {
+        None => Ok(()),
+        Some(size) => Err(root.place.error(format!(
+            "packets of {size} bytes do not fit a trace's delivery opportunity; write at most {MAX_TRACE_PACKET}"
+        ))),
+    }
+}
+
+/// A queue in bandwidth-delay products needs a rate and a round trip.
+fn check_bdp(plan: &Plan, places: &[Place<'_>]) -> Result<(), ScenarioError> {
+    let routes = links::routes(&plan.nodes, &plan.links);
+    let crossed: Vec<usize> = plan
+        .flows
+        .iter()
+        .flat_map(|f| [routes.between(f.from, f.to), routes.between(f.to, f.from)])
+        .flatten()
+        .flatten()
+        .collect();
+    for (i, link) in plan.links.iter().enumerate() {
+        let QueuePlan::DropTail { .. } = link.queue else {
+            continue;
+        };
+        if link.queue.bdp().is_none() {
+            continue;
+        }
+        if !matches!(link.rate, RatePlan::Fixed(_)) {
+            return Err(places[i].error("a queue in bdp needs a link with a rate; write packets or bytes such as \"100pkt\""));
+        }
+        if !crossed.contains(&i) {
+            return Err(places[i].error("a queue in bdp needs a flow over this link; write packets or bytes such as \"100pkt\""));
+        }
+    }
+    Ok(())
+}

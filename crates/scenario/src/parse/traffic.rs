@@ -1,0 +1,358 @@
+//! What runs over the graph and what happens to it: `[[flow]]`, `[[cross]]`, `[[at]]`.
+
+use std::collections::BTreeMap;
+
+use super::links::{Graph, routes};
+use crate::ScenarioError;
+use crate::plan::{ChangePlan, CrossPlan, FlowPlan, PatternPlan, SourcePlan};
+use crate::quantity::{DELAY, PACKET_SIZE, PERIOD, Quantity, RATE, SIZE, TIME, quoted, split_unit};
+use crate::reader::Table;
+use crate::route::Routes;
+
+const MAX_FLOWS: u64 = 100_000;
+const MAX_CROSS: usize = 10_000;
+const MAX_CHANGES: usize = 100_000;
+
+#[derive(Debug)]
+pub(super) struct Traffic {
+    pub flows: Vec<FlowPlan>,
+    pub cross: Vec<CrossPlan>,
+    pub changes: Vec<ChangePlan>,
+}
+
+/// What every entry is checked against.
+struct Reader<'g, 'a> {
+    graph: &'g Graph<'a>,
+    routes: Routes,
+    /// Pairs of nodes already looked up: is there a way?
+    reachable: BTreeMap<(usize, usize), bool>,
+    end: f64,
+    packet_size: f64,
+}
+
+pub(super) fn read(
+    root: &Table<'_>,
+    graph: &Graph<'_>,
+    seconds: f64,
+    packet_size: f64,
+) -> Result<Traffic, ScenarioError> {
+    let mut reader = Reader {
+        graph,
+        routes: routes(&graph.nodes, &graph.links),
+        reachable: BTreeMap::new(),
+        end: seconds * 1e9,
+        packet_size,
+    };
+    Ok(Traffic {
+        flows: reader.flows(root)?,
+        cross: reader.cross(root)?,
+        changes: reader.changes(root)?,
+    })
+}
+
+impl Reader<'_, '_> {
+    fn flows(&mut self, root: &Table<'_>) -> Result<Vec<FlowPlan>, ScenarioError> {
+        const KEYS: &[&str] = &[
+            "count", "scheme", "from", "to", "start", "stop", "stagger", "bytes", "rate", "on",
+            "off",
+        ];
+        let tables = root.list("flow", KEYS)?;
+        if tables.is_empty() {
+            return match self.graph.short_form {
+                true => Ok(vec![bulk_flow()]),
+                false => Err(root
+                    .place
+                    .error("there is no flow; write [[flow]] with from and to")),
+            };
+        }
+        let mut flows = Vec::new();
+        let mut total = 0;
+        for (i, table) in tables.iter().enumerate() {
+            let flow = self.flow(table, &format!("flow.{i}"))?;
+            total += flow.count;
+            if total > MAX_FLOWS {
+                return Err(table.place.error(format!(
+                    "this makes {total} flows; write at most {MAX_FLOWS}"
+                )));
+            }
+            flows.push(flow);
+        }
+        if flows.iter().all(|f| f.scheme.is_some()) {
+            return Err(tables[0].place.error(
+                "every flow has a scheme of its own; leave it out where the scheme under test runs",
+            ));
+        }
+        Ok(flows)
+    }
+
+    fn flow(&mut self, table: &Table<'_>, component: &str) -> Result<FlowPlan, ScenarioError> {
+        let (from, to) = self.ends(table)?;
+        self.check_way(table, to, from)?;
+        let count = table
+            .get("count")
+            .map_or(Ok(1), |item| item.whole(1, MAX_FLOWS))?;
+        let stagger = table
+            .quantity("stagger", &TIME, component)?
+            .unwrap_or(Quantity::fixed(0.0));
+        let last = stagger.high * (count - 1) as f64;
+        let (start, stop) = self.times(table, component, last)?;
+        let scheme = match table.get("scheme") {
+            None => None,
+            Some(item) => match item.line()? {
+                "" => {
+                    return Err(item
+                        .place
+                        .error("a scheme's name is missing; write for example \"cubic\""));
+                }
+                scheme => Some(scheme.to_owned()),
+            },
+        };
+        let bytes = match table.get("bytes") {
+            None => None,
+            Some(item) => Some(match split_unit(item.text("a size such as \"10MB\"")?) {
+                (_, "pkt") => {
+                    let packets =
+                        item.quantity(&crate::quantity::PACKETS, &format!("{component}.bytes"))?;
+                    Quantity {
+                        low: packets.low * self.packet_size,
+                        high: packets.high * self.packet_size,
+                        ..packets
+                    }
+                }
+                _ => item.quantity(&SIZE, &format!("{component}.bytes"))?,
+            }),
+        };
+        let rate = table.quantity("rate", &RATE, component)?;
+        let source = match (bytes, rate, on_off(table, component)?) {
+            (None, None, None) => SourcePlan::Bulk,
+            (Some(bytes), None, None) => SourcePlan::Finite(bytes),
+            (None, Some(rate), None) => SourcePlan::Rate(rate),
+            (None, None, Some((on, off))) => SourcePlan::OnOff { on, off },
+            _ => {
+                return Err(table
+                    .place
+                    .error("a flow has bytes, or a rate, or on and off; remove the others"));
+            }
+        };
+        Ok(FlowPlan {
+            count,
+            scheme,
+            from,
+            to,
+            start,
+            stop,
+            stagger,
+            source,
+        })
+    }
+
+    fn cross(&mut self, root: &Table<'_>) -> Result<Vec<CrossPlan>, ScenarioError> {
+        const KEYS: &[&str] = &[
+            "from",
+            "to",
+            "start",
+            "stop",
+            "rate",
+            "packet_size",
+            "pattern",
+            "on",
+            "off",
+        ];
+        let tables = root.list("cross", KEYS)?;
+        if let Some(table) = tables.get(MAX_CROSS) {
+            return Err(table.place.error(format!(
+                "too much cross traffic; write at most {MAX_CROSS} entries"
+            )));
+        }
+        let mut all = Vec::new();
+        for (i, table) in tables.iter().enumerate() {
+            let component = format!("cross.{i}");
+            let (from, to) = self.ends(table)?;
+            let (start, stop) = self.times(table, &component, 0.0)?;
+            let rate = table
+                .require("rate", "\"1Mbps\"")?
+                .quantity(&RATE, &format!("{component}.rate"))?;
+            let packet_size = table.quantity("packet_size", &PACKET_SIZE, &component)?;
+            let packet_size = packet_size.unwrap_or(Quantity::fixed(self.packet_size));
+            let pattern = match table.get("pattern") {
+                None => "constant",
+                Some(item) => item.word(&["constant", "poisson", "onoff"].map(|w| (w, w)))?,
+            };
+            let pattern = match (pattern, on_off(table, &component)?) {
+                ("onoff", Some((on, off))) => PatternPlan::OnOff { on, off },
+                ("onoff", None) => {
+                    return Err(table
+                        .place
+                        .error("pattern = \"onoff\" needs on and off, such as on = \"1s\""));
+                }
+                (_, Some(_)) => {
+                    return Err(table
+                        .place
+                        .error("on and off go with pattern = \"onoff\"; write it or remove them"));
+                }
+                ("poisson", None) => PatternPlan::Poisson,
+                _ => PatternPlan::Constant,
+            };
+            all.push(CrossPlan {
+                from,
+                to,
+                start,
+                stop,
+                rate,
+                packet_size,
+                pattern,
+            });
+        }
+        Ok(all)
+    }
+
+    fn changes(&self, root: &Table<'_>) -> Result<Vec<ChangePlan>, ScenarioError> {
+        let tables = root.list("at", &["time", "link", "rate", "delay", "loss"])?;
+        if let Some(table) = tables.get(MAX_CHANGES) {
+            return Err(table
+                .place
+                .error(format!("too many changes; write at most {MAX_CHANGES}")));
+        }
+        let change = |(i, table): (usize, &Table<'_>)| {
+            let component = format!("at.{i}");
+            let time = table.require("time", "\"10s\"")?;
+            let at = time.quantity(&TIME, &format!("{component}.time"))?;
+            if at.low >= self.end {
+                return Err(time.place.error(format!(
+                    "this is not before the run's end; write less than {}s",
+                    self.end / 1e9
+                )));
+            }
+            let link = match (table.get("link"), self.graph.short_form) {
+                (None, true) => 0,
+                _ => self
+                    .graph
+                    .link(&table.require("link", &format!("\"{}\"", self.graph.links[0].name))?)?,
+            };
+            let rate = table.quantity("rate", &RATE, &component)?;
+            let delay = table.quantity("delay", &DELAY, &component)?;
+            let loss = table
+                .get("loss")
+                .map(|item| item.probability(&format!("{component}.loss")))
+                .transpose()?;
+            if rate.is_none() && delay.is_none() && loss.is_none() {
+                return Err(table
+                    .place
+                    .error("nothing changes; write a rate, a delay or a loss"));
+            }
+            Ok(ChangePlan {
+                at,
+                link,
+                rate,
+                delay,
+                loss,
+            })
+        };
+        tables.iter().enumerate().map(change).collect()
+    }
+
+    /// Where traffic runs from and to, connected.
+    fn ends(&mut self, table: &Table<'_>) -> Result<(usize, usize), ScenarioError> {
+        let end = |key, default| match (table.get(key), self.graph.short_form) {
+            (None, true) => Ok(default),
+            _ => self
+                .graph
+                .node(&table.require(key, &format!("\"{}\"", self.graph.nodes[default]))?),
+        };
+        let (from, to) = (end("from", 0)?, end("to", 1)?);
+        if from == to {
+            return Err(table.place.error(format!(
+                "it runs from {0} to {0}; write two nodes",
+                quoted(&self.graph.nodes[from])
+            )));
+        }
+        self.check_way(table, from, to)?;
+        Ok((from, to))
+    }
+
+    fn check_way(
+        &mut self,
+        table: &Table<'_>,
+        from: usize,
+        to: usize,
+    ) -> Result<(), ScenarioError> {
+        let routes = &self.routes;
+        match self
+            .reachable
+            .entry((from, to))
+            .or_insert_with(|| routes.between(from, to).is_some())
+        {
+            true => Ok(()),
+            false => {
+                let [from, to] = [from, to].map(|n| quoted(&self.graph.nodes[n]));
+                Err(table.place.error(format!(
+                    "no links lead from {from} to {to}; add one, or write duplex = true"
+                )))
+            }
+        }
+    }
+
+    /// When traffic starts and stops; the last of several starts `last` ns after the first.
+    fn times(
+        &self,
+        table: &Table<'_>,
+        component: &str,
+        last: f64,
+    ) -> Result<(Quantity, Option<Quantity>), ScenarioError> {
+        let start = table
+            .quantity("start", &TIME, component)?
+            .unwrap_or(Quantity::fixed(0.0));
+        let stop = table.quantity("stop", &TIME, component)?;
+        if start.low >= self.end {
+            return Err(table.place.error(format!(
+                "it starts after the run's end; write a start before {}s",
+                self.end / 1e9
+            )));
+        }
+        if start.high + last > TIME_LIMIT {
+            return Err(table
+                .place
+                .error("the last of these flows starts after 1000000s; write a shorter stagger"));
+        }
+        match &stop {
+            Some(stop) if stop.low <= start.high + last => Err(table.place.error(format!(
+                "it may stop at {}s, which is not after its latest start at {}s; write a later stop",
+                stop.low / 1e9,
+                (start.high + last) / 1e9
+            ))),
+            _ => Ok((start, stop)),
+        }
+    }
+}
+
+/// No flow starts later than this, in ns.
+const TIME_LIMIT: f64 = 1e15;
+
+fn bulk_flow() -> FlowPlan {
+    FlowPlan {
+        count: 1,
+        scheme: None,
+        from: 0,
+        to: 1,
+        start: Quantity::fixed(0.0),
+        stop: None,
+        stagger: Quantity::fixed(0.0),
+        source: SourcePlan::Bulk,
+    }
+}
+
+fn on_off(
+    table: &Table<'_>,
+    component: &str,
+) -> Result<Option<(Quantity, Quantity)>, ScenarioError> {
+    match (
+        table.quantity("on", &PERIOD, component)?,
+        table.quantity("off", &PERIOD, component)?,
+    ) {
+        (Some(on), Some(off)) => Ok(Some((on, off))),
+        (None, None) => Ok(None),
+        _ => Err(table
+            .place
+            .error("on and off go together; write both, such as on = \"1s\" and off = \"2s\"")),
+    }
+}

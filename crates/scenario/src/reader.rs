@@ -1,0 +1,316 @@
+//! Reads TOML strictly: a table knows its keys, and every error knows its place.
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::ScenarioError;
+use crate::error::suggest;
+use crate::quantity::{Dimension, PROBABILITY, Quantity, quoted};
+
+/// The text that errors point into.
+#[derive(Debug)]
+pub(crate) struct Document<'a> {
+    pub origin: &'a str,
+    pub text: &'a str,
+}
+
+impl Document<'_> {
+    fn line(&self, offset: usize) -> usize {
+        1 + self
+            .text
+            .bytes()
+            .take(offset)
+            .filter(|&b| b == b'\n')
+            .count()
+    }
+
+    /// The text is not TOML.
+    pub fn syntax_error(&self, error: &toml::de::Error) -> ScenarioError {
+        ScenarioError::Syntax {
+            origin: self.origin.to_owned(),
+            line: self.line(error.span().map_or(0, |s| s.start)),
+            what: format!("this is not TOML: {}", error.message().replace('\n', "; ")),
+        }
+    }
+}
+
+/// A place in the document, with the path of its key.
+#[derive(Clone, Debug)]
+pub(crate) struct Place<'a> {
+    document: &'a Document<'a>,
+    key: String,
+    offset: usize,
+}
+
+impl Place<'_> {
+    /// An error at this place.
+    pub fn error(&self, what: impl Into<String>) -> ScenarioError {
+        ScenarioError::Invalid {
+            origin: self.document.origin.to_owned(),
+            line: self.document.line(self.offset),
+            key: self.key.clone(),
+            what: what.into(),
+        }
+    }
+}
+
+/// A table of which only `known` keys are allowed.
+#[derive(Debug)]
+pub(crate) struct Table<'a> {
+    pub place: Place<'a>,
+    /// What the paths of its keys begin with.
+    prefix: String,
+    table: &'a DeTable<'a>,
+}
+
+impl<'a> Table<'a> {
+    /// The document's root.
+    pub fn root(
+        document: &'a Document<'a>,
+        table: &'a Spanned<DeTable<'a>>,
+        known: &[&'static str],
+    ) -> Result<Table<'a>, ScenarioError> {
+        let place = Place {
+            document,
+            key: "the file".to_owned(),
+            offset: 0,
+        };
+        Table::new(place, String::new(), table.get_ref(), known)
+    }
+
+    fn new(
+        place: Place<'a>,
+        prefix: String,
+        table: &'a DeTable<'a>,
+        known: &[&'static str],
+    ) -> Result<Table<'a>, ScenarioError> {
+        let unknown = table
+            .keys()
+            .filter(|k| !known.contains(&k.get_ref().as_ref()));
+        match unknown.min_by_key(|k| k.span().start) {
+            None => Ok(Table {
+                place,
+                prefix,
+                table,
+            }),
+            Some(key) => {
+                let name = key.get_ref();
+                let path = format!("{prefix}{}", quoted(name).trim_matches('\''));
+                let place = Place {
+                    key: path,
+                    offset: key.span().start,
+                    ..place
+                };
+                Err(place.error(format!(
+                    "unknown key; {}",
+                    suggest(name, known.iter().copied())
+                )))
+            }
+        }
+    }
+
+    /// The value at `key`, if there is one.
+    pub fn get(&self, key: &str) -> Option<Item<'a>> {
+        let (name, value) = self.table.get_key_value(key)?;
+        let path = format!("{}{key}", self.prefix);
+        let place = Place {
+            key: path,
+            offset: name.span().start,
+            ..self.place
+        };
+        Some(Item {
+            place,
+            value: value.get_ref(),
+        })
+    }
+
+    pub fn has(&self, key: &str) -> bool {
+        self.table.contains_key(key)
+    }
+
+    /// The value at `key`, or an error that says what should be there.
+    pub fn require(&self, key: &str, example: &str) -> Result<Item<'a>, ScenarioError> {
+        self.get(key).ok_or_else(|| {
+            self.place.error(format!(
+                "{key} is missing; write for example {key} = {example}"
+            ))
+        })
+    }
+
+    /// A quantity at `key`, drawn by `component`, if there is one.
+    pub fn quantity(
+        &self,
+        key: &str,
+        dimension: &Dimension,
+        component: &str,
+    ) -> Result<Option<Quantity>, ScenarioError> {
+        self.get(key)
+            .map(|item| item.quantity(dimension, &format!("{component}.{key}")))
+            .transpose()
+    }
+
+    /// The tables of a list (`[[key]]`), none if there is no such list.
+    pub fn list(&self, key: &str, known: &[&'static str]) -> Result<Vec<Table<'a>>, ScenarioError> {
+        let Some(item) = self.get(key) else {
+            return Ok(Vec::new());
+        };
+        let wrong = |place: &Place<'_>| {
+            place.error(format!("this must be a list of tables; write [[{key}]]"))
+        };
+        let DeValue::Array(array) = item.value else {
+            return Err(wrong(&item.place));
+        };
+        array
+            .iter()
+            .enumerate()
+            .map(|(i, value)| {
+                let key = format!("{key}[{i}]");
+                let place = Place {
+                    document: item.place.document,
+                    key,
+                    offset: value.span().start,
+                };
+                let DeValue::Table(table) = value.get_ref() else {
+                    return Err(wrong(&place));
+                };
+                let prefix = format!("{}.", place.key);
+                Table::new(place, prefix, table, known)
+            })
+            .collect()
+    }
+}
+
+/// A value with its place.
+#[derive(Debug)]
+pub(crate) struct Item<'a> {
+    pub place: Place<'a>,
+    value: &'a DeValue<'a>,
+}
+
+impl<'a> Item<'a> {
+    fn expected(&self, what: &str) -> ScenarioError {
+        self.place.error(format!(
+            "this is of type {}; write {what}",
+            self.value.type_str()
+        ))
+    }
+
+    pub fn is_table(&self) -> bool {
+        self.value.is_table()
+    }
+
+    pub fn text(&self, wanted: &str) -> Result<&'a str, ScenarioError> {
+        self.value.as_str().ok_or_else(|| self.expected(wanted))
+    }
+
+    pub fn boolean(&self) -> Result<bool, ScenarioError> {
+        self.value
+            .as_bool()
+            .ok_or_else(|| self.expected("true or false"))
+    }
+
+    /// A whole number of `min..=max`.
+    pub fn whole(&self, min: u64, max: u64) -> Result<u64, ScenarioError> {
+        let wanted = format!("a whole number from {min} to {max}");
+        let DeValue::Integer(n) = self.value else {
+            return Err(self.expected(&wanted));
+        };
+        u64::from_str_radix(n.as_str(), n.radix())
+            .ok()
+            .filter(|n| (min..=max).contains(n))
+            .ok_or_else(|| {
+                self.place
+                    .error(format!("{} is out of range; write {wanted}", n.as_str()))
+            })
+    }
+
+    /// A number, whole or not.
+    pub fn number(&self) -> Option<f64> {
+        match self.value {
+            DeValue::Integer(n) => i64::from_str_radix(n.as_str(), n.radix())
+                .ok()
+                .map(|n| n as f64),
+            DeValue::Float(x) => x.as_str().parse().ok(),
+            _ => None,
+        }
+    }
+
+    /// A probability, written as a number or as text.
+    pub fn probability(&self, component: &str) -> Result<Quantity, ScenarioError> {
+        match self.number() {
+            Some(p) => PROBABILITY
+                .number(p)
+                .map(Quantity::fixed)
+                .map_err(|what| self.place.error(what)),
+            None => self.quantity(&PROBABILITY, component),
+        }
+    }
+
+    /// A name: letters, digits and `extra`.
+    pub fn name(&self, extra: &str) -> Result<&'a str, ScenarioError> {
+        let wanted = format!(
+            "a name of 1 to 100 letters, digits and {}",
+            extra.escape_debug()
+        );
+        let text = self.text(&wanted)?;
+        let allowed = |c: char| c.is_ascii_alphanumeric() || extra.contains(c);
+        match (1..=100).contains(&text.len()) && text.chars().all(allowed) {
+            true => Ok(text),
+            false => Err(self
+                .place
+                .error(format!("{} is not {wanted}", quoted(text)))),
+        }
+    }
+
+    /// One line of text for people.
+    pub fn line(&self) -> Result<&'a str, ScenarioError> {
+        let wanted = "one line of text of at most 1000 bytes";
+        let text = self.text(wanted)?;
+        match text.len() <= 1000 && !text.chars().any(char::is_control) {
+            true => Ok(text),
+            false => Err(self
+                .place
+                .error(format!("{} is not {wanted}", quoted(text)))),
+        }
+    }
+
+    /// A quantity written as text.
+    pub fn quantity(
+        &self,
+        dimension: &Dimension,
+        component: &str,
+    ) -> Result<Quantity, ScenarioError> {
+        let text = self.text(&dimension.wanted())?;
+        dimension
+            .read(text, component)
+            .map_err(|what| self.place.error(what))
+    }
+
+    /// One of several words.
+    pub fn word<T: Copy>(&self, words: &[(&'static str, T)]) -> Result<T, ScenarioError> {
+        let names = || words.iter().map(|(w, _)| *w);
+        let text = self.text(&format!(
+            "one of {}",
+            names().collect::<Vec<_>>().join(", ")
+        ))?;
+        words
+            .iter()
+            .find(|(w, _)| *w == text)
+            .map(|(_, value)| *value)
+            .ok_or_else(|| {
+                self.place.error(format!(
+                    "{} is unknown; {}",
+                    quoted(text),
+                    suggest(text, names())
+                ))
+            })
+    }
+
+    pub fn table(&self, known: &[&'static str]) -> Result<Table<'a>, ScenarioError> {
+        let DeValue::Table(table) = self.value else {
+            return Err(self.expected("a table"));
+        };
+        let prefix = format!("{}.", self.place.key);
+        Table::new(self.place.clone(), prefix, table, known)
+    }
+}

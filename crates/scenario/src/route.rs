@@ -1,0 +1,73 @@
+//! Routes: the fewest links; of equal ones, that whose links come first in the file.
+
+use std::collections::VecDeque;
+
+use crate::Network;
+
+/// The links that each node can send on.
+#[derive(Clone, Debug)]
+pub struct Routes {
+    /// For each node its links as (link, node at the other end), in the order of the file.
+    out: Vec<Vec<(usize, usize)>>,
+}
+
+impl Routes {
+    /// Over `nodes` nodes, with directed links as (from, to).
+    pub fn new(nodes: usize, links: impl IntoIterator<Item = (usize, usize)>) -> Routes {
+        let mut out = vec![Vec::new(); nodes];
+        for (link, (from, to)) in links.into_iter().enumerate() {
+            out[from].push((link, to));
+        }
+        Routes { out }
+    }
+
+    /// The links from one node to another, or `None` if there is no way.
+    pub fn between(&self, from: usize, to: usize) -> Option<Vec<usize>> {
+        // Breadth first: a node is reached first over the fewest links.
+        let mut reached_by: Vec<Option<(usize, usize)>> = vec![None; self.out.len()];
+        let mut frontier = VecDeque::from([from]);
+        while let Some(node) = frontier.pop_front() {
+            if node == to {
+                let mut route = Vec::new();
+                let mut node = to;
+                while node != from {
+                    let (link, before) = reached_by[node]?;
+                    route.push(link);
+                    node = before;
+                }
+                route.reverse();
+                return Some(route);
+            }
+            for &(link, next) in &self.out[node] {
+                if next != from && reached_by[next].is_none() {
+                    reached_by[next] = Some((link, node));
+                    frontier.push_back(next);
+                }
+            }
+        }
+        None
+    }
+}
+
+impl Network {
+    /// Routes over this network's links.
+    pub fn routes(&self) -> Routes {
+        Routes::new(self.nodes.len(), self.links.iter().map(|l| (l.from, l.to)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fewest_links_first_and_then_the_order_of_the_file() {
+        // 0 -> 1 -> 3, 0 -> 2 -> 3, and 3 -> 0 the long way round.
+        let routes = Routes::new(6, [(0, 1), (0, 2), (2, 3), (1, 3), (3, 4), (4, 0), (0, 1)]);
+        assert_eq!(routes.between(0, 3), Some(vec![0, 3]));
+        assert_eq!(routes.between(3, 1), Some(vec![4, 5, 0]));
+        assert_eq!(routes.between(2, 2), Some(vec![]));
+        assert_eq!(routes.between(0, 5), None);
+        assert_eq!(routes.between(5, 0), None);
+    }
+}

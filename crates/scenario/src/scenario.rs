@@ -1,0 +1,172 @@
+//! A scenario: read, checked, hashed, drawn.
+
+use std::fs::File;
+use std::io::Read;
+
+use sha2::{Digest, Sha256};
+
+use crate::error::suggest;
+use crate::parse::{MAX_TEXT, Parsed, parse};
+use crate::plan::RatePlan;
+use crate::quantity::quoted;
+use crate::{Network, ScenarioError};
+
+/// The names of the scenarios that come with Headway, and their texts.
+macro_rules! shipped {
+    ($($name:literal),* $(,)?) => {
+        const NAMES: &[&str] = &[$($name),*];
+        const TEXTS: &[&str] = &[$(include_str!(concat!("../../../scenarios/", $name, ".toml"))),*];
+    };
+}
+shipped!(
+    "pantheon-default",
+    "rax-1",
+    "rax-2",
+    "rax-4",
+    "rax-1-loss",
+    "rax-2-loss",
+    "lte-verizon",
+    "lte-tmobile",
+    "lte-att",
+    "synthetic-verizon",
+    "synthetic-tmobile",
+    "synthetic-att",
+    "parking-lot",
+);
+
+/// The names of the scenarios that come with Headway, in the order of the documentation.
+pub fn shipped() -> &'static [&'static str] {
+    NAMES
+}
+
+/// A checked scenario. Immutable.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    text: String,
+    parsed: Parsed,
+    hash: String,
+}
+
+impl Scenario {
+    /// Reads a scenario's TOML; `origin` (a file or a name) stands in errors.
+    ///
+    /// # Errors
+    /// [`ScenarioError`], for text that is not TOML, unknown keys and impossible values.
+    pub fn parse(text: &str, origin: &str) -> Result<Scenario, ScenarioError> {
+        let origin: String = origin.escape_debug().collect();
+        let parsed = parse(text, &origin)?;
+        Ok(Scenario {
+            text: text.to_owned(),
+            hash: parsed.plan.hash(),
+            parsed,
+        })
+    }
+
+    /// A scenario that comes with Headway, by name; or a file, if `name_or_path` ends in `.toml` or contains a slash.
+    ///
+    /// # Errors
+    /// [`ScenarioError`], as from [`Scenario::parse`] and for names and files that do not exist.
+    pub fn load(name_or_path: &str) -> Result<Scenario, ScenarioError> {
+        if name_or_path.contains('/') || name_or_path.ends_with(".toml") {
+            let text = read(name_or_path).map_err(|why| ScenarioError::Unreadable {
+                path: quoted(name_or_path),
+                why: why.to_string(),
+            })?;
+            return Scenario::parse(&text, name_or_path);
+        }
+        match NAMES.iter().position(|n| *n == name_or_path) {
+            Some(i) => Scenario::parse(TEXTS[i], name_or_path),
+            None => Err(ScenarioError::Unknown {
+                name: quoted(name_or_path),
+                hint: suggest(name_or_path, NAMES.iter().copied()),
+            }),
+        }
+    }
+
+    /// Its name, for tables and files.
+    pub fn name(&self) -> &str {
+        &self.parsed.name
+    }
+
+    /// The paper that it is from; may be empty.
+    pub fn paper(&self) -> &str {
+        &self.parsed.paper
+    }
+
+    /// One line for people; may be empty.
+    pub fn description(&self) -> &str {
+        &self.parsed.description
+    }
+
+    /// How long a run lasts unless told otherwise.
+    pub fn seconds(&self) -> f64 {
+        self.parsed.seconds
+    }
+
+    /// The TOML as it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The canonical hash, 16 hexadecimal digits: the same for the same meaning, whatever the
+    /// order of keys, the comments, the spelling of units, the name and the description.
+    pub fn hash(&self) -> &str {
+        &self.hash
+    }
+
+    /// The number of flows under congestion control.
+    pub fn flows(&self) -> usize {
+        self.parsed
+            .plan
+            .flows
+            .iter()
+            .map(|f| f.count as usize)
+            .sum()
+    }
+
+    /// The names of the traces that its links follow, each once.
+    pub fn traces(&self) -> Vec<&str> {
+        let mut names = Vec::new();
+        for link in &self.parsed.plan.links {
+            if let RatePlan::Trace { name, .. } = &link.rate
+                && !names.contains(&name.as_str())
+            {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    /// What the seed varies: `start time`, `trace offset`, `loss`, `host jitter`, `on and off times`,
+    /// `background traffic`, then ranges by name such as `link.bottleneck.rate`. Empty where every run is the same.
+    pub fn varies(&self) -> Vec<String> {
+        self.parsed.plan.varies()
+    }
+
+    /// The network of the run `seed`, every range drawn. The same seed gives the same network.
+    pub fn draw(&self, seed: u64) -> Network {
+        self.parsed.plan.draw(seed)
+    }
+}
+
+impl crate::plan::Plan {
+    /// SHA-256 over the canonical form, shortened.
+    fn hash(&self) -> String {
+        // Plain structs of numbers and strings always serialise.
+        let canonical = serde_json::to_vec(self).unwrap_or_default();
+        Sha256::digest(canonical)
+            .iter()
+            .take(8)
+            .map(|b| format!("{b:02x}"))
+            .collect()
+    }
+}
+
+/// A text file of a size that a scenario may have; a longer one is left to [`parse`] to refuse.
+fn read(path: &str) -> std::io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?
+        .take(MAX_TEXT as u64 + 1)
+        .read_to_string(&mut text)?;
+    Ok(text)
+}

@@ -1,0 +1,311 @@
+//! What a scenario means: draws, sizes in bandwidth-delay products, and one hash for one meaning.
+
+use headway_cc::{Bytes, Duration, Rate, Time};
+use headway_scenario::{
+    Change, Network, Pattern, QueueSpec, RateSpec, Scenario, Source, Transport,
+};
+
+fn parse(text: &str) -> Scenario {
+    Scenario::parse(text, "test").unwrap_or_else(|e| panic!("{e}"))
+}
+
+const ONE: &str = r#"
+schema = 1
+name = "one"
+seconds = 60
+[bottleneck]
+rate = "12Mbps"
+delay = "20ms"
+queue = "0.5bdp"
+loss = 0.01
+"#;
+
+#[test]
+fn one_meaning_has_one_hash() {
+    let other_spellings = [
+        // Order, comments, units.
+        "name=\"one\"\nseconds=60.0\nschema=1\n# a comment\n[bottleneck]\nloss='1%'\nqueue='0.5bdp'\ndelay='0.02s'\nrate='12000kbps'",
+        // Defaults and the name of no consequence.
+        "schema=1\nname='two'\nseconds=60\ndescription='x'\ntransport='simple'\npacket_size='1500B'\n\
+         [bottleneck]\nrate='12Mbps..12Mbps'\ndelay='20ms'\nqueue={kind='droptail',bytes='0.5bdp'}\nloss=0.01\n\
+         [return]\ndelay='20ms'\n[[flow]]\nstart='0s'",
+        // The long form of the same graph.
+        "schema=1\nname='three'\nseconds=60\n\
+         [[link]]\nname='bottleneck'\nfrom='sender'\nto='receiver'\nrate='12Mbps'\ndelay='20ms'\nqueue='0.5bdp'\nloss=0.01\n\
+         [[link]]\nname='return'\nfrom='receiver'\nto='sender'\ndelay='20ms'\n[[flow]]\nfrom='sender'\nto='receiver'",
+    ];
+    for text in other_spellings {
+        assert_eq!(parse(text).hash(), parse(ONE).hash(), "{text}");
+        assert_eq!(parse(text).draw(1), parse(ONE).draw(1), "{text}");
+    }
+}
+
+#[test]
+fn another_meaning_has_another_hash() {
+    for (from, to) in [
+        ("12Mbps", "12.1Mbps"),
+        ("\"12Mbps\"", "\"12Mbps..13Mbps\""),
+        ("0.5bdp", "0.6bdp"),
+        ("0.5bdp", "30kB"),
+        ("0.01", "0.011"),
+        ("seconds = 60", "seconds = 61"),
+        ("seconds = 60", "seconds = 60\ntransport = \"linux\""),
+        ("0.01", "0.01\n[varies]\nstart = \"0s..1s\""),
+        ("0.01", "0.01\n[[flow]]\ncount = 2"),
+    ] {
+        let text = ONE.replacen(from, to, 1);
+        assert_ne!(parse(&text).hash(), parse(ONE).hash(), "{from} -> {to}");
+    }
+}
+
+/// 12 Mbit/s x 40 ms = 60 kB; half of it 30 kB.
+#[test]
+fn a_queue_in_bdp_is_of_the_rate_and_the_flows_base_rtt() {
+    let bytes = |network: &Network, link: usize| match network.links[link].queue {
+        QueueSpec::DropTail {
+            packets: None,
+            bytes: Some(bytes),
+        } => bytes.get(),
+        ref other => panic!("{other:?}"),
+    };
+    assert_eq!(bytes(&parse(ONE).draw(1), 0), 30_000);
+    // Of several flows the longest round trip counts: 60 ms on each link, since one flow crosses all three.
+    let lot = Scenario::load("parking-lot").unwrap().draw(1);
+    assert_eq!(
+        (0..6).map(|i| bytes(&lot, i)).collect::<Vec<_>>(),
+        [150_000; 6]
+    );
+    // Never less than a packet.
+    let small = parse(&ONE.replace("0.5bdp", "0.001bdp"));
+    assert_eq!(bytes(&small.draw(1), 0), 1500);
+    // Of the rate that is drawn.
+    let drawn = parse(&ONE.replace("12Mbps", "10Mbps..100Mbps"));
+    for seed in 0..20 {
+        let network = drawn.draw(seed);
+        let RateSpec::Fixed(rate) = network.links[0].rate else {
+            panic!()
+        };
+        assert!(
+            rate.bytes_in(Duration::from_millis(20))
+                .get()
+                .abs_diff(bytes(&network, 0))
+                <= 1
+        );
+    }
+}
+
+#[test]
+fn ranges_are_drawn_by_name_and_listed() {
+    let base = parse(
+        "schema=1\nname='r'\nseconds=10\n[bottleneck]\nrate='1Mbps..100Mbps'\ndelay='1ms..100ms'\nqueue='5pkt..500pkt'\n\
+         [[flow]]\ncount=3\nstart='0s..1s'",
+    );
+    assert_eq!(
+        base.varies(),
+        [
+            "flow.0.start",
+            "link.bottleneck.delay",
+            "link.bottleneck.queue",
+            "link.bottleneck.rate"
+        ]
+    );
+    let network = base.draw(5);
+    assert_eq!(network.links[0].delay, network.links[1].delay); // symmetric unless told otherwise
+    let starts: Vec<Time> = network.flows.iter().map(|f| f.start).collect();
+    assert!(starts[0] != starts[1] && starts[1] != starts[2] && starts[0] != starts[2]);
+    // Another component's draws do not shift these.
+    let more = parse(&format!(
+        "{}\n[[cross]]\nrate='1kbps..1Mbps'\npattern='poisson'",
+        base.text()
+    ));
+    assert_eq!(more.draw(5).links, network.links);
+    assert_eq!(more.draw(5).flows, network.flows);
+}
+
+#[test]
+fn a_scenario_in_which_nothing_varies_is_one_run() {
+    let still = parse(&ONE.replace("loss = 0.01", ""));
+    assert!(still.varies().is_empty());
+    assert_eq!(still.draw(1), still.draw(2));
+}
+
+#[test]
+fn every_key_arrives() {
+    let network = parse(
+        r#"
+        schema = 1
+        name = "all"
+        seconds = 30
+        packet_size = "1000B"
+        ack_size = "40B"
+        transport = "linux"
+        [[link]]
+        from = "a"
+        to = "b"
+        duplex = true
+        rate = "5Mbps"
+        delay = "7ms"
+        loss = "2%"
+        queue = { kind = "droptail", packets = "9pkt", bytes = "8kB" }
+        [[link]]
+        name = "cell"
+        from = "b"
+        to = "c"
+        trace = "some.down"
+        once = true
+        queue = "infinite"
+        [[link]]
+        from = "c"
+        to = "b"
+        [[flow]]
+        count = 2
+        scheme = "cubic"
+        from = "a"
+        to = "c"
+        start = "1s"
+        stagger = "2s"
+        stop = "20s"
+        bytes = "3pkt"
+        [[flow]]
+        from = "c"
+        to = "a"
+        on = "1s"
+        off = "500ms"
+        [[flow]]
+        from = "a"
+        to = "b"
+        rate = "1Mbps"
+        [[cross]]
+        from = "c"
+        to = "b"
+        rate = "300kbps"
+        packet_size = "200B"
+        pattern = "onoff"
+        on = "2s"
+        off = "3s"
+        start = "4s"
+        stop = "5s"
+        [[at]]
+        time = "12s"
+        link = "cell"
+        delay = "9ms"
+        [[at]]
+        time = "11s"
+        link = "a-b"
+        rate = "6Mbps"
+        loss = 1
+        "#,
+    )
+    .draw(1);
+    let (ms, s) = (Duration::from_millis, |s: u64| Time::from_millis(s * 1000));
+    assert_eq!(network.nodes, ["a", "b", "c"]);
+    let links: Vec<(&str, usize, usize)> = network
+        .links
+        .iter()
+        .map(|l| (l.name.as_str(), l.from, l.to))
+        .collect();
+    assert_eq!(
+        links,
+        [
+            ("a-b", 0, 1),
+            ("a-b.back", 1, 0),
+            ("cell", 1, 2),
+            ("c-b", 2, 1)
+        ]
+    );
+    for link in &network.links[..2] {
+        assert_eq!(
+            (&link.rate, link.delay, link.loss),
+            (&RateSpec::Fixed(Rate::from_mbps(5.0)), ms(7), 0.02)
+        );
+        assert_eq!(
+            link.queue,
+            QueueSpec::DropTail {
+                packets: Some(9),
+                bytes: Some(Bytes::new(8000))
+            }
+        );
+    }
+    assert_eq!(
+        network.links[2].rate,
+        RateSpec::Trace {
+            name: "some.down".into(),
+            offset: Duration::ZERO,
+            once: true
+        }
+    );
+    assert_eq!(
+        (&network.links[3].rate, &network.links[3].queue),
+        (&RateSpec::Unlimited, &QueueSpec::Infinite)
+    );
+    let flows: Vec<_> = network
+        .flows
+        .iter()
+        .map(|f| {
+            (
+                f.scheme.as_deref(),
+                f.from,
+                f.to,
+                f.start,
+                f.stop,
+                f.source.clone(),
+            )
+        })
+        .collect();
+    let finite = Source::Finite(Bytes::new(3000));
+    assert_eq!(
+        flows,
+        [
+            (Some("cubic"), 0, 2, s(1), Some(s(20)), finite.clone()),
+            (Some("cubic"), 0, 2, s(3), Some(s(20)), finite),
+            (
+                None,
+                2,
+                0,
+                s(0),
+                None,
+                Source::OnOff {
+                    on: ms(1000),
+                    off: ms(500)
+                }
+            ),
+            (None, 0, 1, s(0), None, Source::Rate(Rate::from_mbps(1.0))),
+        ]
+    );
+    let cross = &network.cross[0];
+    assert_eq!(
+        (cross.from, cross.to, cross.start, cross.stop),
+        (2, 1, s(4), Some(s(5)))
+    );
+    assert_eq!(
+        (cross.rate, cross.packet_size),
+        (Rate::from_bps(300_000), Bytes::new(200))
+    );
+    assert_eq!(
+        cross.pattern,
+        Pattern::OnOff {
+            on: ms(2000),
+            off: ms(3000)
+        }
+    );
+    let change = |link| Change {
+        at: s(11),
+        link,
+        rate: Some(Rate::from_mbps(6.0)),
+        delay: None,
+        loss: Some(1.0),
+    };
+    let later = Change {
+        at: s(12),
+        link: 2,
+        rate: None,
+        delay: Some(ms(9)),
+        loss: None,
+    };
+    assert_eq!(network.changes, [change(0), change(1), later]);
+    assert_eq!(
+        (network.packet_size, network.ack_size),
+        (Bytes::new(1000), Bytes::new(40))
+    );
+    assert_eq!(network.transport, Transport::Linux);
+}

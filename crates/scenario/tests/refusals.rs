@@ -1,0 +1,322 @@
+//! Every mistake is answered by one line: where, what, and what would be right.
+
+use headway_scenario::Scenario;
+use proptest::prelude::*;
+
+fn refused(text: &str) -> String {
+    match Scenario::parse(text, "x.toml") {
+        Ok(_) => panic!("accepted: {text}"),
+        Err(e) => e.to_string(),
+    }
+}
+
+/// Lines 1 to 3, then the case from line 4 on.
+fn with_head(rest: &str) -> String {
+    format!("schema = 1\nname = \"x\"\nseconds = 60\n{rest}")
+}
+
+#[test]
+fn the_whole_file() {
+    for (text, want) in [
+        (
+            "",
+            "x.toml:1: the file: schema is missing; write for example schema = 1",
+        ),
+        (
+            "schema = 2",
+            "x.toml:1: schema: schema 2 is unknown; this version reads 1",
+        ),
+        (
+            "schema = 1\nnmae = 'x'",
+            "x.toml:2: nmae: unknown key; did you mean 'name'?",
+        ),
+        (
+            "schema = 1\nname = 'a b'",
+            "x.toml:2: name: 'a b' is not a name of 1 to 100 letters, digits and -_.",
+        ),
+        (
+            "schema = 1\nname = 7",
+            "x.toml:2: name: this is of type integer; write a name of 1 to 100 letters, digits and -_.",
+        ),
+        (
+            "schema = 1\nname = 'x'",
+            "x.toml:1: the file: seconds is missing; write for example seconds = 60",
+        ),
+        (
+            "schema = 1\nname = 'x'\nseconds = nan",
+            "x.toml:3: seconds: write a number of seconds from 0.001 to 1000000, such as 60",
+        ),
+        (
+            "schema = 1\nname = 'x'\nseconds = 60",
+            "x.toml:1: the file: there is no link; write [bottleneck] with a rate or a trace, or [[link]]",
+        ),
+        (
+            "schema = 1\nschema = 1",
+            "x.toml:2: this is not TOML: duplicate key",
+        ),
+    ] {
+        assert_eq!(refused(text), want);
+    }
+    assert!(refused("schema = \n").starts_with("x.toml:1: this is not TOML: "));
+}
+
+#[test]
+fn the_short_form() {
+    for (rest, want) in [
+        (
+            "transport = 'linus'\n",
+            "x.toml:4: transport: 'linus' is unknown; did you mean 'linux'?",
+        ),
+        (
+            "packet_size = '0B'\n",
+            "x.toml:4: packet_size: '0B' is not a size from 1B to 65535B",
+        ),
+        (
+            "packet_size = '100B..200B'\n",
+            "x.toml:4: packet_size: this cannot be a range; write one size such as \"1500B\"",
+        ),
+        (
+            "[bottleneck]\ndelay = '1ms'",
+            "x.toml:4: bottleneck: a rate or a trace is missing; write for example rate = \"12Mbps\"",
+        ),
+        (
+            "[bottleneck]\nrat = '1Mbps'",
+            "x.toml:5: bottleneck.rat: unknown key; did you mean 'rate'?",
+        ),
+        (
+            "[bottleneck]\nrate = 12",
+            "x.toml:5: bottleneck.rate: this is of type integer; write a rate such as \"12Mbps\" or a range such as \"10Mbps..100Mbps\"",
+        ),
+        (
+            "[bottleneck]\nrate = '0Mbps'",
+            "x.toml:5: bottleneck.rate: '0Mbps' is not a rate from 1bps to 10000Gbps",
+        ),
+        (
+            "[bottleneck]\nrate = '9Mbps..2Mbps'",
+            "x.toml:5: bottleneck.rate: the range '9Mbps..2Mbps' is reversed; write the smaller value first",
+        ),
+        (
+            "[bottleneck]\nrate = '1Mbps'\ntrace = 'a'",
+            "x.toml:6: bottleneck.trace: a link has a rate or a trace, not both; remove one",
+        ),
+        (
+            "[bottleneck]\nrate = '1Mbps'\nonce = true",
+            "x.toml:6: bottleneck.once: only a trace ends; remove it or write trace = \"...\"",
+        ),
+        (
+            "[bottleneck]\nrate = '1Mbps'\nloss = 1.5",
+            "x.toml:6: bottleneck.loss: 1.5 is not a probability from 0 to 1",
+        ),
+        (
+            "[bottleneck]\nrate = '1Mbps'\nloss = nan",
+            "x.toml:6: bottleneck.loss: NaN is not a probability from 0 to 1",
+        ),
+        (
+            "[bottleneck]\nrate = '1Mbps'\nloss = '-1%..1%'",
+            "x.toml:6: bottleneck.loss: '-1%' is not a probability from 0 to 1",
+        ),
+        (
+            "[bottleneck]\nrate = '1Mbps'\nqueue = 'codel'",
+            "x.toml:6: bottleneck.queue: 'codel' is not a queue; write a size such as \"100pkt\", \"150kB\" or \"0.5bdp\", or \"infinite\"",
+        ),
+        (
+            "[bottleneck]\nrate = '1Mbps'\nqueue = { kind = 'droptial', packets = '1pkt' }",
+            "x.toml:6: bottleneck.queue.kind: 'droptial' is unknown; did you mean 'droptail'?",
+        ),
+        (
+            "[bottleneck]\nrate = '1Mbps'\nqueue = { kind = 'droptail' }",
+            "x.toml:6: bottleneck.queue: a limit is missing; write for example packets = \"100pkt\"",
+        ),
+        (
+            "[bottleneck]\nrate = '1Mbps'\nqueue = '5pkt..1bdp'",
+            "x.toml:6: bottleneck.queue: '5pkt' is not a multiple of the bandwidth-delay product; write for example \"0.5bdp\"",
+        ),
+        (
+            "[bottleneck]\ntrace = 'a'\nqueue = '1bdp'",
+            "x.toml:4: bottleneck: a queue in bdp needs a link with a rate; write packets or bytes such as \"100pkt\"",
+        ),
+        (
+            "packet_size = '1501B'\n[bottleneck]\ntrace = 'a'",
+            "x.toml:1: the file: packets of 1501 bytes do not fit a trace's delivery opportunity; write at most 1500",
+        ),
+        (
+            "[bottleneck]\nrate = '1Mbps'\n[[link]]\nfrom = 'a'",
+            "x.toml:6: link: [[link]] does not go with [bottleneck] and [return]; write all links as [[link]]",
+        ),
+    ] {
+        assert_eq!(refused(&with_head(rest)), want);
+    }
+}
+
+#[test]
+fn traffic_and_changes() {
+    let link = "[bottleneck]\nrate = '1Mbps'\n"; // lines 4 and 5
+    for (rest, want) in [
+        (
+            "[[flow]]\ncount = 0",
+            "x.toml:7: flow[0].count: 0 is out of range; write a whole number from 1 to 100000",
+        ),
+        (
+            "[[flow]]\ncount = 90000\n[[flow]]\ncount = 90000",
+            "x.toml:8: flow[1]: this makes 180000 flows; write at most 100000",
+        ),
+        (
+            "[flow]\ncount = 1",
+            "x.toml:6: flow: this must be a list of tables; write [[flow]]",
+        ),
+        (
+            "[[flow]]\nstart = '5s'\nstop = '4s'",
+            "x.toml:6: flow[0]: it may stop at 4s, which is not after its latest start at 5s; write a later stop",
+        ),
+        (
+            "[[flow]]\nstart = '60s'",
+            "x.toml:6: flow[0]: it starts after the run's end; write a start before 60s",
+        ),
+        (
+            "[[flow]]\nbytes = '1MB'\nrate = '1Mbps'",
+            "x.toml:6: flow[0]: a flow has bytes, or a rate, or on and off; remove the others",
+        ),
+        (
+            "[[flow]]\non = '1s'",
+            "x.toml:6: flow[0]: on and off go together; write both, such as on = \"1s\" and off = \"2s\"",
+        ),
+        (
+            "[[flow]]\nfrom = 'sendr'",
+            "x.toml:7: flow[0].from: no link makes the node 'sendr'; did you mean 'sender'?",
+        ),
+        (
+            "[[flow]]\nfrom = 'receiver'",
+            "x.toml:6: flow[0]: it runs from 'receiver' to 'receiver'; write two nodes",
+        ),
+        (
+            "[[flow]]\nscheme = 'cubic'",
+            "x.toml:6: flow[0]: every flow has a scheme of its own; leave it out where the scheme under test runs",
+        ),
+        (
+            "[[cross]]\npattern = 'poisson'",
+            "x.toml:6: cross[0]: rate is missing; write for example rate = \"1Mbps\"",
+        ),
+        (
+            "[[cross]]\nrate = '1Mbps'\npattern = 'onoff'",
+            "x.toml:6: cross[0]: pattern = \"onoff\" needs on and off, such as on = \"1s\"",
+        ),
+        (
+            "[[at]]\ntime = '60s'\nrate = '1Mbps'",
+            "x.toml:7: at[0].time: this is not before the run's end; write less than 60s",
+        ),
+        (
+            "[[at]]\ntime = '5s'",
+            "x.toml:6: at[0]: nothing changes; write a rate, a delay or a loss",
+        ),
+        (
+            "[[at]]\ntime = '5s'\nlink = 'retrun'\nloss = 0.5",
+            "x.toml:8: at[0].link: no link makes the link 'retrun'; did you mean 'return'?",
+        ),
+        (
+            "[varies]\nstart = '50ms'",
+            "x.toml:7: varies.start: one value does not vary; write a range such as \"0ms..50ms\"",
+        ),
+        (
+            "[varies]\ntrace_offset = true",
+            "x.toml:7: varies.trace_offset: this is of type boolean; write a range of times such as \"0s..140s\", the trace's length",
+        ),
+        (
+            "[varies]\ntrace_offset = '0s..9s'",
+            "x.toml:6: varies: trace_offset shifts traces, and no link has one; remove it or write trace = \"...\"",
+        ),
+    ] {
+        assert_eq!(refused(&with_head(&format!("{link}{rest}"))), want);
+    }
+}
+
+#[test]
+fn graphs() {
+    for (rest, want) in [
+        (
+            "link = []",
+            "x.toml:1: the file: 0 links; write from 1 to 10000",
+        ),
+        (
+            "link = [3]",
+            "x.toml:4: link[0]: this must be a list of tables; write [[link]]",
+        ),
+        (
+            "[[link]]\nto = 'b'",
+            "x.toml:4: link[0]: from is missing; write for example from = \"a\"",
+        ),
+        (
+            "[[link]]\nfrom = 'b'\nto = 'b'",
+            "x.toml:4: link[0]: it leads from 'b' to 'b'; connect two nodes",
+        ),
+        (
+            "[[link]]\nfrom = 'a'\nto = 'b'\n[[link]]\nfrom = 'a'\nto = 'b'",
+            "x.toml:7: link[1]: there are two links 'a-b'; give each a name of its own",
+        ),
+        (
+            "[[link]]\nfrom = 'a'\nto = 'b'",
+            "x.toml:1: the file: there is no flow; write [[flow]] with from and to",
+        ),
+        (
+            "[[link]]\nfrom = 'a'\nto = 'b'\n[[flow]]\nfrom = 'a'\nto = 'b'",
+            "x.toml:7: flow[0]: no links lead from 'b' to 'a'; add one, or write duplex = true",
+        ),
+        (
+            "[[link]]\nfrom = 'a'\nto = 'b'\nduplex = true\n[[link]]\nfrom = 'b'\nto = 'c'\nrate = '1Mbps'\nqueue = '1bdp'\n[[flow]]\nfrom = 'a'\nto = 'b'",
+            "x.toml:8: link[1]: a queue in bdp needs a flow over this link; write packets or bytes such as \"100pkt\"",
+        ),
+        (
+            "[[link]]\nfrom = 'a'\nto = 'b'\nduplex = true\n[[flow]]\nfrom = 'a'",
+            "x.toml:8: flow[0]: to is missing; write for example to = \"b\"",
+        ),
+    ] {
+        assert_eq!(refused(&with_head(rest)), want);
+    }
+}
+
+/// Pieces that make nearly right scenarios.
+fn nearly_right() -> impl Strategy<Value = String> {
+    const PIECES: &[&str] = &[
+        "schema = 1\n",
+        "name = 'x'\n",
+        "seconds = 60\n",
+        "[bottleneck]\n",
+        "[return]\n",
+        "[[link]]\n",
+        "[[flow]]\n",
+        "[[cross]]\n",
+        "[[at]]\n",
+        "[varies]\n",
+        "rate = '1Mbps..9Mbps'\n",
+        "trace = 'a'\n",
+        "delay = '3ms..9ms'\n",
+        "queue = '1bdp'\n",
+        "queue = '1pkt..9pkt'\n",
+        "from = 'a'\n",
+        "to = 'b'\n",
+        "duplex = true\n",
+        "count = 3\n",
+        "time = '1s'\n",
+        "loss = 1e999\n",
+        "loss = 0x1\n",
+        "start = '1s..2s'\n",
+        "rate = '..'\n",
+        "delay = '1e9s'\n",
+        "bytes = '3pkt..9pkt'\n",
+        "stop = '9s'\n",
+        "link = 'a-b'\n",
+        "on = '1s'\noff = '1s'\n",
+        "name = \"\u{e9}\\n\"\n",
+    ];
+    prop::collection::vec(prop::sample::select(PIECES), 0..16)
+        .prop_map(|pieces| format!("schema = 1\nname = 'x'\nseconds = 60\n{}", pieces.concat()))
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_refused_in_one_line(text in prop_oneof!["\\PC{0,60}", any::<String>(), nearly_right()], seed: u64) {
+        match Scenario::parse(&text, "x.toml") {
+            Ok(scenario) => prop_assert_eq!(scenario.draw(seed), scenario.draw(seed)),
+            Err(e) => prop_assert!(!e.to_string().contains(char::is_control), "{e}"),
+        }
+    }
+}

@@ -1,0 +1,208 @@
+"""`headway bench`: compares schemes over scenarios."""
+
+from __future__ import annotations
+
+import json as js
+import sys
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from headway._native import Batch, Scenario, __version__
+from headway._native import schemes as all_schemes
+from headway.cli.usage import Json, command_line, words
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from headway.report.numbers import Column
+
+
+class World(StrEnum):
+    """Where schemes run."""
+
+    SIM = "sim"
+
+
+def bench(
+    schemes: Annotated[
+        str, typer.Option(help="Schemes with commas between, each NAME or NAME:KEY=VALUE; or 'all'.")
+    ],
+    scenario: Annotated[str, typer.Option(help="Scenarios with commas between, each a name or a TOML file.")],
+    world: Annotated[World, typer.Option(help="Where they run.")] = World.SIM,
+    runs: Annotated[
+        int, typer.Option(min=1, envvar="HEADWAY_RUNS", help="Runs of each, where the seed varies anything.")
+    ] = 30,
+    seconds: Annotated[
+        float | None,
+        typer.Option(min=0.001, envvar="HEADWAY_SECONDS", help="Length of a run in s; else the scenario's own."),
+    ] = None,
+    warmup: Annotated[
+        float, typer.Option(min=0, envvar="HEADWAY_WARMUP", help="Metrics leave out so many seconds at first.")
+    ] = 0.0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**64 - 1, envvar="HEADWAY_SEED", help="Same seed, same results.")
+    ] = 1,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, envvar="HEADWAY_JOBS", help="Runs at a time; else one a core.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(envvar="HEADWAY_OUT", help="Folder of the results; else out/DATE-TIME.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Compare schemes over scenarios: a table with 95% intervals, Parquet, and a report that opens offline."""
+    from headway.files import make_folder
+
+    names = (
+        [s["name"] for s in all_schemes() if world in s["worlds"]]
+        if schemes == "all"
+        else words(schemes, "--schemes")
+    )
+    loaded = [Scenario.load(name) for name in words(scenario, "--scenario")]
+    batch = Batch(loaded, names, runs=runs, seconds=seconds, warmup=warmup, seed=seed, jobs=jobs)
+    folder = make_folder(out or Path("out") / time.strftime("%Y%m%d-%H%M%S"), "--out")
+
+    finished = _run(batch, f"{len(names)} schemes, {len(loaded)} scenarios")
+    if batch.finished_runs:
+        facts = {
+            "headway": __version__,
+            "command": command_line(sys.argv[1:]),
+            "world": world.value,
+            "runs": runs,
+            "seconds": seconds,
+            "warmup": warmup,
+            "seed": seed,
+        }
+        rows = _write(batch, loaded, facts, folder)
+        if json:
+            print(js.dumps(rows, indent=2))
+        else:
+            _print(rows, loaded, folder)
+    if not finished:
+        place = f"; they are in {folder}" if batch.finished_runs else ""
+        print(
+            f"headway: interrupted: {batch.finished_runs} of {batch.total_runs} runs finished{place}",
+            file=sys.stderr,
+        )
+        raise typer.Exit(130)
+
+
+def _run(batch: Batch, what: str) -> bool:
+    """Runs it with progress on standard error; false if interrupted."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    progress = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TextColumn("{task.fields[runs]} runs"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not console.is_terminal,
+    )
+    with progress:
+        task = progress.add_task(what, total=1.0, runs=f"0/{batch.total_runs}")
+        try:
+            batch.start()
+            done = False
+            while not done:
+                done = batch.wait(0.1)
+                runs = f"{batch.finished_runs}/{batch.total_runs}"
+                progress.update(task, completed=batch.progress, runs=runs)
+        except KeyboardInterrupt:
+            batch.cancel()
+            while not batch.wait(0.1):
+                pass
+    return batch.finished_runs == batch.total_runs
+
+
+def _write(batch: Batch, scenarios: list[Scenario], facts: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
+    """Writes results.parquet, series.parquet, bench.json and report.html; returns the rows."""
+    from headway.files import write_atomic
+    from headway.report import BENCH_SCHEMA, page
+    from headway.summary import summarise
+    from headway.traces import length_s
+
+    batch.write_parquet(str(folder))
+    rows = summarise(batch.results(), {s.name: length_s(s.traces[0]) for s in scenarios if s.traces})
+    bench = {
+        "schema": BENCH_SCHEMA,
+        **facts,
+        "finished_runs": batch.finished_runs,
+        "total_runs": batch.total_runs,
+        "scenarios": [
+            {
+                "name": s.name,
+                "paper": s.paper,
+                "description": s.description,
+                "traces": s.traces,
+                "varies": s.varies,
+                "hash": s.hash,
+                "text": s.text,
+            }
+            for s in scenarios
+        ],
+        "results": rows,
+    }
+    write_atomic(folder / "bench.json", js.dumps(bench, indent=2) + "\n")
+    write_atomic(folder / "report.html", page(bench, batch.series()))
+    return rows
+
+
+def _print(rows: list[dict[str, Any]], scenarios: list[Scenario], folder: Path) -> None:
+    from rich.console import Console
+
+    from headway.report.numbers import COLUMNS
+
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    shown = [c for c in COLUMNS if any(row[c.metric]["mean"] is not None for row in rows)]
+    for scenario in scenarios:
+        of_scenario = [row for row in rows if row["scenario"] == scenario.name]
+        if not of_scenario:
+            continue
+        # Where the terminal is narrow, the last columns stay away; bench.json and the report have them.
+        columns = list(shown)
+        while console.measure(_table(of_scenario, columns)).maximum >= console.width and len(columns) > 1:
+            columns.pop()
+        runs, seconds = max(row["runs"] for row in of_scenario), of_scenario[0]["seconds"]
+        console.print()
+        console.print(f"[bold]{scenario.name}[/bold]  [dim]{runs} run{'s' * (runs > 1)} of {seconds:g} s[/dim]")
+        console.print(_table(of_scenario, columns))
+    console.print("\n[dim]\u00b1 is half the 95% interval (bootstrap over runs)[/dim]")
+    console.print(f"report: {folder / 'report.html'}", soft_wrap=True, highlight=False)
+
+
+def _table(rows: list[dict[str, Any]], columns: list[Column]) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column("\nscheme", style="bold", no_wrap=True)
+    for column in columns:
+        table.add_column(f"{column.title}\n[dim]{column.unit}[/dim]", justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(row["scheme"], *(_cell(row[c.metric], c.scale) for c in columns))
+        for flow in row.get("flows", []):
+            cells = (_cell(flow[c.metric], c.scale) for c in columns)
+            table.add_row(f"  flow {flow['flow']}: {flow['scheme']}", *cells, style="dim")
+    return table
+
+
+def _cell(metric: dict[str, Any], scale: float) -> str:
+    from headway.report.numbers import number
+
+    if metric["mean"] is None:
+        return "\u2013"
+    mean = metric["mean"] * scale
+    if metric["ci95"] is None:
+        return number(mean)
+    low, high = metric["ci95"]
+    return f"{number(mean)} [dim]\u00b1 {number((high - low) / 2 * scale, mean)}[/dim]"

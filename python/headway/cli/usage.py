@@ -1,0 +1,86 @@
+"""How commands are explained: examples, and wrong usage in one line."""
+
+import difflib
+import re
+import shlex
+from collections.abc import Iterable
+from typing import Annotated
+
+import typer
+from typer.exceptions import TyperException
+
+from headway._native import UsageError
+
+EXAMPLES = {
+    "headway": "headway bench --schemes cubic,bbr --scenario pantheon-default",
+    "bench": "headway bench --schemes cubic,bbr,fixed-window:window=50 --scenario lte-verizon,lte-att --runs 10",
+    "schemes": "headway schemes --json",
+    "scenarios": "headway scenarios",
+    "traces": "headway traces fetch mahimahi",
+    "traces fetch": "headway traces fetch mahimahi --from ~/mahimahi/traces",
+    "traces info": "headway traces info Verizon-LTE-short.down synthetic-att.up",
+    "traces convert": "headway traces convert rates.csv my-link.down",
+    "traces plot": "headway traces plot Verizon-LTE-short.down --out verizon.svg",
+}
+EPILOG = {command: f"Example: {example}" for command, example in EXAMPLES.items()}
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+"""The option of every command that lists or measures."""
+
+
+def one_line(error: TyperException) -> str:
+    """What was wrong, where, and what would be right."""
+    context = getattr(error, "ctx", None)
+    path = context.command_path.split()[1:] if context else []
+    command = " ".join(path)
+    message = getattr(error, "format_message", lambda: str(error))().strip().rstrip(".")
+    if context and (parameter := getattr(error, "param", None)) and error.__cause__:
+        # A value of the wrong type or out of range: Typer says what is expected, but not what was found.
+        problem = error.__cause__.errors()[0]  # type: ignore[attr-defined]
+        expected = problem["msg"].removeprefix("Value error, ").replace("Input should", "should")
+        name = next((o for o in parameter.opts if o.startswith("--")), parameter.name)
+        message = f"{name} '{problem['input']}': {expected.partition(', unable')[0]}"
+    elif message.startswith(("Missing", "No such", "Got", "Option")):
+        message = message[0].lower() + message[1:]
+
+    commands = getattr(context.command, "commands", None) if context else None
+    if commands and message.startswith(("no such command", "missing command")):
+        message = f"{message.partition('. ')[0]}; commands are {', '.join(commands)}"
+    elif context and message.startswith("no such option"):
+        options = [name for p in context.command.params for name in p.opts if name.startswith("--")]
+        message = f"{message.partition(' (')[0]}; options are {', '.join(options)}"
+    elif message.startswith(("missing", "got", "option")):
+        message = f"{message}; for example: {EXAMPLES.get(command) or EXAMPLES[path[0] if path else 'headway']}"
+    return f"{command}: {message}" if command else message
+
+
+def words(text: str, option: str) -> list[str]:
+    """A list with commas. Raises UsageError where there is nothing in it, or the same twice."""
+    found = [word.strip() for word in text.split(",")]
+    if not all(found):
+        raise UsageError(f"{option} '{text}': an empty name; write names with commas between them: a,b")
+    for index, word in enumerate(found):
+        if word in found[:index]:
+            raise UsageError(f"{option} '{text}': {word} stands there twice; name it once")
+    return found
+
+
+def seconds(text: str, option: str) -> float:
+    """A time such as 100ms or 2s, in seconds. Raises UsageError unless it is one above zero."""
+    units = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
+    match = re.fullmatch(r"([0-9]*\.?[0-9]+)(us|ms|s|min)", text.strip())
+    if not match or float(match[1]) <= 0:
+        raise UsageError(f"{option} '{text}': not a time above zero; write 100ms or 2s")
+    return float(match[1]) * units[match[2]]
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The known word most like `word`, as the end of a sentence: "; nearest is x" or nothing."""
+    like = difflib.get_close_matches(word, list(known), n=1)
+    return f"; nearest is {like[0]}" if like else ""
+
+
+def command_line(arguments: list[str]) -> str:
+    """The command as it would be typed again."""
+    return shlex.join(["headway", *arguments])

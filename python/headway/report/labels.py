@@ -1,0 +1,69 @@
+"""Places labels beside points so that they cover neither points nor each other."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+CHARACTER = 7.0
+"""Width of a character of a label, about, in pixels."""
+HEIGHT = 13.0
+
+
+class Box(NamedTuple):
+    """A rectangle in pixels, y downwards."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def overlap(self, other: "Box") -> float:
+        """The area that two rectangles share."""
+        width = min(self.right, other.right) - max(self.left, other.left)
+        height = min(self.bottom, other.bottom) - max(self.top, other.top)
+        return max(width, 0) * max(height, 0)
+
+    @property
+    def area(self) -> float:
+        """Its size in square pixels."""
+        return (self.right - self.left) * (self.bottom - self.top)
+
+
+def place(
+    texts: Sequence[str], marks: Sequence[Sequence[Box]], drawn: Sequence[Box], size: tuple[int, int]
+) -> list[tuple[str, float, float]]:
+    """For each label its alignment (left, right, center) and offset (dx, dy) from its point.
+
+    Greedy: labels in turn take the position that covers least of what is already drawn and leaves the
+    least of them outside a plot of `size`.
+
+    Args:
+        texts: The labels.
+        marks: What is drawn for each label's point; the first box is centred on the point.
+        drawn: What else is drawn.
+        size: Width and height of the plot.
+    """
+    taken = [*drawn, *(box for boxes in marks for box in boxes)]
+    inside = Box(0, 0, *size)
+    result = []
+    for text, boxes in zip(texts, marks, strict=True):
+        x, y = (boxes[0].left + boxes[0].right) / 2, (boxes[0].top + boxes[0].bottom) / 2
+        width = CHARACTER * len(text)
+        candidates = []
+        for rank, (align, dx, dy) in enumerate(_positions()):
+            left = x + dx - {"left": 0, "center": width / 2, "right": width}[align]
+            box = Box(left, y + dy - HEIGHT / 2, left + width, y + dy + HEIGHT / 2)
+            outside = box.area - box.overlap(inside)
+            cost = sum(box.overlap(other) for other in taken) + 3 * outside + 0.2 * rank
+            candidates.append((cost, rank, box, (align, dx, dy)))
+        _, _, box, position = min(candidates)
+        taken.append(box)
+        result.append(position)
+    return result
+
+
+def _positions() -> list[tuple[str, float, float]]:
+    beside = [(align, dx, 0.0) for gap in (13.0, 24.0) for align, dx in (("left", gap), ("right", -gap))]
+    near = [("center", 0.0, -18.0), ("center", 0.0, 18.0)]
+    corners = [("left", 10.0, -15.0), ("right", -10.0, -15.0), ("left", 10.0, 15.0), ("right", -10.0, 15.0)]
+    far = [(align, dx, dy) for dy in (-30.0, 30.0, -45.0, 45.0) for align, dx in (("left", 6.0), ("right", -6.0))]
+    return beside + near + corners + far

@@ -1,0 +1,35 @@
+"""The columns of result tables and how their numbers are written."""
+
+from typing import NamedTuple
+
+
+class Column(NamedTuple):
+    """A column: which metric, under which title and unit, times which scale."""
+
+    metric: str
+    title: str
+    unit: str
+    scale: float = 1.0
+
+
+COLUMNS = (
+    Column("throughput_mbps", "throughput", "Mbit/s"),
+    Column("delay_p95_ms", "p95 delay", "ms"),
+    Column("utilisation", "utilisation", "%", 100),
+    Column("loss", "loss", "%", 100),
+    Column("jain", "Jain's index", ""),
+    Column("delay_mean_ms", "mean delay", "ms"),
+    Column("queue_p95_ms", "p95 queue", "ms"),
+    Column("power", "power", "Mbit/s / s"),
+)
+"""In the order of what matters: a narrow terminal shows the first ones."""
+
+
+def number(value: float, like: float | None = None) -> str:
+    """Three significant digits or so, never an exponent: 0.123, 4.83, 97.6, 1234.
+
+    `like` is the number whose digits after the point to use: a mean, for its interval.
+    """
+    size = abs(value if like is None else like)
+    digits = 0 if size >= 100 else 1 if size >= 10 else 2 if size >= 1 or size == 0 else 3
+    return f"{value:.{digits}f}"

@@ -1,0 +1,7 @@
+"""Trace files: where they are, where they come from, what they hold."""
+
+from headway.traces.convert import convert
+from headway.traces.fetch import cache_folder, collections, fetch
+from headway.traces.look import describe, length_s, open_trace, places
+
+__all__ = ["cache_folder", "collections", "convert", "describe", "fetch", "length_s", "open_trace", "places"]

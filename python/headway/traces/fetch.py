@@ -1,0 +1,89 @@
+"""Recorded traces of others, fetched or copied, each checked against its pinned SHA-256."""
+
+import hashlib
+import os
+import tomllib
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+from headway._native import RunError, UsageError
+from headway.files import make_folder, write_atomic
+
+TIMEOUT_S = 60
+
+
+@dataclass(frozen=True)
+class Collection:
+    """Files of one origin: their URL less the name, and the SHA-256 of each name."""
+
+    url: str
+    files: dict[str, str]
+
+
+@cache
+def collections() -> dict[str, Collection]:
+    """The collections whose files are pinned, by name."""
+    text = resources.files("headway").joinpath("data/collections.toml").read_text()
+    return {name: Collection(c["url"], c["sha256"]) for name, c in tomllib.loads(text).items()}
+
+
+def cache_folder() -> Path:
+    """Where fetched traces go: HEADWAY_TRACES if set, else the user's cache."""
+    if folder := os.environ.get("HEADWAY_TRACES"):
+        return Path(folder)
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "headway" / "traces"
+
+
+def fetch(collection: str, folder: Path, source: Path | None = None) -> Iterator[str]:
+    """Puts a collection's files into `folder`; yields a line about each.
+
+    A file that is there with the right hash stays, so an interrupted fetch goes on where it stopped.
+
+    Args:
+        collection: Its name in `collections()`.
+        folder: Is made if need be.
+        source: A folder with a local copy, of some of the files at least, instead of the network.
+
+    Raises:
+        UsageError: The local copy has none of the files, or a different one under a name.
+        RunError: The network, or what came from it, is not as it should be.
+    """
+    pinned = collections()[collection]
+    make_folder(folder, "--to")
+    if source is not None and not any((source / name).is_file() for name in pinned.files):
+        raise UsageError(f"--from {source}: none of the files is there; it is to hold {', '.join(pinned.files)}")
+    for name, sha256 in pinned.files.items():
+        path = folder / name
+        if path.is_file() and _sha256(path.read_bytes()) == sha256:
+            yield f"{name}: there already"
+            continue
+        if source is not None and not (source / name).is_file():
+            yield f"{name}: not in {source}, left out"
+            continue
+        origin = pinned.url + name if source is None else str(source / name)
+        content = _download(origin) if source is None else (source / name).read_bytes()
+        if (found := _sha256(content)) != sha256:
+            error = RunError if source is None else UsageError
+            raise error(f"{origin}: SHA-256 is {found[:16]}..., pinned is {sha256[:16]}...: another file, not used")
+        write_atomic(path, content)
+        yield f"{name}: {len(content) / 1e6:.1f} MB"
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _download(url: str) -> bytes:
+    try:
+        with urllib.request.urlopen(url, timeout=TIMEOUT_S) as answer:
+            content: bytes = answer.read()
+    except (urllib.error.URLError, TimeoutError, OSError) as error:
+        reason = getattr(error, "reason", error)
+        raise RunError(f"{url}: {reason}; try again, or use --from with a local copy") from None
+    return content

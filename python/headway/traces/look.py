@@ -1,0 +1,65 @@
+"""Finds and describes traces."""
+
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headway._native import Trace, UsageError
+from headway.traces.fetch import collections
+
+OUTAGE_S = 0.5
+_STEP_S = 0.1
+
+
+def open_trace(name_or_path: str) -> Trace:
+    """A trace by its file or by its name. Raises UsageError."""
+    if Path(name_or_path).is_file():
+        return Trace.load(name_or_path)
+    path = Trace.find(name_or_path)
+    if path is None:
+        raise UsageError(
+            f"no trace '{name_or_path}', neither a file nor a name; see headway traces, get recorded ones with "
+            "headway traces fetch mahimahi"
+        )
+    return Trace.load(path)
+
+
+def length_s(name: str) -> float:
+    """The length of a trace in s."""
+    return open_trace(name).seconds
+
+
+def places() -> dict[str, str | None]:
+    """Every trace that is known by name, and its file; None where it has not been fetched."""
+    shipped = resources.files("headway").joinpath("data/traces")
+    names = sorted(entry.name for entry in shipped.iterdir() if entry.name.startswith("synthetic-"))
+    names += [name for collection in collections().values() for name in collection.files]
+    return {name: Trace.find(name) for name in names}
+
+
+def describe(name: str, trace: Trace) -> dict[str, Any]:
+    """A trace in numbers: length, opportunities, mean rate, percentiles of its 1-s rates, outages.
+
+    An outage is at least OUTAGE_S without an opportunity, seen in steps of 100 ms.
+    """
+    # The last second may be cut short; alone it still counts.
+    rates = trace.rates_mbps(1.0)
+    whole = rates[: max(int(trace.seconds), 1)]
+    silent, spells = 0, []
+    for rate in [*trace.rates_mbps(_STEP_S), 1.0]:
+        if rate > 0:
+            spells.append(silent)
+        silent = 0 if rate > 0 else silent + 1
+    outages = [round(steps * _STEP_S, 1) for steps in spells if steps * _STEP_S >= OUTAGE_S - 1e-9]
+    return {
+        "name": name,
+        "seconds": trace.seconds,
+        "opportunities": trace.opportunities,
+        "mean_mbps": trace.mean_mbps,
+        "rate_percentiles_mbps": {f"p{p}": round(float(np.percentile(whole, p)), 6) for p in (5, 25, 50, 75, 95)},
+        "outages": len(outages),
+        "outage_share": round(sum(outages) / trace.seconds, 6),
+        "longest_outage_s": max(outages, default=0.0),
+    }

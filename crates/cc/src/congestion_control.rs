@@ -7,8 +7,8 @@ use crate::{Arrival, Bytes, Duration, Feedback, NetworkView, Rate, Rto, Sent, St
 /// A congestion controller.
 ///
 /// The host calls the `on_*` methods in the order in which things happen and reads
-/// [`control`](Self::control) after each; it sends while `in_flight < cwnd`, no faster than
-/// `pacing_rate`. Calls never go back in time.
+/// [`control`](Self::control) after each; it sends while a whole packet fits into `cwnd` beside what
+/// is in flight, no faster than `pacing_rate`. Calls never go back in time.
 pub trait CongestionControl: Debug + Send {
     /// A packet leaves. The tag comes back with its acknowledgement or loss.
     fn on_sent(&mut self, _sent: &Sent) -> Tag {
@@ -20,6 +20,10 @@ pub trait CongestionControl: Debug + Send {
 
     /// The retransmission timer ran out: everything in flight is taken for lost.
     fn on_rto(&mut self, rto: &Rto<'_>);
+
+    /// Nothing was in flight for `idle`, longer than the retransmission timeout, and a packet is
+    /// about to leave (RFC 5681 §4.1).
+    fn on_idle(&mut self, _now: Time, _idle: Duration) {}
 
     /// News from inside the network (Owl's PNC and PNA), where there is any.
     fn on_network(&mut self, _now: Time, _view: &NetworkView) {}
@@ -67,13 +71,23 @@ impl Control {
     /// A window alone, clocked by acknowledgements.
     #[inline]
     pub const fn window(cwnd: Bytes) -> Control {
-        Control { cwnd, pacing_rate: None, send_quantum: Bytes::ZERO, target_bitrate: None }
+        Control {
+            cwnd,
+            pacing_rate: None,
+            send_quantum: Bytes::ZERO,
+            target_bitrate: None,
+        }
     }
 
     /// A window and a pacing rate, one packet at a time.
     #[inline]
     pub const fn paced(cwnd: Bytes, rate: Rate) -> Control {
-        Control { cwnd, pacing_rate: Some(rate), send_quantum: Bytes::ZERO, target_bitrate: None }
+        Control {
+            cwnd,
+            pacing_rate: Some(rate),
+            send_quantum: Bytes::ZERO,
+            target_bitrate: None,
+        }
     }
 }
 

@@ -12,6 +12,8 @@ mod random;
 mod registry;
 mod round;
 pub mod schemes;
+#[doc(hidden)]
+pub mod testing;
 mod units;
 
 pub use congestion_control::{Base, CongestionControl, Control, Phase, Probe, Receiver};
@@ -21,7 +23,8 @@ pub use events::{
 };
 pub use random::Stream;
 pub use registry::{
-    Family, Kind, Need, Param, Registry, Scheme, SchemeError, Selection, Setup, Values, World,
+    BuildReceiver, Family, Kind, Need, Param, Registry, Scheme, SchemeError, Selection, Setup,
+    Values, World,
 };
 pub use round::RoundCounter;
 pub use units::{Bytes, Duration, Rate, Time};

@@ -12,9 +12,9 @@ impl Stream {
     /// The stream of the component `name` in the run `seed`.
     pub fn new(seed: u64, name: &str) -> Stream {
         // FNV-1a over the name, then PCG's own seed expansion.
-        let hash = name
-            .bytes()
-            .fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
+        let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| {
+            (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3)
+        });
         Stream(Pcg64Mcg::seed_from_u64(splitmix(seed).wrapping_add(hash)))
     }
 
@@ -81,7 +81,9 @@ mod tests {
     fn moments_are_those_of_the_distributions() {
         let mut s = Stream::new(7, "moments");
         let n = 200_000;
-        let mean = |s: &mut Stream, f: fn(&mut Stream) -> f64| (0..n).map(|_| f(s)).sum::<f64>() / f64::from(n);
+        let mean = |s: &mut Stream, f: fn(&mut Stream) -> f64| {
+            (0..n).map(|_| f(s)).sum::<f64>() / f64::from(n)
+        };
         assert!((mean(&mut s, |s| s.uniform()) - 0.5).abs() < 0.005);
         assert!((mean(&mut s, |s| s.exponential(3.0)) - 3.0).abs() < 0.03);
         assert!(mean(&mut s, |s| s.normal()).abs() < 0.01);

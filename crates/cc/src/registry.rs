@@ -22,8 +22,11 @@ pub struct Scheme {
     /// Builds the sender's half.
     pub build: fn(&Setup, &Values) -> Box<dyn CongestionControl>,
     /// Builds the receiver's half, for a scheme that has one.
-    pub receiver: Option<fn(&Setup, &Values) -> Box<dyn Receiver>>,
+    pub receiver: Option<BuildReceiver>,
 }
+
+/// Builds the receiver's half of a scheme for one flow.
+pub type BuildReceiver = fn(&Setup, &Values) -> Box<dyn Receiver>;
 
 /// Kinds of controllers, as tables and colours group them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +111,11 @@ pub struct World {
 impl World {
     /// The first need of `scheme` that this world cannot meet.
     pub fn lacks(&self, scheme: &Scheme) -> Option<Need> {
-        scheme.needs.iter().copied().find(|n| !self.supplies.contains(n))
+        scheme
+            .needs
+            .iter()
+            .copied()
+            .find(|n| !self.supplies.contains(n))
     }
 }
 
@@ -126,7 +133,11 @@ pub struct Setup {
 impl Setup {
     /// The usual flow: `mss` on the wire, ten packets to begin with.
     pub const fn new(mss: Bytes, seed: u64) -> Setup {
-        Setup { mss, initial_cwnd: Bytes::new(10 * mss.get()), seed }
+        Setup {
+            mss,
+            initial_cwnd: Bytes::new(10 * mss.get()),
+            seed,
+        }
     }
 
     /// This flow's stream for the controller's component `name`.
@@ -291,7 +302,11 @@ impl Registry {
     /// If two have one name.
     pub fn add(&mut self, list: &'static [Scheme]) {
         for scheme in list {
-            assert!(self.find(scheme.name).is_none(), "two schemes are named {}", scheme.name);
+            assert!(
+                self.find(scheme.name).is_none(),
+                "two schemes are named {}",
+                scheme.name
+            );
             self.schemes.push(scheme);
         }
     }
@@ -315,24 +330,41 @@ impl Registry {
         let name = parts.next().unwrap_or_default();
         let scheme = self.find(name).ok_or_else(|| {
             let names: Vec<&str> = self.iter().map(|s| s.name).collect();
-            SchemeError(format!("unknown scheme '{name}'; {}", suggest(name, &names)))
+            SchemeError(format!(
+                "unknown scheme '{name}'; {}",
+                suggest(name, &names)
+            ))
         })?;
         let mut values = Values::defaults(scheme.params);
         for part in parts {
             let (key, text) = part.split_once('=').ok_or_else(|| {
-                SchemeError(format!("scheme '{spec}': '{part}' is not of the form key=value"))
+                SchemeError(format!(
+                    "scheme '{spec}': '{part}' is not of the form key=value"
+                ))
             })?;
-            let slot = values.0.iter_mut().find(|(p, _)| p.name == key).ok_or_else(|| {
-                let names: Vec<&str> = scheme.params.iter().map(|p| p.name).collect();
-                SchemeError(format!("scheme '{name}' has no parameter '{key}'; {}", suggest(key, &names)))
-            })?;
-            slot.1 = slot
+            let slot = values
                 .0
-                .kind
-                .read(text)
-                .ok_or_else(|| SchemeError(format!("scheme '{name}': {key}='{text}' must be {}", slot.0.kind)))?;
+                .iter_mut()
+                .find(|(p, _)| p.name == key)
+                .ok_or_else(|| {
+                    let names: Vec<&str> = scheme.params.iter().map(|p| p.name).collect();
+                    SchemeError(format!(
+                        "scheme '{name}' has no parameter '{key}'; {}",
+                        suggest(key, &names)
+                    ))
+                })?;
+            slot.1 = slot.0.kind.read(text).ok_or_else(|| {
+                SchemeError(format!(
+                    "scheme '{name}': {key}='{text}' must be {}",
+                    slot.0.kind
+                ))
+            })?;
         }
-        Ok(Selection { spec: spec.to_owned(), scheme, values })
+        Ok(Selection {
+            spec: spec.to_owned(),
+            scheme,
+            values,
+        })
     }
 }
 
@@ -360,8 +392,12 @@ impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Kind::Number { min, max, .. } => write!(f, "a number from {min} to {max}"),
-            Kind::Time { min, max, .. } => write!(f, "a time from {min:?} to {max:?}, such as 20ms"),
-            Kind::Rate { min, max, .. } => write!(f, "a rate from {min:?} to {max:?}, such as 12Mbps"),
+            Kind::Time { min, max, .. } => {
+                write!(f, "a time from {min:?} to {max:?}, such as 20ms")
+            }
+            Kind::Rate { min, max, .. } => {
+                write!(f, "a rate from {min:?} to {max:?}, such as 12Mbps")
+            }
             Kind::Choice(words) => write!(f, "one of {}", words.join(", ")),
         }
     }
@@ -372,7 +408,8 @@ fn split_unit(text: &str) -> Option<(f64, &str)> {
     let end = text
         .char_indices()
         .find(|&(i, c)| {
-            let exponent = matches!(c, 'e' | 'E') && text[i + 1..].starts_with(|d: char| d.is_ascii_digit() || d == '-');
+            let exponent = matches!(c, 'e' | 'E')
+                && text[i + 1..].starts_with(|d: char| d.is_ascii_digit() || d == '-');
             !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+') || exponent)
         })
         .map_or(text.len(), |(i, _)| i);

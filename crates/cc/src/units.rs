@@ -331,7 +331,10 @@ mod tests {
     #[test]
     fn extremes_do_not_wrap() {
         assert_eq!(Rate::ZERO.time_to_send(Bytes::new(1)), Duration::MAX);
-        assert_eq!(Rate::from_bytes_per(Bytes::new(1), Duration::ZERO), Rate::MAX);
+        assert_eq!(
+            Rate::from_bytes_per(Bytes::new(1), Duration::ZERO),
+            Rate::MAX
+        );
         assert_eq!(Rate::from_bps(1).time_to_send(Bytes::MAX), Duration::MAX);
         assert_eq!(Rate::MAX.bytes_in(Duration::MAX), Bytes::MAX);
         assert_eq!(Time::NEVER + Duration::from_secs(1), Time::NEVER);

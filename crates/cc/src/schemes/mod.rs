@@ -14,4 +14,6 @@ schemes! {
     fixed_window,
     fixed_rate,
     newreno,
+    cubic,
+    bbr,
 }

@@ -24,12 +24,13 @@ pub const SCHEME: Scheme = Scheme {
 #[derive(Debug)]
 pub struct NewReno {
     mss: Bytes,
+    initial_cwnd: Bytes,
     cwnd: Bytes,
     ssthresh: Bytes,
     /// Bytes acknowledged in congestion avoidance that have not yet grown the window.
     acked: Bytes,
     /// (cwnd, ssthresh) before the last reduction, for [`Feedback::undo`].
-    prior: (Bytes, Bytes),
+    undo: Option<(Bytes, Bytes)>,
     recovery: Recovery,
 }
 
@@ -38,10 +39,11 @@ impl NewReno {
     pub fn new(setup: &Setup) -> NewReno {
         NewReno {
             mss: setup.mss,
+            initial_cwnd: setup.initial_cwnd,
             cwnd: setup.initial_cwnd,
             ssthresh: Bytes::MAX,
             acked: Bytes::ZERO,
-            prior: (setup.initial_cwnd, Bytes::MAX),
+            undo: None,
             recovery: Recovery::Open,
         }
     }
@@ -61,10 +63,11 @@ impl NewReno {
         }
     }
 
-    /// RFC 5681 §3.1 (4): half of what is in flight, two packets at least.
+    /// RFC 5681 §3.1 (4): half of what was in flight, which may be less than was allowed;
+    /// two packets at least.
     fn reduce(&mut self, flight: Bytes) {
-        self.prior = (self.cwnd, self.ssthresh);
-        self.ssthresh = (flight / 2).max(self.mss * 2);
+        self.undo = Some((self.cwnd, self.ssthresh));
+        self.ssthresh = (flight.min(self.cwnd) / 2).max(self.mss * 2);
         self.acked = Bytes::ZERO;
     }
 }
@@ -72,24 +75,31 @@ impl NewReno {
 impl CongestionControl for NewReno {
     fn on_feedback(&mut self, f: &Feedback<'_>) {
         self.recovery = f.recovery;
-        if f.undo {
-            self.cwnd = self.cwnd.max(self.prior.0);
-            self.ssthresh = self.ssthresh.max(self.prior.1);
+        if f.undo && let Some((cwnd, ssthresh)) = self.undo.take() {
+            self.cwnd = self.cwnd.max(cwnd);
+            self.ssthresh = self.ssthresh.max(ssthresh);
         }
         if f.congestion.is_some() {
-            // Application-limited flows reduce from what they used (RFC 5681 §3.1).
-            self.reduce(f.prior_in_flight.min(self.cwnd));
+            self.reduce(f.prior_in_flight);
             self.cwnd = self.ssthresh;
         } else if f.cwnd_limited && matches!(f.recovery, Recovery::Open | Recovery::Loss) {
             self.grow(f.acked_bytes);
         }
     }
 
+    /// RFC 5681 §3.1: the first time-out for a packet sets ssthresh; later ones leave it alone.
     fn on_rto(&mut self, rto: &Rto<'_>) {
+        self.recovery = Recovery::Loss;
         if rto.consecutive == 1 {
             self.reduce(rto.prior_in_flight);
         }
         self.cwnd = self.mss;
+    }
+
+    /// RFC 5681 §4.1: after silence the restart window is the initial one.
+    fn on_idle(&mut self, _: Time, _: Duration) {
+        self.cwnd = self.cwnd.min(self.initial_cwnd);
+        self.acked = Bytes::ZERO;
     }
 
     fn control(&self) -> Control {
@@ -110,7 +120,125 @@ impl Base for NewReno {
         }
     }
 
+    /// Congestion avoidance is not left: slow start would undo a choice to go down.
     fn set_cwnd(&mut self, _: Time, _: Duration, cwnd: Bytes) {
-        self.cwnd = cwnd.max(self.mss);
+        let chosen = cwnd.max(self.mss);
+        if self.cwnd >= self.ssthresh {
+            self.ssthresh = self.ssthresh.min(chosen);
+        }
+        self.cwnd = chosen;
+        self.acked = Bytes::ZERO;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Link, MSS, RTT, feedback, rto, select, setup};
+    use crate::{Congestion, Rate};
+
+    fn acked(packets: u64) -> Feedback<'static> {
+        Feedback { acked_bytes: MSS * packets, ..feedback(Time::ZERO) }
+    }
+
+    fn loss(in_flight: u64) -> Feedback<'static> {
+        Feedback {
+            congestion: Some(Congestion::Loss),
+            recovery: Recovery::Recovery,
+            prior_in_flight: MSS * in_flight,
+            ..acked(0)
+        }
+    }
+
+    fn packets(reno: &NewReno) -> f64 {
+        reno.control().cwnd.as_f64() / MSS.as_f64()
+    }
+
+    /// In congestion avoidance with a window of `cwnd` packets.
+    fn avoiding(cwnd: u64) -> NewReno {
+        let mut reno = NewReno::new(&setup());
+        (reno.cwnd, reno.ssthresh) = (MSS * cwnd, MSS * cwnd);
+        reno
+    }
+
+    /// RFC 5681 §3.1: slow start doubles the window each round, then one packet a round.
+    #[test]
+    fn slow_start_doubles_and_avoidance_adds_one() {
+        let mut reno = NewReno::new(&setup());
+        (0..10).for_each(|_| reno.on_feedback(&acked(1)));
+        assert_eq!((packets(&reno), reno.phase()), (20.0, Phase::SlowStart));
+        let mut reno = avoiding(20);
+        (0..20).for_each(|_| reno.on_feedback(&acked(1)));
+        assert_eq!((packets(&reno), reno.phase()), (21.0, Phase::CongestionAvoidance));
+    }
+
+    #[test]
+    fn slow_start_stops_at_ssthresh_within_one_feedback() {
+        let mut reno = NewReno::new(&setup());
+        reno.ssthresh = MSS * 12;
+        // Two packets to ssthresh; the other twelve make a window's worth.
+        reno.on_feedback(&acked(14));
+        assert_eq!(packets(&reno), 13.0);
+    }
+
+    /// RFC 5681 §3.1 (4) and §3.2: FlightSize counts, two packets are the least.
+    #[test]
+    fn loss_halves_what_was_in_flight() {
+        for (cwnd, in_flight, after) in [(100, 100, 50.0), (100, 40, 20.0), (100, 120, 50.0), (3, 3, 2.0)] {
+            let mut reno = avoiding(cwnd);
+            reno.on_feedback(&loss(in_flight));
+            assert_eq!((packets(&reno), reno.phase()), (after, Phase::Recovery));
+        }
+    }
+
+    #[test]
+    fn the_window_rests_in_recovery_and_without_use() {
+        let mut reno = avoiding(20);
+        reno.on_feedback(&Feedback { cwnd_limited: false, ..acked(20) });
+        reno.on_feedback(&Feedback { recovery: Recovery::Recovery, ..acked(20) });
+        assert_eq!(packets(&reno), 20.0);
+    }
+
+    /// RFC 5681 §3.1: one packet after a time-out; ssthresh is set by the first of a series.
+    #[test]
+    fn time_out_restarts_from_one_packet() {
+        let mut reno = avoiding(100);
+        reno.on_rto(&rto(Time::ZERO, 100, 1));
+        reno.on_rto(&rto(Time::ZERO, 1, 2));
+        assert_eq!((packets(&reno), reno.ssthresh), (1.0, MSS * 50));
+        reno.on_feedback(&Feedback { recovery: Recovery::Loss, ..acked(1) });
+        assert_eq!(packets(&reno), 2.0);
+    }
+
+    /// RFC 5681 §4.1.
+    #[test]
+    fn silence_restarts_from_the_initial_window() {
+        for (cwnd, after) in [(100, 10.0), (6, 6.0)] {
+            let mut reno = avoiding(cwnd);
+            reno.on_idle(Time::ZERO, Duration::from_secs(2));
+            assert_eq!((packets(&reno), reno.ssthresh), (after, MSS * cwnd));
+        }
+    }
+
+    #[test]
+    fn a_spurious_reduction_is_undone_once() {
+        let mut reno = avoiding(100);
+        reno.on_feedback(&loss(100));
+        reno.on_feedback(&Feedback { undo: true, ..acked(0) });
+        assert_eq!((packets(&reno), reno.ssthresh), (100.0, MSS * 100));
+        reno.set_cwnd(Time::ZERO, RTT, MSS * 30);
+        reno.on_feedback(&Feedback { undo: true, ..acked(0) });
+        assert_eq!((packets(&reno), reno.phase()), (30.0, Phase::CongestionAvoidance));
+    }
+
+    /// The fluid model of additive increase and halving: 12 Mbit/s, 120 ms.
+    #[test]
+    fn utilisation_is_that_of_the_sawtooth() {
+        for (buffer, expected) in [(12, 0.821), (30, 0.894), (60, 0.965), (120, 1.0)] {
+            let mut link = Link::new(&select("newreno"), Rate::from_mbps(12.0), Duration::from_millis(120), buffer);
+            link.run(Duration::from_secs(30));
+            let utilisation = link.utilisation(Duration::from_secs(200));
+            assert!((utilisation - expected).abs() < 0.05 * expected, "{buffer}: {utilisation}");
+        }
     }
 }

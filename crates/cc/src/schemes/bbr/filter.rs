@@ -1,0 +1,62 @@
+//! A maximum over the last rounds.
+
+use std::collections::VecDeque;
+
+use crate::Rate;
+
+/// The exact maximum of the samples of the last `window` rounds. Keeps a falling sequence of the
+/// samples that may yet become the maximum, one a round at most.
+#[derive(Clone, Debug)]
+pub struct MaxFilter {
+    window: u64,
+    /// (round, sample): rounds rise, samples fall.
+    candidates: VecDeque<(u64, Rate)>,
+}
+
+impl MaxFilter {
+    /// A filter over `window` rounds, the current one among them.
+    pub fn new(window: u64) -> MaxFilter {
+        MaxFilter { window, candidates: VecDeque::new() }
+    }
+
+    /// Folds a sample of `round`; rounds never fall.
+    pub fn update(&mut self, round: u64, sample: Rate) {
+        while self.candidates.front().is_some_and(|&(r, _)| round - r >= self.window) {
+            self.candidates.pop_front();
+        }
+        while self.candidates.back().is_some_and(|&(_, s)| s <= sample) {
+            self.candidates.pop_back();
+        }
+        if self.candidates.back().is_none_or(|&(r, _)| r < round) {
+            self.candidates.push_back((round, sample));
+        }
+    }
+
+    /// The maximum; zero before the first sample.
+    pub fn max(&self) -> Rate {
+        self.candidates.front().map_or(Rate::ZERO, |&(_, s)| s)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Stream;
+
+    #[test]
+    fn agrees_with_a_search_through_the_window() {
+        let mut random = Stream::new(1, "filter");
+        let mut filter = MaxFilter::new(10);
+        let mut all: Vec<(u64, Rate)> = Vec::new();
+        let mut round = 0;
+        for _ in 0..5000 {
+            round += random.below(3) / 2 * random.below(6);
+            let sample = Rate::from_bps(random.below(1000));
+            filter.update(round, sample);
+            all.push((round, sample));
+            let brute = all.iter().rev().take_while(|(r, _)| round - r < 10).map(|s| s.1).max();
+            assert_eq!(Some(filter.max()), brute);
+            assert!(filter.candidates.len() <= 10);
+        }
+    }
+}

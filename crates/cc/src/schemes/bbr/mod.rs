@@ -1,0 +1,449 @@
+//! BBR v1 (draft-cardwell-iccrg-bbr-congestion-control-00): sends at the bottleneck's bandwidth
+//! with two bandwidth-delay products in flight, and keeps measuring both.
+//!
+//! Section numbers are the draft's. Three things follow Linux's `tcp_bbr.c` instead: pacing 1%
+//! below the estimate so that queues drain, a new initial pacing rate at the first RTT sample,
+//! and an allowance for aggregated acknowledgements ([`Aggregation`]).
+
+mod aggregation;
+mod filter;
+
+#[cfg(test)]
+mod tests;
+
+use aggregation::Aggregation;
+use filter::MaxFilter;
+
+use crate::{
+    Bytes, CongestionControl, Control, Duration, Family, Feedback, Kind, Need, Param, Probe, Rate, RateSample,
+    Recovery, RoundCounter, Rto, Scheme, Sent, Setup, Stream, Tag, Time, Values,
+};
+
+const BTLBW_WINDOW: Param = Param {
+    name: "btlbw_window",
+    help: "rounds over which the largest delivery rate is taken",
+    kind: Kind::Number { default: 10.0, min: 1.0, max: 1000.0 },
+};
+const RTPROP_WINDOW: Param = Param {
+    name: "rtprop_window",
+    help: "time over which the least RTT is taken",
+    kind: Kind::Time {
+        default: Duration::from_secs(10),
+        min: Duration::from_millis(100),
+        max: Duration::from_secs(600),
+    },
+};
+
+/// Registry entry.
+pub const SCHEME: Scheme = Scheme {
+    name: "bbr",
+    family: Family::Model,
+    summary: "paces at the measured bottleneck bandwidth, two BDP in flight",
+    source: "draft-cardwell-iccrg-bbr-congestion-control-00",
+    needs: &[Need::RateSample, Need::Pacing],
+    params: &[BTLBW_WINDOW, RTPROP_WINDOW],
+    build: |setup, values| Box::new(Bbr::new(setup, values)),
+    receiver: None,
+};
+
+/// 2/ln 2: the least gain that doubles the sending rate each round (§4.3.2.1).
+const HIGH_GAIN: f64 = 2.885;
+/// ProbeBW's pacing gains, one phase an RTprop (§4.3.4.3).
+const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
+const PROBE_BW_CWND_GAIN: f64 = 2.0;
+const PROBE_RTT_DURATION: Duration = Duration::from_millis(200);
+/// The share of the estimate that is paced at, as in Linux.
+const PACING_MARGIN: f64 = 0.99;
+/// Startup goes on while the bandwidth grows so much in three rounds (§4.3.2.2).
+const FULL_PIPE_GROWTH: f64 = 1.25;
+const FULL_PIPE_ROUNDS: u32 = 3;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Startup,
+    Drain,
+    ProbeBw,
+    ProbeRtt,
+}
+
+/// The state of one BBR flow.
+#[derive(Debug)]
+pub struct Bbr {
+    mss: Bytes,
+    initial_cwnd: Bytes,
+    random: Stream,
+
+    state: State,
+    pacing_gain: f64,
+    cwnd_gain: f64,
+    pacing_rate: Rate,
+    send_quantum: Bytes,
+    cwnd: Bytes,
+
+    rounds: RoundCounter,
+    round_start: bool,
+    btlbw: MaxFilter,
+    rtprop: Duration,
+    rtprop_window: Duration,
+    rtprop_stamp: Time,
+    aggregation: Aggregation,
+
+    full_bw: Rate,
+    full_bw_count: u32,
+    filled_pipe: bool,
+
+    cycle_index: usize,
+    cycle_stamp: Time,
+
+    probe_rtt_done: Option<Time>,
+    probe_rtt_round_done: bool,
+    /// Packets that left between these counts of delivered bytes left in ProbeRTT.
+    probe_rtt_span: (Bytes, Bytes),
+
+    recovery: Recovery,
+    packet_conservation: bool,
+    prior_cwnd: Bytes,
+
+    app_limited: bool,
+    idle_restart: bool,
+}
+
+impl Bbr {
+    /// A flow at its initial window, in Startup.
+    pub fn new(setup: &Setup, values: &Values) -> Bbr {
+        let mut bbr = Bbr {
+            mss: setup.mss,
+            initial_cwnd: setup.initial_cwnd,
+            random: setup.stream("bbr"),
+            state: State::Startup,
+            pacing_gain: HIGH_GAIN,
+            cwnd_gain: HIGH_GAIN,
+            pacing_rate: Rate::ZERO,
+            send_quantum: setup.mss,
+            cwnd: setup.initial_cwnd,
+            rounds: RoundCounter::default(),
+            round_start: false,
+            btlbw: MaxFilter::new(values.number(&BTLBW_WINDOW) as u64),
+            rtprop: Duration::MAX,
+            rtprop_window: values.time(&RTPROP_WINDOW),
+            rtprop_stamp: Time::ZERO,
+            aggregation: Aggregation::new(setup.mss),
+            full_bw: Rate::ZERO,
+            full_bw_count: 0,
+            filled_pipe: false,
+            cycle_index: 0,
+            cycle_stamp: Time::ZERO,
+            probe_rtt_done: None,
+            probe_rtt_round_done: false,
+            probe_rtt_span: (Bytes::MAX, Bytes::ZERO),
+            recovery: Recovery::Open,
+            packet_conservation: false,
+            prior_cwnd: Bytes::ZERO,
+            app_limited: false,
+            idle_restart: false,
+        };
+        bbr.init_pacing_rate(Duration::from_millis(1));
+        bbr
+    }
+
+    fn enter(&mut self, state: State, pacing_gain: f64, cwnd_gain: f64) {
+        (self.state, self.pacing_gain, self.cwnd_gain) = (state, pacing_gain, cwnd_gain);
+    }
+
+    fn min_pipe_cwnd(&self) -> Bytes {
+        self.mss * 4
+    }
+
+    /// BBRInflight (§4.2.3.2): `gain` BDP and what offloading keeps from the wire.
+    fn inflight(&self, gain: f64) -> Bytes {
+        if self.rtprop == Duration::MAX {
+            return self.initial_cwnd;
+        }
+        let bdp = self.btlbw.max().as_bytes_per_sec() * self.rtprop.as_secs_f64();
+        Bytes::from_f64(gain * bdp) + self.send_quantum * 3
+    }
+
+    // The model of the path (§4.1).
+
+    fn update_btlbw(&mut self, sample: Option<RateSample>) {
+        let Some(sample) = sample else { return };
+        let rate = sample.delivery_rate();
+        if !sample.app_limited || rate >= self.btlbw.max() {
+            self.btlbw.update(self.rounds.count(), rate);
+        }
+    }
+
+    /// Returns whether the estimate had expired.
+    fn update_rtprop(&mut self, f: &Feedback<'_>) -> bool {
+        let known = self.rtprop != Duration::MAX;
+        let expired = known && f.now > self.rtprop_stamp + self.rtprop_window;
+        if let Some(rtt) = f.rtt
+            && (rtt <= self.rtprop || expired)
+        {
+            (self.rtprop, self.rtprop_stamp) = (rtt, f.now);
+        }
+        expired
+    }
+
+    /// The sample, if it may be believed: over a round trip at least, and app-limited if it left
+    /// while ProbeRTT held the sender back (§4.3.5).
+    fn believable(&self, f: &Feedback<'_>) -> Option<RateSample> {
+        let mut sample = f.rate?;
+        if sample.interval.is_zero() || sample.interval < f.rtt_stats.min || sample.delivered == Bytes::ZERO {
+            return None;
+        }
+        let (from, to) = self.probe_rtt_span;
+        sample.app_limited |= (from..=to).contains(&sample.prior_delivered);
+        Some(sample)
+    }
+
+    // The state machine (§4.3).
+
+    fn check_full_pipe(&mut self, sample: Option<RateSample>) {
+        let limited = sample.is_none_or(|s| s.app_limited);
+        if self.filled_pipe || !self.round_start || limited {
+            return;
+        }
+        if self.btlbw.max() >= self.full_bw.mul_f64(FULL_PIPE_GROWTH) {
+            self.full_bw = self.btlbw.max();
+            self.full_bw_count = 0;
+            return;
+        }
+        self.full_bw_count += 1;
+        self.filled_pipe = self.full_bw_count >= FULL_PIPE_ROUNDS;
+    }
+
+    fn check_drain(&mut self, f: &Feedback<'_>) {
+        if self.state == State::Startup && self.filled_pipe {
+            self.enter(State::Drain, 1.0 / HIGH_GAIN, HIGH_GAIN);
+        }
+        if self.state == State::Drain && f.in_flight <= self.inflight(1.0) {
+            self.enter_probe_bw(f.now);
+        }
+    }
+
+    /// Begins in any phase but the draining one, so that flows do not cycle in step.
+    fn enter_probe_bw(&mut self, now: Time) {
+        self.enter(State::ProbeBw, 1.0, PROBE_BW_CWND_GAIN);
+        self.cycle_index = CYCLE.len() - 1 - self.random.below(CYCLE.len() as u64 - 1) as usize;
+        self.advance_cycle_phase(now);
+    }
+
+    fn advance_cycle_phase(&mut self, now: Time) {
+        self.cycle_stamp = now;
+        self.cycle_index = (self.cycle_index + 1) % CYCLE.len();
+        self.pacing_gain = CYCLE[self.cycle_index];
+    }
+
+    fn check_cycle_phase(&mut self, f: &Feedback<'_>) {
+        if self.state != State::ProbeBw {
+            return;
+        }
+        let elapsed = f.now.since(self.cycle_stamp) > self.rtprop;
+        let over = if self.pacing_gain > 1.0 {
+            let probed = f.prior_in_flight >= self.inflight(self.pacing_gain);
+            elapsed && (f.lost_bytes > Bytes::ZERO || probed)
+        } else if self.pacing_gain < 1.0 {
+            elapsed || f.prior_in_flight <= self.inflight(1.0)
+        } else {
+            elapsed
+        };
+        if over {
+            self.advance_cycle_phase(f.now);
+        }
+    }
+
+    fn check_probe_rtt(&mut self, f: &Feedback<'_>, expired: bool) {
+        if self.state != State::ProbeRtt && expired && !self.idle_restart {
+            self.save_cwnd();
+            self.enter(State::ProbeRtt, 1.0, 1.0);
+            self.probe_rtt_done = None;
+            self.probe_rtt_span = (f.counters.delivered, f.counters.delivered);
+        }
+        if self.state == State::ProbeRtt {
+            self.handle_probe_rtt(f);
+        }
+        self.idle_restart = false;
+    }
+
+    /// Four packets in flight for 200 ms and a round.
+    fn handle_probe_rtt(&mut self, f: &Feedback<'_>) {
+        self.probe_rtt_span.1 = f.counters.delivered + f.in_flight;
+        match self.probe_rtt_done {
+            None if f.in_flight <= self.min_pipe_cwnd() => {
+                self.probe_rtt_done = Some(f.now + PROBE_RTT_DURATION);
+                self.probe_rtt_round_done = false;
+                self.rounds.restart(f.next_number);
+            }
+            None => {}
+            Some(done) => {
+                self.probe_rtt_round_done |= self.round_start;
+                if self.probe_rtt_round_done && f.now > done {
+                    self.rtprop_stamp = f.now;
+                    self.restore_cwnd();
+                    if self.filled_pipe {
+                        self.enter_probe_bw(f.now);
+                    } else {
+                        self.enter(State::Startup, HIGH_GAIN, HIGH_GAIN);
+                    }
+                }
+            }
+        }
+    }
+
+    // What follows from it (§4.2).
+
+    fn init_pacing_rate(&mut self, rtt: Duration) {
+        let rate = Rate::from_bytes_per(self.cwnd, rtt);
+        self.pacing_rate = rate.mul_f64(HIGH_GAIN);
+    }
+
+    /// Until the pipe was full once, the rate is only raised.
+    fn set_pacing_rate(&mut self, gain: f64) {
+        let rate = self.btlbw.max().mul_f64(gain * PACING_MARGIN);
+        if self.filled_pipe || rate > self.pacing_rate {
+            // A rate of zero would never learn better.
+            self.pacing_rate = rate.max(Rate::from_bps(1));
+        }
+    }
+
+    fn set_send_quantum(&mut self) {
+        let mbps = self.pacing_rate.as_mbps();
+        self.send_quantum = if mbps < 1.2 {
+            self.mss
+        } else if mbps < 24.0 {
+            self.mss * 2
+        } else {
+            Bytes::from_f64(self.pacing_rate.as_bytes_per_sec() * 1e-3).min(Bytes::new(64 * 1024))
+        };
+    }
+
+    fn set_cwnd(&mut self, f: &Feedback<'_>) {
+        if f.lost_bytes > Bytes::ZERO {
+            self.cwnd = self.cwnd.saturating_sub(f.lost_bytes).max(self.mss);
+        }
+        if self.packet_conservation {
+            self.cwnd = self.cwnd.max(f.in_flight + f.acked_bytes);
+        } else if f.acked_bytes > Bytes::ZERO {
+            self.regrow_cwnd(f);
+        }
+        if self.state == State::ProbeRtt {
+            self.cwnd = self.cwnd.min(self.min_pipe_cwnd());
+        }
+    }
+
+    fn regrow_cwnd(&mut self, f: &Feedback<'_>) {
+        let target = self.inflight(self.cwnd_gain);
+        let grown = self.cwnd + f.acked_bytes;
+        if self.filled_pipe {
+            self.cwnd = grown.min(target + self.aggregation.allowance(self.btlbw.max()));
+        } else if self.cwnd < target || f.counters.delivered < self.initial_cwnd {
+            self.cwnd = grown;
+        }
+        self.cwnd = self.cwnd.max(self.min_pipe_cwnd());
+    }
+
+    // Loss recovery (§4.2.3.4): no sign of congestion, but packets are conserved for a round.
+
+    fn in_loss_recovery(&self) -> bool {
+        matches!(self.recovery, Recovery::Recovery | Recovery::Loss)
+    }
+
+    fn save_cwnd(&mut self) {
+        let kept = if self.in_loss_recovery() || self.state == State::ProbeRtt { self.prior_cwnd } else { Bytes::ZERO };
+        self.prior_cwnd = kept.max(self.cwnd);
+    }
+
+    fn restore_cwnd(&mut self) {
+        self.cwnd = self.cwnd.max(self.prior_cwnd);
+    }
+
+    fn follow_recovery(&mut self, f: &Feedback<'_>) {
+        if self.round_start {
+            self.packet_conservation = false;
+        }
+        let repairing = matches!(f.recovery, Recovery::Recovery | Recovery::Loss);
+        if f.recovery == Recovery::Recovery && !self.in_loss_recovery() {
+            self.save_cwnd();
+            self.cwnd = f.in_flight + f.acked_bytes.max(self.mss);
+            self.packet_conservation = true;
+            self.rounds.restart(f.next_number);
+        } else if self.in_loss_recovery() && !repairing {
+            self.packet_conservation = false;
+            self.restore_cwnd();
+        }
+        if f.undo {
+            (self.full_bw, self.full_bw_count) = (Rate::ZERO, 0);
+        }
+        self.recovery = f.recovery;
+    }
+}
+
+impl CongestionControl for Bbr {
+    /// Restarting from idle (§4.3.4.4): at the estimated rate, not in the cycle's gain.
+    fn on_sent(&mut self, sent: &Sent) -> Tag {
+        if sent.in_flight == sent.size && self.app_limited {
+            self.idle_restart = true;
+            self.aggregation.restart(sent.now);
+            if self.state == State::ProbeBw {
+                self.set_pacing_rate(1.0);
+            }
+        }
+        Tag::NONE
+    }
+
+    fn on_feedback(&mut self, f: &Feedback<'_>) {
+        if self.rtprop == Duration::MAX
+            && let Some(rtt) = f.rtt
+            && !rtt.is_zero()
+        {
+            self.init_pacing_rate(rtt);
+        }
+        self.app_limited = f.app_limited;
+        self.round_start = self.rounds.on_feedback(f);
+        self.follow_recovery(f);
+
+        let sample = self.believable(f);
+        self.update_btlbw(sample);
+        let btlbw = self.btlbw.max();
+        self.aggregation.update(f, btlbw, self.cwnd, self.round_start);
+        self.check_cycle_phase(f);
+        self.check_full_pipe(sample);
+        self.check_drain(f);
+        let expired = self.update_rtprop(f);
+        self.check_probe_rtt(f, expired);
+
+        self.set_pacing_rate(self.pacing_gain);
+        self.set_send_quantum();
+        self.set_cwnd(f);
+    }
+
+    fn on_rto(&mut self, _: &Rto<'_>) {
+        self.save_cwnd();
+        self.cwnd = self.mss;
+        self.packet_conservation = false;
+        self.recovery = Recovery::Loss;
+    }
+
+    fn control(&self) -> Control {
+        Control {
+            cwnd: self.cwnd,
+            pacing_rate: Some(self.pacing_rate),
+            send_quantum: self.send_quantum,
+            target_bitrate: None,
+        }
+    }
+
+    fn owns_recovery(&self) -> bool {
+        true
+    }
+
+    fn probe(&self, probe: &mut dyn Probe) {
+        probe.value("state", f64::from(self.state as u8));
+        probe.value("pacing_gain", self.pacing_gain);
+        probe.value("btlbw_mbps", self.btlbw.max().as_mbps());
+        if self.rtprop != Duration::MAX {
+            probe.value("rtprop_ms", self.rtprop.as_millis_f64());
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! CUBIC (RFC 9438): the window follows a cubic of the time since the last reduction.
+//!
+//! Windows are real numbers of packets, times are seconds. The cube root is taken once an epoch;
+//! an acknowledgement costs two evaluations of a cubic polynomial and one division.
+
+mod hystart;
+
+#[cfg(test)]
+mod tests;
+
+use hystart::{HyStart, Step};
+
+use crate::{
+    Base, Bytes, Congestion, CongestionControl, Control, Duration, Family, Feedback, Kind, Param, Phase, Probe,
+    Recovery, Rto, Scheme, Sent, Setup, Tag, Time, Values,
+};
+
+const HYSTART: Param = Param {
+    name: "hystart",
+    help: "how slow start ends before a loss: RFC 9406, Linux's HyStart, or not at all",
+    kind: Kind::Choice(&["hystart++", "classic", "none"]),
+};
+const FAST_CONVERGENCE: Param = Param {
+    name: "fast_convergence",
+    help: "release bandwidth to newcomers (RFC 9438 §4.7)",
+    kind: Kind::Choice(&["on", "off"]),
+};
+const BETA: Param = Param {
+    name: "beta",
+    help: "the window is multiplied by this on congestion",
+    kind: Kind::Number { default: 0.7, min: 0.1, max: 0.95 },
+};
+const C: Param = Param {
+    name: "c",
+    help: "steepness of the cubic, in packets/s^3",
+    kind: Kind::Number { default: 0.4, min: 0.01, max: 100.0 },
+};
+
+/// Registry entry.
+pub const SCHEME: Scheme = Scheme {
+    name: "cubic",
+    family: Family::Loss,
+    summary: "grows along a cubic of time; the default of most systems",
+    source: "RFC 9438, RFC 9406",
+    needs: &[],
+    params: &[HYSTART, FAST_CONVERGENCE, BETA, C],
+    build: |setup, values| Box::new(Cubic::new(setup, values)),
+    receiver: None,
+};
+
+/// The window as a function of time (RFC 9438 §4.2, Figure 1).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Curve {
+    c: f64,
+    k: f64,
+    w_max: f64,
+}
+
+impl Curve {
+    /// The curve with steepness `c` (packets/s^3) that leaves `cwnd` packets at time zero and
+    /// levels at `w_max` packets; from its plateau on if `cwnd` is there already.
+    pub fn new(c: f64, w_max: f64, cwnd: f64) -> Curve {
+        if cwnd >= w_max {
+            return Curve { c, k: 0.0, w_max: cwnd };
+        }
+        Curve { c, k: libm::cbrt((w_max - cwnd) / c), w_max }
+    }
+
+    /// W_cubic: packets, `t` seconds after the epoch began.
+    #[inline]
+    pub fn window(&self, t: f64) -> f64 {
+        let x = t - self.k;
+        self.c * (x * x * x) + self.w_max
+    }
+
+    /// K: how many seconds the curve takes to its plateau.
+    pub fn k(&self) -> f64 {
+        self.k
+    }
+}
+
+/// A stretch of congestion avoidance without congestion.
+#[derive(Clone, Copy, Debug)]
+struct Epoch {
+    start: Time,
+    curve: Curve,
+    /// What a Reno flow would have by now (RFC 9438 §4.3).
+    w_est: f64,
+}
+
+/// What a spurious reduction must give back (RFC 9438 §4.9). All in packets.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    cwnd: f64,
+    ssthresh: f64,
+    /// The window at the last reduction; 0 while unknown.
+    w_max: f64,
+    /// The window when ssthresh was last set.
+    cwnd_prior: f64,
+    epoch: Option<Epoch>,
+}
+
+/// The state of one CUBIC flow.
+#[derive(Debug)]
+pub struct Cubic {
+    mss: f64,
+    initial_cwnd: f64,
+    c: f64,
+    beta: f64,
+    /// Growth of `w_est` a round trip: as fast on average as Reno's 1 with Reno's 1/2.
+    alpha: f64,
+    fast_convergence: bool,
+    hystart: HyStart,
+    window: Window,
+    undo: Option<Window>,
+    recovery: Recovery,
+    /// Until when time has counted for the epoch.
+    counted: Time,
+}
+
+impl Cubic {
+    /// A flow at its initial window, in slow start.
+    pub fn new(setup: &Setup, values: &Values) -> Cubic {
+        let beta = values.number(&BETA);
+        let mss = setup.mss.as_f64();
+        let initial_cwnd = setup.initial_cwnd.as_f64() / mss;
+        Cubic {
+            mss,
+            initial_cwnd,
+            c: values.number(&C),
+            beta,
+            alpha: 3.0 * (1.0 - beta) / (1.0 + beta),
+            fast_convergence: values.choice(&FAST_CONVERGENCE) == "on",
+            hystart: HyStart::new(values.choice(&HYSTART)),
+            window: Window {
+                cwnd: initial_cwnd,
+                ssthresh: f64::INFINITY,
+                w_max: 0.0,
+                cwnd_prior: 0.0,
+                epoch: None,
+            },
+            undo: None,
+            recovery: Recovery::Open,
+            counted: Time::ZERO,
+        }
+    }
+
+    fn grow(&mut self, f: &Feedback<'_>) {
+        let mut acked = f.acked_bytes.as_f64() / self.mss;
+        if self.window.cwnd < self.window.ssthresh {
+            acked = self.slow_start(f, acked);
+        }
+        if acked > 0.0 {
+            self.avoid_congestion(f, acked);
+        }
+    }
+
+    /// Returns the acknowledged packets that are left for congestion avoidance.
+    fn slow_start(&mut self, f: &Feedback<'_>, acked: f64) -> f64 {
+        let w = &mut self.window;
+        match self.hystart.step(f, w.cwnd, w.ssthresh) {
+            Step::Grow { limit, divisor } => {
+                let growth = acked.min(limit) / divisor;
+                let room = w.ssthresh - w.cwnd;
+                w.cwnd += growth.min(room);
+                (growth - room).max(0.0)
+            }
+            // RFC 9438 §4.10: W_max is not known yet; the curve will begin at its plateau.
+            Step::Leave => {
+                w.ssthresh = w.cwnd;
+                w.cwnd_prior = w.cwnd;
+                acked
+            }
+        }
+    }
+
+    fn avoid_congestion(&mut self, f: &Feedback<'_>, acked: f64) {
+        let c = self.c;
+        let w = &mut self.window;
+        let epoch = w.epoch.get_or_insert_with(|| Epoch {
+            start: f.now,
+            curve: Curve::new(c, w.w_max, w.cwnd),
+            w_est: w.cwnd,
+        });
+        let share = acked / w.cwnd;
+        let t = f.now.since(epoch.start).as_secs_f64();
+
+        // §4.3: the window that Reno would have; past the old window it grows as Reno does.
+        epoch.w_est += share * if epoch.w_est < w.cwnd_prior { self.alpha } else { 1.0 };
+        if epoch.curve.window(t) < epoch.w_est {
+            w.cwnd = w.cwnd.max(epoch.w_est);
+        } else {
+            // §4.4 and §4.5: towards the window of the curve one round trip ahead.
+            let ahead = t + f.rtt_stats.smoothed.as_secs_f64();
+            let target = epoch.curve.window(ahead).clamp(w.cwnd, 1.5 * w.cwnd);
+            w.cwnd += (target - w.cwnd) * share.min(1.0);
+        }
+    }
+
+    /// §4.6 and §4.7; `flight` is what was in flight.
+    fn reduce(&mut self, flight: Bytes) {
+        self.undo = Some(self.window);
+        let w = &mut self.window;
+        let retreating = self.fast_convergence && w.cwnd < w.w_max;
+        w.w_max = if retreating { w.cwnd * (1.0 + self.beta) / 2.0 } else { w.cwnd };
+        w.cwnd_prior = w.cwnd;
+        // A flow reduces from what it used, which may be less than it was allowed.
+        w.ssthresh = self.beta * (flight.as_f64() / self.mss).min(w.cwnd);
+        w.epoch = None;
+    }
+
+    /// §5.8: the time up to `now` in which the window was not in use does not count for the curve.
+    fn pause(&mut self, now: Time) {
+        if let Some(epoch) = &mut self.window.epoch {
+            epoch.start += now.since(self.counted);
+        }
+    }
+}
+
+impl CongestionControl for Cubic {
+    fn on_sent(&mut self, sent: &Sent) -> Tag {
+        if sent.in_flight == sent.size {
+            self.pause(sent.now);
+            self.counted = sent.now;
+        }
+        Tag::NONE
+    }
+
+    fn on_feedback(&mut self, f: &Feedback<'_>) {
+        self.recovery = f.recovery;
+        if f.undo && let Some(before) = self.undo.take() {
+            self.window = Window { cwnd: self.window.cwnd.max(before.cwnd), ..before };
+        }
+        if let Some(sign) = f.congestion {
+            self.reduce(f.prior_in_flight);
+            let w = &mut self.window;
+            w.cwnd = w.ssthresh.max(if sign == Congestion::Loss { 2.0 } else { 1.0 });
+            w.ssthresh = w.ssthresh.max(2.0);
+        } else if !f.cwnd_limited {
+            self.pause(f.now);
+        } else if matches!(f.recovery, Recovery::Open | Recovery::Loss) {
+            self.grow(f);
+        }
+        self.counted = f.now;
+    }
+
+    /// §4.8: the first epoch after a time-out begins at its plateau, so W_max is forgotten.
+    fn on_rto(&mut self, rto: &Rto<'_>) {
+        if rto.consecutive == 1 {
+            self.reduce(rto.prior_in_flight);
+            self.window.ssthresh = self.window.ssthresh.max(2.0);
+        }
+        self.window.w_max = 0.0;
+        self.window.cwnd = 1.0;
+        self.recovery = Recovery::Loss;
+    }
+
+    /// RFC 5681 §4.1: after silence the restart window is the initial one; slow start leads to
+    /// ssthresh, and a new epoch from there.
+    fn on_idle(&mut self, _: Time, _: Duration) {
+        let w = &mut self.window;
+        if w.cwnd > self.initial_cwnd {
+            w.cwnd = self.initial_cwnd;
+            w.epoch = None;
+        }
+    }
+
+    fn control(&self) -> Control {
+        Control::window(Bytes::from_f64(self.window.cwnd * self.mss))
+    }
+
+    fn probe(&self, probe: &mut dyn Probe) {
+        let w = &self.window;
+        if w.ssthresh.is_finite() {
+            probe.value("ssthresh_packets", w.ssthresh);
+        }
+        probe.value("w_max_packets", w.w_max);
+        if let Some(epoch) = w.epoch {
+            probe.value("k_s", epoch.curve.k);
+            probe.value("w_est_packets", epoch.w_est);
+        }
+    }
+}
+
+impl Base for Cubic {
+    fn phase(&self) -> Phase {
+        match self.recovery {
+            Recovery::Open if self.window.cwnd < self.window.ssthresh => Phase::SlowStart,
+            Recovery::Open => Phase::CongestionAvoidance,
+            _ => Phase::Recovery,
+        }
+    }
+
+    /// A new epoch begins at the chosen window. Congestion avoidance is not left for it: slow
+    /// start would undo a choice to go down.
+    fn set_cwnd(&mut self, _: Time, _: Duration, cwnd: Bytes) {
+        let w = &mut self.window;
+        let chosen = (cwnd.as_f64() / self.mss).max(1.0);
+        if w.cwnd >= w.ssthresh {
+            w.ssthresh = w.ssthresh.min(chosen);
+        }
+        w.cwnd = chosen;
+        w.epoch = None;
+    }
+}

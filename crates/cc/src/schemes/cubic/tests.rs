@@ -1,0 +1,346 @@
+use super::*;
+use crate::testing::{Link, MSS, RTT, feedback, rto, select, setup};
+use crate::{Rate, RttStats};
+
+fn cubic(spec: &str) -> Cubic {
+    Cubic::new(&setup(), &select(spec).values)
+}
+
+/// In congestion avoidance with `cwnd` packets, about to begin an epoch below `w_max`.
+fn avoiding(cwnd: f64, w_max: f64) -> Cubic {
+    let mut cubic = cubic("cubic");
+    cubic.window = Window { cwnd, ssthresh: cwnd, w_max, cwnd_prior: w_max, epoch: None };
+    cubic
+}
+
+fn acked(now: Time, packets: u64) -> Feedback<'static> {
+    Feedback { acked_bytes: MSS * packets, ..feedback(now) }
+}
+
+fn congestion(sign: Congestion, in_flight: u64) -> Feedback<'static> {
+    Feedback {
+        congestion: Some(sign),
+        recovery: Recovery::Recovery,
+        prior_in_flight: MSS * in_flight,
+        ..feedback(Time::ZERO)
+    }
+}
+
+/// Acknowledges the window once an RTT, packet by packet, until `end`.
+fn grow_until(cubic: &mut Cubic, rtt: Duration, end: Duration) {
+    for round in 0..end.as_nanos() / rtt.as_nanos() {
+        let packets = cubic.window.cwnd as u64;
+        for i in 0..packets {
+            let now = Time::ZERO + rtt * round + rtt / packets * i;
+            let rtt_stats = RttStats { latest: rtt, smoothed: rtt, variation: Duration::ZERO, min: rtt };
+            cubic.on_feedback(&Feedback { rtt: Some(rtt), rtt_stats, ..acked(now, 1) });
+        }
+    }
+}
+
+fn close(a: f64, b: f64, tolerance: f64) -> bool {
+    (a - b).abs() <= tolerance
+}
+
+/// RFC 9438 §4.2, worked by hand for C = 0.4 and a window of 0.7 W_max at time zero:
+/// 120/0.4 = 300 etc. under the cube root. Published to two decimals.
+#[test]
+fn curve_matches_its_vectors() {
+    let seconds = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0];
+    for (w_max, k, windows) in [
+        (100.0, 4.2172, [86.68, 95.64, 99.28, 100.00, 100.19, 102.27, 121.65]),
+        (150.0, 4.8274, [127.57, 140.96, 147.56, 149.77, 150.00, 150.64, 162.77]),
+        (240.0, 5.6462, [199.88, 220.61, 232.59, 238.22, 239.89, 240.02, 245.22]),
+    ] {
+        let curve = Curve::new(0.4, w_max, 0.7 * w_max);
+        assert!(close(curve.k(), k, 5e-5), "K = {}", curve.k());
+        for (t, w) in seconds.into_iter().zip(windows) {
+            assert!(close(curve.window(t), w, 5.1e-3), "W_max {w_max}: W({t}) = {}", curve.window(t));
+        }
+        // The ends of the curve are exact: it begins at the window and is point-symmetric about K.
+        assert!(close(curve.window(0.0), 0.7 * w_max, 1e-3));
+        assert!(close(curve.window(2.0 * curve.k()), 1.3 * w_max, 1e-3));
+    }
+}
+
+/// The window itself, driven by acknowledgements, keeps to the curve: it aims one RTT ahead and
+/// gets there one RTT later.
+#[test]
+fn window_follows_the_curve() {
+    let (rtt, w_max) = (Duration::from_millis(10), 1000.0);
+    let curve = Curve::new(0.4, w_max, 700.0);
+    for seconds in [2, 5, 9, 12] {
+        let mut cubic = avoiding(700.0, w_max);
+        // Reno would grow faster at this RTT (§4.3); here the curve alone is looked at.
+        cubic.alpha = 0.0;
+        grow_until(&mut cubic, rtt, Duration::from_secs(seconds));
+        let expected = curve.window(seconds as f64);
+        assert!(close(cubic.window.cwnd, expected, 0.002 * expected), "{seconds} s: {} {expected}", cubic.window.cwnd);
+    }
+}
+
+/// §4.3: in the Reno-friendly region the window grows by 3(1-β)/(1+β) = 9/17 packets an RTT
+/// until it reaches the old window, and by one packet from there.
+#[test]
+fn short_paths_grow_as_reno_does() {
+    let rtt = Duration::from_millis(5);
+    let mut cubic = avoiding(14.0, 20.0);
+    grow_until(&mut cubic, rtt, rtt * 9);
+    assert!(close(cubic.window.cwnd, 14.0 + 9.0 * 9.0 / 17.0, 0.25), "{}", cubic.window.cwnd);
+    let mut cubic = avoiding(20.0, 20.0);
+    grow_until(&mut cubic, rtt, rtt * 9);
+    assert!(close(cubic.window.cwnd, 29.0, 0.5), "{}", cubic.window.cwnd);
+}
+
+/// §4.4: the target is at most half again the window, however late the acknowledgement.
+#[test]
+fn a_window_of_acknowledgements_grows_by_half_at_most() {
+    let mut cubic = avoiding(100.0, 100.0);
+    cubic.on_feedback(&acked(Time::ZERO, 1));
+    let before = cubic.window.cwnd;
+    cubic.on_feedback(&acked(Time::from_millis(60_000), before as u64 * 3));
+    assert!(close(cubic.window.cwnd, 1.5 * before, 1e-9));
+}
+
+/// §4.6.
+#[test]
+fn congestion_multiplies_by_beta() {
+    for (sign, cwnd, in_flight, after) in [
+        (Congestion::Loss, 100.0, 100, 70.0),
+        (Congestion::Ecn, 100.0, 100, 70.0),
+        (Congestion::Loss, 100.0, 50, 35.0),
+        (Congestion::Loss, 100.0, 200, 70.0),
+        (Congestion::Loss, 2.0, 2, 2.0),
+        (Congestion::Ecn, 2.0, 2, 1.4),
+    ] {
+        let mut cubic = avoiding(cwnd, 0.0);
+        cubic.on_feedback(&congestion(sign, in_flight));
+        assert!(close(cubic.window.cwnd, after, 1e-12), "{sign:?} {cwnd} {in_flight}: {}", cubic.window.cwnd);
+        assert!(cubic.window.ssthresh >= 2.0);
+        assert_eq!(cubic.window.w_max, cwnd);
+        assert_eq!(cubic.phase(), Phase::Recovery);
+    }
+}
+
+/// §4.7: a window of 90 that used to be 100 aims for 76.5.
+#[test]
+fn fast_convergence_aims_lower() {
+    for (spec, w_max) in [("cubic", 76.5), ("cubic:fast_convergence=off", 90.0)] {
+        let mut cubic = cubic(spec);
+        cubic.window = avoiding(90.0, 100.0).window;
+        cubic.on_feedback(&congestion(Congestion::Loss, 90));
+        assert!(close(cubic.window.w_max, w_max, 1e-12), "{spec}");
+    }
+}
+
+/// §4.8: after a time-out the curve begins at its plateau, with K = 0.
+#[test]
+fn time_out_forgets_the_old_window() {
+    let mut cubic = avoiding(100.0, 100.0);
+    cubic.on_rto(&rto(Time::ZERO, 100, 1));
+    cubic.on_rto(&rto(Time::ZERO, 1, 2));
+    assert_eq!((cubic.control().cwnd, cubic.window.ssthresh), (MSS, 70.0));
+    cubic.on_feedback(&Feedback { recovery: Recovery::Loss, ..acked(Time::ZERO, 69) });
+    assert_eq!(cubic.window.cwnd, 70.0);
+    cubic.on_feedback(&acked(Time::ZERO, 1));
+    let curve = cubic.window.epoch.expect("in congestion avoidance").curve;
+    assert_eq!((curve.k, curve.w_max), (0.0, 70.0));
+}
+
+/// §4.9: everything that the reduction changed comes back.
+#[test]
+fn a_spurious_reduction_is_undone_once() {
+    let mut cubic = avoiding(80.0, 100.0);
+    cubic.on_feedback(&acked(Time::ZERO, 1));
+    let before = cubic.window;
+    cubic.on_feedback(&congestion(Congestion::Loss, 80));
+    assert_ne!(cubic.window.w_max, before.w_max);
+    let undo = || Feedback { undo: true, ..acked(Time::ZERO, 0) };
+    cubic.on_feedback(&undo());
+    assert_eq!(format!("{:?}", cubic.window), format!("{before:?}"));
+    cubic.set_cwnd(Time::ZERO, RTT, MSS * 30);
+    cubic.on_feedback(&undo());
+    assert!(close(cubic.window.cwnd, 30.0, 1e-9));
+}
+
+/// §5.8: time in which the window is not used moves the curve, not the window.
+#[test]
+fn idle_time_does_not_count() {
+    let at = Time::from_millis;
+    let elapsed = |cubic: &Cubic, now: Time| now.since(cubic.window.epoch.expect("an epoch").start);
+    let mut cubic = avoiding(70.0, 100.0);
+    cubic.on_feedback(&acked(at(0), 1));
+    cubic.on_feedback(&acked(at(1000), 1));
+    let window = cubic.window.cwnd;
+
+    // App-limited from 1 s to 4 s.
+    cubic.on_feedback(&Feedback { cwnd_limited: false, ..acked(at(4000), 1) });
+    assert_eq!((cubic.window.cwnd, elapsed(&cubic, at(4000))), (window, Duration::from_secs(1)));
+
+    // Silent from 4 s to 9 s: the next packet finds the path empty.
+    let sent = Sent { now: at(9000), number: 9, size: MSS, in_flight: MSS, retransmission: false };
+    cubic.on_sent(&sent);
+    cubic.on_sent(&Sent { in_flight: MSS * 2, now: at(9050), ..sent });
+    cubic.on_feedback(&acked(at(9100), 1));
+    assert_eq!(elapsed(&cubic, at(9100)), Duration::from_millis(1100));
+}
+
+#[test]
+fn a_window_chosen_above_begins_an_epoch_there() {
+    let mut cubic = avoiding(100.0, 140.0);
+    cubic.on_feedback(&acked(Time::ZERO, 1));
+    cubic.set_cwnd(Time::from_millis(10), RTT, MSS * 50);
+    assert_eq!((cubic.control().cwnd, cubic.phase()), (MSS * 50, Phase::CongestionAvoidance));
+    cubic.on_feedback(&acked(Time::from_millis(10), 1));
+    let epoch = cubic.window.epoch.expect("an epoch");
+    assert_eq!(epoch.start, Time::from_millis(10));
+    assert!(close(epoch.curve.window(0.0), 50.0, 1e-9));
+}
+
+/// A slow start in rounds of `samples` acknowledgements that see `rtt(round)`; returns
+/// (round, window) at its end.
+fn slow_start(spec: &str, rounds: u64, samples: u64, spacing: Duration, rtt: impl Fn(u64) -> Duration) -> (u64, Cubic) {
+    let mut cubic = cubic(spec);
+    let mut min = Duration::MAX;
+    for round in 0..rounds {
+        let begin = Time::ZERO + Duration::from_secs(round);
+        for i in 0..samples {
+            let rtt = rtt(round);
+            min = min.min(rtt);
+            cubic.on_feedback(&Feedback {
+                rtt: Some(rtt),
+                rtt_stats: RttStats { latest: rtt, smoothed: rtt, variation: Duration::ZERO, min },
+                largest_acked: round * samples + i,
+                next_number: (round + 1) * samples,
+                ..acked(begin + spacing * i, 1)
+            });
+            if cubic.phase() == Phase::CongestionAvoidance {
+                return (round, cubic);
+            }
+        }
+    }
+    (rounds, cubic)
+}
+
+const MS: Duration = Duration::from_millis(1);
+const SPARSE: Duration = Duration::from_millis(5);
+
+/// RFC 9406 §4.2: from 100 ms, a rise by 12.5 ms begins Conservative Slow Start, which lasts
+/// five rounds, the one in which it began among them.
+#[test]
+fn hystart_plus_plus_leaves_after_five_conservative_rounds() {
+    let queue = |round| MS * if round < 3 { 100 } else { 113 };
+    let (round, cubic) = slow_start("cubic", 20, 10, SPARSE, queue);
+    assert_eq!(round, 3 + 5);
+    // 30 + 7 packets at full speed, then a quarter each; the acknowledgement that leaves begins to avoid.
+    assert!(close(cubic.window.ssthresh, 10.0 + 37.0 + 43.0 / 4.0, 1e-9), "{}", cubic.window.ssthresh);
+    assert_eq!(slow_start("cubic", 20, 10, SPARSE, |round| MS * if round < 3 { 100 } else { 112 }).0, 20);
+}
+
+/// The threshold is 1/8 of the last round's RTT within 4 to 16 ms.
+#[test]
+fn hystart_plus_plus_bounds_its_threshold() {
+    for (base, rise, leaves) in [(8, 3, false), (8, 4, true), (400, 15, false), (400, 16, true)] {
+        let (round, _) = slow_start("cubic", 20, 10, SPARSE, |r| MS * if r < 3 { base } else { base + rise });
+        assert_eq!(round < 20, leaves, "{base} + {rise} ms");
+    }
+}
+
+/// Seven samples a round are too few to judge by.
+#[test]
+fn hystart_plus_plus_wants_eight_samples() {
+    let queue = |round| MS * if round < 3 { 100 } else { 150 };
+    assert_eq!(slow_start("cubic", 20, 7, SPARSE, queue).0, 20);
+    assert_eq!(slow_start("cubic", 20, 8, SPARSE, queue).0, 8);
+}
+
+/// An RTT below the baseline in Conservative Slow Start was jitter: on as before.
+#[test]
+fn hystart_plus_plus_resumes_after_jitter() {
+    let jitter = |round| MS * if round == 3 { 120 } else { 100 };
+    let (round, cubic) = slow_start("cubic", 20, 10, SPARSE, jitter);
+    assert_eq!(round, 20);
+    // Slow from the eighth sample of round 3 to the seventh of round 4: nine acknowledgements.
+    assert!(close(cubic.window.cwnd, 10.0 + 190.0 + 10.0 / 4.0, 1e-9), "{}", cubic.window.cwnd);
+}
+
+/// RFC 9406 §4.2 without pacing: at most L = 8 packets an acknowledgement.
+#[test]
+fn hystart_plus_plus_limits_bursts() {
+    for (spec, after) in [("cubic", 18.0), ("cubic:hystart=none", 30.0)] {
+        let mut cubic = cubic(spec);
+        cubic.on_feedback(&acked(Time::ZERO, 20));
+        assert_eq!(cubic.window.cwnd, after, "{spec}");
+    }
+}
+
+/// Linux: a train of acknowledgements at most 2 ms apart that spans more than half the least RTT.
+#[test]
+fn classic_hystart_hears_the_train() {
+    let spec = "cubic:hystart=classic";
+    let flat = |_| MS * 40;
+    // 20 acknowledgements 1 ms apart span 19 ms, 22 span 21 ms. The first round is half over
+    // before its window is large enough for the train to count.
+    assert_eq!(slow_start(spec, 10, 20, MS, flat).0, 10);
+    assert_eq!(slow_start(spec, 10, 22, MS, flat).0, 1);
+    assert_eq!(slow_start(spec, 10, 22, MS * 3, flat).0, 10);
+}
+
+/// Linux: eight samples in a round above the least RTT by more than 1/8 of it.
+#[test]
+fn classic_hystart_feels_the_delay() {
+    let spec = "cubic:hystart=classic";
+    let rise = |by: u64| move |round| MS * if round < 3 { 80 } else { 80 + by };
+    assert_eq!(slow_start(spec, 10, 10, SPARSE, rise(10)).0, 10);
+    assert_eq!(slow_start(spec, 10, 10, SPARSE, rise(11)).0, 3);
+    assert_eq!(slow_start(spec, 10, 7, SPARSE, rise(11)).0, 10);
+    // HyStart stays silent below 16 packets: six rounds of one packet are too small a window.
+    assert_eq!(slow_start(spec, 6, 1, SPARSE, rise(80)).0, 6);
+}
+
+/// A link of 12 Mbit/s and 120 ms with a buffer of 12 packets.
+fn shallow_link(spec: &str, buffer: u64) -> Link {
+    let mut link = Link::new(&select(spec), Rate::from_mbps(12.0), RTT_OF_LINK, buffer);
+    link.run(Duration::from_secs(60));
+    link
+}
+
+const RTT_OF_LINK: Duration = Duration::from_millis(120);
+
+/// The fluid model of the cubic with a factor of 0.7: (buffer, utilisation, period in seconds).
+/// The model knows no fast convergence, which aims lower after each second reduction.
+#[test]
+fn sawtooth_is_that_of_the_fluid_model() {
+    // Only whole packets are sent: up to one less than the fluid has in flight.
+    for (buffer, expected, period) in [(12, 0.969, 4.7), (30, 0.993, 4.9), (60, 1.0, 5.2), (120, 1.0, 5.8)] {
+        let mut link = shallow_link("cubic:fast_convergence=off", buffer);
+        let (mut reductions, mut epoch) = (0.0, true);
+        let utilisation = (0..2000)
+            .map(|_| {
+                let used = link.utilisation(Duration::from_millis(50));
+                let now = link.host.reading("k_s").is_some();
+                reductions += f64::from(u8::from(epoch && !now));
+                epoch = now;
+                used
+            })
+            .sum::<f64>()
+            / 2000.0;
+        assert!(close(utilisation, expected, 0.02 * expected), "{buffer}: {utilisation}");
+        assert!(close(100.0 / reductions, period, 0.08 * period), "{buffer}: {}", 100.0 / reductions);
+        let utilisation = shallow_link("cubic", buffer).utilisation(Duration::from_secs(100));
+        assert!(close(utilisation, expected, 0.05 * expected), "{buffer}: {utilisation}");
+    }
+}
+
+/// RFC 5681 §4.1.
+#[test]
+fn silence_restarts_from_the_initial_window() {
+    let mut cubic = avoiding(70.0, 100.0);
+    cubic.on_feedback(&acked(Time::ZERO, 1));
+    cubic.on_idle(Time::from_millis(5000), Duration::from_secs(5));
+    assert_eq!((cubic.control().cwnd, cubic.phase()), (MSS * 10, Phase::SlowStart));
+    cubic.on_feedback(&acked(Time::from_millis(5100), 61));
+    let epoch = cubic.window.epoch.expect("an epoch");
+    assert!(close(epoch.curve.window(0.0), 70.0, 1e-9));
+    assert_eq!(epoch.curve.w_max, 100.0);
+}

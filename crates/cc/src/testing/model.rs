@@ -1,0 +1,117 @@
+//! One model for every controller: bytes in, a causally sane life of a flow out.
+
+use super::{Host, MSS};
+use crate::{CongestionControl, Duration, Ecn, NetworkView, Time};
+
+/// More in flight would only slow the test down.
+const MAX_FLIGHT: usize = 2048;
+
+/// Leads a flow of `cc` through the events that `script` spells, two bytes each: what happens,
+/// and how much of it. Any bytes will do. A [`Host`] checks the invariants after every event.
+///
+/// # Panics
+/// If the controller panics or breaks an invariant.
+pub fn drive(cc: Box<dyn CongestionControl>, script: &[u8]) {
+    let mut host = Host::new(cc, MSS);
+    for event in script.chunks_exact(2) {
+        step(&mut host, event[0], event[1]);
+    }
+}
+
+fn step(host: &mut Host, what: u8, much: u8) {
+    let many = usize::from(much % 64) + 1;
+    match what % 16 {
+        // Most of life: the window is sent, a little later some of it is acknowledged.
+        0..=2 => fill(host, usize::from(much) * 4),
+        3..=5 => {
+            pass(host, 10 + u32::from(much % 18));
+            let acked = oldest(host, many);
+            host.feedback(&acked, &[], Ecn::Ect0, |_| {});
+        }
+        // Gaps in what is acknowledged are lost at once, or never spoken of.
+        6 => {
+            pass(host, 10);
+            let some = oldest(host, many);
+            let (lost, acked) = some.split_at(usize::from(much >> 6).min(some.len()));
+            host.feedback(acked, lost, Ecn::NotEct, |_| {});
+        }
+        7 => {
+            pass(host, 10);
+            let newest: Vec<u64> = oldest(host, MAX_FLIGHT)
+                .into_iter()
+                .rev()
+                .take(many)
+                .collect();
+            host.feedback(&newest, &[], Ecn::NotEct, |_| {});
+        }
+        8 => {
+            let lost = oldest(host, many);
+            host.feedback(&[], &lost, Ecn::NotEct, |_| {});
+        }
+        9 => {
+            pass(host, u32::from(much % 36));
+            host.time_out();
+        }
+        10 => {
+            pass(host, 12);
+            let acked = oldest(host, many);
+            host.feedback(&acked, &[], Ecn::Ce, |_| {});
+        }
+        11 => {
+            pass(host, 10);
+            let acked = oldest(host, many);
+            host.feedback(&acked, &[], Ecn::NotEct, |f| {
+                f.undo = f.congestion.is_none()
+            });
+        }
+        // From a nanosecond to a minute in which nothing is heard.
+        12 => pass(host, u32::from(much % 37)),
+        // Samples that are useless or missing; digests without packets.
+        13 => {
+            pass(host, 10);
+            let acked = oldest(host, many);
+            host.feedback(&acked, &[], Ecn::NotEct, |f| match much >> 6 {
+                0 => f.rate.iter_mut().for_each(|r| r.interval = Duration::ZERO),
+                1 => f.rate = None,
+                2 => (f.rtt, f.rate) = (None, None),
+                _ => (f.acked, f.lost) = (&[], &[]),
+            });
+        }
+        14 => host.app_limited = !host.app_limited,
+        // A probe beyond the window; news from the network.
+        _ => {
+            if host.flight().count() < MAX_FLIGHT {
+                host.send();
+            }
+            let share = f64::from(much) / 255.0;
+            let view = NetworkView {
+                pnc: 1e4 * share,
+                pna: 1.0 - share,
+                known: share,
+                age: Duration::ZERO,
+            };
+            host.cc.on_network(host.now(), &view);
+        }
+    }
+}
+
+/// Sends what the window allows, up to `most` packets.
+fn fill(host: &mut Host, most: usize) {
+    let room = MAX_FLIGHT.saturating_sub(host.flight().count());
+    for _ in 0..most.min(room) {
+        if !host.may_send() {
+            break;
+        }
+        host.send();
+    }
+}
+
+/// 2^`log` nanoseconds, and two microseconds at least for a signal to travel.
+fn pass(host: &mut Host, log: u32) {
+    let then: Time = host.now() + Duration::from_nanos(2_000 + (1 << log));
+    host.wait_until(then);
+}
+
+fn oldest(host: &Host, most: usize) -> Vec<u64> {
+    host.flight().take(most).collect()
+}

@@ -1,0 +1,104 @@
+//! Every scheme, with every choice of its parameters, survives any sane life of a flow.
+
+use headway_cc::testing::{MSS, drive, setup};
+use headway_cc::{Kind, Registry, Selection, schemes};
+use proptest::prelude::*;
+
+#[path = "../examples/toy.rs"]
+#[allow(dead_code)]
+mod toy;
+
+/// Defaults, then each written value of each parameter that offers words or a range.
+fn specs(registry: &Registry) -> Vec<Selection> {
+    let mut specs = Vec::new();
+    for scheme in registry.iter() {
+        specs.push(scheme.name.to_owned());
+        for param in scheme.params {
+            let mut with =
+                |value: String| specs.push(format!("{}:{}={value}", scheme.name, param.name));
+            match param.kind {
+                Kind::Choice(words) => words.iter().for_each(|w| with((*w).to_owned())),
+                Kind::Number { min, max, .. } => {
+                    [min, max].iter().for_each(|n| with(n.to_string()))
+                }
+                Kind::Time { min, max, .. } => [min, max]
+                    .iter()
+                    .for_each(|d| with(format!("{}ns", d.as_nanos()))),
+                Kind::Rate { min, max, .. } => [min, max]
+                    .iter()
+                    .for_each(|r| with(format!("{}bps", r.as_bps()))),
+            }
+        }
+    }
+    specs
+        .iter()
+        .map(|s| registry.select(s).unwrap_or_else(|e| panic!("{s}: {e}")))
+        .collect()
+}
+
+fn registry() -> Registry {
+    let mut registry = Registry::new(schemes::SCHEMES);
+    registry.add(&toy::SCHEMES);
+    registry
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_scheme_keeps_its_promises(script in prop::collection::vec(any::<u8>(), 0..1200)) {
+        for selection in specs(&registry()) {
+            let run = std::panic::catch_unwind(|| drive(selection.build(&setup()), &script));
+            prop_assert!(run.is_ok(), "{}", selection.spec);
+        }
+    }
+}
+
+/// The model can fail: controllers that break their promises are caught.
+mod broken {
+    use super::*;
+    use headway_cc::{Bytes, CongestionControl, Control, Feedback, Rate, Rto, Time};
+
+    #[derive(Debug)]
+    struct Broken {
+        control: Control,
+        timer: Time,
+    }
+
+    impl CongestionControl for Broken {
+        fn on_feedback(&mut self, _: &Feedback<'_>) {}
+        fn on_rto(&mut self, _: &Rto<'_>) {
+            self.control.cwnd = self.control.cwnd.saturating_sub(MSS);
+        }
+        fn next_timer(&self) -> Time {
+            self.timer
+        }
+        fn control(&self) -> Control {
+            self.control
+        }
+    }
+
+    fn caught(control: Control, timer: Time, script: &[u8]) -> bool {
+        std::panic::catch_unwind(|| drive(Box::new(Broken { control, timer }), script)).is_err()
+    }
+
+    #[test]
+    fn are_caught() {
+        let (window, never) = (Control::window(MSS * 2), Time::NEVER);
+        let time_out = [9, 0];
+        assert!(!caught(window, never, &time_out));
+        assert!(
+            caught(window, never, &[9, 0, 9, 0]),
+            "window below a packet"
+        );
+        assert!(
+            caught(Control::paced(Bytes::MAX, Rate::ZERO), never, &[]),
+            "no rate"
+        );
+        assert!(
+            caught(Control::paced(Bytes::MAX, Rate::MAX), never, &[]),
+            "no end of rate"
+        );
+        assert!(caught(window, Time::ZERO, &[12, 0]), "timer that stays due");
+    }
+}

@@ -56,7 +56,7 @@ LINKS = {
 def rates(link: Link, draw: random.Random) -> list[float]:
     """Rates in Mbit/s, one a step, with the link's mean, variation, correlation and outages."""
     steps = round(link.seconds / STEP_S)
-    keep = link.correlation ** STEP_S
+    keep = link.correlation**STEP_S
     noise = math.sqrt(1 - keep * keep)
     level, path = draw.gauss(0, 1), []
     for _ in range(steps):

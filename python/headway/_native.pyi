@@ -49,6 +49,8 @@ class Scenario:
     @property
     def varies(self) -> list[str]:
         """What the seed varies; empty where every run is the same."""
+    def trace_offset_s(self, seed: int) -> float | None:
+        """How far into the bottleneck's trace the run of that seed begins; None where it has no trace."""
 
 @final
 class Trace:

@@ -1,7 +1,7 @@
 """From the runs of a batch to one row a scheme and scenario, with intervals."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypedDict
 
 from headway.stats import block_length, mean_interval
 
@@ -30,16 +30,23 @@ class Metric(TypedDict):
     ci95: list[float] | None
 
 
+class Offsets(NamedTuple):
+    """Where runs begin in a trace of `trace_s` seconds: `offset_s` of a run's seed."""
+
+    trace_s: float
+    offset_s: Callable[[int], float | None]
+
+
 Run = Mapping[str, Any]
 Row = dict[str, Any]
 
 
-def summarise(runs: Iterable[Run], trace_s: Mapping[str, float] | None = None) -> list[Row]:
+def summarise(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None) -> list[Row]:
     """One row a scheme and scenario: scheme, scenario, world, runs, seconds, and a Metric for each of METRICS.
 
     Where several flows were under test, `flows` has such metrics for each of them. Intervals are 95% BCa
-    bootstrap intervals over runs; in blocks where runs begin at offsets of one trace (their
-    `trace_offset_s`) that is `trace_s[scenario]` long, ordered by offset.
+    bootstrap intervals over runs; in blocks, ordered by offset, where `offsets` has the
+    scenario: its runs begin at offsets of one trace and may overlap.
     """
     groups: dict[tuple[str, str], dict[int, list[Run]]] = {}
     for run in runs:
@@ -49,30 +56,30 @@ def summarise(runs: Iterable[Run], trace_s: Mapping[str, float] | None = None) -
     rows = []
     for (scheme, scenario), flows in groups.items():
         together = flows[ALL_FLOWS]
-        length = (trace_s or {}).get(scenario)
+        starts = (offsets or {}).get(scenario)
         row: Row = {
             "scheme": scheme,
             "scenario": scenario,
             "world": together[0]["world"],
             "runs": len(together),
             "seconds": together[0]["seconds"],
-            **_metrics(together, length),
+            **_metrics(together, starts),
         }
         single = {flow: of_flow for flow, of_flow in flows.items() if flow != ALL_FLOWS}
         if len(single) > 1:
             row["flows"] = [
-                {"flow": flow, "scheme": of_flow[0]["flow_scheme"], **_metrics(of_flow, length)}
+                {"flow": flow, "scheme": of_flow[0]["flow_scheme"], **_metrics(of_flow, starts)}
                 for flow, of_flow in sorted(single.items())
             ]
         rows.append(row)
     return rows
 
 
-def _metrics(runs: Sequence[Run], trace_s: float | None) -> dict[str, Metric]:
+def _metrics(runs: Sequence[Run], starts: Offsets | None) -> dict[str, Metric]:
     block = 1
-    if trace_s and all(run.get("trace_offset_s") is not None for run in runs):
-        runs = sorted(runs, key=lambda run: float(run["trace_offset_s"]))
-        block = block_length(len(runs), runs[0]["seconds"], trace_s)
+    if starts:
+        runs = sorted(runs, key=lambda run: starts.offset_s(run["seed"]) or 0.0)
+        block = block_length(len(runs), runs[0]["seconds"], starts.trace_s)
     return {name: _metric([run[name] for run in runs if run[name] is not None], block) for name in METRICS}
 
 

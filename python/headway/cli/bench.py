@@ -128,11 +128,16 @@ def _write(batch: Batch, scenarios: list[Scenario], facts: dict[str, Any], folde
     """Writes results.parquet, series.parquet, bench.json and report.html; returns the rows."""
     from headway.files import write_atomic
     from headway.report import BENCH_SCHEMA, page
-    from headway.summary import summarise
-    from headway.traces import length_s
+    from headway.summary import Offsets, summarise
+    from headway.traces import open_trace
 
     batch.write_parquet(str(folder))
-    rows = summarise(batch.results(), {s.name: length_s(s.traces[0]) for s in scenarios if s.traces})
+    offsets = {
+        s.name: Offsets(open_trace(s.traces[0]).seconds, s.trace_offset_s)
+        for s in scenarios
+        if "trace offset" in s.varies
+    }
+    rows = summarise(batch.results(), offsets)
     bench = {
         "schema": BENCH_SCHEMA,
         **facts,
@@ -163,13 +168,12 @@ def _print(rows: list[dict[str, Any]], scenarios: list[Scenario], folder: Path) 
     from headway.report.numbers import COLUMNS
 
     console = Console(width=None if sys.stdout.isatty() else 160)
-    shown = [c for c in COLUMNS if any(row[c.metric]["mean"] is not None for row in rows)]
     for scenario in scenarios:
         of_scenario = [row for row in rows if row["scenario"] == scenario.name]
         if not of_scenario:
             continue
         # Where the terminal is narrow, the last columns stay away; bench.json and the report have them.
-        columns = list(shown)
+        columns = [c for c in COLUMNS if any(row[c.metric]["mean"] is not None for row in of_scenario)]
         while console.measure(_table(of_scenario, columns)).maximum >= console.width and len(columns) > 1:
             columns.pop()
         runs, seconds = max(row["runs"] for row in of_scenario), of_scenario[0]["seconds"]

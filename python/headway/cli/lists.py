@@ -43,7 +43,7 @@ def scenarios(json: Json = False) -> None:
         return
     table, show = _table("scenario", "description", "flows", "traces", "the seed varies")
     for s in found:
-        varies = ", ".join(s.varies).replace("_", " ") or "nothing"
+        varies = ", ".join(s.varies) or "nothing"
         table.add_row(s.name, s.description, str(s.flows), ", ".join(s.traces) or "none", varies)
     show()
 

@@ -45,7 +45,7 @@ def fetch(
         Path | None, typer.Option("--from", help="A folder with a local copy, instead of the network.")
     ] = None,
     to: Annotated[
-        Path | None, typer.Option(help="Folder to put them in; else HEADWAY_TRACES or the cache folder.")
+        Path | None, typer.Option(help="Folder to put them in; else the cache folder, where Headway finds them.")
     ] = None,
 ) -> None:
     """Fetch recorded traces, each checked against its pinned SHA-256; what is there already stays."""

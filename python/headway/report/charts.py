@@ -311,7 +311,7 @@ def _capacity(rows: Sequence[Row]) -> float | None:
 def _capacity_line(capacity: float, y: Spec) -> list[Spec]:
     data = {"values": [{"rate": capacity}]}
     label = {"type": "text", "align": "left", "baseline": "bottom", "dx": 4, "dy": -3, "color": SOFT}
-    text = {"value": f"mean capacity {capacity:.2f}"}
+    text = {"value": f"mean capacity {capacity:.2f} Mbit/s"}
     return [
         {"data": data, "mark": {"type": "rule", "color": SOFT, "strokeDash": [4, 4]}, "encoding": {"y": y}},
         {"data": data, "mark": label, "encoding": {"x": {"value": 0}, "y": y, "text": text}},
@@ -367,7 +367,7 @@ def _label(
     drawn = [Box(size[0] - 170, size[1] - 22, size[0], size[1])]
     if capacity:
         _, line = at(low, capacity)
-        drawn += [Box(0, line - 2, size[0], line + 2), Box(0, line - 18, 130, line)]
+        drawn += [Box(0, line - 2, size[0], line + 2), Box(0, line - 18, 165, line)]
     placed = place([p["scheme"] for p in points], marks, drawn, size)
     for p, (align, dx, dy) in zip(points, placed, strict=True):
         p.update(align=align, dx=dx, dy=dy)

@@ -20,7 +20,7 @@ def page(bench: Row, series: Sequence[Row]) -> str:
         series: Time series as `Batch.series` gives them; may be empty.
     """
     rows = bench["results"]
-    style = styles(list(dict.fromkeys(row["scheme"] for row in rows)))
+    style = styles([row["scheme"] for row in rows])
     scenarios = [s for s in bench["scenarios"] if any(r["scenario"] == s["name"] for r in rows)]
     title = f"{_list(list(style))} on {_list([s['name'] for s in scenarios])}"
     parts = [
@@ -76,7 +76,7 @@ def _scenario(
     scenario: Row, rows: Sequence[Row], series: Sequence[Row], style: Mapping[str, Style], *, first: bool
 ) -> str:
     runs = max(row["runs"] for row in rows)
-    varies = ", ".join(scenario["varies"]).replace("_", " ")
+    varies = ", ".join(scenario["varies"])
     seeds = (
         f"{runs} run{'s' if runs > 1 else ''} of {rows[0]['seconds']:g} s each; the seed varies {varies}"
         if varies

@@ -79,7 +79,7 @@ def styles(schemes: Sequence[str]) -> dict[str, Style]:
     markers, colours = list(MARKERS), list(COLOURS)
     taken: set[tuple[str, str]] = set()
     result = {}
-    for scheme in schemes:
+    for scheme in dict.fromkeys(schemes):
         name = scheme.partition(":")[0]
         number = zlib.crc32(name.encode())
         colour, marker = FIXED.get(

@@ -2,6 +2,6 @@
 
 from headway.traces.convert import convert
 from headway.traces.fetch import cache_folder, collections, fetch
-from headway.traces.look import describe, length_s, open_trace, places
+from headway.traces.look import describe, open_trace, places
 
-__all__ = ["cache_folder", "collections", "convert", "describe", "fetch", "length_s", "open_trace", "places"]
+__all__ = ["cache_folder", "collections", "convert", "describe", "fetch", "open_trace", "places"]

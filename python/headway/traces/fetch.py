@@ -33,9 +33,7 @@ def collections() -> dict[str, Collection]:
 
 
 def cache_folder() -> Path:
-    """Where fetched traces go: HEADWAY_TRACES if set, else the user's cache."""
-    if folder := os.environ.get("HEADWAY_TRACES"):
-        return Path(folder)
+    """Where fetched traces go, and are found."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "headway" / "traces"
 

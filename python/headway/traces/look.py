@@ -26,11 +26,6 @@ def open_trace(name_or_path: str) -> Trace:
     return Trace.load(path)
 
 
-def length_s(name: str) -> float:
-    """The length of a trace in s."""
-    return open_trace(name).seconds
-
-
 def places() -> dict[str, str | None]:
     """Every trace that is known by name, and its file; None where it has not been fetched."""
     shipped = resources.files("headway").joinpath("data/traces")

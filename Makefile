@@ -1,0 +1,69 @@
+# From nothing but git, make, Python and Rust: `make run`, `make test`. Everything stays inside this folder.
+
+UV_VERSION := 0.13.9
+export UV_PROJECT_ENVIRONMENT := $(CURDIR)/.venv
+export UV_PYTHON_DOWNLOADS := never
+
+PYTHON := $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && command -v $$p && break; done)
+UV := $(or $(shell command -v uv 2>/dev/null),build/uv/bin/uv)
+BIN := .venv/bin
+# What the compiled core is made of: when any of it changes, it is built anew.
+CORE := pyproject.toml Cargo.toml Cargo.lock $(wildcard scenarios/*.toml) \
+	$(shell find crates -name '*.rs' -o -name 'Cargo.toml')
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint bench docs tools
+
+help: ## say what there is
+	@echo "usage: make TARGET"
+	@sed -n 's/^\([a-z]*\):.*## /  \1\t/p' $(MAKEFILE_LIST)
+
+run: .venv/core.stamp ## compare congestion controllers on LTE links and show the result
+	@$(BIN)/python scripts/run_demo.py
+
+test: .venv/core.stamp ## run the tests of the Rust crates and of the Python package
+	@echo "make: testing the Rust crates"
+	@cargo test --locked --quiet --workspace --exclude headway-py
+	@echo "make: testing the Python package"
+	@$(BIN)/python -m pytest -q
+
+lint: .venv/deps.stamp ## check format, lints and types
+	@echo "make: checking format, lints and types"
+	@cargo fmt --all --check
+	@cargo clippy --locked --quiet --workspace --all-targets -- -D warnings
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --quiet --check .
+	@$(BIN)/mypy --no-error-summary
+
+bench: .venv/core.stamp ## measure speed and accuracy against the outside world
+	@PATH="$(CURDIR)/$(BIN):$$PATH" benches/run
+
+docs: .venv/core.stamp ## write the generated pages: docs/schemes.md, docs/cli.md
+	@$(BIN)/python scripts/make_docs.py
+
+# The tools that the system has to have, each with the command that installs it.
+APT := sudo apt-get install -y
+tools:
+	@$(call need,git,$(APT) git)
+	@$(call need,cargo,curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y)
+	@$(call need,cc,$(APT) build-essential)
+	@test -n "$(PYTHON)" || { echo "make: Python 3.11 or newer with venv is missing; install it: $(APT) python3 python3-venv" >&2; exit 1; }
+	@cargo --version | awk '{ split($$2, v, "."); exit !(v[1] > 1 || v[2] >= 88) }' \
+	|| { echo "make: Rust 1.88 or newer is missing; install it: rustup update stable" >&2; exit 1; }
+need = command -v $(1) >/dev/null || { echo "make: $(1) is missing; install it: $(2)" >&2; exit 1; }
+
+build/uv/bin/uv: | tools
+	@echo "make: installing uv $(UV_VERSION) into build/uv"
+	@$(PYTHON) -m venv build/uv
+	@build/uv/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+
+.venv/deps.stamp: pyproject.toml uv.lock | tools $(UV)
+	@echo "make: installing the locked Python dependencies into .venv"
+	@$(UV) sync --quiet --locked --no-install-project --inexact --python "$(PYTHON)"
+	@touch $@
+
+.venv/core.stamp: $(CORE) .venv/deps.stamp
+	@echo "make: building the core in release mode (some minutes the first time)"
+	@VIRTUAL_ENV="$(CURDIR)/.venv" $(BIN)/maturin develop --quiet --release --locked
+	@touch $@

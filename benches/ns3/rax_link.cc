@@ -24,6 +24,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <sstream>
@@ -59,7 +60,7 @@ struct Options {
 
 [[noreturn]] void Refuse(const std::string& what) {
   std::cerr << "rax_link: " << what << std::endl;
-  std::exit(2);
+  std::_Exit(2); // without destructors: ns-3 objects made so far are not whole
 }
 
 // Refuses a name that is not a constructible class of the given base.
@@ -278,13 +279,14 @@ class Bench {
     std::printf(
         "{\"simulator\": \"ns-3\", \"cc\": \"%s\", \"recovery\": \"%s\", \"delack\": %u, \"flows\": %u, "
         "\"rate_mbps\": %g, \"rtt_ms\": %g, \"queue_packets\": %u, \"packet_bytes\": %u, \"loss_random\": %g, "
-        "\"seconds\": %g, \"warmup\": %g, \"seed\": %llu, \"routers\": %u, "
+        "\"min_rto_ms\": %g, \"ssthresh\": %u, \"seconds\": %g, \"warmup\": %g, \"seed\": %llu, \"routers\": %u, "
         "\"delivered_packets\": %.0f, \"utilisation\": %.5f, \"loss\": %.6f, \"random_drops\": %.0f, "
         "\"queue_mean_packets\": %.3f, \"queue_delay_mean_ms\": %.3f, \"goodput_mbps\": [%s], "
         "\"timeouts\": %llu, \"fast_recoveries\": %llu, "
         "\"run_packets\": %llu, \"cpu_s\": %.3f, \"wall_s\": %.3f, \"packets_per_cpu_s\": %.0f}\n",
         o.cc.c_str(), o.recovery.c_str(), o.delack, o.flows, o.rate.GetBitRate() * 1e-6,
-        o.rtt.GetSeconds() * 1e3, o.queue, o.packet, o.loss, o.seconds, o.warmup,
+        o.rtt.GetSeconds() * 1e3, o.queue, o.packet, o.loss,
+        o.min_rto.GetSeconds() * 1e3, o.ssthresh, o.seconds, o.warmup,
         static_cast<unsigned long long>(o.seed), o.routers, departed,
         (b.departed_bytes - a.departed_bytes) / capacity, arrived > 0 ? drops / arrived : 0, random,
         waited / o.seconds,

@@ -1,5 +1,15 @@
 //! Passive parts of a network: links, queues, traces and the sans-I/O transport.
 //!
-//! Every part takes the time as an argument, so that the same code serves simulated and real time.
+//! Every part takes the time as an argument and says when it wants to be called next, so that
+//! the same code serves simulated and real time.
 
+mod link;
+mod packet;
+pub mod queue;
+mod server;
 pub mod trace;
+pub mod transport;
+
+pub use link::{Link, LinkCounters, RandomLoss};
+pub use packet::{Ack, Body, Packet, Segment};
+pub use server::Server;

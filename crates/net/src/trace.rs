@@ -34,7 +34,7 @@ pub enum TraceError {
     Empty,
     /// A line that is no time.
     #[error(
-        "line {line}: `{text}` is not a time; write whole milliseconds from 0 to {}",
+        "line {line}: '{text}' is not a time; write whole milliseconds from 0 to {}",
         u32::MAX
     )]
     NotATime {
@@ -275,17 +275,17 @@ mod tests {
         assert_eq!(refused(""), empty);
         assert_eq!(refused("\n"), empty);
         let range = "is not a time; write whole milliseconds from 0 to 4294967295";
-        assert_eq!(refused("1\n\n2\n"), format!("line 2: `` {range}"));
-        assert_eq!(refused("1\n2.5\n"), format!("line 2: `2.5` {range}"));
-        assert_eq!(refused("-1\n"), format!("line 1: `-1` {range}"));
-        assert_eq!(refused("+1\n"), format!("line 1: `+1` {range}"));
+        assert_eq!(refused("1\n\n2\n"), format!("line 2: '' {range}"));
+        assert_eq!(refused("1\n2.5\n"), format!("line 2: '2.5' {range}"));
+        assert_eq!(refused("-1\n"), format!("line 1: '-1' {range}"));
+        assert_eq!(refused("+1\n"), format!("line 1: '+1' {range}"));
         assert_eq!(
             refused("4294967296"),
-            format!("line 1: `4294967296` {range}")
+            format!("line 1: '4294967296' {range}")
         );
         assert_eq!(
             refused("\u{1b}[0m\u{0}"),
-            format!("line 1: `\\u{{1b}}[0m\\0` {range}")
+            format!("line 1: '\\u{{1b}}[0m\\0' {range}")
         );
         assert_eq!(
             refused("3\n7\n6\n"),

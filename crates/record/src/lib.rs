@@ -1,1 +1,17 @@
 //! Metrics, time grids and Parquet: what every world writes its results through.
+
+mod convergence;
+mod grid;
+mod histogram;
+mod meter;
+mod metrics;
+mod parquet_file;
+mod results;
+
+pub use convergence::{BIN as CONVERGENCE_BIN, convergence_time};
+pub use grid::{Grid, GridSample, Series};
+pub use histogram::LogHistogram;
+pub use meter::FlowMeter;
+pub use metrics::{Bottleneck, Metrics, jain_index, owl_utility};
+pub use parquet_file::{WriteError, write_results, write_series};
+pub use results::{ALL_FLOWS, Row, SCHEMA_VERSION, SeriesRow};

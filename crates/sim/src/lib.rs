@@ -1,1 +1,32 @@
 //! World 1: networks in simulated time.
+//!
+//! A [`Simulation`] drives the parts of `headway-net` through an [`EventQueue`]; a [`Batch`]
+//! runs many of them on all cores.
+
+mod batch;
+mod cross;
+mod event_queue;
+mod flow;
+mod simulation;
+mod summary;
+
+pub use batch::{Batch, BatchError, BatchOptions, Progress};
+pub use event_queue::EventQueue;
+pub use simulation::{Options, Simulation, SimulationError};
+pub use summary::Outcome;
+
+use headway_cc::{Need, World};
+
+/// This world and what it supplies.
+pub const WORLD: World = World {
+    name: "sim",
+    supplies: &[
+        Need::PerPacket,
+        Need::RateSample,
+        Need::Pacing,
+        Need::ReceiverTime,
+        Need::Receiver,
+        Need::EcnEcho,
+        Need::Header,
+    ],
+};

@@ -1,0 +1,81 @@
+//! What travels over links.
+
+use headway_cc::{Bytes, Duration, Ecn, Header, Time};
+
+/// A packet on its way. Plain data: copied from link to link.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet {
+    /// Whose it is: the host's index of the flow or cross-traffic source.
+    pub flow: u32,
+    /// Size on the wire in bytes.
+    pub size: u32,
+    /// How many links of its route it has crossed.
+    pub hop: u16,
+    /// The ECN field.
+    pub ecn: Ecn,
+    /// When it left its sender.
+    pub sent: Time,
+    /// When it reached the queue that it is in.
+    pub arrived: Time,
+    /// Time spent in queues and in transmission so far: its delay less propagation.
+    pub queued: Duration,
+    /// What it carries.
+    pub body: Body,
+}
+
+impl Packet {
+    /// Size on the wire.
+    #[inline]
+    pub const fn size(&self) -> Bytes {
+        Bytes::new(self.size as u64)
+    }
+}
+
+/// What a packet carries.
+#[derive(Clone, Copy, Debug)]
+pub enum Body {
+    /// Data under congestion control.
+    Data(Segment),
+    /// An acknowledgement.
+    Ack(Ack),
+    /// Traffic that nobody acknowledges.
+    Cross,
+}
+
+/// The transport header of a data packet.
+#[derive(Clone, Copy, Debug)]
+pub struct Segment {
+    /// The transmission's number: never used twice.
+    pub number: u64,
+    /// Which segment of the stream it carries: the same again in a retransmission.
+    pub seq: u64,
+    /// The field that routers rewrite.
+    pub header: Header,
+}
+
+/// An acknowledgement. It tells of the packet that caused it, of the 64 numbers before that,
+/// and of the stream's beginning, so that lost acknowledgements do no harm.
+#[derive(Clone, Copy, Debug)]
+pub struct Ack {
+    /// The packet that caused this acknowledgement.
+    pub number: u64,
+    /// Bit i is set if packet `number - 1 - i` has arrived.
+    pub earlier: u64,
+    /// Every segment below this one has arrived.
+    pub cumulative: u64,
+    /// When packet `number` arrived, by the receiver's clock.
+    pub received: Time,
+    /// Its header field as it arrived.
+    pub header: Header,
+    /// How many more bytes from `cumulative` on the receiver takes.
+    pub window: u32,
+    /// The receiver half's message: an index into the host's store; [`Ack::NO_MESSAGE`] for none.
+    pub message: u32,
+    /// The ECN field of packet `number` as it arrived.
+    pub ecn: Ecn,
+}
+
+impl Ack {
+    /// No message comes along.
+    pub const NO_MESSAGE: u32 = u32::MAX;
+}

@@ -1,0 +1,175 @@
+//! How fast a link serves its queue: not at all limited, at a rate, or by a trace's opportunities.
+
+use std::sync::Arc;
+
+use headway_cc::{Bytes, Duration, Rate, Time};
+
+use crate::trace::Trace;
+
+/// What serves a link's queue.
+#[derive(Debug)]
+pub enum Server {
+    /// Serialisation takes no time.
+    Unlimited,
+    /// One packet after another at a rate, which may change.
+    Fixed(FixedRate),
+    /// Delivery opportunities of a trace (mahimahi's `mm-link`).
+    Trace(TraceCursor),
+}
+
+/// A constant rate between changes.
+#[derive(Debug)]
+pub struct FixedRate {
+    rate: Rate,
+    /// Bytes that could have been served before `since`.
+    offered: f64,
+    since: Time,
+    /// The last packet size and how long it takes: nearly all packets have one size.
+    cached: (u32, Duration),
+}
+
+impl FixedRate {
+    fn new(rate: Rate) -> FixedRate {
+        FixedRate {
+            rate,
+            offered: 0.0,
+            since: Time::ZERO,
+            cached: (0, Duration::ZERO),
+        }
+    }
+
+    /// How long `size` bytes take.
+    #[inline]
+    pub fn time_to_send(&mut self, size: u32) -> Duration {
+        if self.cached.0 != size {
+            self.cached = (size, self.rate.time_to_send(Bytes::new(u64::from(size))));
+        }
+        self.cached.1
+    }
+
+    /// The rate now.
+    pub const fn rate(&self) -> Rate {
+        self.rate
+    }
+
+    fn set_rate(&mut self, now: Time, rate: Rate) {
+        self.offered = self.offered_until(now);
+        self.since = now;
+        self.rate = rate;
+        self.cached = (0, Duration::ZERO);
+    }
+
+    fn offered_until(&self, now: Time) -> f64 {
+        self.offered + self.rate.as_bytes_per_sec() * now.since(self.since).as_secs_f64()
+    }
+}
+
+/// A place in a repeating trace. An opportunity carries [`TraceCursor::OPPORTUNITY`] bytes,
+/// several packets or parts of packets; what it does not use is lost.
+#[derive(Debug)]
+pub struct TraceCursor {
+    trace: Arc<Trace>,
+    index: usize,
+    /// When this pass through the trace began, less the offset; may lie before the start.
+    base_ns: i64,
+    offset: Duration,
+    once: bool,
+}
+
+impl TraceCursor {
+    /// Bytes an opportunity carries: 1500 and mahimahi's 4 of TUN header.
+    pub const OPPORTUNITY: u32 = 1500 + Self::OVERHEAD;
+    /// What a packet costs beyond its size.
+    pub const OVERHEAD: u32 = 4;
+
+    /// A cursor at time zero, `offset` into the trace; with `once` it ends with the trace.
+    pub fn new(trace: Arc<Trace>, offset: Duration, once: bool) -> TraceCursor {
+        let offset = Duration::from_nanos(offset.as_nanos() % trace.period().as_nanos());
+        let base_ns = -(offset.as_nanos() as i64);
+        let index = trace
+            .opportunities()
+            .partition_point(|&ms| Self::at(base_ns, ms) < 0);
+        TraceCursor {
+            trace,
+            index,
+            base_ns,
+            offset,
+            once,
+        }
+    }
+
+    #[inline]
+    fn at(base_ns: i64, ms: u32) -> i64 {
+        base_ns + i64::from(ms) * 1_000_000
+    }
+
+    /// When the next opportunity comes; [`Time::NEVER`] if there is none.
+    #[inline]
+    pub fn next(&self) -> Time {
+        match self.trace.opportunities().get(self.index) {
+            Some(&ms) => Time::from_nanos(Self::at(self.base_ns, ms) as u64),
+            None => Time::NEVER,
+        }
+    }
+
+    /// Uses up the next opportunity.
+    #[inline]
+    pub fn advance(&mut self) {
+        self.index += 1;
+        if self.index == self.trace.opportunities().len() && !self.once {
+            self.index = 0;
+            self.base_ns += self.trace.period().as_nanos() as i64;
+        }
+    }
+
+    /// Lets every opportunity up to `now` pass unused.
+    pub fn skip_until(&mut self, now: Time) {
+        while self.next() <= now {
+            self.advance();
+        }
+    }
+
+    fn offered_until(&self, now: Time) -> f64 {
+        let end = match self.once {
+            true => now.min(Time::ZERO + self.trace.period().saturating_sub(self.offset)),
+            false => now,
+        };
+        self.trace
+            .opportunities_between(self.offset, Time::ZERO, end) as f64
+            * 1500.0
+    }
+}
+
+impl Server {
+    /// A constant rate.
+    pub fn fixed(rate: Rate) -> Server {
+        Server::Fixed(FixedRate::new(rate))
+    }
+
+    /// A trace, `offset` in.
+    pub fn trace(trace: Arc<Trace>, offset: Duration, once: bool) -> Server {
+        Server::Trace(TraceCursor::new(trace, offset, once))
+    }
+
+    /// A new rate from `now` on; a trace or an unlimited link becomes one of that rate.
+    pub fn set_rate(&mut self, now: Time, rate: Rate) {
+        match self {
+            Server::Fixed(fixed) => fixed.set_rate(now, rate),
+            other => {
+                let mut fixed = FixedRate::new(rate);
+                fixed.offered = other.offered_until(now).unwrap_or(0.0);
+                fixed.since = now;
+                *other = Server::Fixed(fixed);
+            }
+        }
+    }
+
+    /// Bytes of 1500-byte packets that could have been served since the start; `None` if unlimited.
+    pub fn offered_until(&self, now: Time) -> Option<f64> {
+        match self {
+            Server::Unlimited => None,
+            Server::Fixed(fixed) => Some(fixed.offered_until(now)),
+            Server::Trace(cursor) => Some(cursor.offered_until(now)),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Delivery-rate estimation (draft-cheng-iccrg-delivery-rate-estimation-02).
+
+use headway_cc::{Bytes, Duration, RateSample, Time};
+
+use super::flight::Entry;
+
+/// What the connection keeps to stamp packets and take samples.
+#[derive(Debug, Default)]
+pub(super) struct Delivery {
+    /// Bytes acknowledged so far.
+    pub(super) delivered: u64,
+    delivered_time: Time,
+    first_sent: Time,
+    /// Samples of packets sent before `delivered` passes this mark are application-limited.
+    app_limited_until: u64,
+    newest: Option<Newest>,
+}
+
+/// The packet of this acknowledgement that left last.
+#[derive(Clone, Copy, Debug)]
+struct Newest {
+    entry: Entry,
+}
+
+/// What a packet is stamped with as it leaves (§3.2).
+pub(super) struct DeliveryStamp {
+    pub(super) delivered: u64,
+    pub(super) delivered_time: Time,
+    pub(super) first_sent: Time,
+    pub(super) app_limited: bool,
+}
+
+impl Delivery {
+    #[inline]
+    pub(super) fn on_sent(&mut self, now: Time, nothing_in_flight: bool) -> DeliveryStamp {
+        if nothing_in_flight {
+            self.first_sent = now;
+            self.delivered_time = now;
+        }
+        DeliveryStamp {
+            delivered: self.delivered,
+            delivered_time: self.delivered_time,
+            first_sent: self.first_sent,
+            app_limited: self.delivered < self.app_limited_until,
+        }
+    }
+
+    /// There is nothing to send although the window is open (§3.4).
+    #[inline]
+    pub(super) fn on_app_limited(&mut self, in_flight: u64) {
+        self.app_limited_until = self.delivered + in_flight.max(1);
+    }
+
+    #[inline]
+    pub(super) fn is_app_limited(&self) -> bool {
+        self.delivered < self.app_limited_until
+    }
+
+    /// Folds one acknowledged packet (§3.3); call in order of number.
+    #[inline]
+    pub(super) fn on_acked(&mut self, now: Time, entry: &Entry) {
+        self.delivered += u64::from(entry.size);
+        self.delivered_time = now;
+        if self
+            .newest
+            .is_none_or(|n| entry.delivered >= n.entry.delivered)
+        {
+            self.newest = Some(Newest { entry: *entry });
+            self.first_sent = entry.sent;
+        }
+    }
+
+    /// The sample of the packets folded since the last call. None if there were none, or if the
+    /// interval is shorter than any round trip, which ACK compression explains better (§3.3).
+    #[inline]
+    pub(super) fn sample(&mut self, now: Time, min_rtt: Duration, lost: u64) -> Option<RateSample> {
+        let p = self.newest.take()?.entry;
+        let send_elapsed = p.sent.since(p.first_sent);
+        let ack_elapsed = now.since(p.delivered_time);
+        let interval = send_elapsed.max(ack_elapsed);
+        if interval < min_rtt || interval.is_zero() {
+            return None;
+        }
+        Some(RateSample {
+            delivered: Bytes::new(self.delivered - p.delivered),
+            interval,
+            prior_delivered: Bytes::new(p.delivered),
+            app_limited: p.app_limited,
+            tx_in_flight: Bytes::new(u64::from(p.tx_in_flight)),
+            lost: Bytes::new(lost.saturating_sub(p.lost_before)),
+        })
+    }
+}

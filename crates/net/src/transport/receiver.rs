@@ -1,0 +1,301 @@
+//! The receiving side: keeps track of what arrived and acknowledges.
+
+use std::collections::VecDeque;
+
+use headway_cc::{Arrival, Bytes, Duration, Ecn, Time};
+
+use super::Profile;
+use crate::{Ack, Segment};
+
+/// How a receiver is set up.
+#[derive(Clone, Copy, Debug)]
+pub struct ReceiverConfig {
+    /// Which transport it belongs to.
+    pub profile: Profile,
+    /// The most that it buffers ahead of a gap: Linux's `tcp_rmem` maximum halved, as its window is.
+    pub max_window: Bytes,
+}
+
+impl ReceiverConfig {
+    /// The usual receiver of a profile.
+    pub const fn new(profile: Profile) -> ReceiverConfig {
+        let max_window = match profile {
+            Profile::Simple => Bytes::new(u32::MAX as u64),
+            Profile::Linux => Bytes::new(6_291_456 / 2),
+        };
+        ReceiverConfig {
+            profile,
+            max_window,
+        }
+    }
+}
+
+/// The receiving side of one flow.
+#[derive(Debug)]
+pub struct Receiver {
+    config: ReceiverConfig,
+    /// The largest number that arrived, and which of the 64 before it did.
+    largest: Option<u64>,
+    earlier: u64,
+    stream: Reassembly,
+    received_bytes: u64,
+    half: Option<Box<dyn headway_cc::Receiver>>,
+    delayed: Option<Delayed>,
+    arrivals: u64,
+}
+
+/// An acknowledgement that waits for a second packet or for its time.
+#[derive(Debug)]
+struct Delayed {
+    ack: Ack,
+    due: Time,
+}
+
+impl Receiver {
+    /// Linux's `TCP_DELACK_MIN`.
+    const DELAYED_ACK: Duration = Duration::from_millis(40);
+    /// Linux acknowledges each of the first packets (`TCP_MAX_QUICKACKS`).
+    const QUICK_ACKS: u64 = 16;
+    /// Linux begins with a window of 64 kB and lets it double each round trip.
+    const INITIAL_WINDOW: u64 = 65_535;
+
+    /// A receiver that has seen nothing; `half` is the scheme's own part, if it has one.
+    pub fn new(config: ReceiverConfig, half: Option<Box<dyn headway_cc::Receiver>>) -> Receiver {
+        Receiver {
+            config,
+            largest: None,
+            earlier: 0,
+            stream: Reassembly::default(),
+            received_bytes: 0,
+            half,
+            delayed: None,
+            arrivals: 0,
+        }
+    }
+
+    /// A data packet arrives. Returns the acknowledgement to send now, if one is due.
+    #[inline]
+    pub fn on_data(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        size: Bytes,
+        sent: Time,
+        ecn: Ecn,
+    ) -> Option<Ack> {
+        self.note_number(segment.number);
+        let in_order = self.stream.insert(segment.seq);
+        self.received_bytes += size.get();
+        self.arrivals += 1;
+        if let Some(half) = &mut self.half {
+            let header = segment.header;
+            half.on_data(&Arrival {
+                now,
+                number: segment.number,
+                size,
+                sent,
+                ecn,
+                header,
+            });
+        }
+        let ack = Ack {
+            number: segment.number,
+            earlier: self.bits_before(segment.number),
+            cumulative: self.stream.next,
+            received: now,
+            header: segment.header,
+            window: self.window(),
+            message: Ack::NO_MESSAGE,
+            ecn,
+        };
+        match self.config.profile {
+            Profile::Simple => Some(ack),
+            Profile::Linux => self.maybe_delay(now, ack, in_order),
+        }
+    }
+
+    /// When [`on_timer`](Self::on_timer) is wanted next; [`Time::NEVER`] for not at all.
+    #[inline]
+    pub fn next_timer(&self) -> Time {
+        let half = self.half.as_ref().map_or(Time::NEVER, |h| h.next_timer());
+        self.delayed
+            .as_ref()
+            .map_or(Time::NEVER, |d| d.due)
+            .min(half)
+    }
+
+    /// A time that [`next_timer`](Self::next_timer) gave has come. Returns the acknowledgement to send, if one is due.
+    pub fn on_timer(&mut self, now: Time) -> Option<Ack> {
+        if let Some(half) = &mut self.half
+            && half.next_timer() <= now
+        {
+            half.on_timer(now);
+        }
+        self.delayed.take_if(|d| d.due <= now).map(|d| d.ack)
+    }
+
+    /// An acknowledgement of nothing new, to carry a message of the scheme's own part.
+    pub fn message_ack(&self, now: Time) -> Ack {
+        let number = self.largest.unwrap_or(0);
+        Ack {
+            number,
+            earlier: self.bits_before(number),
+            cumulative: self.stream.next,
+            received: now,
+            header: Default::default(),
+            window: self.window(),
+            message: Ack::NO_MESSAGE,
+            ecn: Ecn::NotEct,
+        }
+    }
+
+    /// The scheme's own part.
+    pub fn half_mut(&mut self) -> Option<&mut (dyn headway_cc::Receiver + 'static)> {
+        self.half.as_deref_mut()
+    }
+
+    /// Segments received without a gap.
+    pub fn contiguous(&self) -> u64 {
+        self.stream.next
+    }
+
+    /// RFC 1122 §4.2.3.2, RFC 5681 §4.2: every second packet, at once for what is out of order.
+    fn maybe_delay(&mut self, now: Time, ack: Ack, in_order: bool) -> Option<Ack> {
+        let second = self.delayed.take().is_some();
+        if second || !in_order || self.arrivals <= Self::QUICK_ACKS || ack.ecn == Ecn::Ce {
+            return Some(ack);
+        }
+        self.delayed = Some(Delayed {
+            ack,
+            due: now + Self::DELAYED_ACK,
+        });
+        None
+    }
+
+    #[inline]
+    fn note_number(&mut self, number: u64) {
+        let Some(largest) = self.largest else {
+            self.largest = Some(number);
+            return;
+        };
+        if number > largest {
+            let shift = number - largest;
+            let shifted = if shift < 64 { self.earlier << shift } else { 0 };
+            self.earlier = shifted | if shift <= 64 { 1 << (shift - 1) } else { 0 };
+            self.largest = Some(number);
+        } else if number < largest && largest - number <= 64 {
+            self.earlier |= 1 << (largest - number - 1);
+        }
+    }
+
+    /// Which of the 64 numbers before `number` have arrived.
+    #[inline]
+    fn bits_before(&self, number: u64) -> u64 {
+        let behind = self.largest.map_or(0, |l| l - number);
+        if behind < 64 {
+            self.earlier >> behind
+        } else {
+            0
+        }
+    }
+
+    #[inline]
+    fn window(&self) -> u32 {
+        let window = match self.config.profile {
+            Profile::Simple => u64::from(u32::MAX),
+            Profile::Linux => Self::INITIAL_WINDOW + 2 * self.received_bytes,
+        };
+        window
+            .min(self.config.max_window.get())
+            .min(u64::from(u32::MAX)) as u32
+    }
+}
+
+/// Which segments have arrived: all below `next`, and some beyond.
+#[derive(Debug, Default)]
+struct Reassembly {
+    next: u64,
+    /// Has segment `next + i` arrived? The first is always false.
+    beyond: VecDeque<bool>,
+}
+
+impl Reassembly {
+    /// Notes a segment. True if it was the next one and left no gap.
+    #[inline]
+    fn insert(&mut self, seq: u64) -> bool {
+        if seq == self.next && self.beyond.is_empty() {
+            self.next += 1;
+            return true;
+        }
+        if seq < self.next {
+            return false;
+        }
+        let index = (seq - self.next) as usize;
+        if self.beyond.len() <= index {
+            self.beyond.resize(index + 1, false);
+        }
+        self.beyond[index] = true;
+        while self.beyond.front() == Some(&true) {
+            self.beyond.pop_front();
+            self.next += 1;
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment(number: u64, seq: u64) -> Segment {
+        Segment {
+            number,
+            seq,
+            header: Default::default(),
+        }
+    }
+
+    fn arrive(r: &mut Receiver, ms: u64, number: u64, seq: u64) -> Option<Ack> {
+        let now = Time::from_millis(ms);
+        r.on_data(
+            now,
+            &segment(number, seq),
+            Bytes::new(1500),
+            Time::ZERO,
+            Ecn::NotEct,
+        )
+    }
+
+    #[test]
+    fn an_acknowledgement_tells_of_gaps_and_of_what_filled_them() {
+        let mut r = Receiver::new(ReceiverConfig::new(Profile::Simple), None);
+        let a = arrive(&mut r, 0, 0, 0).unwrap();
+        assert_eq!((a.number, a.earlier, a.cumulative), (0, 0, 1));
+        let a = arrive(&mut r, 1, 2, 2).unwrap();
+        assert_eq!((a.number, a.earlier, a.cumulative), (2, 0b10, 1));
+        let a = arrive(&mut r, 2, 3, 1).unwrap(); // segment 1 again, as number 3
+        assert_eq!((a.number, a.earlier, a.cumulative), (3, 0b101, 3));
+        let a = arrive(&mut r, 3, 1, 1).unwrap(); // and the original, late
+        assert_eq!((a.number, a.earlier, a.cumulative), (1, 0b1, 3));
+        let a = arrive(&mut r, 4, 68, 3).unwrap();
+        assert_eq!((a.number, a.earlier, a.cumulative), (68, 0, 4));
+    }
+
+    #[test]
+    fn linux_acknowledges_every_second_packet_or_after_40_ms() {
+        let mut r = Receiver::new(ReceiverConfig::new(Profile::Linux), None);
+        for i in 0..16 {
+            assert!(arrive(&mut r, i, i, i).is_some());
+        }
+        assert!(arrive(&mut r, 100, 16, 16).is_none());
+        assert!(arrive(&mut r, 101, 17, 17).is_some());
+        assert!(arrive(&mut r, 102, 18, 18).is_none());
+        assert_eq!(r.next_timer(), Time::from_millis(142));
+        assert_eq!(r.on_timer(Time::from_millis(142)).unwrap().number, 18);
+        assert_eq!(r.next_timer(), Time::NEVER);
+        assert!(
+            arrive(&mut r, 150, 20, 20).is_some(),
+            "a gap is told at once"
+        );
+    }
+}

@@ -1,0 +1,727 @@
+//! The sending side: hosts a controller, keeps the packets in flight, detects losses.
+
+use std::collections::VecDeque;
+
+use headway_cc::{
+    Acked, Bytes, Congestion, CongestionControl, Control, Counters, Duration, Ecn, Feedback,
+    Header, Lost, NetworkView, Probe, Recovery, Rto, RttStats, Sent, Time,
+};
+
+use super::delivery::Delivery;
+use super::flight::{Entry, Flight, State};
+use super::pacer::Pacer;
+use super::prr::Prr;
+use super::recovery::RecoveryState;
+use super::rtt::RttEstimator;
+use super::{Profile, Source};
+use crate::{Ack, Body, Packet, Segment};
+
+/// How a sender is set up.
+#[derive(Clone, Copy, Debug)]
+pub struct SenderConfig {
+    /// The host's index of this flow, carried in its packets.
+    pub flow: u32,
+    /// The size of a full packet on the wire, at most 65,535 bytes.
+    pub mss: Bytes,
+    /// Which transport.
+    pub profile: Profile,
+}
+
+/// The sending side of one flow. The host hands it acknowledgements and the time, and takes
+/// packets until [`poll`](Self::poll) has none.
+#[derive(Debug)]
+pub struct Sender {
+    config: SenderConfig,
+    cc: Box<dyn CongestionControl>,
+    control: Control,
+    cc_timer: Time,
+    source: Source,
+    stopped: bool,
+
+    flight: Flight,
+    in_flight: u64,
+    next_seq: u64,
+    retransmit: VecDeque<Repeat>,
+    acks: AckMap,
+    cumulative: u64,
+    receive_limit: u64,
+    counters: Counters,
+
+    rtt: RttEstimator,
+    delivery: Delivery,
+    pacer: Pacer,
+    recovery: RecoveryState,
+    prr: Option<Prr>,
+    /// Packets below this number need no more scrutiny by loss detection.
+    loss_cursor: u64,
+    reordering_seen: bool,
+
+    rto_deadline: Time,
+    timeouts: u32,
+    /// RACK's reordering timer and the tail loss probe's (profile `Linux`).
+    reorder_deadline: Time,
+    probe_deadline: Time,
+    probing: bool,
+    /// When pacing or the source lets the next packet go, if only that holds it back.
+    blocked_until: Time,
+    cwnd_limited: bool,
+    last_sent: Time,
+
+    acked: Vec<Acked>,
+    lost: Vec<Lost>,
+}
+
+/// Lost data that waits to be sent again.
+#[derive(Clone, Copy, Debug)]
+struct Repeat {
+    /// The transmission that was lost.
+    number: u64,
+    seq: u64,
+    size: u16,
+}
+
+impl Sender {
+    /// RFC 9002 §6.1.1, RFC 5681 §3.2: lost when three later packets have arrived.
+    const REORDER_THRESHOLD: u64 = 3;
+
+    /// A flow that begins now.
+    pub fn new(config: SenderConfig, cc: Box<dyn CongestionControl>, source: Source) -> Sender {
+        assert!(
+            config.mss.get() <= u64::from(u16::MAX),
+            "a packet has at most 65535 bytes"
+        );
+        let min_rto = match config.profile {
+            Profile::Simple => Duration::from_secs(1),
+            Profile::Linux => Duration::from_millis(200),
+        };
+        Sender {
+            config,
+            control: cc.control(),
+            cc_timer: cc.next_timer(),
+            cc,
+            source,
+            stopped: false,
+            flight: Flight::new(),
+            in_flight: 0,
+            next_seq: 0,
+            retransmit: VecDeque::new(),
+            acks: AckMap::default(),
+            cumulative: 0,
+            receive_limit: match config.profile {
+                Profile::Simple => u64::MAX,
+                Profile::Linux => 65_535,
+            },
+            counters: Counters::default(),
+            rtt: RttEstimator::new(min_rto),
+            delivery: Delivery::default(),
+            pacer: Pacer::default(),
+            recovery: RecoveryState::default(),
+            prr: None,
+            loss_cursor: 0,
+            reordering_seen: false,
+            rto_deadline: Time::NEVER,
+            timeouts: 0,
+            reorder_deadline: Time::NEVER,
+            probe_deadline: Time::NEVER,
+            probing: false,
+            blocked_until: Time::NEVER,
+            cwnd_limited: false,
+            last_sent: Time::ZERO,
+            acked: Vec::new(),
+            lost: Vec::new(),
+        }
+    }
+
+    /// An acknowledgement arrives, perhaps with a message of the receiver's half.
+    /// Returns the RTT if it gives a sample.
+    pub fn on_ack(&mut self, now: Time, ack: &Ack, message: &[u8]) -> Option<Duration> {
+        self.acked.clear();
+        self.lost.clear();
+        let prior_in_flight = self.in_flight;
+        let (is_new, earlier_new) = self.acks.fold(ack.number, ack.earlier);
+        let mut undo = false;
+        let mut marked = false;
+        let mut rtt = None;
+
+        let mut bits = earlier_new;
+        while bits != 0 {
+            let i = 63 - u64::from(bits.leading_zeros());
+            bits ^= 1 << i;
+            undo |= self.acknowledge(now, ack.number.wrapping_sub(1 + i), None);
+        }
+        if is_new && let Some(sent) = self.flight.get(ack.number).map(|e| e.sent) {
+            undo |= self.acknowledge(now, ack.number, Some(ack));
+            rtt = Some(now.since(sent));
+            self.rtt.sample(now.since(sent));
+            marked = ack.ecn == Ecn::Ce;
+            if marked {
+                self.counters.ce += self.config.mss;
+            }
+        }
+        if ack.cumulative > self.cumulative {
+            if ack.cumulative - self.cumulative > 64 {
+                undo |= self.acknowledge_below(now, ack.cumulative);
+            }
+            self.cumulative = ack.cumulative;
+            let limit = ack.cumulative * self.config.mss.get() + u64::from(ack.window);
+            self.receive_limit = self.receive_limit.max(limit);
+        }
+        if self.acked.is_empty() && message.is_empty() {
+            return None;
+        }
+
+        let newest = self.acked.last().map_or(0, |a| a.number);
+        let was_recovering = self.recovery.phase != Recovery::Open;
+        if !self.acked.is_empty() {
+            self.timeouts = 0;
+            if was_recovering {
+                if self.recovery.timeout_was_spurious(newest) {
+                    self.forgive_timeout();
+                    undo = true;
+                }
+                self.recovery
+                    .on_progress(self.cumulative, self.acks.largest);
+            }
+        }
+        let mut congestion = self.detect_losses(now);
+        if marked {
+            congestion = congestion.or_else(|| self.recovery.on_marked(self.flight.next()));
+        }
+        self.flight.trim(self.acks.largest);
+        self.report(
+            now,
+            Report {
+                prior_in_flight,
+                rtt,
+                congestion,
+                undo,
+                message,
+            },
+        );
+        self.restart_timers(now);
+        rtt
+    }
+
+    /// The next packet to send now, if there is one. Call until there is none.
+    #[inline]
+    pub fn poll(&mut self, now: Time) -> Option<Packet> {
+        self.blocked_until = Time::NEVER;
+        let mss = self.config.mss;
+        let window = self.window();
+        let probing = std::mem::take(&mut self.probing);
+        self.cwnd_limited = self.in_flight + mss.get() > window.get();
+        if self.stopped || (self.cwnd_limited && !probing) {
+            return None;
+        }
+        if let Some(rate) = self.control.pacing_rate {
+            let release = self.pacer.release(rate, mss, self.control.send_quantum);
+            if release > now && !probing {
+                self.blocked_until = release;
+                return None;
+            }
+        }
+        while self
+            .retransmit
+            .front()
+            .is_some_and(|r| r.seq < self.cumulative)
+        {
+            self.retransmit.pop_front();
+        }
+        let (seq, size, repeated) = match self.retransmit.pop_front() {
+            Some(r) => (r.seq, Bytes::new(u64::from(r.size)), true),
+            None => match self.new_data(now) {
+                Ok(size) => {
+                    self.next_seq += 1;
+                    (self.next_seq - 1, size, false)
+                }
+                Err(retry) => match self.flight.get(self.flight.next().wrapping_sub(1)) {
+                    // The tail loss probe repeats the last packet if there is nothing new (RFC 8985 §7.3).
+                    Some(last) if probing => (last.seq, Bytes::new(u64::from(last.size)), true),
+                    _ => {
+                        self.blocked_until = retry;
+                        return None;
+                    }
+                },
+            },
+        };
+        Some(self.transmit(now, seq, size, repeated))
+    }
+
+    /// When [`on_wake`](Self::on_wake) is wanted next; [`Time::NEVER`] for not at all.
+    #[inline]
+    pub fn next_wake(&self) -> Time {
+        let timers = self.rto_deadline.min(self.cc_timer).min(self.blocked_until);
+        timers.min(self.reorder_deadline.min(self.probe_deadline))
+    }
+
+    /// Runs the timers that are due. Poll for packets afterwards.
+    pub fn on_wake(&mut self, now: Time) {
+        if self.cc_timer <= now {
+            self.cc.on_timer(now);
+            self.refresh();
+        }
+        if self.reorder_deadline <= now {
+            self.reorder_deadline = Time::NEVER;
+            self.acked.clear();
+            self.lost.clear();
+            let prior_in_flight = self.in_flight;
+            let congestion = self.detect_losses(now);
+            if !self.lost.is_empty() {
+                self.report(
+                    now,
+                    Report {
+                        prior_in_flight,
+                        rtt: None,
+                        congestion,
+                        undo: false,
+                        message: &[],
+                    },
+                );
+            }
+        }
+        if self.probe_deadline <= now {
+            // RFC 8985 §7.3: one packet beyond the window, then the ordinary timeout.
+            self.probe_deadline = Time::NEVER;
+            self.probing = true;
+            self.rto_deadline = now + self.rtt.rto(self.timeouts);
+        } else if self.rto_deadline <= now {
+            self.time_out(now);
+        }
+    }
+
+    /// News from inside the network.
+    pub fn on_network(&mut self, now: Time, view: &NetworkView) {
+        self.cc.on_network(now, view);
+        self.refresh();
+    }
+
+    /// Sends nothing more.
+    pub fn stop(&mut self) {
+        self.stopped = true;
+        self.rto_deadline = Time::NEVER;
+        self.reorder_deadline = Time::NEVER;
+        self.probe_deadline = Time::NEVER;
+        self.cc_timer = Time::NEVER;
+        self.blocked_until = Time::NEVER;
+    }
+
+    /// Has everything that the source will ever give been acknowledged?
+    pub fn is_done(&self) -> bool {
+        self.source.is_exhausted() && self.cumulative == self.next_seq && self.next_seq > 0
+    }
+
+    /// What the controller allows.
+    #[inline]
+    pub fn control(&self) -> Control {
+        self.control
+    }
+
+    /// Round-trip statistics.
+    #[inline]
+    pub fn rtt_stats(&self) -> RttStats {
+        self.rtt.stats()
+    }
+
+    /// Sums since the flow began.
+    #[inline]
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Where loss recovery stands.
+    pub fn recovery(&self) -> Recovery {
+        self.recovery.phase
+    }
+
+    /// Bytes in flight.
+    pub fn in_flight(&self) -> Bytes {
+        Bytes::new(self.in_flight)
+    }
+
+    /// The controller's named values.
+    pub fn probe(&self, probe: &mut dyn Probe) {
+        self.cc.probe(probe);
+    }
+
+    fn window(&self) -> Bytes {
+        match &self.prr {
+            Some(prr) => prr.cwnd(),
+            None => self.control.cwnd,
+        }
+    }
+
+    #[inline]
+    fn new_data(&mut self, now: Time) -> Result<Bytes, Time> {
+        if (self.next_seq + 1) * self.config.mss.get() > self.receive_limit {
+            return Err(Time::NEVER);
+        }
+        self.source
+            .take(now, self.config.mss)
+            .inspect_err(|_| self.delivery.on_app_limited(self.in_flight))
+    }
+
+    #[inline]
+    fn transmit(&mut self, now: Time, seq: u64, size: Bytes, retransmission: bool) -> Packet {
+        let nothing_in_flight = self.in_flight == 0;
+        if nothing_in_flight {
+            let idle = now.since(self.last_sent);
+            if self.flight.next() > 0 && idle > self.rtt.rto(0) {
+                self.cc.on_idle(now, idle);
+                self.control = self.cc.control();
+            }
+            self.rto_deadline = now + self.rtt.rto(self.timeouts);
+        }
+        let number = self.flight.next();
+        let stamp = self.delivery.on_sent(now, nothing_in_flight);
+        self.in_flight += size.get();
+        self.last_sent = now;
+        let in_flight = Bytes::new(self.in_flight);
+        let tag = self.cc.on_sent(&Sent {
+            now,
+            number,
+            size,
+            in_flight,
+            retransmission,
+        });
+        let carries = self.cc.stamp();
+        self.flight.push(Entry {
+            sent: now,
+            delivered: stamp.delivered,
+            delivered_time: stamp.delivered_time,
+            first_sent: stamp.first_sent,
+            tag,
+            seq,
+            lost_before: self.counters.lost.get(),
+            tx_in_flight: u32::try_from(self.in_flight).unwrap_or(u32::MAX),
+            size: size.get() as u16,
+            state: State::Outstanding,
+            app_limited: stamp.app_limited,
+        });
+        self.counters.sent += size;
+        if let Some(rate) = self.control.pacing_rate {
+            self.pacer.on_sent(now, rate, size);
+        }
+        if let Some(prr) = &mut self.prr {
+            prr.on_sent(size);
+        }
+        Packet {
+            flow: self.config.flow,
+            size: size.get() as u32,
+            hop: 0,
+            ecn: carries.ecn,
+            sent: now,
+            arrived: now,
+            queued: Duration::ZERO,
+            body: Body::Data(Segment {
+                number,
+                seq,
+                header: carries.header,
+            }),
+        }
+    }
+
+    /// Takes one packet for delivered. True if that undoes the last reduction.
+    #[inline]
+    fn acknowledge(&mut self, now: Time, number: u64, ack: Option<&Ack>) -> bool {
+        let Some(entry) = self.flight.get_mut(number) else {
+            return false;
+        };
+        let before = entry.state;
+        if before == State::Done {
+            return false;
+        }
+        entry.state = State::Done;
+        let entry = *entry;
+        self.delivery.on_acked(now, &entry);
+        self.counters.delivered += Bytes::new(u64::from(entry.size));
+        self.acked.push(match ack {
+            Some(ack) => entry.acked(number, Some(ack.received), ack.ecn, ack.header),
+            None => entry.acked(number, None, Ecn::NotEct, Header::default()),
+        });
+        if before == State::Outstanding {
+            self.in_flight -= u64::from(entry.size);
+            return false;
+        }
+        self.counters.lost -= Bytes::new(u64::from(entry.size));
+        self.reordering_seen = true;
+        self.retransmit.retain(|r| r.number != number);
+        before == State::Lost && self.recovery.on_late_arrival()
+    }
+
+    /// Many acknowledgements were lost: the stream's beginning tells what arrived meanwhile.
+    #[cold]
+    fn acknowledge_below(&mut self, now: Time, cumulative: u64) -> bool {
+        let mut undo = false;
+        for number in self.flight.base()..self.flight.next() {
+            if self
+                .flight
+                .get(number)
+                .is_some_and(|e| e.seq < cumulative && e.state == State::Outstanding)
+            {
+                undo |= self.acknowledge(now, number, None);
+            }
+        }
+        self.acked.sort_unstable_by_key(|a| a.number);
+        undo
+    }
+
+    /// Declares packets lost; returns whether that begins a congestion event.
+    #[inline]
+    fn detect_losses(&mut self, now: Time) -> Option<Congestion> {
+        match self.config.profile {
+            Profile::Simple => {
+                while self.loss_cursor + Self::REORDER_THRESHOLD <= self.acks.largest {
+                    self.declare_lost(self.loss_cursor, State::Lost);
+                    self.loss_cursor += 1;
+                }
+            }
+            Profile::Linux => self.detect_losses_by_time(now),
+        }
+        if self.lost.is_empty() {
+            return None;
+        }
+        self.recovery.on_lost(self.lost.len() as u64, self.next_seq)
+    }
+
+    /// RACK (RFC 8985 §6.2): lost if sent a reordering window before the newest packet that arrived.
+    fn detect_losses_by_time(&mut self, now: Time) {
+        let rtt = self.rtt.stats();
+        let many = self.loss_cursor + Self::REORDER_THRESHOLD <= self.acks.largest;
+        let recovering = matches!(self.recovery.phase, Recovery::Recovery | Recovery::Loss);
+        let reorder_window = match self.reordering_seen {
+            false if many || recovering => Duration::ZERO,
+            _ => (rtt.min / 4).min(rtt.smoothed),
+        };
+        self.reorder_deadline = Time::NEVER;
+        while self.loss_cursor < self.acks.largest {
+            let entry = self
+                .flight
+                .get(self.loss_cursor)
+                .filter(|e| e.state == State::Outstanding);
+            if let Some(entry) = entry {
+                let due = entry.sent + rtt.latest + reorder_window;
+                if due > now {
+                    self.reorder_deadline = due;
+                    return;
+                }
+                self.declare_lost(self.loss_cursor, State::Lost);
+            }
+            self.loss_cursor += 1;
+        }
+    }
+
+    #[inline]
+    fn declare_lost(&mut self, number: u64, state: State) {
+        let Some(entry) = self.flight.get_mut(number) else {
+            return;
+        };
+        if entry.state != State::Outstanding {
+            return;
+        }
+        entry.state = state;
+        let entry = *entry;
+        self.in_flight -= u64::from(entry.size);
+        self.counters.lost += Bytes::new(u64::from(entry.size));
+        self.retransmit.push_back(Repeat {
+            number,
+            seq: entry.seq,
+            size: entry.size,
+        });
+        self.lost.push(entry.lost(number));
+    }
+
+    /// RFC 6298 §5: everything in flight is taken for lost and the timer backs off.
+    fn time_out(&mut self, now: Time) {
+        let prior_in_flight = Bytes::new(self.in_flight);
+        if self.in_flight == 0 {
+            self.rto_deadline = Time::NEVER;
+            return;
+        }
+        self.lost.clear();
+        for number in self.flight.base()..self.flight.next() {
+            self.declare_lost(number, State::TimedOut);
+        }
+        self.loss_cursor = self.flight.next();
+        self.retransmit
+            .make_contiguous()
+            .sort_unstable_by_key(|r| r.seq);
+        self.timeouts += 1;
+        self.recovery.on_timeout(self.flight.next(), self.next_seq);
+        self.prr = None;
+        let next_number = self.flight.next();
+        let rto = Rto {
+            now,
+            lost: &self.lost,
+            prior_in_flight,
+            consecutive: self.timeouts,
+            next_number,
+        };
+        self.cc.on_rto(&rto);
+        self.refresh();
+        self.rto_deadline = now + self.rtt.rto(self.timeouts);
+        self.probe_deadline = Time::NEVER;
+        self.reorder_deadline = Time::NEVER;
+    }
+
+    /// The timeout was spurious: what it took for lost is in flight still.
+    #[cold]
+    fn forgive_timeout(&mut self) {
+        for number in self.flight.base()..self.flight.next() {
+            if let Some(entry) = self.flight.get_mut(number)
+                && entry.state == State::TimedOut
+            {
+                entry.state = State::Outstanding;
+                self.in_flight += u64::from(entry.size);
+                self.counters.lost -= Bytes::new(u64::from(entry.size));
+            }
+        }
+        let flight = &self.flight;
+        self.retransmit
+            .retain(|r| flight.get(r.number).is_none_or(|e| e.state == State::Lost));
+        self.loss_cursor = self.flight.base();
+    }
+
+    /// Tells the controller and takes its answer.
+    #[inline]
+    fn report(&mut self, now: Time, r: Report<'_>) {
+        let prior_cwnd = self.control.cwnd;
+        let acked_bytes = self.acked.iter().map(|a| a.size).sum();
+        let feedback = Feedback {
+            now,
+            acked: &self.acked,
+            lost: &self.lost,
+            acked_bytes,
+            lost_bytes: self.lost.iter().map(|l| l.size).sum(),
+            rtt: r.rtt,
+            rtt_stats: self.rtt.stats(),
+            rate: self
+                .delivery
+                .sample(now, self.rtt.stats().min, self.counters.lost.get()),
+            counters: self.counters,
+            in_flight: Bytes::new(self.in_flight),
+            prior_in_flight: Bytes::new(r.prior_in_flight),
+            largest_acked: self.acks.largest,
+            next_number: self.flight.next(),
+            cwnd_limited: self.cwnd_limited,
+            app_limited: self.delivery.is_app_limited(),
+            recovery: self.recovery.phase,
+            congestion: r.congestion,
+            undo: r.undo,
+            message: r.message,
+        };
+        self.cc.on_feedback(&feedback);
+        self.refresh();
+        if self.config.profile == Profile::Linux {
+            self.reduce_proportionally(r.congestion.is_some(), prior_cwnd, acked_bytes);
+        }
+    }
+
+    fn reduce_proportionally(&mut self, begins: bool, prior_cwnd: Bytes, acked: Bytes) {
+        let (in_flight, mss) = (Bytes::new(self.in_flight), self.config.mss);
+        if begins && !self.cc.owns_recovery() {
+            self.prr = Some(Prr::new(prior_cwnd, self.control.cwnd, in_flight, mss));
+        }
+        if !matches!(self.recovery.phase, Recovery::Recovery | Recovery::Cwr) {
+            self.prr = None;
+        }
+        if let Some(prr) = &mut self.prr {
+            prr.on_ack(acked, in_flight, mss, self.lost.is_empty());
+        }
+    }
+
+    #[inline]
+    fn refresh(&mut self) {
+        self.control = self.cc.control();
+        self.cc_timer = self.cc.next_timer();
+    }
+
+    /// RFC 6298 §5.2, §5.3; RFC 8985 §7.2.
+    #[inline]
+    fn restart_timers(&mut self, now: Time) {
+        self.probe_deadline = Time::NEVER;
+        if self.in_flight == 0 {
+            self.rto_deadline = Time::NEVER;
+            return;
+        }
+        self.rto_deadline = now + self.rtt.rto(self.timeouts);
+        if self.config.profile == Profile::Linux && self.recovery.phase == Recovery::Open {
+            let slack = match self.in_flight <= self.config.mss.get() {
+                true => Duration::from_millis(200), // the receiver may delay its acknowledgement
+                false => Duration::from_millis(2),
+            };
+            let probe = now + self.rtt.stats().smoothed * 2 + slack;
+            if probe < self.rto_deadline {
+                self.probe_deadline = probe;
+            }
+        }
+    }
+}
+
+/// What a report says beyond the sender's own state.
+struct Report<'a> {
+    prior_in_flight: u64,
+    rtt: Option<Duration>,
+    congestion: Option<Congestion>,
+    undo: bool,
+    message: &'a [u8],
+}
+
+/// Which packets have been acknowledged: the largest, and a bit for each of the 64 before it.
+#[derive(Debug, Default)]
+struct AckMap {
+    largest: u64,
+    earlier: u64,
+    any: bool,
+}
+
+impl AckMap {
+    /// Folds an acknowledgement of `number` and of those before it whose bits are set.
+    /// Returns what of that is new.
+    #[inline]
+    fn fold(&mut self, number: u64, earlier: u64) -> (bool, u64) {
+        if !self.any {
+            *self = AckMap {
+                largest: number,
+                earlier,
+                any: true,
+            };
+            return (true, earlier);
+        }
+        if number > self.largest {
+            let shift = number - self.largest;
+            let known = match shift {
+                0..=63 => (self.earlier << shift) | 1 << (shift - 1),
+                64 => 1 << 63,
+                _ => 0,
+            };
+            *self = AckMap {
+                largest: number,
+                earlier: known | earlier,
+                any: true,
+            };
+            return (true, earlier & !known);
+        }
+        let behind = self.largest - number;
+        match behind {
+            0 => {
+                let new = earlier & !self.earlier;
+                self.earlier |= earlier;
+                (false, new)
+            }
+            1..=63 => {
+                let own = 1 << (behind - 1);
+                let is_new = self.earlier & own == 0;
+                let new = earlier & !(self.earlier >> behind);
+                self.earlier |= own | (earlier << behind);
+                (is_new, new)
+            }
+            64 => {
+                let is_new = self.earlier >> 63 == 0;
+                self.earlier |= 1 << 63;
+                (is_new, earlier)
+            }
+            // Further back the entry's own state decides.
+            _ => (true, earlier),
+        }
+    }
+}

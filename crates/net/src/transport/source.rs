@@ -1,0 +1,103 @@
+//! What an application gives its flow to send.
+
+use headway_cc::{Bytes, Duration, Rate, Stream, Time};
+
+/// A source of data.
+#[derive(Debug)]
+pub enum Source {
+    /// Always more.
+    Bulk,
+    /// So many bytes.
+    Finite {
+        /// Bytes not handed out yet.
+        left: Bytes,
+    },
+    /// Data produced at a rate.
+    Rate {
+        /// How fast.
+        rate: Rate,
+        /// When production began.
+        since: Time,
+        /// Bytes handed out.
+        taken: Bytes,
+    },
+    /// Bulk while on, silent while off.
+    OnOff {
+        /// Mean length of an on period.
+        on: Duration,
+        /// Mean length of an off period.
+        off: Duration,
+        /// Is it on?
+        active: bool,
+        /// When that ends.
+        until: Time,
+        /// Where the lengths are drawn from.
+        stream: Stream,
+    },
+}
+
+impl Source {
+    /// Production at a rate, from `now` on.
+    pub fn rate(rate: Rate, now: Time) -> Source {
+        Source::Rate {
+            rate,
+            since: now,
+            taken: Bytes::ZERO,
+        }
+    }
+
+    /// Exponential on and off periods, on from `now`.
+    pub fn on_off(on: Duration, off: Duration, now: Time, mut stream: Stream) -> Source {
+        let until = now + on.mul_f64(stream.exponential(1.0));
+        Source::OnOff {
+            on,
+            off,
+            active: true,
+            until,
+            stream,
+        }
+    }
+
+    /// The next segment of at most `mss`: its size, or when to ask again ([`Time::NEVER`] for not at all).
+    #[inline]
+    pub(super) fn take(&mut self, now: Time, mss: Bytes) -> Result<Bytes, Time> {
+        match self {
+            Source::Bulk => Ok(mss),
+            Source::Finite { left } if left.get() == 0 => Err(Time::NEVER),
+            Source::Finite { left } => {
+                let size = mss.min(*left);
+                *left -= size;
+                Ok(size)
+            }
+            Source::Rate { rate, since, taken } => {
+                let ready = *since + rate.time_to_send(*taken + mss);
+                if now < ready {
+                    return Err(ready);
+                }
+                *taken += mss;
+                Ok(mss)
+            }
+            Source::OnOff {
+                on,
+                off,
+                active,
+                until,
+                stream,
+            } => {
+                while *until <= now {
+                    *active = !*active;
+                    let mean = if *active { *on } else { *off };
+                    *until += mean
+                        .mul_f64(stream.exponential(1.0))
+                        .max(Duration::from_nanos(1));
+                }
+                if *active { Ok(mss) } else { Err(*until) }
+            }
+        }
+    }
+
+    /// Will it never give anything again?
+    pub(super) fn is_exhausted(&self) -> bool {
+        matches!(self, Source::Finite { left } if left.get() == 0)
+    }
+}

@@ -1,0 +1,133 @@
+//! Time series on a regular grid.
+
+use headway_cc::{Bytes, Duration, Time};
+
+/// Collects one flow's series.
+#[derive(Clone, Debug)]
+pub struct Grid {
+    interval: Duration,
+    bins: Vec<Bin>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Bin {
+    sent: u64,
+    bytes: u64,
+    packets: u64,
+    delay_ns: u64,
+    queued_ns: u64,
+    lost: u64,
+    sample: Option<GridSample>,
+}
+
+/// What is read off at the end of each bin.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GridSample {
+    /// The window in packets.
+    pub cwnd_packets: f64,
+}
+
+/// A finished series: one entry a bin; `None` where nothing arrived in it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Series {
+    /// When each bin begins, s.
+    pub time_s: Vec<f64>,
+    /// Arrived, Mbit/s.
+    pub throughput_mbps: Vec<f64>,
+    /// Mean one-way delay of what arrived.
+    pub delay_mean_ms: Vec<Option<f64>>,
+    /// Mean of its part in queues and transmission.
+    pub queue_mean_ms: Vec<Option<f64>>,
+    /// Share of the bytes sent in the bin that the sender took for lost in it; may exceed 1.
+    pub loss: Vec<Option<f64>>,
+    /// The window as the bin ended.
+    pub cwnd_packets: Vec<Option<f64>>,
+}
+
+impl Grid {
+    /// Bins of `interval` (at least a nanosecond), the first at time zero.
+    pub fn new(interval: Duration) -> Grid {
+        Grid {
+            interval: interval.max(Duration::from_nanos(1)),
+            bins: Vec::new(),
+        }
+    }
+
+    #[inline]
+    fn bin(&mut self, now: Time) -> &mut Bin {
+        let index = (now.as_nanos() / self.interval.as_nanos()) as usize;
+        if self.bins.len() <= index {
+            self.bins.resize(index + 1, Bin::default());
+        }
+        &mut self.bins[index]
+    }
+
+    /// A data packet left.
+    pub fn on_sent(&mut self, now: Time, size: Bytes) {
+        self.bin(now).sent += size.get();
+    }
+
+    /// A data packet arrived.
+    pub fn on_delivered(&mut self, now: Time, sent: Time, queued: Duration, size: Bytes) {
+        let bin = self.bin(now);
+        bin.bytes += size.get();
+        bin.packets += 1;
+        bin.delay_ns += now.since(sent).as_nanos();
+        bin.queued_ns += queued.as_nanos();
+    }
+
+    /// The sender took `size` for lost.
+    pub fn on_lost(&mut self, now: Time, size: Bytes) {
+        self.bin(now).lost += size.get();
+    }
+
+    /// A bin ends at `end`.
+    pub fn on_bin_end(&mut self, end: Time, sample: GridSample) {
+        self.bin(end.saturating_sub(Duration::from_nanos(1))).sample = Some(sample);
+    }
+
+    /// Adds another flow's counts; windows add up.
+    pub fn merge(&mut self, other: &Grid) {
+        if self.bins.len() < other.bins.len() {
+            self.bins.resize(other.bins.len(), Bin::default());
+        }
+        for (a, b) in self.bins.iter_mut().zip(&other.bins) {
+            a.sent += b.sent;
+            a.bytes += b.bytes;
+            a.packets += b.packets;
+            a.delay_ns += b.delay_ns;
+            a.queued_ns += b.queued_ns;
+            a.lost += b.lost;
+            a.sample = match (a.sample, b.sample) {
+                (Some(x), Some(y)) => Some(GridSample {
+                    cwnd_packets: x.cwnd_packets + y.cwnd_packets,
+                }),
+                (x, y) => x.or(y),
+            };
+        }
+    }
+
+    /// The series up to `end`, every bin filled.
+    pub fn finish(mut self, end: Time) -> Series {
+        let bins = end.as_nanos().div_ceil(self.interval.as_nanos()) as usize;
+        self.bins.resize(bins, Bin::default());
+        let interval_s = self.interval.as_secs_f64();
+        let mut series = Series::default();
+        for (i, b) in self.bins.iter().enumerate() {
+            let mean = |ns: u64| (b.packets > 0).then(|| ns as f64 / b.packets as f64 / 1e6);
+            series.time_s.push(i as f64 * interval_s);
+            series
+                .throughput_mbps
+                .push(b.bytes as f64 * 8e-6 / interval_s);
+            series.delay_mean_ms.push(mean(b.delay_ns));
+            series.queue_mean_ms.push(mean(b.queued_ns));
+            series
+                .loss
+                .push((b.sent > 0).then(|| b.lost as f64 / b.sent as f64));
+            series
+                .cwnd_packets
+                .push(b.sample.map(|s| s.cwnd_packets).filter(|c| c.is_finite()));
+        }
+        series
+    }
+}

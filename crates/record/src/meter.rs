@@ -1,0 +1,121 @@
+//! What is counted of a flow while it runs.
+
+use headway_cc::{Bytes, Duration, Time};
+
+use crate::{CONVERGENCE_BIN, LogHistogram};
+
+/// Counts one flow from `since` on; what it needs does not grow with the packets.
+///
+/// A packet counts if it left at `since` or later, so that loss compares the same packets at
+/// both ends.
+#[derive(Clone, Debug, Default)]
+pub struct FlowMeter {
+    pub(crate) since: Time,
+    pub(crate) sent_bytes: u64,
+    pub(crate) sent_packets: u64,
+    pub(crate) delivered_bytes: u64,
+    pub(crate) delivered_packets: u64,
+    /// Delivered bytes of packets whatever their age, and when the first and the last of them came.
+    pub(crate) arrived_bytes: u64,
+    pub(crate) first_arrival: Option<Time>,
+    pub(crate) last_arrival: Time,
+    pub(crate) delay: LogHistogram,
+    pub(crate) queue: LogHistogram,
+    pub(crate) rtt: LogHistogram,
+    pub(crate) min_rtt: Option<Duration>,
+    /// Bytes arrived in each second since the run began, for the convergence time.
+    pub(crate) per_second: Vec<u64>,
+    /// Bytes that were on a wire, not in a queue, when the run ended.
+    pub(crate) propagating_bytes: u64,
+}
+
+impl FlowMeter {
+    /// Counts from `since` on.
+    pub fn new(since: Time) -> FlowMeter {
+        FlowMeter {
+            since,
+            ..FlowMeter::default()
+        }
+    }
+
+    /// A data packet left.
+    #[inline]
+    pub fn on_sent(&mut self, now: Time, size: Bytes) {
+        if now >= self.since {
+            self.sent_bytes += size.get();
+            self.sent_packets += 1;
+        }
+    }
+
+    /// A data packet arrived, `queued` of its delay spent in queues and transmission.
+    #[inline]
+    pub fn on_delivered(&mut self, now: Time, sent: Time, queued: Duration, size: Bytes) {
+        let second = (now.as_nanos() / CONVERGENCE_BIN.as_nanos()) as usize;
+        match self.per_second.get_mut(second) {
+            Some(bytes) => *bytes += size.get(),
+            None => self.open_second(second, size),
+        }
+        if now < self.since {
+            return;
+        }
+        self.arrived_bytes += size.get();
+        self.first_arrival.get_or_insert(now);
+        self.last_arrival = now;
+        if sent >= self.since {
+            self.delivered_bytes += size.get();
+            self.delivered_packets += 1;
+            self.delay.add(now.since(sent));
+            self.queue.add(queued);
+        }
+    }
+
+    #[cold]
+    fn open_second(&mut self, second: usize, size: Bytes) {
+        self.per_second.resize(second + 1, 0);
+        self.per_second[second] = size.get();
+    }
+
+    /// Bytes that arrived in the given second since the run began.
+    pub fn arrived_in_second(&self, second: usize) -> u64 {
+        self.per_second.get(second).copied().unwrap_or(0)
+    }
+
+    /// The sender took an RTT sample.
+    #[inline]
+    pub fn on_rtt(&mut self, now: Time, rtt: Duration) {
+        if now >= self.since {
+            self.rtt.add(rtt);
+            self.min_rtt = Some(self.min_rtt.map_or(rtt, |m| m.min(rtt)));
+        }
+    }
+
+    /// A data packet is on a wire, not in a queue, as the run ends: neither delivered nor lost.
+    pub fn on_propagating_at_end(&mut self, sent: Time, size: Bytes) {
+        if sent >= self.since {
+            self.propagating_bytes += size.get();
+        }
+    }
+
+    /// Folds another flow in, for the pooled row of a run.
+    pub fn merge(&mut self, other: &FlowMeter) {
+        self.since = self.since.min(other.since);
+        self.sent_bytes += other.sent_bytes;
+        self.sent_packets += other.sent_packets;
+        self.delivered_bytes += other.delivered_bytes;
+        self.delivered_packets += other.delivered_packets;
+        self.arrived_bytes += other.arrived_bytes;
+        self.first_arrival = match (self.first_arrival, other.first_arrival) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        self.last_arrival = self.last_arrival.max(other.last_arrival);
+        self.delay.merge(&other.delay);
+        self.queue.merge(&other.queue);
+        self.rtt.merge(&other.rtt);
+        self.min_rtt = match (self.min_rtt, other.min_rtt) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        self.propagating_bytes += other.propagating_bytes;
+    }
+}

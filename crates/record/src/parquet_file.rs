@@ -1,0 +1,231 @@
+//! Results as Parquet files: the same rows, the same bytes.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
+use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::Type;
+
+use crate::{Row, SCHEMA_VERSION, SeriesRow};
+
+/// A file could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("{path}: {source}")]
+pub struct WriteError {
+    path: String,
+    source: ParquetError,
+}
+
+/// A column's values, one a row.
+enum Column {
+    Text(Vec<ByteArray>),
+    Int(Vec<i32>),
+    Long(Vec<i64>),
+    Real(Vec<f64>),
+    /// Real numbers of which some do not apply.
+    Maybe(Vec<Option<f64>>),
+}
+
+impl Column {
+    fn text<'a>(values: impl Iterator<Item = &'a str>) -> Column {
+        Column::Text(values.map(ByteArray::from).collect())
+    }
+
+    fn schema(&self, name: &str) -> Result<Type, ParquetError> {
+        let (physical, logical, repetition) = match self {
+            Column::Text(_) => (
+                Physical::BYTE_ARRAY,
+                Some(LogicalType::String),
+                Repetition::REQUIRED,
+            ),
+            Column::Int(_) => (Physical::INT32, None, Repetition::REQUIRED),
+            Column::Long(_) => (Physical::INT64, None, Repetition::REQUIRED),
+            Column::Real(_) => (Physical::DOUBLE, None, Repetition::REQUIRED),
+            Column::Maybe(_) => (Physical::DOUBLE, None, Repetition::OPTIONAL),
+        };
+        Type::primitive_type_builder(name, physical)
+            .with_logical_type(logical)
+            .with_repetition(repetition)
+            .build()
+    }
+}
+
+/// One row a flow and run. Columns are those of [`Row`] and [`Metrics`](crate::Metrics).
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn write_results(path: &Path, rows: &[Row]) -> Result<(), WriteError> {
+    let metric = |get: fn(&crate::Metrics) -> Option<f64>| {
+        Column::Maybe(rows.iter().map(|r| get(&r.metrics)).collect())
+    };
+    let columns = vec![
+        (
+            "scenario",
+            Column::text(rows.iter().map(|r| r.scenario.as_str())),
+        ),
+        (
+            "scenario_hash",
+            Column::text(rows.iter().map(|r| r.scenario_hash.as_str())),
+        ),
+        (
+            "scheme",
+            Column::text(rows.iter().map(|r| r.scheme.as_str())),
+        ),
+        ("world", Column::text(rows.iter().map(|r| r.world))),
+        ("run", Column::Int(rows.iter().map(|r| r.run).collect())),
+        (
+            "seed",
+            Column::Long(rows.iter().map(|r| r.seed as i64).collect()),
+        ),
+        ("flow", Column::Int(rows.iter().map(|r| r.flow).collect())),
+        (
+            "flow_scheme",
+            Column::text(rows.iter().map(|r| r.flow_scheme.as_str())),
+        ),
+        (
+            "seconds",
+            Column::Real(rows.iter().map(|r| r.seconds).collect()),
+        ),
+        (
+            "warmup",
+            Column::Real(rows.iter().map(|r| r.warmup).collect()),
+        ),
+        ("throughput_mbps", metric(|m| m.throughput_mbps)),
+        ("delay_mean_ms", metric(|m| m.delay_mean_ms)),
+        ("delay_p95_ms", metric(|m| m.delay_p95_ms)),
+        ("queue_mean_ms", metric(|m| m.queue_mean_ms)),
+        ("queue_p95_ms", metric(|m| m.queue_p95_ms)),
+        ("loss", metric(|m| m.loss)),
+        ("utilisation", metric(|m| m.utilisation)),
+        ("rtt_mean_ms", metric(|m| m.rtt_mean_ms)),
+        ("rtt_p95_ms", metric(|m| m.rtt_p95_ms)),
+        ("power", metric(|m| m.power)),
+        ("power_p95", metric(|m| m.power_p95)),
+        ("utility", metric(|m| m.utility)),
+        ("jain", metric(|m| m.jain)),
+        ("convergence_s", metric(|m| m.convergence_s)),
+        (
+            "sent_packets",
+            Column::Long(rows.iter().map(|r| r.metrics.sent_packets as i64).collect()),
+        ),
+        (
+            "delivered_packets",
+            Column::Long(
+                rows.iter()
+                    .map(|r| r.metrics.delivered_packets as i64)
+                    .collect(),
+            ),
+        ),
+    ];
+    write(path, columns)
+}
+
+/// One row a flow and bin.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn write_series(path: &Path, rows: &[SeriesRow]) -> Result<(), WriteError> {
+    fn repeat<'a, T>(
+        rows: &'a [SeriesRow],
+        get: impl Fn(&'a SeriesRow) -> T + 'a,
+    ) -> impl Iterator<Item = T> + 'a
+    where
+        T: Clone + 'a,
+    {
+        rows.iter()
+            .flat_map(move |r| std::iter::repeat_n(get(r), r.series.time_s.len()))
+    }
+    let maybe = |get: fn(&SeriesRow) -> &Vec<Option<f64>>| {
+        Column::Maybe(rows.iter().flat_map(|r| get(r).clone()).collect())
+    };
+    let capacity = rows
+        .iter()
+        .flat_map(|r| (0..r.series.time_s.len()).map(|i| r.capacity_mbps.get(i).copied()));
+    let columns = vec![
+        (
+            "scenario",
+            Column::text(repeat(rows, |r| r.scenario.as_str())),
+        ),
+        ("scheme", Column::text(repeat(rows, |r| r.scheme.as_str()))),
+        ("run", Column::Int(repeat(rows, |r| r.run).collect())),
+        ("flow", Column::Int(repeat(rows, |r| r.flow).collect())),
+        (
+            "time_s",
+            Column::Real(rows.iter().flat_map(|r| r.series.time_s.clone()).collect()),
+        ),
+        (
+            "throughput_mbps",
+            Column::Real(
+                rows.iter()
+                    .flat_map(|r| r.series.throughput_mbps.clone())
+                    .collect(),
+            ),
+        ),
+        ("delay_mean_ms", maybe(|r| &r.series.delay_mean_ms)),
+        ("queue_mean_ms", maybe(|r| &r.series.queue_mean_ms)),
+        ("loss", maybe(|r| &r.series.loss)),
+        ("cwnd_packets", maybe(|r| &r.series.cwnd_packets)),
+        ("capacity_mbps", Column::Maybe(capacity.collect())),
+    ];
+    write(path, columns)
+}
+
+fn write(path: &Path, columns: Vec<(&str, Column)>) -> Result<(), WriteError> {
+    let attempt = || -> Result<(), ParquetError> {
+        let fields = columns
+            .iter()
+            .map(|(name, c)| c.schema(name).map(Arc::new))
+            .collect::<Result<Vec<_>, _>>()?;
+        let schema = Type::group_type_builder("headway")
+            .with_fields(fields)
+            .build()?;
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::SNAPPY)
+            .set_created_by(format!("headway {}", env!("CARGO_PKG_VERSION")))
+            .set_key_value_metadata(Some(vec![KeyValue::new(
+                "schema".to_owned(),
+                SCHEMA_VERSION.to_string(),
+            )]))
+            .build();
+        // A reader never sees half a file.
+        let part = path.with_extension("parquet.part");
+        let mut file = SerializedFileWriter::new(
+            File::create(&part)?,
+            Arc::new(schema),
+            Arc::new(properties),
+        )?;
+        let mut group = file.next_row_group()?;
+        for (_, column) in &columns {
+            let Some(mut writer) = group.next_column()? else {
+                break;
+            };
+            match column {
+                Column::Text(v) => writer.typed::<ByteArrayType>().write_batch(v, None, None)?,
+                Column::Int(v) => writer.typed::<Int32Type>().write_batch(v, None, None)?,
+                Column::Long(v) => writer.typed::<Int64Type>().write_batch(v, None, None)?,
+                Column::Real(v) => writer.typed::<DoubleType>().write_batch(v, None, None)?,
+                Column::Maybe(v) => {
+                    let present: Vec<f64> = v.iter().flatten().copied().collect();
+                    let levels: Vec<i16> = v.iter().map(|x| i16::from(x.is_some())).collect();
+                    writer
+                        .typed::<DoubleType>()
+                        .write_batch(&present, Some(&levels), None)?
+                }
+            };
+            writer.close()?;
+        }
+        group.close()?;
+        file.close()?;
+        Ok(std::fs::rename(&part, path)?)
+    };
+    attempt().map_err(|source| WriteError {
+        path: path.display().to_string(),
+        source,
+    })
+}

@@ -1,0 +1,53 @@
+//! The rows that results are made of.
+
+use crate::{Metrics, Series};
+
+/// The version of the columns; a reader refuses one it does not know.
+pub const SCHEMA_VERSION: i32 = 1;
+
+/// The flow index of a run's pooled row: all flows under test together.
+pub const ALL_FLOWS: i32 = -1;
+
+/// One flow of one run, or all of them together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The scenario's canonical hash.
+    pub scenario_hash: String,
+    /// The scheme under test, with its parameters.
+    pub scheme: String,
+    /// Which world.
+    pub world: &'static str,
+    /// Which run, from 0.
+    pub run: i32,
+    /// The run's seed.
+    pub seed: u64,
+    /// The flow, from 0, or [`ALL_FLOWS`].
+    pub flow: i32,
+    /// What the flow ran: the scheme under test, or a competitor that the scenario names.
+    pub flow_scheme: String,
+    /// How long the run lasted, s.
+    pub seconds: f64,
+    /// How much of its beginning was left out, s.
+    pub warmup: f64,
+    /// The metrics.
+    pub metrics: Metrics,
+}
+
+/// One flow's time series, or all flows' together with the bottleneck's capacity.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SeriesRow {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The scheme under test, with its parameters.
+    pub scheme: String,
+    /// Which run, from 0.
+    pub run: i32,
+    /// The flow, from 0, or [`ALL_FLOWS`].
+    pub flow: i32,
+    /// The series.
+    pub series: Series,
+    /// Capacity of the bottleneck in each bin, Mbit/s; empty for single flows.
+    pub capacity_mbps: Vec<f64>,
+}

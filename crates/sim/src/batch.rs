@@ -1,0 +1,385 @@
+//! Many runs on all cores, the same results on any number of them.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use headway_cc::{Duration, Registry, SchemeError, Selection, Time};
+use headway_record::{Row, SeriesRow};
+use headway_scenario::{Scenario, StoreError, TraceStore};
+use rayon::prelude::*;
+
+use crate::{Options, Outcome, Simulation, SimulationError};
+
+/// What a batch is told.
+#[derive(Clone, Debug)]
+pub struct BatchOptions {
+    /// Runs of each scheme in each scenario whose seed varies something; others run once.
+    pub runs: u32,
+    /// How long a run lasts; `None` takes each scenario's own.
+    pub duration: Option<Duration>,
+    /// How much of a run's beginning the metrics leave out.
+    pub warmup: Duration,
+    /// The first run's seed; the next run's is one more.
+    pub seed: u64,
+    /// Threads; `None` takes one a core.
+    pub jobs: Option<usize>,
+    /// Bins of the time series, kept for the first run of each scheme and scenario.
+    pub grid: Option<Duration>,
+    /// Where traces are looked for besides the usual places.
+    pub trace_dirs: Vec<PathBuf>,
+}
+
+/// A batch that cannot be set up, or a run of it that failed.
+#[derive(Debug, thiserror::Error)]
+pub enum BatchError {
+    /// A scheme cannot be had.
+    #[error(transparent)]
+    Scheme(#[from] SchemeError),
+    /// A trace cannot be had.
+    #[error("scenario '{scenario}': {source}")]
+    Trace {
+        /// The scenario that needs it.
+        scenario: String,
+        /// Why not.
+        source: StoreError,
+    },
+    /// A run cannot be set up.
+    #[error("scenario '{scenario}': {source}")]
+    Simulation {
+        /// The scenario.
+        scenario: String,
+        /// Why not.
+        source: SimulationError,
+    },
+    /// The options contradict each other.
+    #[error("{0}")]
+    Options(String),
+    /// A run died. Others are not affected.
+    #[error(
+        "scenario '{scenario}', scheme '{scheme}', run {run}: {message} (a defect of Headway: please report it)"
+    )]
+    Panic {
+        /// The scenario.
+        scenario: String,
+        /// The scheme.
+        scheme: String,
+        /// The run.
+        run: u32,
+        /// What was said.
+        message: String,
+    },
+}
+
+/// Runs of schemes over scenarios, checked before anything runs.
+#[derive(Debug)]
+pub struct Batch {
+    scenarios: Vec<Scenario>,
+    schemes: Vec<Selection>,
+    registry: Registry,
+    traces: TraceStore,
+    options: BatchOptions,
+    tasks: Vec<Task>,
+    outcomes: Vec<OnceLock<Outcome>>,
+    progress: Progress,
+    failure: Mutex<Option<(usize, BatchError)>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Task {
+    scenario: usize,
+    scheme: usize,
+    run: u32,
+}
+
+/// How far a batch is; shared with whoever watches.
+#[derive(Clone, Debug, Default)]
+pub struct Progress(Arc<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    finished: AtomicUsize,
+    simulated_ns: AtomicU64,
+    cancelled: AtomicBool,
+}
+
+impl Progress {
+    /// Runs finished.
+    pub fn finished(&self) -> usize {
+        self.0.finished.load(Ordering::Relaxed)
+    }
+
+    /// Simulated seconds done, over all runs.
+    pub fn simulated_s(&self) -> f64 {
+        self.0.simulated_ns.load(Ordering::Relaxed) as f64 / 1e9
+    }
+
+    /// Asks the batch to stop soon; what is finished stays.
+    pub fn cancel(&self) {
+        self.0.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.0.cancelled.load(Ordering::Relaxed)
+    }
+}
+
+impl Batch {
+    /// Checks scenarios, schemes, traces and options by setting up one run of each pair.
+    ///
+    /// # Errors
+    /// [`BatchError`]
+    pub fn new(
+        scenarios: Vec<Scenario>,
+        schemes: &[String],
+        registry: Registry,
+        options: BatchOptions,
+    ) -> Result<Batch, BatchError> {
+        let schemes = schemes
+            .iter()
+            .map(|s| registry.select(s))
+            .collect::<Result<Vec<_>, _>>()?;
+        let traces = TraceStore::new(options.trace_dirs.clone());
+        let mut batch = Batch {
+            scenarios,
+            schemes,
+            registry,
+            traces,
+            options,
+            tasks: Vec::new(),
+            outcomes: Vec::new(),
+            progress: Progress::default(),
+            failure: Mutex::new(None),
+        };
+        batch.check()?;
+        for scenario in 0..batch.scenarios.len() {
+            let runs = if batch.scenarios[scenario].varies().is_empty() {
+                1
+            } else {
+                batch.options.runs
+            };
+            for scheme in 0..batch.schemes.len() {
+                batch.tasks.extend((0..runs).map(|run| Task {
+                    scenario,
+                    scheme,
+                    run,
+                }));
+            }
+        }
+        batch.outcomes.resize_with(batch.tasks.len(), OnceLock::new);
+        Ok(batch)
+    }
+
+    fn check(&self) -> Result<(), BatchError> {
+        let options = &self.options;
+        if options.runs == 0 {
+            return Err(BatchError::Options("runs must be at least 1".to_owned()));
+        }
+        if options.jobs == Some(0) {
+            return Err(BatchError::Options("jobs must be at least 1".to_owned()));
+        }
+        for scenario in &self.scenarios {
+            let duration = self.duration(scenario);
+            if duration.is_zero() || options.warmup >= duration {
+                let message = format!(
+                    "seconds ({duration:?}) must be more than warmup ({:?})",
+                    options.warmup
+                );
+                return Err(BatchError::Options(message));
+            }
+            for name in scenario.traces() {
+                let named = |source| BatchError::Trace {
+                    scenario: scenario.name().to_owned(),
+                    source,
+                };
+                self.traces.load(name).map_err(named)?;
+            }
+            for scheme in &self.schemes {
+                self.simulation(scenario, scheme, 0)
+                    .map_err(|source| BatchError::Simulation {
+                        scenario: scenario.name().to_owned(),
+                        source,
+                    })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn duration(&self, scenario: &Scenario) -> Duration {
+        self.options
+            .duration
+            .unwrap_or_else(|| Duration::from_secs_f64(scenario.seconds()))
+    }
+
+    fn simulation(
+        &self,
+        scenario: &Scenario,
+        scheme: &Selection,
+        run: u32,
+    ) -> Result<Simulation, SimulationError> {
+        let seed = self.options.seed.wrapping_add(u64::from(run));
+        let options = Options {
+            duration: self.duration(scenario),
+            warmup: self.options.warmup,
+            seed,
+            grid: self.options.grid.filter(|_| run == 0),
+        };
+        let trace = |name: &str| self.traces.load(name).map_err(|e| e.to_string());
+        Simulation::new(
+            &scenario.draw(seed),
+            scheme,
+            &self.registry,
+            &trace,
+            options,
+        )
+    }
+
+    /// How many runs there are.
+    pub fn total_runs(&self) -> usize {
+        self.tasks.len()
+    }
+
+    /// Simulated seconds of all runs together.
+    pub fn total_simulated_s(&self) -> f64 {
+        self.tasks
+            .iter()
+            .map(|t| self.duration(&self.scenarios[t.scenario]).as_secs_f64())
+            .sum()
+    }
+
+    /// A handle to watch and to cancel by.
+    pub fn progress(&self) -> Progress {
+        self.progress.clone()
+    }
+
+    /// Runs everything; returns when all is done or cancelled.
+    ///
+    /// # Errors
+    /// The first failure, in the order of runs; the other runs are finished all the same.
+    pub fn run(&self) -> Result<(), BatchError> {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(self.options.jobs.unwrap_or(0))
+            .build()
+            .map_err(|e| BatchError::Options(format!("cannot start threads: {e}")))?;
+        pool.install(|| {
+            // One task at a time for each thread: runs differ much in length.
+            (0..self.tasks.len())
+                .into_par_iter()
+                .with_max_len(1)
+                .for_each(|i| {
+                    if !self.progress.is_cancelled() {
+                        self.run_task(i);
+                    }
+                });
+        });
+        match self
+            .failure
+            .lock()
+            .unwrap_or_else(|e| e.into_inner())
+            .take()
+        {
+            Some((_, error)) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    fn run_task(&self, index: usize) {
+        let result =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.simulate(index)));
+        let task = self.tasks[index];
+        let scenario = self.scenarios[task.scenario].name().to_owned();
+        let error = match result {
+            Ok(Ok(Some(outcome))) => {
+                self.outcomes[index].get_or_init(|| outcome);
+                self.progress.0.finished.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+            Ok(Ok(None)) => return,
+            Ok(Err(source)) => BatchError::Simulation { scenario, source },
+            Err(panic) => {
+                let text = panic.downcast_ref::<String>().map(String::as_str);
+                let message = text
+                    .or(panic.downcast_ref::<&str>().copied())
+                    .unwrap_or("it panicked")
+                    .to_owned();
+                let scheme = self.schemes[task.scheme].spec.clone();
+                BatchError::Panic {
+                    scenario,
+                    scheme,
+                    run: task.run,
+                    message,
+                }
+            }
+        };
+        let mut failure = self.failure.lock().unwrap_or_else(|e| e.into_inner());
+        if failure.as_ref().is_none_or(|(first, _)| index < *first) {
+            *failure = Some((index, error));
+        }
+    }
+
+    /// `None` if cancelled on the way.
+    fn simulate(&self, index: usize) -> Result<Option<Outcome>, SimulationError> {
+        let task = self.tasks[index];
+        let scenario = &self.scenarios[task.scenario];
+        let mut simulation = self.simulation(scenario, &self.schemes[task.scheme], task.run)?;
+        let end = Time::ZERO + self.duration(scenario);
+        while simulation.now() < end {
+            if self.progress.is_cancelled() {
+                return Ok(None);
+            }
+            let before = simulation.now();
+            simulation.run_until(before + Duration::from_secs(1));
+            let step = simulation.now().since(before).as_nanos();
+            self.progress
+                .0
+                .simulated_ns
+                .fetch_add(step, Ordering::Relaxed);
+        }
+        Ok(Some(simulation.finish()))
+    }
+
+    /// The rows of every finished run, in the order of scenarios, schemes, runs and flows.
+    pub fn rows(&self) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for (task, outcome) in self.finished() {
+            let scenario = &self.scenarios[task.scenario];
+            rows.extend(outcome.rows.iter().map(|r| Row {
+                scenario: scenario.name().to_owned(),
+                scenario_hash: scenario.hash().to_owned(),
+                scheme: self.schemes[task.scheme].spec.clone(),
+                world: crate::WORLD.name,
+                run: task.run as i32,
+                seed: self.options.seed.wrapping_add(u64::from(task.run)),
+                flow: r.flow,
+                flow_scheme: r.scheme.clone(),
+                seconds: self.duration(scenario).as_secs_f64(),
+                warmup: self.options.warmup.as_secs_f64(),
+                metrics: r.metrics,
+            }));
+        }
+        rows
+    }
+
+    /// The time series that were kept, in the same order.
+    pub fn series(&self) -> Vec<SeriesRow> {
+        let mut rows = Vec::new();
+        for (task, outcome) in self.finished() {
+            rows.extend(outcome.series.iter().map(|s| SeriesRow {
+                scenario: self.scenarios[task.scenario].name().to_owned(),
+                scheme: self.schemes[task.scheme].spec.clone(),
+                run: task.run as i32,
+                flow: s.flow,
+                series: s.series.clone(),
+                capacity_mbps: s.capacity_mbps.clone(),
+            }));
+        }
+        rows
+    }
+
+    fn finished(&self) -> impl Iterator<Item = (Task, &Outcome)> {
+        self.tasks
+            .iter()
+            .zip(&self.outcomes)
+            .filter_map(|(t, o)| Some((*t, o.get()?)))
+    }
+}

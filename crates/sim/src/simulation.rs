@@ -1,0 +1,531 @@
+//! One run: the event loop.
+
+use headway_cc::{Bytes, Duration, Registry, SchemeError, Selection, Stream, Time};
+use headway_net::queue::{DropTail, Queue};
+use headway_net::trace::Trace;
+use headway_net::{Ack, Body, Link, Packet, RandomLoss, Server};
+use headway_record::{FlowMeter, Grid, GridSample};
+use headway_scenario::{LinkSpec, Network, QueueSpec, RateSpec};
+
+use std::sync::Arc;
+
+use crate::cross::CrossTraffic;
+use crate::event_queue::EventQueue;
+use crate::flow::Flow;
+
+/// What a run is told beyond its network.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// How long it lasts.
+    pub duration: Duration,
+    /// How much of its beginning the metrics leave out.
+    pub warmup: Duration,
+    /// Seeds every random draw of the run.
+    pub seed: u64,
+    /// The bins of the time series, if they are wanted.
+    pub grid: Option<Duration>,
+}
+
+/// A run that cannot be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum SimulationError {
+    /// No path leads from one end of a flow to the other.
+    #[error("no path leads from '{0}' to '{1}'")]
+    NoPath(String, String),
+    /// A scheme that the scenario names cannot be had.
+    #[error(transparent)]
+    Scheme(#[from] SchemeError),
+    /// A scheme needs what this world does not supply.
+    #[error("scheme '{0}' needs {1}, which the world 'sim' does not supply")]
+    Needs(&'static str, &'static str),
+    /// A trace cannot be had.
+    #[error("{0}")]
+    Trace(String),
+}
+
+/// A simulation under way.
+#[derive(Debug)]
+pub struct Simulation {
+    pub(crate) options: Options,
+    pub(crate) links: Vec<Link>,
+    pub(crate) flows: Vec<Flow>,
+    cross: Vec<CrossTraffic>,
+    changes: Vec<headway_scenario::Change>,
+    next_change: usize,
+    events: EventQueue,
+    slots: Slots,
+    now: Time,
+    packet_size: f64,
+    ack_size: u32,
+    pub(crate) sampler: Sampler,
+    message: Vec<u8>,
+}
+
+/// Which slot of the event queue belongs to what: links, senders, receivers, cross traffic, then these.
+#[derive(Clone, Copy, Debug)]
+struct Slots {
+    senders: usize,
+    receivers: usize,
+    cross: usize,
+    change: usize,
+    sample: usize,
+    grid: usize,
+}
+
+/// What is read off the links while the run goes on.
+#[derive(Debug)]
+pub(crate) struct Sampler {
+    /// (offered, served) bytes of each link at each second; no entries for links without a rate.
+    pub(crate) seconds: Vec<Vec<(f64, f64)>>,
+    /// Likewise at the ends of the grid's bins.
+    pub(crate) bins: Vec<Vec<(f64, f64)>>,
+    /// Likewise when measuring begins and ends.
+    pub(crate) window: [Vec<(f64, f64)>; 2],
+    pub(crate) window_at: [Time; 2],
+}
+
+impl Simulation {
+    /// Sets a run up: `test` is the scheme under test, `registry` knows those that the scenario names.
+    ///
+    /// # Errors
+    /// [`SimulationError`]
+    pub fn new(
+        network: &Network,
+        test: &Selection,
+        registry: &Registry,
+        traces: &dyn Fn(&str) -> Result<Arc<Trace>, String>,
+        options: Options,
+    ) -> Result<Simulation, SimulationError> {
+        let links = network
+            .links
+            .iter()
+            .map(|spec| build_link(spec, traces, options.seed))
+            .collect::<Result<Vec<_>, _>>()?;
+        let routes = network.routes();
+        let path = |from: usize, to: usize| {
+            routes
+                .between(from, to)
+                .filter(|path| !path.is_empty())
+                .map(|path| {
+                    path.into_iter()
+                        .map(|link| link as u32)
+                        .collect::<Box<[u32]>>()
+                })
+                .ok_or_else(|| {
+                    SimulationError::NoPath(network.nodes[from].clone(), network.nodes[to].clone())
+                })
+        };
+        let mut flows = Vec::with_capacity(network.flows.len());
+        for (i, spec) in network.flows.iter().enumerate() {
+            let named = spec
+                .scheme
+                .as_deref()
+                .map(|s| registry.select(s))
+                .transpose()?;
+            let selection = named.as_ref().unwrap_or(test);
+            if let Some(need) = crate::WORLD.lacks(selection.scheme) {
+                return Err(SimulationError::Needs(selection.scheme.name, need.name()));
+            }
+            let both = (path(spec.from, spec.to)?, path(spec.to, spec.from)?);
+            let mut flow = Flow::new(i, spec, selection, network, both, options.seed);
+            flow.meter = FlowMeter::new(Time::ZERO + options.warmup);
+            flow.grid = options.grid.map(Grid::new);
+            flows.push(flow);
+        }
+        let mut cross = Vec::with_capacity(network.cross.len());
+        for (i, spec) in network.cross.iter().enumerate() {
+            let stream = Stream::new(options.seed, &format!("cross.{i}"));
+            cross.push(CrossTraffic::new(
+                i as u32,
+                spec,
+                path(spec.from, spec.to)?,
+                stream,
+            ));
+        }
+        let mut changes = network.changes.clone();
+        changes.sort_by_key(|c| c.at);
+
+        let end = Time::ZERO + options.duration;
+        let tested = || flows.iter().filter(|f| f.under_test);
+        let first = tested().map(|f| f.start).min().unwrap_or(Time::ZERO);
+        let last = tested().map(|f| f.stop).max().unwrap_or(end).min(end);
+        let window_at = [first.max(Time::ZERO + options.warmup).min(end), last];
+        let senders = links.len();
+        let receivers = senders + flows.len();
+        let slots = Slots {
+            senders,
+            receivers,
+            cross: receivers + flows.len(),
+            change: receivers + flows.len() + cross.len(),
+            sample: receivers + flows.len() + cross.len() + 1,
+            grid: receivers + flows.len() + cross.len() + 2,
+        };
+        let mut events = EventQueue::new(slots.grid + 1);
+        for (i, flow) in flows.iter().enumerate() {
+            events.set(slots.senders + i, flow.start);
+        }
+        for (i, source) in cross.iter().enumerate() {
+            events.set(slots.cross + i, source.next());
+        }
+        events.set(slots.change, changes.first().map_or(Time::NEVER, |c| c.at));
+        events.set(slots.sample, Time::ZERO);
+        events.set(
+            slots.grid,
+            options.grid.map_or(Time::NEVER, |g| Time::ZERO + g),
+        );
+        let sampler = Sampler {
+            seconds: Vec::new(),
+            bins: Vec::new(),
+            window: [Vec::new(), Vec::new()],
+            window_at,
+        };
+        Ok(Simulation {
+            options,
+            links,
+            flows,
+            cross,
+            changes,
+            next_change: 0,
+            events,
+            slots,
+            now: Time::ZERO,
+            packet_size: network.packet_size.as_f64(),
+            ack_size: network.ack_size.get() as u32,
+            sampler,
+            message: Vec::new(),
+        })
+    }
+
+    /// The time now.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Carries out every event up to and at `until`, but not beyond the run's end.
+    pub fn run_until(&mut self, until: Time) {
+        let until = until.min(Time::ZERO + self.options.duration);
+        loop {
+            let (time, slot) = self.events.peek();
+            if time > until {
+                break;
+            }
+            self.now = time;
+            if slot < self.slots.senders {
+                self.on_link(slot);
+            } else if slot < self.slots.receivers {
+                self.on_sender(slot - self.slots.senders);
+            } else if slot < self.slots.cross {
+                self.on_receiver(slot - self.slots.receivers);
+            } else if slot < self.slots.change {
+                self.on_cross(slot - self.slots.cross);
+            } else if slot == self.slots.change {
+                self.on_change();
+            } else if slot == self.slots.sample {
+                self.on_sample();
+            } else {
+                self.on_grid();
+            }
+        }
+        self.now = until;
+    }
+
+    #[inline]
+    fn on_link(&mut self, index: usize) {
+        while let Some(packet) = self.links[index].deliver(self.now) {
+            self.arrive(packet);
+        }
+        self.events.set(index, self.links[index].next_delivery());
+    }
+
+    /// A packet has crossed a link: on to the next, or it has arrived.
+    #[inline]
+    fn arrive(&mut self, mut packet: Packet) {
+        packet.hop += 1;
+        let index = packet.flow as usize;
+        let route = match &packet.body {
+            Body::Data(_) => &self.flows[index].data_route,
+            Body::Ack(_) => &self.flows[index].ack_route,
+            Body::Cross => &self.cross[index].route,
+        };
+        if let Some(&next) = route.get(packet.hop as usize) {
+            self.enter(next as usize, packet);
+            return;
+        }
+        match packet.body {
+            Body::Data(segment) => {
+                let flow = &mut self.flows[index];
+                let size = packet.size();
+                flow.meter
+                    .on_delivered(self.now, packet.sent, packet.queued, size);
+                if let Some(grid) = &mut flow.grid {
+                    grid.on_delivered(self.now, packet.sent, packet.queued, size);
+                }
+                if let Some(ack) =
+                    flow.receiver
+                        .on_data(self.now, &segment, size, packet.sent, packet.ecn)
+                {
+                    self.send_ack(index, ack);
+                }
+                self.events.set_earlier(
+                    self.slots.receivers + index,
+                    self.flows[index].receiver.next_timer(),
+                );
+            }
+            Body::Ack(ack) => {
+                if let Some(ack) = self.flows[index].host.accept(self.now, ack) {
+                    self.on_ack(index, &ack);
+                }
+                self.pump(index);
+            }
+            Body::Cross => {}
+        }
+    }
+
+    #[inline]
+    fn enter(&mut self, link: usize, packet: Packet) {
+        self.links[link].arrive(self.now, packet);
+        self.events.set(link, self.links[link].next_delivery());
+    }
+
+    #[inline]
+    fn on_ack(&mut self, index: usize, ack: &Ack) {
+        let flow = &mut self.flows[index];
+        let message = match ack.message {
+            Ack::NO_MESSAGE => Vec::new(),
+            id => flow.messages.take(id),
+        };
+        let lost_before = flow.sender.counters().lost;
+        if let Some(rtt) = flow.sender.on_ack(self.now, ack, &message) {
+            flow.meter.on_rtt(self.now, rtt);
+        }
+        if let Some(grid) = &mut flow.grid {
+            grid.on_lost(
+                self.now,
+                flow.sender.counters().lost.saturating_sub(lost_before),
+            );
+        }
+    }
+
+    /// Sends what the sender has to send and notes when it wants to be woken.
+    #[inline]
+    fn pump(&mut self, index: usize) {
+        let first_link = self.flows[index].data_route[0] as usize;
+        while let Some(packet) = self.flows[index].sender.poll(self.now) {
+            let flow = &mut self.flows[index];
+            flow.meter.on_sent(self.now, packet.size());
+            if let Some(grid) = &mut flow.grid {
+                grid.on_sent(self.now, packet.size());
+            }
+            self.enter(first_link, packet);
+        }
+        self.events
+            .set_earlier(self.slots.senders + index, self.flows[index].next_wake());
+    }
+
+    /// The slot of a sender may fire early (its timers move later all the time): it only sets itself anew then.
+    fn on_sender(&mut self, index: usize) {
+        let now = self.now;
+        let flow = &mut self.flows[index];
+        if now >= flow.stop {
+            flow.sender.stop();
+            flow.stop = Time::NEVER;
+            flow.started = true;
+        } else if now >= flow.start {
+            flow.started = true;
+            while let Some(ack) = self.flows[index].host.take_ready(now) {
+                self.on_ack(index, &ack);
+            }
+            let lost_before = self.flows[index].sender.counters().lost;
+            self.flows[index].sender.on_wake(now);
+            let flow = &mut self.flows[index];
+            if let Some(grid) = &mut flow.grid {
+                grid.on_lost(now, flow.sender.counters().lost.saturating_sub(lost_before));
+            }
+            self.pump(index);
+        }
+        self.events
+            .set(self.slots.senders + index, self.flows[index].next_wake());
+    }
+
+    fn on_receiver(&mut self, index: usize) {
+        let receiver = &mut self.flows[index].receiver;
+        if let Some(ack) = receiver.on_timer(self.now) {
+            self.send_ack(index, ack);
+        } else if self.flows[index].receiver.half_mut().is_some() {
+            let ack = self.flows[index].receiver.message_ack(self.now);
+            self.send_message(index, ack);
+        }
+        self.events.set(
+            self.slots.receivers + index,
+            self.flows[index].receiver.next_timer(),
+        );
+    }
+
+    #[inline]
+    fn send_ack(&mut self, index: usize, mut ack: Ack) {
+        if self.flows[index].receiver.half_mut().is_some() {
+            self.attach_message(index, &mut ack);
+        }
+        self.send_back(index, ack);
+    }
+
+    fn send_message(&mut self, index: usize, mut ack: Ack) {
+        if self.attach_message(index, &mut ack) {
+            self.send_back(index, ack);
+        }
+    }
+
+    fn attach_message(&mut self, index: usize, ack: &mut Ack) -> bool {
+        let flow = &mut self.flows[index];
+        self.message.clear();
+        if let Some(half) = flow.receiver.half_mut() {
+            half.take_message(&mut self.message);
+        }
+        if self.message.is_empty() {
+            return false;
+        }
+        ack.message = flow.messages.add(self.message.clone());
+        true
+    }
+
+    #[inline]
+    fn send_back(&mut self, index: usize, ack: Ack) {
+        let first_link = self.flows[index].ack_route[0] as usize;
+        let packet = Packet {
+            flow: index as u32,
+            size: self.ack_size,
+            hop: 0,
+            ecn: headway_cc::Ecn::NotEct,
+            sent: self.now,
+            arrived: self.now,
+            queued: Duration::ZERO,
+            body: Body::Ack(ack),
+        };
+        self.enter(first_link, packet);
+    }
+
+    fn on_cross(&mut self, index: usize) {
+        let packet = self.cross[index].emit(self.now);
+        self.enter(self.cross[index].route[0] as usize, packet);
+        self.events
+            .set(self.slots.cross + index, self.cross[index].next());
+    }
+
+    fn on_change(&mut self) {
+        while let Some(change) = self
+            .changes
+            .get(self.next_change)
+            .filter(|c| c.at <= self.now)
+            .cloned()
+        {
+            self.next_change += 1;
+            let link = &mut self.links[change.link];
+            if let Some(rate) = change.rate {
+                link.set_rate(self.now, rate);
+            }
+            if let Some(delay) = change.delay {
+                link.set_delay(self.now, delay);
+            }
+            if let Some(probability) = change.loss {
+                let name = format!("link.{}.loss.{}", change.link, self.next_change);
+                let stream = Stream::new(self.options.seed, &name);
+                link.set_loss((probability > 0.0).then_some(RandomLoss {
+                    probability,
+                    stream,
+                }));
+            }
+            self.events.set(change.link, link.next_delivery());
+        }
+        let next = self
+            .changes
+            .get(self.next_change)
+            .map_or(Time::NEVER, |c| c.at);
+        self.events.set(self.slots.change, next);
+    }
+
+    fn on_sample(&mut self) {
+        let now = self.now;
+        let reading = self.read_links();
+        for (at, window) in self
+            .sampler
+            .window_at
+            .into_iter()
+            .zip(&mut self.sampler.window)
+        {
+            if at == now {
+                window.clone_from(&reading);
+            }
+        }
+        let second = Duration::from_secs(1);
+        let elapsed = self.sampler.seconds.len() as u64;
+        if now == Time::ZERO + second * elapsed {
+            self.sampler.seconds.push(reading);
+        }
+        let next_second = Time::ZERO + second * self.sampler.seconds.len() as u64;
+        let next = self
+            .sampler
+            .window_at
+            .into_iter()
+            .filter(|&t| t > now)
+            .fold(next_second, Time::min);
+        self.events.set(self.slots.sample, next);
+    }
+
+    fn on_grid(&mut self) {
+        let now = self.now;
+        let reading = self.read_links();
+        self.sampler.bins.push(reading);
+        for flow in &mut self.flows {
+            if let Some(grid) = &mut flow.grid
+                && flow.started
+            {
+                let cwnd = flow.sender.control().cwnd;
+                let cwnd_packets = match cwnd {
+                    Bytes::MAX => f64::NAN,
+                    _ => cwnd.as_f64() / self.packet_size,
+                };
+                grid.on_bin_end(now, GridSample { cwnd_packets });
+            }
+        }
+        let next = self.options.grid.map_or(Time::NEVER, |g| now + g);
+        self.events.set(self.slots.grid, next);
+    }
+
+    /// (offered, served) bytes of every link so far; (0, 0) for links without a rate.
+    fn read_links(&mut self) -> Vec<(f64, f64)> {
+        let now = self.now;
+        let read = |link: &mut Link| {
+            link.catch_up(now);
+            link.offered_until(now).map_or((0.0, 0.0), |offered| {
+                (offered, link.counters().served_bytes as f64)
+            })
+        };
+        self.links.iter_mut().map(read).collect()
+    }
+}
+
+fn build_link(
+    spec: &LinkSpec,
+    traces: &dyn Fn(&str) -> Result<Arc<Trace>, String>,
+    seed: u64,
+) -> Result<Link, SimulationError> {
+    let server = match &spec.rate {
+        RateSpec::Unlimited => Server::Unlimited,
+        RateSpec::Fixed(rate) => Server::fixed(*rate),
+        RateSpec::Trace { name, offset, once } => Server::trace(
+            traces(name).map_err(SimulationError::Trace)?,
+            *offset,
+            *once,
+        ),
+    };
+    let queue: Box<dyn Queue> = match spec.queue {
+        QueueSpec::Infinite => Box::new(DropTail::infinite()),
+        QueueSpec::DropTail { packets, bytes } => Box::new(DropTail::new(packets, bytes)),
+    };
+    let stream = Stream::new(seed, &format!("link.{}.loss", spec.name));
+    let loss = (spec.loss > 0.0).then_some(RandomLoss {
+        probability: spec.loss,
+        stream,
+    });
+    Ok(Link::new(server, queue, spec.delay, loss))
+}

@@ -1,0 +1,244 @@
+//! A finished run as rows of metrics and time series.
+
+use headway_cc::Time;
+use headway_net::Body;
+use headway_record::{
+    ALL_FLOWS, Bottleneck, CONVERGENCE_BIN, FlowMeter, Grid, Metrics, Series, convergence_time,
+    jain_index,
+};
+
+use crate::Simulation;
+use crate::flow::Flow;
+
+/// What a run gives.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// The metrics of all flows under test together, then of each flow.
+    pub rows: Vec<FlowOutcome>,
+    /// Time series, in the same order; empty if they were not wanted.
+    pub series: Vec<FlowSeries>,
+}
+
+/// One flow's metrics.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowOutcome {
+    /// The flow's index, or [`ALL_FLOWS`].
+    pub flow: i32,
+    /// What it ran.
+    pub scheme: String,
+    /// The metrics.
+    pub metrics: Metrics,
+}
+
+/// One flow's series.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowSeries {
+    /// The flow's index, or [`ALL_FLOWS`].
+    pub flow: i32,
+    /// The series.
+    pub series: Series,
+    /// Capacity of the bottleneck in each bin, Mbit/s; of [`ALL_FLOWS`] only.
+    pub capacity_mbps: Vec<f64>,
+}
+
+impl Simulation {
+    /// Ends the run and sums it up.
+    pub fn finish(mut self) -> Outcome {
+        let end = Time::ZERO + self.options.duration;
+        self.run_until(end);
+        for link in &self.links {
+            for packet in link.propagating() {
+                if let Body::Data(_) = packet.body {
+                    self.flows[packet.flow as usize]
+                        .meter
+                        .on_propagating_at_end(packet.sent, packet.size());
+                }
+            }
+        }
+        let convergence: Vec<Option<f64>> = (0..self.flows.len())
+            .map(|i| self.convergence(i, end))
+            .collect();
+        let mut rows = Vec::with_capacity(self.flows.len() + 1);
+        let mut pooled = FlowMeter::new(end);
+        let tested = || self.flows.iter().filter(|f| f.under_test);
+        tested().for_each(|f| pooled.merge(&f.meter));
+        let last = tested().map(|f| self.flow_end(f)).max().unwrap_or(end);
+        let mut total = Metrics::of(&pooled, last, self.bottleneck(tested()), true);
+        for (i, flow) in self.flows.iter().enumerate() {
+            let bottleneck = self.bottleneck(std::iter::once(flow));
+            let mut metrics = Metrics::of(&flow.meter, self.flow_end(flow), bottleneck, false);
+            metrics.convergence_s = convergence[i];
+            rows.push(FlowOutcome {
+                flow: i as i32,
+                scheme: flow.scheme.clone(),
+                metrics,
+            });
+        }
+        let of_tested = || {
+            self.flows
+                .iter()
+                .zip(&rows)
+                .filter(|(f, _)| f.under_test)
+                .map(|(_, r)| r)
+        };
+        if of_tested().count() > 1 {
+            let shares: Vec<f64> = of_tested()
+                .map(|r| r.metrics.throughput_mbps.unwrap_or(0.0))
+                .collect();
+            total.jain = jain_index(&shares);
+        }
+        let slowest: Option<Vec<f64>> = of_tested().map(|r| r.metrics.convergence_s).collect();
+        total.convergence_s = slowest.and_then(|all| all.into_iter().reduce(f64::max));
+        let scheme = tested()
+            .next()
+            .map_or_else(String::new, |f| f.scheme.clone());
+        rows.insert(
+            0,
+            FlowOutcome {
+                flow: ALL_FLOWS,
+                scheme,
+                metrics: total,
+            },
+        );
+        let series = if self.options.grid.is_some() {
+            self.take_series(end)
+        } else {
+            Vec::new()
+        };
+        Outcome { rows, series }
+    }
+
+    /// When a flow stopped sending: its stop time, or when its data was all there.
+    fn flow_end(&self, flow: &Flow) -> Time {
+        let end = Time::ZERO + self.options.duration;
+        if flow.sender.is_done() {
+            Time::ZERO
+        } else {
+            flow.ends.min(end)
+        }
+    }
+
+    /// The link on the flows' way with the largest used share of its capacity.
+    fn bottleneck<'a>(&self, flows: impl Iterator<Item = &'a Flow>) -> Option<Bottleneck> {
+        let [begin, end] = &self.sampler.window;
+        let mut links: Vec<u32> = flows.flat_map(|f| f.data_route.iter().copied()).collect();
+        links.sort_unstable();
+        links.dedup();
+        let used = links.into_iter().filter_map(|l| {
+            let (&(o0, s0), &(o1, s1)) = (begin.get(l as usize)?, end.get(l as usize)?);
+            (o1 > o0).then_some(Bottleneck {
+                offered_bytes: o1 - o0,
+                served_bytes: s1 - s0,
+            })
+        });
+        used.reduce(|a, b| {
+            match b.served_bytes / b.offered_bytes > a.served_bytes / a.offered_bytes {
+                true => b,
+                false => a,
+            }
+        })
+    }
+
+    /// PCC's convergence time of one flow: its ideal share of a second is the bottleneck's capacity
+    /// over the number of flows that were there.
+    fn convergence(&self, index: usize, end: Time) -> Option<f64> {
+        let flow = &self.flows[index];
+        let bin = CONVERGENCE_BIN.as_nanos();
+        let first = flow.start.as_nanos().div_ceil(bin) as usize;
+        let until = (flow.ends.min(end).as_nanos() / bin) as usize;
+        let offered = |second: usize| {
+            let at = |s: usize, l: u32| Some(self.sampler.seconds.get(s)?.get(l as usize)?.0);
+            let capacity =
+                |&l: &u32| Some(at(second + 1, l)? - at(second, l)?).filter(|c| *c > 0.0);
+            flow.data_route
+                .iter()
+                .filter_map(capacity)
+                .reduce(f64::min)
+                .unwrap_or(0.0)
+        };
+        let active = |second: usize| {
+            let (from, to) = (second as u64 * bin, (second as u64 + 1) * bin);
+            self.flows
+                .iter()
+                .filter(|f| f.start.as_nanos() < to && f.ends.as_nanos() > from)
+                .count()
+        };
+        let seconds = first..until.max(first);
+        let share: Vec<f64> = seconds
+            .clone()
+            .map(|s| offered(s) / active(s).max(1) as f64)
+            .collect();
+        let received: Vec<f64> = seconds
+            .map(|s| flow.meter.arrived_in_second(s) as f64)
+            .collect();
+        convergence_time(&received, &share)
+    }
+
+    fn take_series(&mut self, end: Time) -> Vec<FlowSeries> {
+        let mut all = Vec::with_capacity(self.flows.len() + 1);
+        let mut pooled: Option<Grid> = None;
+        for (i, flow) in self.flows.iter_mut().enumerate() {
+            let Some(grid) = flow.grid.take() else {
+                continue;
+            };
+            if flow.under_test {
+                match &mut pooled {
+                    Some(p) => p.merge(&grid),
+                    None => pooled = Some(grid.clone()),
+                }
+            }
+            all.push(FlowSeries {
+                flow: i as i32,
+                series: grid.finish(end),
+                capacity_mbps: Vec::new(),
+            });
+        }
+        if let Some(pooled) = pooled {
+            let series = pooled.finish(end);
+            let capacity_mbps = self.capacity_mbps(series.time_s.len());
+            all.insert(
+                0,
+                FlowSeries {
+                    flow: ALL_FLOWS,
+                    series,
+                    capacity_mbps,
+                },
+            );
+        }
+        all
+    }
+
+    /// Capacity in each bin of the grid: of the slowest link on the way of the first flow under test.
+    fn capacity_mbps(&self, bins: usize) -> Vec<f64> {
+        let (Some(interval), Some(flow)) =
+            (self.options.grid, self.flows.iter().find(|f| f.under_test))
+        else {
+            return Vec::new();
+        };
+        let offered = |bin: usize, l: u32| -> f64 {
+            let at = |b: usize| {
+                self.sampler
+                    .bins
+                    .get(b)
+                    .and_then(|r| r.get(l as usize))
+                    .map_or(0.0, |r| r.0)
+            };
+            at(bin) - if bin == 0 { 0.0 } else { at(bin - 1) }
+        };
+        let slowest = flow
+            .data_route
+            .iter()
+            .copied()
+            .filter(|&l| offered(0, l) > 0.0 || offered(1, l) > 0.0)
+            .min_by(|&a, &b| {
+                let total = |l| self.sampler.bins.last().map_or(0.0, |r| r[l as usize].0);
+                total(a).total_cmp(&total(b))
+            });
+        let Some(link) = slowest else {
+            return Vec::new();
+        };
+        (0..bins.min(self.sampler.bins.len()))
+            .map(|b| offered(b, link) * 8e-6 / interval.as_secs_f64())
+            .collect()
+    }
+}

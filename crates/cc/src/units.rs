@@ -230,8 +230,13 @@ impl Rate {
     /// How many bytes move in `d`, rounded down.
     #[inline]
     pub fn bytes_in(self, d: Duration) -> Bytes {
-        let b = self.0 as u128 * d.0 as u128 / (8 * NANOS_PER_SEC) as u128;
-        Bytes(u64::try_from(b).unwrap_or(u64::MAX))
+        match self.0.checked_mul(d.0) {
+            Some(bit_nanos) => Bytes(bit_nanos / (8 * NANOS_PER_SEC)),
+            None => {
+                let b = self.0 as u128 * d.0 as u128 / (8 * NANOS_PER_SEC) as u128;
+                Bytes(u64::try_from(b).unwrap_or(u64::MAX))
+            }
+        }
     }
     /// Times `gain` (finite, not negative), rounded.
     #[inline]

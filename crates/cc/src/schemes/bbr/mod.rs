@@ -308,13 +308,14 @@ impl Bbr {
     }
 
     fn set_send_quantum(&mut self) {
-        let mbps = self.pacing_rate.as_mbps();
-        self.send_quantum = if mbps < 1.2 {
+        self.send_quantum = if self.pacing_rate < Rate::from_bps(1_200_000) {
             self.mss
-        } else if mbps < 24.0 {
+        } else if self.pacing_rate < Rate::from_bps(24_000_000) {
             self.mss * 2
         } else {
-            Bytes::from_f64(self.pacing_rate.as_bytes_per_sec() * 1e-3).min(Bytes::new(64 * 1024))
+            self.pacing_rate
+                .bytes_in(Duration::from_millis(1))
+                .min(Bytes::new(64 * 1024))
         };
     }
 

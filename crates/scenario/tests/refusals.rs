@@ -1,6 +1,6 @@
 //! Every mistake is answered by one line: where, what, and what would be right.
 
-use headway_scenario::Scenario;
+use headway_scenario::{Scenario, shipped};
 use proptest::prelude::*;
 
 fn refused(text: &str) -> String {
@@ -273,42 +273,45 @@ fn graphs() {
     }
 }
 
-/// Pieces that make nearly right scenarios.
+/// A shipped scenario with up to two lines lost or replaced.
 fn nearly_right() -> impl Strategy<Value = String> {
-    const PIECES: &[&str] = &[
-        "schema = 1\n",
-        "name = 'x'\n",
-        "seconds = 60\n",
-        "[bottleneck]\n",
-        "[return]\n",
-        "[[link]]\n",
-        "[[flow]]\n",
-        "[[cross]]\n",
-        "[[at]]\n",
-        "[varies]\n",
-        "rate = '1Mbps..9Mbps'\n",
-        "trace = 'a'\n",
-        "delay = '3ms..9ms'\n",
-        "queue = '1bdp'\n",
-        "queue = '1pkt..9pkt'\n",
-        "from = 'a'\n",
-        "to = 'b'\n",
-        "duplex = true\n",
-        "count = 3\n",
-        "time = '1s'\n",
-        "loss = 1e999\n",
-        "loss = 0x1\n",
-        "start = '1s..2s'\n",
-        "rate = '..'\n",
-        "delay = '1e9s'\n",
-        "bytes = '3pkt..9pkt'\n",
-        "stop = '9s'\n",
-        "link = 'a-b'\n",
-        "on = '1s'\noff = '1s'\n",
-        "name = \"\u{e9}\\n\"\n",
+    const LINES: &[&str] = &[
+        "",
+        "# comment",
+        "rate = \"1Mbps..9Mbps\"",
+        "rate = \"..\"",
+        "trace = \"a\"",
+        "delay = \"3ms..9ms\"",
+        "delay = \"1000000000s\"",
+        "queue = \"1bdp..2bdp\"",
+        "queue = \"1pkt..9pkt\"",
+        "loss = 1e999",
+        "loss = 0x1",
+        "from = \"d\"",
+        "duplex = false",
+        "count = 7",
+        "start = \"1s..2s\"",
+        "stop = \"9s..10s\"",
+        "bytes = \"3pkt..9pkt\"",
+        "on = \"1s..2s\"\noff = \"1s\"",
+        "[[flow]]",
+        "[[cross]]",
+        "[return]",
+        "name = \"\u{e9}\\n\"",
     ];
-    prop::collection::vec(prop::sample::select(PIECES), 0..16)
-        .prop_map(|pieces| format!("schema = 1\nname = 'x'\nseconds = 60\n{}", pieces.concat()))
+    let edits = prop::collection::vec(
+        (any::<prop::sample::Index>(), prop::sample::select(LINES)),
+        0..3,
+    );
+    (prop::sample::select(shipped()), edits).prop_map(|(name, edits)| {
+        let scenario = Scenario::load(name).unwrap();
+        let mut lines: Vec<&str> = scenario.text().lines().collect();
+        for (index, line) in edits {
+            let at = index.index(lines.len());
+            lines[at] = line;
+        }
+        lines.join("\n")
+    })
 }
 
 proptest! {

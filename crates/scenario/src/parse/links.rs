@@ -12,6 +12,7 @@ const MAX_LINKS: usize = 10_000;
 const SENDER: &str = "sender";
 const RECEIVER: &str = "receiver";
 const QUEUE_WANTED: &str = "a size such as \"100pkt\", \"150kB\" or \"0.5bdp\", or \"infinite\"";
+const BYTES_WANTED: &str = "a size such as \"150kB\" or \"0.5bdp\"";
 
 /// The nodes and links of a scenario.
 #[derive(Debug)]
@@ -280,11 +281,9 @@ fn queue(item: &Item<'_>, component: &str) -> Result<QueuePlan, ScenarioError> {
 }
 
 fn queue_bytes(item: &Item<'_>, component: &str) -> Result<QueueBytes, ScenarioError> {
-    let text = item.text(BDP_OR_SIZE)?;
+    let text = item.text(BYTES_WANTED)?;
     match text.ends_with("bdp") {
         true => item.quantity(&BDP, component).map(QueueBytes::Bdp),
         false => item.quantity(&SIZE, component).map(QueueBytes::Bytes),
     }
 }
-
-const BDP_OR_SIZE: &str = "a size such as \"150kB\" or \"0.5bdp\"";

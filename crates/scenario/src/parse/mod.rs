@@ -6,7 +6,7 @@ mod traffic;
 use toml::de::DeTable;
 
 use crate::plan::{Plan, QueuePlan, RatePlan};
-use crate::quantity::{PACKET_SIZE, TIME};
+use crate::quantity::{PACKET_SIZE, Quantity, TIME};
 use crate::reader::{Document, Place, Table};
 use crate::{ScenarioError, Transport};
 
@@ -140,9 +140,9 @@ fn seconds(root: &Table<'_>) -> Result<f64, ScenarioError> {
 /// The table of what the seed varies beyond what is random by nature.
 #[derive(Debug, Default)]
 struct Varies {
-    start: Option<crate::quantity::Quantity>,
-    trace_offset: Option<crate::quantity::Quantity>,
-    host_jitter: Option<crate::quantity::Quantity>,
+    start: Option<Quantity>,
+    trace_offset: Option<Quantity>,
+    host_jitter: Option<Quantity>,
 }
 
 fn varies(root: &Table<'_>, graph: &links::Graph<'_>) -> Result<Varies, ScenarioError> {

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use super::links::{Graph, routes};
 use crate::ScenarioError;
 use crate::plan::{ChangePlan, CrossPlan, FlowPlan, PatternPlan, SourcePlan};
-use crate::quantity::{DELAY, PACKET_SIZE, PERIOD, Quantity, RATE, SIZE, TIME, quoted, split_unit};
+use crate::quantity::{
+    DELAY, PACKET_SIZE, PACKETS, PERIOD, Quantity, RATE, SIZE, TIME, quoted, split_unit,
+};
 use crate::reader::Table;
 use crate::route::Routes;
 
@@ -111,8 +113,7 @@ impl Reader<'_, '_> {
             None => None,
             Some(item) => Some(match split_unit(item.text("a size such as \"10MB\"")?) {
                 (_, "pkt") => {
-                    let packets =
-                        item.quantity(&crate::quantity::PACKETS, &format!("{component}.bytes"))?;
+                    let packets = item.quantity(&PACKETS, &format!("{component}.bytes"))?;
                     Quantity {
                         low: packets.low * self.packet_size,
                         high: packets.high * self.packet_size,

@@ -60,7 +60,7 @@ def fetch(
     if from_ is not None and not from_.is_dir():
         raise UsageError(f"traces fetch: --from {from_}: no such folder")
     folder = to or cache_folder()
-    for line in fetch_traces(collection, folder, from_):
+    for line in fetch_traces(known[collection], folder, from_):
         print(line, flush=True)
     print(f"traces are in {folder}")
 

@@ -38,13 +38,13 @@ def cache_folder() -> Path:
     return Path(cache) / "headway" / "traces"
 
 
-def fetch(collection: str, folder: Path, source: Path | None = None) -> Iterator[str]:
+def fetch(collection: Collection, folder: Path, source: Path | None = None) -> Iterator[str]:
     """Puts a collection's files into `folder`; yields a line about each.
 
     A file that is there with the right hash stays, so an interrupted fetch goes on where it stopped.
 
     Args:
-        collection: Its name in `collections()`.
+        collection: What to fetch.
         folder: Is made if need be.
         source: A folder with a local copy, of some of the files at least, instead of the network.
 
@@ -52,11 +52,12 @@ def fetch(collection: str, folder: Path, source: Path | None = None) -> Iterator
         UsageError: The local copy has none of the files, or a different one under a name.
         RunError: The network, or what came from it, is not as it should be.
     """
-    pinned = collections()[collection]
     make_folder(folder, "--to")
-    if source is not None and not any((source / name).is_file() for name in pinned.files):
-        raise UsageError(f"--from {source}: none of the files is there; it is to hold {', '.join(pinned.files)}")
-    for name, sha256 in pinned.files.items():
+    if source is not None and not any((source / name).is_file() for name in collection.files):
+        raise UsageError(
+            f"--from {source}: none of the files is there; it is to hold {', '.join(collection.files)}"
+        )
+    for name, sha256 in collection.files.items():
         path = folder / name
         if path.is_file() and _sha256(path.read_bytes()) == sha256:
             yield f"{name}: there already"
@@ -64,7 +65,7 @@ def fetch(collection: str, folder: Path, source: Path | None = None) -> Iterator
         if source is not None and not (source / name).is_file():
             yield f"{name}: not in {source}, left out"
             continue
-        origin = pinned.url + name if source is None else str(source / name)
+        origin = collection.url + name if source is None else str(source / name)
         content = _download(origin) if source is None else (source / name).read_bytes()
         if (found := _sha256(content)) != sha256:
             error = RunError if source is None else UsageError

@@ -1,0 +1,38 @@
+"""`make run`: compares congestion controllers on three operators' LTE links.
+
+Takes recorded traces where it finds them, else the generated ones that come with Headway, and says which.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from headway._native import Scenario, Trace
+
+OPERATORS = ("verizon", "tmobile", "att")
+SCHEMES = "newreno,cubic,bbr,fixed-window:window=20,fixed-window:window=100"
+OUT = "out/lte"
+
+
+def scenario_of(operator: str) -> str:
+    """The operator's scenario: the recorded one if every trace of it is there."""
+    recorded = Scenario.load(f"lte-{operator}")
+    paths = [Trace.find(name) for name in recorded.traces]
+    if None in paths:
+        print(f"{operator}: a generated trace (recorded ones: headway traces fetch mahimahi)", flush=True)
+        return f"synthetic-{operator}"
+    folders = sorted({str(Path(path).parent) for path in paths if path})
+    print(f"{operator}: recorded, {' and '.join(recorded.traces)} from {', '.join(folders)}", flush=True)
+    return recorded.name
+
+
+def main() -> int:
+    """Runs the bench; its exit code."""
+    scenarios = ",".join(scenario_of(operator) for operator in OPERATORS)
+    command = ["bench", "--schemes", SCHEMES, "--scenario", scenarios, "--out", OUT]
+    print("$ headway", " ".join(command), flush=True)
+    return subprocess.call([sys.executable, "-m", "headway", *command])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from headway._native import Trace
+
+RECORDED = ("Verizon-LTE-short.down", "Verizon-LTE-short.up")
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="session")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Runs `headway` with arguments, as a shell would, in a folder of its own."""
+    folder = tmp_path_factory.mktemp("cwd")
+
+    def call(*arguments: str | Path, cwd: Path = folder, **environment: str) -> subprocess.CompletedProcess[str]:
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith("HEADWAY_")}
+        return subprocess.run(
+            [sys.executable, "-m", "headway", *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            cwd=cwd,
+            env=inherited | environment,
+            check=False,
+        )
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def small_bench(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a bench of two schemes on two scenarios, whose seed varies something, three runs each."""
+    out = tmp_path_factory.mktemp("bench")
+    done = run(
+        *("bench", "--schemes", "newreno,cubic", "--scenario", "pantheon-default,synthetic-att"),
+        *("--runs", "3", "--seconds", "5", "--out", out),
+    )
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+@pytest.fixture(scope="session")
+def recorded_traces() -> dict[str, str]:
+    """Files of recorded traces by name; the test is skipped where they are not on this machine."""
+    found = {name: Trace.find(name) for name in RECORDED}
+    if None in found.values():
+        pytest.skip("needs recorded traces: headway traces fetch mahimahi")
+    return {name: path for name, path in found.items() if path}
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """The browser; the test is skipped where there is none."""
+    path = next(
+        (p for name in ("chromium", "chromium-browser", "google-chrome") if (p := shutil.which(name))), None
+    )
+    if path is None:
+        pytest.skip("needs chromium: sudo apt-get install -y chromium")
+    return path

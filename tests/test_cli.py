@@ -1,0 +1,254 @@
+"""What a user meets: JSON shapes, exit codes, and one line for whatever is wrong."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from importlib import metadata
+
+import pytest
+
+import headway
+
+METRICS = {
+    "throughput_mbps",
+    "delay_mean_ms",
+    "delay_p95_ms",
+    "queue_p95_ms",
+    "loss",
+    "utilisation",
+    "power",
+    "utility",
+    "jain",
+    "rtt_mean_ms",
+    "rtt_p95_ms",
+    "power_p95",
+}
+"""As DESIGN.md lists them."""
+
+BENCH = ("bench", "--schemes", "newreno", "--scenario", "pantheon-default", "--seconds", "2", "--runs", "2")
+
+
+def bad(*arguments, says, environment=None):
+    return pytest.param(arguments, says, environment or {}, id=" ".join(arguments)[:70])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says", "environment"),
+    [
+        # What is said names the place and what would be right.
+        bad("bnech", says=["bnech", "bench"]),
+        bad("bench", says=["--schemes", "for example"]),
+        bad("bench", "--bogus", says=["--bogus", "--schemes"]),
+        bad("bench", "--schemes", says=["--schemes", "argument"]),
+        bad(*BENCH, "surplus", says=["surplus"]),
+        bad("bench", "--schemes", "cubik", "--scenario", "rax-1", says=["cubik", "cubic"]),
+        bad("bench", "--schemes", "cubic,,bbr", "--scenario", "rax-1", says=["--schemes", "cubic,,bbr"]),
+        bad("bench", "--schemes", "cubic,cubic", "--scenario", "rax-1", says=["cubic", "twice"]),
+        bad("bench", "--schemes", "fixed-window:widow=3", "--scenario", "rax-1", says=["widow", "window"]),
+        bad("bench", "--schemes", "fixed-window:window=-1", "--scenario", "rax-1", says=["window", "-1"]),
+        bad("bench", "--schemes", "fixed-window:window=many", "--scenario", "rax-1", says=["window", "many"]),
+        bad("bench", "--schemes", "cubic", "--scenario", "rax1", says=["rax1", "rax-1"]),
+        bad("bench", "--schemes", "cubic", "--scenario", "./nowhere.toml", says=["nowhere.toml"]),
+        bad(*BENCH, "--runs", "0", says=["--runs", "'0'", "1"]),
+        bad(*BENCH, "--runs", "few", says=["--runs", "'few'", "integer"]),
+        bad(*BENCH, "--seconds", "-1", says=["--seconds", "-1"]),
+        bad(*BENCH, "--seconds", "nan", says=["--seconds", "nan"]),
+        bad(*BENCH, "--seconds", "inf", says=["--seconds", "inf"]),
+        bad(*BENCH, "--warmup", "3", says=["warmup", "3"]),
+        bad(*BENCH, "--seed", "-1", says=["--seed", "-1"]),
+        bad(*BENCH, "--jobs", "0", says=["--jobs", "'0'"]),
+        bad(*BENCH, "--world", "moon", says=["moon", "sim"]),
+        bad(*BENCH, "--out", "/dev/null", says=["--out /dev/null", "folder"]),
+        bad(*BENCH, says=["--jobs", "'all'"], environment={"HEADWAY_JOBS": "all"}),
+        bad("traces", "fetch", says=["collection", "mahimahi"]),
+        bad("traces", "fetch", "mahimaki", says=["mahimaki", "mahimahi"]),
+        bad("traces", "fetch", "mahimahi", "--from", "/nowhere", says=["/nowhere"]),
+        bad("traces", "info", "Vorizon", says=["Vorizon", "headway traces fetch"]),
+        bad("traces", "plot", "synthetic-att.up", "--out", "a.gif", says=["a.gif", ".svg"]),
+        bad("traces", "plot", "synthetic-att.up", "--interval", "5", says=["--interval", "'5'", "100ms"]),
+        bad("traces", "convert", "a.csv", "b.csv", says=["a.csv", "b.csv"]),
+        bad("traces", "convert", "nowhere.csv", "b.down", says=["nowhere.csv"]),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_2(run, arguments, says, environment):
+    done = run(*arguments, **environment)
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    assert done.stderr.startswith("headway: ")
+    assert done.stderr.count("\n") == 1, done.stderr
+    for word in says:
+        assert word in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("toml", "says"),
+    [
+        ("name = ", [":1"]),
+        ('schema = 1\nname = "x"\nseconds = 5\nbogus = 1\n', ["bogus"]),
+        (
+            'schema = 1\nname = "x"\ndescription = "x"\nseconds = -5\n[bottleneck]\nrate = "1Mbps"\n',
+            ["seconds", "-5"],
+        ),
+        ('schema = 1\nname = "x"\ndescription = "x"\nseconds = 5\n[bottleneck]\nrate = "fast"\n', ["rate", "fast"]),
+        ('schema = 1\nname = "x"\ndescription = "x"\nseconds = 5\n[bottleneck]\nrat = "1Mbps"\n', ["rat", "rate"]),
+        ('schema = 99\nname = "x"\n', ["schema", "99"]),
+        ("\x00\xff", []),
+    ],
+)
+def test_a_damaged_scenario_is_one_line_and_exit_2(run, tmp_path, toml, says):
+    path = tmp_path / "mine.toml"
+    path.write_text(toml, encoding="latin-1")
+    done = run("bench", "--schemes", "cubic", "--scenario", path)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.count("\n") == 1, done.stderr
+    for word in ["mine.toml", *says]:
+        assert word in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [("1\n2\nthree\n", [":3", "three"]), ("5\n4\n", [":2", "4"]), ("", []), ("0\n", []), ("-3\n", [":1", "-3"])],
+)
+def test_a_damaged_trace_is_one_line_and_exit_2(run, tmp_path, content, says):
+    path = tmp_path / "my.down"
+    path.write_text(content)
+    done = run("traces", "info", path)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.count("\n") == 1, done.stderr
+    for word in ["my.down", *says]:
+        assert word in done.stderr
+
+
+def test_a_missing_trace_names_the_command_that_fetches_it(run, tmp_path):
+    """Never another trace in its stead. An empty home and folder: no recorded trace is in reach."""
+    done = run(
+        *("bench", "--schemes", "cubic", "--scenario", "lte-verizon", "--out", tmp_path / "out"),
+        cwd=tmp_path,
+        HOME=str(tmp_path),
+        XDG_CACHE_HOME=str(tmp_path),
+    )
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "Verizon-LTE-short.down" in done.stderr
+    assert "headway traces fetch mahimahi" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_bench_json_has_the_fields_of_the_design(run, tmp_path):
+    done = run(*BENCH, "--json", "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout)
+    assert set(row) == {"scheme", "scenario", "world", "runs", "seconds"} | METRICS
+    assert (row["scheme"], row["scenario"], row["world"]) == ("newreno", "pantheon-default", "sim")
+    assert (row["runs"], row["seconds"]) == (2, 2)
+    for name in METRICS:
+        assert set(row[name]) == {"mean", "ci95"}
+    rate = row["throughput_mbps"]
+    assert rate["ci95"][0] <= rate["mean"] <= rate["ci95"][1]
+    # A 12 Mbit/s link of 60 ms: two seconds of NewReno fill some of it, and no packet is earlier than light.
+    assert 1 < rate["mean"] <= 12
+    assert row["delay_mean_ms"]["mean"] >= 60
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
+        "bench.json",
+        "report.html",
+        "results.parquet",
+        "series.parquet",
+    ]
+
+
+def test_several_flows_are_listed(run, tmp_path):
+    done = run(
+        *("bench", "--schemes", "newreno", "--scenario", "parking-lot", "--runs", "1", "--seconds", "2"),
+        *("--json", "--out", tmp_path),
+    )
+    (row,) = json.loads(done.stdout)
+    assert len(row["flows"]) > 1
+    assert set(row["flows"][0]) >= METRICS
+    assert 0 < row["jain"]["mean"] <= 1
+
+
+def test_a_scheme_that_nothing_varies_runs_once(run, tmp_path):
+    scenario = tmp_path / "still.toml"
+    scenario.write_text(
+        'schema = 1\nname = "still"\ndescription = "nothing varies"\nseconds = 2\n'
+        '[bottleneck]\nrate = "12Mbps"\ndelay = "10ms"\nqueue = "50pkt"\n'
+    )
+    done = run("bench", "--schemes", "newreno", "--scenario", scenario, "--json", "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout)
+    assert row["runs"] == 1
+    assert row["throughput_mbps"]["ci95"] is None
+
+
+def test_lists_have_the_fields_of_the_design(run):
+    schemes = json.loads(run("schemes", "--json").stdout)
+    assert {"fixed-window", "fixed-rate", "newreno", "cubic", "bbr"} <= {s["name"] for s in schemes}
+    assert all(set(s) == {"name", "family", "needs", "worlds", "source"} for s in schemes)
+    scenarios = json.loads(run("scenarios", "--json").stdout)
+    assert {"pantheon-default", "rax-1", "lte-verizon"} <= {s["name"] for s in scenarios}
+    assert all(set(s) == {"name", "paper", "flows", "traces", "varies", "description"} for s in scenarios)
+
+
+def test_all_schemes(run, tmp_path):
+    done = run(
+        *("bench", "--schemes", "all", "--scenario", "pantheon-default", "--runs", "1", "--seconds", "1"),
+        *("--json", "--out", tmp_path),
+    )
+    names = {s["name"] for s in json.loads(run("schemes", "--json").stdout) if "sim" in s["worlds"]}
+    assert {row["scheme"] for row in json.loads(done.stdout)} == names
+
+
+def test_flags_beat_the_environment_which_beats_the_scenario(run, tmp_path):
+    base = ("bench", "--schemes", "newreno", "--scenario", "pantheon-default", "--runs", "1", "--json")
+
+    def seconds(*flags, **environment):
+        return json.loads(run(*base, *flags, "--out", tmp_path, **environment).stdout)[0]["seconds"]
+
+    assert seconds() == 60
+    assert seconds(HEADWAY_SECONDS="3") == 3
+    assert seconds("--seconds", "2", HEADWAY_SECONDS="3") == 2
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["", "bench", "schemes", "scenarios", "traces", "traces fetch", "traces info", "traces convert", "traces plot"],
+)
+def test_every_command_explains_itself_with_an_example(run, command):
+    done = run(*command.split(), "--help")
+    assert done.returncode == 0
+    assert f"Example: headway {command}".strip() in done.stdout
+
+
+def test_help_is_quick(run):
+    run("--help")
+    seconds = []
+    for _ in range(3):
+        start = time.perf_counter()
+        run("--help")
+        seconds.append(time.perf_counter() - start)
+    # 0.2 s on an idle machine; more than twice that is a heavy import gone astray.
+    assert min(seconds) < 0.5
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
+def test_interrupted_it_keeps_what_is_finished(tmp_path):
+    command = [sys.executable, "-m", "headway", "bench", "--schemes", "newreno", "--scenario", "rax-1"]
+    command += ["--runs", "100000", "--seconds", "20", "--out", str(tmp_path)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(3)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "of 100000 runs" in errors
+    bench = json.loads((tmp_path / "bench.json").read_text())
+    assert 0 < bench["finished_runs"] < bench["total_runs"] == 100000
+    assert bench["results"][0]["runs"] == bench["finished_runs"]
+    assert "Interrupted" in (tmp_path / "report.html").read_text()
+
+
+def test_the_version_is_one(run):
+    assert run("--version").stdout == f"headway {headway.__version__}\n"
+    assert metadata.version("headway") == headway.__version__

@@ -1,0 +1,40 @@
+"""Same seed: the same bytes, whatever the number of jobs. Another seed: other results."""
+
+import pyarrow.parquet as pq
+import pytest
+
+
+@pytest.fixture(scope="module")
+def bench(run, tmp_path_factory):
+    def call(seed, jobs):
+        out = tmp_path_factory.mktemp(f"seed{seed}-jobs{jobs}")
+        done = run(
+            *("bench", "--schemes", "newreno,cubic,bbr", "--scenario", "pantheon-default,synthetic-verizon"),
+            *("--runs", "4", "--seconds", "6", "--seed", str(seed), "--jobs", str(jobs), "--out", out),
+        )
+        assert done.returncode == 0, done.stderr
+        return out
+
+    return call
+
+
+def test_jobs_change_no_bit_and_the_seed_does(bench):
+    one, two, other = bench(1, 1), bench(1, 2), bench(2, 2)
+    for name in ("results.parquet", "series.parquet"):
+        assert (one / name).read_bytes() == (two / name).read_bytes()
+        assert (one / name).read_bytes() != (other / name).read_bytes()
+    rates, others = (pq.read_table(f / "results.parquet")["throughput_mbps"].to_pylist() for f in (one, other))
+    assert len(rates) == len(others) > 0
+    assert sum(a != b for a, b in zip(rates, others, strict=True)) > len(rates) / 2
+
+
+def test_parquet_can_be_read_by_others(small_bench):
+    results = pq.read_table(small_bench / "results.parquet").to_pylist()
+    # 2 schemes x 2 scenarios x 3 runs.
+    assert len([r for r in results if r["flow"] == -1]) == 12
+    assert {r["scheme"] for r in results} == {"newreno", "cubic"}
+    for row in results:
+        assert row["schema"] == 1
+        assert {"scenario_hash", "seed", "run", "world", "throughput_mbps", "loss"} <= set(row)
+    series = pq.read_table(small_bench / "series.parquet").to_pylist()
+    assert {r["run"] for r in series} == {0}

@@ -1,0 +1,148 @@
+import json
+import re
+import subprocess
+
+import pytest
+
+from headway._native import UsageError
+from headway.report import draw_picture, page, read_bench
+from headway.report.labels import Box, place
+from headway.report.style import COLOURS, MARKERS, styles
+
+PLANNED = [
+    "newreno",
+    "cubic",
+    "bbr",
+    "fixed-window",
+    "fixed-rate",
+    "vegas",
+    "ledbat",
+    "compound",
+    "dctcp",
+    "copa",
+    "vivace",
+    "allegro",
+    "verus",
+    "sprout",
+    "scream",
+    "gcc",
+    "abc",
+    "xcp",
+    "remy",
+    "indigo",
+    "aurora",
+    "orca",
+    "owl",
+    "rax",
+]
+
+
+def test_the_report_is_one_small_file_that_fetches_nothing(small_bench):
+    html = (small_bench / "report.html").read_text()
+    assert len(html) < 3_000_000
+    assert "<script" not in html
+    links = set(re.findall(r"(?:src|href|url)\s*[=(]\s*[\"']?(?!#|data:)([^\"')\s>]+)", html))
+    assert links == set()
+
+
+def test_the_report_says_how_it_was_made(small_bench):
+    html = (small_bench / "report.html").read_text()
+    bench = read_bench(small_bench)
+    assert "headway bench --schemes newreno,cubic" in html
+    for scenario in bench["scenarios"]:
+        assert scenario["hash"] in html
+        assert scenario["text"].strip().splitlines()[-1].replace('"', "&quot;") in html
+    assert bench["headway"] in html
+
+
+def test_the_report_opens_without_a_complaint(small_bench, chromium, tmp_path):
+    done = subprocess.run(
+        [
+            *(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"),
+            *("--disable-background-networking", "--disable-component-update", f"--user-data-dir={tmp_path}"),
+            *("--enable-logging=stderr", "--dump-dom", (small_bench / "report.html").as_uri()),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert "CONSOLE" not in done.stderr
+    # Scatter and time panels of both scenarios were drawn, with a tooltip a scheme.
+    assert done.stdout.count("<figure") == 4
+    assert done.stdout.count("Mbit/s, p95 delay") == 4
+
+
+def test_names_are_text_not_markup(small_bench):
+    bench = read_bench(small_bench)
+    bench["scenarios"][0]["description"] = "<b>bold</b> & more"
+    html = page(bench, [])
+    assert "&lt;b&gt;bold&lt;/b&gt; &amp; more" in html
+
+
+@pytest.mark.parametrize(("ending", "begins"), [("svg", b"<svg"), ("png", b"\x89PNG")])
+def test_the_picture(small_bench, tmp_path, ending, begins):
+    path = tmp_path / f"lte.{ending}"
+    draw_picture(small_bench, path, "Two links")
+    assert path.read_bytes().startswith(begins)
+
+
+def test_better_is_up_and_to_the_right(small_bench, tmp_path):
+    """In the picture a lower delay stands further right, and a higher rate further up."""
+    path = tmp_path / "picture.svg"
+    draw_picture(small_bench, path, "")
+    rows = [r for r in read_bench(small_bench)["results"] if r["scenario"] == "pantheon-default"]
+    svg = path.read_text()
+    at = {}
+    for row in rows:
+        text = (
+            f"{row['scheme']}: {row['throughput_mbps']['mean']:.2f} Mbit/s, "
+            f"p95 delay {row['delay_p95_ms']['mean']:.0f} ms"
+        )
+        found = re.search(r"<path[^>]*translate\(([\d.]+),([\d.]+)\)[^>]*><title>" + re.escape(text), svg)
+        at[row["scheme"]] = (float(found[1]), float(found[2]))
+    by_delay = sorted(rows, key=lambda r: r["delay_p95_ms"]["mean"])
+    by_rate = sorted(rows, key=lambda r: r["throughput_mbps"]["mean"])
+    assert at[by_delay[0]["scheme"]][0] > at[by_delay[-1]["scheme"]][0]
+    assert at[by_rate[-1]["scheme"]][1] < at[by_rate[0]["scheme"]][1]
+
+
+def test_a_bench_of_another_schema_is_refused(small_bench, tmp_path):
+    bench = json.loads((small_bench / "bench.json").read_text()) | {"schema": 99}
+    (tmp_path / "bench.json").write_text(json.dumps(bench))
+    with pytest.raises(UsageError, match="schema 99"):
+        read_bench(tmp_path)
+
+
+def test_every_planned_scheme_has_a_look_of_its_own():
+    found = styles(PLANNED)
+    assert len({(s.colour, s.marker) for s in found.values()}) == len(PLANNED)
+    # Alone or in company, a scheme looks the same.
+    for name in ("newreno", "cubic", "bbr"):
+        assert styles([name])[name] == found[name]
+
+
+def test_variants_share_a_colour_and_differ_in_marker():
+    found = styles(["fixed-window:window=20", "fixed-window:window=100", "fixed-window:window=20"])
+    assert len(found) == 2
+    assert len({s.colour for s in found.values()}) == 1
+    assert len({s.marker for s in found.values()}) == 2
+
+
+def test_there_are_looks_for_more_schemes_than_are_planned():
+    assert len(COLOURS) * len(MARKERS) >= 2 * len(PLANNED)
+
+
+def test_labels_cover_neither_points_nor_each_other():
+    points = [Box(x - 5, y - 5, x + 5, y + 5) for x, y in [(100, 100), (112, 104), (100, 118), (390, 100)]]
+    texts = ["cubic", "newreno", "bbr", "at-the-edge"]
+    boxes = []
+    for text, point, (align, dx, dy) in zip(
+        texts, points, place(texts, [[p] for p in points], [], (400, 300)), strict=True
+    ):
+        x, y, width = point.left + 5 + dx, point.top + 5 + dy, 7 * len(text)
+        left = x - {"left": 0, "center": width / 2, "right": width}[align]
+        boxes.append(Box(left, y - 6, left + width, y + 6))
+    every = boxes + points
+    assert sum(a.overlap(b) for i, a in enumerate(every) for b in every[:i] if a in boxes or b in boxes) == 0
+    assert all(b.right <= 400 for b in boxes)

@@ -1,0 +1,87 @@
+import math
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from headway.stats import block_length, mean_interval
+
+
+@pytest.mark.parametrize("shape", ["normal", "skewed"])
+@pytest.mark.parametrize("n", [10, 30])
+def test_interval_is_scipys_bca(shape, n):
+    draw = random.Random(7)
+    values = [draw.gauss(5, 1) if shape == "normal" else draw.expovariate(0.2) for _ in range(n)]
+    low, high = mean_interval(values)
+    theirs = stats.bootstrap(
+        (values,), np.mean, n_resamples=10_000, method="BCa", rng=np.random.default_rng(5)
+    ).confidence_interval
+    width = theirs.high - theirs.low
+    assert low == pytest.approx(theirs.low, abs=0.04 * width)
+    assert high == pytest.approx(theirs.high, abs=0.04 * width)
+
+
+def test_interval_covers_the_true_mean_about_as_often_as_it_says():
+    draw = random.Random(3)
+    trials = 300
+    hits = 0
+    for _ in range(trials):
+        low, high = mean_interval([draw.gauss(10, 2) for _ in range(30)], resamples=1000)
+        hits += low <= 10 <= high
+    # Binomial(300, 0.95) has a standard deviation of 1.3%; the bootstrap of 30 values covers about 94%.
+    assert 0.90 <= hits / trials <= 0.98
+
+
+def test_blocks_cover_where_neighbours_are_alike():
+    """Runs in groups of five that see the same: only the blocks know how few they really are."""
+    draw = random.Random(4)
+    trials, plain, blocked = 200, 0, 0
+    for _ in range(trials):
+        values = [x for _ in range(12) for x in [draw.gauss(0, 1)] * 5]
+        for block in (1, 5):
+            low, high = mean_interval(values, block=block, resamples=500)
+            if block == 1:
+                plain += low <= 0 <= high
+            else:
+                blocked += low <= 0 <= high
+    assert plain / trials < 0.75
+    assert blocked / trials > 0.85
+
+
+def test_fewer_than_two_values_have_no_interval():
+    assert mean_interval([]) is None
+    assert mean_interval([3.0]) is None
+
+
+def test_equal_values_have_an_interval_of_no_width():
+    assert mean_interval([2.5] * 8) == (2.5, 2.5)
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=40), st.integers(1, 5))
+def test_interval_is_ordered_and_within_the_values(values, block):
+    low, high = mean_interval(values, block=min(block, len(values)), resamples=200)
+    slack = 1e-8 * max(map(abs, values))
+    assert min(values) - slack <= low <= high + slack
+    assert high <= max(values) + slack
+
+
+def test_same_values_same_interval():
+    values = [math.sin(k) for k in range(20)]
+    assert mean_interval(values, block=3) == mean_interval(list(values), block=3)
+
+
+@pytest.mark.parametrize(
+    ("runs", "run_s", "trace_s", "expected"),
+    [
+        (30, 1, 140, 1),  # hardly ever overlap
+        (30, 10, 140, 3),  # two others within reach, about
+        (30, 60, 140, 5),  # thirteen would be too few blocks: sqrt(30)
+        (1, 60, 140, 1),
+        (2, 60, 60, 1),
+    ],
+)
+def test_block_length(runs, run_s, trace_s, expected):
+    assert block_length(runs, run_s, trace_s) == expected

@@ -1,0 +1,61 @@
+import pytest
+
+from headway.summary import METRICS, Offsets, summarise
+
+
+def one(scheme, number, flow=-1, scenario="link", **metrics):
+    values = dict.fromkeys(METRICS) | {"throughput_mbps": float(number)} | metrics
+    return {
+        "scheme": scheme,
+        "scenario": scenario,
+        "run": number,
+        "seed": 100 + number,
+        "flow": flow,
+        "flow_scheme": scheme,
+        "world": "sim",
+        "seconds": 10.0,
+        **values,
+    }
+
+
+def test_a_row_a_scheme_and_scenario_in_the_order_of_the_runs():
+    runs = [one(s, k, scenario=c) for s in ("b", "a") for c in ("y", "x") for k in range(3)]
+    rows = summarise(runs)
+    assert [(r["scheme"], r["scenario"]) for r in rows] == [("b", "y"), ("b", "x"), ("a", "y"), ("a", "x")]
+    assert all(r["runs"] == 3 for r in rows)
+
+
+def test_the_mean_and_its_interval():
+    (row,) = summarise([one("a", k) for k in range(10)])
+    metric = row["throughput_mbps"]
+    assert metric["mean"] == pytest.approx(4.5)
+    # A normal approximation: 4.5 +- 1.96 * 2.87 / sqrt(10).
+    assert metric["ci95"] == pytest.approx([2.7, 6.2], abs=0.3)
+
+
+def test_one_run_has_no_interval_and_a_metric_that_does_not_apply_no_mean():
+    (row,) = summarise([one("a", 3)])
+    assert row["throughput_mbps"] == {"mean": 3.0, "ci95": None}
+    assert row["jain"] == {"mean": None, "ci95": None}
+
+
+def test_several_flows_stand_apart():
+    runs = [one("a", k, flow, throughput_mbps=2.0 + flow) for k in range(2) for flow in (-1, 0, 1)]
+    (row,) = summarise(runs)
+    assert row["throughput_mbps"]["mean"] == 1.0
+    assert [(f["flow"], f["throughput_mbps"]["mean"]) for f in row["flows"]] == [(0, 2.0), (1, 3.0)]
+
+
+def test_overlapping_runs_are_drawn_in_blocks():
+    """Rates that change slowly with the offset: overlapping runs say less than as many independent ones."""
+    rates = [0.0] * 8 + [1.0] * 8
+    # Runs come in any order; only their offsets tell which are neighbours.
+    order = [(5 * k) % 16 for k in range(16)]
+    runs = [one("a", k, throughput_mbps=rates[at]) for k, at in enumerate(order)]
+
+    def width(offsets):
+        low, high = summarise(runs, offsets)[0]["throughput_mbps"]["ci95"]
+        return high - low
+
+    overlapping = {"link": Offsets(40.0, lambda seed: 2.5 * order[seed - 100])}
+    assert width(overlapping) > 1.4 * width(None)

@@ -1,0 +1,168 @@
+import importlib
+import json
+import sys
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from headway._native import RunError, Trace, UsageError
+from headway.traces import collections, convert, describe, fetch
+from headway.traces.fetch import Collection
+
+ROOT = Path(__file__).parent.parent
+
+
+CONTENTS = {"a.down": b"1\n2\n", "a.up": b"3\n"}
+TOY = Collection("https://127.0.0.1:1/", {name: sha256(text).hexdigest() for name, text in CONTENTS.items()})
+"""Two files; nothing listens at the URL."""
+
+
+def trace_of(times, folder):
+    path = folder / "made.down"
+    path.write_text("".join(f"{t}\n" for t in times))
+    return Trace.load(str(path))
+
+
+def test_fetch_copies_checks_and_skips(tmp_path):
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.mkdir()
+    for name, text in CONTENTS.items():
+        (source / name).write_bytes(text)
+    assert list(fetch(TOY, target, source)) == ["a.down: 0.0 MB", "a.up: 0.0 MB"]
+    assert (target / "a.down").read_bytes() == CONTENTS["a.down"]
+    # What is there stays; what was spoilt comes again.
+    (target / "a.up").write_bytes(b"spoilt")
+    assert list(fetch(TOY, target, source)) == ["a.down: there already", "a.up: 0.0 MB"]
+    assert sorted(p.name for p in target.iterdir()) == ["a.down", "a.up"]
+
+
+def test_fetch_takes_no_other_file_than_the_pinned_one(tmp_path):
+    (tmp_path / "a.down").write_bytes(b"1\n2\n3\n")
+    with pytest.raises(UsageError, match=r"a\.down.*SHA-256"):
+        list(fetch(TOY, tmp_path / "target", tmp_path))
+    assert list((tmp_path / "target").iterdir()) == []
+
+
+def test_fetch_from_an_incomplete_copy_says_what_it_left_out(tmp_path):
+    (tmp_path / "a.up").write_bytes(CONTENTS["a.up"])
+    lines = list(fetch(TOY, tmp_path / "target", tmp_path))
+    assert lines[0].startswith("a.down: not in")
+    with pytest.raises(UsageError, match="none of the files"):
+        list(fetch(TOY, tmp_path / "target", tmp_path / "target" / "empty"))
+
+
+def test_fetch_without_a_network_is_a_failure_in_one_line(tmp_path):
+    with pytest.raises(RunError, match="--from") as error:
+        list(fetch(TOY, tmp_path))
+    assert "\n" not in str(error.value)
+
+
+def test_recorded_traces_are_the_pinned_ones(run, recorded_traces, tmp_path):
+    folder = Path(recorded_traces["Verizon-LTE-short.down"]).parent
+    done = run("traces", "fetch", "mahimahi", "--from", folder, "--to", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "Verizon-LTE-short.down").read_bytes() == (folder / "Verizon-LTE-short.down").read_bytes()
+
+
+def test_info_of_a_recorded_trace(run, recorded_traces):
+    """Against the published mean of Verizon-LTE-short.down, and its length."""
+    (found,) = json.loads(run("traces", "info", recorded_traces["Verizon-LTE-short.down"], "--json").stdout)
+    assert found["seconds"] == 140
+    assert found["mean_mbps"] == pytest.approx(5.028, abs=5e-4)
+
+
+def test_the_scenarios_traces_are_pinned_or_shipped(run):
+    scenarios = json.loads(run("scenarios", "--json").stdout)
+    known = {name for c in collections().values() for name in c.files}
+    for scenario in scenarios:
+        for trace in scenario["traces"]:
+            assert trace in known or trace.startswith("synthetic-")
+
+
+def test_describe(tmp_path):
+    # 10 s at one opportunity a ms (12 Mbit/s), with nothing from 4 s to 5.2 s.
+    times = [t for t in range(1, 10_001) if not 4000 < t <= 5200]
+    found = describe("x", trace_of(times, tmp_path))
+    assert found["seconds"] == 10
+    assert found["opportunities"] == 8800
+    assert found["mean_mbps"] == pytest.approx(8800 * 0.012 / 10)
+    assert found["rate_percentiles_mbps"]["p50"] == pytest.approx(12, rel=0.01)
+    assert (found["outages"], found["longest_outage_s"]) == (1, pytest.approx(1.2, abs=0.11))
+    assert found["outage_share"] == pytest.approx(0.12, abs=0.011)
+
+
+def test_csv_to_trace_and_back(tmp_path):
+    rates = [12.0, 6.0, 0.0, 24.0]
+    (tmp_path / "a.csv").write_text("time_s,rate_mbps\n" + "".join(f"{k},{r}\n" for k, r in enumerate(rates)))
+    convert(tmp_path / "a.csv", tmp_path / "a.down", 1.0)
+    assert Trace.load(str(tmp_path / "a.down")).opportunities == pytest.approx(sum(rates) * 1e6 / 12_000, abs=4)
+    convert(tmp_path / "a.down", tmp_path / "b.csv", 1.0)
+    lines = (tmp_path / "b.csv").read_text().splitlines()
+    assert lines[0] == "time_s,rate_mbps"
+    back = [float(line.split(",")[1]) for line in lines[1:]]
+    # An opportunity more or less in an interval is 0.012 Mbit/s.
+    assert back[:4] == pytest.approx(rates, abs=0.025)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", ":1"),
+        ("rate,time\n1,2\n", ":1"),
+        ("time_s,rate_mbps\n0,1\n1,fast\n", ":3.*fast"),
+        ("time_s,rate_mbps\n0,1\n1,-2\n", ":3.*-2"),
+        ("time_s,rate_mbps\n0,1\n1,inf\n", ":3.*inf"),
+        ("time_s,rate_mbps\n0,1\n1,1\n5,1\n", ":4.*5"),
+        ("time_s,rate_mbps\n0,1\n", "two rows"),
+        ("time_s,rate_mbps\n0,0\n1,0\n", "every rate is 0"),
+    ],
+)
+def test_a_damaged_csv_names_its_line(tmp_path, text, says):
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(UsageError, match=r"a\.csv.*" + says):
+        convert(tmp_path / "a.csv", tmp_path / "a.down", 1.0)
+    assert not (tmp_path / "a.down").exists()
+
+
+@pytest.mark.parametrize("ending", ["svg", "png"])
+def test_plot(run, tmp_path, ending):
+    path = tmp_path / f"rate.{ending}"
+    done = run("traces", "plot", "synthetic-verizon.down", "--out", path)
+    assert done.returncode == 0, done.stderr
+    assert path.stat().st_size > 3000
+
+
+def test_list_says_where_each_is(run):
+    found = {t["name"]: t["path"] for t in json.loads(run("traces", "--json").stdout)}
+    assert found["synthetic-att.up"]
+    assert "Verizon-LTE-short.down" in found
+
+
+@pytest.fixture
+def synthetic(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    return importlib.import_module("make_synthetic_traces")
+
+
+def test_the_synthetic_traces_are_what_their_script_makes(synthetic, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["make", str(tmp_path)])
+    synthetic.main()
+    shipped = ROOT / "python/headway/data/traces"
+    assert {p.name for p in tmp_path.iterdir()} == {p.name for p in shipped.iterdir()}
+    for path in tmp_path.iterdir():
+        assert path.read_bytes() == (shipped / path.name).read_bytes()
+        assert path.stat().st_size < 150_000
+
+
+@pytest.mark.parametrize("operator", ["verizon", "tmobile", "att"])
+@pytest.mark.parametrize("way", ["down", "up"])
+def test_the_synthetic_traces_have_the_operators_statistics(synthetic, operator, way):
+    name = f"synthetic-{operator}.{way}"
+    link = synthetic.LINKS[name]
+    trace = Trace.load(Trace.find(name))
+    rates = trace.rates_mbps(1.0)
+    mean = sum(rates) / len(rates)
+    deviation = (sum((r - mean) ** 2 for r in rates) / len(rates)) ** 0.5
+    assert trace.mean_mbps == pytest.approx(link.mean_mbps, rel=0.01)
+    assert deviation / mean == pytest.approx(link.cv, rel=0.25)

@@ -147,10 +147,7 @@ fn bytes(q: &Quantity, seed: u64) -> Bytes {
 impl Plan {
     /// Fixes every range: the same seed gives the same network.
     pub fn draw(&self, seed: u64) -> Network {
-        let offset = self
-            .trace_offset
-            .as_ref()
-            .map_or(Duration::ZERO, |q| duration(q, seed));
+        let offset = self.trace_offset(seed).unwrap_or(Duration::ZERO);
         let mut network = Network {
             nodes: self.nodes.clone(),
             links: self.links.iter().map(|l| l.draw(seed, offset)).collect(),
@@ -177,6 +174,11 @@ impl Plan {
         network.changes.sort_by_key(|c| c.at);
         self.size_queues(&mut network, seed);
         network
+    }
+
+    /// How far in the traces begin, if that varies.
+    pub fn trace_offset(&self, seed: u64) -> Option<Duration> {
+        self.trace_offset.as_ref().map(|q| duration(q, seed))
     }
 
     /// Fills in the queues that are written in bandwidth-delay products.

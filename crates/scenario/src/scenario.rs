@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 
+use headway_cc::Duration;
 use sha2::{Digest, Sha256};
 
 use crate::error::suggest;
@@ -141,6 +142,11 @@ impl Scenario {
     /// `background traffic`, then ranges by name such as `link.bottleneck.rate`. Empty where every run is the same.
     pub fn varies(&self) -> Vec<String> {
         self.parsed.plan.varies()
+    }
+
+    /// How far into its traces the run `seed` begins; `None` where the seed does not vary it.
+    pub fn trace_offset(&self, seed: u64) -> Option<Duration> {
+        self.parsed.plan.trace_offset(seed)
     }
 
     /// The network of the run `seed`, every range drawn. The same seed gives the same network.

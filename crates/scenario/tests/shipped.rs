@@ -145,6 +145,7 @@ fn both_traces_of_a_cellular_link_begin_together_and_anywhere() {
                 });
                 assert_eq!([down.0.as_str(), up.0.as_str()], scenario.traces()[..]);
                 assert_eq!(down.1, up.1);
+                assert_eq!(scenario.trace_offset(seed), Some(down.1));
                 down.1.as_secs_f64() / length_s
             })
             .collect();

@@ -1,1 +1,53 @@
-//! Python bindings.
+//! PyO3 bindings: no logic. `python/headway/_native.pyi` is the contract.
+
+mod batch;
+mod scenario;
+mod schemes;
+mod trace;
+
+use std::path::PathBuf;
+
+use pyo3::create_exception;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+create_exception!(
+    headway._native,
+    UsageError,
+    PyValueError,
+    "Wrong input: one line."
+);
+create_exception!(
+    headway._native,
+    RunError,
+    PyRuntimeError,
+    "Right input, but the run failed."
+);
+
+/// Wrong input, as Python sees it.
+fn usage(error: impl std::fmt::Display) -> PyErr {
+    UsageError::new_err(error.to_string())
+}
+
+/// The folder of the traces that come with the package.
+fn own_traces(py: Python<'_>) -> PyResult<PathBuf> {
+    let package: PathBuf = py
+        .import("headway")?
+        .getattr("__path__")?
+        .get_item(0)?
+        .extract()?;
+    Ok(package.join("data").join("traces"))
+}
+
+#[pymodule]
+fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    m.add("UsageError", m.py().get_type::<UsageError>())?;
+    m.add("RunError", m.py().get_type::<RunError>())?;
+    m.add_function(wrap_pyfunction!(schemes::schemes, m)?)?;
+    m.add_function(wrap_pyfunction!(schemes::check_scheme, m)?)?;
+    m.add_function(wrap_pyfunction!(scenario::scenario_names, m)?)?;
+    m.add_class::<scenario::Scenario>()?;
+    m.add_class::<trace::Trace>()?;
+    m.add_class::<batch::Batch>()
+}

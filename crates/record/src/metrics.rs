@@ -53,6 +53,26 @@ pub struct Bottleneck {
 }
 
 impl Metrics {
+    /// Every metric by its name, in the order of the columns.
+    pub fn named(&self) -> [(&'static str, Option<f64>); 14] {
+        [
+            ("throughput_mbps", self.throughput_mbps),
+            ("delay_mean_ms", self.delay_mean_ms),
+            ("delay_p95_ms", self.delay_p95_ms),
+            ("queue_mean_ms", self.queue_mean_ms),
+            ("queue_p95_ms", self.queue_p95_ms),
+            ("loss", self.loss),
+            ("utilisation", self.utilisation),
+            ("rtt_mean_ms", self.rtt_mean_ms),
+            ("rtt_p95_ms", self.rtt_p95_ms),
+            ("power", self.power),
+            ("power_p95", self.power_p95),
+            ("utility", self.utility),
+            ("jain", self.jain),
+            ("convergence_s", self.convergence_s),
+        ]
+    }
+
     /// The metrics of `meter`, whose flow sent until `end`. With `bottleneck.served_bytes`
     /// utilisation is the link's; a single flow's is its own share of the capacity.
     pub fn of(

@@ -61,10 +61,7 @@ impl Column {
 /// # Errors
 /// If the file cannot be written.
 pub fn write_results(path: &Path, rows: &[Row]) -> Result<(), WriteError> {
-    let metric = |get: fn(&crate::Metrics) -> Option<f64>| {
-        Column::Maybe(rows.iter().map(|r| get(&r.metrics)).collect())
-    };
-    let columns = vec![
+    let mut columns = vec![
         (
             "scenario",
             Column::text(rows.iter().map(|r| r.scenario.as_str())),
@@ -96,33 +93,20 @@ pub fn write_results(path: &Path, rows: &[Row]) -> Result<(), WriteError> {
             "warmup",
             Column::Real(rows.iter().map(|r| r.warmup).collect()),
         ),
-        ("throughput_mbps", metric(|m| m.throughput_mbps)),
-        ("delay_mean_ms", metric(|m| m.delay_mean_ms)),
-        ("delay_p95_ms", metric(|m| m.delay_p95_ms)),
-        ("queue_mean_ms", metric(|m| m.queue_mean_ms)),
-        ("queue_p95_ms", metric(|m| m.queue_p95_ms)),
-        ("loss", metric(|m| m.loss)),
-        ("utilisation", metric(|m| m.utilisation)),
-        ("rtt_mean_ms", metric(|m| m.rtt_mean_ms)),
-        ("rtt_p95_ms", metric(|m| m.rtt_p95_ms)),
-        ("power", metric(|m| m.power)),
-        ("power_p95", metric(|m| m.power_p95)),
-        ("utility", metric(|m| m.utility)),
-        ("jain", metric(|m| m.jain)),
-        ("convergence_s", metric(|m| m.convergence_s)),
-        (
-            "sent_packets",
-            Column::Long(rows.iter().map(|r| r.metrics.sent_packets as i64).collect()),
-        ),
-        (
-            "delivered_packets",
-            Column::Long(
-                rows.iter()
-                    .map(|r| r.metrics.delivered_packets as i64)
-                    .collect(),
-            ),
-        ),
     ];
+    // Every row has the same metrics in the same order.
+    let names = crate::Metrics::default().named().map(|(name, _)| name);
+    for (i, name) in names.into_iter().enumerate() {
+        columns.push((
+            name,
+            Column::Maybe(rows.iter().map(|r| r.metrics.named()[i].1).collect()),
+        ));
+    }
+    let count = |get: fn(&crate::Metrics) -> u64| {
+        Column::Long(rows.iter().map(|r| get(&r.metrics) as i64).collect())
+    };
+    columns.push(("sent_packets", count(|m| m.sent_packets)));
+    columns.push(("delivered_packets", count(|m| m.delivered_packets)));
     write(path, columns)
 }
 

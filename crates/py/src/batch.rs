@@ -1,0 +1,182 @@
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration as Wait;
+
+use headway_cc::Duration;
+use headway_record::{Metrics, Row, SeriesRow};
+use headway_sim::{BatchError, BatchOptions, Progress};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::scenario::Scenario;
+use crate::schemes::registry;
+use crate::{RunError, own_traces, usage};
+
+#[pyclass(frozen, module = "headway._native")]
+pub(crate) struct Batch {
+    batch: Arc<headway_sim::Batch>,
+    progress: Progress,
+    end: Arc<End>,
+}
+
+/// How the batch ended, once it has.
+#[derive(Default)]
+struct End {
+    result: Mutex<Option<Result<(), BatchError>>>,
+    reached: Condvar,
+}
+
+#[pymethods]
+impl Batch {
+    #[new]
+    #[pyo3(signature = (scenarios, schemes, *, runs=30, seconds=None, warmup=0.0, seed=1, jobs=None, grid_ms=Some(500.0)))]
+    #[allow(clippy::too_many_arguments)] // the options of `headway bench`, each given by name
+    fn new(
+        py: Python<'_>,
+        scenarios: Vec<Py<Scenario>>,
+        schemes: Vec<String>,
+        runs: u32,
+        seconds: Option<f64>,
+        warmup: f64,
+        seed: u64,
+        jobs: Option<usize>,
+        grid_ms: Option<f64>,
+    ) -> PyResult<Batch> {
+        let scenarios = scenarios.iter().map(|s| s.get().0.clone()).collect();
+        let options = BatchOptions {
+            runs,
+            duration: seconds.map(Duration::from_secs_f64),
+            warmup: Duration::from_secs_f64(warmup),
+            seed,
+            jobs,
+            grid: grid_ms.map(|ms| Duration::from_secs_f64(ms / 1e3)),
+            trace_dirs: vec![own_traces(py)?],
+        };
+        let made = py.detach(|| headway_sim::Batch::new(scenarios, &schemes, registry(), options));
+        let batch = Arc::new(made.map_err(usage)?);
+        let progress = batch.progress();
+        Ok(Batch {
+            batch,
+            progress,
+            end: Arc::default(),
+        })
+    }
+
+    fn start(&self) {
+        let (batch, end) = (Arc::clone(&self.batch), Arc::clone(&self.end));
+        std::thread::spawn(move || {
+            let result = batch.run();
+            *end.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+            end.reached.notify_all();
+        });
+    }
+
+    fn wait(&self, py: Python<'_>, timeout_s: f64) -> PyResult<bool> {
+        let timeout = Wait::try_from_secs_f64(timeout_s).map_err(usage)?;
+        py.detach(|| {
+            let guard = self
+                .end
+                .result
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            let waited = self
+                .end
+                .reached
+                .wait_timeout_while(guard, timeout, |r| r.is_none());
+            let (guard, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            match &*guard {
+                None => Ok(false),
+                Some(Ok(())) => Ok(true),
+                Some(Err(error)) => Err(RunError::new_err(error.to_string())),
+            }
+        })
+    }
+
+    fn cancel(&self) {
+        self.progress.cancel();
+    }
+
+    #[getter]
+    fn total_runs(&self) -> usize {
+        self.batch.total_runs()
+    }
+
+    #[getter]
+    fn finished_runs(&self) -> usize {
+        self.progress.finished()
+    }
+
+    #[getter]
+    fn progress(&self) -> f64 {
+        self.progress.simulated_s() / self.batch.total_simulated_s()
+    }
+
+    fn results<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        self.batch
+            .rows()
+            .iter()
+            .map(|row| result(py, row))
+            .collect()
+    }
+
+    fn series<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        self.batch
+            .series()
+            .iter()
+            .map(|row| series(py, row))
+            .collect()
+    }
+
+    fn write_parquet(&self, py: Python<'_>, directory: &str) -> PyResult<Vec<String>> {
+        let folder = Path::new(directory);
+        let files = [
+            folder.join("results.parquet"),
+            folder.join("series.parquet"),
+        ];
+        let written = py.detach(|| {
+            headway_record::write_results(&files[0], &self.batch.rows())?;
+            headway_record::write_series(&files[1], &self.batch.series())
+        });
+        written.map_err(|e| RunError::new_err(e.to_string()))?;
+        Ok(files.iter().map(|f| f.display().to_string()).collect())
+    }
+}
+
+fn result<'py>(py: Python<'py>, row: &Row) -> PyResult<Bound<'py, PyDict>> {
+    let d = PyDict::new(py);
+    d.set_item("scenario", &row.scenario)?;
+    d.set_item("scheme", &row.scheme)?;
+    d.set_item("run", row.run)?;
+    d.set_item("seed", row.seed)?;
+    d.set_item("flow", row.flow)?;
+    d.set_item("flow_scheme", &row.flow_scheme)?;
+    d.set_item("world", row.world)?;
+    d.set_item("seconds", row.seconds)?;
+    for (name, value) in row.metrics.named() {
+        d.set_item(name, value)?;
+    }
+    let Metrics {
+        sent_packets,
+        delivered_packets,
+        ..
+    } = row.metrics;
+    d.set_item("sent_packets", sent_packets)?;
+    d.set_item("delivered_packets", delivered_packets)?;
+    Ok(d)
+}
+
+fn series<'py>(py: Python<'py>, row: &SeriesRow) -> PyResult<Bound<'py, PyDict>> {
+    let d = PyDict::new(py);
+    d.set_item("scenario", &row.scenario)?;
+    d.set_item("scheme", &row.scheme)?;
+    d.set_item("run", row.run)?;
+    d.set_item("flow", row.flow)?;
+    d.set_item("time_s", &row.series.time_s)?;
+    d.set_item("throughput_mbps", &row.series.throughput_mbps)?;
+    d.set_item("delay_mean_ms", &row.series.delay_mean_ms)?;
+    d.set_item("queue_mean_ms", &row.series.queue_mean_ms)?;
+    d.set_item("loss", &row.series.loss)?;
+    d.set_item("cwnd_packets", &row.series.cwnd_packets)?;
+    d.set_item("capacity_mbps", &row.capacity_mbps)?;
+    Ok(d)
+}

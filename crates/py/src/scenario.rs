@@ -1,0 +1,78 @@
+use headway_scenario::RateSpec;
+use pyo3::prelude::*;
+
+use crate::usage;
+
+#[pyfunction]
+pub(crate) fn scenario_names() -> Vec<&'static str> {
+    headway_scenario::shipped().to_vec()
+}
+
+#[pyclass(frozen, module = "headway._native")]
+pub(crate) struct Scenario(pub(crate) headway_scenario::Scenario);
+
+#[pymethods]
+impl Scenario {
+    #[staticmethod]
+    fn load(name_or_path: &str) -> PyResult<Scenario> {
+        headway_scenario::Scenario::load(name_or_path)
+            .map(Scenario)
+            .map_err(usage)
+    }
+
+    #[getter]
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    #[getter]
+    fn paper(&self) -> &str {
+        self.0.paper()
+    }
+
+    #[getter]
+    fn description(&self) -> &str {
+        self.0.description()
+    }
+
+    #[getter]
+    fn text(&self) -> &str {
+        self.0.text()
+    }
+
+    #[getter]
+    fn hash(&self) -> &str {
+        self.0.hash()
+    }
+
+    #[getter]
+    fn seconds(&self) -> f64 {
+        self.0.seconds()
+    }
+
+    #[getter]
+    fn flows(&self) -> usize {
+        self.0.flows()
+    }
+
+    #[getter]
+    fn traces(&self) -> Vec<&str> {
+        self.0.traces()
+    }
+
+    #[getter]
+    fn varies(&self) -> Vec<String> {
+        self.0.varies()
+    }
+
+    fn trace_offset_s(&self, seed: u64) -> Option<f64> {
+        self.0
+            .draw(seed)
+            .links
+            .iter()
+            .find_map(|link| match &link.rate {
+                RateSpec::Trace { offset, .. } => Some(offset.as_secs_f64()),
+                _ => None,
+            })
+    }
+}

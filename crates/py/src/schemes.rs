@@ -1,0 +1,61 @@
+use headway_cc::{Kind, Param, Registry, World, schemes::SCHEMES};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use crate::usage;
+
+/// The worlds that exist.
+const WORLDS: &[World] = &[headway_sim::WORLD];
+
+/// Every scheme that the hosts know.
+pub(crate) fn registry() -> Registry {
+    Registry::new(SCHEMES)
+}
+
+#[pyfunction]
+pub(crate) fn schemes(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    let describe = |scheme: &headway_cc::Scheme| {
+        let row = PyDict::new(py);
+        row.set_item("name", scheme.name)?;
+        row.set_item("family", scheme.family.name())?;
+        row.set_item("summary", scheme.summary)?;
+        row.set_item("source", scheme.source)?;
+        row.set_item(
+            "needs",
+            scheme.needs.iter().map(|n| n.name()).collect::<Vec<_>>(),
+        )?;
+        let worlds = WORLDS
+            .iter()
+            .filter(|w| w.lacks(scheme).is_none())
+            .map(|w| w.name);
+        row.set_item("worlds", worlds.collect::<Vec<_>>())?;
+        let params = scheme
+            .params
+            .iter()
+            .map(|p| describe_param(py, p))
+            .collect::<PyResult<Vec<_>>>()?;
+        row.set_item("params", PyList::new(py, params)?)?;
+        Ok(row)
+    };
+    registry().iter().map(describe).collect()
+}
+
+fn describe_param<'py>(py: Python<'py>, param: &Param) -> PyResult<Bound<'py, PyDict>> {
+    let row = PyDict::new(py);
+    row.set_item("name", param.name)?;
+    row.set_item("help", param.help)?;
+    row.set_item("kind", param.kind.to_string())?;
+    let default = match param.kind {
+        Kind::Number { default, .. } => default.to_string(),
+        Kind::Time { default, .. } => format!("{default:?}"),
+        Kind::Rate { default, .. } => format!("{default:?}"),
+        Kind::Choice(words) => words[0].to_owned(),
+    };
+    row.set_item("default", default)?;
+    Ok(row)
+}
+
+#[pyfunction]
+pub(crate) fn check_scheme(spec: &str) -> PyResult<String> {
+    registry().select(spec).map(|s| s.spec).map_err(usage)
+}

@@ -59,5 +59,5 @@ def _table(*columns: str) -> tuple[Any, Any]:
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for index, column in enumerate(columns):
-        table.add_column(column, no_wrap=index == 0, style="bold" if index == 0 else None)
+        table.add_column(column, no_wrap=index == 0, style="bold" if index == 0 else None, overflow="fold")
     return table, lambda: Console().print(table)

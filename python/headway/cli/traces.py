@@ -100,7 +100,7 @@ def info(
         "outages",
         "longest\ns",
     ):
-        table.add_column(title, justify="left" if title == "trace" else "right")
+        table.add_column(title, justify="left" if title == "trace" else "right", no_wrap=True)
     for one in found:
         table.add_row(
             one["name"],

@@ -17,7 +17,7 @@ SMALL = (400, 300)
 """Sizes of a scatter: alone in a report, and beside others; width and height in pixels."""
 PANEL = (425, 92)
 MAX_BINS = 280
-"""Points in a time panel; more are averaged, for no eye tells them apart."""
+"""Points of a line in a time panel; more are averaged, for no eye tells them apart."""
 
 CONFIG: Spec = {
     "background": None,
@@ -43,7 +43,9 @@ def svg(spec: Spec) -> str:
     import vl_convert
 
     text: str = vl_convert.vegalite_to_svg(CONFIGURED | spec)
-    # Colours in small letters, and a tooltip that needs no script.
+    # Tenths of a pixel are fine enough.
+    text = re.sub(r' d="[^"]*"', lambda path: re.sub(r"(\.\d)\d+", r"\1", path[0]), text)
+    # A tooltip that needs no script.
     return re.sub(r'<path aria-label="([^"]*)"([^>]*?)(?:/>|></path>)', r"<path\2><title>\1</title></path>", text)
 
 
@@ -187,15 +189,16 @@ def side_by_side(charts: Sequence[Spec], title: str) -> Spec:
     }
 
 
-def over_time(series: Sequence[Row], style: Mapping[str, Style]) -> Spec:
+def over_time(series: Sequence[Row], style: Mapping[str, Style], max_bins: int = MAX_BINS) -> Spec:
     """One line a scheme: rate against capacity at the left, one-way delay at the right, axes shared.
 
     Args:
         series: The series of one scenario, as `Batch.series` gives them.
         style: A style for each scheme.
+        max_bins: Points of a line; more are averaged.
     """
     names = list(dict.fromkeys(s["scheme"] for s in series))
-    points = {name: _bins([s for s in series if s["scheme"] == name]) for name in names}
+    points = {name: _bins([s for s in series if s["scheme"] == name], max_bins) for name in names}
     every = [p for ps in points.values() for p in ps]
     end = max((p["end"] for p in every), default=1)
     rate_top = max((max(p["rate"] or 0, p["capacity"] or 0) for p in every), default=1) or 1
@@ -373,8 +376,8 @@ def _label(
         p.update(align=align, dx=dx, dy=dy)
 
 
-def _bins(series: Sequence[Row]) -> list[dict[str, Any]]:
-    """The points of a scheme's series, averaged down to MAX_BINS a flow."""
+def _bins(series: Sequence[Row], max_bins: int) -> list[dict[str, Any]]:
+    """The points of a scheme's series, averaged down to `max_bins` a flow."""
     single = [s for s in series if s["flow"] >= 0]
     points = []
     for s in series:
@@ -383,7 +386,7 @@ def _bins(series: Sequence[Row]) -> list[dict[str, Any]]:
         times = s["time_s"]
         if not times:
             continue
-        group = math.ceil(len(times) / MAX_BINS)
+        group = math.ceil(len(times) / max_bins)
         step = times[1] - times[0] if len(times) > 1 else 1.0
         for k in range(0, len(times), group):
             at = slice(k, k + group)

@@ -5,11 +5,14 @@ from html import escape
 from importlib import resources
 from typing import Any
 
-from headway.report.charts import over_time, svg, throughput_against_delay
+from headway.report.charts import MAX_BINS, over_time, svg, throughput_against_delay
 from headway.report.numbers import COLUMNS, Column, number
 from headway.report.style import DARK, Style, styles
 
 Row = Mapping[str, Any]
+
+MAX_POINTS = 20_000
+"""Of all lines of a report together."""
 
 
 def page(bench: Row, series: Sequence[Row]) -> str:
@@ -39,10 +42,12 @@ def page(bench: Row, series: Sequence[Row]) -> str:
         _legend(style),
         "</header>",
     ]
+    # Many lines get fewer points each, so that the page stays below 3 MB.
+    bins = max(40, min(MAX_BINS, MAX_POINTS // max(len(series), 1)))
     for index, scenario in enumerate(scenarios):
         of_scenario = [r for r in rows if r["scenario"] == scenario["name"]]
         lines = [s for s in series if s["scenario"] == scenario["name"]]
-        parts.append(_scenario(scenario, of_scenario, lines, style, first=index == 0))
+        parts.append(_scenario(scenario, of_scenario, lines, style, bins, first=index == 0))
     parts += [_how(bench), "</body></html>\n"]
     return "\n".join(part for part in parts if part)
 
@@ -73,7 +78,7 @@ def _legend(style: Mapping[str, Style]) -> str:
 
 
 def _scenario(
-    scenario: Row, rows: Sequence[Row], series: Sequence[Row], style: Mapping[str, Style], *, first: bool
+    scenario: Row, rows: Sequence[Row], series: Sequence[Row], style: Mapping[str, Style], bins: int, *, first: bool
 ) -> str:
     runs = max(row["runs"] for row in rows)
     varies = ", ".join(scenario["varies"])
@@ -96,7 +101,7 @@ def _scenario(
             "<h3>Rate and delay over time</h3>",
             '<p class="note">The first run of each scheme: what it delivered, in colour, against the capacity of '
             "the bottleneck, in grey; and the mean one-way delay. Axes are shared.</p>",
-            f'<figure class="long">{svg(over_time(series, style))}</figure>',
+            f'<figure class="long">{svg(over_time(series, style, bins))}</figure>',
         ]
     paper = f" (from {escape(scenario['paper'])})" if scenario["paper"] else ""
     parts += [

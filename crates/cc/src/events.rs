@@ -26,7 +26,7 @@ pub enum Ecn {
     Ce,
 }
 
-/// A header field that routers may rewrite and the receiver echoes (XCP).
+/// A header field that routers may rewrite; the receiver echoes the last of its numbers (XCP's feedback).
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct Header(pub [f32; 3]);
 
@@ -69,8 +69,8 @@ pub struct Acked {
     pub tag: Tag,
     /// The ECN field as it arrived; known where `received` is.
     pub ecn: Ecn,
-    /// The header field as it arrived; known where `received` is.
-    pub header: Header,
+    /// The last number of the header field as it arrived; known where `received` is.
+    pub echo: f32,
 }
 
 /// A packet that is taken for lost.

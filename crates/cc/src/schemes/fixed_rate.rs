@@ -1,8 +1,8 @@
 //! A constant rate: the yardstick for pacing, and a source of known load.
 
 use crate::{
-    Bytes, CongestionControl, Control, Family, Feedback, Kind, Need, Param, Rate, Rto, Scheme, Setup,
-    Values,
+    Bytes, CongestionControl, Control, Family, Feedback, Kind, Need, Param, Rate, Rto, Scheme,
+    Setup, Values,
 };
 
 const RATE: Param = Param {
@@ -36,7 +36,9 @@ pub struct FixedRate {
 impl FixedRate {
     /// A sender at `rate`.
     pub fn new(_: &Setup, values: &Values) -> FixedRate {
-        FixedRate { rate: values.rate(&RATE) }
+        FixedRate {
+            rate: values.rate(&RATE),
+        }
     }
 }
 

@@ -7,7 +7,11 @@ use crate::{
 const WINDOW: Param = Param {
     name: "window",
     help: "packets in flight",
-    kind: Kind::Number { default: 20.0, min: 1.0, max: 1e7 },
+    kind: Kind::Number {
+        default: 20.0,
+        min: 1.0,
+        max: 1e7,
+    },
 };
 
 /// Registry entry.
@@ -31,7 +35,9 @@ pub struct FixedWindow {
 impl FixedWindow {
     /// A window of `window` packets.
     pub fn new(setup: &Setup, values: &Values) -> FixedWindow {
-        FixedWindow { cwnd: setup.mss.mul_f64(values.number(&WINDOW)) }
+        FixedWindow {
+            cwnd: setup.mss.mul_f64(values.number(&WINDOW)),
+        }
     }
 }
 

@@ -4,8 +4,8 @@
 //! a flight, so the window inflation that RFC 6582 needs without SACK has no place here.
 
 use crate::{
-    Base, Bytes, CongestionControl, Control, Duration, Family, Feedback, Phase, Probe, Recovery, Rto,
-    Scheme, Setup, Time,
+    Base, Bytes, CongestionControl, Control, Duration, Family, Feedback, Phase, Probe, Recovery,
+    Rto, Scheme, Setup, Time,
 };
 
 /// Registry entry.
@@ -75,7 +75,9 @@ impl NewReno {
 impl CongestionControl for NewReno {
     fn on_feedback(&mut self, f: &Feedback<'_>) {
         self.recovery = f.recovery;
-        if f.undo && let Some((cwnd, ssthresh)) = self.undo.take() {
+        if f.undo
+            && let Some((cwnd, ssthresh)) = self.undo.take()
+        {
             self.cwnd = self.cwnd.max(cwnd);
             self.ssthresh = self.ssthresh.max(ssthresh);
         }
@@ -138,7 +140,10 @@ mod tests {
     use crate::{Congestion, Rate};
 
     fn acked(packets: u64) -> Feedback<'static> {
-        Feedback { acked_bytes: MSS * packets, ..feedback(Time::ZERO) }
+        Feedback {
+            acked_bytes: MSS * packets,
+            ..feedback(Time::ZERO)
+        }
     }
 
     fn loss(in_flight: u64) -> Feedback<'static> {
@@ -169,7 +174,10 @@ mod tests {
         assert_eq!((packets(&reno), reno.phase()), (20.0, Phase::SlowStart));
         let mut reno = avoiding(20);
         (0..20).for_each(|_| reno.on_feedback(&acked(1)));
-        assert_eq!((packets(&reno), reno.phase()), (21.0, Phase::CongestionAvoidance));
+        assert_eq!(
+            (packets(&reno), reno.phase()),
+            (21.0, Phase::CongestionAvoidance)
+        );
     }
 
     #[test]
@@ -184,7 +192,12 @@ mod tests {
     /// RFC 5681 §3.1 (4) and §3.2: FlightSize counts, two packets are the least.
     #[test]
     fn loss_halves_what_was_in_flight() {
-        for (cwnd, in_flight, after) in [(100, 100, 50.0), (100, 40, 20.0), (100, 120, 50.0), (3, 3, 2.0)] {
+        for (cwnd, in_flight, after) in [
+            (100, 100, 50.0),
+            (100, 40, 20.0),
+            (100, 120, 50.0),
+            (3, 3, 2.0),
+        ] {
             let mut reno = avoiding(cwnd);
             reno.on_feedback(&loss(in_flight));
             assert_eq!((packets(&reno), reno.phase()), (after, Phase::Recovery));
@@ -194,8 +207,14 @@ mod tests {
     #[test]
     fn the_window_rests_in_recovery_and_without_use() {
         let mut reno = avoiding(20);
-        reno.on_feedback(&Feedback { cwnd_limited: false, ..acked(20) });
-        reno.on_feedback(&Feedback { recovery: Recovery::Recovery, ..acked(20) });
+        reno.on_feedback(&Feedback {
+            cwnd_limited: false,
+            ..acked(20)
+        });
+        reno.on_feedback(&Feedback {
+            recovery: Recovery::Recovery,
+            ..acked(20)
+        });
         assert_eq!(packets(&reno), 20.0);
     }
 
@@ -206,7 +225,10 @@ mod tests {
         reno.on_rto(&rto(Time::ZERO, 100, 1));
         reno.on_rto(&rto(Time::ZERO, 1, 2));
         assert_eq!((packets(&reno), reno.ssthresh), (1.0, MSS * 50));
-        reno.on_feedback(&Feedback { recovery: Recovery::Loss, ..acked(1) });
+        reno.on_feedback(&Feedback {
+            recovery: Recovery::Loss,
+            ..acked(1)
+        });
         assert_eq!(packets(&reno), 2.0);
     }
 
@@ -224,21 +246,38 @@ mod tests {
     fn a_spurious_reduction_is_undone_once() {
         let mut reno = avoiding(100);
         reno.on_feedback(&loss(100));
-        reno.on_feedback(&Feedback { undo: true, ..acked(0) });
+        reno.on_feedback(&Feedback {
+            undo: true,
+            ..acked(0)
+        });
         assert_eq!((packets(&reno), reno.ssthresh), (100.0, MSS * 100));
         reno.set_cwnd(Time::ZERO, RTT, MSS * 30);
-        reno.on_feedback(&Feedback { undo: true, ..acked(0) });
-        assert_eq!((packets(&reno), reno.phase()), (30.0, Phase::CongestionAvoidance));
+        reno.on_feedback(&Feedback {
+            undo: true,
+            ..acked(0)
+        });
+        assert_eq!(
+            (packets(&reno), reno.phase()),
+            (30.0, Phase::CongestionAvoidance)
+        );
     }
 
     /// The fluid model of additive increase and halving: 12 Mbit/s, 120 ms.
     #[test]
     fn utilisation_is_that_of_the_sawtooth() {
         for (buffer, expected) in [(12, 0.821), (30, 0.894), (60, 0.965), (120, 1.0)] {
-            let mut link = Link::new(&select("newreno"), Rate::from_mbps(12.0), Duration::from_millis(120), buffer);
+            let mut link = Link::new(
+                &select("newreno"),
+                Rate::from_mbps(12.0),
+                Duration::from_millis(120),
+                buffer,
+            );
             link.run(Duration::from_secs(30));
             let utilisation = link.utilisation(Duration::from_secs(200));
-            assert!((utilisation - expected).abs() < 0.05 * expected, "{buffer}: {utilisation}");
+            assert!(
+                (utilisation - expected).abs() < 0.05 * expected,
+                "{buffer}: {utilisation}"
+            );
         }
     }
 }

@@ -319,7 +319,7 @@ impl Host {
             received: Some(self.now),
             tag: packet.tag,
             ecn,
-            header: Header::default(),
+            echo: 0.0,
         }
     }
 

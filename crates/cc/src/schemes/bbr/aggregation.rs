@@ -61,7 +61,9 @@ impl Aggregation {
 
     /// What the window needs on top of the BDP.
     pub fn allowance(&self, btlbw: Rate) -> Bytes {
-        self.excess[0].max(self.excess[1]).min(btlbw.bytes_in(MAX_BURST))
+        self.excess[0]
+            .max(self.excess[1])
+            .min(btlbw.bytes_in(MAX_BURST))
     }
 }
 
@@ -71,7 +73,10 @@ mod tests {
     use crate::testing::{MSS, feedback};
 
     fn packet(now: Time) -> Feedback<'static> {
-        Feedback { acked_bytes: MSS, ..feedback(now) }
+        Feedback {
+            acked_bytes: MSS,
+            ..feedback(now)
+        }
     }
 
     #[test]

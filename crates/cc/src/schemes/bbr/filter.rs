@@ -16,12 +16,19 @@ pub struct MaxFilter {
 impl MaxFilter {
     /// A filter over `window` rounds, the current one among them.
     pub fn new(window: u64) -> MaxFilter {
-        MaxFilter { window, candidates: VecDeque::new() }
+        MaxFilter {
+            window,
+            candidates: VecDeque::new(),
+        }
     }
 
     /// Folds a sample of `round`; rounds never fall.
     pub fn update(&mut self, round: u64, sample: Rate) {
-        while self.candidates.front().is_some_and(|&(r, _)| round - r >= self.window) {
+        while self
+            .candidates
+            .front()
+            .is_some_and(|&(r, _)| round - r >= self.window)
+        {
             self.candidates.pop_front();
         }
         while self.candidates.back().is_some_and(|&(_, s)| s <= sample) {
@@ -54,7 +61,12 @@ mod tests {
             let sample = Rate::from_bps(random.below(1000));
             filter.update(round, sample);
             all.push((round, sample));
-            let brute = all.iter().rev().take_while(|(r, _)| round - r < 10).map(|s| s.1).max();
+            let brute = all
+                .iter()
+                .rev()
+                .take_while(|(r, _)| round - r < 10)
+                .map(|s| s.1)
+                .max();
             assert_eq!(Some(filter.max()), brute);
             assert!(filter.candidates.len() <= 10);
         }

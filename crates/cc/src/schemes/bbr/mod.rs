@@ -15,14 +15,18 @@ use aggregation::Aggregation;
 use filter::MaxFilter;
 
 use crate::{
-    Bytes, CongestionControl, Control, Duration, Family, Feedback, Kind, Need, Param, Probe, Rate, RateSample,
-    Recovery, RoundCounter, Rto, Scheme, Sent, Setup, Stream, Tag, Time, Values,
+    Bytes, CongestionControl, Control, Duration, Family, Feedback, Kind, Need, Param, Probe, Rate,
+    RateSample, Recovery, RoundCounter, Rto, Scheme, Sent, Setup, Stream, Tag, Time, Values,
 };
 
 const BTLBW_WINDOW: Param = Param {
     name: "btlbw_window",
     help: "rounds over which the largest delivery rate is taken",
-    kind: Kind::Number { default: 10.0, min: 1.0, max: 1000.0 },
+    kind: Kind::Number {
+        default: 10.0,
+        min: 1.0,
+        max: 1000.0,
+    },
 };
 const RTPROP_WINDOW: Param = Param {
     name: "rtprop_window",
@@ -189,7 +193,10 @@ impl Bbr {
     /// while ProbeRTT held the sender back (§4.3.5).
     fn believable(&self, f: &Feedback<'_>) -> Option<RateSample> {
         let mut sample = f.rate?;
-        if sample.interval.is_zero() || sample.interval < f.rtt_stats.min || sample.delivered == Bytes::ZERO {
+        if sample.interval.is_zero()
+            || sample.interval < f.rtt_stats.min
+            || sample.delivered == Bytes::ZERO
+        {
             return None;
         }
         let (from, to) = self.probe_rtt_span;
@@ -351,7 +358,11 @@ impl Bbr {
     }
 
     fn save_cwnd(&mut self) {
-        let kept = if self.in_loss_recovery() || self.state == State::ProbeRtt { self.prior_cwnd } else { Bytes::ZERO };
+        let kept = if self.in_loss_recovery() || self.state == State::ProbeRtt {
+            self.prior_cwnd
+        } else {
+            Bytes::ZERO
+        };
         self.prior_cwnd = kept.max(self.cwnd);
     }
 
@@ -407,7 +418,8 @@ impl CongestionControl for Bbr {
         let sample = self.believable(f);
         self.update_btlbw(sample);
         let btlbw = self.btlbw.max();
-        self.aggregation.update(f, btlbw, self.cwnd, self.round_start);
+        self.aggregation
+            .update(f, btlbw, self.cwnd, self.round_start);
         self.check_cycle_phase(f);
         self.check_full_pipe(sample);
         self.check_drain(f);

@@ -38,7 +38,9 @@ fn link() -> Link {
 }
 
 fn reading(link: &Link, name: &str) -> f64 {
-    link.host.reading(name).unwrap_or_else(|| panic!("{name} is not reported"))
+    link.host
+        .reading(name)
+        .unwrap_or_else(|| panic!("{name} is not reported"))
 }
 
 fn in_state(link: &Link, state: State) -> bool {
@@ -58,7 +60,10 @@ fn startup_fills_the_pipe_and_drain_empties_the_queue() {
     // log2(120 packets of BDP / 10) = 3.6 rounds of 120 ms to fill the pipe, three of up to
     // 2.885 times that to see that it is full.
     let left = link.host.now();
-    assert!((0.8..1.8).contains(&left.as_secs_f64()), "left Startup at {left:?}");
+    assert!(
+        (0.8..1.8).contains(&left.as_secs_f64()),
+        "left Startup at {left:?}"
+    );
     assert!((60.0..=240.0).contains(&queue), "{queue} packets queued");
     while in_state(&link, State::Drain) {
         link.run(MS);
@@ -83,9 +88,19 @@ fn steady_state_is_at_the_operating_point() {
     let btlbw = reading(&link, "btlbw_mbps");
     assert!((btlbw - 12.0).abs() < 0.02 * 12.0, "{btlbw} Mbit/s");
     // A packet takes 1 ms to serialise.
-    assert!((120.9..122.0).contains(&reading(&link, "rtprop_ms")), "{} ms", reading(&link, "rtprop_ms"));
-    assert!((0.96..=1.0).contains(&utilisation), "utilisation {utilisation}");
-    assert!(queue < 15.0 && worst < 60.0, "queue {queue}, at worst {worst}");
+    assert!(
+        (120.9..122.0).contains(&reading(&link, "rtprop_ms")),
+        "{} ms",
+        reading(&link, "rtprop_ms")
+    );
+    assert!(
+        (0.96..=1.0).contains(&utilisation),
+        "utilisation {utilisation}"
+    );
+    assert!(
+        queue < 15.0 && worst < 60.0,
+        "queue {queue}, at worst {worst}"
+    );
 }
 
 /// Runs for `seconds` over a path whose RTT creeps up, so that no sample refreshes RTprop:
@@ -128,7 +143,12 @@ fn windows_are_parameters() {
     assert!((7..=9).contains(&entries.len()), "{entries:?}");
 
     let drop_seen = |window: u32| {
-        let mut link = Link::new(&select(&format!("bbr:btlbw_window={window}")), MBPS_12, MS * 120, 2000);
+        let mut link = Link::new(
+            &select(&format!("bbr:btlbw_window={window}")),
+            MBPS_12,
+            MS * 120,
+            2000,
+        );
         link.run(Duration::from_secs(5));
         link.rate = Rate::from_mbps(6.0);
         let changed = link.host.now();
@@ -160,13 +180,29 @@ fn phases_end_by_time_and_inflight() {
         (bbr.cycle_index, bbr.pacing_gain) = (index, CYCLE[index]);
         let now = Time::from_millis(elapsed);
         let lost_bytes = MSS * lost;
-        bbr.check_cycle_phase(&Feedback { prior_in_flight: MSS * in_flight, lost_bytes, ..feedback(now) });
+        bbr.check_cycle_phase(&Feedback {
+            prior_in_flight: MSS * in_flight,
+            lost_bytes,
+            ..feedback(now)
+        });
         bbr.cycle_index != index
     };
-    assert!(!over(0, 101, 130, 0) && over(0, 101, 131, 0), "1.25 until 1.25 BDP are in flight");
-    assert!(over(0, 101, 100, 1) && !over(0, 99, 140, 1), "1.25 until a loss, for an RTprop at least");
-    assert!(!over(1, 99, 107, 0) && over(1, 99, 106, 0) && over(1, 101, 140, 0), "0.75 until drained");
-    assert!(!over(2, 100, 100, 0) && over(2, 101, 100, 0), "1 for an RTprop");
+    assert!(
+        !over(0, 101, 130, 0) && over(0, 101, 131, 0),
+        "1.25 until 1.25 BDP are in flight"
+    );
+    assert!(
+        over(0, 101, 100, 1) && !over(0, 99, 140, 1),
+        "1.25 until a loss, for an RTprop at least"
+    );
+    assert!(
+        !over(1, 99, 107, 0) && over(1, 99, 106, 0) && over(1, 101, 140, 0),
+        "0.75 until drained"
+    );
+    assert!(
+        !over(2, 100, 100, 0) && over(2, 101, 100, 0),
+        "1 for an RTprop"
+    );
 }
 
 /// §4.3.2.2: rounds in which the application held back do not count.
@@ -189,8 +225,19 @@ fn full_pipe_wants_three_rounds_without_growth() {
         bbr.check_full_pipe(sample(app_limited));
         bbr.filled_pipe
     };
-    let rounds = [(4.0, false), (5.0, false), (6.0, false), (6.2, false), (6.2, true), (6.2, true)];
-    assert!(rounds.iter().all(|&(mbps, limited)| !full_after(mbps, limited)));
+    let rounds = [
+        (4.0, false),
+        (5.0, false),
+        (6.0, false),
+        (6.2, false),
+        (6.2, true),
+        (6.2, true),
+    ];
+    assert!(
+        rounds
+            .iter()
+            .all(|&(mbps, limited)| !full_after(mbps, limited))
+    );
     assert!(full_after(6.2, false));
 }
 
@@ -207,7 +254,10 @@ fn samples_are_judged() {
     };
     let mut bbr = bbr(1);
     let mut after = |s| {
-        let f = Feedback { rate: Some(s), ..acked(Time::ZERO, 1, 10) };
+        let f = Feedback {
+            rate: Some(s),
+            ..acked(Time::ZERO, 1, 10)
+        };
         let believed = bbr.believable(&f);
         bbr.update_btlbw(believed);
         bbr.btlbw.max().as_mbps()
@@ -215,14 +265,24 @@ fn samples_are_judged() {
     assert_eq!(after(sample(100, RTT, false)), 12.0);
     assert_eq!(after(sample(50, RTT, true)), 12.0);
     assert_eq!(after(sample(200, RTT, true)), 24.0);
-    assert_eq!(after(sample(200, MS * 99, false)), 24.0, "shorter than the least RTT");
+    assert_eq!(
+        after(sample(200, MS * 99, false)),
+        24.0,
+        "shorter than the least RTT"
+    );
     assert_eq!(after(sample(200, Duration::ZERO, false)), 24.0);
 }
 
 /// §4.2.2: one packet below 1.2 Mbit/s, two below 24, then a millisecond's worth up to 64 KB.
 #[test]
 fn send_quantum_follows_the_rate() {
-    for (mbps, quantum) in [(1.1, 1500), (1.2, 3000), (23.9, 3000), (80.0, 10_000), (1000.0, 65_536)] {
+    for (mbps, quantum) in [
+        (1.1, 1500),
+        (1.2, 3000),
+        (23.9, 3000),
+        (80.0, 10_000),
+        (1000.0, 65_536),
+    ] {
         let mut bbr = bbr(1);
         bbr.pacing_rate = Rate::from_mbps(mbps);
         bbr.set_send_quantum();
@@ -252,7 +312,10 @@ fn recovery_conserves_packets_for_a_round() {
         next_number,
         ..acked(Time::from_millis(ms), 1, in_flight)
     };
-    let loss = Feedback { lost_bytes: MSS * 40, ..event(1, 60, Recovery::Recovery, 101, 200) };
+    let loss = Feedback {
+        lost_bytes: MSS * 40,
+        ..event(1, 60, Recovery::Recovery, 101, 200)
+    };
     bbr.on_feedback(&loss);
     assert_eq!(bbr.cwnd, MSS * 61);
     bbr.on_feedback(&event(2, 60, Recovery::Recovery, 102, 201));
@@ -272,7 +335,10 @@ fn time_out_restarts_from_one_packet() {
     bbr.on_rto(&rto(Time::from_millis(1), 100, 1));
     assert_eq!(bbr.cwnd, MSS);
     bbr.on_rto(&rto(Time::from_millis(2), 1, 2));
-    bbr.on_feedback(&Feedback { recovery: Recovery::Loss, ..acked(Time::from_millis(3), 1, 0) });
+    bbr.on_feedback(&Feedback {
+        recovery: Recovery::Loss,
+        ..acked(Time::from_millis(3), 1, 0)
+    });
     assert_eq!(bbr.cwnd, MSS * 4);
     bbr.on_feedback(&acked(Time::from_millis(4), 1, 0));
     assert_eq!(bbr.cwnd, before + MSS); // one of them for aggregation
@@ -297,7 +363,10 @@ fn random_loss_is_no_congestion() {
         host.feedback(&acked, &lost, Ecn::NotEct, |_| {});
         delivered.push((host.counters().delivered - before).get() / MSS.get());
     }
-    assert!(delivered[20..].iter().all(|&packets| packets >= 118), "{delivered:?}");
+    assert!(
+        delivered[20..].iter().all(|&packets| packets >= 118),
+        "{delivered:?}"
+    );
 }
 
 /// §4.3.4.4: after idling it paces at the estimate, not at the phase's gain.
@@ -305,10 +374,19 @@ fn random_loss_is_no_congestion() {
 fn restart_from_idle_paces_at_the_estimate() {
     let mut bbr = probing_bw(1);
     (bbr.cycle_index, bbr.pacing_gain) = (0, 1.25);
-    bbr.on_feedback(&Feedback { app_limited: true, ..acked(Time::from_millis(1), 1, 0) });
+    bbr.on_feedback(&Feedback {
+        app_limited: true,
+        ..acked(Time::from_millis(1), 1, 0)
+    });
     assert!(bbr.pacing_rate.as_mbps() > 14.0);
     let now = Time::from_millis(20_000);
-    bbr.on_sent(&Sent { now, number: 9, size: MSS, in_flight: MSS, retransmission: false });
+    bbr.on_sent(&Sent {
+        now,
+        number: 9,
+        size: MSS,
+        in_flight: MSS,
+        retransmission: false,
+    });
     assert!((bbr.pacing_rate.as_mbps() - 0.99 * 12.0).abs() < 1e-3);
     // RTprop has expired meanwhile, but the new sample is as good as ProbeRTT's.
     bbr.on_feedback(&acked(now + RTT, 1, 0));
@@ -328,15 +406,74 @@ fn probe_rtt_does_not_lower_the_estimate() {
             tx_in_flight: MSS * 4,
             lost: Bytes::ZERO,
         }),
-        rtt_stats: RttStats { min: RTT, ..RttStats::default() },
+        rtt_stats: RttStats {
+            min: RTT,
+            ..RttStats::default()
+        },
         rtt: Some(RTT + MS),
-        counters: Counters { delivered: MSS * delivered, ..Counters::default() },
+        counters: Counters {
+            delivered: MSS * delivered,
+            ..Counters::default()
+        },
         ..acked(Time::from_millis(ms), 1, 3)
     };
     bbr.on_feedback(&at(10_001, 1000, 900));
     assert_eq!((bbr.state, bbr.cwnd), (State::ProbeRtt, MSS * 4));
-    let limited = |bbr: &Bbr, prior| bbr.believable(&at(10_100, 1004, prior)).map(|s| s.app_limited);
+    let limited = |bbr: &Bbr, prior| {
+        bbr.believable(&at(10_100, 1004, prior))
+            .map(|s| s.app_limited)
+    };
     assert_eq!(limited(&bbr, 999), Some(false));
     assert_eq!(limited(&bbr, 1003), Some(true));
     assert_eq!(limited(&bbr, 1004), Some(false));
+}
+
+/// §4.3.5: the round that ProbeRTT waits for begins with it.
+#[test]
+fn probe_rtt_lasts_a_round_of_its_own() {
+    let mut bbr = probing_bw(1);
+    let mut after = |ms: u64, largest_acked: u64, next_number: u64| {
+        let f = acked(Time::from_millis(ms), 1, 3);
+        let rtt = Some(RTT + MS);
+        bbr.on_feedback(&Feedback {
+            largest_acked,
+            next_number,
+            rtt,
+            ..f
+        });
+        bbr.state
+    };
+    assert_eq!(after(9_900, 10, 60), State::ProbeBw);
+    assert_eq!(after(10_001, 20, 100), State::ProbeRtt);
+    assert_eq!(after(10_300, 70, 101), State::ProbeRtt, "sent before");
+    assert_eq!(after(10_400, 100, 102), State::ProbeBw);
+}
+
+/// A flow that begins late has no old RTprop to distrust.
+#[test]
+fn late_flows_begin_with_startup() {
+    let mut bbr = bbr(1);
+    bbr.on_feedback(&acked(Time::from_millis(60_000), 1, 9));
+    assert_eq!(bbr.state, State::Startup);
+}
+
+/// As Linux: what a spurious recovery measured does not speak of a full pipe.
+#[test]
+fn undo_restarts_the_search_for_a_full_pipe() {
+    let mut bbr = bbr(1);
+    (bbr.full_bw, bbr.full_bw_count) = (MBPS_12, 2);
+    bbr.on_feedback(&Feedback {
+        undo: true,
+        ..acked(Time::ZERO, 1, 9)
+    });
+    assert_eq!((bbr.full_bw, bbr.full_bw_count), (Rate::ZERO, 0));
+}
+
+#[test]
+fn pacing_never_stops() {
+    let mut bbr = bbr(1);
+    bbr.btlbw.update(0, Rate::from_bps(1));
+    bbr.filled_pipe = true;
+    bbr.set_pacing_rate(1.0 / HIGH_GAIN);
+    assert_eq!(bbr.pacing_rate, Rate::from_bps(1));
 }

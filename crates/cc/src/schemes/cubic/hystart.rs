@@ -21,7 +21,10 @@ pub enum Step {
     Leave,
 }
 
-const DOUBLE: Step = Step::Grow { limit: f64::INFINITY, divisor: 1.0 };
+const DOUBLE: Step = Step::Grow {
+    limit: f64::INFINITY,
+    divisor: 1.0,
+};
 
 /// The three ways.
 #[derive(Debug)]
@@ -69,7 +72,10 @@ struct Samples {
 
 impl Default for Samples {
     fn default() -> Samples {
-        Samples { min: Duration::MAX, count: 0 }
+        Samples {
+            min: Duration::MAX,
+            count: 0,
+        }
     }
 }
 
@@ -122,13 +128,25 @@ impl PlusPlus {
         self.current.add(f.rtt);
         if self.current.suffice() {
             match self.css {
-                None if self.rtt_rose() => self.css = Some(Css { baseline: self.current.min, rounds: 0 }),
+                None if self.rtt_rose() => {
+                    self.css = Some(Css {
+                        baseline: self.current.min,
+                        rounds: 0,
+                    })
+                }
                 Some(css) if self.current.min < css.baseline => self.css = None,
                 _ => {}
             }
         }
-        let divisor = if self.css.is_some() { Self::CSS_GROWTH_DIVISOR } else { 1.0 };
-        Step::Grow { limit: Self::LIMIT, divisor }
+        let divisor = if self.css.is_some() {
+            Self::CSS_GROWTH_DIVISOR
+        } else {
+            1.0
+        };
+        Step::Grow {
+            limit: Self::LIMIT,
+            divisor,
+        }
     }
 
     fn rtt_rose(&self) -> bool {

@@ -11,8 +11,8 @@ mod tests;
 use hystart::{HyStart, Step};
 
 use crate::{
-    Base, Bytes, Congestion, CongestionControl, Control, Duration, Family, Feedback, Kind, Param, Phase, Probe,
-    Recovery, Rto, Scheme, Sent, Setup, Tag, Time, Values,
+    Base, Bytes, Congestion, CongestionControl, Control, Duration, Family, Feedback, Kind, Param,
+    Phase, Probe, Recovery, Rto, Scheme, Sent, Setup, Tag, Time, Values,
 };
 
 const HYSTART: Param = Param {
@@ -28,12 +28,20 @@ const FAST_CONVERGENCE: Param = Param {
 const BETA: Param = Param {
     name: "beta",
     help: "the window is multiplied by this on congestion",
-    kind: Kind::Number { default: 0.7, min: 0.1, max: 0.95 },
+    kind: Kind::Number {
+        default: 0.7,
+        min: 0.1,
+        max: 0.95,
+    },
 };
 const C: Param = Param {
     name: "c",
     help: "steepness of the cubic, in packets/s^3",
-    kind: Kind::Number { default: 0.4, min: 0.01, max: 100.0 },
+    kind: Kind::Number {
+        default: 0.4,
+        min: 0.01,
+        max: 100.0,
+    },
 };
 
 /// Registry entry.
@@ -61,9 +69,17 @@ impl Curve {
     /// levels at `w_max` packets; from its plateau on if `cwnd` is there already.
     pub fn new(c: f64, w_max: f64, cwnd: f64) -> Curve {
         if cwnd >= w_max {
-            return Curve { c, k: 0.0, w_max: cwnd };
+            return Curve {
+                c,
+                k: 0.0,
+                w_max: cwnd,
+            };
         }
-        Curve { c, k: libm::cbrt((w_max - cwnd) / c), w_max }
+        Curve {
+            c,
+            k: libm::cbrt((w_max - cwnd) / c),
+            w_max,
+        }
     }
 
     /// W_cubic: packets, `t` seconds after the epoch began.
@@ -186,7 +202,12 @@ impl Cubic {
         let t = f.now.since(epoch.start).as_secs_f64();
 
         // §4.3: the window that Reno would have; past the old window it grows as Reno does.
-        epoch.w_est += share * if epoch.w_est < w.cwnd_prior { self.alpha } else { 1.0 };
+        epoch.w_est += share
+            * if epoch.w_est < w.cwnd_prior {
+                self.alpha
+            } else {
+                1.0
+            };
         if epoch.curve.window(t) < epoch.w_est {
             w.cwnd = w.cwnd.max(epoch.w_est);
         } else {
@@ -202,7 +223,11 @@ impl Cubic {
         self.undo = Some(self.window);
         let w = &mut self.window;
         let retreating = self.fast_convergence && w.cwnd < w.w_max;
-        w.w_max = if retreating { w.cwnd * (1.0 + self.beta) / 2.0 } else { w.cwnd };
+        w.w_max = if retreating {
+            w.cwnd * (1.0 + self.beta) / 2.0
+        } else {
+            w.cwnd
+        };
         w.cwnd_prior = w.cwnd;
         // A flow reduces from what it used, which may be less than it was allowed.
         w.ssthresh = self.beta * (flight.as_f64() / self.mss).min(w.cwnd);
@@ -228,13 +253,20 @@ impl CongestionControl for Cubic {
 
     fn on_feedback(&mut self, f: &Feedback<'_>) {
         self.recovery = f.recovery;
-        if f.undo && let Some(before) = self.undo.take() {
-            self.window = Window { cwnd: self.window.cwnd.max(before.cwnd), ..before };
+        if f.undo
+            && let Some(before) = self.undo.take()
+        {
+            self.window = Window {
+                cwnd: self.window.cwnd.max(before.cwnd),
+                ..before
+            };
         }
         if let Some(sign) = f.congestion {
             self.reduce(f.prior_in_flight);
             let w = &mut self.window;
-            w.cwnd = w.ssthresh.max(if sign == Congestion::Loss { 2.0 } else { 1.0 });
+            w.cwnd = w
+                .ssthresh
+                .max(if sign == Congestion::Loss { 2.0 } else { 1.0 });
             w.ssthresh = w.ssthresh.max(2.0);
         } else if !f.cwnd_limited {
             self.pause(f.now);

@@ -9,12 +9,21 @@ fn cubic(spec: &str) -> Cubic {
 /// In congestion avoidance with `cwnd` packets, about to begin an epoch below `w_max`.
 fn avoiding(cwnd: f64, w_max: f64) -> Cubic {
     let mut cubic = cubic("cubic");
-    cubic.window = Window { cwnd, ssthresh: cwnd, w_max, cwnd_prior: w_max, epoch: None };
+    cubic.window = Window {
+        cwnd,
+        ssthresh: cwnd,
+        w_max,
+        cwnd_prior: w_max,
+        epoch: None,
+    };
     cubic
 }
 
 fn acked(now: Time, packets: u64) -> Feedback<'static> {
-    Feedback { acked_bytes: MSS * packets, ..feedback(now) }
+    Feedback {
+        acked_bytes: MSS * packets,
+        ..feedback(now)
+    }
 }
 
 fn congestion(sign: Congestion, in_flight: u64) -> Feedback<'static> {
@@ -32,8 +41,17 @@ fn grow_until(cubic: &mut Cubic, rtt: Duration, end: Duration) {
         let packets = cubic.window.cwnd as u64;
         for i in 0..packets {
             let now = Time::ZERO + rtt * round + rtt / packets * i;
-            let rtt_stats = RttStats { latest: rtt, smoothed: rtt, variation: Duration::ZERO, min: rtt };
-            cubic.on_feedback(&Feedback { rtt: Some(rtt), rtt_stats, ..acked(now, 1) });
+            let rtt_stats = RttStats {
+                latest: rtt,
+                smoothed: rtt,
+                variation: Duration::ZERO,
+                min: rtt,
+            };
+            cubic.on_feedback(&Feedback {
+                rtt: Some(rtt),
+                rtt_stats,
+                ..acked(now, 1)
+            });
         }
     }
 }
@@ -48,14 +66,30 @@ fn close(a: f64, b: f64, tolerance: f64) -> bool {
 fn curve_matches_its_vectors() {
     let seconds = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0];
     for (w_max, k, windows) in [
-        (100.0, 4.2172, [86.68, 95.64, 99.28, 100.00, 100.19, 102.27, 121.65]),
-        (150.0, 4.8274, [127.57, 140.96, 147.56, 149.77, 150.00, 150.64, 162.77]),
-        (240.0, 5.6462, [199.88, 220.61, 232.59, 238.22, 239.89, 240.02, 245.22]),
+        (
+            100.0,
+            4.2172,
+            [86.68, 95.64, 99.28, 100.00, 100.19, 102.27, 121.65],
+        ),
+        (
+            150.0,
+            4.8274,
+            [127.57, 140.96, 147.56, 149.77, 150.00, 150.64, 162.77],
+        ),
+        (
+            240.0,
+            5.6462,
+            [199.88, 220.61, 232.59, 238.22, 239.89, 240.02, 245.22],
+        ),
     ] {
         let curve = Curve::new(0.4, w_max, 0.7 * w_max);
         assert!(close(curve.k(), k, 5e-5), "K = {}", curve.k());
         for (t, w) in seconds.into_iter().zip(windows) {
-            assert!(close(curve.window(t), w, 5.1e-3), "W_max {w_max}: W({t}) = {}", curve.window(t));
+            assert!(
+                close(curve.window(t), w, 5.1e-3),
+                "W_max {w_max}: W({t}) = {}",
+                curve.window(t)
+            );
         }
         // The ends of the curve are exact: it begins at the window and is point-symmetric about K.
         assert!(close(curve.window(0.0), 0.7 * w_max, 1e-3));
@@ -75,8 +109,28 @@ fn window_follows_the_curve() {
         cubic.alpha = 0.0;
         grow_until(&mut cubic, rtt, Duration::from_secs(seconds));
         let expected = curve.window(seconds as f64);
-        assert!(close(cubic.window.cwnd, expected, 0.002 * expected), "{seconds} s: {} {expected}", cubic.window.cwnd);
+        assert!(
+            close(cubic.window.cwnd, expected, 0.002 * expected),
+            "{seconds} s: {} {expected}",
+            cubic.window.cwnd
+        );
     }
+}
+
+/// §4.4, by hand: one second after 70 packets below 100, one RTT of 100 ms ahead the curve is at
+/// 0.4 (1.1 - 4.2172)^3 + 100 = 87.884; an acknowledged packet goes 1/cwnd of the way there.
+#[test]
+fn target_is_one_round_trip_ahead() {
+    let mut cubic = avoiding(70.0, 100.0);
+    cubic.on_feedback(&acked(Time::ZERO, 1));
+    let before = cubic.window.cwnd;
+    cubic.on_feedback(&acked(Time::from_millis(1000), 1));
+    let expected = before + (87.884 - before) / before;
+    assert!(
+        close(cubic.window.cwnd, expected, 1e-3),
+        "{} {expected}",
+        cubic.window.cwnd
+    );
 }
 
 /// §4.3: in the Reno-friendly region the window grows by 3(1-β)/(1+β) = 9/17 packets an RTT
@@ -86,7 +140,11 @@ fn short_paths_grow_as_reno_does() {
     let rtt = Duration::from_millis(5);
     let mut cubic = avoiding(14.0, 20.0);
     grow_until(&mut cubic, rtt, rtt * 9);
-    assert!(close(cubic.window.cwnd, 14.0 + 9.0 * 9.0 / 17.0, 0.25), "{}", cubic.window.cwnd);
+    assert!(
+        close(cubic.window.cwnd, 14.0 + 9.0 * 9.0 / 17.0, 0.25),
+        "{}",
+        cubic.window.cwnd
+    );
     let mut cubic = avoiding(20.0, 20.0);
     grow_until(&mut cubic, rtt, rtt * 9);
     assert!(close(cubic.window.cwnd, 29.0, 0.5), "{}", cubic.window.cwnd);
@@ -115,7 +173,11 @@ fn congestion_multiplies_by_beta() {
     ] {
         let mut cubic = avoiding(cwnd, 0.0);
         cubic.on_feedback(&congestion(sign, in_flight));
-        assert!(close(cubic.window.cwnd, after, 1e-12), "{sign:?} {cwnd} {in_flight}: {}", cubic.window.cwnd);
+        assert!(
+            close(cubic.window.cwnd, after, 1e-12),
+            "{sign:?} {cwnd} {in_flight}: {}",
+            cubic.window.cwnd
+        );
         assert!(cubic.window.ssthresh >= 2.0);
         assert_eq!(cubic.window.w_max, cwnd);
         assert_eq!(cubic.phase(), Phase::Recovery);
@@ -140,7 +202,10 @@ fn time_out_forgets_the_old_window() {
     cubic.on_rto(&rto(Time::ZERO, 100, 1));
     cubic.on_rto(&rto(Time::ZERO, 1, 2));
     assert_eq!((cubic.control().cwnd, cubic.window.ssthresh), (MSS, 70.0));
-    cubic.on_feedback(&Feedback { recovery: Recovery::Loss, ..acked(Time::ZERO, 69) });
+    cubic.on_feedback(&Feedback {
+        recovery: Recovery::Loss,
+        ..acked(Time::ZERO, 69)
+    });
     assert_eq!(cubic.window.cwnd, 70.0);
     cubic.on_feedback(&acked(Time::ZERO, 1));
     let curve = cubic.window.epoch.expect("in congestion avoidance").curve;
@@ -155,7 +220,10 @@ fn a_spurious_reduction_is_undone_once() {
     let before = cubic.window;
     cubic.on_feedback(&congestion(Congestion::Loss, 80));
     assert_ne!(cubic.window.w_max, before.w_max);
-    let undo = || Feedback { undo: true, ..acked(Time::ZERO, 0) };
+    let undo = || Feedback {
+        undo: true,
+        ..acked(Time::ZERO, 0)
+    };
     cubic.on_feedback(&undo());
     assert_eq!(format!("{:?}", cubic.window), format!("{before:?}"));
     cubic.set_cwnd(Time::ZERO, RTT, MSS * 30);
@@ -174,13 +242,29 @@ fn idle_time_does_not_count() {
     let window = cubic.window.cwnd;
 
     // App-limited from 1 s to 4 s.
-    cubic.on_feedback(&Feedback { cwnd_limited: false, ..acked(at(4000), 1) });
-    assert_eq!((cubic.window.cwnd, elapsed(&cubic, at(4000))), (window, Duration::from_secs(1)));
+    cubic.on_feedback(&Feedback {
+        cwnd_limited: false,
+        ..acked(at(4000), 1)
+    });
+    assert_eq!(
+        (cubic.window.cwnd, elapsed(&cubic, at(4000))),
+        (window, Duration::from_secs(1))
+    );
 
     // Silent from 4 s to 9 s: the next packet finds the path empty.
-    let sent = Sent { now: at(9000), number: 9, size: MSS, in_flight: MSS, retransmission: false };
+    let sent = Sent {
+        now: at(9000),
+        number: 9,
+        size: MSS,
+        in_flight: MSS,
+        retransmission: false,
+    };
     cubic.on_sent(&sent);
-    cubic.on_sent(&Sent { in_flight: MSS * 2, now: at(9050), ..sent });
+    cubic.on_sent(&Sent {
+        in_flight: MSS * 2,
+        now: at(9050),
+        ..sent
+    });
     cubic.on_feedback(&acked(at(9100), 1));
     assert_eq!(elapsed(&cubic, at(9100)), Duration::from_millis(1100));
 }
@@ -190,7 +274,10 @@ fn a_window_chosen_above_begins_an_epoch_there() {
     let mut cubic = avoiding(100.0, 140.0);
     cubic.on_feedback(&acked(Time::ZERO, 1));
     cubic.set_cwnd(Time::from_millis(10), RTT, MSS * 50);
-    assert_eq!((cubic.control().cwnd, cubic.phase()), (MSS * 50, Phase::CongestionAvoidance));
+    assert_eq!(
+        (cubic.control().cwnd, cubic.phase()),
+        (MSS * 50, Phase::CongestionAvoidance)
+    );
     cubic.on_feedback(&acked(Time::from_millis(10), 1));
     let epoch = cubic.window.epoch.expect("an epoch");
     assert_eq!(epoch.start, Time::from_millis(10));
@@ -199,7 +286,13 @@ fn a_window_chosen_above_begins_an_epoch_there() {
 
 /// A slow start in rounds of `samples` acknowledgements that see `rtt(round)`; returns
 /// (round, window) at its end.
-fn slow_start(spec: &str, rounds: u64, samples: u64, spacing: Duration, rtt: impl Fn(u64) -> Duration) -> (u64, Cubic) {
+fn slow_start(
+    spec: &str,
+    rounds: u64,
+    samples: u64,
+    spacing: Duration,
+    rtt: impl Fn(u64) -> Duration,
+) -> (u64, Cubic) {
     let mut cubic = cubic(spec);
     let mut min = Duration::MAX;
     for round in 0..rounds {
@@ -209,7 +302,12 @@ fn slow_start(spec: &str, rounds: u64, samples: u64, spacing: Duration, rtt: imp
             min = min.min(rtt);
             cubic.on_feedback(&Feedback {
                 rtt: Some(rtt),
-                rtt_stats: RttStats { latest: rtt, smoothed: rtt, variation: Duration::ZERO, min },
+                rtt_stats: RttStats {
+                    latest: rtt,
+                    smoothed: rtt,
+                    variation: Duration::ZERO,
+                    min,
+                },
                 largest_acked: round * samples + i,
                 next_number: (round + 1) * samples,
                 ..acked(begin + spacing * i, 1)
@@ -233,15 +331,31 @@ fn hystart_plus_plus_leaves_after_five_conservative_rounds() {
     let (round, cubic) = slow_start("cubic", 20, 10, SPARSE, queue);
     assert_eq!(round, 3 + 5);
     // 30 + 7 packets at full speed, then a quarter each; the acknowledgement that leaves begins to avoid.
-    assert!(close(cubic.window.ssthresh, 10.0 + 37.0 + 43.0 / 4.0, 1e-9), "{}", cubic.window.ssthresh);
-    assert_eq!(slow_start("cubic", 20, 10, SPARSE, |round| MS * if round < 3 { 100 } else { 112 }).0, 20);
+    assert!(
+        close(cubic.window.ssthresh, 10.0 + 37.0 + 43.0 / 4.0, 1e-9),
+        "{}",
+        cubic.window.ssthresh
+    );
+    assert_eq!(
+        slow_start("cubic", 20, 10, SPARSE, |round| MS
+            * if round < 3 { 100 } else { 112 })
+        .0,
+        20
+    );
 }
 
 /// The threshold is 1/8 of the last round's RTT within 4 to 16 ms.
 #[test]
 fn hystart_plus_plus_bounds_its_threshold() {
-    for (base, rise, leaves) in [(8, 3, false), (8, 4, true), (400, 15, false), (400, 16, true)] {
-        let (round, _) = slow_start("cubic", 20, 10, SPARSE, |r| MS * if r < 3 { base } else { base + rise });
+    for (base, rise, leaves) in [
+        (8, 3, false),
+        (8, 4, true),
+        (400, 15, false),
+        (400, 16, true),
+    ] {
+        let (round, _) = slow_start("cubic", 20, 10, SPARSE, |r| {
+            MS * if r < 3 { base } else { base + rise }
+        });
         assert_eq!(round < 20, leaves, "{base} + {rise} ms");
     }
 }
@@ -261,7 +375,11 @@ fn hystart_plus_plus_resumes_after_jitter() {
     let (round, cubic) = slow_start("cubic", 20, 10, SPARSE, jitter);
     assert_eq!(round, 20);
     // Slow from the eighth sample of round 3 to the seventh of round 4: nine acknowledgements.
-    assert!(close(cubic.window.cwnd, 10.0 + 190.0 + 10.0 / 4.0, 1e-9), "{}", cubic.window.cwnd);
+    assert!(
+        close(cubic.window.cwnd, 10.0 + 190.0 + 10.0 / 4.0, 1e-9),
+        "{}",
+        cubic.window.cwnd
+    );
 }
 
 /// RFC 9406 §4.2 without pacing: at most L = 8 packets an acknowledgement.
@@ -312,7 +430,12 @@ const RTT_OF_LINK: Duration = Duration::from_millis(120);
 #[test]
 fn sawtooth_is_that_of_the_fluid_model() {
     // Only whole packets are sent: up to one less than the fluid has in flight.
-    for (buffer, expected, period) in [(12, 0.969, 4.7), (30, 0.993, 4.9), (60, 1.0, 5.2), (120, 1.0, 5.8)] {
+    for (buffer, expected, period) in [
+        (12, 0.969, 4.7),
+        (30, 0.993, 4.9),
+        (60, 1.0, 5.2),
+        (120, 1.0, 5.8),
+    ] {
         let mut link = shallow_link("cubic:fast_convergence=off", buffer);
         let (mut reductions, mut epoch) = (0.0, true);
         let utilisation = (0..2000)
@@ -325,10 +448,20 @@ fn sawtooth_is_that_of_the_fluid_model() {
             })
             .sum::<f64>()
             / 2000.0;
-        assert!(close(utilisation, expected, 0.02 * expected), "{buffer}: {utilisation}");
-        assert!(close(100.0 / reductions, period, 0.08 * period), "{buffer}: {}", 100.0 / reductions);
+        assert!(
+            close(utilisation, expected, 0.02 * expected),
+            "{buffer}: {utilisation}"
+        );
+        assert!(
+            close(100.0 / reductions, period, 0.08 * period),
+            "{buffer}: {}",
+            100.0 / reductions
+        );
         let utilisation = shallow_link("cubic", buffer).utilisation(Duration::from_secs(100));
-        assert!(close(utilisation, expected, 0.05 * expected), "{buffer}: {utilisation}");
+        assert!(
+            close(utilisation, expected, 0.05 * expected),
+            "{buffer}: {utilisation}"
+        );
     }
 }
 
@@ -338,7 +471,10 @@ fn silence_restarts_from_the_initial_window() {
     let mut cubic = avoiding(70.0, 100.0);
     cubic.on_feedback(&acked(Time::ZERO, 1));
     cubic.on_idle(Time::from_millis(5000), Duration::from_secs(5));
-    assert_eq!((cubic.control().cwnd, cubic.phase()), (MSS * 10, Phase::SlowStart));
+    assert_eq!(
+        (cubic.control().cwnd, cubic.phase()),
+        (MSS * 10, Phase::SlowStart)
+    );
     cubic.on_feedback(&acked(Time::from_millis(5100), 61));
     let epoch = cubic.window.epoch.expect("an epoch");
     assert!(close(epoch.curve.window(0.0), 70.0, 1e-9));

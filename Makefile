@@ -22,13 +22,13 @@ help: ## say what there is
 run: .venv/core.stamp ## compare congestion controllers on LTE links and show the result
 	@$(BIN)/python scripts/run_demo.py
 
-test: .venv/core.stamp ## run the tests of the Rust crates and of the Python package
+test: .venv/core.stamp .venv/dev.stamp ## run the tests of the Rust crates and of the Python package
 	@echo "make: testing the Rust crates"
 	@cargo test --locked --quiet --workspace --exclude headway-py
 	@echo "make: testing the Python package"
 	@$(BIN)/python -m pytest -q
 
-lint: .venv/deps.stamp ## check format, lints and types
+lint: .venv/dev.stamp ## check format, lints and types
 	@echo "make: checking format, lints and types"
 	@cargo fmt --all --check
 	@cargo clippy --locked --quiet --workspace --all-targets -- -D warnings
@@ -60,10 +60,15 @@ build/uv/bin/uv: | tools
 
 .venv/deps.stamp: pyproject.toml uv.lock | tools $(UV)
 	@echo "make: installing the locked Python dependencies into .venv"
+	@$(UV) sync --quiet --locked --no-install-project --inexact --no-default-groups --group build --python "$(PYTHON)"
+	@touch $@
+
+.venv/dev.stamp: .venv/deps.stamp
+	@echo "make: installing the locked development tools into .venv"
 	@$(UV) sync --quiet --locked --no-install-project --inexact --python "$(PYTHON)"
 	@touch $@
 
 .venv/core.stamp: $(CORE) .venv/deps.stamp
 	@echo "make: building the core in release mode (some minutes the first time)"
-	@VIRTUAL_ENV="$(CURDIR)/.venv" $(BIN)/maturin develop --quiet --release --locked
+	@PATH="$(dir $(abspath $(UV))):$$PATH" VIRTUAL_ENV="$(CURDIR)/.venv" $(BIN)/maturin develop --uv --release --locked
 	@touch $@

@@ -70,5 +70,5 @@ build/uv/bin/uv: | tools
 
 .venv/core.stamp: $(CORE) .venv/deps.stamp
 	@echo "make: building the core in release mode (some minutes the first time)"
-	@PATH="$(dir $(abspath $(UV))):$$PATH" VIRTUAL_ENV="$(CURDIR)/.venv" $(BIN)/maturin develop --uv --release --locked
+	@PATH="$(dir $(abspath $(UV))):$$PATH" VIRTUAL_ENV="$(CURDIR)/.venv" $(BIN)/maturin develop --uv --group build --release --locked
 	@touch $@

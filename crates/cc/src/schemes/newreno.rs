@@ -184,9 +184,11 @@ mod tests {
     fn slow_start_stops_at_ssthresh_within_one_feedback() {
         let mut reno = NewReno::new(&setup());
         reno.ssthresh = MSS * 12;
-        // Two packets to ssthresh; the other twelve make a window's worth.
-        reno.on_feedback(&acked(14));
+        // Two packets to ssthresh; of the other fourteen twelve make a window's worth, two wait.
+        reno.on_feedback(&acked(16));
         assert_eq!(packets(&reno), 13.0);
+        reno.on_feedback(&acked(11));
+        assert_eq!(packets(&reno), 14.0);
     }
 
     /// RFC 5681 §3.1 (4) and §3.2: FlightSize counts, two packets are the least.

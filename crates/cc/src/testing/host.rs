@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    Acked, Bytes, Congestion, CongestionControl, Control, Counters, Duration, Ecn, Feedback,
-    Header, Lost, Probe, Rate, RateSample, Recovery, Rto, RttStats, Sent, Tag, Time,
+    Acked, Bytes, Congestion, CongestionControl, Control, Counters, Duration, Ecn, Feedback, Lost,
+    Probe, Rate, RateSample, Recovery, Rto, RttStats, Sent, Tag, Time,
 };
 
 /// No controller has a reason to ask for more.

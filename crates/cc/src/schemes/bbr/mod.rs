@@ -3,7 +3,7 @@
 //!
 //! Section numbers are the draft's. Three things follow Linux's `tcp_bbr.c` instead: pacing 1%
 //! below the estimate so that queues drain, a new initial pacing rate at the first RTT sample,
-//! and an allowance for aggregated acknowledgements ([`Aggregation`]).
+//! and an allowance for aggregated acknowledgements (`aggregation`).
 
 mod aggregation;
 mod filter;

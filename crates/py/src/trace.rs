@@ -1,3 +1,4 @@
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use headway_cc::Duration;
@@ -20,8 +21,10 @@ impl Trace {
     }
 
     #[staticmethod]
-    fn find(py: Python<'_>, name: &str) -> PyResult<Option<PathBuf>> {
-        Ok(TraceStore::new([own_traces(py)?]).find(name))
+    fn find(py: Python<'_>, name: &str) -> PyResult<Option<OsString>> {
+        Ok(TraceStore::new([own_traces(py)?])
+            .find(name)
+            .map(PathBuf::into_os_string))
     }
 
     #[staticmethod]

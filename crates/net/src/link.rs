@@ -6,7 +6,7 @@ use headway_cc::{Duration, Rate, Stream, Time};
 
 use crate::queue::Queue;
 use crate::server::TraceCursor;
-use crate::{Packet, Server};
+use crate::{Body, Packet, Server};
 
 /// A directed link. It works lazily: departures are carried out when a packet arrives or is
 /// delivered, at the times at which they fell due, so a host needs one event a link.
@@ -75,21 +75,24 @@ impl Link {
         }
     }
 
-    /// A packet arrives at the near end.
-    pub fn arrive(&mut self, now: Time, mut packet: Packet) {
+    /// A packet arrives at the near end. Returns whether the link was at rest: only then can
+    /// [`next_delivery`](Self::next_delivery) have changed.
+    pub fn arrive(&mut self, now: Time, mut packet: Packet) -> bool {
         self.counters.arrived_packets += 1;
         if let Some(loss) = &mut self.loss
             && loss.stream.chance(loss.probability)
         {
             self.counters.lost_packets += 1;
-            return;
+            return false;
         }
         packet.arrived = now;
+        let mut at_rest = self.line.is_empty();
         if let Server::Unlimited = self.server {
             self.depart(now, packet);
-            return;
+            return at_rest;
         }
         self.catch_up(now);
+        at_rest &= self.serving.is_none() && self.queue.is_empty();
         self.queue.enqueue(now, packet, &mut self.dropped);
         if self.serving.is_none()
             && let Server::Fixed(_) = self.server
@@ -97,6 +100,7 @@ impl Link {
             self.serve_next(now);
         }
         self.count_drops();
+        at_rest
     }
 
     /// When [`deliver`](Self::deliver) is wanted next; [`Time::NEVER`] if nothing is under way.
@@ -194,7 +198,7 @@ impl Link {
         if let Server::Fixed(fixed) = &mut self.server
             && let Some(packet) = self.queue.dequeue(now, &mut self.dropped)
         {
-            let done = now + fixed.time_to_send(packet.size);
+            let done = now + fixed.time_to_send(u32::from(packet.size));
             self.serving = Some(Serving {
                 packet,
                 done,
@@ -229,7 +233,7 @@ impl Link {
                     Some(Serving {
                         packet,
                         done: at,
-                        bytes_left: packet.size + TraceCursor::OVERHEAD,
+                        bytes_left: u32::from(packet.size) + TraceCursor::OVERHEAD,
                     })
                 });
                 let Some(mut serving) = next else { break };
@@ -276,7 +280,9 @@ impl Departures<'_> {
     #[inline]
     fn push(&mut self, at: Time, mut packet: Packet) {
         self.counters.served_bytes += u64::from(packet.size);
-        packet.queued += at.since(packet.arrived);
+        if let Body::Data(segment) = &mut packet.body {
+            segment.queued += at.since(packet.arrived);
+        }
         // First in, first out, even when the delay has just become shorter.
         let last = self.line.back().map_or(Time::ZERO, |p| p.arrived);
         packet.arrived = (at + self.delay).max(last);

@@ -2,23 +2,19 @@
 
 use headway_cc::{Bytes, Duration, Ecn, Header, Time};
 
-/// A packet on its way. Plain data: copied from link to link.
+/// A packet on its way. Plain data, one cache line: it is copied from link to link.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
     /// Whose it is: the host's index of the flow or cross-traffic source.
     pub flow: u32,
     /// Size on the wire in bytes.
-    pub size: u32,
+    pub size: u16,
     /// How many links of its route it has crossed.
-    pub hop: u16,
+    pub hop: u8,
     /// The ECN field.
     pub ecn: Ecn,
-    /// When it left its sender.
-    pub sent: Time,
-    /// When it reached the queue that it is in.
+    /// When it reached the queue that it is in or, on a wire, when it will reach the far end.
     pub arrived: Time,
-    /// Time spent in queues and in transmission so far: its delay less propagation.
-    pub queued: Duration,
     /// What it carries.
     pub body: Body,
 }
@@ -42,13 +38,17 @@ pub enum Body {
     Cross,
 }
 
-/// The transport header of a data packet.
+/// The transport header of a data packet, and what its way has cost it.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment {
     /// The transmission's number: never used twice.
     pub number: u64,
     /// Which segment of the stream it carries: the same again in a retransmission.
     pub seq: u64,
+    /// When it left its sender.
+    pub sent: Time,
+    /// Time spent in queues and in transmission so far: its delay less propagation.
+    pub queued: Duration,
     /// The field that routers rewrite.
     pub header: Header,
 }
@@ -65,8 +65,8 @@ pub struct Ack {
     pub cumulative: u64,
     /// When packet `number` arrived, by the receiver's clock.
     pub received: Time,
-    /// Its header field as it arrived.
-    pub header: Header,
+    /// The last number of packet `number`'s header field as it arrived.
+    pub echo: f32,
     /// How many more bytes from `cumulative` on the receiver takes.
     pub window: u32,
     /// The receiver half's message: an index into the host's store; [`Ack::NO_MESSAGE`] for none.
@@ -78,4 +78,12 @@ pub struct Ack {
 impl Ack {
     /// No message comes along.
     pub const NO_MESSAGE: u32 = u32::MAX;
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_packet_fits_one_cache_line() {
+        assert_eq!(size_of::<super::Packet>(), 64);
+    }
 }

@@ -9,7 +9,7 @@ use headway_scenario::{CrossSpec, Pattern};
 pub(crate) struct CrossTraffic {
     pub(crate) route: Box<[u32]>,
     id: u32,
-    size: u32,
+    size: u16,
     gap: Duration,
     pattern: Pattern,
     stop: Time,
@@ -30,7 +30,7 @@ impl CrossTraffic {
         let mut source = CrossTraffic {
             route,
             id,
-            size: spec.packet_size.get() as u32,
+            size: spec.packet_size.get() as u16,
             gap: spec.rate.time_to_send(spec.packet_size),
             pattern: spec.pattern.clone(),
             stop: spec.stop.unwrap_or(Time::NEVER),
@@ -72,9 +72,7 @@ impl CrossTraffic {
             size: self.size,
             hop: 0,
             ecn: Ecn::NotEct,
-            sent: now,
             arrived: now,
-            queued: Duration::ZERO,
             body: Body::Cross,
         }
     }

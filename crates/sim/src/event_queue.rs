@@ -8,46 +8,69 @@ use headway_cc::Time;
 /// lower slot's comes first, so the order never depends on history.
 #[derive(Debug)]
 pub struct EventQueue {
-    /// (time in ns, slot), a heap.
-    heap: Vec<(u64, u32)>,
+    heap: Vec<Event>,
     /// Where each slot stands in `heap`.
     position: Vec<u32>,
 }
 
+/// Time in ns above, slot below: one comparison orders both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Event(u128);
+
+impl Event {
+    #[inline]
+    fn new(time: Time, slot: usize) -> Event {
+        Event(u128::from(time.as_nanos()) << 32 | slot as u128)
+    }
+
+    #[inline]
+    fn time(self) -> Time {
+        Time::from_nanos((self.0 >> 32) as u64)
+    }
+
+    #[inline]
+    fn slot(self) -> usize {
+        self.0 as u32 as usize
+    }
+}
+
 impl EventQueue {
     /// `slots` slots without events.
+    ///
+    /// # Panics
+    /// With no slot, or 2^32 of them.
     pub fn new(slots: usize) -> EventQueue {
-        let slots = u32::try_from(slots).expect("fewer than 2^32 parts");
+        assert!(slots > 0);
+        let count = u32::try_from(slots).expect("fewer than 2^32 parts");
         EventQueue {
-            heap: (0..slots).map(|s| (u64::MAX, s)).collect(),
-            position: (0..slots).collect(),
+            heap: (0..slots)
+                .map(|slot| Event::new(Time::NEVER, slot))
+                .collect(),
+            position: (0..count).collect(),
         }
     }
 
-    /// The earliest event; [`Time::NEVER`] if there is none.
+    /// The earliest event and its slot; [`Time::NEVER`] if there is none.
     #[inline]
     pub fn peek(&self) -> (Time, usize) {
-        match self.heap.first() {
-            Some(&(t, slot)) => (Time::from_nanos(t), slot as usize),
-            None => (Time::NEVER, 0),
-        }
+        let first = self.heap[0];
+        (first.time(), first.slot())
     }
 
     /// When the slot's event is.
-    #[inline]
     pub fn time(&self, slot: usize) -> Time {
-        Time::from_nanos(self.heap[self.position[slot] as usize].0)
+        self.heap[self.position[slot] as usize].time()
     }
 
     /// Moves the slot's event to `time`.
     #[inline]
     pub fn set(&mut self, slot: usize, time: Time) {
         let at = self.position[slot] as usize;
-        let (old, new) = (self.heap[at].0, time.as_nanos());
-        if new < old {
-            self.sift_up(at, (new, slot as u32));
-        } else if new > old {
-            self.sift_down(at, (new, slot as u32));
+        let event = Event::new(time, slot);
+        if event < self.heap[at] {
+            self.sift_up(at, event);
+        } else if event > self.heap[at] {
+            self.sift_down(at, event);
         }
     }
 
@@ -55,22 +78,22 @@ impl EventQueue {
     #[inline]
     pub fn set_earlier(&mut self, slot: usize, time: Time) {
         let at = self.position[slot] as usize;
-        if time.as_nanos() < self.heap[at].0 {
-            self.sift_up(at, (time.as_nanos(), slot as u32));
+        let event = Event::new(time, slot);
+        if event < self.heap[at] {
+            self.sift_up(at, event);
         }
     }
 
     #[inline]
-    fn place(&mut self, at: usize, event: (u64, u32)) {
+    fn place(&mut self, at: usize, event: Event) {
         self.heap[at] = event;
-        self.position[event.1 as usize] = at as u32;
+        self.position[event.slot()] = at as u32;
     }
 
-    #[inline]
-    fn sift_up(&mut self, mut at: usize, event: (u64, u32)) {
+    fn sift_up(&mut self, mut at: usize, event: Event) {
         while at > 0 {
             let parent = (at - 1) / 2;
-            if self.heap[parent] <= event {
+            if self.heap[parent] < event {
                 break;
             }
             self.place(at, self.heap[parent]);
@@ -79,21 +102,20 @@ impl EventQueue {
         self.place(at, event);
     }
 
-    #[inline]
-    fn sift_down(&mut self, mut at: usize, event: (u64, u32)) {
+    fn sift_down(&mut self, mut at: usize, event: Event) {
+        let len = self.heap.len();
         loop {
-            let left = 2 * at + 1;
-            let Some(&first) = self.heap.get(left) else {
-                break;
-            };
-            let (child, least) = match self.heap.get(left + 1) {
-                Some(&second) if second < first => (left + 1, second),
-                _ => (left, first),
-            };
-            if event <= least {
+            let mut child = 2 * at + 1;
+            if child >= len {
                 break;
             }
-            self.place(at, least);
+            if child + 1 < len && self.heap[child + 1] < self.heap[child] {
+                child += 1;
+            }
+            if event < self.heap[child] {
+                break;
+            }
+            self.place(at, self.heap[child]);
             at = child;
         }
         self.place(at, event);

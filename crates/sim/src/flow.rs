@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use headway_cc::{Duration, Selection, Setup, Stream, Time};
-use headway_net::Ack;
+use headway_cc::{Bytes, Duration, Ecn, Selection, Setup, Stream, Time};
 use headway_net::transport::{Profile, Receiver, ReceiverConfig, Sender, SenderConfig, Source};
+use headway_net::{Ack, Body, Packet, Segment};
 use headway_record::{FlowMeter, Grid};
 use headway_scenario::{FlowSpec, Network, Transport};
 
@@ -12,7 +12,7 @@ use headway_scenario::{FlowSpec, Network, Transport};
 #[derive(Debug)]
 pub(crate) struct Flow {
     pub(crate) sender: Sender,
-    pub(crate) receiver: Receiver,
+    receiver: Receiver,
     pub(crate) data_route: Box<[u32]>,
     pub(crate) ack_route: Box<[u32]>,
     pub(crate) meter: FlowMeter,
@@ -27,7 +27,11 @@ pub(crate) struct Flow {
     pub(crate) under_test: bool,
     pub(crate) scheme: String,
     pub(crate) host: Host,
-    pub(crate) messages: Messages,
+    messages: Messages,
+    index: u32,
+    ack_size: u16,
+    /// Does the receiver ever ask for a timer?
+    has_receiver_timers: bool,
 }
 
 impl Flow {
@@ -80,6 +84,118 @@ impl Flow {
                 waiting: VecDeque::new(),
             },
             messages: Messages::default(),
+            index: index as u32,
+            ack_size: network.ack_size.get() as u16,
+            has_receiver_timers: profile == Profile::Linux || selection.scheme.receiver.is_some(),
+        }
+    }
+
+    /// A data packet has arrived. Returns the acknowledgement to send, if one is due.
+    #[inline]
+    pub(crate) fn on_data(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        size: Bytes,
+        ecn: Ecn,
+    ) -> Option<Packet> {
+        self.meter
+            .on_delivered(now, segment.sent, segment.queued, size);
+        if let Some(grid) = &mut self.grid {
+            grid.on_delivered(now, segment.sent, segment.queued, size);
+        }
+        let ack = self.receiver.on_data(now, segment, size, ecn)?;
+        Some(self.acknowledge(now, ack))
+    }
+
+    /// A timer of the receiver is due. Returns what it sends, if anything.
+    pub(crate) fn on_receiver_timer(&mut self, now: Time) -> Option<Packet> {
+        if let Some(ack) = self.receiver.on_timer(now) {
+            return Some(self.acknowledge(now, ack));
+        }
+        let ack = self.receiver.message_ack(now);
+        let packet = self.acknowledge(now, ack);
+        matches!(packet.body, Body::Ack(ack) if ack.message != Ack::NO_MESSAGE).then_some(packet)
+    }
+
+    /// The packet of an acknowledgement, with the receiver half's message if it has one.
+    #[inline]
+    fn acknowledge(&mut self, now: Time, mut ack: Ack) -> Packet {
+        if let Some(half) = self.receiver.half_mut() {
+            let mut message = Vec::new();
+            half.take_message(&mut message);
+            if !message.is_empty() {
+                ack.message = self.messages.add(message);
+            }
+        }
+        Packet {
+            flow: self.index,
+            size: self.ack_size,
+            hop: 0,
+            ecn: Ecn::NotEct,
+            arrived: now,
+            body: Body::Ack(ack),
+        }
+    }
+
+    /// The sender's host hands an acknowledgement on.
+    #[inline]
+    pub(crate) fn on_ack(&mut self, now: Time, ack: &Ack) {
+        let message = match ack.message {
+            Ack::NO_MESSAGE => Vec::new(),
+            id => self.messages.take(id),
+        };
+        let rtt = self.observe_losses(now, |sender| sender.on_ack(now, ack, &message));
+        if let Some(rtt) = rtt {
+            self.meter.on_rtt(now, rtt);
+        }
+    }
+
+    /// Runs what is due at the sender: acknowledgements that its host hands on, timers.
+    pub(crate) fn on_wake(&mut self, now: Time) {
+        if now >= self.stop {
+            self.sender.stop();
+            self.stop = Time::NEVER;
+        }
+        if now < self.start {
+            return;
+        }
+        self.started = true;
+        while let Some(ack) = self.host.take_ready(now) {
+            self.on_ack(now, &ack);
+        }
+        self.observe_losses(now, |sender| sender.on_wake(now));
+    }
+
+    /// The next packet to send now, if there is one.
+    #[inline]
+    pub(crate) fn poll(&mut self, now: Time) -> Option<Packet> {
+        let packet = self.sender.poll(now)?;
+        self.meter.on_sent(now, packet.size());
+        if let Some(grid) = &mut self.grid {
+            grid.on_sent(now, packet.size());
+        }
+        Some(packet)
+    }
+
+    #[inline]
+    fn observe_losses<T>(&mut self, now: Time, act: impl FnOnce(&mut Sender) -> T) -> T {
+        let Some(grid) = &mut self.grid else {
+            return act(&mut self.sender);
+        };
+        let before = self.sender.counters().lost;
+        let result = act(&mut self.sender);
+        grid.on_lost(now, self.sender.counters().lost.saturating_sub(before));
+        result
+    }
+
+    /// When the receiver is to be woken.
+    #[inline]
+    pub(crate) fn next_receiver_timer(&self) -> Time {
+        if self.has_receiver_timers {
+            self.receiver.next_timer()
+        } else {
+            Time::NEVER
         }
     }
 

@@ -3,7 +3,7 @@
 use headway_cc::{Bytes, Duration, Registry, SchemeError, Selection, Stream, Time};
 use headway_net::queue::{DropTail, Queue};
 use headway_net::trace::Trace;
-use headway_net::{Ack, Body, Link, Packet, RandomLoss, Server};
+use headway_net::{Body, Link, Packet, RandomLoss, Server};
 use headway_record::{FlowMeter, Grid, GridSample};
 use headway_scenario::{LinkSpec, Network, QueueSpec, RateSpec};
 
@@ -56,9 +56,7 @@ pub struct Simulation {
     slots: Slots,
     now: Time,
     packet_size: f64,
-    ack_size: u32,
     pub(crate) sampler: Sampler,
-    message: Vec<u8>,
 }
 
 /// Which slot of the event queue belongs to what: links, senders, receivers, cross traffic, then these.
@@ -190,9 +188,7 @@ impl Simulation {
             slots,
             now: Time::ZERO,
             packet_size: network.packet_size.as_f64(),
-            ack_size: network.ack_size.get() as u32,
             sampler,
-            message: Vec::new(),
         })
     }
 
@@ -241,172 +237,82 @@ impl Simulation {
     #[inline]
     fn arrive(&mut self, mut packet: Packet) {
         packet.hop += 1;
-        let index = packet.flow as usize;
-        let route = match &packet.body {
-            Body::Data(_) => &self.flows[index].data_route,
-            Body::Ack(_) => &self.flows[index].ack_route,
-            Body::Cross => &self.cross[index].route,
-        };
-        if let Some(&next) = route.get(packet.hop as usize) {
-            self.enter(next as usize, packet);
-            return;
-        }
-        match packet.body {
+        let (now, hop, index) = (self.now, usize::from(packet.hop), packet.flow as usize);
+        match &packet.body {
             Body::Data(segment) => {
                 let flow = &mut self.flows[index];
-                let size = packet.size();
-                flow.meter
-                    .on_delivered(self.now, packet.sent, packet.queued, size);
-                if let Some(grid) = &mut flow.grid {
-                    grid.on_delivered(self.now, packet.sent, packet.queued, size);
+                if let Some(&next) = flow.data_route.get(hop) {
+                    return self.enter(next, packet);
                 }
-                if let Some(ack) =
-                    flow.receiver
-                        .on_data(self.now, &segment, size, packet.sent, packet.ecn)
-                {
-                    self.send_ack(index, ack);
+                let ack = flow.on_data(now, segment, packet.size(), packet.ecn);
+                let (first, timer) = (flow.ack_route[0], flow.next_receiver_timer());
+                if let Some(ack) = ack {
+                    self.enter(first, ack);
                 }
-                self.events.set_earlier(
-                    self.slots.receivers + index,
-                    self.flows[index].receiver.next_timer(),
-                );
+                if timer < Time::NEVER {
+                    self.events.set_earlier(self.slots.receivers + index, timer);
+                }
             }
             Body::Ack(ack) => {
-                if let Some(ack) = self.flows[index].host.accept(self.now, ack) {
-                    self.on_ack(index, &ack);
+                let flow = &mut self.flows[index];
+                if let Some(&next) = flow.ack_route.get(hop) {
+                    return self.enter(next, packet);
+                }
+                if let Some(ack) = flow.host.accept(now, *ack) {
+                    flow.on_ack(now, &ack);
                 }
                 self.pump(index);
             }
-            Body::Cross => {}
+            Body::Cross => {
+                if let Some(&next) = self.cross[index].route.get(hop) {
+                    self.enter(next, packet);
+                }
+            }
         }
     }
 
     #[inline]
-    fn enter(&mut self, link: usize, packet: Packet) {
-        self.links[link].arrive(self.now, packet);
-        self.events.set(link, self.links[link].next_delivery());
-    }
-
-    #[inline]
-    fn on_ack(&mut self, index: usize, ack: &Ack) {
-        let flow = &mut self.flows[index];
-        let message = match ack.message {
-            Ack::NO_MESSAGE => Vec::new(),
-            id => flow.messages.take(id),
-        };
-        let lost_before = flow.sender.counters().lost;
-        if let Some(rtt) = flow.sender.on_ack(self.now, ack, &message) {
-            flow.meter.on_rtt(self.now, rtt);
-        }
-        if let Some(grid) = &mut flow.grid {
-            grid.on_lost(
-                self.now,
-                flow.sender.counters().lost.saturating_sub(lost_before),
-            );
+    fn enter(&mut self, link: u32, packet: Packet) {
+        let index = link as usize;
+        let link = &mut self.links[index];
+        if link.arrive(self.now, packet) {
+            self.events.set(index, link.next_delivery());
         }
     }
 
     /// Sends what the sender has to send and notes when it wants to be woken.
     #[inline]
     fn pump(&mut self, index: usize) {
-        let first_link = self.flows[index].data_route[0] as usize;
-        while let Some(packet) = self.flows[index].sender.poll(self.now) {
-            let flow = &mut self.flows[index];
-            flow.meter.on_sent(self.now, packet.size());
-            if let Some(grid) = &mut flow.grid {
-                grid.on_sent(self.now, packet.size());
-            }
-            self.enter(first_link, packet);
+        while let Some(packet) = self.flows[index].poll(self.now) {
+            self.enter(self.flows[index].data_route[0], packet);
         }
         self.events
             .set_earlier(self.slots.senders + index, self.flows[index].next_wake());
     }
 
-    /// The slot of a sender may fire early (its timers move later all the time): it only sets itself anew then.
+    /// A sender's slot may fire early, since its timers mostly move later: it only sets itself anew then.
     fn on_sender(&mut self, index: usize) {
-        let now = self.now;
-        let flow = &mut self.flows[index];
-        if now >= flow.stop {
-            flow.sender.stop();
-            flow.stop = Time::NEVER;
-            flow.started = true;
-        } else if now >= flow.start {
-            flow.started = true;
-            while let Some(ack) = self.flows[index].host.take_ready(now) {
-                self.on_ack(index, &ack);
-            }
-            let lost_before = self.flows[index].sender.counters().lost;
-            self.flows[index].sender.on_wake(now);
-            let flow = &mut self.flows[index];
-            if let Some(grid) = &mut flow.grid {
-                grid.on_lost(now, flow.sender.counters().lost.saturating_sub(lost_before));
-            }
-            self.pump(index);
-        }
+        self.flows[index].on_wake(self.now);
+        self.pump(index);
         self.events
             .set(self.slots.senders + index, self.flows[index].next_wake());
     }
 
     fn on_receiver(&mut self, index: usize) {
-        let receiver = &mut self.flows[index].receiver;
-        if let Some(ack) = receiver.on_timer(self.now) {
-            self.send_ack(index, ack);
-        } else if self.flows[index].receiver.half_mut().is_some() {
-            let ack = self.flows[index].receiver.message_ack(self.now);
-            self.send_message(index, ack);
+        let flow = &mut self.flows[index];
+        if let Some(ack) = flow.on_receiver_timer(self.now) {
+            let first = flow.ack_route[0];
+            self.enter(first, ack);
         }
         self.events.set(
             self.slots.receivers + index,
-            self.flows[index].receiver.next_timer(),
+            self.flows[index].next_receiver_timer(),
         );
-    }
-
-    #[inline]
-    fn send_ack(&mut self, index: usize, mut ack: Ack) {
-        if self.flows[index].receiver.half_mut().is_some() {
-            self.attach_message(index, &mut ack);
-        }
-        self.send_back(index, ack);
-    }
-
-    fn send_message(&mut self, index: usize, mut ack: Ack) {
-        if self.attach_message(index, &mut ack) {
-            self.send_back(index, ack);
-        }
-    }
-
-    fn attach_message(&mut self, index: usize, ack: &mut Ack) -> bool {
-        let flow = &mut self.flows[index];
-        self.message.clear();
-        if let Some(half) = flow.receiver.half_mut() {
-            half.take_message(&mut self.message);
-        }
-        if self.message.is_empty() {
-            return false;
-        }
-        ack.message = flow.messages.add(self.message.clone());
-        true
-    }
-
-    #[inline]
-    fn send_back(&mut self, index: usize, ack: Ack) {
-        let first_link = self.flows[index].ack_route[0] as usize;
-        let packet = Packet {
-            flow: index as u32,
-            size: self.ack_size,
-            hop: 0,
-            ecn: headway_cc::Ecn::NotEct,
-            sent: self.now,
-            arrived: self.now,
-            queued: Duration::ZERO,
-            body: Body::Ack(ack),
-        };
-        self.enter(first_link, packet);
     }
 
     fn on_cross(&mut self, index: usize) {
         let packet = self.cross[index].emit(self.now);
-        self.enter(self.cross[index].route[0] as usize, packet);
+        self.enter(self.cross[index].route[0], packet);
         self.events
             .set(self.slots.cross + index, self.cross[index].next());
     }

@@ -48,10 +48,9 @@ impl Simulation {
         self.run_until(end);
         for link in &self.links {
             for packet in link.propagating() {
-                if let Body::Data(_) = packet.body {
-                    self.flows[packet.flow as usize]
-                        .meter
-                        .on_propagating_at_end(packet.sent, packet.size());
+                if let Body::Data(segment) = &packet.body {
+                    let meter = &mut self.flows[packet.flow as usize].meter;
+                    meter.on_propagating_at_end(segment.sent, packet.size());
                 }
             }
         }

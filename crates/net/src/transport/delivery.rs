@@ -19,7 +19,12 @@ pub(super) struct Delivery {
 /// The packet of this acknowledgement that left last.
 #[derive(Clone, Copy, Debug)]
 struct Newest {
-    entry: Entry,
+    delivered: u64,
+    delivered_time: Time,
+    send_elapsed: Duration,
+    lost_before: u64,
+    tx_in_flight: u32,
+    app_limited: bool,
 }
 
 /// What a packet is stamped with as it leaves (§3.2).
@@ -61,11 +66,15 @@ impl Delivery {
     pub(super) fn on_acked(&mut self, now: Time, entry: &Entry) {
         self.delivered += u64::from(entry.size);
         self.delivered_time = now;
-        if self
-            .newest
-            .is_none_or(|n| entry.delivered >= n.entry.delivered)
-        {
-            self.newest = Some(Newest { entry: *entry });
+        if self.newest.is_none_or(|n| entry.delivered >= n.delivered) {
+            self.newest = Some(Newest {
+                delivered: entry.delivered,
+                delivered_time: entry.delivered_time,
+                send_elapsed: entry.sent.since(entry.first_sent),
+                lost_before: entry.lost_before,
+                tx_in_flight: entry.tx_in_flight,
+                app_limited: entry.app_limited,
+            });
             self.first_sent = entry.sent;
         }
     }
@@ -74,10 +83,9 @@ impl Delivery {
     /// interval is shorter than any round trip, which ACK compression explains better (§3.3).
     #[inline]
     pub(super) fn sample(&mut self, now: Time, min_rtt: Duration, lost: u64) -> Option<RateSample> {
-        let p = self.newest.take()?.entry;
-        let send_elapsed = p.sent.since(p.first_sent);
+        let p = self.newest.take()?;
         let ack_elapsed = now.since(p.delivered_time);
-        let interval = send_elapsed.max(ack_elapsed);
+        let interval = p.send_elapsed.max(ack_elapsed);
         if interval < min_rtt || interval.is_zero() {
             return None;
         }

@@ -1,6 +1,6 @@
 //! The packets that left and whose fate matters still.
 
-use headway_cc::{Acked, Bytes, Ecn, Header, Lost, Tag, Time};
+use headway_cc::{Acked, Bytes, Ecn, Lost, Tag, Time};
 
 /// What the sender keeps of a packet. 64 bytes: one cache line.
 #[derive(Clone, Copy, Debug)]
@@ -31,13 +31,7 @@ pub(super) enum State {
 }
 
 impl Entry {
-    pub(super) fn acked(
-        &self,
-        number: u64,
-        received: Option<Time>,
-        ecn: Ecn,
-        header: Header,
-    ) -> Acked {
+    pub(super) fn acked(&self, number: u64, received: Option<Time>, ecn: Ecn, echo: f32) -> Acked {
         let size = Bytes::new(u64::from(self.size));
         Acked {
             number,
@@ -46,7 +40,7 @@ impl Entry {
             received,
             tag: self.tag,
             ecn,
-            header,
+            echo,
         }
     }
 

@@ -75,27 +75,19 @@ impl Receiver {
 
     /// A data packet arrives. Returns the acknowledgement to send now, if one is due.
     #[inline]
-    pub fn on_data(
-        &mut self,
-        now: Time,
-        segment: &Segment,
-        size: Bytes,
-        sent: Time,
-        ecn: Ecn,
-    ) -> Option<Ack> {
+    pub fn on_data(&mut self, now: Time, segment: &Segment, size: Bytes, ecn: Ecn) -> Option<Ack> {
         self.note_number(segment.number);
         let in_order = self.stream.insert(segment.seq);
         self.received_bytes += size.get();
         self.arrivals += 1;
         if let Some(half) = &mut self.half {
-            let header = segment.header;
             half.on_data(&Arrival {
                 now,
                 number: segment.number,
                 size,
-                sent,
+                sent: segment.sent,
                 ecn,
-                header,
+                header: segment.header,
             });
         }
         let ack = Ack {
@@ -103,7 +95,7 @@ impl Receiver {
             earlier: self.bits_before(segment.number),
             cumulative: self.stream.next,
             received: now,
-            header: segment.header,
+            echo: segment.header.0[2],
             window: self.window(),
             message: Ack::NO_MESSAGE,
             ecn,
@@ -142,7 +134,7 @@ impl Receiver {
             earlier: self.bits_before(number),
             cumulative: self.stream.next,
             received: now,
-            header: Default::default(),
+            echo: 0.0,
             window: self.window(),
             message: Ack::NO_MESSAGE,
             ecn: Ecn::NotEct,
@@ -251,19 +243,15 @@ mod tests {
         Segment {
             number,
             seq,
+            sent: Time::ZERO,
+            queued: Duration::ZERO,
             header: Default::default(),
         }
     }
 
     fn arrive(r: &mut Receiver, ms: u64, number: u64, seq: u64) -> Option<Ack> {
         let now = Time::from_millis(ms);
-        r.on_data(
-            now,
-            &segment(number, seq),
-            Bytes::new(1500),
-            Time::ZERO,
-            Ecn::NotEct,
-        )
+        r.on_data(now, &segment(number, seq), Bytes::new(1500), Ecn::NotEct)
     }
 
     #[test]

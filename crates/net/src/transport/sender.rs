@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use headway_cc::{
-    Acked, Bytes, Congestion, CongestionControl, Control, Counters, Duration, Ecn, Feedback,
-    Header, Lost, NetworkView, Probe, Recovery, Rto, RttStats, Sent, Time,
+    Acked, Bytes, Congestion, CongestionControl, Control, Counters, Duration, Ecn, Feedback, Lost,
+    NetworkView, Probe, Recovery, Rto, RttStats, Sent, Time,
 };
 
 use super::delivery::Delivery;
@@ -140,23 +140,24 @@ impl Sender {
         let prior_in_flight = self.in_flight;
         let (is_new, earlier_new) = self.acks.fold(ack.number, ack.earlier);
         let mut undo = false;
-        let mut marked = false;
-        let mut rtt = None;
-
         let mut bits = earlier_new;
         while bits != 0 {
             let i = 63 - u64::from(bits.leading_zeros());
             bits ^= 1 << i;
             undo |= self.acknowledge(now, ack.number.wrapping_sub(1 + i), None);
         }
-        if is_new && let Some(sent) = self.flight.get(ack.number).map(|e| e.sent) {
+        let mut rtt = None;
+        if is_new {
+            let before = self.acked.len();
             undo |= self.acknowledge(now, ack.number, Some(ack));
-            rtt = Some(now.since(sent));
-            self.rtt.sample(now.since(sent));
-            marked = ack.ecn == Ecn::Ce;
-            if marked {
-                self.counters.ce += self.config.mss;
+            if let Some(acked) = self.acked.get(before) {
+                rtt = Some(now.since(acked.sent));
+                self.rtt.sample(now.since(acked.sent));
             }
+        }
+        let marked = rtt.is_some() && ack.ecn == Ecn::Ce;
+        if marked {
+            self.counters.ce += self.config.mss;
         }
         if ack.cumulative > self.cumulative {
             if ack.cumulative - self.cumulative > 64 {
@@ -406,15 +407,15 @@ impl Sender {
         }
         Packet {
             flow: self.config.flow,
-            size: size.get() as u32,
+            size: size.get() as u16,
             hop: 0,
             ecn: carries.ecn,
-            sent: now,
             arrived: now,
-            queued: Duration::ZERO,
             body: Body::Data(Segment {
                 number,
                 seq,
+                sent: now,
+                queued: Duration::ZERO,
                 header: carries.header,
             }),
         }
@@ -435,8 +436,8 @@ impl Sender {
         self.delivery.on_acked(now, &entry);
         self.counters.delivered += Bytes::new(u64::from(entry.size));
         self.acked.push(match ack {
-            Some(ack) => entry.acked(number, Some(ack.received), ack.ecn, ack.header),
-            None => entry.acked(number, None, Ecn::NotEct, Header::default()),
+            Some(ack) => entry.acked(number, Some(ack.received), ack.ecn, ack.echo),
+            None => entry.acked(number, None, Ecn::NotEct, 0.0),
         });
         if before == State::Outstanding {
             self.in_flight -= u64::from(entry.size);

@@ -52,7 +52,7 @@ def recorded_traces() -> dict[str, str]:
     found = {name: Trace.find(name) for name in RECORDED}
     if None in found.values():
         pytest.skip("needs recorded traces: headway traces fetch mahimahi")
-    return {name: path for name, path in found.items() if path}
+    return {name: str(Path(path).resolve()) for name, path in found.items() if path}
 
 
 @pytest.fixture(scope="session")

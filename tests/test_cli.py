@@ -58,6 +58,7 @@ def bad(*arguments, says, environment=None):
         bad(*BENCH, "--seconds", "nan", says=["--seconds", "nan"]),
         bad(*BENCH, "--seconds", "inf", says=["--seconds", "inf"]),
         bad(*BENCH, "--warmup", "3", says=["warmup", "3"]),
+        bad(*BENCH, "--warmup", "inf", says=["--warmup", "inf"]),
         bad(*BENCH, "--seed", "-1", says=["--seed", "-1"]),
         bad(*BENCH, "--jobs", "0", says=["--jobs", "'0'"]),
         bad(*BENCH, "--world", "moon", says=["moon", "sim"]),
@@ -101,7 +102,7 @@ def test_bad_input_is_one_line_and_exit_2(run, arguments, says, environment):
 def test_a_damaged_scenario_is_one_line_and_exit_2(run, tmp_path, toml, says):
     path = tmp_path / "mine.toml"
     path.write_text(toml, encoding="latin-1")
-    done = run("bench", "--schemes", "cubic", "--scenario", path)
+    done = run("bench", "--schemes", "cubic", "--scenario", "./mine.toml", cwd=tmp_path)
     assert done.returncode == 2, done.stderr
     assert done.stderr.count("\n") == 1, done.stderr
     for word in ["mine.toml", *says]:
@@ -110,7 +111,13 @@ def test_a_damaged_scenario_is_one_line_and_exit_2(run, tmp_path, toml, says):
 
 @pytest.mark.parametrize(
     ("content", "says"),
-    [("1\n2\nthree\n", [":3", "three"]), ("5\n4\n", [":2", "4"]), ("", []), ("0\n", []), ("-3\n", [":1", "-3"])],
+    [
+        ("1\n2\nthree\n", ["line 3", "three"]),
+        ("5\n4\n", ["line 2", "4"]),
+        ("", []),
+        ("0\n", []),
+        ("-3\n", ["line 1", "-3"]),
+    ],
 )
 def test_a_damaged_trace_is_one_line_and_exit_2(run, tmp_path, content, says):
     path = tmp_path / "my.down"
@@ -161,7 +168,7 @@ def test_bench_json_has_the_fields_of_the_design(run, tmp_path):
 
 def test_several_flows_are_listed(run, tmp_path):
     done = run(
-        *("bench", "--schemes", "newreno", "--scenario", "parking-lot", "--runs", "1", "--seconds", "2"),
+        *("bench", "--schemes", "newreno", "--scenario", "rax-2", "--runs", "1", "--seconds", "2"),
         *("--json", "--out", tmp_path),
     )
     (row,) = json.loads(done.stdout)

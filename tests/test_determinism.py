@@ -29,12 +29,13 @@ def test_jobs_change_no_bit_and_the_seed_does(bench):
 
 
 def test_parquet_can_be_read_by_others(small_bench):
-    results = pq.read_table(small_bench / "results.parquet").to_pylist()
+    table = pq.read_table(small_bench / "results.parquet")
+    assert table.schema.metadata[b"schema"] == b"1"
+    results = table.to_pylist()
     # 2 schemes x 2 scenarios x 3 runs.
     assert len([r for r in results if r["flow"] == -1]) == 12
     assert {r["scheme"] for r in results} == {"newreno", "cubic"}
     for row in results:
-        assert row["schema"] == 1
         assert {"scenario_hash", "seed", "run", "world", "throughput_mbps", "loss"} <= set(row)
     series = pq.read_table(small_bench / "series.parquet").to_pylist()
     assert {r["run"] for r in series} == {0}

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from headway.report.numbers import Column
 
 
+LONGEST_S = 1_000_000
+"""As in a scenario's own `seconds`."""
+
+
 class World(StrEnum):
     """Where schemes run."""
 
@@ -38,10 +42,18 @@ def bench(
     ] = 30,
     seconds: Annotated[
         float | None,
-        typer.Option(min=0.001, envvar="HEADWAY_SECONDS", help="Length of a run in s; else the scenario's own."),
+        typer.Option(
+            min=0.001,
+            max=LONGEST_S,
+            envvar="HEADWAY_SECONDS",
+            help="Length of a run in s; else the scenario's own.",
+        ),
     ] = None,
     warmup: Annotated[
-        float, typer.Option(min=0, envvar="HEADWAY_WARMUP", help="Metrics leave out so many seconds at first.")
+        float,
+        typer.Option(
+            min=0, max=LONGEST_S, envvar="HEADWAY_WARMUP", help="Metrics leave out so many seconds at first."
+        ),
     ] = 0.0,
     seed: Annotated[
         int, typer.Option(min=0, max=2**64 - 1, envvar="HEADWAY_SEED", help="Same seed, same results.")

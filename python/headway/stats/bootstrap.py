@@ -94,5 +94,5 @@ def _acceleration(values: Sequence[float], block: int) -> float:
     left = [math.fsum(values[(i + k) % n] for k in range(block)) for i in range(n)]
     means = [(total - part) / (n - block) for part in left] if block < n else [0.0] * n
     centre = math.fsum(means) / n
-    square = math.fsum((centre - m) ** 2 for m in means)
-    return math.fsum((centre - m) ** 3 for m in means) / (6 * square**1.5) if square > 0 else 0.0
+    spread = math.fsum((centre - m) ** 2 for m in means) ** 1.5
+    return math.fsum((centre - m) ** 3 for m in means) / (6 * spread) if spread > 0 else 0.0

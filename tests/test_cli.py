@@ -91,7 +91,7 @@ def test_bad_input_is_one_line_and_exit_2(run, arguments, says, environment):
         ('schema = 1\nname = "x"\nseconds = 5\nbogus = 1\n', ["bogus"]),
         (
             'schema = 1\nname = "x"\ndescription = "x"\nseconds = -5\n[bottleneck]\nrate = "1Mbps"\n',
-            ["seconds", "-5"],
+            [":4", "seconds", "60"],
         ),
         ('schema = 1\nname = "x"\ndescription = "x"\nseconds = 5\n[bottleneck]\nrate = "fast"\n', ["rate", "fast"]),
         ('schema = 1\nname = "x"\ndescription = "x"\nseconds = 5\n[bottleneck]\nrat = "1Mbps"\n', ["rat", "rate"]),

@@ -213,7 +213,7 @@ def _table(rows: list[dict[str, Any]], columns: list[Column]) -> Table:
 
 
 def _cell(metric: dict[str, Any], scale: float) -> str:
-    from headway.report.numbers import number
+    from headway.report.numbers import margin, number
 
     if metric["mean"] is None:
         return "\u2013"
@@ -221,4 +221,4 @@ def _cell(metric: dict[str, Any], scale: float) -> str:
     if metric["ci95"] is None:
         return number(mean)
     low, high = metric["ci95"]
-    return f"{number(mean)} [dim]\u00b1 {number((high - low) / 2 * scale, mean)}[/dim]"
+    return f"{number(mean)} [dim]\u00b1 {margin((high - low) / 2 * scale, mean)}[/dim]"

@@ -120,7 +120,7 @@ def throughput_against_delay(
     }
     layers: list[Spec] = [_better(size)]
     if capacity:
-        layers += _capacity_line(capacity, y)
+        layers += _capacity_line(capacity, y, size)
     layers += [
         {
             "mark": {"type": "rule", "strokeWidth": 1.5},
@@ -311,13 +311,13 @@ def _capacity(rows: Sequence[Row]) -> float | None:
     return None
 
 
-def _capacity_line(capacity: float, y: Spec) -> list[Spec]:
+def _capacity_line(capacity: float, y: Spec, size: tuple[int, int]) -> list[Spec]:
     data = {"values": [{"rate": capacity}]}
-    label = {"type": "text", "align": "left", "baseline": "bottom", "dx": 4, "dy": -3, "color": SOFT}
+    label = {"type": "text", "align": "right", "baseline": "bottom", "dx": -6, "dy": -3, "color": SOFT}
     text = {"value": f"mean capacity {capacity:.2f} Mbit/s"}
     return [
         {"data": data, "mark": {"type": "rule", "color": SOFT, "strokeDash": [4, 4]}, "encoding": {"y": y}},
-        {"data": data, "mark": label, "encoding": {"x": {"value": 0}, "y": y, "text": text}},
+        {"data": data, "mark": label, "encoding": {"x": {"value": size[0]}, "y": y, "text": text}},
     ]
 
 
@@ -335,7 +335,7 @@ def _better(size: tuple[int, int]) -> Spec:
         "encoding": {
             "x": {"value": size[0] - 6},
             "y": {"value": size[1] - 6},
-            "text": {"value": "better: up and to the right \u2197"},
+            "text": {"value": "better: up and to the right"},
         },
     }
 
@@ -370,7 +370,7 @@ def _label(
     drawn = [Box(size[0] - 170, size[1] - 22, size[0], size[1])]
     if capacity:
         _, line = at(low, capacity)
-        drawn += [Box(0, line - 2, size[0], line + 2), Box(0, line - 18, 165, line)]
+        drawn += [Box(0, line - 2, size[0], line + 2), Box(size[0] - 165, line - 18, size[0], line)]
     placed = place([p["scheme"] for p in points], marks, drawn, size)
     for p, (align, dx, dy) in zip(points, placed, strict=True):
         p.update(align=align, dx=dx, dy=dy)

@@ -30,6 +30,15 @@ def number(value: float, like: float | None = None) -> str:
 
     `like` is the number whose digits after the point to use: a mean, for its interval.
     """
-    size = abs(value if like is None else like)
-    digits = 0 if size >= 100 else 1 if size >= 10 else 2 if size >= 1 or size == 0 else 3
-    return f"{value:.{digits}f}"
+    return f"{value:.{_digits(value if like is None else like)}f}"
+
+
+def margin(value: float, mean: float) -> str:
+    """Half an interval, with the digits of its mean; "<0.1" where those would show nothing."""
+    text = number(value, mean)
+    return f"<{10.0 ** -_digits(mean):g}" if value > 0 and float(text) == 0 else text
+
+
+def _digits(value: float) -> int:
+    size = abs(value)
+    return 0 if size >= 100 else 1 if size >= 10 else 2 if size >= 1 or size == 0 else 3

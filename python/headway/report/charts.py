@@ -94,7 +94,7 @@ def throughput_against_delay(
     top = max([p["rate_high"] for p in points] + ([capacity] if capacity else [])) * 1.15
     _label(points, x_domain, log, top, capacity, size)
 
-    x_axis: Spec = {"title": "p95 one-way delay (ms), reversed", "format": "~r", "gridOpacity": 0.6}
+    x_axis: Spec = {"title": "p95 one-way delay (ms), reversed", "format": "~r", "gridOpacity": 0.6, "tickCount": 8}
     if log:
         x_axis["values"] = _one_two_five(*x_domain)
     x_scale = {"type": "log" if log else "linear", "domain": x_domain, "reverse": True, "nice": False}

@@ -1,0 +1,188 @@
+"""The four measurements of docs/performance.md. Each takes its budget from `progress` and returns what it found."""
+
+import json
+import shutil
+import subprocess
+import time
+from collections import defaultdict
+from pathlib import Path
+
+import instructions
+from headway._native import Batch, Scenario
+from rounds import Figures, Progress, spread
+
+FLOWS = (1, 3, 10, 30, 100, 300, 1000)
+SECONDS = (1, 3, 10, 30, 100, 300, 600)
+SCHEMES = ("newreno", "cubic", "bbr", "fixed-window:window=100", "fixed-rate:rate=16Mbps")
+"""All send about as much as NewReno does: 16 Mbit/s."""
+ROUTERS = (0, 1, 2)
+
+PATH_PACKETS = 110
+"""What Rax's link holds for each flow: 100 packets of bandwidth-delay product, 10 of buffer."""
+FLOW_SECONDS = 5
+"""How long a run of the curve over flows lasts; every flow of it sends some 8,000 packets."""
+MEMORY_REPEATS = 3
+PAGE = 4096
+
+RAX_LINK = """\
+schema = 1
+name = "rax-{flows}-flows"
+description = "Rax's link, {flows} times: rate and buffer grow with the flows; nothing varies"
+seconds = 600
+packet_size = "1250B"
+
+[bottleneck]
+rate = "{rate}Mbps"
+delay = "25ms"
+queue = "{queue}pkt"
+
+[[flow]]
+count = {flows}
+stagger = "{stagger}us"
+"""
+
+
+def against_ns3(progress: Progress, speed: Path, rax_link: Path) -> Figures:
+    """Packets a CPU second beside stock ns-3: each of its three topologies runs right before one of ours."""
+    ours: list[float] = []
+    theirs: dict[int, list[float]] = defaultdict(list)
+    ratios: dict[int, list[float]] = defaultdict(list)
+    for _ in progress.rounds("speed", "packets a CPU second, beside ns-3"):
+        for routers in ROUTERS:
+            ns3 = _json([rax_link, f"--routers={routers}", "--seconds=30"])["packets_per_cpu_s"]
+            headway = _json([speed, "--seconds", "600"])["packets_per_cpu_s"]
+            ours.append(headway)
+            theirs[routers].append(ns3)
+            ratios[routers].append(headway / ns3)
+    return {
+        "headway": spread(ours),
+        "ns3": {str(routers): spread(values) for routers, values in theirs.items()},
+        "ratio": {str(routers): spread(values) for routers, values in ratios.items()},
+    }
+
+
+def alone(progress: Progress, speed: Path) -> Figures:
+    """Packets a CPU second on a machine without ns-3."""
+    return {
+        "headway": spread(
+            [
+                _json([speed, "--seconds", "600"])["packets_per_cpu_s"]
+                for _ in progress.rounds("speed", "packets a CPU second")
+            ]
+        )
+    }
+
+
+def instructions_a_packet(progress: Progress, speed: Path, folder: Path) -> Figures:
+    """Instructions a delivered packet, by part: the difference of two run lengths, so that start-up cancels."""
+    found = {}
+    start = time.monotonic()
+    for scheme in SCHEMES:
+        progress.say("instructions", f"instructions a packet, {scheme}", time.monotonic() - start)
+        runs = [
+            instructions.profile(speed, ["--scheme", scheme, "--seconds", seconds], folder / f"callgrind.{seconds}")
+            for seconds in ("20", "60")
+        ]
+        (fewer, shorter), (more, longer) = runs
+        packets = more - fewer
+        found[scheme] = {
+            "total": (longer.total() - shorter.total()) / packets,
+            "parts": {part: (longer[part] - shorter[part]) / packets for part in longer},
+        }
+    return found
+
+
+def over_flows(progress: Progress, speed: Path, folder: Path) -> list[Figures]:
+    """Time and memory a packet from 1 to 1,000 flows, link and buffer scaled with them."""
+    scenarios = {flows: _scenario(flows, folder) for flows in FLOWS}
+    times: dict[int, list[float]] = defaultdict(list)
+    for _ in progress.rounds("flows", "time and memory a packet, from 1 to 1,000 flows"):
+        for flows, scenario in scenarios.items():
+            # Small runs are repeated, so that each point simulates about as many packets.
+            times[flows].append(_ns_a_packet([scenario] * max(1, 200 // flows), FLOW_SECONDS))
+    base = _peak_bytes(speed, 1, 0)
+    return [
+        {"flows": flows, "ns_a_packet": spread(times[flows])} | _memory(speed, flows, FLOW_SECONDS, base)
+        for flows in FLOWS
+    ]
+
+
+def over_seconds(progress: Progress, speed: Path, folder: Path) -> list[Figures]:
+    """Time and memory a packet of one flow, from 1 to 600 simulated seconds."""
+    scenario = _scenario(1, folder)
+    times: dict[int, list[float]] = defaultdict(list)
+    for _ in progress.rounds("seconds", "time and memory a packet, from 1 to 600 s"):
+        for seconds in SECONDS:
+            times[seconds].append(_ns_a_packet([scenario] * (600 // seconds), seconds))
+    base = _peak_bytes(speed, 1, 0)
+    return [
+        {"seconds": seconds, "ns_a_packet": spread(times[seconds])} | _memory(speed, 1, seconds, base)
+        for seconds in SECONDS
+    ]
+
+
+def two_cores(progress: Progress, folder: Path) -> Figures:
+    """The same batch on one core and on two, in turn; and how much of two cores the machine gave."""
+    scenario = _scenario(1, folder)
+    walls: dict[int, list[float]] = defaultdict(list)
+    cpus: dict[int, list[float]] = defaultdict(list)
+    for _ in progress.rounds("cores", "a batch on one core and on two"):
+        for jobs in (1, 2):
+            wall, cpu, _ = _batch([scenario] * 80, 60, jobs)
+            walls[jobs].append(wall)
+            cpus[jobs].append(cpu)
+    return {
+        "one_s": spread(walls[1]),
+        "two_s": spread(walls[2]),
+        "ratio": spread(_ratios(walls[1], walls[2])),
+        "cores_given": spread(_ratios(cpus[2], walls[2])),
+        "cpu_ratio": spread(_ratios(cpus[2], cpus[1])),
+    }
+
+
+def _ratios(above: list[float], below: list[float]) -> list[float]:
+    return [a / b for a, b in zip(above, below, strict=True)]
+
+
+def _scenario(flows: int, folder: Path) -> Scenario:
+    """Rax's link for that many flows; they begin spread over one round trip."""
+    path = folder / f"rax-{flows}.toml"
+    path.write_text(RAX_LINK.format(flows=flows, rate=20 * flows, queue=10 * flows, stagger=50_000 // flows))
+    return Scenario.load(str(path))
+
+
+def _ns_a_packet(scenarios: list[Scenario], seconds: float) -> float:
+    _, cpu, packets = _batch(scenarios, seconds, 1)
+    return cpu / packets * 1e9
+
+
+def _batch(scenarios: list[Scenario], seconds: float, jobs: int) -> tuple[float, float, int]:
+    """Wall seconds, CPU seconds and delivered packets of a batch of NewReno, once it is set up."""
+    batch = Batch(scenarios, ["newreno"], seconds=seconds, jobs=jobs, grid_ms=None)
+    wall, cpu = time.perf_counter(), time.process_time()
+    batch.start()
+    while not batch.wait(1):
+        pass
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    return wall, cpu, sum(row["delivered_packets"] for row in batch.results() if row["flow"] < 0)
+
+
+def _memory(speed: Path, flows: int, seconds: float, base: float) -> Figures:
+    """Peak memory, and what of it is over the base, a packet that the path holds (at least a page in all)."""
+    peak = _peak_bytes(speed, flows, seconds)
+    return {"peak_bytes": peak, "bytes_a_packet": max(peak - base, PAGE) / (PATH_PACKETS * flows)}
+
+
+def _peak_bytes(speed: Path, flows: int, seconds: float) -> float:
+    """The most memory resident while `speed` runs."""
+    # At random addresses, the same program touches some pages more or fewer each time.
+    fixed: list[Path | str] = ["setarch", "-R"] if shutil.which("setarch") else []
+    command = [*fixed, speed, "--flows", str(flows), "--seconds", str(seconds)]
+    return 1024 * spread([_json(command)["peak_memory_kb"] for _ in range(MEMORY_REPEATS)])["median"]
+
+
+def _json(command: list[Path | str]) -> Figures:
+    run = subprocess.run([str(word) for word in command], check=True, capture_output=True, text=True, timeout=120)
+    # A run of no time has no packets: its rate is not a number that JSON knows.
+    figures: Figures = json.loads(run.stdout.replace(": inf", ": Infinity"))
+    return figures

@@ -1,0 +1,117 @@
+"""`make bench`: how fast Headway is, each figure a ratio or a count taken in one run (docs/performance.md)."""
+
+import argparse
+import datetime
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import document
+import measures
+import tables
+from rounds import Figures, Progress
+
+ROOT = Path(__file__).resolve().parent.parent
+OUT = ROOT / "build" / "bench"
+
+BUDGETS = {"speed": 60.0, "instructions": 35.0, "flows": 45.0, "seconds": 20.0, "cores": 30.0}
+"""Seconds each measurement may take; more rounds are run while they last."""
+
+
+def build_speed() -> Path:
+    """Builds the example that times the simulator; returns where cargo put it."""
+    command = ["cargo", "build", "--locked", "--release", "--quiet", "-p", "headway-sim", "--example", "speed"]
+    run = subprocess.run(
+        [*command, "--message-format=json"], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True
+    )
+    built = [json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")]
+    return next(Path(b["executable"]) for b in built if b.get("executable"))
+
+
+def measure() -> Figures:
+    """Runs every measurement that this machine has the tools for."""
+    print("bench: building the simulator and the ns-3 program", file=sys.stderr, flush=True)
+    speed = build_speed()
+    skipped = []
+    ns3 = subprocess.run([ROOT / "benches/ns3/build"], check=False, stderr=subprocess.PIPE, text=True)
+    if ns3.returncode:
+        skipped.append(f"beside ns-3: {ns3.stderr.strip().splitlines()[-1]}")
+    has_valgrind = shutil.which("valgrind") and shutil.which("addr2line")
+    if not has_valgrind:
+        skipped.append("instructions a packet: valgrind is missing: apt-get install valgrind binutils")
+
+    figures: Figures = {"schema": 1, "machine": machine(), "skipped": skipped}
+    wanted = BUDGETS if has_valgrind else {k: v for k, v in BUDGETS.items() if k != "instructions"}
+    progress = Progress(wanted)
+    if ns3.returncode:
+        figures["speed"] = measures.alone(progress, speed)
+    else:
+        figures["speed"] = measures.against_ns3(progress, speed, ROOT / "build/ns3/rax_link")
+    if has_valgrind:
+        figures["instructions"] = measures.instructions_a_packet(progress, speed, OUT)
+    figures["flows"] = measures.over_flows(progress, speed, OUT)
+    figures["seconds"] = measures.over_seconds(progress, speed, OUT)
+    figures["cores"] = measures.two_cores(progress, OUT)
+    progress.done()
+    figures["targets"] = tables.judge(figures)
+    return figures
+
+
+def machine() -> Figures:
+    """What was measured, where and when."""
+    cpu = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+    version = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], cwd=ROOT, check=False, capture_output=True, text=True
+    ).stdout.strip()
+    return {
+        "cpu": cpu[0].partition(":")[2].strip() if cpu else "unknown",
+        "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1),
+        "version": version or "unknown",
+        "date": datetime.date.today().isoformat(),
+    }
+
+
+def main() -> int:
+    """Measures, shows, keeps; 0 even where a target is missed, for this is a measurement and not a test."""
+    parser = argparse.ArgumentParser(prog="benches/run", description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print build/bench/bench.json instead of tables")
+    parser.add_argument("--write-doc", action="store_true", help="put the figures into docs/performance.md")
+    parser.add_argument("--last", action="store_true", help="take the last measurement instead of a new one")
+    args = parser.parse_args()
+    OUT.mkdir(parents=True, exist_ok=True)
+    kept = OUT / "bench.json"
+    if args.last and not kept.exists():
+        print("benches/run: --last: nothing has been measured yet; leave it out", file=sys.stderr)
+        return 2
+    try:
+        if not args.last:
+            kept.write_text(json.dumps(measure(), indent=1) + "\n")
+    except KeyboardInterrupt:
+        return 130
+    except FileNotFoundError as error:
+        print(f"benches/run: {error.filename} is missing; `make bench` brings what it needs", file=sys.stderr)
+        return 1
+    except subprocess.CalledProcessError as error:
+        said = (error.stderr or "").strip().splitlines()
+        print(f"benches/run: {error.cmd[0]} failed{': ' + said[-1] if said else ''}", file=sys.stderr)
+        return 1
+    except subprocess.TimeoutExpired as error:
+        print(f"benches/run: {error.cmd[0]} was not done after {error.timeout:.0f} s", file=sys.stderr)
+        return 1
+    figures = json.loads(kept.read_text())
+    if args.json:
+        print(kept.read_text(), end="")
+    else:
+        tables.show(figures)
+    if args.write_doc:
+        for path in document.write(figures, ROOT / "docs"):
+            print(f"bench: wrote {path.relative_to(ROOT)}", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

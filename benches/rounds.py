@@ -1,0 +1,50 @@
+"""Repeated measurements on a machine that others use: interleaved, bounded in time, told by their spread."""
+
+import statistics
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+
+def spread(values: Sequence[float]) -> dict[str, float]:
+    """Median, lowest and highest, as the tables show them."""
+    return {"median": statistics.median(values), "lowest": min(values), "highest": max(values)}
+
+
+class Progress:
+    """Says on standard error what is being measured and how long it can still take.
+
+    Args:
+        budgets: Seconds that each stage may take, in the order in which they run.
+    """
+
+    def __init__(self, budgets: Mapping[str, float]):
+        self.budgets = dict(budgets)
+        self.terminal = sys.stderr.isatty()
+
+    def rounds(self, stage: str, title: str, least: int = 3, most: int = 7) -> Iterator[int]:
+        """Rounds of a stage: as many as fit its budget, at least `least`, at most `most`."""
+        start = time.monotonic()
+        for done in range(most):
+            self.say(stage, f"{title}, round {done + 1}", time.monotonic() - start)
+            yield done
+            if done + 1 >= least and (time.monotonic() - start) * (done + 2) / (done + 1) > self.budgets[stage]:
+                break
+
+    def say(self, stage: str, text: str, spent_s: float = 0) -> None:
+        """One line, which the next one replaces on a terminal."""
+        later = list(self.budgets)[list(self.budgets).index(stage) :]
+        left = max(0, sum(self.budgets[s] for s in later) - spent_s)
+        line = f"bench: {text} (at most {left:.0f} s left)"
+        print(f"\r\033[K{line}" if self.terminal else line, end="" if self.terminal else "\n", file=sys.stderr)
+        sys.stderr.flush()
+
+    def done(self) -> None:
+        """Clears the line."""
+        if self.terminal:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+Figures = dict[str, Any]
+"""What a measurement found, ready for JSON."""

@@ -1,0 +1,167 @@
+"""The figures as tables, for the terminal and for docs/performance.md, and what each target says of them."""
+
+from typing import NamedTuple
+
+from rounds import Figures
+
+TOPOLOGIES = {
+    "0": "sender = receiver",
+    "1": "sender - router = receiver",
+    "2": "sender - router = router - receiver",
+}
+"""By routers in ns-3's topology; = is the bottleneck."""
+
+
+class Table(NamedTuple):
+    """A table: its title, its columns and the text of each cell."""
+
+    title: str
+    columns: list[str]
+    rows: list[list[str]]
+
+
+def judge(figures: Figures) -> list[Figures]:
+    """Each target beside its figure: name, value, target, sense ("at least" or "at most"), met."""
+    found = []
+
+    def target(name: str, value: float, sense: str, limit: float) -> None:
+        met = value >= limit if sense == "at least" else value <= limit
+        found.append({"name": name, "value": value, "sense": sense, "target": limit, "met": met})
+
+    for routers, ratio in figures["speed"].get("ratio", {}).items():
+        target(f"times stock ns-3, {TOPOLOGIES[routers]}", ratio["median"], "at least", 300)
+    if "instructions" in figures:
+        target("instructions a packet, NewReno", figures["instructions"]["newreno"]["total"], "at most", 1200)
+    for curve, of in (("flows", "1 to 1,000 flows"), ("seconds", "1 to 600 simulated seconds")):
+        times = [point["ns_a_packet"]["median"] for point in figures[curve]]
+        target(f"time a packet, {of}, dearest over cheapest", max(times) / min(times), "at most", 1.3)
+        sizes = [point["bytes_a_packet"] for point in figures[curve]]
+        target(f"memory a packet, {of}, dearest over cheapest", max(sizes) / min(sizes), "at most", 1.3)
+    target("a batch on two cores, times one", figures["cores"]["ratio"]["median"], "at least", 1.8)
+    return found
+
+
+def targets(figures: Figures) -> Table:
+    """What was to be reached."""
+    rows = [
+        [t["name"], _number(t["value"]), f"{t['sense']} {t['target']:g}", "met" if t["met"] else "**missed**"]
+        for t in figures["targets"]
+    ]
+    return Table("Targets", ["what", "measured", "target", ""], rows)
+
+
+def speed(figures: Figures) -> Table:
+    """Packets a CPU second, and how many times ns-3's."""
+    found = figures["speed"]
+    rows = [["Headway", _thousands(found["headway"]), ""]]
+    rows += [
+        [f"ns-3, {TOPOLOGIES[routers]}", _thousands(rate), _spread(found["ratio"][routers])]
+        for routers, rate in found.get("ns3", {}).items()
+    ]
+    return Table(
+        "Beside ns-3: NewReno on Rax's link", ["simulator", "thousand packets a CPU second", "Headway, times"], rows
+    )
+
+
+def instructions(figures: Figures) -> Table:
+    """Instructions a packet by part, one column a scheme."""
+    found = figures["instructions"]
+    parts = sorted(found["newreno"]["parts"], key=lambda part: -found["newreno"]["parts"][part])
+    rows = [[part, *(f"{f['parts'].get(part, 0):.0f}" for f in found.values())] for part in parts]
+    rows.append(["**all**", *(f"**{f['total']:.0f}**" for f in found.values())])
+    return Table("Instructions a delivered packet", ["part", *found], rows)
+
+
+def flows(figures: Figures) -> Table:
+    """Time and memory a packet over flows."""
+    return _curve(figures["flows"], "flows", "From 1 to 1,000 flows")
+
+
+def seconds(figures: Figures) -> Table:
+    """Time and memory a packet over simulated seconds."""
+    return _curve(figures["seconds"], "seconds", "From 1 to 600 simulated seconds")
+
+
+def cores(figures: Figures) -> Table:
+    """One core and two."""
+    found = figures["cores"]
+    rows = [
+        ["wall time, one job, s", _spread(found["one_s"])],
+        ["wall time, two jobs, s", _spread(found["two_s"])],
+        ["wall time, one job over two", _spread(found["ratio"])],
+        ["cores that the machine gave to two jobs", _spread(found["cores_given"])],
+        ["CPU time, two jobs over one", _spread(found["cpu_ratio"])],
+    ]
+    return Table("A batch of 80 runs of 60 s", ["", "median (lowest .. highest)"], rows)
+
+
+def every(figures: Figures) -> dict[str, Table]:
+    """All tables that these figures fill, by name."""
+    makers = (speed, instructions, flows, seconds, cores, targets)
+    return {make.__name__: make(figures) for make in makers if make is targets or make.__name__ in figures}
+
+
+def show(figures: Figures) -> None:
+    """Prints every table, then what was left out and what was missed."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table as Drawn
+
+    console = Console(width=None if Console().is_terminal else 110, highlight=False)
+    for table in every(figures).values():
+        drawn = Drawn(title=table.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+        for number, column in enumerate(table.columns):
+            drawn.add_column(column, justify="right" if number else "left")
+        for row in table.rows:
+            drawn.add_row(*(cell.replace("**", "") for cell in row))
+        console.print(drawn)
+    console.print(about(figures))
+    for line in figures["skipped"]:
+        console.print(f"skipped {line}")
+    missed = [t["name"] for t in figures["targets"] if not t["met"]]
+    console.print(f"missed: {'; '.join(missed)}" if missed else "every target is met")
+
+
+def markdown(table: Table) -> str:
+    """The table in Markdown."""
+    lines = [table.columns, ["---", *["--:"] * (len(table.columns) - 1)], *table.rows]
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
+def about(figures: Figures) -> str:
+    """One line: of what, where and when."""
+    m = figures["machine"]
+    return (
+        f"Headway {m['version']} on {m['date']}, {m['cores']} cores of {m['cpu']}, load {m['load']} before the run."
+    )
+
+
+def _curve(points: list[Figures], x: str, title: str) -> Table:
+    cheapest = min(point["ns_a_packet"]["median"] for point in points)
+    smallest = min(point["bytes_a_packet"] for point in points)
+    rows = [
+        [
+            f"{point[x]:,}",
+            _spread(point["ns_a_packet"]),
+            f"{point['ns_a_packet']['median'] / cheapest:.2f}",
+            f"{point['peak_bytes'] / 2**20:.2f}",
+            f"{point['bytes_a_packet']:.0f}",
+            f"{point['bytes_a_packet'] / smallest:.2f}",
+        ]
+        for point in points
+    ]
+    columns = [x, "ns a packet", "over the cheapest", "peak MiB", "bytes a packet in flight", "over the smallest"]
+    return Table(title, columns, rows)
+
+
+def _spread(values: Figures) -> str:
+    return f"{_number(values['median'])} ({_number(values['lowest'])} .. {_number(values['highest'])})"
+
+
+def _thousands(values: Figures) -> str:
+    return _spread({key: value / 1000 for key, value in values.items()})
+
+
+def _number(value: float) -> str:
+    digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
+    return f"{value:,.{digits}f}"

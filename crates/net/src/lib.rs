@@ -6,6 +6,7 @@
 mod link;
 mod packet;
 pub mod queue;
+mod ring;
 mod server;
 pub mod trace;
 pub mod transport;

@@ -1,4 +1,4 @@
-//! How fast a link serves its queue: not at all limited, at a rate, or by a trace's opportunities.
+//! How fast a link serves its queue: at a rate, or by a trace's opportunities.
 
 use std::sync::Arc;
 
@@ -9,8 +9,6 @@ use crate::trace::Trace;
 /// What serves a link's queue.
 #[derive(Debug)]
 pub enum Server {
-    /// Serialisation takes no time.
-    Unlimited,
     /// One packet after another at a rate, which may change.
     Fixed(FixedRate),
     /// Delivery opportunities of a trace (mahimahi's `mm-link`).
@@ -29,11 +27,16 @@ pub struct FixedRate {
 }
 
 impl FixedRate {
-    fn new(rate: Rate) -> FixedRate {
+    pub(crate) fn new(rate: Rate) -> FixedRate {
+        FixedRate::starting(Time::ZERO, rate)
+    }
+
+    /// Nothing is offered before `since`.
+    pub(crate) fn starting(since: Time, rate: Rate) -> FixedRate {
         FixedRate {
             rate,
             offered: 0.0,
-            since: Time::ZERO,
+            since,
             cached: (0, Duration::ZERO),
         }
     }
@@ -52,14 +55,14 @@ impl FixedRate {
         self.rate
     }
 
-    fn set_rate(&mut self, now: Time, rate: Rate) {
+    pub(crate) fn set_rate(&mut self, now: Time, rate: Rate) {
         self.offered = self.offered_until(now);
         self.since = now;
         self.rate = rate;
         self.cached = (0, Duration::ZERO);
     }
 
-    fn offered_until(&self, now: Time) -> f64 {
+    pub(crate) fn offered_until(&self, now: Time) -> f64 {
         self.offered + self.rate.as_bytes_per_sec() * now.since(self.since).as_secs_f64()
     }
 }
@@ -151,25 +154,25 @@ impl Server {
         Server::Trace(TraceCursor::new(trace, offset, once))
     }
 
-    /// A new rate from `now` on; a trace or an unlimited link becomes one of that rate.
+    /// A new rate from `now` on; a trace gives way to it.
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
         match self {
             Server::Fixed(fixed) => fixed.set_rate(now, rate),
-            other => {
-                let mut fixed = FixedRate::new(rate);
-                fixed.offered = other.offered_until(now).unwrap_or(0.0);
-                fixed.since = now;
-                *other = Server::Fixed(fixed);
+            Server::Trace(cursor) => {
+                let offered = cursor.offered_until(now);
+                *self = Server::Fixed(FixedRate {
+                    offered,
+                    ..FixedRate::starting(now, rate)
+                });
             }
         }
     }
 
-    /// Bytes of 1500-byte packets that could have been served since the start; `None` if unlimited.
-    pub fn offered_until(&self, now: Time) -> Option<f64> {
+    /// Bytes of 1500-byte packets that could have been served since the start.
+    pub fn offered_until(&self, now: Time) -> f64 {
         match self {
-            Server::Unlimited => None,
-            Server::Fixed(fixed) => Some(fixed.offered_until(now)),
-            Server::Trace(cursor) => Some(cursor.offered_until(now)),
+            Server::Fixed(fixed) => fixed.offered_until(now),
+            Server::Trace(cursor) => cursor.offered_until(now),
         }
     }
 }

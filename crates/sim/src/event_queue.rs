@@ -1,124 +1,66 @@
 //! The event queue: every part of the simulation has one slot with the time of its next event.
 
-use headway_cc::Time;
+mod heap;
+mod tournament;
 
-/// A binary heap over slots, indexed so that a slot's time can change in place.
+use headway_cc::Time;
+use heap::Heap;
+use tournament::Tournament;
+
+/// Slots with times. Its size is the number of parts (links, flows), not of packets.
 ///
-/// Its size is the number of parts (links, flows), not of packets. Of two events at one time the
+/// The first slots, the busy ones, move with every packet and stand in a tournament; the others
+/// mostly wait for timers that never fire and stand in a heap. Of two events at one time the
 /// lower slot's comes first, so the order never depends on history.
 #[derive(Debug)]
 pub struct EventQueue {
-    heap: Vec<Event>,
-    /// Where each slot stands in `heap`.
-    position: Vec<u32>,
-}
-
-/// Time in ns above, slot below: one comparison orders both.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Event(u128);
-
-impl Event {
-    #[inline]
-    fn new(time: Time, slot: usize) -> Event {
-        Event(u128::from(time.as_nanos()) << 32 | slot as u128)
-    }
-
-    #[inline]
-    fn time(self) -> Time {
-        Time::from_nanos((self.0 >> 32) as u64)
-    }
-
-    #[inline]
-    fn slot(self) -> usize {
-        self.0 as u32 as usize
-    }
+    busy: Tournament,
+    others: Heap,
+    first_other: usize,
 }
 
 impl EventQueue {
-    /// `slots` slots without events.
+    /// `slots` slots without events, the first `busy` of which move with every packet.
     ///
     /// # Panics
-    /// With no slot, or 2^32 of them.
-    pub fn new(slots: usize) -> EventQueue {
-        assert!(slots > 0);
-        let count = u32::try_from(slots).expect("fewer than 2^32 parts");
+    /// Unless there are slots of either kind, fewer than 2^32.
+    pub fn new(busy: usize, slots: usize) -> EventQueue {
         EventQueue {
-            heap: (0..slots)
-                .map(|slot| Event::new(Time::NEVER, slot))
-                .collect(),
-            position: (0..count).collect(),
+            busy: Tournament::new(busy),
+            others: Heap::new(slots - busy),
+            first_other: busy,
         }
     }
 
     /// The earliest event and its slot; [`Time::NEVER`] if there is none.
     #[inline]
     pub fn peek(&self) -> (Time, usize) {
-        let first = self.heap[0];
-        (first.time(), first.slot())
-    }
-
-    /// When the slot's event is.
-    pub fn time(&self, slot: usize) -> Time {
-        self.heap[self.position[slot] as usize].time()
+        let (busy, slot) = self.busy.first();
+        let (other, other_slot) = self.others.first();
+        if busy <= other {
+            (busy, slot)
+        } else {
+            (other, self.first_other + other_slot)
+        }
     }
 
     /// Moves the slot's event to `time`.
     #[inline]
     pub fn set(&mut self, slot: usize, time: Time) {
-        let at = self.position[slot] as usize;
-        let event = Event::new(time, slot);
-        if event < self.heap[at] {
-            self.sift_up(at, event);
-        } else if event > self.heap[at] {
-            self.sift_down(at, event);
+        match slot.checked_sub(self.first_other) {
+            None => self.busy.set(slot, time),
+            Some(slot) => self.others.set(slot, time),
         }
     }
 
     /// Moves the slot's event to `time` if that is earlier.
     #[inline]
     pub fn set_earlier(&mut self, slot: usize, time: Time) {
-        let at = self.position[slot] as usize;
-        let event = Event::new(time, slot);
-        if event < self.heap[at] {
-            self.sift_up(at, event);
+        match slot.checked_sub(self.first_other) {
+            None if time < self.busy.get(slot) => self.busy.set(slot, time),
+            None => {}
+            Some(slot) => self.others.set_earlier(slot, time),
         }
-    }
-
-    #[inline]
-    fn place(&mut self, at: usize, event: Event) {
-        self.heap[at] = event;
-        self.position[event.slot()] = at as u32;
-    }
-
-    fn sift_up(&mut self, mut at: usize, event: Event) {
-        while at > 0 {
-            let parent = (at - 1) / 2;
-            if self.heap[parent] < event {
-                break;
-            }
-            self.place(at, self.heap[parent]);
-            at = parent;
-        }
-        self.place(at, event);
-    }
-
-    fn sift_down(&mut self, mut at: usize, event: Event) {
-        let len = self.heap.len();
-        loop {
-            let mut child = 2 * at + 1;
-            if child >= len {
-                break;
-            }
-            if child + 1 < len && self.heap[child + 1] < self.heap[child] {
-                child += 1;
-            }
-            if event < self.heap[child] {
-                break;
-            }
-            self.place(at, self.heap[child]);
-            at = child;
-        }
-        self.place(at, event);
     }
 }
 
@@ -129,32 +71,34 @@ mod tests {
 
     #[test]
     fn agrees_with_a_plain_search() {
-        let mut stream = Stream::new(3, "events");
-        let mut queue = EventQueue::new(37);
-        let mut plain = vec![u64::MAX; 37];
-        for _ in 0..20_000 {
-            let slot = stream.below(37) as usize;
-            let time = if stream.chance(0.1) {
-                u64::MAX
-            } else {
-                stream.below(50)
-            };
-            if stream.chance(0.5) {
-                queue.set(slot, Time::from_nanos(time));
-                plain[slot] = time;
-            } else {
-                queue.set_earlier(slot, Time::from_nanos(time));
-                plain[slot] = plain[slot].min(time);
+        for (busy, slots) in [(1, 2), (2, 9), (8, 20), (9, 12), (70, 100)] {
+            let mut stream = Stream::new(3, "events");
+            let mut queue = EventQueue::new(busy, slots);
+            let mut plain = vec![u64::MAX; slots];
+            for _ in 0..20_000 {
+                let slot = stream.below(slots as u64) as usize;
+                let time = if stream.chance(0.1) {
+                    u64::MAX
+                } else {
+                    stream.below(50)
+                };
+                if stream.chance(0.5) {
+                    queue.set(slot, Time::from_nanos(time));
+                    plain[slot] = time;
+                } else {
+                    queue.set_earlier(slot, Time::from_nanos(time));
+                    plain[slot] = plain[slot].min(time);
+                }
+                let least = plain
+                    .iter()
+                    .enumerate()
+                    .map(|(s, &t)| (t, s))
+                    .min()
+                    .unwrap();
+                let (t, s) = queue.peek();
+                assert_eq!(t.as_nanos(), least.0);
+                assert!(t == Time::NEVER || s == least.1);
             }
-            let least = plain
-                .iter()
-                .enumerate()
-                .map(|(s, &t)| (t, s))
-                .min()
-                .unwrap();
-            let (t, s) = queue.peek();
-            assert_eq!((t.as_nanos(), s), least);
-            assert_eq!(queue.time(slot).as_nanos(), plain[slot]);
         }
     }
 }

@@ -13,6 +13,9 @@ use headway_scenario::{FlowSpec, Network, Transport};
 pub(crate) struct Flow {
     pub(crate) sender: Sender,
     receiver: Receiver,
+    /// Where data and acknowledgements enter the network.
+    pub(crate) first_link: u32,
+    pub(crate) first_ack_link: u32,
     pub(crate) data_route: Box<[u32]>,
     pub(crate) ack_route: Box<[u32]>,
     pub(crate) meter: FlowMeter,
@@ -61,6 +64,7 @@ impl Flow {
             flow: index as u32,
             mss: network.packet_size,
             profile,
+            needs: selection.scheme.needs,
         };
         Flow {
             sender: Sender::new(config, selection.build(&setup), source),
@@ -68,6 +72,8 @@ impl Flow {
                 ReceiverConfig::new(profile),
                 selection.build_receiver(&setup),
             ),
+            first_link: data_route[0],
+            first_ack_link: ack_route[0],
             data_route,
             ack_route,
             meter: FlowMeter::default(),
@@ -141,11 +147,13 @@ impl Flow {
     /// The sender's host hands an acknowledgement on.
     #[inline]
     pub(crate) fn on_ack(&mut self, now: Time, ack: &Ack) {
-        let message = match ack.message {
-            Ack::NO_MESSAGE => Vec::new(),
-            id => self.messages.take(id),
+        let rtt = match ack.message {
+            Ack::NO_MESSAGE => self.observe_losses(now, |sender| sender.on_ack(now, ack, &[])),
+            id => {
+                let message = self.messages.take(id);
+                self.observe_losses(now, |sender| sender.on_ack(now, ack, &message))
+            }
         };
-        let rtt = self.observe_losses(now, |sender| sender.on_ack(now, ack, &message));
         if let Some(rtt) = rtt {
             self.meter.on_rtt(now, rtt);
         }
@@ -218,16 +226,16 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Takes an acknowledgement in; gives it back if it is handed on at once.
+    /// Is the acknowledgement handed on later than now? Then it is kept till then.
     #[inline]
-    pub(crate) fn accept(&mut self, now: Time, ack: Ack) -> Option<Ack> {
+    pub(crate) fn delays(&mut self, now: Time, ack: &Ack) -> bool {
         if self.jitter.is_zero() {
-            return Some(ack);
+            return false;
         }
         let last = self.waiting.back().map_or(now, |w| w.0);
         let ready = now + self.jitter.mul_f64(self.stream.uniform());
-        self.waiting.push_back((ready.max(last), ack));
-        None
+        self.waiting.push_back((ready.max(last), *ack));
+        true
     }
 
     #[inline]

@@ -1,9 +1,9 @@
 //! One run: the event loop.
 
-use headway_cc::{Bytes, Duration, Registry, SchemeError, Selection, Stream, Time};
-use headway_net::queue::{DropTail, Queue};
+use headway_cc::{Bytes, Duration, Ecn, Registry, SchemeError, Selection, Stream, Time};
+use headway_net::queue::{DropTail, Limits};
 use headway_net::trace::Trace;
-use headway_net::{Body, Link, Packet, RandomLoss, Server};
+use headway_net::{Ack, Body, Link, Packet, RandomLoss, Segment, Server};
 use headway_record::{FlowMeter, Grid, GridSample};
 use headway_scenario::{LinkSpec, Network, QueueSpec, RateSpec};
 
@@ -158,7 +158,7 @@ impl Simulation {
             sample: receivers + flows.len() + cross.len() + 1,
             grid: receivers + flows.len() + cross.len() + 2,
         };
-        let mut events = EventQueue::new(slots.grid + 1);
+        let mut events = EventQueue::new(links.len(), slots.grid + 1);
         for (i, flow) in flows.iter().enumerate() {
             events.set(slots.senders + i, flow.start);
         }
@@ -225,69 +225,81 @@ impl Simulation {
         self.now = until;
     }
 
-    #[inline]
     fn on_link(&mut self, index: usize) {
-        while let Some(packet) = self.links[index].deliver(self.now) {
+        let link = &mut self.links[index];
+        if let Some(packet) = link.deliver(self.now) {
+            self.events.set(index, link.next_delivery());
             self.arrive(packet);
+        } else {
+            // A part of a packet left, or a packet that a change has moved.
+            self.events.set(index, link.next_delivery());
         }
-        self.events.set(index, self.links[index].next_delivery());
     }
 
     /// A packet has crossed a link: on to the next, or it has arrived.
     #[inline]
     fn arrive(&mut self, mut packet: Packet) {
         packet.hop += 1;
-        let (now, hop, index) = (self.now, usize::from(packet.hop), packet.flow as usize);
+        let (hop, index) = (usize::from(packet.hop), packet.flow as usize);
+        let route = match &packet.body {
+            Body::Data(_) => &self.flows[index].data_route,
+            Body::Ack(_) => &self.flows[index].ack_route,
+            Body::Cross => &self.cross[index].route,
+        };
+        if let Some(&next) = route.get(hop) {
+            self.enter(next, &packet);
+            return;
+        }
         match &packet.body {
-            Body::Data(segment) => {
-                let flow = &mut self.flows[index];
-                if let Some(&next) = flow.data_route.get(hop) {
-                    return self.enter(next, packet);
-                }
-                let ack = flow.on_data(now, segment, packet.size(), packet.ecn);
-                let (first, timer) = (flow.ack_route[0], flow.next_receiver_timer());
-                if let Some(ack) = ack {
-                    self.enter(first, ack);
-                }
-                if timer < Time::NEVER {
-                    self.events.set_earlier(self.slots.receivers + index, timer);
-                }
-            }
-            Body::Ack(ack) => {
-                let flow = &mut self.flows[index];
-                if let Some(&next) = flow.ack_route.get(hop) {
-                    return self.enter(next, packet);
-                }
-                if let Some(ack) = flow.host.accept(now, *ack) {
-                    flow.on_ack(now, &ack);
-                }
-                self.pump(index);
-            }
-            Body::Cross => {
-                if let Some(&next) = self.cross[index].route.get(hop) {
-                    self.enter(next, packet);
-                }
-            }
+            Body::Data(segment) => self.on_data(index, segment, packet.size(), packet.ecn),
+            Body::Ack(ack) => self.on_ack(index, ack),
+            Body::Cross => {}
+        }
+    }
+
+    fn on_data(&mut self, index: usize, segment: &Segment, size: Bytes, ecn: Ecn) {
+        let flow = &mut self.flows[index];
+        let ack = flow.on_data(self.now, segment, size, ecn);
+        let (first, timer) = (flow.first_ack_link, flow.next_receiver_timer());
+        if let Some(ack) = ack {
+            self.enter(first, &ack);
+        }
+        if timer < Time::NEVER {
+            self.events.set_earlier(self.slots.receivers + index, timer);
+        }
+    }
+
+    fn on_ack(&mut self, index: usize, ack: &Ack) {
+        let flow = &mut self.flows[index];
+        if flow.host.delays(self.now, ack) {
+            self.events
+                .set_earlier(self.slots.senders + index, flow.next_wake());
+        } else {
+            flow.on_ack(self.now, ack);
+            self.pump(index);
         }
     }
 
     #[inline]
-    fn enter(&mut self, link: u32, packet: Packet) {
+    fn enter(&mut self, link: u32, packet: &Packet) {
         let index = link as usize;
-        let link = &mut self.links[index];
-        if link.arrive(self.now, packet) {
-            self.events.set(index, link.next_delivery());
+        if self.links[index].arrive(self.now, packet) {
+            awaken(&mut self.events, index, &self.links[index]);
         }
     }
 
     /// Sends what the sender has to send and notes when it wants to be woken.
     #[inline]
     fn pump(&mut self, index: usize) {
-        while let Some(packet) = self.flows[index].poll(self.now) {
-            self.enter(self.flows[index].data_route[0], packet);
+        let flow = &mut self.flows[index];
+        let first = flow.first_link as usize;
+        while let Some(packet) = flow.poll(self.now) {
+            if self.links[first].arrive(self.now, &packet) {
+                awaken(&mut self.events, first, &self.links[first]);
+            }
         }
         self.events
-            .set_earlier(self.slots.senders + index, self.flows[index].next_wake());
+            .set_earlier(self.slots.senders + index, flow.next_wake());
     }
 
     /// A sender's slot may fire early, since its timers mostly move later: it only sets itself anew then.
@@ -302,7 +314,7 @@ impl Simulation {
         let flow = &mut self.flows[index];
         if let Some(ack) = flow.on_receiver_timer(self.now) {
             let first = flow.ack_route[0];
-            self.enter(first, ack);
+            self.enter(first, &ack);
         }
         self.events.set(
             self.slots.receivers + index,
@@ -312,7 +324,7 @@ impl Simulation {
 
     fn on_cross(&mut self, index: usize) {
         let packet = self.cross[index].emit(self.now);
-        self.enter(self.cross[index].route[0], packet);
+        self.enter(self.cross[index].route[0], &packet);
         self.events
             .set(self.slots.cross + index, self.cross[index].next());
     }
@@ -400,14 +412,19 @@ impl Simulation {
     /// (offered, served) bytes of every link so far; (0, 0) for links without a rate.
     fn read_links(&mut self) -> Vec<(f64, f64)> {
         let now = self.now;
-        let read = |link: &mut Link| {
-            link.catch_up(now);
-            link.offered_until(now).map_or((0.0, 0.0), |offered| {
-                (offered, link.counters().served_bytes as f64)
-            })
+        let read = |link: &mut Link| match link.offered_until(now) {
+            Some(offered) => (offered, link.counters(now).served_bytes as f64),
+            None => (0.0, 0.0),
         };
         self.links.iter_mut().map(read).collect()
     }
+}
+
+/// A link that was at rest has something to deliver: rare under load.
+#[cold]
+#[inline(never)]
+fn awaken(events: &mut EventQueue, index: usize, link: &Link) {
+    events.set(index, link.next_delivery());
 }
 
 fn build_link(
@@ -415,23 +432,24 @@ fn build_link(
     traces: &dyn Fn(&str) -> Result<Arc<Trace>, String>,
     seed: u64,
 ) -> Result<Link, SimulationError> {
-    let server = match &spec.rate {
-        RateSpec::Unlimited => Server::Unlimited,
-        RateSpec::Fixed(rate) => Server::fixed(*rate),
-        RateSpec::Trace { name, offset, once } => Server::trace(
-            traces(name).map_err(SimulationError::Trace)?,
-            *offset,
-            *once,
-        ),
+    let limits = match spec.queue {
+        QueueSpec::Infinite => Limits::NONE,
+        QueueSpec::DropTail { packets, bytes } => Limits::new(packets, bytes),
     };
-    let queue: Box<dyn Queue> = match spec.queue {
-        QueueSpec::Infinite => Box::new(DropTail::infinite()),
-        QueueSpec::DropTail { packets, bytes } => Box::new(DropTail::new(packets, bytes)),
+    let mut link = match &spec.rate {
+        RateSpec::Unlimited => Link::wire(spec.delay),
+        RateSpec::Fixed(rate) => Link::fifo(*rate, limits, spec.delay),
+        RateSpec::Trace { name, offset, once } => {
+            let trace = traces(name).map_err(SimulationError::Trace)?;
+            let server = Server::trace(trace, *offset, *once);
+            Link::queued(Box::new(DropTail::new(limits)), server, spec.delay)
+        }
     };
     let stream = Stream::new(seed, &format!("link.{}.loss", spec.name));
-    let loss = (spec.loss > 0.0).then_some(RandomLoss {
-        probability: spec.loss,
+    let probability = spec.loss;
+    link.set_loss((probability > 0.0).then_some(RandomLoss {
+        probability,
         stream,
-    });
-    Ok(Link::new(server, queue, spec.delay, loss))
+    }));
+    Ok(link)
 }

@@ -46,8 +46,8 @@ impl Simulation {
     pub fn finish(mut self) -> Outcome {
         let end = Time::ZERO + self.options.duration;
         self.run_until(end);
-        for link in &self.links {
-            for packet in link.propagating() {
+        for link in &mut self.links {
+            for packet in link.propagating(end) {
                 if let Body::Data(segment) = &packet.body {
                     let meter = &mut self.flows[packet.flow as usize].meter;
                     meter.on_propagating_at_end(segment.sent, packet.size());

@@ -7,45 +7,65 @@ use headway_cc::{Bytes, Time};
 use super::Queue;
 use crate::Packet;
 
+/// How much a queue holds.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    packets: usize,
+    bytes: u64,
+}
+
+impl Limits {
+    /// Holds everything.
+    pub const NONE: Limits = Limits {
+        packets: usize::MAX,
+        bytes: u64::MAX,
+    };
+
+    /// At most so many packets and bytes; `None` for no limit.
+    pub fn new(packets: Option<u64>, bytes: Option<Bytes>) -> Limits {
+        Limits {
+            packets: packets.map_or(usize::MAX, |n| usize::try_from(n).unwrap_or(usize::MAX)),
+            bytes: bytes.map_or(u64::MAX, Bytes::get),
+        }
+    }
+
+    /// May so much wait?
+    #[inline]
+    pub const fn allow(&self, packets: usize, bytes: u64) -> bool {
+        packets <= self.packets && bytes <= self.bytes
+    }
+}
+
 /// Drops an arrival that would exceed either limit (mahimahi's `droptail`, or `infinite`).
 #[derive(Debug)]
 pub struct DropTail {
     packets: VecDeque<Packet>,
     bytes: u64,
-    max_packets: usize,
-    max_bytes: u64,
+    limits: Limits,
 }
 
 impl DropTail {
-    /// A queue of at most so many packets and bytes; `None` for no limit.
-    pub fn new(packets: Option<u64>, bytes: Option<Bytes>) -> DropTail {
+    /// An empty queue.
+    pub fn new(limits: Limits) -> DropTail {
         DropTail {
             packets: VecDeque::new(),
             bytes: 0,
-            max_packets: packets.map_or(usize::MAX, |n| usize::try_from(n).unwrap_or(usize::MAX)),
-            max_bytes: bytes.map_or(u64::MAX, Bytes::get),
+            limits,
         }
-    }
-
-    /// A queue without limits.
-    pub fn infinite() -> DropTail {
-        DropTail::new(None, None)
     }
 }
 
 impl Queue for DropTail {
-    #[inline]
     fn enqueue(&mut self, _: Time, packet: Packet, dropped: &mut Vec<Packet>) {
         let bytes = self.bytes + u64::from(packet.size);
-        if self.packets.len() >= self.max_packets || bytes > self.max_bytes {
-            dropped.push(packet);
-        } else {
+        if self.limits.allow(self.packets.len() + 1, bytes) {
             self.bytes = bytes;
             self.packets.push_back(packet);
+        } else {
+            dropped.push(packet);
         }
     }
 
-    #[inline]
     fn dequeue(&mut self, _: Time, _: &mut Vec<Packet>) -> Option<Packet> {
         let packet = self.packets.pop_front()?;
         self.bytes -= u64::from(packet.size);

@@ -8,7 +8,7 @@ use headway_cc::{Bytes, Time};
 
 use crate::Packet;
 
-pub use drop_tail::DropTail;
+pub use drop_tail::{DropTail, Limits};
 
 /// A queue discipline: decides what waits, what is dropped or marked, and what goes next.
 pub trait Queue: Debug + Send {

@@ -61,11 +61,16 @@ impl Delivery {
         self.delivered < self.app_limited_until
     }
 
-    /// Folds one acknowledged packet (§3.3); call in order of number.
+    /// So many bytes were acknowledged now.
     #[inline]
-    pub(super) fn on_acked(&mut self, now: Time, entry: &Entry) {
-        self.delivered += u64::from(entry.size);
+    pub(super) fn advance(&mut self, now: Time, bytes: u64) {
+        self.delivered += bytes;
         self.delivered_time = now;
+    }
+
+    /// Folds one of the packets acknowledged now (§3.3).
+    #[inline]
+    pub(super) fn fold(&mut self, entry: &Entry) {
         if self.newest.is_none_or(|n| entry.delivered >= n.delivered) {
             self.newest = Some(Newest {
                 delivered: entry.delivered,
@@ -79,7 +84,7 @@ impl Delivery {
         }
     }
 
-    /// The sample of the packets folded since the last call. None if there were none, or if the
+    /// The sample of the packets folded since the last call; [`advance`](Self::advance) first. None if there were none, or if the
     /// interval is shorter than any round trip, which ACK compression explains better (§3.3).
     #[inline]
     pub(super) fn sample(&mut self, now: Time, min_rtt: Duration, lost: u64) -> Option<RateSample> {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use headway_cc::{
     Acked, Bytes, Congestion, CongestionControl, Control, Counters, Duration, Ecn, Feedback, Lost,
-    NetworkView, Probe, Recovery, Rto, RttStats, Sent, Time,
+    Need, NetworkView, Probe, Recovery, Rto, RttStats, Sent, Stamp, Time,
 };
 
 use super::delivery::Delivery;
@@ -25,6 +25,9 @@ pub struct SenderConfig {
     pub mss: Bytes,
     /// Which transport.
     pub profile: Profile,
+    /// What the controller needs: [`Need::PerPacket`], [`Need::RateSample`], [`Need::EcnEcho`] and
+    /// [`Need::Header`] cost time at every packet and are supplied only then.
+    pub needs: &'static [Need],
 }
 
 /// The sending side of one flow. The host hands it acknowledgements and the time, and takes
@@ -67,8 +70,18 @@ pub struct Sender {
     cwnd_limited: bool,
     last_sent: Time,
 
+    /// What the acknowledgement or timer at hand has brought.
     acked: Vec<Acked>,
     lost: Vec<Lost>,
+    acked_bytes: u64,
+    lost_bytes: u64,
+    lost_packets: u64,
+    newest_acked: u64,
+    undo: bool,
+
+    wants_packets: bool,
+    wants_rate: bool,
+    wants_stamp: bool,
 }
 
 /// Lost data that waits to be sent again.
@@ -90,6 +103,7 @@ impl Sender {
             config.mss.get() <= u64::from(u16::MAX),
             "a packet has at most 65535 bytes"
         );
+        let needs = |need| config.needs.contains(&need);
         let min_rto = match config.profile {
             Profile::Simple => Duration::from_secs(1),
             Profile::Linux => Duration::from_millis(200),
@@ -101,7 +115,7 @@ impl Sender {
             cc,
             source,
             stopped: false,
-            flight: Flight::new(),
+            flight: Flight::default(),
             in_flight: 0,
             next_seq: 0,
             retransmit: VecDeque::new(),
@@ -129,31 +143,33 @@ impl Sender {
             last_sent: Time::ZERO,
             acked: Vec::new(),
             lost: Vec::new(),
+            acked_bytes: 0,
+            lost_bytes: 0,
+            lost_packets: 0,
+            newest_acked: 0,
+            undo: false,
+            wants_packets: needs(Need::PerPacket),
+            wants_rate: needs(Need::RateSample),
+            wants_stamp: needs(Need::EcnEcho) || needs(Need::Header),
         }
     }
 
     /// An acknowledgement arrives, perhaps with a message of the receiver's half.
     /// Returns the RTT if it gives a sample.
     pub fn on_ack(&mut self, now: Time, ack: &Ack, message: &[u8]) -> Option<Duration> {
-        self.acked.clear();
-        self.lost.clear();
+        self.clear_news();
         let prior_in_flight = self.in_flight;
         let (is_new, earlier_new) = self.acks.fold(ack.number, ack.earlier);
-        let mut undo = false;
         let mut bits = earlier_new;
         while bits != 0 {
             let i = 63 - u64::from(bits.leading_zeros());
             bits ^= 1 << i;
-            undo |= self.acknowledge(now, ack.number.wrapping_sub(1 + i), None);
+            self.acknowledge(ack.number.wrapping_sub(1 + i), None);
         }
         let mut rtt = None;
-        if is_new {
-            let before = self.acked.len();
-            undo |= self.acknowledge(now, ack.number, Some(ack));
-            if let Some(acked) = self.acked.get(before) {
-                rtt = Some(now.since(acked.sent));
-                self.rtt.sample(now.since(acked.sent));
-            }
+        if is_new && let Some(sent) = self.acknowledge(ack.number, Some(ack)) {
+            rtt = Some(now.since(sent));
+            self.rtt.sample(now.since(sent));
         }
         let marked = rtt.is_some() && ack.ecn == Ecn::Ce;
         if marked {
@@ -161,24 +177,23 @@ impl Sender {
         }
         if ack.cumulative > self.cumulative {
             if ack.cumulative - self.cumulative > 64 {
-                undo |= self.acknowledge_below(now, ack.cumulative);
+                self.acknowledge_below(ack.cumulative);
             }
             self.cumulative = ack.cumulative;
             let limit = ack.cumulative * self.config.mss.get() + u64::from(ack.window);
             self.receive_limit = self.receive_limit.max(limit);
         }
-        if self.acked.is_empty() && message.is_empty() {
+        if self.acked_bytes == 0 && message.is_empty() {
             return None;
         }
 
-        let newest = self.acked.last().map_or(0, |a| a.number);
         let was_recovering = self.recovery.phase != Recovery::Open;
-        if !self.acked.is_empty() {
+        if self.acked_bytes > 0 {
             self.timeouts = 0;
             if was_recovering {
-                if self.recovery.timeout_was_spurious(newest) {
+                if self.recovery.timeout_was_spurious(self.newest_acked) {
                     self.forgive_timeout();
-                    undo = true;
+                    self.undo = true;
                 }
                 self.recovery
                     .on_progress(self.cumulative, self.acks.largest);
@@ -195,7 +210,6 @@ impl Sender {
                 prior_in_flight,
                 rtt,
                 congestion,
-                undo,
                 message,
             },
         );
@@ -263,18 +277,16 @@ impl Sender {
         }
         if self.reorder_deadline <= now {
             self.reorder_deadline = Time::NEVER;
-            self.acked.clear();
-            self.lost.clear();
+            self.clear_news();
             let prior_in_flight = self.in_flight;
             let congestion = self.detect_losses(now);
-            if !self.lost.is_empty() {
+            if self.lost_packets > 0 {
                 self.report(
                     now,
                     Report {
                         prior_in_flight,
                         rtt: None,
                         congestion,
-                        undo: false,
                         message: &[],
                     },
                 );
@@ -384,7 +396,11 @@ impl Sender {
             in_flight,
             retransmission,
         });
-        let carries = self.cc.stamp();
+        let carries = if self.wants_stamp {
+            self.cc.stamp()
+        } else {
+            Stamp::default()
+        };
         self.flight.push(Entry {
             sent: now,
             delivered: stamp.delivered,
@@ -421,53 +437,59 @@ impl Sender {
         }
     }
 
-    /// Takes one packet for delivered. True if that undoes the last reduction.
-    #[inline]
-    fn acknowledge(&mut self, now: Time, number: u64, ack: Option<&Ack>) -> bool {
-        let Some(entry) = self.flight.get_mut(number) else {
-            return false;
-        };
-        let before = entry.state;
-        if before == State::Done {
-            return false;
+    /// Takes one packet for delivered. Returns when it left; `None` if that is no news.
+    #[inline(always)]
+    fn acknowledge(&mut self, number: u64, ack: Option<&Ack>) -> Option<Time> {
+        let entry = self
+            .flight
+            .get_mut(number)
+            .filter(|e| e.state != State::Done)?;
+        let before = std::mem::replace(&mut entry.state, State::Done);
+        let (sent, size) = (entry.sent, u64::from(entry.size));
+        self.acked_bytes += size;
+        self.newest_acked = number;
+        if self.wants_rate {
+            self.delivery.fold(entry);
         }
-        entry.state = State::Done;
-        let entry = *entry;
-        self.delivery.on_acked(now, &entry);
-        self.counters.delivered += Bytes::new(u64::from(entry.size));
-        self.acked.push(match ack {
-            Some(ack) => entry.acked(number, Some(ack.received), ack.ecn, ack.echo),
-            None => entry.acked(number, None, Ecn::NotEct, 0.0),
-        });
+        if self.wants_packets {
+            self.acked.push(entry.acked(number, ack));
+        }
         if before == State::Outstanding {
-            self.in_flight -= u64::from(entry.size);
-            return false;
+            self.in_flight -= size;
+        } else {
+            self.on_late_arrival(number, size, before);
         }
-        self.counters.lost -= Bytes::new(u64::from(entry.size));
+        Some(sent)
+    }
+
+    /// A packet that was taken for lost has arrived.
+    #[cold]
+    fn on_late_arrival(&mut self, number: u64, size: u64, before: State) {
+        self.counters.lost -= Bytes::new(size);
         self.reordering_seen = true;
         self.retransmit.retain(|r| r.number != number);
-        before == State::Lost && self.recovery.on_late_arrival()
+        self.undo |= before == State::Lost && self.recovery.on_late_arrival();
     }
 
     /// Many acknowledgements were lost: the stream's beginning tells what arrived meanwhile.
     #[cold]
-    fn acknowledge_below(&mut self, now: Time, cumulative: u64) -> bool {
-        let mut undo = false;
+    fn acknowledge_below(&mut self, cumulative: u64) {
+        let newest = self.newest_acked;
         for number in self.flight.base()..self.flight.next() {
             if self
                 .flight
                 .get(number)
                 .is_some_and(|e| e.seq < cumulative && e.state == State::Outstanding)
             {
-                undo |= self.acknowledge(now, number, None);
+                self.acknowledge(number, None);
             }
         }
+        self.newest_acked = self.newest_acked.max(newest);
         self.acked.sort_unstable_by_key(|a| a.number);
-        undo
     }
 
     /// Declares packets lost; returns whether that begins a congestion event.
-    #[inline]
+    #[inline(always)]
     fn detect_losses(&mut self, now: Time) -> Option<Congestion> {
         match self.config.profile {
             Profile::Simple => {
@@ -478,10 +500,10 @@ impl Sender {
             }
             Profile::Linux => self.detect_losses_by_time(now),
         }
-        if self.lost.is_empty() {
+        if self.lost_packets == 0 {
             return None;
         }
-        self.recovery.on_lost(self.lost.len() as u64, self.next_seq)
+        self.recovery.on_lost(self.lost_packets, self.next_seq)
     }
 
     /// RACK (RFC 8985 §6.2): lost if sent a reordering window before the newest packet that arrived.
@@ -511,16 +533,18 @@ impl Sender {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn declare_lost(&mut self, number: u64, state: State) {
-        let Some(entry) = self.flight.get_mut(number) else {
-            return;
-        };
-        if entry.state != State::Outstanding {
-            return;
+        if let Some(entry) = self.flight.get_mut(number)
+            && entry.state == State::Outstanding
+        {
+            entry.state = state;
+            let entry = *entry;
+            self.note_loss(number, entry);
         }
-        entry.state = state;
-        let entry = *entry;
+    }
+
+    fn note_loss(&mut self, number: u64, entry: Entry) {
         self.in_flight -= u64::from(entry.size);
         self.counters.lost += Bytes::new(u64::from(entry.size));
         self.retransmit.push_back(Repeat {
@@ -528,7 +552,11 @@ impl Sender {
             seq: entry.seq,
             size: entry.size,
         });
-        self.lost.push(entry.lost(number));
+        self.lost_bytes += u64::from(entry.size);
+        self.lost_packets += 1;
+        if self.wants_packets {
+            self.lost.push(entry.lost(number));
+        }
     }
 
     /// RFC 6298 §5: everything in flight is taken for lost and the timer backs off.
@@ -538,7 +566,7 @@ impl Sender {
             self.rto_deadline = Time::NEVER;
             return;
         }
-        self.lost.clear();
+        self.clear_news();
         for number in self.flight.base()..self.flight.next() {
             self.declare_lost(number, State::TimedOut);
         }
@@ -583,21 +611,29 @@ impl Sender {
     }
 
     /// Tells the controller and takes its answer.
-    #[inline]
+    #[inline(always)]
     fn report(&mut self, now: Time, r: Report<'_>) {
         let prior_cwnd = self.control.cwnd;
-        let acked_bytes = self.acked.iter().map(|a| a.size).sum();
+        let acked_bytes = Bytes::new(self.acked_bytes);
+        self.counters.delivered += acked_bytes;
+        if self.acked_bytes > 0 {
+            self.delivery.advance(now, self.acked_bytes);
+        }
+        let rate = match self.wants_rate {
+            true => self
+                .delivery
+                .sample(now, self.rtt.stats().min, self.counters.lost.get()),
+            false => None,
+        };
         let feedback = Feedback {
             now,
             acked: &self.acked,
             lost: &self.lost,
             acked_bytes,
-            lost_bytes: self.lost.iter().map(|l| l.size).sum(),
+            lost_bytes: Bytes::new(self.lost_bytes),
             rtt: r.rtt,
             rtt_stats: self.rtt.stats(),
-            rate: self
-                .delivery
-                .sample(now, self.rtt.stats().min, self.counters.lost.get()),
+            rate,
             counters: self.counters,
             in_flight: Bytes::new(self.in_flight),
             prior_in_flight: Bytes::new(r.prior_in_flight),
@@ -607,7 +643,7 @@ impl Sender {
             app_limited: self.delivery.is_app_limited(),
             recovery: self.recovery.phase,
             congestion: r.congestion,
-            undo: r.undo,
+            undo: self.undo,
             message: r.message,
         };
         self.cc.on_feedback(&feedback);
@@ -626,8 +662,18 @@ impl Sender {
             self.prr = None;
         }
         if let Some(prr) = &mut self.prr {
-            prr.on_ack(acked, in_flight, mss, self.lost.is_empty());
+            prr.on_ack(acked, in_flight, mss, self.lost_packets == 0);
         }
+    }
+
+    #[inline]
+    fn clear_news(&mut self) {
+        self.acked.clear();
+        self.lost.clear();
+        self.acked_bytes = 0;
+        self.lost_bytes = 0;
+        self.lost_packets = 0;
+        self.undo = false;
     }
 
     #[inline]
@@ -663,7 +709,6 @@ struct Report<'a> {
     prior_in_flight: u64,
     rtt: Option<Duration>,
     congestion: Option<Congestion>,
-    undo: bool,
     message: &'a [u8],
 }
 

@@ -60,12 +60,13 @@ build/uv/bin/uv: | tools
 
 .venv/deps.stamp: pyproject.toml uv.lock | tools $(UV)
 	@echo "make: installing the locked Python dependencies into .venv"
-	@$(UV) sync --quiet --locked --no-install-project --inexact --no-default-groups --group build --python "$(PYTHON)"
+	@$(UV) sync --quiet --locked --no-install-project --inexact --no-default-groups --group build \
+		$(if $(wildcard .venv/bin/python),,--python "$(PYTHON)")
 	@touch $@
 
 .venv/dev.stamp: .venv/deps.stamp
 	@echo "make: installing the locked development tools into .venv"
-	@$(UV) sync --quiet --locked --no-install-project --inexact --python "$(PYTHON)"
+	@$(UV) sync --quiet --locked --no-install-project --inexact
 	@touch $@
 
 .venv/core.stamp: $(CORE) .venv/deps.stamp

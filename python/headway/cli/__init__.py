@@ -21,10 +21,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("bench", epilog=EPILOG["bench"])(bench.bench)
+app.command("bench", short_help="Compare schemes over scenarios.", epilog=EPILOG["bench"])(bench.bench)
 app.command("schemes", epilog=EPILOG["schemes"])(lists.schemes)
 app.command("scenarios", epilog=EPILOG["scenarios"])(lists.scenarios)
-app.add_typer(traces.app, name="traces")
+app.add_typer(traces.app, name="traces", short_help="Fetch, describe, convert and draw trace files.")
 
 
 def _version(show: bool) -> None:

@@ -56,7 +56,7 @@ def bench(
         ),
     ] = 0.0,
     seed: Annotated[
-        int, typer.Option(min=0, max=2**64 - 1, envvar="HEADWAY_SEED", help="Same seed, same results.")
+        int, typer.Option(min=0, max=2**63 - 1, envvar="HEADWAY_SEED", help="Same seed, same results.")
     ] = 1,
     jobs: Annotated[
         int | None, typer.Option(min=1, envvar="HEADWAY_JOBS", help="Runs at a time; else one a core.")

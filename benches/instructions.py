@@ -9,8 +9,8 @@ from pathlib import Path
 PARTS = (
     ("event queue", r"sim/src/event_queue"),
     ("event loop", r"sim/"),
-    ("links and queues", r"net/src/(link|server|trace|queue|packet)"),
     ("transport", r"net/src/transport"),
+    ("links and queues", r"net/"),
     ("controller", r"cc/"),
     ("metrics", r"record/"),
 )
@@ -18,8 +18,8 @@ PARTS = (
 LIBRARY = "library code"
 """Whatever no file of Headway's asked for in line: the allocator, memcpy, containers that were not inlined."""
 
-# Arithmetic on times and rates belongs to whoever asks for it.
-UNITS = "cc/src/units.rs"
+SHARED = ("cc/src/units.rs", "net/src/ring.rs")
+"""Arithmetic on times and rates, and the ring: they belong to whoever asks for them."""
 
 
 def profile(program: Path, args: list[str], out: Path) -> tuple[int, Counter[str]]:
@@ -86,6 +86,6 @@ def parts(program: Path, addresses: list[int]) -> dict[int, str]:
             address = int(line, 16)
             continue
         file = re.search(r"crates/([^:]*)", line)
-        if file and UNITS not in file[1] and address not in found:
+        if file and file[1] not in SHARED and address not in found:
             found[address] = next((part for part, files in PARTS if re.match(files, file[1])), LIBRARY)
     return found

@@ -9,8 +9,8 @@ pub struct Packet {
     pub flow: u32,
     /// Size on the wire in bytes.
     pub size: u16,
-    /// How many links of its route it has crossed.
-    pub hop: u8,
+    /// How many links of its route lie beyond the one that it is on.
+    pub hops_left: u8,
     /// The ECN field.
     pub ecn: Ecn,
     /// When it reached the queue that it is in or, on a wire, when it will reach the far end.

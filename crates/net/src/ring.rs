@@ -52,15 +52,17 @@ impl<T: Copy> Ring<T> {
         number as usize & self.slots.len().wrapping_sub(1)
     }
 
-    /// Adds a value at the end.
-    #[inline]
-    pub fn push(&mut self, value: T) {
+    /// Adds a value at the end; returns it where it stands.
+    #[inline(always)]
+    pub fn push(&mut self, value: T) -> &mut T {
         if self.len() == self.slots.len() {
             self.grow(value);
         }
         let slot = self.slot(self.tail);
-        self.slots[slot] = value;
         self.tail += 1;
+        let place = &mut self.slots[slot];
+        *place = value;
+        place
     }
 
     #[cold]

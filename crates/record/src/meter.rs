@@ -22,7 +22,8 @@ pub struct FlowMeter {
     pub(crate) delay: LogHistogram,
     pub(crate) queue: LogHistogram,
     pub(crate) rtt: LogHistogram,
-    pub(crate) min_rtt: Option<Duration>,
+    /// [`Duration::MAX`] before the first sample.
+    pub(crate) min_rtt: Duration,
     /// Bytes arrived in each second since the run began, for the convergence time.
     pub(crate) per_second: Vec<u64>,
     /// Bytes that were on a wire, not in a queue, when the run ended.
@@ -34,6 +35,7 @@ impl FlowMeter {
     pub fn new(since: Time) -> FlowMeter {
         FlowMeter {
             since,
+            min_rtt: Duration::MAX,
             ..FlowMeter::default()
         }
     }
@@ -85,7 +87,7 @@ impl FlowMeter {
     pub fn on_rtt(&mut self, now: Time, rtt: Duration) {
         if now >= self.since {
             self.rtt.add(rtt);
-            self.min_rtt = Some(self.min_rtt.map_or(rtt, |m| m.min(rtt)));
+            self.min_rtt = self.min_rtt.min(rtt);
         }
     }
 
@@ -112,10 +114,7 @@ impl FlowMeter {
         self.delay.merge(&other.delay);
         self.queue.merge(&other.queue);
         self.rtt.merge(&other.rtt);
-        self.min_rtt = match (self.min_rtt, other.min_rtt) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
+        self.min_rtt = self.min_rtt.min(other.min_rtt);
         self.propagating_bytes += other.propagating_bytes;
     }
 }

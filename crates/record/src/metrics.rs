@@ -104,10 +104,8 @@ impl Metrics {
             used / b.offered_bytes
         });
         let rtt_mean_ms = meter.rtt.mean_ms();
-        let utility = match (throughput_mbps, loss, rtt_mean_ms, meter.min_rtt) {
-            (Some(x), Some(p), Some(rtt), Some(min)) => {
-                owl_utility(x, p, rtt / min.as_millis_f64())
-            }
+        let utility = match (throughput_mbps, loss, rtt_mean_ms) {
+            (Some(x), Some(p), Some(rtt)) => owl_utility(x, p, rtt / meter.min_rtt.as_millis_f64()),
             _ => None,
         };
         Metrics {

@@ -70,7 +70,7 @@ impl CrossTraffic {
         Packet {
             flow: self.id,
             size: self.size,
-            hop: 0,
+            hops_left: (self.route.len() - 1) as u8,
             ecn: Ecn::NotEct,
             arrived: now,
             body: Body::Cross,

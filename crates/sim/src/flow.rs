@@ -15,6 +15,10 @@ pub(crate) struct Flow {
     receiver: Receiver,
     /// Where data and acknowledgements enter the network.
     pub(crate) first_link: u32,
+    hops: u8,
+    ack_hops: u8,
+    /// When the simulation will wake the sender: perhaps earlier than need be.
+    pub(crate) wake_at: Time,
     pub(crate) first_ack_link: u32,
     pub(crate) data_route: Box<[u32]>,
     pub(crate) ack_route: Box<[u32]>,
@@ -72,6 +76,9 @@ impl Flow {
                 ReceiverConfig::new(profile),
                 selection.build_receiver(&setup),
             ),
+            hops: (data_route.len() - 1) as u8,
+            ack_hops: (ack_route.len() - 1) as u8,
+            wake_at: spec.start,
             first_link: data_route[0],
             first_ack_link: ack_route[0],
             data_route,
@@ -125,7 +132,7 @@ impl Flow {
     }
 
     /// The packet of an acknowledgement, with the receiver half's message if it has one.
-    #[inline]
+    #[inline(always)]
     fn acknowledge(&mut self, now: Time, mut ack: Ack) -> Packet {
         if let Some(half) = self.receiver.half_mut() {
             let mut message = Vec::new();
@@ -137,7 +144,7 @@ impl Flow {
         Packet {
             flow: self.index,
             size: self.ack_size,
-            hop: 0,
+            hops_left: self.ack_hops,
             ecn: Ecn::NotEct,
             arrived: now,
             body: Body::Ack(ack),
@@ -147,13 +154,12 @@ impl Flow {
     /// The sender's host hands an acknowledgement on.
     #[inline]
     pub(crate) fn on_ack(&mut self, now: Time, ack: &Ack) {
-        let rtt = match ack.message {
-            Ack::NO_MESSAGE => self.observe_losses(now, |sender| sender.on_ack(now, ack, &[])),
-            id => {
-                let message = self.messages.take(id);
-                self.observe_losses(now, |sender| sender.on_ack(now, ack, &message))
-            }
-        };
+        let lost_before = self.sender.counters().lost;
+        let message = self.messages.take(ack.message);
+        let rtt = self
+            .sender
+            .on_ack(now, ack, message.as_deref().unwrap_or_default());
+        self.note_losses(now, lost_before);
         if let Some(rtt) = rtt {
             self.meter.on_rtt(now, rtt);
         }
@@ -172,13 +178,16 @@ impl Flow {
         while let Some(ack) = self.host.take_ready(now) {
             self.on_ack(now, &ack);
         }
-        self.observe_losses(now, |sender| sender.on_wake(now));
+        let lost_before = self.sender.counters().lost;
+        self.sender.on_wake(now);
+        self.note_losses(now, lost_before);
     }
 
     /// The next packet to send now, if there is one.
     #[inline]
     pub(crate) fn poll(&mut self, now: Time) -> Option<Packet> {
-        let packet = self.sender.poll(now)?;
+        let mut packet = self.sender.poll(now)?;
+        packet.hops_left = self.hops;
         self.meter.on_sent(now, packet.size());
         if let Some(grid) = &mut self.grid {
             grid.on_sent(now, packet.size());
@@ -187,14 +196,10 @@ impl Flow {
     }
 
     #[inline]
-    fn observe_losses<T>(&mut self, now: Time, act: impl FnOnce(&mut Sender) -> T) -> T {
-        let Some(grid) = &mut self.grid else {
-            return act(&mut self.sender);
-        };
-        let before = self.sender.counters().lost;
-        let result = act(&mut self.sender);
-        grid.on_lost(now, self.sender.counters().lost.saturating_sub(before));
-        result
+    fn note_losses(&mut self, now: Time, before: Bytes) {
+        if let Some(grid) = &mut self.grid {
+            grid.on_lost(now, self.sender.counters().lost.saturating_sub(before));
+        }
     }
 
     /// When the receiver is to be woken.
@@ -253,8 +258,8 @@ impl Host {
 
 /// Messages of the receiver's half under way; packets carry their index.
 #[derive(Debug, Default)]
-pub(crate) struct Messages {
-    kept: VecDeque<Vec<u8>>,
+struct Messages {
+    kept: VecDeque<Option<Box<[u8]>>>,
     /// The index of the first kept.
     base: u32,
 }
@@ -263,19 +268,24 @@ impl Messages {
     /// So many are kept in case acknowledgements overtake one another.
     const SLACK: u32 = 1024;
 
-    pub(crate) fn add(&mut self, message: Vec<u8>) -> u32 {
-        self.kept.push_back(message);
+    fn add(&mut self, message: Vec<u8>) -> u32 {
+        self.kept.push_back(Some(message.into()));
         self.base.wrapping_add(self.kept.len() as u32 - 1)
     }
 
-    /// Takes the message of that index, once.
-    pub(crate) fn take(&mut self, index: u32) -> Vec<u8> {
+    /// Takes the message of that index, once; none for [`Ack::NO_MESSAGE`].
+    #[inline]
+    fn take(&mut self, index: u32) -> Option<Box<[u8]>> {
+        if index == Ack::NO_MESSAGE {
+            None
+        } else {
+            self.take_kept(index)
+        }
+    }
+
+    fn take_kept(&mut self, index: u32) -> Option<Box<[u8]>> {
         let offset = index.wrapping_sub(self.base) as usize;
-        let message = self
-            .kept
-            .get_mut(offset)
-            .map(std::mem::take)
-            .unwrap_or_default();
+        let message = self.kept.get_mut(offset)?.take();
         while index.wrapping_sub(self.base) > Self::SLACK && !self.kept.is_empty() {
             self.kept.pop_front();
             self.base = self.base.wrapping_add(1);

@@ -237,16 +237,17 @@ impl Simulation {
     }
 
     /// A packet has crossed a link: on to the next, or it has arrived.
-    #[inline]
+    #[inline(always)]
     fn arrive(&mut self, mut packet: Packet) {
-        packet.hop += 1;
-        let (hop, index) = (usize::from(packet.hop), packet.flow as usize);
-        let route = match &packet.body {
-            Body::Data(_) => &self.flows[index].data_route,
-            Body::Ack(_) => &self.flows[index].ack_route,
-            Body::Cross => &self.cross[index].route,
-        };
-        if let Some(&next) = route.get(hop) {
+        let index = packet.flow as usize;
+        if packet.hops_left > 0 {
+            let route = match &packet.body {
+                Body::Data(_) => &self.flows[index].data_route,
+                Body::Ack(_) => &self.flows[index].ack_route,
+                Body::Cross => &self.cross[index].route,
+            };
+            let next = route[route.len() - usize::from(packet.hops_left)];
+            packet.hops_left -= 1;
             self.enter(next, &packet);
             return;
         }
@@ -271,16 +272,13 @@ impl Simulation {
 
     fn on_ack(&mut self, index: usize, ack: &Ack) {
         let flow = &mut self.flows[index];
-        if flow.host.delays(self.now, ack) {
-            self.events
-                .set_earlier(self.slots.senders + index, flow.next_wake());
-        } else {
+        if !flow.host.delays(self.now, ack) {
             flow.on_ack(self.now, ack);
-            self.pump(index);
         }
+        self.pump(index);
     }
 
-    #[inline]
+    #[inline(always)]
     fn enter(&mut self, link: u32, packet: &Packet) {
         let index = link as usize;
         if self.links[index].arrive(self.now, packet) {
@@ -298,16 +296,20 @@ impl Simulation {
                 awaken(&mut self.events, first, &self.links[first]);
             }
         }
-        self.events
-            .set_earlier(self.slots.senders + index, flow.next_wake());
+        let wake = flow.next_wake();
+        if wake < flow.wake_at {
+            flow.wake_at = wake;
+            self.events.set_earlier(self.slots.senders + index, wake);
+        }
     }
 
     /// A sender's slot may fire early, since its timers mostly move later: it only sets itself anew then.
     fn on_sender(&mut self, index: usize) {
         self.flows[index].on_wake(self.now);
+        self.flows[index].wake_at = Time::NEVER;
         self.pump(index);
         self.events
-            .set(self.slots.senders + index, self.flows[index].next_wake());
+            .set(self.slots.senders + index, self.flows[index].wake_at);
     }
 
     fn on_receiver(&mut self, index: usize) {

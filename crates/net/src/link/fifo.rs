@@ -36,7 +36,7 @@ impl Fifo {
     }
 
     /// A packet arrives. Returns when it will have left; `None` if it is dropped.
-    #[inline]
+    #[inline(always)]
     pub(super) fn accept(&mut self, now: Time, size: u32) -> Option<Time> {
         self.begin_due(now);
         if !self

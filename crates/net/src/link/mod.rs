@@ -400,12 +400,9 @@ impl Line {
     fn push(&mut self, arrived: Time, at: Time, delay: Duration, packet: &Packet) {
         // First in, first out, even when the delay has just become shorter.
         self.last = self.last.max(at + delay);
-        let mut packet = Packet {
-            arrived: self.last,
-            ..*packet
-        };
+        let packet = self.packets.push(*packet);
+        packet.arrived = self.last;
         packet.add_queueing(at.since(arrived));
-        self.packets.push(packet);
     }
 
     /// The last `n` packets.

@@ -34,8 +34,8 @@ impl ReceiverConfig {
 #[derive(Debug)]
 pub struct Receiver {
     config: ReceiverConfig,
-    /// The largest number that arrived, and which of the 64 before it did.
-    largest: Option<u64>,
+    /// One more than the largest number that arrived, and which of the 64 before the largest did.
+    next_number: u64,
     earlier: u64,
     stream: Reassembly,
     received_bytes: u64,
@@ -63,7 +63,7 @@ impl Receiver {
     pub fn new(config: ReceiverConfig, half: Option<Box<dyn headway_cc::Receiver>>) -> Receiver {
         Receiver {
             config,
-            largest: None,
+            next_number: 0,
             earlier: 0,
             stream: Reassembly::default(),
             received_bytes: 0,
@@ -76,10 +76,8 @@ impl Receiver {
     /// A data packet arrives. Returns the acknowledgement to send now, if one is due.
     #[inline]
     pub fn on_data(&mut self, now: Time, segment: &Segment, size: Bytes, ecn: Ecn) -> Option<Ack> {
-        self.note_number(segment.number);
+        let earlier = self.note_number(segment.number);
         let in_order = self.stream.insert(segment.seq);
-        self.received_bytes += size.get();
-        self.arrivals += 1;
         if let Some(half) = &mut self.half {
             half.on_data(&Arrival {
                 now,
@@ -90,20 +88,23 @@ impl Receiver {
                 header: segment.header,
             });
         }
-        let ack = Ack {
+        let mut ack = Ack {
             number: segment.number,
-            earlier: self.bits_before(segment.number),
+            earlier,
             cumulative: self.stream.next,
             received: now,
             echo: segment.header.0[2],
-            window: self.window(),
+            window: u32::MAX,
             message: Ack::NO_MESSAGE,
             ecn,
         };
-        match self.config.profile {
-            Profile::Simple => Some(ack),
-            Profile::Linux => self.maybe_delay(now, ack, in_order),
+        if self.config.profile == Profile::Simple {
+            return Some(ack);
         }
+        self.received_bytes += size.get();
+        self.arrivals += 1;
+        ack.window = self.window();
+        self.maybe_delay(now, ack, in_order)
     }
 
     /// When [`on_timer`](Self::on_timer) is wanted next; [`Time::NEVER`] for not at all.
@@ -128,10 +129,10 @@ impl Receiver {
 
     /// An acknowledgement of nothing new, to carry a message of the scheme's own part.
     pub fn message_ack(&self, now: Time) -> Ack {
-        let number = self.largest.unwrap_or(0);
+        let number = self.next_number.saturating_sub(1);
         Ack {
             number,
-            earlier: self.bits_before(number),
+            earlier: self.earlier,
             cumulative: self.stream.next,
             received: now,
             echo: 0.0,
@@ -164,26 +165,30 @@ impl Receiver {
         None
     }
 
+    /// Notes an arrival. Returns which of the 64 numbers before it have arrived.
     #[inline]
-    fn note_number(&mut self, number: u64) {
-        let Some(largest) = self.largest else {
-            self.largest = Some(number);
-            return;
-        };
-        if number > largest {
-            let shift = number - largest;
-            let shifted = if shift < 64 { self.earlier << shift } else { 0 };
-            self.earlier = shifted | if shift <= 64 { 1 << (shift - 1) } else { 0 };
-            self.largest = Some(number);
-        } else if number < largest && largest - number <= 64 {
-            self.earlier |= 1 << (largest - number - 1);
+    fn note_number(&mut self, number: u64) -> u64 {
+        if number >= self.next_number {
+            // Numbers that were passed over move up with the rest, and so does the last largest.
+            let shift = number - self.next_number;
+            self.earlier = match shift {
+                0..=62 => (self.earlier << 1 | u64::from(self.next_number > 0)) << shift,
+                63 => u64::from(self.next_number > 0) << 63,
+                _ => 0,
+            };
+            self.next_number = number + 1;
+            return self.earlier;
         }
+        let behind = self.next_number - 1 - number;
+        if (1..=64).contains(&behind) {
+            self.earlier |= 1 << (behind - 1);
+        }
+        self.bits_before(number)
     }
 
-    /// Which of the 64 numbers before `number` have arrived.
-    #[inline]
+    /// Which of the 64 numbers before `number`, not beyond the largest, have arrived.
     fn bits_before(&self, number: u64) -> u64 {
-        let behind = self.largest.map_or(0, |l| l - number);
+        let behind = self.next_number - 1 - number;
         if behind < 64 {
             self.earlier >> behind
         } else {
@@ -191,15 +196,14 @@ impl Receiver {
         }
     }
 
-    #[inline]
+    /// Linux lets the window grow as fast as data comes in, up to the socket's limit.
     fn window(&self) -> u32 {
         let window = match self.config.profile {
-            Profile::Simple => u64::from(u32::MAX),
+            Profile::Simple => u64::MAX,
             Profile::Linux => Self::INITIAL_WINDOW + 2 * self.received_bytes,
         };
-        window
-            .min(self.config.max_window.get())
-            .min(u64::from(u32::MAX)) as u32
+        let most = self.config.max_window.get();
+        u32::try_from(window.min(most)).unwrap_or(u32::MAX)
     }
 }
 

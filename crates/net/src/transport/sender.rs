@@ -156,6 +156,7 @@ impl Sender {
 
     /// An acknowledgement arrives, perhaps with a message of the receiver's half.
     /// Returns the RTT if it gives a sample.
+    #[inline(always)]
     pub fn on_ack(&mut self, now: Time, ack: &Ack, message: &[u8]) -> Option<Duration> {
         self.clear_news();
         let prior_in_flight = self.in_flight;
@@ -337,8 +338,8 @@ impl Sender {
 
     /// Sums since the flow began.
     #[inline]
-    pub fn counters(&self) -> Counters {
-        self.counters
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
     }
 
     /// Where loss recovery stands.
@@ -424,7 +425,7 @@ impl Sender {
         Packet {
             flow: self.config.flow,
             size: size.get() as u16,
-            hop: 0,
+            hops_left: 0,
             ecn: carries.ecn,
             arrived: now,
             body: Body::Data(Segment {

@@ -7,65 +7,62 @@ const WIDTH: usize = 8;
 /// Times by slot, the least at hand. Moving one costs a search of eight times a level.
 #[derive(Debug)]
 pub(super) struct Tournament {
-    /// The slots' times, then the least of each eight of the level before, up to eight or fewer.
-    levels: Vec<Vec<u64>>,
+    times: Vec<u64>,
+    /// The least of each eight times, then of each eight of those, until eight or fewer are left.
+    least: Vec<Vec<u64>>,
 }
 
 impl Tournament {
     pub(super) fn new(slots: usize) -> Tournament {
         assert!(slots > 0);
-        let mut levels = vec![vec![u64::MAX; slots]];
+        let mut least = Vec::new();
         let mut count = slots;
         while count > WIDTH {
             count = count.div_ceil(WIDTH);
-            levels.push(vec![u64::MAX; count]);
+            least.push(vec![u64::MAX; count]);
         }
-        Tournament { levels }
+        Tournament {
+            times: vec![u64::MAX; slots],
+            least,
+        }
     }
 
     /// The least time and its slot, the lowest of equals.
     #[inline]
     pub(super) fn first(&self) -> (Time, usize) {
-        let (mut time, mut slot) = (u64::MAX, 0);
-        for level in self.levels.iter().rev() {
-            (time, slot) = least(level, slot);
+        let mut node = 0;
+        for level in self.least.iter().rev() {
+            node = node * WIDTH + winner(&level[node * WIDTH..]).1;
         }
-        (Time::from_nanos(time), slot)
+        let first = node * WIDTH;
+        let (time, at) = winner(&self.times[first..]);
+        (Time::from_nanos(time), first + at)
     }
 
     #[inline]
     pub(super) fn get(&self, slot: usize) -> Time {
-        Time::from_nanos(self.levels[0][slot])
+        Time::from_nanos(self.times[slot])
     }
 
     #[inline]
     pub(super) fn set(&mut self, slot: usize, time: Time) {
-        let (mut at, mut time) = (slot, time.as_nanos());
-        let mut levels = self.levels.iter_mut();
-        let Some(mut level) = levels.next() else {
-            return;
-        };
-        level[at] = time;
-        for above in levels {
-            (time, _) = least(level, at / WIDTH);
+        self.times[slot] = time.as_nanos();
+        let mut below = &self.times;
+        let mut at = slot;
+        for level in &mut self.least {
             at /= WIDTH;
-            level = above;
-            level[at] = time;
+            level[at] = winner(&below[at * WIDTH..]).0;
+            below = level;
         }
     }
 }
 
-/// The least time of a node and where in the level it stands.
+/// The least of the first eight times and where it stands.
 #[inline]
-fn least(level: &[u64], node: usize) -> (u64, usize) {
-    let first = node * WIDTH;
-    let mut best = (u64::MAX, first);
-    for (i, &time) in level[first..].iter().take(WIDTH).enumerate() {
-        best = if time < best.0 {
-            (time, first + i)
-        } else {
-            best
-        };
+fn winner(times: &[u64]) -> (u64, usize) {
+    let mut best = (u64::MAX, 0);
+    for (i, &time) in times.iter().take(WIDTH).enumerate() {
+        best = if time < best.0 { (time, i) } else { best };
     }
     best
 }

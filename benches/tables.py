@@ -113,7 +113,7 @@ def show(figures: Figures) -> None:
     from rich.console import Console
     from rich.table import Table as Drawn
 
-    console = Console(width=None if Console().is_terminal else 110, highlight=False)
+    console = Console(width=None if Console().is_terminal else 130, highlight=False)
     for table in every(figures).values():
         drawn = Drawn(title=table.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
         for number, column in enumerate(table.columns):

@@ -5,6 +5,9 @@ from typing import Any, final
 
 __version__: str
 
+code_version: str
+"""Version and commit of the compiled core; every result row carries it."""
+
 class UsageError(ValueError):
     """Wrong input; the text is one line that says what, where, and what would be right."""
 
@@ -113,7 +116,7 @@ class Batch:
     def results(self) -> list[dict[str, Any]]:
         """One dict a finished run and flow, in a fixed order.
 
-        Keys: scenario, scheme, run, seed, flow (index; -1 is all flows under test together), flow_scheme, world,
+        Keys: schema, code_version, scenario, scenario_hash, scheme, run, seed, flow (index; -1 is all flows under test together), flow_scheme, world,
         seconds, and the metrics throughput_mbps, delay_mean_ms, delay_p95_ms, queue_mean_ms, queue_p95_ms, loss,
         utilisation, rtt_mean_ms, rtt_p95_ms, power, power_p95, utility, jain, convergence_s, sent_packets,
         delivered_packets. A metric that does not apply is None.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Bytes, CongestionControl, Duration, Rate, Receiver, Stream};
+use crate::{Bytes, CongestionControl, Duration, Rate, Receiver, Stream, Time};
 
 /// A scheme: a controller under its registry name, with the parameters it takes.
 #[derive(Debug)]
@@ -126,16 +126,19 @@ pub struct Setup {
     pub mss: Bytes,
     /// The window that a flow begins with (RFC 6928: ten packets).
     pub initial_cwnd: Bytes,
+    /// When the flow begins.
+    pub start: Time,
     /// Seeds the controller's own [`Stream`]s; differs from flow to flow.
     pub seed: u64,
 }
 
 impl Setup {
-    /// The usual flow: `mss` on the wire, ten packets to begin with.
+    /// The usual flow: `mss` on the wire, ten packets to begin with, from time zero on.
     pub const fn new(mss: Bytes, seed: u64) -> Setup {
         Setup {
             mss,
             initial_cwnd: Bytes::new(10 * mss.get()),
+            start: Time::ZERO,
             seed,
         }
     }
@@ -169,6 +172,15 @@ pub enum Kind {
         /// The most allowed.
         max: f64,
     },
+    /// A whole number.
+    Count {
+        /// Where nothing is written.
+        default: u64,
+        /// The least allowed.
+        min: u64,
+        /// The most allowed.
+        max: u64,
+    },
     /// A time, written `20ms` or `10s`.
     Time {
         /// Where nothing is written.
@@ -194,6 +206,7 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Value {
     Number(f64),
+    Count(u64),
     Time(Duration),
     Rate(Rate),
     Choice(&'static str),
@@ -208,6 +221,7 @@ impl Values {
     pub fn defaults(params: &'static [Param]) -> Values {
         let value = |p: &Param| match p.kind {
             Kind::Number { default, .. } => Value::Number(default),
+            Kind::Count { default, .. } => Value::Count(default),
             Kind::Time { default, .. } => Value::Time(default),
             Kind::Rate { default, .. } => Value::Rate(default),
             Kind::Choice(words) => Value::Choice(words[0]),
@@ -228,6 +242,14 @@ impl Values {
         match self.get(param) {
             Value::Number(n) => n,
             other => panic!("parameter {} is {other:?}, not a number", param.name),
+        }
+    }
+
+    /// The value of a [`Kind::Count`] parameter.
+    pub fn count(&self, param: &Param) -> u64 {
+        match self.get(param) {
+            Value::Count(n) => n,
+            other => panic!("parameter {} is {other:?}, not a whole number", param.name),
         }
     }
 
@@ -375,6 +397,10 @@ impl Kind {
             Kind::Number { min, max, .. } => {
                 (unit.is_empty() && (min..=max).contains(&number)).then_some(Value::Number(number))
             }
+            Kind::Count { min, max, .. } => {
+                let n = text.parse().ok()?;
+                (min..=max).contains(&n).then_some(Value::Count(n))
+            }
             Kind::Time { min, max, .. } => {
                 let d = Duration::from_secs_f64(number * time_unit(unit)?);
                 (min..=max).contains(&d).then_some(Value::Time(d))
@@ -392,6 +418,7 @@ impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Kind::Number { min, max, .. } => write!(f, "a number from {min} to {max}"),
+            Kind::Count { min, max, .. } => write!(f, "a whole number from {min} to {max}"),
             Kind::Time { min, max, .. } => {
                 write!(f, "a time from {min:?} to {max:?}, such as 20ms")
             }

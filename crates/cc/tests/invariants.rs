@@ -21,6 +21,7 @@ fn specs(registry: &Registry) -> Vec<Selection> {
                 Kind::Number { min, max, .. } => {
                     [min, max].iter().for_each(|n| with(n.to_string()))
                 }
+                Kind::Count { min, max, .. } => [min, max].iter().for_each(|n| with(n.to_string())),
                 Kind::Time { min, max, .. } => [min, max]
                     .iter()
                     .for_each(|d| with(format!("{}ns", d.as_nanos()))),

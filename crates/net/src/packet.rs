@@ -34,9 +34,8 @@ impl Packet {
         }
     }
 
-    /// Its departure from a queue has moved.
+    /// Its departure from a queue moves: it waits longer, or less.
     pub(crate) fn move_departure(&mut self, from: Time, to: Time) {
-        self.arrived = to + self.arrived.since(from);
         if let Body::Data(segment) = &mut self.body {
             segment.queued = (segment.queued + to.since(from)).saturating_sub(from.since(to));
         }

@@ -10,7 +10,7 @@ use pyo3::types::PyDict;
 
 use crate::scenario::Scenario;
 use crate::schemes::registry;
-use crate::{RunError, own_traces, usage};
+use crate::{CODE_VERSION, RunError, own_traces, usage};
 
 #[pyclass(frozen, module = "headway._native")]
 pub(crate) struct Batch {
@@ -51,6 +51,7 @@ impl Batch {
             jobs,
             grid: grid_ms.map(|ms| Duration::from_secs_f64(ms / 1e3)),
             trace_dirs: vec![own_traces(py)?],
+            code_version: CODE_VERSION.to_owned(),
         };
         let made = py.detach(|| headway_sim::Batch::new(scenarios, &schemes, registry(), options));
         let batch = Arc::new(made.map_err(usage)?);
@@ -144,7 +145,10 @@ impl Batch {
 
 fn result<'py>(py: Python<'py>, row: &Row) -> PyResult<Bound<'py, PyDict>> {
     let d = PyDict::new(py);
+    d.set_item("schema", headway_record::SCHEMA_VERSION)?;
+    d.set_item("code_version", &row.code_version)?;
     d.set_item("scenario", &row.scenario)?;
+    d.set_item("scenario_hash", &row.scenario_hash)?;
     d.set_item("scheme", &row.scheme)?;
     d.set_item("run", row.run)?;
     d.set_item("seed", row.seed)?;

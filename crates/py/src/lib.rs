@@ -24,6 +24,9 @@ create_exception!(
     "Right input, but the run failed."
 );
 
+/// Version and commit of this code.
+const CODE_VERSION: &str = env!("HEADWAY_CODE_VERSION");
+
 /// Wrong input, as Python sees it.
 fn usage(error: impl std::fmt::Display) -> PyErr {
     UsageError::new_err(error.to_string())
@@ -42,6 +45,7 @@ fn own_traces(py: Python<'_>) -> PyResult<PathBuf> {
 #[pymodule]
 fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    m.add("code_version", CODE_VERSION)?;
     m.add("UsageError", m.py().get_type::<UsageError>())?;
     m.add("RunError", m.py().get_type::<RunError>())?;
     m.add_function(wrap_pyfunction!(schemes::schemes, m)?)?;

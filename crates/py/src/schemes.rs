@@ -47,6 +47,7 @@ fn describe_param<'py>(py: Python<'py>, param: &Param) -> PyResult<Bound<'py, Py
     row.set_item("kind", param.kind.to_string())?;
     let default = match param.kind {
         Kind::Number { default, .. } => default.to_string(),
+        Kind::Count { default, .. } => default.to_string(),
         Kind::Time { default, .. } => format!("{default:?}"),
         Kind::Rate { default, .. } => format!("{default:?}"),
         Kind::Choice(words) => words[0].to_owned(),

@@ -2,46 +2,60 @@
 
 use headway_cc::Duration;
 
-/// The bin in which rates are compared.
-pub const BIN: Duration = Duration::from_secs(1);
+/// Watches a flow second by second for the moment from which its rate stays within 25% of its
+/// ideal share for at least five seconds (PCC, NSDI'15 §4.2.2).
+#[derive(Clone, Debug, Default)]
+pub struct Convergence {
+    seconds: u32,
+    held: u32,
+    reached: Option<u32>,
+}
 
-/// How long the share must be held.
-const HOLD: usize = 5;
-/// How near is near enough.
-const BAND: f64 = 0.25;
+impl Convergence {
+    /// How often it is told.
+    pub const BIN: Duration = Duration::from_secs(1);
+    /// How long the share must be held, in bins.
+    const HOLD: u32 = 5;
+    /// How near is near enough.
+    const BAND: f64 = 0.25;
 
-/// Seconds from a flow's start until its rate stays within 25% of its ideal share for at least
-/// five seconds (PCC, NSDI'15 §4.2.2); `None` if it never does.
-///
-/// `received` and `share` are bytes in each second of the flow's life, the second in which it
-/// began left out.
-pub fn convergence_time(received: &[f64], share: &[f64]) -> Option<f64> {
-    let mut held = 0;
-    for (i, (r, s)) in received.iter().zip(share).enumerate() {
-        held = if (r - s).abs() <= BAND * s && *s > 0.0 {
-            held + 1
-        } else {
-            0
-        };
-        if held == HOLD {
-            return Some((i + 1 - HOLD) as f64);
+    /// One more second of the flow's life is over, the one in which it began left out: so many
+    /// bytes arrived, and so many would have been its share.
+    pub fn on_second(&mut self, received: f64, share: f64) {
+        let near = share > 0.0 && (received - share).abs() <= Self::BAND * share;
+        self.held = if near { self.held + 1 } else { 0 };
+        self.seconds += 1;
+        if self.held == Self::HOLD {
+            self.reached.get_or_insert(self.seconds - Self::HOLD);
         }
     }
-    None
+
+    /// Seconds from the flow's first full second until it held its share; `None` if it has not.
+    pub fn seconds(&self) -> Option<f64> {
+        self.reached.map(f64::from)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn watch(received: &[f64], share: f64) -> Option<f64> {
+        let mut convergence = Convergence::default();
+        received
+            .iter()
+            .for_each(|&r| convergence.on_second(r, share));
+        convergence.seconds()
+    }
+
     #[test]
     fn counts_from_the_first_of_five_good_seconds() {
-        let share = [10.0; 12];
         let rate = [
             1.0, 8.0, 12.0, 13.0, 9.0, 10.0, 8.0, 12.0, 10.0, 1.0, 1.0, 1.0,
         ];
-        assert_eq!(convergence_time(&rate, &share), Some(4.0));
-        assert_eq!(convergence_time(&rate[..8], &share), None);
-        assert_eq!(convergence_time(&[0.0; 9], &[0.0; 9]), None);
+        assert_eq!(watch(&rate, 10.0), Some(4.0));
+        assert_eq!(watch(&rate[..8], 10.0), None);
+        assert_eq!(watch(&[0.0; 9], 0.0), None);
+        assert_eq!(watch(&[10.0; 5], 10.0), Some(0.0));
     }
 }

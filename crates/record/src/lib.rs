@@ -8,7 +8,7 @@ mod metrics;
 mod parquet_file;
 mod results;
 
-pub use convergence::{BIN as CONVERGENCE_BIN, convergence_time};
+pub use convergence::Convergence;
 pub use grid::{Grid, GridSample, Series};
 pub use histogram::LogHistogram;
 pub use meter::FlowMeter;

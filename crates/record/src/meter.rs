@@ -2,7 +2,7 @@
 
 use headway_cc::{Bytes, Duration, Time};
 
-use crate::{CONVERGENCE_BIN, LogHistogram};
+use crate::LogHistogram;
 
 /// Counts one flow from `since` on; what it needs does not grow with the packets.
 ///
@@ -24,8 +24,8 @@ pub struct FlowMeter {
     pub(crate) rtt: LogHistogram,
     /// [`Duration::MAX`] before the first sample.
     pub(crate) min_rtt: Duration,
-    /// Bytes arrived in each second since the run began, for the convergence time.
-    pub(crate) per_second: Vec<u64>,
+    /// Bytes arrived since [`take_recent`](Self::take_recent).
+    recent_bytes: u64,
     /// Bytes that were on a wire, not in a queue, when the run ended.
     pub(crate) propagating_bytes: u64,
 }
@@ -52,11 +52,7 @@ impl FlowMeter {
     /// A data packet arrived, `queued` of its delay spent in queues and transmission.
     #[inline]
     pub fn on_delivered(&mut self, now: Time, sent: Time, queued: Duration, size: Bytes) {
-        let second = (now.as_nanos() / CONVERGENCE_BIN.as_nanos()) as usize;
-        match self.per_second.get_mut(second) {
-            Some(bytes) => *bytes += size.get(),
-            None => self.open_second(second, size),
-        }
+        self.recent_bytes += size.get();
         if now < self.since {
             return;
         }
@@ -71,15 +67,9 @@ impl FlowMeter {
         }
     }
 
-    #[cold]
-    fn open_second(&mut self, second: usize, size: Bytes) {
-        self.per_second.resize(second + 1, 0);
-        self.per_second[second] = size.get();
-    }
-
-    /// Bytes that arrived in the given second since the run began.
-    pub fn arrived_in_second(&self, second: usize) -> u64 {
-        self.per_second.get(second).copied().unwrap_or(0)
+    /// Bytes that arrived since the last call, warm-up or not.
+    pub fn take_recent(&mut self) -> u64 {
+        std::mem::take(&mut self.recent_bytes)
     }
 
     /// The sender took an RTT sample.

@@ -34,7 +34,7 @@ pub struct Metrics {
     pub utility: Option<f64>,
     /// Jain's index of the flows' throughputs; of the pooled row only.
     pub jain: Option<f64>,
-    /// Seconds until the flow held its fair share, see [`convergence_time`](crate::convergence_time);
+    /// Seconds until the flow held its fair share, see [`Convergence`](crate::Convergence);
     /// for the pooled row the slowest flow's, if all converged.
     pub convergence_s: Option<f64>,
     /// Packets sent.

@@ -62,6 +62,11 @@ impl Column {
 /// If the file cannot be written.
 pub fn write_results(path: &Path, rows: &[Row]) -> Result<(), WriteError> {
     let mut columns = vec![
+        ("schema", Column::Int(vec![SCHEMA_VERSION; rows.len()])),
+        (
+            "code_version",
+            Column::text(rows.iter().map(|r| r.code_version.as_str())),
+        ),
         (
             "scenario",
             Column::text(rows.iter().map(|r| r.scenario.as_str())),

@@ -17,6 +17,8 @@ pub struct Row {
     pub scenario_hash: String,
     /// The scheme under test, with its parameters.
     pub scheme: String,
+    /// Version and commit of the code that ran it.
+    pub code_version: String,
     /// Which world.
     pub world: &'static str,
     /// Which run, from 0.

@@ -28,6 +28,8 @@ pub struct BatchOptions {
     pub grid: Option<Duration>,
     /// Where traces are looked for besides the usual places.
     pub trace_dirs: Vec<PathBuf>,
+    /// Version and commit of the code, for every row to carry.
+    pub code_version: String,
 }
 
 /// A batch that cannot be set up, or a run of it that failed.
@@ -125,6 +127,9 @@ impl Progress {
 }
 
 impl Batch {
+    /// How long a run may last: eleven days, so that a slip of the keyboard does not run for ever.
+    const LONGEST: Duration = Duration::from_secs(1_000_000);
+
     /// Checks scenarios, schemes, traces and options by setting up one run of each pair.
     ///
     /// # Errors
@@ -180,10 +185,15 @@ impl Batch {
         }
         for scenario in &self.scenarios {
             let duration = self.duration(scenario);
-            if duration.is_zero() || options.warmup >= duration {
+            if duration > Self::LONGEST {
+                let message = format!("seconds must be at most {}", Self::LONGEST.as_secs_f64());
+                return Err(BatchError::Options(message));
+            }
+            if options.warmup >= duration {
                 let message = format!(
-                    "seconds ({duration:?}) must be more than warmup ({:?})",
-                    options.warmup
+                    "warmup ({} s) must be less than seconds ({})",
+                    options.warmup.as_secs_f64(),
+                    duration.as_secs_f64()
                 );
                 return Err(BatchError::Options(message));
             }
@@ -347,6 +357,7 @@ impl Batch {
                 scenario: scenario.name().to_owned(),
                 scenario_hash: scenario.hash().to_owned(),
                 scheme: self.schemes[task.scheme].spec.clone(),
+                code_version: self.options.code_version.clone(),
                 world: crate::WORLD.name,
                 run: task.run as i32,
                 seed: self.options.seed.wrapping_add(u64::from(task.run)),

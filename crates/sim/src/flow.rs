@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use headway_cc::{Bytes, Duration, Ecn, Selection, Setup, Stream, Time};
 use headway_net::transport::{Profile, Receiver, ReceiverConfig, Sender, SenderConfig, Source};
 use headway_net::{Ack, Body, Packet, Segment};
-use headway_record::{FlowMeter, Grid};
+use headway_record::{Convergence, FlowMeter, Grid};
 use headway_scenario::{FlowSpec, Network, Transport};
 
 /// A flow under congestion control.
@@ -23,6 +23,7 @@ pub(crate) struct Flow {
     pub(crate) data_route: Box<[u32]>,
     pub(crate) ack_route: Box<[u32]>,
     pub(crate) meter: FlowMeter,
+    pub(crate) convergence: Convergence,
     pub(crate) grid: Option<Grid>,
     pub(crate) start: Time,
     /// When it is to stop next; never once it has.
@@ -51,7 +52,10 @@ impl Flow {
         seed: u64,
     ) -> Flow {
         let stream = |part: &str| Stream::new(seed, &format!("flow.{index}.{part}"));
-        let setup = Setup::new(network.packet_size, stream("scheme").bits());
+        let setup = Setup {
+            start: spec.start,
+            ..Setup::new(network.packet_size, stream("scheme").bits())
+        };
         let profile = match network.transport {
             Transport::Simple => Profile::Simple,
             Transport::Linux => Profile::Linux,
@@ -84,6 +88,7 @@ impl Flow {
             data_route,
             ack_route,
             meter: FlowMeter::default(),
+            convergence: Convergence::default(),
             grid: None,
             start: spec.start,
             stop: spec.stop.unwrap_or(Time::NEVER),
@@ -200,6 +205,16 @@ impl Flow {
         if let Some(grid) = &mut self.grid {
             grid.on_lost(now, self.sender.counters().lost.saturating_sub(before));
         }
+    }
+
+    /// Was it there from `from` to `to`, all the time?
+    pub(crate) fn covers(&self, from: Time, to: Time) -> bool {
+        self.start <= from && self.ends >= to
+    }
+
+    /// Was it there at some time from `from` to `to`?
+    pub(crate) fn overlaps(&self, from: Time, to: Time) -> bool {
+        self.start < to && self.ends > from
     }
 
     /// When the receiver is to be woken.

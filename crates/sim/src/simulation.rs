@@ -4,7 +4,7 @@ use headway_cc::{Bytes, Duration, Ecn, Registry, SchemeError, Selection, Stream,
 use headway_net::queue::{DropTail, Limits};
 use headway_net::trace::Trace;
 use headway_net::{Ack, Body, Link, Packet, RandomLoss, Segment, Server};
-use headway_record::{FlowMeter, Grid, GridSample};
+use headway_record::{Convergence, FlowMeter, Grid, GridSample};
 use headway_scenario::{LinkSpec, Network, QueueSpec, RateSpec};
 
 use std::sync::Arc;
@@ -70,15 +70,18 @@ struct Slots {
     grid: usize,
 }
 
+type Reading = Vec<(f64, f64)>;
+
 /// What is read off the links while the run goes on.
 #[derive(Debug)]
 pub(crate) struct Sampler {
-    /// (offered, served) bytes of each link at each second; no entries for links without a rate.
-    pub(crate) seconds: Vec<Vec<(f64, f64)>>,
+    /// When the last second ended, and (offered, served) bytes of each link then; (0, 0) for links
+    /// without a rate.
+    second: (Time, Reading),
     /// Likewise at the ends of the grid's bins.
-    pub(crate) bins: Vec<Vec<(f64, f64)>>,
+    pub(crate) bins: Vec<Reading>,
     /// Likewise when measuring begins and ends.
-    pub(crate) window: [Vec<(f64, f64)>; 2],
+    pub(crate) window: [Reading; 2],
     pub(crate) window_at: [Time; 2],
 }
 
@@ -172,7 +175,7 @@ impl Simulation {
             options.grid.map_or(Time::NEVER, |g| Time::ZERO + g),
         );
         let sampler = Sampler {
-            seconds: Vec::new(),
+            second: (Time::ZERO, Vec::new()),
             bins: Vec::new(),
             window: [Vec::new(), Vec::new()],
             window_at,
@@ -376,12 +379,14 @@ impl Simulation {
                 window.clone_from(&reading);
             }
         }
-        let second = Duration::from_secs(1);
-        let elapsed = self.sampler.seconds.len() as u64;
-        if now == Time::ZERO + second * elapsed {
-            self.sampler.seconds.push(reading);
+        let (last, before) = &self.sampler.second;
+        if now == *last + Convergence::BIN {
+            watch_convergence(&mut self.flows, (*last, now), before, &reading);
         }
-        let next_second = Time::ZERO + second * self.sampler.seconds.len() as u64;
+        if now == Time::ZERO || now == *last + Convergence::BIN {
+            self.sampler.second = (now, reading);
+        }
+        let next_second = self.sampler.second.0 + Convergence::BIN;
         let next = self
             .sampler
             .window_at
@@ -419,6 +424,30 @@ impl Simulation {
             None => (0.0, 0.0),
         };
         self.links.iter_mut().map(read).collect()
+    }
+}
+
+/// Tells each flow that was there from `from` to `to` what arrived and what its share would have
+/// been: the capacity of its slowest link over the number of flows that were there.
+fn watch_convergence(
+    flows: &mut [Flow],
+    (from, to): (Time, Time),
+    before: &Reading,
+    after: &Reading,
+) {
+    let active = flows.iter().filter(|f| f.overlaps(from, to)).count().max(1) as f64;
+    for flow in flows {
+        let capacity = |&l: &u32| Some(after.get(l as usize)?.0 - before.get(l as usize)?.0);
+        let capacities = flow
+            .data_route
+            .iter()
+            .filter_map(capacity)
+            .filter(|c| *c > 0.0);
+        let share = capacities.reduce(f64::min).unwrap_or(0.0) / active;
+        let received = flow.meter.take_recent() as f64;
+        if flow.covers(from, to) {
+            flow.convergence.on_second(received, share);
+        }
     }
 }
 

@@ -2,10 +2,7 @@
 
 use headway_cc::Time;
 use headway_net::Body;
-use headway_record::{
-    ALL_FLOWS, Bottleneck, CONVERGENCE_BIN, FlowMeter, Grid, Metrics, Series, convergence_time,
-    jain_index,
-};
+use headway_record::{ALL_FLOWS, Bottleneck, FlowMeter, Grid, Metrics, Series, jain_index};
 
 use crate::Simulation;
 use crate::flow::Flow;
@@ -54,9 +51,6 @@ impl Simulation {
                 }
             }
         }
-        let convergence: Vec<Option<f64>> = (0..self.flows.len())
-            .map(|i| self.convergence(i, end))
-            .collect();
         let mut rows = Vec::with_capacity(self.flows.len() + 1);
         let mut pooled = FlowMeter::new(end);
         let tested = || self.flows.iter().filter(|f| f.under_test);
@@ -66,7 +60,7 @@ impl Simulation {
         for (i, flow) in self.flows.iter().enumerate() {
             let bottleneck = self.bottleneck(std::iter::once(flow));
             let mut metrics = Metrics::of(&flow.meter, self.flow_end(flow), bottleneck, false);
-            metrics.convergence_s = convergence[i];
+            metrics.convergence_s = flow.convergence.seconds();
             rows.push(FlowOutcome {
                 flow: i as i32,
                 scheme: flow.scheme.clone(),
@@ -136,41 +130,6 @@ impl Simulation {
                 false => a,
             }
         })
-    }
-
-    /// PCC's convergence time of one flow: its ideal share of a second is the bottleneck's capacity
-    /// over the number of flows that were there.
-    fn convergence(&self, index: usize, end: Time) -> Option<f64> {
-        let flow = &self.flows[index];
-        let bin = CONVERGENCE_BIN.as_nanos();
-        let first = flow.start.as_nanos().div_ceil(bin) as usize;
-        let until = (flow.ends.min(end).as_nanos() / bin) as usize;
-        let offered = |second: usize| {
-            let at = |s: usize, l: u32| Some(self.sampler.seconds.get(s)?.get(l as usize)?.0);
-            let capacity =
-                |&l: &u32| Some(at(second + 1, l)? - at(second, l)?).filter(|c| *c > 0.0);
-            flow.data_route
-                .iter()
-                .filter_map(capacity)
-                .reduce(f64::min)
-                .unwrap_or(0.0)
-        };
-        let active = |second: usize| {
-            let (from, to) = (second as u64 * bin, (second as u64 + 1) * bin);
-            self.flows
-                .iter()
-                .filter(|f| f.start.as_nanos() < to && f.ends.as_nanos() > from)
-                .count()
-        };
-        let seconds = first..until.max(first);
-        let share: Vec<f64> = seconds
-            .clone()
-            .map(|s| offered(s) / active(s).max(1) as f64)
-            .collect();
-        let received: Vec<f64> = seconds
-            .map(|s| flow.meter.arrived_in_second(s) as f64)
-            .collect();
-        convergence_time(&received, &share)
     }
 
     fn take_series(&mut self, end: Time) -> Vec<FlowSeries> {

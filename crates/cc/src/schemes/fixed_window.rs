@@ -7,10 +7,10 @@ use crate::{
 const WINDOW: Param = Param {
     name: "window",
     help: "packets in flight",
-    kind: Kind::Number {
-        default: 20.0,
-        min: 1.0,
-        max: 1e7,
+    kind: Kind::Count {
+        default: 20,
+        min: 1,
+        max: 10_000_000,
     },
 };
 
@@ -36,7 +36,7 @@ impl FixedWindow {
     /// A window of `window` packets.
     pub fn new(setup: &Setup, values: &Values) -> FixedWindow {
         FixedWindow {
-            cwnd: setup.mss.mul_f64(values.number(&WINDOW)),
+            cwnd: setup.mss * values.count(&WINDOW),
         }
     }
 }

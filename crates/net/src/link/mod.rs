@@ -204,7 +204,8 @@ impl Link {
             Path::Fifo(fifo) => {
                 let waiting = fifo.backlog(now);
                 fifo.set_rate(now, rate, self.line.last_mut(waiting));
-                self.line.restore_order(waiting);
+                self.line
+                    .deliver_last(waiting, fifo.departures(now), self.delay);
             }
             Path::Queued(queued) => queued.set_rate(now, rate, &mut self.dropped),
         }
@@ -216,10 +217,7 @@ impl Link {
         self.catch_up(now);
         if let Path::Fifo(fifo) = &mut self.path {
             let waiting = fifo.backlog(now);
-            for (packet, departure) in self.line.last_mut(waiting).zip(fifo.departures(now)) {
-                packet.arrived = departure + delay;
-            }
-            self.line.restore_order(waiting);
+            self.line.deliver_last(waiting, fifo.departures(now), delay);
         }
         self.delay = delay;
     }
@@ -410,16 +408,16 @@ impl Line {
         self.packets.last_mut(n)
     }
 
-    /// The delivery of the last `n` packets has moved: none overtakes those before it.
-    fn restore_order(&mut self, n: usize) {
+    /// The departure of the last `n` packets, or the delay after it, has changed.
+    fn deliver_last(&mut self, n: usize, departures: impl Iterator<Item = Time>, delay: Duration) {
         let before = self.packets.tail() - n as u64;
-        let mut last = before
-            .checked_sub(1)
-            .and_then(|b| self.packets.get(b))
-            .map_or(Time::ZERO, |p| p.arrived);
-        for packet in self.packets.last_mut(n) {
-            packet.arrived = packet.arrived.max(last);
-            last = packet.arrived;
+        let mut last = match before.checked_sub(1).and_then(|b| self.packets.get(b)) {
+            Some(packet) => packet.arrived,
+            None => Time::ZERO,
+        };
+        for (packet, departure) in self.packets.last_mut(n).zip(departures) {
+            last = last.max(departure + delay);
+            packet.arrived = last;
         }
         if n > 0 {
             self.last = last;

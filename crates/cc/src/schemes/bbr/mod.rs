@@ -22,10 +22,10 @@ use crate::{
 const BTLBW_WINDOW: Param = Param {
     name: "btlbw_window",
     help: "rounds over which the largest delivery rate is taken",
-    kind: Kind::Number {
-        default: 10.0,
-        min: 1.0,
-        max: 1000.0,
+    kind: Kind::Count {
+        default: 10,
+        min: 1,
+        max: 1000,
     },
 };
 const RTPROP_WINDOW: Param = Param {
@@ -127,16 +127,16 @@ impl Bbr {
             cwnd: setup.initial_cwnd,
             rounds: RoundCounter::default(),
             round_start: false,
-            btlbw: MaxFilter::new(values.number(&BTLBW_WINDOW) as u64),
+            btlbw: MaxFilter::new(values.count(&BTLBW_WINDOW)),
             rtprop: Duration::MAX,
             rtprop_window: values.time(&RTPROP_WINDOW),
-            rtprop_stamp: Time::ZERO,
+            rtprop_stamp: setup.start,
             aggregation: Aggregation::new(setup.mss),
             full_bw: Rate::ZERO,
             full_bw_count: 0,
             filled_pipe: false,
             cycle_index: 0,
-            cycle_stamp: Time::ZERO,
+            cycle_stamp: setup.start,
             probe_rtt_done: None,
             probe_rtt_round_done: false,
             probe_rtt_span: (Bytes::MAX, Bytes::ZERO),

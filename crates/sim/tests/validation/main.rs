@@ -1,0 +1,11 @@
+//! The simulator against the outside world: published figures, models and another simulator.
+//! `docs/validation.md` gives every figure beside ours, with the difference.
+
+mod behaviour;
+mod cellular;
+mod fluid;
+mod networks;
+mod ns3;
+mod sawtooth;
+mod transport;
+mod watch;

@@ -1,0 +1,132 @@
+//! Networks that the tests share, and how to run them.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use headway_cc::{Bytes, Duration, Rate, Registry, Time, schemes};
+use headway_record::Metrics;
+use headway_scenario::{
+    FlowSpec, LinkSpec, Network, QueueSpec, RateSpec, Source, TraceStore, Transport,
+};
+use headway_sim::{Options, Outcome, Simulation};
+
+use crate::watch;
+
+/// A link between two nodes.
+pub fn link(from: usize, to: usize, rate: RateSpec, delay: Duration, queue: QueueSpec) -> LinkSpec {
+    LinkSpec {
+        name: format!("{from}-{to}"),
+        from,
+        to,
+        rate,
+        delay,
+        loss: 0.0,
+        queue,
+    }
+}
+
+/// A queue of so many packets.
+pub const fn packets(limit: u64) -> QueueSpec {
+    QueueSpec::DropTail {
+        packets: Some(limit),
+        bytes: None,
+    }
+}
+
+/// A bulk flow of the scheme under test, from the run's beginning to its end.
+pub const fn bulk(from: usize, to: usize) -> FlowSpec {
+    FlowSpec {
+        scheme: None,
+        from,
+        to,
+        start: Time::ZERO,
+        stop: None,
+        source: Source::Bulk,
+    }
+}
+
+/// One bulk flow over one bottleneck; the way back only delays. Data packets of `packet` bytes,
+/// acknowledgements of 52, profile `simple`, no jitter.
+pub fn one_flow(rate: RateSpec, one_way: Duration, queue: QueueSpec, packet: u64) -> Network {
+    Network {
+        nodes: vec!["sender".to_owned(), "receiver".to_owned()],
+        links: vec![
+            link(0, 1, rate, one_way, queue),
+            link(1, 0, RateSpec::Unlimited, one_way, QueueSpec::Infinite),
+        ],
+        flows: vec![bulk(0, 1)],
+        cross: vec![],
+        changes: vec![],
+        packet_size: Bytes::new(packet),
+        ack_size: Bytes::new(52),
+        transport: Transport::Simple,
+        host_jitter: Duration::ZERO,
+    }
+}
+
+/// One flow over a link of a fixed rate.
+pub fn fixed(mbps: f64, one_way_ms: u64, queue: u64, packet: u64) -> Network {
+    let rate = RateSpec::Fixed(Rate::from_mbps(mbps));
+    let one_way = Duration::from_millis(one_way_ms);
+    one_flow(rate, one_way, packets(queue), packet)
+}
+
+/// Rax's link (Rax §V): 20 Mbit/s, 50 ms of round trip, 10 packets of 1250 bytes.
+pub fn rax() -> Network {
+    fixed(20.0, 25, 10, 1250)
+}
+
+/// Where the tests look for traces.
+pub fn traces() -> TraceStore {
+    let shared = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/traces");
+    TraceStore::new([PathBuf::from(shared)])
+}
+
+/// Whether all of these traces are here. If not, says so past the test harness, which would keep
+/// quiet about a test that passes: the line is `skipped: TEST: why`.
+pub fn has_traces(test: &str, names: &[&str]) -> bool {
+    let store = traces();
+    let missing: Vec<&str> = names
+        .iter()
+        .copied()
+        .filter(|name| store.find(name).is_none())
+        .collect();
+    if !missing.is_empty() {
+        let missing = missing.join(", ");
+        let _ = writeln!(
+            std::io::stderr(),
+            "skipped: {test}: no trace {missing}; get it with `headway traces fetch mahimahi`"
+        );
+    }
+    missing.is_empty()
+}
+
+/// Sets up `scheme` on `network`.
+pub fn simulation(network: &Network, scheme: &str, options: Options) -> Simulation {
+    let mut registry = Registry::new(schemes::SCHEMES);
+    registry.add(watch::SCHEMES);
+    let selection = registry.select(scheme).expect("a scheme");
+    let store = traces();
+    let load = |name: &str| store.load(name).map_err(|e| e.to_string());
+    Simulation::new(network, &selection, &registry, &load, options).expect("a network")
+}
+
+/// Options of a run of `seconds` whose first `warmup` seconds do not count.
+pub fn options(seconds: f64, warmup: f64) -> Options {
+    Options {
+        duration: Duration::from_secs_f64(seconds),
+        warmup: Duration::from_secs_f64(warmup),
+        seed: 1,
+        grid: None,
+    }
+}
+
+/// Runs `scheme` on `network`.
+pub fn run(network: &Network, scheme: &str, options: Options) -> Outcome {
+    simulation(network, scheme, options).finish()
+}
+
+/// The metrics of all flows together.
+pub fn metrics(network: &Network, scheme: &str, options: Options) -> Metrics {
+    run(network, scheme, options).rows[0].metrics
+}

@@ -1,0 +1,104 @@
+//! Headway beside ns-3 3.37. The figures of ns-3 are those of `docs/validation-ns3.md`, which says
+//! how they were made.
+
+use headway_scenario::Transport;
+
+use crate::networks::{fixed, metrics, options, rax};
+use crate::sawtooth::{self, Sawtooth};
+
+/// The tolerances: utilisation within 2 points, loss within a factor of 1.5.
+#[track_caller]
+fn beside(class: &str, ours: Sawtooth, utilisation: f64, loss: f64) {
+    println!("{class} {utilisation} {loss:e}: ours {ours:?}");
+    assert!(
+        (ours.utilisation - utilisation).abs() <= 0.02,
+        "{class} {utilisation}: {ours:?}"
+    );
+    let ratio = ours.loss / loss;
+    assert!(
+        (1.0 / 1.5..=1.5).contains(&ratio),
+        "{class} {loss:e}: {ours:?}"
+    );
+}
+
+#[test]
+fn newreno_on_rax_link() {
+    let whole = sawtooth::run(&rax(), "newreno", 0, 600);
+    beside("TcpNewReno", whole, 0.8134, 2.14e-4);
+    let steady = sawtooth::run(&rax(), "newreno", 100, 700);
+    beside("TcpNewReno", steady, 0.8146, 1.93e-4);
+    beside("TcpLinuxReno", steady, 0.8332, 2.12e-4);
+}
+
+#[test]
+fn newreno_of_profile_linux_on_rax_link() {
+    let mut network = rax();
+    network.transport = Transport::Linux;
+    let steady = sawtooth::run(&network, "newreno", 100, 700);
+    beside("TcpLinuxReno, ACK every 2", steady, 0.8269, 2.12e-4);
+}
+
+#[test]
+fn cubic_on_rax_link() {
+    let whole = sawtooth::run(&rax(), "cubic", 0, 600);
+    beside("TcpCubic", whole, 0.9517, 1.86e-4);
+    let steady = sawtooth::run(&rax(), "cubic", 100, 700);
+    beside("TcpCubic", steady, 0.9569, 1.68e-4);
+    let steady = sawtooth::run(&rax(), "cubic:fast_convergence=off", 100, 700);
+    beside("TcpCubic, FastConvergence=false", steady, 0.9569, 1.68e-4);
+}
+
+#[test]
+fn cubic_of_profile_linux_on_rax_link() {
+    let mut network = rax();
+    network.transport = Transport::Linux;
+    let steady = sawtooth::run(&network, "cubic", 100, 700);
+    beside("TcpCubic, ACK every 2", steady, 0.9528, 1.69e-4);
+}
+
+/// With 1% random loss: utilisation against `TcpNewReno` (.1033); against `TcpLinuxReno` (.1408) no
+/// more than a lower bound, since ns-3 grows the window by the whole flight as it leaves
+/// recovery (`docs/validation-ns3.md`). Cubic must not be below Reno there (RFC 9438 §4.3); ns-3's,
+/// which has no Reno-friendly region, is (.0463).
+#[test]
+fn one_percent_of_random_loss() {
+    let mean = |scheme: &str| {
+        let mut network = rax();
+        network.links[0].loss = 0.01;
+        let runs = (1..=3).map(|seed| {
+            let mut options = options(320.0, 20.0);
+            options.seed = seed;
+            metrics(&network, scheme, options)
+                .utilisation
+                .expect("a bottleneck")
+        });
+        runs.sum::<f64>() / 3.0
+    };
+    let (newreno, cubic) = (mean("newreno"), mean("cubic"));
+    println!("1% loss: newreno {newreno:.4}, cubic {cubic:.4}");
+    assert!((newreno - 0.1033).abs() <= 0.02, "{newreno}");
+    assert!(newreno < 0.1408, "{newreno}");
+    assert!(cubic >= newreno, "{cubic} {newreno}");
+}
+
+/// 12 Mbit/s, 120 ms, buffers of a half, one and two bandwidth-delay products: utilisation and loss
+/// as on Rax's link, the mean queue within 10%.
+#[test]
+fn larger_buffers() {
+    for (buffer, scheme, class, utilisation, loss, queue_ms) in [
+        (60, "newreno", "TcpNewReno", 0.9590, 7.6e-5, 24.3),
+        (60, "newreno", "TcpLinuxReno", 0.9687, 7.9e-5, 24.9),
+        (60, "cubic", "TcpCubic", 1.0, 4.16e-4, 35.6),
+        (120, "newreno", "TcpNewReno", 0.9999, 4.0e-5, 65.9),
+        (120, "newreno", "TcpLinuxReno", 1.0, 4.7e-5, 68.9),
+        (120, "cubic", "TcpCubic", 1.0, 5.86e-4, 87.5),
+        (240, "newreno", "TcpNewReno", 1.0, 2.0e-5, 159.3),
+        (240, "newreno", "TcpLinuxReno", 1.0, 2.3e-5, 161.0),
+        (240, "cubic", "TcpCubic", 1.0, 9.72e-4, 190.6),
+    ] {
+        let ours = sawtooth::run(&fixed(12.0, 60, buffer, 1500), scheme, 100, 400);
+        beside(class, ours, utilisation, loss);
+        let apart = (ours.mean_queue_ms - queue_ms).abs();
+        assert!(apart <= 0.1 * queue_ms, "{class}, {buffer}: {ours:?}");
+    }
+}

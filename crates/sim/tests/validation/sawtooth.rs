@@ -1,0 +1,83 @@
+//! One flow through one queue, read off its packets.
+
+use headway_scenario::{Network, RateSpec};
+
+use crate::watch::{self, Delivery};
+
+/// A single flow's steady state at a bottleneck of a fixed rate.
+#[derive(Clone, Copy, Debug)]
+pub struct Sawtooth {
+    /// Departures over capacity.
+    pub utilisation: f64,
+    /// Drops over arrivals.
+    pub loss: f64,
+    /// Time-weighted mean of the packets that wait (the one in transmission does not), in the
+    /// time that it takes to send them.
+    pub mean_queue_ms: f64,
+    /// Its 95th percentile over time.
+    pub p95_queue_ms: f64,
+    /// Mean time between the beginnings of loss events; NaN with fewer than two.
+    pub period_s: f64,
+}
+
+/// Runs `scheme` on `network` and looks at the seconds `from_s` to `to_s`. No packet overtakes
+/// another there, so a gap in the numbers that arrive is a drop.
+pub fn run(network: &Network, scheme: &str, from_s: u64, to_s: u64) -> Sawtooth {
+    let RateSpec::Fixed(rate) = network.links[0].rate else {
+        panic!("a fixed rate");
+    };
+    let packet_ns = rate.time_to_send(network.packet_size).as_nanos();
+    let delay_ns = network.links[0].delay.as_nanos();
+    let left = |d: &Delivery| d.received.as_nanos() - delay_ns;
+    let (from, to) = (from_s * 1_000_000_000, to_s * 1_000_000_000);
+    let mut seen = watch::deliveries(network, scheme, to_s as f64 + 1.0);
+    seen.retain(|d| (from..to).contains(&left(d)));
+
+    let departures = seen.len() as u64;
+    let arrivals = 1 + seen[seen.len() - 1].number - seen[0].number;
+    let mut changes: Vec<(u64, i64)> = seen
+        .iter()
+        .flat_map(|d| [(d.sent.as_nanos(), 1), (left(d) - packet_ns, -1)])
+        .collect();
+    // A packet that finds nothing before it comes and goes at one time, in this order.
+    changes.sort_unstable_by_key(|&(at, step)| (at, -step));
+    let (mut time_with, mut waiting) = (vec![0; 1000], 0i64);
+    for pair in changes.windows(2) {
+        waiting += pair[0].1;
+        time_with[waiting as usize] += pair[1].0 - pair[0].0;
+    }
+    let total: u64 = time_with.iter().sum();
+    let weighted: u64 = time_with.iter().zip(0..).map(|(t, n)| n * t).sum();
+    let mut below = 0;
+    let p95 = time_with.iter().take_while(|&t| {
+        below += t;
+        below * 100 < total * 95
+    });
+
+    let packet_ms = packet_ns as f64 / 1e6;
+    Sawtooth {
+        utilisation: departures as f64 * packet_ns as f64 / (to - from) as f64,
+        loss: (arrivals - departures) as f64 / arrivals as f64,
+        mean_queue_ms: weighted as f64 / total as f64 * packet_ms,
+        p95_queue_ms: p95.count() as f64 * packet_ms,
+        period_s: period_s(&seen, left),
+    }
+}
+
+/// Losses less than a second apart belong to one event: a window is answered once.
+fn period_s(seen: &[Delivery], left: impl Fn(&Delivery) -> u64) -> f64 {
+    let mut events: Vec<(u64, u64)> = Vec::new();
+    for pair in seen.windows(2) {
+        if pair[1].number > pair[0].number + 1 {
+            let at = left(&pair[1]);
+            match events.last_mut() {
+                Some((_, latest)) if at < *latest + 1_000_000_000 => *latest = at,
+                _ => events.push((at, at)),
+            }
+        }
+    }
+    match events[..] {
+        [(first, _), .., (last, _)] => (last - first) as f64 / 1e9 / (events.len() - 1) as f64,
+        _ => f64::NAN,
+    }
+}

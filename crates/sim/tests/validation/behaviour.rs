@@ -51,6 +51,7 @@ fn threads_change_nothing() {
             jobs: Some(jobs),
             grid: Some(Duration::from_millis(500)),
             trace_dirs: vec![],
+            code_version: String::new(),
         };
         let load = |name| Scenario::load(name).expect("it ships");
         let scenarios = vec![load("parking-lot"), load("rax-1-loss")];

@@ -42,6 +42,8 @@ fn newreno_of_profile_linux_on_rax_link() {
 fn cubic_on_rax_link() {
     let whole = sawtooth::run(&rax(), "cubic", 0, 600);
     beside("TcpCubic", whole, 0.9517, 1.86e-4);
+    let whole = sawtooth::run(&rax(), "cubic:hystart=none", 0, 600);
+    beside("TcpCubic, HyStart=false", whole, 0.9517, 1.86e-4);
     let steady = sawtooth::run(&rax(), "cubic", 100, 700);
     beside("TcpCubic", steady, 0.9569, 1.68e-4);
     let steady = sawtooth::run(&rax(), "cubic:fast_convergence=off", 100, 700);
@@ -52,6 +54,8 @@ fn cubic_on_rax_link() {
 fn cubic_of_profile_linux_on_rax_link() {
     let mut network = rax();
     network.transport = Transport::Linux;
+    let whole = sawtooth::run(&network, "cubic", 0, 600);
+    beside("TcpCubic, ACK every 2", whole, 0.9471, 1.86e-4);
     let steady = sawtooth::run(&network, "cubic", 100, 700);
     beside("TcpCubic, ACK every 2", steady, 0.9528, 1.69e-4);
 }

@@ -30,7 +30,8 @@ test: .venv/core.stamp .venv/dev.stamp ## run the tests of the Rust crates and o
 
 lint: .venv/dev.stamp ## check format, lints and types
 	@echo "make: checking format, lints and types"
-	@cargo fmt --all --check
+	@# cargo fmt does not find the modules that the list of schemes declares.
+	@rustfmt --check --edition 2024 $$(git ls-files '*.rs')
 	@cargo clippy --locked --quiet --workspace --all-targets -- -D warnings
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --quiet --check .

@@ -42,8 +42,10 @@ impl Prr {
             }
             limit.min(self.ssthresh - in_flight)
         };
-        let first = if self.out == 0 { mss.get() } else { 0 };
-        self.cwnd = in_flight + send.max(first);
+        // The first packet repeated is always allowed, and one while nothing is in flight:
+        // no acknowledgement would come to allow it later.
+        let least = if self.out == 0 || in_flight == 0 { mss.get() } else { 0 };
+        self.cwnd = in_flight + send.max(least);
     }
 
     pub(super) fn on_sent(&mut self, size: Bytes) {

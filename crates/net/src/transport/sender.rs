@@ -563,7 +563,7 @@ impl Sender {
     /// RFC 6298 §5: everything in flight is taken for lost and the timer backs off.
     fn time_out(&mut self, now: Time) {
         let prior_in_flight = Bytes::new(self.in_flight);
-        if self.in_flight == 0 {
+        if self.in_flight == 0 && self.retransmit.is_empty() {
             self.rto_deadline = Time::NEVER;
             return;
         }
@@ -687,7 +687,7 @@ impl Sender {
     #[inline]
     fn restart_timers(&mut self, now: Time) {
         self.probe_deadline = Time::NEVER;
-        if self.in_flight == 0 {
+        if self.in_flight == 0 && self.retransmit.is_empty() {
             self.rto_deadline = Time::NEVER;
             return;
         }

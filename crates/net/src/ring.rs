@@ -1,7 +1,6 @@
 //! A queue in a ring whose size is a power of two.
 //!
-//! Every packet passes several; finding a place by a mask instead of `VecDeque`'s comparisons
-//! saves a fifteenth of the simulator's time (`docs/performance.md`).
+//! Every packet passes several: a mask finds a place where `VecDeque` compares and branches.
 
 /// A queue of plain values, numbered from 0 as they come.
 #[derive(Clone, Debug)]

@@ -44,7 +44,11 @@ impl Prr {
         };
         // The first packet repeated is always allowed, and one while nothing is in flight:
         // no acknowledgement would come to allow it later.
-        let least = if self.out == 0 || in_flight == 0 { mss.get() } else { 0 };
+        let least = if self.out == 0 || in_flight == 0 {
+            mss.get()
+        } else {
+            0
+        };
         self.cwnd = in_flight + send.max(least);
     }
 

@@ -318,9 +318,9 @@ impl CongestionControl for Cubic {
 impl Base for Cubic {
     fn phase(&self) -> Phase {
         match self.recovery {
-            Recovery::Open if self.window.cwnd < self.window.ssthresh => Phase::SlowStart,
-            Recovery::Open => Phase::CongestionAvoidance,
-            _ => Phase::Recovery,
+            Recovery::Cwr | Recovery::Recovery | Recovery::Loss => Phase::Recovery,
+            _ if self.window.cwnd < self.window.ssthresh => Phase::SlowStart,
+            _ => Phase::CongestionAvoidance,
         }
     }
 

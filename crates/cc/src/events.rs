@@ -148,6 +148,9 @@ pub enum Recovery {
     /// Nothing to repair.
     #[default]
     Open,
+    /// Packets have arrived beyond a gap, which may be loss or reordering: not a time to grow, for
+    /// nothing in order was acknowledged (RFC 5681 §3.1).
+    Disorder,
     /// A CE mark was answered less than a round trip ago.
     Cwr,
     /// A loss was seen and the packets of its flight are not all accounted for.

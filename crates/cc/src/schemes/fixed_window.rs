@@ -26,28 +26,62 @@ pub const SCHEME: Scheme = Scheme {
     receiver: None,
 };
 
-/// Keeps a fixed number of packets in flight, whatever happens.
+/// Keeps a fixed number of packets in flight, whatever is lost.
 #[derive(Debug)]
 pub struct FixedWindow {
-    cwnd: Bytes,
+    window: Bytes,
+    mss: Bytes,
+    timed_out: bool,
 }
 
 impl FixedWindow {
     /// A window of `window` packets.
     pub fn new(setup: &Setup, values: &Values) -> FixedWindow {
         FixedWindow {
-            cwnd: setup.mss * values.count(&WINDOW),
+            window: setup.mss * values.count(&WINDOW),
+            mss: setup.mss,
+            timed_out: false,
         }
     }
 }
 
 impl CongestionControl for FixedWindow {
-    fn on_feedback(&mut self, _: &Feedback<'_>) {}
-    fn on_rto(&mut self, _: &Rto<'_>) {}
-    fn control(&self) -> Control {
-        Control::window(self.cwnd)
+    fn on_feedback(&mut self, _: &Feedback<'_>) {
+        self.timed_out = false;
     }
+
+    /// RFC 5681 §3.1: one packet until something is acknowledged. The flight may only be late, in a
+    /// queue; sent again at once it would be there twice.
+    fn on_rto(&mut self, _: &Rto<'_>) {
+        self.timed_out = true;
+    }
+
+    fn control(&self) -> Control {
+        Control::window(if self.timed_out {
+            self.mss
+        } else {
+            self.window
+        })
+    }
+
     fn owns_recovery(&self) -> bool {
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Time;
+    use crate::testing::{MSS, feedback, rto, setup};
+
+    #[test]
+    fn a_time_out_leaves_one_packet_until_something_arrives() {
+        let mut fixed = FixedWindow::new(&setup(), &Values::defaults(SCHEME.params));
+        assert_eq!(fixed.control().cwnd, MSS * 20);
+        fixed.on_rto(&rto(Time::ZERO, 20, 1));
+        assert_eq!(fixed.control().cwnd, MSS);
+        fixed.on_feedback(&feedback(Time::ZERO));
+        assert_eq!(fixed.control().cwnd, MSS * 20);
     }
 }

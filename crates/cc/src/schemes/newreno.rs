@@ -116,9 +116,9 @@ impl CongestionControl for NewReno {
 impl Base for NewReno {
     fn phase(&self) -> Phase {
         match self.recovery {
-            Recovery::Open if self.cwnd < self.ssthresh => Phase::SlowStart,
-            Recovery::Open => Phase::CongestionAvoidance,
-            _ => Phase::Recovery,
+            Recovery::Cwr | Recovery::Recovery | Recovery::Loss => Phase::Recovery,
+            _ if self.cwnd < self.ssthresh => Phase::SlowStart,
+            _ => Phase::CongestionAvoidance,
         }
     }
 
@@ -189,6 +189,21 @@ mod tests {
         assert_eq!(packets(&reno), 13.0);
         reno.on_feedback(&acked(11));
         assert_eq!(packets(&reno), 14.0);
+    }
+
+    /// RFC 5681 §3.1: growth is for what is acknowledged in order.
+    #[test]
+    fn arrivals_beyond_a_gap_do_not_grow_the_window() {
+        let beyond = Feedback {
+            recovery: Recovery::Disorder,
+            ..acked(1)
+        };
+        let mut reno = avoiding(20);
+        (0..40).for_each(|_| reno.on_feedback(&beyond));
+        assert_eq!(
+            (packets(&reno), reno.phase()),
+            (20.0, Phase::CongestionAvoidance)
+        );
     }
 
     /// RFC 5681 §3.1 (4) and §3.2: FlightSize counts, two packets are the least.

@@ -22,7 +22,7 @@ impl RecoveryState {
     #[inline]
     pub(super) fn on_progress(&mut self, cumulative: u64, largest_acked: u64) {
         let over = match self.phase {
-            Recovery::Open => false,
+            Recovery::Open | Recovery::Disorder => false,
             Recovery::Cwr => largest_acked >= self.cwr_end,
             Recovery::Recovery | Recovery::Loss => cumulative >= self.recover_seq,
         };

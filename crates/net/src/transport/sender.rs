@@ -176,7 +176,8 @@ impl Sender {
         if marked {
             self.counters.ce += self.config.mss;
         }
-        if ack.cumulative > self.cumulative {
+        let in_order = ack.cumulative > self.cumulative;
+        if in_order {
             if ack.cumulative - self.cumulative > 64 {
                 self.acknowledge_below(ack.cumulative);
             }
@@ -210,6 +211,7 @@ impl Sender {
             Report {
                 prior_in_flight,
                 rtt,
+                in_order,
                 congestion,
                 message,
             },
@@ -287,6 +289,7 @@ impl Sender {
                     Report {
                         prior_in_flight,
                         rtt: None,
+                        in_order: false,
                         congestion,
                         message: &[],
                     },
@@ -642,7 +645,10 @@ impl Sender {
             next_number: self.flight.next(),
             cwnd_limited: self.cwnd_limited,
             app_limited: self.delivery.is_app_limited(),
-            recovery: self.recovery.phase,
+            recovery: match self.recovery.phase {
+                Recovery::Open if !r.in_order && self.acked_bytes > 0 => Recovery::Disorder,
+                phase => phase,
+            },
             congestion: r.congestion,
             undo: self.undo,
             message: r.message,
@@ -709,6 +715,8 @@ impl Sender {
 struct Report<'a> {
     prior_in_flight: u64,
     rtt: Option<Duration>,
+    /// The stream's beginning advanced.
+    in_order: bool,
     congestion: Option<Congestion>,
     message: &'a [u8],
 }

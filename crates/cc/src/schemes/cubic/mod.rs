@@ -222,7 +222,8 @@ impl Cubic {
     fn reduce(&mut self, flight: Bytes) {
         self.undo = Some(self.window);
         let w = &mut self.window;
-        let retreating = self.fast_convergence && w.cwnd < w.w_max;
+        // In whole packets, for a flow alone meets the end of a buffer now a fraction earlier, now later.
+        let retreating = self.fast_convergence && libm::floor(w.cwnd) < libm::floor(w.w_max);
         w.w_max = if retreating {
             w.cwnd * (1.0 + self.beta) / 2.0
         } else {
@@ -317,9 +318,9 @@ impl CongestionControl for Cubic {
 impl Base for Cubic {
     fn phase(&self) -> Phase {
         match self.recovery {
-            Recovery::Open if self.window.cwnd < self.window.ssthresh => Phase::SlowStart,
-            Recovery::Open => Phase::CongestionAvoidance,
-            _ => Phase::Recovery,
+            Recovery::Cwr | Recovery::Recovery | Recovery::Loss => Phase::Recovery,
+            _ if self.window.cwnd < self.window.ssthresh => Phase::SlowStart,
+            _ => Phase::CongestionAvoidance,
         }
     }
 

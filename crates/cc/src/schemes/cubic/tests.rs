@@ -195,6 +195,16 @@ fn fast_convergence_aims_lower() {
     }
 }
 
+/// §4.7 is for windows that shrink because others join; a fraction of a packet is nobody.
+#[test]
+fn a_fraction_of_a_packet_is_no_retreat() {
+    for (cwnd, w_max) in [(99.2, 99.2), (98.9, 98.9 * 0.85)] {
+        let mut cubic = avoiding(cwnd, 99.8);
+        cubic.on_feedback(&congestion(Congestion::Loss, 99));
+        assert!(close(cubic.window.w_max, w_max, 1e-12), "{cwnd}");
+    }
+}
+
 /// §4.8: after a time-out the curve begins at its plateau, with K = 0.
 #[test]
 fn time_out_forgets_the_old_window() {

@@ -116,10 +116,11 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// User and system time of this process, from `/proc/self/stat` (ticks of 10 ms).
+/// CPU time of this process, from `/proc/self/schedstat`.
 fn cpu_seconds() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
-    stat.split_whitespace()
+    let spent = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    spent
+        .split_whitespace()
         .next()
         .and_then(|ns| ns.parse::<f64>().ok())
         .unwrap_or(0.0)

@@ -1,10 +1,14 @@
 //! The sending side: hosts a controller, keeps the packets in flight, detects losses.
 
+mod ack_map;
+mod losses;
+mod report;
+
 use std::collections::VecDeque;
 
 use headway_cc::{
-    Acked, Bytes, Congestion, CongestionControl, Control, Counters, Duration, Ecn, Feedback, Lost,
-    Need, NetworkView, Probe, Recovery, Rto, RttStats, Sent, Stamp, Time,
+    Acked, Bytes, CongestionControl, Control, Counters, Duration, Ecn, Lost, Need, NetworkView,
+    Probe, Recovery, RttStats, Sent, Stamp, Time,
 };
 
 use super::delivery::Delivery;
@@ -15,6 +19,8 @@ use super::recovery::RecoveryState;
 use super::rtt::RttEstimator;
 use super::{Profile, Source};
 use crate::{Ack, Body, Packet, Segment};
+use ack_map::AckMap;
+use report::Report;
 
 /// How a sender is set up.
 #[derive(Clone, Copy, Debug)]
@@ -441,238 +447,6 @@ impl Sender {
         }
     }
 
-    /// Takes one packet for delivered. Returns when it left; `None` if that is no news.
-    #[inline(always)]
-    fn acknowledge(&mut self, number: u64, ack: Option<&Ack>) -> Option<Time> {
-        let entry = self
-            .flight
-            .get_mut(number)
-            .filter(|e| e.state != State::Done)?;
-        let before = std::mem::replace(&mut entry.state, State::Done);
-        let (sent, size) = (entry.sent, u64::from(entry.size));
-        self.acked_bytes += size;
-        self.newest_acked = number;
-        if self.wants_rate {
-            self.delivery.fold(entry);
-        }
-        if self.wants_packets {
-            self.acked.push(entry.acked(number, ack));
-        }
-        if before == State::Outstanding {
-            self.in_flight -= size;
-        } else {
-            self.on_late_arrival(number, size, before);
-        }
-        Some(sent)
-    }
-
-    /// A packet that was taken for lost has arrived.
-    #[cold]
-    fn on_late_arrival(&mut self, number: u64, size: u64, before: State) {
-        self.counters.lost -= Bytes::new(size);
-        self.reordering_seen = true;
-        self.retransmit.retain(|r| r.number != number);
-        self.undo |= before == State::Lost && self.recovery.on_late_arrival();
-    }
-
-    /// Many acknowledgements were lost: the stream's beginning tells what arrived meanwhile.
-    #[cold]
-    fn acknowledge_below(&mut self, cumulative: u64) {
-        let newest = self.newest_acked;
-        for number in self.flight.base()..self.flight.next() {
-            if self
-                .flight
-                .get(number)
-                .is_some_and(|e| e.seq < cumulative && e.state == State::Outstanding)
-            {
-                self.acknowledge(number, None);
-            }
-        }
-        self.newest_acked = self.newest_acked.max(newest);
-        self.acked.sort_unstable_by_key(|a| a.number);
-    }
-
-    /// Declares packets lost; returns whether that begins a congestion event.
-    #[inline(always)]
-    fn detect_losses(&mut self, now: Time) -> Option<Congestion> {
-        match self.config.profile {
-            Profile::Simple => {
-                while self.loss_cursor + Self::REORDER_THRESHOLD <= self.acks.largest {
-                    self.declare_lost(self.loss_cursor, State::Lost);
-                    self.loss_cursor += 1;
-                }
-            }
-            Profile::Linux => self.detect_losses_by_time(now),
-        }
-        if self.lost_packets == 0 {
-            return None;
-        }
-        self.recovery.on_lost(self.lost_packets, self.next_seq)
-    }
-
-    /// RACK (RFC 8985 §6.2): lost if sent a reordering window before the newest packet that arrived.
-    fn detect_losses_by_time(&mut self, now: Time) {
-        let rtt = self.rtt.stats();
-        let many = self.loss_cursor + Self::REORDER_THRESHOLD <= self.acks.largest;
-        let recovering = matches!(self.recovery.phase, Recovery::Recovery | Recovery::Loss);
-        let reorder_window = match self.reordering_seen {
-            false if many || recovering => Duration::ZERO,
-            _ => (rtt.min / 4).min(rtt.smoothed),
-        };
-        self.reorder_deadline = Time::NEVER;
-        while self.loss_cursor < self.acks.largest {
-            let entry = self
-                .flight
-                .get(self.loss_cursor)
-                .filter(|e| e.state == State::Outstanding);
-            if let Some(entry) = entry {
-                let due = entry.sent + rtt.latest + reorder_window;
-                if due > now {
-                    self.reorder_deadline = due;
-                    return;
-                }
-                self.declare_lost(self.loss_cursor, State::Lost);
-            }
-            self.loss_cursor += 1;
-        }
-    }
-
-    #[inline(always)]
-    fn declare_lost(&mut self, number: u64, state: State) {
-        if let Some(entry) = self.flight.get_mut(number)
-            && entry.state == State::Outstanding
-        {
-            entry.state = state;
-            let entry = *entry;
-            self.note_loss(number, entry);
-        }
-    }
-
-    fn note_loss(&mut self, number: u64, entry: Entry) {
-        self.in_flight -= u64::from(entry.size);
-        self.counters.lost += Bytes::new(u64::from(entry.size));
-        self.retransmit.push_back(Repeat {
-            number,
-            seq: entry.seq,
-            size: entry.size,
-        });
-        self.lost_bytes += u64::from(entry.size);
-        self.lost_packets += 1;
-        if self.wants_packets {
-            self.lost.push(entry.lost(number));
-        }
-    }
-
-    /// RFC 6298 §5: everything in flight is taken for lost and the timer backs off.
-    fn time_out(&mut self, now: Time) {
-        let prior_in_flight = Bytes::new(self.in_flight);
-        if self.in_flight == 0 && self.retransmit.is_empty() {
-            self.rto_deadline = Time::NEVER;
-            return;
-        }
-        self.clear_news();
-        for number in self.flight.base()..self.flight.next() {
-            self.declare_lost(number, State::TimedOut);
-        }
-        self.loss_cursor = self.flight.next();
-        self.retransmit
-            .make_contiguous()
-            .sort_unstable_by_key(|r| r.seq);
-        self.timeouts += 1;
-        self.recovery.on_timeout(self.flight.next(), self.next_seq);
-        self.prr = None;
-        let next_number = self.flight.next();
-        let rto = Rto {
-            now,
-            lost: &self.lost,
-            prior_in_flight,
-            consecutive: self.timeouts,
-            next_number,
-        };
-        self.cc.on_rto(&rto);
-        self.refresh();
-        self.rto_deadline = now + self.rtt.rto(self.timeouts);
-        self.probe_deadline = Time::NEVER;
-        self.reorder_deadline = Time::NEVER;
-    }
-
-    /// The timeout was spurious: what it took for lost is in flight still.
-    #[cold]
-    fn forgive_timeout(&mut self) {
-        for number in self.flight.base()..self.flight.next() {
-            if let Some(entry) = self.flight.get_mut(number)
-                && entry.state == State::TimedOut
-            {
-                entry.state = State::Outstanding;
-                self.in_flight += u64::from(entry.size);
-                self.counters.lost -= Bytes::new(u64::from(entry.size));
-            }
-        }
-        let flight = &self.flight;
-        self.retransmit
-            .retain(|r| flight.get(r.number).is_none_or(|e| e.state == State::Lost));
-        self.loss_cursor = self.flight.base();
-    }
-
-    /// Tells the controller and takes its answer.
-    #[inline(always)]
-    fn report(&mut self, now: Time, r: Report<'_>) {
-        let prior_cwnd = self.control.cwnd;
-        let acked_bytes = Bytes::new(self.acked_bytes);
-        self.counters.delivered += acked_bytes;
-        if self.acked_bytes > 0 {
-            self.delivery.advance(now, self.acked_bytes);
-        }
-        let rate = match self.wants_rate {
-            true => self
-                .delivery
-                .sample(now, self.rtt.stats().min, self.counters.lost.get()),
-            false => None,
-        };
-        let feedback = Feedback {
-            now,
-            acked: &self.acked,
-            lost: &self.lost,
-            acked_bytes,
-            lost_bytes: Bytes::new(self.lost_bytes),
-            rtt: r.rtt,
-            rtt_stats: self.rtt.stats(),
-            rate,
-            counters: self.counters,
-            in_flight: Bytes::new(self.in_flight),
-            prior_in_flight: Bytes::new(r.prior_in_flight),
-            largest_acked: self.acks.largest,
-            next_number: self.flight.next(),
-            cwnd_limited: self.cwnd_limited,
-            app_limited: self.delivery.is_app_limited(),
-            recovery: match self.recovery.phase {
-                Recovery::Open if !r.in_order && self.acked_bytes > 0 => Recovery::Disorder,
-                phase => phase,
-            },
-            congestion: r.congestion,
-            undo: self.undo,
-            message: r.message,
-        };
-        self.cc.on_feedback(&feedback);
-        self.refresh();
-        if self.config.profile == Profile::Linux {
-            self.reduce_proportionally(r.congestion.is_some(), prior_cwnd, acked_bytes);
-        }
-    }
-
-    fn reduce_proportionally(&mut self, begins: bool, prior_cwnd: Bytes, acked: Bytes) {
-        let (in_flight, mss) = (Bytes::new(self.in_flight), self.config.mss);
-        if begins && !self.cc.owns_recovery() {
-            self.prr = Some(Prr::new(prior_cwnd, self.control.cwnd, in_flight, mss));
-        }
-        if !matches!(self.recovery.phase, Recovery::Recovery | Recovery::Cwr) {
-            self.prr = None;
-        }
-        if let Some(prr) = &mut self.prr {
-            prr.on_ack(acked, in_flight, mss, self.lost_packets == 0);
-        }
-    }
-
     #[inline]
     fn clear_news(&mut self) {
         self.acked.clear();
@@ -707,76 +481,6 @@ impl Sender {
             if probe < self.rto_deadline {
                 self.probe_deadline = probe;
             }
-        }
-    }
-}
-
-/// What a report says beyond the sender's own state.
-struct Report<'a> {
-    prior_in_flight: u64,
-    rtt: Option<Duration>,
-    /// The stream's beginning advanced.
-    in_order: bool,
-    congestion: Option<Congestion>,
-    message: &'a [u8],
-}
-
-/// Which packets have been acknowledged: the largest, and a bit for each of the 64 before it.
-#[derive(Debug, Default)]
-struct AckMap {
-    largest: u64,
-    earlier: u64,
-    any: bool,
-}
-
-impl AckMap {
-    /// Folds an acknowledgement of `number` and of those before it whose bits are set.
-    /// Returns what of that is new.
-    #[inline]
-    fn fold(&mut self, number: u64, earlier: u64) -> (bool, u64) {
-        if !self.any {
-            *self = AckMap {
-                largest: number,
-                earlier,
-                any: true,
-            };
-            return (true, earlier);
-        }
-        if number > self.largest {
-            let shift = number - self.largest;
-            let known = match shift {
-                0..=63 => (self.earlier << shift) | 1 << (shift - 1),
-                64 => 1 << 63,
-                _ => 0,
-            };
-            *self = AckMap {
-                largest: number,
-                earlier: known | earlier,
-                any: true,
-            };
-            return (true, earlier & !known);
-        }
-        let behind = self.largest - number;
-        match behind {
-            0 => {
-                let new = earlier & !self.earlier;
-                self.earlier |= earlier;
-                (false, new)
-            }
-            1..=63 => {
-                let own = 1 << (behind - 1);
-                let is_new = self.earlier & own == 0;
-                let new = earlier & !(self.earlier >> behind);
-                self.earlier |= own | (earlier << behind);
-                (is_new, new)
-            }
-            64 => {
-                let is_new = self.earlier >> 63 == 0;
-                self.earlier |= 1 << 63;
-                (is_new, earlier)
-            }
-            // Further back the entry's own state decides.
-            _ => (true, earlier),
         }
     }
 }

@@ -4,10 +4,11 @@ use headway_cc::Duration;
 
 /// Counts durations in logarithmic bins, 512 to an octave: a percentile is off by 0.1% at most.
 ///
-/// Below 1.024 us durations share one bin. Octaves are allocated when first hit, 2 kB each.
+/// Durations below 1.024 us count as that much, those above 73 minutes likewise. Octaves are
+/// allocated when first hit, 2 kB each.
 #[derive(Clone, Debug, Default)]
 pub struct LogHistogram {
-    octaves: Vec<Option<Box<[u32; LogHistogram::BINS]>>>,
+    octaves: [Option<Box<[u32; LogHistogram::BINS]>>; LogHistogram::OCTAVES],
     count: u64,
     sum_ns: u128,
 }
@@ -17,27 +18,27 @@ impl LogHistogram {
     const BINS: usize = 1 << Self::BITS;
     /// The first octave begins at 2^10 ns.
     const FIRST: u32 = 10;
+    const OCTAVES: usize = 32;
+    const LEAST: u64 = 1 << Self::FIRST;
+    const MOST: u64 = (1 << (Self::FIRST + Self::OCTAVES as u32)) - 1;
 
     /// Adds one duration.
     #[inline]
     pub fn add(&mut self, d: Duration) {
-        let ns = d.as_nanos().max(1 << Self::FIRST);
+        let ns = d.as_nanos().clamp(Self::LEAST, Self::MOST);
         let exponent = 63 - ns.leading_zeros();
         let bin = (ns >> (exponent - Self::BITS)) as usize & (Self::BINS - 1);
         let octave = (exponent - Self::FIRST) as usize;
         self.count += 1;
         self.sum_ns += u128::from(d.as_nanos());
-        match self.octaves.get_mut(octave) {
-            Some(Some(bins)) => bins[bin] += 1,
-            _ => self.open(octave)[bin] += 1,
+        match &mut self.octaves[octave] {
+            Some(bins) => bins[bin] += 1,
+            None => self.open(octave)[bin] += 1,
         }
     }
 
     #[cold]
     fn open(&mut self, octave: usize) -> &mut [u32; Self::BINS] {
-        if self.octaves.len() <= octave {
-            self.octaves.resize(octave + 1, None);
-        }
         self.octaves[octave].get_or_insert_with(|| Box::new([0; Self::BINS]))
     }
 

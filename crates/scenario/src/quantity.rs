@@ -296,6 +296,11 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("'{}{dots}'", short.escape_debug())
 }
 
+/// A path, in quotes and whole: its end is what tells one from another.
+pub(crate) fn quoted_path(path: &str) -> String {
+    format!("'{}'", path.escape_debug())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use crate::error::suggest;
 use crate::parse::{MAX_TEXT, Parsed, parse};
 use crate::plan::RatePlan;
-use crate::quantity::quoted;
+use crate::quantity::{quoted, quoted_path};
 use crate::{Network, ScenarioError};
 
 /// The names of the scenarios that come with Headway, and their texts.
@@ -70,7 +70,7 @@ impl Scenario {
     pub fn load(name_or_path: &str) -> Result<Scenario, ScenarioError> {
         if name_or_path.contains('/') || name_or_path.ends_with(".toml") {
             let text = read(name_or_path).map_err(|why| ScenarioError::Unreadable {
-                path: quoted(name_or_path),
+                path: quoted_path(name_or_path),
                 why: why.to_string(),
             })?;
             return Scenario::parse(&text, name_or_path);

@@ -129,6 +129,8 @@ impl Progress {
 impl Batch {
     /// How long a run may last: eleven days, so that a slip of the keyboard does not run for ever.
     const LONGEST: Duration = Duration::from_secs(1_000_000);
+    /// More threads than this are a slip too.
+    const MOST_JOBS: usize = 1024;
 
     /// Checks scenarios, schemes, traces and options by setting up one run of each pair.
     ///
@@ -180,8 +182,9 @@ impl Batch {
         if options.runs == 0 {
             return Err(BatchError::Options("runs must be at least 1".to_owned()));
         }
-        if options.jobs == Some(0) {
-            return Err(BatchError::Options("jobs must be at least 1".to_owned()));
+        if options.jobs.is_some_and(|jobs| !(1..=Self::MOST_JOBS).contains(&jobs)) {
+            let message = format!("jobs must be from 1 to {}", Self::MOST_JOBS);
+            return Err(BatchError::Options(message));
         }
         for scenario in &self.scenarios {
             let duration = self.duration(scenario);

@@ -7,7 +7,8 @@ use crate::{Arrival, Bytes, Duration, Feedback, NetworkView, Rate, Rto, Sent, St
 /// A congestion controller.
 ///
 /// The host calls the `on_*` methods in the order in which things happen and reads
-/// [`control`](Self::control) after each; it sends while a whole packet fits into `cwnd` beside what
+/// [`control`](Self::control) and [`next_timer`](Self::next_timer) after each (after `on_sent` if the
+/// scheme declares [`Need::PerSend`](crate::Need::PerSend)); it sends while a whole packet fits into `cwnd` beside what
 /// is in flight, no faster than `pacing_rate`. Calls never go back in time.
 pub trait CongestionControl: Debug + Send {
     /// A packet leaves. The tag comes back with its acknowledgement or loss.
@@ -21,8 +22,8 @@ pub trait CongestionControl: Debug + Send {
     /// The retransmission timer ran out: everything in flight is taken for lost.
     fn on_rto(&mut self, rto: &Rto<'_>);
 
-    /// Nothing was in flight for `idle`, longer than the retransmission timeout, and a packet is
-    /// about to leave (RFC 5681 §4.1).
+    /// Nothing is in flight, nothing has left for `idle`, longer than the retransmission timeout,
+    /// and new data is about to leave (RFC 5681 §4.1).
     fn on_idle(&mut self, _now: Time, _idle: Duration) {}
 
     /// News from inside the network (Owl's PNC and PNA), where there is any.

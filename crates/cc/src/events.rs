@@ -203,7 +203,7 @@ pub struct Feedback<'a> {
     pub next_number: u64,
     /// Did the window, rather than the application or pacing, hold the sender back?
     pub cwnd_limited: bool,
-    /// Is there nothing more to send?
+    /// Was there nothing more to send at some time during the last flight?
     pub app_limited: bool,
     /// Loss recovery after this feedback.
     pub recovery: Recovery,

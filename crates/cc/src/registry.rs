@@ -71,6 +71,9 @@ pub enum Need {
     RateSample,
     /// Pacing.
     Pacing,
+    /// What the controller allows is read anew after every packet that leaves, not only after
+    /// feedback and timers: for those that decide in `on_sent`.
+    PerSend,
     /// Arrival times by the receiver's clock.
     ReceiverTime,
     /// A half of its own at the receiver.
@@ -90,6 +93,7 @@ impl Need {
             Need::PerPacket => "per-packet",
             Need::RateSample => "rate-sample",
             Need::Pacing => "pacing",
+            Need::PerSend => "per-send",
             Need::ReceiverTime => "receiver-time",
             Need::Receiver => "receiver",
             Need::EcnEcho => "ecn-echo",
@@ -358,12 +362,19 @@ impl Registry {
             ))
         })?;
         let mut values = Values::defaults(scheme.params);
+        let mut seen = Vec::new();
         for part in parts {
             let (key, text) = part.split_once('=').ok_or_else(|| {
                 SchemeError(format!(
                     "scheme '{spec}': '{part}' is not of the form key=value"
                 ))
             })?;
+            if seen.contains(&key) {
+                return Err(SchemeError(format!(
+                    "scheme '{spec}': '{key}' is given twice"
+                )));
+            }
+            seen.push(key);
             let slot = values
                 .0
                 .iter_mut()

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use headway_cc::{Duration, Registry, SchemeError, Selection, Time};
+use headway_cc::{Duration, Registry, SchemeError, Selection, Stream, Time};
 use headway_record::{Row, SeriesRow};
 use headway_scenario::{Scenario, StoreError, TraceStore};
 use rayon::prelude::*;
@@ -20,7 +20,7 @@ pub struct BatchOptions {
     pub duration: Option<Duration>,
     /// How much of a run's beginning the metrics leave out.
     pub warmup: Duration,
-    /// The first run's seed; the next run's is one more.
+    /// The first run's seed; the others' are drawn from it.
     pub seed: u64,
     /// Threads; `None` takes one a core.
     pub jobs: Option<usize>,
@@ -87,6 +87,15 @@ pub struct Batch {
     failure: Mutex<Option<(usize, BatchError)>>,
 }
 
+/// The seed of a run: the batch's own for the first, so that any run can be repeated alone, and
+/// one that no other batch has for the others. Positive as an i64, which files keep.
+fn run_seed(seed: u64, run: u32) -> u64 {
+    match run {
+        0 => seed,
+        _ => Stream::new(seed, &format!("run.{run}")).bits() >> 1,
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Task {
     scenario: usize,
@@ -129,7 +138,11 @@ impl Progress {
 impl Batch {
     /// How long a run may last: eleven days, so that a slip of the keyboard does not run for ever.
     const LONGEST: Duration = Duration::from_secs(1_000_000);
-    /// More threads than this are a slip too.
+    /// More runs than this are a slip too.
+    const MOST_RUNS: u32 = 1_000_000;
+    /// How often a run looks whether it is to stop, in simulated time.
+    const STEP: Duration = Duration::from_millis(10);
+    /// More threads than this likewise.
     const MOST_JOBS: usize = 1024;
 
     /// Checks scenarios, schemes, traces and options by setting up one run of each pair.
@@ -179,8 +192,9 @@ impl Batch {
 
     fn check(&self) -> Result<(), BatchError> {
         let options = &self.options;
-        if options.runs == 0 {
-            return Err(BatchError::Options("runs must be at least 1".to_owned()));
+        if !(1..=Self::MOST_RUNS).contains(&options.runs) {
+            let message = format!("runs must be from 1 to {}", Self::MOST_RUNS);
+            return Err(BatchError::Options(message));
         }
         if options.jobs.is_some_and(|jobs| !(1..=Self::MOST_JOBS).contains(&jobs)) {
             let message = format!("jobs must be from 1 to {}", Self::MOST_JOBS);
@@ -230,7 +244,7 @@ impl Batch {
         scheme: &Selection,
         run: u32,
     ) -> Result<Simulation, SimulationError> {
-        let seed = self.options.seed.wrapping_add(u64::from(run));
+        let seed = run_seed(self.options.seed, run);
         let options = Options {
             duration: self.duration(scenario),
             warmup: self.options.warmup,
@@ -270,8 +284,9 @@ impl Batch {
     /// # Errors
     /// The first failure, in the order of runs; the other runs are finished all the same.
     pub fn run(&self) -> Result<(), BatchError> {
+        let jobs = self.options.jobs.map_or(0, |jobs| jobs.min(self.tasks.len()));
         let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(self.options.jobs.unwrap_or(0))
+            .num_threads(jobs)
             .build()
             .map_err(|e| BatchError::Options(format!("cannot start threads: {e}")))?;
         pool.install(|| {
@@ -341,7 +356,7 @@ impl Batch {
                 return Ok(None);
             }
             let before = simulation.now();
-            simulation.run_until(before + Duration::from_secs(1));
+            simulation.run_until(before + Self::STEP);
             let step = simulation.now().since(before).as_nanos();
             self.progress
                 .0
@@ -363,7 +378,7 @@ impl Batch {
                 code_version: self.options.code_version.clone(),
                 world: crate::WORLD.name,
                 run: task.run as i32,
-                seed: self.options.seed.wrapping_add(u64::from(task.run)),
+                seed: run_seed(self.options.seed, task.run),
                 flow: r.flow,
                 flow_scheme: r.scheme.clone(),
                 seconds: self.duration(scenario).as_secs_f64(),

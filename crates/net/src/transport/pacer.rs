@@ -7,14 +7,25 @@ use headway_cc::{Bytes, Duration, Rate, Time};
 pub(super) struct Pacer {
     /// When the next packet would go if none went in bursts.
     next: Time,
-    /// The last (rate, size) and how long it takes: both seldom change.
-    cached: (Rate, u64, Duration),
+    /// The rate that `next` was reckoned with.
+    rate: Rate,
+    /// The last size and how long it takes: both seldom change.
+    cached: (u64, Duration),
 }
 
 impl Pacer {
-    /// When a packet may go; not after `now` means at once.
+    /// When a packet may go; not after `now` means at once. A new rate counts from now on: what
+    /// has been sent before it is waited for at it.
     #[inline]
-    pub(super) fn release(&self, rate: Rate, size: Bytes, quantum: Bytes) -> Time {
+    pub(super) fn release(&mut self, now: Time, rate: Rate, size: Bytes, quantum: Bytes) -> Time {
+        if rate != self.rate {
+            if self.next > now {
+                let owed = self.rate.bytes_in(self.next.since(now));
+                self.next = now + rate.time_to_send(owed);
+            }
+            self.rate = rate;
+            self.cached = (0, Duration::ZERO);
+        }
         let ahead = quantum.saturating_sub(size);
         match ahead {
             Bytes::ZERO => self.next,
@@ -22,12 +33,13 @@ impl Pacer {
         }
     }
 
+    /// A packet goes now; [`release`](Self::release) has let it.
     #[inline]
-    pub(super) fn on_sent(&mut self, now: Time, rate: Rate, size: Bytes) {
-        if self.cached.0 != rate || self.cached.1 != size.get() {
-            self.cached = (rate, size.get(), rate.time_to_send(size));
+    pub(super) fn on_sent(&mut self, now: Time, size: Bytes) {
+        if self.cached.0 != size.get() {
+            self.cached = (size.get(), self.rate.time_to_send(size));
         }
-        self.next = self.next.max(now) + self.cached.2;
+        self.next = self.next.max(now) + self.cached.1;
     }
 }
 
@@ -43,12 +55,31 @@ mod tests {
             let mut now = Time::ZERO;
             let mut at_start = 0;
             for _ in 0..1000 {
-                now = now.max(pacer.release(rate, size, quantum));
+                now = now.max(pacer.release(now, rate, size, quantum));
                 at_start += u64::from(now == Time::ZERO);
-                pacer.on_sent(now, rate, size);
+                pacer.on_sent(now, size);
             }
             assert_eq!(at_start, quantum.get() / size.get());
             assert!(now.as_secs_f64() > 0.99 && now.as_secs_f64() < 1.0);
         }
+    }
+
+    #[test]
+    fn a_new_rate_counts_at_once() {
+        let mut pacer = Pacer::default();
+        let (slow, fast) = (Rate::from_bps(100), Rate::from_mbps(10.0));
+        let size = Bytes::new(1000);
+        assert_eq!(pacer.release(Time::ZERO, slow, size, size), Time::ZERO);
+        pacer.on_sent(Time::ZERO, size);
+        assert_eq!(
+            pacer.release(Time::ZERO, slow, size, size),
+            Time::from_millis(80_000)
+        );
+        // After 40 s half of the packet is still owed: 400 us at the new rate.
+        let now = Time::from_millis(40_000);
+        let release = pacer.release(now, fast, size, size);
+        assert_eq!(release, now + Duration::from_micros(400));
+        assert_eq!(pacer.release(now, Rate::ZERO, size, size), Time::NEVER);
+        assert!(pacer.release(now, fast, size, size) <= now);
     }
 }

@@ -52,6 +52,9 @@ struct Delayed {
 }
 
 impl Receiver {
+    /// More segments than this beyond a gap are not kept track of.
+    const FARTHEST_AHEAD: u64 = 1 << 22;
+    const LARGEST_NUMBER: u64 = 1 << 62;
     /// Linux's `TCP_DELACK_MIN`.
     const DELAYED_ACK: Duration = Duration::from_millis(40);
     /// Linux acknowledges each of the first packets (`TCP_MAX_QUICKACKS`).
@@ -73,9 +76,15 @@ impl Receiver {
         }
     }
 
-    /// A data packet arrives. Returns the acknowledgement to send now, if one is due.
+    /// A data packet arrives. Returns the acknowledgement to send now, if one is due; none for a
+    /// packet that no sender can have sent.
     #[inline]
     pub fn on_data(&mut self, now: Time, segment: &Segment, size: Bytes, ecn: Ecn) -> Option<Ack> {
+        // No sender of ours is so far ahead: forged or damaged.
+        let ahead = segment.seq.saturating_sub(self.stream.next);
+        if ahead > Self::FARTHEST_AHEAD || segment.number > Self::LARGEST_NUMBER {
+            return None;
+        }
         let earlier = self.note_number(segment.number);
         let in_order = self.stream.insert(segment.seq);
         if let Some(half) = &mut self.half {

@@ -2,19 +2,32 @@
 
 use headway_cc::{Congestion, Recovery};
 
+use super::Profile;
+
 /// The state of loss recovery (RFC 6582, RFC 6675 §5; RFC 3168 §6.1.2; RFC 4015).
 #[derive(Debug, Default)]
 pub(super) struct RecoveryState {
     pub(super) phase: Recovery,
     /// Recovery ends when the stream has arrived up to here: what had been sent when it began.
     recover_seq: u64,
-    /// `Cwr` ends when a packet from here on is acknowledged.
-    cwr_end: u64,
-    /// Packets declared lost in this event, and those of them that arrived after all.
+    /// Packets from this number on left after the reduction.
+    event_number: u64,
+    /// The first packet declared lost in this event, how many were, and how many of them arrived after all.
+    first_lost: u64,
     lost: u64,
     arrived_late: u64,
-    /// Packets below this number left before the last timeout; checked once, by the first acknowledgement.
+    /// Packets below this number left before the first of the last timeouts in a row; checked once,
+    /// by the first acknowledgement.
     timeout_check: Option<u64>,
+}
+
+/// Packets just declared lost.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Losses {
+    pub(super) packets: u64,
+    pub(super) first_number: u64,
+    pub(super) last_number: u64,
+    pub(super) last_seq: u64,
 }
 
 impl RecoveryState {
@@ -23,7 +36,7 @@ impl RecoveryState {
     pub(super) fn on_progress(&mut self, cumulative: u64, largest_acked: u64) {
         let over = match self.phase {
             Recovery::Open | Recovery::Disorder => false,
-            Recovery::Cwr => largest_acked >= self.cwr_end,
+            Recovery::Cwr => largest_acked >= self.event_number,
             Recovery::Recovery | Recovery::Loss => cumulative >= self.recover_seq,
         };
         if over {
@@ -31,17 +44,36 @@ impl RecoveryState {
         }
     }
 
-    /// Packets were lost. Returns whether that is news: one event a flight.
-    pub(super) fn on_lost(&mut self, packets: u64, next_seq: u64) -> Option<Congestion> {
+    /// Packets were lost, with everything below `next_number` and `next_seq` sent. Returns whether
+    /// that is news: one event a flight. Of packets that left after the reduction, `Simple` counts
+    /// any (RFC 9002 §7.3.2), `Linux` new data only (RFC 6675 §5).
+    pub(super) fn on_lost(
+        &mut self,
+        losses: Losses,
+        profile: Profile,
+        next_number: u64,
+        next_seq: u64,
+    ) -> Option<Congestion> {
         let before = self.phase;
-        if matches!(before, Recovery::Open | Recovery::Cwr) {
-            self.phase = Recovery::Recovery;
-            self.recover_seq = next_seq;
-            (self.lost, self.arrived_late) = (0, 0);
+        let repairing = matches!(before, Recovery::Recovery | Recovery::Loss);
+        let after_reduction = match profile {
+            Profile::Simple => losses.last_number >= self.event_number,
+            Profile::Linux => losses.last_seq >= self.recover_seq,
+        };
+        if repairing && !after_reduction {
+            self.lost += losses.packets;
+            return None;
         }
-        self.lost += packets;
-        // A flight that was already answered for a mark is not answered again.
-        (before == Recovery::Open).then_some(Congestion::Loss)
+        self.phase = Recovery::Recovery;
+        self.recover_seq = next_seq;
+        self.first_lost = losses.first_number;
+        (self.lost, self.arrived_late) = (losses.packets, 0);
+        if before == Recovery::Cwr && losses.last_number < self.event_number {
+            // A flight that was already answered for a mark is not answered again.
+            return None;
+        }
+        self.event_number = next_number;
+        Some(Congestion::Loss)
     }
 
     /// A packet was marked. Returns whether that is news.
@@ -50,7 +82,7 @@ impl RecoveryState {
             return None;
         }
         self.phase = Recovery::Cwr;
-        self.cwr_end = next_number;
+        self.event_number = next_number;
         Some(Congestion::Ecn)
     }
 
@@ -58,7 +90,9 @@ impl RecoveryState {
     pub(super) fn on_timeout(&mut self, next_number: u64, next_seq: u64) {
         self.phase = Recovery::Loss;
         self.recover_seq = next_seq;
-        self.timeout_check = Some(next_number);
+        self.event_number = next_number;
+        // The first timeout's retransmission may be what the second takes for lost (RFC 3522 §3.2).
+        self.timeout_check.get_or_insert(next_number);
         (self.lost, self.arrived_late) = (0, 0);
     }
 
@@ -78,9 +112,12 @@ impl RecoveryState {
 
     /// A packet that was declared lost has arrived. True if that was the last of this event's: the
     /// reduction was for nothing.
-    pub(super) fn on_late_arrival(&mut self) -> bool {
+    pub(super) fn on_late_arrival(&mut self, number: u64) -> bool {
+        if self.phase != Recovery::Recovery || number < self.first_lost {
+            return false;
+        }
         self.arrived_late += 1;
-        let spurious = self.phase == Recovery::Recovery && self.arrived_late == self.lost;
+        let spurious = self.arrived_late == self.lost;
         if spurious {
             self.phase = Recovery::Open;
         }

@@ -2,11 +2,20 @@
 
 use headway_cc::{Duration, RttStats};
 
+/// What a retransmission timeout is at least.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum RtoFloor {
+    /// So long (RFC 6298 §2.4).
+    Whole(Duration),
+    /// So much longer than the smoothed RTT, as in Linux.
+    AboveRtt(Duration),
+}
+
 /// Folds RTT samples into the statistics and the timeout.
 #[derive(Debug)]
 pub(super) struct RttEstimator {
     stats: RttStats,
-    min_rto: Duration,
+    floor: RtoFloor,
     has_sample: bool,
 }
 
@@ -15,10 +24,10 @@ impl RttEstimator {
     const INITIAL_RTO: Duration = Duration::from_secs(1);
     const MAX_RTO: Duration = Duration::from_secs(60);
 
-    pub(super) fn new(min_rto: Duration) -> RttEstimator {
+    pub(super) fn new(floor: RtoFloor) -> RttEstimator {
         RttEstimator {
             stats: RttStats::default(),
-            min_rto,
+            floor,
             has_sample: false,
         }
     }
@@ -51,9 +60,11 @@ impl RttEstimator {
     /// RFC 6298 §2.3, §2.4 and, with `backoff` timeouts in a row, §5.5.
     #[inline]
     pub(super) fn rto(&self, backoff: u32) -> Duration {
-        let rto = match self.has_sample {
-            true => (self.stats.smoothed + self.stats.variation * 4).max(self.min_rto),
-            false => Self::INITIAL_RTO,
+        let spread = self.stats.variation * 4;
+        let rto = match self.floor {
+            _ if !self.has_sample => Self::INITIAL_RTO,
+            RtoFloor::Whole(least) => (self.stats.smoothed + spread).max(least),
+            RtoFloor::AboveRtt(least) => self.stats.smoothed + spread.max(least),
         };
         Duration::from_nanos(rto.as_nanos() << backoff.min(10)).min(Self::MAX_RTO)
     }
@@ -66,7 +77,7 @@ mod tests {
     #[test]
     fn rfc_6298_by_hand() {
         let ms = Duration::from_millis;
-        let mut rtt = RttEstimator::new(ms(1));
+        let mut rtt = RttEstimator::new(RtoFloor::Whole(ms(1)));
         assert_eq!(rtt.rto(0), Duration::from_secs(1));
         rtt.sample(ms(100));
         assert_eq!(rtt.rto(0), ms(300)); // 100 + 4 * 50
@@ -78,5 +89,13 @@ mod tests {
         assert_eq!(rtt.rto(2), Duration::from_micros(1_450_000));
         assert_eq!(rtt.rto(30), Duration::from_secs(60));
         assert_eq!(rtt.stats().min, ms(100));
+    }
+
+    #[test]
+    fn linux_keeps_its_floor_above_the_rtt() {
+        let ms = Duration::from_millis;
+        let mut rtt = RttEstimator::new(RtoFloor::AboveRtt(ms(200)));
+        (0..100).for_each(|_| rtt.sample(ms(300)));
+        assert_eq!(rtt.rto(0), ms(500));
     }
 }

@@ -44,7 +44,7 @@ pub const SCHEME: Scheme = Scheme {
     family: Family::Model,
     summary: "paces at the measured bottleneck bandwidth, two BDP in flight",
     source: "draft-cardwell-iccrg-bbr-congestion-control-00",
-    needs: &[Need::RateSample, Need::Pacing],
+    needs: &[Need::RateSample, Need::Pacing, Need::PerSend],
     params: &[BTLBW_WINDOW, RTPROP_WINDOW],
     build: |setup, values| Box::new(Bbr::new(setup, values)),
     receiver: None,

@@ -39,7 +39,7 @@ impl Sender {
         self.counters.lost -= Bytes::new(size);
         self.reordering_seen = true;
         self.retransmit.retain(|r| r.number != number);
-        self.undo |= before == State::Lost && self.recovery.on_late_arrival();
+        self.undo |= before == State::Lost && self.recovery.on_late_arrival(number);
     }
 
     /// Many acknowledgements were lost: the stream's beginning tells what arrived meanwhile.
@@ -71,10 +71,12 @@ impl Sender {
             }
             Profile::Linux => self.detect_losses_by_time(now),
         }
-        if self.lost_packets == 0 {
+        if self.losses.packets == 0 {
             return None;
         }
-        self.recovery.on_lost(self.lost_packets, self.next_seq)
+        let (number, seq) = (self.flight.next(), self.next_seq);
+        self.recovery
+            .on_lost(self.losses, self.config.profile, number, seq)
     }
 
     /// RACK (RFC 8985 §6.2): lost if sent a reordering window before the newest packet that arrived.
@@ -124,7 +126,12 @@ impl Sender {
             size: entry.size,
         });
         self.lost_bytes += u64::from(entry.size);
-        self.lost_packets += 1;
+        if self.losses.packets == 0 {
+            self.losses.first_number = number;
+        }
+        self.losses.packets += 1;
+        self.losses.last_number = number;
+        self.losses.last_seq = self.losses.last_seq.max(entry.seq);
         if self.wants_packets {
             self.lost.push(entry.lost(number));
         }
@@ -133,10 +140,6 @@ impl Sender {
     /// RFC 6298 §5: everything in flight is taken for lost and the timer backs off.
     pub(super) fn time_out(&mut self, now: Time) {
         let prior_in_flight = Bytes::new(self.in_flight);
-        if self.in_flight == 0 && self.retransmit.is_empty() {
-            self.rto_deadline = Time::NEVER;
-            return;
-        }
         self.clear_news();
         for number in self.flight.base()..self.flight.next() {
             self.declare_lost(number, State::TimedOut);
@@ -158,7 +161,8 @@ impl Sender {
         };
         self.cc.on_rto(&rto);
         self.refresh();
-        self.rto_deadline = now + self.rtt.rto(self.timeouts);
+        // Nothing is in flight now: the next packet starts the timer, backed off (§5.5, §5.6).
+        self.rto_deadline = Time::NEVER;
         self.probe_deadline = Time::NEVER;
         self.reorder_deadline = Time::NEVER;
     }

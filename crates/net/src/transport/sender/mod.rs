@@ -15,8 +15,8 @@ use super::delivery::Delivery;
 use super::flight::{Entry, Flight, State};
 use super::pacer::Pacer;
 use super::prr::Prr;
-use super::recovery::RecoveryState;
-use super::rtt::RttEstimator;
+use super::recovery::{Losses, RecoveryState};
+use super::rtt::{RtoFloor, RttEstimator};
 use super::{Profile, Source};
 use crate::{Ack, Body, Packet, Segment};
 use ack_map::AckMap;
@@ -31,8 +31,8 @@ pub struct SenderConfig {
     pub mss: Bytes,
     /// Which transport.
     pub profile: Profile,
-    /// What the controller needs: [`Need::PerPacket`], [`Need::RateSample`], [`Need::EcnEcho`] and
-    /// [`Need::Header`] cost time at every packet and are supplied only then.
+    /// What the controller needs: [`Need::PerPacket`], [`Need::RateSample`], [`Need::PerSend`],
+    /// [`Need::EcnEcho`] and [`Need::Header`] cost time at every packet and are met only then.
     pub needs: &'static [Need],
 }
 
@@ -81,13 +81,14 @@ pub struct Sender {
     lost: Vec<Lost>,
     acked_bytes: u64,
     lost_bytes: u64,
-    lost_packets: u64,
+    losses: Losses,
     newest_acked: u64,
     undo: bool,
 
     wants_packets: bool,
     wants_rate: bool,
     wants_stamp: bool,
+    wants_refresh: bool,
 }
 
 /// Lost data that waits to be sent again.
@@ -110,9 +111,9 @@ impl Sender {
             "a packet has at most 65535 bytes"
         );
         let needs = |need| config.needs.contains(&need);
-        let min_rto = match config.profile {
-            Profile::Simple => Duration::from_secs(1),
-            Profile::Linux => Duration::from_millis(200),
+        let rto_floor = match config.profile {
+            Profile::Simple => RtoFloor::Whole(Duration::from_secs(1)),
+            Profile::Linux => RtoFloor::AboveRtt(Duration::from_millis(200)),
         };
         Sender {
             config,
@@ -132,7 +133,7 @@ impl Sender {
                 Profile::Linux => 65_535,
             },
             counters: Counters::default(),
-            rtt: RttEstimator::new(min_rto),
+            rtt: RttEstimator::new(rto_floor),
             delivery: Delivery::default(),
             pacer: Pacer::default(),
             recovery: RecoveryState::default(),
@@ -151,19 +152,25 @@ impl Sender {
             lost: Vec::new(),
             acked_bytes: 0,
             lost_bytes: 0,
-            lost_packets: 0,
+            losses: Losses::default(),
             newest_acked: 0,
             undo: false,
             wants_packets: needs(Need::PerPacket),
             wants_rate: needs(Need::RateSample),
             wants_stamp: needs(Need::EcnEcho) || needs(Need::Header),
+            wants_refresh: needs(Need::PerSend),
         }
     }
 
     /// An acknowledgement arrives, perhaps with a message of the receiver's half.
-    /// Returns the RTT if it gives a sample.
+    /// Returns the RTT if it gives a sample. One of packets that were never sent is ignored, as is
+    /// any after [`stop`](Self::stop).
     #[inline(always)]
     pub fn on_ack(&mut self, now: Time, ack: &Ack, message: &[u8]) -> Option<Duration> {
+        // Of what was never sent nothing can have arrived: a forged or damaged acknowledgement.
+        if self.stopped || ack.number >= self.flight.next() || ack.cumulative > self.next_seq {
+            return None;
+        }
         self.clear_news();
         let prior_in_flight = self.in_flight;
         let (is_new, earlier_new) = self.acks.fold(ack.number, ack.earlier);
@@ -222,7 +229,9 @@ impl Sender {
                 message,
             },
         );
-        self.restart_timers(now);
+        if self.acked_bytes > 0 {
+            self.restart_timers(now);
+        }
         rtt
     }
 
@@ -238,7 +247,9 @@ impl Sender {
             return None;
         }
         if let Some(rate) = self.control.pacing_rate {
-            let release = self.pacer.release(rate, mss, self.control.send_quantum);
+            let release = self
+                .pacer
+                .release(now, rate, mss, self.control.send_quantum);
             if release > now && !probing {
                 self.blocked_until = release;
                 return None;
@@ -280,6 +291,9 @@ impl Sender {
 
     /// Runs the timers that are due. Poll for packets afterwards.
     pub fn on_wake(&mut self, now: Time) {
+        if self.stopped {
+            return;
+        }
         if self.cc_timer <= now {
             self.cc.on_timer(now);
             self.refresh();
@@ -289,7 +303,8 @@ impl Sender {
             self.clear_news();
             let prior_in_flight = self.in_flight;
             let congestion = self.detect_losses(now);
-            if self.lost_packets > 0 {
+            if self.losses.packets > 0 {
+                self.probe_deadline = Time::NEVER;
                 self.report(
                     now,
                     Report {
@@ -314,6 +329,9 @@ impl Sender {
 
     /// News from inside the network.
     pub fn on_network(&mut self, now: Time, view: &NetworkView) {
+        if self.stopped {
+            return;
+        }
         self.cc.on_network(now, view);
         self.refresh();
     }
@@ -388,9 +406,10 @@ impl Sender {
         let nothing_in_flight = self.in_flight == 0;
         if nothing_in_flight {
             let idle = now.since(self.last_sent);
-            if self.flight.next() > 0 && idle > self.rtt.rto(0) {
+            let was_open = self.recovery.phase == Recovery::Open && !retransmission;
+            if was_open && self.flight.next() > 0 && idle > self.rtt.rto(0) {
                 self.cc.on_idle(now, idle);
-                self.control = self.cc.control();
+                self.refresh();
             }
             self.rto_deadline = now + self.rtt.rto(self.timeouts);
         }
@@ -425,11 +444,17 @@ impl Sender {
             app_limited: stamp.app_limited,
         });
         self.counters.sent += size;
-        if let Some(rate) = self.control.pacing_rate {
-            self.pacer.on_sent(now, rate, size);
+        if self.control.pacing_rate.is_some() {
+            self.pacer.on_sent(now, size);
         }
         if let Some(prr) = &mut self.prr {
             prr.on_sent(size);
+        }
+        if self.wants_refresh {
+            self.refresh();
+        }
+        if self.config.profile == Profile::Linux && !retransmission {
+            self.arm_probe(now);
         }
         Packet {
             flow: self.config.flow,
@@ -453,7 +478,7 @@ impl Sender {
         self.lost.clear();
         self.acked_bytes = 0;
         self.lost_bytes = 0;
-        self.lost_packets = 0;
+        self.losses = Losses::default();
         self.undo = false;
     }
 
@@ -463,24 +488,34 @@ impl Sender {
         self.cc_timer = self.cc.next_timer();
     }
 
-    /// RFC 6298 §5.2, §5.3; RFC 8985 §7.2.
+    /// RFC 6298 §5.2, §5.3: the timer runs while something is in flight.
     #[inline]
     fn restart_timers(&mut self, now: Time) {
-        self.probe_deadline = Time::NEVER;
-        if self.in_flight == 0 && self.retransmit.is_empty() {
+        if self.in_flight == 0 {
             self.rto_deadline = Time::NEVER;
+            self.probe_deadline = Time::NEVER;
+            if self.is_done() {
+                self.stop();
+            }
             return;
         }
         self.rto_deadline = now + self.rtt.rto(self.timeouts);
-        if self.config.profile == Profile::Linux && self.recovery.phase == Recovery::Open {
-            let slack = match self.in_flight <= self.config.mss.get() {
-                true => Duration::from_millis(200), // the receiver may delay its acknowledgement
-                false => Duration::from_millis(2),
-            };
-            let probe = now + self.rtt.stats().smoothed * 2 + slack;
-            if probe < self.rto_deadline {
-                self.probe_deadline = probe;
-            }
+        if self.config.profile == Profile::Linux {
+            self.arm_probe(now);
         }
+    }
+
+    /// The tail loss probe (RFC 8985 §7.2): two round trips after the last packet or acknowledgement,
+    /// if that is sooner than the timeout.
+    fn arm_probe(&mut self, now: Time) {
+        let slack = match self.in_flight <= self.config.mss.get() {
+            true => Duration::from_millis(200), // the receiver may delay its acknowledgement
+            false => Duration::from_millis(2),
+        };
+        let probe = now + self.rtt.stats().smoothed * 2 + slack;
+        let useful = self.recovery.phase == Recovery::Open
+            && !self.rtt.stats().latest.is_zero()
+            && probe < self.rto_deadline;
+        self.probe_deadline = if useful { probe } else { Time::NEVER };
     }
 }

@@ -59,11 +59,18 @@ impl Sender {
         self.cc.on_feedback(&feedback);
         self.refresh();
         if self.config.profile == Profile::Linux {
-            self.reduce_proportionally(r.congestion.is_some(), prior_cwnd, acked_bytes);
+            let progress = r.in_order && self.losses.packets == 0;
+            self.reduce_proportionally(r.congestion.is_some(), prior_cwnd, acked_bytes, progress);
         }
     }
 
-    fn reduce_proportionally(&mut self, begins: bool, prior_cwnd: Bytes, acked: Bytes) {
+    fn reduce_proportionally(
+        &mut self,
+        begins: bool,
+        prior_cwnd: Bytes,
+        acked: Bytes,
+        progress: bool,
+    ) {
         let (in_flight, mss) = (Bytes::new(self.in_flight), self.config.mss);
         if begins && !self.cc.owns_recovery() {
             self.prr = Some(Prr::new(prior_cwnd, self.control.cwnd, in_flight, mss));
@@ -72,7 +79,7 @@ impl Sender {
             self.prr = None;
         }
         if let Some(prr) = &mut self.prr {
-            prr.on_ack(acked, in_flight, mss, self.lost_packets == 0);
+            prr.on_ack(acked, in_flight, mss, progress);
         }
     }
 }

@@ -7,6 +7,7 @@ mod batch;
 mod cross;
 mod event_queue;
 mod flow;
+mod measure;
 mod simulation;
 mod summary;
 
@@ -24,6 +25,7 @@ pub const WORLD: World = World {
         Need::PerPacket,
         Need::RateSample,
         Need::Pacing,
+        Need::PerSend,
         Need::ReceiverTime,
         Need::Receiver,
         Need::EcnEcho,

@@ -222,9 +222,9 @@ impl Link {
         self.delay = delay;
     }
 
-    /// Random loss from now on, or none.
-    pub fn set_loss(&mut self, loss: Option<RandomLoss>) {
-        self.loss = loss;
+    /// Random loss from now on, or none. Returns what there was.
+    pub fn set_loss(&mut self, loss: Option<RandomLoss>) -> Option<RandomLoss> {
+        std::mem::replace(&mut self.loss, loss)
     }
 
     /// Packets that have not left, the one in transmission among them.

@@ -180,6 +180,7 @@ impl Sender {
             bits ^= 1 << i;
             self.acknowledge(ack.number.wrapping_sub(1 + i), None);
         }
+        let acked_before = self.acked_bytes;
         let mut rtt = None;
         if is_new && let Some(sent) = self.acknowledge(ack.number, Some(ack)) {
             rtt = Some(now.since(sent));
@@ -187,7 +188,7 @@ impl Sender {
         }
         let marked = rtt.is_some() && ack.ecn == Ecn::Ce;
         if marked {
-            self.counters.ce += self.config.mss;
+            self.counters.ce += Bytes::new(self.acked_bytes - acked_before);
         }
         let in_order = ack.cumulative > self.cumulative;
         if in_order {

@@ -261,12 +261,16 @@ fn graphs() {
             "x.toml:7: flow[0]: no links lead from 'b' to 'a'; add one, or write duplex = true",
         ),
         (
-            "[[link]]\nfrom = 'a'\nto = 'b'\nduplex = true\n[[link]]\nfrom = 'b'\nto = 'c'\nrate = '1Mbps'\nqueue = '1bdp'\n[[flow]]\nfrom = 'a'\nto = 'b'",
-            "x.toml:8: link[1]: a queue in bdp needs a flow over this link; write packets or bytes such as \"100pkt\"",
+            "[[link]]\nfrom = 'a'\nto = 'b'\nrate = '1Mbps'\nduplex = true\n[[link]]\nfrom = 'b'\nto = 'c'\nrate = '1Mbps'\nqueue = '1bdp'\n[[flow]]\nfrom = 'a'\nto = 'b'",
+            "x.toml:9: link[1]: a queue in bdp needs a flow over this link; write packets or bytes such as \"100pkt\"",
         ),
         (
             "[[link]]\nfrom = 'a'\nto = 'b'\nduplex = true\n[[flow]]\nfrom = 'a'",
             "x.toml:8: flow[0]: to is missing; write for example to = \"b\"",
+        ),
+        (
+            "[[link]]\nfrom = 'a'\nto = 'b'\n[[link]]\nfrom = 'b'\nto = 'a'\nrate = '1Mbps'\n[[flow]]\nfrom = 'a'\nto = 'b'",
+            "x.toml:11: flow[0]: no link from 'a' to 'b' limits it; give one a rate such as \"12Mbps\", or a trace",
         ),
     ] {
         assert_eq!(refused(&with_head(rest)), want);

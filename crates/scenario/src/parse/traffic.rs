@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::links::{Graph, routes};
 use crate::ScenarioError;
-use crate::plan::{ChangePlan, CrossPlan, FlowPlan, PatternPlan, SourcePlan};
+use crate::plan::{ChangePlan, CrossPlan, FlowPlan, PatternPlan, RatePlan, SourcePlan};
 use crate::quantity::{
     DELAY, PACKET_SIZE, PACKETS, PERIOD, Quantity, RATE, SIZE, TIME, quoted, split_unit,
 };
@@ -28,6 +28,8 @@ struct Reader<'g, 'a> {
     routes: Routes,
     /// Pairs of nodes already looked up: is there a way?
     reachable: BTreeMap<(usize, usize), bool>,
+    /// Likewise: does a link on the way have a rate?
+    limited: BTreeMap<(usize, usize), bool>,
     end: f64,
     packet_size: f64,
 }
@@ -42,6 +44,7 @@ pub(super) fn read(
         graph,
         routes: routes(&graph.nodes, &graph.links),
         reachable: BTreeMap::new(),
+        limited: BTreeMap::new(),
         end: seconds * 1e9,
         packet_size,
     };
@@ -90,6 +93,7 @@ impl Reader<'_, '_> {
     fn flow(&mut self, table: &Table<'_>, component: &str) -> Result<FlowPlan, ScenarioError> {
         let (from, to) = self.ends(table)?;
         self.check_way(table, to, from)?;
+        self.check_rate(table, from, to)?;
         let count = table
             .get("count")
             .map_or(Ok(1), |item| item.whole(1, MAX_FLOWS))?;
@@ -291,6 +295,28 @@ impl Reader<'_, '_> {
                 )))
             }
         }
+    }
+
+    /// Where no link limits a flow, its window grows for ever.
+    fn check_rate(
+        &mut self,
+        table: &Table<'_>,
+        from: usize,
+        to: usize,
+    ) -> Result<(), ScenarioError> {
+        let (graph, routes) = (self.graph, &self.routes);
+        let has_rate = |&link: &usize| !matches!(graph.links[link].rate, RatePlan::Unlimited);
+        let limited = self.limited.entry((from, to)).or_insert_with(|| {
+            let way = routes.between(from, to).unwrap_or_default();
+            way.iter().any(has_rate)
+        });
+        if *limited {
+            return Ok(());
+        }
+        let (from, to) = (quoted(&graph.nodes[from]), quoted(&graph.nodes[to]));
+        Err(table.place.error(format!(
+            "no link from {from} to {to} limits it; give one a rate such as \"12Mbps\", or a trace"
+        )))
     }
 
     /// When traffic starts and stops; the last of several starts `last` ns after the first.

@@ -5,10 +5,10 @@ use headway_cc::Duration;
 /// Counts durations in logarithmic bins, 512 to an octave: a percentile is off by 0.1% at most.
 ///
 /// Durations below 1.024 us count as that much, those above 73 minutes likewise. Octaves are
-/// allocated when first hit, 2 kB each.
+/// allocated when first hit, 4 kB each.
 #[derive(Clone, Debug, Default)]
 pub struct LogHistogram {
-    octaves: [Option<Box<[u32; LogHistogram::BINS]>>; LogHistogram::OCTAVES],
+    octaves: [Option<Box<[u64; LogHistogram::BINS]>>; LogHistogram::OCTAVES],
     count: u64,
     sum_ns: u128,
 }
@@ -38,7 +38,7 @@ impl LogHistogram {
     }
 
     #[cold]
-    fn open(&mut self, octave: usize) -> &mut [u32; Self::BINS] {
+    fn open(&mut self, octave: usize) -> &mut [u64; Self::BINS] {
         self.octaves[octave].get_or_insert_with(|| Box::new([0; Self::BINS]))
     }
 
@@ -59,7 +59,7 @@ impl LogHistogram {
         let mut seen = 0;
         for (octave, bins) in self.octaves.iter().enumerate() {
             for (bin, &n) in bins.iter().flat_map(|b| b.iter().enumerate()) {
-                seen += u64::from(n);
+                seen += n;
                 if seen >= rank {
                     let width = 1u64 << (octave as u32 + Self::FIRST - Self::BITS);
                     let low = (Self::BINS + bin) as u64 * width;
@@ -108,6 +108,19 @@ mod tests {
         }
         let mean = exact.iter().map(|&n| n as f64).sum::<f64>() / exact.len() as f64 / 1e6;
         assert!((histogram.mean_ms().unwrap() / mean - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn bins_count_beyond_32_bits() {
+        let mut histogram = LogHistogram::default();
+        histogram.add(Duration::from_millis(1));
+        // Doubled 33 times.
+        for _ in 0..33 {
+            histogram.merge(&histogram.clone());
+        }
+        histogram.add(Duration::from_millis(1));
+        let p = histogram.percentile_ms(1.0).unwrap();
+        assert!((p - 1.0).abs() < 0.001, "{p}");
     }
 
     #[test]

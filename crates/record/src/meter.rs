@@ -67,6 +67,11 @@ impl FlowMeter {
         }
     }
 
+    /// Bytes that both left and arrived since `since`.
+    pub fn delivered_bytes(&self) -> u64 {
+        self.delivered_bytes
+    }
+
     /// Bytes that arrived since the last call, warm-up or not.
     pub fn take_recent(&mut self) -> u64 {
         std::mem::take(&mut self.recent_bytes)

@@ -20,7 +20,8 @@ pub struct Metrics {
     /// Share of the bytes sent that did not arrive; those still queued at the end are among
     /// them, those on a wire are not counted at all (Pantheon counts both).
     pub loss: Option<f64>,
-    /// Share of the bottleneck's capacity that was used, by all traffic for the pooled row.
+    /// Share of the bottleneck's capacity that was used while the flow was measured: by its packets
+    /// that both left and arrived meanwhile; for the pooled row by all traffic.
     pub utilisation: Option<f64>,
     /// Mean of the sender's RTT samples.
     pub rtt_mean_ms: Option<f64>,
@@ -48,8 +49,8 @@ pub struct Metrics {
 pub struct Bottleneck {
     /// Bytes that it could have carried.
     pub offered_bytes: f64,
-    /// Bytes that it carried, of whatever traffic.
-    pub served_bytes: f64,
+    /// Bytes that it carried: of all traffic, or of one flow.
+    pub used_bytes: f64,
 }
 
 impl Metrics {
@@ -73,14 +74,8 @@ impl Metrics {
         ]
     }
 
-    /// The metrics of `meter`, whose flow sent until `end`. With `bottleneck.served_bytes`
-    /// utilisation is the link's; a single flow's is its own share of the capacity.
-    pub fn of(
-        meter: &FlowMeter,
-        end: Time,
-        bottleneck: Option<Bottleneck>,
-        pooled: bool,
-    ) -> Metrics {
+    /// The metrics of `meter`, whose flow sent until `end`.
+    pub fn of(meter: &FlowMeter, end: Time, bottleneck: Option<Bottleneck>) -> Metrics {
         let span_s = meter.first_arrival.map_or(0.0, |first| {
             end.max(meter.last_arrival).since(first).as_secs_f64()
         });
@@ -95,14 +90,9 @@ impl Metrics {
         let delay_mean_ms = meter.delay.mean_ms();
         let delay_p95_ms = meter.delay.percentile_ms(0.95);
         let per_second = |delay_ms: Option<f64>| Some(throughput_mbps? / (delay_ms? / 1e3));
-        let utilisation = bottleneck.filter(|b| b.offered_bytes > 0.0).map(|b| {
-            let used = if pooled {
-                b.served_bytes
-            } else {
-                meter.arrived_bytes as f64
-            };
-            used / b.offered_bytes
-        });
+        let utilisation = bottleneck
+            .filter(|b| b.offered_bytes > 0.0)
+            .map(|b| b.used_bytes / b.offered_bytes);
         let rtt_mean_ms = meter.rtt.mean_ms();
         let utility = match (throughput_mbps, loss, rtt_mean_ms) {
             (Some(x), Some(p), Some(rtt)) => owl_utility(x, p, rtt / meter.min_rtt.as_millis_f64()),
@@ -173,19 +163,15 @@ mod tests {
         m.on_propagating_at_end(ms(1000), Bytes::new(1500));
         let b = Bottleneck {
             offered_bytes: 30_000.0,
-            served_bytes: 16_500.0,
+            used_bytes: 16_500.0,
         };
-        let x = Metrics::of(&m, ms(1030), Some(b), false);
+        let x = Metrics::of(&m, ms(1030), Some(b));
         assert_eq!(x.throughput_mbps, Some(0.12)); // 15 kB in the second after 30 ms
         assert_eq!(x.loss, Some(0.0));
         assert_eq!(x.delay_mean_ms, Some(34.5));
         assert_eq!(x.queue_mean_ms, Some(14.5));
         assert!((x.delay_p95_ms.unwrap() - 39.0).abs() < 0.04);
-        assert_eq!(x.utilisation, Some(0.5));
-        assert_eq!(
-            Metrics::of(&m, ms(1030), Some(b), true).utilisation,
-            Some(0.55)
-        );
+        assert_eq!(x.utilisation, Some(0.55));
         assert!((x.power.unwrap() - 0.12 / 0.0345).abs() < 1e-12);
         assert!((x.utility.unwrap() - (0.06 - 0.5 * libm::log(54.5 / 50.0))).abs() < 1e-12);
         assert_eq!((x.sent_packets, x.delivered_packets), (11, 10));
@@ -200,12 +186,7 @@ mod tests {
 
     #[test]
     fn nothing_sent_has_no_metrics() {
-        let x = Metrics::of(
-            &FlowMeter::new(Time::ZERO),
-            Time::from_millis(10),
-            None,
-            false,
-        );
+        let x = Metrics::of(&FlowMeter::new(Time::ZERO), Time::from_millis(10), None);
         assert_eq!(x, Metrics::default());
     }
 }

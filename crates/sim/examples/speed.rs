@@ -92,15 +92,15 @@ fn main() -> ExitCode {
     };
     let no_traces = |name: &str| Err(format!("no trace {name}"));
     let started = cpu_seconds();
-    let simulation =
-        match Simulation::new(&rax_link(flows), &selection, &registry, &no_traces, options) {
-            Ok(simulation) => simulation,
-            Err(error) => {
-                eprintln!("speed: {error}");
-                return ExitCode::from(2);
-            }
-        };
-    let total = simulation.finish().rows.swap_remove(0).metrics;
+    let outcome = Simulation::new(&rax_link(flows), &selection, &registry, &no_traces, options)
+        .and_then(Simulation::finish);
+    let total = match outcome {
+        Ok(mut outcome) => outcome.rows.swap_remove(0).metrics,
+        Err(error) => {
+            eprintln!("speed: {error}");
+            return ExitCode::from(2);
+        }
+    };
     let cpu = cpu_seconds() - started;
     let packets = total.delivered_packets;
     println!(

@@ -46,7 +46,7 @@ pub enum BatchError {
         /// Why not.
         source: StoreError,
     },
-    /// A run cannot be set up.
+    /// A run cannot be set up, or cannot go on.
     #[error("scenario '{scenario}': {source}")]
     Simulation {
         /// The scenario.
@@ -196,7 +196,10 @@ impl Batch {
             let message = format!("runs must be from 1 to {}", Self::MOST_RUNS);
             return Err(BatchError::Options(message));
         }
-        if options.jobs.is_some_and(|jobs| !(1..=Self::MOST_JOBS).contains(&jobs)) {
+        if options
+            .jobs
+            .is_some_and(|jobs| !(1..=Self::MOST_JOBS).contains(&jobs))
+        {
             let message = format!("jobs must be from 1 to {}", Self::MOST_JOBS);
             return Err(BatchError::Options(message));
         }
@@ -284,7 +287,10 @@ impl Batch {
     /// # Errors
     /// The first failure, in the order of runs; the other runs are finished all the same.
     pub fn run(&self) -> Result<(), BatchError> {
-        let jobs = self.options.jobs.map_or(0, |jobs| jobs.min(self.tasks.len()));
+        let jobs = self
+            .options
+            .jobs
+            .map_or(0, |jobs| jobs.min(self.tasks.len()));
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(jobs)
             .build()
@@ -356,14 +362,14 @@ impl Batch {
                 return Ok(None);
             }
             let before = simulation.now();
-            simulation.run_until(before + Self::STEP);
+            simulation.run_until(before + Self::STEP)?;
             let step = simulation.now().since(before).as_nanos();
             self.progress
                 .0
                 .simulated_ns
                 .fetch_add(step, Ordering::Relaxed);
         }
-        Ok(Some(simulation.finish()))
+        simulation.finish().map(Some)
     }
 
     /// The rows of every finished run, in the order of scenarios, schemes, runs and flows.

@@ -4,6 +4,8 @@ use headway_cc::{Duration, Ecn, Stream, Time};
 use headway_net::{Body, Packet};
 use headway_scenario::{CrossSpec, Pattern};
 
+use crate::simulation::Hops;
+
 /// A UDP source.
 #[derive(Debug)]
 pub(crate) struct CrossTraffic {
@@ -59,18 +61,20 @@ impl CrossTraffic {
             Pattern::Constant => now + self.gap,
             Pattern::Poisson => now + self.draw(self.gap),
             Pattern::OnOff { on, off } => {
-                let mut next = now + self.gap;
-                while next >= self.on_until {
-                    next = self.on_until + self.draw(off);
-                    self.on_until = next + self.draw(on);
+                // What is left of the gap as a period ends is kept for the next one.
+                let (mut from, mut gap) = (now, self.gap);
+                while from + gap >= self.on_until {
+                    gap = gap.saturating_sub(self.on_until.since(from));
+                    from = self.on_until + self.draw(off);
+                    self.on_until = from + self.draw(on);
                 }
-                next
+                from + gap
             }
         };
         Packet {
             flow: self.id,
             size: self.size,
-            hops_left: (self.route.len() - 1) as u8,
+            hops_left: (self.route.len() - 1) as Hops,
             ecn: Ecn::NotEct,
             arrived: now,
             body: Body::Cross,
@@ -80,5 +84,36 @@ impl CrossTraffic {
     fn draw(&mut self, mean: Duration) -> Duration {
         mean.mul_f64(self.stream.exponential(1.0))
             .max(Duration::from_nanos(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headway_cc::{Bytes, Rate};
+
+    #[test]
+    fn on_and_off_has_its_mean_rate() {
+        // Periods of about 3 packets: a packet at the start of each would add a sixth.
+        let ms = Duration::from_millis;
+        let (on, off) = (ms(3), ms(6));
+        let spec = CrossSpec {
+            from: 0,
+            to: 1,
+            start: Time::ZERO,
+            stop: None,
+            rate: Rate::from_mbps(8.0),
+            packet_size: Bytes::new(1000),
+            pattern: Pattern::OnOff { on, off },
+        };
+        let mut source = CrossTraffic::new(0, &spec, [0].into(), Stream::new(1, "cross"));
+        let packets = 300_000;
+        for _ in 0..packets {
+            source.emit(source.next());
+        }
+        // 1 ms a packet while on, a third of the time.
+        let expected_s = f64::from(packets) * 1e-3 * 3.0;
+        let ratio = source.next().since(Time::ZERO).as_secs_f64() / expected_s;
+        assert!((ratio - 1.0).abs() < 0.01, "{ratio}");
     }
 }

@@ -4,9 +4,12 @@ use std::collections::VecDeque;
 
 use headway_cc::{Bytes, Duration, Ecn, Selection, Setup, Stream, Time};
 use headway_net::transport::{Profile, Receiver, ReceiverConfig, Sender, SenderConfig, Source};
-use headway_net::{Ack, Body, Packet, Segment};
+use headway_net::{Ack, Body, Link, Packet, Segment};
 use headway_record::{Convergence, FlowMeter, Grid};
 use headway_scenario::{FlowSpec, Network, Transport};
+
+use crate::measure::Window;
+use crate::simulation::Hops;
 
 /// A flow under congestion control.
 #[derive(Debug)]
@@ -15,8 +18,8 @@ pub(crate) struct Flow {
     receiver: Receiver,
     /// Where data and acknowledgements enter the network.
     pub(crate) first_link: u32,
-    hops: u8,
-    ack_hops: u8,
+    hops: Hops,
+    ack_hops: Hops,
     /// When the simulation will wake the sender: perhaps earlier than need be.
     pub(crate) wake_at: Time,
     pub(crate) first_ack_link: u32,
@@ -28,9 +31,15 @@ pub(crate) struct Flow {
     pub(crate) start: Time,
     /// When it is to stop next; never once it has.
     pub(crate) stop: Time,
-    /// When it stops or stopped; never if it runs to the end.
+    /// When it stops, or its data was all there; never if it runs to the end.
     pub(crate) ends: Time,
     pub(crate) started: bool,
+    pub(crate) has_ended: bool,
+    /// The links on its way while it is measured, and what it sent and had delivered meanwhile.
+    pub(crate) window: Window,
+    pub(crate) window_bytes: u64,
+    pub(crate) sender_wakes: Wakes,
+    pub(crate) receiver_wakes: Wakes,
     /// Is it the scheme under test, or a competitor that the scenario names?
     pub(crate) under_test: bool,
     pub(crate) scheme: String,
@@ -40,9 +49,17 @@ pub(crate) struct Flow {
     ack_size: u16,
     /// Does the receiver ever ask for a timer?
     has_receiver_timers: bool,
+    /// Its data in packets; the most there is unless it is finite.
+    segments: u64,
+    /// Is there more to do when data arrives than to acknowledge it?
+    pub(crate) is_watched: bool,
+    most_in_flight: Bytes,
 }
 
 impl Flow {
+    /// More packets in flight than any network of today holds: 10 Gbit/s times five seconds.
+    pub(crate) const MOST_IN_FLIGHT: u64 = 1 << 22;
+
     pub(crate) fn new(
         index: usize,
         spec: &FlowSpec,
@@ -60,6 +77,12 @@ impl Flow {
             Transport::Simple => Profile::Simple,
             Transport::Linux => Profile::Linux,
         };
+        let mss = network.packet_size.get();
+        let segments = match spec.source {
+            headway_scenario::Source::Finite(bytes) => bytes.get().div_ceil(mss),
+            _ => u64::MAX,
+        };
+        let has_receiver_timers = profile == Profile::Linux || selection.scheme.receiver.is_some();
         let source = match spec.source {
             headway_scenario::Source::Bulk => Source::Bulk,
             headway_scenario::Source::Finite(left) => Source::Finite { left },
@@ -80,8 +103,8 @@ impl Flow {
                 ReceiverConfig::new(profile),
                 selection.build_receiver(&setup),
             ),
-            hops: (data_route.len() - 1) as u8,
-            ack_hops: (ack_route.len() - 1) as u8,
+            hops: (data_route.len() - 1) as Hops,
+            ack_hops: (ack_route.len() - 1) as Hops,
             wake_at: spec.start,
             first_link: data_route[0],
             first_ack_link: ack_route[0],
@@ -94,6 +117,11 @@ impl Flow {
             stop: spec.stop.unwrap_or(Time::NEVER),
             ends: spec.stop.unwrap_or(Time::NEVER),
             started: false,
+            has_ended: false,
+            window: Window::default(),
+            window_bytes: 0,
+            sender_wakes: Wakes::default(),
+            receiver_wakes: Wakes::default(),
             under_test: spec.scheme.is_none(),
             scheme: selection.spec.clone(),
             host: Host {
@@ -104,7 +132,10 @@ impl Flow {
             messages: Messages::default(),
             index: index as u32,
             ack_size: network.ack_size.get() as u16,
-            has_receiver_timers: profile == Profile::Linux || selection.scheme.receiver.is_some(),
+            has_receiver_timers,
+            segments,
+            is_watched: has_receiver_timers || segments < u64::MAX,
+            most_in_flight: network.packet_size * Flow::MOST_IN_FLIGHT,
         }
     }
 
@@ -207,6 +238,25 @@ impl Flow {
         }
     }
 
+    /// Has all its data arrived?
+    pub(crate) fn is_complete(&self) -> bool {
+        self.receiver.contiguous() >= self.segments
+    }
+
+    /// Has it more in flight than memory may hold?
+    #[inline(always)]
+    pub(crate) fn is_unlimited(&self) -> bool {
+        self.sender.in_flight() > self.most_in_flight
+    }
+
+    /// It is over, and measured no more.
+    pub(crate) fn end(&mut self, now: Time, links: &mut [Link]) {
+        self.has_ended = true;
+        self.ends = self.ends.min(now);
+        self.window.close(links, &self.data_route, now);
+        self.window_bytes = self.meter.delivered_bytes();
+    }
+
     /// Was it there from `from` to `to`, all the time?
     pub(crate) fn covers(&self, from: Time, to: Time) -> bool {
         self.start <= from && self.ends >= to
@@ -234,6 +284,27 @@ impl Flow {
             return self.start;
         }
         self.sender.next_wake().min(self.stop).min(self.host.next())
+    }
+}
+
+/// How often a timer has called at one instant.
+#[derive(Debug, Default)]
+pub(crate) struct Wakes {
+    at: Time,
+    times: u32,
+}
+
+impl Wakes {
+    /// No timer has reason to call so often.
+    pub(crate) const MOST: u32 = 100_000;
+
+    /// It calls now. Will it do so for ever?
+    pub(crate) fn is_stuck(&mut self, now: Time) -> bool {
+        if self.at < now {
+            *self = Wakes { at: now, times: 0 };
+        }
+        self.times += 1;
+        self.times > Wakes::MOST
     }
 }
 

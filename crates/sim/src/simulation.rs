@@ -4,14 +4,19 @@ use headway_cc::{Bytes, Duration, Ecn, Registry, SchemeError, Selection, Stream,
 use headway_net::queue::{DropTail, Limits};
 use headway_net::trace::Trace;
 use headway_net::{Ack, Body, Link, Packet, RandomLoss, Segment, Server};
-use headway_record::{Convergence, FlowMeter, Grid, GridSample};
+use headway_record::{FlowMeter, Grid, GridSample};
 use headway_scenario::{LinkSpec, Network, QueueSpec, RateSpec};
 
 use std::sync::Arc;
 
 use crate::cross::CrossTraffic;
 use crate::event_queue::EventQueue;
-use crate::flow::Flow;
+use crate::flow::{Flow, Wakes};
+use crate::measure::{Mark, Sampler, read_all};
+
+/// How packets count the links that they have left to cross.
+pub(crate) type Hops = u8;
+const MAX_HOPS: usize = Hops::MAX as usize;
 
 /// What a run is told beyond its network.
 #[derive(Clone, Copy, Debug)]
@@ -26,8 +31,8 @@ pub struct Options {
     pub grid: Option<Duration>,
 }
 
-/// A run that cannot be set up.
-#[derive(Debug, thiserror::Error)]
+/// A run that cannot be set up, or that cannot go on.
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum SimulationError {
     /// No path leads from one end of a flow to the other.
     #[error("no path leads from '{0}' to '{1}'")]
@@ -41,6 +46,39 @@ pub enum SimulationError {
     /// A trace cannot be had.
     #[error("{0}")]
     Trace(String),
+    /// A route is longer than a packet can count.
+    #[error("the way from '{0}' to '{1}' has {2} links; a packet crosses at most {max}", max = MAX_HOPS + 1)]
+    LongRoute(String, String, usize),
+    /// Nothing holds a flow back: it would fill the memory.
+    #[error(
+        "flow {flow}, scheme '{scheme}': {packets} packets in flight at {at:?}, so nothing limits it; give a link on its way a rate or a shorter queue, or the scheme a window"
+    )]
+    Unlimited {
+        /// The flow's index.
+        flow: usize,
+        /// What it ran.
+        scheme: String,
+        /// So many were allowed.
+        packets: u64,
+        /// When.
+        at: Time,
+    },
+    /// A scheme's timer is due again and again, so that time stands still.
+    #[error(
+        "flow {flow}, scheme '{scheme}': {part} timer is still due after {times} calls of on_timer at {at:?}; on_timer has to move next_timer later"
+    )]
+    Stuck {
+        /// The flow's index.
+        flow: usize,
+        /// What it ran.
+        scheme: String,
+        /// Whose timer: the controller's or the receiver's.
+        part: &'static str,
+        /// How often it was called.
+        times: u32,
+        /// When.
+        at: Time,
+    },
 }
 
 /// A simulation under way.
@@ -57,6 +95,11 @@ pub struct Simulation {
     now: Time,
     packet_size: f64,
     pub(crate) sampler: Sampler,
+    /// For each link its loss's draws while it loses nothing.
+    idle_losses: Vec<Option<Stream>>,
+    /// Events from here on have to wait; zero once the run has failed.
+    halt: Time,
+    failure: Option<SimulationError>,
 }
 
 /// Which slot of the event queue belongs to what: links, senders, receivers, cross traffic, then these.
@@ -68,21 +111,6 @@ struct Slots {
     change: usize,
     sample: usize,
     grid: usize,
-}
-
-type Reading = Vec<(f64, f64)>;
-
-/// What is read off the links while the run goes on.
-#[derive(Debug)]
-pub(crate) struct Sampler {
-    /// When the last second ended, and (offered, served) bytes of each link then; (0, 0) for links
-    /// without a rate.
-    second: (Time, Reading),
-    /// Likewise at the ends of the grid's bins.
-    pub(crate) bins: Vec<Reading>,
-    /// Likewise when measuring begins and ends.
-    pub(crate) window: [Reading; 2],
-    pub(crate) window_at: [Time; 2],
 }
 
 impl Simulation {
@@ -97,24 +125,23 @@ impl Simulation {
         traces: &dyn Fn(&str) -> Result<Arc<Trace>, String>,
         options: Options,
     ) -> Result<Simulation, SimulationError> {
-        let links = network
-            .links
-            .iter()
-            .map(|spec| build_link(spec, traces, options.seed))
-            .collect::<Result<Vec<_>, _>>()?;
+        let mut links = Vec::with_capacity(network.links.len());
+        let mut idle_losses = Vec::with_capacity(network.links.len());
+        for spec in &network.links {
+            let mut link = build_link(spec, traces)?;
+            let stream = Stream::new(options.seed, &format!("link.{}.loss", spec.name));
+            idle_losses.push(set_loss(&mut link, spec.loss, stream));
+            links.push(link);
+        }
         let routes = network.routes();
         let path = |from: usize, to: usize| {
-            routes
-                .between(from, to)
-                .filter(|path| !path.is_empty())
-                .map(|path| {
-                    path.into_iter()
-                        .map(|link| link as u32)
-                        .collect::<Box<[u32]>>()
-                })
-                .ok_or_else(|| {
-                    SimulationError::NoPath(network.nodes[from].clone(), network.nodes[to].clone())
-                })
+            let names = || (network.nodes[from].clone(), network.nodes[to].clone());
+            let path = routes.between(from, to).unwrap_or_default();
+            match path.len() {
+                0 => Err(SimulationError::NoPath(names().0, names().1)),
+                n if n - 1 > MAX_HOPS => Err(SimulationError::LongRoute(names().0, names().1, n)),
+                _ => Ok(path.into_iter().map(|l| l as u32).collect::<Box<[u32]>>()),
+            }
         };
         let mut flows = Vec::with_capacity(network.flows.len());
         for (i, spec) in network.flows.iter().enumerate() {
@@ -147,10 +174,6 @@ impl Simulation {
         changes.sort_by_key(|c| c.at);
 
         let end = Time::ZERO + options.duration;
-        let tested = || flows.iter().filter(|f| f.under_test);
-        let first = tested().map(|f| f.start).min().unwrap_or(Time::ZERO);
-        let last = tested().map(|f| f.stop).max().unwrap_or(end).min(end);
-        let window_at = [first.max(Time::ZERO + options.warmup).min(end), last];
         let senders = links.len();
         let receivers = senders + flows.len();
         let slots = Slots {
@@ -174,12 +197,7 @@ impl Simulation {
             slots.grid,
             options.grid.map_or(Time::NEVER, |g| Time::ZERO + g),
         );
-        let sampler = Sampler {
-            second: (Time::ZERO, Vec::new()),
-            bins: Vec::new(),
-            window: [Vec::new(), Vec::new()],
-            window_at,
-        };
+        let sampler = Sampler::new(&flows, Time::ZERO + options.warmup, end);
         Ok(Simulation {
             options,
             links,
@@ -192,6 +210,9 @@ impl Simulation {
             now: Time::ZERO,
             packet_size: network.packet_size.as_f64(),
             sampler,
+            idle_losses,
+            halt: Time::ZERO,
+            failure: None,
         })
     }
 
@@ -201,11 +222,17 @@ impl Simulation {
     }
 
     /// Carries out every event up to and at `until`, but not beyond the run's end.
-    pub fn run_until(&mut self, until: Time) {
+    ///
+    /// # Errors
+    /// [`SimulationError::Unlimited`] and [`SimulationError::Stuck`]; the run is over then.
+    pub fn run_until(&mut self, until: Time) -> Result<(), SimulationError> {
         let until = until.min(Time::ZERO + self.options.duration);
+        if self.failure.is_none() {
+            self.halt = until + Duration::from_nanos(1);
+        }
         loop {
             let (time, slot) = self.events.peek();
-            if time > until {
+            if time >= self.halt {
                 break;
             }
             self.now = time;
@@ -225,7 +252,17 @@ impl Simulation {
                 self.on_grid();
             }
         }
+        if let Some(failure) = &self.failure {
+            return Err(failure.clone());
+        }
         self.now = until;
+        Ok(())
+    }
+
+    #[cold]
+    fn fail(&mut self, failure: SimulationError) {
+        self.halt = Time::ZERO;
+        self.failure.get_or_insert(failure);
     }
 
     fn on_link(&mut self, index: usize) {
@@ -264,12 +301,22 @@ impl Simulation {
     fn on_data(&mut self, index: usize, segment: &Segment, size: Bytes, ecn: Ecn) {
         let flow = &mut self.flows[index];
         let ack = flow.on_data(self.now, segment, size, ecn);
-        let (first, timer) = (flow.first_ack_link, flow.next_receiver_timer());
+        let (first, watched) = (flow.first_ack_link, flow.is_watched);
         if let Some(ack) = ack {
             self.enter(first, &ack);
         }
-        if timer < Time::NEVER {
-            self.events.set_earlier(self.slots.receivers + index, timer);
+        if watched {
+            self.watch_receiver(index);
+        }
+    }
+
+    /// Something has arrived: the receiver's timer may have moved, and a finite flow's data may be complete.
+    fn watch_receiver(&mut self, index: usize) {
+        let flow = &self.flows[index];
+        let timer = flow.next_receiver_timer();
+        self.events.set_earlier(self.slots.receivers + index, timer);
+        if flow.is_complete() {
+            self.end_flow(index);
         }
     }
 
@@ -298,6 +345,9 @@ impl Simulation {
             if self.links[first].arrive(self.now, &packet) {
                 awaken(&mut self.events, first, &self.links[first]);
             }
+            if flow.is_unlimited() {
+                return self.fail_unlimited(index);
+            }
         }
         let wake = flow.next_wake();
         if wake < flow.wake_at {
@@ -308,8 +358,16 @@ impl Simulation {
 
     /// A sender's slot may fire early, since its timers mostly move later: it only sets itself anew then.
     fn on_sender(&mut self, index: usize) {
-        self.flows[index].on_wake(self.now);
-        self.flows[index].wake_at = Time::NEVER;
+        let flow = &mut self.flows[index];
+        if flow.sender_wakes.is_stuck(self.now) {
+            return self.fail_stuck(index, "the controller's");
+        }
+        if !flow.started {
+            let timer = flow.next_receiver_timer();
+            self.events.set_earlier(self.slots.receivers + index, timer);
+        }
+        flow.on_wake(self.now);
+        flow.wake_at = Time::NEVER;
         self.pump(index);
         self.events
             .set(self.slots.senders + index, self.flows[index].wake_at);
@@ -317,6 +375,9 @@ impl Simulation {
 
     fn on_receiver(&mut self, index: usize) {
         let flow = &mut self.flows[index];
+        if flow.receiver_wakes.is_stuck(self.now) {
+            return self.fail_stuck(index, "the receiver's");
+        }
         if let Some(ack) = flow.on_receiver_timer(self.now) {
             let first = flow.ack_route[0];
             self.enter(first, &ack);
@@ -325,6 +386,27 @@ impl Simulation {
             self.slots.receivers + index,
             self.flows[index].next_receiver_timer(),
         );
+    }
+
+    #[cold]
+    fn fail_unlimited(&mut self, flow: usize) {
+        self.fail(SimulationError::Unlimited {
+            flow,
+            scheme: self.flows[flow].scheme.clone(),
+            packets: Flow::MOST_IN_FLIGHT,
+            at: self.now,
+        });
+    }
+
+    #[cold]
+    fn fail_stuck(&mut self, flow: usize, part: &'static str) {
+        self.fail(SimulationError::Stuck {
+            flow,
+            scheme: self.flows[flow].scheme.clone(),
+            part,
+            times: Wakes::MOST,
+            at: self.now,
+        });
     }
 
     fn on_cross(&mut self, index: usize) {
@@ -350,12 +432,10 @@ impl Simulation {
                 link.set_delay(self.now, delay);
             }
             if let Some(probability) = change.loss {
-                let name = format!("link.{}.loss.{}", change.link, self.next_change);
-                let stream = Stream::new(self.options.seed, &name);
-                link.set_loss((probability > 0.0).then_some(RandomLoss {
-                    probability,
-                    stream,
-                }));
+                // One stream for the whole run, so that a change shifts no draw.
+                let idle = &mut self.idle_losses[change.link];
+                let stream = link.set_loss(None).map(|loss| loss.stream).or(idle.take());
+                *idle = stream.and_then(|stream| set_loss(link, probability, stream));
             }
             self.events.set(change.link, link.next_delivery());
         }
@@ -367,39 +447,52 @@ impl Simulation {
     }
 
     fn on_sample(&mut self) {
-        let now = self.now;
-        let reading = self.read_links();
-        for (at, window) in self
-            .sampler
-            .window_at
-            .into_iter()
-            .zip(&mut self.sampler.window)
-        {
-            if at == now {
-                window.clone_from(&reading);
+        while let Some(mark) = self.sampler.take_mark(self.now) {
+            match mark {
+                Mark::Begin(flow) => self.begin_flow(flow),
+                Mark::End(flow) => self.end_flow(flow),
             }
         }
-        let (last, before) = &self.sampler.second;
-        if now == *last + Convergence::BIN {
-            watch_convergence(&mut self.flows, (*last, now), before, &reading);
+        self.sampler
+            .on_second(self.now, &mut self.links, &mut self.flows);
+        self.events.set(self.slots.sample, self.sampler.next());
+    }
+
+    /// From now on the flow is measured, unless its data was all there before.
+    fn begin_flow(&mut self, index: usize) {
+        let (flow, sampler) = (&mut self.flows[index], &mut self.sampler);
+        if flow.has_ended {
+            return;
         }
-        if now == Time::ZERO || now == *last + Convergence::BIN {
-            self.sampler.second = (now, reading);
+        flow.window
+            .open(&mut self.links, &flow.data_route, self.now);
+        if flow.under_test {
+            sampler
+                .pooled
+                .open(&mut self.links, &sampler.pooled_links, self.now);
         }
-        let next_second = self.sampler.second.0 + Convergence::BIN;
-        let next = self
-            .sampler
-            .window_at
-            .into_iter()
-            .filter(|&t| t > now)
-            .fold(next_second, Time::min);
-        self.events.set(self.slots.sample, next);
+    }
+
+    /// The flow is over: it stops, its data is all there, or the run ends.
+    pub(crate) fn end_flow(&mut self, index: usize) {
+        let (flow, sampler) = (&mut self.flows[index], &mut self.sampler);
+        if flow.has_ended {
+            return;
+        }
+        flow.end(self.now, &mut self.links);
+        if flow.under_test && flow.started {
+            sampler.unfinished -= 1;
+            if sampler.unfinished == 0 {
+                sampler
+                    .pooled
+                    .close(&mut self.links, &sampler.pooled_links, self.now);
+            }
+        }
     }
 
     fn on_grid(&mut self) {
         let now = self.now;
-        let reading = self.read_links();
-        self.sampler.bins.push(reading);
+        self.sampler.bins.push(read_all(&mut self.links, now));
         for flow in &mut self.flows {
             if let Some(grid) = &mut flow.grid
                 && flow.started
@@ -415,40 +508,6 @@ impl Simulation {
         let next = self.options.grid.map_or(Time::NEVER, |g| now + g);
         self.events.set(self.slots.grid, next);
     }
-
-    /// (offered, served) bytes of every link so far; (0, 0) for links without a rate.
-    fn read_links(&mut self) -> Vec<(f64, f64)> {
-        let now = self.now;
-        let read = |link: &mut Link| match link.offered_until(now) {
-            Some(offered) => (offered, link.counters(now).served_bytes as f64),
-            None => (0.0, 0.0),
-        };
-        self.links.iter_mut().map(read).collect()
-    }
-}
-
-/// Tells each flow that was there from `from` to `to` what arrived and what its share would have
-/// been: the capacity of its slowest link over the number of flows that were there.
-fn watch_convergence(
-    flows: &mut [Flow],
-    (from, to): (Time, Time),
-    before: &Reading,
-    after: &Reading,
-) {
-    let active = flows.iter().filter(|f| f.overlaps(from, to)).count().max(1) as f64;
-    for flow in flows {
-        let capacity = |&l: &u32| Some(after.get(l as usize)?.0 - before.get(l as usize)?.0);
-        let capacities = flow
-            .data_route
-            .iter()
-            .filter_map(capacity)
-            .filter(|c| *c > 0.0);
-        let share = capacities.reduce(f64::min).unwrap_or(0.0) / active;
-        let received = flow.meter.take_recent() as f64;
-        if flow.covers(from, to) {
-            flow.convergence.on_second(received, share);
-        }
-    }
 }
 
 /// A link that was at rest has something to deliver: rare under load.
@@ -461,13 +520,12 @@ fn awaken(events: &mut EventQueue, index: usize, link: &Link) {
 fn build_link(
     spec: &LinkSpec,
     traces: &dyn Fn(&str) -> Result<Arc<Trace>, String>,
-    seed: u64,
 ) -> Result<Link, SimulationError> {
     let limits = match spec.queue {
         QueueSpec::Infinite => Limits::NONE,
         QueueSpec::DropTail { packets, bytes } => Limits::new(packets, bytes),
     };
-    let mut link = match &spec.rate {
+    Ok(match &spec.rate {
         RateSpec::Unlimited => Link::wire(spec.delay),
         RateSpec::Fixed(rate) => Link::fifo(*rate, limits, spec.delay),
         RateSpec::Trace { name, offset, once } => {
@@ -475,12 +533,17 @@ fn build_link(
             let server = Server::trace(trace, *offset, *once);
             Link::queued(Box::new(DropTail::new(limits)), server, spec.delay)
         }
-    };
-    let stream = Stream::new(seed, &format!("link.{}.loss", spec.name));
-    let probability = spec.loss;
-    link.set_loss((probability > 0.0).then_some(RandomLoss {
+    })
+}
+
+/// Loses each packet with this probability. Gives the stream back if it is zero.
+fn set_loss(link: &mut Link, probability: f64, stream: Stream) -> Option<Stream> {
+    if probability == 0.0 {
+        return Some(stream);
+    }
+    link.set_loss(Some(RandomLoss {
         probability,
         stream,
     }));
-    Ok(link)
+    None
 }

@@ -4,8 +4,7 @@ use headway_cc::Time;
 use headway_net::Body;
 use headway_record::{ALL_FLOWS, Bottleneck, FlowMeter, Grid, Metrics, Series, jain_index};
 
-use crate::Simulation;
-use crate::flow::Flow;
+use crate::{Simulation, SimulationError};
 
 /// What a run gives.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -40,9 +39,13 @@ pub struct FlowSeries {
 
 impl Simulation {
     /// Ends the run and sums it up.
-    pub fn finish(mut self) -> Outcome {
+    ///
+    /// # Errors
+    /// As for [`run_until`](Self::run_until).
+    pub fn finish(mut self) -> Result<Outcome, SimulationError> {
         let end = Time::ZERO + self.options.duration;
-        self.run_until(end);
+        self.run_until(end)?;
+        (0..self.flows.len()).for_each(|flow| self.end_flow(flow));
         for link in &mut self.links {
             for packet in link.propagating(end) {
                 if let Body::Data(segment) = &packet.body {
@@ -55,11 +58,14 @@ impl Simulation {
         let mut pooled = FlowMeter::new(end);
         let tested = || self.flows.iter().filter(|f| f.under_test);
         tested().for_each(|f| pooled.merge(&f.meter));
-        let last = tested().map(|f| self.flow_end(f)).max().unwrap_or(end);
-        let mut total = Metrics::of(&pooled, last, self.bottleneck(tested()), true);
+        let last = tested().map(|f| f.ends).max().unwrap_or(end);
+        let mut total = Metrics::of(&pooled, last, self.sampler.pooled.bottleneck());
         for (i, flow) in self.flows.iter().enumerate() {
-            let bottleneck = self.bottleneck(std::iter::once(flow));
-            let mut metrics = Metrics::of(&flow.meter, self.flow_end(flow), bottleneck, false);
+            let own_share = flow.window.bottleneck().map(|b| Bottleneck {
+                used_bytes: flow.window_bytes as f64,
+                ..b
+            });
+            let mut metrics = Metrics::of(&flow.meter, flow.ends, own_share);
             metrics.convergence_s = flow.convergence.seconds();
             rows.push(FlowOutcome {
                 flow: i as i32,
@@ -98,38 +104,7 @@ impl Simulation {
         } else {
             Vec::new()
         };
-        Outcome { rows, series }
-    }
-
-    /// When a flow stopped sending: its stop time, or when its data was all there.
-    fn flow_end(&self, flow: &Flow) -> Time {
-        let end = Time::ZERO + self.options.duration;
-        if flow.sender.is_done() {
-            Time::ZERO
-        } else {
-            flow.ends.min(end)
-        }
-    }
-
-    /// The link on the flows' way with the largest used share of its capacity.
-    fn bottleneck<'a>(&self, flows: impl Iterator<Item = &'a Flow>) -> Option<Bottleneck> {
-        let [begin, end] = &self.sampler.window;
-        let mut links: Vec<u32> = flows.flat_map(|f| f.data_route.iter().copied()).collect();
-        links.sort_unstable();
-        links.dedup();
-        let used = links.into_iter().filter_map(|l| {
-            let (&(o0, s0), &(o1, s1)) = (begin.get(l as usize)?, end.get(l as usize)?);
-            (o1 > o0).then_some(Bottleneck {
-                offered_bytes: o1 - o0,
-                served_bytes: s1 - s0,
-            })
-        });
-        used.reduce(|a, b| {
-            match b.served_bytes / b.offered_bytes > a.served_bytes / a.offered_bytes {
-                true => b,
-                false => a,
-            }
-        })
+        Ok(Outcome { rows, series })
     }
 
     fn take_series(&mut self, end: Time) -> Vec<FlowSeries> {
@@ -179,7 +154,8 @@ impl Simulation {
                     .bins
                     .get(b)
                     .and_then(|r| r.get(l as usize))
-                    .map_or(0.0, |r| r.0)
+                    .and_then(Option::as_ref)
+                    .map_or(0.0, |r| r.offered)
             };
             at(bin) - if bin == 0 { 0.0 } else { at(bin - 1) }
         };
@@ -189,7 +165,8 @@ impl Simulation {
             .copied()
             .filter(|&l| offered(0, l) > 0.0 || offered(1, l) > 0.0)
             .min_by(|&a, &b| {
-                let total = |l| self.sampler.bins.last().map_or(0.0, |r| r[l as usize].0);
+                let last = self.sampler.bins.last();
+                let total = |l: u32| last.and_then(|r| r[l as usize]).map_or(0.0, |r| r.offered);
                 total(a).total_cmp(&total(b))
             });
         let Some(link) = slowest else {

@@ -297,7 +297,7 @@ fn a_receivers_message_reaches_the_sender() {
         let none = |_: &str| Err("no traces".to_owned());
         let simulation = headway_sim::Simulation::new(&network, &told, &registry, &none, options)
             .expect("a run");
-        let series = &simulation.finish().series[0].series;
+        let series = &simulation.finish().expect("a whole run").series[0].series;
         let windows: Vec<f64> = series.cwnd_packets.iter().flatten().copied().collect();
         assert_eq!(windows[..4], [2.0; 4], "{transport:?}");
         assert_eq!(windows[5..9], [30.0; 4], "{transport:?}");

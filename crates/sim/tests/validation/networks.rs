@@ -123,7 +123,9 @@ pub fn options(seconds: f64, warmup: f64) -> Options {
 
 /// Runs `scheme` on `network`.
 pub fn run(network: &Network, scheme: &str, options: Options) -> Outcome {
-    simulation(network, scheme, options).finish()
+    simulation(network, scheme, options)
+        .finish()
+        .expect("a whole run")
 }
 
 /// The metrics of all flows together.

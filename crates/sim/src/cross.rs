@@ -4,7 +4,7 @@ use headway_cc::{Duration, Ecn, Stream, Time};
 use headway_net::{Body, Packet};
 use headway_scenario::{CrossSpec, Pattern};
 
-use crate::simulation::Hops;
+use crate::error::Hops;
 
 /// A UDP source.
 #[derive(Debug)]

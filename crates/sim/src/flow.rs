@@ -8,8 +8,8 @@ use headway_net::{Ack, Body, Link, Packet, Segment};
 use headway_record::{Convergence, FlowMeter, Grid};
 use headway_scenario::{FlowSpec, Network, Transport};
 
+use crate::error::Hops;
 use crate::measure::Window;
-use crate::simulation::Hops;
 
 /// A flow under congestion control.
 #[derive(Debug)]

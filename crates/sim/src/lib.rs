@@ -5,6 +5,7 @@
 
 mod batch;
 mod cross;
+mod error;
 mod event_queue;
 mod flow;
 mod measure;
@@ -12,8 +13,9 @@ mod simulation;
 mod summary;
 
 pub use batch::{Batch, BatchError, BatchOptions, Progress};
+pub use error::SimulationError;
 pub use event_queue::EventQueue;
-pub use simulation::{Options, Simulation, SimulationError};
+pub use simulation::{Options, Simulation};
 pub use summary::Outcome;
 
 use headway_cc::{Need, World};

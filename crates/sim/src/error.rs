@@ -1,0 +1,57 @@
+//! Why a run cannot be had.
+
+use headway_cc::{SchemeError, Time};
+
+/// How packets count the links that they have left to cross.
+pub(crate) type Hops = u8;
+pub(crate) const MAX_HOPS: usize = Hops::MAX as usize;
+
+/// A run that cannot be set up, or that cannot go on.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum SimulationError {
+    /// No path leads from one end of a flow to the other.
+    #[error("no path leads from '{0}' to '{1}'")]
+    NoPath(String, String),
+    /// A scheme that the scenario names cannot be had.
+    #[error(transparent)]
+    Scheme(#[from] SchemeError),
+    /// A scheme needs what this world does not supply.
+    #[error("scheme '{0}' needs {1}, which the world 'sim' does not supply")]
+    Needs(&'static str, &'static str),
+    /// A trace cannot be had.
+    #[error("{0}")]
+    Trace(String),
+    /// A route is longer than a packet can count.
+    #[error("the way from '{0}' to '{1}' has {2} links; a packet crosses at most {max}", max = MAX_HOPS + 1)]
+    LongRoute(String, String, usize),
+    /// Nothing holds a flow back: it would fill the memory.
+    #[error(
+        "flow {flow}, scheme '{scheme}': {packets} packets in flight at {at:?}, so nothing limits it; give a link on its way a rate or a shorter queue, or the scheme a window"
+    )]
+    Unlimited {
+        /// The flow's index.
+        flow: usize,
+        /// What it ran.
+        scheme: String,
+        /// So many were allowed.
+        packets: u64,
+        /// When.
+        at: Time,
+    },
+    /// A scheme's timer is due again and again, so that time stands still.
+    #[error(
+        "flow {flow}, scheme '{scheme}': {part} timer is still due after {times} calls of on_timer at {at:?}; on_timer has to move next_timer later"
+    )]
+    Stuck {
+        /// The flow's index.
+        flow: usize,
+        /// What it ran.
+        scheme: String,
+        /// Whose timer: the controller's or the receiver's.
+        part: &'static str,
+        /// How often it was called.
+        times: u32,
+        /// When.
+        at: Time,
+    },
+}

@@ -69,6 +69,26 @@ def speed(figures: Figures) -> Table:
     )
 
 
+def accuracy(figures: Figures) -> Table:
+    """A row a group of checks: how many there are, and the one that is furthest from the outside figure."""
+    found = figures["accuracy"]
+    groups: dict[str, list[Figures]] = {}
+    for check in found["checks"]:
+        groups.setdefault(check["group"], []).append(check)
+    rows = []
+    for group, of_group in groups.items():
+        worst = max(of_group, key=lambda check: abs(check["off"]))
+        missed = sum(not check["met"] for check in of_group)
+        verdict = f"**{missed} of {len(of_group)} missed**" if missed else f"{len(of_group)} met"
+        rows.append(
+            [group, worst["what"], f"{worst['outside']:.4g}", f"{worst['ours']:.4g}", worst["bound"], verdict]
+        )
+    for name, suite in found["suites"].items():
+        verdict = f"{suite['passed']} tests passed" if suite["met"] else "**failed**"
+        rows.append([name, "", "", "", "", verdict])
+    return Table("Accuracy", ["against", "furthest of them", "outside", "ours", "bound", ""], rows)
+
+
 def instructions(figures: Figures) -> Table:
     """Instructions a packet by part, one column a scheme."""
     found = figures["instructions"]
@@ -103,7 +123,7 @@ def cores(figures: Figures) -> Table:
 
 def every(figures: Figures) -> dict[str, Table]:
     """All tables that these figures fill, by name."""
-    makers = (speed, instructions, flows, seconds, cores, targets)
+    makers = (accuracy, speed, instructions, flows, seconds, cores, targets)
     return {make.__name__: make(figures) for make in makers if make is targets or make.__name__ in figures}
 
 
@@ -122,9 +142,10 @@ def show(figures: Figures) -> None:
             drawn.add_row(*(cell.replace("**", "") for cell in row))
         console.print(drawn)
     console.print(about(figures))
-    for line in figures["skipped"]:
+    for line in [*figures["skipped"], *figures.get("accuracy", {}).get("skipped", [])]:
         console.print(f"skipped {line}")
     missed = [t["name"] for t in figures["targets"] if not t["met"]]
+    missed += [f"{c['group']}: {c['what']}" for c in figures.get("accuracy", {}).get("checks", []) if not c["met"]]
     console.print(f"missed: {'; '.join(missed)}" if missed else "every target is met")
 
 

@@ -2,10 +2,12 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
 import time
+from hashlib import sha256
 from importlib import metadata
 
 import pytest
@@ -25,8 +27,21 @@ METRICS = {
     "rtt_mean_ms",
     "rtt_p95_ms",
     "power_p95",
+    "convergence_s",
 }
-"""As DESIGN.md lists them."""
+"""As DESIGN.md lists them, and the convergence time."""
+ABOUT = {
+    "schema",
+    "code_version",
+    "seed",
+    "scheme",
+    "scenario",
+    "scenario_hash",
+    "world",
+    "runs",
+    "seconds",
+    "traces",
+}
 
 BENCH = ("bench", "--schemes", "newreno", "--scenario", "pantheon-default", "--seconds", "2", "--runs", "2")
 
@@ -53,14 +68,24 @@ def bad(*arguments, says, environment=None):
         bad("bench", "--schemes", "cubic", "--scenario", "rax1", says=["rax1", "rax-1"]),
         bad("bench", "--schemes", "cubic", "--scenario", "./nowhere.toml", says=["nowhere.toml"]),
         bad(*BENCH, "--runs", "0", says=["--runs", "'0'", "1"]),
+        bad(*BENCH, "--runs", "1000001", says=["--runs", "1000001", "1000000"]),
         bad(*BENCH, "--runs", "few", says=["--runs", "'few'", "integer"]),
         bad(*BENCH, "--seconds", "-1", says=["--seconds", "-1"]),
-        bad(*BENCH, "--seconds", "nan", says=["--seconds", "nan"]),
+        bad(*BENCH, "--seconds", "nan", says=["--seconds", "nan", "a number"]),
         bad(*BENCH, "--seconds", "inf", says=["--seconds", "inf"]),
         bad(*BENCH, "--warmup", "3", says=["warmup", "3"]),
         bad(*BENCH, "--warmup", "inf", says=["--warmup", "inf"]),
         bad(*BENCH, "--seed", "-1", says=["--seed", "-1"]),
         bad(*BENCH, "--jobs", "0", says=["--jobs", "'0'"]),
+        bad(*BENCH, "--jobs", "1025", says=["--jobs", "1025", "1024"]),
+        bad(*BENCH, "--out", "/proc/x", says=["--out /proc/x", "folder"]),
+        bad("bench", "--schemes", "cubic", "--scenario", "nope.toml", says=["nope.toml", "no such file", "give"]),
+        bad("bench", "--schemes", "cubic,cubic:beta=0.70", "--scenario", "rax-1", says=["cubic:beta=0.70", "same"]),
+        bad(
+            *("bench", "--schemes", "fixed-rate:rate=12Mbps,fixed-rate:rate=12000kbps", "--scenario", "rax-1"),
+            says=["12Mbps", "12000kbps", "same"],
+        ),
+        bad("traces", "convert", "Vorizon", "b.csv", says=["Vorizon", "headway traces fetch"]),
         bad(*BENCH, "--world", "moon", says=["moon", "sim"]),
         bad(*BENCH, "--out", "/dev/null", says=["--out /dev/null", "folder"]),
         bad(*BENCH, says=["--jobs", "'all'"], environment={"HEADWAY_JOBS": "all"}),
@@ -148,7 +173,7 @@ def test_bench_json_has_the_fields_of_the_design(run, tmp_path):
     done = run(*BENCH, "--json", "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     (row,) = json.loads(done.stdout)
-    assert set(row) == {"scheme", "scenario", "world", "runs", "seconds"} | METRICS
+    assert set(row) == ABOUT | METRICS
     assert (row["scheme"], row["scenario"], row["world"]) == ("newreno", "pantheon-default", "sim")
     assert (row["runs"], row["seconds"]) == (2, 2)
     for name in METRICS:
@@ -164,6 +189,74 @@ def test_bench_json_has_the_fields_of_the_design(run, tmp_path):
         "results.parquet",
         "series.parquet",
     ]
+
+
+def test_two_scenarios_of_one_name_are_refused(run, tmp_path):
+    (tmp_path / "mine.toml").write_text(
+        'schema = 1\nname = "rax-1"\nseconds = 2\n[bottleneck]\nrate = "1Mbps"\nqueue = "9pkt"\n'
+    )
+    done = run("bench", "--schemes", "cubic", "--scenario", "rax-1,mine.toml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert all(word in done.stderr for word in ("mine.toml", "'rax-1'"))
+
+
+def test_the_command_of_a_result_gives_it_again(run, tmp_path):
+    """Whatever came from the environment and from defaults stands in it."""
+    first, again = tmp_path / "first", tmp_path / "again"
+    given = {"HEADWAY_RUNS": "2", "HEADWAY_SECONDS": "1.5", "HEADWAY_WARMUP": "0.25", "HEADWAY_SEED": "7"}
+    run("bench", "--schemes", "cubic,newreno", "--scenario", "rax-2", "--out", first, **given)
+    bench = json.loads((first / "bench.json").read_text())
+    command = shlex.split(bench["command"].replace(str(first), str(again)))
+    done = run(*command[1:])
+    assert done.returncode == 0, done.stderr
+    assert (again / "results.parquet").read_bytes() == (first / "results.parquet").read_bytes()
+    row = bench["results"][0]
+    assert (row["seed"], row["runs"], row["seconds"], row["code_version"]) == (7, 2, 1.5, bench["code_version"])
+    assert row["scenario_hash"] == bench["scenarios"][0]["hash"]
+
+
+def test_results_name_their_traces_by_hash_and_warn_of_another(run, tmp_path):
+    """A trace of a published name that is another file is used, and said to be so."""
+    for name in ("Verizon-LTE-short.down", "Verizon-LTE-short.up"):
+        (tmp_path / name).write_text("".join(f"{t}\n" for t in range(1, 3000)))
+    done = run(
+        *("bench", "--schemes", "cubic", "--scenario", "lte-verizon", "--runs", "1", "--seconds", "1", "--json"),
+        *("--out", tmp_path / "out"),
+        HEADWAY_TRACES=str(tmp_path),
+    )
+    assert done.returncode == 0, done.stderr
+    digest = sha256((tmp_path / "Verizon-LTE-short.down").read_bytes()).hexdigest()
+    assert json.loads(done.stdout)[0]["traces"]["Verizon-LTE-short.down"] == digest
+    assert done.stderr.count("warning: trace Verizon-LTE-short.down is not the published file") == 1
+    html = (tmp_path / "out" / "report.html").read_text()
+    assert digest in html
+    assert "Verizon-LTE-short.down is not the published file" in html
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_full_disk_is_one_line_and_exit_1():
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "headway", "schemes", "--json"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "headway: standard output: No space left on device\n"
+
+
+def test_interrupted_while_it_loads_it_says_so(tmp_path):
+    """An import that raises what Ctrl-C raises."""
+    (tmp_path / "typer.py").write_text("raise KeyboardInterrupt\n")
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-m", "headway", "schemes"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert (done.returncode, done.stderr) == (130, "headway: interrupted\n")
+
+
+@pytest.mark.parametrize("command", [("traces", "info", "synthetic-verizon.down"), ("scenarios",), ("schemes",)])
+def test_tables_are_whole_in_a_pipe(run, command):
+    text = run(*command, COLUMNS="40").stdout
+    assert "\u2026" not in text
+    assert max(map(len, text.splitlines())) <= 160
 
 
 def test_several_flows_are_listed(run, tmp_path):

@@ -8,6 +8,7 @@ def one(scheme, number, flow=-1, scenario="link", **metrics):
     return {
         "scheme": scheme,
         "scenario": scenario,
+        "scenario_hash": "0" * 16,
         "run": number,
         "seed": 100 + number,
         "flow": flow,

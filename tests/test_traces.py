@@ -125,6 +125,12 @@ def test_a_damaged_csv_names_its_line(tmp_path, text, says):
     assert not (tmp_path / "a.down").exists()
 
 
+def test_convert_takes_a_trace_by_name(run, tmp_path):
+    done = run("traces", "convert", "synthetic-att.up", tmp_path / "rates.csv", "--interval", "10s")
+    assert done.returncode == 0, done.stderr
+    assert len((tmp_path / "rates.csv").read_text().splitlines()) == 7
+
+
 @pytest.mark.parametrize("ending", ["svg", "png"])
 def test_plot(run, tmp_path, ending):
     path = tmp_path / f"rate.{ending}"

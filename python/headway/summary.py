@@ -18,6 +18,7 @@ METRICS = (
     "rtt_mean_ms",
     "rtt_p95_ms",
     "power_p95",
+    "convergence_s",
 )
 ALL_FLOWS = -1
 """The flow index of the row that takes all flows under test together."""
@@ -42,8 +43,9 @@ Row = dict[str, Any]
 
 
 def summarise(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None) -> list[Row]:
-    """One row a scheme and scenario: scheme, scenario, world, runs, seconds, and a Metric for each of METRICS.
+    """One row a scheme and scenario.
 
+    It has scheme, scenario, scenario_hash, world, runs, seconds, and a Metric for each of METRICS.
     Where several flows were under test, `flows` has such metrics for each of them. Intervals are 95% BCa
     bootstrap intervals over runs; in blocks, ordered by offset, where `offsets` has the
     scenario: its runs begin at offsets of one trace and may overlap.
@@ -60,6 +62,7 @@ def summarise(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None)
         row: Row = {
             "scheme": scheme,
             "scenario": scenario,
+            "scenario_hash": together[0]["scenario_hash"],
             "world": together[0]["world"],
             "runs": len(together),
             "seconds": together[0]["seconds"],

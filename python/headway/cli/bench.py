@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headway._native import Batch, Scenario, __version__
+from headway._native import Batch, RunError, Scenario, UsageError, __version__, code_version
 from headway._native import schemes as all_schemes
-from headway.cli.usage import Json, command_line, words
+from headway.cli.usage import Json, command_line, console, resolved, words
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 LONGEST_S = 1_000_000
 """As in a scenario's own `seconds`."""
+MOST_RUNS = 1_000_000
+MOST_JOBS = 1024
 
 
 class World(StrEnum):
@@ -38,7 +40,10 @@ def bench(
     scenario: Annotated[str, typer.Option(help="Scenarios with commas between, each a name or a TOML file.")],
     world: Annotated[World, typer.Option(help="Where they run.")] = World.SIM,
     runs: Annotated[
-        int, typer.Option(min=1, envvar="HEADWAY_RUNS", help="Runs of each, where the seed varies anything.")
+        int,
+        typer.Option(
+            min=1, max=MOST_RUNS, envvar="HEADWAY_RUNS", help="Runs of each, where the seed varies anything."
+        ),
     ] = 30,
     seconds: Annotated[
         float | None,
@@ -56,10 +61,19 @@ def bench(
         ),
     ] = 0.0,
     seed: Annotated[
-        int, typer.Option(min=0, max=2**63 - 1, envvar="HEADWAY_SEED", help="Same seed, same results.")
+        int,
+        typer.Option(
+            min=0,
+            max=2**63 - 1,
+            envvar="HEADWAY_SEED",
+            help="Of the first run; the others' are drawn from it. Same seed, same results.",
+        ),
     ] = 1,
     jobs: Annotated[
-        int | None, typer.Option(min=1, envvar="HEADWAY_JOBS", help="Runs at a time; else one a core.")
+        int | None,
+        typer.Option(
+            min=1, max=MOST_JOBS, envvar="HEADWAY_JOBS", help="Runs at a time; else one a core. Changes no result."
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(envvar="HEADWAY_OUT", help="Folder of the results; else out/DATE-TIME.")
@@ -68,28 +82,48 @@ def bench(
 ) -> None:
     """Compare schemes over scenarios: a table with 95% intervals, Parquet, and a report that opens offline."""
     from headway.files import make_folder
+    from headway.traces import changed, digests
 
     names = (
         [s["name"] for s in all_schemes() if world in s["worlds"]]
         if schemes == "all"
         else words(schemes, "--schemes")
     )
-    loaded = [Scenario.load(name) for name in words(scenario, "--scenario")]
+    _distinct(names)
+    given = words(scenario, "--scenario")
+    loaded = _load(given)
     batch = Batch(loaded, names, runs=runs, seconds=seconds, warmup=warmup, seed=seed, jobs=jobs)
+    traces = {s.name: digests(s.traces) for s in loaded}
+    notes = changed({name: sha256 for found in traces.values() for name, sha256 in found.items()})
+    for note in notes:
+        print(f"headway: warning: {note}", file=sys.stderr)
     folder = make_folder(out or Path("out") / time.strftime("%Y%m%d-%H%M%S"), "--out")
 
     finished = _run(batch, f"{len(names)} schemes, {len(loaded)} scenarios")
     if batch.finished_runs:
         facts = {
             "headway": __version__,
-            "command": command_line(sys.argv[1:]),
+            "code_version": code_version,
+            "command": command_line(
+                {
+                    "--schemes": ",".join(names),
+                    "--scenario": ",".join(given),
+                    "--world": world.value,
+                    "--runs": runs,
+                    "--seconds": seconds if seconds is not None else _common_length(loaded),
+                    "--warmup": warmup,
+                    "--seed": seed,
+                    "--out": out,
+                }
+            ),
+            "notes": notes,
             "world": world.value,
             "runs": runs,
             "seconds": seconds,
             "warmup": warmup,
             "seed": seed,
         }
-        rows = _write(batch, loaded, facts, folder)
+        rows = _write(batch, loaded, traces, facts, folder)
         if json:
             print(js.dumps(rows, indent=2))
         else:
@@ -101,6 +135,39 @@ def bench(
             file=sys.stderr,
         )
         raise typer.Exit(130)
+
+
+def _distinct(schemes: list[str]) -> None:
+    """Raises UsageError where two specs mean the same scheme: they would be one row with twice the runs."""
+    seen: dict[tuple[str, ...], str] = {}
+    for spec in schemes:
+        meaning = resolved(spec)
+        if meaning in seen:
+            raise UsageError(f"--schemes: {seen[meaning]} and {spec} are the same scheme; name it once")
+        seen[meaning] = spec
+
+
+def _load(names: list[str]) -> list[Scenario]:
+    """The scenarios of these names and files. Raises UsageError where two share a name."""
+    loaded: dict[str, tuple[str, Scenario]] = {}
+    for given in names:
+        # A file's ending is enough to tell it from a name.
+        if given.endswith(".toml") and not Path(given).exists():
+            raise UsageError(f"--scenario {given}: no such file; give a file, or a name of headway scenarios")
+        one = Scenario.load(given)
+        if one.name in loaded:
+            raise UsageError(
+                f"--scenario: {loaded[one.name][0]} and {given} both have the name '{one.name}'; "
+                "results go by name, so give each its own"
+            )
+        loaded[one.name] = given, one
+    return [one for _, one in loaded.values()]
+
+
+def _common_length(scenarios: list[Scenario]) -> float | None:
+    """The length of a run in s where all scenarios have the same one."""
+    lengths = {s.seconds for s in scenarios}
+    return lengths.pop() if len(lengths) == 1 else None
 
 
 def _run(batch: Batch, what: str) -> bool:
@@ -136,20 +203,40 @@ def _run(batch: Batch, what: str) -> bool:
     return batch.finished_runs == batch.total_runs
 
 
-def _write(batch: Batch, scenarios: list[Scenario], facts: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
+def _write(
+    batch: Batch,
+    scenarios: list[Scenario],
+    traces: dict[str, dict[str, str]],
+    facts: dict[str, Any],
+    folder: Path,
+) -> list[dict[str, Any]]:
     """Writes results.parquet, series.parquet, bench.json and report.html; returns the rows."""
     from headway.files import write_atomic
     from headway.report import BENCH_SCHEMA, page
     from headway.summary import Offsets, summarise
     from headway.traces import open_trace
 
-    batch.write_parquet(str(folder))
+    try:
+        batch.write_parquet(str(folder))
+    except RunError:
+        for half in folder.glob("*.parquet.part"):
+            half.unlink(missing_ok=True)
+        raise
     offsets = {
         s.name: Offsets(open_trace(s.traces[0]).seconds, s.trace_offset_s)
         for s in scenarios
         if "trace offset" in s.varies
     }
-    rows = summarise(batch.results(), offsets)
+    rows = [
+        {
+            "schema": BENCH_SCHEMA,
+            "code_version": facts["code_version"],
+            "seed": facts["seed"],
+            **row,
+            "traces": traces[row["scenario"]],
+        }
+        for row in summarise(batch.results(), offsets)
+    ]
     bench = {
         "schema": BENCH_SCHEMA,
         **facts,
@@ -160,7 +247,7 @@ def _write(batch: Batch, scenarios: list[Scenario], facts: dict[str, Any], folde
                 "name": s.name,
                 "paper": s.paper,
                 "description": s.description,
-                "traces": s.traces,
+                "traces": traces[s.name],
                 "varies": s.varies,
                 "hash": s.hash,
                 "text": s.text,
@@ -175,25 +262,23 @@ def _write(batch: Batch, scenarios: list[Scenario], facts: dict[str, Any], folde
 
 
 def _print(rows: list[dict[str, Any]], scenarios: list[Scenario], folder: Path) -> None:
-    from rich.console import Console
-
     from headway.report.numbers import COLUMNS
 
-    console = Console(width=None if sys.stdout.isatty() else 160)
+    screen = console()
     for scenario in scenarios:
         of_scenario = [row for row in rows if row["scenario"] == scenario.name]
         if not of_scenario:
             continue
         # Where the terminal is narrow, the last columns stay away; bench.json and the report have them.
         columns = [c for c in COLUMNS if any(row[c.metric]["mean"] is not None for row in of_scenario)]
-        while console.measure(_table(of_scenario, columns)).maximum >= console.width and len(columns) > 1:
+        while screen.measure(_table(of_scenario, columns)).maximum >= screen.width and len(columns) > 1:
             columns.pop()
         runs, seconds = max(row["runs"] for row in of_scenario), of_scenario[0]["seconds"]
-        console.print()
-        console.print(f"[bold]{scenario.name}[/bold]  [dim]{runs} run{'s' * (runs > 1)} of {seconds:g} s[/dim]")
-        console.print(_table(of_scenario, columns))
-    console.print("\n[dim]\u00b1 is half the 95% interval (bootstrap over runs)[/dim]")
-    console.print(f"report: {folder / 'report.html'}", soft_wrap=True, highlight=False)
+        screen.print()
+        screen.print(f"[bold]{scenario.name}[/bold]  [dim]{runs} run{'s' * (runs > 1)} of {seconds:g} s[/dim]")
+        screen.print(_table(of_scenario, columns))
+    screen.print("\n[dim]\u00b1 is half the 95% interval (bootstrap over runs)[/dim]")
+    screen.print(f"report: {folder / 'report.html'}", soft_wrap=True, highlight=False)
 
 
 def _table(rows: list[dict[str, Any]], columns: list[Column]) -> Table:

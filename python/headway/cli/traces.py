@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from headway._native import UsageError
-from headway.cli.usage import EPILOG, Json, nearest, seconds
+from headway.cli.usage import EPILOG, Json, console, nearest, seconds
 
 app = typer.Typer(
     help="Trace files: packet-delivery opportunities in mahimahi's format.",
@@ -27,12 +27,10 @@ def listing(context: typer.Context, json: Json = False) -> None:
     if json:
         print(js.dumps([{"name": name, "path": path} for name, path in found.items()], indent=2))
         return
-    from rich.console import Console
-
-    console = Console(highlight=False)
+    show = console()
     width = max(map(len, found))
     for name, path in found.items():
-        console.print(
+        show.print(
             f"[bold]{name:<{width}}[/bold]  {path or '[dim]not here: headway traces fetch mahimahi[/dim]'}",
             soft_wrap=True,
         )
@@ -76,47 +74,30 @@ def info(
     if json:
         print(js.dumps(found, indent=2))
         return
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(
-        box=SIMPLE_HEAD,
-        pad_edge=False,
-        caption="Rates at 1500 bytes an opportunity. Percentiles are of "
-        "1-s intervals; an outage is at least 0.5 s without an opportunity.",
-        caption_justify="left",
-    )
-    for title in (
-        "trace",
-        "seconds",
-        "packets",
-        "mean\nMbit/s",
-        "p5",
-        "p25",
-        "p50",
-        "p75",
-        "p95",
-        "outages",
-        "longest\ns",
-    ):
-        table.add_column(title, justify="left" if title == "trace" else "right", no_wrap=True)
+    show = console()
     for one in found:
-        table.add_row(
-            one["name"],
-            f"{one['seconds']:.1f}",
-            str(one["opportunities"]),
-            f"{one['mean_mbps']:.2f}",
-            *(f"{v:.2f}" for v in one["rate_percentiles_mbps"].values()),
-            str(one["outages"]),
-            f"{one['longest_outage_s']:.1f}",
-        )
-    Console().print(table)
+        percentiles = [f"{name} {rate:.2f}" for name, rate in one["rate_percentiles_mbps"].items()]
+        outages = f"{one['outages']}, {100 * one['outage_share']:.1f}% of the time"
+        facts = {
+            "length": f"{one['seconds']:.1f} s, {one['opportunities']} packets",
+            "mean": f"{one['mean_mbps']:.2f} Mbit/s",
+            "1-s rates": f"{', '.join(percentiles)} Mbit/s",
+            "outages": f"{outages}, longest {one['longest_outage_s']:.1f} s" if one["outages"] else "none",
+        }
+        show.print(f"[bold]{one['name']}[/bold]", soft_wrap=True)
+        for fact, text in facts.items():
+            show.print(f"  {fact:<10} {text}", soft_wrap=True)
+    show.print(
+        "\n[dim]Rates at 1500 bytes an opportunity; p5 to p95 are percentiles.\n"
+        "An outage is at least 0.5 s without an opportunity.[/dim]"
+    )
 
 
 @app.command(epilog=EPILOG["traces convert"])
 def convert(
-    source: Annotated[Path, typer.Argument(help="A trace, or a CSV file (columns time_s,rate_mbps).")],
+    source: Annotated[
+        Path, typer.Argument(help="A trace by name or file, or a CSV file (columns time_s,rate_mbps).")
+    ],
     target: Annotated[Path, typer.Argument(help="What to write: a CSV file if it ends in .csv, else a trace.")],
     interval: Annotated[str, typer.Option(help="Time between rows of a CSV file that is written.")] = "1s",
 ) -> None:

@@ -1,15 +1,20 @@
 """How commands are explained: examples, and wrong usage in one line."""
 
 import difflib
+import math
 import re
 import shlex
-from collections.abc import Iterable
-from typing import Annotated
+import sys
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer.exceptions import TyperException
 
-from headway._native import UsageError
+from headway._native import UsageError, check_scheme, schemes
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 EXAMPLES = {
     "headway": "headway bench --schemes cubic,bbr --scenario pantheon-default",
@@ -24,6 +29,9 @@ EXAMPLES = {
 }
 EPILOG = {command: f"Example: {example}" for command, example in EXAMPLES.items()}
 
+
+WIDE = 160
+"""Columns of a table that goes into a pipe or a file."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 """The option of every command that lists or measures."""
@@ -40,6 +48,8 @@ def one_line(error: TyperException) -> str:
         problem = error.__cause__.errors()[0]  # type: ignore[attr-defined]
         expected = problem["msg"].removeprefix("Value error, ").replace("Input should", "should")
         name = next((o for o in parameter.opts if o.startswith("--")), parameter.name)
+        if (isinstance(problem["input"], float) and math.isnan(problem["input"])) or problem["input"] == "nan":
+            expected = "should be a number"
         message = f"{name} '{problem['input']}': {expected.partition(', unable')[0]}"
     elif message.startswith(("Missing", "No such", "Got", "Option")):
         message = message[0].lower() + message[1:]
@@ -81,6 +91,35 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return f"; nearest is {like[0]}" if like else ""
 
 
-def command_line(arguments: list[str]) -> str:
-    """The command as it would be typed again."""
-    return shlex.join(["headway", *arguments])
+def console() -> "Console":
+    """Where tables go: as wide as the terminal; without one, wide enough for every table."""
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else WIDE, highlight=False)
+
+
+def resolved(spec: str) -> tuple[str, ...]:
+    """What a scheme's spec means: its name and every parameter, defaults among them. Raises UsageError."""
+    name, *settings = check_scheme(spec).split(":")
+    params = next(s["params"] for s in schemes() if s["name"] == name)
+    values = {p["name"]: p["default"] for p in params} | dict(word.split("=", 1) for word in settings)
+    return (name, *(_plain(values[p["name"]]) for p in params))
+
+
+def _plain(value: str) -> str:
+    """A number, time or rate in one spelling: 12Mbps and 12000kbps, 50 and 50.0 are the same."""
+    scale = {"": 1.0, "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
+    scale |= {"bps": 1.0, "kbps": 1e3, "Mbps": 1e6, "Gbps": 1e9}
+    match = re.fullmatch(r"([-+0-9.eE]+?)\s*([a-zA-Z]*)", value.strip())
+    if not match or match[2] not in scale:
+        return value
+    return f"{float(match[1]) * scale[match[2]]:.12g}"
+
+
+def command_line(options: Mapping[str, object]) -> str:
+    """The `headway bench` that gives the same results in any environment; options that are None are left out."""
+    typed = ["headway", "bench"]
+    for option, value in options.items():
+        if value is not None:
+            typed += [option, f"{value:.15g}" if isinstance(value, float) else str(value)]
+    return shlex.join(typed)

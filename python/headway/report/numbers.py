@@ -21,6 +21,7 @@ COLUMNS = (
     Column("delay_mean_ms", "mean delay", "ms"),
     Column("queue_p95_ms", "p95 queue", "ms"),
     Column("power", "power", "Mbit/s / s"),
+    Column("convergence_s", "convergence", "s"),
 )
 """In the order of what matters: a narrow terminal shows the first ones."""
 

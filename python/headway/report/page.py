@@ -39,6 +39,7 @@ def page(bench: Row, series: Sequence[Row]) -> str:
         f"<header><h1>Headway bench</h1><p>{escape(title)}</p>",
         f"<pre>{escape(bench['command'])}</pre>",
         _interrupted(bench),
+        *(f'<p class="warn">{escape(note)}.</p>' for note in bench["notes"]),
         _legend(style),
         "</header>",
     ]
@@ -104,11 +105,12 @@ def _scenario(
             f'<figure class="long">{svg(over_time(series, style, bins))}</figure>',
         ]
     paper = f" (from {escape(scenario['paper'])})" if scenario["paper"] else ""
+    traces = ", ".join(f"{escape(name)} <code>{digest}</code>" for name, digest in scenario["traces"].items())
     parts += [
         f"<details><summary>The scenario as it was written{paper}</summary>",
         f"<pre>{escape(scenario['text'].strip())}</pre>",
         f'<p class="note">hash <code>{escape(scenario["hash"])}</code>',
-        f"; traces {escape(', '.join(scenario['traces']))}" if scenario["traces"] else "",
+        f"; traces with their SHA-256: {traces}" if traces else "",
         "</p></details></section>",
     ]
     return "\n".join(part for part in parts if part)
@@ -146,12 +148,14 @@ def _how(bench: Row) -> str:
     seconds = "each scenario's own" if bench["seconds"] is None else f"{bench['seconds']:g} s"
     facts = {
         "command": bench["command"],
-        "seed": f"{bench['seed']}; up to {bench['runs']} runs, each seeded by (seed, run)",
+        "seed": f"{bench['seed']} is the first run's; those of the others, up to {bench['runs']}, are drawn "
+        "from it and the run's number. Each row of results.parquet carries its own: --seed THAT --runs 1 repeats "
+        "the run alone",
         "length": f"{seconds}, the first {bench['warmup']:g} s left out of the metrics",
         "intervals": "95%, BCa bootstrap over runs, 10,000 resamples; drawn in circular blocks of neighbouring "
         "offsets where runs begin at offsets of one trace",
         "world": bench["world"],
-        "headway": f"{bench['headway']}, results schema {bench['schema']}",
+        "headway": f"{bench['headway']}, code {bench['code_version']}, results schema {bench['schema']}",
     }
     items = "".join(f"<dt>{escape(k)}</dt><dd>{escape(str(v))}</dd>" for k, v in facts.items())
     return (

@@ -2,6 +2,16 @@
 
 from headway.traces.convert import convert
 from headway.traces.fetch import cache_folder, collections, fetch
-from headway.traces.look import describe, open_trace, places
+from headway.traces.look import changed, describe, digests, open_trace, places
 
-__all__ = ["cache_folder", "collections", "convert", "describe", "fetch", "open_trace", "places"]
+__all__ = [
+    "cache_folder",
+    "changed",
+    "collections",
+    "convert",
+    "describe",
+    "digests",
+    "fetch",
+    "open_trace",
+    "places",
+]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from headway._native import Trace, UsageError
 from headway.files import make_folder, write_atomic
+from headway.traces.look import open_trace
 
 HEADER = ["time_s", "rate_mbps"]
 
@@ -13,19 +14,21 @@ HEADER = ["time_s", "rate_mbps"]
 def convert(source: Path, target: Path, interval_s: float) -> None:
     """Writes `target`, a CSV file or a trace by its ending, from `source`, which is the other.
 
+    A trace as the source may be given by name.
+
     Raises:
         UsageError: Where a file cannot be read, or both are of one kind.
     """
     if (source.suffix == ".csv") == (target.suffix == ".csv"):
         raise UsageError(f"{source} and {target}: one of the two is to be a .csv file, the other a trace")
-    if not source.is_file():
-        raise UsageError(f"{source}: no such file")
+    if source.suffix == ".csv" and not source.is_file():
+        raise UsageError(f"{source}: no such file; give a CSV file with the columns {','.join(HEADER)}")
     make_folder(target.parent, "traces convert")
     if source.suffix == ".csv":
         rates, step_s = read_csv(source)
         Trace.from_rates(rates, step_s).save(str(target))
     else:
-        rates = Trace.load(str(source)).rates_mbps(interval_s)
+        rates = open_trace(str(source)).rates_mbps(interval_s)
         lines = [",".join(HEADER)] + [f"{k * interval_s:.6g},{rate:.6g}" for k, rate in enumerate(rates)]
         write_atomic(target, "\n".join(lines) + "\n")
 

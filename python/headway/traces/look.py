@@ -1,5 +1,7 @@
 """Finds and describes traces."""
 
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -13,17 +15,36 @@ OUTAGE_S = 0.5
 _STEP_S = 0.1
 
 
-def open_trace(name_or_path: str) -> Trace:
-    """A trace by its file or by its name. Raises UsageError."""
-    if Path(name_or_path).is_file():
-        return Trace.load(name_or_path)
-    path = Trace.find(name_or_path)
+def locate(name_or_path: str) -> str:
+    """The file of a trace, by its path or by its name. Raises UsageError."""
+    path = name_or_path if Path(name_or_path).is_file() else Trace.find(name_or_path)
     if path is None:
         raise UsageError(
             f"no trace '{name_or_path}', neither a file nor a name; see headway traces, get recorded ones with "
             "headway traces fetch mahimahi"
         )
-    return Trace.load(path)
+    return path
+
+
+def open_trace(name_or_path: str) -> Trace:
+    """A trace by its file or by its name. Raises UsageError."""
+    return Trace.load(locate(name_or_path))
+
+
+def digests(names: Iterable[str]) -> dict[str, str]:
+    """The SHA-256 of each trace's file, as a scenario finds it. Raises UsageError."""
+    return {name: sha256(Path(Trace.find(name) or locate(name)).read_bytes()).hexdigest() for name in names}
+
+
+def changed(found: Mapping[str, str]) -> list[str]:
+    """A line about each trace that has a pinned name but is not the pinned file; `found` is by name."""
+    pinned = {name: pin for collection in collections().values() for name, pin in collection.files.items()}
+    return [
+        f"trace {name} is not the published file of that name: "
+        f"SHA-256 {digest[:16]}..., pinned {pinned[name][:16]}..."
+        for name, digest in found.items()
+        if pinned.get(name, digest) != digest
+    ]
 
 
 def places() -> dict[str, str | None]:

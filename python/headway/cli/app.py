@@ -1,0 +1,68 @@
+"""The commands put together, and what becomes of errors."""
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+from typer.exceptions import TyperException
+
+from headway._native import RunError, UsageError
+from headway.cli import bench, lists, traces
+from headway.cli.usage import EPILOG, one_line
+
+app = typer.Typer(
+    name="headway",
+    help="Learned congestion control you can train, prove and run.",
+    epilog=EPILOG["headway"],
+    add_completion=False,
+    # Plain help: Rich alone would take longer to load than everything else.
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("bench", short_help="Compare schemes over scenarios.", epilog=EPILOG["bench"])(bench.bench)
+app.command("schemes", epilog=EPILOG["schemes"])(lists.schemes)
+app.command("scenarios", epilog=EPILOG["scenarios"])(lists.scenarios)
+app.add_typer(traces.app, name="traces", short_help="Fetch, describe, convert and draw trace files.")
+
+
+def _version(show: bool) -> None:
+    if show:
+        from headway import __version__
+
+        print(f"headway {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+def run(arguments: list[str]) -> int:
+    """Runs the command line; its exit code. Whatever goes wrong is one line on standard error."""
+    try:
+        code: int | None = app(arguments or ["--help"], prog_name="headway", standalone_mode=False)
+        sys.stdout.flush()
+        return code or 0
+    except TyperException as error:
+        message, code = one_line(error), int(getattr(error, "exit_code", 2))
+    except UsageError as error:
+        message, code = str(error), 2
+    except RunError as error:
+        message, code = str(error), 1
+    except BrokenPipeError:
+        # The reader of our output, `head` perhaps, has left.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        message, code = f"{error.filename or 'standard output'}: {error.strerror or error}", 1
+    except (KeyboardInterrupt, typer.Abort):
+        message, code = "interrupted", 130
+    print(f"headway: {' '.join(message.split())}", file=sys.stderr)
+    return code

@@ -24,8 +24,10 @@ run: .venv/core.stamp ## compare congestion controllers on LTE links and show th
 
 test: .venv/core.stamp .venv/dev.stamp ## run the tests of the Rust crates and of the Python package
 	@echo "make: testing the Rust crates"
-	@cargo test --locked --quiet --workspace --exclude headway-py
-	@echo "make: testing the Python package"
+	@$(BIN)/python scripts/rust_tests.py
+	@echo "make: testing the Python package, and its stub against the compiled core"
+	@mkdir -p build
+	@$(BIN)/python -m mypy.stubtest headway._native >build/stubtest.log 2>&1 || { cat build/stubtest.log; exit 1; }
 	@$(BIN)/python -m pytest -q
 
 lint: .venv/dev.stamp ## check format, lints and types
@@ -37,7 +39,7 @@ lint: .venv/dev.stamp ## check format, lints and types
 	@$(BIN)/ruff format --quiet --check .
 	@$(BIN)/mypy --no-error-summary
 
-bench: .venv/core.stamp ## measure speed and accuracy against the outside world
+bench: .venv/core.stamp ## measure accuracy and speed against the outside world
 	@PATH="$(CURDIR)/$(BIN):$$PATH" benches/run
 
 docs: .venv/core.stamp ## write the generated pages: docs/schemes.md, docs/cli.md

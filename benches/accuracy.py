@@ -16,7 +16,7 @@ GRAPH = rf"Graph {{ mbps: {NUMBER}, p95_queue_ms: {NUMBER}, p95_signal_ms: {NUMB
 SAWTOOTH = rf"ours Sawtooth {{ utilisation: {NUMBER}, loss: {NUMBER},"
 
 MAHIMAHI = {"20": (3.34, 96.0, 278.0), "100": (5.02, 517.0, 1056.0)}
-"""Mbit/s, p95 of queueing and of signal delay in ms, by window: a model of mahimahi's rules (docs/validation.md)."""
+"""Mbit/s, p95 of queueing and of signal delay in ms, by window: a model of mahimahi's rules."""
 CUBIC = {"Verizon-LTE-short.down": (5.03, 6735.0, 7925.0), "ATT-LTE-driving.down": (5.18, 7187.0, 9461.0)}
 """The same of Linux's Cubic, published."""
 ABC = (0.974, 557.0)

@@ -30,7 +30,7 @@ class Link:
         outage_share: Share of time in gaps of at least 0.5 s without an opportunity.
         outage_s: Mean length of such a gap.
         burst: Mean opportunities in a millisecond that has any.
-        seconds: Length of the trace to make.
+        seconds: Length of the trace to make: 60, or less where a file would pass 150 kB.
     """
 
     mean_mbps: float

@@ -3,6 +3,19 @@
 from collections.abc import Sequence
 from typing import Any, final
 
+__all__ = [
+    "Batch",
+    "RunError",
+    "Scenario",
+    "Trace",
+    "UsageError",
+    "__version__",
+    "check_scheme",
+    "code_version",
+    "scenario_names",
+    "schemes",
+]
+
 __version__: str
 
 code_version: str
@@ -83,8 +96,8 @@ class Trace:
 class Batch:
     """Runs of schemes over scenarios, on all cores. Results do not depend on `jobs`."""
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         scenarios: Sequence[Scenario],
         schemes: Sequence[str],
         *,
@@ -94,9 +107,10 @@ class Batch:
         seed: int = 1,
         jobs: int | None = None,
         grid_ms: float | None = 500.0,
-    ) -> None:
+    ) -> Batch:
         """Checks everything before anything runs. Raises UsageError (a missing trace names `headway traces fetch`).
 
+        Run 0 has the seed `seed`; the others' are drawn from it and their number.
         A scenario whose seed varies nothing is run once. `seconds` None takes each scenario's own.
         `grid_ms` None records no time series; the series are kept for the first run of each scheme and scenario.
         """

@@ -4,13 +4,23 @@ use headway_cc::Duration;
 
 /// Counts durations in logarithmic bins, 512 to an octave: a percentile is off by 0.1% at most.
 ///
-/// Durations below 1.024 us count as that much, those above 73 minutes likewise. Octaves are
-/// allocated when first hit, 4 kB each.
-#[derive(Clone, Debug, Default)]
+/// Durations below 1.024 us count as that much. Octaves are allocated when first hit, 2 kB each. A
+/// bin stops at 2^32 - 1, an hour of equal delays at 10 Gbit/s.
+#[derive(Clone, Debug)]
 pub struct LogHistogram {
-    octaves: [Option<Box<[u64; LogHistogram::BINS]>>; LogHistogram::OCTAVES],
+    octaves: [Option<Box<[u32; LogHistogram::BINS]>>; LogHistogram::OCTAVES],
     count: u64,
     sum_ns: u128,
+}
+
+impl Default for LogHistogram {
+    fn default() -> LogHistogram {
+        LogHistogram {
+            octaves: [const { None }; LogHistogram::OCTAVES],
+            count: 0,
+            sum_ns: 0,
+        }
+    }
 }
 
 impl LogHistogram {
@@ -18,27 +28,26 @@ impl LogHistogram {
     const BINS: usize = 1 << Self::BITS;
     /// The first octave begins at 2^10 ns.
     const FIRST: u32 = 10;
-    const OCTAVES: usize = 32;
+    const OCTAVES: usize = (u64::BITS - Self::FIRST) as usize;
     const LEAST: u64 = 1 << Self::FIRST;
-    const MOST: u64 = (1 << (Self::FIRST + Self::OCTAVES as u32)) - 1;
 
     /// Adds one duration.
     #[inline]
     pub fn add(&mut self, d: Duration) {
-        let ns = d.as_nanos().clamp(Self::LEAST, Self::MOST);
+        let ns = d.as_nanos().max(Self::LEAST);
         let exponent = 63 - ns.leading_zeros();
         let bin = (ns >> (exponent - Self::BITS)) as usize & (Self::BINS - 1);
         let octave = (exponent - Self::FIRST) as usize;
         self.count += 1;
         self.sum_ns += u128::from(d.as_nanos());
         match &mut self.octaves[octave] {
-            Some(bins) => bins[bin] += 1,
+            Some(bins) => bins[bin] = bins[bin].saturating_add(1),
             None => self.open(octave)[bin] += 1,
         }
     }
 
     #[cold]
-    fn open(&mut self, octave: usize) -> &mut [u64; Self::BINS] {
+    fn open(&mut self, octave: usize) -> &mut [u32; Self::BINS] {
         self.octaves[octave].get_or_insert_with(|| Box::new([0; Self::BINS]))
     }
 
@@ -57,17 +66,21 @@ impl LogHistogram {
     pub fn percentile_ms(&self, p: f64) -> Option<f64> {
         let rank = (libm::ceil(p * self.count as f64) as u64).clamp(1, self.count.max(1));
         let mut seen = 0;
+        let mut middle = None;
         for (octave, bins) in self.octaves.iter().enumerate() {
-            for (bin, &n) in bins.iter().flat_map(|b| b.iter().enumerate()) {
-                seen += n;
+            let bins = bins.iter().flat_map(|bins| bins.iter().enumerate());
+            for (bin, &n) in bins.filter(|(_, n)| **n > 0) {
+                let width = 1u64 << (octave as u32 + Self::FIRST - Self::BITS);
+                let low = (Self::BINS + bin) as u64 * width;
+                middle = Some((low as f64 + width as f64 / 2.0) / 1e6);
+                seen += u64::from(n);
                 if seen >= rank {
-                    let width = 1u64 << (octave as u32 + Self::FIRST - Self::BITS);
-                    let low = (Self::BINS + bin) as u64 * width;
-                    return Some((low as f64 + width as f64 / 2.0) / 1e6);
+                    return middle;
                 }
             }
         }
-        None
+        // Fewer are seen than were added if a bin is full.
+        middle
     }
 
     /// Adds everything of `other`.
@@ -77,7 +90,9 @@ impl LogHistogram {
         for (octave, bins) in other.octaves.iter().enumerate() {
             if let Some(bins) = bins {
                 let own = self.open(octave);
-                own.iter_mut().zip(bins.iter()).for_each(|(a, b)| *a += b);
+                own.iter_mut()
+                    .zip(bins.iter())
+                    .for_each(|(a, b)| *a = a.saturating_add(*b));
             }
         }
     }
@@ -111,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn bins_count_beyond_32_bits() {
+    fn full_bins_stop() {
         let mut histogram = LogHistogram::default();
         histogram.add(Duration::from_millis(1));
         // Doubled 33 times.

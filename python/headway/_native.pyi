@@ -106,13 +106,13 @@ class Batch:
         warmup: float = 0.0,
         seed: int = 1,
         jobs: int | None = None,
-        grid_ms: float | None = 500.0,
+        grid_ms: float | None = ...,
     ) -> Batch:
         """Checks everything before anything runs. Raises UsageError (a missing trace names `headway traces fetch`).
 
         Run 0 has the seed `seed`; the others' are drawn from it and their number.
         A scenario whose seed varies nothing is run once. `seconds` None takes each scenario's own.
-        `grid_ms` None records no time series; the series are kept for the first run of each scheme and scenario.
+        `grid_ms` is 500 unless given; None records no time series; the series are kept for the first run of each scheme and scenario.
         """
     def start(self) -> None:
         """Begins in the background and returns."""

@@ -13,4 +13,4 @@ pub mod transport;
 
 pub use link::{Link, LinkCounters, RandomLoss};
 pub use packet::{Ack, Body, Packet, Segment};
-pub use server::Server;
+pub use server::{Server, TraceCursor};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use headway_cc::{Bytes, Duration, Ecn, Header, Rate, Stream, Time};
 use headway_net::queue::{DropTail, Limits};
 use headway_net::trace::Trace;
-use headway_net::{Body, Link, Packet, RandomLoss, Segment, Server};
+use headway_net::{Body, Link, Packet, RandomLoss, Segment, Server, TraceCursor};
 use proptest::prelude::*;
 
 fn packet(number: u64, size: u16) -> Packet {
@@ -205,4 +205,23 @@ fn a_packet_that_waits_moves_with_the_rate() {
             (Time::from_nanos(12_500_000), 1, ms(12_500))
         ]
     );
+}
+
+#[test]
+fn mahimahis_byte_limit_counts_its_header() {
+    // Two packets of 1496 bytes and their headers make 3000; one byte less holds only one.
+    for (limit, held) in [(3000, 2), (2999, 1)] {
+        let limits = Limits::new(None, Some(Bytes::new(limit)));
+        let trace = Arc::new(Trace::parse("50\n").unwrap());
+        let server = Server::trace(trace, Duration::ZERO, false);
+        let mut link = Link::queued(
+            Box::new(DropTail::new(limits).with_overhead(TraceCursor::OVERHEAD)),
+            server,
+            Duration::ZERO,
+        );
+        for i in 0..3 {
+            link.arrive(Time::ZERO, &packet(i, 1496));
+        }
+        assert_eq!(link.backlog(Time::ZERO), held);
+    }
 }

@@ -3,7 +3,7 @@
 use headway_cc::{Bytes, Duration, Ecn, Registry, Selection, Stream, Time};
 use headway_net::queue::{DropTail, Limits};
 use headway_net::trace::Trace;
-use headway_net::{Ack, Body, Link, Packet, RandomLoss, Segment, Server};
+use headway_net::{Ack, Body, Link, Packet, RandomLoss, Segment, Server, TraceCursor};
 use headway_record::{FlowMeter, Grid, GridSample};
 use headway_scenario::{LinkSpec, Network, QueueSpec, RateSpec};
 
@@ -478,7 +478,8 @@ fn build_link(
         RateSpec::Trace { name, offset, once } => {
             let trace = traces(name).map_err(SimulationError::Trace)?;
             let server = Server::trace(trace, *offset, *once);
-            Link::queued(Box::new(DropTail::new(limits)), server, spec.delay)
+            let queue = DropTail::new(limits).with_overhead(TraceCursor::OVERHEAD);
+            Link::queued(Box::new(queue), server, spec.delay)
         }
     })
 }

@@ -42,6 +42,8 @@ pub struct DropTail {
     packets: VecDeque<Packet>,
     bytes: u64,
     limits: Limits,
+    /// What each packet counts beyond its size.
+    overhead: u64,
 }
 
 impl DropTail {
@@ -51,13 +53,22 @@ impl DropTail {
             packets: VecDeque::new(),
             bytes: 0,
             limits,
+            overhead: 0,
+        }
+    }
+
+    /// Every packet counts so many bytes more: mahimahi's queues count the header of its tunnel.
+    pub fn with_overhead(self, overhead: u32) -> DropTail {
+        DropTail {
+            overhead: u64::from(overhead),
+            ..self
         }
     }
 }
 
 impl Queue for DropTail {
     fn enqueue(&mut self, _: Time, packet: Packet, dropped: &mut Vec<Packet>) {
-        let bytes = self.bytes + u64::from(packet.size);
+        let bytes = self.bytes + u64::from(packet.size) + self.overhead;
         if self.limits.allow(self.packets.len() + 1, bytes) {
             self.bytes = bytes;
             self.packets.push_back(packet);
@@ -68,7 +79,7 @@ impl Queue for DropTail {
 
     fn dequeue(&mut self, _: Time, _: &mut Vec<Packet>) -> Option<Packet> {
         let packet = self.packets.pop_front()?;
-        self.bytes -= u64::from(packet.size);
+        self.bytes -= u64::from(packet.size) + self.overhead;
         Some(packet)
     }
 

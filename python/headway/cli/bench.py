@@ -262,7 +262,7 @@ def _write(
 
 
 def _print(rows: list[dict[str, Any]], scenarios: list[Scenario], folder: Path) -> None:
-    from headway.report.numbers import COLUMNS
+    from headway.report.numbers import columns_for
 
     screen = console()
     for scenario in scenarios:
@@ -270,7 +270,7 @@ def _print(rows: list[dict[str, Any]], scenarios: list[Scenario], folder: Path) 
         if not of_scenario:
             continue
         # Where the terminal is narrow, the last columns stay away; bench.json and the report have them.
-        columns = [c for c in COLUMNS if any(row[c.metric]["mean"] is not None for row in of_scenario)]
+        columns = columns_for(of_scenario)
         while screen.measure(_table(of_scenario, columns)).maximum >= screen.width and len(columns) > 1:
             columns.pop()
         runs, seconds = max(row["runs"] for row in of_scenario), of_scenario[0]["seconds"]

@@ -1,6 +1,7 @@
 """The columns of result tables and how their numbers are written."""
 
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 
 class Column(NamedTuple):
@@ -18,12 +19,23 @@ COLUMNS = (
     Column("utilisation", "utilisation", "%", 100),
     Column("loss", "loss", "%", 100),
     Column("jain", "Jain's index", ""),
+    Column("convergence_s", "convergence", "s"),
     Column("delay_mean_ms", "mean delay", "ms"),
     Column("queue_p95_ms", "p95 queue", "ms"),
     Column("power", "power", "Mbit/s / s"),
-    Column("convergence_s", "convergence", "s"),
 )
 """In the order of what matters: a narrow terminal shows the first ones."""
+
+
+def columns_for(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
+    """The columns to show for a scenario's rows: eight at most, of metrics that apply.
+
+    How long a flow takes to find its share says something only where there are others.
+    """
+    applies = {c.metric for c in COLUMNS if any(row[c.metric]["mean"] is not None for row in rows)}
+    if "jain" not in applies:
+        applies.discard("convergence_s")
+    return [c for c in COLUMNS if c.metric in applies][:8]
 
 
 def number(value: float, like: float | None = None) -> str:

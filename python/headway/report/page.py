@@ -6,7 +6,7 @@ from importlib import resources
 from typing import Any
 
 from headway.report.charts import MAX_BINS, over_time, svg, throughput_against_delay
-from headway.report.numbers import COLUMNS, Column, number
+from headway.report.numbers import Column, columns_for, number
 from headway.report.style import DARK, Style, styles
 
 Row = Mapping[str, Any]
@@ -117,7 +117,7 @@ def _scenario(
 
 
 def _table(rows: Sequence[Row], style: Mapping[str, Style]) -> str:
-    shown = [c for c in COLUMNS if any(r[c.metric]["mean"] is not None for r in rows)]
+    shown = columns_for(rows)
     head = "".join(f"<th>{escape(c.title)}<small>{escape(c.unit) or '&nbsp;'}</small></th>" for c in shown)
     body = []
     for row in rows:

@@ -12,6 +12,7 @@ mod random;
 mod registry;
 mod round;
 pub mod schemes;
+mod suggest;
 #[doc(hidden)]
 pub mod testing;
 mod units;
@@ -27,4 +28,5 @@ pub use registry::{
     Values, World,
 };
 pub use round::RoundCounter;
+pub use suggest::suggest;
 pub use units::{Bytes, Duration, Rate, Time};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Bytes, CongestionControl, Duration, Rate, Receiver, Stream, Time};
+use crate::{Bytes, CongestionControl, Duration, Rate, Receiver, Stream, Time, suggest};
 
 /// A scheme: a controller under its registry name, with the parameters it takes.
 #[derive(Debug)]
@@ -356,10 +356,7 @@ impl Registry {
         let name = parts.next().unwrap_or_default();
         let scheme = self.find(name).ok_or_else(|| {
             let names: Vec<&str> = self.iter().map(|s| s.name).collect();
-            SchemeError(format!(
-                "unknown scheme '{name}'; {}",
-                suggest(name, &names)
-            ))
+            SchemeError(format!("unknown scheme '{name}'; {}", suggest(name, names)))
         })?;
         let mut values = Values::defaults(scheme.params);
         let mut seen = Vec::new();
@@ -383,7 +380,7 @@ impl Registry {
                     let names: Vec<&str> = scheme.params.iter().map(|p| p.name).collect();
                     SchemeError(format!(
                         "scheme '{name}' has no parameter '{key}'; {}",
-                        suggest(key, &names)
+                        suggest(key, names)
                     ))
                 })?;
             slot.1 = slot.0.kind.read(text).ok_or_else(|| {
@@ -474,19 +471,6 @@ fn rate_unit(unit: &str) -> Option<f64> {
         "Mbps" => Some(1e6),
         "Gbps" => Some(1e9),
         _ => None,
-    }
-}
-
-fn suggest(word: &str, known: &[&str]) -> String {
-    let nearest = known
-        .iter()
-        .map(|k| (strsim::damerau_levenshtein(word, k), *k))
-        .filter(|&(distance, k)| distance <= 1 + k.len() / 3)
-        .min();
-    match nearest {
-        Some((_, k)) => format!("did you mean '{k}'?"),
-        None if known.is_empty() => "it has none".to_owned(),
-        None => format!("there are: {}", known.join(", ")),
     }
 }
 

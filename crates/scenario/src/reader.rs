@@ -4,8 +4,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::ScenarioError;
-use crate::error::suggest;
 use crate::quantity::{Dimension, PROBABILITY, Quantity, quoted};
+use headway_cc::suggest;
 
 /// The text that errors point into.
 #[derive(Debug)]

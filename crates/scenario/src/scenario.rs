@@ -6,11 +6,11 @@ use std::io::Read;
 use headway_cc::Duration;
 use sha2::{Digest, Sha256};
 
-use crate::error::suggest;
 use crate::parse::{MAX_TEXT, Parsed, parse};
 use crate::plan::RatePlan;
 use crate::quantity::{quoted, quoted_path};
 use crate::{Network, ScenarioError};
+use headway_cc::suggest;
 
 /// The names of the scenarios that come with Headway, and their texts.
 macro_rules! shipped {

@@ -1,11 +1,11 @@
 //! The graph: `[bottleneck]` with `[return]`, or any number of `[[link]]`.
 
 use crate::ScenarioError;
-use crate::error::suggest;
 use crate::plan::{LinkPlan, QueueBytes, QueuePlan, RatePlan};
 use crate::quantity::{BDP, DELAY, PACKETS, Quantity, RATE, SIZE, quoted, split_unit};
 use crate::reader::{Item, Place, Table};
 use crate::route::Routes;
+use headway_cc::suggest;
 
 const MAX_LINKS: usize = 10_000;
 /// The two nodes of the short form.

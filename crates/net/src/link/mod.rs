@@ -130,7 +130,26 @@ impl Link {
                     return false;
                 }
             },
-            Path::Queued(_) => return self.enqueue(now, packet) && at_rest,
+            Path::Queued(queued) => {
+                queued.catch_up(
+                    now,
+                    &mut Departures {
+                        line: &mut self.line,
+                        dropped: &mut self.dropped,
+                        served_bytes: &mut self.counters.served_bytes,
+                        delay: self.delay,
+                    },
+                );
+                let at_rest = at_rest && queued.is_idle();
+                let packet = Packet {
+                    arrived: now,
+                    ..*packet
+                };
+                queued.queue.enqueue(now, packet, &mut self.dropped);
+                queued.serve_if_free(now, &mut self.dropped);
+                self.count_drops();
+                return at_rest;
+            }
         }
         at_rest
     }
@@ -247,23 +266,6 @@ impl Link {
             Path::Fifo(fifo) => Some(fifo.offered_until(now)),
             Path::Queued(queued) => Some(queued.server.offered_until(now)),
         }
-    }
-
-    /// A packet joins a [`Path::Queued`]. Returns whether nothing waited or was served.
-    fn enqueue(&mut self, now: Time, packet: &Packet) -> bool {
-        self.catch_up(now);
-        let Path::Queued(queued) = &mut self.path else {
-            return false;
-        };
-        let was_idle = queued.is_idle();
-        let packet = Packet {
-            arrived: now,
-            ..*packet
-        };
-        queued.queue.enqueue(now, packet, &mut self.dropped);
-        queued.serve_if_free(now, &mut self.dropped);
-        self.count_drops();
-        was_idle
     }
 
     #[inline]

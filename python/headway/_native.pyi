@@ -137,7 +137,9 @@ class Batch:
         """
     def series(self) -> list[dict[str, Any]]:
         """Time series of the recorded runs: scenario, scheme, run, flow, time_s (list: bin starts), and lists of the same
-        length throughput_mbps, delay_mean_ms, queue_mean_ms, loss, cwnd_packets, capacity_mbps (of the bottleneck; only for flow -1).
+        length throughput_mbps, delay_mean_ms, queue_mean_ms, loss, and, as each bin ended,
+        cwnd_packets, in_flight_packets, pacing_mbps, rtt_ms (smoothed); for flow -1 also capacity_mbps of the bottleneck and
+        queue_packets, the longest queue then among the links that data under test crosses. None where there is no value.
         """
     def write_parquet(self, directory: str) -> list[str]:
         """Writes results.parquet and series.parquet; returns their paths. Same seed, same bytes."""

@@ -181,6 +181,10 @@ fn series<'py>(py: Python<'py>, row: &SeriesRow) -> PyResult<Bound<'py, PyDict>>
     d.set_item("queue_mean_ms", &row.series.queue_mean_ms)?;
     d.set_item("loss", &row.series.loss)?;
     d.set_item("cwnd_packets", &row.series.cwnd_packets)?;
+    d.set_item("in_flight_packets", &row.series.in_flight_packets)?;
+    d.set_item("pacing_mbps", &row.series.pacing_mbps)?;
+    d.set_item("rtt_ms", &row.series.rtt_ms)?;
     d.set_item("capacity_mbps", &row.capacity_mbps)?;
+    d.set_item("queue_packets", &row.queue_packets)?;
     Ok(d)
 }

@@ -17,17 +17,64 @@ struct Bin {
     delay_ns: u64,
     queued_ns: u64,
     lost: u64,
-    sample: Option<GridSample>,
+    at_end: Option<AtEnd>,
 }
 
-/// What is read off at the end of each bin.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// What is read off a flow's sender at the end of each bin.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct GridSample {
-    /// The window in packets.
-    pub cwnd_packets: f64,
+    /// The window in packets; `None` without a limit.
+    pub cwnd_packets: Option<f64>,
+    /// In flight, in full packets.
+    pub in_flight_packets: f64,
+    /// The pacing rate, Mbit/s; `None` where acknowledgements alone clock the sender.
+    pub pacing_mbps: Option<f64>,
+    /// The smoothed RTT; `None` before the first sample.
+    pub rtt_ms: Option<f64>,
 }
 
-/// A finished series: one entry a bin; `None` where nothing arrived in it.
+/// The samples of one flow or of several: sums, but for the RTT, which is a mean.
+#[derive(Clone, Copy, Debug)]
+struct AtEnd {
+    cwnd_packets: Option<f64>,
+    in_flight_packets: f64,
+    pacing_mbps: Option<f64>,
+    rtt_sum_ms: f64,
+    rtts: u32,
+}
+
+impl From<GridSample> for AtEnd {
+    fn from(sample: GridSample) -> AtEnd {
+        AtEnd {
+            cwnd_packets: sample.cwnd_packets,
+            in_flight_packets: sample.in_flight_packets,
+            pacing_mbps: sample.pacing_mbps,
+            rtt_sum_ms: sample.rtt_ms.unwrap_or(0.0),
+            rtts: u32::from(sample.rtt_ms.is_some()),
+        }
+    }
+}
+
+impl AtEnd {
+    /// Several flows together have a window or a pacing rate only if each has.
+    fn merge(self, other: AtEnd) -> AtEnd {
+        let sum = |a: Option<f64>, b: Option<f64>| Some(a? + b?);
+        AtEnd {
+            cwnd_packets: sum(self.cwnd_packets, other.cwnd_packets),
+            in_flight_packets: self.in_flight_packets + other.in_flight_packets,
+            pacing_mbps: sum(self.pacing_mbps, other.pacing_mbps),
+            rtt_sum_ms: self.rtt_sum_ms + other.rtt_sum_ms,
+            rtts: self.rtts + other.rtts,
+        }
+    }
+
+    fn rtt_ms(&self) -> Option<f64> {
+        (self.rtts > 0).then(|| self.rtt_sum_ms / f64::from(self.rtts))
+    }
+}
+
+/// A finished series: one entry a bin; `None` where nothing arrived in it, or where the flow was not there
+/// as it ended.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
     /// When each bin begins, s.
@@ -40,8 +87,14 @@ pub struct Series {
     pub queue_mean_ms: Vec<Option<f64>>,
     /// Share of the bytes sent in the bin that the sender took for lost in it; may exceed 1.
     pub loss: Vec<Option<f64>>,
-    /// The window as the bin ended.
+    /// The window as the bin ended; of several flows the sum.
     pub cwnd_packets: Vec<Option<f64>>,
+    /// What was in flight as the bin ended, in full packets; of several flows the sum.
+    pub in_flight_packets: Vec<Option<f64>>,
+    /// The pacing rate as the bin ended, Mbit/s; of several flows the sum.
+    pub pacing_mbps: Vec<Option<f64>>,
+    /// The smoothed RTT as the bin ended; of several flows the mean.
+    pub rtt_ms: Vec<Option<f64>>,
 }
 
 impl Grid {
@@ -83,10 +136,10 @@ impl Grid {
 
     /// A bin ends at `end`.
     pub fn on_bin_end(&mut self, end: Time, sample: GridSample) {
-        self.bin(end.saturating_sub(Duration::from_nanos(1))).sample = Some(sample);
+        self.bin(end.saturating_sub(Duration::from_nanos(1))).at_end = Some(sample.into());
     }
 
-    /// Adds another flow's counts; windows add up.
+    /// Adds another flow's counts and samples.
     pub fn merge(&mut self, other: &Grid) {
         if self.bins.len() < other.bins.len() {
             self.bins.resize(other.bins.len(), Bin::default());
@@ -98,10 +151,8 @@ impl Grid {
             a.delay_ns += b.delay_ns;
             a.queued_ns += b.queued_ns;
             a.lost += b.lost;
-            a.sample = match (a.sample, b.sample) {
-                (Some(x), Some(y)) => Some(GridSample {
-                    cwnd_packets: x.cwnd_packets + y.cwnd_packets,
-                }),
+            a.at_end = match (a.at_end, b.at_end) {
+                (Some(x), Some(y)) => Some(x.merge(y)),
                 (x, y) => x.or(y),
             };
         }
@@ -124,9 +175,15 @@ impl Grid {
             series
                 .loss
                 .push((b.sent > 0).then(|| b.lost as f64 / b.sent as f64));
+            let at_end = b.at_end.as_ref();
             series
                 .cwnd_packets
-                .push(b.sample.map(|s| s.cwnd_packets).filter(|c| c.is_finite()));
+                .push(at_end.and_then(|e| e.cwnd_packets));
+            series
+                .in_flight_packets
+                .push(at_end.map(|e| e.in_flight_packets));
+            series.pacing_mbps.push(at_end.and_then(|e| e.pacing_mbps));
+            series.rtt_ms.push(at_end.and_then(AtEnd::rtt_ms));
         }
         series
     }

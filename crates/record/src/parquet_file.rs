@@ -128,14 +128,16 @@ pub fn write_series(path: &Path, rows: &[SeriesRow]) -> Result<(), WriteError> {
         T: Clone + 'a,
     {
         rows.iter()
-            .flat_map(move |r| std::iter::repeat_n(get(r), r.series.time_s.len()))
+            .flat_map(move |r| std::iter::repeat_n(get(r), r.bins()))
     }
     let maybe = |get: fn(&SeriesRow) -> &Vec<Option<f64>>| {
         Column::Maybe(rows.iter().flat_map(|r| get(r).clone()).collect())
     };
-    let capacity = rows
-        .iter()
-        .flat_map(|r| (0..r.series.time_s.len()).map(|i| r.capacity_mbps.get(i).copied()));
+    // Of the pooled rows only.
+    let pooled = |get: fn(&SeriesRow) -> &Vec<f64>| {
+        let of_row = |r| (0..SeriesRow::bins(r)).map(move |i| get(r).get(i).copied());
+        Column::Maybe(rows.iter().flat_map(of_row).collect())
+    };
     let columns = vec![
         (
             "scenario",
@@ -160,7 +162,11 @@ pub fn write_series(path: &Path, rows: &[SeriesRow]) -> Result<(), WriteError> {
         ("queue_mean_ms", maybe(|r| &r.series.queue_mean_ms)),
         ("loss", maybe(|r| &r.series.loss)),
         ("cwnd_packets", maybe(|r| &r.series.cwnd_packets)),
-        ("capacity_mbps", Column::Maybe(capacity.collect())),
+        ("in_flight_packets", maybe(|r| &r.series.in_flight_packets)),
+        ("pacing_mbps", maybe(|r| &r.series.pacing_mbps)),
+        ("rtt_ms", maybe(|r| &r.series.rtt_ms)),
+        ("capacity_mbps", pooled(|r| &r.capacity_mbps)),
+        ("queue_packets", pooled(|r| &r.queue_packets)),
     ];
     write(path, columns)
 }

@@ -3,7 +3,7 @@
 use crate::{Metrics, Series};
 
 /// The version of the columns; a reader refuses one it does not know.
-pub const SCHEMA_VERSION: i32 = 1;
+pub const SCHEMA_VERSION: i32 = 2;
 
 /// The flow index of a run's pooled row: all flows under test together.
 pub const ALL_FLOWS: i32 = -1;
@@ -52,4 +52,14 @@ pub struct SeriesRow {
     pub series: Series,
     /// Capacity of the bottleneck in each bin, Mbit/s; empty for single flows.
     pub capacity_mbps: Vec<f64>,
+    /// Packets at the bottleneck as each bin ended, the one in transmission among them: of the links
+    /// that data under test crosses the one with most. Empty for single flows.
+    pub queue_packets: Vec<f64>,
+}
+
+impl SeriesRow {
+    /// How many bins it has.
+    pub fn bins(&self) -> usize {
+        self.series.time_s.len()
+    }
 }

@@ -406,6 +406,7 @@ impl Batch {
                 flow: s.flow,
                 series: s.series.clone(),
                 capacity_mbps: s.capacity_mbps.clone(),
+                queue_packets: s.queue_packets.clone(),
             }));
         }
         rows

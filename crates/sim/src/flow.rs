@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use headway_cc::{Bytes, Duration, Ecn, Selection, Setup, Stream, Time};
+use headway_cc::{Bytes, Duration, Ecn, Rate, Selection, Setup, Stream, Time};
 use headway_net::transport::{Profile, Receiver, ReceiverConfig, Sender, SenderConfig, Source};
 use headway_net::{Ack, Body, Link, Packet, Segment};
-use headway_record::{Convergence, FlowMeter, Grid};
+use headway_record::{Convergence, FlowMeter, Grid, GridSample};
 use headway_scenario::{FlowSpec, Network, Transport};
 
 use crate::error::Hops;
@@ -54,6 +54,7 @@ pub(crate) struct Flow {
     /// Is there more to do when data arrives than to acknowledge it?
     pub(crate) is_watched: bool,
     most_in_flight: Bytes,
+    packet_size: Bytes,
 }
 
 impl Flow {
@@ -136,6 +137,7 @@ impl Flow {
             segments,
             is_watched: has_receiver_timers || segments < u64::MAX,
             most_in_flight: network.packet_size * Flow::MOST_IN_FLIGHT,
+            packet_size: network.packet_size,
         }
     }
 
@@ -236,6 +238,29 @@ impl Flow {
         if let Some(grid) = &mut self.grid {
             grid.on_lost(now, self.sender.counters().lost.saturating_sub(before));
         }
+    }
+
+    /// A bin of its grid ends now.
+    pub(crate) fn on_bin_end(&mut self, now: Time) {
+        let Some(grid) = self
+            .grid
+            .as_mut()
+            .filter(|_| self.started && !self.has_ended)
+        else {
+            return;
+        };
+        let control = self.sender.control();
+        let smoothed = self.sender.rtt_stats().smoothed;
+        let packets = |bytes: Bytes| bytes.as_f64() / self.packet_size.as_f64();
+        grid.on_bin_end(
+            now,
+            GridSample {
+                cwnd_packets: (control.cwnd != Bytes::MAX).then(|| packets(control.cwnd)),
+                in_flight_packets: packets(self.sender.in_flight()),
+                pacing_mbps: control.pacing_rate.map(Rate::as_mbps),
+                rtt_ms: (!smoothed.is_zero()).then(|| smoothed.as_millis_f64()),
+            },
+        );
     }
 
     /// Has all its data arrived?

@@ -23,7 +23,7 @@ fn read(link: &mut Link, now: Time) -> Option<Reading> {
 }
 
 /// Reads every link.
-pub(crate) fn read_all(links: &mut [Link], now: Time) -> Vec<Option<Reading>> {
+fn read_all(links: &mut [Link], now: Time) -> Vec<Option<Reading>> {
     links.iter_mut().map(|link| read(link, now)).collect()
 }
 
@@ -85,8 +85,9 @@ pub(crate) struct Sampler {
     /// The readings as the last second ended; none at first.
     second: Vec<Option<Reading>>,
     next_second: Time,
-    /// Likewise at the ends of the grid's bins.
+    /// Likewise at the ends of the grid's bins, and the longest queue there was then.
     pub(crate) bins: Vec<Vec<Option<Reading>>>,
+    pub(crate) queue_packets: Vec<f64>,
     /// The flows' begins and ends that are known beforehand, by time.
     marks: Vec<(Time, Mark)>,
     next_mark: usize,
@@ -122,6 +123,7 @@ impl Sampler {
             second: Vec::new(),
             next_second: Time::ZERO,
             bins: Vec::new(),
+            queue_packets: Vec::new(),
             marks,
             next_mark: 0,
             pooled: Window::default(),
@@ -150,6 +152,14 @@ impl Sampler {
         }
         self.second = reading;
         self.next_second = now + Convergence::BIN;
+    }
+
+    /// A bin of the grid ends now.
+    pub(crate) fn on_bin_end(&mut self, now: Time, links: &mut [Link]) {
+        self.bins.push(read_all(links, now));
+        let backlogs = self.pooled_links.iter();
+        let longest = backlogs.map(|&l| links[l as usize].backlog(now)).max();
+        self.queue_packets.push(longest.unwrap_or(0) as f64);
     }
 
     /// When there is something to read.

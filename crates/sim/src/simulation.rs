@@ -4,7 +4,7 @@ use headway_cc::{Bytes, Duration, Ecn, Registry, Selection, Stream, Time};
 use headway_net::queue::{DropTail, Limits};
 use headway_net::trace::Trace;
 use headway_net::{Ack, Body, Link, Packet, RandomLoss, Segment, Server, TraceCursor};
-use headway_record::{FlowMeter, Grid, GridSample};
+use headway_record::{FlowMeter, Grid};
 use headway_scenario::{LinkSpec, Network, QueueSpec, RateSpec};
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::cross::CrossTraffic;
 use crate::error::{MAX_HOPS, SimulationError};
 use crate::event_queue::EventQueue;
 use crate::flow::{Flow, Wakes};
-use crate::measure::{Mark, Sampler, read_all};
+use crate::measure::{Mark, Sampler};
 
 /// What a run is told beyond its network.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +40,6 @@ pub struct Simulation {
     events: EventQueue,
     slots: Slots,
     now: Time,
-    packet_size: f64,
     pub(crate) sampler: Sampler,
     /// For each link its loss's draws while it loses nothing.
     idle_losses: Vec<Option<Stream>>,
@@ -155,7 +154,6 @@ impl Simulation {
             events,
             slots,
             now: Time::ZERO,
-            packet_size: network.packet_size.as_f64(),
             sampler,
             idle_losses,
             halt: Time::ZERO,
@@ -439,18 +437,9 @@ impl Simulation {
 
     fn on_grid(&mut self) {
         let now = self.now;
-        self.sampler.bins.push(read_all(&mut self.links, now));
+        self.sampler.on_bin_end(now, &mut self.links);
         for flow in &mut self.flows {
-            if let Some(grid) = &mut flow.grid
-                && flow.started
-            {
-                let cwnd = flow.sender.control().cwnd;
-                let cwnd_packets = match cwnd {
-                    Bytes::MAX => f64::NAN,
-                    _ => cwnd.as_f64() / self.packet_size,
-                };
-                grid.on_bin_end(now, GridSample { cwnd_packets });
-            }
+            flow.on_bin_end(now);
         }
         let next = self.options.grid.map_or(Time::NEVER, |g| now + g);
         self.events.set(self.slots.grid, next);

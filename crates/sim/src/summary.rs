@@ -35,6 +35,8 @@ pub struct FlowSeries {
     pub series: Series,
     /// Capacity of the bottleneck in each bin, Mbit/s; of [`ALL_FLOWS`] only.
     pub capacity_mbps: Vec<f64>,
+    /// Packets at the bottleneck as each bin ended; of [`ALL_FLOWS`] only.
+    pub queue_packets: Vec<f64>,
 }
 
 impl Simulation {
@@ -124,6 +126,7 @@ impl Simulation {
                 flow: i as i32,
                 series: grid.finish(end),
                 capacity_mbps: Vec::new(),
+                queue_packets: Vec::new(),
             });
         }
         if let Some(pooled) = pooled {
@@ -135,6 +138,7 @@ impl Simulation {
                     flow: ALL_FLOWS,
                     series,
                     capacity_mbps,
+                    queue_packets: std::mem::take(&mut self.sampler.queue_packets),
                 },
             );
         }

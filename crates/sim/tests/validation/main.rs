@@ -7,5 +7,6 @@ mod fluid;
 mod networks;
 mod ns3;
 mod sawtooth;
+mod series;
 mod transport;
 mod watch;

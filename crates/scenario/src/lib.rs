@@ -4,6 +4,7 @@
 //! every range by a seed and gives a [`Network`]. [`TraceStore`] finds the traces that links
 //! follow. `docs/scenarios.md` describes the schema for users.
 
+mod draw;
 mod error;
 mod network;
 mod parse;

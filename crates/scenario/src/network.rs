@@ -85,6 +85,8 @@ pub struct FlowSpec {
     pub from: usize,
     /// Index of the receiving node.
     pub to: usize,
+    /// Indices of the nodes that it passes, both ends included; `None` takes the fewest links.
+    pub route: Option<Vec<usize>>,
     /// When it begins.
     pub start: Time,
     /// When it ends; `None` runs to the end.
@@ -118,6 +120,8 @@ pub struct CrossSpec {
     pub from: usize,
     /// Index of the receiving node.
     pub to: usize,
+    /// Indices of the nodes that it passes, both ends included; `None` takes the fewest links.
+    pub route: Option<Vec<usize>>,
     /// When it begins.
     pub start: Time,
     /// When it ends; `None` runs to the end.

@@ -1,17 +1,15 @@
-//! A checked scenario with its ranges still open, and how a seed fixes them.
+//! A checked scenario with its ranges still open.
 //!
 //! The serialised plan is the canonical form that the hash is taken over, so that renaming or
-//! reordering fields here changes every scenario's hash.
+//! reordering fields here changes every scenario's hash. What came later is left out where it is
+//! not set, so that older scenarios keep theirs.
 
 use std::collections::BTreeSet;
 
-use headway_cc::{Bytes, Duration, Rate, Time};
 use serde::Serialize;
 
+use crate::Transport;
 use crate::quantity::Quantity;
-use crate::{
-    Change, CrossSpec, FlowSpec, LinkSpec, Network, Pattern, QueueSpec, RateSpec, Source, Transport,
-};
 
 /// What a scenario means. Times in ns, rates in bit/s, sizes in bytes.
 #[derive(Clone, Debug, Serialize)]
@@ -82,6 +80,8 @@ pub(crate) struct FlowPlan {
     pub stop: Option<Quantity>,
     pub stagger: Quantity,
     pub source: SourcePlan,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub route: Option<Vec<usize>>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -102,6 +102,8 @@ pub(crate) struct CrossPlan {
     pub rate: Quantity,
     pub packet_size: Quantity,
     pub pattern: PatternPlan,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub route: Option<Vec<usize>>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -128,75 +130,7 @@ fn transport_name<S: serde::Serializer>(transport: &Transport, to: S) -> Result<
     })
 }
 
-fn duration(q: &Quantity, seed: u64) -> Duration {
-    Duration::from_nanos(q.draw_whole(seed))
-}
-
-fn time(q: &Quantity, seed: u64) -> Time {
-    Time::from_nanos(q.draw_whole(seed))
-}
-
-fn rate(q: &Quantity, seed: u64) -> Rate {
-    Rate::from_bps(q.draw_whole(seed))
-}
-
-fn bytes(q: &Quantity, seed: u64) -> Bytes {
-    Bytes::new(q.draw_whole(seed))
-}
-
 impl Plan {
-    /// Fixes every range: the same seed gives the same network.
-    pub fn draw(&self, seed: u64) -> Network {
-        let offset = self.trace_offset(seed).unwrap_or(Duration::ZERO);
-        let mut network = Network {
-            nodes: self.nodes.clone(),
-            links: self.links.iter().map(|l| l.draw(seed, offset)).collect(),
-            flows: self
-                .flows
-                .iter()
-                .enumerate()
-                .flat_map(|(i, f)| f.draw(seed, i, self.start_jitter.as_ref()))
-                .collect(),
-            cross: self.cross.iter().map(|c| c.draw(seed)).collect(),
-            changes: self
-                .changes
-                .iter()
-                .flat_map(|c| c.draw(seed, &self.links))
-                .collect(),
-            packet_size: Bytes::from_f64(self.packet_size),
-            ack_size: Bytes::from_f64(self.ack_size),
-            transport: self.transport,
-            host_jitter: self
-                .host_jitter
-                .as_ref()
-                .map_or(Duration::ZERO, |q| duration(q, seed)),
-        };
-        network.changes.sort_by_key(|c| c.at);
-        self.size_queues(&mut network, seed);
-        network
-    }
-
-    /// How far in the traces begin, if that varies.
-    pub fn trace_offset(&self, seed: u64) -> Option<Duration> {
-        self.trace_offset.as_ref().map(|q| duration(q, seed))
-    }
-
-    /// Fills in the queues that are written in bandwidth-delay products.
-    fn size_queues(&self, network: &mut Network, seed: u64) {
-        if !self.links.iter().any(|l| l.queue.bdp().is_some()) {
-            return;
-        }
-        let rtts = longest_rtts(network);
-        for ((plan, link), rtt) in self.links.iter().zip(&mut network.links).zip(rtts) {
-            if let (Some(bdp), RateSpec::Fixed(rate), QueueSpec::DropTail { bytes, .. }) =
-                (plan.queue.bdp(), &link.rate, &mut link.queue)
-            {
-                let size = rate.as_bytes_per_sec() * rtt.as_secs_f64() * bdp.draw(seed);
-                *bytes = Some(Bytes::from_f64(size).max(network.packet_size));
-            }
-        }
-    }
-
     /// What makes two seeds differ, in words where it is random by nature, else the quantity's name.
     pub fn varies(&self) -> Vec<String> {
         let varies = |q: &Option<Quantity>| q.as_ref().is_some_and(Quantity::varies);
@@ -284,58 +218,6 @@ impl Plan {
     }
 }
 
-/// For each link the longest base RTT (propagation there and back) of the flows whose data or
-/// acknowledgements cross it; zero where none does.
-fn longest_rtts(network: &Network) -> Vec<Duration> {
-    let routes = network.routes();
-    let mut rtts = vec![Duration::ZERO; network.links.len()];
-    let pairs: BTreeSet<(usize, usize)> = network.flows.iter().map(|f| (f.from, f.to)).collect();
-    for (from, to) in pairs {
-        let there = routes.between(from, to).unwrap_or_default();
-        let back = routes.between(to, from).unwrap_or_default();
-        let round: Vec<usize> = there.into_iter().chain(back).collect();
-        let rtt = round.iter().map(|&l| network.links[l].delay).sum();
-        for link in round {
-            rtts[link] = rtts[link].max(rtt);
-        }
-    }
-    rtts
-}
-
-impl LinkPlan {
-    fn draw(&self, seed: u64, offset: Duration) -> LinkSpec {
-        LinkSpec {
-            name: self.name.clone(),
-            from: self.from,
-            to: self.to,
-            rate: match &self.rate {
-                RatePlan::Unlimited => RateSpec::Unlimited,
-                RatePlan::Fixed(q) => RateSpec::Fixed(rate(q, seed)),
-                RatePlan::Trace { name, once } => RateSpec::Trace {
-                    name: name.clone(),
-                    offset,
-                    once: *once,
-                },
-            },
-            delay: duration(&self.delay, seed),
-            loss: self.loss.draw(seed),
-            queue: match &self.queue {
-                QueuePlan::Infinite => QueueSpec::Infinite,
-                QueuePlan::DropTail {
-                    packets,
-                    bytes: limit,
-                } => QueueSpec::DropTail {
-                    packets: packets.as_ref().map(|q| q.draw_whole(seed)),
-                    bytes: match limit {
-                        Some(QueueBytes::Bytes(q)) => Some(bytes(q, seed)),
-                        Some(QueueBytes::Bdp(_)) | None => None,
-                    },
-                },
-            },
-        }
-    }
-}
-
 impl QueuePlan {
     /// The limit in bandwidth-delay products, if it is written so.
     pub fn bdp(&self) -> Option<&Quantity> {
@@ -346,78 +228,5 @@ impl QueuePlan {
             } => Some(q),
             _ => None,
         }
-    }
-}
-
-impl FlowPlan {
-    /// The flows of the `index`th entry.
-    fn draw(
-        &self,
-        seed: u64,
-        index: usize,
-        jitter: Option<&Quantity>,
-    ) -> impl Iterator<Item = FlowSpec> {
-        let stagger = duration(&self.stagger, seed);
-        (0..self.count).map(move |k| {
-            let jitter = jitter.map_or(Duration::ZERO, |q| {
-                let component = format!("flow.{index}.jitter");
-                duration(&Quantity { component, ..*q }.of(k), seed)
-            });
-            FlowSpec {
-                scheme: self.scheme.clone(),
-                from: self.from,
-                to: self.to,
-                start: time(&self.start.of(k), seed) + stagger * k + jitter,
-                stop: self.stop.as_ref().map(|q| time(&q.of(k), seed)),
-                source: match &self.source {
-                    SourcePlan::Bulk => Source::Bulk,
-                    SourcePlan::Finite(q) => Source::Finite(bytes(&q.of(k), seed)),
-                    SourcePlan::Rate(q) => Source::Rate(rate(&q.of(k), seed)),
-                    SourcePlan::OnOff { on, off } => Source::OnOff {
-                        on: duration(&on.of(k), seed),
-                        off: duration(&off.of(k), seed),
-                    },
-                },
-            }
-        })
-    }
-}
-
-impl CrossPlan {
-    fn draw(&self, seed: u64) -> CrossSpec {
-        CrossSpec {
-            from: self.from,
-            to: self.to,
-            start: time(&self.start, seed),
-            stop: self.stop.as_ref().map(|q| time(q, seed)),
-            rate: rate(&self.rate, seed),
-            packet_size: bytes(&self.packet_size, seed),
-            pattern: match &self.pattern {
-                PatternPlan::Constant => Pattern::Constant,
-                PatternPlan::Poisson => Pattern::Poisson,
-                PatternPlan::OnOff { on, off } => Pattern::OnOff {
-                    on: duration(on, seed),
-                    off: duration(off, seed),
-                },
-            },
-        }
-    }
-}
-
-impl ChangePlan {
-    /// One change, or one for each direction.
-    fn draw(&self, seed: u64, links: &[LinkPlan]) -> impl Iterator<Item = Change> {
-        let change = Change {
-            at: time(&self.at, seed),
-            link: self.link,
-            rate: self.rate.as_ref().map(|q| rate(q, seed)),
-            delay: self.delay.as_ref().map(|q| duration(q, seed)),
-            loss: self.loss.as_ref().map(|q| q.draw(seed)),
-        };
-        let twin = links[self.link].twin.map(|link| Change {
-            link,
-            ..change.clone()
-        });
-        std::iter::once(change).chain(twin)
     }
 }

@@ -306,6 +306,22 @@ impl<'a> Item<'a> {
             })
     }
 
+    /// The entries of a list.
+    pub fn entries(&self, wanted: &str) -> Result<Vec<Item<'a>>, ScenarioError> {
+        let DeValue::Array(array) = self.value else {
+            return Err(self.expected(wanted));
+        };
+        let entry = |(i, value): (usize, &'a Spanned<DeValue<'a>>)| Item {
+            place: Place {
+                key: format!("{}[{i}]", self.place.key),
+                offset: value.span().start,
+                ..self.place
+            },
+            value: value.get_ref(),
+        };
+        Ok(array.iter().enumerate().map(entry).collect())
+    }
+
     pub fn table(&self, known: &[&'static str]) -> Result<Table<'a>, ScenarioError> {
         let DeValue::Table(table) = self.value else {
             return Err(self.expected("a table"));

@@ -1,4 +1,5 @@
-//! Routes: the fewest links; of equal ones, that whose links come first in the file.
+//! Routes: through the nodes that a flow names, else the fewest links; of equal ones, that whose
+//! links come first in the file.
 
 use std::collections::VecDeque;
 
@@ -47,6 +48,29 @@ impl Routes {
         }
         None
     }
+
+    /// The links that data crosses: through the nodes that it names, or the fewest. `None` if there is no way.
+    pub fn there(&self, from: usize, to: usize, nodes: Option<&[usize]>) -> Option<Vec<usize>> {
+        match nodes {
+            Some(nodes) => self.through(nodes),
+            None => self.between(from, to),
+        }
+    }
+
+    /// The links that acknowledgements of that data cross: back through the same nodes if it names them.
+    pub fn back(&self, from: usize, to: usize, nodes: Option<&[usize]>) -> Option<Vec<usize>> {
+        let reversed = nodes.map(|nodes| nodes.iter().rev().copied().collect::<Vec<_>>());
+        self.there(to, from, reversed.as_deref())
+    }
+
+    /// The links through these nodes in turn, or `None` if two neighbours have none.
+    pub fn through(&self, nodes: &[usize]) -> Option<Vec<usize>> {
+        let link = |pair: &[usize]| {
+            let out = self.out[pair[0]].iter();
+            out.copied().find(|&(_, to)| to == pair[1]).map(|(l, _)| l)
+        };
+        nodes.windows(2).map(link).collect()
+    }
 }
 
 impl Network {
@@ -69,5 +93,8 @@ mod tests {
         assert_eq!(routes.between(2, 2), Some(vec![]));
         assert_eq!(routes.between(0, 5), None);
         assert_eq!(routes.between(5, 0), None);
+        assert_eq!(routes.through(&[3, 4, 0, 1]), Some(vec![4, 5, 0]));
+        assert_eq!(routes.through(&[0, 2, 3]), Some(vec![1, 2]));
+        assert_eq!(routes.through(&[0, 3]), None);
     }
 }

@@ -129,6 +129,36 @@ fn a_scenario_in_which_nothing_varies_is_one_run() {
     assert_eq!(still.draw(1), still.draw(2));
 }
 
+/// The long way round a triangle, and back the same way.
+#[test]
+fn a_route_through_named_nodes_is_not_the_shortest() {
+    let edge = |from, to, delay| {
+        format!("[[link]]\nfrom='{from}'\nto='{to}'\nduplex=true\nrate='8Mbps'\ndelay='{delay}'\n")
+    };
+    let links = [
+        edge("a", "b", "10ms"),
+        edge("b", "c", "10ms"),
+        edge("a", "c", "1ms"),
+    ]
+    .concat();
+    let text = format!(
+        "schema=1\nname='x'\nseconds=9\n{links}[[flow]]\nroute=['a','b','c']\n[[cross]]\nroute=['c','b','a']\nrate='1kbps'"
+    );
+    let network = parse(&text).draw(1);
+    let (flow, routes) = (&network.flows[0], network.routes());
+    let (from, to, nodes) = (flow.from, flow.to, flow.route.as_deref());
+    assert_eq!((from, to), (0, 2));
+    assert_eq!(routes.there(from, to, nodes), Some(vec![0, 2]));
+    assert_eq!(routes.back(from, to, nodes), Some(vec![3, 1]));
+    assert_eq!(network.cross[0].route, Some(vec![2, 1, 0]));
+    // Sizes in bandwidth-delay products follow it: 8 Mbit/s x 40 ms.
+    let text = text.replacen("delay='10ms'", "delay='10ms'\nqueue='1bdp'", 1);
+    let QueueSpec::DropTail { bytes, .. } = parse(&text).draw(1).links[0].queue else {
+        panic!()
+    };
+    assert_eq!(bytes, Some(Bytes::new(40_000)));
+}
+
 #[test]
 fn every_key_arrives() {
     let network = parse(

@@ -277,6 +277,50 @@ fn graphs() {
     }
 }
 
+#[test]
+fn forced_routes() {
+    let link = |from, to| format!("[[link]]\nfrom = '{from}'\nto = '{to}'\nrate = '1Mbps'\n");
+    let links = [
+        link("a", "b"),
+        link("b", "a"),
+        link("b", "c"),
+        link("c", "a"),
+        link("a", "c"),
+    ]
+    .concat(); // lines 4 to 23
+    for (rest, want) in [
+        (
+            "route = 'a'",
+            "x.toml:25: flow[0].route: this is of type string; write a list of nodes such as [\"a\", \"b\"]",
+        ),
+        (
+            "route = ['a']",
+            "x.toml:25: flow[0].route: a route has two ends; write the nodes from first to last",
+        ),
+        (
+            "route = ['a', 'd']",
+            "x.toml:25: flow[0].route[1]: no link makes the node 'd'; did you mean 'a'?",
+        ),
+        (
+            "route = ['a', 'b', 'a']",
+            "x.toml:25: flow[0].route[2]: it passes 'a' twice; write each node once",
+        ),
+        (
+            "route = ['a', 'b', 'c']",
+            "x.toml:25: flow[0].route: no link leads from 'c' to 'b'; add one, or write duplex = true",
+        ),
+        (
+            "route = ['a', 'b']\nto = 'b'",
+            "x.toml:26: flow[0].to: the route says where it runs; remove this or the route",
+        ),
+    ] {
+        assert_eq!(
+            refused(&with_head(&format!("{links}[[flow]]\n{rest}"))),
+            want
+        );
+    }
+}
+
 /// A shipped scenario with up to two lines lost or replaced.
 fn nearly_right() -> impl Strategy<Value = String> {
     const LINES: &[&str] = &[

@@ -29,6 +29,7 @@ fn rax_link(flows: u64) -> Network {
         from: 0,
         to: 1,
         // Spread over one round trip, so that the flows are not in step.
+        route: None,
         start: Time::from_nanos(50_000_000 * i / flows),
         stop: None,
         source: Source::Bulk,

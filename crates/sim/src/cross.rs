@@ -100,6 +100,7 @@ mod tests {
         let spec = CrossSpec {
             from: 0,
             to: 1,
+            route: None,
             start: Time::ZERO,
             stop: None,
             rate: Rate::from_mbps(8.0),

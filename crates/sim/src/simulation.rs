@@ -80,9 +80,9 @@ impl Simulation {
             links.push(link);
         }
         let routes = network.routes();
-        let path = |from: usize, to: usize| {
+        let path = |from: usize, to: usize, route: Option<Vec<usize>>| {
             let names = || (network.nodes[from].clone(), network.nodes[to].clone());
-            let path = routes.between(from, to).unwrap_or_default();
+            let path = route.unwrap_or_default();
             match path.len() {
                 0 => Err(SimulationError::NoPath(names().0, names().1)),
                 n if n - 1 > MAX_HOPS => Err(SimulationError::LongRoute(names().0, names().1, n)),
@@ -100,7 +100,11 @@ impl Simulation {
             if let Some(need) = crate::WORLD.lacks(selection.scheme) {
                 return Err(SimulationError::Needs(selection.scheme.name, need.name()));
             }
-            let both = (path(spec.from, spec.to)?, path(spec.to, spec.from)?);
+            let (from, to, nodes) = (spec.from, spec.to, spec.route.as_deref());
+            let both = (
+                path(from, to, routes.there(from, to, nodes))?,
+                path(to, from, routes.back(from, to, nodes))?,
+            );
             let mut flow = Flow::new(i, spec, selection, network, both, options.seed);
             flow.meter = FlowMeter::new(Time::ZERO + options.warmup);
             flow.grid = options.grid.map(Grid::new);
@@ -109,12 +113,9 @@ impl Simulation {
         let mut cross = Vec::with_capacity(network.cross.len());
         for (i, spec) in network.cross.iter().enumerate() {
             let stream = Stream::new(options.seed, &format!("cross.{i}"));
-            cross.push(CrossTraffic::new(
-                i as u32,
-                spec,
-                path(spec.from, spec.to)?,
-                stream,
-            ));
+            let (from, to) = (spec.from, spec.to);
+            let route = path(from, to, routes.there(from, to, spec.route.as_deref()))?;
+            cross.push(CrossTraffic::new(i as u32, spec, route, stream));
         }
         let mut changes = network.changes.clone();
         changes.sort_by_key(|c| c.at);

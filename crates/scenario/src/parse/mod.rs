@@ -1,5 +1,6 @@
 //! From TOML to a [`Plan`], with every check that needs no trace file.
 
+mod changes;
 mod links;
 mod traffic;
 
@@ -99,6 +100,7 @@ pub(crate) fn parse(text: &str, origin: &str) -> Result<Parsed, ScenarioError> {
 
     let graph = links::read(&root)?;
     let traffic = traffic::read(&root, &graph, seconds, packet_size)?;
+    let changes = changes::read(&root, &graph, seconds * 1e9)?;
     let varies = varies(&root, &graph)?;
     let plan = Plan {
         schema: SCHEMA,
@@ -110,7 +112,7 @@ pub(crate) fn parse(text: &str, origin: &str) -> Result<Parsed, ScenarioError> {
         links: graph.links,
         flows: traffic.flows,
         cross: traffic.cross,
-        changes: traffic.changes,
+        changes,
         start_jitter: varies.start,
         trace_offset: varies.trace_offset,
         host_jitter: varies.host_jitter,
@@ -205,7 +207,13 @@ fn check_bdp(plan: &Plan, places: &[Place<'_>]) -> Result<(), ScenarioError> {
     let crossed: Vec<usize> = plan
         .flows
         .iter()
-        .flat_map(|f| [routes.between(f.from, f.to), routes.between(f.to, f.from)])
+        .flat_map(|f| {
+            let nodes = f.route.as_deref();
+            [
+                routes.there(f.from, f.to, nodes),
+                routes.back(f.from, f.to, nodes),
+            ]
+        })
         .flatten()
         .flatten()
         .collect();

@@ -1,25 +1,23 @@
-//! What runs over the graph and what happens to it: `[[flow]]`, `[[cross]]`, `[[at]]`.
+//! What runs over the graph: `[[flow]]`, `[[cross]]`.
 
 use std::collections::BTreeMap;
 
 use super::links::{Graph, routes};
 use crate::ScenarioError;
-use crate::plan::{ChangePlan, CrossPlan, FlowPlan, PatternPlan, RatePlan, SourcePlan};
+use crate::plan::{CrossPlan, FlowPlan, PatternPlan, RatePlan, SourcePlan};
 use crate::quantity::{
-    DELAY, PACKET_SIZE, PACKETS, PERIOD, Quantity, RATE, SIZE, TIME, quoted, split_unit,
+    PACKET_SIZE, PACKETS, PERIOD, Quantity, RATE, SIZE, TIME, quoted, split_unit,
 };
-use crate::reader::Table;
+use crate::reader::{Item, Table};
 use crate::route::Routes;
 
 const MAX_FLOWS: u64 = 100_000;
 const MAX_CROSS: usize = 10_000;
-const MAX_CHANGES: usize = 100_000;
 
 #[derive(Debug)]
 pub(super) struct Traffic {
     pub flows: Vec<FlowPlan>,
     pub cross: Vec<CrossPlan>,
-    pub changes: Vec<ChangePlan>,
 }
 
 /// What every entry is checked against.
@@ -51,15 +49,14 @@ pub(super) fn read(
     Ok(Traffic {
         flows: reader.flows(root)?,
         cross: reader.cross(root)?,
-        changes: reader.changes(root)?,
     })
 }
 
 impl Reader<'_, '_> {
     fn flows(&mut self, root: &Table<'_>) -> Result<Vec<FlowPlan>, ScenarioError> {
         const KEYS: &[&str] = &[
-            "count", "scheme", "from", "to", "start", "stop", "stagger", "bytes", "rate", "on",
-            "off",
+            "count", "scheme", "from", "to", "route", "start", "stop", "stagger", "bytes", "rate",
+            "on", "off",
         ];
         let tables = root.list("flow", KEYS)?;
         if tables.is_empty() {
@@ -91,9 +88,16 @@ impl Reader<'_, '_> {
     }
 
     fn flow(&mut self, table: &Table<'_>, component: &str) -> Result<FlowPlan, ScenarioError> {
-        let (from, to) = self.ends(table)?;
-        self.check_way(table, to, from)?;
-        self.check_rate(table, from, to)?;
+        let (from, to, route) = self.way(table)?;
+        match &route {
+            None => self.check_way(table, to, from)?,
+            Some((item, nodes)) => {
+                let back: Vec<usize> = nodes.iter().rev().copied().collect();
+                self.check_route(item, &back)?;
+            }
+        }
+        let route = route.map(|(_, nodes)| nodes);
+        self.check_rate(table, from, to, route.as_deref())?;
         let count = table
             .get("count")
             .map_or(Ok(1), |item| item.whole(1, MAX_FLOWS))?;
@@ -148,6 +152,7 @@ impl Reader<'_, '_> {
             stop,
             stagger,
             source,
+            route,
         })
     }
 
@@ -155,6 +160,7 @@ impl Reader<'_, '_> {
         const KEYS: &[&str] = &[
             "from",
             "to",
+            "route",
             "start",
             "stop",
             "rate",
@@ -172,7 +178,7 @@ impl Reader<'_, '_> {
         let mut all = Vec::new();
         for (i, table) in tables.iter().enumerate() {
             let component = format!("cross.{i}");
-            let (from, to) = self.ends(table)?;
+            let (from, to, route) = self.way(table)?;
             let (start, stop) = self.times(table, &component, 0.0)?;
             let rate = table
                 .require("rate", "\"1Mbps\"")?
@@ -206,58 +212,23 @@ impl Reader<'_, '_> {
                 rate,
                 packet_size,
                 pattern,
+                route: route.map(|(_, nodes)| nodes),
             });
         }
         Ok(all)
     }
 
-    fn changes(&self, root: &Table<'_>) -> Result<Vec<ChangePlan>, ScenarioError> {
-        let tables = root.list("at", &["time", "link", "rate", "delay", "loss"])?;
-        if let Some(table) = tables.get(MAX_CHANGES) {
-            return Err(table
-                .place
-                .error(format!("too many changes; write at most {MAX_CHANGES}")));
-        }
-        let change = |(i, table): (usize, &Table<'_>)| {
-            let component = format!("at.{i}");
-            let time = table.require("time", "\"10s\"")?;
-            let at = time.quantity(&TIME, &format!("{component}.time"))?;
-            if at.low >= self.end {
-                return Err(time.place.error(format!(
-                    "this is not before the run's end; write less than {}s",
-                    self.end / 1e9
-                )));
-            }
-            let link = match (table.get("link"), self.graph.short_form) {
-                (None, true) => 0,
-                _ => self
-                    .graph
-                    .link(&table.require("link", &format!("\"{}\"", self.graph.links[0].name))?)?,
-            };
-            let rate = table.quantity("rate", &RATE, &component)?;
-            let delay = table.quantity("delay", &DELAY, &component)?;
-            let loss = table
-                .get("loss")
-                .map(|item| item.probability(&format!("{component}.loss")))
-                .transpose()?;
-            if rate.is_none() && delay.is_none() && loss.is_none() {
-                return Err(table
+    /// Where traffic runs from and to, connected; and the nodes it passes, if it names them.
+    fn way<'a>(&mut self, table: &Table<'a>) -> Result<Way<'a>, ScenarioError> {
+        if let Some(item) = table.get("route") {
+            if let Some(end) = table.get("from").or(table.get("to")) {
+                return Err(end
                     .place
-                    .error("nothing changes; write a rate, a delay or a loss"));
+                    .error("the route says where it runs; remove this or the route"));
             }
-            Ok(ChangePlan {
-                at,
-                link,
-                rate,
-                delay,
-                loss,
-            })
-        };
-        tables.iter().enumerate().map(change).collect()
-    }
-
-    /// Where traffic runs from and to, connected.
-    fn ends(&mut self, table: &Table<'_>) -> Result<(usize, usize), ScenarioError> {
+            let nodes = self.route(&item)?;
+            return Ok((nodes[0], nodes[nodes.len() - 1], Some((item, nodes))));
+        }
         let end = |key, default| match (table.get(key), self.graph.short_form) {
             (None, true) => Ok(default),
             _ => self
@@ -272,7 +243,41 @@ impl Reader<'_, '_> {
             )));
         }
         self.check_way(table, from, to)?;
-        Ok((from, to))
+        Ok((from, to, None))
+    }
+
+    /// At least two nodes, each once, connected in turn.
+    fn route(&self, item: &Item<'_>) -> Result<Vec<usize>, ScenarioError> {
+        let mut nodes = Vec::new();
+        for entry in item.entries("a list of nodes such as [\"a\", \"b\"]")? {
+            let node = self.graph.node(&entry)?;
+            if nodes.contains(&node) {
+                return Err(entry.place.error(format!(
+                    "it passes {} twice; write each node once",
+                    quoted(&self.graph.nodes[node])
+                )));
+            }
+            nodes.push(node);
+        }
+        if nodes.len() < 2 {
+            return Err(item
+                .place
+                .error("a route has two ends; write the nodes from first to last"));
+        }
+        self.check_route(item, &nodes)?;
+        Ok(nodes)
+    }
+
+    fn check_route(&self, item: &Item<'_>, nodes: &[usize]) -> Result<(), ScenarioError> {
+        let gap = |pair: &&[usize]| self.routes.through(pair).is_none();
+        match nodes.windows(2).find(gap) {
+            None => Ok(()),
+            Some(pair) => Err(item.place.error(format!(
+                "no link leads from {} to {}; add one, or write duplex = true",
+                quoted(&self.graph.nodes[pair[0]]),
+                quoted(&self.graph.nodes[pair[1]])
+            ))),
+        }
     }
 
     fn check_way(
@@ -303,14 +308,19 @@ impl Reader<'_, '_> {
         table: &Table<'_>,
         from: usize,
         to: usize,
+        route: Option<&[usize]>,
     ) -> Result<(), ScenarioError> {
         let (graph, routes) = (self.graph, &self.routes);
         let has_rate = |&link: &usize| !matches!(graph.links[link].rate, RatePlan::Unlimited);
-        let limited = self.limited.entry((from, to)).or_insert_with(|| {
-            let way = routes.between(from, to).unwrap_or_default();
-            way.iter().any(has_rate)
-        });
-        if *limited {
+        let any = |way: Option<Vec<usize>>| way.unwrap_or_default().iter().any(has_rate);
+        let limited = match route {
+            Some(nodes) => any(routes.through(nodes)),
+            None => *self
+                .limited
+                .entry((from, to))
+                .or_insert_with(|| any(routes.between(from, to))),
+        };
+        if limited {
             return Ok(());
         }
         let (from, to) = (quoted(&graph.nodes[from]), quoted(&graph.nodes[to]));
@@ -355,6 +365,9 @@ impl Reader<'_, '_> {
 /// No flow starts later than this, in ns.
 const TIME_LIMIT: f64 = 1e15;
 
+/// Where traffic begins and ends, and with what it is written the nodes on its way.
+type Way<'a> = (usize, usize, Option<(Item<'a>, Vec<usize>)>);
+
 fn bulk_flow() -> FlowPlan {
     FlowPlan {
         count: 1,
@@ -365,6 +378,7 @@ fn bulk_flow() -> FlowPlan {
         stop: None,
         stagger: Quantity::fixed(0.0),
         source: SourcePlan::Bulk,
+        route: None,
     }
 }
 

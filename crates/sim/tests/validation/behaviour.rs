@@ -196,6 +196,7 @@ fn poisson_traffic_keeps_its_mean() {
     network.cross = vec![CrossSpec {
         from: 0,
         to: 1,
+        route: None,
         start: Time::ZERO,
         stop: None,
         rate: Rate::from_mbps(8.0),

@@ -39,6 +39,7 @@ pub const fn bulk(from: usize, to: usize) -> FlowSpec {
         scheme: None,
         from,
         to,
+        route: None,
         start: Time::ZERO,
         stop: None,
         source: Source::Bulk,

@@ -47,6 +47,12 @@ def test_several_flows_stand_apart():
     assert [(f["flow"], f["throughput_mbps"]["mean"]) for f in row["flows"]] == [(0, 2.0), (1, 3.0)]
 
 
+def test_flows_that_are_not_in_every_run_do_not_stand_apart():
+    runs = [one("a", k, flow) for k in range(3) for flow in (-1, 0, 1)]
+    assert len(summarise(runs)[0]["flows"]) == 2
+    assert "flows" not in summarise([*runs, one("a", 1, 2)])[0]
+
+
 def test_overlapping_runs_are_drawn_in_blocks():
     """Rates that change slowly with the offset: overlapping runs say less than as many independent ones."""
     rates = [0.0] * 8 + [1.0] * 8

@@ -46,7 +46,7 @@ def summarise(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None)
     """One row a scheme and scenario.
 
     It has scheme, scenario, scenario_hash, world, runs, seconds, and a Metric for each of METRICS.
-    Where several flows were under test, `flows` has such metrics for each of them. Intervals are 95% BCa
+    Where several flows were under test, the same in every run, `flows` has such metrics for each of them. Intervals are 95% BCa
     bootstrap intervals over runs; in blocks, ordered by offset, where `offsets` has the
     scenario: its runs begin at offsets of one trace and may overlap.
     """
@@ -69,7 +69,8 @@ def summarise(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None)
             **_metrics(together, starts),
         }
         single = {flow: of_flow for flow, of_flow in flows.items() if flow != ALL_FLOWS}
-        if len(single) > 1:
+        # Where flows come and go at random, the third of one run has nothing to do with that of another.
+        if len(single) > 1 and all(len(of_flow) == len(together) for of_flow in single.values()):
             row["flows"] = [
                 {"flow": flow, "scheme": of_flow[0]["flow_scheme"], **_metrics(of_flow, starts)}
                 for flow, of_flow in sorted(single.items())

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use headway_cc::{Bytes, Duration, Rate, Time};
 
 use crate::plan::{
-    ChangePlan, CrossPlan, FlowPlan, LinkPlan, PatternPlan, Plan, QueueBytes, QueuePlan, RatePlan,
-    SourcePlan,
+    CrossPlan, EffectPlan, FlowPlan, LinkPlan, PatternPlan, Plan, PresencePlan, QueueBytes,
+    QueuePlan, RatePlan, SourcePlan,
 };
-use crate::quantity::Quantity;
+use crate::quantity::{Quantity, Series};
 use crate::{Change, CrossSpec, FlowSpec, LinkSpec, Network, Pattern, QueueSpec, RateSpec, Source};
 
 fn duration(q: &Quantity, seed: u64) -> Duration {
@@ -28,8 +28,10 @@ fn bytes(q: &Quantity, seed: u64) -> Bytes {
 }
 
 impl Plan {
-    /// Fixes every range: the same seed gives the same network.
-    pub fn draw(&self, seed: u64) -> Network {
+    /// Fixes every range for a run of this length: the same seed gives the same network, and a
+    /// longer run begins like a shorter one.
+    pub fn draw(&self, seed: u64, length: Duration) -> Network {
+        let end = Time::ZERO + length;
         let offset = self.trace_offset(seed).unwrap_or(Duration::ZERO);
         let mut network = Network {
             nodes: self.nodes.clone(),
@@ -38,14 +40,10 @@ impl Plan {
                 .flows
                 .iter()
                 .enumerate()
-                .flat_map(|(i, f)| f.draw(seed, i, self.start_jitter.as_ref()))
+                .flat_map(|(i, f)| f.draw(seed, i, self.start_jitter.as_ref(), end))
                 .collect(),
             cross: self.cross.iter().map(|c| c.draw(seed)).collect(),
-            changes: self
-                .changes
-                .iter()
-                .flat_map(|c| c.draw(seed, &self.links))
-                .collect(),
+            changes: self.draw_changes(seed, end),
             packet_size: Bytes::from_f64(self.packet_size),
             ack_size: Bytes::from_f64(self.ack_size),
             transport: self.transport,
@@ -54,9 +52,30 @@ impl Plan {
                 .as_ref()
                 .map_or(Duration::ZERO, |q| duration(q, seed)),
         };
-        network.changes.sort_by_key(|c| c.at);
         self.size_queues(&mut network, seed);
         network
+    }
+
+    /// By time; of one instant in the order of the file.
+    fn draw_changes(&self, seed: u64, end: Time) -> Vec<Change> {
+        let mut changes = Vec::new();
+        for plan in &self.changes {
+            let mut effect = Effect::new(&plan.effect, &self.links, seed);
+            effect.happens(time(&plan.at, seed), &mut changes);
+        }
+        for plan in &self.every {
+            let mut effect = Effect::new(&plan.effect, &self.links, seed);
+            let stop = plan.stop.as_ref().map_or(end, |q| time(q, seed).min(end));
+            let mut gaps = plan.gap.series(seed);
+            let mut gap = || Duration::from_nanos(gaps.draw_whole());
+            let mut at = time(&plan.start, seed) + gap();
+            while at < stop {
+                effect.happens(at, &mut changes);
+                at += gap();
+            }
+        }
+        changes.sort_by_key(|c| c.at);
+        changes
     }
 
     /// How far in the traces begin, if that varies.
@@ -139,36 +158,84 @@ impl LinkPlan {
 
 impl FlowPlan {
     /// The flows of the `index`th entry.
-    fn draw(
-        &self,
-        seed: u64,
-        index: usize,
-        jitter: Option<&Quantity>,
-    ) -> impl Iterator<Item = FlowSpec> {
+    fn draw(&self, seed: u64, index: usize, jitter: Option<&Quantity>, end: Time) -> Vec<FlowSpec> {
         let stagger = duration(&self.stagger, seed);
-        (0..self.count).map(move |k| {
+        let mut flows = Vec::new();
+        for k in 0..self.count {
             let jitter = jitter.map_or(Duration::ZERO, |q| {
                 let component = format!("flow.{index}.jitter");
                 duration(&Quantity { component, ..*q }.of(k), seed)
             });
-            FlowSpec {
+            let flow = FlowSpec {
                 scheme: self.scheme.clone(),
                 from: self.from,
                 to: self.to,
                 route: self.route.clone(),
                 start: time(&self.start.of(k), seed) + stagger * k + jitter,
                 stop: self.stop.as_ref().map(|q| time(&q.of(k), seed)),
-                source: match &self.source {
-                    SourcePlan::Bulk => Source::Bulk,
-                    SourcePlan::Finite(q) => Source::Finite(bytes(&q.of(k), seed)),
-                    SourcePlan::Rate(q) => Source::Rate(rate(&q.of(k), seed)),
-                    SourcePlan::OnOff { on, off } => Source::OnOff {
-                        on: duration(&on.of(k), seed),
-                        off: duration(&off.of(k), seed),
-                    },
-                },
+                source: self.source.draw(seed, |q| q.of(k)),
+            };
+            match &self.presence {
+                None => flows.push(flow),
+                Some(presence) => {
+                    let visit = |n: u64| self.source.draw(seed, |q| q.of(k).of(n));
+                    presence.of(k).draw(seed, &flow, visit, end, &mut flows);
+                }
             }
-        })
+        }
+        flows
+    }
+}
+
+impl PresencePlan {
+    /// That of the `k`th of several like flows.
+    fn of(&self, k: u64) -> PresencePlan {
+        PresencePlan {
+            present: self.present.of(k),
+            absent: self.absent.of(k),
+        }
+    }
+
+    /// A flow of its own for each time that `flow` is there until the run's end; `source` gives what the `n`th has to send.
+    fn draw(
+        &self,
+        seed: u64,
+        flow: &FlowSpec,
+        source: impl Fn(u64) -> Source,
+        end: Time,
+        flows: &mut Vec<FlowSpec>,
+    ) {
+        let (mut present, mut absent) = (self.present.series(seed), self.absent.series(seed));
+        let last = flow.stop.unwrap_or(Time::NEVER);
+        let mut start = flow.start;
+        for n in 0.. {
+            let leaves = start + Duration::from_nanos(present.draw_whole());
+            flows.push(FlowSpec {
+                start,
+                stop: Some(leaves.min(last)),
+                source: source(n),
+                ..flow.clone()
+            });
+            start = leaves + Duration::from_nanos(absent.draw_whole());
+            if start >= last.min(end) {
+                return;
+            }
+        }
+    }
+}
+
+impl SourcePlan {
+    /// What one flow has to send; `of` gives its own of each quantity.
+    fn draw(&self, seed: u64, of: impl Fn(&Quantity) -> Quantity) -> Source {
+        match self {
+            SourcePlan::Bulk => Source::Bulk,
+            SourcePlan::Finite(q) => Source::Finite(bytes(&of(q), seed)),
+            SourcePlan::Rate(q) => Source::Rate(rate(&of(q), seed)),
+            SourcePlan::OnOff { on, off } => Source::OnOff {
+                on: duration(&of(on), seed),
+                off: duration(&of(off), seed),
+            },
+        }
     }
 }
 
@@ -194,20 +261,44 @@ impl CrossPlan {
     }
 }
 
-impl ChangePlan {
+/// What happens to a link and its twin, ready to be drawn.
+struct Effect {
+    link: usize,
+    twin: Option<usize>,
+    rate: Option<Series>,
+    delay: Option<Series>,
+    loss: Option<Series>,
+}
+
+impl Effect {
+    fn new(plan: &EffectPlan, links: &[LinkPlan], seed: u64) -> Effect {
+        let series = |q: &Option<Quantity>| q.as_ref().map(|q| q.series(seed));
+        Effect {
+            link: plan.link,
+            twin: links[plan.link].twin,
+            rate: series(&plan.rate),
+            delay: series(&plan.delay),
+            loss: series(&plan.loss),
+        }
+    }
+
     /// One change, or one for each direction.
-    fn draw(&self, seed: u64, links: &[LinkPlan]) -> impl Iterator<Item = Change> {
+    fn happens(&mut self, at: Time, changes: &mut Vec<Change>) {
         let change = Change {
-            at: time(&self.at, seed),
+            at,
             link: self.link,
-            rate: self.rate.as_ref().map(|q| rate(q, seed)),
-            delay: self.delay.as_ref().map(|q| duration(q, seed)),
-            loss: self.loss.as_ref().map(|q| q.draw(seed)),
+            rate: self.rate.as_mut().map(|s| Rate::from_bps(s.draw_whole())),
+            delay: self
+                .delay
+                .as_mut()
+                .map(|s| Duration::from_nanos(s.draw_whole())),
+            loss: self.loss.as_mut().map(Series::draw),
         };
-        let twin = links[self.link].twin.map(|link| Change {
+        let twin = self.twin.map(|link| Change {
             link,
             ..change.clone()
         });
-        std::iter::once(change).chain(twin)
+        changes.push(change);
+        changes.extend(twin);
     }
 }

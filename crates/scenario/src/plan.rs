@@ -11,6 +11,9 @@ use serde::Serialize;
 use crate::Transport;
 use crate::quantity::Quantity;
 
+/// Recurring changes, and flows that come and go, together: what memory easily holds.
+pub(crate) const MAX_EVENTS: f64 = 100_000.0;
+
 /// What a scenario means. Times in ns, rates in bit/s, sizes in bytes.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Plan {
@@ -30,6 +33,8 @@ pub(crate) struct Plan {
     /// All traces begin this far in.
     pub trace_offset: Option<Quantity>,
     pub host_jitter: Option<Quantity>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub every: Vec<EveryPlan>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -81,6 +86,8 @@ pub(crate) struct FlowPlan {
     pub stagger: Quantity,
     pub source: SourcePlan,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub presence: Option<PresencePlan>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub route: Option<Vec<usize>>,
 }
 
@@ -114,13 +121,39 @@ pub(crate) enum PatternPlan {
     OnOff { on: Quantity, off: Quantity },
 }
 
+/// Something happens to a link once.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct ChangePlan {
     pub at: Quantity,
+    #[serde(flatten)]
+    pub effect: EffectPlan,
+}
+
+/// Something happens to a link again and again, each time drawn anew.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct EveryPlan {
+    pub gap: Quantity,
+    /// The first gap begins here.
+    pub start: Quantity,
+    pub stop: Option<Quantity>,
+    #[serde(flatten)]
+    pub effect: EffectPlan,
+}
+
+/// What happens to a link, and to its twin if it has one.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct EffectPlan {
     pub link: usize,
     pub rate: Option<Quantity>,
     pub delay: Option<Quantity>,
     pub loss: Option<Quantity>,
+}
+
+/// A flow comes and goes: lengths of time, each drawn anew.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct PresencePlan {
+    pub present: Quantity,
+    pub absent: Quantity,
 }
 
 fn transport_name<S: serde::Serializer>(transport: &Transport, to: S) -> Result<S::Ok, S::Error> {
@@ -138,7 +171,7 @@ impl Plan {
             .links
             .iter()
             .map(|l| &l.loss)
-            .chain(self.changes.iter().filter_map(|c| c.loss.as_ref()));
+            .chain(self.effects().filter_map(|e| e.loss.as_ref()));
         let by_nature = [
             ("start time", varies(&self.start_jitter)),
             ("trace offset", varies(&self.trace_offset)),
@@ -170,6 +203,22 @@ impl Plan {
         names.chain(self.ranges()).collect()
     }
 
+    fn effects(&self) -> impl Iterator<Item = &EffectPlan> {
+        let at = self.changes.iter().map(|c| &c.effect);
+        at.chain(self.every.iter().map(|e| &e.effect))
+    }
+
+    /// The longest run, in ns, whose random events are sure to be no more than [`MAX_EVENTS`].
+    pub fn longest(&self) -> f64 {
+        let changes = self.every.iter().map(|e| 1.0 / e.gap.low);
+        let flows = self.flows.iter().filter_map(|f| {
+            let presence = f.presence.as_ref()?;
+            Some(f.count as f64 / (presence.present.low + presence.absent.low))
+        });
+        // Not sum(), which is -0 of nothing.
+        MAX_EVENTS / changes.chain(flows).fold(0.0, |all, one| all + one)
+    }
+
     /// The names of the ranges among links, flows, cross traffic and changes.
     fn ranges(&self) -> BTreeSet<String> {
         let mut all: Vec<&Quantity> = Vec::new();
@@ -190,6 +239,7 @@ impl Plan {
         for flow in &self.flows {
             all.extend([&flow.start, &flow.stagger]);
             all.extend(&flow.stop);
+            all.extend(flow.presence.iter().flat_map(|p| [&p.present, &p.absent]));
             match &flow.source {
                 SourcePlan::Bulk => {}
                 SourcePlan::Finite(q) | SourcePlan::Rate(q) => all.push(q),
@@ -203,10 +253,14 @@ impl Plan {
                 all.extend([on, off]);
             }
         }
-        for change in &self.changes {
-            all.push(&change.at);
+        all.extend(self.changes.iter().map(|c| &c.at));
+        for every in &self.every {
+            all.extend([&every.gap, &every.start]);
+            all.extend(&every.stop);
+        }
+        for effect in self.effects() {
             all.extend(
-                [&change.rate, &change.delay, &change.loss]
+                [&effect.rate, &effect.delay, &effect.loss]
                     .into_iter()
                     .flatten(),
             );

@@ -29,20 +29,20 @@ impl Quantity {
     }
 
     pub fn draw(&self, seed: u64) -> f64 {
-        match self.varies() {
-            true => Stream::new(seed, &self.component).range(self.low, self.high),
-            false => self.low,
-        }
+        self.series(seed).draw()
     }
 
     /// A whole number, both ends of the range included.
     pub fn draw_whole(&self, seed: u64) -> u64 {
-        match self.varies() {
-            true => {
-                self.low as u64
-                    + Stream::new(seed, &self.component).below((self.high - self.low) as u64 + 1)
-            }
-            false => self.low as u64,
+        self.series(seed).draw_whole()
+    }
+
+    /// Draws again and again; the first is that of [`draw`](Self::draw).
+    pub fn series(&self, seed: u64) -> Series {
+        Series {
+            low: self.low,
+            high: self.high,
+            stream: self.varies().then(|| Stream::new(seed, &self.component)),
         }
     }
 
@@ -54,6 +54,32 @@ impl Quantity {
             String::new()
         };
         Quantity { component, ..*self }
+    }
+}
+
+/// Values of one quantity in a run, each drawn anew.
+#[derive(Debug)]
+pub(crate) struct Series {
+    low: f64,
+    high: f64,
+    /// None where the quantity is fixed.
+    stream: Option<Stream>,
+}
+
+impl Series {
+    pub fn draw(&mut self) -> f64 {
+        match &mut self.stream {
+            Some(stream) => stream.range(self.low, self.high),
+            None => self.low,
+        }
+    }
+
+    /// A whole number, both ends of the range included.
+    pub fn draw_whole(&mut self) -> u64 {
+        match &mut self.stream {
+            Some(stream) => self.low as u64 + stream.below((self.high - self.low) as u64 + 1),
+            None => self.low as u64,
+        }
     }
 }
 
@@ -124,6 +150,15 @@ pub(crate) const DELAY: Dimension = Dimension {
 pub(crate) const PERIOD: Dimension = Dimension {
     min: 1.0,
     limits: "from 1ns to 1000000s",
+    ..TIME
+};
+
+/// A length of time between random events, which are not to fill the memory.
+pub(crate) const GAP: Dimension = Dimension {
+    example: "4s",
+    range_example: "1s..50s",
+    min: 1e6,
+    limits: "from 1ms to 1000000s",
     ..TIME
 };
 

@@ -6,7 +6,7 @@ use std::io::Read;
 use headway_cc::Duration;
 use sha2::{Digest, Sha256};
 
-use crate::parse::{MAX_TEXT, Parsed, parse};
+use crate::parse::{MAX_SECONDS, MAX_TEXT, Parsed, parse};
 use crate::plan::RatePlan;
 use crate::quantity::{quoted, quoted_path};
 use crate::{Network, ScenarioError};
@@ -115,7 +115,7 @@ impl Scenario {
         &self.hash
     }
 
-    /// The number of flows under congestion control.
+    /// The number of flows under congestion control; of those that come and go, how many are there at most at one time.
     pub fn flows(&self) -> usize {
         self.parsed
             .plan
@@ -151,7 +151,18 @@ impl Scenario {
 
     /// The network of the run `seed`, every range drawn. The same seed gives the same network.
     pub fn draw(&self, seed: u64) -> Network {
-        self.parsed.plan.draw(seed)
+        self.draw_for(seed, Duration::from_secs_f64(self.seconds()))
+    }
+
+    /// As [`draw`](Self::draw), with the random events of a run of `length`, which is at most
+    /// [`longest`](Self::longest). A longer run begins like a shorter one.
+    pub fn draw_for(&self, seed: u64, length: Duration) -> Network {
+        self.parsed.plan.draw(seed, length)
+    }
+
+    /// The longest run that its random events allow, so that they fit in memory.
+    pub fn longest(&self) -> Duration {
+        Duration::from_secs_f64((self.parsed.plan.longest() / 1e9).min(MAX_SECONDS))
     }
 }
 

@@ -10,8 +10,8 @@ fn the_examples_of_the_documentation_parse() {
         .skip(1)
         .map(|rest| rest.split("```").next().unwrap())
         .collect();
-    assert_eq!(examples.len(), 2);
-    let [short, long] = [0, 1].map(|i| {
+    assert_eq!(examples.len(), 3);
+    let [short, long, random] = [0, 1, 2].map(|i| {
         Scenario::parse(examples[i], "docs/scenarios.md").unwrap_or_else(|e| panic!("{e}"))
     });
     assert_eq!(
@@ -23,4 +23,6 @@ fn the_examples_of_the_documentation_parse() {
         ["Verizon-LTE-short.down", "Verizon-LTE-short.up"]
     );
     assert_eq!(long.varies(), ["trace offset", "background traffic"]);
+    assert_eq!(random.flows(), 2);
+    assert!(random.varies().contains(&"every.0.gap".to_owned()));
 }

@@ -213,6 +213,46 @@ fn traffic_and_changes() {
             "x.toml:8: at[0].link: no link makes the link 'retrun'; did you mean 'return'?",
         ),
         (
+            "[[flow]]\npresent = '1s..50s'",
+            "x.toml:6: flow[0]: present and absent go together; write both, such as present = \"1s..50s\" and absent = \"1s..50s\"",
+        ),
+        (
+            "[[flow]]\npresent = '0s..50s'\nabsent = '1s'",
+            "x.toml:7: flow[0].present: '0s' is not a time from 1ms to 1000000s",
+        ),
+        (
+            "[[flow]]\ncount = 100\npresent = '5ms..50s'\nabsent = '5ms'",
+            "x.toml:1: the file: random events may number over 100000; write longer gaps, or seconds of at most 10",
+        ),
+        (
+            "[[every]]\nrate = '1Mbps..9Mbps'",
+            "x.toml:6: every[0]: gap is missing; write for example gap = \"1s..50s\"",
+        ),
+        (
+            "[[every]]\ngap = '1us'\nrate = '1Mbps'",
+            "x.toml:7: every[0].gap: '1us' is not a time from 1ms to 1000000s",
+        ),
+        (
+            "[[every]]\ngap = '4s'",
+            "x.toml:6: every[0]: nothing changes; write a rate, a delay or a loss",
+        ),
+        (
+            "[[every]]\ngap = '30s..90s'\nstart = '30s'\nrate = '1Mbps'",
+            "x.toml:6: every[0]: nothing happens before the run's end; write a start and a gap that are together under 60s",
+        ),
+        (
+            "[[every]]\ngap = '1s'\nstart = '5s'\nstop = '5s'\nrate = '1Mbps'",
+            "x.toml:6: every[0]: it may stop at 5s, which is not after its latest start at 5s; write a later stop",
+        ),
+        (
+            "[[every]]\ngap = '1s'\nlink = 'bottelneck'\nrate = '1Mbps'",
+            "x.toml:8: every[0].link: no link makes the link 'bottelneck'; did you mean 'bottleneck'?",
+        ),
+        (
+            "[[every]]\ngap = '1s'\nevery = '1s'",
+            "x.toml:8: every[0].every: unknown key; there are: gap, link, rate, delay, loss, start, stop",
+        ),
+        (
             "[varies]\nstart = '50ms'",
             "x.toml:7: varies.start: one value does not vary; write a range such as \"0ms..50ms\"",
         ),
@@ -341,6 +381,9 @@ fn nearly_right() -> impl Strategy<Value = String> {
         "start = \"1s..2s\"",
         "stop = \"9s..10s\"",
         "bytes = \"3pkt..9pkt\"",
+        "present = \"1s..2s\"\nabsent = \"1ms..2s\"",
+        "[[every]]\ngap = \"1ms..2s\"\ndelay = \"3ms..9ms\"",
+        "route = [\"a\", \"b\"]",
         "on = \"1s..2s\"\noff = \"1s\"",
         "[[flow]]",
         "[[cross]]",

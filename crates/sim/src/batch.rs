@@ -209,6 +209,14 @@ impl Batch {
                 let message = format!("seconds must be at most {}", Self::LONGEST.as_secs_f64());
                 return Err(BatchError::Options(message));
             }
+            if duration > scenario.longest() {
+                let message = format!(
+                    "seconds must be at most {} for scenario '{}', whose random events would not fit in memory",
+                    scenario.longest().as_secs_f64().floor(),
+                    scenario.name()
+                );
+                return Err(BatchError::Options(message));
+            }
             if options.warmup >= duration {
                 let message = format!(
                     "warmup ({} s) must be less than seconds ({})",
@@ -256,7 +264,7 @@ impl Batch {
         };
         let trace = |name: &str| self.traces.load(name).map_err(|e| e.to_string());
         Simulation::new(
-            &scenario.draw(seed),
+            &scenario.draw_for(seed, options.duration),
             scheme,
             &self.registry,
             &trace,

@@ -23,6 +23,8 @@ pub(super) struct Graph<'a> {
     pub places: Vec<Place<'a>>,
     /// Flows need not say where they run.
     pub short_form: bool,
+    /// The link that has the first one's delay, whatever that is.
+    pub mirror: Option<usize>,
 }
 
 pub(super) fn routes(nodes: &[String], links: &[LinkPlan]) -> Routes {
@@ -56,11 +58,13 @@ fn short_form<'a>(
             .error("a rate or a trace is missing; write for example rate = \"12Mbps\""));
     }
     let mut places = vec![table.place.clone()];
+    let mut mirrors = true;
     let mut back = match back {
         Some(item) => {
             let table = item.table(KEYS)?;
             let mut back = link(&table, "return", 1, 0)?;
-            if !table.has("delay") {
+            mirrors = !table.has("delay");
+            if mirrors {
                 back.delay = there.delay.clone();
             }
             places.push(table.place);
@@ -80,6 +84,7 @@ fn short_form<'a>(
         links: vec![there, back],
         places,
         short_form: true,
+        mirror: mirrors.then_some(1),
     })
 }
 
@@ -99,6 +104,7 @@ fn general_form<'a>(root: &Table<'a>) -> Result<Graph<'a>, ScenarioError> {
         links: Vec::new(),
         places: Vec::new(),
         short_form: false,
+        mirror: None,
     };
     for table in &tables {
         let ends = ["from", "to"].map(|key| {

@@ -6,7 +6,7 @@ mod traffic;
 
 use toml::de::DeTable;
 
-use crate::plan::{Plan, QueuePlan, RatePlan};
+use crate::plan::{MAX_EVENTS, Plan, QueuePlan, RatePlan};
 use crate::quantity::{PACKET_SIZE, Quantity, TIME};
 use crate::reader::{Document, Place, Table};
 use crate::{ScenarioError, Transport};
@@ -16,7 +16,7 @@ const SCHEMA: u64 = 1;
 /// A long schedule of changes fits well within.
 pub(crate) const MAX_TEXT: usize = 4 << 20;
 /// In seconds: more than eleven days.
-const MAX_SECONDS: f64 = 1e6;
+pub(crate) const MAX_SECONDS: f64 = 1e6;
 /// mahimahi takes no larger packet over a trace: an opportunity is 1500 bytes and 4 of TUN header.
 const MAX_TRACE_PACKET: f64 = 1500.0;
 /// An acknowledgement's IP and TCP headers with timestamps.
@@ -37,6 +37,7 @@ const KEYS: &[&str] = &[
     "flow",
     "cross",
     "at",
+    "every",
     "varies",
 ];
 
@@ -100,7 +101,8 @@ pub(crate) fn parse(text: &str, origin: &str) -> Result<Parsed, ScenarioError> {
 
     let graph = links::read(&root)?;
     let traffic = traffic::read(&root, &graph, seconds, packet_size)?;
-    let changes = changes::read(&root, &graph, seconds * 1e9)?;
+    let changes = changes::at(&root, &graph, seconds * 1e9)?;
+    let every = changes::every(&root, &graph, seconds * 1e9)?;
     let varies = varies(&root, &graph)?;
     let plan = Plan {
         schema: SCHEMA,
@@ -116,7 +118,14 @@ pub(crate) fn parse(text: &str, origin: &str) -> Result<Parsed, ScenarioError> {
         start_jitter: varies.start,
         trace_offset: varies.trace_offset,
         host_jitter: varies.host_jitter,
+        every,
     };
+    if plan.duration > plan.longest() {
+        return Err(root.place.error(format!(
+            "random events may number over {MAX_EVENTS}; write longer gaps, or seconds of at most {}",
+            (plan.longest() / 1e9).floor()
+        )));
+    }
     check_packets(&plan, &root)?;
     check_bdp(&plan, &graph.places)?;
     Ok(Parsed {

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::links::{Graph, routes};
 use crate::ScenarioError;
-use crate::plan::{CrossPlan, FlowPlan, PatternPlan, RatePlan, SourcePlan};
+use crate::plan::{CrossPlan, FlowPlan, PatternPlan, PresencePlan, RatePlan, SourcePlan};
 use crate::quantity::{
-    PACKET_SIZE, PACKETS, PERIOD, Quantity, RATE, SIZE, TIME, quoted, split_unit,
+    GAP, PACKET_SIZE, PACKETS, PERIOD, Quantity, RATE, SIZE, TIME, quoted, split_unit,
 };
 use crate::reader::{Item, Table};
 use crate::route::Routes;
@@ -55,8 +55,8 @@ pub(super) fn read(
 impl Reader<'_, '_> {
     fn flows(&mut self, root: &Table<'_>) -> Result<Vec<FlowPlan>, ScenarioError> {
         const KEYS: &[&str] = &[
-            "count", "scheme", "from", "to", "route", "start", "stop", "stagger", "bytes", "rate",
-            "on", "off",
+            "count", "scheme", "from", "to", "route", "start", "stop", "stagger", "present",
+            "absent", "bytes", "rate", "on", "off",
         ];
         let tables = root.list("flow", KEYS)?;
         if tables.is_empty() {
@@ -117,6 +117,18 @@ impl Reader<'_, '_> {
                 scheme => Some(scheme.to_owned()),
             },
         };
+        let presence = match (
+            table.quantity("present", &GAP, component)?,
+            table.quantity("absent", &GAP, component)?,
+        ) {
+            (Some(present), Some(absent)) => Some(PresencePlan { present, absent }),
+            (None, None) => None,
+            _ => {
+                return Err(table.place.error(
+                    "present and absent go together; write both, such as present = \"1s..50s\" and absent = \"1s..50s\"",
+                ));
+            }
+        };
         let bytes = match table.get("bytes") {
             None => None,
             Some(item) => Some(match split_unit(item.text("a size such as \"10MB\"")?) {
@@ -152,6 +164,7 @@ impl Reader<'_, '_> {
             stop,
             stagger,
             source,
+            presence,
             route,
         })
     }
@@ -378,6 +391,7 @@ fn bulk_flow() -> FlowPlan {
         stop: None,
         stagger: Quantity::fixed(0.0),
         source: SourcePlan::Bulk,
+        presence: None,
         route: None,
     }
 }

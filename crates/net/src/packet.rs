@@ -26,6 +26,15 @@ impl Packet {
         Bytes::new(self.size as u64)
     }
 
+    /// Signals congestion on it, if it is ECN-capable (RFC 3168 §5). Returns whether it is.
+    pub(crate) fn mark(&mut self) -> bool {
+        let is_capable = self.ecn != Ecn::NotEct;
+        if is_capable {
+            self.ecn = Ecn::Ce;
+        }
+        is_capable
+    }
+
     /// Counts a wait in a queue, transmission included.
     #[inline]
     pub(crate) fn add_queueing(&mut self, wait: Duration) {

@@ -1,27 +1,117 @@
 //! Queue disciplines.
 
+mod backlog;
+mod codel;
+mod drop_head;
 mod drop_tail;
+mod fq_codel;
+mod pie;
+mod red;
+mod step;
 
 use std::fmt::Debug;
 
-use headway_cc::{Bytes, Time};
+use headway_cc::{Bytes, Stream, Time};
 
 use crate::Packet;
 
-pub use drop_tail::{DropTail, Limits};
+pub use backlog::{Limits, Waiting};
+pub use codel::CoDelParams;
+pub use drop_tail::DropTail;
+pub use fq_codel::FqCodelParams;
+pub use pie::{PieDelay, PieParams, PieTuning};
+pub use red::RedParams;
+pub use step::StepParams;
 
 /// A queue discipline: decides what waits, what is dropped or marked, and what goes next.
+///
+/// Every packet says in [`Packet::arrived`] when it arrived here.
 pub trait Queue: Debug + Send {
     /// A packet arrives. Whatever is dropped for it goes to `dropped`.
     fn enqueue(&mut self, now: Time, packet: Packet, dropped: &mut Vec<Packet>);
-    /// Takes the packet to send next. Whatever is dropped on the way goes to `dropped`.
+    /// Takes the packet to send next. Whatever is dropped on the way goes to `dropped`. `None`
+    /// means that nothing waits any more: a server would otherwise stand still beside a queue.
     fn dequeue(&mut self, now: Time, dropped: &mut Vec<Packet>) -> Option<Packet>;
+    /// How much waits.
+    fn waiting(&self) -> Waiting;
     /// Packets waiting.
-    fn len(&self) -> usize;
+    fn len(&self) -> usize {
+        self.waiting().packets
+    }
     /// Nothing waits.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
     /// Bytes waiting.
-    fn bytes(&self) -> Bytes;
+    fn bytes(&self) -> Bytes {
+        Bytes::new(self.waiting().bytes)
+    }
+}
+
+/// Which discipline, with its parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Discipline {
+    /// First in, first out; a full queue drops arrivals.
+    DropTail,
+    /// First in, first out; a full queue drops its oldest packets.
+    DropHead,
+    /// CoDel (RFC 8289).
+    CoDel(CoDelParams),
+    /// PIE (RFC 8033).
+    Pie(PieParams),
+    /// Random Early Detection (Floyd and Jacobson 1993).
+    Red(RedParams),
+    /// Marking above a threshold (DCTCP's switch).
+    Step(StepParams),
+    /// FQ-CoDel (RFC 8290).
+    FqCodel(FqCodelParams),
+}
+
+impl Discipline {
+    /// An empty queue that holds what `limits` allow. Each packet counts `overhead` bytes more than
+    /// its size; `stream` is for the disciplines that draw.
+    pub fn build(&self, limits: Limits, overhead: u32, stream: Stream) -> Box<dyn Queue> {
+        match *self {
+            Discipline::DropTail => Box::new(DropTail::new(limits).with_overhead(overhead)),
+            Discipline::DropHead => Box::new(drop_head::DropHead::new(limits, overhead)),
+            Discipline::CoDel(params) => Box::new(codel::CoDel::new(params, limits, overhead)),
+            Discipline::Pie(params) => Box::new(pie::Pie::new(params, limits, overhead, stream)),
+            Discipline::Red(params) => Box::new(red::Red::new(params, limits, overhead, stream)),
+            Discipline::Step(params) => Box::new(step::Step::new(params, limits, overhead)),
+            Discipline::FqCodel(params) => {
+                Box::new(fq_codel::FqCodel::new(params, limits, overhead, stream))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod testing {
+    //! Packets for the disciplines' tests.
+
+    use headway_cc::{Duration, Ecn, Header, Time};
+
+    use crate::{Body, Packet, Segment};
+
+    /// Packet `number` of a flow, which arrives at time zero.
+    pub(super) fn packet(flow: u32, number: u64, size: u16) -> Packet {
+        Packet {
+            flow,
+            size,
+            hops_left: 0,
+            ecn: Ecn::NotEct,
+            arrived: Time::ZERO,
+            body: Body::Data(Segment {
+                number,
+                seq: number,
+                sent: Time::ZERO,
+                queued: Duration::ZERO,
+                header: Header::default(),
+            }),
+        }
+    }
+
+    pub(super) fn ecns(packets: &[Packet]) -> Vec<Ecn> {
+        packets.iter().map(|p| p.ecn).collect()
+    }
 }

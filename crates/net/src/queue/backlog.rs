@@ -1,0 +1,102 @@
+//! What waits in a queue, and how much may.
+
+use std::collections::VecDeque;
+
+use headway_cc::Bytes;
+
+use crate::Packet;
+
+/// How much a queue holds.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    packets: usize,
+    bytes: u64,
+}
+
+impl Limits {
+    /// Holds everything.
+    pub const NONE: Limits = Limits {
+        packets: usize::MAX,
+        bytes: u64::MAX,
+    };
+
+    /// At most so many packets and bytes; `None` for no limit.
+    pub fn new(packets: Option<u64>, bytes: Option<Bytes>) -> Limits {
+        Limits {
+            packets: packets.map_or(usize::MAX, |n| usize::try_from(n).unwrap_or(usize::MAX)),
+            bytes: bytes.map_or(u64::MAX, Bytes::get),
+        }
+    }
+
+    /// May so much wait?
+    #[inline]
+    pub const fn allow(&self, packets: usize, bytes: u64) -> bool {
+        packets <= self.packets && bytes <= self.bytes
+    }
+}
+
+/// How much waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waiting {
+    /// Packets.
+    pub packets: usize,
+    /// Their bytes, each packet's overhead included.
+    pub bytes: u64,
+}
+
+/// Packets in the order in which they came: what every discipline is built on.
+#[derive(Debug, Default)]
+pub(super) struct Backlog {
+    packets: VecDeque<Packet>,
+    bytes: u64,
+    /// What each packet counts beyond its size: mahimahi's queues count the header of its tunnel.
+    overhead: u32,
+}
+
+impl Backlog {
+    pub(super) fn new(overhead: u32) -> Backlog {
+        Backlog {
+            overhead,
+            ..Backlog::default()
+        }
+    }
+
+    /// What `packet` counts for.
+    #[inline]
+    pub(super) fn cost(&self, packet: &Packet) -> u64 {
+        u64::from(packet.size) + u64::from(self.overhead)
+    }
+
+    /// Would `limits` hold with one more packet?
+    #[inline]
+    pub(super) fn has_room(&self, packet: &Packet, limits: &Limits) -> bool {
+        limits.allow(self.packets.len() + 1, self.bytes + self.cost(packet))
+    }
+
+    /// Does no more wait than one packet of `size`?
+    #[inline]
+    pub(super) fn fits(&self, size: Bytes) -> bool {
+        self.bytes <= size.get() + u64::from(self.overhead)
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, packet: Packet) {
+        self.bytes += self.cost(&packet);
+        self.packets.push_back(packet);
+    }
+
+    #[inline]
+    pub(super) fn pop(&mut self) -> Option<Packet> {
+        let packet = self.packets.pop_front()?;
+        self.bytes -= self.cost(&packet);
+        Some(packet)
+    }
+
+    #[inline]
+    pub(super) fn waiting(&self) -> Waiting {
+        Waiting {
+            packets: self.packets.len(),
+            bytes: self.bytes,
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! CoDel (RFC 8289): drops when packets have waited too long for too long.
+
+use headway_cc::{Bytes, Duration, Time};
+
+use super::backlog::{Backlog, Waiting};
+use super::{Limits, Queue};
+use crate::Packet;
+
+/// Parameters of CoDel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CoDelParams {
+    /// The waiting time that is aimed at.
+    pub target: Duration,
+    /// How long it has to be exceeded: about the worst round trip of the flows.
+    pub interval: Duration,
+    /// With no more than this waiting, nothing is dropped. Overhead does not count here.
+    pub mtu: Bytes,
+    /// Marks ECN-capable packets instead of dropping them.
+    pub ecn: bool,
+}
+
+impl Default for CoDelParams {
+    /// RFC 8289 §4.2 and §4.3: 5 ms, 100 ms; no marking.
+    fn default() -> CoDelParams {
+        CoDelParams {
+            target: Duration::from_millis(5),
+            interval: Duration::from_millis(100),
+            mtu: Bytes::new(1500),
+            ecn: false,
+        }
+    }
+}
+
+/// One queue under CoDel.
+#[derive(Debug)]
+pub(super) struct CoDel {
+    backlog: Backlog,
+    limits: Limits,
+    params: CoDelParams,
+    control: Control,
+}
+
+impl CoDel {
+    pub(super) fn new(params: CoDelParams, limits: Limits, overhead: u32) -> CoDel {
+        CoDel {
+            backlog: Backlog::new(overhead),
+            limits,
+            params,
+            control: Control::default(),
+        }
+    }
+}
+
+impl Queue for CoDel {
+    fn enqueue(&mut self, _: Time, packet: Packet, dropped: &mut Vec<Packet>) {
+        if self.backlog.has_room(&packet, &self.limits) {
+            self.backlog.push(packet);
+        } else {
+            dropped.push(packet);
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, dropped: &mut Vec<Packet>) -> Option<Packet> {
+        self.control
+            .dequeue(&self.params, now, &mut self.backlog, dropped)
+    }
+
+    fn waiting(&self) -> Waiting {
+        self.backlog.waiting()
+    }
+}
+
+/// CoDel's state for one queue, with the names of RFC 8289 §5.3.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Control {
+    /// When a waiting time over the target will have lasted an interval.
+    first_above_time: Option<Time>,
+    /// In the dropping state: when the next packet is due.
+    drop_next: Time,
+    /// Packets dropped in this dropping state, more or less, and at the beginning of the last one.
+    count: u32,
+    last_count: u32,
+    dropping: bool,
+}
+
+impl Control {
+    /// Takes the next packet of `backlog` (RFC 8289 §5.5). Never drops the last one that waits.
+    pub(super) fn dequeue(
+        &mut self,
+        params: &CoDelParams,
+        now: Time,
+        backlog: &mut Backlog,
+        dropped: &mut Vec<Packet>,
+    ) -> Option<Packet> {
+        let (mut packet, mut ok_to_drop) = self.pop(params, now, backlog)?;
+        if self.dropping {
+            self.dropping = ok_to_drop;
+            while self.dropping && now >= self.drop_next {
+                self.count += 1;
+                // RFC 8290 §4.2: a mark takes the place of a drop, and the packet goes.
+                if params.ecn && packet.mark() {
+                    self.drop_next = control_law(self.drop_next, params.interval, self.count);
+                    break;
+                }
+                dropped.push(packet);
+                (packet, ok_to_drop) = self.pop(params, now, backlog)?;
+                if ok_to_drop {
+                    self.drop_next = control_law(self.drop_next, params.interval, self.count);
+                } else {
+                    self.dropping = false;
+                }
+            }
+        } else if ok_to_drop {
+            if !(params.ecn && packet.mark()) {
+                dropped.push(packet);
+                (packet, _) = self.pop(params, now, backlog)?;
+            }
+            self.dropping = true;
+            // A dropping state soon after another resumes about where that one had got to.
+            let delta = self.count - self.last_count;
+            let soon = now.since(self.drop_next) < params.interval * 16;
+            self.count = if delta > 1 && soon { delta } else { 1 };
+            self.drop_next = control_law(now, params.interval, self.count);
+            self.last_count = self.count;
+        }
+        Some(packet)
+    }
+
+    /// The packet at the head, and whether it may be dropped (`dodequeue`).
+    fn pop(
+        &mut self,
+        params: &CoDelParams,
+        now: Time,
+        backlog: &mut Backlog,
+    ) -> Option<(Packet, bool)> {
+        let Some(packet) = backlog.pop() else {
+            self.first_above_time = None;
+            return None;
+        };
+        let sojourn = now.since(packet.arrived);
+        if sojourn < params.target || backlog.fits(params.mtu) {
+            self.first_above_time = None;
+            return Some((packet, false));
+        }
+        let first_above_time = *self.first_above_time.get_or_insert(now + params.interval);
+        Some((packet, now >= first_above_time))
+    }
+}
+
+/// When the next drop is due (RFC 8289 §5.4).
+fn control_law(at: Time, interval: Duration, count: u32) -> Time {
+    at + interval.mul_f64(1.0 / f64::from(count).sqrt())
+}

@@ -1,0 +1,311 @@
+//! PIE (RFC 8033): drops at random, with a probability that a controller steers by the delay.
+
+use headway_cc::{Bytes, Duration, Stream, Time};
+
+use super::backlog::{Backlog, Waiting};
+use super::{Limits, Queue};
+use crate::Packet;
+
+/// Parameters of PIE, with the RFC's names in brackets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PieParams {
+    /// The queueing delay that is aimed at (QDELAY_REF).
+    pub target: Duration,
+    /// How often the probability moves (T_UPDATE). Over zero.
+    pub update: Duration,
+    /// How long a burst may last without a drop (MAX_BURST).
+    pub max_burst: Duration,
+    /// What the delay beyond the target weighs, 1/s (alpha).
+    pub alpha: f64,
+    /// What a change of the delay weighs, 1/s (beta).
+    pub beta: f64,
+    /// How those weights shrink while the probability is small.
+    pub tuning: PieTuning,
+    /// How the delay is known.
+    pub delay: PieDelay,
+    /// Marks ECN-capable packets instead of dropping them, while the probability is under
+    /// [`ecn_threshold`](Self::ecn_threshold).
+    pub ecn: bool,
+    /// From this probability on ECN-capable packets are dropped as well (MARK_ECNTH).
+    pub ecn_threshold: f64,
+}
+
+/// The scale of PIE's weights at a probability.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PieTuning {
+    /// RFC 8033 §4.2: seven steps, and no more than 2% at once from 10% on (§5.5).
+    Rfc8033,
+    /// The three steps of the early draft, as in mahimahi.
+    Mahimahi,
+}
+
+/// Where PIE takes the queueing delay from (RFC 8033 §4.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PieDelay {
+    /// How long the packet that left last had waited; zero with an empty queue.
+    Timestamps,
+    /// What waits over the mean rate at which the queue has drained: measured over `threshold` bytes
+    /// at a time, each of which weighs 1/8 (mahimahi; RFC 8033 §5.2 with another weight).
+    DepartureRate {
+        /// DQ_THRESHOLD.
+        threshold: Bytes,
+    },
+}
+
+impl Default for PieParams {
+    /// RFC 8033 §4.2 to §4.4 and §5.1: 15 ms, every 15 ms, bursts of 150 ms; no marking.
+    fn default() -> PieParams {
+        PieParams {
+            target: Duration::from_millis(15),
+            update: Duration::from_millis(15),
+            max_burst: Duration::from_millis(150),
+            alpha: 0.125,
+            beta: 1.25,
+            tuning: PieTuning::Rfc8033,
+            delay: PieDelay::Timestamps,
+            ecn: false,
+            ecn_threshold: 0.1,
+        }
+    }
+}
+
+impl PieParams {
+    /// mahimahi's `pie`: every 30 ms, and the RFC's weights, which are per second there, taken by
+    /// the millisecond. The RFC's other numbers are its arguments `qdelay_ref` and `max_burst`.
+    pub fn mahimahi(target: Duration, max_burst: Duration) -> PieParams {
+        PieParams {
+            target,
+            max_burst,
+            update: Duration::from_millis(30),
+            alpha: 125.0,
+            beta: 1250.0,
+            tuning: PieTuning::Mahimahi,
+            delay: PieDelay::DepartureRate {
+                threshold: Bytes::new(16384),
+            },
+            ..PieParams::default()
+        }
+    }
+}
+
+impl PieTuning {
+    /// How much the controller's step counts at this probability.
+    fn scale(self, probability: f64) -> f64 {
+        // Below each probability, what the step is divided by.
+        let (steps, beyond): (&[(f64, f64)], f64) = match self {
+            PieTuning::Rfc8033 => (
+                &[
+                    (1e-6, 2048.0),
+                    (1e-5, 512.0),
+                    (1e-4, 128.0),
+                    (1e-3, 32.0),
+                    (1e-2, 8.0),
+                    (1e-1, 2.0),
+                ],
+                1.0,
+            ),
+            PieTuning::Mahimahi => (&[(1e-2, 128.0), (1e-1, 32.0)], 16.0),
+        };
+        let divisor = steps.iter().find(|step| probability < step.0);
+        1.0 / divisor.map_or(beyond, |step| step.1)
+    }
+}
+
+/// The controller: moves the probability at every update (RFC 8033 §4.2, §4.4).
+#[derive(Clone, Debug, PartialEq)]
+struct Controller {
+    /// drop_prob_.
+    probability: f64,
+    /// The delay at the last update, s (qdelay_old_).
+    last_delay_s: f64,
+    /// How much longer a burst may last (burst_allowance_).
+    burst_left: Duration,
+}
+
+impl Controller {
+    /// One update. `delay_s` is the delay now, `None` if it is not known. Returns whether the queue
+    /// has calmed down, so that the next burst has its allowance again.
+    fn update(&mut self, params: &PieParams, delay_s: Option<f64>) -> bool {
+        let target_s = params.target.as_secs_f64();
+        let (is_known, delay_s) = (delay_s.is_some(), delay_s.unwrap_or(0.0));
+        let last_delay_s = std::mem::replace(&mut self.last_delay_s, delay_s);
+        let mut step = params.alpha * (delay_s - target_s) + params.beta * (delay_s - last_delay_s);
+        step *= params.tuning.scale(self.probability);
+        if params.tuning == PieTuning::Rfc8033 && self.probability >= 0.1 {
+            step = step.min(0.02);
+        }
+        self.probability += step;
+        if is_known && delay_s == 0.0 && last_delay_s == 0.0 {
+            self.probability *= 0.98;
+        }
+        self.probability = self.probability.clamp(0.0, 1.0);
+        let is_calm =
+            is_known && self.probability == 0.0 && delay_s.max(last_delay_s) < target_s / 2.0;
+        self.burst_left = match is_calm {
+            true => params.max_burst,
+            false => self.burst_left.saturating_sub(params.update),
+        };
+        is_calm
+    }
+}
+
+/// The rate at which a queue drains ([`PieDelay::DepartureRate`]).
+#[derive(Clone, Debug, Default)]
+struct DrainRate {
+    bytes_per_s: Option<f64>,
+    /// A measurement under way: since when, and how many bytes have left.
+    measured: Option<(Time, u64)>,
+}
+
+impl DrainRate {
+    /// `size` bytes have left and `waiting` are left. Returns how long a measurement took that ends here.
+    fn on_departure(
+        &mut self,
+        now: Time,
+        size: u64,
+        waiting: u64,
+        threshold: u64,
+    ) -> Option<Duration> {
+        if waiting >= threshold && self.measured.is_none() {
+            self.measured = Some((now, 0));
+        }
+        let (since, bytes) = self.measured.as_mut()?;
+        *bytes += size;
+        let took = now.since(*since);
+        if *bytes <= threshold || took.is_zero() {
+            return None;
+        }
+        let sample = *bytes as f64 / took.as_secs_f64();
+        let mean = self.bytes_per_s.get_or_insert(sample);
+        *mean += (sample - *mean) / 8.0;
+        self.measured = (waiting >= threshold).then_some((now, 0));
+        Some(took)
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Pie {
+    backlog: Backlog,
+    limits: Limits,
+    params: PieParams,
+    stream: Stream,
+    controller: Controller,
+    /// When the probability moved last. Updates are carried out as something happens: in between
+    /// the queue has not changed.
+    updated: Time,
+    /// How long the last departure had waited.
+    sojourn: Duration,
+    drain: DrainRate,
+}
+
+impl Pie {
+    /// With no more than two packets of this size waiting nothing is dropped (MEAN_PKTSIZE).
+    const PACKET: Bytes = Bytes::new(1500);
+
+    pub(super) fn new(params: PieParams, limits: Limits, overhead: u32, stream: Stream) -> Pie {
+        let burst_left = match params.tuning {
+            PieTuning::Rfc8033 => params.max_burst,
+            PieTuning::Mahimahi => Duration::ZERO,
+        };
+        Pie {
+            backlog: Backlog::new(overhead),
+            limits,
+            params,
+            stream,
+            controller: Controller {
+                probability: 0.0,
+                last_delay_s: 0.0,
+                burst_left,
+            },
+            updated: Time::ZERO,
+            sojourn: Duration::ZERO,
+            drain: DrainRate::default(),
+        }
+    }
+
+    fn delay_s(&self) -> Option<f64> {
+        match self.params.delay {
+            PieDelay::Timestamps => Some(self.sojourn.as_secs_f64()),
+            PieDelay::DepartureRate { .. } => {
+                let rate = self.drain.bytes_per_s?;
+                Some(self.backlog.waiting().bytes as f64 / rate)
+            }
+        }
+    }
+
+    /// Carries out the updates that were due before `now`.
+    fn catch_up(&mut self, now: Time) {
+        while now.since(self.updated) >= self.params.update {
+            let before = self.controller.clone();
+            let delay_s = self.delay_s();
+            if self.controller.update(&self.params, delay_s) {
+                // The next burst is measured anew.
+                self.drain = DrainRate::default();
+            }
+            self.updated += self.params.update;
+            if self.controller == before {
+                // Nor will the rest change it.
+                let late = now.since(self.updated).as_nanos();
+                let step = self.params.update.as_nanos();
+                self.updated += Duration::from_nanos(late - late % step);
+            }
+        }
+    }
+
+    /// Is an arrival to be signalled congestion (`drop_early`, RFC 8033 §4.1)?
+    fn signals(&mut self) -> bool {
+        let Controller {
+            probability,
+            last_delay_s,
+            burst_left,
+        } = self.controller;
+        let calm = last_delay_s < self.params.target.as_secs_f64() / 2.0 && probability < 0.2;
+        burst_left.is_zero()
+            && !calm
+            && !self.backlog.fits(Pie::PACKET * 2)
+            && self.stream.chance(probability)
+    }
+}
+
+impl Queue for Pie {
+    fn enqueue(&mut self, now: Time, mut packet: Packet, dropped: &mut Vec<Packet>) {
+        self.catch_up(now);
+        let is_taken = self.backlog.has_room(&packet, &self.limits)
+            && (!self.signals() || {
+                self.params.ecn
+                    && self.controller.probability < self.params.ecn_threshold
+                    && packet.mark()
+            });
+        if is_taken {
+            self.backlog.push(packet);
+        } else {
+            dropped.push(packet);
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, _: &mut Vec<Packet>) -> Option<Packet> {
+        self.catch_up(now);
+        let packet = self.backlog.pop()?;
+        let Waiting { packets, bytes } = self.backlog.waiting();
+        match self.params.delay {
+            PieDelay::Timestamps => {
+                self.sojourn = match packets {
+                    0 => Duration::ZERO,
+                    _ => now.since(packet.arrived),
+                }
+            }
+            PieDelay::DepartureRate { threshold } => {
+                let size = self.backlog.cost(&packet);
+                if let Some(took) = self.drain.on_departure(now, size, bytes, threshold.get()) {
+                    let left = &mut self.controller.burst_left;
+                    *left = left.saturating_sub(took);
+                }
+            }
+        }
+        Some(packet)
+    }
+
+    fn waiting(&self) -> Waiting {
+        self.backlog.waiting()
+    }
+}

@@ -1,0 +1,180 @@
+//! Random Early Detection (Floyd and Jacobson, "Random Early Detection Gateways for Congestion
+//! Avoidance", IEEE/ACM Transactions on Networking 1(4), 1993), gentle, with ECN (RFC 3168 §7).
+
+use headway_cc::{Duration, Stream, Time};
+
+use super::backlog::{Backlog, Waiting};
+use super::{Limits, Queue};
+use crate::Packet;
+
+/// Parameters of RED, with the paper's names in brackets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RedParams {
+    /// Below this average nothing is dropped, in packets (min_th).
+    pub min_packets: f64,
+    /// At this average the probability is `max_probability`, in packets (max_th); over `min_packets`.
+    pub max_packets: f64,
+    /// What a new queue length weighs in the average, 0 to 1 (w_q).
+    pub weight: f64,
+    /// The probability of a drop at `max_packets`, 0 to 1 (max_p).
+    pub max_probability: f64,
+    /// Beyond `max_packets` the probability rises to 1 at its double, instead of at once.
+    pub gentle: bool,
+    /// Marks ECN-capable packets instead of dropping them early.
+    pub ecn: bool,
+    /// How long a packet takes to send (s): so the average of an idle queue decays. Over zero.
+    pub packet_time: Duration,
+}
+
+impl Default for RedParams {
+    /// The paper's §4 and §6: 5 and 15 packets, w_q .002, max_p 1/50; a packet takes 1 ms, as 1500
+    /// bytes do at 12 Mbit/s. Gentle as Floyd has recommended since 2000; no marking.
+    fn default() -> RedParams {
+        RedParams {
+            min_packets: 5.0,
+            max_packets: 15.0,
+            weight: 0.002,
+            max_probability: 0.02,
+            gentle: true,
+            ecn: false,
+            packet_time: Duration::from_millis(1),
+        }
+    }
+}
+
+/// What the average says of an arrival.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Verdict {
+    /// It may wait.
+    Accept,
+    /// Congestion has to be signalled: by a mark if that is possible.
+    Early,
+    /// It is dropped, whatever it is capable of.
+    Forced,
+}
+
+#[derive(Debug)]
+pub(super) struct Red {
+    backlog: Backlog,
+    limits: Limits,
+    params: RedParams,
+    stream: Stream,
+    /// The average queue length in packets (avg).
+    average: f64,
+    /// Arrivals since the last drop while the average was over the minimum (count, which is -1 below it).
+    since_drop: Option<u64>,
+    /// Since when nothing has waited (q_time).
+    empty_since: Option<Time>,
+}
+
+impl Red {
+    pub(super) fn new(params: RedParams, limits: Limits, overhead: u32, stream: Stream) -> Red {
+        Red {
+            backlog: Backlog::new(overhead),
+            limits,
+            params,
+            stream,
+            average: 0.0,
+            since_drop: None,
+            empty_since: Some(Time::ZERO),
+        }
+    }
+
+    /// The average over the queue lengths that arrivals find (fig. 2).
+    fn update_average(&mut self, now: Time) {
+        let weight = self.params.weight;
+        match self.empty_since {
+            None => {
+                let packets = self.backlog.waiting().packets as f64;
+                self.average += weight * (packets - self.average);
+            }
+            // As if so many small packets had found it empty.
+            Some(since) => {
+                let idle_packets =
+                    now.since(since).as_secs_f64() / self.params.packet_time.as_secs_f64();
+                self.average *= libm::pow(1.0 - weight, idle_packets);
+            }
+        }
+    }
+
+    /// The probability by the average alone (p_b); `None` where nothing but a drop will do.
+    fn base_probability(&self) -> Option<f64> {
+        let RedParams {
+            min_packets,
+            max_packets,
+            max_probability,
+            gentle,
+            ..
+        } = self.params;
+        if self.average < max_packets {
+            Some(max_probability * (self.average - min_packets) / (max_packets - min_packets))
+        } else if gentle && self.average < 2.0 * max_packets {
+            Some(max_probability + (1.0 - max_probability) * (self.average / max_packets - 1.0))
+        } else {
+            None
+        }
+    }
+
+    fn judge(&mut self) -> Verdict {
+        if self.average < self.params.min_packets {
+            self.since_drop = None;
+            return Verdict::Accept;
+        }
+        let Some(base) = self.base_probability() else {
+            self.since_drop = Some(0);
+            return Verdict::Forced;
+        };
+        let count = self.since_drop.map_or(0, |n| n + 1);
+        if self.stream.chance(spread(base, count)) {
+            self.since_drop = Some(0);
+            Verdict::Early
+        } else {
+            self.since_drop = Some(count);
+            Verdict::Accept
+        }
+    }
+}
+
+/// p_a: makes the gaps between drops uniform, up to 1/p_b, instead of geometric (§7, method 2).
+fn spread(base: f64, since_drop: u64) -> f64 {
+    let rest = 1.0 - since_drop as f64 * base;
+    if base < rest { base / rest } else { 1.0 }
+}
+
+impl Queue for Red {
+    fn enqueue(&mut self, now: Time, mut packet: Packet, dropped: &mut Vec<Packet>) {
+        self.update_average(now);
+        let verdict = self.judge();
+        let is_taken = match verdict {
+            Verdict::Accept => true,
+            Verdict::Early => self.params.ecn && packet.mark(),
+            Verdict::Forced => false,
+        };
+        if is_taken && self.backlog.has_room(&packet, &self.limits) {
+            self.backlog.push(packet);
+            self.empty_since = None;
+        } else {
+            if verdict == Verdict::Accept {
+                // A full buffer has dropped it: that is a signal, too.
+                self.since_drop = self.since_drop.map(|_| 0);
+            }
+            dropped.push(packet);
+            if let Some(since) = &mut self.empty_since {
+                // The average has decayed up to here.
+                *since = now;
+            }
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, _: &mut Vec<Packet>) -> Option<Packet> {
+        let packet = self.backlog.pop()?;
+        if self.backlog.waiting().packets == 0 {
+            self.empty_since = Some(now);
+        }
+        Some(packet)
+    }
+
+    fn waiting(&self) -> Waiting {
+        self.backlog.waiting()
+    }
+}

@@ -5,6 +5,8 @@
 //! trace's length: after it the trace begins again, so that an opportunity at the very end falls
 //! together with one at 0 of the next pass (Netravali et al., "Mahimahi", USENIX ATC 2015).
 
+mod edit;
+
 use std::fmt::Write;
 
 use headway_cc::{Duration, Time};
@@ -73,7 +75,31 @@ pub enum TraceError {
         /// What is there.
         mbps: f64,
     },
-    /// A series of rates that makes no trace.
+    /// A mean rate that no trace of this length has.
+    #[error(
+        "a mean of {mbps} Mbit/s is less than one delivery opportunity or over {MAX_OPPORTUNITIES} in the trace's {period_s} s; choose another rate"
+    )]
+    BadScale {
+        /// What was wanted.
+        mbps: f64,
+        /// The trace's length.
+        period_s: f64,
+    },
+    /// A part that the trace does not have.
+    #[error(
+        "part {index} of the trace, {from_s} to {to_s} s, is none; write whole milliseconds, the first before the second, from 0 to its length of {period_s} s"
+    )]
+    BadPart {
+        /// Counted from 0.
+        index: usize,
+        /// Where it begins.
+        from_s: f64,
+        /// Where it ends.
+        to_s: f64,
+        /// The trace's length.
+        period_s: f64,
+    },
+    /// A series of rates or parts that makes no trace.
     #[error("{0}")]
     BadSeries(&'static str),
 }
@@ -255,7 +281,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn trace(at_ms: &[u32]) -> Trace {
+    pub(super) fn trace(at_ms: &[u32]) -> Trace {
         Trace {
             at_ms: at_ms.to_vec(),
         }
@@ -355,7 +381,7 @@ mod tests {
         assert!(refused(&[1e6; 100], Duration::from_secs(3600)).contains("over 100000000"));
     }
 
-    fn traces() -> impl Strategy<Value = Trace> {
+    pub(super) fn traces() -> impl Strategy<Value = Trace> {
         prop::collection::vec(0u32..40, 1..60).prop_map(|mut at_ms| {
             at_ms.push(1);
             at_ms.sort_unstable();

@@ -40,7 +40,9 @@ pub trait CongestionControl: Debug + Send {
     /// What the sender may do now.
     fn control(&self) -> Control;
 
-    /// What the next packet carries for the routers on its way.
+    /// What the next packet carries for the routers on its way. If the scheme declares neither
+    /// [`Need::EcnEcho`](crate::Need::EcnEcho) nor [`Need::Header`](crate::Need::Header) and this is
+    /// the default as the flow begins, it stays that.
     fn stamp(&self) -> Stamp {
         Stamp::default()
     }

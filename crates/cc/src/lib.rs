@@ -7,6 +7,7 @@
 //! One algorithm is one module, listed once in [`schemes`]; see `docs/add-a-controller.md`.
 
 mod congestion_control;
+mod ecn;
 mod events;
 mod random;
 mod registry;
@@ -18,6 +19,7 @@ pub mod testing;
 mod units;
 
 pub use congestion_control::{Base, CongestionControl, Control, Phase, Probe, Receiver};
+pub use ecn::{ECN, EcnUse};
 pub use events::{
     Acked, Arrival, Congestion, Counters, Ecn, Feedback, Header, Lost, NetworkView, RateSample,
     Recovery, Rto, RttStats, Sent, Stamp, Tag,

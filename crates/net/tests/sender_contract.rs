@@ -368,6 +368,42 @@ fn losses_after_the_reduction_are_answered_again() {
     }
 }
 
+/// RFC 3168 §6.1.2: a mark reaches the controller as the reason to reduce, once a round trip however
+/// many packets were marked. A scheme that needs no echo of its own still says with every packet
+/// that it can be marked.
+#[test]
+fn marks_are_told_once_a_round_trip() {
+    for profile in [Profile::Simple, Profile::Linux] {
+        let reno = select("newreno:ecn=on").build(&Setup::new(MSS, 1));
+        let config = SenderConfig {
+            flow: 0,
+            mss: MSS,
+            profile,
+            needs: &[],
+        };
+        let mut s = Sender::new(config, reno, Source::Bulk);
+        let mut r = Receiver::new(ReceiverConfig::new(profile), None);
+        let mut windows = Vec::new();
+        for round in 0..4 {
+            let now = ms(100 * round);
+            let flight: Vec<_> = std::iter::from_fn(|| s.poll(now)).collect();
+            assert!(flight.iter().all(|p| p.ecn == Ecn::Ect0));
+            for packet in flight {
+                let Body::Data(segment) = packet.body else {
+                    panic!("a sender sends data")
+                };
+                // From the second round on every packet is marked.
+                let ecn = if round == 0 { packet.ecn } else { Ecn::Ce };
+                if let Some(a) = r.on_data(now, &segment, MSS, ecn) {
+                    s.on_ack(now + Duration::from_millis(99), &a, &[]);
+                }
+            }
+            windows.push(s.control().cwnd.get() / MSS.get());
+        }
+        assert_eq!(windows, [20, 10, 5, 2], "{profile:?}");
+    }
+}
+
 #[test]
 fn a_stopped_flow_stays_stopped() {
     let (spy, log) = Spy::new(Control::window(MSS * 10));

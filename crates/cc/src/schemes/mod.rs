@@ -14,6 +14,7 @@ schemes! {
     fixed_window,
     fixed_rate,
     newreno,
+    vegas,
     cubic,
     bbr,
 }

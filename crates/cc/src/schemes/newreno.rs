@@ -1,11 +1,11 @@
-//! NewReno: additive increase, halving on loss (RFC 5681, RFC 6582).
+//! NewReno: additive increase, halving on loss (RFC 5681, RFC 6582), with ECN if wanted (RFC 3168).
 //!
 //! The transport detects losses with SACK-grade information and announces one congestion event
 //! a flight, so the window inflation that RFC 6582 needs without SACK has no place here.
 
 use crate::{
-    Base, Bytes, CongestionControl, Control, Duration, Family, Feedback, Phase, Probe, Recovery,
-    Rto, Scheme, Setup, Time,
+    Base, Bytes, Congestion, CongestionControl, Control, Duration, ECN, EcnUse, Family, Feedback,
+    Phase, Probe, Recovery, Rto, Scheme, Setup, Stamp, Time,
 };
 
 /// Registry entry.
@@ -13,10 +13,10 @@ pub const SCHEME: Scheme = Scheme {
     name: "newreno",
     family: Family::Loss,
     summary: "additive increase, halving on loss",
-    source: "RFC 5681, RFC 6582",
+    source: "RFC 5681, RFC 6582, RFC 3168",
     needs: &[],
-    params: &[],
-    build: |setup, _| Box::new(NewReno::new(setup)),
+    params: &[ECN],
+    build: |setup, values| Box::new(NewReno::new(setup, EcnUse::of(values))),
     receiver: None,
 };
 
@@ -25,8 +25,9 @@ pub const SCHEME: Scheme = Scheme {
 pub struct NewReno {
     mss: Bytes,
     initial_cwnd: Bytes,
-    cwnd: Bytes,
-    ssthresh: Bytes,
+    ecn: EcnUse,
+    pub(super) cwnd: Bytes,
+    pub(super) ssthresh: Bytes,
     /// Bytes acknowledged in congestion avoidance that have not yet grown the window.
     acked: Bytes,
     /// (cwnd, ssthresh) before the last reduction, for [`Feedback::undo`].
@@ -35,11 +36,15 @@ pub struct NewReno {
 }
 
 impl NewReno {
+    /// What is left of the window on a mark that asks for less than a loss (RFC 8511 §3.1).
+    const BETA_ECN: f64 = 0.8;
+
     /// A flow at its initial window, in slow start.
-    pub fn new(setup: &Setup) -> NewReno {
+    pub fn new(setup: &Setup, ecn: EcnUse) -> NewReno {
         NewReno {
             mss: setup.mss,
             initial_cwnd: setup.initial_cwnd,
+            ecn,
             cwnd: setup.initial_cwnd,
             ssthresh: Bytes::MAX,
             acked: Bytes::ZERO,
@@ -64,10 +69,16 @@ impl NewReno {
     }
 
     /// RFC 5681 §3.1 (4): half of what was in flight, which may be less than was allowed;
-    /// two packets at least.
-    fn reduce(&mut self, flight: Bytes) {
+    /// two packets at least. RFC 3168 §6.1.2: the same for a mark.
+    fn reduce(&mut self, flight: Bytes, sign: Congestion) {
         self.undo = Some((self.cwnd, self.ssthresh));
-        self.ssthresh = (flight.min(self.cwnd) / 2).max(self.mss * 2);
+        let used = flight.min(self.cwnd);
+        let left = if self.ecn.spares(sign) {
+            used.mul_f64(Self::BETA_ECN)
+        } else {
+            used / 2
+        };
+        self.ssthresh = left.max(self.mss * 2);
         self.acked = Bytes::ZERO;
     }
 }
@@ -81,8 +92,8 @@ impl CongestionControl for NewReno {
             self.cwnd = self.cwnd.max(cwnd);
             self.ssthresh = self.ssthresh.max(ssthresh);
         }
-        if f.congestion.is_some() {
-            self.reduce(f.prior_in_flight);
+        if let Some(sign) = f.congestion {
+            self.reduce(f.prior_in_flight, sign);
             self.cwnd = self.ssthresh;
         } else if f.cwnd_limited && matches!(f.recovery, Recovery::Open | Recovery::Loss) {
             self.grow(f.acked_bytes);
@@ -93,7 +104,7 @@ impl CongestionControl for NewReno {
     fn on_rto(&mut self, rto: &Rto<'_>) {
         self.recovery = Recovery::Loss;
         if rto.consecutive == 1 {
-            self.reduce(rto.prior_in_flight);
+            self.reduce(rto.prior_in_flight, Congestion::Loss);
         }
         self.cwnd = self.mss;
     }
@@ -106,6 +117,10 @@ impl CongestionControl for NewReno {
 
     fn control(&self) -> Control {
         Control::window(self.cwnd)
+    }
+
+    fn stamp(&self) -> Stamp {
+        self.ecn.stamp()
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
@@ -137,7 +152,7 @@ impl Base for NewReno {
 mod tests {
     use super::*;
     use crate::testing::{Link, MSS, RTT, feedback, rto, select, setup};
-    use crate::{Congestion, Rate};
+    use crate::{Ecn, Rate};
 
     fn acked(packets: u64) -> Feedback<'static> {
         Feedback {
@@ -161,7 +176,7 @@ mod tests {
 
     /// In congestion avoidance with a window of `cwnd` packets.
     fn avoiding(cwnd: u64) -> NewReno {
-        let mut reno = NewReno::new(&setup());
+        let mut reno = NewReno::new(&setup(), EcnUse::Off);
         (reno.cwnd, reno.ssthresh) = (MSS * cwnd, MSS * cwnd);
         reno
     }
@@ -169,7 +184,7 @@ mod tests {
     /// RFC 5681 §3.1: slow start doubles the window each round, then one packet a round.
     #[test]
     fn slow_start_doubles_and_avoidance_adds_one() {
-        let mut reno = NewReno::new(&setup());
+        let mut reno = NewReno::new(&setup(), EcnUse::Off);
         (0..10).for_each(|_| reno.on_feedback(&acked(1)));
         assert_eq!((packets(&reno), reno.phase()), (20.0, Phase::SlowStart));
         let mut reno = avoiding(20);
@@ -182,7 +197,7 @@ mod tests {
 
     #[test]
     fn slow_start_stops_at_ssthresh_within_one_feedback() {
-        let mut reno = NewReno::new(&setup());
+        let mut reno = NewReno::new(&setup(), EcnUse::Off);
         reno.ssthresh = MSS * 12;
         // Two packets to ssthresh; of the other fourteen twelve make a window's worth, two wait.
         reno.on_feedback(&acked(16));
@@ -219,6 +234,30 @@ mod tests {
             reno.on_feedback(&loss(in_flight));
             assert_eq!((packets(&reno), reno.phase()), (after, Phase::Recovery));
         }
+    }
+
+    /// RFC 3168 §6.1.2 and RFC 8511 §3.1; packets say that they can be marked (RFC 3168 §5).
+    #[test]
+    fn a_mark_is_answered_as_a_loss_or_by_less() {
+        for (spec, codepoint, after) in [
+            ("newreno", Ecn::NotEct, 20.0),
+            ("newreno:ecn=on", Ecn::Ect0, 20.0),
+            ("newreno:ecn=abe", Ecn::Ect0, 32.0),
+        ] {
+            let mut reno = select(spec).build(&setup());
+            assert_eq!(reno.stamp().ecn, codepoint);
+            (0..30).for_each(|_| reno.on_feedback(&acked(1)));
+            reno.on_feedback(&Feedback {
+                congestion: Some(Congestion::Ecn),
+                recovery: Recovery::Cwr,
+                ..loss(40)
+            });
+            assert_eq!(reno.control().cwnd, MSS.mul_f64(after), "{spec}");
+        }
+        let mut reno = select("newreno:ecn=abe").build(&setup());
+        (0..30).for_each(|_| reno.on_feedback(&acked(1)));
+        reno.on_feedback(&loss(40));
+        assert_eq!(reno.control().cwnd, MSS * 20, "a loss is a loss");
     }
 
     #[test]

@@ -11,8 +11,8 @@ mod tests;
 use hystart::{HyStart, Step};
 
 use crate::{
-    Base, Bytes, Congestion, CongestionControl, Control, Duration, Family, Feedback, Kind, Param,
-    Phase, Probe, Recovery, Rto, Scheme, Sent, Setup, Tag, Time, Values,
+    Base, Bytes, Congestion, CongestionControl, Control, Duration, ECN, EcnUse, Family, Feedback,
+    Kind, Param, Phase, Probe, Recovery, Rto, Scheme, Sent, Setup, Stamp, Tag, Time, Values,
 };
 
 const HYSTART: Param = Param {
@@ -49,9 +49,9 @@ pub const SCHEME: Scheme = Scheme {
     name: "cubic",
     family: Family::Loss,
     summary: "grows along a cubic of time; the default of most systems",
-    source: "RFC 9438, RFC 9406",
+    source: "RFC 9438, RFC 9406, RFC 3168",
     needs: &[],
-    params: &[HYSTART, FAST_CONVERGENCE, BETA, C],
+    params: &[HYSTART, FAST_CONVERGENCE, BETA, C, ECN],
     build: |setup, values| Box::new(Cubic::new(setup, values)),
     receiver: None,
 };
@@ -126,6 +126,7 @@ pub struct Cubic {
     /// Growth of `w_est` a round trip: as fast on average as Reno's 1 with Reno's 1/2.
     alpha: f64,
     fast_convergence: bool,
+    ecn: EcnUse,
     hystart: HyStart,
     window: Window,
     undo: Option<Window>,
@@ -135,6 +136,9 @@ pub struct Cubic {
 }
 
 impl Cubic {
+    /// What is left of the window on a mark that asks for less than a loss (RFC 8511 §3.1).
+    const BETA_ECN: f64 = 0.85;
+
     /// A flow at its initial window, in slow start.
     pub fn new(setup: &Setup, values: &Values) -> Cubic {
         let beta = values.number(&BETA);
@@ -147,6 +151,7 @@ impl Cubic {
             beta,
             alpha: 3.0 * (1.0 - beta) / (1.0 + beta),
             fast_convergence: values.choice(&FAST_CONVERGENCE) == "on",
+            ecn: EcnUse::of(values),
             hystart: HyStart::new(values.choice(&HYSTART)),
             window: Window {
                 cwnd: initial_cwnd,
@@ -219,7 +224,7 @@ impl Cubic {
     }
 
     /// §4.6 and §4.7; `flight` is what was in flight.
-    fn reduce(&mut self, flight: Bytes) {
+    fn reduce(&mut self, flight: Bytes, sign: Congestion) {
         self.undo = Some(self.window);
         let w = &mut self.window;
         // In whole packets, for a flow alone meets the end of a buffer now a fraction earlier, now later.
@@ -231,7 +236,12 @@ impl Cubic {
         };
         w.cwnd_prior = w.cwnd;
         // A flow reduces from what it used, which may be less than it was allowed.
-        w.ssthresh = self.beta * (flight.as_f64() / self.mss).min(w.cwnd);
+        let beta = if self.ecn.spares(sign) {
+            Self::BETA_ECN
+        } else {
+            self.beta
+        };
+        w.ssthresh = beta * (flight.as_f64() / self.mss).min(w.cwnd);
         w.epoch = None;
     }
 
@@ -263,7 +273,7 @@ impl CongestionControl for Cubic {
             };
         }
         if let Some(sign) = f.congestion {
-            self.reduce(f.prior_in_flight);
+            self.reduce(f.prior_in_flight, sign);
             let w = &mut self.window;
             w.cwnd = w
                 .ssthresh
@@ -280,7 +290,7 @@ impl CongestionControl for Cubic {
     /// §4.8: the first epoch after a time-out begins at its plateau, so W_max is forgotten.
     fn on_rto(&mut self, rto: &Rto<'_>) {
         if rto.consecutive == 1 {
-            self.reduce(rto.prior_in_flight);
+            self.reduce(rto.prior_in_flight, Congestion::Loss);
             self.window.ssthresh = self.window.ssthresh.max(2.0);
         }
         self.window.w_max = 0.0;
@@ -300,6 +310,10 @@ impl CongestionControl for Cubic {
 
     fn control(&self) -> Control {
         Control::window(Bytes::from_f64(self.window.cwnd * self.mss))
+    }
+
+    fn stamp(&self) -> Stamp {
+        self.ecn.stamp()
     }
 
     fn probe(&self, probe: &mut dyn Probe) {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::testing::{Link, MSS, RTT, feedback, rto, select, setup};
-use crate::{Rate, RttStats};
+use crate::{Ecn, Rate, RttStats};
 
 fn cubic(spec: &str) -> Cubic {
     Cubic::new(&setup(), &select(spec).values)
@@ -188,6 +188,24 @@ fn congestion_multiplies_by_beta() {
         assert!(cubic.window.ssthresh >= 2.0);
         assert_eq!(cubic.window.w_max, cwnd);
         assert_eq!(cubic.phase(), Phase::Recovery);
+    }
+}
+
+/// RFC 8511 §3.1: a mark of a short queue leaves 0.85 of the window, a loss as much as ever. Either
+/// way packets say that they can be marked (RFC 3168 §5).
+#[test]
+fn a_mark_is_answered_as_a_loss_or_by_less() {
+    for (spec, codepoint, sign, after) in [
+        ("cubic", Ecn::NotEct, Congestion::Ecn, 70.0),
+        ("cubic:ecn=on", Ecn::Ect0, Congestion::Ecn, 70.0),
+        ("cubic:ecn=abe", Ecn::Ect0, Congestion::Ecn, 85.0),
+        ("cubic:ecn=abe", Ecn::Ect0, Congestion::Loss, 70.0),
+    ] {
+        let mut cubic = cubic(spec);
+        assert_eq!(cubic.stamp().ecn, codepoint);
+        cubic.window = avoiding(100.0, 0.0).window;
+        cubic.on_feedback(&congestion(sign, 100));
+        assert!(close(cubic.window.cwnd, after, 1e-12), "{spec} {sign:?}");
     }
 }
 

@@ -112,6 +112,8 @@ impl Sender {
             "a packet has at most 65535 bytes"
         );
         let needs = |need| config.needs.contains(&need);
+        let wants_stamp =
+            needs(Need::EcnEcho) || needs(Need::Header) || cc.stamp() != Stamp::default();
         let rto_floor = match config.profile {
             Profile::Simple => RtoFloor::Whole(Duration::from_secs(1)),
             Profile::Linux => RtoFloor::AboveRtt(Duration::from_millis(200)),
@@ -158,7 +160,7 @@ impl Sender {
             undo: false,
             wants_packets: needs(Need::PerPacket),
             wants_rate: needs(Need::RateSample),
-            wants_stamp: needs(Need::EcnEcho) || needs(Need::Header),
+            wants_stamp,
             wants_refresh: needs(Need::PerSend),
         }
     }

@@ -1,0 +1,50 @@
+//! How a loss-based scheme uses ECN, where its user wants it.
+
+use crate::{Congestion, Ecn, Kind, Param, Stamp, Values};
+
+/// The parameter that such schemes share.
+pub const ECN: Param = Param {
+    name: "ecn",
+    help: "packets can be marked instead of dropped, and a mark is answered as a loss (RFC 3168) or less (abe, RFC 8511)",
+    kind: Kind::Choice(&["off", "on", "abe"]),
+};
+
+/// Use of ECN by one flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum EcnUse {
+    /// Packets are not ECN-capable.
+    #[default]
+    Off,
+    /// A mark is a loss without the repair (RFC 3168 §5).
+    Classic,
+    /// A mark comes from a short queue and asks for less (RFC 8511 §3.1).
+    Abe,
+}
+
+impl EcnUse {
+    /// As the values of a scheme with the parameter [`ECN`] say.
+    pub fn of(values: &Values) -> EcnUse {
+        match values.choice(&ECN) {
+            "on" => EcnUse::Classic,
+            "abe" => EcnUse::Abe,
+            _ => EcnUse::Off,
+        }
+    }
+
+    /// What the flow's packets carry: ECT(0), RFC 3168 §5.
+    pub fn stamp(self) -> Stamp {
+        let ecn = match self {
+            EcnUse::Off => Ecn::NotEct,
+            EcnUse::Classic | EcnUse::Abe => Ecn::Ect0,
+        };
+        Stamp {
+            ecn,
+            ..Stamp::default()
+        }
+    }
+
+    /// Is `sign` answered by less than a loss would be?
+    pub fn spares(self, sign: Congestion) -> bool {
+        self == EcnUse::Abe && sign == Congestion::Ecn
+    }
+}

@@ -1,0 +1,333 @@
+//! Vegas: keeps a few packets of its own in the bottleneck's queue (Brakmo and Peterson 1995).
+//!
+//! Brakmo's rule, with the round trips of Linux (`tcp_vegas.c`) and ns-3 (`tcp-vegas.cc`): the window
+//! is judged once a round trip by the least RTT of that round trip. Loss, timeouts and idleness are
+//! NewReno's, as there. What the three do differently is said at each rule; windows here are real
+//! numbers of packets, so that a difference of 4.76 is neither Linux's 4 nor ns-3's 5.
+
+use crate::{
+    CongestionControl, Control, Duration, EcnUse, Family, Feedback, Kind, Param, Probe, Recovery,
+    RoundCounter, Rto, Scheme, Setup, Time, Values,
+};
+
+use super::newreno::NewReno;
+
+const fn packets(name: &'static str, help: &'static str, default: f64) -> Param {
+    Param {
+        name,
+        help,
+        kind: Kind::Number {
+            default,
+            min: 0.0,
+            max: 1000.0,
+        },
+    }
+}
+const ALPHA: Param = packets(
+    "alpha",
+    "with fewer packets than this in the queue the window grows",
+    2.0,
+);
+const BETA: Param = packets(
+    "beta",
+    "with more than this, alpha or more, it shrinks",
+    4.0,
+);
+const GAMMA: Param = packets("gamma", "with more than this slow start ends", 1.0);
+
+/// Registry entry.
+pub const SCHEME: Scheme = Scheme {
+    name: "vegas",
+    family: Family::Delay,
+    summary: "keeps two to four packets in the queue",
+    source: "Brakmo and Peterson 1995; Linux tcp_vegas.c, ns-3 tcp-vegas.cc",
+    needs: &[],
+    params: &[ALPHA, BETA, GAMMA],
+    build: |setup, values| Box::new(Vegas::new(setup, values)),
+    receiver: None,
+};
+
+/// The state of one Vegas flow.
+#[derive(Debug)]
+pub struct Vegas {
+    /// Holds the window, and does what Vegas leaves as it was.
+    reno: NewReno,
+    mss: f64,
+    alpha: f64,
+    beta: f64,
+    gamma: f64,
+    /// The least RTT ever: the path without a queue.
+    base_rtt: Duration,
+    rounds: RoundCounter,
+    /// The least RTT of this round, and how many there were.
+    min_rtt: Duration,
+    samples: u32,
+    /// False during loss recovery, whose round trips tell nothing.
+    judging: bool,
+}
+
+impl Vegas {
+    /// Linux and ns-3: two samples may both be of delayed acknowledgements.
+    const MIN_SAMPLES: u32 = 3;
+    /// Linux: an RTT is a divisor, never zero.
+    const LEAST_RTT: Duration = Duration::from_nanos(1);
+    /// Linux and ns-3.
+    const MIN_CWND: f64 = 2.0;
+
+    /// A flow at its initial window, in slow start.
+    pub fn new(setup: &Setup, values: &Values) -> Vegas {
+        Vegas {
+            reno: NewReno::new(setup, EcnUse::Off),
+            mss: setup.mss.as_f64(),
+            alpha: values.number(&ALPHA),
+            beta: values.number(&BETA),
+            gamma: values.number(&GAMMA),
+            base_rtt: Duration::MAX,
+            rounds: RoundCounter::default(),
+            min_rtt: Duration::MAX,
+            samples: 0,
+            judging: true,
+        }
+    }
+
+    /// Packets of this flow in the queue: what the window holds beyond rate times base RTT. Brakmo's
+    /// and ns-3's `diff`; Linux's is larger by min/base, as it counts from the rate expected.
+    fn queued(&self, cwnd: f64) -> f64 {
+        cwnd - self.target(cwnd)
+    }
+
+    /// The window that would carry the same rate without a queue.
+    fn target(&self, cwnd: f64) -> f64 {
+        cwnd * self.base_rtt.as_secs_f64() / self.min_rtt.as_secs_f64()
+    }
+
+    /// A round trip is over.
+    fn judge(&mut self, f: &Feedback<'_>) {
+        let cwnd = self.reno.cwnd.as_f64() / self.mss;
+        let queued = self.queued(cwnd);
+        let slow_start = self.reno.cwnd < self.reno.ssthresh;
+        let next = if slow_start && queued > self.gamma {
+            // Linux and ns-3, so that the queue drains at once; Brakmo lowers the window by an eighth.
+            cwnd.min(self.target(cwnd) + 1.0)
+        } else if slow_start {
+            // Linux and ns-3 double every round trip, Brakmo every other.
+            return self.reno.on_feedback(f);
+        } else if queued > self.beta {
+            cwnd - 1.0
+        } else if queued < self.alpha && f.cwnd_limited {
+            cwnd + 1.0
+        } else {
+            cwnd
+        };
+        let next = next.max(Self::MIN_CWND);
+        // Linux and ns-3: a decrease does not lead back into slow start, and ssthresh keeps up with the window.
+        let bytes = |packets: f64| crate::Bytes::from_f64(packets * self.mss);
+        let mut ssthresh = self.reno.ssthresh;
+        if next < cwnd {
+            ssthresh = ssthresh.min(bytes(next - 1.0));
+        }
+        let ssthresh = ssthresh.max(bytes(0.75 * next));
+        (self.reno.cwnd, self.reno.ssthresh) = (bytes(next), ssthresh);
+    }
+
+    fn begin_round(&mut self) {
+        (self.min_rtt, self.samples) = (Duration::MAX, 0);
+    }
+
+    /// What was measured before no longer speaks of the window as it is: wait for a whole round trip.
+    fn restart(&mut self, next_number: u64) {
+        self.rounds.restart(next_number);
+        self.begin_round();
+    }
+}
+
+impl CongestionControl for Vegas {
+    fn on_feedback(&mut self, f: &Feedback<'_>) {
+        if let Some(rtt) = f.rtt {
+            let rtt = rtt.max(Self::LEAST_RTT);
+            self.base_rtt = self.base_rtt.min(rtt);
+            self.min_rtt = self.min_rtt.min(rtt);
+            self.samples += 1;
+        }
+        if f.recovery != Recovery::Open || f.congestion.is_some() || f.undo {
+            self.judging = false;
+            return self.reno.on_feedback(f);
+        }
+        if !self.judging {
+            self.judging = true;
+            self.restart(f.next_number);
+        }
+        if self.rounds.on_feedback(f) {
+            if self.samples >= Self::MIN_SAMPLES {
+                self.judge(f);
+            } else {
+                self.reno.on_feedback(f);
+            }
+            self.begin_round();
+        } else if self.reno.cwnd < self.reno.ssthresh {
+            self.reno.on_feedback(f);
+        }
+    }
+
+    fn on_rto(&mut self, rto: &Rto<'_>) {
+        self.judging = false;
+        self.reno.on_rto(rto);
+    }
+
+    /// ns-3 and Brakmo keep the base RTT over a silence, Linux forgets it.
+    fn on_idle(&mut self, now: Time, idle: Duration) {
+        self.judging = false;
+        self.reno.on_idle(now, idle);
+    }
+
+    fn control(&self) -> Control {
+        self.reno.control()
+    }
+
+    fn probe(&self, probe: &mut dyn Probe) {
+        self.reno.probe(probe);
+        if self.base_rtt < Duration::MAX {
+            probe.value("base_rtt_ms", self.base_rtt.as_millis_f64());
+        }
+        if self.samples > 0 {
+            let cwnd = self.reno.cwnd.as_f64() / self.mss;
+            probe.value("queued_packets", self.queued(cwnd));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Link, MSS, feedback, rto, select, setup};
+    use crate::{Congestion, Rate};
+
+    const BASE: Duration = Duration::from_millis(120);
+
+    /// A flow with a window of `cwnd` packets, in congestion avoidance or in slow start, that has
+    /// seen the base RTT and stands at the beginning of a round.
+    fn vegas(cwnd: u64, slow_start: bool) -> Vegas {
+        let mut vegas = Vegas::new(&setup(), &Values::defaults(SCHEME.params));
+        vegas.base_rtt = BASE;
+        vegas.reno.cwnd = MSS * cwnd;
+        if !slow_start {
+            vegas.reno.ssthresh = MSS * cwnd;
+        }
+        vegas.restart(100);
+        vegas
+    }
+
+    /// A round of `samples` acknowledgements with the given RTT, the last of which ends it.
+    fn round(vegas: &mut Vegas, samples: u64, rtt: Duration) {
+        for i in 1..=samples {
+            vegas.on_feedback(&Feedback {
+                rtt: Some(rtt),
+                acked_bytes: MSS,
+                largest_acked: if i == samples { 100 } else { 99 },
+                next_number: 200,
+                ..feedback(Time::ZERO)
+            });
+        }
+    }
+
+    fn packets(vegas: &Vegas) -> f64 {
+        vegas.control().cwnd.as_f64() / MSS.as_f64()
+    }
+
+    /// Worked by hand: 100 packets are 96, 95.2 and 98.4 at the base RTT.
+    #[test]
+    fn the_window_keeps_alpha_to_beta_packets_in_the_queue() {
+        for (rtt_ms, after) in [(125, 100.0), (126, 99.0), (122, 101.0), (120, 101.0)] {
+            let mut vegas = vegas(100, false);
+            round(&mut vegas, 10, Duration::from_millis(rtt_ms));
+            assert_eq!(packets(&vegas), after, "{rtt_ms} ms");
+        }
+    }
+
+    /// The least RTT of the round counts, not the last.
+    #[test]
+    fn jitter_is_not_a_queue() {
+        let mut vegas = vegas(100, false);
+        vegas.on_feedback(&Feedback {
+            rtt: Some(Duration::from_millis(121)),
+            ..feedback(Time::ZERO)
+        });
+        round(&mut vegas, 10, Duration::from_millis(150));
+        assert_eq!(packets(&vegas), 101.0);
+    }
+
+    /// 100 packets at 125 ms are a rate of 96 a base RTT: one more than that is left, and slow start with it.
+    #[test]
+    fn slow_start_ends_with_gamma_packets_in_the_queue() {
+        let mut leaves = vegas(100, true);
+        round(&mut leaves, 3, Duration::from_millis(125));
+        // Two acknowledgements grew the window to 102 before the round ended.
+        assert!((packets(&leaves) - (102.0 * 120.0 / 125.0 + 1.0)).abs() < 1e-3);
+        assert!(leaves.reno.ssthresh <= leaves.reno.cwnd);
+        let mut stays = vegas(100, true);
+        round(&mut stays, 10, Duration::from_millis(121));
+        assert_eq!(packets(&stays), 110.0);
+    }
+
+    /// Linux and ns-3: with two samples or fewer a round is not judged, however long its RTT; what
+    /// its last acknowledgement grows the window by is Reno's. The fourth packet completes a window.
+    #[test]
+    fn two_samples_are_not_enough() {
+        let mut vegas = vegas(4, false);
+        for after in [4.0, 4.0, 4.0, 5.0] {
+            vegas.restart(100);
+            round(&mut vegas, 2, Duration::from_millis(400));
+            assert_eq!(packets(&vegas), after);
+        }
+        vegas.restart(100);
+        round(&mut vegas, 3, Duration::from_secs(1));
+        assert_eq!(packets(&vegas), 4.0, "three are");
+    }
+
+    #[test]
+    fn two_packets_are_the_least() {
+        let mut vegas = vegas(2, false);
+        vegas.beta = 0.5;
+        round(&mut vegas, 3, Duration::from_millis(400));
+        assert_eq!(packets(&vegas), 2.0);
+    }
+
+    /// A host whose clock is coarse measures no time at all.
+    #[test]
+    fn an_rtt_of_zero_is_no_queue() {
+        let mut vegas = vegas(10, false);
+        round(&mut vegas, 3, Duration::ZERO);
+        assert_eq!(packets(&vegas), 11.0);
+    }
+
+    /// Loss is Reno's, and what was measured before it is not used after it.
+    #[test]
+    fn loss_halves_and_the_next_round_trip_is_awaited() {
+        let mut vegas = vegas(100, false);
+        vegas.on_feedback(&Feedback {
+            congestion: Some(Congestion::Loss),
+            recovery: Recovery::Recovery,
+            prior_in_flight: MSS * 100,
+            ..feedback(Time::ZERO)
+        });
+        assert_eq!(packets(&vegas), 50.0);
+        round(&mut vegas, 10, Duration::from_millis(200));
+        assert_eq!(packets(&vegas), 50.0);
+        vegas.on_rto(&rto(Time::ZERO, 50, 1));
+        assert_eq!(packets(&vegas), 1.0);
+    }
+
+    /// algorithms.md §4: alone on 12 Mbit/s and 120 ms two to four packets wait, which is as many milliseconds.
+    #[test]
+    fn two_to_four_packets_wait() {
+        let mut link = Link::new(&select("vegas"), Rate::from_mbps(12.0), BASE, 240);
+        link.run(Duration::from_secs(60));
+        for _ in 0..1000 {
+            link.run(Duration::from_millis(7));
+            // Without the packet in service, which is part of the base RTT.
+            let waiting = link.queue() - 1.0;
+            assert!((1.0..=4.0).contains(&waiting), "{waiting}");
+        }
+        assert!(link.utilisation(Duration::from_secs(10)) > 0.999);
+    }
+}

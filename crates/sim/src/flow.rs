@@ -10,6 +10,7 @@ use headway_scenario::{FlowSpec, Network, Transport};
 
 use crate::error::Hops;
 use crate::measure::Window;
+use crate::observer::Observer;
 
 /// A flow under congestion control.
 #[derive(Debug)]
@@ -191,7 +192,7 @@ impl Flow {
 
     /// The sender's host hands an acknowledgement on.
     #[inline]
-    pub(crate) fn on_ack(&mut self, now: Time, ack: &Ack) {
+    pub(crate) fn on_ack<O: Observer>(&mut self, now: Time, ack: &Ack, observer: &mut O) {
         let lost_before = self.sender.counters().lost;
         let message = self.messages.take(ack.message);
         let rtt = self
@@ -201,10 +202,11 @@ impl Flow {
         if let Some(rtt) = rtt {
             self.meter.on_rtt(now, rtt);
         }
+        observer.on_sender(now, self.index, Some(ack), &mut self.sender);
     }
 
     /// Runs what is due at the sender: acknowledgements that its host hands on, timers.
-    pub(crate) fn on_wake(&mut self, now: Time) {
+    pub(crate) fn on_wake<O: Observer>(&mut self, now: Time, observer: &mut O) {
         if now >= self.stop {
             self.sender.stop();
             self.stop = Time::NEVER;
@@ -214,11 +216,12 @@ impl Flow {
         }
         self.started = true;
         while let Some(ack) = self.host.take_ready(now) {
-            self.on_ack(now, &ack);
+            self.on_ack(now, &ack, observer);
         }
         let lost_before = self.sender.counters().lost;
         self.sender.on_wake(now);
         self.note_losses(now, lost_before);
+        observer.on_sender(now, self.index, None, &mut self.sender);
     }
 
     /// The next packet to send now, if there is one.

@@ -9,12 +9,14 @@ mod error;
 mod event_queue;
 mod flow;
 mod measure;
+mod observer;
 mod simulation;
 mod summary;
 
 pub use batch::{Batch, BatchError, BatchOptions, Progress};
 pub use error::SimulationError;
 pub use event_queue::EventQueue;
+pub use observer::Observer;
 pub use simulation::{Options, Simulation};
 pub use summary::Outcome;
 

@@ -14,6 +14,7 @@ use crate::error::{MAX_HOPS, SimulationError};
 use crate::event_queue::EventQueue;
 use crate::flow::{Flow, Wakes};
 use crate::measure::{Mark, Sampler};
+use crate::observer::Observer;
 
 /// What a run is told beyond its network.
 #[derive(Clone, Copy, Debug)]
@@ -28,9 +29,9 @@ pub struct Options {
     pub grid: Option<Duration>,
 }
 
-/// A simulation under way.
+/// A simulation under way, watched by `O`.
 #[derive(Debug)]
-pub struct Simulation {
+pub struct Simulation<O = ()> {
     pub(crate) options: Options,
     pub(crate) links: Vec<Link>,
     pub(crate) flows: Vec<Flow>,
@@ -46,6 +47,7 @@ pub struct Simulation {
     /// Events from here on have to wait; zero once the run has failed.
     halt: Time,
     failure: Option<SimulationError>,
+    observer: O,
 }
 
 /// Which slot of the event queue belongs to what: links, senders, receivers, cross traffic, then these.
@@ -71,6 +73,23 @@ impl Simulation {
         traces: &dyn Fn(&str) -> Result<Arc<Trace>, String>,
         options: Options,
     ) -> Result<Simulation, SimulationError> {
+        Simulation::observed(network, test, registry, traces, options, ())
+    }
+}
+
+impl<O: Observer> Simulation<O> {
+    /// As [`new`](Simulation::new), watched by `observer`.
+    ///
+    /// # Errors
+    /// [`SimulationError`]
+    pub fn observed(
+        network: &Network,
+        test: &Selection,
+        registry: &Registry,
+        traces: &dyn Fn(&str) -> Result<Arc<Trace>, String>,
+        options: Options,
+        observer: O,
+    ) -> Result<Simulation<O>, SimulationError> {
         let mut links = Vec::with_capacity(network.links.len());
         let mut idle_losses = Vec::with_capacity(network.links.len());
         for spec in &network.links {
@@ -159,6 +178,7 @@ impl Simulation {
             idle_losses,
             halt: Time::ZERO,
             failure: None,
+            observer,
         })
     }
 
@@ -202,6 +222,7 @@ impl Simulation {
             return Err(failure.clone());
         }
         self.now = until;
+        self.observer.on_pause(until, &mut self.links);
         Ok(())
     }
 
@@ -238,9 +259,15 @@ impl Simulation {
             return;
         }
         match &packet.body {
-            Body::Data(segment) => self.on_data(index, segment, packet.size(), packet.ecn),
-            Body::Ack(ack) => self.on_ack(index, ack),
-            Body::Cross => {}
+            Body::Data(segment) => {
+                self.observer.on_data_arrived(self.now, &packet);
+                self.on_data(index, segment, packet.size(), packet.ecn);
+            }
+            Body::Ack(ack) => {
+                self.observer.on_ack_arrived(self.now, &packet);
+                self.on_ack(index, ack);
+            }
+            Body::Cross => self.observer.on_cross_arrived(self.now, &packet),
         }
     }
 
@@ -249,6 +276,7 @@ impl Simulation {
         let ack = flow.on_data(self.now, segment, size, ecn);
         let (first, watched) = (flow.first_ack_link, flow.is_watched);
         if let Some(ack) = ack {
+            self.observer.on_ack_sent(self.now, &ack);
             self.enter(first, &ack);
         }
         if watched {
@@ -269,7 +297,7 @@ impl Simulation {
     fn on_ack(&mut self, index: usize, ack: &Ack) {
         let flow = &mut self.flows[index];
         if !flow.host.delays(self.now, ack) {
-            flow.on_ack(self.now, ack);
+            flow.on_ack(self.now, ack, &mut self.observer);
         }
         self.pump(index);
     }
@@ -288,6 +316,7 @@ impl Simulation {
         let flow = &mut self.flows[index];
         let first = flow.first_link as usize;
         while let Some(packet) = flow.poll(self.now) {
+            self.observer.on_data_sent(self.now, &packet);
             if self.links[first].arrive(self.now, &packet) {
                 awaken(&mut self.events, first, &self.links[first]);
             }
@@ -312,7 +341,7 @@ impl Simulation {
             let timer = flow.next_receiver_timer();
             self.events.set_earlier(self.slots.receivers + index, timer);
         }
-        flow.on_wake(self.now);
+        flow.on_wake(self.now, &mut self.observer);
         flow.wake_at = Time::NEVER;
         self.pump(index);
         self.events
@@ -326,6 +355,7 @@ impl Simulation {
         }
         if let Some(ack) = flow.on_receiver_timer(self.now) {
             let first = flow.ack_route[0];
+            self.observer.on_ack_sent(self.now, &ack);
             self.enter(first, &ack);
         }
         self.events.set(
@@ -357,6 +387,7 @@ impl Simulation {
 
     fn on_cross(&mut self, index: usize) {
         let packet = self.cross[index].emit(self.now);
+        self.observer.on_cross_sent(self.now, &packet);
         self.enter(self.cross[index].route[0], &packet);
         self.events
             .set(self.slots.cross + index, self.cross[index].next());

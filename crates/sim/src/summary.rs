@@ -4,7 +4,7 @@ use headway_cc::Time;
 use headway_net::Body;
 use headway_record::{ALL_FLOWS, Bottleneck, FlowMeter, Grid, Metrics, Series, jain_index};
 
-use crate::{Simulation, SimulationError};
+use crate::{Observer, Simulation, SimulationError};
 
 /// What a run gives.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -39,7 +39,7 @@ pub struct FlowSeries {
     pub queue_packets: Vec<f64>,
 }
 
-impl Simulation {
+impl<O: Observer> Simulation<O> {
     /// Ends the run and sums it up.
     ///
     /// # Errors

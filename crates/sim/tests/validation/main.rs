@@ -10,3 +10,4 @@ mod sawtooth;
 mod series;
 mod transport;
 mod watch;
+mod watching;

@@ -1,0 +1,45 @@
+//! What a run tells whoever watches it.
+
+use headway_cc::Time;
+use headway_net::transport::Sender;
+use headway_net::{Ack, Link, Packet};
+
+/// Watches a run: its packets at both of their hosts, and its senders. It changes nothing.
+///
+/// A [`Simulation`](crate::Simulation) is compiled for its observer, and `()` has nothing but the empty
+/// methods below: a run that nobody watches pays nothing.
+pub trait Observer {
+    /// A data packet leaves its sender's host.
+    #[inline(always)]
+    fn on_data_sent(&mut self, _now: Time, _packet: &Packet) {}
+
+    /// A data packet has reached its receiver's host.
+    #[inline(always)]
+    fn on_data_arrived(&mut self, _now: Time, _packet: &Packet) {}
+
+    /// An acknowledgement leaves the receiver's host.
+    #[inline(always)]
+    fn on_ack_sent(&mut self, _now: Time, _packet: &Packet) {}
+
+    /// An acknowledgement has reached the sender's host, which may hand it on later.
+    #[inline(always)]
+    fn on_ack_arrived(&mut self, _now: Time, _packet: &Packet) {}
+
+    /// The sender of `flow` was handed `ack` or, without one, ran its timers.
+    #[inline(always)]
+    fn on_sender(&mut self, _now: Time, _flow: u32, _ack: Option<&Ack>, _sender: &mut Sender) {}
+
+    /// A packet of cross traffic leaves its host.
+    #[inline(always)]
+    fn on_cross_sent(&mut self, _now: Time, _packet: &Packet) {}
+
+    /// A packet of cross traffic has reached its host.
+    #[inline(always)]
+    fn on_cross_arrived(&mut self, _now: Time, _packet: &Packet) {}
+
+    /// Everything up to `now` is done, and nothing after it.
+    #[inline(always)]
+    fn on_pause(&mut self, _now: Time, _links: &mut [Link]) {}
+}
+
+impl Observer for () {}

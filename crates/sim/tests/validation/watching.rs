@@ -1,0 +1,74 @@
+//! An observer sees what the metrics count, and changes nothing.
+
+use headway_cc::{Registry, Time, schemes};
+use headway_net::transport::Sender;
+use headway_net::{Ack, Packet};
+use headway_scenario::{Scenario, Transport};
+use headway_sim::{Observer, Options, Simulation};
+
+use crate::networks::{options, run};
+
+#[derive(Debug, Default)]
+struct Counts {
+    data_sent: u64,
+    data_arrived: u64,
+    acks_sent: u64,
+    acks_arrived: u64,
+    acks_handled: u64,
+}
+
+impl Observer for &mut Counts {
+    fn on_data_sent(&mut self, _: Time, _: &Packet) {
+        self.data_sent += 1;
+    }
+
+    fn on_data_arrived(&mut self, _: Time, _: &Packet) {
+        self.data_arrived += 1;
+    }
+
+    fn on_ack_sent(&mut self, _: Time, _: &Packet) {
+        self.acks_sent += 1;
+    }
+
+    fn on_ack_arrived(&mut self, _: Time, _: &Packet) {
+        self.acks_arrived += 1;
+    }
+
+    fn on_sender(&mut self, _: Time, _: u32, ack: Option<&Ack>, _: &mut Sender) {
+        self.acks_handled += u64::from(ack.is_some());
+    }
+}
+
+#[test]
+fn a_watched_run_is_the_same_run() {
+    let options = Options {
+        grid: Some(headway_cc::Duration::from_millis(500)),
+        ..options(10.0, 0.0)
+    };
+    // It has several flows, cross traffic and host jitter.
+    let scenario = Scenario::load("parking-lot").expect("it ships");
+    for transport in [Transport::Simple, Transport::Linux] {
+        let mut network = scenario.draw(1);
+        network.transport = transport;
+        let registry = Registry::new(schemes::SCHEMES);
+        let selection = registry.select("cubic").expect("a scheme");
+        let mut counts = Counts::default();
+        let none = |_: &str| Err("no traces".to_owned());
+        let watched =
+            Simulation::observed(&network, &selection, &registry, &none, options, &mut counts)
+                .and_then(Simulation::finish)
+                .expect("a whole run");
+        assert_eq!(watched, run(&network, "cubic", options), "{transport:?}");
+
+        let flows = || watched.rows.iter().filter(|r| r.flow >= 0);
+        let sent: u64 = flows().map(|r| r.metrics.sent_packets).sum();
+        let delivered: u64 = flows().map(|r| r.metrics.delivered_packets).sum();
+        assert_eq!((counts.data_sent, counts.data_arrived), (sent, delivered));
+        assert!(counts.acks_arrived <= counts.acks_sent);
+        assert!(counts.acks_handled <= counts.acks_arrived);
+        assert!(
+            counts.acks_handled > counts.acks_sent * 9 / 10,
+            "{counts:?}"
+        );
+    }
+}

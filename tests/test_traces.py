@@ -1,6 +1,7 @@
 import importlib
 import json
 import sys
+import tomllib
 from hashlib import sha256
 from pathlib import Path
 
@@ -139,10 +140,33 @@ def test_plot(run, tmp_path, ending):
     assert path.stat().st_size > 3000
 
 
-def test_list_says_where_each_is(run):
-    found = {t["name"]: t["path"] for t in json.loads(run("traces", "--json").stdout)}
-    assert found["synthetic-att.up"]
-    assert "Verizon-LTE-short.down" in found
+def test_list_says_where_each_is_and_what_for(run):
+    found = {t["name"]: t for t in json.loads(run("traces", "--json").stdout)}
+    assert found["synthetic-att.up"]["path"]
+    held = {name: t["evaluation"] for name, t in found.items()}
+    assert held["TMobile-LTE-driving.down"] == "325s..465s"
+    assert held["ATT-LTE-driving.down"] == held["ATT-LTE-driving.up"] == "480s.."
+    assert {way for name, way in held.items() if "-short." in name} == {"all"}
+    assert {way for name, way in held.items() if name.startswith(("nyc-", "synthetic-"))} == {"none"}
+    # A listed trace that has a pinned file is known by the pinned hash.
+    split = tomllib.loads((ROOT / "split.toml").read_text())["trace"]
+    pins = {name: pin for c in collections().values() for name, pin in c.files.items()}
+    assert {t["name"]: t["sha256"] for t in split if t["name"] in pins} == pins
+
+
+def test_a_part_of_a_trace(run, tmp_path):
+    path = tmp_path / "TMobile-LTE-driving.down"
+    path.write_text("".join(f"{1000 * s}\n" for s in range(1, 501)))
+    assert Trace.load(path, "training").seconds == 360
+    assert Trace.load(path, part="evaluation").seconds == 140
+    (found,) = json.loads(run("traces", "info", path, "--json").stdout)
+    assert (found["training_s"], found["evaluation_s"]) == ([[0, 325], [465, 500]], [[325, 465]])
+    assert "evaluation 325-465 s" in run("traces", "info", path).stdout
+    path = path.rename(tmp_path / "Verizon-LTE-short.down")
+    with pytest.raises(UsageError, match="evaluation only"):
+        Trace.load(path, "training")
+    with pytest.raises(UsageError, match="did you mean 'training'"):
+        Trace.load(path, "trainin")
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """What the compiled core offers to Python. Rates are Mbit/s, delays ms, times s."""
 
 from collections.abc import Sequence
+from os import PathLike
 from typing import Any, final
 
 __all__ = [
@@ -14,6 +15,8 @@ __all__ = [
     "code_version",
     "scenario_names",
     "schemes",
+    "split",
+    "trace_split",
 ]
 
 __version__: str
@@ -35,6 +38,15 @@ def check_scheme(spec: str) -> str:
 
 def scenario_names() -> list[str]:
     """The scenarios that come with Headway, in the order of docs."""
+
+def split() -> dict[str, str]:
+    """The traces that split.toml lists, each with its seconds for evaluation as written: all, none, 325s..465s, 480s.."""
+
+def trace_split(path: str | PathLike[str]) -> dict[str, Any]:
+    """What the split says of a trace's file, known by its contents, else by its name. Raises UsageError.
+
+    Keys: training_s and evaluation_s (lists of from and to in seconds), listed (False for a user's own).
+    """
 
 @final
 class Scenario:
@@ -63,6 +75,9 @@ class Scenario:
     @property
     def traces(self) -> list[str]: ...
     @property
+    def trace_parts(self) -> list[tuple[str, str]]:
+        """For each link that follows a trace the trace's name and the part: whole, training or evaluation."""
+    @property
     def varies(self) -> list[str]:
         """What the seed varies; empty where every run is the same."""
     def trace_offset_s(self, seed: int) -> float | None:
@@ -73,8 +88,11 @@ class Trace:
     """A packet-delivery trace in mahimahi's format."""
 
     @staticmethod
-    def load(path: str) -> Trace:
-        """Reads a file. Raises UsageError that names the line."""
+    def load(path: str | PathLike[str], part: str = "whole") -> Trace:
+        """Reads a file: all of it, or the seconds for "training" or "evaluation" by split.toml.
+
+        Raises UsageError that names the line, or says that the split withholds the trace.
+        """
     @staticmethod
     def find(name: str) -> str | None:
         """The path of the trace of that name: HEADWAY_TRACES, the cache folder, ../shared/traces, the package's own."""

@@ -51,6 +51,8 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(schemes::schemes, m)?)?;
     m.add_function(wrap_pyfunction!(schemes::check_scheme, m)?)?;
     m.add_function(wrap_pyfunction!(scenario::scenario_names, m)?)?;
+    m.add_function(wrap_pyfunction!(trace::split, m)?)?;
+    m.add_function(wrap_pyfunction!(trace::trace_split, m)?)?;
     m.add_class::<scenario::Scenario>()?;
     m.add_class::<trace::Trace>()?;
     m.add_class::<batch::Batch>()

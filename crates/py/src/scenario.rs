@@ -61,6 +61,12 @@ impl Scenario {
     }
 
     #[getter]
+    fn trace_parts(&self) -> Vec<(&str, &'static str)> {
+        let parts = self.0.trace_parts();
+        parts.map(|(name, part)| (name, part.name())).collect()
+    }
+
+    #[getter]
     fn varies(&self) -> Vec<String> {
         self.0.varies()
     }

@@ -1,9 +1,10 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use headway_cc::Duration;
-use headway_scenario::TraceStore;
+use headway_cc::{Duration, suggest};
+use headway_scenario::{Part, Seconds, Shares, TraceStore, load_trace};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::{own_traces, usage};
 
@@ -13,11 +14,17 @@ pub(crate) struct Trace(headway_net::trace::Trace);
 #[pymethods]
 impl Trace {
     #[staticmethod]
-    fn load(path: &str) -> PyResult<Trace> {
-        let text = std::fs::read(path).map_err(|e| usage(format!("{path}: {e}")))?;
-        headway_net::trace::Trace::parse(text)
-            .map(Trace)
-            .map_err(|e| usage(format!("{path}: {e}")))
+    #[pyo3(signature = (path, part = "whole"))]
+    fn load(path: PathBuf, part: &str) -> PyResult<Trace> {
+        let names = Part::NAMES;
+        let (_, part) = names
+            .iter()
+            .find(|(name, _)| *name == part)
+            .ok_or_else(|| {
+                let hint = suggest(part, names.map(|(name, _)| name));
+                usage(format!("there is no part '{part}' of a trace; {hint}"))
+            })?;
+        load_trace(&path, *part).map(Trace).map_err(usage)
     }
 
     #[staticmethod]
@@ -58,4 +65,29 @@ impl Trace {
         std::fs::write(Path::new(path), self.0.to_mahimahi())
             .map_err(|e| usage(format!("{path}: {e}")))
     }
+}
+
+#[pyfunction]
+pub(crate) fn split(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let names = PyDict::new(py);
+    for (name, evaluation) in headway_scenario::split() {
+        names.set_item(name, evaluation)?;
+    }
+    Ok(names)
+}
+
+#[pyfunction]
+pub(crate) fn trace_split(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyDict>> {
+    let trace = load_trace(&path, Part::Whole).map_err(usage)?;
+    let shares = Shares::of(&trace, &path);
+    let seconds = |parts: Seconds| -> Vec<(f64, f64)> {
+        let ends = parts.iter();
+        ends.map(|p| (p.start.as_secs_f64(), p.end.as_secs_f64()))
+            .collect()
+    };
+    let row = PyDict::new(py);
+    row.set_item("training_s", seconds(shares.training))?;
+    row.set_item("evaluation_s", seconds(shares.evaluation))?;
+    row.set_item("listed", shares.listed)?;
+    Ok(row)
 }

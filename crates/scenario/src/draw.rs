@@ -131,10 +131,11 @@ impl LinkPlan {
             rate: match &self.rate {
                 RatePlan::Unlimited => RateSpec::Unlimited,
                 RatePlan::Fixed(q) => RateSpec::Fixed(rate(q, seed)),
-                RatePlan::Trace { name, once } => RateSpec::Trace {
+                RatePlan::Trace { name, once, part } => RateSpec::Trace {
                     name: name.clone(),
                     offset,
                     once: *once,
+                    part: *part,
                 },
             },
             delay: duration(&self.delay, seed),

@@ -13,10 +13,12 @@ mod quantity;
 mod reader;
 mod route;
 mod scenario;
+mod split;
 mod store;
 
 pub use error::ScenarioError;
 pub use network::*;
 pub use route::Routes;
 pub use scenario::{Scenario, shipped};
-pub use store::{StoreError, TraceStore};
+pub use split::{Part, Seconds, Shares, split};
+pub use store::{StoreError, TraceStore, load_trace};

@@ -2,6 +2,8 @@
 
 use headway_cc::{Bytes, Duration, Rate, Time};
 
+use crate::Part;
+
 /// One run's network and traffic. Node and link names are resolved to indices.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Network {
@@ -59,6 +61,8 @@ pub enum RateSpec {
         offset: Duration,
         /// Stop at the end of the trace instead of beginning again.
         once: bool,
+        /// Which of the trace's seconds the link follows.
+        part: Part,
     },
 }
 

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use crate::Transport;
 use crate::quantity::Quantity;
+use crate::{Part, Transport};
 
 /// Recurring changes, and flows that come and go, together: what memory easily holds.
 pub(crate) const MAX_EVENTS: f64 = 100_000.0;
@@ -55,7 +55,12 @@ pub(crate) struct LinkPlan {
 pub(crate) enum RatePlan {
     Unlimited,
     Fixed(Quantity),
-    Trace { name: String, once: bool },
+    Trace {
+        name: String,
+        once: bool,
+        #[serde(skip_serializing_if = "is_default")]
+        part: Part,
+    },
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -154,6 +159,11 @@ pub(crate) struct EffectPlan {
 pub(crate) struct PresencePlan {
     pub present: Quantity,
     pub absent: Quantity,
+}
+
+/// Left out of the canonical form, so that a key that came later changes no older hash.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 fn transport_name<S: serde::Serializer>(transport: &Transport, to: S) -> Result<S::Ok, S::Error> {

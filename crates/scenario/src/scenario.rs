@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use crate::parse::{MAX_SECONDS, MAX_TEXT, Parsed, parse};
 use crate::plan::RatePlan;
 use crate::quantity::{quoted, quoted_path};
-use crate::{Network, ScenarioError};
+use crate::{Network, Part, ScenarioError};
 use headway_cc::suggest;
 
 /// The names of the scenarios that come with Headway, and their texts.
@@ -128,14 +128,21 @@ impl Scenario {
     /// The names of the traces that its links follow, each once.
     pub fn traces(&self) -> Vec<&str> {
         let mut names = Vec::new();
-        for link in &self.parsed.plan.links {
-            if let RatePlan::Trace { name, .. } = &link.rate
-                && !names.contains(&name.as_str())
-            {
+        for (name, _) in self.trace_parts() {
+            if !names.contains(&name) {
                 names.push(name);
             }
         }
         names
+    }
+
+    /// What its links follow: the trace's name and which of its seconds.
+    pub fn trace_parts(&self) -> impl Iterator<Item = (&str, Part)> {
+        let links = self.parsed.plan.links.iter();
+        links.filter_map(|link| match &link.rate {
+            RatePlan::Trace { name, part, .. } => Some((name.as_str(), *part)),
+            _ => None,
+        })
     }
 
     /// What the seed varies: `start time`, `trace offset`, `loss`, `host jitter`, `on and off times`,

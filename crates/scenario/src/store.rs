@@ -1,4 +1,4 @@
-//! Where traces are: found by name, read once.
+//! Where traces are: found by name, read once, and never more of them than their purpose allows.
 
 use std::collections::HashMap;
 use std::env;
@@ -11,6 +11,7 @@ use headway_net::trace::{Trace, TraceError};
 use thiserror::Error;
 
 use crate::quantity::quoted;
+use crate::split::{Part, Shares};
 
 /// A larger file is no trace that fits in memory.
 const MAX_FILE: u64 = 1 << 30;
@@ -19,7 +20,8 @@ const MAX_FILE: u64 = 1 << 30;
 #[derive(Debug)]
 pub struct TraceStore {
     folders: Vec<PathBuf>,
-    loaded: Mutex<HashMap<String, Arc<Trace>>>,
+    loaded: Mutex<HashMap<(String, Part), Arc<Trace>>>,
+    for_training: bool,
 }
 
 /// A trace that cannot be had. Displays as one line.
@@ -51,7 +53,21 @@ pub enum StoreError {
         /// What is wrong with it, and where.
         error: TraceError,
     },
+    /// The split keeps what was asked for, or the trace has none of it.
+    #[error("{path}: {why}")]
+    Withheld {
+        /// The file, or the trace's name.
+        path: String,
+        /// Why, and what would be right.
+        why: &'static str,
+    },
 }
+
+const NOT_FOR_TRAINING: &str =
+    "split.toml keeps this trace for evaluation only; train on others (see `headway traces`)";
+const NOT_HELD_OUT: &str = "split.toml keeps no seconds of this trace for evaluation; write part = \"whole\" or another trace (see `headway traces`)";
+const EVALUATION_ASKED_FOR: &str =
+    "its seconds for evaluation are asked for, and this is training; write part = \"training\"";
 
 impl TraceStore {
     /// Looks in the folders of `HEADWAY_TRACES` (a list as in `PATH`), the cache folder
@@ -74,6 +90,17 @@ impl TraceStore {
         TraceStore {
             folders: folders.into_iter().collect(),
             loaded: Mutex::default(),
+            for_training: false,
+        }
+    }
+
+    /// The same folders, but no second that is kept for evaluation is ever loaded: whoever asks for
+    /// a whole trace is given the seconds that may train.
+    pub fn for_training(self) -> TraceStore {
+        TraceStore {
+            for_training: true,
+            loaded: Mutex::default(),
+            ..self
         }
     }
 
@@ -89,14 +116,26 @@ impl TraceStore {
         }
     }
 
-    /// The trace `name`, read at the first call.
+    /// A part of the trace `name`, read at the first call.
     ///
     /// # Errors
-    /// [`StoreError`] if it is nowhere, unreadable or damaged. Never substitutes another.
-    pub fn load(&self, name: &str) -> Result<Arc<Trace>, StoreError> {
+    /// [`StoreError`] if it is nowhere, unreadable, damaged, or kept from this purpose by the split.
+    /// Never substitutes another.
+    pub fn load(&self, name: &str, part: Part) -> Result<Arc<Trace>, StoreError> {
+        let part = match (self.for_training, part) {
+            (true, Part::Evaluation) => {
+                return Err(StoreError::Withheld {
+                    path: format!("trace {}", quoted(name)),
+                    why: EVALUATION_ASKED_FOR,
+                });
+            }
+            (true, Part::Whole) => Part::Training,
+            _ => part,
+        };
         // A panic elsewhere leaves at worst a missing entry.
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(trace) = loaded.get(name) {
+        let key = (name.to_owned(), part);
+        if let Some(trace) = loaded.get(&key) {
             return Ok(Arc::clone(trace));
         }
         let path = self.find(name).ok_or_else(|| StoreError::NotFound {
@@ -111,10 +150,31 @@ impl TraceStore {
                     .join(", "),
             },
         })?;
-        let trace = Arc::new(read(&path)?);
-        loaded.insert(name.to_owned(), Arc::clone(&trace));
+        let trace = Arc::new(load_trace(&path, part)?);
+        loaded.insert(key, Arc::clone(&trace));
         Ok(trace)
     }
+}
+
+/// A part of the trace in one file: the only way in for traces, so that the split holds everywhere.
+///
+/// # Errors
+/// [`StoreError`] if it is unreadable, damaged, or kept from this purpose by the split.
+pub fn load_trace(path: &Path, part: Part) -> Result<Trace, StoreError> {
+    let trace = read(path)?;
+    let (seconds, why) = match part {
+        Part::Whole => return Ok(trace),
+        Part::Training => (Shares::of(&trace, path).training, NOT_FOR_TRAINING),
+        Part::Evaluation => (Shares::of(&trace, path).evaluation, NOT_HELD_OUT),
+    };
+    let path = || path.display().to_string();
+    if seconds.is_empty() {
+        return Err(StoreError::Withheld { path: path(), why });
+    }
+    trace.cut(&seconds).map_err(|error| StoreError::Damaged {
+        path: path(),
+        error,
+    })
 }
 
 /// Reads one file.

@@ -2,7 +2,7 @@
 
 use headway_cc::{Bytes, Duration, Rate, Time};
 use headway_scenario::{
-    Change, Network, Pattern, QueueSpec, RateSpec, Scenario, Source, Transport,
+    Change, Network, Part, Pattern, QueueSpec, RateSpec, Scenario, Source, Transport,
 };
 
 fn parse(text: &str) -> Scenario {
@@ -304,6 +304,7 @@ fn every_key_arrives() {
         to = "c"
         trace = "some.down"
         once = true
+        part = "evaluation"
         queue = "infinite"
         [[link]]
         from = "c"
@@ -382,7 +383,8 @@ fn every_key_arrives() {
         RateSpec::Trace {
             name: "some.down".into(),
             offset: Duration::ZERO,
-            once: true
+            once: true,
+            part: Part::Evaluation,
         }
     );
     assert_eq!(

@@ -100,6 +100,14 @@ fn the_short_form() {
             "x.toml:6: bottleneck.trace: a link has a rate or a trace, not both; remove one",
         ),
         (
+            "[bottleneck]\nrate = '1Mbps'\npart = 'evaluation'",
+            "x.toml:6: bottleneck.part: only a trace has parts; remove it or write trace = \"...\"",
+        ),
+        (
+            "[bottleneck]\ntrace = 'a'\npart = 'evalution'",
+            "x.toml:6: bottleneck.part: 'evalution' is unknown; did you mean 'evaluation'?",
+        ),
+        (
             "[bottleneck]\nrate = '1Mbps'\nonce = true",
             "x.toml:6: bottleneck.once: only a trace ends; remove it or write trace = \"...\"",
         ),

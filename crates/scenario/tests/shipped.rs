@@ -139,6 +139,7 @@ fn both_traces_of_a_cellular_link_begin_together_and_anywhere() {
                             name,
                             offset,
                             once: false,
+                            ..
                         } => (name.clone(), *offset),
                         other => panic!("{name}: {other:?}"),
                     },

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use headway_scenario::TraceStore;
+use headway_scenario::{Part, TraceStore};
 
 /// A folder of this test's own, empty.
 fn folder(name: &str) -> PathBuf {
@@ -22,12 +22,18 @@ fn the_first_folder_that_has_it_gives_it_and_it_is_read_once() {
     fs::write(second.join("only"), "3\n").unwrap();
     let store = TraceStore::of([first.clone(), second.clone()]);
     assert_eq!(store.find("both"), Some(first.join("both")));
-    assert_eq!(store.load("only").unwrap().opportunities(), [3]);
-    let trace = store.load("both").unwrap();
+    assert_eq!(
+        store.load("only", Part::Whole).unwrap().opportunities(),
+        [3]
+    );
+    let trace = store.load("both", Part::Whole).unwrap();
     fs::remove_file(first.join("both")).unwrap();
-    assert!(Arc::ptr_eq(&trace, &store.load("both").unwrap()));
+    assert!(Arc::ptr_eq(
+        &trace,
+        &store.load("both", Part::Whole).unwrap()
+    ));
     let path = second.join("only").display().to_string();
-    assert_eq!(store.load(&path).unwrap().opportunities(), [3]);
+    assert_eq!(store.load(&path, Part::Whole).unwrap().opportunities(), [3]);
 }
 
 #[test]
@@ -35,7 +41,7 @@ fn what_is_missing_or_damaged_is_said_in_one_line() {
     let only = folder("damaged");
     let store = TraceStore::of([only.clone(), PathBuf::from("elsewhere")]);
     assert_eq!(
-        store.load("LTE").unwrap_err().to_string(),
+        store.load("LTE", Part::Whole).unwrap_err().to_string(),
         format!(
             "trace 'LTE' not found (looked in {}, elsewhere); get it with `headway traces fetch mahimahi`",
             only.display()
@@ -43,7 +49,7 @@ fn what_is_missing_or_damaged_is_said_in_one_line() {
     );
     fs::write(only.join("bad"), "5\n4\n").unwrap();
     assert_eq!(
-        store.load("bad").unwrap_err().to_string(),
+        store.load("bad", Part::Whole).unwrap_err().to_string(),
         format!(
             "{}: line 2: 4 ms comes after 5 ms; times must not decrease",
             only.join("bad").display()
@@ -52,9 +58,100 @@ fn what_is_missing_or_damaged_is_said_in_one_line() {
     fs::create_dir(only.join("folder")).unwrap();
     assert!(
         store
-            .load("folder")
+            .load("folder", Part::Whole)
             .unwrap_err()
             .to_string()
             .starts_with("trace 'folder' not found")
     );
+}
+
+/// Where the recorded traces are; `None`, and a line that the test runner counts, where one is not.
+fn recorded(test: &str, names: &[&str]) -> Option<TraceStore> {
+    let shared = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/traces");
+    let store = TraceStore::new([PathBuf::from(shared)]);
+    match names.iter().find(|name| store.find(name).is_none()) {
+        None => Some(store),
+        Some(missing) => {
+            use std::io::Write;
+            let _ = writeln!(
+                std::io::stderr(),
+                "skipped: {test}: no trace {missing}; get it with `headway traces fetch mahimahi`"
+            );
+            None
+        }
+    }
+}
+
+#[test]
+fn a_training_store_gives_no_second_that_is_kept_for_evaluation() {
+    let own = folder("training");
+    // A line a second, by the name of a trace whose seconds 325 to 465 are kept.
+    let seconds: String = (1..=500).map(|s| format!("{}\n", s * 1000)).collect();
+    for name in ["TMobile-LTE-driving.down", "Verizon-LTE-short.up", "mine"] {
+        fs::write(own.join(name), &seconds).unwrap();
+    }
+    let store = TraceStore::of([own.clone()]).for_training();
+    let whole = store.load("TMobile-LTE-driving.down", Part::Whole).unwrap();
+    assert_eq!(whole.period().as_secs_f64(), 360.0);
+    let training = store.load("TMobile-LTE-driving.down", Part::Training);
+    assert_eq!(training.unwrap(), whole);
+    assert_eq!(store.load("mine", Part::Whole).unwrap().count(), 500);
+    let refused = |name: &str, part| store.load(name, part).unwrap_err().to_string();
+    assert_eq!(
+        refused("Verizon-LTE-short.up", Part::Whole),
+        format!(
+            "{}: split.toml keeps this trace for evaluation only; train on others (see `headway traces`)",
+            own.join("Verizon-LTE-short.up").display()
+        )
+    );
+    assert_eq!(
+        refused("mine", Part::Evaluation),
+        "trace 'mine': its seconds for evaluation are asked for, and this is training; write part = \"training\""
+    );
+    let store = TraceStore::of([own]);
+    let held = store.load("TMobile-LTE-driving.down", Part::Evaluation);
+    assert_eq!(held.unwrap().period().as_secs_f64(), 140.0);
+    let error = store.load("mine", Part::Evaluation).unwrap_err();
+    assert!(error.to_string().contains("keeps no seconds of this trace"));
+}
+
+#[test]
+fn a_renamed_copy_is_known_by_its_contents() {
+    const SHORT: &str = "TMobile-LTE-short.down";
+    let Some(recorded) = recorded("a_renamed_copy", &[SHORT]) else {
+        return;
+    };
+    let folder = folder("renamed");
+    fs::copy(recorded.find(SHORT).unwrap(), folder.join("nyc-bus.down")).unwrap();
+    let store = TraceStore::of([folder.clone()]).for_training();
+    let refused = || store.load("nyc-bus.down", Part::Whole).unwrap_err();
+    assert!(refused().to_string().contains("for evaluation only"));
+    // Neither do line ends hide it.
+    let text = fs::read_to_string(folder.join("nyc-bus.down")).unwrap();
+    fs::write(folder.join("nyc-bus.down"), text.replace('\n', "\r\n")).unwrap();
+    assert!(refused().to_string().contains("for evaluation only"));
+}
+
+/// What the split rests on: the short T-Mobile trace is a piece of the long one, packet for packet.
+#[test]
+fn the_short_t_mobile_trace_is_the_held_out_part_of_the_long_one() {
+    let names = ["TMobile-LTE-driving.down", "TMobile-LTE-short.down"];
+    let Some(store) = recorded("the_short_t_mobile_trace", &names) else {
+        return;
+    };
+    let held = store.load(names[0], Part::Evaluation).unwrap();
+    let short = store.load(names[1], Part::Whole).unwrap();
+    // What could be sent by a part's first instant belongs to the part before, and a part ends with
+    // its last second, 140 s; the short trace ends with its last packet.
+    let after_start: Vec<u32> = short
+        .opportunities()
+        .iter()
+        .copied()
+        .filter(|&ms| ms > 0)
+        .collect();
+    let (last, others) = after_start.split_last().unwrap();
+    assert_eq!(held.count(), after_start.len());
+    assert_eq!(held.opportunities()[..others.len()], *others);
+    assert_eq!((*last, held.period().as_secs_f64()), (139_986, 140.0));
+    assert!(short.count() - after_start.len() < 10);
 }

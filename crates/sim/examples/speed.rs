@@ -91,7 +91,7 @@ fn main() -> ExitCode {
         seed: 1,
         grid: None,
     };
-    let no_traces = |name: &str| Err(format!("no trace {name}"));
+    let no_traces = |name: &str, _| Err(format!("no trace {name}"));
     let started = cpu_seconds();
     let outcome = Simulation::new(&rax_link(flows), &selection, &registry, &no_traces, options)
         .and_then(Simulation::finish);

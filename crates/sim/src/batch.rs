@@ -225,12 +225,12 @@ impl Batch {
                 );
                 return Err(BatchError::Options(message));
             }
-            for name in scenario.traces() {
+            for (name, part) in scenario.trace_parts() {
                 let named = |source| BatchError::Trace {
                     scenario: scenario.name().to_owned(),
                     source,
                 };
-                self.traces.load(name).map_err(named)?;
+                self.traces.load(name, part).map_err(named)?;
             }
             for scheme in &self.schemes {
                 self.simulation(scenario, scheme, 0)
@@ -262,7 +262,7 @@ impl Batch {
             seed,
             grid: self.options.grid.filter(|_| run == 0),
         };
-        let trace = |name: &str| self.traces.load(name).map_err(|e| e.to_string());
+        let trace = |name: &str, part| self.traces.load(name, part).map_err(|e| e.to_string());
         Simulation::new(
             &scenario.draw_for(seed, options.duration),
             scheme,

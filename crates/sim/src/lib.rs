@@ -17,7 +17,7 @@ pub use batch::{Batch, BatchError, BatchOptions, Progress};
 pub use error::SimulationError;
 pub use event_queue::EventQueue;
 pub use observer::Observer;
-pub use simulation::{Options, Simulation};
+pub use simulation::{Options, Simulation, TraceSource};
 pub use summary::Outcome;
 
 use headway_cc::{Need, World};

@@ -5,7 +5,7 @@ use headway_net::queue::{DropTail, Limits};
 use headway_net::trace::Trace;
 use headway_net::{Ack, Body, Link, Packet, RandomLoss, Segment, Server, TraceCursor};
 use headway_record::{FlowMeter, Grid};
-use headway_scenario::{LinkSpec, Network, QueueSpec, RateSpec};
+use headway_scenario::{LinkSpec, Network, Part, QueueSpec, RateSpec};
 
 use std::sync::Arc;
 
@@ -28,6 +28,9 @@ pub struct Options {
     /// The bins of the time series, if they are wanted.
     pub grid: Option<Duration>,
 }
+
+/// Where a run has its traces from: a part of the trace of a name, or why there is none.
+pub type TraceSource<'a> = &'a dyn Fn(&str, Part) -> Result<Arc<Trace>, String>;
 
 /// A simulation under way, watched by `O`.
 #[derive(Debug)]
@@ -70,7 +73,7 @@ impl Simulation {
         network: &Network,
         test: &Selection,
         registry: &Registry,
-        traces: &dyn Fn(&str) -> Result<Arc<Trace>, String>,
+        traces: TraceSource<'_>,
         options: Options,
     ) -> Result<Simulation, SimulationError> {
         Simulation::observed(network, test, registry, traces, options, ())
@@ -86,7 +89,7 @@ impl<O: Observer> Simulation<O> {
         network: &Network,
         test: &Selection,
         registry: &Registry,
-        traces: &dyn Fn(&str) -> Result<Arc<Trace>, String>,
+        traces: TraceSource<'_>,
         options: Options,
         observer: O,
     ) -> Result<Simulation<O>, SimulationError> {
@@ -485,10 +488,7 @@ fn awaken(events: &mut EventQueue, index: usize, link: &Link) {
     events.set(index, link.next_delivery());
 }
 
-fn build_link(
-    spec: &LinkSpec,
-    traces: &dyn Fn(&str) -> Result<Arc<Trace>, String>,
-) -> Result<Link, SimulationError> {
+fn build_link(spec: &LinkSpec, traces: TraceSource<'_>) -> Result<Link, SimulationError> {
     let limits = match spec.queue {
         QueueSpec::Infinite => Limits::NONE,
         QueueSpec::DropTail { packets, bytes } => Limits::new(packets, bytes),
@@ -496,8 +496,13 @@ fn build_link(
     Ok(match &spec.rate {
         RateSpec::Unlimited => Link::wire(spec.delay),
         RateSpec::Fixed(rate) => Link::fifo(*rate, limits, spec.delay),
-        RateSpec::Trace { name, offset, once } => {
-            let trace = traces(name).map_err(SimulationError::Trace)?;
+        RateSpec::Trace {
+            name,
+            offset,
+            once,
+            part,
+        } => {
+            let trace = traces(name, *part).map_err(SimulationError::Trace)?;
             let server = Server::trace(trace, *offset, *once);
             let queue = DropTail::new(limits).with_overhead(TraceCursor::OVERHEAD);
             Link::queued(Box::new(queue), server, spec.delay)

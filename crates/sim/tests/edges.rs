@@ -19,7 +19,7 @@ fn run(rest: &str, scheme: &str, seconds: u64, warmup: f64) -> Result<Outcome, S
     let mut registry = Registry::new(schemes::SCHEMES);
     registry.add(STUCK);
     let selection = registry.select(scheme).expect("a scheme");
-    let traces = |_: &str| -> Result<Arc<Trace>, String> { Err("no traces".to_owned()) };
+    let traces = |_: &str, _| -> Result<Arc<Trace>, String> { Err("no traces".to_owned()) };
     let options = Options {
         duration: Duration::from_secs(seconds),
         warmup: Duration::from_secs_f64(warmup),

@@ -223,7 +223,7 @@ def _write(
             half.unlink(missing_ok=True)
         raise
     offsets = {
-        s.name: Offsets(open_trace(s.traces[0]).seconds, s.trace_offset_s)
+        s.name: Offsets(open_trace(*s.trace_parts[0]).seconds, s.trace_offset_s)
         for s in scenarios
         if "trace offset" in s.varies
     }

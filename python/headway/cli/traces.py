@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from headway._native import UsageError
+from headway._native import UsageError, split
 from headway.cli.usage import EPILOG, Json, console, nearest, seconds
 
 app = typer.Typer(
@@ -21,19 +21,25 @@ def listing(context: typer.Context, json: Json = False) -> None:
     """Trace files: packet-delivery opportunities in mahimahi's format. Alone, lists them and where they are."""
     if context.invoked_subcommand is not None:
         return
-    from headway.traces import places
+    from headway.traces import collections, places
 
-    found = places()
+    found, held = places(), split()
+    fetched = {name for collection in collections().values() for name in collection.files}
     if json:
-        print(js.dumps([{"name": name, "path": path} for name, path in found.items()], indent=2))
+        rows = [{"name": name, "path": path, "evaluation": held.get(name, "none")} for name, path in found.items()]
+        print(js.dumps(rows, indent=2))
         return
     show = console()
     width = max(map(len, found))
+    show.print(f"[dim]{'trace':<{width}}  {'evaluation':<11} file[/dim]", soft_wrap=True)
     for name, path in found.items():
-        show.print(
-            f"[bold]{name:<{width}}[/bold]  {path or '[dim]not here: headway traces fetch mahimahi[/dim]'}",
-            soft_wrap=True,
-        )
+        how = ": headway traces fetch mahimahi" if name in fetched else ""
+        place = path or f"[dim]not here{how}[/dim]"
+        show.print(f"[bold]{name:<{width}}[/bold]  {held.get(name, 'none'):<11} {place}", soft_wrap=True)
+    show.print(
+        "\n[dim]evaluation: the seconds that are kept from training (split.toml); all others may train.[/dim]",
+        soft_wrap=True,
+    )
 
 
 @app.command(epilog=EPILOG["traces fetch"])
@@ -67,10 +73,10 @@ def fetch(
 def info(
     traces: Annotated[list[str], typer.Argument(help="Names of traces, or files.")], json: Json = False
 ) -> None:
-    """Describe traces: length, mean rate, percentiles of 1-s rates, outages."""
-    from headway.traces import describe, open_trace
+    """Describe traces: length, mean rate, percentiles of 1-s rates, outages, which seconds may train."""
+    from headway.traces import describe, open_trace, uses
 
-    found = [describe(name, open_trace(name)) for name in traces]
+    found = [describe(name, open_trace(name)) | uses(name) for name in traces]
     if json:
         print(js.dumps(found, indent=2))
         return
@@ -83,6 +89,8 @@ def info(
             "mean": f"{one['mean_mbps']:.2f} Mbit/s",
             "1-s rates": f"{', '.join(percentiles)} Mbit/s",
             "outages": f"{outages}, longest {one['longest_outage_s']:.1f} s" if one["outages"] else "none",
+            "training": spans(one["training_s"]),
+            "evaluation": spans(one["evaluation_s"]),
         }
         show.print(f"[bold]{one['name']}[/bold]", soft_wrap=True)
         for fact, text in facts.items():
@@ -91,6 +99,11 @@ def info(
         "\n[dim]Rates at 1500 bytes an opportunity; p5 to p95 are percentiles.\n"
         "An outage is at least 0.5 s without an opportunity.[/dim]"
     )
+
+
+def spans(parts: list[tuple[float, float]]) -> str:
+    """Seconds in words."""
+    return ", ".join(f"{begin:g}-{end:g} s" for begin, end in parts) or "none"
 
 
 @app.command(epilog=EPILOG["traces convert"])

@@ -2,7 +2,7 @@
 
 from headway.traces.convert import convert
 from headway.traces.fetch import cache_folder, collections, fetch
-from headway.traces.look import changed, describe, digests, open_trace, places
+from headway.traces.look import changed, describe, digests, open_trace, places, uses
 
 __all__ = [
     "cache_folder",
@@ -14,4 +14,5 @@ __all__ = [
     "fetch",
     "open_trace",
     "places",
+    "uses",
 ]

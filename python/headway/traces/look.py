@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from headway._native import Trace, UsageError
+from headway._native import Trace, UsageError, split, trace_split
 from headway.traces.fetch import collections
 
 OUTAGE_S = 0.5
@@ -26,9 +26,15 @@ def locate(name_or_path: str) -> str:
     return path
 
 
-def open_trace(name_or_path: str) -> Trace:
-    """A trace by its file or by its name. Raises UsageError."""
-    return Trace.load(locate(name_or_path))
+def open_trace(name_or_path: str, part: str = "whole") -> Trace:
+    """A trace, or the part of it for training or evaluation, by its file or by its name. Raises UsageError."""
+    return Trace.load(locate(name_or_path), part)
+
+
+def uses(name_or_path: str) -> dict[str, Any]:
+    """The seconds of a trace that may train, and those for evaluation only, as (from, to). Raises UsageError."""
+    shares = trace_split(locate(name_or_path))
+    return {key: shares[key] for key in ("training_s", "evaluation_s")}
 
 
 def digests(names: Iterable[str]) -> dict[str, str]:
@@ -52,6 +58,7 @@ def places() -> dict[str, str | None]:
     shipped = resources.files("headway").joinpath("data/traces")
     names = sorted(entry.name for entry in shipped.iterdir() if entry.name.startswith("synthetic-"))
     names += [name for collection in collections().values() for name in collection.files]
+    names += [name for name in split() if name not in names]
     return {name: Trace.find(name) for name in names}
 
 

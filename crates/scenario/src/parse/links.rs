@@ -1,10 +1,10 @@
 //! The graph: `[bottleneck]` with `[return]`, or any number of `[[link]]`.
 
-use crate::ScenarioError;
 use crate::plan::{LinkPlan, QueueBytes, QueuePlan, RatePlan};
 use crate::quantity::{BDP, DELAY, PACKETS, Quantity, RATE, SIZE, quoted, split_unit};
 use crate::reader::{Item, Place, Table};
 use crate::route::Routes;
+use crate::{Part, ScenarioError};
 use headway_cc::suggest;
 
 const MAX_LINKS: usize = 10_000;
@@ -49,7 +49,7 @@ fn short_form<'a>(
     bottleneck: &Item<'a>,
     back: Option<&Item<'a>>,
 ) -> Result<Graph<'a>, ScenarioError> {
-    const KEYS: &[&str] = &["rate", "trace", "once", "delay", "loss", "queue"];
+    const KEYS: &[&str] = &["rate", "trace", "once", "part", "delay", "loss", "queue"];
     let table = bottleneck.table(KEYS)?;
     let there = link(&table, "bottleneck", 0, 1)?;
     if let RatePlan::Unlimited = there.rate {
@@ -90,7 +90,7 @@ fn short_form<'a>(
 
 fn general_form<'a>(root: &Table<'a>) -> Result<Graph<'a>, ScenarioError> {
     const KEYS: &[&str] = &[
-        "name", "from", "to", "duplex", "rate", "trace", "once", "delay", "loss", "queue",
+        "name", "from", "to", "duplex", "rate", "trace", "once", "part", "delay", "loss", "queue",
     ];
     let tables = root.list("link", KEYS)?;
     if tables.is_empty() || tables.len() > MAX_LINKS {
@@ -211,6 +211,10 @@ fn link(table: &Table<'_>, name: &str, from: usize, to: usize) -> Result<LinkPla
         .get("once")
         .map(|item| Ok((item.boolean()?, item.place)))
         .transpose()?;
+    let part = table
+        .get("part")
+        .map(|item| Ok((item.word(&Part::NAMES)?, item.place)))
+        .transpose()?;
     link.rate = match (
         table.quantity("rate", &RATE, &component)?,
         table.get("trace"),
@@ -226,12 +230,16 @@ fn link(table: &Table<'_>, name: &str, from: usize, to: usize) -> Result<LinkPla
             RatePlan::Trace {
                 name: trace.name("-_./")?.to_owned(),
                 once,
+                part: part.as_ref().map_or(Part::Whole, |(part, _)| *part),
             }
         }
         (None, None) => RatePlan::Unlimited,
     };
     if let (Some((_, place)), false) = (once, table.has("trace")) {
         return Err(place.error("only a trace ends; remove it or write trace = \"...\""));
+    }
+    if let (Some((_, place)), false) = (part, table.has("trace")) {
+        return Err(place.error("only a trace has parts; remove it or write trace = \"...\""));
     }
     if let Some(delay) = table.quantity("delay", &DELAY, &component)? {
         link.delay = delay;

@@ -296,7 +296,7 @@ fn a_receivers_message_reaches_the_sender() {
             grid,
             ..options(10.0, 0.0)
         };
-        let none = |_: &str| Err("no traces".to_owned());
+        let none = |_: &str, _| Err("no traces".to_owned());
         let simulation = headway_sim::Simulation::new(&network, &told, &registry, &none, options)
             .expect("a run");
         let series = &simulation.finish().expect("a whole run").series[0].series;

@@ -1,7 +1,7 @@
 //! Mahimahi's own statistics of runs over recorded LTE links.
 
 use headway_cc::{Duration, Rate};
-use headway_scenario::{Network, QueueSpec, RateSpec, Transport};
+use headway_scenario::{Network, Part, QueueSpec, RateSpec, Transport};
 
 use crate::networks::{has_traces, one_flow, packets, traces};
 use crate::watch::{Delivery, deliveries};
@@ -14,6 +14,7 @@ fn once(trace: &str) -> RateSpec {
         name: trace.to_owned(),
         offset: Duration::ZERO,
         once: true,
+        part: Part::Whole,
     }
 }
 
@@ -38,7 +39,7 @@ struct Graph {
 /// packet, and every opportunity, so that it lasts as long as the trace; the propagation delay is
 /// outside the link.
 fn graph(network: &Network, trace: &str, scheme: &str) -> Graph {
-    let length = traces().load(trace).expect("a trace").period();
+    let length = traces().load(trace, Part::Whole).expect("a trace").period();
     let delay = network.links[0].delay;
     let seen = deliveries(network, scheme, (length + delay).as_secs_f64());
     let log: Vec<(usize, usize)> = seen
@@ -180,7 +181,12 @@ fn cubic_in_a_short_queue() {
     if !has_traces("cubic_in_a_short_queue", &VERIZON[..1]) {
         return;
     }
-    let capacity = traces().load(VERIZON[0]).expect("a trace").mean_mbps() * 1504.0 / 1500.0;
+    let capacity = traces()
+        .load(VERIZON[0], Part::Whole)
+        .expect("a trace")
+        .mean_mbps()
+        * 1504.0
+        / 1500.0;
     for transport in [Transport::Simple, Transport::Linux] {
         let one_way = Duration::from_millis(50);
         let mut network = one_flow(once(VERIZON[0]), one_way, packets(100), 1500);

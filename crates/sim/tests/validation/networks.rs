@@ -108,7 +108,7 @@ pub fn simulation(network: &Network, scheme: &str, options: Options) -> Simulati
     registry.add(watch::SCHEMES);
     let selection = registry.select(scheme).expect("a scheme");
     let store = traces();
-    let load = |name: &str| store.load(name).map_err(|e| e.to_string());
+    let load = |name: &str, part| store.load(name, part).map_err(|e| e.to_string());
     Simulation::new(network, &selection, &registry, &load, options).expect("a network")
 }
 

@@ -53,7 +53,7 @@ fn a_watched_run_is_the_same_run() {
         let registry = Registry::new(schemes::SCHEMES);
         let selection = registry.select("cubic").expect("a scheme");
         let mut counts = Counts::default();
-        let none = |_: &str| Err("no traces".to_owned());
+        let none = |_: &str, _| Err("no traces".to_owned());
         let watched =
             Simulation::observed(&network, &selection, &registry, &none, options, &mut counts)
                 .and_then(Simulation::finish)

@@ -13,6 +13,8 @@ __all__ = [
     "__version__",
     "check_scheme",
     "code_version",
+    "read_parquet",
+    "results_schema",
     "scenario_names",
     "schemes",
     "split",
@@ -23,6 +25,9 @@ __version__: str
 
 code_version: str
 """Version and commit of the compiled core; every result row carries it."""
+
+results_schema: int
+"""Version of the columns of results.parquet and series.parquet."""
 
 class UsageError(ValueError):
     """Wrong input; the text is one line that says what, where, and what would be right."""
@@ -47,6 +52,9 @@ def trace_split(path: str | PathLike[str]) -> dict[str, Any]:
 
     Keys: training_s and evaluation_s (lists of from and to in seconds), listed (False for a user's own).
     """
+
+def read_parquet(path: str) -> tuple[dict[str, str], dict[str, list[Any]]]:
+    """The footer's keys and texts, and the columns, of a file that Headway has written. Raises UsageError."""
 
 @final
 class Scenario:
@@ -159,5 +167,5 @@ class Batch:
         cwnd_packets, in_flight_packets, pacing_mbps, rtt_ms (smoothed); for flow -1 also capacity_mbps of the bottleneck and
         queue_packets, the longest queue then among the links that data under test crosses. None where there is no value.
         """
-    def write_parquet(self, directory: str) -> list[str]:
-        """Writes results.parquet and series.parquet; returns their paths. Same seed, same bytes."""
+    def write_parquet(self, directory: str, bench: str) -> list[str]:
+        """Writes results.parquet, with `bench` (JSON) in its footer, and series.parquet; returns their paths. Same seed, same bytes."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypedDict
 
-from headway.stats import block_length, mean_interval
+from headway.stats import Ellipse, block_length, mean_ellipse, mean_interval
 
 METRICS = (
     "throughput_mbps",
@@ -79,11 +79,34 @@ def summarise(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None)
     return rows
 
 
+def regions(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None) -> dict[tuple[str, str], Ellipse]:
+    """The 95% confidence ellipse of p95 delay (x, ms) and throughput (y, Mbit/s), by scheme and scenario.
+
+    Of all flows under test together; scheme and scenario are missing where there is no region.
+    """
+    groups: dict[tuple[str, str], list[Run]] = {}
+    for run in runs:
+        if run["flow"] == ALL_FLOWS and run["delay_p95_ms"] is not None and run["throughput_mbps"] is not None:
+            groups.setdefault((run["scheme"], run["scenario"]), []).append(run)
+    found = {}
+    for key, group in groups.items():
+        ordered, block = _blocks(group, (offsets or {}).get(key[1]))
+        xs, ys = ([run[name] for run in ordered] for name in ("delay_p95_ms", "throughput_mbps"))
+        if ellipse := mean_ellipse(xs, ys, block=min(block, len(xs))):
+            found[key] = ellipse
+    return found
+
+
+def _blocks(runs: Sequence[Run], starts: Offsets | None) -> tuple[Sequence[Run], int]:
+    """The runs in an order in which neighbours are alike, and how many of them to take together."""
+    if not starts:
+        return runs, 1
+    ordered = sorted(runs, key=lambda run: starts.offset_s(run["seed"]) or 0.0)
+    return ordered, block_length(len(ordered), ordered[0]["seconds"], starts.trace_s)
+
+
 def _metrics(runs: Sequence[Run], starts: Offsets | None) -> dict[str, Metric]:
-    block = 1
-    if starts:
-        runs = sorted(runs, key=lambda run: starts.offset_s(run["seed"]) or 0.0)
-        block = block_length(len(runs), runs[0]["seconds"], starts.trace_s)
+    runs, block = _blocks(runs, starts)
     return {name: _metric([run[name] for run in runs if run[name] is not None], block) for name in METRICS}
 
 

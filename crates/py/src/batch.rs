@@ -128,14 +128,14 @@ impl Batch {
             .collect()
     }
 
-    fn write_parquet(&self, py: Python<'_>, directory: &str) -> PyResult<Vec<String>> {
+    fn write_parquet(&self, py: Python<'_>, directory: &str, bench: &str) -> PyResult<Vec<String>> {
         let folder = Path::new(directory);
         let files = [
             folder.join("results.parquet"),
             folder.join("series.parquet"),
         ];
         let written = py.detach(|| {
-            headway_record::write_results(&files[0], &self.batch.rows())?;
+            headway_record::write_results(&files[0], &self.batch.rows(), bench)?;
             headway_record::write_series(&files[1], &self.batch.series())
         });
         written.map_err(|e| RunError::new_err(e.to_string()))?;

@@ -1,6 +1,7 @@
 //! PyO3 bindings: no logic. `python/headway/_native.pyi` is the contract.
 
 mod batch;
+mod parquet;
 mod scenario;
 mod schemes;
 mod trace;
@@ -46,6 +47,7 @@ fn own_traces(py: Python<'_>) -> PyResult<PathBuf> {
 fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add("code_version", CODE_VERSION)?;
+    m.add("results_schema", headway_record::SCHEMA_VERSION)?;
     m.add("UsageError", m.py().get_type::<UsageError>())?;
     m.add("RunError", m.py().get_type::<RunError>())?;
     m.add_function(wrap_pyfunction!(schemes::schemes, m)?)?;
@@ -53,6 +55,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(scenario::scenario_names, m)?)?;
     m.add_function(wrap_pyfunction!(trace::split, m)?)?;
     m.add_function(wrap_pyfunction!(trace::trace_split, m)?)?;
+    m.add_function(wrap_pyfunction!(parquet::read_parquet, m)?)?;
     m.add_class::<scenario::Scenario>()?;
     m.add_class::<trace::Trace>()?;
     m.add_class::<batch::Batch>()

@@ -6,6 +6,7 @@ mod histogram;
 mod meter;
 mod metrics;
 mod parquet_file;
+mod parquet_read;
 mod results;
 
 pub use convergence::Convergence;
@@ -14,4 +15,5 @@ pub use histogram::LogHistogram;
 pub use meter::FlowMeter;
 pub use metrics::{Bottleneck, Metrics, jain_index, owl_utility};
 pub use parquet_file::{WriteError, write_results, write_series};
+pub use parquet_read::{ReadError, Table, Values, read_table};
 pub use results::{ALL_FLOWS, Row, SCHEMA_VERSION, SeriesRow};

@@ -58,9 +58,11 @@ impl Column {
 
 /// One row a flow and run. Columns are those of [`Row`] and [`Metrics`](crate::Metrics).
 ///
+/// `bench` goes into the footer under that key: what a report says beside the rows (command, scenarios, traces), as JSON.
+///
 /// # Errors
 /// If the file cannot be written.
-pub fn write_results(path: &Path, rows: &[Row]) -> Result<(), WriteError> {
+pub fn write_results(path: &Path, rows: &[Row], bench: &str) -> Result<(), WriteError> {
     let mut columns = vec![
         ("schema", Column::Int(vec![SCHEMA_VERSION; rows.len()])),
         (
@@ -112,7 +114,7 @@ pub fn write_results(path: &Path, rows: &[Row]) -> Result<(), WriteError> {
     };
     columns.push(("sent_packets", count(|m| m.sent_packets)));
     columns.push(("delivered_packets", count(|m| m.delivered_packets)));
-    write(path, columns)
+    write(path, columns, &[("bench", bench)])
 }
 
 /// One row a flow and bin.
@@ -168,10 +170,14 @@ pub fn write_series(path: &Path, rows: &[SeriesRow]) -> Result<(), WriteError> {
         ("capacity_mbps", pooled(|r| &r.capacity_mbps)),
         ("queue_packets", pooled(|r| &r.queue_packets)),
     ];
-    write(path, columns)
+    write(path, columns, &[])
 }
 
-fn write(path: &Path, columns: Vec<(&str, Column)>) -> Result<(), WriteError> {
+fn write(
+    path: &Path,
+    columns: Vec<(&str, Column)>,
+    notes: &[(&str, &str)],
+) -> Result<(), WriteError> {
     let attempt = || -> Result<(), ParquetError> {
         let fields = columns
             .iter()
@@ -180,13 +186,19 @@ fn write(path: &Path, columns: Vec<(&str, Column)>) -> Result<(), WriteError> {
         let schema = Type::group_type_builder("headway")
             .with_fields(fields)
             .build()?;
+        let mut metadata = vec![KeyValue::new(
+            "schema".to_owned(),
+            SCHEMA_VERSION.to_string(),
+        )];
+        metadata.extend(
+            notes
+                .iter()
+                .map(|(key, text)| KeyValue::new((*key).to_owned(), (*text).to_owned())),
+        );
         let properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
             .set_created_by(format!("headway {}", env!("CARGO_PKG_VERSION")))
-            .set_key_value_metadata(Some(vec![KeyValue::new(
-                "schema".to_owned(),
-                SCHEMA_VERSION.to_string(),
-            )]))
+            .set_key_value_metadata(Some(metadata))
             .build();
         // A reader never sees half a file.
         let part = path.with_extension("parquet.part");

@@ -113,7 +113,6 @@ def bench(
                     "--seconds": seconds if seconds is not None else _common_length(loaded),
                     "--warmup": warmup,
                     "--seed": seed,
-                    "--out": out,
                 }
             ),
             "notes": notes,
@@ -212,52 +211,44 @@ def _write(
 ) -> list[dict[str, Any]]:
     """Writes results.parquet, series.parquet, bench.json and report.html; returns the rows."""
     from headway.files import write_atomic
-    from headway.report import BENCH_SCHEMA, page
-    from headway.summary import Offsets, summarise
+    from headway.report import page
+    from headway.results import BENCH_SCHEMA, read_bench
     from headway.traces import open_trace
 
-    try:
-        batch.write_parquet(str(folder))
-    except RunError:
-        for half in folder.glob("*.parquet.part"):
-            half.unlink(missing_ok=True)
-        raise
-    offsets = {
-        s.name: Offsets(open_trace(*s.trace_parts[0]).seconds, s.trace_offset_s)
-        for s in scenarios
-        if "trace offset" in s.varies
-    }
-    rows = [
-        {
-            "schema": BENCH_SCHEMA,
-            "code_version": facts["code_version"],
-            "seed": facts["seed"],
-            **row,
-            "traces": traces[row["scenario"]],
+    def scenario(s: Scenario) -> dict[str, Any]:
+        """What the report says of a scenario, and where each run began in its trace."""
+        seeds = {r["run"]: r["seed"] for r in batch.results() if r["scenario"] == s.name}
+        moves = "trace offset" in s.varies and seeds
+        return {
+            "name": s.name,
+            "paper": s.paper,
+            "description": s.description,
+            "traces": traces[s.name],
+            "varies": s.varies,
+            "hash": s.hash,
+            "text": s.text,
+            "trace_s": open_trace(*s.trace_parts[0]).seconds if moves else None,
+            "offsets_s": [s.trace_offset_s(seeds.get(k, 0)) for k in range(max(seeds) + 1)] if moves else None,
         }
-        for row in summarise(batch.results(), offsets)
-    ]
-    bench = {
+
+    facts = {
         "schema": BENCH_SCHEMA,
         **facts,
         "finished_runs": batch.finished_runs,
         "total_runs": batch.total_runs,
-        "scenarios": [
-            {
-                "name": s.name,
-                "paper": s.paper,
-                "description": s.description,
-                "traces": traces[s.name],
-                "varies": s.varies,
-                "hash": s.hash,
-                "text": s.text,
-            }
-            for s in scenarios
-        ],
-        "results": rows,
+        "scenarios": [scenario(s) for s in scenarios],
     }
-    write_atomic(folder / "bench.json", js.dumps(bench, indent=2) + "\n")
-    write_atomic(folder / "report.html", page(bench, batch.series()))
+    try:
+        batch.write_parquet(str(folder), js.dumps(facts))
+    except RunError:
+        for half in folder.glob("*.parquet.part"):
+            half.unlink(missing_ok=True)
+        raise
+    # As `headway report` reads it later: the same page, byte for byte.
+    bench = read_bench(folder)
+    rows = bench.rows
+    write_atomic(folder / "bench.json", js.dumps(facts | {"results": rows}, indent=2) + "\n")
+    write_atomic(folder / "report.html", page(bench))
     return rows
 
 

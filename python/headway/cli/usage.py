@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 EXAMPLES = {
     "headway": "headway bench --schemes cubic,bbr --scenario pantheon-default",
     "bench": "headway bench --schemes cubic,bbr,fixed-window:window=50 --scenario lte-verizon,lte-att --runs 10",
+    "report": "headway report out/lte --open",
     "schemes": "headway schemes --json",
     "scenarios": "headway scenarios",
     "traces": "headway traces fetch mahimahi",

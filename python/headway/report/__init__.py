@@ -1,31 +1,12 @@
 """What a bench shows: `report.html`, and pictures of it."""
 
-import json
 from pathlib import Path
-from typing import Any
 
-from headway._native import UsageError
 from headway.files import write_atomic
 from headway.report.page import page
+from headway.results import read_bench
 
-__all__ = ["BENCH_SCHEMA", "draw_picture", "page", "read_bench"]
-
-BENCH_SCHEMA = 1
-"""Version of bench.json; a reader refuses one that it does not know."""
-
-
-def read_bench(folder: Path) -> dict[str, Any]:
-    """bench.json of a bench's folder. Raises UsageError where there is none or it is of another schema."""
-    path = folder / "bench.json"
-    try:
-        bench: dict[str, Any] = json.loads(path.read_text())
-    except OSError:
-        raise UsageError(f"{path}: no such file; give a folder that headway bench has written") from None
-    except ValueError as error:
-        raise UsageError(f"{path}: {error}; run the bench again") from None
-    if bench.get("schema") != BENCH_SCHEMA:
-        raise UsageError(f"{path}: schema {bench.get('schema')!r}, this headway reads {BENCH_SCHEMA}")
-    return bench
+__all__ = ["draw_picture", "page"]
 
 
 def draw_picture(folder: Path, picture: Path, title: str) -> None:
@@ -34,12 +15,12 @@ def draw_picture(folder: Path, picture: Path, title: str) -> None:
     from headway.report.style import styles
 
     bench = read_bench(folder)
-    rows = bench["results"]
+    rows = bench.rows
     style = styles([row["scheme"] for row in rows])
     spec = side_by_side(
         [
             throughput_against_delay([r for r in rows if r["scenario"] == s["name"]], style, s["name"], SMALL)
-            for s in bench["scenarios"]
+            for s in bench.facts["scenarios"]
         ],
         title,
     )

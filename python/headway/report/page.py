@@ -8,6 +8,7 @@ from typing import Any
 from headway.report.charts import MAX_BINS, over_time, svg, throughput_against_delay
 from headway.report.numbers import Column, columns_for, number
 from headway.report.style import DARK, Style, styles
+from headway.results import Bench
 
 Row = Mapping[str, Any]
 
@@ -15,16 +16,11 @@ MAX_POINTS = 20_000
 """Of all lines of a report together."""
 
 
-def page(bench: Row, series: Sequence[Row]) -> str:
-    """The report of a bench as HTML.
-
-    Args:
-        bench: What bench.json holds.
-        series: Time series as `Batch.series` gives them; may be empty.
-    """
-    rows = bench["results"]
+def page(bench: Bench) -> str:
+    """The report of a bench as HTML."""
+    facts, series, rows = bench.facts, bench.series, bench.rows
     style = styles([row["scheme"] for row in rows])
-    scenarios = [s for s in bench["scenarios"] if any(r["scenario"] == s["name"] for r in rows)]
+    scenarios = [s for s in facts["scenarios"] if any(r["scenario"] == s["name"] for r in rows)]
     title = f"{_list(list(style))} on {_list([s['name'] for s in scenarios])}"
     parts = [
         "<!doctype html>",
@@ -37,9 +33,9 @@ def page(bench: Row, series: Sequence[Row]) -> str:
         f"<title>Headway bench: {escape(title)}</title>",
         f"<style>{_css()}</style></head><body>",
         f"<header><h1>Headway bench</h1><p>{escape(title)}</p>",
-        f"<pre>{escape(bench['command'])}</pre>",
-        _interrupted(bench),
-        *(f'<p class="warn">{escape(note)}.</p>' for note in bench["notes"]),
+        f"<pre>{escape(facts['command'])}</pre>",
+        _interrupted(facts),
+        *(f'<p class="warn">{escape(note)}.</p>' for note in facts["notes"]),
         _legend(style),
         "</header>",
     ]
@@ -49,7 +45,7 @@ def page(bench: Row, series: Sequence[Row]) -> str:
         of_scenario = [r for r in rows if r["scenario"] == scenario["name"]]
         lines = [s for s in series if s["scenario"] == scenario["name"]]
         parts.append(_scenario(scenario, of_scenario, lines, style, bins, first=index == 0))
-    parts += [_how(bench), "</body></html>\n"]
+    parts += [_how(facts), "</body></html>\n"]
     return "\n".join(part for part in parts if part)
 
 

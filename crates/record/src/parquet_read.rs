@@ -1,0 +1,203 @@
+//! Reads back what `parquet_file` wrote, for a report of runs that are long over.
+
+use std::fs::File;
+use std::path::Path;
+
+use parquet::basic::Type;
+use parquet::column::reader::get_typed_column_reader;
+use parquet::data_type::{ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+
+/// A file could not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("{path}: {source}")]
+pub struct ReadError {
+    path: String,
+    source: ParquetError,
+}
+
+/// A column, one value a row.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Values {
+    /// Names.
+    Text(Vec<String>),
+    /// Counts, numbers and seeds.
+    Whole(Vec<i64>),
+    /// Quantities; `None` where one does not apply.
+    Real(Vec<Option<f64>>),
+}
+
+/// A file as it was written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// Keys and values of the footer: `schema`, and in results `bench`.
+    pub metadata: Vec<(String, String)>,
+    /// Columns by name, all of one length, in the order of the file.
+    pub columns: Vec<(String, Values)>,
+}
+
+/// Reads a file of flat columns.
+///
+/// # Errors
+/// If the file cannot be read, is no Parquet, or holds a column of a kind that Headway does not write.
+pub fn read_table(path: &Path) -> Result<Table, ReadError> {
+    read(path).map_err(|source| ReadError {
+        path: path.display().to_string(),
+        source,
+    })
+}
+
+fn read(path: &Path) -> Result<Table, ParquetError> {
+    let file = SerializedFileReader::new(File::open(path)?)?;
+    let footer = file.metadata().file_metadata();
+    let metadata = footer
+        .key_value_metadata()
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| Some((entry.key.clone(), entry.value.clone()?)))
+        .collect();
+    let mut columns = Vec::new();
+    for (index, column) in footer.schema_descr().columns().iter().enumerate() {
+        let values = match column.physical_type() {
+            Type::BYTE_ARRAY => Values::Text(
+                required::<ByteArrayType>(&file, index)?
+                    .iter()
+                    .map(|text| text.as_utf8().map(str::to_owned))
+                    .collect::<Result<_, _>>()?,
+            ),
+            Type::INT32 => Values::Whole(
+                required::<Int32Type>(&file, index)?
+                    .into_iter()
+                    .map(i64::from)
+                    .collect(),
+            ),
+            Type::INT64 => Values::Whole(required::<Int64Type>(&file, index)?),
+            Type::DOUBLE => Values::Real(cells::<DoubleType>(&file, index)?),
+            _ => return Err(foreign(column.name())),
+        };
+        columns.push((column.name().to_owned(), values));
+    }
+    Ok(Table { metadata, columns })
+}
+
+fn foreign(column: &str) -> ParquetError {
+    ParquetError::General(format!(
+        "column {column} is of a kind that Headway does not write"
+    ))
+}
+
+fn required<T: DataType>(
+    file: &SerializedFileReader<File>,
+    index: usize,
+) -> Result<Vec<T::T>, ParquetError> {
+    let cells = cells::<T>(file, index)?;
+    let rows = cells.len();
+    let values: Vec<T::T> = cells.into_iter().flatten().collect();
+    if values.len() < rows {
+        let descr = file.metadata().file_metadata().schema_descr();
+        return Err(foreign(descr.column(index).name()));
+    }
+    Ok(values)
+}
+
+/// All cells of the column of that number, whose physical type is `T`.
+fn cells<T: DataType>(
+    file: &SerializedFileReader<File>,
+    index: usize,
+) -> Result<Vec<Option<T::T>>, ParquetError> {
+    let mut cells = Vec::new();
+    for number in 0..file.num_row_groups() {
+        let group = file.get_row_group(number)?;
+        let rows = group.metadata().num_rows() as usize;
+        let column = group.metadata().column(index).column_descr_ptr();
+        if column.max_rep_level() > 0 || column.max_def_level() > 1 {
+            return Err(foreign(column.name()));
+        }
+        let mut reader = get_typed_column_reader::<T>(group.get_column_reader(index)?);
+        let (mut levels, mut values) = (Vec::new(), Vec::new());
+        let mut read = 0;
+        while read < rows {
+            let (records, _, _) =
+                reader.read_records(rows - read, Some(&mut levels), None, &mut values)?;
+            if records == 0 {
+                return Err(ParquetError::EOF(format!(
+                    "column {} ends after {read} of {rows} rows",
+                    column.name()
+                )));
+            }
+            read += records;
+        }
+        let mut values = values.into_iter();
+        if column.max_def_level() == 0 {
+            cells.extend(values.map(Some));
+        } else {
+            cells.extend(levels.iter().map(|&there| match there {
+                0 => None,
+                _ => values.next(),
+            }));
+        }
+    }
+    Ok(cells)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Metrics, Row, write_results};
+
+    fn row(run: i32, jain: Option<f64>) -> Row {
+        Row {
+            scenario: "rax-2".to_owned(),
+            scenario_hash: "0".to_owned(),
+            scheme: "cubic".to_owned(),
+            code_version: "1".to_owned(),
+            world: "sim",
+            run,
+            seed: u64::MAX >> 1,
+            flow: -1,
+            flow_scheme: "cubic".to_owned(),
+            seconds: 60.0,
+            warmup: 0.0,
+            metrics: Metrics {
+                throughput_mbps: Some(0.1 + 0.2),
+                jain,
+                ..Metrics::default()
+            },
+        }
+    }
+
+    #[test]
+    fn what_was_written_comes_back_bit_for_bit() {
+        let path =
+            std::env::temp_dir().join(format!("headway-read-{}.parquet", std::process::id()));
+        let rows = [row(0, None), row(1, Some(0.987)), row(2, None)];
+        write_results(&path, &rows, "{}").unwrap();
+        let table = read_table(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert!(
+            table
+                .metadata
+                .contains(&("bench".to_owned(), "{}".to_owned()))
+        );
+        let column = |name: &str| &table.columns.iter().find(|(n, _)| n == name).unwrap().1;
+        assert_eq!(*column("run"), Values::Whole(vec![0, 1, 2]));
+        assert_eq!(*column("seed"), Values::Whole(vec![i64::MAX; 3]));
+        assert_eq!(*column("scheme"), Values::Text(vec!["cubic".to_owned(); 3]));
+        assert_eq!(*column("jain"), Values::Real(vec![None, Some(0.987), None]));
+        assert_eq!(
+            *column("throughput_mbps"),
+            Values::Real(vec![Some(0.1 + 0.2); 3])
+        );
+    }
+
+    #[test]
+    fn what_is_no_parquet_is_refused() {
+        let path =
+            std::env::temp_dir().join(format!("headway-none-{}.parquet", std::process::id()));
+        std::fs::write(&path, "PAR1 but no more").unwrap();
+        let error = read_table(&path).unwrap_err().to_string();
+        std::fs::remove_file(&path).unwrap();
+        assert!(error.starts_with(&path.display().to_string()), "{error}");
+    }
+}

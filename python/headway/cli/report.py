@@ -1,0 +1,40 @@
+"""`headway report`: a bench's report, from its Parquet files."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headway._native import UsageError
+from headway.cli.usage import Json
+
+
+def report(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A folder that headway bench has written.", show_default=False)
+    ],
+    out: Annotated[Path | None, typer.Option(help="The page to write; else report.html in DIR.")] = None,
+    open_: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
+    json: Json = False,
+) -> None:
+    """Write the report of a bench again from its results.parquet and series.parquet: same files, same page."""
+    from headway.files import make_folder, write_atomic
+    from headway.report import page
+    from headway.results import read_bench
+
+    bench = read_bench(folder)
+    path = out or folder / "report.html"
+    if path.is_dir():
+        raise UsageError(f"--out {path}: a folder; give the file to write, such as {path / 'report.html'}")
+    make_folder(path.parent, "--out")
+    write_atomic(path, page(bench))
+    if json:
+        import json as js
+
+        print(js.dumps(bench.rows, indent=2))
+    else:
+        print(f"report: {path}")
+    if open_:
+        import webbrowser
+
+        webbrowser.open(path.resolve().as_uri())

@@ -1,0 +1,96 @@
+"""What a bench leaves in its folder, read back: everything stands in results.parquet and series.parquet."""
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from headway._native import UsageError, read_parquet, results_schema
+from headway.stats import Ellipse
+from headway.summary import Offsets, regions, summarise
+
+BENCH_SCHEMA = 1
+"""Version of bench.json and of the footer of results.parquet that it is made from."""
+
+FILES = ("results.parquet", "series.parquet")
+SERIES_KEYS = ("scenario", "scheme", "run", "flow")
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A bench: how it was made, its runs, and what they amount to."""
+
+    facts: dict[str, Any]
+    """The command, the scenarios with their traces, the code's version; see `headway bench`."""
+    runs: list[dict[str, Any]]
+    """One a run and flow, as `Batch.results` gives them."""
+    series: list[dict[str, Any]]
+    """One a recorded run and flow; its columns are lists, one entry a bin."""
+
+    @property
+    def offsets(self) -> dict[str, Offsets]:
+        """Where runs begin in the trace of their scenario, for those that do at offsets."""
+        found = {}
+        for scenario in self.facts["scenarios"]:
+            if scenario["offsets_s"]:
+                own = (run for run in self.runs if run["scenario"] == scenario["name"])
+                begins = {run["seed"]: scenario["offsets_s"][run["run"]] for run in own}
+                found[scenario["name"]] = Offsets(scenario["trace_s"], begins.get)
+        return found
+
+    @cached_property
+    def rows(self) -> list[dict[str, Any]]:
+        """One row a scheme and scenario, with intervals and with what it needs to stand alone."""
+        traces = {s["name"]: s["traces"] for s in self.facts["scenarios"]}
+        own = {key: self.facts[key] for key in ("schema", "code_version", "seed")}
+        return [own | row | {"traces": traces[row["scenario"]]} for row in summarise(self.runs, self.offsets)]
+
+    @cached_property
+    def regions(self) -> dict[tuple[str, str], Ellipse]:
+        """The 95% confidence ellipse of p95 delay and throughput, by scheme and scenario."""
+        return regions(self.runs, self.offsets)
+
+
+def read_bench(folder: Path) -> Bench:
+    """Reads the folder of a bench. Raises UsageError where it is none, or was written by another Headway."""
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: no such folder; give one that headway bench has written")
+    for name in FILES:
+        if not (folder / name).is_file():
+            raise UsageError(f"{folder}: no {name} in it; give a folder that headway bench has written")
+    metadata, columns = _table(folder / FILES[0])
+    try:
+        facts = json.loads(metadata["bench"])
+    except (KeyError, ValueError):
+        raise UsageError(
+            f"{folder / FILES[0]}: its footer does not say how it was made; run the bench again"
+        ) from None
+    if facts.get("schema") != BENCH_SCHEMA:
+        raise UsageError(
+            f"{folder / FILES[0]}: bench schema {facts.get('schema')!r}, this headway reads {BENCH_SCHEMA}; "
+            "run the bench again"
+        )
+    runs = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+    if not runs:
+        raise UsageError(f"{folder / FILES[0]}: no run in it; run the bench again")
+    return Bench(facts, runs, _series(_table(folder / FILES[1])[1]))
+
+
+def _table(path: Path) -> tuple[dict[str, str], dict[str, list[Any]]]:
+    metadata, columns = read_parquet(str(path))
+    if metadata.get("schema") != str(results_schema):
+        found = metadata.get("schema", "none")
+        raise UsageError(f"{path}: schema {found}, this headway reads {results_schema}; run the bench again")
+    return metadata, columns
+
+
+def _series(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:
+    """Rows of one run and flow stand together; each such block becomes one dict of lists."""
+    keys = list(zip(*(columns[key] for key in SERIES_KEYS), strict=True))
+    starts = [k for k in range(len(keys)) if k == 0 or keys[k] != keys[k - 1]]
+    values = {name: column for name, column in columns.items() if name not in SERIES_KEYS}
+    return [
+        dict(zip(SERIES_KEYS, keys[start], strict=True)) | {name: v[start:end] for name, v in values.items()}
+        for start, end in zip(starts, [*starts[1:], len(keys)], strict=True)
+    ]

@@ -1,0 +1,79 @@
+"""The confidence region of two means together.
+
+Hotelling's T-squared: Johnson and Wichern, "Applied Multivariate Statistical Analysis", section 5.4.
+Where neighbouring runs resemble each other, the covariance of the means is that of circular blocks
+(Politis and Romano 1992), as the intervals of `bootstrap` have it.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+LEVEL = 0.95
+
+
+class Ellipse(NamedTuple):
+    """The points within `radius` of the means, in the metric of their covariance."""
+
+    x: float
+    y: float
+    xx: float
+    """Variance of the mean of x."""
+    yy: float
+    xy: float
+    radius: float
+
+    def outline(self, points: int = 48) -> list[tuple[float, float]]:
+        """Points of its boundary, counter-clockwise, the first one again at the end."""
+        # Cholesky's factor of the covariance maps the circle onto the ellipse.
+        a = math.sqrt(self.xx)
+        b = self.xy / a if a > 0 else 0.0
+        c = math.sqrt(max(self.yy - b * b, 0.0))
+        turns = (2 * math.pi * k / points for k in range(points + 1))
+        circle = [(self.radius * math.cos(t), self.radius * math.sin(t)) for t in turns]
+        return [(self.x + a * u, self.y + b * u + c * v) for u, v in circle]
+
+
+def mean_ellipse(
+    xs: Sequence[float], ys: Sequence[float], *, block: int = 1, level: float = LEVEL
+) -> Ellipse | None:
+    """The confidence ellipse of the means of paired values.
+
+    Args:
+        xs: One finite number a run.
+        ys: As many.
+        block: Neighbours that are taken together, 1 to len(xs); values are then in an order in which
+            neighbours are alike, the last one a neighbour of the first.
+        level: Coverage, in (0, 1).
+
+    Returns:
+        None where there are fewer than three blocks: nothing can be said about two means at once.
+    """
+    n = len(xs)
+    blocks = n // block
+    if blocks < 3:
+        return None
+    x, y = math.fsum(xs) / n, math.fsum(ys) / n
+    us, vs = _deviations(xs, x, block), _deviations(ys, y, block)
+    # Mean square of block means' deviations over the number of blocks, unbiased for independent ones.
+    scale = 1 / (n * (blocks - 1))
+    f = _f_quantile(level, blocks - 2)
+    return Ellipse(
+        x,
+        y,
+        xx=scale * math.fsum(u * u for u in us),
+        yy=scale * math.fsum(v * v for v in vs),
+        xy=scale * math.fsum(u * v for u, v in zip(us, vs, strict=True)),
+        radius=math.sqrt(2 * (blocks - 1) / (blocks - 2) * f),
+    )
+
+
+def _deviations(values: Sequence[float], mean: float, block: int) -> list[float]:
+    """Of the mean of each block, one starting at each value, around the circle."""
+    n = len(values)
+    return [math.fsum(values[(i + k) % n] for k in range(block)) / block - mean for i in range(n)]
+
+
+def _f_quantile(level: float, m: int) -> float:
+    """Of the F distribution with 2 and m degrees of freedom, whose tail is (1 + 2x/m)^(-m/2)."""
+    return m / 2 * (math.pow(1 - level, -2 / m) - 1)

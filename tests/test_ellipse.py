@@ -1,0 +1,84 @@
+import math
+import random
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from headway.stats import mean_ellipse
+from headway.stats.ellipse import _f_quantile
+
+
+def inside(ellipse, x, y):
+    """By the definition: the squared Mahalanobis distance against the squared radius."""
+    covariance = np.array([[ellipse.xx, ellipse.xy], [ellipse.xy, ellipse.yy]])
+    off = np.array([x - ellipse.x, y - ellipse.y])
+    return off @ np.linalg.solve(covariance, off) <= ellipse.radius**2
+
+
+def with_moments(n, mean, covariance):
+    """Values with exactly this sample mean and covariance."""
+    raw = np.random.default_rng(5).normal(size=(n, 2))
+    raw -= raw.mean(axis=0)
+    white = raw @ np.linalg.inv(np.linalg.cholesky(np.cov(raw.T))).T
+    return (white @ np.linalg.cholesky(np.array(covariance)).T + mean).T.tolist()
+
+
+def test_the_published_example():
+    """Johnson and Wichern, example 5.3: 42 microwave ovens; T-squared of (0.562, 0.589) is 1.30 against 6.62."""
+    inverse = np.array([[203.018, -163.391], [-163.391, 200.228]])
+    ellipse = mean_ellipse(*with_moments(42, (0.564, 0.603), np.linalg.inv(inverse)))
+    covariance = np.array([[ellipse.xx, ellipse.xy], [ellipse.xy, ellipse.yy]])
+    off = np.array([ellipse.x - 0.562, ellipse.y - 0.589])
+    assert off @ np.linalg.solve(covariance, off) == pytest.approx(1.30, abs=0.005)
+    assert ellipse.radius**2 == pytest.approx(6.62, abs=0.01)
+    # The half axis along the larger eigenvalue.
+    assert ellipse.radius * np.sqrt(np.linalg.eigvalsh(covariance)[1]) == pytest.approx(0.064, abs=0.0005)
+
+
+@pytest.mark.parametrize("m", [1, 2, 7, 28, 1000])
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
+def test_the_quantile_is_scipys(m, level):
+    assert _f_quantile(level, m) == pytest.approx(stats.f.ppf(level, 2, m), rel=1e-9)
+
+
+def test_it_covers_the_true_means_as_often_as_it_says():
+    draw = random.Random(8)
+    trials, hits = 2000, 0
+    for _ in range(trials):
+        xs = [draw.gauss(50, 8) for _ in range(6)]
+        ys = [0.3 * x + draw.gauss(0, 2) for x in xs]
+        hits += inside(mean_ellipse(xs, ys), 50, 15)
+    # Exact for normal values, however few: binomial(2000, 0.95) has a standard deviation of 0.5%.
+    assert hits / trials == pytest.approx(0.95, abs=0.015)
+
+
+def test_blocks_cover_where_neighbours_are_alike():
+    draw = random.Random(9)
+    trials, plain, blocked = 500, 0, 0
+    for _ in range(trials):
+        xs = [x for _ in range(12) for x in [draw.gauss(0, 1)] * 5]
+        ys = [y for _ in range(12) for y in [draw.gauss(0, 1)] * 5]
+        plain += inside(mean_ellipse(xs, ys), 0, 0)
+        blocked += inside(mean_ellipse(xs, ys, block=5), 0, 0)
+    assert plain / trials < 0.6
+    assert blocked / trials > 0.88
+
+
+def test_the_outline_is_the_boundary():
+    xs, ys = with_moments(10, (30.0, 5.0), [[9.0, -2.0], [-2.0, 1.0]])
+    ellipse = mean_ellipse(xs, ys)
+    points = ellipse.outline()
+    assert points[0] == pytest.approx(points[-1])
+    for x, y in points:
+        assert not inside(ellipse, ellipse.x + 1.001 * (x - ellipse.x), ellipse.y + 1.001 * (y - ellipse.y))
+        assert inside(ellipse, ellipse.x + 0.999 * (x - ellipse.x), ellipse.y + 0.999 * (y - ellipse.y))
+
+
+def test_what_does_not_vary_makes_a_line_and_too_little_makes_nothing():
+    flat = mean_ellipse([1.0, 2.0, 3.0, 4.0], [7.0] * 4)
+    assert {y for _, y in flat.outline()} == {7.0}
+    still = mean_ellipse([2.0] * 4, [1.0, 2.0, 3.0, 4.0])
+    assert max(y for _, y in still.outline()) > 2.5 + math.sqrt(still.yy)
+    assert mean_ellipse([1.0, 2.0], [1.0, 2.0]) is None
+    assert mean_ellipse([1.0] * 8, [1.0] * 8, block=4) is None

@@ -1,0 +1,100 @@
+"""`headway report` works from the Parquet files alone."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from headway._native import UsageError, read_parquet
+from headway.results import FILES, read_bench
+
+
+@pytest.fixture
+def parquet_only(small_bench, tmp_path):
+    """A folder that holds the two Parquet files of a bench and nothing else."""
+    for name in FILES:
+        (tmp_path / name).write_bytes((small_bench / name).read_bytes())
+    return tmp_path
+
+
+def rewritten(path, change):
+    """The file with its footer's metadata changed by `change`, as another tool would write it."""
+    table = pq.read_table(path)
+    pq.write_table(table.replace_schema_metadata(change(dict(table.schema.metadata))), path)
+
+
+def test_the_report_is_rebuilt_byte_for_byte(run, small_bench, parquet_only):
+    done = run("report", parquet_only)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (parquet_only / "report.html").read_bytes() == (small_bench / "report.html").read_bytes()
+    elsewhere = parquet_only / "deep" / "page.html"
+    assert run("report", parquet_only, "--out", elsewhere).returncode == 0
+    assert elsewhere.read_bytes() == (small_bench / "report.html").read_bytes()
+
+
+def test_its_json_is_the_rows_of_bench_json(run, small_bench, parquet_only):
+    rows = json.loads(run("report", parquet_only, "--json").stdout)
+    assert rows == json.loads((small_bench / "bench.json").read_text())["results"]
+
+
+def test_our_reader_reads_what_pyarrow_reads(small_bench):
+    for name in FILES:
+        metadata, columns = read_parquet(str(small_bench / name))
+        table = pq.read_table(small_bench / name)
+        assert columns == table.to_pydict()
+        assert metadata == {k.decode(): v.decode() for k, v in table.schema.metadata.items()}
+
+
+def test_a_file_that_another_tool_has_written_again_is_read(parquet_only, small_bench):
+    """Dictionaries, other row groups, all columns optional: the content counts."""
+    path = parquet_only / "results.parquet"
+    pq.write_table(pq.read_table(path), path, row_group_size=5)
+    assert read_bench(parquet_only).runs == read_bench(small_bench).runs
+
+
+def test_offsets_make_the_same_blocks_as_the_scenario(small_bench):
+    """The intervals of bench.json come from where runs began in the trace, which the footer keeps."""
+    from headway._native import Scenario
+
+    bench = read_bench(small_bench)
+    (offsets,) = bench.offsets.values()
+    scenario = Scenario.load("synthetic-att")
+    for seed in {r["seed"] for r in bench.runs if r["scenario"] == "synthetic-att"}:
+        assert offsets.offset_s(seed) == scenario.trace_offset_s(seed) is not None
+
+
+def test_another_schema_is_refused_in_one_line(run, parquet_only):
+    for name in FILES:
+        before = (parquet_only / name).read_bytes()
+        rewritten(parquet_only / name, lambda m: m | {b"schema": b"99"})
+        done = run("report", parquet_only)
+        assert done.returncode == 2
+        assert done.stderr.count("\n") == 1
+        assert name in done.stderr
+        assert "schema 99" in done.stderr
+        (parquet_only / name).write_bytes(before)
+
+
+@pytest.mark.parametrize("footer", [{}, {b"bench": b"{"}, {b"bench": b'{"schema": 99}'}])
+def test_a_footer_that_says_nothing_known_is_refused(parquet_only, footer):
+    rewritten(parquet_only / "results.parquet", lambda m: {b"schema": m[b"schema"]} | footer)
+    with pytest.raises(UsageError, match=r"results\.parquet: .*run the bench again"):
+        read_bench(parquet_only)
+
+
+def test_wrong_folders_are_refused_in_one_line(run, parquet_only):
+    def bad(*arguments, says):
+        done = run("report", *arguments)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.count("\n") == 1, done.stderr
+        assert says in done.stderr
+
+    bad("no/such", says="no such folder")
+    bad(parquet_only, "--out", parquet_only, says="give the file to write")
+    (parquet_only / "series.parquet").unlink()
+    bad(parquet_only, says="no series.parquet in it")
+    (parquet_only / "series.parquet").write_text("PAR1 no PAR1")
+    bad(parquet_only, says="series.parquet")
+    pq.write_table(pa.table({"a": [[1, 2]]}), parquet_only / "series.parquet")
+    bad(parquet_only, says="column element is of a kind that Headway does not write")

@@ -28,7 +28,7 @@ def table(columns: list[str], rows: list[list[str]]) -> str:
 
 
 def schemes_page() -> str:
-    """Every scheme with its parameters, and every scenario."""
+    """Every scheme with its parameters, and every scenario or family."""
     rows, parts = [], []
     for s in schemes():
         needs = ", ".join(s["needs"]) or "nothing"
@@ -38,18 +38,23 @@ def schemes_page() -> str:
             parts.append(
                 f"\n### {s['name']}\n\n" + table(["parameter", "what it does", "value", "default"], params)
             )
-    found = [Scenario.load(name) for name in scenario_names()]
-    scenarios = [
-        [f"`{s.name}`", s.description, str(s.flows), ", ".join(s.traces), ", ".join(s.varies) or "nothing"]
-        for s in found
-    ]
+    scenarios = []
+    for name in scenario_names():
+        members = Scenario.load_all(name)
+        s, sweep = members[0], members[0].sweep
+        about = f"{s.description}; {sweep['key']} = {', '.join(sweep['values'])}" if sweep else s.description
+        counts = sorted({m.flows for m in members})
+        flows = f"{counts[0]}-{counts[-1]}" if len(counts) > 1 else str(counts[0])
+        scenarios.append(
+            [f"`{name}`", s.paper, about, flows, ", ".join(s.traces), ", ".join(s.varies) or "nothing"]
+        )
     return (
         f"{NOTE}# Schemes and scenarios\n\nWritten `name:key=value:key=value`.\n\n"
         + table(["scheme", "family", "what it does", "needs", "worlds", "source"], rows)
         + "\n## Parameters\n"
         + "".join(parts)
         + "\n## Scenarios\n\n"
-        + table(["scenario", "what it is", "flows", "traces", "the seed varies"], scenarios)
+        + table(["scenario", "paper", "what it is", "flows", "traces", "the seed varies"], scenarios)
     )
 
 

@@ -191,6 +191,34 @@ def test_bench_json_has_the_fields_of_the_design(run, tmp_path):
     ]
 
 
+FAMILY = """schema = 1
+name = "family"
+seconds = 2
+[bottleneck]
+rate = "8Mbps"
+delay = "10ms"
+queue = "5pkt"
+[[flow]]
+[sweep]
+key = "bottleneck.queue"
+values = ["5pkt", "50pkt"]
+"""
+
+
+def test_a_family_is_all_its_members_or_one(run, tmp_path):
+    (tmp_path / "family.toml").write_text(FAMILY)
+    base = ("bench", "--schemes", "newreno", "--json", "--scenario")
+    rows = json.loads(run(*base, "family.toml", cwd=tmp_path).stdout)
+    assert [row["scenario"] for row in rows] == ["family:queue=5pkt", "family:queue=50pkt"]
+    small, large = (row["throughput_mbps"]["mean"] for row in rows)
+    assert small < large
+    (one,) = json.loads(run(*base, "family.toml:queue=50pkt", cwd=tmp_path).stdout)
+    assert one == rows[1]
+    wrong = run(*base, "family.toml:queue=51pkt", cwd=tmp_path)
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert "queue=50pkt" in wrong.stderr
+
+
 def test_two_scenarios_of_one_name_are_refused(run, tmp_path):
     (tmp_path / "mine.toml").write_text(
         'schema = 1\nname = "rax-1"\nseconds = 2\n[bottleneck]\nrate = "1Mbps"\nqueue = "9pkt"\n'
@@ -288,7 +316,7 @@ def test_lists_have_the_fields_of_the_design(run):
     assert all(set(s) == {"name", "family", "needs", "worlds", "source"} for s in schemes)
     scenarios = json.loads(run("scenarios", "--json").stdout)
     assert {"pantheon-default", "rax-1", "lte-verizon"} <= {s["name"] for s in scenarios}
-    assert all(set(s) == {"name", "paper", "flows", "traces", "varies", "description"} for s in scenarios)
+    assert all(set(s) == {"name", "paper", "flows", "traces", "varies", "description", "sweep"} for s in scenarios)
 
 
 def test_all_schemes(run, tmp_path):

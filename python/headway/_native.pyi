@@ -42,7 +42,7 @@ def check_scheme(spec: str) -> str:
     """Returns `spec` if it names a scheme with valid parameters. Raises UsageError."""
 
 def scenario_names() -> list[str]:
-    """The scenarios that come with Headway, in the order of docs."""
+    """The scenarios and families that come with Headway, in the order of docs."""
 
 def split() -> dict[str, str]:
     """The traces that split.toml lists, each with its seconds for evaluation as written: all, none, 325s..465s, 480s.."""
@@ -62,7 +62,15 @@ class Scenario:
 
     @staticmethod
     def load(name_or_path: str) -> Scenario:
-        """By name, or from a TOML file if it ends in .toml or contains a slash. Raises UsageError."""
+        """By name, or from a TOML file if it ends in .toml or contains a slash; a member of a family as
+        NAME:KEY=VALUE. Raises UsageError, also for a family without a member.
+        """
+    @staticmethod
+    def load_all(name_or_path: str) -> list[Scenario]:
+        """As `load`; a family without a member gives all members in the order of its file. Raises UsageError."""
+    @property
+    def sweep(self) -> dict[str, Any] | None:
+        """Where it is a member of a family: family (its name), key (the path of what differs), values."""
     @property
     def name(self) -> str: ...
     @property

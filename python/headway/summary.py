@@ -46,9 +46,9 @@ def summarise(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None)
     """One row a scheme and scenario.
 
     It has scheme, scenario, scenario_hash, world, runs, seconds, and a Metric for each of METRICS.
-    Where several flows were under test, the same in every run, `flows` has such metrics for each of them. Intervals are 95% BCa
-    bootstrap intervals over runs; in blocks, ordered by offset, where `offsets` has the
-    scenario: its runs begin at offsets of one trace and may overlap.
+    Where several flows were under test, the same in every run, `flows` has such metrics for each of them.
+    Intervals are 95% BCa bootstrap intervals over runs; in blocks, ordered by offset, where `offsets` has
+    the scenario: its runs begin at offsets of one trace and may overlap.
     """
     groups: dict[tuple[str, str], dict[int, list[Run]]] = {}
     for run in runs:

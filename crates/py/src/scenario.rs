@@ -1,5 +1,6 @@
 use headway_scenario::RateSpec;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::usage;
 
@@ -18,6 +19,25 @@ impl Scenario {
         headway_scenario::Scenario::load(name_or_path)
             .map(Scenario)
             .map_err(usage)
+    }
+
+    #[staticmethod]
+    fn load_all(name_or_path: &str) -> PyResult<Vec<Scenario>> {
+        headway_scenario::Scenario::load_all(name_or_path)
+            .map(|all| all.into_iter().map(Scenario).collect())
+            .map_err(usage)
+    }
+
+    #[getter]
+    fn sweep<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let Some(sweep) = self.0.sweep() else {
+            return Ok(None);
+        };
+        let dict = PyDict::new(py);
+        dict.set_item("family", &sweep.family)?;
+        dict.set_item("key", &sweep.key)?;
+        dict.set_item("values", &sweep.values)?;
+        Ok(Some(dict))
     }
 
     #[getter]

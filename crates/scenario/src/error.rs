@@ -35,6 +35,26 @@ pub enum ScenarioError {
         /// The nearest name, or all of them.
         hint: String,
     },
+    /// A family where one scenario is wanted.
+    #[error("{name} is a family of {number} scenarios; name one of them, such as {example}")]
+    Family {
+        /// As asked for, in quotes.
+        name: String,
+        /// Its members.
+        number: usize,
+        /// The name of one, in quotes.
+        example: String,
+    },
+    /// A value that a family does not have.
+    #[error("scenario {name} has no member {value}; {hint}")]
+    NoMember {
+        /// The family, in quotes.
+        name: String,
+        /// As asked for, in quotes.
+        value: String,
+        /// The nearest member, or all of them.
+        hint: String,
+    },
     /// A file that cannot be read.
     #[error("cannot read the scenario {path}: {why}")]
     Unreadable {

@@ -1,6 +1,6 @@
 //! The scenario schema that every world reads: networks and traffic as strict TOML.
 //!
-//! [`Scenario`] is a checked file, in which a quantity may be a range; [`Scenario::draw`] fixes
+//! [`Scenario`] is a checked file (or one member of a family that a file describes), in which a quantity may be a range; [`Scenario::draw`] fixes
 //! every range by a seed and gives a [`Network`]. [`TraceStore`] finds the traces that links
 //! follow. `docs/scenarios.md` describes the schema for users.
 
@@ -15,6 +15,7 @@ mod route;
 mod scenario;
 mod split;
 mod store;
+mod sweep;
 
 pub use error::ScenarioError;
 pub use network::*;
@@ -22,3 +23,4 @@ pub use route::Routes;
 pub use scenario::{Scenario, shipped};
 pub use split::{Part, Seconds, Shares, split};
 pub use store::{StoreError, TraceStore, load_trace};
+pub use sweep::Sweep;

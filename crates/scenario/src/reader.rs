@@ -1,5 +1,7 @@
 //! Reads TOML strictly: a table knows its keys, and every error knows its place.
 
+use std::ops::Range;
+
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -118,10 +120,35 @@ impl<'a> Table<'a> {
             offset: name.span().start,
             ..self.place
         };
-        Some(Item {
-            place,
-            value: value.get_ref(),
-        })
+        Some(Item { place, value })
+    }
+
+    /// The value at a path as errors write it, such as `flow[0].count`; whatever keys are known.
+    pub fn at(&self, path: &str) -> Option<Item<'a>> {
+        let mut table = self.table;
+        let mut steps = path.split('.');
+        let mut step = steps.next()?;
+        loop {
+            let (key, index) = match step.strip_suffix(']').and_then(|s| s.split_once('[')) {
+                Some((key, index)) => (key, Some(index.parse::<usize>().ok()?)),
+                None => (step, None),
+            };
+            let mut value = table.get(key)?;
+            if let Some(index) = index {
+                value = value.get_ref().as_array()?.get(index)?;
+            }
+            match steps.next() {
+                Some(next) => (step, table) = (next, value.get_ref().as_table()?),
+                None => {
+                    let place = Place {
+                        document: self.place.document,
+                        key: path.to_owned(),
+                        offset: value.span().start,
+                    };
+                    return Some(Item { place, value });
+                }
+            }
+        }
     }
 
     pub fn has(&self, key: &str) -> bool {
@@ -157,7 +184,7 @@ impl<'a> Table<'a> {
         let wrong = |place: &Place<'_>| {
             place.error(format!("this must be a list of tables; write [[{key}]]"))
         };
-        let DeValue::Array(array) = item.value else {
+        let DeValue::Array(array) = item.value.get_ref() else {
             return Err(wrong(&item.place));
         };
         array
@@ -184,27 +211,51 @@ impl<'a> Table<'a> {
 #[derive(Debug)]
 pub(crate) struct Item<'a> {
     pub place: Place<'a>,
-    value: &'a DeValue<'a>,
+    value: &'a Spanned<DeValue<'a>>,
 }
 
 impl<'a> Item<'a> {
     fn expected(&self, what: &str) -> ScenarioError {
         self.place.error(format!(
             "this is of type {}; write {what}",
-            self.value.type_str()
+            self.value.get_ref().type_str()
         ))
     }
 
+    /// Where the value is written.
+    pub fn span(&self) -> Range<usize> {
+        self.value.span()
+    }
+
+    /// Where its key and the value are written.
+    pub fn written(&self) -> Range<usize> {
+        self.place.offset..self.value.span().end
+    }
+
+    /// A value that may stand in a name: text of letters, digits and `extra`, or a number.
+    pub fn word_in_name(&self, extra: &str) -> Result<String, ScenarioError> {
+        match self.value.get_ref() {
+            DeValue::Integer(_) | DeValue::Float(_) => {
+                Ok(self.place.document.text[self.span()].to_owned())
+            }
+            _ => self.name(extra).map(str::to_owned),
+        }
+    }
+
     pub fn is_table(&self) -> bool {
-        self.value.is_table()
+        self.value.get_ref().is_table()
     }
 
     pub fn text(&self, wanted: &str) -> Result<&'a str, ScenarioError> {
-        self.value.as_str().ok_or_else(|| self.expected(wanted))
+        self.value
+            .get_ref()
+            .as_str()
+            .ok_or_else(|| self.expected(wanted))
     }
 
     pub fn boolean(&self) -> Result<bool, ScenarioError> {
         self.value
+            .get_ref()
             .as_bool()
             .ok_or_else(|| self.expected("true or false"))
     }
@@ -212,7 +263,7 @@ impl<'a> Item<'a> {
     /// A whole number of `min..=max`.
     pub fn whole(&self, min: u64, max: u64) -> Result<u64, ScenarioError> {
         let wanted = format!("a whole number from {min} to {max}");
-        let DeValue::Integer(n) = self.value else {
+        let DeValue::Integer(n) = self.value.get_ref() else {
             return Err(self.expected(&wanted));
         };
         u64::from_str_radix(n.as_str(), n.radix())
@@ -226,7 +277,7 @@ impl<'a> Item<'a> {
 
     /// A number, whole or not.
     pub fn number(&self) -> Option<f64> {
-        match self.value {
+        match self.value.get_ref() {
             DeValue::Integer(n) => i64::from_str_radix(n.as_str(), n.radix())
                 .ok()
                 .map(|n| n as f64),
@@ -308,7 +359,7 @@ impl<'a> Item<'a> {
 
     /// The entries of a list.
     pub fn entries(&self, wanted: &str) -> Result<Vec<Item<'a>>, ScenarioError> {
-        let DeValue::Array(array) = self.value else {
+        let DeValue::Array(array) = self.value.get_ref() else {
             return Err(self.expected(wanted));
         };
         let entry = |(i, value): (usize, &'a Spanned<DeValue<'a>>)| Item {
@@ -317,13 +368,13 @@ impl<'a> Item<'a> {
                 offset: value.span().start,
                 ..self.place
             },
-            value: value.get_ref(),
+            value,
         };
         Ok(array.iter().enumerate().map(entry).collect())
     }
 
     pub fn table(&self, known: &[&'static str]) -> Result<Table<'a>, ScenarioError> {
-        let DeValue::Table(table) = self.value else {
+        let DeValue::Table(table) = self.value.get_ref() else {
             return Err(self.expected("a table"));
         };
         let prefix = format!("{}.", self.place.key);

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use crate::parse::{MAX_SECONDS, MAX_TEXT, Parsed, parse};
 use crate::plan::RatePlan;
 use crate::quantity::{quoted, quoted_path};
+use crate::sweep::{Sweep, expand};
 use crate::{Network, Part, ScenarioError};
 use headway_cc::suggest;
 
@@ -46,13 +47,14 @@ pub struct Scenario {
     text: String,
     parsed: Parsed,
     hash: String,
+    sweep: Option<Sweep>,
 }
 
 impl Scenario {
     /// Reads a scenario's TOML; `origin` (a file or a name) stands in errors.
     ///
     /// # Errors
-    /// [`ScenarioError`], for text that is not TOML, unknown keys and impossible values.
+    /// [`ScenarioError`], for text that is not TOML, unknown keys, impossible values and a sweep.
     pub fn parse(text: &str, origin: &str) -> Result<Scenario, ScenarioError> {
         let origin: String = origin.escape_debug().collect();
         let parsed = parse(text, &origin)?;
@@ -60,28 +62,93 @@ impl Scenario {
             text: text.to_owned(),
             hash: parsed.plan.hash(),
             parsed,
+            sweep: None,
         })
     }
 
-    /// A scenario that comes with Headway, by name; or a file, if `name_or_path` ends in `.toml` or contains a slash.
+    /// A scenario that comes with Headway, by name; or a file, if the name ends in `.toml` or
+    /// contains a slash. A member of a family (`[sweep]`) has its value behind: `owl-buffer:queue=150kB`.
     ///
     /// # Errors
-    /// [`ScenarioError`], as from [`Scenario::parse`] and for names and files that do not exist.
-    pub fn load(name_or_path: &str) -> Result<Scenario, ScenarioError> {
-        if name_or_path.contains('/') || name_or_path.ends_with(".toml") {
-            let text = read(name_or_path).map_err(|why| ScenarioError::Unreadable {
-                path: quoted_path(name_or_path),
-                why: why.to_string(),
-            })?;
-            return Scenario::parse(&text, name_or_path);
-        }
-        match NAMES.iter().position(|n| *n == name_or_path) {
-            Some(i) => Scenario::parse(TEXTS[i], name_or_path),
-            None => Err(ScenarioError::Unknown {
-                name: quoted(name_or_path),
-                hint: suggest(name_or_path, NAMES.iter().copied()),
+    /// [`ScenarioError`], as from [`Scenario::parse`], for names and files that do not exist, and
+    /// for a family without a member.
+    pub fn load(spec: &str) -> Result<Scenario, ScenarioError> {
+        let mut all = Scenario::load_all(spec)?;
+        match (all.len(), all.pop()) {
+            (1, Some(scenario)) => Ok(scenario),
+            (number, last) => Err(ScenarioError::Family {
+                name: quoted_path(spec),
+                number,
+                example: last.map_or(String::new(), |s| quoted_path(s.name())),
             }),
         }
+    }
+
+    /// As [`load`](Self::load); a family without a member means all members, in the order of its file.
+    ///
+    /// # Errors
+    /// [`ScenarioError`]
+    pub fn load_all(spec: &str) -> Result<Vec<Scenario>, ScenarioError> {
+        let (base, value) = match spec.rsplit_once(':') {
+            Some((base, value)) if value.contains('=') => (base, Some(value)),
+            _ => (spec, None),
+        };
+        let all = if base.contains('/') || base.ends_with(".toml") {
+            let text = read(base).map_err(|why| ScenarioError::Unreadable {
+                path: quoted_path(base),
+                why: why.to_string(),
+            })?;
+            Scenario::parse_all(&text, base)?
+        } else {
+            match NAMES.iter().position(|n| *n == base) {
+                Some(i) => Scenario::parse_all(TEXTS[i], base)?,
+                None => {
+                    return Err(ScenarioError::Unknown {
+                        name: quoted(spec),
+                        hint: suggest(base, NAMES.iter().copied()),
+                    });
+                }
+            }
+        };
+        let Some(value) = value else { return Ok(all) };
+        let of_name = |s: &Scenario| s.name().rsplit_once(':').map(|(_, v)| v.to_owned());
+        let values: Vec<String> = all.iter().filter_map(of_name).collect();
+        match all
+            .into_iter()
+            .find(|s| of_name(s).as_deref() == Some(value))
+        {
+            Some(member) => Ok(vec![member]),
+            None => Err(ScenarioError::NoMember {
+                name: quoted_path(base),
+                value: quoted(value),
+                hint: match values.is_empty() {
+                    true => "it has no sweep".to_owned(),
+                    false => suggest(value, values.iter().map(String::as_str)),
+                },
+            }),
+        }
+    }
+
+    /// As [`parse`](Self::parse), of a text that may be a family's: all its members.
+    ///
+    /// # Errors
+    /// [`ScenarioError`]
+    pub fn parse_all(text: &str, origin: &str) -> Result<Vec<Scenario>, ScenarioError> {
+        let origin: String = origin.escape_debug().collect();
+        let Some((sweep, texts)) = expand(text, &origin)? else {
+            return Ok(vec![Scenario::parse(text, &origin)?]);
+        };
+        let member = |text: &String| {
+            let scenario = Scenario::parse(text, &origin)?;
+            let sweep = Some(sweep.clone());
+            Ok(Scenario { sweep, ..scenario })
+        };
+        texts.iter().map(member).collect()
+    }
+
+    /// The family that it is of, and how its members differ; `None` if it is of none.
+    pub fn sweep(&self) -> Option<&Sweep> {
+        self.sweep.as_ref()
     }
 
     /// Its name, for tables and files.

@@ -10,7 +10,7 @@ fn the_examples_of_the_documentation_parse() {
         .skip(1)
         .map(|rest| rest.split("```").next().unwrap())
         .collect();
-    assert_eq!(examples.len(), 3);
+    assert_eq!(examples.len(), 4);
     let [short, long, random] = [0, 1, 2].map(|i| {
         Scenario::parse(examples[i], "docs/scenarios.md").unwrap_or_else(|e| panic!("{e}"))
     });
@@ -25,4 +25,6 @@ fn the_examples_of_the_documentation_parse() {
     assert_eq!(long.varies(), ["trace offset", "background traffic"]);
     assert_eq!(random.flows(), 2);
     assert!(random.varies().contains(&"every.0.gap".to_owned()));
+    let family = Scenario::parse_all(examples[3], "docs/scenarios.md").unwrap();
+    assert_eq!(family[1].name(), "buffers:queue=50kB");
 }

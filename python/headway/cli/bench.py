@@ -37,7 +37,12 @@ def bench(
     schemes: Annotated[
         str, typer.Option(help="Schemes with commas between, each NAME or NAME:KEY=VALUE; or 'all'.")
     ],
-    scenario: Annotated[str, typer.Option(help="Scenarios with commas between, each a name or a TOML file.")],
+    scenario: Annotated[
+        str,
+        typer.Option(
+            help="Scenarios with commas between, each a name or a TOML file; of a family all, or NAME:KEY=VALUE."
+        ),
+    ],
     world: Annotated[World, typer.Option(help="Where they run.")] = World.SIM,
     runs: Annotated[
         int,
@@ -153,13 +158,13 @@ def _load(names: list[str]) -> list[Scenario]:
         # A file's ending is enough to tell it from a name.
         if given.endswith(".toml") and not Path(given).exists():
             raise UsageError(f"--scenario {given}: no such file; give a file, or a name of headway scenarios")
-        one = Scenario.load(given)
-        if one.name in loaded:
-            raise UsageError(
-                f"--scenario: {loaded[one.name][0]} and {given} both have the name '{one.name}'; "
-                "results go by name, so give each its own"
-            )
-        loaded[one.name] = given, one
+        for one in Scenario.load_all(given):
+            if one.name in loaded:
+                raise UsageError(
+                    f"--scenario: {loaded[one.name][0]} and {given} both have the name '{one.name}'; "
+                    "results go by name, so give each its own"
+                )
+            loaded[one.name] = given, one
     return [one for _, one in loaded.values()]
 
 

@@ -31,27 +31,59 @@ def schemes(json: Json = False) -> None:
 
 
 def scenarios(json: Json = False) -> None:
-    """Networks and traffic that schemes are compared on."""
-    found = [Scenario.load(name) for name in scenario_names()]
+    """Networks and traffic that schemes are compared on.
+
+    One that is swept is a family: its name means all members, [bold]NAME:KEY=VALUE[/bold] one of them.
+    """
+    found = [Scenario.load_all(name) for name in scenario_names()]
     if json:
-        fields = [
-            {
-                "name": s.name,
-                "paper": s.paper,
-                "flows": s.flows,
-                "traces": s.traces,
-                "varies": s.varies,
-                "description": s.description,
-            }
-            for s in found
-        ]
-        print(js.dumps(fields, indent=2))
+        print(js.dumps([_published(members) for members in found], indent=2))
         return
     table = _table("scenario", "flows", "what it is")
-    for s in found:
-        varies = ", ".join(s.varies) or "nothing"
-        table.add_row(s.name, str(s.flows), f"{s.description} [dim](the seed varies: {varies})[/dim]")
+    papers: dict[str, list[list[Scenario]]] = {}
+    for members in found:
+        papers.setdefault(members[0].paper, []).append(members)
+    for paper, families in papers.items():
+        table.add_section()
+        table.add_row(f"[dim]{paper or 'of no paper'}[/dim]")
+        for members in families:
+            table.add_row(_name(members[0]), _flows(members), _about(members[0]))
     console().print(table)
+
+
+def _published(members: list[Scenario]) -> dict[str, Any]:
+    """What `--json` says of a scenario or a family."""
+    first = members[0]
+    sweep = first.sweep
+    return {
+        "name": _name(first),
+        "paper": first.paper,
+        "flows": max(s.flows for s in members),
+        "traces": list(dict.fromkeys(trace for s in members for trace in s.traces)),
+        "varies": first.varies,
+        "description": first.description,
+        "sweep": {"key": sweep["key"], "values": sweep["values"]} if sweep else None,
+    }
+
+
+def _name(scenario: Scenario) -> str:
+    sweep = scenario.sweep
+    return sweep["family"] if sweep else scenario.name
+
+
+def _flows(members: list[Scenario]) -> str:
+    counts = [s.flows for s in members]
+    return str(counts[0]) if min(counts) == max(counts) else f"{min(counts)}-{max(counts)}"
+
+
+def _about(scenario: Scenario) -> str:
+    varies = ", ".join(scenario.varies) or "nothing"
+    sweep = scenario.sweep
+    swept = ""
+    if sweep:
+        key = scenario.name.removeprefix(f"{sweep['family']}:").partition("=")[0]
+        swept = f" [not bold]:{key}=[/not bold]{', '.join(sweep['values'])}"
+    return f"{scenario.description}{swept} [dim](the seed varies: {varies})[/dim]"
 
 
 def _value(param: dict[str, Any]) -> str:

@@ -39,6 +39,7 @@ const KEYS: &[&str] = &[
     "at",
     "every",
     "varies",
+    "sweep",
 ];
 
 /// What a scenario's file says: texts for people, and the plan.
@@ -51,8 +52,12 @@ pub(crate) struct Parsed {
     pub plan: Plan,
 }
 
-/// Reads and checks a whole scenario. `origin` names the text in errors.
-pub(crate) fn parse(text: &str, origin: &str) -> Result<Parsed, ScenarioError> {
+/// Reads a text as TOML and hands its root to `read`. `origin` names the text in errors.
+pub(crate) fn document<T>(
+    text: &str,
+    origin: &str,
+    read: impl FnOnce(&Table<'_>) -> Result<T, ScenarioError>,
+) -> Result<T, ScenarioError> {
     let document = Document { origin, text };
     if text.len() > MAX_TEXT {
         let what = format!(
@@ -66,8 +71,20 @@ pub(crate) fn parse(text: &str, origin: &str) -> Result<Parsed, ScenarioError> {
         });
     }
     let toml = DeTable::parse(text).map_err(|e| document.syntax_error(&e))?;
-    let root = Table::root(&document, &toml, KEYS)?;
+    read(&Table::root(&document, &toml, KEYS)?)
+}
 
+/// Reads and checks a whole scenario.
+pub(crate) fn parse(text: &str, origin: &str) -> Result<Parsed, ScenarioError> {
+    document(text, origin, read)
+}
+
+fn read(root: &Table<'_>) -> Result<Parsed, ScenarioError> {
+    if let Some(sweep) = root.get("sweep") {
+        return Err(sweep
+            .place
+            .error("a sweep makes several scenarios of this file; name one of them"));
+    }
     let schema = root.require("schema", "1")?;
     match schema.whole(0, u64::MAX)? {
         SCHEMA => {}
@@ -80,10 +97,10 @@ pub(crate) fn parse(text: &str, origin: &str) -> Result<Parsed, ScenarioError> {
     let line = |key| root.get(key).map_or(Ok(""), |item| item.line());
     let name = root
         .require("name", "\"my-scenario\"")?
-        .name("-_.")?
+        .name("-_.:=%+")?
         .to_owned();
     let (paper, description) = (line("paper")?.to_owned(), line("description")?.to_owned());
-    let seconds = seconds(&root)?;
+    let seconds = seconds(root)?;
     let size = |key, default| match root.get(key) {
         None => Ok(default),
         Some(item) => match item.quantity(&PACKET_SIZE, key)? {
@@ -99,11 +116,11 @@ pub(crate) fn parse(text: &str, origin: &str) -> Result<Parsed, ScenarioError> {
         Some(item) => item.word(&[("simple", Transport::Simple), ("linux", Transport::Linux)])?,
     };
 
-    let graph = links::read(&root)?;
-    let traffic = traffic::read(&root, &graph, seconds, packet_size)?;
-    let changes = changes::at(&root, &graph, seconds * 1e9)?;
-    let every = changes::every(&root, &graph, seconds * 1e9)?;
-    let varies = varies(&root, &graph)?;
+    let graph = links::read(root)?;
+    let traffic = traffic::read(root, &graph, seconds, packet_size)?;
+    let changes = changes::at(root, &graph, seconds * 1e9)?;
+    let every = changes::every(root, &graph, seconds * 1e9)?;
+    let varies = varies(root, &graph)?;
     let plan = Plan {
         schema: SCHEMA,
         duration: (seconds * 1e9).round(),
@@ -126,7 +143,7 @@ pub(crate) fn parse(text: &str, origin: &str) -> Result<Parsed, ScenarioError> {
             (plan.longest() / 1e9).floor()
         )));
     }
-    check_packets(&plan, &root)?;
+    check_packets(&plan, root)?;
     check_bdp(&plan, &graph.places)?;
     Ok(Parsed {
         name,

@@ -16,5 +16,6 @@ schemes! {
     newreno,
     vegas,
     cubic,
+    copa,
     bbr,
 }

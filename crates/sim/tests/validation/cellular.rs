@@ -6,10 +6,10 @@ use headway_scenario::{Network, Part, QueueSpec, RateSpec, Transport};
 use crate::networks::{has_traces, one_flow, packets, traces};
 use crate::watch::{Delivery, deliveries};
 
-const VERIZON: [&str; 2] = ["Verizon-LTE-short.down", "Verizon-LTE-short.up"];
-const ATT: [&str; 2] = ["ATT-LTE-driving.down", "ATT-LTE-driving.up"];
+pub const VERIZON: [&str; 2] = ["Verizon-LTE-short.down", "Verizon-LTE-short.up"];
+pub const ATT: [&str; 2] = ["ATT-LTE-driving.down", "ATT-LTE-driving.up"];
 
-fn once(trace: &str) -> RateSpec {
+pub fn once(trace: &str) -> RateSpec {
     RateSpec::Trace {
         name: trace.to_owned(),
         offset: Duration::ZERO,
@@ -19,7 +19,7 @@ fn once(trace: &str) -> RateSpec {
 }
 
 /// `mm-delay 20 mm-link --once`, infinite queues: data over the first trace, acknowledgements over the other.
-fn mahimahi([down, up]: [&str; 2]) -> Network {
+pub fn mahimahi([down, up]: [&str; 2]) -> Network {
     let delay = Duration::from_millis(20);
     let mut network = one_flow(once(down), delay, QueueSpec::Infinite, 1500);
     network.links[1].rate = once(up);
@@ -28,17 +28,17 @@ fn mahimahi([down, up]: [&str; 2]) -> Network {
 
 /// What `mm-throughput-graph` prints of a link's log.
 #[derive(Debug)]
-struct Graph {
-    mbps: f64,
-    p95_queue_ms: f64,
-    p95_signal_ms: f64,
+pub struct Graph {
+    pub mbps: f64,
+    pub p95_queue_ms: f64,
+    pub p95_signal_ms: f64,
 }
 
 /// Mahimahi's statistics (algorithms.md §14.2) of the bottleneck of `network` while `scheme` runs
 /// over the whole of `trace`. Its log has whole milliseconds, the 4 bytes of TUN header in each
 /// packet, and every opportunity, so that it lasts as long as the trace; the propagation delay is
 /// outside the link.
-fn graph(network: &Network, trace: &str, scheme: &str) -> Graph {
+pub fn graph(network: &Network, trace: &str, scheme: &str) -> Graph {
     let length = traces().load(trace, Part::Whole).expect("a trace").period();
     let delay = network.links[0].delay;
     let seen = deliveries(network, scheme, (length + delay).as_secs_f64());
@@ -81,7 +81,7 @@ fn p95(delays: impl Iterator<Item = usize>) -> f64 {
 }
 
 #[track_caller]
-fn within(percent: f64, ours: f64, theirs: f64, what: &str) {
+pub fn within(percent: f64, ours: f64, theirs: f64, what: &str) {
     let off = 100.0 * (ours / theirs - 1.0);
     assert!(
         off.abs() <= percent,

@@ -3,6 +3,7 @@
 
 mod behaviour;
 mod cellular;
+mod delay_based;
 mod fluid;
 mod networks;
 mod ns3;

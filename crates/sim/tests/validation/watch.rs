@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use headway_cc::schemes::{cubic, fixed_window, newreno};
+use headway_cc::schemes::{copa, cubic, fixed_window, newreno, vegas};
 use headway_cc::{
     Arrival, Bytes, CongestionControl, Control, Duration, Family, Feedback, Kind, Param, Receiver,
     Rto, Scheme, Sent, Setup, Tag, Time, Values,
@@ -41,7 +41,7 @@ const BLANK: Scheme = Scheme {
     receiver: Some(watch),
 };
 
-/// Schemes to watch: three of the registry, and two that hosts of published figures ran.
+/// Schemes to watch: five of the registry, and two that hosts of published figures ran.
 pub static SCHEMES: &[Scheme] = &[
     Scheme {
         name: "watched-fixed-window",
@@ -57,6 +57,16 @@ pub static SCHEMES: &[Scheme] = &[
         name: "watched-cubic",
         receiver: Some(watch),
         ..cubic::SCHEME
+    },
+    Scheme {
+        name: "watched-vegas",
+        receiver: Some(watch),
+        ..vegas::SCHEME
+    },
+    Scheme {
+        name: "watched-copa",
+        receiver: Some(watch),
+        ..copa::SCHEME
     },
     Scheme {
         name: "watched-sourdough",

@@ -1,0 +1,151 @@
+//! Vegas and Copa: published runs, ns-3's figures and what their rules say of the queue.
+
+use headway_cc::{Duration, Rate, Time};
+use headway_scenario::{FlowSpec, Part, RateSpec, Transport};
+use headway_sim::Options;
+
+use crate::cellular::{ATT, Graph, VERIZON, graph, mahimahi, once, within};
+use crate::networks::{self, bulk, fixed, has_traces, one_flow, options, packets, rax, traces};
+use crate::sawtooth;
+
+/// Utilisation within so much of a published one, delays within so many percent.
+const UTILISATION: f64 = 0.05;
+const PERCENT: f64 = 15.0;
+
+fn capacity(trace: &str) -> f64 {
+    let trace = traces().load(trace, Part::Whole).expect("a trace");
+    trace.mean_mbps() * 1504.0 / 1500.0
+}
+
+/// Linux's Vegas of 2016 with iperf (algorithms.md §14.3 A). ATT-LTE-driving is missed: by .09 of
+/// the capacity and 25% of signal delay; `docs/validation.md` says what was tried.
+#[test]
+fn vegas_in_an_infinite_queue() {
+    if !has_traces("vegas_in_an_infinite_queue", &[VERIZON, ATT].concat()) {
+        return;
+    }
+    let run = |pair: [&str; 2], scheme: &str| -> (Graph, f64) {
+        let mut network = mahimahi(pair);
+        network.transport = Transport::Linux;
+        let ours = graph(&network, pair[0], scheme);
+        println!("{scheme}, {}: {ours:?}", pair[0]);
+        let used = ours.mbps / capacity(pair[0]);
+        (ours, used)
+    };
+    let (ours, used) = run(VERIZON, "vegas");
+    assert!((used - 4.23 / 5.04).abs() <= UTILISATION, "{used}");
+    within(PERCENT, ours.p95_queue_ms, 230.0, "p95 queueing delay");
+    within(PERCENT, ours.p95_signal_ms, 534.0, "p95 signal delay");
+
+    let (ours, used) = run(ATT, "vegas");
+    within(PERCENT, ours.p95_queue_ms, 61.0, "p95 queueing delay");
+    assert!((used - 2.37 / 5.19).abs() <= 0.1, "{used}");
+    // Linux counts whole packets: from 5 on it shrinks, and from 2 on slow start ends.
+    let (_, of_whole_packets) = run(ATT, "vegas:beta=5:gamma=2");
+    assert!(of_whole_packets > used);
+}
+
+/// ABC (HotNets 2017) fig. 2, Vegas: utilisation .930. The 95th percentile of delay is missed: see
+/// `docs/validation.md`.
+#[test]
+fn vegas_in_a_short_queue() {
+    if !has_traces("vegas_in_a_short_queue", &VERIZON[..1]) {
+        return;
+    }
+    for transport in [Transport::Simple, Transport::Linux] {
+        let one_way = Duration::from_millis(50);
+        let mut network = one_flow(once(VERIZON[0]), one_way, packets(100), 1500);
+        network.links[1].rate = RateSpec::Fixed(Rate::from_mbps(48.0));
+        network.transport = transport;
+        for (scheme, published) in [("vegas", Some(0.930)), ("copa", None)] {
+            let ours = graph(&network, VERIZON[0], scheme);
+            let (used, p95) = (ours.mbps / capacity(VERIZON[0]), 100.0 + ours.p95_queue_ms);
+            println!("ABC, {scheme}, {transport:?}: utilisation {used:.3}, p95 delay {p95}");
+            if let Some(published) = published {
+                assert!((used - published).abs() <= UTILISATION, "{used}");
+            }
+        }
+    }
+}
+
+/// ns-3.37's TcpVegas after 100 s: the link full, and two packets waiting on 12 Mbit/s and 120 ms,
+/// three on Rax's link. Ours keep three on both: ns-3's base RTT is of the SYN, which crosses
+/// 12 Mbit/s in no time, so that a millisecond of every data packet counts as queue there.
+#[test]
+fn vegas_beside_ns3() {
+    for (network, packet_ms, queue) in [
+        (fixed(12.0, 60, 240, 1500), 1.0, 1.999),
+        (rax(), 0.5, 2.998),
+    ] {
+        let ours = sawtooth::run(&network, "vegas", 100, 400);
+        println!("vegas: {ours:?}, ns-3: {queue} packets");
+        assert!((ours.utilisation - 1.0).abs() < 1e-3, "{ours:?}");
+        let waiting = ours.mean_queue_ms / packet_ms;
+        assert!((waiting - queue).abs() <= 1.05, "{waiting} packets");
+    }
+}
+
+/// Brakmo's alpha and beta are of each flow: n flows keep 2n to 4n packets in the queue. They begin
+/// 25 ms apart, so that the first packets of each find the queue empty and measure the true base RTT.
+#[test]
+fn every_flow_of_vegas_keeps_packets_of_its_own() {
+    for flows in [1, 2, 4] {
+        let mut network = fixed(12.0, 60, 1000, 1500);
+        network.flows = (0..flows)
+            .map(|i| FlowSpec {
+                start: Time::from_millis(25 * i),
+                ..bulk(0, 1)
+            })
+            .collect();
+        let options = Options {
+            grid: Some(Duration::from_millis(100)),
+            ..options(200.0, 0.0)
+        };
+        let outcome = networks::run(&network, "vegas", options);
+        let late = &outcome.series[0].queue_packets[1000..];
+        let mean = late.iter().sum::<f64>() / late.len() as f64;
+        let n = flows as f64;
+        println!("{flows} flows of vegas: {mean:.2} packets wait");
+        assert!((2.0 * n..=4.0 * n).contains(&mean), "{flows}: {mean}");
+    }
+}
+
+/// §3 of the paper and algorithms.md §14.4: a full link with 1/delta packets in the queue on average
+/// and about 2.5/delta at most, a packet a millisecond.
+#[test]
+fn copa_keeps_the_queue_short() {
+    for (scheme, delta) in [("copa", 0.5), ("copa:delta=0.1", 0.1)] {
+        let ours = sawtooth::run(&fixed(12.0, 60, 240, 1500), scheme, 100, 400);
+        println!("{scheme}: {ours:?}");
+        assert!(ours.utilisation > 0.99 && ours.loss == 0.0, "{ours:?}");
+        assert!(
+            (0.5 / delta..=2.0 / delta).contains(&ours.mean_queue_ms),
+            "{ours:?}"
+        );
+        assert!(ours.p95_queue_ms <= 2.5 / delta, "{ours:?}");
+    }
+}
+
+/// §2.2 and §5.5 of the paper: beside Cubic the default mode starves, the competitive mode does not;
+/// beside itself Copa stays in default mode.
+#[test]
+fn copa_competes_where_others_fill_the_queue() {
+    let share = |scheme: &str, other: &str| {
+        let mut network = fixed(24.0, 20, 80, 1500);
+        network.flows = vec![bulk(0, 1), bulk(0, 1)];
+        network.flows[1].scheme = Some(other.to_owned());
+        let rows = networks::run(&network, scheme, options(160.0, 40.0)).rows;
+        let mbps = |flow| {
+            let row = rows.iter().find(|r| r.flow == flow).expect("a flow");
+            row.metrics.throughput_mbps.expect("packets")
+        };
+        let (ours, theirs) = (mbps(0), mbps(1));
+        println!("{scheme} beside {other}: {ours:.2} and {theirs:.2} Mbit/s");
+        ours / (ours + theirs)
+    };
+    let (auto, default) = (share("copa", "cubic"), share("copa:mode=default", "cubic"));
+    assert!(default < 0.2, "{default}");
+    assert!((0.3..=0.7).contains(&auto), "{auto}");
+    let alike = share("copa", "copa");
+    assert!((0.4..=0.6).contains(&alike), "{alike}");
+}

@@ -3,6 +3,7 @@
 //! Every part takes the time as an argument and says when it wants to be called next, so that
 //! the same code serves simulated and real time.
 
+mod counters;
 mod link;
 mod packet;
 pub mod queue;
@@ -11,6 +12,7 @@ mod server;
 pub mod trace;
 pub mod transport;
 
-pub use link::{Link, LinkCounters, RandomLoss};
+pub use counters::{Port, PortCounters, network_view};
+pub use link::{Happening, Jitter, Link, LinkCounters, LinkEvent, Loss, LossProcess, Reorder};
 pub use packet::{Ack, Body, Packet, Segment};
 pub use server::{Server, TraceCursor};

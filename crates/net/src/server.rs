@@ -69,7 +69,7 @@ impl FixedRate {
 
 /// A place in a repeating trace. An opportunity carries [`TraceCursor::OPPORTUNITY`] bytes,
 /// several packets or parts of packets; what it does not use is lost.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct TraceCursor {
     trace: Arc<Trace>,
     index: usize,
@@ -147,6 +147,11 @@ impl Server {
     /// A constant rate.
     pub fn fixed(rate: Rate) -> Server {
         Server::Fixed(FixedRate::new(rate))
+    }
+
+    /// A constant rate that begins at `since`.
+    pub(crate) fn fixed_from(since: Time, rate: Rate) -> Server {
+        Server::Fixed(FixedRate::starting(since, rate))
     }
 
     /// A trace, `offset` in.

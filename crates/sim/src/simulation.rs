@@ -3,7 +3,7 @@
 use headway_cc::{Bytes, Duration, Ecn, Registry, Selection, Stream, Time};
 use headway_net::queue::{DropTail, Limits};
 use headway_net::trace::Trace;
-use headway_net::{Ack, Body, Link, Packet, RandomLoss, Segment, Server, TraceCursor};
+use headway_net::{Ack, Body, Link, Loss, LossProcess, Packet, Segment, Server, TraceCursor};
 use headway_record::{FlowMeter, Grid};
 use headway_scenario::{LinkSpec, Network, Part, QueueSpec, RateSpec};
 
@@ -414,7 +414,10 @@ impl<O: Observer> Simulation<O> {
             if let Some(probability) = change.loss {
                 // One stream for the whole run, so that a change shifts no draw.
                 let idle = &mut self.idle_losses[change.link];
-                let stream = link.set_loss(None).map(|loss| loss.stream).or(idle.take());
+                let stream = link
+                    .set_loss(None)
+                    .map(LossProcess::into_stream)
+                    .or(idle.take());
                 *idle = stream.and_then(|stream| set_loss(link, probability, stream));
             }
             self.events.set(change.link, link.next_delivery());
@@ -515,9 +518,7 @@ fn set_loss(link: &mut Link, probability: f64, stream: Stream) -> Option<Stream>
     if probability == 0.0 {
         return Some(stream);
     }
-    link.set_loss(Some(RandomLoss {
-        probability,
-        stream,
-    }));
+    let loss = Loss::Random { probability };
+    link.set_loss(Some(LossProcess::new(loss, stream)));
     None
 }

@@ -35,6 +35,11 @@ impl Fifo {
         }
     }
 
+    /// What it is made of, before anything has arrived.
+    pub(super) fn into_parts(self) -> (FixedRate, Limits) {
+        (self.rate, self.limits)
+    }
+
     /// A packet arrives. Returns when it will have left; `None` if it is dropped.
     #[inline(always)]
     pub(super) fn accept(&mut self, now: Time, size: u32) -> Option<Time> {

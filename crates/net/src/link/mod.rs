@@ -1,27 +1,42 @@
 //! A directed link: loss, a queue, a server, propagation.
 
 mod fifo;
+mod line;
+mod log;
+mod loss;
+mod queued;
+mod wrapped;
 
-use headway_cc::{Bytes, Duration, Rate, Stream, Time};
+use headway_cc::{Duration, Rate, Stream, Time};
 
 use crate::Packet;
-use crate::queue::{Limits, Queue};
-use crate::ring::Ring;
-use crate::server::{FixedRate, Server, TraceCursor};
+use crate::queue::{DropTail, Limits, Queue};
+use crate::server::{FixedRate, Server};
 use fifo::Fifo;
+use line::Line;
+use log::Log;
+use queued::Queued;
+use wrapped::Wrapped;
+
+pub use log::{Happening, LinkEvent};
+pub use loss::{Loss, LossProcess};
+pub use wrapped::{Jitter, Reorder};
 
 /// A directed link. It works lazily: departures are carried out when a packet arrives or is
 /// delivered, at the times at which they fell due, so a host needs one event a link.
 #[derive(Debug)]
 pub struct Link {
-    loss: Option<RandomLoss>,
+    loss: Option<LossProcess>,
     path: Path,
     delay: Duration,
     /// Packets that propagate, by delivery time, which is in `arrived`. With [`Path::Fifo`] also
     /// those that wait, since their departure is known.
     line: Line,
     dropped: Vec<Packet>,
-    counters: LinkCounters,
+    lost_packets: u64,
+    dropped_packets: u64,
+    /// Bytes whose last bit has left, but for those of [`Path::Fifo`] and [`Path::Wrapped`].
+    served_bytes: u64,
 }
 
 /// What lies between a packet's arrival and its propagation.
@@ -33,45 +48,27 @@ enum Path {
     Fifo(Fifo),
     /// Any discipline and any server.
     Queued(Queued),
+    /// Either, with delay that varies, reordering or a log.
+    Wrapped(Box<Wrapped>),
 }
 
-#[derive(Debug)]
-struct Queued {
-    queue: Box<dyn Queue>,
-    server: Server,
-    serving: Option<Serving>,
-}
-
-/// The packet that is being transmitted.
-#[derive(Debug)]
-struct Serving {
-    packet: Packet,
-    /// With a rate: when its last bit leaves.
-    done: Time,
-    /// With a trace: the bytes that opportunities have yet to carry.
-    bytes_left: u32,
-}
-
-/// Loses each packet with the same probability, independently.
-#[derive(Debug)]
-pub struct RandomLoss {
-    /// The probability, 0 to 1.
-    pub probability: f64,
-    /// Where the draws come from.
-    pub stream: Stream,
-}
-
-/// Sums since the start.
+/// Sums since the start. A link that a change gives a rate goes on counting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounters {
     /// Packets that arrived.
     pub arrived_packets: u64,
-    /// Packets lost at random.
+    /// Packets lost before the queue.
     pub lost_packets: u64,
     /// Packets that the queue dropped.
     pub dropped_packets: u64,
-    /// Bytes whose last bit has left.
+    /// Packets whose last bit has left.
+    pub served_packets: u64,
+    /// Their bytes.
     pub served_bytes: u64,
+    /// Packets that were handed over at the far end.
+    pub delivered_packets: u64,
+    /// Their bytes.
+    pub delivered_bytes: u64,
 }
 
 impl Link {
@@ -88,14 +85,46 @@ impl Link {
     /// Any queue and any server. With a drop-tail queue and a fixed rate it does what
     /// [`fifo`](Self::fifo) does, more slowly.
     pub fn queued(queue: Box<dyn Queue>, server: Server, delay: Duration) -> Link {
-        Link::with_path(
-            Path::Queued(Queued {
-                queue,
-                server,
-                serving: None,
-            }),
-            delay,
-        )
+        Link::with_path(Path::Queued(Queued::new(queue, server)), delay)
+    }
+
+    /// The same link with jitter. Before anything has arrived, as for the two below.
+    #[must_use]
+    pub fn with_jitter(self, jitter: Jitter, stream: Stream) -> Link {
+        self.wrap(|wrapped| wrapped.jitter = Some((jitter, stream)))
+    }
+
+    /// The same link with reordering.
+    #[must_use]
+    pub fn with_reorder(self, reorder: Reorder, stream: Stream) -> Link {
+        self.wrap(|wrapped| wrapped.reorder = Some((reorder, stream)))
+    }
+
+    /// The same link, which keeps a log of every packet and every opportunity to send one, for
+    /// mahimahi's logs, pcap and qlog. Take it with [`take_events`](Self::take_events), now and
+    /// then and at the end. The link behaves as before but takes more time.
+    #[must_use]
+    pub fn observed(self) -> Link {
+        self.wrap(|wrapped| {
+            let server = wrapped.queued.as_ref().map(|q| &q.server);
+            wrapped.log = Some(Log::new(server));
+        })
+    }
+
+    fn wrap(mut self, change: impl FnOnce(&mut Wrapped)) -> Link {
+        let mut wrapped = match self.path {
+            Path::Wire => Box::new(Wrapped::new(None)),
+            Path::Fifo(fifo) => {
+                let (rate, limits) = fifo.into_parts();
+                let queue = Box::new(DropTail::new(limits));
+                Box::new(Wrapped::new(Some(Queued::new(queue, Server::Fixed(rate)))))
+            }
+            Path::Queued(queued) => Box::new(Wrapped::new(Some(queued))),
+            Path::Wrapped(wrapped) => wrapped,
+        };
+        change(&mut wrapped);
+        self.path = Path::Wrapped(wrapped);
+        self
     }
 
     fn with_path(path: Path, delay: Duration) -> Link {
@@ -105,7 +134,9 @@ impl Link {
             delay,
             line: Line::default(),
             dropped: Vec::new(),
-            counters: LinkCounters::default(),
+            lost_packets: 0,
+            dropped_packets: 0,
+            served_bytes: 0,
         }
     }
 
@@ -113,45 +144,64 @@ impl Link {
     /// [`next_delivery`](Self::next_delivery) have changed.
     #[inline(always)]
     pub fn arrive(&mut self, now: Time, packet: &Packet) -> bool {
-        self.counters.arrived_packets += 1;
-        if let Some(loss) = &mut self.loss
-            && loss.stream.chance(loss.probability)
-        {
-            self.counters.lost_packets += 1;
+        if self.loss.is_some() && self.is_struck(now, *packet) {
             return false;
         }
         let at_rest = self.line.packets.is_empty();
         match &mut self.path {
-            Path::Wire => self.line.push(now, now, self.delay, packet),
+            Path::Wire => {
+                self.line.push(now, now, self.delay, packet);
+                self.served_bytes += u64::from(packet.size);
+            }
             Path::Fifo(fifo) => match fifo.accept(now, u32::from(packet.size)) {
                 Some(at) => self.line.push(now, at, self.delay, packet),
                 None => {
-                    self.counters.dropped_packets += 1;
+                    self.dropped_packets += 1;
                     return false;
                 }
             },
-            Path::Queued(queued) => {
-                queued.catch_up(
-                    now,
-                    &mut Departures {
-                        line: &mut self.line,
-                        dropped: &mut self.dropped,
-                        served_bytes: &mut self.counters.served_bytes,
-                        delay: self.delay,
-                    },
-                );
-                let at_rest = at_rest && queued.is_idle();
-                let packet = Packet {
-                    arrived: now,
-                    ..*packet
-                };
-                queued.queue.enqueue(now, packet, &mut self.dropped);
-                queued.serve_if_free(now, &mut self.dropped);
-                self.count_drops();
-                return at_rest;
-            }
+            // Out of line, and by value: a reference would have every packet written to memory first.
+            Path::Queued(_) => return self.arrive_queued(now, *packet),
+            Path::Wrapped(_) => return self.arrive_wrapped(now, *packet),
         }
         at_rest
+    }
+
+    #[cold]
+    fn arrive_queued(&mut self, now: Time, packet: Packet) -> bool {
+        self.catch_up(now);
+        let Path::Queued(queued) = &mut self.path else {
+            return false;
+        };
+        let at_rest = self.line.packets.is_empty() && queued.is_idle();
+        queued.arrive(now, packet, &mut self.dropped);
+        self.count_drops();
+        at_rest
+    }
+
+    #[cold]
+    fn arrive_wrapped(&mut self, now: Time, packet: Packet) -> bool {
+        self.catch_up(now);
+        let before = self.next_delivery();
+        if let Path::Wrapped(wrapped) = &mut self.path {
+            wrapped.arrive(now, &packet, self.delay, &mut self.dropped);
+        }
+        self.count_drops();
+        self.next_delivery() != before
+    }
+
+    /// Does loss strike the packet?
+    #[cold]
+    fn is_struck(&mut self, now: Time, packet: Packet) -> bool {
+        let is_struck = self.loss.as_mut().is_some_and(LossProcess::strikes);
+        if is_struck {
+            self.lost_packets += 1;
+            self.catch_up(now);
+            if let Path::Wrapped(wrapped) = &mut self.path {
+                wrapped.on_loss(now, &packet);
+            }
+        }
+        is_struck
     }
 
     /// When [`deliver`](Self::deliver) is wanted next; [`Time::NEVER`] if nothing is under way.
@@ -159,8 +209,18 @@ impl Link {
     pub fn next_delivery(&self) -> Time {
         match (self.line.packets.front(), &self.path) {
             (Some(packet), _) => packet.arrived,
-            (None, Path::Queued(queued)) => queued.next_departure() + self.delay,
-            (None, _) => Time::NEVER,
+            (None, Path::Wire | Path::Fifo(_)) => Time::NEVER,
+            (None, _) => self.next_departure(),
+        }
+    }
+
+    /// When what has not left yet can be delivered at the earliest.
+    #[cold]
+    fn next_departure(&self) -> Time {
+        match &self.path {
+            Path::Wire | Path::Fifo(_) => Time::NEVER,
+            Path::Queued(queued) => queued.next_departure() + self.delay,
+            Path::Wrapped(wrapped) => wrapped.next_delivery(self.delay),
         }
     }
 
@@ -177,19 +237,19 @@ impl Link {
     }
 
     /// Carries out every departure that was due by `now`.
+    #[cold]
     pub fn catch_up(&mut self, now: Time) {
-        if let Path::Queued(queued) = &mut self.path {
-            queued.catch_up(
-                now,
-                &mut Departures {
-                    line: &mut self.line,
-                    dropped: &mut self.dropped,
-                    served_bytes: &mut self.counters.served_bytes,
-                    delay: self.delay,
-                },
-            );
-            self.count_drops();
+        match &mut self.path {
+            Path::Wire | Path::Fifo(_) => return,
+            Path::Queued(queued) => queued.catch_up(now, &mut self.dropped, |at, packet| {
+                self.served_bytes += u64::from(packet.size);
+                self.line.push(packet.arrived, at, self.delay, packet);
+            }),
+            Path::Wrapped(wrapped) => {
+                wrapped.catch_up(now, self.delay, &mut self.dropped, &mut self.line.packets)
+            }
         }
+        self.count_drops();
     }
 
     /// A new rate from `now` on, instead of whatever the link had; a packet in transmission goes
@@ -208,6 +268,7 @@ impl Link {
                     .deliver_last(waiting, fifo.departures(now), self.delay);
             }
             Path::Queued(queued) => queued.set_rate(now, rate, &mut self.dropped),
+            Path::Wrapped(wrapped) => wrapped.set_rate(now, rate, &mut self.dropped),
         }
         self.count_drops();
     }
@@ -222,8 +283,8 @@ impl Link {
         self.delay = delay;
     }
 
-    /// Random loss from now on, or none. Returns what there was.
-    pub fn set_loss(&mut self, loss: Option<RandomLoss>) -> Option<RandomLoss> {
+    /// Loss from now on, or none. Returns what there was.
+    pub fn set_loss(&mut self, loss: Option<LossProcess>) -> Option<LossProcess> {
         std::mem::replace(&mut self.loss, loss)
     }
 
@@ -233,30 +294,57 @@ impl Link {
         match &mut self.path {
             Path::Wire => 0,
             Path::Fifo(fifo) => fifo.backlog(now),
-            Path::Queued(queued) => queued.queue.len() + usize::from(queued.serving.is_some()),
+            Path::Queued(queued) => queued.backlog(),
+            Path::Wrapped(wrapped) => wrapped.queued.as_ref().map_or(0, Queued::backlog),
         }
     }
 
     /// The packets that have left the queue and not arrived.
     pub fn propagating(&mut self, now: Time) -> impl Iterator<Item = &Packet> {
         self.catch_up(now);
-        let waiting = match &mut self.path {
-            Path::Fifo(fifo) => fifo.backlog(now),
-            _ => 0,
+        let (waiting, wrapped) = match &mut self.path {
+            Path::Fifo(fifo) => (fifo.backlog(now), None),
+            Path::Wrapped(wrapped) => (0, Some(&*wrapped)),
+            Path::Wire | Path::Queued(_) => (0, None),
         };
         self.line
             .packets
             .iter()
             .take(self.line.packets.len() - waiting)
+            .chain(wrapped.into_iter().flat_map(|w| w.propagating()))
     }
 
-    /// Sums since the start.
+    /// Sums since the start. They are worked out when asked for: a packet costs nothing that
+    /// could be known without counting it.
     pub fn counters(&mut self, now: Time) -> LinkCounters {
-        self.catch_up(now);
-        if let Path::Fifo(fifo) = &mut self.path {
-            self.counters.served_bytes = fifo.served_bytes(now);
+        let backlog = self.backlog(now) as u64;
+        let propagating_bytes: u64 = self.propagating(now).map(|p| u64::from(p.size)).sum();
+        let line = &self.line.packets;
+        let (served_packets, served_bytes) = match &mut self.path {
+            Path::Wire | Path::Queued(_) => (line.tail(), 0),
+            Path::Fifo(fifo) => (line.tail() - backlog, fifo.served_bytes(now)),
+            Path::Wrapped(wrapped) => (wrapped.departed_packets, wrapped.departed_bytes),
+        };
+        let served_bytes = self.served_bytes + served_bytes;
+        LinkCounters {
+            arrived_packets: self.lost_packets + self.dropped_packets + backlog + served_packets,
+            lost_packets: self.lost_packets,
+            dropped_packets: self.dropped_packets,
+            served_packets,
+            served_bytes,
+            delivered_packets: line.head(),
+            delivered_bytes: served_bytes - propagating_bytes,
         }
-        self.counters
+    }
+
+    /// What has happened since this was called last, in order, up to `now`: empty unless the link
+    /// is [`observed`](Self::observed).
+    pub fn take_events(&mut self, now: Time) -> Vec<LinkEvent> {
+        self.catch_up(now);
+        match &mut self.path {
+            Path::Wrapped(wrapped) => wrapped.log.as_mut().map(Log::take).unwrap_or_default(),
+            _ => Vec::new(),
+        }
     }
 
     /// Bytes that could have been served by `now`; `None` if the link has no rate.
@@ -265,162 +353,15 @@ impl Link {
             Path::Wire => None,
             Path::Fifo(fifo) => Some(fifo.offered_until(now)),
             Path::Queued(queued) => Some(queued.server.offered_until(now)),
+            Path::Wrapped(wrapped) => Some(wrapped.queued.as_ref()?.server.offered_until(now)),
         }
     }
 
     #[inline]
     fn count_drops(&mut self) {
         if !self.dropped.is_empty() {
-            self.counters.dropped_packets += self.dropped.len() as u64;
+            self.dropped_packets += self.dropped.len() as u64;
             self.dropped.clear();
-        }
-    }
-}
-
-impl Queued {
-    fn is_idle(&self) -> bool {
-        self.serving.is_none() && self.queue.is_empty()
-    }
-
-    fn next_departure(&self) -> Time {
-        match (&self.server, &self.serving) {
-            (Server::Fixed(_), Some(serving)) => serving.done,
-            (Server::Fixed(_), None) => Time::NEVER,
-            (Server::Trace(_), None) if self.queue.is_empty() => Time::NEVER,
-            // Perhaps only a part of a packet leaves then.
-            (Server::Trace(cursor), _) => cursor.next(),
-        }
-    }
-
-    fn catch_up(&mut self, now: Time, out: &mut Departures<'_>) {
-        match &mut self.server {
-            Server::Fixed(_) => {
-                while let Some(serving) = self.serving.take_if(|s| s.done <= now) {
-                    out.push(serving.done, serving.packet);
-                    self.serve_if_free(serving.done, out.dropped);
-                }
-            }
-            Server::Trace(_) => self.use_opportunities(now, out),
-        }
-    }
-
-    fn serve_if_free(&mut self, now: Time, dropped: &mut Vec<Packet>) {
-        if self.serving.is_none()
-            && let Server::Fixed(rate) = &mut self.server
-            && let Some(packet) = self.queue.dequeue(now, dropped)
-        {
-            let done = now + rate.time_to_send(u32::from(packet.size));
-            self.serving = Some(Serving {
-                packet,
-                done,
-                bytes_left: 0,
-            });
-        }
-    }
-
-    fn use_opportunities(&mut self, now: Time, out: &mut Departures<'_>) {
-        let Server::Trace(cursor) = &mut self.server else {
-            return;
-        };
-        loop {
-            if self.serving.is_none() && self.queue.is_empty() {
-                cursor.skip_until(now);
-                return;
-            }
-            let at = cursor.next();
-            if at > now || at == Time::NEVER {
-                return;
-            }
-            cursor.advance();
-            let mut budget = TraceCursor::OPPORTUNITY;
-            while budget > 0 {
-                let next = self.serving.take().or_else(|| {
-                    let packet = self.queue.dequeue(at, out.dropped)?;
-                    let bytes_left = u32::from(packet.size) + TraceCursor::OVERHEAD;
-                    Some(Serving {
-                        packet,
-                        done: at,
-                        bytes_left,
-                    })
-                });
-                let Some(mut serving) = next else { break };
-                if serving.bytes_left <= budget {
-                    budget -= serving.bytes_left;
-                    out.push(at, serving.packet);
-                } else {
-                    serving.bytes_left -= budget;
-                    budget = 0;
-                    self.serving = Some(serving);
-                }
-            }
-        }
-    }
-
-    fn set_rate(&mut self, now: Time, rate: Rate, dropped: &mut Vec<Packet>) {
-        let left = self.serving.as_ref().map(|s| match &self.server {
-            Server::Fixed(fixed) => fixed.rate().bytes_in(s.done.since(now)),
-            Server::Trace(_) => Bytes::new(u64::from(s.bytes_left)),
-        });
-        self.server.set_rate(now, rate);
-        match (&mut self.serving, left) {
-            (Some(serving), Some(left)) => serving.done = now + rate.time_to_send(left),
-            _ => self.serve_if_free(now, dropped),
-        }
-    }
-}
-
-/// Where packets go from a server.
-struct Departures<'a> {
-    line: &'a mut Line,
-    dropped: &'a mut Vec<Packet>,
-    served_bytes: &'a mut u64,
-    delay: Duration,
-}
-
-impl Departures<'_> {
-    fn push(&mut self, at: Time, packet: Packet) {
-        *self.served_bytes += u64::from(packet.size);
-        self.line.push(packet.arrived, at, self.delay, &packet);
-    }
-}
-
-/// Packets by delivery time.
-#[derive(Debug, Default)]
-struct Line {
-    packets: Ring<Packet>,
-    /// When the last of them, or the last that was here, is delivered.
-    last: Time,
-}
-
-impl Line {
-    /// The last bit of `packet`, which arrived at `arrived`, leaves at `at`.
-    #[inline(always)]
-    fn push(&mut self, arrived: Time, at: Time, delay: Duration, packet: &Packet) {
-        // First in, first out, even when the delay has just become shorter.
-        self.last = self.last.max(at + delay);
-        let packet = self.packets.push(*packet);
-        packet.arrived = self.last;
-        packet.add_queueing(at.since(arrived));
-    }
-
-    /// The last `n` packets.
-    fn last_mut(&mut self, n: usize) -> impl Iterator<Item = &mut Packet> {
-        self.packets.last_mut(n)
-    }
-
-    /// The departure of the last `n` packets, or the delay after it, has changed.
-    fn deliver_last(&mut self, n: usize, departures: impl Iterator<Item = Time>, delay: Duration) {
-        let before = self.packets.tail() - n as u64;
-        let mut last = match before.checked_sub(1).and_then(|b| self.packets.get(b)) {
-            Some(packet) => packet.arrived,
-            None => Time::ZERO,
-        };
-        for (packet, departure) in self.packets.last_mut(n).zip(departures) {
-            last = last.max(departure + delay);
-            packet.arrived = last;
-        }
-        if n > 0 {
-            self.last = last;
         }
     }
 }

@@ -1,0 +1,131 @@
+//! What happens on a link, packet by packet, for logs and captures.
+
+use headway_cc::{Bytes, Duration, Rate, Time};
+
+use crate::Packet;
+use crate::server::{Server, TraceCursor};
+
+/// Something that happened on an observed link.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkEvent {
+    /// When.
+    pub at: Time,
+    /// What.
+    pub what: Happening,
+}
+
+/// What can happen on a link.
+#[derive(Clone, Copy, Debug)]
+pub enum Happening {
+    /// A packet has reached the queue.
+    Arrival(Packet),
+    /// A packet was lost before the queue, at random.
+    Loss(Packet),
+    /// The queue has dropped a packet: an arrival, or one that had waited.
+    Drop(Packet),
+    /// The last bit of a packet has left. Its ECN field is as the queue has left it.
+    Departure {
+        /// The packet.
+        packet: Packet,
+        /// How long it was here, transmission included.
+        wait: Duration,
+    },
+    /// [`TraceCursor::OPPORTUNITY`] bytes could be sent, whether or not any were. With a trace at
+    /// its opportunities; with a rate whenever 1500 bytes could have been.
+    Opportunity,
+}
+
+/// The events of a link since they were taken last.
+#[derive(Debug)]
+pub(super) struct Log {
+    events: Vec<LinkEvent>,
+    pace: Pace,
+}
+
+/// When the link can send.
+#[derive(Debug)]
+enum Pace {
+    /// Always.
+    Unlimited,
+    Trace(TraceCursor),
+    Fixed {
+        each: Duration,
+        next: Time,
+    },
+}
+
+impl Pace {
+    fn fixed(since: Time, rate: Rate) -> Pace {
+        let each = rate.time_to_send(Bytes::new(1500));
+        Pace::Fixed {
+            each,
+            next: since + each,
+        }
+    }
+}
+
+impl Log {
+    /// A log of a link that has not begun yet.
+    pub(super) fn new(server: Option<&Server>) -> Log {
+        let pace = match server {
+            None => Pace::Unlimited,
+            Some(Server::Trace(cursor)) => Pace::Trace(cursor.clone()),
+            Some(Server::Fixed(fixed)) => Pace::fixed(Time::ZERO, fixed.rate()),
+        };
+        Log {
+            events: Vec::new(),
+            pace,
+        }
+    }
+
+    pub(super) fn take(&mut self) -> Vec<LinkEvent> {
+        std::mem::take(&mut self.events)
+    }
+
+    fn push(&mut self, at: Time, what: Happening) {
+        self.events.push(LinkEvent { at, what });
+    }
+
+    pub(super) fn arrival(&mut self, at: Time, packet: &Packet) {
+        self.push(at, Happening::Arrival(*packet));
+    }
+
+    pub(super) fn loss(&mut self, at: Time, packet: &Packet) {
+        self.push(at, Happening::Loss(*packet));
+    }
+
+    pub(super) fn drops(&mut self, at: Time, packets: &[Packet]) {
+        for packet in packets {
+            self.push(at, Happening::Drop(*packet));
+        }
+    }
+
+    pub(super) fn departure(&mut self, at: Time, packet: &Packet, wait: Duration) {
+        let packet = *packet;
+        self.push(at, Happening::Departure { packet, wait });
+    }
+
+    /// Every opportunity up to `now`.
+    pub(super) fn opportunities(&mut self, now: Time) {
+        loop {
+            let at = match &mut self.pace {
+                Pace::Unlimited => return,
+                Pace::Trace(cursor) => cursor.next(),
+                Pace::Fixed { next, .. } => *next,
+            };
+            if at > now || at == Time::NEVER {
+                return;
+            }
+            match &mut self.pace {
+                Pace::Unlimited => {}
+                Pace::Trace(cursor) => cursor.advance(),
+                Pace::Fixed { each, next } => *next += *each,
+            }
+            self.push(at, Happening::Opportunity);
+        }
+    }
+
+    pub(super) fn set_rate(&mut self, now: Time, rate: Rate) {
+        self.pace = Pace::fixed(now, rate);
+    }
+}

@@ -151,3 +151,104 @@ impl Control {
 fn control_law(at: Time, interval: Duration, count: u32) -> Time {
     at + interval.mul_f64(1.0 / f64::from(count).sqrt())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::testing::packet;
+    use headway_cc::Ecn;
+
+    /// A queue whose packets, all of `ecn`, have waited since time zero.
+    fn standing(params: CoDelParams, packets: u64, ecn: Ecn) -> CoDel {
+        let mut queue = CoDel::new(params, Limits::NONE, 0);
+        for number in 0..packets {
+            let packet = Packet {
+                ecn,
+                ..packet(0, number, 1500)
+            };
+            queue.enqueue(Time::ZERO, packet, &mut Vec::new());
+        }
+        queue
+    }
+
+    /// Takes a packet every 0.1 ms, from `from_ms` on; the times of the signals, in ms.
+    fn signals(queue: &mut CoDel, from_ms: u64, until_ms: u64) -> Vec<f64> {
+        let mut times = Vec::new();
+        for tick in from_ms * 10..until_ms * 10 {
+            let mut dropped = Vec::new();
+            let packet = queue.dequeue(Time::from_nanos(tick * 100_000), &mut dropped);
+            let marked = packet.is_some_and(|p| p.ecn == Ecn::Ce);
+            times.extend((0..dropped.len() + usize::from(marked)).map(|_| tick as f64 / 10.0));
+        }
+        times
+    }
+
+    #[track_caller]
+    fn follow(times: &[f64], expected: &[f64]) {
+        assert_eq!(times.len(), expected.len(), "{times:?}");
+        for (time, expected) in times.iter().zip(expected) {
+            // The first chance that the server gives.
+            assert!((0.0..0.1001).contains(&(time - expected)), "{times:?}");
+        }
+    }
+
+    /// RFC 8289 §3.2: from 100 ms over the target on, drops 100 ms / sqrt(count) apart.
+    const LAW: [f64; 6] = [110.0, 210.0, 280.711, 338.446, 388.446, 433.167];
+
+    #[test]
+    fn drops_come_by_the_control_law() {
+        let mut queue = standing(CoDelParams::default(), 9_000, Ecn::Ect0);
+        follow(&signals(&mut queue, 10, 470), &LAW);
+    }
+
+    #[test]
+    fn marks_come_when_drops_would() {
+        let params = CoDelParams {
+            ecn: true,
+            ..CoDelParams::default()
+        };
+        let mut queue = standing(params, 9_000, Ecn::Ect0);
+        follow(&signals(&mut queue, 10, 470), &LAW);
+        let sent = 9_000 - queue.waiting().packets;
+        assert_eq!(sent, 4_600, "a mark takes no packet away");
+    }
+
+    /// RFC 8289 §4.4: a new dropping state soon after another begins at that one's drops, less the
+    /// one that they began with; 16 intervals later at one.
+    #[test]
+    fn a_dropping_state_resumes() {
+        for (pause_ms, apart) in [(500, 100.0 / 5f64.sqrt()), (2_500, 100.0)] {
+            let mut queue = standing(CoDelParams::default(), 100_000, Ecn::NotEct);
+            assert_eq!(signals(&mut queue, 10, 470).len(), 6);
+            // One packet that has just come ends it.
+            let again = 470 + pause_ms;
+            let fresh = Time::from_millis(again);
+            let mut waiting = std::mem::take(&mut queue.backlog);
+            let arrived = |p: Packet| Packet {
+                arrived: fresh,
+                ..p
+            };
+            while let Some(packet) = waiting.pop() {
+                queue.backlog.push(arrived(packet));
+            }
+            let times = signals(&mut queue, again, again + 260);
+            let first = again as f64 + 5.0 + 100.0;
+            follow(&times[..2], &[first, first + apart]);
+        }
+    }
+
+    #[test]
+    fn the_last_packet_is_never_dropped() {
+        let mut queue = standing(CoDelParams::default(), 3, Ecn::NotEct);
+        let mut dropped = Vec::new();
+        for ms in [50, 10_000, 20_000] {
+            assert!(queue.dequeue(Time::from_millis(ms), &mut dropped).is_some());
+        }
+        assert_eq!(dropped.len(), 0);
+        assert!(
+            queue
+                .dequeue(Time::from_millis(30_000), &mut dropped)
+                .is_none()
+        );
+    }
+}

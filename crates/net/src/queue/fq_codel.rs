@@ -185,3 +185,104 @@ impl Queue for FqCodel {
         self.waiting
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::testing::packet;
+
+    fn fq_codel(limits: Limits) -> FqCodel {
+        FqCodel::new(
+            FqCodelParams::default(),
+            limits,
+            0,
+            Stream::new(1, "fq-codel"),
+        )
+    }
+
+    /// A packet leaves every ms. Flow 0 sends two in that time, flow 1 one every 20 ms. Returns
+    /// how long those of flow 1 waited, in ms, and how many of each flow were dropped.
+    #[test]
+    fn a_sparse_flow_does_not_feel_a_flood() {
+        let mut queue = fq_codel(Limits::new(Some(200), None));
+        let (mut dropped, mut waits) = (Vec::new(), Vec::new());
+        for ms in 0..10_000 {
+            let now = Time::from_millis(ms);
+            let arrive = |flow, number, size| Packet {
+                arrived: now,
+                ..packet(flow, number, size)
+            };
+            for copy in 0..2 {
+                queue.enqueue(now, arrive(0, 2 * ms + copy, 1500), &mut dropped);
+            }
+            if ms % 20 == 7 {
+                queue.enqueue(now, arrive(1, ms, 200), &mut dropped);
+            }
+            let sent = queue.dequeue(now, &mut dropped);
+            waits.extend(sent.filter(|p| p.flow == 1).map(|p| now.since(p.arrived)));
+        }
+        assert!(waits.len() >= 499, "{}", waits.len());
+        let longest = waits.into_iter().max();
+        assert!(
+            longest <= Some(headway_cc::Duration::from_millis(1)),
+            "{longest:?}"
+        );
+        assert!(dropped.iter().all(|p| p.flow == 0) && dropped.len() > 4_000);
+    }
+
+    #[test]
+    fn bytes_are_shared_not_packets() {
+        let mut queue = fq_codel(Limits::NONE);
+        let mut dropped = Vec::new();
+        for number in 0..6_000 {
+            queue.enqueue(Time::ZERO, packet(0, number, 1500), &mut dropped);
+            queue.enqueue(Time::ZERO, packet(1, number, 300), &mut dropped);
+        }
+        let mut bytes = [0u64; 2];
+        for _ in 0..6_000 {
+            let packet = queue.dequeue(Time::ZERO, &mut dropped).expect("a packet");
+            bytes[packet.flow as usize] += u64::from(packet.size);
+        }
+        // To a quantum and a packet.
+        assert!(bytes[0].abs_diff(bytes[1]) <= 1514 + 1500, "{bytes:?}");
+    }
+
+    /// RFC 8290 §4.1.3: from the head of the fattest, half of it or 64 packets.
+    #[test]
+    fn a_full_queue_drops_in_bulk_from_the_fattest() {
+        for (limit, batch) in [(100, 46), (1_000, 64)] {
+            let mut queue = fq_codel(Limits::new(Some(limit), None));
+            let mut dropped = Vec::new();
+            for number in 0..10 {
+                queue.enqueue(Time::ZERO, packet(1, number, 1500), &mut dropped);
+            }
+            for number in 0..=limit - 10 {
+                queue.enqueue(Time::ZERO, packet(0, number, 1500), &mut dropped);
+            }
+            let numbers: Vec<u64> = dropped
+                .iter()
+                .filter_map(|p| match p.body {
+                    Body::Data(segment) => (p.flow == 0).then_some(segment.number),
+                    _ => None,
+                })
+                .collect();
+            assert!(numbers.into_iter().eq(0..batch), "{limit}");
+            assert_eq!(dropped.len() as u64, batch);
+        }
+    }
+
+    #[test]
+    fn the_salt_makes_collisions_a_matter_of_the_seed() {
+        let collide = |seed| {
+            let stream = Stream::new(seed, "fq-codel");
+            let params = FqCodelParams {
+                flows: 16,
+                ..FqCodelParams::default()
+            };
+            let queue = FqCodel::new(params, Limits::NONE, 0, stream);
+            queue.classify(&packet(0, 0, 1500)) == queue.classify(&packet(1, 0, 1500))
+        };
+        let share = (0..4_000).filter(|&seed| collide(seed)).count() as f64 / 4_000.0;
+        assert!((share - 1.0 / 16.0).abs() < 0.015, "{share}");
+    }
+}

@@ -309,3 +309,123 @@ impl Queue for Pie {
         self.backlog.waiting()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::testing::packet;
+
+    fn controller(probability: f64, last_delay_ms: f64) -> Controller {
+        Controller {
+            probability,
+            last_delay_s: last_delay_ms / 1e3,
+            burst_left: Duration::ZERO,
+        }
+    }
+
+    /// The probability after an update.
+    fn step(params: &PieParams, from: f64, last_delay_ms: f64, delay_ms: f64) -> f64 {
+        let mut controller = controller(from, last_delay_ms);
+        controller.update(params, Some(delay_ms / 1e3));
+        controller.probability
+    }
+
+    /// RFC 8033 §4.2 by hand: from 0 to 30 ms .125 * .015 + 1.25 * .03 = .039375, at 30 ms on end
+    /// .125 * .015 = .001875, each over what the probability says.
+    #[test]
+    fn the_step_is_the_rfcs() {
+        let params = PieParams::default();
+        let near = |ours: f64, theirs: f64| {
+            assert!(
+                (ours - theirs).abs() < 1e-12 + 1e-9 * theirs,
+                "{ours} for {theirs}"
+            );
+        };
+        near(step(&params, 0.0, 0.0, 30.0), 0.039375 / 2048.0);
+        for (from, divisor) in [
+            (0.9e-6, 2048.0),
+            (0.9e-5, 512.0),
+            (0.9e-4, 128.0),
+            (0.9e-3, 32.0),
+            (0.9e-2, 8.0),
+            (0.09, 2.0),
+            (0.11, 1.0),
+        ] {
+            near(step(&params, from, 30.0, 30.0), from + 0.001875 / divisor);
+        }
+        // §5.5: .125 * .085 + 1.25 * .1 is more than 2%.
+        near(step(&params, 0.2, 0.0, 100.0), 0.22);
+        near(step(&params, 0.09, 0.0, 100.0), 0.09 + 0.135625 / 2.0);
+        // With an empty queue it decays, too; and it stays a probability.
+        near(step(&params, 0.5, 0.0, 0.0), (0.5 - 0.001875) * 0.98);
+        near(step(&params, 0.001, 100.0, 0.0), 0.0);
+        near(step(&params, 0.99, 0.0, 1000.0), 1.0);
+    }
+
+    /// mahimahi reckons in ms: (.125 * 30 + 1.25 * 80) / 128 from 0 to 80 ms for a target of 50.
+    #[test]
+    fn mahimahis_step_is_coarser() {
+        let ms = Duration::from_millis;
+        let params = PieParams::mahimahi(ms(50), ms(100));
+        for (from, divisor) in [(0.0, 128.0), (0.05, 32.0), (0.1, 16.0)] {
+            let ours = step(&params, from, 70.0, 80.0);
+            let theirs: f64 = from + (0.125 * 30.0 + 1.25 * 10.0) / divisor;
+            assert!((ours - theirs.min(1.0)).abs() < 1e-9, "{ours} for {theirs}");
+        }
+    }
+
+    #[test]
+    fn a_burst_is_let_through() {
+        let params = PieParams::default();
+        let mut calm = controller(0.0, 0.0);
+        assert!(calm.update(&params, Some(0.0)));
+        assert_eq!(calm.burst_left, params.max_burst);
+        // 150 ms are ten updates.
+        for update in 1..=10 {
+            assert!(!calm.update(&params, Some(0.1)));
+            assert_eq!(calm.burst_left.is_zero(), update == 10);
+        }
+    }
+
+    #[test]
+    fn the_drain_is_measured() {
+        let mut drain = DrainRate::default();
+        let at = Time::from_millis;
+        // Nothing is measured with less than the threshold waiting.
+        assert_eq!(drain.on_departure(at(1), 1500, 2_000, 3_000), None);
+        assert_eq!(drain.bytes_per_s, None);
+        // The first packet begins a measurement, the third ends it: 4500 bytes in 2 ms.
+        for (ms, ends) in [(10, None), (11, None), (12, Some(Duration::from_millis(2)))] {
+            assert_eq!(drain.on_departure(at(ms), 1500, 5_000, 3_000), ends);
+        }
+        assert_eq!(drain.bytes_per_s, Some(2_250_000.0));
+        // Half of that the next time, of which an eighth counts.
+        for ms in [12, 14, 16] {
+            drain.on_departure(at(ms), 1500, 2_000, 3_000);
+        }
+        assert_eq!(drain.bytes_per_s, Some(2_250_000.0 - 1_125_000.0 / 8.0));
+        assert_eq!(drain.measured, None);
+    }
+
+    /// Updates that are carried out late are those that a timer would have carried out.
+    #[test]
+    fn late_updates_are_timely_ones() {
+        let run = |poll_ms: u64| {
+            let mut queue = Pie::new(PieParams::default(), Limits::NONE, 0, Stream::new(1, "pie"));
+            let mut dropped = Vec::new();
+            for number in 0..200 {
+                queue.enqueue(Time::ZERO, packet(0, number, 1500), &mut dropped);
+            }
+            for ms in (0..10_000u64).filter(|ms| ms % poll_ms == 0 || ms % 500 == 0) {
+                queue.catch_up(Time::from_millis(ms));
+                if ms % 500 == 0 {
+                    queue.dequeue(Time::from_millis(ms), &mut dropped);
+                }
+            }
+            queue.catch_up(Time::from_millis(10_000));
+            (queue.controller, queue.updated)
+        };
+        assert_eq!(run(1), run(500));
+        assert!(run(1).0.probability > 0.0);
+    }
+}

@@ -178,3 +178,79 @@ impl Queue for Red {
         self.backlog.waiting()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::testing::packet;
+
+    fn red(params: RedParams) -> Red {
+        Red::new(params, Limits::NONE, 0, Stream::new(1, "red"))
+    }
+
+    #[test]
+    fn the_average_is_the_papers() {
+        let mut queue = red(RedParams {
+            weight: 0.5,
+            min_packets: 100.0,
+            max_packets: 200.0,
+            ..RedParams::default()
+        });
+        let mut dropped = Vec::new();
+        let mut averages = Vec::new();
+        for number in 0..4 {
+            queue.enqueue(Time::ZERO, packet(0, number, 1500), &mut dropped);
+            averages.push(queue.average);
+        }
+        // Arrivals find 0, 1, 2 and 3 packets.
+        assert_eq!(averages, [0.0, 0.5, 1.25, 2.125]);
+        while queue.dequeue(Time::from_millis(10), &mut dropped).is_some() {}
+        // Three packets' time at rest.
+        queue.enqueue(Time::from_millis(13), packet(0, 4, 1500), &mut dropped);
+        assert_eq!(queue.average, 2.125 / 8.0);
+    }
+
+    #[test]
+    fn the_probability_is_the_papers() {
+        let mut queue = red(RedParams::default());
+        let mut at = |average: f64| {
+            queue.average = average;
+            queue.base_probability()
+        };
+        assert_eq!(at(5.0), Some(0.0));
+        assert_eq!(at(10.0), Some(0.01));
+        // Gentle: .02 at 15, 1 at 30.
+        assert_eq!(at(15.0), Some(0.02));
+        assert_eq!(at(22.5), Some(0.51));
+        assert_eq!(at(30.0), None);
+        queue.params.gentle = false;
+        queue.average = 15.0;
+        assert_eq!(queue.base_probability(), None);
+
+        assert_eq!(spread(0.01, 0), 0.01);
+        assert_eq!(spread(0.01, 50), 0.02);
+        assert_eq!(spread(0.01, 100), 1.0);
+        assert_eq!(spread(0.01, 1_000), 1.0);
+    }
+
+    /// The paper's §7: gaps between drops are uniform from 1 to 1/p_b arrivals.
+    #[test]
+    fn gaps_between_drops_are_uniform() {
+        let mut queue = red(RedParams::default());
+        queue.average = 10.0;
+        let mut gaps = Vec::new();
+        let mut gap = 0;
+        while gaps.len() < 20_000 {
+            gap += 1;
+            if queue.judge() == Verdict::Early {
+                gaps.push(gap);
+                gap = 0;
+            }
+        }
+        let mean = gaps.iter().sum::<u32>() as f64 / gaps.len() as f64;
+        assert!((mean - 50.5).abs() < 1.0, "{mean}");
+        assert!(gaps.iter().all(|g| (1..=101).contains(g)));
+        let short = gaps.iter().filter(|g| **g <= 25).count() as f64 / gaps.len() as f64;
+        assert!((short - 0.25).abs() < 0.015, "{short}");
+    }
+}

@@ -76,14 +76,14 @@ impl Scenario {
     }
 
     #[getter]
-    fn traces(&self) -> Vec<&str> {
+    fn traces(&self) -> Vec<String> {
         self.0.traces()
     }
 
     #[getter]
-    fn trace_parts(&self) -> Vec<(&str, &'static str)> {
-        let parts = self.0.trace_parts();
-        parts.map(|(name, part)| (name, part.name())).collect()
+    fn trace_parts(&self) -> Vec<(String, &'static str)> {
+        let specs = self.0.trace_specs();
+        specs.map(|spec| (spec.name, spec.part.name())).collect()
     }
 
     #[getter]

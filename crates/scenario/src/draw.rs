@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use headway_cc::{Bytes, Duration, Rate, Time};
 
 use crate::plan::{
-    CrossPlan, EffectPlan, FlowPlan, LinkPlan, PatternPlan, Plan, PresencePlan, QueueBytes,
-    QueuePlan, RatePlan, SourcePlan,
+    CrossPlan, EffectPlan, FlowPlan, LinkPlan, PatternPlan, Plan, PresencePlan, RatePlan,
+    SourcePlan, TracePlan,
 };
 use crate::quantity::{Quantity, Series};
-use crate::{Change, CrossSpec, FlowSpec, LinkSpec, Network, Pattern, QueueSpec, RateSpec, Source};
+use crate::{Change, CrossSpec, FlowSpec, LinkSpec, Network, Pattern, RateSpec, Source, TraceSpec};
 
 fn duration(q: &Quantity, seed: u64) -> Duration {
     Duration::from_nanos(q.draw_whole(seed))
@@ -33,9 +33,14 @@ impl Plan {
     pub fn draw(&self, seed: u64, length: Duration) -> Network {
         let end = Time::ZERO + length;
         let offset = self.trace_offset(seed).unwrap_or(Duration::ZERO);
+        let packet_size = Bytes::from_f64(self.packet_size);
         let mut network = Network {
             nodes: self.nodes.clone(),
-            links: self.links.iter().map(|l| l.draw(seed, offset)).collect(),
+            links: self
+                .links
+                .iter()
+                .map(|l| l.draw(seed, offset, packet_size))
+                .collect(),
             flows: self
                 .flows
                 .iter()
@@ -44,7 +49,7 @@ impl Plan {
                 .collect(),
             cross: self.cross.iter().map(|c| c.draw(seed)).collect(),
             changes: self.draw_changes(seed, end),
-            packet_size: Bytes::from_f64(self.packet_size),
+            packet_size,
             ack_size: Bytes::from_f64(self.ack_size),
             transport: self.transport,
             host_jitter: self
@@ -90,11 +95,9 @@ impl Plan {
         }
         let rtts = longest_rtts(network);
         for ((plan, link), rtt) in self.links.iter().zip(&mut network.links).zip(rtts) {
-            if let (Some(bdp), RateSpec::Fixed(rate), QueueSpec::DropTail { bytes, .. }) =
-                (plan.queue.bdp(), &link.rate, &mut link.queue)
-            {
+            if let (Some(bdp), RateSpec::Fixed(rate)) = (plan.queue.bdp(), &link.rate) {
                 let size = rate.as_bytes_per_sec() * rtt.as_secs_f64() * bdp.draw(seed);
-                *bytes = Some(Bytes::from_f64(size).max(network.packet_size));
+                link.queue.bytes = Some(Bytes::from_f64(size).max(network.packet_size));
             }
         }
     }
@@ -123,36 +126,35 @@ fn longest_rtts(network: &Network) -> Vec<Duration> {
 }
 
 impl LinkPlan {
-    fn draw(&self, seed: u64, offset: Duration) -> LinkSpec {
+    fn draw(&self, seed: u64, offset: Duration, packet_size: Bytes) -> LinkSpec {
+        let rate = match &self.rate {
+            RatePlan::Unlimited => RateSpec::Unlimited,
+            RatePlan::Fixed(q) => RateSpec::Fixed(rate(q, seed)),
+            RatePlan::Trace(trace) => RateSpec::Trace {
+                trace: trace.spec(),
+                offset,
+                once: trace.once,
+            },
+        };
         LinkSpec {
+            queue: self.queue.draw(seed, &rate, packet_size),
             name: self.name.clone(),
             from: self.from,
             to: self.to,
-            rate: match &self.rate {
-                RatePlan::Unlimited => RateSpec::Unlimited,
-                RatePlan::Fixed(q) => RateSpec::Fixed(rate(q, seed)),
-                RatePlan::Trace { name, once, part } => RateSpec::Trace {
-                    name: name.clone(),
-                    offset,
-                    once: *once,
-                    part: *part,
-                },
-            },
+            rate,
             delay: duration(&self.delay, seed),
             loss: self.loss.draw(seed),
-            queue: match &self.queue {
-                QueuePlan::Infinite => QueueSpec::Infinite,
-                QueuePlan::DropTail {
-                    packets,
-                    bytes: limit,
-                } => QueueSpec::DropTail {
-                    packets: packets.as_ref().map(|q| q.draw_whole(seed)),
-                    bytes: match limit {
-                        Some(QueueBytes::Bytes(q)) => Some(bytes(q, seed)),
-                        Some(QueueBytes::Bdp(_)) | None => None,
-                    },
-                },
-            },
+        }
+    }
+}
+
+impl TracePlan {
+    /// What to look up.
+    pub fn spec(&self) -> TraceSpec {
+        TraceSpec {
+            name: self.name.clone(),
+            part: self.part,
+            mean: self.mean.as_ref().map(|q| Rate::from_bps(q.low as u64)),
         }
     }
 }

@@ -10,6 +10,7 @@ mod network;
 mod parse;
 mod plan;
 mod quantity;
+mod queue;
 mod reader;
 mod route;
 mod scenario;

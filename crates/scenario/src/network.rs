@@ -1,6 +1,7 @@
 //! A scenario with every range drawn: exactly what one run is to build.
 
 use headway_cc::{Bytes, Duration, Rate, Time};
+use headway_net::queue::{Discipline, Limits};
 
 use crate::Part;
 
@@ -55,29 +56,54 @@ pub enum RateSpec {
     Fixed(Rate),
     /// Delivery opportunities of a trace.
     Trace {
-        /// The trace's name, to look up with the trace store.
-        name: String,
+        /// Which trace.
+        trace: TraceSpec,
         /// The trace begins this far in.
         offset: Duration,
         /// Stop at the end of the trace instead of beginning again.
         once: bool,
-        /// Which of the trace's seconds the link follows.
-        part: Part,
     },
 }
 
-/// A queue discipline.
+/// A trace as a link wants it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TraceSpec {
+    /// Its name, to look up with the trace store.
+    pub name: String,
+    /// Which of its seconds.
+    pub part: Part,
+    /// Scaled to this mean rate; `None` leaves it as it was recorded.
+    pub mean: Option<Rate>,
+}
+
+/// A queue: a discipline, and how much it holds.
 #[derive(Clone, Debug, PartialEq)]
-pub enum QueueSpec {
+pub struct QueueSpec {
+    /// What is dropped, marked and sent next.
+    pub discipline: Discipline,
+    /// At most so many packets.
+    pub packets: Option<u64>,
+    /// At most so many bytes.
+    pub bytes: Option<Bytes>,
+}
+
+impl QueueSpec {
     /// Never drops.
-    Infinite,
+    pub const INFINITE: QueueSpec = QueueSpec::drop_tail(None, None);
+
     /// Drops an arrival that would exceed either limit.
-    DropTail {
-        /// At most so many packets.
-        packets: Option<u64>,
-        /// At most so many bytes.
-        bytes: Option<Bytes>,
-    },
+    pub const fn drop_tail(packets: Option<u64>, bytes: Option<Bytes>) -> QueueSpec {
+        QueueSpec {
+            discipline: Discipline::DropTail,
+            packets,
+            bytes,
+        }
+    }
+
+    /// Both limits.
+    pub fn limits(&self) -> Limits {
+        Limits::new(self.packets, self.bytes)
+    }
 }
 
 /// A flow under congestion control.

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use crate::quantity::Quantity;
+use crate::queue::QueuePlan;
 use crate::{Part, Transport};
 
 /// Recurring changes, and flows that come and go, together: what memory easily holds.
@@ -55,29 +56,17 @@ pub(crate) struct LinkPlan {
 pub(crate) enum RatePlan {
     Unlimited,
     Fixed(Quantity),
-    Trace {
-        name: String,
-        once: bool,
-        #[serde(skip_serializing_if = "is_default")]
-        part: Part,
-    },
+    Trace(TracePlan),
 }
 
 #[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum QueuePlan {
-    Infinite,
-    DropTail {
-        packets: Option<Quantity>,
-        bytes: Option<QueueBytes>,
-    },
-}
-
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum QueueBytes {
-    Bytes(Quantity),
-    Bdp(Quantity),
+pub(crate) struct TracePlan {
+    pub name: String,
+    pub once: bool,
+    #[serde(skip_serializing_if = "is_default")]
+    pub part: Part,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mean: Option<Quantity>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -189,6 +178,7 @@ impl Plan {
                 "loss",
                 losses.into_iter().any(|q| q.high > 0.0 && q.low < 1.0),
             ),
+            ("queue", self.links.iter().any(|l| l.queue.draws())),
             (
                 "host jitter",
                 self.host_jitter.as_ref().is_some_and(|q| q.high > 0.0),
@@ -237,14 +227,7 @@ impl Plan {
             if let RatePlan::Fixed(rate) = &link.rate {
                 all.push(rate);
             }
-            if let QueuePlan::DropTail { packets, bytes } = &link.queue {
-                all.extend(packets);
-                all.extend(
-                    bytes
-                        .as_ref()
-                        .map(|(QueueBytes::Bytes(q) | QueueBytes::Bdp(q))| q),
-                );
-            }
+            all.extend(link.queue.quantities());
         }
         for flow in &self.flows {
             all.extend([&flow.start, &flow.stagger]);
@@ -279,18 +262,5 @@ impl Plan {
             .filter(|q| q.varies())
             .map(|q| q.component.clone())
             .collect()
-    }
-}
-
-impl QueuePlan {
-    /// The limit in bandwidth-delay products, if it is written so.
-    pub fn bdp(&self) -> Option<&Quantity> {
-        match self {
-            QueuePlan::DropTail {
-                bytes: Some(QueueBytes::Bdp(q)),
-                ..
-            } => Some(q),
-            _ => None,
-        }
     }
 }

@@ -228,6 +228,18 @@ pub(crate) const PROBABILITY: Dimension = Dimension {
     whole: false,
 };
 
+/// How many queues a discipline has.
+pub(crate) const QUEUES: Dimension = Dimension {
+    what: "a whole number of queues",
+    units: &[("", 1.0)],
+    example: "1024",
+    range_example: "16..1024",
+    min: 1.0,
+    max: 65_535.0,
+    limits: "from 1 to 65535",
+    whole: true,
+};
+
 impl Dimension {
     /// Reads a value or a range. The error says what is wrong and what would be right.
     pub fn read(&self, text: &str, component: &str) -> Result<Quantity, String> {
@@ -253,7 +265,7 @@ impl Dimension {
 
     /// Checks a bare number, for the dimensions that allow one.
     pub fn number(&self, value: f64) -> Result<f64, String> {
-        if (self.min..=self.max).contains(&value) {
+        if (self.min..=self.max).contains(&value) && !(self.whole && value != value.floor()) {
             Ok(value)
         } else {
             Err(format!("{value} is not {} {}", self.what, self.limits))

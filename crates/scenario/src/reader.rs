@@ -288,12 +288,17 @@ impl<'a> Item<'a> {
 
     /// A probability, written as a number or as text.
     pub fn probability(&self, component: &str) -> Result<Quantity, ScenarioError> {
+        self.plain(&PROBABILITY, component)
+    }
+
+    /// A quantity that needs no unit, written as a number or as text.
+    pub fn plain(&self, dimension: &Dimension, component: &str) -> Result<Quantity, ScenarioError> {
         match self.number() {
-            Some(p) => PROBABILITY
-                .number(p)
+            Some(number) => dimension
+                .number(number)
                 .map(Quantity::fixed)
                 .map_err(|what| self.place.error(what)),
-            None => self.quantity(&PROBABILITY, component),
+            None => self.quantity(dimension, component),
         }
     }
 
@@ -374,10 +379,19 @@ impl<'a> Item<'a> {
     }
 
     pub fn table(&self, known: &[&'static str]) -> Result<Table<'a>, ScenarioError> {
+        let table = self.any_table()?;
+        Table::new(table.place, table.prefix, table.table, known)
+    }
+
+    /// A table of which the keys are not checked.
+    pub fn any_table(&self) -> Result<Table<'a>, ScenarioError> {
         let DeValue::Table(table) = self.value.get_ref() else {
             return Err(self.expected("a table"));
         };
-        let prefix = format!("{}.", self.place.key);
-        Table::new(self.place.clone(), prefix, table, known)
+        Ok(Table {
+            place: self.place.clone(),
+            prefix: format!("{}.", self.place.key),
+            table,
+        })
     }
 }

@@ -10,7 +10,7 @@ use crate::parse::{MAX_SECONDS, MAX_TEXT, Parsed, parse};
 use crate::plan::RatePlan;
 use crate::quantity::{quoted, quoted_path};
 use crate::sweep::{Sweep, expand};
-use crate::{Network, Part, ScenarioError};
+use crate::{Network, ScenarioError, TraceSpec};
 use headway_cc::suggest;
 
 /// The names of the scenarios that come with Headway, and their texts.
@@ -193,9 +193,9 @@ impl Scenario {
     }
 
     /// The names of the traces that its links follow, each once.
-    pub fn traces(&self) -> Vec<&str> {
+    pub fn traces(&self) -> Vec<String> {
         let mut names = Vec::new();
-        for (name, _) in self.trace_parts() {
+        for TraceSpec { name, .. } in self.trace_specs() {
             if !names.contains(&name) {
                 names.push(name);
             }
@@ -203,11 +203,11 @@ impl Scenario {
         names
     }
 
-    /// What its links follow: the trace's name and which of its seconds.
-    pub fn trace_parts(&self) -> impl Iterator<Item = (&str, Part)> {
+    /// The traces that its links follow, in the order of links.
+    pub fn trace_specs(&self) -> impl Iterator<Item = TraceSpec> {
         let links = self.parsed.plan.links.iter();
         links.filter_map(|link| match &link.rate {
-            RatePlan::Trace { name, part, .. } => Some((name.as_str(), *part)),
+            RatePlan::Trace(trace) => Some(trace.spec()),
             _ => None,
         })
     }

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use headway_net::trace::{Trace, TraceError};
 use thiserror::Error;
 
+use crate::TraceSpec;
 use crate::quantity::quoted;
 use crate::split::{Part, Shares};
 
@@ -20,7 +21,7 @@ const MAX_FILE: u64 = 1 << 30;
 #[derive(Debug)]
 pub struct TraceStore {
     folders: Vec<PathBuf>,
-    loaded: Mutex<HashMap<(String, Part), Arc<Trace>>>,
+    loaded: Mutex<HashMap<TraceSpec, Arc<Trace>>>,
     for_training: bool,
 }
 
@@ -122,7 +123,20 @@ impl TraceStore {
     /// [`StoreError`] if it is nowhere, unreadable, damaged, or kept from this purpose by the split.
     /// Never substitutes another.
     pub fn load(&self, name: &str, part: Part) -> Result<Arc<Trace>, StoreError> {
-        let part = match (self.for_training, part) {
+        self.load_spec(&TraceSpec {
+            name: name.to_owned(),
+            part,
+            mean: None,
+        })
+    }
+
+    /// The trace as a link wants it, read and scaled at the first call.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load), and if it cannot have that mean rate.
+    pub fn load_spec(&self, spec: &TraceSpec) -> Result<Arc<Trace>, StoreError> {
+        let name = &spec.name;
+        let part = match (self.for_training, spec.part) {
             (true, Part::Evaluation) => {
                 return Err(StoreError::Withheld {
                     path: format!("trace {}", quoted(name)),
@@ -130,14 +144,34 @@ impl TraceStore {
                 });
             }
             (true, Part::Whole) => Part::Training,
-            _ => part,
+            (_, part) => part,
+        };
+        let key = TraceSpec {
+            part,
+            ..spec.clone()
         };
         // A panic elsewhere leaves at worst a missing entry.
-        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (name.to_owned(), part);
-        if let Some(trace) = loaded.get(&key) {
+        let loaded = || self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(trace) = loaded().get(&key) {
             return Ok(Arc::clone(trace));
         }
+        let trace = Arc::new(match spec.mean {
+            None => self.read(name, part)?,
+            Some(mean) => {
+                let recorded = self.load(name, part)?;
+                recorded
+                    .scaled_to_mean(mean)
+                    .map_err(|error| StoreError::Damaged {
+                        path: format!("trace {}", quoted(name)),
+                        error,
+                    })?
+            }
+        });
+        loaded().insert(key, Arc::clone(&trace));
+        Ok(trace)
+    }
+
+    fn read(&self, name: &str, part: Part) -> Result<Trace, StoreError> {
         let path = self.find(name).ok_or_else(|| StoreError::NotFound {
             name: quoted(name),
             folders: match name.contains('/') {
@@ -150,9 +184,7 @@ impl TraceStore {
                     .join(", "),
             },
         })?;
-        let trace = Arc::new(load_trace(&path, part)?);
-        loaded.insert(key, Arc::clone(&trace));
-        Ok(trace)
+        load_trace(&path, part)
     }
 }
 

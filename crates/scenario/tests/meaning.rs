@@ -1,8 +1,11 @@
 //! What a scenario means: draws, sizes in bandwidth-delay products, and one hash for one meaning.
 
 use headway_cc::{Bytes, Duration, Rate, Time};
+use headway_net::queue::{
+    CoDelParams, Discipline, FqCodelParams, PieParams, RedParams, StepParams,
+};
 use headway_scenario::{
-    Change, Network, Part, Pattern, QueueSpec, RateSpec, Scenario, Source, Transport,
+    Change, Network, Part, Pattern, QueueSpec, RateSpec, Scenario, Source, TraceSpec, Transport,
 };
 
 fn parse(text: &str) -> Scenario {
@@ -61,12 +64,10 @@ fn another_meaning_has_another_hash() {
 /// 12 Mbit/s x 40 ms = 60 kB; half of it 30 kB.
 #[test]
 fn a_queue_in_bdp_is_of_the_rate_and_the_flows_base_rtt() {
-    let bytes = |network: &Network, link: usize| match network.links[link].queue {
-        QueueSpec::DropTail {
-            packets: None,
-            bytes: Some(bytes),
-        } => bytes.get(),
-        ref other => panic!("{other:?}"),
+    let bytes = |network: &Network, link: usize| {
+        let queue = &network.links[link].queue;
+        assert_eq!(queue.packets, None);
+        queue.bytes.unwrap().get()
     };
     assert_eq!(bytes(&parse(ONE).draw(1), 0), 30_000);
     // Of several flows the longest round trip counts: 60 ms on each link, since one flow crosses all three.
@@ -250,6 +251,145 @@ fn flows_that_come_and_go_are_a_new_flow_each_time() {
     );
 }
 
+#[test]
+fn a_queue_is_a_discipline_with_its_defaults_or_what_the_file_says() {
+    let queue = |text: &str| {
+        parse(&ONE.replace("\"0.5bdp\"", text)).draw(1).links[0]
+            .queue
+            .clone()
+    };
+    let (ms, packet) = (Duration::from_millis, Bytes::new(1500));
+    let codel = CoDelParams {
+        mtu: packet,
+        ..CoDelParams::default()
+    };
+    let pie = PieParams::default();
+    let red = RedParams {
+        packet_time: ms(1), // 1500 bytes at 12 Mbit/s
+        ..RedParams::default()
+    };
+    for (text, packets, bytes, discipline) in [
+        (
+            "{kind='drophead',packets='9pkt'}",
+            Some(9),
+            None,
+            Discipline::DropHead,
+        ),
+        ("{kind='codel'}", None, None, Discipline::CoDel(codel)),
+        (
+            "{kind='codel',bytes='0.5bdp',target='7ms',interval='50ms',ecn=true}",
+            None,
+            Some(30_000),
+            Discipline::CoDel(CoDelParams {
+                target: ms(7),
+                interval: ms(50),
+                ecn: true,
+                ..codel
+            }),
+        ),
+        (
+            "{kind='pie',packets='9pkt'}",
+            Some(9),
+            None,
+            Discipline::Pie(pie),
+        ),
+        (
+            "{kind='pie',target='20ms',max_burst='0ms',ecn=true}",
+            None,
+            None,
+            Discipline::Pie(PieParams {
+                target: ms(20),
+                max_burst: ms(0),
+                ecn: true,
+                ..pie
+            }),
+        ),
+        (
+            "{kind='pie',variant='mahimahi'}",
+            None,
+            None,
+            Discipline::Pie(PieParams::mahimahi(ms(15), ms(150))),
+        ),
+        ("{kind='red'}", None, None, Discipline::Red(red)),
+        (
+            "{kind='red',min='10pkt',max='30pkt',weight=0.1,max_probability='10%',gentle=false,ecn=true}",
+            None,
+            None,
+            Discipline::Red(RedParams {
+                min_packets: 10.0,
+                max_packets: 30.0,
+                weight: 0.1,
+                max_probability: 0.1,
+                gentle: false,
+                ecn: true,
+                ..red
+            }),
+        ),
+        (
+            "{kind='step',threshold='7pkt',bytes='3MB'}",
+            None,
+            Some(3_000_000),
+            Discipline::Step(StepParams {
+                threshold_packets: 7,
+            }),
+        ),
+        (
+            "{kind='fq_codel'}",
+            Some(10_240),
+            None,
+            Discipline::FqCodel(FqCodelParams {
+                codel: CoDelParams {
+                    mtu: packet,
+                    ..FqCodelParams::default().codel
+                },
+                ..FqCodelParams::default()
+            }),
+        ),
+        (
+            "{kind='fq_codel',packets='9pkt',flows=16,quantum='300B',ecn=false,target='7ms'}",
+            Some(9),
+            None,
+            Discipline::FqCodel(FqCodelParams {
+                flows: 16,
+                quantum: Bytes::new(300),
+                codel: CoDelParams {
+                    target: ms(7),
+                    ..codel
+                },
+                ..FqCodelParams::default()
+            }),
+        ),
+    ] {
+        let want = QueueSpec {
+            discipline,
+            packets,
+            bytes: bytes.map(Bytes::new),
+        };
+        assert_eq!(queue(text), want, "{text}");
+    }
+    // Parameters may be ranges, and what a default means is what it says.
+    let range = parse(&ONE.replace(
+        "\"0.5bdp\"",
+        "{kind='red',min='5pkt..9pkt',weight='0.1..0.2'}",
+    ));
+    assert_eq!(
+        range.varies(),
+        [
+            "loss",
+            "queue",
+            "link.bottleneck.queue.min",
+            "link.bottleneck.queue.weight"
+        ]
+    );
+    assert_ne!(range.draw(1).links[0].queue, range.draw(2).links[0].queue);
+    let [short, long] = [
+        "{kind='codel'}",
+        "{ecn=false,target='5ms',interval='0.1s',kind='codel'}",
+    ]
+    .map(|q| parse(&ONE.replace("\"0.5bdp\"", q)));
+    assert_eq!(short.hash(), long.hash());
+}
+
 /// The long way round a triangle, and back the same way.
 #[test]
 fn a_route_through_named_nodes_is_not_the_shortest() {
@@ -274,10 +414,8 @@ fn a_route_through_named_nodes_is_not_the_shortest() {
     assert_eq!(network.cross[0].route, Some(vec![2, 1, 0]));
     // Sizes in bandwidth-delay products follow it: 8 Mbit/s x 40 ms.
     let text = text.replacen("delay='10ms'", "delay='10ms'\nqueue='1bdp'", 1);
-    let QueueSpec::DropTail { bytes, .. } = parse(&text).draw(1).links[0].queue else {
-        panic!()
-    };
-    assert_eq!(bytes, Some(Bytes::new(40_000)));
+    let queue = &parse(&text).draw(1).links[0].queue;
+    assert_eq!(queue.bytes, Some(Bytes::new(40_000)));
 }
 
 #[test]
@@ -303,6 +441,7 @@ fn every_key_arrives() {
         from = "b"
         to = "c"
         trace = "some.down"
+        mean = "21Mbps"
         once = true
         part = "evaluation"
         queue = "infinite"
@@ -372,24 +511,24 @@ fn every_key_arrives() {
         );
         assert_eq!(
             link.queue,
-            QueueSpec::DropTail {
-                packets: Some(9),
-                bytes: Some(Bytes::new(8000))
-            }
+            QueueSpec::drop_tail(Some(9), Some(Bytes::new(8000)))
         );
     }
     assert_eq!(
         network.links[2].rate,
         RateSpec::Trace {
-            name: "some.down".into(),
+            trace: TraceSpec {
+                name: "some.down".into(),
+                part: Part::Evaluation,
+                mean: Some(Rate::from_mbps(21.0)),
+            },
             offset: Duration::ZERO,
             once: true,
-            part: Part::Evaluation,
         }
     );
     assert_eq!(
         (&network.links[3].rate, &network.links[3].queue),
-        (&RateSpec::Unlimited, &QueueSpec::Infinite)
+        (&RateSpec::Unlimited, &QueueSpec::INFINITE)
     );
     let flows: Vec<_> = network
         .flows

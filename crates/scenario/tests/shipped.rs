@@ -74,10 +74,7 @@ fn figures(network: &Network) -> (RateSpec, Duration, Duration, QueueSpec, f64, 
 }
 
 fn packets(n: u64) -> QueueSpec {
-    QueueSpec::DropTail {
-        packets: Some(n),
-        bytes: None,
-    }
+    QueueSpec::drop_tail(Some(n), None)
 }
 
 /// Rax, section 5: 20 Mbit/s, 50 ms round trip, a tenth of the product, packets of 1250 bytes, 1% loss.
@@ -136,11 +133,10 @@ fn both_traces_of_a_cellular_link_begin_together_and_anywhere() {
                     }
                     link => match &link.rate {
                         RateSpec::Trace {
-                            name,
+                            trace,
                             offset,
                             once: false,
-                            ..
-                        } => (name.clone(), *offset),
+                        } => (trace.name.clone(), *offset),
                         other => panic!("{name}: {other:?}"),
                     },
                 });

@@ -6,7 +6,9 @@
 use std::process::ExitCode;
 
 use headway_cc::{Bytes, Duration, Rate, Registry, Time, schemes};
-use headway_scenario::{FlowSpec, LinkSpec, Network, QueueSpec, RateSpec, Source, Transport};
+use headway_scenario::{
+    FlowSpec, LinkSpec, Network, QueueSpec, RateSpec, Source, TraceSpec, Transport,
+};
 use headway_sim::{Options, Simulation};
 
 /// Rax's link for `flows` flows: rate and buffer grow with them, so that each finds the same conditions.
@@ -20,10 +22,7 @@ fn rax_link(flows: u64) -> Network {
         loss: 0.0,
         queue,
     };
-    let queue = QueueSpec::DropTail {
-        packets: Some(10 * flows),
-        bytes: None,
-    };
+    let queue = QueueSpec::drop_tail(Some(10 * flows), None);
     let flow = |i: u64| FlowSpec {
         scheme: None,
         from: 0,
@@ -44,7 +43,7 @@ fn rax_link(flows: u64) -> Network {
                 RateSpec::Fixed(Rate::from_mbps(20.0) * flows),
                 queue,
             ),
-            link("return", 1, 0, RateSpec::Unlimited, QueueSpec::Infinite),
+            link("return", 1, 0, RateSpec::Unlimited, QueueSpec::INFINITE),
         ],
         flows: (0..flows).map(flow).collect(),
         cross: vec![],
@@ -91,7 +90,7 @@ fn main() -> ExitCode {
         seed: 1,
         grid: None,
     };
-    let no_traces = |name: &str, _| Err(format!("no trace {name}"));
+    let no_traces = |trace: &TraceSpec| Err(format!("no trace {}", trace.name));
     let started = cpu_seconds();
     let outcome = Simulation::new(&rax_link(flows), &selection, &registry, &no_traces, options)
         .and_then(Simulation::finish);

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use headway_cc::{Duration, Registry, SchemeError, Selection, Stream, Time};
 use headway_record::{Row, SeriesRow};
-use headway_scenario::{Scenario, StoreError, TraceStore};
+use headway_scenario::{Scenario, StoreError, TraceSpec, TraceStore};
 use rayon::prelude::*;
 
 use crate::{Options, Outcome, Simulation, SimulationError};
@@ -225,12 +225,12 @@ impl Batch {
                 );
                 return Err(BatchError::Options(message));
             }
-            for (name, part) in scenario.trace_parts() {
+            for trace in scenario.trace_specs() {
                 let named = |source| BatchError::Trace {
                     scenario: scenario.name().to_owned(),
                     source,
                 };
-                self.traces.load(name, part).map_err(named)?;
+                self.traces.load_spec(&trace).map_err(named)?;
             }
             for scheme in &self.schemes {
                 self.simulation(scenario, scheme, 0)
@@ -262,7 +262,7 @@ impl Batch {
             seed,
             grid: self.options.grid.filter(|_| run == 0),
         };
-        let trace = |name: &str, part| self.traces.load(name, part).map_err(|e| e.to_string());
+        let trace = |spec: &TraceSpec| self.traces.load_spec(spec).map_err(|e| e.to_string());
         Simulation::new(
             &scenario.draw_for(seed, options.duration),
             scheme,

@@ -8,6 +8,7 @@ mod cross;
 mod error;
 mod event_queue;
 mod flow;
+mod links;
 mod measure;
 mod observer;
 mod simulation;

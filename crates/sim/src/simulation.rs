@@ -1,11 +1,10 @@
 //! One run: the event loop.
 
 use headway_cc::{Bytes, Duration, Ecn, Registry, Selection, Stream, Time};
-use headway_net::queue::{DropTail, Limits};
 use headway_net::trace::Trace;
-use headway_net::{Ack, Body, Link, Loss, LossProcess, Packet, Segment, Server, TraceCursor};
+use headway_net::{Ack, Body, Link, LossProcess, Packet, Segment};
 use headway_record::{FlowMeter, Grid};
-use headway_scenario::{LinkSpec, Network, Part, QueueSpec, RateSpec};
+use headway_scenario::{Network, TraceSpec};
 
 use std::sync::Arc;
 
@@ -13,6 +12,7 @@ use crate::cross::CrossTraffic;
 use crate::error::{MAX_HOPS, SimulationError};
 use crate::event_queue::EventQueue;
 use crate::flow::{Flow, Wakes};
+use crate::links::{build_link, set_loss};
 use crate::measure::{Mark, Sampler};
 use crate::observer::Observer;
 
@@ -29,8 +29,8 @@ pub struct Options {
     pub grid: Option<Duration>,
 }
 
-/// Where a run has its traces from: a part of the trace of a name, or why there is none.
-pub type TraceSource<'a> = &'a dyn Fn(&str, Part) -> Result<Arc<Trace>, String>;
+/// Where a run has its traces from: the trace, or why there is none.
+pub type TraceSource<'a> = &'a dyn Fn(&TraceSpec) -> Result<Arc<Trace>, String>;
 
 /// A simulation under way, watched by `O`.
 #[derive(Debug)]
@@ -96,7 +96,7 @@ impl<O: Observer> Simulation<O> {
         let mut links = Vec::with_capacity(network.links.len());
         let mut idle_losses = Vec::with_capacity(network.links.len());
         for spec in &network.links {
-            let mut link = build_link(spec, traces)?;
+            let mut link = build_link(spec, traces, options.seed)?;
             let stream = Stream::new(options.seed, &format!("link.{}.loss", spec.name));
             idle_losses.push(set_loss(&mut link, spec.loss, stream));
             links.push(link);
@@ -489,36 +489,4 @@ impl<O: Observer> Simulation<O> {
 #[inline(never)]
 fn awaken(events: &mut EventQueue, index: usize, link: &Link) {
     events.set(index, link.next_delivery());
-}
-
-fn build_link(spec: &LinkSpec, traces: TraceSource<'_>) -> Result<Link, SimulationError> {
-    let limits = match spec.queue {
-        QueueSpec::Infinite => Limits::NONE,
-        QueueSpec::DropTail { packets, bytes } => Limits::new(packets, bytes),
-    };
-    Ok(match &spec.rate {
-        RateSpec::Unlimited => Link::wire(spec.delay),
-        RateSpec::Fixed(rate) => Link::fifo(*rate, limits, spec.delay),
-        RateSpec::Trace {
-            name,
-            offset,
-            once,
-            part,
-        } => {
-            let trace = traces(name, *part).map_err(SimulationError::Trace)?;
-            let server = Server::trace(trace, *offset, *once);
-            let queue = DropTail::new(limits).with_overhead(TraceCursor::OVERHEAD);
-            Link::queued(Box::new(queue), server, spec.delay)
-        }
-    })
-}
-
-/// Loses each packet with this probability. Gives the stream back if it is zero.
-fn set_loss(link: &mut Link, probability: f64, stream: Stream) -> Option<Stream> {
-    if probability == 0.0 {
-        return Some(stream);
-    }
-    let loss = Loss::Random { probability };
-    link.set_loss(Some(LossProcess::new(loss, stream)));
-    None
 }

@@ -9,7 +9,7 @@ use headway_cc::{
     Scheme, Stream, Time, schemes,
 };
 use headway_net::trace::Trace;
-use headway_scenario::Scenario;
+use headway_scenario::{Scenario, TraceSpec};
 use headway_sim::{Options, Outcome, Simulation, SimulationError};
 
 /// Runs `scheme` in the scenario whose file ends with `rest`.
@@ -19,7 +19,7 @@ fn run(rest: &str, scheme: &str, seconds: u64, warmup: f64) -> Result<Outcome, S
     let mut registry = Registry::new(schemes::SCHEMES);
     registry.add(STUCK);
     let selection = registry.select(scheme).expect("a scheme");
-    let traces = |_: &str, _| -> Result<Arc<Trace>, String> { Err("no traces".to_owned()) };
+    let traces = |_: &TraceSpec| -> Result<Arc<Trace>, String> { Err("no traces".to_owned()) };
     let options = Options {
         duration: Duration::from_secs(seconds),
         warmup: Duration::from_secs_f64(warmup),

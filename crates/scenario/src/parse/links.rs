@@ -1,7 +1,9 @@
 //! The graph: `[bottleneck]` with `[return]`, or any number of `[[link]]`.
 
-use crate::plan::{LinkPlan, QueueBytes, QueuePlan, RatePlan};
-use crate::quantity::{BDP, DELAY, PACKETS, Quantity, RATE, SIZE, quoted, split_unit};
+use super::queue;
+use crate::plan::{LinkPlan, RatePlan, TracePlan};
+use crate::quantity::{DELAY, Quantity, RATE, quoted};
+use crate::queue::QueuePlan;
 use crate::reader::{Item, Place, Table};
 use crate::route::Routes;
 use crate::{Part, ScenarioError};
@@ -11,8 +13,6 @@ const MAX_LINKS: usize = 10_000;
 /// The two nodes of the short form.
 const SENDER: &str = "sender";
 const RECEIVER: &str = "receiver";
-const QUEUE_WANTED: &str = "a size such as \"100pkt\", \"150kB\" or \"0.5bdp\", or \"infinite\"";
-const BYTES_WANTED: &str = "a size such as \"150kB\" or \"0.5bdp\"";
 
 /// The nodes and links of a scenario.
 #[derive(Debug)]
@@ -49,7 +49,9 @@ fn short_form<'a>(
     bottleneck: &Item<'a>,
     back: Option<&Item<'a>>,
 ) -> Result<Graph<'a>, ScenarioError> {
-    const KEYS: &[&str] = &["rate", "trace", "once", "part", "delay", "loss", "queue"];
+    const KEYS: &[&str] = &[
+        "rate", "trace", "mean", "once", "part", "delay", "loss", "queue",
+    ];
     let table = bottleneck.table(KEYS)?;
     let there = link(&table, "bottleneck", 0, 1)?;
     if let RatePlan::Unlimited = there.rate {
@@ -90,7 +92,8 @@ fn short_form<'a>(
 
 fn general_form<'a>(root: &Table<'a>) -> Result<Graph<'a>, ScenarioError> {
     const KEYS: &[&str] = &[
-        "name", "from", "to", "duplex", "rate", "trace", "once", "part", "delay", "loss", "queue",
+        "name", "from", "to", "duplex", "rate", "trace", "mean", "once", "part", "delay", "loss",
+        "queue",
     ];
     let tables = root.list("link", KEYS)?;
     if tables.is_empty() || tables.len() > MAX_LINKS {
@@ -207,14 +210,6 @@ fn unlimited(name: &str, from: usize, to: usize) -> LinkPlan {
 fn link(table: &Table<'_>, name: &str, from: usize, to: usize) -> Result<LinkPlan, ScenarioError> {
     let component = format!("link.{name}");
     let mut link = unlimited(name, from, to);
-    let once = table
-        .get("once")
-        .map(|item| Ok((item.boolean()?, item.place)))
-        .transpose()?;
-    let part = table
-        .get("part")
-        .map(|item| Ok((item.word(&Part::NAMES)?, item.place)))
-        .transpose()?;
     link.rate = match (
         table.quantity("rate", &RATE, &component)?,
         table.get("trace"),
@@ -225,21 +220,22 @@ fn link(table: &Table<'_>, name: &str, from: usize, to: usize) -> Result<LinkPla
                 .error("a link has a rate or a trace, not both; remove one"));
         }
         (Some(rate), None) => RatePlan::Fixed(rate),
-        (None, Some(trace)) => {
-            let once = once.as_ref().is_some_and(|(once, _)| *once);
-            RatePlan::Trace {
-                name: trace.name("-_./")?.to_owned(),
-                once,
-                part: part.as_ref().map_or(Part::Whole, |(part, _)| *part),
-            }
-        }
+        (None, Some(item)) => RatePlan::Trace(trace(table, &item)?),
         (None, None) => RatePlan::Unlimited,
     };
-    if let (Some((_, place)), false) = (once, table.has("trace")) {
-        return Err(place.error("only a trace ends; remove it or write trace = \"...\""));
-    }
-    if let (Some((_, place)), false) = (part, table.has("trace")) {
-        return Err(place.error("only a trace has parts; remove it or write trace = \"...\""));
+    const OF_TRACES: [(&str, &str); 3] = [
+        ("once", "ends"),
+        ("part", "has parts"),
+        ("mean", "is scaled"),
+    ];
+    if !table.has("trace") {
+        for (key, what) in OF_TRACES {
+            if let Some(item) = table.get(key) {
+                return Err(item.place.error(format!(
+                    "only a trace {what}; remove it or write trace = \"...\""
+                )));
+            }
+        }
     }
     if let Some(delay) = table.quantity("delay", &DELAY, &component)? {
         link.delay = delay;
@@ -248,56 +244,36 @@ fn link(table: &Table<'_>, name: &str, from: usize, to: usize) -> Result<LinkPla
         link.loss = item.probability(&format!("{component}.loss"))?;
     }
     if let Some(item) = table.get("queue") {
-        link.queue = queue(&item, &format!("{component}.queue"))?;
+        link.queue = queue::read(&item, &format!("{component}.queue"))?;
+        let waits = !matches!(link.rate, RatePlan::Unlimited);
+        if !waits && !matches!(link.queue, QueuePlan::Infinite) {
+            return Err(item
+                .place
+                .error("nothing waits for a link without a rate; remove it or write a rate"));
+        }
     }
     Ok(link)
 }
 
-/// `"100pkt"`, `"150kB"`, `"0.5bdp"`, `"infinite"`, or a table with a kind and limits.
-fn queue(item: &Item<'_>, component: &str) -> Result<QueuePlan, ScenarioError> {
-    if !item.is_table() {
-        let text = item.text(QUEUE_WANTED)?;
-        return match split_unit(text.rsplit("..").next().unwrap_or(text).trim()) {
-            ("", "infinite") => Ok(QueuePlan::Infinite),
-            (_, "pkt") => Ok(QueuePlan::DropTail {
-                packets: Some(item.quantity(&PACKETS, component)?),
-                bytes: None,
-            }),
-            ("", _) => Err(item.place.error(format!(
-                "{} is not a queue; write {QUEUE_WANTED}",
-                quoted(text)
-            ))),
-            _ => Ok(QueuePlan::DropTail {
-                packets: None,
-                bytes: Some(queue_bytes(item, component)?),
-            }),
-        };
-    }
-    let table = item.table(&["kind", "packets", "bytes"])?;
-    let droptail = table
-        .require("kind", "\"droptail\"")?
-        .word(&[("droptail", true), ("infinite", false)])?;
-    let packets = table.quantity("packets", &PACKETS, component)?;
-    let bytes = table
-        .get("bytes")
-        .map(|item| queue_bytes(&item, &format!("{component}.bytes")))
-        .transpose()?;
-    match (droptail, packets.is_some() || bytes.is_some()) {
-        (true, true) => Ok(QueuePlan::DropTail { packets, bytes }),
-        (true, false) => Err(table
-            .place
-            .error("a limit is missing; write for example packets = \"100pkt\"")),
-        (false, true) => Err(table
-            .place
-            .error("an infinite queue has no limit; remove it or write kind = \"droptail\"")),
-        (false, false) => Ok(QueuePlan::Infinite),
-    }
-}
-
-fn queue_bytes(item: &Item<'_>, component: &str) -> Result<QueueBytes, ScenarioError> {
-    let text = item.text(BYTES_WANTED)?;
-    match text.ends_with("bdp") {
-        true => item.quantity(&BDP, component).map(QueueBytes::Bdp),
-        false => item.quantity(&SIZE, component).map(QueueBytes::Bytes),
-    }
+/// A trace with what is said about it.
+fn trace(table: &Table<'_>, item: &Item<'_>) -> Result<TracePlan, ScenarioError> {
+    let mean = match table.get("mean") {
+        None => None,
+        Some(item) => match item.quantity(&RATE, "mean")? {
+            q if q.varies() => {
+                return Err(item
+                    .place
+                    .error("this cannot be a range; write one rate such as \"12Mbps\""));
+            }
+            q => Some(q),
+        },
+    };
+    Ok(TracePlan {
+        name: item.name("-_./")?.to_owned(),
+        once: table.get("once").map_or(Ok(false), |item| item.boolean())?,
+        part: table
+            .get("part")
+            .map_or(Ok(Part::Whole), |item| item.word(&Part::NAMES))?,
+        mean,
+    })
 }

@@ -2,11 +2,12 @@
 
 mod changes;
 mod links;
+mod queue;
 mod traffic;
 
 use toml::de::DeTable;
 
-use crate::plan::{MAX_EVENTS, Plan, QueuePlan, RatePlan};
+use crate::plan::{MAX_EVENTS, Plan, RatePlan};
 use crate::quantity::{PACKET_SIZE, Quantity, TIME};
 use crate::reader::{Document, Place, Table};
 use crate::{ScenarioError, Transport};
@@ -196,7 +197,7 @@ fn varies(root: &Table<'_>, graph: &links::Graph<'_>) -> Result<Varies, Scenario
         && !graph
             .links
             .iter()
-            .any(|l| matches!(l.rate, RatePlan::Trace { .. }))
+            .any(|l| matches!(l.rate, RatePlan::Trace(_)))
     {
         return Err(table.place.error(
             "trace_offset shifts traces, and no link has one; remove it or write trace = \"...\"",
@@ -214,7 +215,7 @@ fn check_packets(plan: &Plan, root: &Table<'_>) -> Result<(), ScenarioError> {
     if !plan
         .links
         .iter()
-        .any(|l| matches!(l.rate, RatePlan::Trace { .. }))
+        .any(|l| matches!(l.rate, RatePlan::Trace(_)))
     {
         return Ok(());
     }
@@ -244,9 +245,6 @@ fn check_bdp(plan: &Plan, places: &[Place<'_>]) -> Result<(), ScenarioError> {
         .flatten()
         .collect();
     for (i, link) in plan.links.iter().enumerate() {
-        let QueuePlan::DropTail { .. } = link.queue else {
-            continue;
-        };
         if link.queue.bdp().is_none() {
             continue;
         }

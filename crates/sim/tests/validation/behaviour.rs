@@ -4,7 +4,9 @@ use headway_cc::{
     Bytes, CongestionControl, Control, Duration, Family, Feedback, Rate, Receiver, Registry, Rto,
     Scheme, Setup, Time, schemes,
 };
-use headway_scenario::{Change, CrossSpec, Network, Pattern, RateSpec, Scenario, Source};
+use headway_scenario::{
+    Change, CrossSpec, Network, Pattern, RateSpec, Scenario, Source, TraceSpec,
+};
 use headway_sim::{Batch, BatchOptions, Options, Outcome};
 
 use crate::networks::{bulk, fixed, link, metrics, options, packets, rax, run};
@@ -296,7 +298,7 @@ fn a_receivers_message_reaches_the_sender() {
             grid,
             ..options(10.0, 0.0)
         };
-        let none = |_: &str, _| Err("no traces".to_owned());
+        let none = |_: &TraceSpec| Err("no traces".to_owned());
         let simulation = headway_sim::Simulation::new(&network, &told, &registry, &none, options)
             .expect("a run");
         let series = &simulation.finish().expect("a whole run").series[0].series;

@@ -1,7 +1,7 @@
 //! Mahimahi's own statistics of runs over recorded LTE links.
 
 use headway_cc::{Duration, Rate};
-use headway_scenario::{Network, Part, QueueSpec, RateSpec, Transport};
+use headway_scenario::{Network, Part, QueueSpec, RateSpec, TraceSpec, Transport};
 
 use crate::networks::{has_traces, one_flow, packets, traces};
 use crate::watch::{Delivery, deliveries};
@@ -11,17 +11,20 @@ pub const ATT: [&str; 2] = ["ATT-LTE-driving.down", "ATT-LTE-driving.up"];
 
 pub fn once(trace: &str) -> RateSpec {
     RateSpec::Trace {
-        name: trace.to_owned(),
+        trace: TraceSpec {
+            name: trace.to_owned(),
+            part: Part::Whole,
+            mean: None,
+        },
         offset: Duration::ZERO,
         once: true,
-        part: Part::Whole,
     }
 }
 
 /// `mm-delay 20 mm-link --once`, infinite queues: data over the first trace, acknowledgements over the other.
 pub fn mahimahi([down, up]: [&str; 2]) -> Network {
     let delay = Duration::from_millis(20);
-    let mut network = one_flow(once(down), delay, QueueSpec::Infinite, 1500);
+    let mut network = one_flow(once(down), delay, QueueSpec::INFINITE, 1500);
     network.links[1].rate = once(up);
     network
 }

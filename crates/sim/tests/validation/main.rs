@@ -8,6 +8,7 @@ mod fluid;
 mod networks;
 mod ns3;
 mod sawtooth;
+mod scenarios;
 mod series;
 mod transport;
 mod watch;

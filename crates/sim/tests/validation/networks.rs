@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use headway_cc::{Bytes, Duration, Rate, Registry, Time, schemes};
 use headway_record::Metrics;
 use headway_scenario::{
-    FlowSpec, LinkSpec, Network, QueueSpec, RateSpec, Source, TraceStore, Transport,
+    FlowSpec, LinkSpec, Network, QueueSpec, RateSpec, Source, TraceSpec, TraceStore, Transport,
 };
 use headway_sim::{Options, Outcome, Simulation};
 
@@ -27,10 +27,7 @@ pub fn link(from: usize, to: usize, rate: RateSpec, delay: Duration, queue: Queu
 
 /// A queue of so many packets.
 pub const fn packets(limit: u64) -> QueueSpec {
-    QueueSpec::DropTail {
-        packets: Some(limit),
-        bytes: None,
-    }
+    QueueSpec::drop_tail(Some(limit), None)
 }
 
 /// A bulk flow of the scheme under test, from the run's beginning to its end.
@@ -53,7 +50,7 @@ pub fn one_flow(rate: RateSpec, one_way: Duration, queue: QueueSpec, packet: u64
         nodes: vec!["sender".to_owned(), "receiver".to_owned()],
         links: vec![
             link(0, 1, rate, one_way, queue),
-            link(1, 0, RateSpec::Unlimited, one_way, QueueSpec::Infinite),
+            link(1, 0, RateSpec::Unlimited, one_way, QueueSpec::INFINITE),
         ],
         flows: vec![bulk(0, 1)],
         cross: vec![],
@@ -108,7 +105,7 @@ pub fn simulation(network: &Network, scheme: &str, options: Options) -> Simulati
     registry.add(watch::SCHEMES);
     let selection = registry.select(scheme).expect("a scheme");
     let store = traces();
-    let load = |name: &str, part| store.load(name, part).map_err(|e| e.to_string());
+    let load = |spec: &TraceSpec| store.load_spec(spec).map_err(|e| e.to_string());
     Simulation::new(network, &selection, &registry, &load, options).expect("a network")
 }
 

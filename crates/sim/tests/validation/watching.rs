@@ -3,7 +3,7 @@
 use headway_cc::{Registry, Time, schemes};
 use headway_net::transport::Sender;
 use headway_net::{Ack, Packet};
-use headway_scenario::{Scenario, Transport};
+use headway_scenario::{Scenario, TraceSpec, Transport};
 use headway_sim::{Observer, Options, Simulation};
 
 use crate::networks::{options, run};
@@ -53,7 +53,7 @@ fn a_watched_run_is_the_same_run() {
         let registry = Registry::new(schemes::SCHEMES);
         let selection = registry.select("cubic").expect("a scheme");
         let mut counts = Counts::default();
-        let none = |_: &str, _| Err("no traces".to_owned());
+        let none = |_: &TraceSpec| Err("no traces".to_owned());
         let watched =
             Simulation::observed(&network, &selection, &registry, &none, options, &mut counts)
                 .and_then(Simulation::finish)

@@ -1,0 +1,238 @@
+//! Queues with their ranges still open.
+
+use headway_cc::{Bytes, Duration};
+use headway_net::queue::{
+    CoDelParams, Discipline, FqCodelParams, PieParams, RedParams, StepParams,
+};
+use serde::Serialize;
+
+use crate::quantity::Quantity;
+use crate::{QueueSpec, RateSpec};
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum QueuePlan {
+    Infinite,
+    DropTail(LimitsPlan),
+    Managed {
+        limits: LimitsPlan,
+        discipline: DisciplinePlan,
+    },
+}
+
+/// How much a queue holds.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct LimitsPlan {
+    pub packets: Option<Quantity>,
+    pub bytes: Option<QueueBytes>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum QueueBytes {
+    Bytes(Quantity),
+    Bdp(Quantity),
+}
+
+/// A discipline other than drop-tail, with what [`Discipline`] calls its parameters.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum DisciplinePlan {
+    DropHead,
+    CoDel(CoDelPlan),
+    Pie {
+        target: Quantity,
+        max_burst: Quantity,
+        /// As mahimahi has it, instead of RFC 8033.
+        mahimahi: bool,
+        ecn: bool,
+    },
+    Red {
+        min: Quantity,
+        max: Quantity,
+        weight: Quantity,
+        max_probability: Quantity,
+        gentle: bool,
+        ecn: bool,
+    },
+    Step {
+        threshold: Quantity,
+    },
+    FqCodel {
+        flows: Quantity,
+        quantum: Quantity,
+        codel: CoDelPlan,
+    },
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct CoDelPlan {
+    pub target: Quantity,
+    pub interval: Quantity,
+    pub ecn: bool,
+}
+
+fn duration(q: &Quantity, seed: u64) -> Duration {
+    Duration::from_nanos(q.draw_whole(seed))
+}
+
+impl QueuePlan {
+    fn limits(&self) -> Option<&LimitsPlan> {
+        match self {
+            QueuePlan::Infinite => None,
+            QueuePlan::DropTail(limits) | QueuePlan::Managed { limits, .. } => Some(limits),
+        }
+    }
+
+    /// The limit in bandwidth-delay products, if it is written so.
+    pub fn bdp(&self) -> Option<&Quantity> {
+        match self.limits()?.bytes.as_ref()? {
+            QueueBytes::Bdp(q) => Some(q),
+            QueueBytes::Bytes(_) => None,
+        }
+    }
+
+    pub fn quantities(&self) -> Vec<&Quantity> {
+        let mut all = Vec::new();
+        if let Some(LimitsPlan { packets, bytes }) = self.limits() {
+            all.extend(packets);
+            all.extend(
+                bytes
+                    .as_ref()
+                    .map(|(QueueBytes::Bytes(q) | QueueBytes::Bdp(q))| q),
+            );
+        }
+        if let QueuePlan::Managed { discipline, .. } = self {
+            match discipline {
+                DisciplinePlan::DropHead => {}
+                DisciplinePlan::CoDel(codel) => all.extend([&codel.target, &codel.interval]),
+                DisciplinePlan::Pie {
+                    target, max_burst, ..
+                } => all.extend([target, max_burst]),
+                DisciplinePlan::Red {
+                    min,
+                    max,
+                    weight,
+                    max_probability,
+                    ..
+                } => all.extend([min, max, weight, max_probability]),
+                DisciplinePlan::Step { threshold } => all.push(threshold),
+                DisciplinePlan::FqCodel {
+                    flows,
+                    quantum,
+                    codel,
+                } => all.extend([flows, quantum, &codel.target, &codel.interval]),
+            }
+        }
+        all
+    }
+
+    /// Does it decide at random?
+    pub fn draws(&self) -> bool {
+        matches!(
+            self,
+            QueuePlan::Managed {
+                discipline: DisciplinePlan::Pie { .. } | DisciplinePlan::Red { .. },
+                ..
+            }
+        )
+    }
+
+    /// Limits in bandwidth-delay products are left open. `rate` is the link's, and packets are of `packet_size`.
+    pub fn draw(&self, seed: u64, rate: &RateSpec, packet_size: Bytes) -> QueueSpec {
+        let limits = self.limits();
+        QueueSpec {
+            discipline: match self {
+                QueuePlan::Infinite | QueuePlan::DropTail(_) => Discipline::DropTail,
+                QueuePlan::Managed { discipline, .. } => discipline.draw(seed, rate, packet_size),
+            },
+            packets: limits
+                .and_then(|l| l.packets.as_ref())
+                .map(|q| q.draw_whole(seed)),
+            bytes: match limits.and_then(|l| l.bytes.as_ref()) {
+                Some(QueueBytes::Bytes(q)) => Some(Bytes::new(q.draw_whole(seed))),
+                Some(QueueBytes::Bdp(_)) | None => None,
+            },
+        }
+    }
+}
+
+impl DisciplinePlan {
+    fn draw(&self, seed: u64, rate: &RateSpec, packet_size: Bytes) -> Discipline {
+        match self {
+            DisciplinePlan::DropHead => Discipline::DropHead,
+            DisciplinePlan::CoDel(codel) => Discipline::CoDel(CoDelParams {
+                mtu: packet_size,
+                ..codel.draw(seed)
+            }),
+            DisciplinePlan::Pie {
+                target,
+                max_burst,
+                mahimahi,
+                ecn,
+            } => {
+                let (target, max_burst) = (duration(target, seed), duration(max_burst, seed));
+                let params = match mahimahi {
+                    true => PieParams::mahimahi(target, max_burst),
+                    false => PieParams {
+                        target,
+                        max_burst,
+                        ..PieParams::default()
+                    },
+                };
+                Discipline::Pie(PieParams {
+                    ecn: *ecn,
+                    ..params
+                })
+            }
+            DisciplinePlan::Red {
+                min,
+                max,
+                weight,
+                max_probability,
+                gentle,
+                ecn,
+            } => Discipline::Red(RedParams {
+                min_packets: min.draw_whole(seed) as f64,
+                max_packets: max.draw_whole(seed) as f64,
+                weight: weight.draw(seed),
+                max_probability: max_probability.draw(seed),
+                gentle: *gentle,
+                ecn: *ecn,
+                packet_time: match rate {
+                    RateSpec::Fixed(rate) => rate.time_to_send(packet_size),
+                    // A trace has no rate of its own: as with 1500 bytes at 12 Mbit/s.
+                    _ => RedParams::default().packet_time,
+                },
+            }),
+            DisciplinePlan::Step { threshold } => Discipline::Step(StepParams {
+                threshold_packets: threshold.draw_whole(seed),
+            }),
+            DisciplinePlan::FqCodel {
+                flows,
+                quantum,
+                codel,
+            } => Discipline::FqCodel(FqCodelParams {
+                // The schema's limit is a u16's.
+                flows: flows.draw_whole(seed) as u16,
+                quantum: Bytes::new(quantum.draw_whole(seed)),
+                codel: CoDelParams {
+                    mtu: packet_size,
+                    ..codel.draw(seed)
+                },
+                ..FqCodelParams::default()
+            }),
+        }
+    }
+}
+
+impl CoDelPlan {
+    fn draw(&self, seed: u64) -> CoDelParams {
+        CoDelParams {
+            target: duration(&self.target, seed),
+            interval: duration(&self.interval, seed),
+            ecn: self.ecn,
+            ..CoDelParams::default()
+        }
+    }
+}

@@ -144,6 +144,8 @@ impl LinkPlan {
             rate,
             delay: duration(&self.delay, seed),
             loss: self.loss.draw(seed),
+            jitter: self.jitter.as_ref().map(|j| j.draw(seed)),
+            reorder: self.reorder.as_ref().map(|r| r.draw(seed)),
         }
     }
 }

@@ -8,6 +8,7 @@ mod draw;
 mod error;
 mod network;
 mod parse;
+mod path;
 mod plan;
 mod quantity;
 mod queue;

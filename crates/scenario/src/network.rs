@@ -2,6 +2,7 @@
 
 use headway_cc::{Bytes, Duration, Rate, Time};
 use headway_net::queue::{Discipline, Limits};
+use headway_net::{Jitter, Loss, Reorder};
 
 use crate::Part;
 
@@ -28,7 +29,7 @@ pub struct Network {
     pub host_jitter: Duration,
 }
 
-/// A directed link: loss, then a queue served at a rate, then propagation.
+/// A directed link: loss, then a queue served at a rate, then propagation with jitter and reordering.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkSpec {
     /// Its name in the scenario.
@@ -41,8 +42,12 @@ pub struct LinkSpec {
     pub rate: RateSpec,
     /// One-way propagation delay.
     pub delay: Duration,
-    /// Probability that a packet is lost on arrival, before the queue.
-    pub loss: f64,
+    /// How packets are lost on arrival, before the queue.
+    pub loss: Option<Loss>,
+    /// Extra delay, drawn for each packet.
+    pub jitter: Option<Jitter>,
+    /// Packets that are held back so that others overtake them.
+    pub reorder: Option<Reorder>,
     /// The queue.
     pub queue: QueueSpec,
 }

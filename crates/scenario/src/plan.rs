@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
+use crate::path::{JitterPlan, LossPlan, ReorderPlan};
 use crate::quantity::Quantity;
 use crate::queue::QueuePlan;
 use crate::{Part, Transport};
@@ -45,10 +46,14 @@ pub(crate) struct LinkPlan {
     pub to: usize,
     pub rate: RatePlan,
     pub delay: Quantity,
-    pub loss: Quantity,
+    pub loss: LossPlan,
     pub queue: QueuePlan,
     /// The other direction, of a link written with `duplex`.
     pub twin: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<JitterPlan>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reorder: Option<ReorderPlan>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -166,18 +171,15 @@ impl Plan {
     /// What makes two seeds differ, in words where it is random by nature, else the quantity's name.
     pub fn varies(&self) -> Vec<String> {
         let varies = |q: &Option<Quantity>| q.as_ref().is_some_and(Quantity::varies);
-        let losses = self
-            .links
-            .iter()
-            .map(|l| &l.loss)
-            .chain(self.effects().filter_map(|e| e.loss.as_ref()));
+        let changed = |q: &Quantity| q.high > 0.0 && q.low < 1.0;
+        let loss = self.links.iter().any(|l| l.loss.draws())
+            || self.effects().filter_map(|e| e.loss.as_ref()).any(changed);
         let by_nature = [
             ("start time", varies(&self.start_jitter)),
             ("trace offset", varies(&self.trace_offset)),
-            (
-                "loss",
-                losses.into_iter().any(|q| q.high > 0.0 && q.low < 1.0),
-            ),
+            ("loss", loss),
+            ("jitter", self.links.iter().any(|l| l.jitter.is_some())),
+            ("reordering", self.links.iter().any(|l| l.reorder.is_some())),
             ("queue", self.links.iter().any(|l| l.queue.draws())),
             (
                 "host jitter",
@@ -223,7 +225,10 @@ impl Plan {
     fn ranges(&self) -> BTreeSet<String> {
         let mut all: Vec<&Quantity> = Vec::new();
         for link in &self.links {
-            all.extend([&link.delay, &link.loss]);
+            all.push(&link.delay);
+            all.extend(link.loss.quantities());
+            all.extend(link.jitter.iter().map(|j| j.quantity()));
+            all.extend(link.reorder.iter().flat_map(|r| [&r.probability, &r.delay]));
             if let RatePlan::Fixed(rate) = &link.rate {
                 all.push(rate);
             }

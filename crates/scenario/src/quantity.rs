@@ -16,6 +16,12 @@ pub(crate) struct Quantity {
 }
 
 impl Quantity {
+    pub const ZERO: Quantity = Quantity {
+        low: 0.0,
+        high: 0.0,
+        component: String::new(),
+    };
+
     pub fn fixed(value: f64) -> Quantity {
         Quantity {
             low: value,

@@ -4,6 +4,7 @@ use headway_cc::{Bytes, Duration, Rate, Time};
 use headway_net::queue::{
     CoDelParams, Discipline, FqCodelParams, PieParams, RedParams, StepParams,
 };
+use headway_net::{Jitter, Loss, Reorder};
 use headway_scenario::{
     Change, Network, Part, Pattern, QueueSpec, RateSpec, Scenario, Source, TraceSpec, Transport,
 };
@@ -390,6 +391,39 @@ fn a_queue_is_a_discipline_with_its_defaults_or_what_the_file_says() {
     assert_eq!(short.hash(), long.hash());
 }
 
+#[test]
+fn loss_in_bursts_jitter_and_reordering_arrive() {
+    let ms = Duration::from_millis;
+    let text = ONE.replace(
+        "loss = 0.01",
+        "loss = {kind='gilbert-elliott',to_bad='1%',to_good=0.3}\njitter = '5ms'\nreorder = {probability=0.01,delay='7ms'}",
+    );
+    let scenario = parse(&text);
+    assert_eq!(scenario.varies(), ["loss", "jitter", "reordering"]);
+    let link = &scenario.draw(1).links[0];
+    let bursts = Loss::GilbertElliott {
+        to_bad: 0.01,
+        to_good: 0.3,
+        loss_good: 0.0,
+        loss_bad: 1.0,
+    };
+    assert_eq!(link.loss, Some(bursts));
+    assert_eq!(link.jitter, Some(Jitter::Uniform { most: ms(5) }));
+    let reorder = Reorder {
+        probability: 0.01,
+        delay: ms(7),
+    };
+    assert_eq!(link.reorder, Some(reorder));
+    let back = &scenario.draw(1).links[1];
+    assert_eq!((back.loss, back.jitter, back.reorder), (None, None, None));
+    let exponential = parse(&text.replace("'5ms'", "{mean='1ms..3ms'}"));
+    assert_eq!(exponential.varies()[3..], ["link.bottleneck.jitter"]);
+    assert!(matches!(
+        exponential.draw(1).links[0].jitter,
+        Some(Jitter::Exponential { mean }) if mean >= ms(1) && mean <= ms(3)
+    ));
+}
+
 /// The long way round a triangle, and back the same way.
 #[test]
 fn a_route_through_named_nodes_is_not_the_shortest() {
@@ -507,7 +541,11 @@ fn every_key_arrives() {
     for link in &network.links[..2] {
         assert_eq!(
             (&link.rate, link.delay, link.loss),
-            (&RateSpec::Fixed(Rate::from_mbps(5.0)), ms(7), 0.02)
+            (
+                &RateSpec::Fixed(Rate::from_mbps(5.0)),
+                ms(7),
+                Some(Loss::Random { probability: 0.02 })
+            )
         );
         assert_eq!(
             link.queue,

@@ -124,6 +124,34 @@ fn the_short_form() {
             "x.toml:6: bottleneck.loss: '-1%' is not a probability from 0 to 1",
         ),
         (
+            "[bottleneck]\nrate = '1Mbps'\nloss = { kind = 'gilbert', to_bad = 0.1, to_good = 0.5 }",
+            "x.toml:6: bottleneck.loss.kind: 'gilbert' is unknown; there are: gilbert-elliott",
+        ),
+        (
+            "[bottleneck]\nrate = '1Mbps'\nloss = { kind = 'gilbert-elliott', to_bad = 0.1 }",
+            "x.toml:6: bottleneck.loss: to_good is missing; write for example to_good = 0.1",
+        ),
+        (
+            "[bottleneck]\nrate = '1Mbps'\nloss = { kind = 'gilbert-elliott', to_bad = 0.1, to_good = 2 }",
+            "x.toml:6: bottleneck.loss.to_good: 2 is not a probability from 0 to 1",
+        ),
+        (
+            "[bottleneck]\nrate = '1Mbps'\njitter = 5",
+            "x.toml:6: bottleneck.jitter: this is of type integer; write a time such as \"20ms\" or a range such as \"10ms..200ms\"",
+        ),
+        (
+            "[bottleneck]\nrate = '1Mbps'\njitter = { most = '5ms' }",
+            "x.toml:6: bottleneck.jitter.most: unknown key; did you mean 'mean'?",
+        ),
+        (
+            "[bottleneck]\nrate = '1Mbps'\nreorder = 0.1",
+            "x.toml:6: bottleneck.reorder: this is of type float; write a table",
+        ),
+        (
+            "[bottleneck]\nrate = '1Mbps'\nreorder = { probability = 0.1 }",
+            "x.toml:6: bottleneck.reorder: delay is missing; write for example delay = \"5ms\"",
+        ),
+        (
             "[bottleneck]\nrate = '1Mbps'\nqueue = 'codel'",
             "x.toml:6: bottleneck.queue: 'codel' is not a queue; write a size such as \"100pkt\", \"150kB\" or \"0.5bdp\", or \"infinite\"",
         ),
@@ -446,6 +474,8 @@ fn nearly_right() -> impl Strategy<Value = String> {
         "mean = \"3Mbps\"",
         "loss = 1e999",
         "loss = 0x1",
+        "loss = { kind = \"gilbert-elliott\", to_bad = \"0..1\", to_good = 1 }",
+        "jitter = \"1ns..9ms\"\nreorder = { probability = 1, delay = \"1ms..2ms\" }",
         "from = \"d\"",
         "duplex = false",
         "count = 7",

@@ -1,6 +1,7 @@
 //! The scenarios that come with Headway: what they promise, and that their meaning does not change unnoticed.
 
 use headway_cc::{Bytes, Duration, Rate};
+use headway_net::Loss;
 use headway_scenario::{Network, QueueSpec, RateSpec, Scenario, shipped};
 
 fn load(name: &str) -> Scenario {
@@ -59,7 +60,7 @@ fn the_seed_decides_everything_that_varies() {
 }
 
 /// Rate, delay there and back, queue in packets, loss, flows.
-fn figures(network: &Network) -> (RateSpec, Duration, Duration, QueueSpec, f64, usize) {
+fn figures(network: &Network) -> (RateSpec, Duration, Duration, QueueSpec, Option<Loss>, usize) {
     let [there, back] = &network.links[..] else {
         panic!("two links")
     };
@@ -80,12 +81,13 @@ fn packets(n: u64) -> QueueSpec {
 /// Rax, section 5: 20 Mbit/s, 50 ms round trip, a tenth of the product, packets of 1250 bytes, 1% loss.
 #[test]
 fn rax_is_the_papers_link() {
+    let one_percent = Some(Loss::Random { probability: 0.01 });
     for (name, flows, loss) in [
-        ("rax-1", 1, 0.0),
-        ("rax-2", 2, 0.0),
-        ("rax-4", 4, 0.0),
-        ("rax-1-loss", 1, 0.01),
-        ("rax-2-loss", 2, 0.01),
+        ("rax-1", 1, None),
+        ("rax-2", 2, None),
+        ("rax-4", 4, None),
+        ("rax-1-loss", 1, one_percent),
+        ("rax-2-loss", 2, one_percent),
     ] {
         let network = load(name).draw(1);
         let (rate, ms) = (Rate::from_mbps(20.0), Duration::from_millis(25));
@@ -108,7 +110,7 @@ fn pantheons_default_is_table_1s() {
     let (rate, ms) = (Rate::from_mbps(12.0), Duration::from_millis(60));
     assert_eq!(
         figures(&network),
-        (RateSpec::Fixed(rate), ms, ms, packets(64), 0.0, 1)
+        (RateSpec::Fixed(rate), ms, ms, packets(64), None, 1)
     );
     assert_eq!(network.links[1].rate, RateSpec::Fixed(rate));
     assert_eq!(network.host_jitter, rate.time_to_send(network.packet_size));

@@ -19,7 +19,9 @@ fn rax_link(flows: u64) -> Network {
         to,
         rate,
         delay: Duration::from_millis(25),
-        loss: 0.0,
+        loss: None,
+        jitter: None,
+        reorder: None,
         queue,
     };
     let queue = QueueSpec::drop_tail(Some(10 * flows), None);

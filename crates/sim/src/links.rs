@@ -16,14 +16,14 @@ pub(crate) fn build_link(
 ) -> Result<Link, SimulationError> {
     let limits = spec.queue.limits();
     let discipline = &spec.queue.discipline;
-    let stream = || Stream::new(seed, &format!("link.{}.queue", spec.name));
-    Ok(match &spec.rate {
+    let stream = |part: &str| Stream::new(seed, &format!("link.{}.{part}", spec.name));
+    let mut link = match &spec.rate {
         RateSpec::Unlimited => Link::wire(spec.delay),
         RateSpec::Fixed(rate) if *discipline == Discipline::DropTail => {
             Link::fifo(*rate, limits, spec.delay)
         }
         RateSpec::Fixed(rate) => {
-            let queue = discipline.build(limits, 0, stream());
+            let queue = discipline.build(limits, 0, stream("queue"));
             Link::queued(queue, Server::fixed(*rate), spec.delay)
         }
         RateSpec::Trace {
@@ -32,19 +32,25 @@ pub(crate) fn build_link(
             once,
         } => {
             let trace = traces(trace).map_err(SimulationError::Trace)?;
-            let queue = discipline.build(limits, TraceCursor::OVERHEAD, stream());
+            let queue = discipline.build(limits, TraceCursor::OVERHEAD, stream("queue"));
             let server = Server::trace(trace, *offset, *once);
             Link::queued(queue, server, spec.delay)
         }
-    })
+    };
+    if let Some(jitter) = spec.jitter {
+        link = link.with_jitter(jitter, stream("jitter"));
+    }
+    if let Some(reorder) = spec.reorder {
+        link = link.with_reorder(reorder, stream("reorder"));
+    }
+    Ok(link)
 }
 
-/// Loses each packet with this probability. Gives the stream back if it is zero.
-pub(crate) fn set_loss(link: &mut Link, probability: f64, stream: Stream) -> Option<Stream> {
-    if probability == 0.0 {
+/// Loses packets from now on. Gives the stream back where nothing is lost.
+pub(crate) fn set_loss(link: &mut Link, loss: Option<Loss>, stream: Stream) -> Option<Stream> {
+    let Some(loss) = loss else {
         return Some(stream);
-    }
-    let loss = Loss::Random { probability };
+    };
     link.set_loss(Some(LossProcess::new(loss, stream)));
     None
 }

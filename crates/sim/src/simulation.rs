@@ -2,7 +2,7 @@
 
 use headway_cc::{Bytes, Duration, Ecn, Registry, Selection, Stream, Time};
 use headway_net::trace::Trace;
-use headway_net::{Ack, Body, Link, LossProcess, Packet, Segment};
+use headway_net::{Ack, Body, Link, Loss, LossProcess, Packet, Segment};
 use headway_record::{FlowMeter, Grid};
 use headway_scenario::{Network, TraceSpec};
 
@@ -414,11 +414,12 @@ impl<O: Observer> Simulation<O> {
             if let Some(probability) = change.loss {
                 // One stream for the whole run, so that a change shifts no draw.
                 let idle = &mut self.idle_losses[change.link];
+                let loss = (probability > 0.0).then_some(Loss::Random { probability });
                 let stream = link
                     .set_loss(None)
                     .map(LossProcess::into_stream)
                     .or(idle.take());
-                *idle = stream.and_then(|stream| set_loss(link, probability, stream));
+                *idle = stream.and_then(|stream| set_loss(link, loss, stream));
             }
             self.events.set(change.link, link.next_delivery());
         }

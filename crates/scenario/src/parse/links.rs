@@ -1,6 +1,7 @@
 //! The graph: `[bottleneck]` with `[return]`, or any number of `[[link]]`.
 
-use super::queue;
+use super::{path, queue};
+use crate::path::LossPlan;
 use crate::plan::{LinkPlan, RatePlan, TracePlan};
 use crate::quantity::{DELAY, Quantity, RATE, quoted};
 use crate::queue::QueuePlan;
@@ -50,7 +51,7 @@ fn short_form<'a>(
     back: Option<&Item<'a>>,
 ) -> Result<Graph<'a>, ScenarioError> {
     const KEYS: &[&str] = &[
-        "rate", "trace", "mean", "once", "part", "delay", "loss", "queue",
+        "rate", "trace", "mean", "once", "part", "delay", "loss", "jitter", "reorder", "queue",
     ];
     let table = bottleneck.table(KEYS)?;
     let there = link(&table, "bottleneck", 0, 1)?;
@@ -93,7 +94,7 @@ fn short_form<'a>(
 fn general_form<'a>(root: &Table<'a>) -> Result<Graph<'a>, ScenarioError> {
     const KEYS: &[&str] = &[
         "name", "from", "to", "duplex", "rate", "trace", "mean", "once", "part", "delay", "loss",
-        "queue",
+        "jitter", "reorder", "queue",
     ];
     let tables = root.list("link", KEYS)?;
     if tables.is_empty() || tables.len() > MAX_LINKS {
@@ -200,9 +201,11 @@ fn unlimited(name: &str, from: usize, to: usize) -> LinkPlan {
         to,
         rate: RatePlan::Unlimited,
         delay: Quantity::fixed(0.0),
-        loss: Quantity::fixed(0.0),
+        loss: LossPlan::NONE,
         queue: QueuePlan::Infinite,
         twin: None,
+        jitter: None,
+        reorder: None,
     }
 }
 
@@ -241,7 +244,13 @@ fn link(table: &Table<'_>, name: &str, from: usize, to: usize) -> Result<LinkPla
         link.delay = delay;
     }
     if let Some(item) = table.get("loss") {
-        link.loss = item.probability(&format!("{component}.loss"))?;
+        link.loss = path::loss(&item, &format!("{component}.loss"))?;
+    }
+    if let Some(item) = table.get("jitter") {
+        link.jitter = Some(path::jitter(&item, &format!("{component}.jitter"))?);
+    }
+    if let Some(item) = table.get("reorder") {
+        link.reorder = Some(path::reorder(&item, &format!("{component}.reorder"))?);
     }
     if let Some(item) = table.get("queue") {
         link.queue = queue::read(&item, &format!("{component}.queue"))?;

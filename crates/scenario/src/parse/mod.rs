@@ -2,6 +2,7 @@
 
 mod changes;
 mod links;
+mod path;
 mod queue;
 mod traffic;
 

@@ -20,7 +20,9 @@ pub fn link(from: usize, to: usize, rate: RateSpec, delay: Duration, queue: Queu
         to,
         rate,
         delay,
-        loss: 0.0,
+        loss: None,
+        jitter: None,
+        reorder: None,
         queue,
     }
 }

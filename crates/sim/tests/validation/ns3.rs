@@ -1,6 +1,7 @@
 //! Headway beside ns-3 3.37. The figures of ns-3 are those of `docs/validation-ns3.md`, which says
 //! how they were made.
 
+use headway_net::Loss;
 use headway_scenario::Transport;
 
 use crate::networks::{fixed, metrics, options, rax};
@@ -68,7 +69,7 @@ fn cubic_of_profile_linux_on_rax_link() {
 fn one_percent_of_random_loss() {
     let mean = |scheme: &str| {
         let mut network = rax();
-        network.links[0].loss = 0.01;
+        network.links[0].loss = Some(Loss::Random { probability: 0.01 });
         let runs = (1..=3).map(|seed| {
             let mut options = options(320.0, 20.0);
             options.seed = seed;

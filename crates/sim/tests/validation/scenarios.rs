@@ -52,6 +52,40 @@ fn disciplines_are_those_of_the_file() {
     assert!(unmarked.loss.unwrap() > 0.0 && unmarked.queue_p95_ms.unwrap() > 300.0);
 }
 
+/// A packet is lost with the probability of the state in which the link is: bad a tenth of the time.
+/// The mean delay grows by the mean of what is added.
+#[test]
+fn loss_in_bursts_jitter_and_reordering_are_those_of_the_file() {
+    let with = |what: &str| {
+        let link = format!("rate = '100Mbps'\ndelay = '20ms'\n{what}");
+        metrics(
+            &scenario(&link).draw(1),
+            "fixed-rate:rate=10Mbps",
+            options(600.0, 1.0),
+        )
+    };
+    let plain = with("");
+    let bursts = with(
+        "loss = {kind='gilbert-elliott',to_bad=0.01,to_good=0.09,loss_good=0.01,loss_bad=0.5}",
+    );
+    let expected = 0.9 * 0.01 + 0.1 * 0.5;
+    // 500,000 packets in 4,500 bad times of 11 each.
+    assert!(
+        (bursts.loss.unwrap() / expected - 1.0).abs() < 0.05,
+        "{bursts:?}"
+    );
+    for (what, more_ms) in [
+        ("jitter = '0.1ms'", 0.05),
+        ("jitter = {mean='0.05ms'}", 0.05),
+        ("reorder = {probability=0.1,delay='5ms'}", 0.5),
+    ] {
+        let ours = with(what);
+        let more = ours.delay_mean_ms.unwrap() - plain.delay_mean_ms.unwrap();
+        println!("{what}: {more} ms");
+        assert!((more / more_ms - 1.0).abs() < 0.05, "{what}: {more}");
+    }
+}
+
 /// `mean` scales a trace: a flow that is never short of data carries as much.
 #[test]
 fn a_scaled_trace_carries_its_mean() {

@@ -141,7 +141,7 @@ fn the_short_form() {
         ),
         (
             "[bottleneck]\nrate = '1Mbps'\njitter = { most = '5ms' }",
-            "x.toml:6: bottleneck.jitter.most: unknown key; did you mean 'mean'?",
+            "x.toml:6: bottleneck.jitter.most: unknown key; there are: mean",
         ),
         (
             "[bottleneck]\nrate = '1Mbps'\nreorder = 0.1",

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import tables
-from headway.report.charts import on_white, svg
 from headway.report.style import CAPACITY, COLOURS, INK, SOFT
+from headway.report.svg import standalone
 from instructions import LIBRARY
 from rounds import Figures
 
@@ -56,7 +56,7 @@ def write(figures: Figures, docs: Path) -> list[Path]:
         drawings["perf-instructions.svg"] = instructions(figures)
     for name, spec in drawings.items():
         written.append(docs / "img" / name)
-        written[-1].write_text(svg(on_white(spec)) + "\n")
+        written[-1].write_text(standalone(spec) + "\n")
     return written
 
 

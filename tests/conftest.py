@@ -2,10 +2,11 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, sync_playwright
 
 from headway._native import Trace
 
@@ -56,11 +57,15 @@ def recorded_traces() -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def chromium() -> str:
-    """The browser; the test is skipped where there is none."""
+def browser() -> Iterator[Browser]:
+    """A headless Chromium; the test is skipped where none is installed."""
     path = next(
         (p for name in ("chromium", "chromium-browser", "google-chrome") if (p := shutil.which(name))), None
     )
     if path is None:
         pytest.skip("needs chromium: sudo apt-get install -y chromium")
-    return path
+    with sync_playwright() as playwright:
+        # Containers run as root, where Chromium's sandbox does not start.
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()

@@ -76,9 +76,9 @@ def test_the_outline_is_the_boundary():
 
 
 def test_what_does_not_vary_makes_a_line_and_too_little_makes_nothing():
-    flat = mean_ellipse([1.0, 2.0, 3.0, 4.0], [7.0] * 4)
+    flat = mean_ellipse([1.0, 2.0, 3.0, 4.0, 5.0], [7.0] * 5)
     assert {y for _, y in flat.outline()} == {7.0}
-    still = mean_ellipse([2.0] * 4, [1.0, 2.0, 3.0, 4.0])
-    assert max(y for _, y in still.outline()) > 2.5 + math.sqrt(still.yy)
-    assert mean_ellipse([1.0, 2.0], [1.0, 2.0]) is None
-    assert mean_ellipse([1.0] * 8, [1.0] * 8, block=4) is None
+    still = mean_ellipse([2.0] * 5, [1.0, 2.0, 3.0, 4.0, 5.0])
+    assert max(y for _, y in still.outline()) > 3 + math.sqrt(still.yy)
+    assert mean_ellipse([1.0, 2.0, 4.0, 3.0], [1.0, 2.0, 3.0, 4.0]) is None
+    assert mean_ellipse([1.0, 2.0] * 8, [1.0, 3.0] * 8, block=4) is None

@@ -1,48 +1,24 @@
+import base64
+import hashlib
 import re
-import subprocess
 from html import escape
 
 import pytest
 
 from headway.report import draw_picture, page
 from headway.report.labels import Box, place
-from headway.report.style import COLOURS, MARKERS, styles
 from headway.results import read_bench
-
-PLANNED = [
-    "newreno",
-    "cubic",
-    "bbr",
-    "fixed-window",
-    "fixed-rate",
-    "vegas",
-    "ledbat",
-    "compound",
-    "dctcp",
-    "copa",
-    "vivace",
-    "allegro",
-    "verus",
-    "sprout",
-    "scream",
-    "gcc",
-    "abc",
-    "xcp",
-    "remy",
-    "indigo",
-    "aurora",
-    "orca",
-    "owl",
-    "rax",
-]
 
 
 def test_the_report_is_one_small_file_that_fetches_nothing(small_bench):
     html = (small_bench / "report.html").read_text()
     assert len(html) < 3_000_000
-    assert "<script" not in html
     links = set(re.findall(r"(?:src|href|url)\s*[=(]\s*[\"']?(?!#|data:)([^\"')\s>]+)", html))
     assert links == set()
+    # The one script is ours, and the policy lets no other run and nothing be fetched.
+    (script,) = re.findall(r"<script>(.*?)</script>", html, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'" in html
 
 
 def test_the_report_says_how_it_was_made(small_bench):
@@ -53,24 +29,6 @@ def test_the_report_says_how_it_was_made(small_bench):
         assert scenario["hash"] in html
         assert escape(scenario["text"].strip()) in html
     assert bench.facts["headway"] in html
-
-
-def test_the_report_opens_without_a_complaint(small_bench, chromium, tmp_path):
-    done = subprocess.run(
-        [
-            *(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"),
-            *("--disable-background-networking", "--disable-component-update", f"--user-data-dir={tmp_path}"),
-            *("--enable-logging=stderr", "--dump-dom", (small_bench / "report.html").as_uri()),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    assert "CONSOLE" not in done.stderr
-    # Scatter and time panels of both scenarios were drawn, with a tooltip a scheme.
-    assert done.stdout.count("<figure") == 4
-    assert done.stdout.count("Mbit/s, p95 delay") == 4
 
 
 def test_names_are_text_not_markup(small_bench):
@@ -99,7 +57,7 @@ def test_better_is_up_and_to_the_right(small_bench, tmp_path):
             f"{row['scheme']}: {row['throughput_mbps']['mean']:.2f} Mbit/s, "
             f"p95 delay {row['delay_p95_ms']['mean']:.0f} ms"
         )
-        found = re.search(r"<path[^>]*translate\(([\d.]+),([\d.]+)\)[^>]*><title>" + re.escape(text), svg)
+        found = re.search(r'<path aria-label="' + re.escape(text) + r'"[^>]*translate\(([\d.]+),([\d.]+)\)', svg)
         at[row["scheme"]] = (float(found[1]), float(found[2]))
     by_delay = sorted(rows, key=lambda r: r["delay_p95_ms"]["mean"])
     by_rate = sorted(rows, key=lambda r: r["throughput_mbps"]["mean"])
@@ -107,35 +65,23 @@ def test_better_is_up_and_to_the_right(small_bench, tmp_path):
     assert at[by_rate[-1]["scheme"]][1] < at[by_rate[0]["scheme"]][1]
 
 
-def test_every_planned_scheme_has_a_look_of_its_own():
-    found = styles(PLANNED)
-    assert len({(s.colour, s.marker) for s in found.values()}) == len(PLANNED)
-    # Alone or in company, a scheme looks the same.
-    for name in ("newreno", "cubic", "bbr"):
-        assert styles([name])[name] == found[name]
-
-
-def test_variants_share_a_colour_and_differ_in_marker():
-    found = styles(["fixed-window:window=20", "fixed-window:window=100", "fixed-window:window=20"])
-    assert len(found) == 2
-    assert len({s.colour for s in found.values()}) == 1
-    assert len({s.marker for s in found.values()}) == 2
-
-
-def test_there_are_looks_for_more_schemes_than_are_planned():
-    assert len(COLOURS) * len(MARKERS) >= 2 * len(PLANNED)
-
-
 def test_labels_cover_neither_points_nor_each_other():
     points = [Box(x - 5, y - 5, x + 5, y + 5) for x, y in [(100, 100), (112, 104), (100, 118), (390, 100)]]
     texts = ["cubic", "newreno", "bbr", "at-the-edge"]
+    places = place(texts, [[p] for p in points], [], (400, 300))
     boxes = []
-    for text, point, (align, dx, dy) in zip(
-        texts, points, place(texts, [[p] for p in points], [], (400, 300)), strict=True
-    ):
+    for text, point, (align, dx, dy) in zip(texts, points, places, strict=True):
         x, y, width = point.left + 5 + dx, point.top + 5 + dy, 7 * len(text)
         left = x - {"left": 0, "center": width / 2, "right": width}[align]
         boxes.append(Box(left, y - 6, left + width, y + 6))
     every = boxes + points
     assert sum(a.overlap(b) for i, a in enumerate(every) for b in every[:i] if a in boxes or b in boxes) == 0
     assert all(b.right <= 400 for b in boxes)
+
+
+def test_a_label_without_room_is_left_out():
+    """Thirty points in one place: some are named, none is named over another."""
+    points = [[Box(195, 145, 205, 155)]] * 30
+    places = place(["a-long-name"] * 30, points, [], (400, 300))
+    assert 5 < sum(p is not None for p in places) < 30
+    assert place(["a-long-name"] * 30, points, [], (400, 300)) == places

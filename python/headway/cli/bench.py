@@ -232,6 +232,7 @@ def _write(
             "varies": s.varies,
             "hash": s.hash,
             "text": s.text,
+            "sweep": s.sweep,
             "trace_s": open_trace(*s.trace_parts[0]).seconds if moves else None,
             "offsets_s": [s.trace_offset_s(seeds.get(k, 0)) for k in range(max(seeds) + 1)] if moves else None,
         }

@@ -135,9 +135,10 @@ def plot(
     rates: dict[str, Any] = {name: open_trace(name).rates_mbps(step) for name in traces}
 
     from headway.files import make_folder, write_atomic
-    from headway.report.charts import on_white, png, rates_over_time, svg
+    from headway.report.lines import rates_over_time
+    from headway.report.svg import png, standalone
 
     make_folder(out.parent, "--out")
     chart = rates_over_time(rates, step)
-    write_atomic(out, png(chart) if out.suffix == ".png" else svg(on_white(chart)))
+    write_atomic(out, png(chart) if out.suffix == ".png" else standalone(chart))
     print(out)

@@ -6,6 +6,8 @@ from typing import NamedTuple
 CHARACTER = 7.0
 """Width of a character of a label, about, in pixels."""
 HEIGHT = 13.0
+CROWDED = 0.15
+"""A label that would share more of its area with other labels is left out: two unreadable names help nobody."""
 
 
 class Box(NamedTuple):
@@ -30,8 +32,8 @@ class Box(NamedTuple):
 
 def place(
     texts: Sequence[str], marks: Sequence[Sequence[Box]], drawn: Sequence[Box], size: tuple[int, int]
-) -> list[tuple[str, float, float]]:
-    """For each label its alignment (left, right, center) and offset (dx, dy) from its point.
+) -> list[tuple[str, float, float] | None]:
+    """For each label its alignment (left, right, center) and offset (dx, dy) from its point; None for no room.
 
     Greedy: labels in turn take the position that covers least of what is already drawn and leaves the
     least of them outside a plot of `size`.
@@ -44,7 +46,8 @@ def place(
     """
     taken = [*drawn, *(box for boxes in marks for box in boxes)]
     inside = Box(0, 0, *size)
-    result = []
+    labels: list[Box] = []
+    result: list[tuple[str, float, float] | None] = []
     for text, boxes in zip(texts, marks, strict=True):
         x, y = (boxes[0].left + boxes[0].right) / 2, (boxes[0].top + boxes[0].bottom) / 2
         width = CHARACTER * len(text)
@@ -56,7 +59,11 @@ def place(
             cost = sum(box.overlap(other) for other in taken) + 3 * outside + 0.2 * rank
             candidates.append((cost, rank, box, (align, dx, dy)))
         _, _, box, position = min(candidates)
+        if sum(box.overlap(other) for other in labels) > CROWDED * box.area:
+            result.append(None)
+            continue
         taken.append(box)
+        labels.append(box)
         result.append(position)
     return result
 

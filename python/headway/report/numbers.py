@@ -5,24 +5,25 @@ from typing import Any, NamedTuple
 
 
 class Column(NamedTuple):
-    """A column: which metric, under which title and unit, times which scale."""
+    """A column: which metric, under which title and unit, times which scale, and whether more of it is better."""
 
     metric: str
     title: str
     unit: str
     scale: float = 1.0
+    more: bool = False
 
 
 COLUMNS = (
-    Column("throughput_mbps", "throughput", "Mbit/s"),
+    Column("throughput_mbps", "throughput", "Mbit/s", more=True),
     Column("delay_p95_ms", "p95 delay", "ms"),
-    Column("utilisation", "utilisation", "%", 100),
+    Column("utilisation", "utilisation", "%", 100, more=True),
     Column("loss", "loss", "%", 100),
-    Column("jain", "Jain's index", ""),
+    Column("jain", "Jain's index", "", more=True),
     Column("convergence_s", "convergence", "s"),
     Column("delay_mean_ms", "mean delay", "ms"),
     Column("queue_p95_ms", "p95 queue", "ms"),
-    Column("power", "power", "Mbit/s / s"),
+    Column("power", "power", "Mbit/s / s", more=True),
 )
 """In the order of what matters: a narrow terminal shows the first ones."""
 
@@ -41,9 +42,19 @@ def columns_for(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
 def number(value: float, like: float | None = None) -> str:
     """Three significant digits or so, never an exponent: 0.123, 4.83, 97.6, 1234.
 
-    `like` is the number whose digits after the point to use: a mean, for its interval.
+    `like` is the number whose digits after the point to use.
     """
     return f"{value:.{_digits(value if like is None else like)}f}"
+
+
+def interval(low: float, high: float, mean: float) -> tuple[str, str]:
+    """The ends with the digits of their mean, or up to two more where they would look alike."""
+    digits = _digits(mean)
+    for more in range(3):
+        texts = f"{low:.{digits + more}f}", f"{high:.{digits + more}f}"
+        if texts[0] != texts[1] or low == high:
+            break
+    return texts
 
 
 def margin(value: float, mean: float) -> str:

@@ -1,40 +1,30 @@
-"""One colour and one marker a scheme, the same in every chart and in every report.
+"""One colour and one marker a scheme: the same in every chart and in every report.
 
-Colours are Okabe and Ito's ("Color Universal Design", 2008), told apart under the common colour
-blindnesses, less yellow, which pales on white. The marker says the same once more, for print in grey.
+Colours follow Okabe and Ito's ("Color Universal Design", 2008) less yellow, moved so far that any two stay
+apart under the three colour blindnesses and all reach a contrast of 3:1 on their paper; tests/test_style.py
+measures both. The marker says the same once more, for print in grey.
 """
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-# On paper and light screens -> on dark screens (lighter, in the same order of hue).
+# Each on light paper and on dark.
 INK = "#1b1f24"
 SOFT = "#5c6670"
 GRID = "#dfe3e7"
 CAPACITY = "#d5dade"
 COLOURS = {
-    "black": "#000001",
-    "orange": "#e69f00",
-    "sky": "#56b4e9",
-    "green": "#009e73",
-    "blue": "#0072b2",
-    "vermillion": "#d55e00",
-    "purple": "#cc79a7",
+    "black": ("#000001", "#ffffff"),
+    "orange": ("#e27904", "#f2c94c"),
+    "sky": ("#099de8", "#9cd7ff"),
+    "green": ("#118f6b", "#42c596"),
+    "blue": ("#1f4e9c", "#4291d6"),
+    "vermillion": ("#b23c00", "#f77e38"),
+    "purple": ("#c06fa8", "#ff94cb"),
 }
-DARK = {
-    INK: "#e8ebee",
-    SOFT: "#9aa4ae",
-    GRID: "#31383f",
-    CAPACITY: "#39424b",
-    COLOURS["black"]: "#ffffff",
-    COLOURS["orange"]: "#f0b02f",
-    COLOURS["sky"]: "#86cdf7",
-    COLOURS["green"]: "#2fc79b",
-    COLOURS["blue"]: "#3f9be0",
-    COLOURS["vermillion"]: "#f57f3a",
-    COLOURS["purple"]: "#e19bc4",
-}
+DARK = {INK: "#e8ebee", SOFT: "#9aa4ae", GRID: "#31383f", CAPACITY: "#39424b"} | dict(COLOURS.values())
+"""What each colour of a chart becomes on a dark screen."""
 
 MARKERS = {
     "circle": "M.5,0A.5,.5,0,1,1,-.5,0A.5,.5,0,1,1,.5,0Z",
@@ -52,42 +42,81 @@ FIXED = {
     "newreno": ("vermillion", "square"),
     "cubic": ("blue", "circle"),
     "bbr": ("orange", "diamond"),
-    "fixed-window": ("black", "cross"),
-    "fixed-rate": ("purple", "bowtie"),
     "vegas": ("green", "up"),
     "copa": ("sky", "down"),
+    "compound": ("purple", "square"),
     "ledbat": ("green", "star"),
+    "dctcp": ("sky", "square"),
+    "bbr3": ("orange", "up"),
+    "pcc-allegro": ("vermillion", "up"),
+    "vivace": ("vermillion", "down"),
+    "vivace-loss": ("vermillion", "bowtie"),
+    "proteus-p": ("purple", "up"),
+    "proteus-s": ("purple", "down"),
+    "verus": ("blue", "diamond"),
+    "sprout": ("green", "circle"),
+    "scream": ("sky", "cross"),
+    "gcc": ("blue", "cross"),
+    "abc": ("black", "square"),
+    "xcp": ("black", "diamond"),
+    "xcp-w": ("black", "star"),
     "owl": ("purple", "circle"),
+    "aurora": ("orange", "circle"),
+    "orca": ("sky", "diamond"),
     "rax": ("green", "diamond"),
+    "bbr-tuner": ("orange", "star"),
+    "interval": ("blue", "star"),
+    "fixed-window": ("black", "cross"),
+    "fixed-rate": ("purple", "bowtie"),
 }
+
+Look = tuple[str, str]
+"""The names of a colour and a marker."""
 
 
 @dataclass(frozen=True)
 class Style:
-    """How a scheme is drawn: a colour as #rrggbb and the SVG path of its marker."""
+    """How a scheme is drawn."""
 
     colour: str
+    """On light paper, as #rrggbb."""
     marker: str
+    """An SVG path."""
+    key: str = field(compare=False)
+    """The class in the page of everything that is this scheme's, so that a filter can hide it."""
 
 
 def styles(schemes: Sequence[str]) -> dict[str, Style]:
-    """A style for each scheme, all different as long as there are styles left.
+    """A style for each scheme, all different as long as there are looks left.
 
-    A scheme's name decides (the same in every report); a scheme that stands there twice, with different
-    parameters, keeps its colour and takes the next free marker.
+    The scheme alone decides: a known one has a look of its own, another name one drawn from its letters, and
+    with parameters it keeps the name's colour under a marker drawn from the parameters. Only where two such
+    drawn looks meet in one report does the later in alphabetical order take the next free one.
     """
-    markers, colours = list(MARKERS), list(COLOURS)
-    taken: set[tuple[str, str]] = set()
-    result = {}
-    for scheme in dict.fromkeys(schemes):
-        name = scheme.partition(":")[0]
-        number = zlib.crc32(name.encode())
-        colour, marker = FIXED.get(
-            name, (colours[number % len(colours)], markers[number // len(colours) % len(markers)])
-        )
-        first = markers.index(marker)
-        free = (m for k in range(len(markers)) if (colour, m := markers[(first + k) % len(markers)]) not in taken)
-        marker = next(free, marker)
-        taken.add((colour, marker))
-        result[scheme] = Style(COLOURS[colour], MARKERS[marker])
-    return result
+    taken: set[Look] = set()
+    looks = {}
+    for scheme in sorted(set(schemes), key=lambda s: (":" in s, s not in FIXED, s)):
+        wanted = _look(scheme)
+        looks[scheme] = next((look for look in _from(wanted) if look not in taken), wanted)
+        taken.add(looks[scheme])
+    return {
+        scheme: Style(COLOURS[looks[scheme][0]][0], MARKERS[looks[scheme][1]], f"k{index}")
+        for index, scheme in enumerate(dict.fromkeys(schemes))
+    }
+
+
+def _look(scheme: str) -> Look:
+    name, _, parameters = scheme.partition(":")
+    free = [(c, m) for m in MARKERS for c in COLOURS if (c, m) not in FIXED.values()]
+    colour, marker = FIXED.get(name) or free[zlib.crc32(name.encode()) % len(free)]
+    if not parameters:
+        return colour, marker
+    others = [m for m in MARKERS if m != marker]
+    return colour, others[zlib.crc32(parameters.encode()) % len(others)]
+
+
+def _from(look: Look) -> list[Look]:
+    """All looks, from this one on: first the other markers of its colour, then the other colours."""
+    colours, markers = list(COLOURS), list(MARKERS)
+    c, m = colours.index(look[0]), markers.index(look[1])
+    return [(a, b) for a in colours[c:] + colours[:c] for b in markers[m:] + markers[:m]]

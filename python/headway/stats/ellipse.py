@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 LEVEL = 0.95
+LEAST_BLOCKS = 5
+"""Of fewer, the region exists but says nothing: of three its radius is 28 standard errors, of five it is 5."""
 
 
 class Ellipse(NamedTuple):
@@ -47,11 +49,11 @@ def mean_ellipse(
         level: Coverage, in (0, 1).
 
     Returns:
-        None where there are fewer than three blocks: nothing can be said about two means at once.
+        None where there are fewer than LEAST_BLOCKS blocks.
     """
     n = len(xs)
     blocks = n // block
-    if blocks < 3:
+    if blocks < LEAST_BLOCKS:
         return None
     x, y = math.fsum(xs) / n, math.fsum(ys) / n
     us, vs = _deviations(xs, x, block), _deviations(ys, y, block)

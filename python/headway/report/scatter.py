@@ -1,0 +1,245 @@
+"""Throughput against delay: one point a scheme, with the region in which its means lie."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headway.report.labels import Box, place
+from headway.report.style import INK, SOFT, Style
+from headway.report.svg import Spec
+from headway.report.ticks import one_two_five
+from headway.stats import Ellipse
+
+Row = Mapping[str, Any]
+
+WIDE = (760, 380)
+SMALL = (400, 300)
+"""Sizes: alone in a report, and beside others; width and height in pixels."""
+MANY = 10
+"""From so many schemes on, markers are smaller and ellipses paler."""
+
+
+def throughput_against_delay(
+    rows: Sequence[Row],
+    style: Mapping[str, Style],
+    regions: Mapping[str, Ellipse],
+    title: str = "",
+    size: tuple[int, int] = WIDE,
+) -> Spec:
+    """Mean throughput over mean p95 delay, delay growing to the left: better is up and to the right.
+
+    Args:
+        rows: Rows of one scenario, as `summarise` makes them.
+        style: A style for each scheme.
+        regions: The confidence ellipse of each scheme that has one; the others get whiskers.
+        title: Stands above the chart.
+        size: Of the plot, in pixels.
+    """
+    points = [_point(row, regions.get(row["scheme"])) for row in rows if row["delay_p95_ms"]["mean"] is not None]
+    if not points:
+        return {"width": size[0], "height": 20, "data": {"values": []}, "mark": "point", "title": title}
+    capacity = _capacity(rows)
+    # An interval may reach below zero; what is drawn does not.
+    middle = min(p["delay"] for p in points), max(p["delay"] for p in points)
+    low = max(min(p["delay_low"] for p in points), middle[0] / 2)
+    high = min(max(p["delay_high"] for p in points), middle[1] * 2)
+    log = high > 6 * low
+    if log:
+        x_domain = [low / 1.25, high * 1.25]
+    else:
+        # A millisecond of a hundred is not to look like a world apart.
+        margin = max(0.12 * (high - low), 0.1 * high)
+        x_domain = [max(0, low - margin), high + margin]
+    top = max([p["rate_high"] for p in points] + ([capacity] if capacity else [])) * 1.12
+    _label(points, x_domain, log, top, capacity, size)
+
+    x_axis: Spec = {"title": "p95 one-way delay (ms), reversed", "format": "~r", "gridOpacity": 0.6, "tickCount": 8}
+    if log:
+        x_axis["values"] = one_two_five(*x_domain)
+        x_axis["title"] = "p95 one-way delay (ms), reversed, log"
+    x = {
+        "field": "delay",
+        "type": "quantitative",
+        "scale": {"type": "log" if log else "linear", "domain": x_domain, "reverse": True, "nice": False},
+        "axis": x_axis,
+    }
+    y = {
+        "field": "rate",
+        "type": "quantitative",
+        "scale": {"domain": [0, top], "nice": False},
+        "axis": {"title": "throughput (Mbit/s)", "tickCount": 6, "gridOpacity": 0.6},
+    }
+    layers: list[Spec] = [_better(size)]
+    if capacity:
+        layers += _capacity_line(capacity, y, size)
+    area = 600 if len(points) < MANY and size == WIDE else 330
+    drawn = [(p, style[p["scheme"]]) for p in points]
+    for p, look in drawn:
+        layers += _region(p, look, x, y, x_domain[0], 0.13 if len(points) < MANY else 0.05)
+    for p, look in drawn:
+        layers += _marker(p, look, x, y, area)
+    return {"title": title, "width": size[0], "height": size[1], "layer": layers}
+
+
+def side_by_side(charts: Sequence[Spec], title: str) -> Spec:
+    """Charts in one row, each with its own scales."""
+    # Layers of one name would share their data.
+    apart = [
+        chart | {"layer": [layer | {"name": f"chart{number}-{k}"} for k, layer in enumerate(chart["layer"])]}
+        if "layer" in chart
+        else chart
+        for number, chart in enumerate(charts)
+    ]
+    return {
+        "title": {"text": title, "fontSize": 16, "offset": 18},
+        "hconcat": apart,
+        "spacing": 36,
+    }
+
+
+def _point(row: Row, region: Ellipse | None) -> dict[str, Any]:
+    def span(metric: Row) -> tuple[float, float, float]:
+        low, high = metric["ci95"] or (metric["mean"], metric["mean"])
+        return metric["mean"], low, high
+
+    rate, rate_low, rate_high = span(row["throughput_mbps"])
+    delay, delay_low, delay_high = span(row["delay_p95_ms"])
+    outline = region.outline() if region else []
+    if outline:
+        delay_low, delay_high = min(x for x, _ in outline), max(x for x, _ in outline)
+        rate_low, rate_high = min(y for _, y in outline), max(y for _, y in outline)
+    return {
+        "scheme": row["scheme"],
+        "rate": rate,
+        "rate_low": rate_low,
+        "rate_high": rate_high,
+        "delay": delay,
+        "delay_low": delay_low,
+        "delay_high": delay_high,
+        "outline": outline,
+        "text": f"{row['scheme']}: {rate:.2f} Mbit/s, p95 delay {delay:.0f} ms",
+    }
+
+
+def _region(p: Row, look: Style, x: Spec, y: Spec, least: float, fill: float) -> list[Spec]:
+    """The ellipse of a point, or its whiskers where there is none."""
+    line = {"color": look.colour, "strokeWidth": 1.5, "clip": True}
+    if p["outline"]:
+        # A logarithmic axis has no place for what is not above zero.
+        values = [{"delay": max(d, least / 2), "rate": r, "k": k} for k, (d, r) in enumerate(p["outline"])]
+        mark = line | {"type": "line", "interpolate": "linear-closed", "fill": look.colour, "fillOpacity": fill}
+        order = {"field": "k", "type": "quantitative"}
+        return [
+            {
+                "name": f"{look.key}-region",
+                "data": {"values": values},
+                "mark": mark,
+                "encoding": {"x": x, "y": y, "order": order},
+            }
+        ]
+    own = {"values": [{key: p[key] for key in p if key != "outline"}]}
+    across = {"x": x | {"field": "delay_low"}, "x2": {"field": "delay_high"}, "y": y}
+    upright = {"x": x, "y": y | {"field": "rate_low"}, "y2": {"field": "rate_high"}}
+    return [
+        {"name": f"{look.key}-{name}", "data": own, "mark": line | {"type": "rule"}, "encoding": encoding}
+        for name, encoding in (("across", across), ("upright", upright))
+    ]
+
+
+def _marker(p: Row, look: Style, x: Spec, y: Spec, area: float) -> list[Spec]:
+    own = {"values": [{key: p[key] for key in ("scheme", "delay", "rate", "text")}]}
+    mark = {"type": "point", "filled": True, "shape": look.marker, "color": look.colour, "size": area, "opacity": 1}
+    at = {"x": x, "y": y}
+    point = {
+        "name": f"{look.key}-point",
+        "data": own,
+        "mark": mark | {"aria": True},
+        "encoding": at | {"description": {"field": "text", "type": "nominal"}},
+    }
+    if p["label"] is None:
+        return [point]
+    align, dx, dy = p["label"]
+    label = {"type": "text", "align": align, "baseline": "middle", "dx": dx, "dy": dy}
+    font = {"fontSize": 12, "fontWeight": 600, "color": INK}
+    text = {
+        "name": f"{look.key}-label",
+        "data": own,
+        "mark": label | font,
+        "encoding": at | {"text": {"field": "scheme"}},
+    }
+    return [point, text]
+
+
+def _capacity(rows: Sequence[Row]) -> float | None:
+    """The mean capacity in Mbit/s that utilisation is measured against."""
+    for row in rows:
+        rate, share = row["throughput_mbps"]["mean"], row["utilisation"]["mean"]
+        if rate and share:
+            return float(rate / share)
+    return None
+
+
+def _capacity_line(capacity: float, y: Spec, size: tuple[int, int]) -> list[Spec]:
+    data = {"values": [{"rate": capacity}]}
+    label = {"type": "text", "align": "right", "baseline": "bottom", "dx": -6, "dy": -3, "color": SOFT}
+    text = {"value": f"mean capacity {capacity:.2f} Mbit/s"}
+    return [
+        {"data": data, "mark": {"type": "rule", "color": SOFT, "strokeDash": [4, 4]}, "encoding": {"y": y}},
+        {"data": data, "mark": label, "encoding": {"x": {"value": size[0]}, "y": y, "text": text}},
+    ]
+
+
+def _better(size: tuple[int, int]) -> Spec:
+    """The note that says which way is better."""
+    return {
+        "data": {"values": [{}]},
+        "mark": {
+            "type": "text",
+            "align": "right",
+            "baseline": "bottom",
+            "fontStyle": "italic",
+            "color": SOFT,
+        },
+        "encoding": {
+            "x": {"value": size[0] - 6},
+            "y": {"value": size[1] - 6},
+            "text": {"value": "better: up and to the right"},
+        },
+    }
+
+
+def _label(
+    points: list[dict[str, Any]],
+    x_domain: Sequence[float],
+    log: bool,
+    top: float,
+    capacity: float | None,
+    size: tuple[int, int],
+) -> None:
+    """Gives each point the place of its label: alignment, dx and dy in pixels; None for no label."""
+    scale = math.log if log else float
+    low, high = scale(x_domain[0]), scale(x_domain[1])
+
+    def at(delay: float, rate: float) -> tuple[float, float]:
+        within = min(max(delay, x_domain[0]), x_domain[1])
+        return size[0] * (high - scale(within)) / (high - low), size[1] * (1 - rate / top)
+
+    marks = []
+    for p in points:
+        x, y = at(p["delay"], p["rate"])
+        left, bottom = at(p["delay_high"], p["rate_low"])
+        right, upper = at(p["delay_low"], p["rate_high"])
+        marks.append(
+            (
+                Box(x - 9, y - 9, x + 9, y + 9),
+                Box(left - 3, y - 4, right + 3, y + 4),
+                Box(x - 4, upper - 2, x + 4, bottom + 2),
+            )
+        )
+    drawn = [Box(size[0] - 170, size[1] - 22, size[0], size[1])]
+    if capacity:
+        _, line = at(x_domain[0], capacity)
+        drawn += [Box(0, line - 2, size[0], line + 2), Box(size[0] - 165, line - 18, size[0], line)]
+    placed = place([p["scheme"] for p in points], marks, drawn, size)
+    for p, position in zip(points, placed, strict=True):
+        p["label"] = position

@@ -1,0 +1,305 @@
+"""The sections of a report: one a scenario, one a sweep."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from headway.report import lines, tables
+from headway.report.families import Family
+from headway.report.lines import Axis
+from headway.report.numbers import COLUMNS
+from headway.report.scatter import throughput_against_delay
+from headway.report.series import MOST_FLOWS, Line, distribution, fairness, line, pooled, shares, single
+from headway.report.style import Style
+from headway.report.svg import svg
+from headway.stats import Ellipse
+
+Row = Mapping[str, Any]
+Series = Mapping[str, Any]
+
+TRACES = {
+    "queue_packets": ("Queue at the bottleneck", "packets"),
+    "cwnd_packets": ("Congestion window", "packets"),
+    "in_flight_packets": ("In flight", "packets"),
+    "pacing_mbps": ("Pacing rate", "Mbit/s"),
+    "rtt_ms": ("Round-trip time, smoothed", "ms"),
+}
+"""Columns of the series that are drawn on demand, with title and unit."""
+
+SWEPT = ("throughput_mbps", "delay_p95_ms", "utilisation", "loss", "jain", "power")
+MOST_SHARES = 16
+"""Flows whose shares are drawn on top of one another."""
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a scenario's section is made of."""
+
+    scenario: Mapping[str, Any]
+    rows: Sequence[Row]
+    series: Sequence[Series]
+    """Of the first run of each scheme."""
+    regions: Mapping[str, Ellipse]
+    style: Mapping[str, Style]
+    points: int
+    """Of a line, at most."""
+
+    def by_scheme(self) -> Iterable[tuple[Style, str, list[Series]]]:
+        """The series of each scheme, in the order of the rows."""
+        for row in self.rows:
+            own = [s for s in self.series if s["scheme"] == row["scheme"]]
+            if own:
+                yield self.style[row["scheme"]], row["scheme"], own
+
+
+def scenario_section(c: Content, level: int = 2) -> str:
+    """All there is to say of one scenario; its heading is of `level`."""
+    name = c.scenario["name"]
+    shown = [
+        f'<h{level} id="{tables.anchor(name)}" tabindex="-1">{escape(name)}</h{level}>',
+        f"<p>{escape(c.scenario['description'])}</p>",
+        f'<p class="note">{escape(_runs(c))}.</p>',
+        _scatter(c),
+        f"<h{level + 1}>Metrics</h{level + 1}>",
+        tables.metrics(c.rows, c.style, f"Means over runs of {name}, small print 95% intervals"),
+        tables.loss_bars(c.rows, c.style),
+        _flows(c, level + 1),
+        _over_time(c, level + 1),
+        _traces(c, level + 1),
+        _written(c.scenario),
+    ]
+    return f"<section>{_join(shown)}</section>"
+
+
+def family_section(family: Family, members: Sequence[Content], level: int = 2) -> str:
+    """Metrics over the value that a sweep varies; what is behind each value folds out."""
+    style = members[0].style
+    x = _swept_axis(family)
+    figures = []
+    for column in (c for name in SWEPT for c in COLUMNS if c.metric == name):
+        curves = []
+        for scheme, look in style.items():
+            points = [
+                (family.values[m.scenario["name"]], *_span(row[column.metric], column.scale))
+                for m in members
+                for row in m.rows
+                if row["scheme"] == scheme and row[column.metric]["mean"] is not None
+            ]
+            if points:
+                curves.append((look, points))
+        highs = [p[3] for _, points in curves for p in points]
+        if not any(highs):
+            continue
+        title = f"{column.title} ({column.unit})" if column.unit else column.title
+        every = [p[1] for _, points in curves for p in points] + highs
+        y = Axis.over(title, every, log_above=30)
+        label = f"{column.title} over {family.setting}, a line a scheme"
+        figures.append(f"<figure>{svg(lines.sweep(curves, x, y), label)}</figure>")
+    runs = _runs(members[0])
+    inside = "".join(
+        f'<details class="member"><summary>{escape(m.scenario["name"])}</summary>'
+        f"{scenario_section(m, level + 1)}</details>"
+        for m in members
+    )
+    return _join(
+        [
+            f'<section><h{level} id="{tables.anchor(family.name)}" tabindex="-1">{escape(family.name)}</h{level}>',
+            f"<p>{escape(members[0].scenario['description'])}</p>",
+            f'<p class="note">{escape(family.setting)} takes {len(members)} values; at each, {escape(runs)}. '
+            "Lines are means over runs, bands 95% confidence intervals.</p>",
+            f'<div class="grid">{"".join(figures)}</div>',
+            inside,
+            "</section>",
+        ]
+    )
+
+
+def _runs(c: Content) -> str:
+    runs, seconds = max(row["runs"] for row in c.rows), c.rows[0]["seconds"]
+    varies = ", ".join(c.scenario["varies"])
+    if not varies:
+        return f"one run of {seconds:g} s; nothing varies, so there is no interval"
+    return f"{runs} run{'s' if runs > 1 else ''} of {seconds:g} s each; the seed varies {varies}"
+
+
+def _scatter(c: Content) -> str:
+    label = (
+        f"Throughput against p95 delay on {c.scenario['name']}, a point a scheme; the table below has the numbers"
+    )
+    chart = svg(throughput_against_delay(c.rows, c.style, c.regions), label)
+    if c.regions:
+        note = (
+            "Markers are means over runs; the true means lie in the ellipse with 95% confidence, "
+            "throughput and delay together (Hotelling's T\u00b2). "
+        )
+    elif any(row["throughput_mbps"]["ci95"] for row in c.rows):
+        note = "Markers are means over runs, whiskers 95% intervals; for ellipses there are too few runs. "
+    else:
+        note = ""
+    return (
+        f'<figure class="wide">{chart}<figcaption class="note">{note}One-way delay includes propagation.'
+        "</figcaption></figure>"
+    )
+
+
+def _flows(c: Content, level: int) -> str:
+    rows = [row for row in c.rows if len(row.get("flows", [])) > 1]
+    if not rows:
+        return ""
+    cards = []
+    for look, scheme, series in c.by_scheme():
+        flows = single(series)
+        if not flows:
+            continue
+        end = _end(series)
+        panels = []
+        if len(flows) <= MOST_SHARES:
+            chart = lines.share_panel(look, shares(flows, c.points), end)
+            panels.append(svg(chart, f"{scheme}: each flow's share over time"))
+        index = fairness(flows, c.points)
+        if any(v is not None for _, v in index):
+            chart = lines.line_panel(look, index, Axis("Jain's index", 0.0, 1.04), end)
+            panels.append(svg(chart, f"{scheme}: Jain's index over time"))
+        cards.append(_card(look, scheme, panels))
+    fair = (
+        f"<h{level}>Fairness over time</h{level}>"
+        '<p class="note">The first run of each scheme, second by second: each flow\'s share of what all deliver, '
+        "flow 0 at the bottom; and Jain's index among the flows present, from a flow's first arrival to its "
+        f'last.</p><div class="cards">{"".join(cards)}</div>'
+        if cards
+        else ""
+    )
+    table = tables.flows(
+        rows, c.style, f"Flows of {c.scenario['name']}: means over runs, small print 95% intervals"
+    )
+    return f"<h{level}>Flows</h{level}>{table}{fair}"
+
+
+def _over_time(c: Content, level: int) -> str:
+    found = [(look, scheme, series, p) for look, scheme, series in c.by_scheme() if (p := pooled(series))]
+    if not found:
+        return ""
+    end = max(_end(series) for _, _, series, _ in found)
+    capacity, rate, delay = (
+        [line(p, column, c.points) for *_, p in found]
+        for column in ("capacity_mbps", "throughput_mbps", "delay_mean_ms")
+    )
+    rates = Axis.over("Mbit/s", _values([*capacity, *rate]))
+    delays = Axis.over("delay (ms)", _values(delay), log_above=12)
+    cards = []
+    for k, (look, scheme, series, _) in enumerate(found):
+        flows = [line(s, "throughput_mbps", c.points) for s in _few(single(series))]
+        panels = [
+            svg(
+                lines.rate_panel(look, capacity[k], rate[k], flows, rates, end),
+                f"{scheme}: rate over time against the capacity of the bottleneck",
+            ),
+            svg(lines.line_panel(look, delay[k], delays, end), f"{scheme}: one-way delay over time"),
+        ]
+        cards.append(_card(look, scheme, panels))
+    return (
+        f"<h{level}>Rate and delay over time</h{level}>"
+        '<p class="note">The first run of each scheme: what it delivered, in colour, against the capacity of the '
+        f"bottleneck, in grey; and the mean one-way delay. Axes are shared{_thinned(found[0][3], c.points)}.</p>"
+        f'<div class="cards">{"".join(cards)}</div>'
+    )
+
+
+def _traces(c: Content, level: int) -> str:
+    """Folds: the queue, the window and what else is on demand, and how delay is distributed."""
+    folds = []
+    end = max((_end(series) for *_, series in c.by_scheme()), default=0.0)
+    for column, (title, unit) in TRACES.items():
+        drawn: list[tuple[Style, Line, list[Line]]] = []
+        for look, _, series in c.by_scheme():
+            together = pooled(series)
+            main = line(together, column, c.points) if together else []
+            if main:
+                flows = [line(s, column, c.points) for s in _few(single(series))]
+                drawn.append((look, main, [flow for flow in flows if flow]))
+        if drawn:
+            every = _values([main for _, main, _ in drawn] + [f for *_, flows in drawn for f in flows])
+            axis = Axis.over(unit, every, log_above=300 if unit == "packets" else 30)
+            text = f"{title} of each scheme over time in its first run"
+            folds.append(_fold(column, title, svg(lines.overlay(drawn, axis, end), text)))
+    delays = [
+        (look, points)
+        for look, _, series in c.by_scheme()
+        if (p := pooled(series)) and (points := distribution(p, "delay_mean_ms", c.points))
+    ]
+    if delays:
+        values = [x for _, points in delays for x, _ in points]
+        axis = Axis.over("mean one-way delay of a bin (ms)", values, log_above=12)
+        if not axis.log:
+            axis = Axis(axis.title, 0.95 * min(values), axis.high)
+        chart = svg(lines.distributions(delays, axis), "Distribution of one-way delay, a line a scheme")
+        folds.append(_fold("delay_cdf", "Distribution of delay", chart))
+    if not folds:
+        return ""
+    return (
+        f"<h{level}>Traces on demand</h{level}>"
+        '<p class="note">The first run of each scheme; thick lines take all flows together, thin ones are single '
+        f"flows. The filter at the side says which schemes are drawn.</p>{''.join(folds)}"
+    )
+
+
+def _fold(name: str, title: str, chart: str) -> str:
+    return (
+        f'<details class="trace" data-trace="{name}"><summary>{escape(title)}</summary>'
+        f'<figure class="wide">{chart}</figure></details>'
+    )
+
+
+def _card(look: Style, scheme: str, panels: Sequence[str]) -> str:
+    figures = "".join(f"<figure>{panel}</figure>" for panel in panels)
+    return f'<div class="card {look.key}"><p class="who">{tables.named(scheme, look)}</p>{figures}</div>'
+
+
+def _written(scenario: Mapping[str, Any]) -> str:
+    paper = f" (from {escape(scenario['paper'])})" if scenario["paper"] else ""
+    traces = ", ".join(f"{escape(name)} <code>{digest}</code>" for name, digest in scenario["traces"].items())
+    after = f"; traces with their SHA-256: {traces}" if traces else ""
+    return (
+        f"<details><summary>The scenario as it was written{paper}</summary>"
+        f"<pre>{escape(scenario['text'].strip())}</pre>"
+        f'<p class="note">hash <code>{escape(scenario["hash"])}</code>{after}</p></details>'
+    )
+
+
+def _swept_axis(family: Family) -> Axis:
+    values = list(family.values.values())
+    title = f"{family.setting} ({family.unit})" if family.unit else family.setting
+    if min(values) > 0 and max(values) > 20 * min(values):
+        return Axis(title, min(values) / 1.15, max(values) * 1.15, log=True)
+    margin = 0.04 * (max(values) - min(values))
+    return Axis(title, min(values) - margin, max(values) + margin)
+
+
+def _span(metric: Mapping[str, Any], scale: float) -> tuple[float, float, float]:
+    low, high = metric["ci95"] or (metric["mean"], metric["mean"])
+    return metric["mean"] * scale, low * scale, high * scale
+
+
+def _few(flows: Sequence[Series]) -> Sequence[Series]:
+    return flows if len(flows) <= MOST_FLOWS else []
+
+
+def _end(series: Sequence[Series]) -> float:
+    return max(
+        (s["time_s"][-1] + s["time_s"][-1] / max(1, len(s["time_s"]) - 1) for s in series if s["time_s"]),
+        default=0.0,
+    )
+
+
+def _thinned(series: Series, points: int) -> str:
+    group = -(-len(series["time_s"]) // points)
+    return f"; each point is the mean of {group} neighbouring bins" if group > 1 else ""
+
+
+def _values(drawn: Iterable[Line]) -> list[float]:
+    return [v for points in drawn for _, v in points if v is not None]
+
+
+def _join(parts: Iterable[str]) -> str:
+    return "\n".join(part for part in parts if part)

@@ -1,0 +1,104 @@
+"""Time series as they are drawn: thinned, shared out among flows, sorted."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Series = Mapping[str, Any]
+Line = list[tuple[float, float | None]]
+"""Points of a line; None breaks it."""
+
+ALL = -1
+"""The flow of the series that takes all flows under test together."""
+MOST_FLOWS = 8
+"""Lines of single flows are drawn up to so many."""
+SECOND = 1.0
+
+
+def pooled(series: Sequence[Series]) -> Series | None:
+    """The series of all flows together."""
+    return next((s for s in series if s["flow"] == ALL and s["time_s"]), None)
+
+
+def single(series: Sequence[Series]) -> list[Series]:
+    """The series of single flows, where there are several."""
+    flows = [s for s in series if s["flow"] != ALL and s["time_s"]]
+    return flows if len(flows) > 1 else []
+
+
+def bin_s(series: Series) -> float:
+    """How long a bin is."""
+    times = series["time_s"]
+    return times[1] - times[0] if len(times) > 1 else 1.0
+
+
+def line(series: Series, column: str, most: int) -> Line:
+    """A column over time to the end of its last bin: at most `most` points, each the mean of neighbouring bins."""
+    times, values = series["time_s"], series.get(column) or []
+    if not any(v is not None for v in values):
+        return []
+    group = math.ceil(len(times) / most)
+    points = [(round(times[k], 3), _mean(values[k : k + group])) for k in range(0, len(times), group)]
+    return _closed(points, series)
+
+
+def shares(flows: Sequence[Series], most: int) -> list[Line]:
+    """Each flow's share of what all of them deliver together, 0 to 1, second by second."""
+    rates = _by_second(flows)
+    totals = [sum(at) for at in zip(*rates, strict=True)]
+    seconds = _seconds(flows, len(totals), most)
+    return [
+        _closed(
+            [(t, sum(rate[a:b]) / sum(totals[a:b]) if sum(totals[a:b]) > 0 else None) for t, a, b in seconds],
+            flows[0],
+        )
+        for rate in rates
+    ]
+
+
+def fairness(flows: Sequence[Series], most: int) -> Line:
+    """Jain's index in each second among the flows present: from a flow's first arrival to its last."""
+    rates = _by_second(flows)
+    spans = [[k for k, r in enumerate(rate) if r > 0] for rate in rates]
+    index: list[float | None] = []
+    for k, at in enumerate(zip(*rates, strict=True)):
+        there = [r for r, span in zip(at, spans, strict=True) if span and span[0] <= k <= span[-1]]
+        squares = sum(r * r for r in there)
+        index.append(sum(there) ** 2 / (len(there) * squares) if len(there) > 1 and squares > 0 else None)
+    return _closed([(t, _mean(index[a:b])) for t, a, b in _seconds(flows, len(index), most)], flows[0])
+
+
+def distribution(series: Series, column: str, most: int) -> Line:
+    """For values of a column, the share of bins that have at most that value; bins without any do not count."""
+    values = sorted(v for v in series.get(column) or [] if v is not None)
+    if not values:
+        return []
+    step = math.ceil(len(values) / most)
+    ranks = sorted({*range(0, len(values), step), len(values) - 1})
+    return [(round(values[k], 3), round((k + 1) / len(values), 4)) for k in ranks]
+
+
+def _closed(points: Line, series: Series) -> Line:
+    """The last value holds to the end of the last bin."""
+    return [*points, (round(series["time_s"][-1] + bin_s(series), 3), points[-1][1])]
+
+
+def _by_second(flows: Sequence[Series]) -> list[list[float]]:
+    """Mean rates in whole seconds, or in bins where those are longer."""
+    group = max(1, round(SECOND / bin_s(flows[0])))
+    return [
+        [sum(rate[k : k + group]) / len(rate[k : k + group]) for k in range(0, len(rate), group)]
+        for rate in (flow["throughput_mbps"] for flow in flows)
+    ]
+
+
+def _seconds(flows: Sequence[Series], count: int, most: int) -> list[tuple[float, int, int]]:
+    """When each point that is drawn begins, and which seconds are averaged in it."""
+    length = max(SECOND, bin_s(flows[0]))
+    group = math.ceil(count / most)
+    return [(round(k * length, 3), k, k + group) for k in range(0, count, group)]
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    there = [v for v in values if v is not None and math.isfinite(v)]
+    return round(sum(there) / len(there), 4) if there else None

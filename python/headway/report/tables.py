@@ -1,0 +1,179 @@
+"""Tables of a report: metrics, flows, the summary over scenarios, bars of loss."""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from headway.report.numbers import COLUMNS, Column, columns_for, interval, number
+from headway.report.style import Style
+
+Row = Mapping[str, Any]
+Metric = Mapping[str, Any]
+
+FLOW_COLUMNS = ("throughput_mbps", "delay_p95_ms", "loss", "delay_mean_ms", "queue_p95_ms", "convergence_s")
+SUMMARY = ("throughput_mbps", "delay_p95_ms", "utilisation", "loss", "jain", "power")
+"""Metrics of the table over scenarios, the first one shown until another is chosen."""
+
+
+def marker(style: Style) -> str:
+    """A scheme's marker as it stands in text."""
+    path = f'<path d="{style.marker}" fill="{style.colour}"/>'
+    return f'<svg class="marker" viewBox="-.75 -.75 1.5 1.5" aria-hidden="true">{path}</svg>'
+
+
+def named(scheme: str, style: Style) -> str:
+    """A scheme's marker and name."""
+    return f'{marker(style)}<span class="name">{escape(scheme)}</span>'
+
+
+def _breakable(name: str) -> str:
+    """A name as text that may go on in the next line before a setting or its value."""
+    return escape(name).replace(":", ":<wbr>").replace("=", "=<wbr>")
+
+
+def metrics(rows: Sequence[Row], style: Mapping[str, Style], caption: str) -> str:
+    """One row a scheme; a click on a column's head sorts."""
+    shown = columns_for(rows)
+    body = [
+        f'<tr class="{style[row["scheme"]].key}"><th scope="row">{named(row["scheme"], style[row["scheme"]])}</th>'
+        f"{''.join(_cell(row[c.metric], c) for c in shown)}</tr>"
+        for row in rows
+    ]
+    return _table(
+        f'<table class="sortable">{_caption(caption)}{_head("scheme", shown)}', f"<tbody>{''.join(body)}</tbody>"
+    )
+
+
+def flows(rows: Sequence[Row], style: Mapping[str, Style], caption: str) -> str:
+    """The flows of each scheme, with their share of what all of them deliver."""
+    every = [flow for row in rows for flow in row["flows"]]
+    shown = [c for c in COLUMNS if c.metric in FLOW_COLUMNS and any(f[c.metric]["mean"] is not None for f in every)]
+    bodies = []
+    for row in rows:
+        total = sum(flow["throughput_mbps"]["mean"] or 0.0 for flow in row["flows"])
+        lines = []
+        for flow in row["flows"]:
+            rate = flow["throughput_mbps"]["mean"] or 0.0
+            share = f"{100 * rate / total:.0f}" if total else "\u2013"
+            other = "" if flow["scheme"] == row["scheme"] else f" ({escape(flow['scheme'])})"
+            lines.append(
+                f'<tr><th scope="row">flow {flow["flow"]}{other}</th><td>{share}</td>'
+                f"{''.join(_cell(flow[c.metric], c) for c in shown)}</tr>"
+            )
+        own = style[row["scheme"]]
+        title = f'<th colspan="{len(shown) + 2}" scope="rowgroup">{named(row["scheme"], own)}</th>'
+        bodies.append(f'<tbody class="{own.key}"><tr class="group">{title}</tr>{"".join(lines)}</tbody>')
+    head = _head("flow", shown, '<th scope="col">share<small>%</small></th>')
+    return _table(f'<table class="flows">{_caption(caption)}{head}', "".join(bodies))
+
+
+def over_scenarios(rows: Sequence[Row], scenarios: Sequence[str], style: Mapping[str, Style]) -> str:
+    """Schemes against scenarios, for a metric that the reader chooses."""
+    found = {(row["scheme"], row["scenario"]): row for row in rows}
+    columns = [c for name in SUMMARY for c in COLUMNS if c.metric == name]
+    columns = [c for c in columns if any(row[c.metric]["mean"] is not None for row in rows)]
+    choices = "".join(
+        f'<label><input type="radio" name="metric" value="{c.metric}" id="metric-{c.metric}"'
+        f"{' checked' if c is columns[0] else ''}> {escape(c.title)}</label>"
+        for c in columns
+    )
+    head = "".join(
+        f'<th scope="col"><a href="#{escape(anchor(name))}">{_breakable(name)}</a></th>' for name in scenarios
+    )
+    parts = [f'<fieldset class="choice"><legend>metric</legend>{choices}</fieldset>']
+    for c in columns:
+        best = {name: _best([r[c.metric] for r in rows if r["scenario"] == name], c) for name in scenarios}
+        body = []
+        for scheme, look in style.items():
+            cells = (
+                _cell(found[scheme, name][c.metric], c, best[name])
+                if (scheme, name) in found
+                else "<td>\u2013</td>"
+                for name in scenarios
+            )
+            body.append(f'<tr class="{look.key}"><th scope="row">{named(scheme, look)}</th>{"".join(cells)}</tr>')
+        unit = f" ({c.unit})" if c.unit else ""
+        caption = f"{c.title}{unit}: {'more' if c.more else 'less'} is better"
+        table = (
+            f'<table class="matrix">{_caption(caption)}<thead><tr><th scope="col">scheme</th>{head}</tr></thead>'
+        )
+        shown = _table(table, f"<tbody>{''.join(body)}</tbody>")
+        parts.append(f'<div class="of-{c.metric}">{shown}</div>')
+    rules = "".join(
+        f".summary:has(#metric-{c.metric}:not(:checked)) .of-{c.metric}{{display:none}}" for c in columns
+    )
+    return f'<style>{rules}</style><div class="summary">{"".join(parts)}</div>'
+
+
+def loss_bars(rows: Sequence[Row], style: Mapping[str, Style]) -> str:
+    """A bar a scheme with a whisker for its interval; nothing where nothing was lost."""
+    top = max((row["loss"]["ci95"] or [row["loss"]["mean"]])[-1] or 0.0 for row in rows)
+    if not top:
+        return ""
+    lines = []
+    for row in rows:
+        mean, look = row["loss"]["mean"], style[row["scheme"]]
+        if mean is None:
+            continue
+        low, high = row["loss"]["ci95"] or (mean, mean)
+        left, width = 100 * max(low, 0.0) / top, 100 * (high - max(low, 0.0)) / top
+        # As SVG, for its colours follow the page's.
+        bar = (
+            '<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">'
+            f'<rect y="1.5" width="{100 * mean / top:.2f}" height="7" fill="{look.colour}" fill-opacity="0.75"/>'
+            f'<rect class="whisker" x="{left:.2f}" y="4" width="{width:.2f}" height="2"/></svg>'
+        )
+        lines.append(
+            f'<tr class="{look.key}"><th scope="row">{named(row["scheme"], look)}</th><td class="track">{bar}</td>'
+            f"<td>{number(100 * mean)}&nbsp;%</td></tr>"
+        )
+    caption = _caption("Share of the bytes sent that were lost, with its 95% interval")
+    return _table(f'<table class="bars">{caption}', f"<tbody>{''.join(lines)}</tbody>")
+
+
+def anchor(scenario: str) -> str:
+    """The id of a scenario's section."""
+    return "at-" + "".join(c if c.isalnum() or c in "-_." else "-" for c in scenario)
+
+
+def _table(begin: str, body: str) -> str:
+    return f'<div class="scroll" tabindex="0">{begin}{body}</table></div>'
+
+
+def _caption(text: str) -> str:
+    return f"<caption>{escape(text)}</caption>"
+
+
+def _head(first: str, columns: Sequence[Column], more: str = "") -> str:
+    cells = "".join(
+        f'<th scope="col">{escape(c.title)}<small>{escape(c.unit) or "&nbsp;"}</small></th>' for c in columns
+    )
+    return f'<thead><tr><th scope="col">{first}</th>{more}{cells}</tr></thead>'
+
+
+def _cell(metric: Metric, column: Column, best: Metric | None = None) -> str:
+    if metric["mean"] is None:
+        return "<td>\u2013</td>"
+    mean = metric["mean"] * column.scale
+    ends = ""
+    if metric["ci95"] is not None:
+        least, most = metric["ci95"]
+        low, high = interval(least * column.scale, most * column.scale, mean)
+        ends = f"<small>{low} \u2013 {high}</small>"
+    rank = _rank(metric, best) if best else ""
+    return f'<td data-v="{metric["mean"]:.6g}"{rank}>{number(mean)}{ends}</td>'
+
+
+def _best(found: Sequence[Metric], column: Column) -> Metric | None:
+    there = [m for m in found if m["mean"] is not None]
+    if len(there) < 2:
+        return None
+    return (max if column.more else min)(there, key=lambda m: m["mean"])
+
+
+def _rank(metric: Metric, best: Metric) -> str:
+    """Whether it is the best of its column, or its interval meets the best one's."""
+    if metric["mean"] == best["mean"]:
+        return ' class="best"'
+    (low, high), (least, most) = (m["ci95"] or (m["mean"], m["mean"]) for m in (metric, best))
+    return ' class="close"' if low <= most and least <= high else ""

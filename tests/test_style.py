@@ -1,0 +1,99 @@
+"""Schemes keep their look, and looks stay apart for whoever sees colours differently."""
+
+import itertools
+
+import numpy as np
+import pytest
+from colorspacious import cspace_convert
+
+from headway.report.style import COLOURS, FIXED, MARKERS, styles
+
+KNOWN = list(FIXED)
+SIGHTS = (None, "deuteranomaly", "protanomaly", "tritanomaly")
+LEAST_APART = 13.0
+"""In CAM02-UCS; about 2 can just be noticed. Okabe and Ito's own, less yellow, come to 11."""
+
+
+def rgb(colour):
+    return np.array([int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)])
+
+
+def seen(colours, sight):
+    """As somebody with that sight, at full severity, sees them (Machado et al. 2009)."""
+    values = np.array([rgb(c) for c in colours])
+    if sight:
+        space = {"name": "sRGB1+CVD", "cvd_type": sight, "severity": 100}
+        values = np.clip(cspace_convert(values, space, "sRGB1"), 0, 1)
+    return cspace_convert(values, "sRGB1", "CAM02-UCS")
+
+
+def contrast(one, other):
+    """Of WCAG 2.2."""
+
+    def luminance(colour):
+        channels = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb(colour)]
+        return np.dot(channels, (0.2126, 0.7152, 0.0722))
+
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("sight", SIGHTS)
+@pytest.mark.parametrize("paper", [0, 1])
+def test_any_two_colours_stay_apart(sight, paper):
+    names = list(COLOURS)
+    places = seen([COLOURS[name][paper] for name in names], sight)
+    apart = {
+        (a, b): np.linalg.norm(places[i] - places[j])
+        for (i, a), (j, b) in itertools.combinations(enumerate(names), 2)
+    }
+    assert min(apart.values()) >= LEAST_APART, min(apart, key=apart.get)
+
+
+def test_the_simulation_sees_what_is_known_to_be_confused():
+    """The check can fail: pure red and a dark olive are alike to deuteranopes."""
+    one, other = seen(["#a05000", "#6a6a00"], "deuteranomaly")
+    assert (
+        np.linalg.norm(one - other) < LEAST_APART < np.linalg.norm(np.subtract(*seen(["#a05000", "#6a6a00"], None)))
+    )
+
+
+@pytest.mark.parametrize(("paper", "colour"), [(0, "#ffffff"), (1, "#14181c")])
+def test_marks_reach_the_contrast_that_wcag_asks_of_graphics(paper, colour):
+    for name, pair in COLOURS.items():
+        assert contrast(pair[paper], colour) >= 2.995, name
+
+
+def test_every_known_scheme_has_a_look_of_its_own():
+    found = styles(KNOWN)
+    assert len({(s.colour, s.marker) for s in found.values()}) == len(KNOWN) >= 24
+    assert len({s.key for s in found.values()}) == len(KNOWN)
+
+
+def test_a_scheme_looks_the_same_in_any_company_and_order():
+    company = [*KNOWN, "my-scheme", "bbr:probe=1", "copa:delta=0.1"]
+    together = styles(company)
+    assert styles(company[::-1]) == together
+    for name in KNOWN:
+        assert styles([name, "another"])[name] == together[name]
+    assert styles(["my-scheme"])["my-scheme"] == styles(["cubic", "my-scheme"])["my-scheme"]
+
+
+def test_a_name_that_is_not_known_never_takes_a_known_look():
+    looks = {styles([name])[name] for name in KNOWN}
+    assert all(styles([name])[name] not in looks for name in (f"scheme-{k}" for k in range(200)))
+
+
+def test_variants_share_a_colour_and_differ_in_marker():
+    found = styles(["fixed-window", "fixed-window:window=20", "fixed-window:window=100", "fixed-window:window=20"])
+    assert len(found) == 3
+    assert len({s.colour for s in found.values()}) == 1
+    assert len({s.marker for s in found.values()}) == 3
+    for scheme, style in styles(["fixed-window:window=20"]).items():
+        assert found[scheme].colour == style.colour
+
+
+def test_looks_last_for_more_schemes_than_are_known():
+    many = [f"fixed-window:window={k}" for k in range(len(COLOURS) * len(MARKERS))]
+    assert len({(s.colour, s.marker) for s in styles(many).values()}) == len(many)
+    assert len(styles([*many, "one-more"])) == len(many) + 1

@@ -19,7 +19,7 @@ pub use error::SimulationError;
 pub use event_queue::EventQueue;
 pub use observer::Observer;
 pub use simulation::{Options, Simulation, TraceSource};
-pub use summary::Outcome;
+pub use summary::{FlowSeries, Outcome};
 
 use headway_cc::{Need, World};
 

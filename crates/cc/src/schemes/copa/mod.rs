@@ -1,9 +1,9 @@
 //! Copa (Arun and Balakrishnan, NSDI 2018): the window moves towards the rate 1/(delta d_q), where
 //! d_q is the queueing delay. Windows are real numbers of packets.
 //!
-//! The paper is followed where its authors' code (genericCC) and Meta's (mvfst) do otherwise. From
-//! genericCC comes what the paper leaves open: the bound of the velocity. Our own are what happens
-//! after a timeout, and that a window which is not in use does not grow.
+//! The paper is followed where its authors' code (genericCC) and Meta's (mvfst) do otherwise. Its
+//! velocity is bounded as in genericCC. Our own are that it falls to 1 in a round trip in which the
+//! window has turned, what happens after a timeout, and that a window which is not in use does not grow.
 
 mod filter;
 
@@ -37,7 +37,7 @@ pub const SCHEME: Scheme = Scheme {
     name: "copa",
     family: Family::Delay,
     summary: "aims at a rate of 1/(delta x queueing delay); competes where others fill the queue",
-    source: "Arun and Balakrishnan, NSDI 2018; velocity's bound: genericCC",
+    source: "Arun and Balakrishnan, NSDI 2018; velocity bounded as in genericCC",
     needs: &[Need::Pacing],
     params: &[DELTA, MODE],
     build: |setup, values| Box::new(Copa::new(setup, values)),
@@ -78,7 +78,12 @@ impl Velocity {
         }
     }
 
-    fn on_round(&mut self, cwnd: f64) {
+    /// A round trip is over, with the window at `cwnd` packets and `below` its target or not. By the
+    /// paper the two windows alone say the direction. A v that was earned on the way up then
+    /// doubles once more although the window has begun to fall, and throws it far below its target, up again and
+    /// so on without end: on a link that became four times as fast half of the rate was used. mvfst
+    /// resets v at every turn, but has no competitive mode to mistake a slowly falling queue for others'.
+    fn on_round(&mut self, cwnd: f64, below: bool) {
         let direction = if cwnd > self.cwnd {
             Direction::Up
         } else if cwnd < self.cwnd {
@@ -86,7 +91,12 @@ impl Velocity {
         } else {
             Direction::Neither
         };
-        if direction == self.direction && direction != Direction::Neither {
+        let ahead = if below {
+            Direction::Up
+        } else {
+            Direction::Down
+        };
+        if direction == self.direction && direction == ahead {
             self.repeated += 1;
             if self.repeated >= Self::PATIENCE {
                 self.value *= 2.0;
@@ -271,7 +281,8 @@ impl CongestionControl for Copa {
         }
         self.adapt_delta(new_round, f.congestion == Some(Congestion::Loss));
         if new_round && !self.slow_start {
-            self.velocity.on_round(self.cwnd);
+            let below = self.is_below_target();
+            self.velocity.on_round(self.cwnd, below);
         }
         if !self.rtts.standing.is_zero() {
             let in_use = f.prior_in_flight.as_f64() * 2.0 >= self.cwnd * self.mss;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use headway_cc::{Duration, Registry, Scheme, schemes};
 use headway_net::trace::Trace;
-use headway_scenario::Scenario;
+use headway_scenario::{Scenario, TraceSpec};
 use headway_sim::{FlowSeries, Options, Outcome, Simulation};
 
 /// What happens, and the scenario's part that says so. 12 Mbit/s are a packet a millisecond; with
@@ -58,7 +58,7 @@ fn run(scheme: &Scheme, rest: &str) -> Outcome {
     let scenario = Scenario::parse(&text, "snapshot").expect("a scenario");
     let registry = Registry::new(schemes::SCHEMES);
     let selection = registry.select(scheme.name).expect("a scheme");
-    let traces = |_: &str, _| -> Result<Arc<Trace>, String> { Err("no traces".to_owned()) };
+    let traces = |_: &TraceSpec| -> Result<Arc<Trace>, String> { Err("no traces".to_owned()) };
     let options = Options {
         duration: Duration::from_secs(SECONDS),
         warmup: Duration::ZERO,

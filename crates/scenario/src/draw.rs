@@ -56,7 +56,9 @@ impl Plan {
                 .host_jitter
                 .as_ref()
                 .map_or(Duration::ZERO, |q| duration(q, seed)),
+            switches: None,
         };
+        network.switches = self.switches.as_ref().map(|s| s.draw(seed, &network));
         self.size_queues(&mut network, seed);
         network
     }

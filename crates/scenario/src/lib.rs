@@ -6,6 +6,7 @@
 
 mod draw;
 mod error;
+mod known;
 mod network;
 mod parse;
 mod path;

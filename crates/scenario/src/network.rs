@@ -27,6 +27,8 @@ pub struct Network {
     pub transport: Transport,
     /// A sender's host takes up to this long, drawn for each acknowledgement, before it acts (0: at once).
     pub host_jitter: Duration,
+    /// What senders are told by the switches on their way, if anything.
+    pub switches: Option<SwitchesSpec>,
 }
 
 /// A directed link: loss, then a queue served at a rate, then propagation with jitter and reordering.
@@ -198,6 +200,17 @@ pub struct Change {
     pub delay: Option<Duration>,
     /// The new loss probability.
     pub loss: Option<f64>,
+}
+
+/// Which switches are known, and how what they count reaches the senders.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SwitchesSpec {
+    /// Indices of the nodes whose counters are read.
+    pub known: Vec<usize>,
+    /// How often they are read.
+    pub period: Duration,
+    /// How long it then takes until the senders have it.
+    pub latency: Duration,
 }
 
 /// How data is carried.

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
+use crate::known::{Known, SwitchesPlan};
 use crate::path::{JitterPlan, LossPlan, ReorderPlan};
 use crate::quantity::Quantity;
 use crate::queue::QueuePlan;
@@ -37,6 +38,8 @@ pub(crate) struct Plan {
     pub host_jitter: Option<Quantity>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub every: Vec<EveryPlan>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub switches: Option<SwitchesPlan>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -197,6 +200,10 @@ impl Plan {
                     .iter()
                     .any(|c| !matches!(c.pattern, PatternPlan::Constant)),
             ),
+            (
+                "known switches",
+                self.switches.as_ref().is_some_and(SwitchesPlan::varies),
+            ),
         ];
         let names = by_nature
             .into_iter()
@@ -255,6 +262,12 @@ impl Plan {
         for every in &self.every {
             all.extend([&every.gap, &every.start]);
             all.extend(&every.stop);
+        }
+        if let Some(switches) = &self.switches {
+            all.extend([&switches.period, &switches.latency]);
+            if let Known::Share(share) = &switches.known {
+                all.push(share);
+            }
         }
         for effect in self.effects() {
             all.extend(

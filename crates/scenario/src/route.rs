@@ -10,16 +10,20 @@ use crate::Network;
 pub struct Routes {
     /// For each node its links as (link, node at the other end), in the order of the file.
     out: Vec<Vec<(usize, usize)>>,
+    /// Where each link leads.
+    ends: Vec<usize>,
 }
 
 impl Routes {
     /// Over `nodes` nodes, with directed links as (from, to).
     pub fn new(nodes: usize, links: impl IntoIterator<Item = (usize, usize)>) -> Routes {
         let mut out = vec![Vec::new(); nodes];
+        let mut ends = Vec::new();
         for (link, (from, to)) in links.into_iter().enumerate() {
             out[from].push((link, to));
+            ends.push(to);
         }
-        Routes { out }
+        Routes { out, ends }
     }
 
     /// The links from one node to another, or `None` if there is no way.
@@ -63,6 +67,13 @@ impl Routes {
         self.there(to, from, reversed.as_deref())
     }
 
+    /// The switches that data crosses: the nodes between its ends, in order.
+    pub fn switches(&self, from: usize, to: usize, nodes: Option<&[usize]>) -> Vec<usize> {
+        let way = self.there(from, to, nodes).unwrap_or_default();
+        let before_last = way.len().saturating_sub(1);
+        way[..before_last].iter().map(|&l| self.ends[l]).collect()
+    }
+
     /// The links through these nodes in turn, or `None` if two neighbours have none.
     pub fn through(&self, nodes: &[usize]) -> Option<Vec<usize>> {
         let link = |pair: &[usize]| {
@@ -96,5 +107,8 @@ mod tests {
         assert_eq!(routes.through(&[3, 4, 0, 1]), Some(vec![4, 5, 0]));
         assert_eq!(routes.through(&[0, 2, 3]), Some(vec![1, 2]));
         assert_eq!(routes.through(&[0, 3]), None);
+        assert_eq!(routes.switches(3, 1, None), [4, 0]);
+        assert_eq!(routes.switches(0, 3, Some(&[0, 2, 3])), [2]);
+        assert_eq!(routes.switches(0, 1, None), Vec::<usize>::new());
     }
 }

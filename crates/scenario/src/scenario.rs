@@ -34,6 +34,11 @@ shipped!(
     "synthetic-tmobile",
     "synthetic-att",
     "parking-lot",
+    "owl-nsfnet",
+    "owl-random",
+    "owl-lte-verizon",
+    "owl-lte-tmobile",
+    "owl-lte-att",
 );
 
 /// The names of the scenarios that come with Headway, in the order of the documentation.

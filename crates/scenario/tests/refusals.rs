@@ -237,7 +237,7 @@ fn the_short_form() {
         ),
         (
             "[bottleneck]\nrate = '1Mbps'\n[[link]]\nfrom = 'a'",
-            "x.toml:6: link: [[link]] does not go with [bottleneck] and [return]; write all links as [[link]]",
+            "x.toml:6: link: [[link]] and [topology] do not go with [bottleneck] and [return]; write all links as [[link]]",
         ),
     ] {
         assert_eq!(refused(&with_head(rest)), want);

@@ -1,5 +1,7 @@
 //! The scenarios that come with Headway: what they promise, and that their meaning does not change unnoticed.
 
+use std::collections::BTreeSet;
+
 use headway_cc::{Bytes, Duration, Rate};
 use headway_net::Loss;
 use headway_scenario::{Network, QueueSpec, RateSpec, Scenario, shipped};
@@ -8,12 +10,17 @@ fn load(name: &str) -> Scenario {
     Scenario::load(name).unwrap_or_else(|e| panic!("{e}"))
 }
 
+/// Every shipped scenario, families as all their members.
+fn all() -> impl Iterator<Item = Scenario> {
+    let load_all = |name: &&str| Scenario::load_all(name).unwrap_or_else(|e| panic!("{e}"));
+    shipped().iter().flat_map(load_all)
+}
+
 /// Results carry these hashes. A new one says that old and new results cannot be compared.
 #[test]
 fn hashes_are_those_of_the_table() {
-    let table: String = shipped()
-        .iter()
-        .map(|name| format!("{} {name}\n", load(name).hash()))
+    let table: String = all()
+        .map(|s| format!("{} {}\n", s.hash(), s.name()))
         .collect();
     assert_eq!(table, include_str!("hashes.txt"));
 }
@@ -32,16 +39,20 @@ fn every_file_is_shipped_under_its_own_name() {
         .collect();
     names.sort();
     assert_eq!(files, names);
-    for name in shipped() {
-        assert_eq!(load(name).name(), *name);
-        assert!(!load(name).description().is_empty(), "{name}");
-    }
+    let loaded: BTreeSet<String> = all()
+        .map(|s| match s.sweep() {
+            Some(sweep) => sweep.family.clone(),
+            None => s.name().to_owned(),
+        })
+        .collect();
+    assert_eq!(loaded, shipped().iter().map(|n| (*n).to_owned()).collect());
+    assert!(all().all(|s| !s.description().is_empty()));
 }
 
 #[test]
 fn the_seed_decides_everything_that_varies() {
-    for name in shipped() {
-        let scenario = load(name);
+    for scenario in all() {
+        let name = scenario.name();
         assert!(!scenario.varies().is_empty(), "{name}");
         assert_eq!(scenario.draw(1), scenario.draw(1), "{name}");
         assert_ne!(scenario.draw(1), scenario.draw(2), "{name}");

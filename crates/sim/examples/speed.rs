@@ -54,6 +54,7 @@ fn rax_link(flows: u64) -> Network {
         ack_size: Bytes::new(52),
         transport: Transport::Simple,
         host_jitter: Duration::ZERO,
+        switches: None,
     }
 }
 

@@ -13,6 +13,7 @@ mod measure;
 mod observer;
 mod simulation;
 mod summary;
+mod switches;
 
 pub use batch::{Batch, BatchError, BatchOptions, Progress};
 pub use error::SimulationError;

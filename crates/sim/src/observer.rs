@@ -1,6 +1,6 @@
 //! What a run tells whoever watches it.
 
-use headway_cc::Time;
+use headway_cc::{NetworkView, Time};
 use headway_net::transport::Sender;
 use headway_net::{Ack, Link, Packet};
 
@@ -28,6 +28,10 @@ pub trait Observer {
     /// The sender of `flow` was handed `ack` or, without one, ran its timers.
     #[inline(always)]
     fn on_sender(&mut self, _now: Time, _flow: u32, _ack: Option<&Ack>, _sender: &mut Sender) {}
+
+    /// The sender of `flow` is told what the known switches on its way have counted.
+    #[inline(always)]
+    fn on_network(&mut self, _now: Time, _flow: u32, _view: &NetworkView) {}
 
     /// A packet of cross traffic leaves its host.
     #[inline(always)]

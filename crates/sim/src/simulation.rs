@@ -15,6 +15,7 @@ use crate::flow::{Flow, Wakes};
 use crate::links::{build_link, set_loss};
 use crate::measure::{Mark, Sampler};
 use crate::observer::Observer;
+use crate::switches::Switches;
 
 /// What a run is told beyond its network.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +46,8 @@ pub struct Simulation<O = ()> {
     slots: Slots,
     now: Time,
     pub(crate) sampler: Sampler,
+    /// Where a scenario has known switches.
+    switches: Option<Box<Switches>>,
     /// For each link its loss's draws while it loses nothing.
     idle_losses: Vec<Option<Stream>>,
     /// Events from here on have to wait; zero once the run has failed.
@@ -62,6 +65,8 @@ struct Slots {
     change: usize,
     sample: usize,
     grid: usize,
+    /// Only there where a switch is known.
+    switches: usize,
 }
 
 impl Simulation {
@@ -152,8 +157,11 @@ impl<O: Observer> Simulation<O> {
             change: receivers + flows.len() + cross.len(),
             sample: receivers + flows.len() + cross.len() + 1,
             grid: receivers + flows.len() + cross.len() + 2,
+            switches: receivers + flows.len() + cross.len() + 3,
         };
-        let mut events = EventQueue::new(links.len(), slots.grid + 1);
+        let switches = Switches::new(network, &mut links).map(Box::new);
+        let last = usize::from(switches.is_some());
+        let mut events = EventQueue::new(links.len(), slots.switches + last);
         for (i, flow) in flows.iter().enumerate() {
             events.set(slots.senders + i, flow.start);
         }
@@ -166,6 +174,9 @@ impl<O: Observer> Simulation<O> {
             slots.grid,
             options.grid.map_or(Time::NEVER, |g| Time::ZERO + g),
         );
+        if let Some(switches) = &switches {
+            events.set(slots.switches, switches.next());
+        }
         let sampler = Sampler::new(&flows, Time::ZERO + options.warmup, end);
         Ok(Simulation {
             options,
@@ -178,6 +189,7 @@ impl<O: Observer> Simulation<O> {
             slots,
             now: Time::ZERO,
             sampler,
+            switches,
             idle_losses,
             halt: Time::ZERO,
             failure: None,
@@ -217,8 +229,10 @@ impl<O: Observer> Simulation<O> {
                 self.on_change();
             } else if slot == self.slots.sample {
                 self.on_sample();
-            } else {
+            } else if slot == self.slots.grid {
                 self.on_grid();
+            } else {
+                self.on_switches();
             }
         }
         if let Some(failure) = &self.failure {
@@ -482,6 +496,27 @@ impl<O: Observer> Simulation<O> {
         }
         let next = self.options.grid.map_or(Time::NEVER, |g| now + g);
         self.events.set(self.slots.grid, next);
+    }
+
+    /// Known switches are read, or what they counted reaches the senders.
+    #[cold]
+    fn on_switches(&mut self) {
+        let Some(mut switches) = self.switches.take() else {
+            return;
+        };
+        switches.read(self.now, &mut self.links, &self.flows);
+        while let Some(news) = switches.take_news(self.now) {
+            for (index, view) in news {
+                let flow = &mut self.flows[index];
+                if flow.started {
+                    self.observer.on_network(self.now, index as u32, &view);
+                    flow.sender.on_network(self.now, &view);
+                    self.pump(index);
+                }
+            }
+        }
+        self.events.set(self.slots.switches, switches.next());
+        self.switches = Some(switches);
     }
 }
 

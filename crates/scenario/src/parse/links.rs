@@ -1,5 +1,6 @@
 //! The graph: `[bottleneck]` with `[return]`, or any number of `[[link]]`.
 
+use super::topology::{self, Topology};
 use super::{path, queue};
 use crate::path::LossPlan;
 use crate::plan::{LinkPlan, RatePlan, TracePlan};
@@ -11,6 +12,10 @@ use crate::{Part, ScenarioError};
 use headway_cc::suggest;
 
 const MAX_LINKS: usize = 10_000;
+/// What every kind of link may say.
+pub(super) const LINK_KEYS: &[&str] = &[
+    "rate", "trace", "mean", "once", "part", "delay", "loss", "jitter", "reorder", "queue",
+];
 /// The two nodes of the short form.
 const SENDER: &str = "sender";
 const RECEIVER: &str = "receiver";
@@ -26,6 +31,8 @@ pub(super) struct Graph<'a> {
     pub short_form: bool,
     /// The link that has the first one's delay, whatever that is.
     pub mirror: Option<usize>,
+    /// What `[topology]` has added.
+    pub topology: Option<Topology<'a>>,
 }
 
 pub(super) fn routes(nodes: &[String], links: &[LinkPlan]) -> Routes {
@@ -33,9 +40,10 @@ pub(super) fn routes(nodes: &[String], links: &[LinkPlan]) -> Routes {
 }
 
 pub(super) fn read<'a>(root: &Table<'a>) -> Result<Graph<'a>, ScenarioError> {
-    match (root.get("bottleneck"), root.get("return"), root.get("link")) {
-        (Some(_), _, Some(link)) | (_, Some(_), Some(link)) => Err(link.place.error(
-            "[[link]] does not go with [bottleneck] and [return]; write all links as [[link]]",
+    let many = root.get("link").or(root.get("topology"));
+    match (root.get("bottleneck"), root.get("return"), many) {
+        (Some(_), _, Some(many)) | (_, Some(_), Some(many)) => Err(many.place.error(
+            "[[link]] and [topology] do not go with [bottleneck] and [return]; write all links as [[link]]",
         )),
         (None, _, Some(_)) => general_form(root),
         (Some(bottleneck), back, None) => short_form(&bottleneck, back.as_ref()),
@@ -50,10 +58,7 @@ fn short_form<'a>(
     bottleneck: &Item<'a>,
     back: Option<&Item<'a>>,
 ) -> Result<Graph<'a>, ScenarioError> {
-    const KEYS: &[&str] = &[
-        "rate", "trace", "mean", "once", "part", "delay", "loss", "jitter", "reorder", "queue",
-    ];
-    let table = bottleneck.table(KEYS)?;
+    let table = bottleneck.table(LINK_KEYS)?;
     let there = link(&table, "bottleneck", 0, 1)?;
     if let RatePlan::Unlimited = there.rate {
         return Err(table
@@ -64,7 +69,7 @@ fn short_form<'a>(
     let mut mirrors = true;
     let mut back = match back {
         Some(item) => {
-            let table = item.table(KEYS)?;
+            let table = item.table(LINK_KEYS)?;
             let mut back = link(&table, "return", 1, 0)?;
             mirrors = !table.has("delay");
             if mirrors {
@@ -88,28 +93,28 @@ fn short_form<'a>(
         places,
         short_form: true,
         mirror: mirrors.then_some(1),
+        topology: None,
     })
 }
 
 fn general_form<'a>(root: &Table<'a>) -> Result<Graph<'a>, ScenarioError> {
-    const KEYS: &[&str] = &[
-        "name", "from", "to", "duplex", "rate", "trace", "mean", "once", "part", "delay", "loss",
-        "jitter", "reorder", "queue",
-    ];
-    let tables = root.list("link", KEYS)?;
-    if tables.is_empty() || tables.len() > MAX_LINKS {
-        return Err(root.place.error(format!(
-            "{} links; write from 1 to {MAX_LINKS}",
-            tables.len()
-        )));
-    }
+    let keys = [LINK_KEYS, &["name", "from", "to", "duplex"]].concat();
+    let tables = root.list("link", &keys)?;
     let mut graph = Graph {
         nodes: Vec::new(),
         links: Vec::new(),
         places: Vec::new(),
         short_form: false,
         mirror: None,
+        topology: None,
     };
+    graph.topology = topology::add(root, &mut graph)?;
+    if (tables.is_empty() && graph.topology.is_none()) || tables.len() > MAX_LINKS {
+        return Err(root.place.error(format!(
+            "{} links; write from 1 to {MAX_LINKS}",
+            tables.len()
+        )));
+    }
     for table in &tables {
         let ends = ["from", "to"].map(|key| {
             let name = table.require(key, "\"a\"")?.name("-_.")?;
@@ -138,18 +143,9 @@ fn general_form<'a>(root: &Table<'a>) -> Result<Graph<'a>, ScenarioError> {
         let duplex = table
             .get("duplex")
             .map_or(Ok(false), |item| item.boolean())?;
-        graph.add(there.clone(), &table.place)?;
-        if duplex {
-            // Its ranges keep their names, so that both directions are drawn alike.
-            let at = graph.links.len();
-            graph.links[at - 1].twin = Some(at);
-            let back = LinkPlan {
-                name: format!("{name}.back"),
-                from: to,
-                to: from,
-                ..there
-            };
-            graph.add(back, &table.place)?;
+        match duplex {
+            true => graph.add_duplex(there, &table.place)?,
+            false => graph.add(there, &table.place)?,
         }
     }
     Ok(graph)
@@ -166,6 +162,20 @@ impl<'a> Graph<'a> {
         self.links.push(link);
         self.places.push(place.clone());
         Ok(())
+    }
+
+    /// Adds the link and its like the other way.
+    pub fn add_duplex(&mut self, there: LinkPlan, place: &Place<'a>) -> Result<(), ScenarioError> {
+        // Its ranges keep their names, so that both directions are drawn alike.
+        let back = LinkPlan {
+            name: format!("{}.back", there.name),
+            from: there.to,
+            to: there.from,
+            ..there.clone()
+        };
+        let twin = Some(self.links.len() + 1);
+        self.add(LinkPlan { twin, ..there }, place)?;
+        self.add(back, place)
     }
 
     /// The node that `item` names.
@@ -194,7 +204,7 @@ fn find<'n>(
     })
 }
 
-fn unlimited(name: &str, from: usize, to: usize) -> LinkPlan {
+pub(super) fn unlimited(name: &str, from: usize, to: usize) -> LinkPlan {
     LinkPlan {
         name: name.to_owned(),
         from,
@@ -210,7 +220,12 @@ fn unlimited(name: &str, from: usize, to: usize) -> LinkPlan {
 }
 
 /// What a link's table says, whichever form it is written in.
-fn link(table: &Table<'_>, name: &str, from: usize, to: usize) -> Result<LinkPlan, ScenarioError> {
+pub(super) fn link(
+    table: &Table<'_>,
+    name: &str,
+    from: usize,
+    to: usize,
+) -> Result<LinkPlan, ScenarioError> {
     let component = format!("link.{name}");
     let mut link = unlimited(name, from, to);
     link.rate = match (

@@ -4,6 +4,8 @@ mod changes;
 mod links;
 mod path;
 mod queue;
+mod switches;
+mod topology;
 mod traffic;
 
 use toml::de::DeTable;
@@ -36,10 +38,12 @@ const KEYS: &[&str] = &[
     "bottleneck",
     "return",
     "link",
+    "topology",
     "flow",
     "cross",
     "at",
     "every",
+    "switches",
     "varies",
     "sweep",
 ];
@@ -119,11 +123,14 @@ fn read(root: &Table<'_>) -> Result<Parsed, ScenarioError> {
     };
 
     let graph = links::read(root)?;
-    let traffic = traffic::read(root, &graph, seconds, packet_size)?;
+    let mut traffic = traffic::read(root, &graph, seconds, packet_size)?;
+    if let Some(topology) = &graph.topology {
+        topology.add_load(&graph, &mut traffic, packet_size)?;
+    }
     let changes = changes::at(root, &graph, seconds * 1e9)?;
     let every = changes::every(root, &graph, seconds * 1e9)?;
     let varies = varies(root, &graph)?;
-    let plan = Plan {
+    let mut plan = Plan {
         schema: SCHEMA,
         duration: (seconds * 1e9).round(),
         packet_size,
@@ -138,7 +145,9 @@ fn read(root: &Table<'_>) -> Result<Parsed, ScenarioError> {
         trace_offset: varies.trace_offset,
         host_jitter: varies.host_jitter,
         every,
+        switches: None,
     };
+    plan.switches = switches::read(root, &plan)?;
     if plan.duration > plan.longest() {
         return Err(root.place.error(format!(
             "random events may number over {MAX_EVENTS}; write longer gaps, or seconds of at most {}",

@@ -61,6 +61,7 @@ pub fn one_flow(rate: RateSpec, one_way: Duration, queue: QueueSpec, packet: u64
         ack_size: Bytes::new(52),
         transport: Transport::Simple,
         host_jitter: Duration::ZERO,
+        switches: None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from importlib import import_module
 
 import pytest
 
@@ -215,6 +216,59 @@ def test_the_keyboard_reaches_everything(open_report, fair_bench):
     window.get_by_role("checkbox", name="cubic").focus()
     window.keyboard.press("Space")
     assert not window.get_by_role("checkbox", name="cubic").is_checked()
+
+
+SWEEP = """
+schema = 1
+name = "buffers"
+description = "growing buffers"
+seconds = 4
+
+[bottleneck]
+rate = "20Mbps"
+delay = "10ms"
+queue = "10kB"
+
+[varies]
+start = "0ms..30ms"
+
+[sweep]
+key = "bottleneck.queue"
+values = ["10kB", "50kB", "200kB"]
+"""
+
+
+@pytest.fixture(scope="session")
+def sweep_bench(run, tmp_path_factory):
+    out = tmp_path_factory.mktemp("sweep")
+    (out / "buffers.toml").write_text(SWEEP)
+    scenario = ("--scenario", out / "buffers.toml", "--runs", "3")
+    done = run("bench", "--schemes", "newreno,cubic", *scenario, "--out", out)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def test_a_sweep_is_one_section_with_lines_over_the_value(open_report, sweep_bench):
+    window = open_report(sweep_bench / "report.html")
+    assert window.locator("h2").all_inner_texts() == ["All scenarios", "buffers", "How this was made"]
+    chart = window.locator("svg[aria-label^='throughput over bottleneck.queue']")
+    assert set(chart.locator("text").all_text_contents()) >= {"10", "50", "200", "bottleneck.queue (kB)"}
+    # A band, a line and three markers a scheme.
+    assert [chart.locator(f".{key} path").count() for key in ("k0", "k1")] == [5, 5]
+    # A member folds out when the summary's link is followed.
+    window.locator(".summary table:visible a").nth(1).click()
+    heading = window.locator("#at-buffers-queue-50kB")
+    assert heading.is_visible()
+    assert abs(heading.bounding_box()["y"]) < 200
+
+
+def test_where_there_are_too_many_pairs_sweeps_go_without_charts_over_time(sweep_bench, monkeypatch):
+    bench = read_bench(sweep_bench)
+    assert draw(bench).count("rate over time against the capacity") == 6
+    monkeypatch.setattr(import_module("headway.report.page"), "MOST_PAIRS", 5)
+    html = draw(bench)
+    assert html.count("rate over time against the capacity") == 4
+    assert html.count("Charts over time are left out") == 1
 
 
 def test_twenty_schemes_on_three_scenarios_of_several_flows_stay_small_and_quick(open_report, fair_bench, tmp_path):

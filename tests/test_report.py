@@ -7,6 +7,7 @@ import pytest
 
 from headway.report import draw_picture, page
 from headway.report.labels import Box, place
+from headway.report.svg import _shorter
 from headway.results import read_bench
 
 
@@ -85,3 +86,17 @@ def test_a_label_without_room_is_left_out():
     places = place(["a-long-name"] * 30, points, [], (400, 300))
     assert 5 < sum(p is not None for p in places) < 30
     assert place(["a-long-name"] * 30, points, [], (400, 300)) == places
+
+
+@pytest.mark.parametrize(
+    ("path", "short"),
+    [
+        ("M0,5.8L3.3,5.8L3.3,5.8L6.6,5.8L6.6,7L10,9", "M0,5.8H6.6V7L10,9"),
+        # There and back again is no point on the way; a gap and a closed area stay.
+        ("M0,1L4,1L2,1L2,3Z", "M0,1H4H2V3Z"),
+        ("M0,0L1,0M3,0L4,0", "M0,0H1M3,0H4"),
+        ("M1,0A1,1,0,1,1,-1,0Z", "M1,0A1,1,0,1,1,-1,0Z"),
+    ],
+)
+def test_paths_are_shortened_and_stay_the_same_line(path, short):
+    assert _shorter(path) == short

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json as js
 import sys
 import time
+from contextlib import AbstractContextManager, nullcontext
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -127,7 +128,8 @@ def bench(
             "warmup": warmup,
             "seed": seed,
         }
-        rows = _write(batch, loaded, traces, facts, folder)
+        with _status("writing the results and drawing the report"):
+            rows = _write(batch, loaded, traces, facts, folder)
         if json:
             print(js.dumps(rows, indent=2))
         else:
@@ -205,6 +207,14 @@ def _run(batch: Batch, what: str) -> bool:
             while not batch.wait(0.1):
                 pass
     return batch.finished_runs == batch.total_runs
+
+
+def _status(what: str) -> AbstractContextManager[object]:
+    """Says on a terminal what is going on meanwhile."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    return console.status(what) if console.is_terminal else nullcontext()
 
 
 def _write(

@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from html import escape
 from importlib import resources
 from typing import Any
@@ -19,6 +19,8 @@ MOST_POINTS = 150_000
 """Of all lines of a page together, about 8 bytes each: a page stays below 3 MB."""
 LINES_A_SERIES = 7
 """How often a series is drawn: its rate, delay, share, and the traces on demand."""
+MOST_PAIRS = 120
+"""Of scheme and scenario whose series are drawn; scenarios outside sweeps come first."""
 NAMED = 6
 """More schemes or scenarios than these are counted in the title."""
 BINS = 40, 280
@@ -29,9 +31,9 @@ def page(bench: Bench) -> str:
     """The report of a bench as HTML. The same bench gives the same bytes."""
     facts = bench.facts
     style = styles([row["scheme"] for row in bench.rows])
-    contents = _contents(bench, style)
-    swept = families([c.scenario for c in contents])
+    swept = families(bench.facts["scenarios"])
     members = {name for family in swept for name in family.values}
+    contents = _contents(bench, style, members)
     alone = [c for c in contents if c.scenario["name"] not in members]
     names = [c.scenario["name"] for c in contents]
     shown = [f.name for f in swept] + [c.scenario["name"] for c in alone]
@@ -61,24 +63,30 @@ def page(bench: Bench) -> str:
             "what has a 95% interval that meets the best one's, and so may be as good.</p></section>",
         ]
     for family in swept:
-        own = [next(c for c in contents if c.scenario["name"] == name) for name in family.values]
-        parts.append(family_section(family, own))
+        own = [c for name in family.values for c in contents if c.scenario["name"] == name]
+        if own:
+            parts.append(family_section(family, own))
     parts += [scenario_section(c) for c in alone]
     parts += [_how(facts), "</main>", f"<script>{script}</script>", "</body></html>\n"]
     return "\n".join(part for part in parts if part)
 
 
-def _contents(bench: Bench, style: Mapping[str, Style]) -> list[Content]:
+def _contents(bench: Bench, style: Mapping[str, Style], members: Collection[str]) -> list[Content]:
+    """What there is to show of each scenario that has results; `members` are those of sweeps."""
     points = min(BINS[1], max(BINS[0], MOST_POINTS // (LINES_A_SERIES * max(len(bench.series), 1))))
-    regions = bench.regions
-    found = []
-    for scenario in bench.facts["scenarios"]:
+    found = {}
+    left = MOST_PAIRS
+    for scenario in sorted(bench.facts["scenarios"], key=lambda s: s["name"] in members):
         name = scenario["name"]
-        if rows := [r for r in bench.rows if r["scenario"] == name]:
-            series = [s for s in bench.series if s["scenario"] == name]
-            own = {scheme: region for (scheme, where), region in regions.items() if where == name}
-            found.append(Content(scenario, rows, series, own, style, points))
-    return found
+        rows = [r for r in bench.rows if r["scenario"] == name]
+        if not rows:
+            continue
+        room = len(rows) <= left
+        left -= len(rows) if room else 0
+        series = [s for s in bench.series if s["scenario"] == name] if room else []
+        own = {scheme: region for (scheme, where), region in bench.regions.items() if where == name}
+        found[name] = Content(scenario, rows, series, own, style, points, room)
+    return [found[s["name"]] for s in bench.facts["scenarios"] if s["name"] in found]
 
 
 def _resource(name: str) -> str:

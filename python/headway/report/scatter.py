@@ -48,7 +48,7 @@ def throughput_against_delay(
         x_domain = [low / 1.25, high * 1.25]
     else:
         # A millisecond of a hundred is not to look like a world apart.
-        margin = max(0.12 * (high - low), 0.1 * high)
+        margin = max(0.12 * (high - low), 0.05 * high)
         x_domain = [max(0, low - margin), high + margin]
     top = max([p["rate_high"] for p in points] + ([capacity] if capacity else [])) * 1.12
     _label(points, x_domain, log, top, capacity, size)

@@ -28,6 +28,10 @@ TRACES = {
 """Columns of the series that are drawn on demand, with title and unit."""
 
 SWEPT = ("throughput_mbps", "delay_p95_ms", "utilisation", "loss", "jain", "power")
+NO_ROOM = (
+    "Charts over time are left out, for there are too many schemes and scenarios in this page; "
+    "they are drawn where a bench has fewer, and series.parquet has the numbers."
+)
 MOST_SHARES = 16
 """Flows whose shares are drawn on top of one another."""
 
@@ -44,6 +48,8 @@ class Content:
     style: Mapping[str, Style]
     points: int
     """Of a line, at most."""
+    room: bool
+    """Whether the page has room for charts over time."""
 
     def by_scheme(self) -> Iterable[tuple[Style, str, list[Series]]]:
         """The series of each scheme, in the order of the rows."""
@@ -67,6 +73,7 @@ def scenario_section(c: Content, level: int = 2) -> str:
         _flows(c, level + 1),
         _over_time(c, level + 1),
         _traces(c, level + 1),
+        "" if c.room else f'<p class="note">{NO_ROOM}</p>',
         _written(c.scenario),
     ]
     return f"<section>{_join(shown)}</section>"
@@ -238,7 +245,7 @@ def _traces(c: Content, level: int) -> str:
     if not folds:
         return ""
     return (
-        f"<h{level}>Traces on demand</h{level}>"
+        f'<div class="traces"><h{level}>Traces on demand</h{level}>'
         '<p class="note">The first run of each scheme; thick lines take all flows together, thin ones are single '
         f"flows. The filter at the side says which schemes are drawn.</p>{''.join(folds)}"
     )

@@ -22,6 +22,22 @@ macro_rules! shipped {
 }
 shipped!(
     "pantheon-default",
+    "cellular-static",
+    "cellular-static-flat",
+    "cellular-walking",
+    "cellular-walking-flat",
+    "cellular-taxi",
+    "cellular-taxi-flat",
+    "cellular-bus",
+    "cellular-bus-flat",
+    "low-bdp",
+    "high-bdp",
+    "high-bdp-mbit",
+    "bbr-rtt-step",
+    "bbr-rate-step",
+    "bbr-epochs",
+    "bbr-join-leave",
+    "bbr-training",
     "rax-1",
     "rax-2",
     "rax-4",
@@ -30,18 +46,23 @@ shipped!(
     "lte-verizon",
     "lte-tmobile",
     "lte-att",
-    "synthetic-verizon",
-    "synthetic-tmobile",
-    "synthetic-att",
-    "parking-lot",
+    "owl-buffer",
+    "owl-fairness",
+    "owl-nash",
+    "owl-duration",
+    "owl-geni",
     "owl-nsfnet",
     "owl-random",
     "owl-lte-verizon",
     "owl-lte-tmobile",
     "owl-lte-att",
+    "synthetic-verizon",
+    "synthetic-tmobile",
+    "synthetic-att",
+    "parking-lot",
 );
 
-/// The names of the scenarios that come with Headway, in the order of the documentation.
+/// The names of the scenarios and families that come with Headway, in the order of the documentation.
 pub fn shipped() -> &'static [&'static str] {
     NAMES
 }

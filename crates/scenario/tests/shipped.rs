@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use headway_cc::{Bytes, Duration, Rate};
+use headway_cc::{Bytes, Duration, Rate, Time};
 use headway_net::Loss;
 use headway_scenario::{Network, QueueSpec, RateSpec, Scenario, shipped};
 
@@ -56,7 +56,10 @@ fn the_seed_decides_everything_that_varies() {
         assert!(!scenario.varies().is_empty(), "{name}");
         assert_eq!(scenario.draw(1), scenario.draw(1), "{name}");
         assert_ne!(scenario.draw(1), scenario.draw(2), "{name}");
-        assert_eq!(scenario.draw(1).flows.len(), scenario.flows(), "{name}");
+        // Of flows that come and go there are more, one after another.
+        if name != "bbr-training" {
+            assert_eq!(scenario.draw(1).flows.len(), scenario.flows(), "{name}");
+        }
     }
     assert_eq!(load("lte-att").varies(), ["start time", "trace offset"]);
     assert_eq!(load("rax-1").varies(), ["start time", "host jitter"]);
@@ -114,17 +117,159 @@ fn rax_is_the_papers_link() {
     }
 }
 
-/// "Interval", table 1: 12 Mbit/s, 60 ms one way, no loss, 64 packets.
+/// "Interval", table 1, as it is printed: mean bandwidth in Mbit/s, one-way delay, loss, packets. The
+/// bandwidth of "High BDP" is printed in MBps.
 #[test]
-fn pantheons_default_is_table_1s() {
-    let network = load("pantheon-default").draw(1);
-    let (rate, ms) = (Rate::from_mbps(12.0), Duration::from_millis(60));
+fn interval_is_table_1() {
+    let one_percent = Some(Loss::Random { probability: 0.01 });
+    for (name, mbps, one_way_ms, loss, queue) in [
+        ("pantheon-default", 12.0, 60, None, 64),
+        ("cellular-static", 21.0, 20, None, 100),
+        ("cellular-walking", 16.0, 20, None, 100),
+        ("cellular-taxi", 21.0, 20, one_percent, 100),
+        ("cellular-bus", 19.8, 20, one_percent, 100),
+        ("low-bdp", 2.64, 88, None, 40),
+        ("high-bdp", 5.65 * 8.0, 200, None, 40),
+        ("high-bdp-mbit", 5.65, 200, None, 40),
+    ] {
+        let (rate, ms) = (Rate::from_mbps(mbps), Duration::from_millis(one_way_ms));
+        let of = |scenario: Scenario, trace: bool| {
+            assert_eq!(scenario.seconds(), 60.0);
+            let network = scenario.draw(1);
+            let (served, there, back, queued, lost, flows) = figures(&network);
+            assert_eq!(
+                (there, back, queued, lost, flows),
+                (ms, ms, packets(queue), loss, 1),
+                "{name}"
+            );
+            assert_eq!(network.links[1].rate, RateSpec::Fixed(rate), "{name}");
+            match served {
+                RateSpec::Trace { trace: spec, .. } if trace => {
+                    assert_eq!(spec.mean, Some(rate), "{name}");
+                    assert_eq!(spec.name, name.replace("cellular", "nyc") + ".down");
+                }
+                RateSpec::Fixed(fixed) if !trace => {
+                    assert_eq!(fixed, rate, "{name}");
+                    let packet_ms = rate.time_to_send(network.packet_size).as_secs_f64() * 1e3;
+                    assert!(
+                        (network.host_jitter.as_secs_f64() * 1e3 / packet_ms - 1.0).abs() < 0.02
+                    );
+                }
+                other => panic!("{name}: {other:?}"),
+            }
+        };
+        let cellular = name.starts_with("cellular");
+        of(load(name), cellular);
+        if cellular {
+            of(load(&format!("{name}-flat")), false);
+        }
+    }
+}
+
+/// "BBR tuning", sections V-A and V-C.
+#[test]
+fn bbr_changes_are_the_papers() {
+    let at = |seconds: u64| Time::from_millis(seconds * 1000);
+    let step = load("bbr-rtt-step").draw(1);
+    let rtt = |network: &Network| network.links[0].delay + network.links[1].delay;
+    assert_eq!(step.links[0].rate, RateSpec::Fixed(Rate::from_mbps(20.0)));
+    assert_eq!(rtt(&step), Duration::from_millis(40));
+    let (changes, delay) = (&step.changes, Some(Duration::from_millis(200)));
+    assert_eq!(changes.iter().map(|c| c.link).collect::<Vec<_>>(), [0, 1]);
+    assert!(changes.iter().all(|c| (c.at, c.delay) == (at(11), delay)));
+
+    let step = load("bbr-rate-step").draw(1);
+    assert_eq!(step.links[0].rate, RateSpec::Fixed(Rate::from_mbps(20.0)));
+    assert_eq!(rtt(&step), Duration::from_millis(40));
+    assert_eq!(step.changes.len(), 1);
     assert_eq!(
-        figures(&network),
-        (RateSpec::Fixed(rate), ms, ms, packets(64), None, 1)
+        (step.changes[0].at, step.changes[0].rate),
+        (at(3), Some(Rate::from_mbps(5.0)))
     );
-    assert_eq!(network.links[1].rate, RateSpec::Fixed(rate));
-    assert_eq!(network.host_jitter, rate.time_to_send(network.packet_size));
+
+    let joins = load("bbr-join-leave");
+    let flows = joins.draw(1).flows;
+    let jitter = Duration::from_millis(50);
+    let mut all_five = Duration::from_secs_f64(joins.seconds());
+    for (i, flow) in flows.iter().enumerate() {
+        let joined = at(5 * i as u64);
+        assert!(flow.start >= joined && flow.start <= joined + jitter);
+        all_five = all_five.min(flow.stop.unwrap_or(at(65)).since(flows[4].start));
+    }
+    assert!(all_five >= Duration::from_secs(20));
+    let leaves: Vec<_> = flows.iter().map(|f| f.stop).collect();
+    assert_eq!(
+        leaves,
+        [Some(at(45)), Some(at(50)), Some(at(55)), Some(at(60)), None]
+    );
+
+    for (name, least_s, most_s) in [("bbr-epochs", 3.0, 5.0), ("bbr-training", 1.0, 50.0)] {
+        let network = load(name).draw_for(1, Duration::from_secs(10_000));
+        let there = || network.changes.iter().filter(|c| c.link == 0);
+        let rates = there().filter_map(|c| c.rate).map(|r| r.as_mbps());
+        assert!(rates.clone().all(|r| (1.0..=10.0).contains(&r)), "{name}");
+        let times: Vec<f64> = there()
+            .filter(|c| c.rate.is_some())
+            .map(|c| c.at.as_secs_f64())
+            .collect();
+        let mean_gap = times.last().unwrap() / times.len() as f64;
+        assert!(
+            (mean_gap / ((least_s + most_s) / 2.0) - 1.0).abs() < 0.15,
+            "{name}: {mean_gap}"
+        );
+        // The round trip: both ways together.
+        let rtts = there()
+            .filter_map(|c| c.delay)
+            .map(|d| 2e3 * d.as_secs_f64());
+        assert!(rtts.clone().all(|ms| (10.0..=50.0).contains(&ms)), "{name}");
+        assert_eq!(
+            network.changes.iter().filter(|c| c.link == 1).count(),
+            rtts.count(),
+            "{name}"
+        );
+    }
+}
+
+/// Owl, section VII: rate in Mbit/s, round trip, length of a run.
+#[test]
+fn owl_families_are_the_papers() {
+    for (name, mbps, rtt_ms, seconds) in [
+        ("owl-buffer", 50.0, 30, Some(100.0)),
+        ("owl-fairness", 50.0, 30, Some(100.0)),
+        ("owl-nash", 100.0, 30, Some(100.0)),
+        ("owl-duration", 50.0, 30, None),
+        ("owl-geni", 100.0, 3, Some(60.0)),
+    ] {
+        for member in Scenario::load_all(name).unwrap() {
+            let network = member.draw(1);
+            assert_eq!(
+                network.links[0].rate,
+                RateSpec::Fixed(Rate::from_mbps(mbps))
+            );
+            let rtt = network.links[0].delay + network.links[1].delay;
+            assert_eq!(rtt, Duration::from_millis(rtt_ms), "{name}");
+            assert_eq!(
+                member.seconds(),
+                seconds.unwrap_or(member.seconds()),
+                "{name}"
+            );
+        }
+    }
+    let all = |name| Scenario::load_all(name).unwrap();
+    // Table II: 3 to 2000 packets.
+    let buffers: Vec<u64> = all("owl-buffer")
+        .iter()
+        .map(|s| s.draw(1).links[0].queue.bytes.unwrap().get())
+        .collect();
+    assert_eq!(
+        (buffers[0], buffers[buffers.len() - 1]),
+        (3 * 1500, 2000 * 1500)
+    );
+    assert!(buffers.is_sorted() && buffers.contains(&150_000));
+    let flows = |name| all(name).iter().map(Scenario::flows).collect::<Vec<_>>();
+    assert_eq!(flows("owl-nash"), [2, 3]);
+    assert_eq!(flows("owl-fairness")[0], 2);
+    assert_eq!(flows("owl-geni")[0], 1);
 }
 
 #[test]

@@ -82,7 +82,7 @@ def _about(scenario: Scenario) -> str:
     swept = ""
     if sweep:
         key = scenario.name.removeprefix(f"{sweep['family']}:").partition("=")[0]
-        swept = f" [not bold]:{key}=[/not bold]{', '.join(sweep['values'])}"
+        swept = f" (:{key}={', '.join(sweep['values'])})"
     return f"{scenario.description}{swept} [dim](the seed varies: {varies})[/dim]"
 
 

@@ -86,6 +86,37 @@ fn loss_in_bursts_jitter_and_reordering_are_those_of_the_file() {
     }
 }
 
+/// "Interval", table 1: the mean bandwidth of each cellular link, over a pass of its trace.
+#[test]
+fn cellular_links_have_the_means_of_table_1() {
+    for (name, mbps) in [
+        ("static", 21.0),
+        ("walking", 16.0),
+        ("taxi", 21.0),
+        ("bus", 19.8),
+    ] {
+        let scenario = Scenario::load(&format!("cellular-{name}")).expect("it ships");
+        let spec = scenario.trace_specs().next().expect("a trace");
+        if !has_traces("cellular_links_have_the_means_of_table_1", &[&spec.name]) {
+            return;
+        }
+        let trace = traces().load_spec(&spec).expect("a trace");
+        let recorded = traces().load(&spec.name, spec.part).expect("a trace");
+        println!(
+            "cellular-{name}: {:.4} Mbit/s, recorded {:.2}, {:.1} s",
+            trace.mean_mbps(),
+            recorded.mean_mbps(),
+            trace.period().as_secs_f64()
+        );
+        assert!((trace.mean_mbps() / mbps - 1.0).abs() < 1e-3);
+        assert_eq!(trace.period(), recorded.period());
+        // It begins anywhere in the trace.
+        let offset = |seed| scenario.trace_offset(seed).expect("an offset");
+        let last = (0..200).map(offset).max().expect("seeds");
+        assert!(last < trace.period() && last.as_secs_f64() > 0.95 * trace.period().as_secs_f64());
+    }
+}
+
 /// `mean` scales a trace: a flow that is never short of data carries as much.
 #[test]
 fn a_scaled_trace_carries_its_mean() {

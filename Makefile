@@ -13,7 +13,7 @@ CORE := pyproject.toml Cargo.toml Cargo.lock split.toml $(wildcard scenarios/*.t
 	$(shell find crates -name '*.rs' -o -name 'Cargo.toml')
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench docs tools
+.PHONY: help run test lint bench docs fuzz tools
 
 help: ## say what there is
 	@echo "usage: make TARGET"
@@ -44,6 +44,21 @@ bench: .venv/core.stamp ## measure accuracy and speed against the outside world
 
 docs: .venv/core.stamp ## write the generated pages: docs/schemes.md, docs/cli.md
 	@$(BIN)/python scripts/make_docs.py
+
+# What is found lands in fuzz/artifacts; an input that was mended moves to fuzz/regressions/TARGET.
+FUZZ_SECONDS ?= 30
+fuzz: ## run each fuzz target for FUZZ_SECONDS, 30 unless told (needs nightly Rust and cargo-fuzz)
+	@cargo +nightly --version >/dev/null 2>&1 \
+	|| { echo "make: nightly Rust is missing; install it: rustup toolchain install nightly" >&2; exit 1; }
+	@command -v cargo-fuzz >/dev/null \
+	|| { echo "make: cargo-fuzz is missing; install it: cargo install cargo-fuzz --locked" >&2; exit 1; }
+	@for target in $$(cargo +nightly fuzz list); do \
+		echo "make: fuzzing $$target for $(FUZZ_SECONDS) s"; \
+		mkdir -p fuzz/corpus/$$target; \
+		seeds=fuzz/seeds/$$target; [ $$target != scenario ] || seeds="$$seeds scenarios"; \
+		cargo +nightly fuzz run --sanitizer none $$target fuzz/corpus/$$target $$seeds \
+			-- -max_total_time=$(FUZZ_SECONDS) -timeout=10 -print_final_stats=1 || exit 1; \
+	done
 
 # The tools that the system has to have, each with the command that installs it.
 APT := sudo apt-get install -y

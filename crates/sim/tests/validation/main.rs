@@ -4,6 +4,7 @@
 mod behaviour;
 mod cellular;
 mod delay_based;
+mod ecn;
 mod fluid;
 mod networks;
 mod ns3;

@@ -1,0 +1,34 @@
+//! The inputs that fuzzing began with, and those that it found faults with, through the same
+//! functions on stable Rust: a fault that comes back is caught by `make test`.
+
+use std::path::{Path, PathBuf};
+
+#[path = "../../../fuzz/src/lib.rs"]
+#[allow(dead_code, missing_docs)]
+mod fuzz;
+
+/// Every file of a folder, by name; none if the folder is not there.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten();
+    let mut files: Vec<PathBuf> = entries.map(|e| e.expect("an entry").path()).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn inputs_of_old_break_no_promise() {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    for (name, target) in fuzz::TARGETS {
+        let mut inputs = files(&root.join("fuzz/seeds").join(name));
+        inputs.extend(files(&root.join("fuzz/regressions").join(name)));
+        if name == "scenario" {
+            inputs.extend(files(&root.join("scenarios")));
+        }
+        assert!(!inputs.is_empty(), "no input for {name}");
+        for input in inputs {
+            let bytes = std::fs::read(&input).expect("a file");
+            let run = std::panic::catch_unwind(|| target(&bytes));
+            assert!(run.is_ok(), "{name}: {}", input.display());
+        }
+    }
+}

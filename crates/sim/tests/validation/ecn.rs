@@ -1,0 +1,41 @@
+//! Marks from a queue's threshold to the sender's window.
+
+use headway_net::queue::{Discipline, StepParams};
+use headway_scenario::{Network, QueueSpec};
+
+use crate::networks::{fixed, metrics, options, packets};
+
+/// 12 Mbit/s, 120 ms, as much queue as is wanted, marking from `threshold` packets on.
+fn marking(threshold_packets: u64) -> Network {
+    let mut network = fixed(12.0, 60, 1000, 1500);
+    network.links[0].queue = QueueSpec {
+        discipline: Discipline::Step(StepParams { threshold_packets }),
+        ..packets(1000)
+    };
+    network
+}
+
+/// RFC 3168 §5: a mark is a loss without the loss. A queue that marks above 60 packets gives
+/// NewReno and Cubic the utilisation that dropping above 60 gives in the fluid model (algorithms.md
+/// §14.4), and nothing is lost. RFC 8511: with less of a reduction more of the link is used.
+#[test]
+fn marks_are_answered_like_losses_and_lose_nothing() {
+    for (scheme, model) in [("newreno", 0.965), ("cubic", 1.0)] {
+        let run = |spec: &str| {
+            let seen = metrics(&marking(60), spec, options(400.0, 100.0));
+            println!("{spec}, marked above 60 packets: {seen:?}");
+            (
+                seen.utilisation.expect("a link"),
+                seen.loss.expect("packets"),
+            )
+        };
+        let (used, loss) = run(&format!("{scheme}:ecn=on"));
+        assert!((used - model).abs() <= 0.02, "{scheme}: {used}, {model}");
+        assert_eq!(loss, 0.0, "{scheme}");
+        let (abe, loss) = run(&format!("{scheme}:ecn=abe"));
+        assert!(abe >= used && loss == 0.0, "{scheme}: {abe}, {used}");
+        // Without ECN nothing is marked: the queue fills to its thousand packets and drops.
+        let (_, loss) = run(scheme);
+        assert!(loss > 0.0, "{scheme}");
+    }
+}

@@ -1,0 +1,41 @@
+//! Every registered scheme, with any parameters, through any life of a flow.
+
+use headway_cc::testing::{drive, setup};
+use headway_cc::{Kind, Param, Registry, schemes};
+
+use super::Bytes;
+
+/// The first bytes choose the scheme and its parameters, the rest is the script of
+/// [`drive`], which holds the controller to what it owes its host.
+pub fn controller(input: &[u8]) {
+    let registry = Registry::new(schemes::SCHEMES);
+    let mut input = Bytes(input);
+    let all: Vec<_> = registry.iter().collect();
+    let scheme = all[usize::from(input.byte()) % all.len()];
+    let mut spec = scheme.name.to_owned();
+    for param in scheme.params {
+        spec += &format!(":{}={}", param.name, value(param, &mut input));
+    }
+    let selection = registry.select(&spec).expect("a value within its range");
+    drive(selection.build(&setup()), input.0);
+}
+
+/// A value of `param` as a user would write it.
+fn value(param: &Param, input: &mut Bytes<'_>) -> String {
+    let share = input.share();
+    let between = |min: f64, max: f64| (min + share * (max - min)).clamp(min, max);
+    match &param.kind {
+        Kind::Number { min, max, .. } => between(*min, *max).to_string(),
+        Kind::Count { min, max, .. } => (between(*min as f64, *max as f64) as u64).to_string(),
+        Kind::Time { min, max, .. } => {
+            format!(
+                "{}ns",
+                between(min.as_nanos() as f64, max.as_nanos() as f64)
+            )
+        }
+        Kind::Rate { min, max, .. } => {
+            format!("{}bps", between(min.as_bps() as f64, max.as_bps() as f64))
+        }
+        Kind::Choice(words) => words[between(0.0, words.len() as f64 - 1.0) as usize].to_owned(),
+    }
+}

@@ -1,0 +1,53 @@
+//! What the fuzz targets do with their input. A target is one function from bytes; it panics where
+//! a promise is broken. `crates/sim/tests/fuzz_corpus.rs` calls the same functions with the inputs
+//! that are kept, on stable Rust.
+
+mod controller;
+mod queue;
+mod scenario;
+mod trace;
+
+pub use controller::controller;
+pub use queue::queue;
+pub use scenario::scenario;
+pub use trace::trace;
+
+/// A target's name and function.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// Every target.
+pub const TARGETS: [Target; 4] = [
+    ("scenario", scenario),
+    ("trace", trace),
+    ("controller", controller),
+    ("queue", queue),
+];
+
+/// An error is one line for the user.
+fn one_line(error: &dyn std::fmt::Display) {
+    let text = error.to_string();
+    let printable = text.chars().all(|c| !c.is_control());
+    assert!(printable && !text.is_empty(), "not one line: {text:?}");
+}
+
+/// Takes numbers off the front of the input; zeros once it is used up.
+struct Bytes<'a>(&'a [u8]);
+
+impl Bytes<'_> {
+    fn byte(&mut self) -> u8 {
+        self.array::<1>()[0]
+    }
+
+    fn array<const N: usize>(&mut self) -> [u8; N] {
+        let (head, tail) = self.0.split_at(N.min(self.0.len()));
+        self.0 = tail;
+        let mut array = [0; N];
+        array[..head.len()].copy_from_slice(head);
+        array
+    }
+
+    /// From 0 to 1.
+    fn share(&mut self) -> f64 {
+        f64::from(u16::from_le_bytes(self.array())) / f64::from(u16::MAX)
+    }
+}

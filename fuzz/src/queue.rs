@@ -1,0 +1,183 @@
+//! Every queue discipline under any traffic.
+
+use std::collections::HashSet;
+
+use headway_cc::{Duration, Ecn, Header, Stream, Time};
+use headway_net::queue::{
+    CoDelParams, Discipline, FqCodelParams, Limits, PieParams, Queue, RedParams, StepParams,
+};
+use headway_net::{Body, Packet, Segment};
+
+use super::Bytes;
+
+/// The first bytes choose discipline, limits and overhead; then two bytes a step: a packet comes, the
+/// link takes one, or time passes.
+pub fn queue(input: &[u8]) {
+    let mut input = Bytes(input);
+    let discipline = discipline(&mut input);
+    let packets = u64::from(input.byte() % 64) + 1;
+    let bytes = u64::from(u16::from_le_bytes(input.array())) + 1;
+    let limits = Limits::new(
+        (packets % 4 > 0).then_some(packets),
+        (bytes % 4 > 0).then_some(headway_cc::Bytes::new(bytes)),
+    );
+    let overhead = u32::from(input.byte() % 2) * 4;
+    let queue = discipline.build(limits, overhead, Stream::new(1, "fuzz"));
+    let mut books = Books {
+        queue,
+        limits,
+        overhead,
+        now: Time::ZERO,
+        next: 0,
+        waiting: HashSet::new(),
+        waiting_bytes: 0,
+        dropped: Vec::new(),
+    };
+    while let &[what, much, ..] = input.0 {
+        input.0 = &input.0[2..];
+        books.step(what, much);
+    }
+    while !books.waiting.is_empty() {
+        books.dequeue();
+    }
+}
+
+fn discipline(input: &mut Bytes<'_>) -> Discipline {
+    let (what, flags) = (input.byte(), input.byte());
+    let ecn = flags & 1 > 0;
+    let codel = CoDelParams {
+        ecn,
+        ..CoDelParams::default()
+    };
+    match what % 7 {
+        0 => Discipline::DropTail,
+        1 => Discipline::DropHead,
+        2 => Discipline::CoDel(codel),
+        3 => Discipline::Pie(PieParams {
+            ecn,
+            ..if flags & 2 > 0 {
+                PieParams::mahimahi(Duration::from_millis(20), Duration::from_millis(100))
+            } else {
+                PieParams::default()
+            }
+        }),
+        4 => Discipline::Red(RedParams {
+            ecn,
+            gentle: flags & 2 > 0,
+            ..RedParams::default()
+        }),
+        5 => Discipline::Step(StepParams {
+            threshold_packets: u64::from(flags),
+        }),
+        _ => Discipline::FqCodel(FqCodelParams {
+            codel,
+            flows: u16::from(flags) + 1,
+            ..FqCodelParams::default()
+        }),
+    }
+}
+
+/// What went in and has not come out.
+struct Books {
+    queue: Box<dyn Queue>,
+    limits: Limits,
+    overhead: u32,
+    now: Time,
+    next: u64,
+    waiting: HashSet<u64>,
+    waiting_bytes: u64,
+    dropped: Vec<Packet>,
+}
+
+impl Books {
+    fn step(&mut self, what: u8, much: u8) {
+        match what % 4 {
+            0 | 1 => self.enqueue(what, much),
+            2 => self.dequeue(),
+            _ => self.now += Duration::from_nanos(1 << (much % 34)),
+        }
+    }
+
+    fn enqueue(&mut self, what: u8, much: u8) {
+        let packet = Packet {
+            flow: u32::from(what >> 5),
+            size: 40 + u16::from(much) * 5,
+            hops_left: 0,
+            ecn: [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce][usize::from(what >> 2 & 3)],
+            arrived: self.now,
+            body: Body::Data(Segment {
+                number: self.next,
+                seq: self.next,
+                sent: self.now,
+                queued: Duration::ZERO,
+                header: Header([f32::from(what >> 2 & 3), 0.0, 0.0]),
+            }),
+        };
+        self.next += 1;
+        self.waiting.insert(packet_number(&packet));
+        self.waiting_bytes += self.cost(&packet);
+        self.queue.enqueue(self.now, packet, &mut self.dropped);
+        self.count_drops();
+        let waiting = self.queue.waiting();
+        assert!(
+            self.limits.allow(waiting.packets, waiting.bytes),
+            "{waiting:?} is more than {:?}",
+            self.limits
+        );
+        self.check();
+    }
+
+    fn dequeue(&mut self) {
+        let packet = self.queue.dequeue(self.now, &mut self.dropped);
+        self.count_drops();
+        match packet {
+            Some(packet) => {
+                self.leave(&packet);
+                // Marks appear on packets that can be marked, and nowhere else.
+                let Body::Data(segment) = packet.body else {
+                    panic!("data went in")
+                };
+                let before = segment.header.0[0];
+                match packet.ecn {
+                    Ecn::NotEct => assert_eq!(before, 0.0),
+                    Ecn::Ect0 => assert_eq!(before, 1.0),
+                    Ecn::Ect1 => assert_eq!(before, 2.0),
+                    Ecn::Ce => assert!(before > 0.0, "a mark where none can be"),
+                }
+            }
+            None => assert!(self.waiting.is_empty(), "it stands still: {:?}", self.queue),
+        }
+        self.check();
+    }
+
+    fn count_drops(&mut self) {
+        for packet in std::mem::take(&mut self.dropped) {
+            self.leave(&packet);
+        }
+    }
+
+    fn leave(&mut self, packet: &Packet) {
+        assert!(
+            self.waiting.remove(&packet_number(packet)),
+            "it came out twice: {packet:?}"
+        );
+        self.waiting_bytes -= self.cost(packet);
+    }
+
+    fn cost(&self, packet: &Packet) -> u64 {
+        u64::from(packet.size) + u64::from(self.overhead)
+    }
+
+    fn check(&self) {
+        let waiting = self.queue.waiting();
+        assert_eq!(waiting.packets, self.waiting.len());
+        assert_eq!(waiting.bytes, self.waiting_bytes);
+    }
+}
+
+fn packet_number(packet: &Packet) -> u64 {
+    match &packet.body {
+        Body::Data(segment) => segment.number,
+        _ => panic!("data went in"),
+    }
+}

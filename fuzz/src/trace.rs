@@ -1,0 +1,65 @@
+//! Traces: mahimahi's format, series of rates, scaling and cutting.
+
+use headway_cc::{Duration, Rate};
+use headway_net::trace::Trace;
+
+use super::{Bytes, one_line};
+
+/// The first sixteen bytes say what is done with the trace that the rest spells; where it is none,
+/// the rest is taken as a series of rates.
+pub fn trace(input: &[u8]) {
+    let (head, body) = input.split_at(input.len().min(16));
+    let mut head = Bytes(head);
+    let (mean, interval) = (
+        f32::from_le_bytes(head.array()),
+        u32::from_le_bytes(head.array()),
+    );
+    let interval = Duration::from_nanos(u64::from(interval));
+    let from = Duration::from_millis(u64::from(u16::from_le_bytes(head.array())));
+    let length = Duration::from_millis(u64::from(u16::from_le_bytes(head.array())));
+    let trace = Trace::parse(body).or_else(|error| {
+        one_line(&error);
+        let rates: Vec<f64> = body
+            .chunks_exact(4)
+            .map(|c| f64::from(f32::from_le_bytes([c[0], c[1], c[2], c[3]])))
+            .collect();
+        Trace::from_rates(&rates, interval)
+    });
+    let trace = match trace {
+        Ok(trace) => trace,
+        Err(error) => return one_line(&error),
+    };
+    check(&trace);
+    // A bin a microsecond would be an honest answer of a terabyte.
+    if interval > Duration::from_millis(1) {
+        let rates = trace.rates_mbps(interval);
+        assert!(rates.iter().all(|r| r.is_finite() && *r >= 0.0));
+    }
+    match trace.scaled_to_mean(Rate::from_mbps(f64::from(mean))) {
+        Ok(scaled) => {
+            check(&scaled);
+            assert_eq!(scaled.period(), trace.period());
+        }
+        Err(error) => one_line(&error),
+    }
+    match trace.cut(&[from..from + length]) {
+        Ok(part) => {
+            check(&part);
+            assert_eq!(part.period(), length);
+            assert!(part.count() <= trace.count());
+        }
+        Err(error) => one_line(&error),
+    }
+}
+
+/// What every trace promises: it has opportunities in order, a length, and is read back as it is written.
+fn check(trace: &Trace) {
+    let at = trace.opportunities();
+    assert_eq!(at.len(), trace.count());
+    assert!(at.is_sorted());
+    let last = Duration::from_millis(u64::from(*at.last().expect("an opportunity")));
+    assert_eq!(trace.period(), last);
+    assert!(trace.mean_mbps().is_finite() && trace.mean_mbps() > 0.0);
+    let read = Trace::parse(trace.to_mahimahi()).expect("what was written is read");
+    assert_eq!(read.opportunities(), at);
+}

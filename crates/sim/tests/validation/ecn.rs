@@ -24,18 +24,17 @@ fn marks_are_answered_like_losses_and_lose_nothing() {
         let run = |spec: &str| {
             let seen = metrics(&marking(60), spec, options(400.0, 100.0));
             println!("{spec}, marked above 60 packets: {seen:?}");
-            (
-                seen.utilisation.expect("a link"),
-                seen.loss.expect("packets"),
-            )
+            let missing = seen.sent_packets - seen.delivered_packets;
+            (seen.utilisation.expect("a link"), missing)
         };
-        let (used, loss) = run(&format!("{scheme}:ecn=on"));
+        // What is missing at the end is on its way: a window, of two and a half BDP at most.
+        let (used, missing) = run(&format!("{scheme}:ecn=on"));
         assert!((used - model).abs() <= 0.02, "{scheme}: {used}, {model}");
-        assert_eq!(loss, 0.0, "{scheme}");
-        let (abe, loss) = run(&format!("{scheme}:ecn=abe"));
-        assert!(abe >= used && loss == 0.0, "{scheme}: {abe}, {used}");
+        assert!(missing <= 300, "{scheme}: {missing}");
+        let (abe, missing) = run(&format!("{scheme}:ecn=abe"));
+        assert!(abe >= used && missing <= 300, "{scheme}: {abe}, {used}");
         // Without ECN nothing is marked: the queue fills to its thousand packets and drops.
-        let (_, loss) = run(scheme);
-        assert!(loss > 0.0, "{scheme}");
+        let (_, missing) = run(scheme);
+        assert!(missing > 300, "{scheme}: {missing}");
     }
 }

@@ -271,6 +271,20 @@ def test_where_there_are_too_many_pairs_sweeps_go_without_charts_over_time(sweep
     assert html.count("Charts over time are left out") == 1
 
 
+def test_many_flows_are_not_listed_one_by_one(run, tmp_path):
+    (tmp_path / "many.toml").write_text(
+        SWEEP.partition("[sweep]")[0].replace("buffers", "many") + "[[flow]]\ncount = 17\n"
+    )
+    done = run(
+        "bench", "--schemes", "cubic", "--scenario", tmp_path / "many.toml", "--runs", "2", "--out", tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    html = (tmp_path / "report.html").read_text()
+    assert "17 flows are too many" in html
+    assert '<table class="flows">' not in html
+    assert "Jain's index over time" in html.replace("&#x27;", "'")
+
+
 def test_twenty_schemes_on_three_scenarios_of_several_flows_stay_small_and_quick(open_report, fair_bench, tmp_path):
     """From a real bench, its schemes repeated under other names and its flows doubled twice."""
     bench = read_bench(fair_bench.parent)

@@ -32,8 +32,10 @@ NO_ROOM = (
     "Charts over time are left out, for there are too many schemes and scenarios in this page; "
     "they are drawn where a bench has fewer, and series.parquet has the numbers."
 )
-MOST_SHARES = 16
-"""Flows whose shares are drawn on top of one another."""
+MOST_THIN = 48
+"""Lines of single flows in a chart of all schemes."""
+MOST_LISTED = 16
+"""Flows of a run that get a row, and whose shares are drawn on top of one another."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +163,7 @@ def _flows(c: Content, level: int) -> str:
             continue
         end = _end(series)
         panels = []
-        if len(flows) <= MOST_SHARES:
+        if len(flows) <= MOST_LISTED:
             chart = lines.share_panel(look, shares(flows, c.points), end)
             panels.append(svg(chart, f"{scheme}: each flow's share over time"))
         index = fairness(flows, c.points)
@@ -177,9 +179,12 @@ def _flows(c: Content, level: int) -> str:
         if cards
         else ""
     )
-    table = tables.flows(
-        rows, c.style, f"Flows of {c.scenario['name']}: means over runs, small print 95% intervals"
-    )
+    most = max(len(row["flows"]) for row in rows)
+    if most <= MOST_LISTED:
+        caption = f"Flows of {c.scenario['name']}: means over runs, small print 95% intervals"
+        table = tables.flows(rows, c.style, caption)
+    else:
+        table = f'<p class="note">{most} flows are too many for a table here; results.parquet has them.</p>'
     return f"<h{level}>Flows</h{level}>{table}{fair}"
 
 
@@ -217,13 +222,14 @@ def _traces(c: Content, level: int) -> str:
     """Folds: the queue, the window and what else is on demand, and how delay is distributed."""
     folds = []
     end = max((_end(series) for *_, series in c.by_scheme()), default=0.0)
+    thin = sum(len(single(series)) for *_, series in c.by_scheme()) <= MOST_THIN
     for column, (title, unit) in TRACES.items():
         drawn: list[tuple[Style, Line, list[Line]]] = []
         for look, _, series in c.by_scheme():
             together = pooled(series)
             main = line(together, column, c.points) if together else []
             if main:
-                flows = [line(s, column, c.points) for s in _few(single(series))]
+                flows = [line(s, column, c.points) for s in _few(single(series)) if thin]
                 drawn.append((look, main, [flow for flow in flows if flow]))
         if drawn:
             every = _values([main for _, main, _ in drawn] + [f for *_, flows in drawn for f in flows])

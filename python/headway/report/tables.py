@@ -39,9 +39,7 @@ def metrics(rows: Sequence[Row], style: Mapping[str, Style], caption: str) -> st
         f"{''.join(_cell(row[c.metric], c) for c in shown)}</tr>"
         for row in rows
     ]
-    return _table(
-        f'<table class="sortable">{_caption(caption)}{_head("scheme", shown)}', f"<tbody>{''.join(body)}</tbody>"
-    )
+    return _table("sortable", caption, f"{_head('scheme', shown)}<tbody>{''.join(body)}</tbody>")
 
 
 def flows(rows: Sequence[Row], style: Mapping[str, Style], caption: str) -> str:
@@ -64,7 +62,7 @@ def flows(rows: Sequence[Row], style: Mapping[str, Style], caption: str) -> str:
         title = f'<th colspan="{len(shown) + 2}" scope="rowgroup">{named(row["scheme"], own)}</th>'
         bodies.append(f'<tbody class="{own.key}"><tr class="group">{title}</tr>{"".join(lines)}</tbody>')
     head = _head("flow", shown, '<th scope="col">share<small>%</small></th>')
-    return _table(f'<table class="flows">{_caption(caption)}{head}', "".join(bodies))
+    return _table("flows", caption, f"{head}{''.join(bodies)}")
 
 
 def over_scenarios(rows: Sequence[Row], scenarios: Sequence[str], style: Mapping[str, Style]) -> str:
@@ -94,10 +92,8 @@ def over_scenarios(rows: Sequence[Row], scenarios: Sequence[str], style: Mapping
             body.append(f'<tr class="{look.key}"><th scope="row">{named(scheme, look)}</th>{"".join(cells)}</tr>')
         unit = f" ({c.unit})" if c.unit else ""
         caption = f"{c.title}{unit}: {'more' if c.more else 'less'} is better"
-        table = (
-            f'<table class="matrix">{_caption(caption)}<thead><tr><th scope="col">scheme</th>{head}</tr></thead>'
-        )
-        shown = _table(table, f"<tbody>{''.join(body)}</tbody>")
+        inside = f'<thead><tr><th scope="col">scheme</th>{head}</tr></thead><tbody>{"".join(body)}</tbody>'
+        shown = _table("matrix", caption, inside)
         parts.append(f'<div class="of-{c.metric}">{shown}</div>')
     rules = "".join(
         f".summary:has(#metric-{c.metric}:not(:checked)) .of-{c.metric}{{display:none}}" for c in columns
@@ -127,8 +123,8 @@ def loss_bars(rows: Sequence[Row], style: Mapping[str, Style]) -> str:
             f'<tr class="{look.key}"><th scope="row">{named(row["scheme"], look)}</th><td class="track">{bar}</td>'
             f"<td>{number(100 * mean)}&nbsp;%</td></tr>"
         )
-    caption = _caption("Share of the bytes sent that were lost, with its 95% interval")
-    return _table(f'<table class="bars">{caption}', f"<tbody>{''.join(lines)}</tbody>")
+    caption = "Share of the bytes sent that were lost, with its 95% interval"
+    return _table("bars", caption, f"<tbody>{''.join(lines)}</tbody>")
 
 
 def anchor(scenario: str) -> str:
@@ -136,12 +132,13 @@ def anchor(scenario: str) -> str:
     return "at-" + "".join(c if c.isalnum() or c in "-_." else "-" for c in scenario)
 
 
-def _table(begin: str, body: str) -> str:
-    return f'<div class="scroll" tabindex="0">{begin}{body}</table></div>'
-
-
-def _caption(text: str) -> str:
-    return f"<caption>{escape(text)}</caption>"
+def _table(kind: str, caption: str, inside: str) -> str:
+    """A table that scrolls sideways by itself, also with the keyboard."""
+    text = escape(caption)
+    return (
+        f'<div class="scroll" role="region" aria-label="{text}" tabindex="0">'
+        f'<table class="{kind}"><caption>{text}</caption>{inside}</table></div>'
+    )
 
 
 def _head(first: str, columns: Sequence[Column], more: str = "") -> str:

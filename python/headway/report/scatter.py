@@ -229,13 +229,9 @@ def _label(
         x, y = at(p["delay"], p["rate"])
         left, bottom = at(p["delay_high"], p["rate_low"])
         right, upper = at(p["delay_low"], p["rate_high"])
-        marks.append(
-            (
-                Box(x - 9, y - 9, x + 9, y + 9),
-                Box(left - 3, y - 4, right + 3, y + 4),
-                Box(x - 4, upper - 2, x + 4, bottom + 2),
-            )
-        )
+        whiskers = Box(left - 3, y - 4, right + 3, y + 4), Box(x - 4, upper - 2, x + 4, bottom + 2)
+        # An ellipse is pale enough to be written on.
+        marks.append((Box(x - 9, y - 9, x + 9, y + 9), *(() if p["outline"] else whiskers)))
     drawn = [Box(size[0] - 170, size[1] - 22, size[0], size[1])]
     if capacity:
         _, line = at(x_domain[0], capacity)

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from headway._native import Scenario, scenario_names, schemes
+from headway.cli.lists import varies
 
 DOCS = Path(__file__).parent.parent / "docs"
 NOTE = "<!-- Written by `make docs`; change the program instead. -->\n"
@@ -46,7 +47,7 @@ def schemes_page() -> str:
         counts = sorted({m.flows for m in members})
         flows = f"{counts[0]}-{counts[-1]}" if len(counts) > 1 else str(counts[0])
         scenarios.append(
-            [f"`{name}`", s.paper, about, flows, ", ".join(s.traces), ", ".join(s.varies) or "nothing"]
+            [f"`{name}`", s.paper, about, flows, ", ".join(s.traces), ", ".join(varies(members)) or "nothing"]
         )
     return (
         f"{NOTE}# Schemes and scenarios\n\nWritten `name:key=value:key=value`.\n\n"

@@ -519,3 +519,48 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn topologies() {
+    for (rest, want) in [
+        (
+            "[topology]\nrate = '1Mbps'",
+            "x.toml:4: topology: kind is missing; write for example kind = \"nsfnet\"",
+        ),
+        (
+            "[topology]\nkind = 'nfsnet'",
+            "x.toml:5: topology.kind: 'nfsnet' is unknown; did you mean 'nsfnet'?",
+        ),
+        (
+            "[topology]\nkind = 'nsfnet'\nswitches = 7",
+            "x.toml:6: topology.switches: NSFNET has 14; remove this",
+        ),
+        (
+            "[topology]\nkind = 'chain'",
+            "x.toml:4: topology: switches is missing; write for example switches = 7",
+        ),
+        (
+            "[topology]\nkind = 'chain'\nswitches = 1",
+            "x.toml:6: topology.switches: 1 is out of range; write a whole number from 2 to 200",
+        ),
+        (
+            "[topology]\nkind = 'chain'\nswitches = 3\nload = '40%'",
+            "x.toml:7: topology.load: a load is one share of the links' rate; write load = \"40%\" and a rate",
+        ),
+        (
+            "[topology]\nkind = 'nsfnet'\nrate = '1Mbps'",
+            "x.toml:1: the file: there is no flow; write [[flow]] with from and to",
+        ),
+        (
+            "[topology]\nkind = 'chain'\nswitches = 3\n[bottleneck]\nrate = '1Mbps'",
+            "x.toml:4: topology: [[link]] and [topology] do not go with [bottleneck] and [return]; write all links as [[link]]",
+        ),
+        (
+            "[topology]\nkind = 'chain'\nswitches = 3\nrate = '1Mbps'\nload = 0.1\nhost_rate = '1Mbps'\n\
+             [[flow]]\nfrom = 'sender'\nto = 's1'",
+            "x.toml:4: topology: no flow under test crosses a link between switches, so none has a load",
+        ),
+    ] {
+        assert_eq!(refused(&with_head(rest)), want);
+    }
+}

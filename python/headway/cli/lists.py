@@ -47,7 +47,7 @@ def scenarios(json: Json = False) -> None:
         table.add_section()
         table.add_row(f"[dim]{paper or 'of no paper'}[/dim]")
         for members in families:
-            table.add_row(_name(members[0]), _flows(members), _about(members[0]))
+            table.add_row(_name(members[0]), _flows(members), _about(members))
     console().print(table)
 
 
@@ -60,7 +60,7 @@ def _published(members: list[Scenario]) -> dict[str, Any]:
         "paper": first.paper,
         "flows": max(s.flows for s in members),
         "traces": list(dict.fromkeys(trace for s in members for trace in s.traces)),
-        "varies": first.varies,
+        "varies": varies(members),
         "description": first.description,
         "sweep": {"key": sweep["key"], "values": sweep["values"]} if sweep else None,
     }
@@ -76,14 +76,19 @@ def _flows(members: list[Scenario]) -> str:
     return str(counts[0]) if min(counts) == max(counts) else f"{min(counts)}-{max(counts)}"
 
 
-def _about(scenario: Scenario) -> str:
-    varies = ", ".join(scenario.varies) or "nothing"
+def varies(members: list[Scenario]) -> list[str]:
+    """What the seed varies in any member of a family."""
+    return list(dict.fromkeys(what for s in members for what in s.varies))
+
+
+def _about(members: list[Scenario]) -> str:
+    scenario, seed = members[0], ", ".join(varies(members)) or "nothing"
     sweep = scenario.sweep
     swept = ""
     if sweep:
         key = scenario.name.removeprefix(f"{sweep['family']}:").partition("=")[0]
         swept = f" (:{key}={', '.join(sweep['values'])})"
-    return f"{scenario.description}{swept} [dim](the seed varies: {varies})[/dim]"
+    return f"{scenario.description}{swept} [dim](the seed varies: {seed})[/dim]"
 
 
 def _value(param: dict[str, Any]) -> str:

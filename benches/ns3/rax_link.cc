@@ -9,6 +9,9 @@
 //   --routers=1   sender - router = receiver             the bottleneck (=) is not the sender's own
 //   --routers=2   sender - router = router - receiver    the usual dumbbell
 //
+// With --disc the queue is a queue disc of ns-3's traffic control instead (CoDelQueueDisc, ...), as
+// large, and the device holds one packet for it.
+//
 // The other links (-) are 10 Gbit/s without delay. Random loss strikes on the way into the queue,
 // so --loss needs a router.
 
@@ -45,6 +48,7 @@ struct Options {
   DataRate rate{"20Mbps"};
   Time rtt = MilliSeconds(50);
   uint32_t queue = 10;    // packets waiting; the one being sent is not counted
+  std::string disc;       // queue disc of the bottleneck; empty: none
   uint32_t packet = 1250; // bytes of IP packet
   double loss = 0;        // Bernoulli, on the way into the queue
   uint32_t flows = 1;
@@ -82,6 +86,7 @@ Options Parse(int argc, char** argv) {
   cmd.AddValue("rate", "bottleneck rate in IP bytes (20Mbps)", o.rate);
   cmd.AddValue("rtt", "propagation round trip (50ms)", o.rtt);
   cmd.AddValue("queue", "device queue, packets", o.queue);
+  cmd.AddValue("disc", "queue disc instead: CoDelQueueDisc, PieQueueDisc, RedQueueDisc, FqCoDelQueueDisc", o.disc);
   cmd.AddValue("packet", "IP packet, bytes", o.packet);
   cmd.AddValue("loss", "probability of random loss before the queue (needs a router)", o.loss);
   cmd.AddValue("flows", "number of bulk flows", o.flows);
@@ -97,6 +102,9 @@ Options Parse(int argc, char** argv) {
 
   CheckClass<TcpCongestionOps>("--cc", o.cc, "TcpNewReno");
   CheckClass<TcpRecoveryOps>("--recovery", o.recovery, "TcpPrrRecovery");
+  TypeId disc; // not made to be looked at: PIE's sets a timer as it is made
+  if (!o.disc.empty() && !(TypeId::LookupByNameFailSafe("ns3::" + o.disc, &disc) && disc.IsChildOf(QueueDisc::GetTypeId())))
+    Refuse("--disc=" + o.disc + " is not known to this ns-3; for example --disc=CoDelQueueDisc");
   if (o.packet <= kHeaders)
     Refuse("--packet must exceed the headers' " + std::to_string(kHeaders) + " bytes");
   if (o.rate.GetBitRate() == 0 || o.rtt.IsNegative() || o.queue == 0 || o.flows == 0 || o.flows > 50000)
@@ -154,8 +162,10 @@ class Bench {
     const uint64_t wire_rate =
         o.rate.GetBitRate() * (o.packet + kPppHeader) / o.packet;
     PointToPointHelper link;
-    link.DisableFlowControl(); // else a full device stops the layer above instead of dropping
-    link.SetQueue("ns3::DropTailQueue<Packet>", "MaxSize", QueueSizeValue(QueueSize(PACKETS, o.queue)));
+    // Without flow control a full device drops; with it, it stops the layer above.
+    if (o.disc.empty()) link.DisableFlowControl();
+    const uint32_t device_queue = o.disc.empty() ? o.queue : 1;
+    link.SetQueue("ns3::DropTailQueue<Packet>", "MaxSize", QueueSizeValue(QueueSize(PACKETS, device_queue)));
     link.SetDeviceAttribute("DataRate", DataRateValue(DataRate(wire_rate)));
     link.SetChannelAttribute("Delay", TimeValue(o.rtt / 2));
     PointToPointHelper access;
@@ -166,13 +176,14 @@ class Bench {
     Ipv4Address destination;
     for (uint32_t i = 0; i < last; ++i, addresses.NewNetwork()) {
       NetDeviceContainer ends = (i == near ? link : access).Install(nodes.Get(i), nodes.Get(i + 1));
+      if (i == near && !o.disc.empty()) InstallDisc(ends.Get(0));
       destination = addresses.Assign(ends).GetAddress(1);
       Unlimited(ends.Get(1));
       if (i != near) Unlimited(ends.Get(0));
       if (i + 1 == near && o.loss > 0) AddLoss(ends.Get(1));
     }
     auto bottleneck = DynamicCast<PointToPointNetDevice>(nodes.Get(near)->GetDevice(o.routers > 0 ? 2 : 1));
-    CheckNoQueueDisc(bottleneck);
+    if (o.disc.empty()) CheckNoQueueDisc(bottleneck);
     queue_ = bottleneck->GetQueue();
     queue_->TraceConnectWithoutContext("PacketsInQueue", MakeCallback(&Bench::OnQueue, this));
     if (o.routers > 0) Ipv4GlobalRoutingHelper::PopulateRoutingTables();
@@ -208,6 +219,13 @@ class Bench {
     device->GetQueue()->SetMaxSize(QueueSize("1000000p"));
   }
 
+  void InstallDisc(Ptr<NetDevice> device) {
+    TrafficControlHelper control;
+    control.SetRootQueueDisc("ns3::" + o.disc, "MaxSize", QueueSizeValue(QueueSize(PACKETS, o.queue)));
+    disc_ = control.Install(device).Get(0);
+    disc_->TraceConnectWithoutContext("PacketsInQueue", MakeCallback(&Bench::OnQueue, this));
+  }
+
   static void CheckNoQueueDisc(Ptr<NetDevice> device) {
     auto layer = device->GetNode()->GetObject<TrafficControlLayer>();
     if (layer && layer->GetRootQueueDiscOnDevice(device))
@@ -238,10 +256,13 @@ class Bench {
     });
   }
 
-  void OnQueue(uint32_t before, uint32_t) {
+  // Of the device's queue or of the queue disc.
+  void OnQueue(uint32_t before, uint32_t after) {
     const double now = Simulator::Now().GetSeconds();
-    counts_.queue_integral += before * (now - queue_changed_);
+    counts_.queue_integral += waiting_ * (now - queue_changed_);
     queue_changed_ = now;
+    waiting_ += after;
+    waiting_ -= before;
   }
 
   void OnRandomDrop(Ptr<const Packet>) { ++counts_.random_drops; }
@@ -261,7 +282,7 @@ class Bench {
     counts_.departed = queue_->GetTotalReceivedPackets() - waiting;
     counts_.departed_bytes =
         queue_->GetTotalReceivedBytes() - queue_->GetNBytes() - kPppHeader * counts_.departed;
-    counts_.queue_drops = queue_->GetTotalDroppedPackets();
+    counts_.queue_drops = queue_->GetTotalDroppedPackets() + (disc_ ? disc_->GetStats().nTotalDroppedPackets : 0);
     counts_.goodput.clear();
     for (const auto& sink : sinks_) counts_.goodput.push_back(sink->GetTotalRx());
     return counts_;
@@ -278,14 +299,14 @@ class Bench {
       goodput << (i ? ", " : "") << (b.goodput[i] - a.goodput[i]) * 8e-6 / o.seconds;
     std::printf(
         "{\"simulator\": \"ns-3\", \"cc\": \"%s\", \"recovery\": \"%s\", \"delack\": %u, \"flows\": %u, "
-        "\"rate_mbps\": %g, \"rtt_ms\": %g, \"queue_packets\": %u, \"packet_bytes\": %u, \"loss_random\": %g, "
+        "\"rate_mbps\": %g, \"rtt_ms\": %g, \"queue_packets\": %u, \"disc\": \"%s\", \"packet_bytes\": %u, \"loss_random\": %g, "
         "\"min_rto_ms\": %g, \"ssthresh\": %u, \"seconds\": %g, \"warmup\": %g, \"seed\": %llu, \"routers\": %u, "
         "\"delivered_packets\": %.0f, \"utilisation\": %.5f, \"loss\": %.6f, \"random_drops\": %.0f, "
         "\"queue_mean_packets\": %.3f, \"queue_delay_mean_ms\": %.3f, \"goodput_mbps\": [%s], "
         "\"timeouts\": %llu, \"fast_recoveries\": %llu, "
         "\"run_packets\": %llu, \"cpu_s\": %.3f, \"wall_s\": %.3f, \"packets_per_cpu_s\": %.0f}\n",
         o.cc.c_str(), o.recovery.c_str(), o.delack, o.flows, o.rate.GetBitRate() * 1e-6,
-        o.rtt.GetSeconds() * 1e3, o.queue, o.packet, o.loss,
+        o.rtt.GetSeconds() * 1e3, o.queue, o.disc.c_str(), o.packet, o.loss,
         o.min_rto.GetSeconds() * 1e3, o.ssthresh, o.seconds, o.warmup,
         static_cast<unsigned long long>(o.seed), o.routers, departed,
         (b.departed_bytes - a.departed_bytes) / capacity, arrived > 0 ? drops / arrived : 0, random,
@@ -298,6 +319,8 @@ class Bench {
 
   const Options o;
   Ptr<Queue<Packet>> queue_;
+  Ptr<QueueDisc> disc_;
+  uint32_t waiting_ = 0; // packets, in both
   std::vector<Ptr<PacketSink>> sinks_;
   Ptr<UniformRandomVariable> start_ = CreateObject<UniformRandomVariable>();
   Counts counts_;

@@ -115,8 +115,10 @@ impl Red {
         }
     }
 
+    /// With no more than one packet waiting nothing is dropped: Floyd's own code in ns-2 has it so, the
+    /// paper does not. The average falls too slowly to tell that the queue has long been empty.
     fn judge(&mut self) -> Verdict {
-        if self.average < self.params.min_packets {
+        if self.average < self.params.min_packets || self.backlog.waiting().packets <= 1 {
             self.since_drop = None;
             return Verdict::Accept;
         }
@@ -237,6 +239,8 @@ mod tests {
     #[test]
     fn gaps_between_drops_are_uniform() {
         let mut queue = red(RedParams::default());
+        queue.backlog.push(packet(0, 0, 1500));
+        queue.backlog.push(packet(0, 1, 1500));
         queue.average = 10.0;
         let mut gaps = Vec::new();
         let mut gap = 0;
@@ -252,5 +256,8 @@ mod tests {
         assert!(gaps.iter().all(|g| (1..=101).contains(g)));
         let short = gaps.iter().filter(|g| **g <= 25).count() as f64 / gaps.len() as f64;
         assert!((short - 0.25).abs() < 0.015, "{short}");
+
+        queue.backlog.pop();
+        assert!((0..1_000).all(|_| queue.judge() == Verdict::Accept));
     }
 }

@@ -23,6 +23,11 @@ pub struct Sawtooth {
 /// Runs `scheme` on `network` and looks at the seconds `from_s` to `to_s`. No packet overtakes
 /// another there, so a gap in the numbers that arrive is a drop.
 pub fn run(network: &Network, scheme: &str, from_s: u64, to_s: u64) -> Sawtooth {
+    run_of_seed(network, scheme, from_s, to_s, 1)
+}
+
+/// The same of another run, where the queue draws.
+pub fn run_of_seed(network: &Network, scheme: &str, from_s: u64, to_s: u64, seed: u64) -> Sawtooth {
     let RateSpec::Fixed(rate) = network.links[0].rate else {
         panic!("a fixed rate");
     };
@@ -30,7 +35,7 @@ pub fn run(network: &Network, scheme: &str, from_s: u64, to_s: u64) -> Sawtooth 
     let delay_ns = network.links[0].delay.as_nanos();
     let left = |d: &Delivery| d.received.as_nanos() - delay_ns;
     let (from, to) = (from_s * 1_000_000_000, to_s * 1_000_000_000);
-    let mut seen = watch::deliveries(network, scheme, to_s as f64 + 1.0);
+    let mut seen = watch::deliveries_of_seed(network, scheme, to_s as f64 + 1.0, seed);
     seen.retain(|d| (from..to).contains(&left(d)));
 
     let departures = seen.len() as u64;

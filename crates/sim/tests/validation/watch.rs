@@ -8,6 +8,7 @@ use headway_cc::{
     Rto, Scheme, Sent, Setup, Tag, Time, Values,
 };
 use headway_scenario::Network;
+use headway_sim::Options;
 
 use crate::networks;
 
@@ -115,8 +116,21 @@ impl Receiver for Watch {
 /// Every data packet that arrives while the single flow of `network` runs the scheme, which must
 /// be among [`SCHEMES`], for `seconds`.
 pub fn deliveries(network: &Network, scheme: &str, seconds: f64) -> Vec<Delivery> {
+    deliveries_of_seed(network, scheme, seconds, 1)
+}
+
+/// The same of another run.
+pub fn deliveries_of_seed(
+    network: &Network,
+    scheme: &str,
+    seconds: f64,
+    seed: u64,
+) -> Vec<Delivery> {
     SEEN.take();
-    let options = networks::options(seconds, 0.0);
+    let options = Options {
+        seed,
+        ..networks::options(seconds, 0.0)
+    };
     networks::run(network, &format!("watched-{scheme}"), options);
     SEEN.take()
 }

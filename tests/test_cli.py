@@ -66,6 +66,11 @@ def bad(*arguments, says, environment=None):
         bad("bench", "--schemes", "fixed-window:window=-1", "--scenario", "rax-1", says=["window", "-1"]),
         bad("bench", "--schemes", "fixed-window:window=many", "--scenario", "rax-1", says=["window", "many"]),
         bad("bench", "--schemes", "cubic", "--scenario", "rax1", says=["rax1", "rax-1"]),
+        bad("bench", "--schemes", "cubic", "--scenario", "owl-nash:count=4", says=["count=4", "count=2"]),
+        bad(
+            *("bench", "--schemes", "cubic", "--scenario", "bbr-training", "--seconds", "900000"),
+            says=["seconds must be at most", "bbr-training"],
+        ),
         bad("bench", "--schemes", "cubic", "--scenario", "./nowhere.toml", says=["nowhere.toml"]),
         bad(*BENCH, "--runs", "0", says=["--runs", "'0'", "1"]),
         bad(*BENCH, "--runs", "1000001", says=["--runs", "1000001", "1000000"]),

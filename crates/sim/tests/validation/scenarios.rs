@@ -1,10 +1,12 @@
 //! What a scenario's file says happens in the simulator.
 
 use headway_cc::{Duration, Rate};
-use headway_record::Metrics;
+use headway_record::{Metrics, Series};
 use headway_scenario::{Part, Scenario, TraceSpec};
 
-use crate::networks::{has_traces, metrics, options, traces};
+use headway_sim::Options;
+
+use crate::networks::{has_traces, metrics, options, run, traces};
 
 fn scenario(link: &str) -> Scenario {
     let text = format!("schema = 1\nname = 'x'\nseconds = 60\n[bottleneck]\n{link}\n");
@@ -140,4 +142,99 @@ fn a_scaled_trace_carries_its_mean() {
         (ours.throughput_mbps.unwrap() / 21.0 - 1.0).abs() < 0.01,
         "{ours:?}"
     );
+}
+
+/// One flow's series in whole seconds.
+fn seconds_of(name: &str, scheme: &str, seed: u64) -> Series {
+    let scenario = Scenario::load(name).expect("it ships");
+    let options = Options {
+        seed,
+        grid: Some(Duration::from_secs(1)),
+        ..options(scenario.seconds(), 0.0)
+    };
+    let outcome = run(&scenario.draw(seed), scheme, options);
+    outcome.series[1].series.clone()
+}
+
+/// The least and the most of ten seeds.
+fn over_seeds(of: impl Fn(u64) -> f64) -> (f64, f64) {
+    let values: Vec<f64> = (1..=10).map(of).collect();
+    let fold = |f: fn(f64, f64) -> f64| values.iter().copied().fold(values[0], f);
+    (fold(f64::min), fold(f64::max))
+}
+
+/// BBR tuning, figure 2a: after the round trip has grown at 11 s "the RTprop stores the invalid minimum
+/// for RTT for around 9-10s [...] leading to a drop in throughput for around 20s".
+#[test]
+fn bbr_after_a_step_of_the_round_trip() {
+    const STEP: usize = 11;
+    // The filter expires where BBR next drains the path to measure it: ProbeRTT's four packets.
+    let stale_s = over_seeds(|seed| {
+        let flight = seconds_of("bbr-rtt-step", "bbr", seed).in_flight_packets;
+        let drained = |i: &usize| flight[*i].is_some_and(|packets| packets < 10.0);
+        (STEP..flight.len()).find(drained).expect("ProbeRTT") as f64 - STEP as f64
+    });
+    let drop_s = over_seeds(|seed| {
+        let mbps = seconds_of("bbr-rtt-step", "bbr", seed).throughput_mbps;
+        assert!(mbps[1..STEP - 1].iter().all(|&x| x > 19.8), "{mbps:?}");
+        let back = (STEP..mbps.len()).find(|&i| mbps[i] > 0.9 * 20.0);
+        back.expect("it recovers") as f64 - STEP as f64
+    });
+    println!("figure 2a: stale {stale_s:?} s, throughput under 90% for {drop_s:?} s");
+    assert!(stale_s.0 >= 8.0 && stale_s.1 <= 10.0, "{stale_s:?}");
+    assert!(drop_s.0 >= 15.0 && drop_s.1 <= 23.0, "{drop_s:?}");
+}
+
+/// BBR tuning, figure 2b: after the rate has fallen at 3 s "the BtlBw estimation is invalid during 3s-7s
+/// interval when the change leads to a buffer build-up and a huge increase in RTT".
+#[test]
+fn bbr_after_a_step_of_the_rate() {
+    const STEP: usize = 3;
+    let invalid_s = over_seeds(|seed| {
+        let pacing = seconds_of("bbr-rate-step", "bbr", seed).pacing_mbps;
+        let right = |i: &usize| pacing[*i].is_some_and(|mbps| mbps < 1.3 * 5.0);
+        (STEP..pacing.len()).find(right).expect("it learns") as f64 - STEP as f64
+    });
+    let peak_ms = over_seeds(|seed| {
+        let rtt = seconds_of("bbr-rate-step", "bbr", seed).rtt_ms;
+        let before = rtt[STEP - 1].expect("samples");
+        assert!(before < 60.0, "{before}");
+        rtt[STEP..].iter().flatten().copied().fold(0.0, f64::max)
+    });
+    println!("figure 2b: invalid for {invalid_s:?} s, round trip up to {peak_ms:?} ms");
+    assert!(invalid_s.0 >= 2.0 && invalid_s.1 <= 5.0, "{invalid_s:?}");
+    // Twice the old product at a quarter of the rate: 8 times 40 ms.
+    assert!(peak_ms.0 > 280.0 && peak_ms.1 < 400.0, "{peak_ms:?}");
+}
+
+/// BBR tuning, figure 4: flows "join every 5 seconds at the beginning of the emulation, and leave one-by-one
+/// every 5 seconds at the end".
+#[test]
+fn flows_that_join_and_leave() {
+    let scenario = Scenario::load("bbr-join-leave").expect("it ships");
+    let options = Options {
+        grid: Some(Duration::from_secs(1)),
+        ..options(scenario.seconds(), 0.0)
+    };
+    let outcome = run(&scenario.draw(1), "bbr", options);
+    let flows = &outcome.series[1..];
+    assert_eq!(flows.len(), 5);
+    for (i, flow) in flows.iter().enumerate() {
+        let mbps = &flow.series.throughput_mbps;
+        let (join, leave) = (5 * i, 45 + 5 * i);
+        let silent = |from: usize, to: usize| {
+            mbps[from.min(mbps.len())..to.min(mbps.len())]
+                .iter()
+                .all(|&x| x == 0.0)
+        };
+        assert!(silent(0, join), "flow {i}: {mbps:?}");
+        // What is on its way when it leaves may take a while.
+        assert!(silent(leave + 3, 65), "flow {i}: {mbps:?}");
+        assert!(
+            mbps[join + 1..leave.min(mbps.len())].iter().sum::<f64>() > 10.0,
+            "flow {i}"
+        );
+    }
+    // The last has the link to itself.
+    assert!(flows[4].series.throughput_mbps[63] > 9.0);
 }

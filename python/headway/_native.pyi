@@ -141,12 +141,17 @@ class Batch:
         seed: int = 1,
         jobs: int | None = None,
         grid_ms: float | None = ...,
+        recordings: str | PathLike[str] | None = None,
+        pcap: bool = False,
+        qlog: bool = False,
+        logs: bool = False,
     ) -> Batch:
         """Checks everything before anything runs. Raises UsageError (a missing trace names `headway traces fetch`).
 
         Run 0 has the seed `seed`; the others' are drawn from it and their number.
         A scenario whose seed varies nothing is run once. `seconds` None takes each scenario's own.
         `grid_ms` is 500 unless given; None records no time series; the series are kept for the first run of each scheme and scenario.
+        Of that run `pcap`, `qlog` and `logs` write recordings into the folder `recordings` (docs/recordings.md).
         """
     def start(self) -> None:
         """Begins in the background and returns."""
@@ -175,5 +180,9 @@ class Batch:
         cwnd_packets, in_flight_packets, pacing_mbps, rtt_ms (smoothed); for flow -1 also capacity_mbps of the bottleneck and
         queue_packets, the longest queue then among the links that data under test crosses. None where there is no value.
         """
+    def recordings(self) -> list[dict[str, Any]]:
+        """Every file of a recording: scenario, scheme, run, path. Of an interrupted run it ends where the run did."""
+    def recording_failures(self) -> list[str]:
+        """A line for each run whose recordings are incomplete, as on a full disk. Its results are not affected."""
     def write_parquet(self, directory: str, bench: str) -> list[str]:
         """Writes results.parquet, with `bench` (JSON) in its footer, and series.parquet; returns their paths. Same seed, same bytes."""

@@ -1,10 +1,10 @@
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration as Wait;
 
 use headway_cc::Duration;
 use headway_record::{Metrics, Row, SeriesRow};
-use headway_sim::{BatchError, BatchOptions, Progress};
+use headway_sim::{BatchError, BatchOptions, Progress, Recordings};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -29,7 +29,7 @@ struct End {
 #[pymethods]
 impl Batch {
     #[new]
-    #[pyo3(signature = (scenarios, schemes, *, runs=30, seconds=None, warmup=0.0, seed=1, jobs=None, grid_ms=Some(500.0)))]
+    #[pyo3(signature = (scenarios, schemes, *, runs=30, seconds=None, warmup=0.0, seed=1, jobs=None, grid_ms=Some(500.0), recordings=None, pcap=false, qlog=false, logs=false))]
     #[allow(clippy::too_many_arguments)] // the options of `headway bench`, each given by name
     fn new(
         py: Python<'_>,
@@ -41,6 +41,10 @@ impl Batch {
         seed: u64,
         jobs: Option<usize>,
         grid_ms: Option<f64>,
+        recordings: Option<PathBuf>,
+        pcap: bool,
+        qlog: bool,
+        logs: bool,
     ) -> PyResult<Batch> {
         let scenarios = scenarios.iter().map(|s| s.get().0.clone()).collect();
         let options = BatchOptions {
@@ -50,6 +54,12 @@ impl Batch {
             seed,
             jobs,
             grid: grid_ms.map(|ms| Duration::from_secs_f64(ms / 1e3)),
+            recordings: recordings.map(|folder| Recordings {
+                folder,
+                pcap,
+                qlog,
+                logs,
+            }),
             trace_dirs: vec![own_traces(py)?],
             code_version: CODE_VERSION.to_owned(),
         };
@@ -126,6 +136,24 @@ impl Batch {
             .iter()
             .map(|row| series(py, row))
             .collect()
+    }
+
+    fn recordings<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let rows = self.batch.recordings();
+        rows.iter()
+            .map(|row| {
+                let d = PyDict::new(py);
+                d.set_item("scenario", &row.scenario)?;
+                d.set_item("scheme", &row.scheme)?;
+                d.set_item("run", row.run)?;
+                d.set_item("path", &row.path)?;
+                Ok(d)
+            })
+            .collect()
+    }
+
+    fn recording_failures(&self) -> Vec<String> {
+        self.batch.recording_failures()
     }
 
     fn write_parquet(&self, py: Python<'_>, directory: &str, bench: &str) -> PyResult<Vec<String>> {

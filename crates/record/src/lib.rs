@@ -1,4 +1,4 @@
-//! Metrics, time grids and Parquet: what every world writes its results through.
+//! Metrics, time grids, Parquet and recordings: what every world writes its results through.
 
 mod convergence;
 mod grid;
@@ -7,6 +7,7 @@ mod meter;
 mod metrics;
 mod parquet_file;
 mod parquet_read;
+pub mod recording;
 mod results;
 
 pub use convergence::Convergence;

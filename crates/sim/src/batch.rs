@@ -4,12 +4,13 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use headway_cc::{Duration, Registry, SchemeError, Selection, Stream, Time};
+use headway_cc::{Duration, Registry, SchemeError, Selection, Stream};
 use headway_record::{Row, SeriesRow};
-use headway_scenario::{Scenario, StoreError, TraceSpec, TraceStore};
+use headway_scenario::{Network, Scenario, StoreError, TraceSpec, TraceStore};
 use rayon::prelude::*;
 
-use crate::{Options, Outcome, Simulation, SimulationError};
+use crate::recorder::{Recorded, Recorder};
+use crate::{Observer, Options, Outcome, Recordings, Simulation, SimulationError};
 
 /// What a batch is told.
 #[derive(Clone, Debug)]
@@ -26,6 +27,8 @@ pub struct BatchOptions {
     pub jobs: Option<usize>,
     /// Bins of the time series, kept for the first run of each scheme and scenario.
     pub grid: Option<Duration>,
+    /// What is written down of the first run of each scheme and scenario, if anything.
+    pub recordings: Option<Recordings>,
     /// Where traces are looked for besides the usual places.
     pub trace_dirs: Vec<PathBuf>,
     /// Version and commit of the code, for every row to carry.
@@ -83,6 +86,7 @@ pub struct Batch {
     options: BatchOptions,
     tasks: Vec<Task>,
     outcomes: Vec<OnceLock<Outcome>>,
+    recorded: Vec<OnceLock<Recorded>>,
     progress: Progress,
     failure: Mutex<Option<(usize, BatchError)>>,
 }
@@ -94,6 +98,19 @@ fn run_seed(seed: u64, run: u32) -> u64 {
         0 => seed,
         _ => Stream::new(seed, &format!("run.{run}")).bits() >> 1,
     }
+}
+
+/// A file of a recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordingRow {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The scheme under test, with its parameters.
+    pub scheme: String,
+    /// Which run, from 0.
+    pub run: u32,
+    /// The file.
+    pub path: PathBuf,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -168,6 +185,7 @@ impl Batch {
             options,
             tasks: Vec::new(),
             outcomes: Vec::new(),
+            recorded: Vec::new(),
             progress: Progress::default(),
             failure: Mutex::new(None),
         };
@@ -187,6 +205,7 @@ impl Batch {
             }
         }
         batch.outcomes.resize_with(batch.tasks.len(), OnceLock::new);
+        batch.recorded.resize_with(batch.tasks.len(), OnceLock::new);
         Ok(batch)
     }
 
@@ -233,7 +252,7 @@ impl Batch {
                 self.traces.load_spec(&trace).map_err(named)?;
             }
             for scheme in &self.schemes {
-                self.simulation(scenario, scheme, 0)
+                self.simulation(&self.network(scenario, 0), scenario, scheme, 0, ())
                     .map_err(|source| BatchError::Simulation {
                         scenario: scenario.name().to_owned(),
                         source,
@@ -249,27 +268,27 @@ impl Batch {
             .unwrap_or_else(|| Duration::from_secs_f64(scenario.seconds()))
     }
 
-    fn simulation(
+    /// What a run is to build.
+    fn network(&self, scenario: &Scenario, run: u32) -> Network {
+        scenario.draw_for(run_seed(self.options.seed, run), self.duration(scenario))
+    }
+
+    fn simulation<O: Observer>(
         &self,
+        network: &Network,
         scenario: &Scenario,
         scheme: &Selection,
         run: u32,
-    ) -> Result<Simulation, SimulationError> {
-        let seed = run_seed(self.options.seed, run);
+        observer: O,
+    ) -> Result<Simulation<O>, SimulationError> {
         let options = Options {
             duration: self.duration(scenario),
             warmup: self.options.warmup,
-            seed,
+            seed: run_seed(self.options.seed, run),
             grid: self.options.grid.filter(|_| run == 0),
         };
         let trace = |spec: &TraceSpec| self.traces.load_spec(spec).map_err(|e| e.to_string());
-        Simulation::new(
-            &scenario.draw_for(seed, options.duration),
-            scheme,
-            &self.registry,
-            &trace,
-            options,
-        )
+        Simulation::observed(network, scheme, &self.registry, &trace, options, observer)
     }
 
     /// How many runs there are.
@@ -361,10 +380,33 @@ impl Batch {
 
     /// `None` if cancelled on the way.
     fn simulate(&self, index: usize) -> Result<Option<Outcome>, SimulationError> {
-        let task = self.tasks[index];
-        let scenario = &self.scenarios[task.scenario];
-        let mut simulation = self.simulation(scenario, &self.schemes[task.scheme], task.run)?;
-        let end = Time::ZERO + self.duration(scenario);
+        let Task {
+            scenario,
+            scheme,
+            run,
+        } = self.tasks[index];
+        let (scenario, scheme) = (&self.scenarios[scenario], &self.schemes[scheme]);
+        let network = self.network(scenario, run);
+        let Some(recordings) = self.options.recordings.as_ref().filter(|_| run == 0) else {
+            return self.drive(self.simulation(&network, scenario, scheme, run, ())?);
+        };
+        let stem = recordings.stem(scenario.name(), &scheme.spec, run);
+        let title = format!("{}, {}, run {run}", scenario.name(), scheme.spec);
+        let mut recorder = Recorder::new(&stem, recordings, &network, &title);
+        let result = self
+            .simulation(&network, scenario, scheme, run, &mut recorder)
+            .and_then(|simulation| self.drive(simulation));
+        // Cancelled or failed, there is a recording of what was.
+        self.recorded[index].get_or_init(|| recorder.finish());
+        result
+    }
+
+    /// Runs it to its end; `None` if cancelled on the way.
+    fn drive<O: Observer>(
+        &self,
+        mut simulation: Simulation<O>,
+    ) -> Result<Option<Outcome>, SimulationError> {
+        let end = simulation.end();
         while simulation.now() < end {
             if self.progress.is_cancelled() {
                 return Ok(None);
@@ -418,6 +460,27 @@ impl Batch {
             }));
         }
         rows
+    }
+
+    /// The files of the recordings, in the same order.
+    pub fn recordings(&self) -> Vec<RecordingRow> {
+        let mut rows = Vec::new();
+        for (task, recorded) in self.tasks.iter().zip(&self.recorded) {
+            let files = recorded.get().map_or(&[][..], |r| &r.files);
+            rows.extend(files.iter().map(|path| RecordingRow {
+                scenario: self.scenarios[task.scenario].name().to_owned(),
+                scheme: self.schemes[task.scheme].spec.clone(),
+                run: task.run,
+                path: path.clone(),
+            }));
+        }
+        rows
+    }
+
+    /// Why recordings are incomplete, if any are: a line each.
+    pub fn recording_failures(&self) -> Vec<String> {
+        let recorded = self.recorded.iter().filter_map(OnceLock::get);
+        recorded.filter_map(|r| r.failure.clone()).collect()
     }
 
     fn finished(&self) -> impl Iterator<Item = (Task, &Outcome)> {

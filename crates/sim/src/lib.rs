@@ -11,14 +11,16 @@ mod flow;
 mod links;
 mod measure;
 mod observer;
+mod recorder;
 mod simulation;
 mod summary;
 mod switches;
 
-pub use batch::{Batch, BatchError, BatchOptions, Progress};
+pub use batch::{Batch, BatchError, BatchOptions, Progress, RecordingRow};
 pub use error::SimulationError;
 pub use event_queue::EventQueue;
 pub use observer::Observer;
+pub use recorder::{Recorded, Recorder, Recordings};
 pub use simulation::{Options, Simulation, TraceSource};
 pub use summary::{FlowSeries, Outcome};
 

@@ -41,9 +41,60 @@ pub trait Observer {
     #[inline(always)]
     fn on_cross_arrived(&mut self, _now: Time, _packet: &Packet) {}
 
+    /// Whether this link is to be [`observed`](Link::observed).
+    fn observes_link(&self, _link: usize) -> bool {
+        false
+    }
+
     /// Everything up to `now` is done, and nothing after it.
     #[inline(always)]
     fn on_pause(&mut self, _now: Time, _links: &mut [Link]) {}
 }
 
 impl Observer for () {}
+
+impl<O: Observer> Observer for &mut O {
+    #[inline(always)]
+    fn on_data_sent(&mut self, now: Time, packet: &Packet) {
+        O::on_data_sent(self, now, packet);
+    }
+
+    #[inline(always)]
+    fn on_data_arrived(&mut self, now: Time, packet: &Packet) {
+        O::on_data_arrived(self, now, packet);
+    }
+
+    #[inline(always)]
+    fn on_ack_sent(&mut self, now: Time, packet: &Packet) {
+        O::on_ack_sent(self, now, packet);
+    }
+
+    #[inline(always)]
+    fn on_ack_arrived(&mut self, now: Time, packet: &Packet) {
+        O::on_ack_arrived(self, now, packet);
+    }
+
+    #[inline(always)]
+    fn on_sender(&mut self, now: Time, flow: u32, ack: Option<&Ack>, sender: &mut Sender) {
+        O::on_sender(self, now, flow, ack, sender);
+    }
+
+    #[inline(always)]
+    fn on_cross_sent(&mut self, now: Time, packet: &Packet) {
+        O::on_cross_sent(self, now, packet);
+    }
+
+    #[inline(always)]
+    fn on_cross_arrived(&mut self, now: Time, packet: &Packet) {
+        O::on_cross_arrived(self, now, packet);
+    }
+
+    fn observes_link(&self, link: usize) -> bool {
+        O::observes_link(self, link)
+    }
+
+    #[inline(always)]
+    fn on_pause(&mut self, now: Time, links: &mut [Link]) {
+        O::on_pause(self, now, links);
+    }
+}

@@ -100,11 +100,14 @@ impl<O: Observer> Simulation<O> {
     ) -> Result<Simulation<O>, SimulationError> {
         let mut links = Vec::with_capacity(network.links.len());
         let mut idle_losses = Vec::with_capacity(network.links.len());
-        for spec in &network.links {
+        for (index, spec) in network.links.iter().enumerate() {
             let mut link = build_link(spec, traces, options.seed)?;
             let stream = Stream::new(options.seed, &format!("link.{}.loss", spec.name));
             idle_losses.push(set_loss(&mut link, spec.loss, stream));
-            links.push(link);
+            links.push(match observer.observes_link(index) {
+                true => link.observed(),
+                false => link,
+            });
         }
         let routes = network.routes();
         let path = |from: usize, to: usize, route: Option<Vec<usize>>| {
@@ -195,6 +198,11 @@ impl<O: Observer> Simulation<O> {
             failure: None,
             observer,
         })
+    }
+
+    /// When it ends.
+    pub fn end(&self) -> Time {
+        Time::ZERO + self.options.duration
     }
 
     /// The time now.

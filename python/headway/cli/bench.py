@@ -84,6 +84,24 @@ def bench(
     out: Annotated[
         Path | None, typer.Option(envvar="HEADWAY_OUT", help="Folder of the results; else out/DATE-TIME.")
     ] = None,
+    pcap: Annotated[
+        bool,
+        typer.Option(
+            "--pcap",
+            help="Capture the first run of each scheme and scenario at each host, for Wireshark: "
+            "OUT/recordings/SCENARIO/SCHEME/run-0.HOST.pcap.",
+        ),
+    ] = False,
+    qlog: Annotated[
+        bool,
+        typer.Option("--qlog", help="Log each flow of those runs, for qvis: run-0.flow-N.sqlog beside it."),
+    ] = False,
+    logs: Annotated[
+        bool,
+        typer.Option(
+            "--logs", help="Log each packet on the links of those runs, as mahimahi does: run-0.LINK.log beside it."
+        ),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Compare schemes over scenarios: a table with 95% intervals, Parquet, and a report that opens offline."""
@@ -98,12 +116,25 @@ def bench(
     _distinct(names)
     given = words(scenario, "--scenario")
     loaded = _load(given)
-    batch = Batch(loaded, names, runs=runs, seconds=seconds, warmup=warmup, seed=seed, jobs=jobs)
+    folder = out or Path("out") / time.strftime("%Y%m%d-%H%M%S")
+    batch = Batch(
+        loaded,
+        names,
+        runs=runs,
+        seconds=seconds,
+        warmup=warmup,
+        seed=seed,
+        jobs=jobs,
+        recordings=folder / "recordings" if pcap or qlog or logs else None,
+        pcap=pcap,
+        qlog=qlog,
+        logs=logs,
+    )
     traces = {s.name: digests(s.traces) for s in loaded}
     notes = changed({name: sha256 for found in traces.values() for name, sha256 in found.items()})
     for note in notes:
         print(f"headway: warning: {note}", file=sys.stderr)
-    folder = make_folder(out or Path("out") / time.strftime("%Y%m%d-%H%M%S"), "--out")
+    make_folder(folder, "--out")
 
     finished = _run(batch, f"{len(names)} schemes, {len(loaded)} scenarios")
     if batch.finished_runs:
@@ -133,7 +164,10 @@ def bench(
         if json:
             print(js.dumps(rows, indent=2))
         else:
-            _print(rows, loaded, folder)
+            _print(rows, loaded, folder, len(batch.recordings()))
+    broken = batch.recording_failures()
+    for failure in broken:
+        print(f"headway: {failure}; that run's recordings are incomplete, its results are not", file=sys.stderr)
     if not finished:
         place = f"; they are in {folder}" if batch.finished_runs else ""
         print(
@@ -141,6 +175,8 @@ def bench(
             file=sys.stderr,
         )
         raise typer.Exit(130)
+    if broken:
+        raise typer.Exit(1)
 
 
 def _distinct(schemes: list[str]) -> None:
@@ -263,12 +299,14 @@ def _write(
     # As `headway report` reads it later: the same page, byte for byte.
     bench = read_bench(folder)
     rows = bench.rows
-    write_atomic(folder / "bench.json", js.dumps(facts | {"results": rows}, indent=2) + "\n")
+    recordings = [Path(r["path"]).relative_to(folder).as_posix() for r in batch.recordings()]
+    more = {"recordings": recordings} if recordings else {}
+    write_atomic(folder / "bench.json", js.dumps(facts | more | {"results": rows}, indent=2) + "\n")
     write_atomic(folder / "report.html", page(bench))
     return rows
 
 
-def _print(rows: list[dict[str, Any]], scenarios: list[Scenario], folder: Path) -> None:
+def _print(rows: list[dict[str, Any]], scenarios: list[Scenario], folder: Path, recordings: int) -> None:
     from headway.report.numbers import columns_for
 
     screen = console()
@@ -286,6 +324,9 @@ def _print(rows: list[dict[str, Any]], scenarios: list[Scenario], folder: Path) 
         screen.print(_table(of_scenario, columns))
     screen.print("\n[dim]\u00b1 is half the 95% interval (bootstrap over runs)[/dim]")
     screen.print(f"report: {folder / 'report.html'}", soft_wrap=True, highlight=False)
+    if recordings:
+        files = f"{recordings} file{'s' * (recordings > 1)}"
+        screen.print(f"recordings: {folder / 'recordings'} ({files})", soft_wrap=True, highlight=False)
 
 
 def _table(rows: list[dict[str, Any]], columns: list[Column]) -> Table:

@@ -52,6 +52,7 @@ fn threads_change_nothing() {
             seed: 1,
             jobs: Some(jobs),
             grid: Some(Duration::from_millis(500)),
+            recordings: None,
             trace_dirs: vec![],
             code_version: String::new(),
         };

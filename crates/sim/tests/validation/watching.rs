@@ -17,7 +17,7 @@ struct Counts {
     acks_handled: u64,
 }
 
-impl Observer for &mut Counts {
+impl Observer for Counts {
     fn on_data_sent(&mut self, _: Time, _: &Packet) {
         self.data_sent += 1;
     }

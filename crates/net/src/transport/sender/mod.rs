@@ -295,6 +295,17 @@ impl Sender {
         self.refresh();
     }
 
+    /// From now on [`take_losses`](Self::take_losses) tells what is taken for lost, whatever the
+    /// controller needs.
+    pub fn keep_losses(&mut self) {
+        self.wants_packets = true;
+    }
+
+    /// What the acknowledgement or timer at hand has shown to be lost. Nothing that was taken before.
+    pub fn take_losses(&mut self) -> impl Iterator<Item = Lost> {
+        self.lost.drain(..)
+    }
+
     /// Sends nothing more.
     pub fn stop(&mut self) {
         self.stopped = true;

@@ -1,0 +1,123 @@
+//! The logs of links, in mahimahi's format.
+
+use std::io;
+
+use headway_cc::{Rate, Time};
+use headway_net::queue::Discipline;
+use headway_net::{Happening, Link, LinkEvent, TraceCursor};
+use headway_record::recording::{File, LinkLog, LinkLogHead};
+use headway_scenario::{LinkSpec, Network, QueueSpec, RateSpec};
+
+/// Logs of all links that have a rate or get one.
+#[derive(Debug)]
+pub(super) struct LinkLogs(Vec<Option<Log>>);
+
+#[derive(Debug)]
+struct Log {
+    log: LinkLog<File>,
+    /// From here on the link has a rate and not a trace.
+    rated_from: Time,
+}
+
+/// An opportunity of a link with a rate: a packet of the usual size, as [`Happening`] has it.
+const PACKET: u32 = 1500;
+
+impl LinkLogs {
+    /// Begins logs in the files that `file` gives for links.
+    pub(super) fn new(
+        network: &Network,
+        title: &str,
+        mut file: impl FnMut(&LinkSpec) -> io::Result<File>,
+    ) -> io::Result<LinkLogs> {
+        let mut logs = Vec::with_capacity(network.links.len());
+        for (index, spec) in network.links.iter().enumerate() {
+            let changes = network.changes.iter();
+            let rates = changes.filter(|c| c.link == index && c.rate.is_some());
+            let first_rate = rates.map(|c| c.at).min().unwrap_or(Time::NEVER);
+            let (rated_from, source) = match &spec.rate {
+                RateSpec::Unlimited if first_rate == Time::NEVER => {
+                    logs.push(None);
+                    continue;
+                }
+                RateSpec::Unlimited => (first_rate, "no rate at first".to_owned()),
+                RateSpec::Fixed(rate) => (Time::ZERO, rate_name(*rate)),
+                RateSpec::Trace { trace, .. } => (first_rate, trace.name.clone()),
+            };
+            let head = LinkLogHead {
+                link: &spec.name,
+                source: &source,
+                queue: &queue_name(&spec.queue),
+                command: title,
+            };
+            let log = LinkLog::new(file(spec)?, &head)?;
+            logs.push(Some(Log { log, rated_from }));
+        }
+        Ok(LinkLogs(logs))
+    }
+
+    /// Has this link a log?
+    pub(super) fn has(&self, link: usize) -> bool {
+        self.0.get(link).is_some_and(Option::is_some)
+    }
+
+    /// Writes what has happened up to `now`.
+    pub(super) fn on_pause(&mut self, now: Time, links: &mut [Link]) -> io::Result<()> {
+        for (log, link) in self.0.iter_mut().zip(links) {
+            if let Some(log) = log {
+                for event in link.take_events(now) {
+                    log.write(&event)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends them.
+    pub(super) fn finish(self) -> io::Result<()> {
+        let mut logs = self.0.into_iter().flatten();
+        logs.try_for_each(|log| log.log.finish())
+    }
+}
+
+impl Log {
+    fn write(&mut self, event: &LinkEvent) -> io::Result<()> {
+        let at = event.at;
+        let (overhead, opportunity) = match at >= self.rated_from {
+            true => (0, PACKET),
+            false => (TraceCursor::OVERHEAD, TraceCursor::OPPORTUNITY),
+        };
+        let bytes = |size: u16| u64::from(size) + u64::from(overhead);
+        match &event.what {
+            Happening::Arrival(packet) => self.log.arrival(at, bytes(packet.size)),
+            Happening::Drop(packet) => self.log.dropped(at, bytes(packet.size)),
+            Happening::Departure { packet, wait } => {
+                self.log.departure(at, bytes(packet.size), *wait)
+            }
+            Happening::Opportunity => self.log.opportunity(at, u64::from(opportunity)),
+            // mahimahi loses packets in a shell of its own, before the link's.
+            Happening::Loss(_) => Ok(()),
+        }
+    }
+}
+
+fn rate_name(rate: Rate) -> String {
+    format!("{}Mbps", rate.as_mbps())
+}
+
+/// A queue as mahimahi's `to_string` would put it.
+fn queue_name(queue: &QueueSpec) -> String {
+    let bytes = queue.bytes.map(|b| format!("bytes={}", b.get()));
+    let packets = queue.packets.map(|n| format!("packets={n}"));
+    let limits: Vec<String> = bytes.into_iter().chain(packets).collect();
+    let name = match &queue.discipline {
+        Discipline::DropTail if limits.is_empty() => return "infinite".to_owned(),
+        Discipline::DropTail => "droptail",
+        Discipline::DropHead => "drophead",
+        Discipline::CoDel(_) => "codel",
+        Discipline::Pie(_) => "pie",
+        Discipline::Red(_) => "red",
+        Discipline::Step(_) => "step",
+        Discipline::FqCodel(_) => "fq-codel",
+    };
+    format!("{name} [{}]", limits.join(", "))
+}

@@ -1,0 +1,190 @@
+//! Writes a run down while it goes on: pcap at each host, qlog of each flow, a log of each link.
+
+mod capture;
+mod flow_log;
+mod links;
+mod tcp;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use headway_cc::Time;
+use headway_net::transport::Sender;
+use headway_net::{Ack, Link, Packet};
+use headway_record::recording::{File, safe_name};
+use headway_scenario::{LinkSpec, Network};
+
+use crate::Observer;
+use capture::Captures;
+use flow_log::FlowLog;
+use links::LinkLogs;
+
+/// What to write down, and where.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recordings {
+    /// The folder; each scenario has one in it, and each scheme one in that.
+    pub folder: PathBuf,
+    /// A capture at each host at which a flow begins or ends.
+    pub pcap: bool,
+    /// A qlog of each flow's sender.
+    pub qlog: bool,
+    /// A log of each link that has a rate, in mahimahi's format.
+    pub logs: bool,
+}
+
+impl Recordings {
+    /// What the names of the files of one run begin with.
+    pub fn stem(&self, scenario: &str, scheme: &str, run: u32) -> PathBuf {
+        let folder = self.folder.join(safe_name(scenario));
+        folder.join(safe_name(scheme)).join(format!("run-{run}"))
+    }
+}
+
+/// What there is of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// The files.
+    pub files: Vec<PathBuf>,
+    /// Why they are incomplete, if they are.
+    pub failure: Option<String>,
+}
+
+/// Writes one run down. The first error ends its recordings, not the run.
+#[derive(Debug, Default)]
+pub struct Recorder {
+    captures: Option<Captures>,
+    /// A flow's by its index; empty if they are not wanted.
+    flows: Vec<FlowLog>,
+    links: Option<LinkLogs>,
+    files: Vec<PathBuf>,
+    failure: Option<io::Error>,
+}
+
+impl Recorder {
+    /// Begins the recordings of a run over `network`. Their names are `stem`, a dot, what is
+    /// recorded, and the ending: `run-0.sender.pcap`, `run-0.flow-0.sqlog`, `run-0.bottleneck.log`. `title` says in
+    /// words what was run.
+    pub fn new(stem: &Path, wanted: &Recordings, network: &Network, title: &str) -> Recorder {
+        let mut recorder = Recorder::default();
+        if let Err(error) = recorder.open(stem, wanted, network, title) {
+            recorder.fail(error);
+        }
+        recorder
+    }
+
+    fn open(
+        &mut self,
+        stem: &Path,
+        wanted: &Recordings,
+        network: &Network,
+        title: &str,
+    ) -> io::Result<()> {
+        let mut create = |what: &str, ending: &str| {
+            let path = PathBuf::from(format!("{}.{}.{ending}", stem.display(), safe_name(what)));
+            let file = File::create(&path)?;
+            self.files.push(path);
+            Ok(file)
+        };
+        if wanted.pcap {
+            let host = |node: usize| create(&network.nodes[node], "pcap");
+            self.captures = Some(Captures::new(network, host)?);
+        }
+        if wanted.qlog {
+            for flow in 0..network.flows.len() {
+                let file = create(&format!("flow-{flow}"), "sqlog")?;
+                let title = format!("{title}, flow {flow}");
+                self.flows.push(FlowLog::new(file, network, &title)?);
+            }
+        }
+        if wanted.logs {
+            let link = |link: &LinkSpec| create(&link.name, "log");
+            self.links = Some(LinkLogs::new(network, title, link)?);
+        }
+        Ok(())
+    }
+
+    /// Ends the recordings.
+    pub fn finish(mut self) -> Recorded {
+        let mut done = self.captures.take().map_or(Ok(()), Captures::finish);
+        for flow in std::mem::take(&mut self.flows) {
+            done = done.and(flow.finish());
+        }
+        done = done.and(self.links.take().map_or(Ok(()), LinkLogs::finish));
+        self.check(done);
+        Recorded {
+            files: self.files,
+            failure: self.failure.map(|error| error.to_string()),
+        }
+    }
+
+    #[inline]
+    fn check(&mut self, result: io::Result<()>) {
+        if let Err(error) = result {
+            self.fail(error);
+        }
+    }
+
+    #[cold]
+    fn fail(&mut self, error: io::Error) {
+        self.failure.get_or_insert(error);
+        self.captures = None;
+        self.flows.clear();
+        self.links = None;
+    }
+
+    fn capture(&mut self, record: impl FnOnce(&mut Captures) -> io::Result<()>) {
+        if let Some(captures) = &mut self.captures {
+            let result = record(captures);
+            self.check(result);
+        }
+    }
+
+    fn log(&mut self, flow: u32, record: impl FnOnce(&mut FlowLog) -> io::Result<()>) {
+        if let Some(log) = self.flows.get_mut(flow as usize) {
+            let result = record(log);
+            self.check(result);
+        }
+    }
+}
+
+impl Observer for Recorder {
+    fn on_data_sent(&mut self, now: Time, packet: &Packet) {
+        self.capture(|c| c.data_sent(now, packet));
+        self.log(packet.flow, |l| l.data_sent(now, packet));
+    }
+
+    fn on_data_arrived(&mut self, now: Time, packet: &Packet) {
+        self.capture(|c| c.data_arrived(now, packet));
+    }
+
+    fn on_ack_sent(&mut self, now: Time, packet: &Packet) {
+        self.capture(|c| c.ack_sent(now, packet));
+    }
+
+    fn on_ack_arrived(&mut self, now: Time, packet: &Packet) {
+        self.capture(|c| c.ack_arrived(now, packet));
+    }
+
+    fn on_sender(&mut self, now: Time, flow: u32, ack: Option<&Ack>, sender: &mut Sender) {
+        self.log(flow, |l| l.on_sender(now, ack, sender));
+    }
+
+    fn on_cross_sent(&mut self, now: Time, packet: &Packet) {
+        self.capture(|c| c.cross_sent(now, packet));
+    }
+
+    fn on_cross_arrived(&mut self, now: Time, packet: &Packet) {
+        self.capture(|c| c.cross_arrived(now, packet));
+    }
+
+    fn observes_link(&self, link: usize) -> bool {
+        self.links.as_ref().is_some_and(|l| l.has(link))
+    }
+
+    fn on_pause(&mut self, now: Time, links: &mut [Link]) {
+        if let Some(logs) = &mut self.links {
+            let result = logs.on_pause(now, links);
+            self.check(result);
+        }
+    }
+}

@@ -149,3 +149,19 @@ fn copa_competes_where_others_fill_the_queue() {
     let alike = share("copa", "copa");
     assert!((0.4..=0.6).contains(&alike), "{alike}");
 }
+
+/// Two flows in a buffer smaller than their oscillation: RTTmin goes wrong after some ten seconds, and
+/// without genericCC's answer to heavy loss up to 80% of the packets are lost from then on.
+#[test]
+fn copa_does_not_run_away_in_a_small_buffer() {
+    let mut network = rax();
+    network.flows.push(bulk(0, 1));
+    for later in [0, 10, 20, 30] {
+        network.flows[1].start = Time::from_millis(later);
+        for row in networks::run(&network, "copa:delta=0.3", options(60.0, 0.0)).rows {
+            let loss = row.metrics.loss.expect("packets");
+            println!("{later} ms later, flow {}: loss {loss:.3}", row.flow);
+            assert!(loss < 0.3, "{loss}");
+        }
+    }
+}

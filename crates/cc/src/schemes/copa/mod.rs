@@ -2,15 +2,17 @@
 //! d_q is the queueing delay. Windows are real numbers of packets.
 //!
 //! The paper is followed where its authors' code (genericCC) and Meta's (mvfst) do otherwise. Its
-//! velocity is bounded as in genericCC. Our own are that it falls to 1 in a round trip in which the
+//! velocity is bounded, and the window falls under heavy loss, as in genericCC. Our own are that v falls to 1 in a round trip in which the
 //! window has turned, what happens after a timeout, and that a window which is not in use does not grow.
 
 mod filter;
+mod loss_guard;
 
 #[cfg(test)]
 mod tests;
 
 use filter::Extreme;
+use loss_guard::LossGuard;
 
 use crate::{
     Bytes, Congestion, CongestionControl, Control, Duration, Family, Feedback, Kind, Need, Param,
@@ -37,7 +39,7 @@ pub const SCHEME: Scheme = Scheme {
     name: "copa",
     family: Family::Delay,
     summary: "aims at a rate of 1/(delta x queueing delay); competes where others fill the queue",
-    source: "Arun and Balakrishnan, NSDI 2018; velocity bounded as in genericCC",
+    source: "Arun and Balakrishnan, NSDI 2018; bound on velocity and reaction to heavy loss as in genericCC",
     needs: &[Need::Pacing],
     params: &[DELTA, MODE],
     build: |setup, values| Box::new(Copa::new(setup, values)),
@@ -184,6 +186,7 @@ pub struct Copa {
     /// The round in which the queue was last nearly empty.
     empty_round: u64,
     competitive: bool,
+    loss_guard: LossGuard,
     saved: Option<Saved>,
 }
 
@@ -211,6 +214,7 @@ impl Copa {
             rounds: RoundCounter::default(),
             empty_round: 0,
             competitive: mode == "competitive",
+            loss_guard: LossGuard::default(),
             saved: None,
         }
     }
@@ -288,6 +292,12 @@ impl CongestionControl for Copa {
             let in_use = f.prior_in_flight.as_f64() * 2.0 >= self.cwnd * self.mss;
             self.move_window(f.acked_bytes.as_f64() / self.mss, in_use);
         }
+        let packets = |bytes: Bytes| bytes.as_f64() / self.mss;
+        let (acked, lost) = (packets(f.acked_bytes), packets(f.lost_bytes));
+        if self.loss_guard.on_feedback(acked, lost, new_round) {
+            self.cwnd = (self.cwnd * LossGuard::DECREASE).max(Self::MIN_CWND);
+            self.velocity = Velocity::new(self.cwnd);
+        }
     }
 
     /// The paper is silent. As at the flow's beginning nothing is known of the rate.
@@ -311,7 +321,7 @@ impl CongestionControl for Copa {
         Control::paced(cwnd, Rate::from_bytes_per(cwnd * 2, self.rtts.standing))
     }
 
-    /// §2.2: in default mode loss is no signal.
+    /// §2.2: in default mode loss is no signal, unless it is heavy.
     fn owns_recovery(&self) -> bool {
         true
     }

@@ -189,7 +189,7 @@ def complaints(tshark, path: Path) -> list[dict[str, str]]:
     return tshark(path, *fields, options=("-Y", bad))
 
 
-def test_checksums_and_ecn(tmp_path, tshark):
+def test_checksums_are_right(tmp_path, tshark):
     more = '[[cross]]\nfrom = "sender"\nto = "receiver"\nrate = "2Mbps"\n'
     _, folder = record(tmp_path, RAX.format(queue="100pkt", more=more), seconds=3)
     for path in folder.glob("*.pcap"):
@@ -199,6 +199,18 @@ def test_checksums_and_ecn(tmp_path, tshark):
         assert {p["tcp.checksum.status"] for p in packets if p["tcp.len"] == "0"} == {"1"}
         assert any(p["udp.length"] for p in packets)
         assert complaints(tshark, path) == []
+
+
+def test_marks_are_seen_and_echoed(tmp_path, tshark):
+    queue = 'queue = { kind = "step", threshold = "20pkt", packets = "500pkt" }'
+    text = RAX.replace('queue = "{queue}"', "{queue}").format(queue=queue, more="")
+    _, folder = record(tmp_path, text, "newreno:ecn=on", seconds=5)
+    fields = ("tcp.len", "ip.dsfield.ecn", "tcp.flags.ece")
+    sent, got = (tshark(folder / f"run-0.{host}.pcap", *fields) for host in ("sender", "receiver"))
+    assert {p["ip.dsfield.ecn"] for p in sent if p["tcp.len"] != "0"} == {"2"}
+    marked = sum(p["ip.dsfield.ecn"] == "3" for p in got)
+    assert marked > 10
+    assert marked == sum(p["tcp.flags.ece"] in {"1", "True"} for p in got)
 
 
 def test_data_checksums_cover_zeros(tmp_path):

@@ -117,7 +117,7 @@ fn queue_name(queue: &QueueSpec) -> String {
         Discipline::Pie(_) => "pie",
         Discipline::Red(_) => "red",
         Discipline::Step(_) => "step",
-        Discipline::FqCodel(_) => "fq-codel",
+        Discipline::FqCodel(_) => "fq_codel",
     };
     format!("{name} [{}]", limits.join(", "))
 }

@@ -257,7 +257,7 @@ def test_a_sweep_is_one_section_with_lines_over_the_value(open_report, sweep_ben
     assert [chart.locator(f".{key} path").count() for key in ("k0", "k1")] == [5, 5]
     # A member folds out when the summary's link is followed.
     window.locator(".summary table:visible a").nth(1).click()
-    heading = window.locator("#at-buffers-queue-50kB")
+    heading = window.locator("#at-buffers_3a_queue_3d_50kB")
     assert heading.is_visible()
     assert abs(heading.bounding_box()["y"]) < 200
 

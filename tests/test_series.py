@@ -11,21 +11,23 @@ def flow(number, rates, step=0.5, **columns):
         "flow": number,
         "time_s": [k * step for k in range(len(rates))],
         "throughput_mbps": rates,
+        "in_flight_packets": [1.0] * len(rates),
         **columns,
     }
 
 
 def test_jains_index_is_of_the_flows_present():
-    # Flow 1 comes in the second second and leaves after the third; flow 2 is idle for a second between.
+    # Flow 1 comes in the second second and leaves in the middle of the fourth; flow 2 delivers nothing for
+    # a second between, and from then on.
     flows = [
         flow(0, [4, 4, 4, 4, 4, 4, 4, 4]),
-        flow(1, [0, 0, 4, 4, 2, 2, 0, 0]),
-        flow(2, [0, 0, 4, 4, 0, 0, 4, 4]),
+        flow(1, [0, 0, 4, 4, 2, 2, 2, 0], in_flight_packets=[None, None, 1, 1, 1, 1, 1, None]),
+        flow(2, [0, 0, 4, 4, 0, 0, 0, 0], in_flight_packets=[None, None, 1, 1, 0, 0, 1, 1]),
     ]
     index = fairness(flows, 100)
     assert [t for t, _ in index] == [0, 1, 2, 3, 4]
-    # Alone; three equal; 4, 2 and 0 of three present: 36 / (3 * 20); two equal.
-    assert [v for _, v in index] == [None, pytest.approx(1), pytest.approx(0.6), pytest.approx(1), pytest.approx(1)]
+    # Alone; three equal; 4, 2 and 0 of three: 36 / (3 * 20); 4 and 0 of two.
+    assert [v for _, v in index] == [None, *(pytest.approx(v) for v in (1, 0.6, 0.5, 0.5))]
 
 
 def test_shares_are_of_what_all_deliver_and_break_where_nothing_is():

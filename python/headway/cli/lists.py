@@ -82,13 +82,23 @@ def varies(members: list[Scenario]) -> list[str]:
 
 
 def _about(members: list[Scenario]) -> str:
-    scenario, seed = members[0], ", ".join(varies(members)) or "nothing"
+    scenario, seed = members[0], ", ".join(_in_words(varies(members))) or "nothing"
     sweep = scenario.sweep
     swept = ""
     if sweep:
         key = scenario.name.removeprefix(f"{sweep['family']}:").partition("=")[0]
         swept = f" (:{key}={', '.join(sweep['values'])})"
     return f"{scenario.description}{swept} [dim](the seed varies: {seed})[/dim]"
+
+
+def _in_words(names: list[str]) -> list[str]:
+    """Drawn quantities without the index or name of what they belong to: `link.s1-s2.rate` is a link's rate."""
+    kinds = {"every": "recurring", "at": "changed"}
+    words = []
+    for name in names:
+        parts = name.split(".")
+        words.append(f"{kinds.get(parts[0], parts[0])} {parts[-1]}" if len(parts) > 1 else name)
+    return list(dict.fromkeys(words))
 
 
 def _value(param: dict[str, Any]) -> str:

@@ -136,7 +136,7 @@ def _side(style: Mapping[str, Style], swept: Sequence[Family], alone: Sequence[C
 
 def _interrupted(facts: Facts) -> str:
     done, total = facts["finished_runs"], facts["total_runs"]
-    return f'<p class="warn">Interrupted: {done} of {total} runs are in.</p>' if done < total else ""
+    return f'<p class="warn">Interrupted: {int(done)} of {int(total)} runs are in.</p>' if done < total else ""
 
 
 def _how(facts: Facts) -> str:

@@ -174,8 +174,8 @@ def _flows(c: Content, level: int) -> str:
     fair = (
         f"<h{level}>Fairness over time</h{level}>"
         '<p class="note">The first run of each scheme, second by second: each flow\'s share of what all deliver, '
-        "flow 0 at the bottom; and Jain's index among the flows present, from a flow's first arrival to its "
-        f'last.</p><div class="cards">{"".join(cards)}</div>'
+        "flow 0 at the bottom; and Jain's index among the flows that are there, delivering or "
+        f'not.</p><div class="cards">{"".join(cards)}</div>'
         if cards
         else ""
     )
@@ -271,7 +271,8 @@ def _card(look: Style, scheme: str, panels: Sequence[str]) -> str:
 
 def _written(scenario: Mapping[str, Any]) -> str:
     paper = f" (from {escape(scenario['paper'])})" if scenario["paper"] else ""
-    traces = ", ".join(f"{escape(name)} <code>{digest}</code>" for name, digest in scenario["traces"].items())
+    pinned = scenario["traces"].items()
+    traces = ", ".join(f"{escape(name)} <code>{escape(digest)}</code>" for name, digest in pinned)
     after = f"; traces with their SHA-256: {traces}" if traces else ""
     return (
         f"<details><summary>The scenario as it was written{paper}</summary>"

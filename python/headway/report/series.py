@@ -57,12 +57,13 @@ def shares(flows: Sequence[Series], most: int) -> list[Line]:
 
 
 def fairness(flows: Sequence[Series], most: int) -> Line:
-    """Jain's index in each second among the flows present: from a flow's first arrival to its last."""
+    """Jain's index in each second among the flows that were there all of it, delivering or not."""
     rates = _by_second(flows)
-    spans = [[k for k, r in enumerate(rate) if r > 0] for rate in rates]
+    # What is in flight is sampled as a bin ends, for as long as the flow is there.
+    present = [[all(v is not None for v in bins) for bins in _seconds_of(f, "in_flight_packets")] for f in flows]
     index: list[float | None] = []
-    for k, at in enumerate(zip(*rates, strict=True)):
-        there = [r for r, span in zip(at, spans, strict=True) if span and span[0] <= k <= span[-1]]
+    for at, here in zip(zip(*rates, strict=True), zip(*present, strict=True), strict=True):
+        there = [r for r, p in zip(at, here, strict=True) if p]
         squares = sum(r * r for r in there)
         index.append(sum(there) ** 2 / (len(there) * squares) if len(there) > 1 and squares > 0 else None)
     return _closed([(t, _mean(index[a:b])) for t, a, b in _seconds(flows, len(index), most)], flows[0])
@@ -85,11 +86,14 @@ def _closed(points: Line, series: Series) -> Line:
 
 def _by_second(flows: Sequence[Series]) -> list[list[float]]:
     """Mean rates in whole seconds, or in bins where those are longer."""
-    group = max(1, round(SECOND / bin_s(flows[0])))
-    return [
-        [sum(rate[k : k + group]) / len(rate[k : k + group]) for k in range(0, len(rate), group)]
-        for rate in (flow["throughput_mbps"] for flow in flows)
-    ]
+    return [[sum(bins) / len(bins) for bins in _seconds_of(flow, "throughput_mbps")] for flow in flows]
+
+
+def _seconds_of(flow: Series, column: str) -> list[Sequence[Any]]:
+    """A column's bins, second by second."""
+    group = max(1, round(SECOND / bin_s(flow)))
+    values = flow[column]
+    return [values[k : k + group] for k in range(0, len(values), group)]
 
 
 def _seconds(flows: Sequence[Series], count: int, most: int) -> list[tuple[float, int, int]]:

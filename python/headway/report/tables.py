@@ -128,8 +128,8 @@ def loss_bars(rows: Sequence[Row], style: Mapping[str, Style]) -> str:
 
 
 def anchor(scenario: str) -> str:
-    """The id of a scenario's section."""
-    return "at-" + "".join(c if c.isalnum() or c in "-_." else "-" for c in scenario)
+    """The id of a scenario's section; no two names have the same."""
+    return "at-" + "".join(c if c.isalnum() or c in "-." else f"_{ord(c):x}_" for c in scenario)
 
 
 def _table(kind: str, caption: str, inside: str) -> str:

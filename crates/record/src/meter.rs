@@ -72,6 +72,11 @@ impl FlowMeter {
         self.delivered_bytes
     }
 
+    /// Bytes that arrived since `since`, whenever they left.
+    pub fn arrived_bytes(&self) -> u64 {
+        self.arrived_bytes
+    }
+
     /// Bytes that arrived since the last call, warm-up or not.
     pub fn take_recent(&mut self) -> u64 {
         std::mem::take(&mut self.recent_bytes)

@@ -33,7 +33,8 @@ pub struct Metrics {
     pub power_p95: Option<f64>,
     /// Owl's utility (Eq. 7), see [`owl_utility`].
     pub utility: Option<f64>,
-    /// Jain's index of the flows' throughputs; of the pooled row only.
+    /// Jain's index of what the flows had delivered: its mean over the time in which several are
+    /// there, among those that are; of the pooled row only.
     pub jain: Option<f64>,
     /// Seconds until the flow held its fair share, see [`Convergence`](crate::Convergence);
     /// for the pooled row the slowest flow's, if all converged.

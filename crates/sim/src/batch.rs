@@ -236,6 +236,14 @@ impl Batch {
                 );
                 return Err(BatchError::Options(message));
             }
+            let swept = scenario.sweep().map(|s| s.key.as_str());
+            if options.duration.is_some() && swept == Some("seconds") {
+                let message = format!(
+                    "scenario '{}' says itself how long it lasts, since that is what its family sweeps; leave --seconds out",
+                    scenario.name()
+                );
+                return Err(BatchError::Options(message));
+            }
             if options.warmup >= duration {
                 let message = format!(
                     "warmup ({} s) must be less than seconds ({})",

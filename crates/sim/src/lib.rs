@@ -7,6 +7,7 @@ mod batch;
 mod cross;
 mod error;
 mod event_queue;
+mod fairness;
 mod flow;
 mod links;
 mod measure;

@@ -4,6 +4,7 @@ use headway_cc::Time;
 use headway_net::Link;
 use headway_record::{Bottleneck, Convergence};
 
+use crate::fairness::Fairness;
 use crate::flow::Flow;
 
 /// A link's bytes so far.
@@ -40,6 +41,11 @@ impl Window {
         on.iter()
             .map(|&l| read(&mut links[l as usize], now))
             .collect()
+    }
+
+    /// Has it begun, and not ended?
+    pub(crate) fn is_open(&self) -> bool {
+        self.before.is_some() && self.after.is_none()
     }
 
     /// Begins now, unless it has begun before.
@@ -97,6 +103,7 @@ pub(crate) struct Sampler {
     pub(crate) pooled_links: Vec<u32>,
     /// Flows under test that have yet to end.
     pub(crate) unfinished: usize,
+    pub(crate) fairness: Fairness,
 }
 
 impl Sampler {
@@ -129,6 +136,7 @@ impl Sampler {
             pooled: Window::default(),
             pooled_links,
             unfinished: tested().filter(|f| f.start <= end).count(),
+            fairness: Fairness::default(),
         }
     }
 

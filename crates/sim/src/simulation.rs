@@ -466,10 +466,11 @@ impl<O: Observer> Simulation<O> {
 
     /// From now on the flow is measured, unless its data was all there before.
     fn begin_flow(&mut self, index: usize) {
-        let (flow, sampler) = (&mut self.flows[index], &mut self.sampler);
-        if flow.has_ended {
+        if self.flows[index].has_ended {
             return;
         }
+        self.sampler.fairness.on_change(self.now, &self.flows);
+        let (flow, sampler) = (&mut self.flows[index], &mut self.sampler);
         flow.window
             .open(&mut self.links, &flow.data_route, self.now);
         if flow.under_test {
@@ -481,10 +482,11 @@ impl<O: Observer> Simulation<O> {
 
     /// The flow is over: it stops, its data is all there, or the run ends.
     pub(crate) fn end_flow(&mut self, index: usize) {
-        let (flow, sampler) = (&mut self.flows[index], &mut self.sampler);
-        if flow.has_ended {
+        if self.flows[index].has_ended {
             return;
         }
+        self.sampler.fairness.on_change(self.now, &self.flows);
+        let (flow, sampler) = (&mut self.flows[index], &mut self.sampler);
         flow.end(self.now, &mut self.links);
         if flow.under_test && flow.started {
             sampler.unfinished -= 1;

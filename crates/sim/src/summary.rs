@@ -2,7 +2,7 @@
 
 use headway_cc::Time;
 use headway_net::Body;
-use headway_record::{ALL_FLOWS, Bottleneck, FlowMeter, Grid, Metrics, Series, jain_index};
+use headway_record::{ALL_FLOWS, Bottleneck, FlowMeter, Grid, Metrics, Series};
 
 use crate::{Observer, Simulation, SimulationError};
 
@@ -82,12 +82,7 @@ impl<O: Observer> Simulation<O> {
                 .filter(|(f, _)| f.under_test)
                 .map(|(_, r)| r)
         };
-        if of_tested().count() > 1 {
-            let shares: Vec<f64> = of_tested()
-                .map(|r| r.metrics.throughput_mbps.unwrap_or(0.0))
-                .collect();
-            total.jain = jain_index(&shares);
-        }
+        total.jain = self.sampler.fairness.index();
         let slowest: Option<Vec<f64>> = of_tested().map(|r| r.metrics.convergence_s).collect();
         total.convergence_s = slowest.and_then(|all| all.into_iter().reduce(f64::max));
         let scheme = tested()

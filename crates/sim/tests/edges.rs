@@ -32,6 +32,25 @@ fn run(rest: &str, scheme: &str, seconds: u64, warmup: f64) -> Result<Outcome, S
 const BOTTLENECK: &str = "[bottleneck]\nrate = \"20Mbps\"\ndelay = \"10ms\"\nqueue = \"1bdp\"\n";
 
 #[test]
+fn fairness_is_among_the_flows_that_are_there() {
+    let jain = |rest: &str, seconds| {
+        let outcome = run(&format!("{BOTTLENECK}{rest}"), "newreno", seconds, 0.0);
+        outcome.expect("a run").rows[0].metrics.jain
+    };
+    // One after the other: never two at a time.
+    let relay = "[[flow]]\nstop = \"10s\"\n[[flow]]\nstart = \"10s\"\n";
+    assert_eq!(jain(relay, 20), None);
+    // Two alike; a third comes as the first run ends.
+    let late = "[[flow]]\ncount = 2\n[[flow]]\nstart = \"9.99s\"\n";
+    assert!(jain(late, 10).expect("two flows") > 0.99);
+    // Then 10 s of three.
+    assert!(jain(late, 20).expect("three flows") > 0.95);
+    // A flow that is there and delivers nothing: its first packet is full after 12 s.
+    let starved = "[[flow]]\n[[flow]]\nrate = \"1kbps\"\n";
+    assert!((jain(starved, 10).expect("two flows") - 0.5).abs() < 0.01);
+}
+
+#[test]
 fn flows_on_disjoint_paths_do_not_share() {
     let link = "rate = \"20Mbps\"\ndelay = \"10ms\"\nqueue = \"1bdp\"\nduplex = true\n";
     let rest = format!(

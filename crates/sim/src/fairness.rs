@@ -1,0 +1,47 @@
+//! Jain's index where flows come and go.
+
+use headway_cc::Time;
+use headway_record::jain_index;
+
+use crate::flow::Flow;
+
+/// The mean over time of Jain's index among the flows under test that are measured, of what each
+/// had delivered from one begin or end to the next. Where all are there all the time it is the index
+/// of their throughputs.
+#[derive(Debug, Default)]
+pub(crate) struct Fairness {
+    /// When the last flow began or ended, and what each had delivered by then.
+    since: Time,
+    before: Vec<u64>,
+    /// The index times seconds, and seconds, of all stretches in which several flows were there.
+    weighted: f64,
+    seconds: f64,
+}
+
+impl Fairness {
+    /// A flow is about to begin or to end.
+    pub(crate) fn on_change(&mut self, now: Time, flows: &[Flow]) {
+        self.before.resize(flows.len(), 0);
+        let there = flows.iter().zip(&self.before);
+        let shares: Vec<f64> = there
+            .filter(|(flow, _)| flow.under_test && flow.window.is_open())
+            .map(|(flow, before)| (flow.meter.arrived_bytes() - before) as f64)
+            .collect();
+        let stretch = now.since(self.since).as_secs_f64();
+        if shares.len() > 1
+            && let Some(index) = jain_index(&shares)
+        {
+            self.weighted += index * stretch;
+            self.seconds += stretch;
+        }
+        self.since = now;
+        for (before, flow) in self.before.iter_mut().zip(flows) {
+            *before = flow.meter.arrived_bytes();
+        }
+    }
+
+    /// `None` if no two flows were there together and one of them delivered something.
+    pub(crate) fn index(&self) -> Option<f64> {
+        (self.seconds > 0.0).then(|| self.weighted / self.seconds)
+    }
+}

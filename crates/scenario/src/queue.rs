@@ -127,15 +127,20 @@ impl QueuePlan {
         all
     }
 
-    /// Does it decide at random?
+    /// Does what it does depend on the seed?
     pub fn draws(&self) -> bool {
-        matches!(
-            self,
-            QueuePlan::Managed {
-                discipline: DisciplinePlan::Pie { .. } | DisciplinePlan::Red { .. },
-                ..
-            }
-        )
+        match self {
+            QueuePlan::Infinite | QueuePlan::DropTail(_) => false,
+            QueuePlan::Managed { discipline, .. } => match discipline {
+                // FQ-CoDel salts its hash: which flows share a queue differs.
+                DisciplinePlan::Pie { .. }
+                | DisciplinePlan::Red { .. }
+                | DisciplinePlan::FqCodel { .. } => true,
+                DisciplinePlan::DropHead
+                | DisciplinePlan::CoDel(_)
+                | DisciplinePlan::Step { .. } => false,
+            },
+        }
     }
 
     /// Limits in bandwidth-delay products are left open. `rate` is the link's, and packets are of `packet_size`.

@@ -53,6 +53,8 @@ pub trait Observer {
 
 impl Observer for () {}
 
+// A method left to its default would tell the observer nothing.
+#[deny(clippy::missing_trait_methods)]
 impl<O: Observer> Observer for &mut O {
     #[inline(always)]
     fn on_data_sent(&mut self, now: Time, packet: &Packet) {
@@ -77,6 +79,11 @@ impl<O: Observer> Observer for &mut O {
     #[inline(always)]
     fn on_sender(&mut self, now: Time, flow: u32, ack: Option<&Ack>, sender: &mut Sender) {
         O::on_sender(self, now, flow, ack, sender);
+    }
+
+    #[inline(always)]
+    fn on_network(&mut self, now: Time, flow: u32, view: &NetworkView) {
+        O::on_network(self, now, flow, view);
     }
 
     #[inline(always)]

@@ -1,8 +1,10 @@
 //! An observer sees what the metrics count, and changes nothing.
 
-use headway_cc::{Registry, Time, schemes};
+use std::cell::Cell;
+
+use headway_cc::{Duration, NetworkView, Registry, Time, schemes};
 use headway_net::transport::Sender;
-use headway_net::{Ack, Packet};
+use headway_net::{Ack, Link, Packet};
 use headway_scenario::{Scenario, TraceSpec, Transport};
 use headway_sim::{Observer, Options, Simulation};
 
@@ -15,6 +17,11 @@ struct Counts {
     acks_sent: u64,
     acks_arrived: u64,
     acks_handled: u64,
+    network: u64,
+    cross_sent: u64,
+    cross_arrived: u64,
+    links_asked: Cell<u64>,
+    pauses: u64,
 }
 
 impl Observer for Counts {
@@ -36,6 +43,27 @@ impl Observer for Counts {
 
     fn on_sender(&mut self, _: Time, _: u32, ack: Option<&Ack>, _: &mut Sender) {
         self.acks_handled += u64::from(ack.is_some());
+    }
+
+    fn on_network(&mut self, _: Time, _: u32, _: &NetworkView) {
+        self.network += 1;
+    }
+
+    fn on_cross_sent(&mut self, _: Time, _: &Packet) {
+        self.cross_sent += 1;
+    }
+
+    fn on_cross_arrived(&mut self, _: Time, _: &Packet) {
+        self.cross_arrived += 1;
+    }
+
+    fn observes_link(&self, _: usize) -> bool {
+        self.links_asked.update(|n| n + 1);
+        false
+    }
+
+    fn on_pause(&mut self, _: Time, _: &mut [Link]) {
+        self.pauses += 1;
     }
 }
 
@@ -71,4 +99,52 @@ fn a_watched_run_is_the_same_run() {
             "{counts:?}"
         );
     }
+}
+
+/// Batches hand their observers over by `&mut`, which must leave nothing out.
+#[test]
+fn a_borrowed_observer_hears_everything() {
+    let network = Scenario::load("owl-nsfnet:known=7")
+        .expect("it ships")
+        .draw(1);
+    let registry = Registry::new(schemes::SCHEMES);
+    let selection = registry.select("newreno").expect("a scheme");
+    let mut counts = Counts::default();
+    let none = |_: &TraceSpec| Err("no traces".to_owned());
+    let options = options(5.0, 0.0);
+    let mut run =
+        Simulation::observed(&network, &selection, &registry, &none, options, &mut counts)
+            .expect("a run");
+    for second in 1..=5 {
+        run.run_until(Time::ZERO + Duration::from_secs(second))
+            .expect("it goes on");
+    }
+    drop(run);
+    let Counts {
+        data_sent,
+        data_arrived,
+        acks_sent,
+        acks_arrived,
+        acks_handled,
+        network: views,
+        cross_sent,
+        cross_arrived,
+        links_asked,
+        pauses,
+    } = &counts;
+    for heard in [
+        data_sent,
+        data_arrived,
+        acks_sent,
+        acks_arrived,
+        acks_handled,
+        cross_sent,
+        cross_arrived,
+    ] {
+        assert!(*heard > 100, "{counts:?}");
+    }
+    assert_eq!(
+        (*views, links_asked.get(), *pauses),
+        (5, network.links.len() as u64, 5)
+    );
 }

@@ -45,7 +45,8 @@ pub struct Port {
     pub before: PortCounters,
     /// Its counters as it ended.
     pub after: PortCounters,
-    /// The rate of the link that goes out; `None` if it has none or nobody knows it.
+    /// The rate of the link that goes out; `None` if it has none or nobody knows it. Zero in an
+    /// outage.
     pub capacity: Option<Rate>,
 }
 
@@ -97,10 +98,15 @@ where
                 continue;
             };
             surplus = surplus.map(|s| s + rates.packets_in - rates.packets_out);
-            if let Some(capacity) = port.capacity.filter(|c| *c > Rate::ZERO) {
-                let free = 1.0 - rates.bits_out / capacity.as_bps() as f64;
-                // A packet counted a moment late may seem to exceed the capacity.
-                let free = free.max(0.0);
+            if let Some(capacity) = port.capacity {
+                let capacity = capacity.as_bps() as f64;
+                // A packet counted a moment late may seem to exceed the capacity; of none at all
+                // nothing is free.
+                let free = if rates.bits_out < capacity {
+                    1.0 - rates.bits_out / capacity
+                } else {
+                    0.0
+                };
                 pna = Some(pna.map_or(free, |least| least.min(free)));
             }
         }
@@ -152,6 +158,14 @@ mod tests {
     }
 
     #[test]
+    fn in_an_outage_nothing_is_free() {
+        for packets_out in [0, 5] {
+            let stands_still = [port(5, 0, Some(10.0)), port(0, packets_out, Some(0.0))];
+            assert_eq!(network_view([stands_still]).map(|v| v.1), Some(0.0));
+        }
+    }
+
+    #[test]
     fn what_says_nothing_is_left_out() {
         let good = [port(1000, 0, Some(10.0)), port(0, 990, Some(20.0))];
         let view = network_view([good]);
@@ -165,7 +179,6 @@ mod tests {
             assert_eq!(network_view([bad]), None);
         }
         assert_eq!(network_view([[port(5, 5, None)]]), None);
-        assert_eq!(network_view([[port(5, 5, Some(0.0))]]), None);
         assert_eq!(network_view(Vec::<[Port; 0]>::new()), None);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use headway_cc::{Duration, NetworkView, Registry, Time, schemes};
 use headway_net::trace::Trace;
-use headway_scenario::{Network, Scenario, SwitchesSpec, TraceSpec};
+use headway_scenario::{Network, Part, RateSpec, Scenario, SwitchesSpec, TraceSpec};
 use headway_sim::{Observer, Options, Simulation};
 
 /// Two switches. Packets of 10 kbit: 10 Mbit/s are 1000 a second.
@@ -48,17 +48,24 @@ known = "100%"
 #[derive(Debug, Default)]
 struct Views(Vec<(Time, u32, NetworkView)>);
 
-impl Observer for &mut Views {
+impl Observer for Views {
     fn on_network(&mut self, now: Time, flow: u32, view: &NetworkView) {
         self.0.push((now, flow, *view));
     }
+}
+
+/// 12 Mbit/s for 0.9 s, then nothing until 6 s.
+fn outage() -> Trace {
+    let busy: String = (1..=900).map(|ms| format!("{ms}\n")).collect();
+    Trace::parse(format!("{busy}6000\n")).expect("a trace")
 }
 
 /// Runs `scheme` for 6 s.
 fn views(network: &Network, scheme: &str) -> Vec<(Time, u32, NetworkView)> {
     let registry = Registry::new(schemes::SCHEMES);
     let selection = registry.select(scheme).expect("a scheme");
-    let none = |_: &TraceSpec| -> Result<Arc<Trace>, String> { Err("no traces".to_owned()) };
+    let outage = Arc::new(outage());
+    let traces = |_: &TraceSpec| Ok(Arc::clone(&outage));
     let options = Options {
         duration: Duration::from_secs(6),
         warmup: Duration::ZERO,
@@ -66,7 +73,7 @@ fn views(network: &Network, scheme: &str) -> Vec<(Time, u32, NetworkView)> {
         grid: None,
     };
     let mut seen = Views::default();
-    Simulation::observed(network, &selection, &registry, &none, options, &mut seen)
+    Simulation::observed(network, &selection, &registry, &traces, options, &mut seen)
         .and_then(Simulation::finish)
         .expect("a run");
     seen.0
@@ -190,6 +197,27 @@ fn the_capacity_is_what_the_link_could_have_carried() {
     let views = views(&knows(&network, &["s1"]), "fixed-rate:rate=5Mbps");
     for (view, free) in views[1..].iter().zip([1.0 / 2.0, 2.0 / 3.0, 3.0 / 4.0]) {
         close(view.2.pna, free, 0.002);
+    }
+}
+
+/// Half of what the first second offers; then nothing can be sent, and so nothing is free.
+#[test]
+fn in_an_outage_nothing_is_free() {
+    let mut network = network("");
+    let slow = network.links.iter_mut().find(|l| l.name == "slow").unwrap();
+    slow.rate = RateSpec::Trace {
+        trace: TraceSpec {
+            name: "outage".to_owned(),
+            part: Part::Whole,
+            mean: None,
+        },
+        offset: Duration::ZERO,
+        once: false,
+    };
+    let views = views(&network, "fixed-rate:rate=6Mbps");
+    close(views[0].2.pna, 0.5, 0.01);
+    for (_, _, view) in &views[1..5] {
+        assert_eq!(view.pna, 0.0);
     }
 }
 

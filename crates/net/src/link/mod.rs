@@ -347,6 +347,13 @@ impl Link {
         }
     }
 
+    /// From now on the link keeps no log; what it has kept is gone.
+    pub fn stop_log(&mut self) {
+        if let Path::Wrapped(wrapped) = &mut self.path {
+            wrapped.log = None;
+        }
+    }
+
     /// Bytes that could have been served by `now`; `None` if the link has no rate.
     pub fn offered_until(&self, now: Time) -> Option<f64> {
         match &self.path {

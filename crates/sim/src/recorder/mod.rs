@@ -186,5 +186,74 @@ impl Observer for Recorder {
             let result = logs.on_pause(now, links);
             self.check(result);
         }
+        if self.failure.is_some() {
+            // Nobody takes the links' events any more.
+            links.iter_mut().for_each(Link::stop_log);
+        }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use crate::{Options, Simulation};
+    use headway_cc::{Duration, Registry, schemes};
+    use headway_scenario::Scenario;
+
+    /// What links still hold after the recorder has had its turn.
+    struct Leftover<'a> {
+        recorder: &'a mut Recorder,
+        events: usize,
+    }
+
+    impl Observer for Leftover<'_> {
+        fn observes_link(&self, link: usize) -> bool {
+            self.recorder.observes_link(link)
+        }
+
+        fn on_pause(&mut self, now: Time, links: &mut [Link]) {
+            self.recorder.on_pause(now, links);
+            let left = links.iter_mut().map(|l| l.take_events(now).len());
+            self.events += left.sum::<usize>();
+        }
+    }
+
+    #[test]
+    fn after_an_error_links_keep_nothing() {
+        let folder = std::env::temp_dir().join(format!("headway-full-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let log = folder.join("run-0.bottleneck.log");
+        std::os::unix::fs::symlink("/dev/full", &log).unwrap();
+        let network = Scenario::load("rax-1").unwrap().draw(1);
+        let wanted = Recordings {
+            logs: true,
+            ..Recordings::default()
+        };
+        let mut recorder = Recorder::new(&folder.join("run-0"), &wanted, &network, "full");
+        assert!(recorder.observes_link(0), "it has begun");
+        let mut leftover = Leftover {
+            recorder: &mut recorder,
+            events: 0,
+        };
+        let registry = Registry::new(schemes::SCHEMES);
+        let scheme = registry.select("newreno").unwrap();
+        let none = |_: &_| Err("no traces".to_owned());
+        let options = Options {
+            duration: Duration::from_secs(20),
+            warmup: Duration::ZERO,
+            seed: 1,
+            grid: None,
+        };
+        let run = Simulation::observed(&network, &scheme, &registry, &none, options, &mut leftover);
+        let mut run = run.unwrap();
+        for second in 1..=20 {
+            run.run_until(Time::ZERO + Duration::from_secs(second))
+                .unwrap();
+        }
+        drop(run);
+        assert_eq!(leftover.events, 0);
+        let failure = recorder.finish().failure.expect("the device is full");
+        assert!(failure.contains("run-0.bottleneck.log"), "{failure}");
+        std::fs::remove_dir_all(folder).unwrap();
     }
 }

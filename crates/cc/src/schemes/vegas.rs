@@ -106,24 +106,25 @@ impl Vegas {
         let cwnd = self.reno.cwnd.as_f64() / self.mss;
         let queued = self.queued(cwnd);
         let slow_start = self.reno.cwnd < self.reno.ssthresh;
-        let next = if slow_start && queued > self.gamma {
+        let (next, ends_slow_start) = if slow_start && queued > self.gamma {
             // Linux and ns-3, so that the queue drains at once; Brakmo lowers the window by an eighth.
-            cwnd.min(self.target(cwnd) + 1.0)
+            (cwnd.min(self.target(cwnd) + 1.0), true)
         } else if slow_start {
             // Linux and ns-3 double every round trip, Brakmo every other.
             return self.reno.on_feedback(f);
         } else if queued > self.beta {
-            cwnd - 1.0
+            (cwnd - 1.0, true)
         } else if queued < self.alpha && f.cwnd_limited {
-            cwnd + 1.0
+            (cwnd + 1.0, false)
         } else {
-            cwnd
+            (cwnd, false)
         };
         let next = next.max(Self::MIN_CWND);
-        // Linux and ns-3: a decrease does not lead back into slow start, and ssthresh keeps up with the window.
+        // Linux and ns-3: neither a decrease nor an end of slow start leads back into it, even where
+        // the window stays as it was; and ssthresh keeps up with the window.
         let bytes = |packets: f64| crate::Bytes::from_f64(packets * self.mss);
         let mut ssthresh = self.reno.ssthresh;
-        if next < cwnd {
+        if ends_slow_start {
             ssthresh = ssthresh.min(bytes(next - 1.0));
         }
         let ssthresh = ssthresh.max(bytes(0.75 * next));
@@ -267,6 +268,19 @@ mod tests {
         let mut stays = vegas(100, true);
         round(&mut stays, 10, Duration::from_millis(121));
         assert_eq!(packets(&stays), 110.0);
+    }
+
+    /// Half a packet waits, less than the packet by which the window might exceed its target.
+    #[test]
+    fn slow_start_ends_also_where_the_window_need_not_shrink() {
+        for (gamma, stays) in [(0.0, false), (0.4, false), (0.6, true)] {
+            let mut vegas = vegas(10, true);
+            vegas.gamma = gamma;
+            // Two acknowledgements grow the window to 12 packets first.
+            round(&mut vegas, 3, BASE.mul_f64(12.0 / 11.5));
+            assert_eq!(vegas.reno.cwnd < vegas.reno.ssthresh, stays, "{gamma}");
+            assert_eq!(packets(&vegas), if stays { 13.0 } else { 12.0 });
+        }
     }
 
     /// Linux and ns-3: with two samples or fewer a round is not judged, however long its RTT; what

@@ -73,10 +73,10 @@ impl Backlog {
         limits.allow(self.packets.len() + 1, self.bytes + self.cost(packet))
     }
 
-    /// Does no more wait than one packet of `size`?
+    /// Is what waits at most `size`, overheads left out?
     #[inline]
-    pub(super) fn fits(&self, size: Bytes) -> bool {
-        self.bytes <= size.get() + u64::from(self.overhead)
+    pub(super) fn at_most(&self, size: Bytes) -> bool {
+        self.bytes <= size.get() + u64::from(self.overhead) * self.packets.len() as u64
     }
 
     #[inline]

@@ -138,7 +138,7 @@ impl Control {
             return None;
         };
         let sojourn = now.since(packet.arrived);
-        if sojourn < params.target || backlog.fits(params.mtu) {
+        if sojourn < params.target || backlog.at_most(params.mtu) {
             self.first_above_time = None;
             return Some((packet, false));
         }

@@ -262,7 +262,7 @@ impl Pie {
         let calm = last_delay_s < self.params.target.as_secs_f64() / 2.0 && probability < 0.2;
         burst_left.is_zero()
             && !calm
-            && !self.backlog.fits(Pie::PACKET * 2)
+            && !self.backlog.at_most(Pie::PACKET * 2)
             && self.stream.chance(probability)
     }
 }
@@ -405,6 +405,21 @@ mod tests {
         }
         assert_eq!(drain.bytes_per_s, Some(2_250_000.0 - 1_125_000.0 / 8.0));
         assert_eq!(drain.measured, None);
+    }
+
+    /// RFC 8033 §4.1: with two packets waiting none is dropped, whatever the link counts beside them.
+    #[test]
+    fn two_packets_may_always_wait() {
+        for overhead in [0, 4] {
+            let stream = Stream::new(1, "pie");
+            let mut queue = Pie::new(PieParams::default(), Limits::NONE, overhead, stream);
+            queue.controller = controller(1.0, 0.1);
+            let mut dropped = Vec::new();
+            for number in 0..4 {
+                queue.enqueue(Time::ZERO, packet(0, number, 1500), &mut dropped);
+            }
+            assert_eq!((queue.len(), dropped.len()), (3, 1), "{overhead}");
+        }
     }
 
     /// Updates that are carried out late are those that a timer would have carried out.

@@ -8,22 +8,26 @@ use super::Bytes;
 /// The first bytes choose the scheme and its parameters, the rest is the script of
 /// [`drive`], which holds the controller to what it owes its host.
 pub fn controller(input: &[u8]) {
-    let registry = Registry::new(schemes::SCHEMES);
     let mut input = Bytes(input);
-    let all: Vec<_> = registry.iter().collect();
-    let scheme = all[usize::from(input.byte()) % all.len()];
-    let mut spec = scheme.name.to_owned();
-    for param in scheme.params {
-        spec += &format!(":{}={}", param.name, value(param, &mut input));
-    }
+    let spec = spec(&mut input);
+    let registry = Registry::new(schemes::SCHEMES);
     let selection = registry.select(&spec).expect("a value within its range");
     drive(selection.build(&setup()), input.0);
 }
 
+/// The scheme and the parameters that `input` begins with, as a user would write them.
+pub fn spec(input: &mut Bytes<'_>) -> String {
+    let registry = Registry::new(schemes::SCHEMES);
+    let all: Vec<_> = registry.iter().collect();
+    let scheme = all[usize::from(input.byte()) % all.len()];
+    let params = scheme.params.iter();
+    let params = params.map(|param| format!(":{}={}", param.name, value(param, input)));
+    scheme.name.to_owned() + &params.collect::<String>()
+}
+
 /// A value of `param` as a user would write it.
 fn value(param: &Param, input: &mut Bytes<'_>) -> String {
-    let share = input.share();
-    let between = |min: f64, max: f64| (min + share * (max - min)).clamp(min, max);
+    let mut between = |min: f64, max: f64| (min + input.share() * (max - min)).clamp(min, max);
     match &param.kind {
         Kind::Number { min, max, .. } => between(*min, *max).to_string(),
         Kind::Count { min, max, .. } => (between(*min as f64, *max as f64) as u64).to_string(),
@@ -36,6 +40,6 @@ fn value(param: &Param, input: &mut Bytes<'_>) -> String {
         Kind::Rate { min, max, .. } => {
             format!("{}bps", between(min.as_bps() as f64, max.as_bps() as f64))
         }
-        Kind::Choice(words) => words[between(0.0, words.len() as f64 - 1.0) as usize].to_owned(),
+        Kind::Choice(words) => words[usize::from(input.byte()) % words.len()].to_owned(),
     }
 }

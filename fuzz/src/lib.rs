@@ -7,7 +7,7 @@ mod queue;
 mod scenario;
 mod trace;
 
-pub use controller::controller;
+pub use controller::{controller, spec};
 pub use queue::queue;
 pub use scenario::scenario;
 pub use trace::trace;
@@ -31,7 +31,7 @@ fn one_line(error: &dyn std::fmt::Display) {
 }
 
 /// Takes numbers off the front of the input; zeros once it is used up.
-struct Bytes<'a>(&'a [u8]);
+pub struct Bytes<'a>(pub &'a [u8]);
 
 impl Bytes<'_> {
     fn byte(&mut self) -> u8 {

@@ -45,33 +45,50 @@ pub fn queue(input: &[u8]) {
 fn discipline(input: &mut Bytes<'_>) -> Discipline {
     let (what, flags) = (input.byte(), input.byte());
     let ecn = flags & 1 > 0;
-    let codel = CoDelParams {
+    // Up to 8.6 s.
+    let period = |input: &mut Bytes<'_>| Duration::from_nanos(1 << (input.byte() % 34));
+    let codel = |input: &mut Bytes<'_>| CoDelParams {
+        target: period(input),
+        interval: period(input),
         ecn,
         ..CoDelParams::default()
     };
     match what % 7 {
         0 => Discipline::DropTail,
         1 => Discipline::DropHead,
-        2 => Discipline::CoDel(codel),
-        3 => Discipline::Pie(PieParams {
-            ecn,
-            ..if flags & 2 > 0 {
-                PieParams::mahimahi(Duration::from_millis(20), Duration::from_millis(100))
-            } else {
-                PieParams::default()
-            }
-        }),
-        4 => Discipline::Red(RedParams {
-            ecn,
-            gentle: flags & 2 > 0,
-            ..RedParams::default()
-        }),
+        2 => Discipline::CoDel(codel(input)),
+        3 => {
+            let (target, max_burst) = (period(input), period(input));
+            Discipline::Pie(PieParams {
+                ecn,
+                target,
+                max_burst,
+                ..if flags & 2 > 0 {
+                    PieParams::mahimahi(target, max_burst)
+                } else {
+                    PieParams::default()
+                }
+            })
+        }
+        4 => {
+            let min_packets = f64::from(input.byte()) + 1.0;
+            Discipline::Red(RedParams {
+                min_packets,
+                max_packets: min_packets + f64::from(input.byte()) + 1.0,
+                weight: input.share(),
+                max_probability: input.share(),
+                ecn,
+                gentle: flags & 2 > 0,
+                packet_time: period(input),
+            })
+        }
         5 => Discipline::Step(StepParams {
             threshold_packets: u64::from(flags),
         }),
         _ => Discipline::FqCodel(FqCodelParams {
-            codel,
+            codel: codel(input),
             flows: u16::from(flags) + 1,
+            quantum: headway_cc::Bytes::new(u64::from(input.byte()) * 32 + 1),
             ..FqCodelParams::default()
         }),
     }

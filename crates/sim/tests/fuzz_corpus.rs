@@ -1,11 +1,41 @@
 //! The inputs that fuzzing began with, and those that it found faults with, through the same
 //! functions on stable Rust: a fault that comes back is caught by `make test`.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+
+use headway_cc::{Kind, Registry, schemes};
 
 #[path = "../../../fuzz/src/lib.rs"]
 #[allow(dead_code, missing_docs)]
 mod fuzz;
+
+/// The seeds hold a life with every word of every choice.
+#[test]
+fn the_seeds_reach_every_word_of_a_choice() {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let mut reached = BTreeSet::new();
+    for seed in files(&root.join("fuzz/seeds/controller")) {
+        let bytes = std::fs::read(&seed).expect("a file");
+        let spec = fuzz::spec(&mut fuzz::Bytes(&bytes));
+        let (scheme, params) = spec.split_once(':').unwrap_or((&spec, ""));
+        reached.extend(params.split(':').map(|p| format!("{scheme}:{p}")));
+    }
+    for scheme in Registry::new(schemes::SCHEMES).iter() {
+        for param in scheme.params {
+            let Kind::Choice(words) = param.kind else {
+                continue;
+            };
+            for word in words {
+                let choice = format!("{}:{}={word}", scheme.name, param.name);
+                assert!(
+                    reached.contains(&choice),
+                    "no seed for {choice}: {reached:?}"
+                );
+            }
+        }
+    }
+}
 
 /// Every file of a folder, by name; none if the folder is not there.
 fn files(folder: &Path) -> Vec<PathBuf> {

@@ -66,6 +66,12 @@ fn members(
                 .place
                 .error(format!("{} cannot be swept; name one value", quoted(key))));
         }
+        Some(_) if key.ends_with(']') => {
+            return Err(path.place.error(format!(
+                "{} is an element of a list, after which no member can be named; sweep a value with a key, such as \"bottleneck.queue\"",
+                quoted(key)
+            )));
+        }
         Some(swept) => swept,
         None => {
             return Err(path.place.error(format!(

@@ -155,6 +155,12 @@ fn mistakes_are_answered_in_one_line() {
         assert_eq!(refused(&with(key, values)), want);
     }
     assert_eq!(
+        refused(
+            "schema=1\nname='x'\n[sweep]\nkey='flow[0].route[1]'\nvalues=['b','c']\n[[flow]]\nroute=['a','b']\n"
+        ),
+        "x.toml:4: sweep.key: 'flow[0].route[1]' is an element of a list, after which no member can be named; sweep a value with a key, such as \"bottleneck.queue\""
+    );
+    assert_eq!(
         refused("schema=1\nname='x'\nsweep={key='a',values=[1]}"),
         "x.toml:3: sweep: write it as a table of its own: [sweep], with key and values below"
     );

@@ -159,18 +159,22 @@ def test_a_damaged_trace_is_one_line_and_exit_2(run, tmp_path, content, says):
         assert word in done.stderr
 
 
-def test_a_missing_trace_names_the_command_that_fetches_it(run, tmp_path):
+@pytest.mark.parametrize(
+    ("scenario", "trace", "collection"),
+    [("lte-verizon", "Verizon-LTE-short.down", "mahimahi"), ("cellular-taxi", "nyc-taxi.down", "nyc")],
+)
+def test_a_missing_trace_names_the_command_that_fetches_it(run, tmp_path, scenario, trace, collection):
     """Never another trace in its stead. An empty home and folder: no recorded trace is in reach."""
     done = run(
-        *("bench", "--schemes", "cubic", "--scenario", "lte-verizon", "--out", tmp_path / "out"),
+        *("bench", "--schemes", "cubic", "--scenario", scenario, "--out", tmp_path / "out"),
         cwd=tmp_path,
         HOME=str(tmp_path),
         XDG_CACHE_HOME=str(tmp_path),
     )
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
-    assert "Verizon-LTE-short.down" in done.stderr
-    assert "headway traces fetch mahimahi" in done.stderr
+    assert trace in done.stderr
+    assert f"headway traces fetch {collection}`" in done.stderr
     assert not (tmp_path / "out").exists()
 
 

@@ -4,6 +4,7 @@
 //! every range by a seed and gives a [`Network`]. [`TraceStore`] finds the traces that links
 //! follow. `docs/scenarios.md` describes the schema for users.
 
+mod collections;
 mod draw;
 mod error;
 mod known;
@@ -20,6 +21,7 @@ mod split;
 mod store;
 mod sweep;
 
+pub use collections::collection_of;
 pub use error::ScenarioError;
 pub use network::*;
 pub use route::Routes;

@@ -11,6 +11,7 @@ use headway_net::trace::{Trace, TraceError};
 use thiserror::Error;
 
 use crate::TraceSpec;
+use crate::collections::collection_of;
 use crate::quantity::quoted;
 use crate::split::{Part, Shares};
 
@@ -29,14 +30,14 @@ pub struct TraceStore {
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum StoreError {
     /// In none of the folders.
-    #[error(
-        "trace {name} not found (looked in {folders}); get it with `headway traces fetch mahimahi`"
-    )]
+    #[error("trace {name} not found (looked in {folders}); {cure}")]
     NotFound {
         /// In quotes.
         name: String,
         /// With commas between.
         folders: String,
+        /// How to get it.
+        cure: String,
     },
     /// There, but unreadable.
     #[error("cannot read the trace {path}: {why}")]
@@ -174,6 +175,10 @@ impl TraceStore {
     fn read(&self, name: &str, part: Part) -> Result<Trace, StoreError> {
         let path = self.find(name).ok_or_else(|| StoreError::NotFound {
             name: quoted(name),
+            cure: match collection_of(name) {
+                Some(collection) => format!("get it with `headway traces fetch {collection}`"),
+                None => "no collection of `headway traces fetch` has it".to_owned(),
+            },
             folders: match name.contains('/') {
                 true => "the path given".to_owned(),
                 false => self

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use headway_scenario::{Part, TraceStore};
+use headway_scenario::{Part, TraceStore, collection_of};
 
 /// A folder of this test's own, empty.
 fn folder(name: &str) -> PathBuf {
@@ -43,10 +43,15 @@ fn what_is_missing_or_damaged_is_said_in_one_line() {
     assert_eq!(
         store.load("LTE", Part::Whole).unwrap_err().to_string(),
         format!(
-            "trace 'LTE' not found (looked in {}, elsewhere); get it with `headway traces fetch mahimahi`",
+            "trace 'LTE' not found (looked in {}, elsewhere); no collection of `headway traces fetch` has it",
             only.display()
         )
     );
+    for (name, collection) in [("nyc-bus.down", "nyc"), ("ATT-LTE-driving.up", "mahimahi")] {
+        let error = store.load(name, Part::Whole).unwrap_err().to_string();
+        let cure = format!("; get it with `headway traces fetch {collection}`");
+        assert!(error.ends_with(&cure), "{error}");
+    }
     fs::write(only.join("bad"), "5\n4\n").unwrap();
     assert_eq!(
         store.load("bad", Part::Whole).unwrap_err().to_string(),
@@ -75,7 +80,8 @@ fn recorded(test: &str, names: &[&str]) -> Option<TraceStore> {
             use std::io::Write;
             let _ = writeln!(
                 std::io::stderr(),
-                "skipped: {test}: no trace {missing}; get it with `headway traces fetch mahimahi`"
+                "skipped: {test}: no trace {missing}; get it with `headway traces fetch {}`",
+                collection_of(missing).unwrap_or("mahimahi")
             );
             None
         }

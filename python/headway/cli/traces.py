@@ -44,7 +44,7 @@ def listing(context: typer.Context, json: Json = False) -> None:
 
 @app.command(epilog=EPILOG["traces fetch"])
 def fetch(
-    collection: Annotated[str, typer.Argument(help="Which collection; there is 'mahimahi'.")],
+    collection: Annotated[str, typer.Argument(help="Which collection: 'mahimahi' or 'nyc'.")],
     from_: Annotated[
         Path | None, typer.Option("--from", help="A folder with a local copy, instead of the network.")
     ] = None,
@@ -59,7 +59,7 @@ def fetch(
     known = collections()
     if collection not in known:
         raise UsageError(
-            f"traces fetch: no collection '{collection}'{nearest(collection, known)}; there is mahimahi"
+            f"traces fetch: no collection '{collection}'{nearest(collection, known)}; there are {', '.join(known)}"
         )
     if from_ is not None and not from_.is_dir():
         raise UsageError(f"traces fetch: --from {from_}: no such folder")

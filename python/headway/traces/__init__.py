@@ -1,12 +1,13 @@
 """Trace files: where they are, where they come from, what they hold."""
 
 from headway.traces.convert import convert
-from headway.traces.fetch import cache_folder, collections, fetch
+from headway.traces.fetch import cache_folder, collection_of, collections, fetch
 from headway.traces.look import changed, describe, digests, open_trace, places, uses
 
 __all__ = [
     "cache_folder",
     "changed",
+    "collection_of",
     "collections",
     "convert",
     "describe",

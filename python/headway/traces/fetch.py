@@ -5,8 +5,8 @@ import os
 import tomllib
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -19,17 +19,33 @@ TIMEOUT_S = 60
 
 @dataclass(frozen=True)
 class Collection:
-    """Files of one origin: their URL less the name, and the SHA-256 of each name."""
+    """Files of one origin.
+
+    Attributes:
+        url: Theirs, less the name.
+        files: The SHA-256 of each, by our name.
+        at: Names at the origin that are not ours, by our name.
+    """
 
     url: str
-    files: dict[str, str]
+    files: Mapping[str, str]
+    at: Mapping[str, str] = field(default_factory=dict)
+
+    def local(self, name: str, folder: Path) -> Path | None:
+        """Where a local copy has the file, by our name or by the origin's."""
+        return next((p for n in (name, self.at.get(name, name)) if (p := folder / n).is_file()), None)
 
 
 @cache
 def collections() -> dict[str, Collection]:
     """The collections whose files are pinned, by name."""
     text = resources.files("headway").joinpath("data/collections.toml").read_text()
-    return {name: Collection(c["url"], c["sha256"]) for name, c in tomllib.loads(text).items()}
+    return {name: Collection(c["url"], c["sha256"], c.get("at", {})) for name, c in tomllib.loads(text).items()}
+
+
+def collection_of(trace: str) -> str | None:
+    """The name of the collection that has this trace."""
+    return next((name for name, collection in collections().items() if trace in collection.files), None)
 
 
 def cache_folder() -> Path:
@@ -53,20 +69,22 @@ def fetch(collection: Collection, folder: Path, source: Path | None = None) -> I
         RunError: The network, or what came from it, is not as it should be.
     """
     make_folder(folder, "--to")
-    if source is not None and not any((source / name).is_file() for name in collection.files):
-        raise UsageError(
-            f"--from {source}: none of the files is there; it is to hold {', '.join(collection.files)}"
-        )
+    if source is not None and not any(collection.local(name, source) for name in collection.files):
+        known = (collection.at.get(name, name) for name in collection.files)
+        raise UsageError(f"--from {source}: none of the files is there; it is to hold {', '.join(known)}")
     for name, sha256 in collection.files.items():
         path = folder / name
         if path.is_file() and _sha256(path.read_bytes()) == sha256:
             yield f"{name}: there already"
             continue
-        if source is not None and not (source / name).is_file():
+        if source is None:
+            origin = collection.url + collection.at.get(name, name)
+            content = _download(origin)
+        elif copy := collection.local(name, source):
+            origin, content = str(copy), copy.read_bytes()
+        else:
             yield f"{name}: not in {source}, left out"
             continue
-        origin = collection.url + name if source is None else str(source / name)
-        content = _download(origin) if source is None else (source / name).read_bytes()
         if (found := _sha256(content)) != sha256:
             error = RunError if source is None else UsageError
             raise error(f"{origin}: SHA-256 is {found[:16]}..., pinned is {sha256[:16]}...: another file, not used")

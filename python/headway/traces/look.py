@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from headway._native import Trace, UsageError, split, trace_split
-from headway.traces.fetch import collections
+from headway.traces.fetch import collection_of, collections
 
 OUTAGE_S = 0.5
 _STEP_S = 0.1
@@ -19,10 +19,13 @@ def locate(name_or_path: str) -> str:
     """The file of a trace, by its path or by its name. Raises UsageError."""
     path = name_or_path if Path(name_or_path).is_file() else Trace.find(name_or_path)
     if path is None:
-        raise UsageError(
-            f"no trace '{name_or_path}', neither a file nor a name; see headway traces, get recorded ones with "
-            "headway traces fetch mahimahi"
+        collection = collection_of(name_or_path)
+        cure = (
+            f"get it with `headway traces fetch {collection}`"
+            if collection
+            else "`headway traces` lists names; no collection of `headway traces fetch` has this one"
         )
+        raise UsageError(f"no trace '{name_or_path}', neither a file nor a name; {cure}")
     return path
 
 

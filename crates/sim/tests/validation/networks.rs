@@ -96,7 +96,7 @@ pub fn has_traces(test: &str, names: &[&str]) -> bool {
         let missing = missing.join(", ");
         let _ = writeln!(
             std::io::stderr(),
-            "skipped: {test}: no trace {missing}; get it with `headway traces fetch mahimahi`"
+            "skipped: {test}: no trace {missing}; see `headway traces`"
         );
     }
     missing.is_empty()

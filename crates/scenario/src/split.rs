@@ -65,7 +65,11 @@ impl Shares {
         let entry = SPLIT
             .iter()
             .find(|e| e.sha256.as_ref() == Some(&sha256))
-            .or_else(|| SPLIT.iter().find(|e| Some(e.name.as_str()) == name));
+            .or_else(|| {
+                SPLIT
+                    .iter()
+                    .find(|e| name.is_some_and(|n| matches(&e.name, n)))
+            });
         let end = trace.period();
         let held = entry.map_or(end..end, |e| e.held.start.min(end)..e.held.end.min(end));
         let seconds = |parts: &[Range<Duration>]| -> Seconds {
@@ -82,6 +86,7 @@ impl Shares {
 /// One trace of the split.
 #[derive(Debug)]
 struct Entry {
+    /// Or a pattern of names.
     name: String,
     sha256: Option<String>,
     /// For evaluation only.
@@ -90,11 +95,12 @@ struct Entry {
     evaluation: String,
 }
 
-/// The traces that `split.toml` lists: each one's name, and its seconds for evaluation as written
-/// there (`all`, `none`, `325s..465s`, `480s..`).
+/// The traces that `split.toml` lists by their full names: each one's name, and its seconds for evaluation as
+/// written there (`all`, `none`, `325s..465s`, `480s..`).
 pub fn split() -> impl Iterator<Item = (&'static str, &'static str)> {
     SPLIT
         .iter()
+        .filter(|e| !e.name.contains('*'))
         .map(|e| (e.name.as_str(), e.evaluation.as_str()))
 }
 
@@ -155,6 +161,18 @@ fn parse(text: &str) -> Result<Vec<Entry>, String> {
     Ok(entries)
 }
 
+/// Is `name` the one written, in which a `*` stands for any characters?
+fn matches(written: &str, name: &str) -> bool {
+    let Some((start, rest)) = written.split_once('*') else {
+        return written == name;
+    };
+    let Some(name) = name.strip_prefix(start) else {
+        return false;
+    };
+    let starts = name.char_indices().map(|(at, _)| at).chain([name.len()]);
+    starts.into_iter().any(|at| matches(rest, &name[at..]))
+}
+
 /// `all`, `none`, `325s..465s` or `480s..`.
 fn seconds(text: &str) -> Option<Range<Duration>> {
     let at = |text: &str| {
@@ -205,6 +223,20 @@ mod tests {
             vec![s(480)..s(500)]
         );
         assert_eq!(shares("Verizon-LTE-short.up").training, vec![]);
+        // Listed or not, what is called short is kept.
+        for short in [
+            "ATT-LTE-short.down",
+            "mine/Verizon-LTE-short.edited.csv",
+            "\u{e9}-short.up",
+        ] {
+            assert_eq!(
+                (shares(short).training, shares(short).listed),
+                (vec![], true)
+            );
+        }
+        for other in ["ATT-LTE-shorter.down", "short.down", "a-short"] {
+            assert!(!shares(other).listed, "{other}");
+        }
         assert_eq!(shares("nyc-bus.down").evaluation, vec![]);
         let own = shares("my-own");
         assert_eq!((own.training, own.listed), (vec![s(0)..s(500)], false));

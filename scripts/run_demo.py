@@ -10,7 +10,7 @@ from pathlib import Path
 from headway._native import Scenario, Trace
 
 OPERATORS = ("verizon", "tmobile", "att")
-SCHEMES = "newreno,cubic,bbr,fixed-window:window=20,fixed-window:window=100"
+SCHEMES = "newreno,cubic,bbr,vegas,copa"
 OUT = "out/lte"
 
 

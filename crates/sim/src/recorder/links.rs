@@ -1,14 +1,15 @@
 //! The logs of links, in mahimahi's format.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use headway_cc::{Rate, Time};
 use headway_net::queue::Discipline;
 use headway_net::{Happening, Link, LinkEvent, TraceCursor};
 use headway_record::recording::{File, LinkLog, LinkLogHead};
-use headway_scenario::{LinkSpec, Network, QueueSpec, RateSpec};
+use headway_scenario::{FlowSpec, LinkSpec, Network, QueueSpec, RateSpec};
 
-/// Logs of all links that have a rate or get one.
+/// Logs of the links that flows cross, where they have a rate or get one.
 #[derive(Debug)]
 pub(super) struct LinkLogs(Vec<Option<Log>>);
 
@@ -29,8 +30,13 @@ impl LinkLogs {
         title: &str,
         mut file: impl FnMut(&LinkSpec) -> io::Result<File>,
     ) -> io::Result<LinkLogs> {
+        let crossed = crossed(network);
         let mut logs = Vec::with_capacity(network.links.len());
         for (index, spec) in network.links.iter().enumerate() {
+            if !crossed.contains(&index) {
+                logs.push(None);
+                continue;
+            }
             let changes = network.changes.iter();
             let rates = changes.filter(|c| c.link == index && c.rate.is_some());
             let first_rate = rates.map(|c| c.at).min().unwrap_or(Time::NEVER);
@@ -98,6 +104,25 @@ impl Log {
             Happening::Loss(_) => Ok(()),
         }
     }
+}
+
+/// The links that data or acknowledgements of any flow cross.
+fn crossed(network: &Network) -> BTreeSet<usize> {
+    let routes = network.routes();
+    let both = |f: &FlowSpec| {
+        let nodes = f.route.as_deref();
+        [
+            routes.there(f.from, f.to, nodes),
+            routes.back(f.from, f.to, nodes),
+        ]
+    };
+    network
+        .flows
+        .iter()
+        .flat_map(both)
+        .flatten()
+        .flatten()
+        .collect()
 }
 
 fn rate_name(rate: Rate) -> String {

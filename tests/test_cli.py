@@ -2,11 +2,13 @@
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from hashlib import sha256
 from importlib import metadata
 
@@ -288,11 +290,65 @@ def test_interrupted_while_it_loads_it_says_so(tmp_path):
     assert (done.returncode, done.stderr) == (130, "headway: interrupted\n")
 
 
-@pytest.mark.parametrize("command", [("traces", "info", "synthetic-verizon.down"), ("scenarios",), ("schemes",)])
+@pytest.mark.parametrize(
+    "command", [("traces", "info", "synthetic-verizon.down"), ("traces",), ("scenarios",), ("schemes",)]
+)
 def test_tables_are_whole_in_a_pipe(run, command):
     text = run(*command, COLUMNS="40").stdout
     assert "\u2026" not in text
     assert max(map(len, text.splitlines())) <= 160
+
+
+@pytest.fixture
+def on_a_terminal(tmp_path):
+    """Runs `headway` on a terminal of 80 columns; gives what stands there, without colours."""
+    pty = pytest.importorskip("pty")
+
+    def call(*arguments):
+        ours, theirs = pty.openpty()
+        command = [sys.executable, "-m", "headway", *map(str, arguments)]
+        environment = os.environ | {"COLUMNS": "80", "TERM": "xterm"}
+        with subprocess.Popen(
+            command, stdout=theirs, stderr=subprocess.PIPE, cwd=tmp_path, env=environment
+        ) as running:
+            os.close(theirs)
+            shown = b""
+            # The end of a terminal is an error on Linux.
+            with suppress(OSError):
+                while part := os.read(ours, 65536):
+                    shown += part
+            os.close(ours)
+            assert running.wait() == 0, running.stderr.read()
+        return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.decode()).splitlines()
+
+    return call
+
+
+@pytest.mark.parametrize("command", ["traces", "schemes", "scenarios", "traces info synthetic-att.up"])
+def test_lists_fit_a_terminal(on_a_terminal, command):
+    lines = on_a_terminal(*command.split())
+    assert len(lines) > 5
+    assert max(map(len, lines)) <= 80
+    assert not any("\u2026" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "runs", "says"),
+    [
+        ("rax-1", 3, "Intervals from fewer than 10 runs are rough; --runs 30 is better."),
+        ("rax-1", 10, None),
+        ("synthetic-att", 12, "Intervals are rough where runs overlap in one trace; --runs 100 is better."),
+        # Nothing varies between one run: no interval.
+        ("rax-1", 1, None),
+    ],
+)
+def test_intervals_from_few_samples_are_called_rough(on_a_terminal, tmp_path, scenario, runs, says):
+    lines = on_a_terminal(
+        *("bench", "--schemes", "bbr", "--scenario", scenario, "--runs", runs, "--seconds", "9", "--out", "o")
+    )
+    assert max(map(len, lines)) <= 80
+    assert [line for line in lines if "are rough" in line] == ([says] if says else [])
+    assert ("are rough" in (tmp_path / "o" / "report.html").read_text()) == bool(says)
 
 
 def test_several_flows_are_listed(run, tmp_path):
@@ -356,6 +412,7 @@ def test_every_command_explains_itself_with_an_example(run, command):
     done = run(*command.split(), "--help")
     assert done.returncode == 0
     assert f"Example: headway {command}".strip() in done.stdout
+    assert "[/" not in done.stdout
 
 
 def test_help_is_quick(run):

@@ -1,6 +1,6 @@
 import pytest
 
-from headway.report.numbers import margin, number
+from headway.report.numbers import margin, number, spread
 
 
 @pytest.mark.parametrize(
@@ -17,3 +17,20 @@ def test_three_digits_or_so(value, text):
 )
 def test_a_margin_has_the_digits_of_its_mean_and_is_never_a_false_zero(value, mean, text):
     assert margin(value, mean) == text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "mean", "text"),
+    [
+        (4.5, 4.7, 4.6, "\u00b1 0.10"),
+        (9.0, 11.2, 10.0, "\u00b1 1.1"),
+        # BBR's loss on owl-lte-att in five runs: half of the interval reaches below zero.
+        (4.3, 69.4, 21.2, "(4.3\u201369.4)"),
+        (0.0, 0.004, 0.001, "(0.000\u20130.004)"),
+        # Sides that would be written alike are alike.
+        (12.0, 12.04, 12.01, "\u00b1 <0.1"),
+        (3.0, 3.0, 3.0, "\u00b1 0.00"),
+    ],
+)
+def test_half_an_interval_stands_for_it_only_where_its_sides_are_alike(low, high, mean, text):
+    assert spread(low, high, mean) == text

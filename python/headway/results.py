@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from headway._native import UsageError, read_parquet, results_schema
-from headway.stats import Ellipse
+from headway.stats import FEW, Ellipse, block_length
 from headway.summary import Offsets, regions, summarise
 
 BENCH_SCHEMA = 1
@@ -45,6 +45,19 @@ class Bench:
         traces = {s["name"]: s["traces"] for s in self.facts["scenarios"]}
         own = {key: self.facts[key] for key in ("schema", "code_version", "seed")}
         return [own | row | {"traces": traces[row["scenario"]]} for row in summarise(self.runs, self.offsets)]
+
+    @property
+    def rough(self) -> str | None:
+        """That intervals rest on too few samples, and what would help; None where they do not."""
+        sure = [row for row in self.rows if row["throughput_mbps"]["ci95"] is not None]
+        if any(row["runs"] < FEW for row in sure):
+            return f"Intervals from fewer than {FEW} runs are rough; --runs 30 is better."
+        for row in sure:
+            starts = self.offsets.get(row["scenario"])
+            if starts and row["runs"] // block_length(row["runs"], row["seconds"], starts.trace_s) < FEW:
+                # Blocks have at most the square root of the runs.
+                return f"Intervals are rough where runs overlap in one trace; --runs {FEW**2} is better."
+        return None
 
     @cached_property
     def regions(self) -> dict[tuple[str, str], Ellipse]:

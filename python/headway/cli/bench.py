@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from headway.report.numbers import Column
+    from headway.results import Bench
 
 
 LONGEST_S = 1_000_000
@@ -160,11 +161,11 @@ def bench(
             "seed": seed,
         }
         with _status("writing the results and drawing the report"):
-            rows = _write(batch, loaded, traces, facts, folder)
+            written = _write(batch, loaded, traces, facts, folder)
         if json:
-            print(js.dumps(rows, indent=2))
+            print(js.dumps(written.rows, indent=2))
         else:
-            _print(rows, loaded, folder, len(batch.recordings()))
+            _print(written, loaded, folder, len(batch.recordings()))
     broken = batch.recording_failures()
     for failure in broken:
         print(f"headway: {failure}; that run's recordings are incomplete, its results are not", file=sys.stderr)
@@ -259,8 +260,8 @@ def _write(
     traces: dict[str, dict[str, str]],
     facts: dict[str, Any],
     folder: Path,
-) -> list[dict[str, Any]]:
-    """Writes results.parquet, series.parquet, bench.json and report.html; returns the rows."""
+) -> Bench:
+    """Writes results.parquet, series.parquet, bench.json and report.html; returns what they hold."""
     from headway.files import write_atomic
     from headway.report import page
     from headway.results import BENCH_SCHEMA, read_bench
@@ -298,20 +299,19 @@ def _write(
         raise
     # As `headway report` reads it later: the same page, byte for byte.
     bench = read_bench(folder)
-    rows = bench.rows
     recordings = [Path(r["path"]).relative_to(folder).as_posix() for r in batch.recordings()]
     more = {"recordings": recordings} if recordings else {}
-    write_atomic(folder / "bench.json", js.dumps(facts | more | {"results": rows}, indent=2) + "\n")
+    write_atomic(folder / "bench.json", js.dumps(facts | more | {"results": bench.rows}, indent=2) + "\n")
     write_atomic(folder / "report.html", page(bench))
-    return rows
+    return bench
 
 
-def _print(rows: list[dict[str, Any]], scenarios: list[Scenario], folder: Path, recordings: int) -> None:
+def _print(bench: Bench, scenarios: list[Scenario], folder: Path, recordings: int) -> None:
     from headway.report.numbers import columns_for
 
     screen = console()
     for scenario in scenarios:
-        of_scenario = [row for row in rows if row["scenario"] == scenario.name]
+        of_scenario = [row for row in bench.rows if row["scenario"] == scenario.name]
         if not of_scenario:
             continue
         # Where the terminal is narrow, the last columns stay away; bench.json and the report have them.
@@ -322,7 +322,9 @@ def _print(rows: list[dict[str, Any]], scenarios: list[Scenario], folder: Path, 
         screen.print()
         screen.print(f"[bold]{scenario.name}[/bold]  [dim]{runs} run{'s' * (runs > 1)} of {seconds:g} s[/dim]")
         screen.print(_table(of_scenario, columns))
-    screen.print("\n[dim]\u00b1 is half the 95% interval (bootstrap over runs)[/dim]")
+    screen.print("\n[dim]\u00b1 is half the 95% bootstrap interval; (a\u2013b) are the ends of an uneven one[/dim]")
+    if bench.rough:
+        screen.print(f"[dim]{bench.rough}[/dim]", soft_wrap=True)
     screen.print(f"report: {folder / 'report.html'}", soft_wrap=True, highlight=False)
     if recordings:
         files = f"{recordings} file{'s' * (recordings > 1)}"
@@ -346,12 +348,12 @@ def _table(rows: list[dict[str, Any]], columns: list[Column]) -> Table:
 
 
 def _cell(metric: dict[str, Any], scale: float) -> str:
-    from headway.report.numbers import margin, number
+    from headway.report.numbers import number, spread
 
     if metric["mean"] is None:
         return "\u2013"
     mean = metric["mean"] * scale
     if metric["ci95"] is None:
         return number(mean)
-    low, high = metric["ci95"]
-    return f"{number(mean)} [dim]\u00b1 {margin((high - low) / 2 * scale, mean)}[/dim]"
+    low, high = (end * scale for end in metric["ci95"])
+    return f"{number(mean)} [dim]{spread(low, high, mean)}[/dim]"

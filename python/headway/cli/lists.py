@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json as js
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from headway._native import Scenario, scenario_names
 from headway._native import schemes as all_schemes
-from headway.cli.usage import Json, console
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from headway.cli.usage import Json, console, table_of
 
 PUBLISHED = ("name", "family", "needs", "worlds", "source")
 
@@ -21,7 +18,7 @@ def schemes(json: Json = False) -> None:
     if json:
         print(js.dumps([{key: s[key] for key in PUBLISHED} for s in found], indent=2))
         return
-    table = _table("scheme", "what it does")
+    table = table_of("scheme", "what it does")
     for s in found:
         about = f"{s['summary']} [dim]({s['family']}; {', '.join(s['worlds'])}; {s['source']})[/dim]"
         table.add_row(s["name"], about)
@@ -33,13 +30,13 @@ def schemes(json: Json = False) -> None:
 def scenarios(json: Json = False) -> None:
     """Networks and traffic that schemes are compared on.
 
-    One that is swept is a family: its name means all members, [bold]NAME:KEY=VALUE[/bold] one of them.
+    One that is swept is a family: its name means all members, NAME:KEY=VALUE one of them.
     """
     found = [Scenario.load_all(name) for name in scenario_names()]
     if json:
         print(js.dumps([_published(members) for members in found], indent=2))
         return
-    table = _table("scenario", "flows", "what it is")
+    table = table_of("scenario", "flows", "what it is")
     papers: dict[str, list[list[Scenario]]] = {}
     for members in found:
         papers.setdefault(members[0].paper, []).append(members)
@@ -103,14 +100,3 @@ def _in_words(names: list[str]) -> list[str]:
 
 def _value(param: dict[str, Any]) -> str:
     return f"{param['kind']}, default {param['default']}"
-
-
-def _table(*columns: str) -> Table:
-    """A table whose first column stands in one line, and whose last takes what is left."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for index, column in enumerate(columns):
-        table.add_column(column, no_wrap=index == 0, style="bold" if index == 0 else None)
-    return table

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from headway._native import UsageError, split
-from headway.cli.usage import EPILOG, Json, console, nearest, seconds
+from headway.cli.usage import EPILOG, Json, console, nearest, seconds, table_of
 
 app = typer.Typer(
     help="Trace files: packet-delivery opportunities in mahimahi's format.",
@@ -21,24 +21,30 @@ def listing(context: typer.Context, json: Json = False) -> None:
     """Trace files: packet-delivery opportunities in mahimahi's format. Alone, lists them and where they are."""
     if context.invoked_subcommand is not None:
         return
-    from headway.traces import collections, places
+    from headway.traces import collection_of, places, shipped_folder
 
     found, held = places(), split()
-    fetched = {name for collection in collections().values() for name in collection.files}
     if json:
         rows = [{"name": name, "path": path, "evaluation": held.get(name, "none")} for name, path in found.items()]
         print(js.dumps(rows, indent=2))
         return
-    show = console()
-    width = max(map(len, found))
-    show.print(f"[dim]{'trace':<{width}}  {'evaluation':<11} file[/dim]", soft_wrap=True)
+    from rich.text import Text
+
+    table = table_of("trace", "evaluation", "folder")
     for name, path in found.items():
-        how = ": headway traces fetch mahimahi" if name in fetched else ""
-        place = path or f"[dim]not here{how}[/dim]"
-        show.print(f"[bold]{name:<{width}}[/bold]  {held.get(name, 'none'):<11} {place}", soft_wrap=True)
+        collection = collection_of(name)
+        missing = f"not here; fetch {collection}" if collection else "not here, nor in a collection"
+        folder = Path(path).parent if path else None
+        if folder is None:
+            place = Text(missing, "dim")
+        else:
+            place = Text("comes with Headway" if folder == shipped_folder() else str(folder))
+        table.add_row(name, held.get(name, "none"), place)
+    show = console()
+    show.print(table)
     show.print(
-        "\n[dim]evaluation: the seconds that are kept from training (split.toml); all others may train.[/dim]",
-        soft_wrap=True,
+        "[dim]evaluation: the seconds that are kept from training (split.toml); all others may\n"
+        "train. fetch: headway traces fetch COLLECTION.[/dim]"
     )
 
 

@@ -15,6 +15,7 @@ from headway._native import UsageError, check_scheme, schemes
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 EXAMPLES = {
     "headway": "headway bench --schemes cubic,bbr --scenario pantheon-default",
@@ -97,6 +98,17 @@ def console() -> "Console":
     from rich.console import Console
 
     return Console(width=None if sys.stdout.isatty() else WIDE, highlight=False)
+
+
+def table_of(*columns: str) -> "Table":
+    """A table whose first column stands in one line, and whose last takes what is left."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for index, column in enumerate(columns):
+        table.add_column(column, no_wrap=index == 0, style="bold" if index == 0 else None, overflow="fold")
+    return table
 
 
 def resolved(spec: str) -> tuple[str, ...]:

@@ -57,6 +57,20 @@ def interval(low: float, high: float, mean: float) -> tuple[str, str]:
     return texts
 
 
+LOPSIDED = 1.25
+"""Half an interval says where it lies only while no side is so many times as long as the other."""
+
+
+def spread(low: float, high: float, mean: float) -> str:
+    """An interval in few characters: half of it after a \u00b1, or its ends where its sides differ."""
+    below, above = margin(mean - low, mean), margin(high - mean, mean)
+    sides = sorted((abs(mean - low), abs(high - mean)))
+    if below == above or sides[1] <= LOPSIDED * sides[0]:
+        return f"\u00b1 {margin((high - low) / 2, mean)}"
+    ends = interval(low, high, mean)
+    return f"({ends[0]}\u2013{ends[1]})"
+
+
 def margin(value: float, mean: float) -> str:
     """Half an interval, with the digits of its mean; "<0.1" where those would show nothing."""
     text = number(value, mean)

@@ -52,6 +52,7 @@ def page(bench: Bench) -> str:
         '<main id="main" tabindex="-1">',
         f"<header><h1>Headway bench</h1><p>{escape(title)}</p><pre>{escape(facts['command'])}</pre>",
         _interrupted(facts),
+        f'<p class="note">{escape(bench.rough)}</p>' if bench.rough else "",
         *(f'<p class="warn">{escape(note)}.</p>' for note in facts["notes"]),
         '<p class="warn hidden-schemes">Schemes shown: <span id="shown"></span>.</p></header>',
     ]

@@ -1,6 +1,6 @@
 """Statistics over runs."""
 
-from headway.stats.bootstrap import block_length, mean_interval
+from headway.stats.bootstrap import FEW, block_length, mean_interval
 from headway.stats.ellipse import Ellipse, mean_ellipse
 
-__all__ = ["Ellipse", "block_length", "mean_ellipse", "mean_interval"]
+__all__ = ["FEW", "Ellipse", "block_length", "mean_ellipse", "mean_interval"]

@@ -17,6 +17,8 @@ LEVEL = 0.95
 RESAMPLES = 10_000
 MOST_VALUES = 1000
 """Of more values, means of neighbours are drawn: time and memory stay those of so many."""
+FEW = 10
+"""Over fewer independent samples an interval is rough: it covers the mean less often than it says."""
 SEED = 1
 """Of the resampling alone: the same values give the same interval, whatever the seed of the runs."""
 

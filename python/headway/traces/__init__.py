@@ -2,7 +2,7 @@
 
 from headway.traces.convert import convert
 from headway.traces.fetch import cache_folder, collection_of, collections, fetch
-from headway.traces.look import changed, describe, digests, open_trace, places, uses
+from headway.traces.look import changed, describe, digests, open_trace, places, shipped_folder, uses
 
 __all__ = [
     "cache_folder",
@@ -15,5 +15,6 @@ __all__ = [
     "fetch",
     "open_trace",
     "places",
+    "shipped_folder",
     "uses",
 ]

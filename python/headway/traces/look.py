@@ -56,10 +56,14 @@ def changed(found: Mapping[str, str]) -> list[str]:
     ]
 
 
+def shipped_folder() -> Path:
+    """Where the generated traces are that come with Headway."""
+    return Path(str(resources.files("headway").joinpath("data/traces")))
+
+
 def places() -> dict[str, str | None]:
     """Every trace that is known by name, and its file; None where it has not been fetched."""
-    shipped = resources.files("headway").joinpath("data/traces")
-    names = sorted(entry.name for entry in shipped.iterdir() if entry.name.startswith("synthetic-"))
+    names = sorted(entry.name for entry in shipped_folder().iterdir() if entry.name.startswith("synthetic-"))
     names += [name for collection in collections().values() for name in collection.files]
     names += [name for name in split() if name not in names]
     return {name: Trace.find(name) for name in names}

@@ -7,6 +7,7 @@ from importlib import import_module
 import pytest
 
 from headway.report import page as draw
+from headway.report.labels import Box
 from headway.results import read_bench
 
 WIDTHS = (1400, 800, 390)
@@ -311,8 +312,18 @@ def test_twenty_schemes_on_three_scenarios_of_several_flows_stay_small_and_quick
     path = tmp_path / "report.html"
     path.write_text(draw(replace(bench, facts=facts, runs=runs, series=series)))
     assert path.stat().st_size < 3_000_000
-    window = open_report(path)
+    window = open_report(path, viewport={"width": 1300, "height": 900})
     timing = "(t => t.loadEventEnd - t.startTime)(performance.getEntriesByType('navigation')[0])"
     # About one second on two busy cores.
     assert window.evaluate(timing) < 4000
     assert window.locator("table.sortable tbody tr").count() == 60
+    # Every column of the metrics is in sight, and no name in a chart lies on another.
+    widths = "t => [t.parentElement.scrollWidth, t.parentElement.clientWidth]"
+    for table in window.locator("table.sortable").all():
+        needed, given = table.evaluate(widths)
+        assert needed <= given
+    boxes = "g => g.map(e => e.getBoundingClientRect()).map(r => [r.left, r.top, r.right, r.bottom])"
+    for chart in window.locator("svg[aria-label^='Throughput against']").all():
+        names = [Box(*b) for b in chart.locator("text", has_text=":variant=").evaluate_all(boxes)]
+        assert len(names) > 3
+        assert not any(a.overlap(b) for k, a in enumerate(names) for b in names[:k])

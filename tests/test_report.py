@@ -86,6 +86,11 @@ def test_a_label_without_room_is_left_out():
     places = place(["a-long-name"] * 30, points, [], (400, 300))
     assert 5 < sum(p is not None for p in places) < 30
     assert place(["a-long-name"] * 30, points, [], (400, 300)) == places
+    boxes = []
+    for align, dx, dy in filter(None, places):
+        left = 200 + dx - {"left": 0, "center": 38.5, "right": 77}[align]
+        boxes.append(Box(left, 150 + dy - 7.5, left + 77, 150 + dy + 7.5))
+    assert not any(a.overlap(b) for i, a in enumerate(boxes) for b in [*boxes[:i], points[0][0]])
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,8 @@ from typing import NamedTuple
 
 CHARACTER = 7.0
 """Width of a character of a label, about, in pixels."""
-HEIGHT = 13.0
-CROWDED = 0.15
-"""A label that would share more of its area with other labels is left out: two unreadable names help nobody."""
+HEIGHT = 15.0
+"""Of a line of them, with what letters need above and below."""
 
 
 class Box(NamedTuple):
@@ -31,22 +30,28 @@ class Box(NamedTuple):
 
 
 def place(
-    texts: Sequence[str], marks: Sequence[Sequence[Box]], drawn: Sequence[Box], size: tuple[int, int]
+    texts: Sequence[str],
+    marks: Sequence[Sequence[Box]],
+    drawn: Sequence[Box],
+    size: tuple[int, int],
+    written: Sequence[Box] = (),
 ) -> list[tuple[str, float, float] | None]:
     """For each label its alignment (left, right, center) and offset (dx, dy) from its point; None for no room.
 
-    Greedy: labels in turn take the position that covers least of what is already drawn and leaves the
-    least of them outside a plot of `size`.
+    Greedy: labels in turn take the position inside a plot of `size` that covers no other label and no point,
+    and least of what else is drawn.
 
     Args:
         texts: The labels.
         marks: What is drawn for each label's point; the first box is centred on the point.
         drawn: What else is drawn.
         size: Width and height of the plot.
+        written: What text is there already.
     """
     taken = [*drawn, *(box for boxes in marks for box in boxes)]
+    points = [boxes[0] for boxes in marks]
     inside = Box(0, 0, *size)
-    labels: list[Box] = []
+    labels = list(written)
     result: list[tuple[str, float, float] | None] = []
     for text, boxes in zip(texts, marks, strict=True):
         x, y = (boxes[0].left + boxes[0].right) / 2, (boxes[0].top + boxes[0].bottom) / 2
@@ -55,13 +60,14 @@ def place(
         for rank, (align, dx, dy) in enumerate(_positions()):
             left = x + dx - {"left": 0, "center": width / 2, "right": width}[align]
             box = Box(left, y + dy - HEIGHT / 2, left + width, y + dy + HEIGHT / 2)
-            outside = box.area - box.overlap(inside)
-            cost = sum(box.overlap(other) for other in taken) + 3 * outside + 0.2 * rank
+            if box.overlap(inside) < box.area or any(box.overlap(other) for other in labels + points):
+                continue
+            cost = sum(box.overlap(other) for other in taken) + 0.2 * rank
             candidates.append((cost, rank, box, (align, dx, dy)))
-        _, _, box, position = min(candidates)
-        if sum(box.overlap(other) for other in labels) > CROWDED * box.area:
+        if not candidates:
             result.append(None)
             continue
+        _, _, box, position = min(candidates)
         taken.append(box)
         labels.append(box)
         result.append(position)

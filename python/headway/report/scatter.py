@@ -232,10 +232,11 @@ def _label(
         whiskers = Box(left - 3, y - 4, right + 3, y + 4), Box(x - 4, upper - 2, x + 4, bottom + 2)
         # An ellipse is pale enough to be written on.
         marks.append((Box(x - 9, y - 9, x + 9, y + 9), *(() if p["outline"] else whiskers)))
-    drawn = [Box(size[0] - 170, size[1] - 22, size[0], size[1])]
+    drawn, written = [], [Box(size[0] - 170, size[1] - 22, size[0], size[1])]
     if capacity:
         _, line = at(x_domain[0], capacity)
-        drawn += [Box(0, line - 2, size[0], line + 2), Box(size[0] - 165, line - 18, size[0], line)]
-    placed = place([p["scheme"] for p in points], marks, drawn, size)
+        drawn.append(Box(0, line - 2, size[0], line + 2))
+        written.append(Box(size[0] - 165, line - 18, size[0], line))
+    placed = place([p["scheme"] for p in points], marks, drawn, size, written)
     for p, position in zip(points, placed, strict=True):
         p["label"] = position

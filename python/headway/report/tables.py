@@ -11,6 +11,8 @@ Row = Mapping[str, Any]
 Metric = Mapping[str, Any]
 
 FLOW_COLUMNS = ("throughput_mbps", "delay_p95_ms", "loss", "delay_mean_ms", "queue_p95_ms", "convergence_s")
+DENSE = 8
+"""From so many columns on, a table of metrics is set closer."""
 SUMMARY = ("throughput_mbps", "delay_p95_ms", "utilisation", "loss", "jain", "power")
 """Metrics of the table over scenarios, the first one shown until another is chosen."""
 
@@ -23,7 +25,7 @@ def marker(style: Style) -> str:
 
 def named(scheme: str, style: Style) -> str:
     """A scheme's marker and name."""
-    return f'{marker(style)}<span class="name">{escape(scheme)}</span>'
+    return f'{marker(style)}<span class="name">{_breakable(scheme)}</span>'
 
 
 def _breakable(name: str) -> str:
@@ -39,7 +41,11 @@ def metrics(rows: Sequence[Row], style: Mapping[str, Style], caption: str) -> st
         f"{''.join(_cell(row[c.metric], c) for c in shown)}</tr>"
         for row in rows
     ]
-    return _table("sortable", caption, f"{_head('scheme', shown)}<tbody>{''.join(body)}</tbody>")
+    return _table(
+        "sortable dense" if len(shown) >= DENSE else "sortable",
+        caption,
+        f"{_head('scheme', shown)}<tbody>{''.join(body)}</tbody>",
+    )
 
 
 def flows(rows: Sequence[Row], style: Mapping[str, Style], caption: str) -> str:

@@ -22,7 +22,7 @@ TOY = Collection("https://127.0.0.1:1/", {name: sha256(text).hexdigest() for nam
 def trace_of(times, folder):
     path = folder / "made.down"
     path.write_text("".join(f"{t}\n" for t in times))
-    return Trace.load(str(path))
+    return Trace.load(str(path), "whole")
 
 
 def test_fetch_copies_checks_and_skips(tmp_path):
@@ -111,7 +111,9 @@ def test_csv_to_trace_and_back(tmp_path):
     rates = [12.0, 6.0, 0.0, 24.0]
     (tmp_path / "a.csv").write_text("time_s,rate_mbps\n" + "".join(f"{k},{r}\n" for k, r in enumerate(rates)))
     convert(tmp_path / "a.csv", tmp_path / "a.down", 1.0)
-    assert Trace.load(str(tmp_path / "a.down")).opportunities == pytest.approx(sum(rates) * 1e6 / 12_000, abs=4)
+    assert Trace.load(str(tmp_path / "a.down"), "whole").opportunities == pytest.approx(
+        sum(rates) * 1e6 / 12_000, abs=4
+    )
     convert(tmp_path / "a.down", tmp_path / "b.csv", 1.0)
     lines = (tmp_path / "b.csv").read_text().splitlines()
     assert lines[0] == "time_s,rate_mbps"
@@ -181,6 +183,9 @@ def test_a_part_of_a_trace(run, tmp_path):
         Trace.load(path, "training")
     with pytest.raises(UsageError, match="did you mean 'training'"):
         Trace.load(path, "trainin")
+    # Nobody gets the seconds for evaluation by leaving the part out.
+    with pytest.raises(TypeError, match="part"):
+        Trace.load(path)
 
 
 @pytest.fixture
@@ -204,7 +209,7 @@ def test_the_synthetic_traces_are_what_their_script_makes(synthetic, tmp_path, m
 def test_the_synthetic_traces_have_the_operators_statistics(synthetic, operator, way):
     name = f"synthetic-{operator}.{way}"
     link = synthetic.LINKS[name]
-    trace = Trace.load(Trace.find(name))
+    trace = Trace.load(Trace.find(name), "whole")
     rates = trace.rates_mbps(1.0)
     mean = sum(rates) / len(rates)
     deviation = (sum((r - mean) ** 2 for r in rates) / len(rates)) ** 0.5

@@ -104,8 +104,10 @@ class Trace:
     """A packet-delivery trace in mahimahi's format."""
 
     @staticmethod
-    def load(path: str | PathLike[str], part: str = "whole") -> Trace:
-        """Reads a file: all of it, or the seconds for "training" or "evaluation" by split.toml.
+    def load(path: str | PathLike[str], part: str) -> Trace:
+        """Reads a file: the seconds for "training" or "evaluation" by split.toml, or the "whole" of it.
+
+        There is no default: whoever trains says so, and is kept from the seconds for evaluation.
 
         Raises UsageError that names the line, or says that the split withholds the trace.
         """

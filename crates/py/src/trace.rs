@@ -14,7 +14,6 @@ pub(crate) struct Trace(headway_net::trace::Trace);
 #[pymethods]
 impl Trace {
     #[staticmethod]
-    #[pyo3(signature = (path, part = "whole"))]
     fn load(path: PathBuf, part: &str) -> PyResult<Trace> {
         let names = Part::NAMES;
         let (_, part) = names

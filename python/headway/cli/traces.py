@@ -82,7 +82,7 @@ def info(
     """Describe traces: length, mean rate, percentiles of 1-s rates, outages, which seconds may train."""
     from headway.traces import describe, open_trace, uses
 
-    found = [describe(name, open_trace(name)) | uses(name) for name in traces]
+    found = [describe(name, open_trace(name, "whole")) | uses(name) for name in traces]
     if json:
         print(js.dumps(found, indent=2))
         return
@@ -138,7 +138,7 @@ def plot(
         raise UsageError(f"--out {out}: not a picture; end it in .svg or .png")
     from headway.traces import open_trace
 
-    rates: dict[str, Any] = {name: open_trace(name).rates_mbps(step) for name in traces}
+    rates: dict[str, Any] = {name: open_trace(name, "whole").rates_mbps(step) for name in traces}
 
     from headway.files import make_folder, write_atomic
     from headway.report.lines import rates_over_time

@@ -28,7 +28,7 @@ def convert(source: Path, target: Path, interval_s: float) -> None:
         rates, step_s = read_csv(source)
         Trace.from_rates(rates, step_s).save(str(target))
     else:
-        rates = open_trace(str(source)).rates_mbps(interval_s)
+        rates = open_trace(str(source), "whole").rates_mbps(interval_s)
         lines = [",".join(HEADER)] + [f"{k * interval_s:.6g},{rate:.6g}" for k, rate in enumerate(rates)]
         write_atomic(target, "\n".join(lines) + "\n")
 

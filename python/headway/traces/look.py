@@ -29,8 +29,8 @@ def locate(name_or_path: str) -> str:
     return path
 
 
-def open_trace(name_or_path: str, part: str = "whole") -> Trace:
-    """A trace, or the part of it for training or evaluation, by its file or by its name. Raises UsageError."""
+def open_trace(name_or_path: str, part: str) -> Trace:
+    """A whole trace, or the part for training or evaluation, by its file or by its name. Raises UsageError."""
     return Trace.load(locate(name_or_path), part)
 
 

@@ -167,6 +167,9 @@ impl Link {
         at_rest
     }
 
+    /// This and the others of its kind are `#[cold]` for the sake of the plain links' code, not
+    /// because they are rare: without it NewReno over drop-tail takes five instructions a packet
+    /// more, and a trace's link gains less than half a percent.
     #[cold]
     fn arrive_queued(&mut self, now: Time, packet: Packet) -> bool {
         self.catch_up(now);

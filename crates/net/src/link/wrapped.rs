@@ -52,6 +52,8 @@ pub(super) struct Wrapped {
     pub(super) departed_bytes: u64,
     /// When the last packet that was not held back is delivered.
     last: Time,
+    /// Empty but within [`catch_up`](Self::catch_up).
+    departures: Vec<(Time, Packet)>,
 }
 
 impl Wrapped {
@@ -65,6 +67,7 @@ impl Wrapped {
             departed_packets: 0,
             departed_bytes: 0,
             last: Time::ZERO,
+            departures: Vec::new(),
         }
     }
 
@@ -125,7 +128,7 @@ impl Wrapped {
         dropped: &mut Vec<Packet>,
         delivered: &mut Ring<Packet>,
     ) {
-        let mut departures = Vec::new();
+        let mut departures = std::mem::take(&mut self.departures);
         while let Some(queued) = &mut self.queued
             && let at = queued.next_departure()
             && at <= now
@@ -143,6 +146,7 @@ impl Wrapped {
                 self.depart(at, packet, delay);
             }
         }
+        self.departures = departures;
         if let (Some(queued), true) = (&mut self.queued, now < Time::NEVER) {
             // Opportunities that found nothing to carry.
             queued.catch_up(now, dropped, |_, _| {});

@@ -13,6 +13,6 @@ pub mod trace;
 pub mod transport;
 
 pub use counters::{Port, PortCounters, network_view};
-pub use link::{Happening, Jitter, Link, LinkCounters, LinkEvent, Loss, LossProcess, Reorder};
+pub use link::{Jitter, Link, LinkCounters, LinkEvent, LinkEventKind, Loss, LossProcess, Reorder};
 pub use packet::{Ack, Body, Packet, Segment};
 pub use server::{Server, TraceCursor};

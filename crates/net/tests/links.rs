@@ -6,8 +6,8 @@ use headway_cc::{Bytes, Duration, Ecn, Header, Rate, Stream, Time};
 use headway_net::queue::{DropTail, Limits};
 use headway_net::trace::Trace;
 use headway_net::{
-    Body, Happening, Jitter, Link, LinkEvent, Loss, LossProcess, Packet, Reorder, Segment, Server,
-    TraceCursor,
+    Body, Jitter, Link, LinkEvent, LinkEventKind, Loss, LossProcess, Packet, Reorder, Segment,
+    Server, TraceCursor,
 };
 use proptest::prelude::*;
 
@@ -148,7 +148,7 @@ proptest! {
                 events.extend(observed.take_events(now));
                 let counters = plain.counters(now);
                 prop_assert_eq!(counters, observed.counters(now));
-                let departed = events.iter().filter(|e| matches!(e.what, Happening::Departure { .. }));
+                let departed = events.iter().filter(|e| matches!(e.what, LinkEventKind::Departure { .. }));
                 prop_assert_eq!(counters.served_packets, departed.count() as u64);
                 prop_assert_eq!(counters.arrived_packets, number as u64 + 1);
                 prop_assert_eq!(counters.delivered_packets, out.0.len() as u64);
@@ -199,7 +199,7 @@ fn trace_of(gaps: &[u32]) -> Arc<Trace> {
 /// The sizes of the packets that have arrived, by number.
 fn sizes(events: &[LinkEvent]) -> Vec<u64> {
     let arrival = |e: &LinkEvent| match e.what {
-        Happening::Arrival(packet) => Some(u64::from(packet.size)),
+        LinkEventKind::Arrival(packet) => Some(u64::from(packet.size)),
         _ => None,
     };
     events.iter().filter_map(arrival).collect()
@@ -437,13 +437,13 @@ fn an_observed_link_tells_everything() {
         .map(|e| {
             let at = e.at.as_nanos() / 1_000_000;
             match &e.what {
-                Happening::Arrival(p) => format!("{at} + {}", segment(p).number),
-                Happening::Loss(p) => format!("{at} loss {}", segment(p).number),
-                Happening::Drop(p) => format!("{at} d {}", segment(p).number),
-                Happening::Departure { packet, wait } => {
+                LinkEventKind::Arrival(p) => format!("{at} + {}", segment(p).number),
+                LinkEventKind::Loss(p) => format!("{at} loss {}", segment(p).number),
+                LinkEventKind::Drop(p) => format!("{at} d {}", segment(p).number),
+                LinkEventKind::Departure { packet, wait } => {
                     format!("{at} - {} {}", segment(packet).number, wait.as_millis_f64())
                 }
-                Happening::Opportunity => format!("{at} #"),
+                LinkEventKind::Opportunity => format!("{at} #"),
             }
         })
         .collect();

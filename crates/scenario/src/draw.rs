@@ -11,10 +11,6 @@ use crate::plan::{
 use crate::quantity::{Quantity, Series};
 use crate::{Change, CrossSpec, FlowSpec, LinkSpec, Network, Pattern, RateSpec, Source, TraceSpec};
 
-fn duration(q: &Quantity, seed: u64) -> Duration {
-    Duration::from_nanos(q.draw_whole(seed))
-}
-
 fn time(q: &Quantity, seed: u64) -> Time {
     Time::from_nanos(q.draw_whole(seed))
 }
@@ -55,7 +51,7 @@ impl Plan {
             host_jitter: self
                 .host_jitter
                 .as_ref()
-                .map_or(Duration::ZERO, |q| duration(q, seed)),
+                .map_or(Duration::ZERO, |q| q.duration(seed)),
             switches: None,
         };
         network.switches = self.switches.as_ref().map(|s| s.draw(seed, &network));
@@ -87,7 +83,7 @@ impl Plan {
 
     /// How far in the traces begin, if that varies.
     pub fn trace_offset(&self, seed: u64) -> Option<Duration> {
-        self.trace_offset.as_ref().map(|q| duration(q, seed))
+        self.trace_offset.as_ref().map(|q| q.duration(seed))
     }
 
     /// Fills in the queues that are written in bandwidth-delay products.
@@ -144,7 +140,7 @@ impl LinkPlan {
             from: self.from,
             to: self.to,
             rate,
-            delay: duration(&self.delay, seed),
+            delay: self.delay.duration(seed),
             loss: self.loss.draw(seed),
             jitter: self.jitter.as_ref().map(|j| j.draw(seed)),
             reorder: self.reorder.as_ref().map(|r| r.draw(seed)),
@@ -166,12 +162,12 @@ impl TracePlan {
 impl FlowPlan {
     /// The flows of the `index`th entry.
     fn draw(&self, seed: u64, index: usize, jitter: Option<&Quantity>, end: Time) -> Vec<FlowSpec> {
-        let stagger = duration(&self.stagger, seed);
+        let stagger = self.stagger.duration(seed);
         let mut flows = Vec::new();
         for k in 0..self.count {
             let jitter = jitter.map_or(Duration::ZERO, |q| {
                 let component = format!("flow.{index}.jitter");
-                duration(&Quantity { component, ..*q }.of(k), seed)
+                Quantity { component, ..*q }.of(k).duration(seed)
             });
             let flow = FlowSpec {
                 scheme: self.scheme.clone(),
@@ -239,8 +235,8 @@ impl SourcePlan {
             SourcePlan::Finite(q) => Source::Finite(bytes(&of(q), seed)),
             SourcePlan::Rate(q) => Source::Rate(rate(&of(q), seed)),
             SourcePlan::OnOff { on, off } => Source::OnOff {
-                on: duration(&of(on), seed),
-                off: duration(&of(off), seed),
+                on: of(on).duration(seed),
+                off: of(off).duration(seed),
             },
         }
     }
@@ -260,8 +256,8 @@ impl CrossPlan {
                 PatternPlan::Constant => Pattern::Constant,
                 PatternPlan::Poisson => Pattern::Poisson,
                 PatternPlan::OnOff { on, off } => Pattern::OnOff {
-                    on: duration(on, seed),
-                    off: duration(off, seed),
+                    on: on.duration(seed),
+                    off: off.duration(seed),
                 },
             },
         }

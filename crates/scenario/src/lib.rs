@@ -7,10 +7,9 @@
 mod collections;
 mod draw;
 mod error;
-mod known;
+mod impairment;
 mod network;
 mod parse;
-mod path;
 mod plan;
 mod quantity;
 mod queue;
@@ -20,6 +19,7 @@ mod scenario;
 mod split;
 mod store;
 mod sweep;
+mod switches;
 
 pub use collections::collection_of;
 pub use error::ScenarioError;

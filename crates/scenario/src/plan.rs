@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use crate::known::{Known, SwitchesPlan};
-use crate::path::{JitterPlan, LossPlan, ReorderPlan};
+use crate::impairment::{JitterPlan, LossPlan, ReorderPlan};
 use crate::quantity::Quantity;
 use crate::queue::QueuePlan;
+use crate::switches::{Known, SwitchesPlan};
 use crate::{Part, Transport};
 
 /// Recurring changes, and flows that come and go, together: what memory easily holds.

@@ -1,6 +1,6 @@
 //! Numbers with units as text (`12Mbps`, `20ms`, `150kB`) and ranges of them (`10ms..200ms`).
 
-use headway_cc::Stream;
+use headway_cc::{Duration, Stream};
 use serde::{Serialize, Serializer};
 
 /// A quantity that a scenario writes: a value, or a range that the seed draws from uniformly.
@@ -41,6 +41,11 @@ impl Quantity {
     /// A whole number, both ends of the range included.
     pub fn draw_whole(&self, seed: u64) -> u64 {
         self.series(seed).draw_whole()
+    }
+
+    /// A length of time.
+    pub fn duration(&self, seed: u64) -> Duration {
+        Duration::from_nanos(self.draw_whole(seed))
     }
 
     /// Draws again and again; the first is that of [`draw`](Self::draw).

@@ -1,6 +1,6 @@
 //! Queues with their ranges still open.
 
-use headway_cc::{Bytes, Duration};
+use headway_cc::Bytes;
 use headway_net::queue::{
     CoDelParams, Discipline, FqCodelParams, PieParams, RedParams, StepParams,
 };
@@ -70,10 +70,6 @@ pub(crate) struct CoDelPlan {
     pub target: Quantity,
     pub interval: Quantity,
     pub ecn: bool,
-}
-
-fn duration(q: &Quantity, seed: u64) -> Duration {
-    Duration::from_nanos(q.draw_whole(seed))
 }
 
 impl QueuePlan {
@@ -176,7 +172,7 @@ impl DisciplinePlan {
                 mahimahi,
                 ecn,
             } => {
-                let (target, max_burst) = (duration(target, seed), duration(max_burst, seed));
+                let (target, max_burst) = (target.duration(seed), max_burst.duration(seed));
                 let params = match mahimahi {
                     true => PieParams::mahimahi(target, max_burst),
                     false => PieParams {
@@ -234,8 +230,8 @@ impl DisciplinePlan {
 impl CoDelPlan {
     fn draw(&self, seed: u64) -> CoDelParams {
         CoDelParams {
-            target: duration(&self.target, seed),
-            interval: duration(&self.interval, seed),
+            target: self.target.duration(seed),
+            interval: self.interval.duration(seed),
             ecn: self.ecn,
             ..CoDelParams::default()
         }

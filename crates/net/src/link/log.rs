@@ -11,12 +11,12 @@ pub struct LinkEvent {
     /// When.
     pub at: Time,
     /// What.
-    pub what: Happening,
+    pub what: LinkEventKind,
 }
 
 /// What can happen on a link.
 #[derive(Clone, Copy, Debug)]
-pub enum Happening {
+pub enum LinkEventKind {
     /// A packet has reached the queue.
     Arrival(Packet),
     /// A packet was lost before the queue, at random.
@@ -82,27 +82,27 @@ impl Log {
         std::mem::take(&mut self.events)
     }
 
-    fn push(&mut self, at: Time, what: Happening) {
+    fn push(&mut self, at: Time, what: LinkEventKind) {
         self.events.push(LinkEvent { at, what });
     }
 
     pub(super) fn arrival(&mut self, at: Time, packet: &Packet) {
-        self.push(at, Happening::Arrival(*packet));
+        self.push(at, LinkEventKind::Arrival(*packet));
     }
 
     pub(super) fn loss(&mut self, at: Time, packet: &Packet) {
-        self.push(at, Happening::Loss(*packet));
+        self.push(at, LinkEventKind::Loss(*packet));
     }
 
     pub(super) fn drops(&mut self, at: Time, packets: &[Packet]) {
         for packet in packets {
-            self.push(at, Happening::Drop(*packet));
+            self.push(at, LinkEventKind::Drop(*packet));
         }
     }
 
     pub(super) fn departure(&mut self, at: Time, packet: &Packet, wait: Duration) {
         let packet = *packet;
-        self.push(at, Happening::Departure { packet, wait });
+        self.push(at, LinkEventKind::Departure { packet, wait });
     }
 
     /// Every opportunity up to `now`.
@@ -121,7 +121,7 @@ impl Log {
                 Pace::Trace(cursor) => cursor.advance(),
                 Pace::Fixed { each, next } => *next += *each,
             }
-            self.push(at, Happening::Opportunity);
+            self.push(at, LinkEventKind::Opportunity);
         }
     }
 

@@ -18,7 +18,7 @@ use log::Log;
 use queued::Queued;
 use wrapped::Wrapped;
 
-pub use log::{Happening, LinkEvent};
+pub use log::{LinkEvent, LinkEventKind};
 pub use loss::{Loss, LossProcess};
 pub use wrapped::{Jitter, Reorder};
 
@@ -27,21 +27,21 @@ pub use wrapped::{Jitter, Reorder};
 #[derive(Debug)]
 pub struct Link {
     loss: Option<LossProcess>,
-    path: Path,
+    stage: Stage,
     delay: Duration,
-    /// Packets that propagate, by delivery time, which is in `arrived`. With [`Path::Fifo`] also
+    /// Packets that propagate, by delivery time, which is in `arrived`. With [`Stage::Fifo`] also
     /// those that wait, since their departure is known.
     line: Line,
     dropped: Vec<Packet>,
     lost_packets: u64,
     dropped_packets: u64,
-    /// Bytes whose last bit has left, but for those of [`Path::Fifo`] and [`Path::Wrapped`].
+    /// Bytes whose last bit has left, but for those of [`Stage::Fifo`] and [`Stage::Wrapped`].
     served_bytes: u64,
 }
 
 /// What lies between a packet's arrival and its propagation.
 #[derive(Debug)]
-enum Path {
+enum Stage {
     /// Nothing: serialisation takes no time.
     Wire,
     /// First in, first out, at a rate.
@@ -74,18 +74,18 @@ pub struct LinkCounters {
 impl Link {
     /// A link that only delays.
     pub fn wire(delay: Duration) -> Link {
-        Link::with_path(Path::Wire, delay)
+        Link::with_stage(Stage::Wire, delay)
     }
 
     /// A drop-tail queue served at a rate.
     pub fn fifo(rate: Rate, limits: Limits, delay: Duration) -> Link {
-        Link::with_path(Path::Fifo(Fifo::new(FixedRate::new(rate), limits)), delay)
+        Link::with_stage(Stage::Fifo(Fifo::new(FixedRate::new(rate), limits)), delay)
     }
 
     /// Any queue and any server. With a drop-tail queue and a fixed rate it does what
     /// [`fifo`](Self::fifo) does, more slowly.
     pub fn queued(queue: Box<dyn Queue>, server: Server, delay: Duration) -> Link {
-        Link::with_path(Path::Queued(Queued::new(queue, server)), delay)
+        Link::with_stage(Stage::Queued(Queued::new(queue, server)), delay)
     }
 
     /// The same link with jitter. Before anything has arrived, as for the two below.
@@ -112,25 +112,25 @@ impl Link {
     }
 
     fn wrap(mut self, change: impl FnOnce(&mut Wrapped)) -> Link {
-        let mut wrapped = match self.path {
-            Path::Wire => Box::new(Wrapped::new(None)),
-            Path::Fifo(fifo) => {
+        let mut wrapped = match self.stage {
+            Stage::Wire => Box::new(Wrapped::new(None)),
+            Stage::Fifo(fifo) => {
                 let (rate, limits) = fifo.into_parts();
                 let queue = Box::new(DropTail::new(limits));
                 Box::new(Wrapped::new(Some(Queued::new(queue, Server::Fixed(rate)))))
             }
-            Path::Queued(queued) => Box::new(Wrapped::new(Some(queued))),
-            Path::Wrapped(wrapped) => wrapped,
+            Stage::Queued(queued) => Box::new(Wrapped::new(Some(queued))),
+            Stage::Wrapped(wrapped) => wrapped,
         };
         change(&mut wrapped);
-        self.path = Path::Wrapped(wrapped);
+        self.stage = Stage::Wrapped(wrapped);
         self
     }
 
-    fn with_path(path: Path, delay: Duration) -> Link {
+    fn with_stage(stage: Stage, delay: Duration) -> Link {
         Link {
             loss: None,
-            path,
+            stage,
             delay,
             line: Line::default(),
             dropped: Vec::new(),
@@ -148,12 +148,12 @@ impl Link {
             return false;
         }
         let at_rest = self.line.packets.is_empty();
-        match &mut self.path {
-            Path::Wire => {
+        match &mut self.stage {
+            Stage::Wire => {
                 self.line.push(now, now, self.delay, packet);
                 self.served_bytes += u64::from(packet.size);
             }
-            Path::Fifo(fifo) => match fifo.accept(now, u32::from(packet.size)) {
+            Stage::Fifo(fifo) => match fifo.accept(now, u32::from(packet.size)) {
                 Some(at) => self.line.push(now, at, self.delay, packet),
                 None => {
                     self.dropped_packets += 1;
@@ -161,8 +161,8 @@ impl Link {
                 }
             },
             // Out of line, and by value: a reference would have every packet written to memory first.
-            Path::Queued(_) => return self.arrive_queued(now, *packet),
-            Path::Wrapped(_) => return self.arrive_wrapped(now, *packet),
+            Stage::Queued(_) => return self.arrive_queued(now, *packet),
+            Stage::Wrapped(_) => return self.arrive_wrapped(now, *packet),
         }
         at_rest
     }
@@ -173,7 +173,7 @@ impl Link {
     #[cold]
     fn arrive_queued(&mut self, now: Time, packet: Packet) -> bool {
         self.catch_up(now);
-        let Path::Queued(queued) = &mut self.path else {
+        let Stage::Queued(queued) = &mut self.stage else {
             return false;
         };
         let at_rest = self.line.packets.is_empty() && queued.is_idle();
@@ -186,7 +186,7 @@ impl Link {
     fn arrive_wrapped(&mut self, now: Time, packet: Packet) -> bool {
         self.catch_up(now);
         let before = self.next_delivery();
-        if let Path::Wrapped(wrapped) = &mut self.path {
+        if let Stage::Wrapped(wrapped) = &mut self.stage {
             wrapped.arrive(now, &packet, self.delay, &mut self.dropped);
         }
         self.count_drops();
@@ -200,7 +200,7 @@ impl Link {
         if is_struck {
             self.lost_packets += 1;
             self.catch_up(now);
-            if let Path::Wrapped(wrapped) = &mut self.path {
+            if let Stage::Wrapped(wrapped) = &mut self.stage {
                 wrapped.on_loss(now, &packet);
             }
         }
@@ -210,9 +210,9 @@ impl Link {
     /// When [`deliver`](Self::deliver) is wanted next; [`Time::NEVER`] if nothing is under way.
     #[inline]
     pub fn next_delivery(&self) -> Time {
-        match (self.line.packets.front(), &self.path) {
+        match (self.line.packets.front(), &self.stage) {
             (Some(packet), _) => packet.arrived,
-            (None, Path::Wire | Path::Fifo(_)) => Time::NEVER,
+            (None, Stage::Wire | Stage::Fifo(_)) => Time::NEVER,
             (None, _) => self.next_departure(),
         }
     }
@@ -220,10 +220,10 @@ impl Link {
     /// When what has not left yet can be delivered at the earliest.
     #[cold]
     fn next_departure(&self) -> Time {
-        match &self.path {
-            Path::Wire | Path::Fifo(_) => Time::NEVER,
-            Path::Queued(queued) => queued.next_departure() + self.delay,
-            Path::Wrapped(wrapped) => wrapped.next_delivery(self.delay),
+        match &self.stage {
+            Stage::Wire | Stage::Fifo(_) => Time::NEVER,
+            Stage::Queued(queued) => queued.next_departure() + self.delay,
+            Stage::Wrapped(wrapped) => wrapped.next_delivery(self.delay),
         }
     }
 
@@ -242,13 +242,13 @@ impl Link {
     /// Carries out every departure that was due by `now`.
     #[cold]
     pub fn catch_up(&mut self, now: Time) {
-        match &mut self.path {
-            Path::Wire | Path::Fifo(_) => return,
-            Path::Queued(queued) => queued.catch_up(now, &mut self.dropped, |at, packet| {
+        match &mut self.stage {
+            Stage::Wire | Stage::Fifo(_) => return,
+            Stage::Queued(queued) => queued.catch_up(now, &mut self.dropped, |at, packet| {
                 self.served_bytes += u64::from(packet.size);
                 self.line.push(packet.arrived, at, self.delay, packet);
             }),
-            Path::Wrapped(wrapped) => {
+            Stage::Wrapped(wrapped) => {
                 wrapped.catch_up(now, self.delay, &mut self.dropped, &mut self.line.packets)
             }
         }
@@ -259,19 +259,19 @@ impl Link {
     /// on with its remaining bits at it.
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
         self.catch_up(now);
-        match &mut self.path {
-            Path::Wire => {
+        match &mut self.stage {
+            Stage::Wire => {
                 let fifo = Fifo::new(FixedRate::starting(now, rate), Limits::NONE);
-                self.path = Path::Fifo(fifo);
+                self.stage = Stage::Fifo(fifo);
             }
-            Path::Fifo(fifo) => {
+            Stage::Fifo(fifo) => {
                 let waiting = fifo.backlog(now);
                 fifo.set_rate(now, rate, self.line.last_mut(waiting));
                 self.line
                     .deliver_last(waiting, fifo.departures(now), self.delay);
             }
-            Path::Queued(queued) => queued.set_rate(now, rate, &mut self.dropped),
-            Path::Wrapped(wrapped) => wrapped.set_rate(now, rate, &mut self.dropped),
+            Stage::Queued(queued) => queued.set_rate(now, rate, &mut self.dropped),
+            Stage::Wrapped(wrapped) => wrapped.set_rate(now, rate, &mut self.dropped),
         }
         self.count_drops();
     }
@@ -279,7 +279,7 @@ impl Link {
     /// A new propagation delay from `now` on. Packets that have left keep theirs and none overtakes another.
     pub fn set_delay(&mut self, now: Time, delay: Duration) {
         self.catch_up(now);
-        if let Path::Fifo(fifo) = &mut self.path {
+        if let Stage::Fifo(fifo) = &mut self.stage {
             let waiting = fifo.backlog(now);
             self.line.deliver_last(waiting, fifo.departures(now), delay);
         }
@@ -294,21 +294,21 @@ impl Link {
     /// Packets that have not left, the one in transmission among them.
     pub fn backlog(&mut self, now: Time) -> usize {
         self.catch_up(now);
-        match &mut self.path {
-            Path::Wire => 0,
-            Path::Fifo(fifo) => fifo.backlog(now),
-            Path::Queued(queued) => queued.backlog(),
-            Path::Wrapped(wrapped) => wrapped.queued.as_ref().map_or(0, Queued::backlog),
+        match &mut self.stage {
+            Stage::Wire => 0,
+            Stage::Fifo(fifo) => fifo.backlog(now),
+            Stage::Queued(queued) => queued.backlog(),
+            Stage::Wrapped(wrapped) => wrapped.queued.as_ref().map_or(0, Queued::backlog),
         }
     }
 
     /// The packets that have left the queue and not arrived.
     pub fn propagating(&mut self, now: Time) -> impl Iterator<Item = &Packet> {
         self.catch_up(now);
-        let (waiting, wrapped) = match &mut self.path {
-            Path::Fifo(fifo) => (fifo.backlog(now), None),
-            Path::Wrapped(wrapped) => (0, Some(&*wrapped)),
-            Path::Wire | Path::Queued(_) => (0, None),
+        let (waiting, wrapped) = match &mut self.stage {
+            Stage::Fifo(fifo) => (fifo.backlog(now), None),
+            Stage::Wrapped(wrapped) => (0, Some(&*wrapped)),
+            Stage::Wire | Stage::Queued(_) => (0, None),
         };
         self.line
             .packets
@@ -323,10 +323,10 @@ impl Link {
         let backlog = self.backlog(now) as u64;
         let propagating_bytes: u64 = self.propagating(now).map(|p| u64::from(p.size)).sum();
         let line = &self.line.packets;
-        let (served_packets, served_bytes) = match &mut self.path {
-            Path::Wire | Path::Queued(_) => (line.tail(), 0),
-            Path::Fifo(fifo) => (line.tail() - backlog, fifo.served_bytes(now)),
-            Path::Wrapped(wrapped) => (wrapped.departed_packets, wrapped.departed_bytes),
+        let (served_packets, served_bytes) = match &mut self.stage {
+            Stage::Wire | Stage::Queued(_) => (line.tail(), 0),
+            Stage::Fifo(fifo) => (line.tail() - backlog, fifo.served_bytes(now)),
+            Stage::Wrapped(wrapped) => (wrapped.departed_packets, wrapped.departed_bytes),
         };
         let served_bytes = self.served_bytes + served_bytes;
         LinkCounters {
@@ -344,26 +344,26 @@ impl Link {
     /// is [`observed`](Self::observed).
     pub fn take_events(&mut self, now: Time) -> Vec<LinkEvent> {
         self.catch_up(now);
-        match &mut self.path {
-            Path::Wrapped(wrapped) => wrapped.log.as_mut().map(Log::take).unwrap_or_default(),
+        match &mut self.stage {
+            Stage::Wrapped(wrapped) => wrapped.log.as_mut().map(Log::take).unwrap_or_default(),
             _ => Vec::new(),
         }
     }
 
     /// From now on the link keeps no log; what it has kept is gone.
     pub fn stop_log(&mut self) {
-        if let Path::Wrapped(wrapped) = &mut self.path {
+        if let Stage::Wrapped(wrapped) = &mut self.stage {
             wrapped.log = None;
         }
     }
 
     /// Bytes that could have been served by `now`; `None` if the link has no rate.
     pub fn offered_until(&self, now: Time) -> Option<f64> {
-        match &self.path {
-            Path::Wire => None,
-            Path::Fifo(fifo) => Some(fifo.offered_until(now)),
-            Path::Queued(queued) => Some(queued.server.offered_until(now)),
-            Path::Wrapped(wrapped) => Some(wrapped.queued.as_ref()?.server.offered_until(now)),
+        match &self.stage {
+            Stage::Wire => None,
+            Stage::Fifo(fifo) => Some(fifo.offered_until(now)),
+            Stage::Queued(queued) => Some(queued.server.offered_until(now)),
+            Stage::Wrapped(wrapped) => Some(wrapped.queued.as_ref()?.server.offered_until(now)),
         }
     }
 

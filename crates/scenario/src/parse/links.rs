@@ -1,8 +1,8 @@
 //! The graph: `[bottleneck]` with `[return]`, or any number of `[[link]]`.
 
 use super::topology::{self, Topology};
-use super::{path, queue};
-use crate::path::LossPlan;
+use super::{impairment, queue};
+use crate::impairment::LossPlan;
 use crate::plan::{LinkPlan, RatePlan, TracePlan};
 use crate::quantity::{DELAY, Quantity, RATE, quoted};
 use crate::queue::QueuePlan;
@@ -259,13 +259,13 @@ pub(super) fn link(
         link.delay = delay;
     }
     if let Some(item) = table.get("loss") {
-        link.loss = path::loss(&item, &format!("{component}.loss"))?;
+        link.loss = impairment::loss(&item, &format!("{component}.loss"))?;
     }
     if let Some(item) = table.get("jitter") {
-        link.jitter = Some(path::jitter(&item, &format!("{component}.jitter"))?);
+        link.jitter = Some(impairment::jitter(&item, &format!("{component}.jitter"))?);
     }
     if let Some(item) = table.get("reorder") {
-        link.reorder = Some(path::reorder(&item, &format!("{component}.reorder"))?);
+        link.reorder = Some(impairment::reorder(&item, &format!("{component}.reorder"))?);
     }
     if let Some(item) = table.get("queue") {
         link.queue = queue::read(&item, &format!("{component}.queue"))?;

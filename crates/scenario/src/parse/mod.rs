@@ -1,8 +1,8 @@
 //! From TOML to a [`Plan`], with every check that needs no trace file.
 
 mod changes;
+mod impairment;
 mod links;
-mod path;
 mod queue;
 mod switches;
 mod topology;

@@ -1,10 +1,10 @@
 //! `[switches]`: what senders are told by the switches on their way.
 
 use crate::ScenarioError;
-use crate::known::{Known, SwitchesPlan, switches_on};
 use crate::plan::Plan;
 use crate::quantity::{DELAY, PERIOD, Quantity, quoted};
 use crate::reader::{Item, Table};
+use crate::switches::{Known, SwitchesPlan, switches_on};
 
 /// Owl's controller asks its switches once a second (§VI).
 const PERIOD_NS: f64 = 1e9;

@@ -5,7 +5,7 @@ use std::io;
 
 use headway_cc::{Rate, Time};
 use headway_net::queue::Discipline;
-use headway_net::{Happening, Link, LinkEvent, TraceCursor};
+use headway_net::{Link, LinkEvent, LinkEventKind, TraceCursor};
 use headway_record::recording::{File, LinkLog, LinkLogHead};
 use headway_scenario::{FlowSpec, LinkSpec, Network, QueueSpec, RateSpec};
 
@@ -20,7 +20,7 @@ struct Log {
     rated_from: Time,
 }
 
-/// An opportunity of a link with a rate: a packet of the usual size, as [`Happening`] has it.
+/// An opportunity of a link with a rate: a packet of the usual size, as [`LinkEventKind`] has it.
 const PACKET: u32 = 1500;
 
 impl LinkLogs {
@@ -94,14 +94,14 @@ impl Log {
         };
         let bytes = |size: u16| u64::from(size) + u64::from(overhead);
         match &event.what {
-            Happening::Arrival(packet) => self.log.arrival(at, bytes(packet.size)),
-            Happening::Drop(packet) => self.log.dropped(at, bytes(packet.size)),
-            Happening::Departure { packet, wait } => {
+            LinkEventKind::Arrival(packet) => self.log.arrival(at, bytes(packet.size)),
+            LinkEventKind::Drop(packet) => self.log.dropped(at, bytes(packet.size)),
+            LinkEventKind::Departure { packet, wait } => {
                 self.log.departure(at, bytes(packet.size), *wait)
             }
-            Happening::Opportunity => self.log.opportunity(at, u64::from(opportunity)),
+            LinkEventKind::Opportunity => self.log.opportunity(at, u64::from(opportunity)),
             // mahimahi loses packets in a shell of its own, before the link's.
-            Happening::Loss(_) => Ok(()),
+            LinkEventKind::Loss(_) => Ok(()),
         }
     }
 }

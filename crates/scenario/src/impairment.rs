@@ -1,6 +1,5 @@
 //! What a link does to packets beside queueing them, with its ranges still open.
 
-use headway_cc::Duration;
 use headway_net::{Jitter, Loss, Reorder};
 use serde::Serialize;
 
@@ -30,10 +29,6 @@ pub(crate) enum JitterPlan {
 pub(crate) struct ReorderPlan {
     pub probability: Quantity,
     pub delay: Quantity,
-}
-
-fn duration(q: &Quantity, seed: u64) -> Duration {
-    Duration::from_nanos(q.draw_whole(seed))
 }
 
 impl LossPlan {
@@ -91,10 +86,10 @@ impl JitterPlan {
     pub fn draw(&self, seed: u64) -> Jitter {
         match self {
             JitterPlan::Uniform(q) => Jitter::Uniform {
-                most: duration(q, seed),
+                most: q.duration(seed),
             },
             JitterPlan::Exponential(q) => Jitter::Exponential {
-                mean: duration(q, seed),
+                mean: q.duration(seed),
             },
         }
     }
@@ -104,7 +99,7 @@ impl ReorderPlan {
     pub fn draw(&self, seed: u64) -> Reorder {
         Reorder {
             probability: self.probability.draw(seed),
-            delay: duration(&self.delay, seed),
+            delay: self.delay.duration(seed),
         }
     }
 }

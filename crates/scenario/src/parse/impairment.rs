@@ -1,7 +1,7 @@
 //! A link's loss, jitter and reordering.
 
 use crate::ScenarioError;
-use crate::path::{JitterPlan, LossPlan, ReorderPlan};
+use crate::impairment::{JitterPlan, LossPlan, ReorderPlan};
 use crate::quantity::{PERIOD, Quantity};
 use crate::reader::Item;
 

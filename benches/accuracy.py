@@ -19,8 +19,16 @@ MAHIMAHI = {"20": (3.34, 96.0, 278.0), "100": (5.02, 517.0, 1056.0)}
 """Mbit/s, p95 of queueing and of signal delay in ms, by window: a model of mahimahi's rules."""
 CUBIC = {"Verizon-LTE-short.down": (5.03, 6735.0, 7925.0), "ATT-LTE-driving.down": (5.18, 7187.0, 9461.0)}
 """The same of Linux's Cubic, published."""
-ABC = (0.974, 557.0)
-"""Utilisation and p95 delay in ms of Cubic in ABC's figure 2."""
+VEGAS = {"Verizon-LTE-short.down": (4.23, 230.0, 534.0), "ATT-LTE-driving.down": (2.37, 61.0, 502.0)}
+"""And of Linux's Vegas."""
+ABC = {
+    ("cubic", "DropTail"): (0.974, 557.0),
+    ("cubic:hystart=classic", "DropTail"): (0.974, 557.0),
+    ("cubic", "CoDel"): (0.621, 208.0),
+    ("cubic", "Pie"): (0.551, 173.0),
+    ("vegas", None): (0.930, 592.0),
+}
+"""Utilisation and p95 delay in ms by scheme and queue in ABC's figure 2."""
 RANDOM_LOSS = {"TcpNewReno": 0.1033, "TcpLinuxReno": 0.1408}
 """Utilisation of ns-3's classes on Rax's link with 1% of loss."""
 
@@ -48,6 +56,12 @@ def absolute(group: str, what: str, outside: float, ours: float, limit: float, u
 
 def checks(line: str) -> Iterator[Check]:
     """The checks in one line that a test printed; the bounds are the project's targets, not the tests' own."""
+    yield from on_traces(line)
+    yield from on_fixed_links(line)
+
+
+def on_traces(line: str) -> Iterator[Check]:
+    """Against mahimahi's rules and published runs over recorded traces."""
     if found := re.search(rf"(sourdough|fixed-window), window (\d+): {GRAPH}", line):
         sender = "as its sender sends" if found[1] == "sourdough" else "fixed-window, over the transport"
         group = f"mahimahi's rules: {sender}"
@@ -60,11 +74,30 @@ def checks(line: str) -> Iterator[Check]:
             ("Mbit/s", "p95 queue, ms", "p95 signal delay, ms"), CUBIC[found[1]], found.groups()[1:], strict=True
         ):
             yield relative("published Cubic, Linux", f"{found[1]}, {what}", outside, float(ours), 10)
-    elif found := re.search(rf"ABC, (\S+), (\w+): utilisation {NUMBER}, p95 delay {NUMBER}", line):
-        for what, outside, ours in zip(("utilisation", "p95 delay, ms"), ABC, found.groups()[2:], strict=True):
-            yield relative(
-                "published Cubic, ABC", f"{found[1]}, {found[2].lower()}, {what}", outside, float(ours), 10
-            )
+    elif found := re.search(rf"vegas, (\S+): {GRAPH}", line):
+        for what, outside, ours in zip(
+            ("Mbit/s", "p95 queue, ms", "p95 signal delay, ms"), VEGAS[found[1]], found.groups()[1:], strict=True
+        ):
+            yield relative("published Vegas, Linux", f"{found[1]}, {what}", outside, float(ours), 15)
+    elif found := re.search(
+        rf"ABC, ([^,]+)(?:, ([A-Z]\w+).*)?, (Simple|Linux): utilisation {NUMBER}, p95 delay {NUMBER}", line
+    ):
+        published = ABC.get((found[1], found[2]), ())  # Copa is printed too, and was not published.
+        both = zip(("utilisation", "p95 delay, ms"), published, found.groups()[3:], strict=False)
+        name = ", ".join(part for part in (found[1], found[2], found[3].lower()) if part)
+        for what, outside, ours in both:
+            yield relative("published by ABC", f"{name}, {what}", outside, float(ours), 10)
+
+
+def on_fixed_links(line: str) -> Iterator[Check]:
+    """Against ns-3 and the fluid model."""
+    if found := re.search(
+        rf"(newreno|cubic), ([A-Z]\w+).*: {NUMBER}, {NUMBER} ms, loss .*; ns-3 {NUMBER}, {NUMBER} ms", line
+    ):
+        name = f"{found[1]}, {found[2]}"
+        ours, ours_ms, outside, outside_ms = map(float, found.groups()[2:])
+        yield absolute("ns-3, queue discs", f"{name}, utilisation", 100 * outside, 100 * ours, 2, "points")
+        yield absolute("ns-3, queue discs", f"{name}, mean queue", outside_ms, ours_ms, 1, "packet")
     elif found := re.search(rf"(newreno|cubic)\S*, (buffer \d+, .+): {NUMBER}, model {NUMBER}:", line):
         group, ours, model = f"fluid model, {found[1]}", float(found[3]), float(found[4])
         # The model has no packets: a queue, in ms at a packet a ms, is right to one of them.

@@ -62,6 +62,10 @@ def bad(*arguments, says, environment=None):
         bad("bench", "--schemes", says=["--schemes", "argument"]),
         bad(*BENCH, "surplus", says=["surplus"]),
         bad("bench", "--schemes", "cubik", "--scenario", "rax-1", says=["cubik", "cubic"]),
+        bad(
+            *("bench", "--schemes", "cubic", "--scenario", "owl-duration", "--seconds", "3"),
+            says=["owl-duration:seconds=1", "leave --seconds out"],
+        ),
         bad("bench", "--schemes", "cubic,,bbr", "--scenario", "rax-1", says=["--schemes", "cubic,,bbr"]),
         bad("bench", "--schemes", "cubic,cubic", "--scenario", "rax-1", says=["cubic", "twice"]),
         bad("bench", "--schemes", "fixed-window:widow=3", "--scenario", "rax-1", says=["widow", "window"]),

@@ -8,6 +8,7 @@ import pytest
 from headway.report import draw_picture, page
 from headway.report.labels import Box, place
 from headway.report.svg import _shorter
+from headway.report.tables import anchor
 from headway.results import read_bench
 
 
@@ -30,6 +31,12 @@ def test_the_report_says_how_it_was_made(small_bench):
         assert scenario["hash"] in html
         assert escape(scenario["text"].strip()) in html
     assert bench.facts["headway"] in html
+
+
+def test_no_two_names_have_the_same_id():
+    names = ["a:b=1", "a-b-1", "a_b=1", "a:b_1", "a_3a_b"]
+    assert len({anchor(name) for name in names}) == len(names)
+    assert not any(c in anchor(name) for name in ['a"b', "a b", "a<b"] for c in '" <')
 
 
 def test_names_are_text_not_markup(small_bench):

@@ -258,6 +258,16 @@ def test_the_command_of_a_result_gives_it_again(run, tmp_path):
     assert row["scenario_hash"] == bench["scenarios"][0]["hash"]
 
 
+def test_the_command_of_a_member_named_by_its_length_gives_it_again(run, tmp_path):
+    """It says nothing of --seconds, which such a family refuses."""
+    first, again = tmp_path / "first", tmp_path / "again"
+    run("bench", "--schemes", "cubic", "--scenario", "owl-duration:seconds=1", "--runs", "2", "--out", first)
+    command = json.loads((first / "bench.json").read_text())["command"]
+    done = run(*shlex.split(command)[1:], "--out", again)
+    assert done.returncode == 0, done.stderr
+    assert (again / "results.parquet").read_bytes() == (first / "results.parquet").read_bytes()
+
+
 def test_results_name_their_traces_by_hash_and_warn_of_another(run, tmp_path):
     """A trace of a published name that is another file is used, and said to be so."""
     for name in ("Verizon-LTE-short.down", "Verizon-LTE-short.up"):

@@ -208,9 +208,10 @@ def _load(names: list[str]) -> list[Scenario]:
 
 
 def _common_length(scenarios: list[Scenario]) -> float | None:
-    """The length of a run in s where all scenarios have the same one."""
+    """The length of a run in s where all scenarios have the same one, and none is named by it."""
     lengths = {s.seconds for s in scenarios}
-    return lengths.pop() if len(lengths) == 1 else None
+    named = any(s.sweep and s.sweep["key"] == "seconds" for s in scenarios)
+    return lengths.pop() if len(lengths) == 1 and not named else None
 
 
 def _run(batch: Batch, what: str) -> bool:
@@ -267,9 +268,11 @@ def _write(
     from headway.results import BENCH_SCHEMA, read_bench
     from headway.traces import open_trace
 
+    results = batch.results()
+
     def scenario(s: Scenario) -> dict[str, Any]:
         """What the report says of a scenario, and where each run began in its trace."""
-        seeds = {r["run"]: r["seed"] for r in batch.results() if r["scenario"] == s.name}
+        seeds = {r["run"]: r["seed"] for r in results if r["scenario"] == s.name}
         moves = "trace offset" in s.varies and seeds
         return {
             "name": s.name,

@@ -17,10 +17,13 @@ SAWTOOTH = rf"ours Sawtooth {{ utilisation: {NUMBER}, loss: {NUMBER},"
 
 MAHIMAHI = {"20": (3.34, 96.0, 278.0), "100": (5.02, 517.0, 1056.0)}
 """Mbit/s, p95 of queueing and of signal delay in ms, by window: a model of mahimahi's rules."""
-CUBIC = {"Verizon-LTE-short.down": (5.03, 6735.0, 7925.0), "ATT-LTE-driving.down": (5.18, 7187.0, 9461.0)}
-"""The same of Linux's Cubic, published."""
-VEGAS = {"Verizon-LTE-short.down": (4.23, 230.0, 534.0), "ATT-LTE-driving.down": (2.37, 61.0, 502.0)}
-"""And of Linux's Vegas."""
+LINUX = {
+    ("cubic, 1260 packets", "Verizon-LTE-short.down"): (5.03, 6735.0, 7925.0),
+    ("cubic, 1260 packets", "ATT-LTE-driving.down"): (5.18, 7187.0, 9461.0),
+    ("vegas", "Verizon-LTE-short.down"): (4.23, 230.0, 534.0),
+    ("vegas", "ATT-LTE-driving.down"): (2.37, 61.0, 502.0),
+}
+"""The same of Linux's Cubic and Vegas, published."""
 ABC = {
     ("cubic", "DropTail"): (0.974, 557.0),
     ("cubic:hystart=classic", "DropTail"): (0.974, 557.0),
@@ -69,16 +72,15 @@ def on_traces(line: str) -> Iterator[Check]:
         yield relative(group, f"window {found[2]}, Mbit/s", rate, float(found[3]), 1)
         yield absolute(group, f"window {found[2]}, p95 queue, ms", queue, float(found[4]), 2, "ms")
         yield absolute(group, f"window {found[2]}, p95 signal delay, ms", signal, float(found[5]), 2, "ms")
-    elif found := re.search(rf"cubic, 1260 packets, (\S+): {GRAPH}", line):
+    elif found := re.search(rf"(cubic, 1260 packets|vegas), (\S+): {GRAPH}", line):
+        group, percent = ("published Vegas, Linux", 15) if found[1] == "vegas" else ("published Cubic, Linux", 10)
         for what, outside, ours in zip(
-            ("Mbit/s", "p95 queue, ms", "p95 signal delay, ms"), CUBIC[found[1]], found.groups()[1:], strict=True
+            ("Mbit/s", "p95 queue, ms", "p95 signal delay, ms"),
+            LINUX[found[1], found[2]],
+            found.groups()[2:],
+            strict=True,
         ):
-            yield relative("published Cubic, Linux", f"{found[1]}, {what}", outside, float(ours), 10)
-    elif found := re.search(rf"vegas, (\S+): {GRAPH}", line):
-        for what, outside, ours in zip(
-            ("Mbit/s", "p95 queue, ms", "p95 signal delay, ms"), VEGAS[found[1]], found.groups()[1:], strict=True
-        ):
-            yield relative("published Vegas, Linux", f"{found[1]}, {what}", outside, float(ours), 15)
+            yield relative(group, f"{found[2]}, {what}", outside, float(ours), percent)
     elif found := re.search(
         rf"ABC, ([^,]+)(?:, ([A-Z]\w+).*)?, (Simple|Linux): utilisation {NUMBER}, p95 delay {NUMBER}", line
     ):

@@ -112,9 +112,7 @@ fn longest_rtts(network: &Network) -> Vec<Duration> {
         if !seen.insert((from, to, nodes)) {
             continue;
         }
-        let there = routes.there(from, to, nodes).unwrap_or_default();
-        let back = routes.back(from, to, nodes).unwrap_or_default();
-        let round: Vec<usize> = there.into_iter().chain(back).collect();
+        let round = routes.round_trip(from, to, nodes);
         let rtt = round.iter().map(|&l| network.links[l].delay).sum();
         for link in round {
             rtts[link] = rtts[link].max(rtt);

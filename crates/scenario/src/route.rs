@@ -67,6 +67,12 @@ impl Routes {
         self.there(to, from, reversed.as_deref())
     }
 
+    /// The links that data crosses and then those that its acknowledgements cross; none of a way that there is not.
+    pub fn round_trip(&self, from: usize, to: usize, nodes: Option<&[usize]>) -> Vec<usize> {
+        let ways = [self.there(from, to, nodes), self.back(from, to, nodes)];
+        ways.into_iter().flatten().flatten().collect()
+    }
+
     /// The switches that data crosses: the nodes between its ends, in order.
     pub fn switches(&self, from: usize, to: usize, nodes: Option<&[usize]>) -> Vec<usize> {
         let way = self.there(from, to, nodes).unwrap_or_default();

@@ -244,15 +244,7 @@ fn check_bdp(plan: &Plan, places: &[Place<'_>]) -> Result<(), ScenarioError> {
     let crossed: Vec<usize> = plan
         .flows
         .iter()
-        .flat_map(|f| {
-            let nodes = f.route.as_deref();
-            [
-                routes.there(f.from, f.to, nodes),
-                routes.back(f.from, f.to, nodes),
-            ]
-        })
-        .flatten()
-        .flatten()
+        .flat_map(|f| routes.round_trip(f.from, f.to, f.route.as_deref()))
         .collect();
     for (i, link) in plan.links.iter().enumerate() {
         if link.queue.bdp().is_none() {

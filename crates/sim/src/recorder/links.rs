@@ -7,7 +7,7 @@ use headway_cc::{Rate, Time};
 use headway_net::queue::Discipline;
 use headway_net::{Link, LinkEvent, LinkEventKind, TraceCursor};
 use headway_record::recording::{File, LinkLog, LinkLogHead};
-use headway_scenario::{FlowSpec, LinkSpec, Network, QueueSpec, RateSpec};
+use headway_scenario::{LinkSpec, Network, QueueSpec, RateSpec};
 
 /// Logs of the links that flows cross, where they have a rate or get one.
 #[derive(Debug)]
@@ -109,19 +109,9 @@ impl Log {
 /// The links that data or acknowledgements of any flow cross.
 fn crossed(network: &Network) -> BTreeSet<usize> {
     let routes = network.routes();
-    let both = |f: &FlowSpec| {
-        let nodes = f.route.as_deref();
-        [
-            routes.there(f.from, f.to, nodes),
-            routes.back(f.from, f.to, nodes),
-        ]
-    };
-    network
-        .flows
-        .iter()
-        .flat_map(both)
-        .flatten()
-        .flatten()
+    let flows = network.flows.iter();
+    flows
+        .flat_map(|f| routes.round_trip(f.from, f.to, f.route.as_deref()))
         .collect()
 }
 

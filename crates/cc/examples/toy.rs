@@ -21,10 +21,12 @@ pub const SCHEME: Scheme = Scheme {
     family: Family::Loss,
     summary: "one packet more a round trip, a fraction of the window on congestion",
     source: "Chiu and Jain 1989",
+    deviations: &[],
     needs: &[],
     params: &[DECREASE],
     build: |setup, values| Box::new(Toy::new(setup, values)),
     receiver: None,
+    router: None,
 };
 
 /// The state of one flow.

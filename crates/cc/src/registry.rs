@@ -15,6 +15,8 @@ pub struct Scheme {
     pub summary: &'static str,
     /// The document that it implements.
     pub source: &'static str,
+    /// Where it departs from that document, and why: a sentence each.
+    pub deviations: &'static [&'static str],
     /// What its host must supply beyond acknowledgements and losses.
     pub needs: &'static [Need],
     /// The parameters it takes.
@@ -23,6 +25,30 @@ pub struct Scheme {
     pub build: fn(&Setup, &Values) -> Box<dyn CongestionControl>,
     /// Builds the receiver's half, for a scheme that has one.
     pub receiver: Option<BuildReceiver>,
+    /// What the bottleneck has to be for it; most schemes take any queue.
+    pub router: Option<Router>,
+}
+
+/// A queue that tells senders what to do: half of the schemes that are [`Family::Explicit`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Router {
+    /// ABC's accelerate and brake marks.
+    Abc,
+    /// XCP's feedback, from the link's rate.
+    Xcp,
+    /// XCP's feedback, from the rate at which the link has lately been able to send.
+    XcpWindowed,
+}
+
+impl Router {
+    /// As scenarios and tables call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Router::Abc => "abc",
+            Router::Xcp => "xcp",
+            Router::XcpWindowed => "xcp-w",
+        }
+    }
 }
 
 /// Builds the receiver's half of a scheme for one flow.

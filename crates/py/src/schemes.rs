@@ -20,6 +20,7 @@ pub(crate) fn schemes(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
         row.set_item("family", scheme.family.name())?;
         row.set_item("summary", scheme.summary)?;
         row.set_item("source", scheme.source)?;
+        row.set_item("deviations", scheme.deviations)?;
         row.set_item(
             "needs",
             scheme.needs.iter().map(|n| n.name()).collect::<Vec<_>>(),

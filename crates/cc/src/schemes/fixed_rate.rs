@@ -21,10 +21,12 @@ pub const SCHEME: Scheme = Scheme {
     family: Family::Fixed,
     summary: "a constant sending rate without a window",
     source: "a yardstick of ours",
+    deviations: &[],
     needs: &[Need::Pacing],
     params: &[RATE],
     build: |setup, values| Box::new(FixedRate::new(setup, values)),
     receiver: None,
+    router: None,
 };
 
 /// Sends at a fixed rate, whatever happens.

@@ -20,10 +20,12 @@ pub const SCHEME: Scheme = Scheme {
     family: Family::Fixed,
     summary: "a constant number of packets in flight",
     source: "a yardstick of ours",
+    deviations: &[],
     needs: &[],
     params: &[WINDOW],
     build: |setup, values| Box::new(FixedWindow::new(setup, values)),
     receiver: None,
+    router: None,
 };
 
 /// Keeps a fixed number of packets in flight, whatever is lost.

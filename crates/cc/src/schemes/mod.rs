@@ -1,21 +1,22 @@
-//! The schemes, one module each. Adding one is a new file here and a line in this list.
+//! The schemes: a module each, or a family of schemes to a folder. Adding one is a new file here and a
+//! line in this list.
 
 use crate::Scheme;
 
 macro_rules! schemes {
-    ($($module:ident),* $(,)?) => {
+    ($($module:ident: $($scheme:ident),+;)*) => {
         $(pub mod $module;)*
         /// Every scheme of this crate.
-        pub static SCHEMES: &[Scheme] = &[$($module::SCHEME),*];
+        pub static SCHEMES: &[Scheme] = &[$($($module::$scheme),+),*];
     };
 }
 
 schemes! {
-    fixed_window,
-    fixed_rate,
-    newreno,
-    vegas,
-    cubic,
-    copa,
-    bbr,
+    fixed_window: SCHEME;
+    fixed_rate: SCHEME;
+    newreno: SCHEME;
+    vegas: SCHEME;
+    cubic: SCHEME;
+    copa: SCHEME;
+    bbr: SCHEME;
 }

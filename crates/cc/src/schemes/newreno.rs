@@ -14,10 +14,12 @@ pub const SCHEME: Scheme = Scheme {
     family: Family::Loss,
     summary: "additive increase, halving on loss",
     source: "RFC 5681, RFC 6582, RFC 3168",
+    deviations: &[],
     needs: &[],
     params: &[ECN],
     build: |setup, values| Box::new(NewReno::new(setup, EcnUse::of(values))),
     receiver: None,
+    router: None,
 };
 
 /// The state of one NewReno flow.

@@ -41,10 +41,12 @@ pub const SCHEME: Scheme = Scheme {
     family: Family::Delay,
     summary: "keeps two to four packets in the queue",
     source: "Brakmo and Peterson 1995; Linux tcp_vegas.c, ns-3 tcp-vegas.cc",
+    deviations: &[],
     needs: &[],
     params: &[ALPHA, BETA, GAMMA],
     build: |setup, values| Box::new(Vegas::new(setup, values)),
     receiver: None,
+    router: None,
 };
 
 /// The state of one Vegas flow.

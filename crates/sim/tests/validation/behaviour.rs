@@ -218,6 +218,7 @@ const TOLD: &[Scheme] = &[Scheme {
     family: Family::Explicit,
     summary: "of the tests",
     source: "of the tests",
+    deviations: &[],
     needs: &[],
     params: &[],
     build: |setup, _| {
@@ -232,6 +233,7 @@ const TOLD: &[Scheme] = &[Scheme {
             message: None,
         })
     }),
+    router: None,
 }];
 
 #[derive(Debug)]

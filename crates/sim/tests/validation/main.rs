@@ -3,6 +3,7 @@
 
 mod behaviour;
 mod cellular;
+mod check;
 mod delay_based;
 mod ecn;
 mod fluid;

@@ -8,7 +8,7 @@ use headway_record::Metrics;
 use headway_scenario::{
     FlowSpec, LinkSpec, Network, QueueSpec, RateSpec, Source, TraceSpec, TraceStore, Transport,
 };
-use headway_sim::{Options, Outcome, Simulation};
+use headway_sim::{Observer, Options, Outcome, Simulation};
 
 use crate::watch;
 
@@ -104,12 +104,23 @@ pub fn has_traces(test: &str, names: &[&str]) -> bool {
 
 /// Sets up `scheme` on `network`.
 pub fn simulation(network: &Network, scheme: &str, options: Options) -> Simulation {
+    observed(network, scheme, options, ())
+}
+
+/// The same, watched.
+pub fn observed<O: Observer>(
+    network: &Network,
+    scheme: &str,
+    options: Options,
+    observer: O,
+) -> Simulation<O> {
     let mut registry = Registry::new(schemes::SCHEMES);
     registry.add(watch::SCHEMES);
     let selection = registry.select(scheme).expect("a scheme");
     let store = traces();
     let load = |spec: &TraceSpec| store.load_spec(spec).map_err(|e| e.to_string());
-    Simulation::new(network, &selection, &registry, &load, options).expect("a network")
+    Simulation::observed(network, &selection, &registry, &load, options, observer)
+        .expect("a network")
 }
 
 /// Options of a run of `seconds` whose first `warmup` seconds do not count.

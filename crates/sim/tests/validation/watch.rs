@@ -1,14 +1,13 @@
-//! Schemes of the tests' own. Their receiver's half sees every data packet that arrives.
+//! Every data packet that arrives in a run, and schemes of the tests' own.
 
-use std::cell::RefCell;
-
-use headway_cc::schemes::{copa, cubic, fixed_window, newreno, vegas};
+use headway_cc::schemes::{cubic, fixed_window};
 use headway_cc::{
-    Arrival, Bytes, CongestionControl, Control, Duration, Family, Feedback, Kind, Param, Receiver,
-    Rto, Scheme, Sent, Setup, Tag, Time, Values,
+    Bytes, CongestionControl, Control, Duration, Feedback, Kind, Param, Rto, Scheme, Sent, Setup,
+    Tag, Time, Values,
 };
+use headway_net::{Body, Packet};
 use headway_scenario::Network;
-use headway_sim::Options;
+use headway_sim::{Observer, Options};
 
 use crate::networks;
 
@@ -18,6 +17,44 @@ pub struct Delivery {
     pub number: u64,
     pub sent: Time,
     pub received: Time,
+}
+
+#[derive(Default)]
+struct Seen(Vec<Delivery>);
+
+impl Observer for Seen {
+    fn on_data_arrived(&mut self, now: Time, packet: &Packet) {
+        if let Body::Data(segment) = &packet.body {
+            self.0.push(Delivery {
+                number: segment.number,
+                sent: segment.sent,
+                received: now,
+            });
+        }
+    }
+}
+
+/// Every data packet that arrives while the single flow of `network` runs the scheme for `seconds`.
+pub fn deliveries(network: &Network, scheme: &str, seconds: f64) -> Vec<Delivery> {
+    deliveries_of_seed(network, scheme, seconds, 1)
+}
+
+/// The same of another run.
+pub fn deliveries_of_seed(
+    network: &Network,
+    scheme: &str,
+    seconds: f64,
+    seed: u64,
+) -> Vec<Delivery> {
+    let options = Options {
+        seed,
+        ..networks::options(seconds, 0.0)
+    };
+    let mut seen = Seen::default();
+    networks::observed(network, scheme, options, &mut seen)
+        .finish()
+        .expect("a whole run");
+    seen.0
 }
 
 const WINDOW: Param = Param {
@@ -30,110 +67,27 @@ const WINDOW: Param = Param {
     },
 };
 
-/// What the schemes below share.
-const BLANK: Scheme = Scheme {
-    name: "",
-    family: Family::Fixed,
-    summary: "of the tests",
-    source: "of the tests",
-    needs: &[],
-    params: &[WINDOW],
-    build: |setup, values| Box::new(Sourdough::new(setup, values)),
-    receiver: Some(watch),
-};
-
-/// Schemes to watch: five of the registry, and two that hosts of published figures ran.
+/// Two that hosts of published figures ran.
 pub static SCHEMES: &[Scheme] = &[
     Scheme {
-        name: "watched-fixed-window",
-        receiver: Some(watch),
+        name: "sourdough",
+        params: &[WINDOW],
+        build: |setup, values| Box::new(Sourdough::new(setup, values)),
         ..fixed_window::SCHEME
     },
     Scheme {
-        name: "watched-newreno",
-        receiver: Some(watch),
-        ..newreno::SCHEME
-    },
-    Scheme {
-        name: "watched-cubic",
-        receiver: Some(watch),
-        ..cubic::SCHEME
-    },
-    Scheme {
-        name: "watched-vegas",
-        receiver: Some(watch),
-        ..vegas::SCHEME
-    },
-    Scheme {
-        name: "watched-copa",
-        receiver: Some(watch),
-        ..copa::SCHEME
-    },
-    Scheme {
-        name: "watched-sourdough",
-        ..BLANK
-    },
-    Scheme {
-        name: "watched-capped-cubic",
+        name: "capped-cubic",
+        params: &[WINDOW],
         build: |setup, values| {
+            let defaults = Values::defaults(cubic::SCHEME.params);
             Box::new(Capped {
-                inner: Box::new(cubic::Cubic::new(
-                    setup,
-                    &Values::defaults(cubic::SCHEME.params),
-                )),
+                inner: Box::new(cubic::Cubic::new(setup, &defaults)),
                 cap: setup.mss.mul_f64(values.number(&WINDOW)),
             })
         },
-        ..BLANK
+        ..cubic::SCHEME
     },
 ];
-
-thread_local! {
-    /// A simulation runs on one thread, and so does a test.
-    static SEEN: RefCell<Vec<Delivery>> = const { RefCell::new(Vec::new()) };
-}
-
-#[derive(Debug)]
-struct Watch;
-
-fn watch(_: &Setup, _: &Values) -> Box<dyn Receiver> {
-    Box::new(Watch)
-}
-
-impl Receiver for Watch {
-    fn on_data(&mut self, arrival: &Arrival) {
-        let delivery = Delivery {
-            number: arrival.number,
-            sent: arrival.sent,
-            received: arrival.now,
-        };
-        SEEN.with_borrow_mut(|seen| seen.push(delivery));
-    }
-
-    fn take_message(&mut self, _: &mut Vec<u8>) {}
-}
-
-/// Every data packet that arrives while the single flow of `network` runs the scheme, which must
-/// be among [`SCHEMES`], for `seconds`.
-pub fn deliveries(network: &Network, scheme: &str, seconds: f64) -> Vec<Delivery> {
-    deliveries_of_seed(network, scheme, seconds, 1)
-}
-
-/// The same of another run.
-pub fn deliveries_of_seed(
-    network: &Network,
-    scheme: &str,
-    seconds: f64,
-    seed: u64,
-) -> Vec<Delivery> {
-    SEEN.take();
-    let options = Options {
-        seed,
-        ..networks::options(seconds, 0.0)
-    };
-    networks::run(network, &format!("watched-{scheme}"), options);
-    SEEN.take()
-}
 
 /// The sender of Stanford's CS 344G contest (`sourdough`), under which the fixed windows were
 /// measured: a fixed window, and one packet more whenever nothing was sent or acknowledged for a

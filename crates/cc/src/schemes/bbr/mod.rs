@@ -44,10 +44,12 @@ pub const SCHEME: Scheme = Scheme {
     family: Family::Model,
     summary: "paces at the measured bottleneck bandwidth, two BDP in flight",
     source: "draft-cardwell-iccrg-bbr-congestion-control-00",
+    deviations: &[],
     needs: &[Need::RateSample, Need::Pacing, Need::PerSend],
     params: &[BTLBW_WINDOW, RTPROP_WINDOW],
     build: |setup, values| Box::new(Bbr::new(setup, values)),
     receiver: None,
+    router: None,
 };
 
 /// 2/ln 2: the least gain that doubles the sending rate each round (§4.3.2.1).

@@ -40,10 +40,12 @@ pub const SCHEME: Scheme = Scheme {
     family: Family::Delay,
     summary: "aims at a rate of 1/(delta x queueing delay); competes where others fill the queue",
     source: "Arun and Balakrishnan, NSDI 2018; bound on velocity and reaction to heavy loss as in genericCC",
+    deviations: &[],
     needs: &[Need::Pacing],
     params: &[DELTA, MODE],
     build: |setup, values| Box::new(Copa::new(setup, values)),
     receiver: None,
+    router: None,
 };
 
 /// Which way the window went over a round trip.

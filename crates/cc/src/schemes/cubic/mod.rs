@@ -50,10 +50,12 @@ pub const SCHEME: Scheme = Scheme {
     family: Family::Loss,
     summary: "grows along a cubic of time; the default of most systems",
     source: "RFC 9438, RFC 9406, RFC 3168",
+    deviations: &[],
     needs: &[],
     params: &[HYSTART, FAST_CONVERGENCE, BETA, C, ECN],
     build: |setup, values| Box::new(Cubic::new(setup, values)),
     receiver: None,
+    router: None,
 };
 
 /// The window as a function of time (RFC 9438 §4.2, Figure 1).

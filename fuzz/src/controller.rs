@@ -12,7 +12,8 @@ pub fn controller(input: &[u8]) {
     let spec = spec(&mut input);
     let registry = Registry::new(schemes::SCHEMES);
     let selection = registry.select(&spec).expect("a value within its range");
-    drive(selection.build(&setup()), input.0);
+    let half = selection.build_receiver(&setup());
+    drive(selection.build(&setup()), half, input.0);
 }
 
 /// The scheme and the parameters that `input` begins with, as a user would write them.

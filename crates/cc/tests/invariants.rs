@@ -49,7 +49,9 @@ proptest! {
     #[test]
     fn every_scheme_keeps_its_promises(script in prop::collection::vec(any::<u8>(), 0..1200)) {
         for selection in specs(&registry()) {
-            let run = std::panic::catch_unwind(|| drive(selection.build(&setup()), &script));
+            let (sender, half) = (selection.build(&setup()), selection.build_receiver(&setup()));
+            let lead = std::panic::AssertUnwindSafe(|| drive(sender, half, &script));
+            let run = std::panic::catch_unwind(lead);
             prop_assert!(run.is_ok(), "{}", selection.spec);
         }
     }
@@ -58,7 +60,9 @@ proptest! {
 /// The model can fail: controllers that break their promises are caught.
 mod broken {
     use super::*;
-    use headway_cc::{Bytes, CongestionControl, Control, Feedback, Rate, Rto, Time};
+    use headway_cc::{
+        Arrival, Bytes, CongestionControl, Control, Feedback, Rate, Receiver, Rto, Time,
+    };
 
     #[derive(Debug)]
     struct Broken {
@@ -80,7 +84,8 @@ mod broken {
     }
 
     fn caught(control: Control, timer: Time, script: &[u8]) -> bool {
-        std::panic::catch_unwind(|| drive(Box::new(Broken { control, timer }), script)).is_err()
+        std::panic::catch_unwind(|| drive(Box::new(Broken { control, timer }), None, script))
+            .is_err()
     }
 
     #[test]
@@ -101,5 +106,37 @@ mod broken {
             "no end of rate"
         );
         assert!(caught(window, Time::ZERO, &[12, 0]), "timer that stays due");
+    }
+
+    #[derive(Debug)]
+    struct BrokenHalf {
+        says: usize,
+        timer: Time,
+    }
+
+    impl Receiver for BrokenHalf {
+        fn on_data(&mut self, _: &Arrival) {}
+        fn next_timer(&self) -> Time {
+            self.timer
+        }
+        fn take_message(&mut self, out: &mut Vec<u8>) {
+            out.resize(out.len() + self.says, 0);
+        }
+    }
+
+    #[test]
+    fn receivers_are_caught() {
+        let is_caught = |says, timer| {
+            let broken = Broken {
+                control: Control::window(MSS * 2),
+                timer: Time::NEVER,
+            };
+            let half = Box::new(BrokenHalf { says, timer });
+            let lead = || drive(Box::new(broken), Some(half), &[0, 1, 3, 10, 3, 0]);
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(lead)).is_err()
+        };
+        assert!(!is_caught(100, Time::NEVER));
+        assert!(is_caught(2000, Time::NEVER), "no packet holds its message");
+        assert!(is_caught(0, Time::ZERO), "timer that stays due");
     }
 }

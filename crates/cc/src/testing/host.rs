@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    Acked, Bytes, Congestion, CongestionControl, Control, Counters, Duration, Ecn, Feedback, Lost,
-    Probe, Rate, RateSample, Recovery, Rto, RttStats, Sent, Tag, Time,
+    Acked, Arrival, Bytes, Congestion, CongestionControl, Control, Counters, Duration, Ecn,
+    Feedback, Header, Lost, Probe, Rate, RateSample, Receiver, Recovery, Rto, RttStats, Sent, Tag,
+    Time,
 };
 
 /// No controller has a reason to ask for more.
@@ -17,6 +18,7 @@ const MAX_RATE: Rate = Rate::from_bps(1_000_000_000_000_000);
 struct Packet {
     sent: Time,
     tag: Tag,
+    header: Header,
     first_sent: Time,
     delivered: Bytes,
     delivered_time: Time,
@@ -32,6 +34,13 @@ pub struct Host {
     pub cc: Box<dyn CongestionControl>,
     /// Is there nothing more to send?
     pub app_limited: bool,
+    /// What the receiver's clock shows beyond the sender's; `None` where an acknowledgement does
+    /// not tell when its packets arrived.
+    pub clock_ahead: Option<Duration>,
+    /// What routers write into the last number of a packet's header; `None` if they leave it alone.
+    pub written: Option<f32>,
+    half: Option<Box<dyn Receiver>>,
+    messages: Vec<u8>,
     mss: Bytes,
     now: Time,
     flight: BTreeMap<u64, Packet>,
@@ -56,6 +65,10 @@ impl Host {
         let host = Host {
             cc,
             app_limited: false,
+            clock_ahead: Some(Duration::ZERO),
+            written: None,
+            half: None,
+            messages: Vec::new(),
             mss,
             now: Time::ZERO,
             flight: BTreeMap::new(),
@@ -73,6 +86,13 @@ impl Host {
         };
         host.check();
         host
+    }
+
+    /// The same with a half of the scheme at the receiver.
+    #[must_use]
+    pub fn with_receiver(mut self, half: Option<Box<dyn Receiver>>) -> Host {
+        self.half = half;
+        self
     }
 
     /// The time.
@@ -115,7 +135,7 @@ impl Host {
         self.next_number += 1;
         self.counters.sent += self.mss;
         let in_flight = self.in_flight() + self.mss;
-        self.cc.stamp();
+        let header = self.cc.stamp().header;
         let tag = self.cc.on_sent(&Sent {
             now: self.now,
             number,
@@ -126,6 +146,7 @@ impl Host {
         let packet = Packet {
             sent: self.now,
             tag,
+            header,
             first_sent: self.first_sent,
             delivered: self.counters.delivered,
             delivered_time: self.delivered_time,
@@ -192,6 +213,8 @@ impl Host {
             .iter()
             .map(|(n, p)| self.acked(*n, p, ecn))
             .collect();
+        packets.iter().for_each(|(n, p)| self.arrive(*n, p, ecn));
+        let message = std::mem::take(&mut self.messages);
         let mut f = Feedback {
             now: self.now,
             acked: &acked,
@@ -211,7 +234,7 @@ impl Host {
             recovery: self.recovery,
             congestion,
             undo: false,
-            message: &[],
+            message: &message,
         };
         alter(&mut f);
         if f.undo {
@@ -221,6 +244,11 @@ impl Host {
         self.last_heard = self.now;
         self.cc.on_feedback(&f);
         self.check();
+    }
+
+    /// The next feedback brings `message` too, as if the receiver's half had sent it.
+    pub fn pretend_message(&mut self, message: &[u8]) {
+        self.messages.extend_from_slice(message);
     }
 
     /// The retransmission timer runs out.
@@ -241,28 +269,64 @@ impl Host {
         self.check();
     }
 
-    /// Lets time pass; the controller's timers run in it.
+    /// Lets time pass; the timers of the controller and of its receiver's half run in it.
     ///
     /// # Panics
     /// If a timer is due again at once: its host would never get on.
     pub fn wait_until(&mut self, then: Time) {
         loop {
             let due = self.cc.next_timer();
-            if due > then {
+            let due_there = self.half.as_ref().map_or(Time::NEVER, |h| h.next_timer());
+            if due.min(due_there) > then {
                 break;
             }
-            self.now = self.now.max(due);
-            self.cc.on_timer(self.now);
-            let next = self.cc.next_timer();
-            assert!(
-                next > self.now,
-                "timer due at {next:?} after on_timer at {:?}: {:?}",
-                self.now,
-                self.cc
-            );
-            self.check();
+            self.now = self.now.max(due.min(due_there));
+            if let Some(half) = self.half.as_mut().filter(|_| due_there <= self.now) {
+                half.on_timer(self.now);
+                let next = half.next_timer();
+                assert!(next > self.now, "timer due at {next:?}: {half:?}");
+                self.collect_message();
+            }
+            if due <= self.now {
+                self.cc.on_timer(self.now);
+                let next = self.cc.next_timer();
+                assert!(
+                    next > self.now,
+                    "timer due at {next:?} after on_timer at {:?}: {:?}",
+                    self.now,
+                    self.cc
+                );
+                self.check();
+            }
         }
         self.now = self.now.max(then);
+    }
+
+    /// A packet reaches the receiver's half of the scheme.
+    fn arrive(&mut self, number: u64, packet: &Packet, ecn: Ecn) {
+        let Some(half) = &mut self.half else { return };
+        half.on_data(&Arrival {
+            now: self.now,
+            number,
+            size: self.mss,
+            sent: packet.sent,
+            ecn,
+            header: packet.header,
+        });
+        self.collect_message();
+    }
+
+    /// # Panics
+    /// If what the receiver's half has to say does not fit into a packet.
+    fn collect_message(&mut self) {
+        let Some(half) = &mut self.half else { return };
+        let before = self.messages.len();
+        half.take_message(&mut self.messages);
+        let length = self.messages.len() - before;
+        assert!(
+            length as u64 <= self.mss.get(),
+            "a message of {length} bytes: {half:?}"
+        );
     }
 
     /// A value that the controller reports under `name`.
@@ -316,10 +380,10 @@ impl Host {
             number,
             size: self.mss,
             sent: packet.sent,
-            received: Some(self.now),
+            received: self.clock_ahead.map(|ahead| self.now + ahead),
             tag: packet.tag,
             ecn,
-            echo: 0.0,
+            echo: self.written.unwrap_or(packet.header.0[2]),
         }
     }
 

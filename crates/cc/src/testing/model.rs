@@ -1,18 +1,19 @@
 //! One model for every controller: bytes in, a causally sane life of a flow out.
 
 use super::{Host, MSS};
-use crate::{CongestionControl, Duration, Ecn, NetworkView, Time};
+use crate::{CongestionControl, Duration, Ecn, NetworkView, Receiver, Time};
 
 /// More in flight would only slow the test down.
 const MAX_FLIGHT: usize = 2048;
 
-/// Leads a flow of `cc` through the events that `script` spells, two bytes each: what happens,
-/// and how much of it. Any bytes will do. A [`Host`] checks the invariants after every event.
+/// Leads a flow of `cc`, and of its `half` at the receiver if it has one, through the events that
+/// `script` spells, two bytes each: what happens, and how much of it. Any bytes will do. A [`Host`]
+/// checks the invariants after every event.
 ///
 /// # Panics
 /// If the controller panics or breaks an invariant.
-pub fn drive(cc: Box<dyn CongestionControl>, script: &[u8]) {
-    let mut host = Host::new(cc, MSS);
+pub fn drive(cc: Box<dyn CongestionControl>, half: Option<Box<dyn Receiver>>, script: &[u8]) {
+    let mut host = Host::new(cc, MSS).with_receiver(half);
     for event in script.chunks_exact(2) {
         step(&mut host, event[0], event[1]);
     }
@@ -20,7 +21,7 @@ pub fn drive(cc: Box<dyn CongestionControl>, script: &[u8]) {
 
 fn step(host: &mut Host, what: u8, much: u8) {
     let many = usize::from(much % 64) + 1;
-    match what % 16 {
+    match what % 20 {
         // Most of life: the window is sent, a little later some of it is acknowledged.
         0..=2 => fill(host, usize::from(much) * 4),
         3..=5 => {
@@ -80,6 +81,30 @@ fn step(host: &mut Host, what: u8, much: u8) {
             });
         }
         14 => host.app_limited = !host.app_limited,
+        // Marks of routers: accelerate, brake.
+        15 => {
+            pass(host, 12);
+            let acked = oldest(host, many);
+            let ecn = if much >> 6 == 0 { Ecn::Ect0 } else { Ecn::Ect1 };
+            host.feedback(&acked, &[], ecn, |_| {});
+        }
+        // Routers write what they like into the headers from now on.
+        16 => {
+            const WRITTEN: [f32; 7] = [0.0, 1e-3, -1e-3, 1e9, -1e9, f32::NAN, f32::NEG_INFINITY];
+            host.written = WRITTEN.get(usize::from(much % 8)).copied();
+        }
+        // The receiver's clock jumps, or its times are no longer told.
+        17 => {
+            let ahead = Duration::from_nanos(1 << (much % 45));
+            host.clock_ahead = (much < 192).then_some(ahead);
+        }
+        // A message that the receiver's half never sent.
+        18 => {
+            let message: Vec<u8> = (0..many as u8).map(|i| much.wrapping_mul(i)).collect();
+            let acked = oldest(host, usize::from(much % 3));
+            host.pretend_message(&message);
+            host.feedback(&acked, &[], Ecn::NotEct, |_| {});
+        }
         // A probe beyond the window; news from the network.
         _ => {
             if host.flight().count() < MAX_FLIGHT {

@@ -52,6 +52,8 @@ pub struct Sent {
     pub in_flight: Bytes,
     /// Does it repeat data that was lost?
     pub retransmission: bool,
+    /// Was there nothing more to send at some time during the flight that it joins?
+    pub app_limited: bool,
 }
 
 /// A packet that arrived.

@@ -9,6 +9,7 @@
 mod congestion_control;
 mod ecn;
 mod events;
+mod max_filter;
 mod random;
 mod registry;
 mod round;

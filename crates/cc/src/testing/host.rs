@@ -142,6 +142,7 @@ impl Host {
             size: self.mss,
             in_flight,
             retransmission,
+            app_limited: self.app_limited,
         });
         let packet = Packet {
             sent: self.now,

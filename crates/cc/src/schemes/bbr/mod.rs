@@ -6,14 +6,13 @@
 //! and an allowance for aggregated acknowledgements (`aggregation`).
 
 mod aggregation;
-mod filter;
 
 #[cfg(test)]
 mod tests;
 
 use aggregation::Aggregation;
-use filter::MaxFilter;
 
+use crate::max_filter::MaxFilter;
 use crate::{
     Bytes, CongestionControl, Control, Duration, Family, Feedback, Kind, Need, Param, Probe, Rate,
     RateSample, Recovery, RoundCounter, Rto, Scheme, Sent, Setup, Stream, Tag, Time, Values,
@@ -88,7 +87,7 @@ pub struct Bbr {
 
     rounds: RoundCounter,
     round_start: bool,
-    btlbw: MaxFilter,
+    btlbw: MaxFilter<Rate>,
     rtprop: Duration,
     rtprop_window: Duration,
     rtprop_stamp: Time,

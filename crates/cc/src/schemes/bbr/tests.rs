@@ -386,6 +386,7 @@ fn restart_from_idle_paces_at_the_estimate() {
         size: MSS,
         in_flight: MSS,
         retransmission: false,
+        app_limited: true,
     });
     assert!((bbr.pacing_rate.as_mbps() - 0.99 * 12.0).abs() < 1e-3);
     // RTprop has expired meanwhile, but the new sample is as good as ProbeRTT's.

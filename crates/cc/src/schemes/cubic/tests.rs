@@ -293,6 +293,7 @@ fn idle_time_does_not_count() {
         size: MSS,
         in_flight: MSS,
         retransmission: false,
+        app_limited: true,
     };
     cubic.on_sent(&sent);
     cubic.on_sent(&Sent {

@@ -394,6 +394,7 @@ impl Sender {
             size,
             in_flight,
             retransmission,
+            app_limited: stamp.app_limited,
         });
         let carries = if self.wants_stamp {
             self.cc.stamp()

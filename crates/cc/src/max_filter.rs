@@ -2,20 +2,18 @@
 
 use std::collections::VecDeque;
 
-use crate::Rate;
-
-/// The exact maximum of the samples of the last `window` rounds. Keeps a falling sequence of the
-/// samples that may yet become the maximum, one a round at most.
+/// The exact maximum of the samples of the last `window` rounds, or whatever else is counted. Keeps a
+/// falling sequence of the samples that may yet become the maximum, one a round at most.
 #[derive(Clone, Debug)]
-pub struct MaxFilter {
+pub(crate) struct MaxFilter<T> {
     window: u64,
     /// (round, sample): rounds rise, samples fall.
-    candidates: VecDeque<(u64, Rate)>,
+    candidates: VecDeque<(u64, T)>,
 }
 
-impl MaxFilter {
+impl<T: Copy + Ord + Default> MaxFilter<T> {
     /// A filter over `window` rounds, the current one among them.
-    pub fn new(window: u64) -> MaxFilter {
+    pub fn new(window: u64) -> MaxFilter<T> {
         MaxFilter {
             window,
             candidates: VecDeque::new(),
@@ -23,7 +21,7 @@ impl MaxFilter {
     }
 
     /// Folds a sample of `round`; rounds never fall.
-    pub fn update(&mut self, round: u64, sample: Rate) {
+    pub fn update(&mut self, round: u64, sample: T) {
         while self
             .candidates
             .front()
@@ -40,15 +38,15 @@ impl MaxFilter {
     }
 
     /// The maximum; zero before the first sample.
-    pub fn max(&self) -> Rate {
-        self.candidates.front().map_or(Rate::ZERO, |&(_, s)| s)
+    pub fn max(&self) -> T {
+        self.candidates.front().map_or(T::default(), |&(_, s)| s)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Stream;
+    use crate::{Rate, Stream};
 
     #[test]
     fn agrees_with_a_search_through_the_window() {

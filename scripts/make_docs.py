@@ -1,9 +1,12 @@
-"""`make docs`: writes docs/schemes.md and docs/cli.md from what the program says of itself."""
+"""`make docs`: writes docs/schemes.md and docs/cli.md from what the program and its tests say of themselves."""
 
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import checks
+from checks import Check
 from headway._native import Scenario, scenario_names, schemes
 from headway.cli.lists import varies
 
@@ -28,17 +31,66 @@ def table(columns: list[str], rows: list[list[str]]) -> str:
     return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
 
 
+def scheme_section(scheme: dict[str, Any], found: list[Check]) -> str:
+    """One scheme: where it departs from its source, its parameters, and its checks."""
+    name = scheme["name"]
+    snapshot = f"../crates/sim/tests/snapshots/{name}.snap"
+    needs = ", ".join(scheme["needs"]) or "nothing special"
+    parts = [
+        f"\n### {name}\n\n{sentence(scheme['summary'])} Source: {scheme['source']}. Needs {needs}. "
+        f"[How it behaves]({snapshot}), second by second.\n"
+    ]
+    if scheme["deviations"]:
+        parts.append("\nDeparts from its source:\n\n")
+        parts += [f"- {sentence(deviation)}\n" for deviation in scheme["deviations"]]
+    if scheme["params"]:
+        params = [[f"`{p['name']}`", p["help"], str(p["kind"]), str(p["default"])] for p in scheme["params"]]
+        parts.append("\n" + table(["parameter", "what it does", "value", "default"], params))
+    if found:
+        rows = [
+            [
+                (f"`{c['scheme']}`: " if c["scheme"] != name else "") + c["what"],
+                f"{c['outside']} {c['unit']}".strip(),
+                f"{c['ours']:.4g}",
+                f"**missed**: {c['missed']}" if c["missed"] else "met",
+                c["source"],
+            ]
+            for c in found
+        ]
+        parts.append("\n" + table(["figure", "outside", "ours", "", "who says so"], rows))
+    return "".join(parts)
+
+
+def sentence(text: str) -> str:
+    """With a capital and a full stop."""
+    return text[:1].upper() + text[1:].removesuffix(".") + "."
+
+
+def verdict(found: list[Check]) -> str:
+    """How many checks hold, and the figure that is furthest off."""
+    if not found:
+        return "none"
+    worst = max(found, key=lambda check: abs(check["off"]))
+    met = sum(not check["missed"] for check in found)
+    outside = f"{worst['outside']} {worst['unit']}".strip()
+    return f"{met} of {len(found)} met; furthest off: {worst['what']}, {outside}, ours {worst['ours']:.4g}"
+
+
 def schemes_page() -> str:
-    """Every scheme with its parameters, and every scenario or family."""
+    """Every scheme with its source, its needs, its deviations, parameters and checks; every scenario or family."""
+    checks_of: dict[str, list[Check]] = {}
+    for check in checks.kept():
+        checks_of.setdefault(check["scheme"].partition(":")[0], []).append(check)
     rows, parts = [], []
     for s in schemes():
+        found = checks_of.get(s["name"], [])
         needs = ", ".join(s["needs"]) or "nothing"
-        rows.append([f"`{s['name']}`", s["family"], s["summary"], needs, ", ".join(s["worlds"]), s["source"]])
-        if s["params"]:
-            params = [[f"`{p['name']}`", p["help"], str(p["kind"]), str(p["default"])] for p in s["params"]]
-            parts.append(
-                f"\n### {s['name']}\n\n" + table(["parameter", "what it does", "value", "default"], params)
-            )
+        link = f"[`{s['name']}`](#{s['name']})"
+        departs = f"[in {len(s['deviations'])}](#{s['name']})" if s["deviations"] else "in none"
+        rows.append(
+            [link, s["family"], s["summary"], needs, ", ".join(s["worlds"]), s["source"], departs, verdict(found)]
+        )
+        parts.append(scheme_section(s, found))
     scenarios = []
     for name in scenario_names():
         members = Scenario.load_all(name)
@@ -51,8 +103,12 @@ def schemes_page() -> str:
         )
     return (
         f"{NOTE}# Schemes and scenarios\n\nWritten `name:key=value:key=value`.\n\n"
-        + table(["scheme", "family", "what it does", "needs", "worlds", "source"], rows)
-        + "\n## Parameters\n"
+        + table(
+            ["scheme", "family", "what it does", "needs", "worlds", "source", "departs", "outside checks"], rows
+        )
+        + "\n## Scheme by scheme\n\n"
+        + "A figure is what the project's tests measure, beside what the outside says and how far off it may be\n"
+        + "([how they are run](validation.md)). One that is missed says why.\n"
         + "".join(parts)
         + "\n## Scenarios\n\n"
         + table(["scenario", "paper", "what it is", "flows", "traces", "the seed varies"], scenarios)
@@ -76,7 +132,8 @@ def cli_page() -> str:
 
 
 def main() -> None:
-    """Writes both pages."""
+    """Measures the checks and writes both pages."""
+    checks.keep(checks.measure())
     for name, text in (("schemes.md", schemes_page()), ("cli.md", cli_page())):
         (DOCS / name).write_text(text)
         print(f"docs/{name}")

@@ -36,7 +36,7 @@ class RunError(RuntimeError):
     """Right input, but the run failed."""
 
 def schemes() -> list[dict[str, Any]]:
-    """Every scheme: name, family, summary, source, needs, worlds, params (name, help, kind, default)."""
+    """Every scheme: name, family, summary, source, deviations, needs, worlds, params (name, help, kind, default)."""
 
 def check_scheme(spec: str) -> str:
     """Returns `spec` if it names a scheme with valid parameters. Raises UsageError."""

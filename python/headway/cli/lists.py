@@ -9,7 +9,7 @@ from headway._native import Scenario, scenario_names
 from headway._native import schemes as all_schemes
 from headway.cli.usage import Json, console, table_of
 
-PUBLISHED = ("name", "family", "needs", "worlds", "source")
+PUBLISHED = ("name", "family", "needs", "worlds", "source", "deviations")
 
 
 def schemes(json: Json = False) -> None:

@@ -32,10 +32,23 @@ pub enum Outside {
 
 impl Outside {
     fn is_met(self, ours: f64) -> bool {
+        self.off(ours).abs() <= 1.0
+    }
+
+    /// How far off the middle `ours` is, in units of what is allowed: beyond 1 and -1 it is missed.
+    /// In a range without one end, how far beyond the other it is, 0 within.
+    fn off(self, ours: f64) -> f64 {
+        let beyond = |end: f64, by: f64| match by <= 0.0 {
+            true => 0.0,
+            false => by.signum() + by / end.abs().max(f64::MIN_POSITIVE),
+        };
         match self {
-            Outside::Percent(figure, percent) => (ours / figure - 1.0).abs() * 100.0 <= percent,
-            Outside::Difference(figure, most) => (ours - figure).abs() <= most,
-            Outside::Between(least, most) => (least..=most).contains(&ours),
+            _ if ours.is_nan() => f64::MAX,
+            Outside::Percent(figure, percent) => (ours / figure - 1.0) * 100.0 / percent,
+            Outside::Difference(figure, most) => (ours - figure) / most,
+            Outside::Between(f64::NEG_INFINITY, most) => beyond(most, ours - most),
+            Outside::Between(least, f64::INFINITY) => -beyond(least, least - ours),
+            Outside::Between(least, most) => (2.0 * ours - least - most) / (most - least),
         }
     }
 }
@@ -83,13 +96,14 @@ impl Check<'_> {
     fn print(&self, reason: &str) {
         println!(
             "check {{\"scheme\": {:?}, \"what\": {:?}, \"unit\": {:?}, \"source\": {:?}, \"outside\": {:?}, \
-             \"ours\": {:.4}, \"missed\": {reason:?}}}",
+             \"ours\": {:.4}, \"off\": {:.3}, \"missed\": {reason:?}}}",
             self.scheme,
             self.what,
             self.unit,
             self.source,
             self.outside.to_string(),
-            self.ours
+            self.ours,
+            self.outside.off(self.ours).clamp(-1e9, 1e9),
         );
     }
 }
@@ -113,6 +127,8 @@ fn a_check_can_fail() {
         (Outside::Difference(0.9, 0.05), 0.86, 0.84),
         (Outside::Between(2.0, 4.0), 4.0, 4.1),
         (Outside::Between(2.0, 4.0), 2.0, f64::NAN),
+        (Outside::Between(f64::NEG_INFINITY, 0.0), 0.0, 0.1),
+        (Outside::Between(0.9, f64::INFINITY), 5.0, 0.89),
     ] {
         assert!(!fails(outside, good) && is_not_missed(outside, good));
         assert!(fails(outside, bad) && !is_not_missed(outside, bad));

@@ -102,7 +102,7 @@ impl Flow {
         Flow {
             sender: Sender::new(config, selection.build(&setup), source),
             receiver: Receiver::new(
-                ReceiverConfig::new(profile),
+                ReceiverConfig::new(profile).serving(selection.scheme.needs),
                 selection.build_receiver(&setup),
             ),
             hops: (data_route.len() - 1) as Hops,

@@ -17,6 +17,15 @@ pub use receiver::{Receiver, ReceiverConfig};
 pub use sender::{Sender, SenderConfig};
 pub use source::Source;
 
+use headway_cc::Need;
+
+/// Does the receiver acknowledge each packet of a scheme with such needs? Schemes that look at single
+/// packets ran over transports of their own, which do, also where the profile would delay.
+fn acknowledges_every_packet(profile: Profile, needs: &[Need]) -> bool {
+    let single = |need| matches!(need, Need::PerPacket | Need::ReceiverTime | Need::Header);
+    profile == Profile::Simple || needs.iter().copied().any(single)
+}
+
 /// How data is carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Profile {
@@ -25,6 +34,6 @@ pub enum Profile {
     #[default]
     Simple,
     /// As Linux: RACK-TLP (RFC 8985), proportional rate reduction (RFC 6937), 200 ms minimum
-    /// timeout, delayed acknowledgements, a receive window.
+    /// timeout, delayed acknowledgements (but for schemes that look at single packets), a receive window.
     Linux,
 }

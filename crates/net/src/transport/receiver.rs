@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use headway_cc::{Arrival, Bytes, Duration, Ecn, Time};
+use headway_cc::{Arrival, Bytes, Duration, Ecn, Need, Time};
 
-use super::Profile;
+use super::{Profile, acknowledges_every_packet};
 use crate::{Ack, Segment};
 
 /// How a receiver is set up.
@@ -14,6 +14,8 @@ pub struct ReceiverConfig {
     pub profile: Profile,
     /// The most that it buffers ahead of a gap: Linux's `tcp_rmem` maximum halved, as its window is.
     pub max_window: Bytes,
+    /// No acknowledgement waits for a second packet.
+    pub every_packet: bool,
 }
 
 impl ReceiverConfig {
@@ -26,6 +28,15 @@ impl ReceiverConfig {
         ReceiverConfig {
             profile,
             max_window,
+            every_packet: matches!(profile, Profile::Simple),
+        }
+    }
+
+    /// The same for a scheme with such needs: one that looks at single packets has each acknowledged.
+    pub fn serving(self, needs: &[Need]) -> ReceiverConfig {
+        ReceiverConfig {
+            every_packet: acknowledges_every_packet(self.profile, needs),
+            ..self
         }
     }
 }
@@ -162,16 +173,21 @@ impl Receiver {
     }
 
     /// RFC 1122 §4.2.3.2, RFC 5681 §4.2: every second packet, at once for what is out of order.
+    /// RFC 8257 §3.2: no acknowledgement speaks for a marked packet and for one that is not.
     fn maybe_delay(&mut self, now: Time, ack: Ack, in_order: bool) -> Option<Ack> {
-        let second = self.delayed.take().is_some();
-        if second || !in_order || self.arrivals <= Self::QUICK_ACKS || ack.ecn == Ecn::Ce {
-            return Some(ack);
+        let waits = in_order && self.arrivals > Self::QUICK_ACKS && !self.config.every_packet;
+        let due = if waits { now + Self::DELAYED_ACK } else { now };
+        match self.delayed.take() {
+            Some(held) if (held.ack.ecn == Ecn::Ce) != (ack.ecn == Ecn::Ce) => {
+                self.delayed = Some(Delayed { ack, due });
+                Some(held.ack)
+            }
+            None if waits => {
+                self.delayed = Some(Delayed { ack, due });
+                None
+            }
+            _ => Some(ack),
         }
-        self.delayed = Some(Delayed {
-            ack,
-            due: now + Self::DELAYED_ACK,
-        });
-        None
     }
 
     /// Notes an arrival. Returns which of the 64 numbers before it have arrived.
@@ -298,5 +314,52 @@ mod tests {
             arrive(&mut r, 150, 20, 20).is_some(),
             "a gap is told at once"
         );
+    }
+
+    #[test]
+    fn a_scheme_that_looks_at_packets_has_each_acknowledged() {
+        for (need, every) in [
+            (Need::PerPacket, true),
+            (Need::ReceiverTime, true),
+            (Need::Header, true),
+            (Need::EcnEcho, false),
+            (Need::RateSample, false),
+        ] {
+            let config = ReceiverConfig::new(Profile::Linux).serving(&[need]);
+            let mut r = Receiver::new(config, None);
+            let acks = (0..20).filter_map(|i| arrive(&mut r, i, i, i)).count();
+            assert_eq!(acks, if every { 20 } else { 18 }, "{need:?}");
+        }
+    }
+
+    /// RFC 8257 §3.2, figure 1: the held acknowledgement leaves with the old state as the state changes,
+    /// in either direction, and the packet that changed it waits for the next.
+    #[test]
+    fn a_change_of_marks_sends_what_waits() {
+        let mut r = Receiver::new(ReceiverConfig::new(Profile::Linux), None);
+        let mut at = |number: u64, seq: u64, ecn| {
+            let now = Time::from_millis(number);
+            let ack = r.on_data(now, &segment(number, seq), Bytes::new(1500), ecn);
+            (ack.map(|a| (a.number, a.ecn)), r.next_timer() == now)
+        };
+        use Ecn::{Ce, Ect0};
+        for i in 0..16 {
+            at(i, i, Ect0);
+        }
+        for (number, ecn, told) in [
+            (16, Ect0, None),
+            (17, Ce, Some((16, Ect0))),
+            (18, Ce, Some((18, Ce))),
+            (19, Ce, None),
+            (20, Ect0, Some((19, Ce))),
+            (21, Ect0, Some((21, Ect0))),
+            (22, Ect0, None),
+        ] {
+            assert_eq!(at(number, number, ecn), (told, false), "{number}");
+        }
+        // Out of order, so that both are due: the second as soon as the host asks.
+        assert_eq!(at(24, 24, Ce), (Some((22, Ect0)), true));
+        let ack = r.on_timer(Time::from_millis(24)).unwrap();
+        assert_eq!((ack.number, ack.ecn), (24, Ce));
     }
 }

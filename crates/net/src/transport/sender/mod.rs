@@ -18,7 +18,7 @@ use super::pacer::Pacer;
 use super::prr::Prr;
 use super::recovery::{Losses, RecoveryState};
 use super::rtt::{RtoFloor, RttEstimator};
-use super::{Profile, Source};
+use super::{Profile, Source, acknowledges_every_packet};
 use crate::{Ack, Body, Packet, Segment};
 use ack_map::AckMap;
 use report::Report;
@@ -90,6 +90,8 @@ pub struct Sender {
     wants_rate: bool,
     wants_stamp: bool,
     wants_refresh: bool,
+    /// A mark that is echoed stands for every packet that the acknowledgement tells of.
+    marks_are_shared: bool,
 }
 
 /// Lost data that waits to be sent again.
@@ -162,6 +164,7 @@ impl Sender {
             wants_rate: needs(Need::RateSample),
             wants_stamp,
             wants_refresh: needs(Need::PerSend),
+            marks_are_shared: !acknowledges_every_packet(config.profile, config.needs),
         }
     }
 
@@ -191,7 +194,13 @@ impl Sender {
         }
         let marked = rtt.is_some() && ack.ecn == Ecn::Ce;
         if marked {
-            self.counters.ce += Bytes::new(self.acked_bytes - acked_before);
+            // A delayed acknowledgement speaks for packets of one kind (RFC 8257 §3.2).
+            let others = if self.marks_are_shared {
+                0
+            } else {
+                acked_before
+            };
+            self.counters.ce += Bytes::new(self.acked_bytes - others);
         }
         let in_order = ack.cumulative > self.cumulative;
         if in_order {

@@ -19,4 +19,5 @@ schemes! {
     cubic: SCHEME;
     copa: SCHEME;
     bbr: SCHEME;
+    scream: SCHEME;
 }

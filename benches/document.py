@@ -91,7 +91,7 @@ def scaling(figures: Figures) -> Spec:
 
 def instructions(figures: Figures) -> Spec:
     """A bar a scheme, made of its parts, and the line that NewReno is not to pass."""
-    parts = [row[0] for row in tables.instructions(figures).rows[:-1]]
+    parts = tables.instructions(figures).columns[1:-1]
     values = [
         {"scheme": scheme, "part": part, "order": order, "count": round(found["parts"].get(part, 0), 1)}
         for scheme, found in figures["instructions"].items()
@@ -101,11 +101,11 @@ def instructions(figures: Figures) -> Spec:
     return {
         "title": "Where the instructions go",
         "width": 560,
-        "height": {"step": 34},
+        "height": {"step": 21},
         "layer": [
             {
                 "data": {"values": values},
-                "mark": {"type": "bar", "height": 22},
+                "mark": {"type": "bar", "height": 15},
                 "encoding": {
                     "y": {
                         "field": "scheme",

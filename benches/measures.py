@@ -12,12 +12,14 @@ from pathlib import Path
 
 import instructions
 from headway._native import Batch, Scenario
+from headway._native import schemes as all_schemes
 from rounds import Figures, Progress, spread
 
 FLOWS = (1, 3, 10, 30, 100, 300, 1000)
 SECONDS = (1, 3, 10, 30, 100, 300, 600)
-SCHEMES = ("newreno", "cubic", "bbr", "fixed-window:window=100", "fixed-rate:rate=16Mbps")
-"""All send about as much as NewReno does: 16 Mbit/s."""
+SPECS = {"fixed-window": "fixed-window:window=100", "fixed-rate": "fixed-rate:rate=16Mbps"}
+"""How the yardsticks are to send about as much as NewReno does, 16 Mbit/s, by scheme."""
+YARDSTICK = "cubic"
 ROUTERS = (0, 1, 2)
 
 PATH_PACKETS = 110
@@ -76,11 +78,36 @@ def alone(progress: Progress, speed: Path) -> Figures:
     }
 
 
+def over_schemes(progress: Progress, speed: Path) -> list[Figures]:
+    """CPU time a packet of every scheme, over that of Cubic in the same round."""
+    times: dict[str, list[float]] = defaultdict(list)
+    used: dict[str, float] = {}
+    for _ in progress.rounds("schemes", "time a packet, every scheme", most=5):
+        for scheme in schemes():
+            run = _json([speed, "--scheme", scheme, "--seconds", "200"])
+            times[scheme].append(1e9 / run["packets_per_cpu_s"])
+            used[scheme] = run["utilisation"]
+    return [
+        {
+            "scheme": scheme,
+            "ns_a_packet": spread(times[scheme]),
+            "ratio": spread(_ratios(times[scheme], times[YARDSTICK])),
+            "utilisation": used[scheme],
+        }
+        for scheme in schemes()
+    ]
+
+
+def schemes() -> list[str]:
+    """Every scheme of the registry, as it is to be run."""
+    return [SPECS.get(s["name"], s["name"]) for s in all_schemes()]
+
+
 def instructions_a_packet(progress: Progress, speed: Path, folder: Path) -> Figures:
     """Instructions a delivered packet, by part: the difference of two run lengths, so that start-up cancels."""
     found = {}
     start = time.monotonic()
-    for scheme in SCHEMES:
+    for scheme in schemes():
         progress.say("instructions", f"instructions a packet, {scheme}", time.monotonic() - start)
         runs = [
             instructions.profile(speed, ["--scheme", scheme, "--seconds", seconds], folder / f"callgrind.{seconds}")

@@ -12,6 +12,11 @@ TOPOLOGIES = {
 """By routers in ns-3's topology; = is the bottleneck."""
 
 
+DEAR = ("sprout", "verus")
+"""Schemes that infer or fit a model of the link, and may cost more for it."""
+LIMITS = (("every scheme but Sprout and Verus", False, 2.0), ("Sprout and Verus", True, 10.0))
+
+
 class Table(NamedTuple):
     """A table: its title, its columns and the text of each cell."""
 
@@ -30,6 +35,13 @@ def judge(figures: Figures) -> list[Figures]:
 
     for routers, ratio in figures["speed"].get("ratio", {}).items():
         target(f"times stock ns-3, {TOPOLOGIES[routers]}", ratio["median"], "at least", 300)
+    for title, of_group, limit in LIMITS:
+        dearest = max(
+            (s for s in figures["schemes"] if (s["scheme"] in DEAR) == of_group), key=lambda s: s["ratio"]["median"]
+        )
+        target(
+            f"time a packet over Cubic's, {title}", dearest["ratio"]["median"], "at most", limit, dearest["scheme"]
+        )
     if "instructions" in figures:
         target("instructions a packet, NewReno", figures["instructions"]["newreno"]["total"], "at most", 1200)
     for curve, of in (("flows", "1 to 1,000 flows"), ("seconds", "1 to 600 simulated seconds")):
@@ -89,13 +101,46 @@ def accuracy(figures: Figures) -> Table:
     return Table("Accuracy", ["against", "furthest of them", "outside", "ours", "bound", ""], rows)
 
 
+def schemes(figures: Figures) -> Table:
+    """Time and instructions a packet of every scheme, beside Cubic's."""
+    counts = figures.get("instructions", {})
+    rows = []
+    for found in figures["schemes"]:
+        name, ratio = found["scheme"], found["ratio"]
+        limit = 10 if name in DEAR else 2
+        count = counts.get(name)
+        rows.append(
+            [
+                name,
+                _spread(ratio),
+                f"{limit}" if ratio["median"] <= limit else f"{limit}: **missed**",
+                _number(count["total"]) if count else "",
+                _number(count["total"] / counts["cubic"]["total"]) if count else "",
+                _number(count["parts"].get("controller", 0)) if count else "",
+                f"{found['utilisation']:.2f}",
+            ]
+        )
+    columns = [
+        "scheme",
+        "CPU time over Cubic's",
+        "at most",
+        "instructions",
+        "over Cubic's",
+        "of them the controller's",
+        "utilisation",
+    ]
+    return Table("Every scheme: a delivered packet on Rax's link", columns, rows)
+
+
 def instructions(figures: Figures) -> Table:
-    """Instructions a packet by part, one column a scheme."""
+    """Instructions a packet by part, a row a scheme."""
     found = figures["instructions"]
     parts = sorted(found["newreno"]["parts"], key=lambda part: -found["newreno"]["parts"][part])
-    rows = [[part, *(f"{f['parts'].get(part, 0):.0f}" for f in found.values())] for part in parts]
-    rows.append(["**all**", *(f"**{f['total']:.0f}**" for f in found.values())])
-    return Table("Instructions a delivered packet", ["part", *found], rows)
+    rows = [
+        [scheme, *(f"{f['parts'].get(part, 0):.0f}" for part in parts), f"**{f['total']:.0f}**"]
+        for scheme, f in found.items()
+    ]
+    return Table("Instructions a delivered packet", ["scheme", *parts, "all"], rows)
 
 
 def flows(figures: Figures) -> Table:
@@ -123,7 +168,7 @@ def cores(figures: Figures) -> Table:
 
 def every(figures: Figures) -> dict[str, Table]:
     """All tables that these figures fill, by name."""
-    makers = (accuracy, speed, instructions, flows, seconds, cores, targets)
+    makers = (accuracy, speed, schemes, instructions, flows, seconds, cores, targets)
     return {make.__name__: make(figures) for make in makers if make is targets or make.__name__ in figures}
 
 

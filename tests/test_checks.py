@@ -22,7 +22,9 @@ def checks(monkeypatch, tmp_path):
 
 
 def test_checks_are_read_from_between_other_lines(checks):
-    output = "\n".join(["---- a::test stdout ----", LINE % ("verus", 70), "Verizon: 3", LINE % ("sprout", 60.5), ""])
+    output = "\n".join(
+        ["---- a::test stdout ----", LINE % ("verus", 70), "Verizon: 3", LINE % ("sprout", 60.5), ""]
+    )
     assert [(c["scheme"], c["ours"]) for c in checks.read(output)] == [("sprout", 60.5), ("verus", 70)]
 
 

@@ -8,18 +8,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "docs" / "checks.json"
-COMMAND = [
-    "cargo",
-    "test",
-    "--locked",
-    "--quiet",
-    "-p",
-    "headway-sim",
-    "--test",
-    "validation",
-    "--",
-    "--show-output",
-]
+CARGO = ["cargo", "test", "--locked", "--quiet"]
+COMMAND = [*CARGO, "-p", "headway-sim", "--test", "validation", "--", "--show-output"]
 
 Check = dict[str, Any]
 """scheme, what, unit, source, outside, ours, off (beyond 1 or -1: missed), missed (why; empty where it holds)."""

@@ -15,6 +15,7 @@ schemes! {
     fixed_window: SCHEME;
     fixed_rate: SCHEME;
     newreno: SCHEME;
+    dctcp: SCHEME;
     vegas: SCHEME;
     cubic: SCHEME;
     copa: SCHEME;

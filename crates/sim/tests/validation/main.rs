@@ -4,6 +4,7 @@
 mod behaviour;
 mod cellular;
 mod check;
+mod classic;
 mod delay_based;
 mod ecn;
 mod fluid;

@@ -62,6 +62,7 @@ def bad(*arguments, says, environment=None):
         bad("bench", "--schemes", says=["--schemes", "argument"]),
         bad(*BENCH, "surplus", says=["surplus"]),
         bad("bench", "--schemes", "cubik", "--scenario", "rax-1", says=["cubik", "cubic"]),
+        bad("schemes", "cubik", says=["cubik", "cubic"]),
         bad(
             *("bench", "--schemes", "cubic", "--scenario", "owl-duration", "--seconds", "3"),
             says=["owl-duration:seconds=1", "leave --seconds out"],
@@ -338,7 +339,9 @@ def on_a_terminal(tmp_path):
     return call
 
 
-@pytest.mark.parametrize("command", ["traces", "schemes", "scenarios", "traces info synthetic-att.up"])
+@pytest.mark.parametrize(
+    "command", ["traces", "schemes", "schemes cubic", "scenarios", "traces info synthetic-att.up"]
+)
 def test_lists_fit_a_terminal(on_a_terminal, command):
     lines = on_a_terminal(*command.split())
     assert len(lines) > 5
@@ -393,6 +396,8 @@ def test_lists_have_the_fields_of_the_design(run):
     schemes = json.loads(run("schemes", "--json").stdout)
     assert {"fixed-window", "fixed-rate", "newreno", "cubic", "bbr"} <= {s["name"] for s in schemes}
     assert all(set(s) == {"name", "family", "needs", "worlds", "source"} for s in schemes)
+    one = json.loads(run("schemes", "cubic", "--json").stdout)
+    assert {"name", "summary", "deviations", "params"} <= set(one)
     scenarios = json.loads(run("scenarios", "--json").stdout)
     assert {"pantheon-default", "rax-1", "lte-verizon"} <= {s["name"] for s in scenarios}
     assert all(set(s) == {"name", "paper", "flows", "traces", "varies", "description", "sweep"} for s in scenarios)

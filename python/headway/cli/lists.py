@@ -3,27 +3,53 @@
 from __future__ import annotations
 
 import json as js
-from typing import Any
+from typing import Annotated, Any
 
-from headway._native import Scenario, scenario_names
+import typer
+
+from headway._native import Scenario, check_scheme, scenario_names
 from headway._native import schemes as all_schemes
 from headway.cli.usage import Json, console, table_of
 
-PUBLISHED = ("name", "family", "needs", "worlds", "source", "deviations")
+PUBLISHED = ("name", "family", "needs", "worlds", "source")
 
 
-def schemes(json: Json = False) -> None:
-    """Congestion controllers: what they need, and where they run."""
+def schemes(
+    name: Annotated[str | None, typer.Argument(help="One scheme, of which everything is told.")] = None,
+    json: Json = False,
+) -> None:
+    """Congestion controllers: what they need, and where they run.
+
+    With NAME: also where it departs from its source, and its parameters.
+    """
     found = all_schemes()
+    if name:
+        check_scheme(name)
+        scheme = next(s for s in found if s["name"] == name.partition(":")[0])
+        print(js.dumps(scheme, indent=2)) if json else _show(scheme)
+        return
     if json:
         print(js.dumps([{key: s[key] for key in PUBLISHED} for s in found], indent=2))
         return
     table = table_of("scheme", "what it does")
     for s in found:
+        params = ", ".join(p["name"] for p in s["params"])
         about = f"{s['summary']} [dim]({s['family']}; {', '.join(s['worlds'])}; {s['source']})[/dim]"
-        table.add_row(s["name"], about)
-        for p in s["params"]:
-            table.add_row(f"  [not bold]:{p['name']}=[/not bold]", f"[dim]{p['help']}; {_value(p)}[/dim]")
+        table.add_row(s["name"], f"{about}\n[dim]parameters: {params}[/dim]" if params else about)
+    table.caption = "headway schemes NAME tells of its parameters, and where it departs from its source"
+    console().print(table)
+
+
+def _show(scheme: dict[str, Any]) -> None:
+    table = table_of(scheme["name"], scheme["summary"])
+    table.add_row("source", scheme["source"])
+    table.add_row("family", scheme["family"])
+    table.add_row("needs", ", ".join(scheme["needs"]) or "nothing special")
+    table.add_row("runs in", ", ".join(scheme["worlds"]) or "no world yet")
+    for deviation in scheme["deviations"]:
+        table.add_row("departs", deviation)
+    for p in scheme["params"]:
+        table.add_row(f":{p['name']}=", f"{p['help']}; {_value(p)}")
     console().print(table)
 
 

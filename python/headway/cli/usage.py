@@ -21,7 +21,7 @@ EXAMPLES = {
     "headway": "headway bench --schemes cubic,bbr --scenario pantheon-default",
     "bench": "headway bench --schemes cubic,bbr,fixed-window:window=50 --scenario lte-verizon,lte-att --runs 10",
     "report": "headway report out/lte --open",
-    "schemes": "headway schemes --json",
+    "schemes": "headway schemes cubic",
     "scenarios": "headway scenarios",
     "traces": "headway traces fetch mahimahi",
     "traces fetch": "headway traces fetch mahimahi --from ~/mahimahi/traces",

@@ -16,6 +16,7 @@ schemes! {
     fixed_rate: SCHEME;
     newreno: SCHEME;
     dctcp: SCHEME;
+    ledbat: SCHEME;
     vegas: SCHEME;
     cubic: SCHEME;
     copa: SCHEME;

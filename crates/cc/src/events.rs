@@ -27,6 +27,7 @@ pub enum Ecn {
 }
 
 /// A header field that routers may rewrite; the receiver echoes the last of its numbers (XCP's feedback).
+/// A scheme with a half at the receiver may also tell it something here (Sprout's silence to come).
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct Header(pub [f32; 3]);
 

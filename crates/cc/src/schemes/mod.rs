@@ -16,10 +16,10 @@ schemes! {
     fixed_rate: SCHEME;
     newreno: SCHEME;
     dctcp: SCHEME;
-    ledbat: SCHEME;
     vegas: SCHEME;
     cubic: SCHEME;
     copa: SCHEME;
     bbr: SCHEME;
     scream: SCHEME;
+    sprout: SCHEME;
 }

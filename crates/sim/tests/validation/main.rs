@@ -2,6 +2,7 @@
 //! `docs/validation.md` gives every figure beside ours, with the difference.
 
 mod behaviour;
+mod cells;
 mod cellular;
 mod check;
 mod classic;

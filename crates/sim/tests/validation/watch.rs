@@ -24,7 +24,9 @@ struct Seen(Vec<Delivery>);
 
 impl Observer for Seen {
     fn on_data_arrived(&mut self, now: Time, packet: &Packet) {
-        if let Body::Data(segment) = &packet.body {
+        if let Body::Data(segment) = &packet.body
+            && packet.flow == 0
+        {
             self.0.push(Delivery {
                 number: segment.number,
                 sent: segment.sent,

@@ -1,0 +1,230 @@
+//! Sprout (Winstein, Sivaraman and Balakrishnan, NSDI 2013): the receiver infers the link's rate from the
+//! arrivals and forecasts what the link will deliver with 95% probability; the sender sends what can be
+//! expected to leave the queue within 100 ms.
+
+mod forecast;
+mod model;
+mod receiver;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+
+use forecast::{Forecast, Forecaster, TICKS};
+use model::TICK;
+use receiver::{Inference, Report};
+
+use crate::{
+    Bytes, CongestionControl, Control, Duration, Family, Feedback, Header, Kind, Need, Param,
+    Probe, Rto, Scheme, Sent, Setup, Stamp, Tag, Time,
+};
+
+const CONFIDENCE: Param = Param {
+    name: "confidence",
+    help: "the probability with which at least what is forecast is delivered",
+    kind: Kind::Number {
+        default: 0.95,
+        min: 0.05,
+        max: 0.999,
+    },
+};
+const MAX_RATE: Param = Param {
+    name: "max_rate",
+    help: "the highest rate that is thought possible, packets a second",
+    kind: Kind::Number {
+        default: 1000.0,
+        min: 50.0,
+        max: 5000.0,
+    },
+};
+const SIGMA: Param = Param {
+    name: "sigma",
+    help: "how much the link's rate wanders in a second, packets a second",
+    kind: Kind::Number {
+        default: 200.0,
+        min: 20.0,
+        max: 2000.0,
+    },
+};
+
+/// Registry entry.
+pub const SCHEME: Scheme = Scheme {
+    name: "sprout",
+    family: Family::Model,
+    summary: "the receiver forecasts what the link will deliver at least; sends what leaves within 100 ms",
+    source: "Winstein, Sivaraman and Balakrishnan, NSDI 2013; details as in keithw/sprout",
+    deviations: &[
+        "a link in outage stays so with probability exp(-lambda_z tau), as the paper says: in keithw/sprout \
+         that comes on top of Brownian motion, and the probability of an outage halves with every tick",
+        "a tick that passes takes its own forecast from the queue: keithw/sprout takes the sum of all ticks \
+         so far every time, which tells only while no new forecast arrives",
+        "the receiver reports after every tick, whether or not something arrived and whether or not there is \
+         data to send back: there is no other half of a call here",
+        "it begins with the host's initial window, not with the forecast of a rate of which nothing is known",
+        "a heartbeat is a full packet, for the transport has no others; like the code's, of a few bytes, it \
+         is not counted as queue",
+        "pauses of the application are not announced to the receiver, which takes them for outages",
+    ],
+    needs: &[Need::Receiver, Need::Header],
+    params: &[CONFIDENCE, MAX_RATE, SIGMA],
+    build: |setup, _| Box::new(Sprout::new(setup)),
+    receiver: Some(|setup, values| {
+        let forecaster = Forecaster::shared(values.number(&MAX_RATE), values.number(&SIGMA));
+        Box::new(Inference::new(setup, forecaster, values.number(&CONFIDENCE)))
+    }),
+    router: None,
+};
+
+/// The sender's half of a flow. Counts are packets.
+#[derive(Debug)]
+pub struct Sprout {
+    mss: Bytes,
+    forecast: Forecast,
+    /// When it came; never before the first.
+    forecast_time: Time,
+    /// The tick of it that is now, and the tick whose end the window looks to.
+    tick: usize,
+    /// What is thought to be under way to the receiver, heartbeats left out.
+    queue: u64,
+    sent: u64,
+    in_flight: Bytes,
+    /// The numbers of those that left although there was no room.
+    heartbeats: VecDeque<u64>,
+    next_heartbeat: Time,
+    is_heartbeat_due: bool,
+}
+
+impl Sprout {
+    /// §3.5: what is sent is to leave the queue within five ticks, 100 ms.
+    const TARGET_TICKS: usize = 5;
+    /// `sproutbt2.cc`: no longer silence.
+    const HEARTBEAT: Duration = Duration::from_millis(50);
+
+    /// A flow that has the initial window to send.
+    pub fn new(setup: &Setup) -> Sprout {
+        let initial = (setup.initial_cwnd.get() / setup.mss.get()).max(1) as u32;
+        let mut forecast = [initial; TICKS];
+        forecast[0] = 0;
+        Sprout {
+            mss: setup.mss,
+            forecast,
+            forecast_time: Time::NEVER,
+            tick: 0,
+            queue: 0,
+            sent: 0,
+            in_flight: Bytes::ZERO,
+            heartbeats: VecDeque::new(),
+            next_heartbeat: Time::NEVER,
+            is_heartbeat_due: false,
+        }
+    }
+
+    fn on_report(&mut self, now: Time, report: &Report) {
+        self.forecast = report.forecast;
+        self.forecast_time = now;
+        self.tick = 0;
+        let there = report.received_or_lost;
+        while self.heartbeats.front().is_some_and(|&n| n < there) {
+            self.heartbeats.pop_front();
+        }
+        let under_way = self.sent.saturating_sub(there);
+        self.queue = under_way.saturating_sub(self.heartbeats.len() as u64);
+    }
+
+    /// §3.5: as ticks pass, what was forecast of them has left the queue.
+    fn advance(&mut self, now: Time) {
+        while self.next_tick() <= now {
+            let before = self.forecast[..self.tick].last().unwrap_or(&0);
+            let left = self.forecast[self.tick].saturating_sub(*before);
+            self.queue = self.queue.saturating_sub(u64::from(left));
+            self.tick += 1;
+        }
+    }
+
+    /// When the forecast's next tick begins. Its last one does not end.
+    fn next_tick(&self) -> Time {
+        if self.tick + 1 == TICKS || self.forecast_time == Time::NEVER {
+            return Time::NEVER;
+        }
+        self.forecast_time + TICK * (self.tick as u64 + 1)
+    }
+
+    /// §3.5: what the link will deliver until the target, less what is under way: so many may leave.
+    fn room(&self) -> u64 {
+        let target = (self.tick + Self::TARGET_TICKS).min(TICKS - 1);
+        let deliverable = self.forecast[target].saturating_sub(self.forecast[self.tick]);
+        u64::from(deliverable).saturating_sub(self.queue)
+    }
+}
+
+impl CongestionControl for Sprout {
+    fn on_sent(&mut self, sent: &Sent) -> Tag {
+        if self.room() > 0 {
+            self.queue += 1;
+        } else {
+            self.heartbeats.push_back(sent.number);
+        }
+        self.sent = sent.number + 1;
+        self.in_flight = sent.in_flight;
+        self.next_heartbeat = sent.now + Self::HEARTBEAT;
+        self.is_heartbeat_due = false;
+        Tag::NONE
+    }
+
+    fn on_feedback(&mut self, f: &Feedback<'_>) {
+        self.in_flight = f.in_flight;
+        if let Some(report) = Report::read(f.message) {
+            self.on_report(f.now, &report);
+        }
+        self.advance(f.now);
+    }
+
+    /// The forecast has long said that nothing is delivered: only heartbeats leave.
+    fn on_rto(&mut self, _: &Rto<'_>) {
+        self.in_flight = Bytes::ZERO;
+    }
+
+    fn next_timer(&self) -> Time {
+        self.next_tick().min(self.next_heartbeat)
+    }
+
+    fn on_timer(&mut self, now: Time) {
+        self.advance(now);
+        if self.next_heartbeat <= now {
+            self.is_heartbeat_due = true;
+            self.next_heartbeat = now + Self::HEARTBEAT;
+        }
+    }
+
+    fn control(&self) -> Control {
+        let room = self.room().max(u64::from(self.is_heartbeat_due));
+        let cwnd = self.in_flight + self.mss * room;
+        Control::window(cwnd.max(self.mss))
+    }
+
+    /// §3.2: the last packet of a flight says how long the sender may now be silent, in milliseconds.
+    fn stamp(&self) -> Stamp {
+        let silence_ms = match self.room() {
+            0 => Self::HEARTBEAT.as_millis_f64() as f32,
+            _ => 0.0,
+        };
+        Stamp {
+            header: Header([silence_ms, 0.0, 0.0]),
+            ..Stamp::default()
+        }
+    }
+
+    /// Loss is no signal, and says nothing of the queue.
+    fn owns_recovery(&self) -> bool {
+        true
+    }
+
+    fn probe(&self, probe: &mut dyn Probe) {
+        let packets = f64::from(self.forecast[TICKS - 1]);
+        let seconds = TICK.as_secs_f64() * TICKS as f64;
+        probe.value("forecast_packets_per_s", packets / seconds);
+        probe.value("queue_packets", self.queue as f64);
+        probe.value("forecast_age_ticks", self.tick as f64);
+    }
+}

@@ -20,6 +20,11 @@ impl<T: Copy + Ord + Default> MaxFilter<T> {
         }
     }
 
+    /// Looks back `window` rounds from the next sample on.
+    pub fn set_window(&mut self, window: u64) {
+        self.window = window;
+    }
+
     /// Folds a sample of `round`; rounds never fall.
     pub fn update(&mut self, round: u64, sample: T) {
         while self

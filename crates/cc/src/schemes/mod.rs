@@ -22,4 +22,5 @@ schemes! {
     bbr: SCHEME;
     scream: SCHEME;
     sprout: SCHEME;
+    bbr3: SCHEME;
 }

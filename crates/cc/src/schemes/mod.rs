@@ -23,4 +23,5 @@ schemes! {
     scream: SCHEME;
     sprout: SCHEME;
     bbr3: SCHEME;
+    gcc: SCHEME;
 }

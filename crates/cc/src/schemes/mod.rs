@@ -16,6 +16,8 @@ schemes! {
     fixed_rate: SCHEME;
     newreno: SCHEME;
     dctcp: SCHEME;
+    compound: SCHEME;
+    ledbat: SCHEME;
     vegas: SCHEME;
     cubic: SCHEME;
     copa: SCHEME;

@@ -26,4 +26,5 @@ schemes! {
     sprout: SCHEME;
     bbr3: SCHEME;
     gcc: SCHEME;
+    pcc: ALLEGRO, VIVACE, VIVACE_LOSS, PROTEUS_P, PROTEUS_S;
 }

@@ -1,0 +1,366 @@
+//! Gradient ascent on a utility (Vivace, NSDI 2018 §4): Starting as in Allegro, then pairs of trials
+//! a little above and below the rate, whose difference says how far the rate moves.
+
+use super::starting::Starting;
+use super::{MIN_RATE, Verdict, sane};
+use crate::{Probe, Setup, Stream};
+
+/// Trials are at r (1 + epsilon) and r (1 - epsilon) (§4.1).
+pub(super) const EPSILON: f64 = 0.05;
+/// theta_0: Mbit/s of rate per unit of the gradient (§4.1).
+const THETA: f64 = 1.0;
+/// omega_0: at first no more than this share of the rate at a time (§4.2) ..
+const OMEGA: f64 = 0.05;
+/// .. and delta: so much more each time that this was too little.
+const DELTA: f64 = 0.1;
+/// Of any rule about the number of pairs.
+const MAX_PAIRS: usize = 3;
+
+/// A pair of trials.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pair {
+    higher_first: bool,
+    first: f64,
+    second: f64,
+}
+
+impl Pair {
+    /// gamma: the utility's gradient between the two rates around `rate`.
+    fn gradient(&self, rate: f64) -> f64 {
+        let (up, down) = match self.higher_first {
+            true => (self.first, self.second),
+            false => (self.second, self.first),
+        };
+        (up - down) / (2.0 * EPSILON * rate)
+    }
+}
+
+#[derive(Debug)]
+enum State {
+    Starting(Starting),
+    Probing {
+        pairs: [Pair; MAX_PAIRS],
+        /// So many of them.
+        wanted: usize,
+        /// Trials begun and trials known.
+        begun: usize,
+        known: usize,
+    },
+}
+
+/// A rate that climbs.
+#[derive(Debug)]
+pub(super) struct Ascent {
+    random: Stream,
+    rate: f64,
+    state: State,
+    /// How many pairs are tried where the direction is not known yet.
+    pairs: usize,
+    /// Which way the rate went last: +1, -1, or 0 for neither.
+    direction: f64,
+    /// tau: how many times in a row.
+    tau: f64,
+    /// k: how many times in a row that was bounded.
+    k: f64,
+    utility: f64,
+    gradient: f64,
+}
+
+impl Ascent {
+    pub(super) fn new(setup: &Setup, pairs: usize) -> Ascent {
+        Ascent {
+            random: setup.stream("pcc-pairs"),
+            rate: 1.0,
+            state: State::Starting(Starting::new(1.0)),
+            pairs: pairs.clamp(1, MAX_PAIRS),
+            direction: 0.0,
+            tau: 0.0,
+            k: 0.0,
+            utility: 0.0,
+            gradient: 0.0,
+        }
+    }
+
+    pub(super) fn rate(&self) -> f64 {
+        self.rate
+    }
+
+    pub(super) fn is_starting(&self) -> bool {
+        matches!(self.state, State::Starting(_))
+    }
+
+    pub(super) fn start(&mut self, rate: f64) {
+        self.rate = sane(rate);
+        self.state = State::Starting(Starting::new(self.rate));
+        self.turn(0.0);
+    }
+
+    /// The direction is another.
+    fn turn(&mut self, direction: f64) {
+        (self.direction, self.tau, self.k) = (direction, 0.0, 0.0);
+    }
+
+    /// One pair is enough where two decisions in a row went the same way (PCC-Uspace, branch NSDI-2018:
+    /// four trials, two while trending).
+    fn probe_pairs(&mut self) {
+        let wanted = if self.tau >= 2.0 { 1 } else { self.pairs };
+        let mut pairs = [Pair::default(); MAX_PAIRS];
+        for pair in &mut pairs {
+            pair.higher_first = self.random.chance(0.5);
+        }
+        self.state = State::Probing {
+            pairs,
+            wanted,
+            begun: 0,
+            known: 0,
+        };
+    }
+
+    pub(super) fn next_trial(&mut self) -> Option<f64> {
+        match &mut self.state {
+            State::Starting(starting) => starting.next_trial(),
+            State::Probing {
+                pairs,
+                wanted,
+                begun,
+                ..
+            } => {
+                if *begun >= 2 * *wanted {
+                    return None;
+                }
+                let higher = pairs[*begun / 2].higher_first == (*begun % 2 == 0);
+                *begun += 1;
+                let sign = if higher { 1.0 } else { -1.0 };
+                Some(self.rate * (1.0 + sign * EPSILON))
+            }
+        }
+    }
+
+    pub(super) fn on_result(&mut self, utility: f64) -> Verdict {
+        self.utility = utility;
+        match &mut self.state {
+            State::Starting(starting) => {
+                let verdict = starting.on_result(utility);
+                self.rate = sane(starting.rate);
+                if verdict == Verdict::Wait {
+                    self.probe_pairs();
+                }
+            }
+            State::Probing {
+                pairs,
+                wanted,
+                known,
+                ..
+            } => {
+                let pair = &mut pairs[(*known / 2).min(MAX_PAIRS - 1)];
+                match *known % 2 {
+                    0 => pair.first = utility,
+                    _ => pair.second = utility,
+                }
+                *known += 1;
+                if *known < 2 * *wanted {
+                    return Verdict::Wait;
+                }
+                let (pairs, wanted) = (*pairs, *wanted);
+                self.conclude(&pairs[..wanted]);
+            }
+        }
+        Verdict::Move
+    }
+
+    /// More than half of the pairs decide, of two both; their mean is the gradient.
+    fn conclude(&mut self, pairs: &[Pair]) {
+        let gradients = || pairs.iter().map(|p| p.gradient(self.rate));
+        let count = |sign: f64| gradients().filter(|g| g * sign > 0.0).count();
+        let (up, down) = (count(1.0), count(-1.0));
+        let direction = if 2 * up > pairs.len() {
+            1.0
+        } else if 2 * down > pairs.len() {
+            -1.0
+        } else {
+            self.turn(0.0);
+            return self.probe_pairs();
+        };
+        let agreeing = gradients().filter(|g| g * direction > 0.0);
+        let gradient = agreeing.sum::<f64>() / up.max(down) as f64;
+        self.climb(gradient);
+    }
+
+    /// §4.2: theta_0 m(tau) gamma, within the change boundary.
+    fn climb(&mut self, gradient: f64) {
+        self.gradient = gradient;
+        if gradient * self.direction <= 0.0 {
+            self.turn(gradient.signum());
+        }
+        self.tau += 1.0;
+        let change = self.bounded(amplifier(self.tau) * THETA * gradient.abs());
+        self.rate = sane(self.rate + self.direction * change);
+        if self.rate <= MIN_RATE {
+            // There is nothing to lose: as in PCC-Uspace the way up is Starting's.
+            return self.start(self.rate);
+        }
+        self.probe_pairs();
+    }
+
+    /// The dynamic change boundary omega = omega_0 + k delta, a share of the rate: wider each time that it
+    /// binds, as narrow as fits when it does not.
+    fn bounded(&mut self, change: f64) -> f64 {
+        let bound = self.rate * (OMEGA + self.k * DELTA);
+        if change > bound {
+            self.k += 1.0;
+            return bound;
+        }
+        self.k = ((change / self.rate - OMEGA) / DELTA).ceil().max(0.0);
+        change
+    }
+
+    pub(super) fn abandon(&mut self) {
+        match &mut self.state {
+            State::Starting(starting) => starting.abandon(),
+            State::Probing { .. } => self.probe_pairs(),
+        }
+    }
+
+    pub(super) fn probe(&self, probe: &mut dyn Probe) {
+        probe.value("starting", f64::from(self.is_starting()));
+        probe.value("rate_mbps", self.rate);
+        probe.value("utility", self.utility);
+        probe.value("gradient", self.gradient);
+        probe.value("amplifier", amplifier(self.tau));
+        probe.value("omega", OMEGA + self.k * DELTA);
+    }
+}
+
+/// The confidence amplifier m(tau), of steps in one direction (§4.2).
+fn amplifier(tau: f64) -> f64 {
+    if tau <= 3.0 {
+        tau.max(1.0)
+    } else {
+        2.0 * tau - 3.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::setup;
+
+    /// Vivace's ascent, past Starting, at `rate`.
+    fn probing(rate: f64) -> Ascent {
+        let mut ascent = Ascent::new(&setup(), 2);
+        ascent.start(2.0 * rate);
+        assert_eq!(ascent.next_trial(), Some(2.0 * rate));
+        assert_eq!(ascent.on_result(-1.0), Verdict::Move);
+        assert_eq!(ascent.rate(), rate);
+        ascent
+    }
+
+    /// Leads one decision: every trial is worth what `worth` says of its rate.
+    fn decide(ascent: &mut Ascent, worth: impl Fn(usize, f64) -> f64) -> usize {
+        let rates: Vec<f64> = std::iter::from_fn(|| ascent.next_trial()).collect();
+        for (i, &rate) in rates.iter().enumerate() {
+            let verdict = ascent.on_result(worth(i, rate));
+            assert_eq!(verdict == Verdict::Move, i + 1 == rates.len());
+        }
+        rates.len()
+    }
+
+    /// NSDI 2018 §4.2, by hand: m is 1, 2, 3, 5, 7 for tau of 1 to 5.
+    #[test]
+    fn confidence_grows_with_every_step_in_one_direction() {
+        let m: Vec<f64> = (1..=5).map(|tau| amplifier(f64::from(tau))).collect();
+        assert_eq!(m, [1.0, 2.0, 3.0, 5.0, 7.0]);
+    }
+
+    #[test]
+    fn doubles_until_it_is_worse_and_goes_back() {
+        let mut ascent = Ascent::new(&setup(), 2);
+        ascent.start(3.0);
+        for rate in [3.0, 6.0, 12.0] {
+            assert_eq!(ascent.next_trial(), Some(rate));
+            assert_eq!(ascent.next_trial(), None, "its result is waited for");
+            assert_eq!(ascent.on_result(rate), Verdict::Move);
+        }
+        assert_eq!(ascent.next_trial(), Some(24.0));
+        assert_eq!(ascent.rate(), 12.0, "meanwhile");
+        ascent.on_result(11.0);
+        assert_eq!((ascent.rate(), ascent.is_starting()), (12.0, false));
+    }
+
+    /// Two pairs of 5% up and down, each in an order of its own; one pair while trending. A gradient of
+    /// 1 per Mbit/s moves 100 Mbit/s by 1, then by 2, then by 3.
+    #[test]
+    fn follows_the_gradient_with_growing_confidence() {
+        let mut ascent = probing(100.0);
+        let slope = |_: usize, rate: f64| rate;
+        for (trials, rate) in [(4, 101.0), (4, 103.0), (2, 106.0)] {
+            assert_eq!(decide(&mut ascent, slope), trials);
+            assert!((ascent.rate() - rate).abs() < 1e-9, "{ascent:?}");
+        }
+        // The other way: confidence begins anew.
+        assert_eq!(decide(&mut ascent, |_, rate| -rate), 2);
+        assert!((ascent.rate() - 105.0).abs() < 1e-9, "{ascent:?}");
+    }
+
+    /// omega: 5%, 15%, 25% of the rate, and what is needed once that is less.
+    #[test]
+    fn the_change_boundary_widens_while_it_binds() {
+        let mut ascent = probing(10.0);
+        let steep = |_: usize, rate: f64| 1000.0 * rate;
+        let mut rate = 10.0;
+        for omega in [0.05, 0.15, 0.25] {
+            decide(&mut ascent, steep);
+            rate *= 1.0 + omega;
+            assert!((ascent.rate() - rate).abs() < 1e-9, "{ascent:?}");
+        }
+        assert_eq!(ascent.k, 3.0);
+        // m = 5: half a Mbit/s is within omega_0, and k is 0 again.
+        decide(&mut ascent, |_, rate| 0.1 * rate);
+        assert!((ascent.rate() - rate - 0.5).abs() < 1e-9 && ascent.k == 0.0);
+        // A turn begins with omega_0.
+        let rate = ascent.rate();
+        decide(&mut ascent, |_, rate| -1000.0 * rate);
+        assert!((ascent.rate() - 0.95 * rate).abs() < 1e-9, "{ascent:?}");
+    }
+
+    #[test]
+    fn two_pairs_that_disagree_change_nothing_and_of_three_two_decide() {
+        let worth = |bad: usize| {
+            move |i: usize, rate: f64| {
+                if i / 2 == bad { -rate } else { rate }
+            }
+        };
+        let mut ascent = probing(10.0);
+        assert_eq!(decide(&mut ascent, worth(1)), 4);
+        assert_eq!(ascent.rate(), 10.0);
+        let mut ascent = Ascent::new(&setup(), 3);
+        ascent.start(20.0);
+        ascent.next_trial();
+        ascent.on_result(-1.0);
+        assert_eq!(decide(&mut ascent, worth(2)), 6);
+        assert!(ascent.rate() > 10.0, "{ascent:?}");
+    }
+
+    #[test]
+    fn pairs_come_in_random_order() {
+        let mut ascent = probing(10.0);
+        let higher_first = (0..100).filter(|_| {
+            ascent.abandon();
+            ascent.next_trial() > Some(10.0)
+        });
+        let n = higher_first.count();
+        assert!((30..=70).contains(&n), "{n}");
+    }
+
+    #[test]
+    fn at_the_least_rate_it_starts_again() {
+        let mut ascent = probing(1.0);
+        for _ in 0..20 {
+            if ascent.is_starting() {
+                break;
+            }
+            decide(&mut ascent, |_, rate| -1000.0 * rate);
+        }
+        assert!(ascent.is_starting() && ascent.rate() == MIN_RATE);
+    }
+}

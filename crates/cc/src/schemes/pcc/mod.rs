@@ -1,0 +1,251 @@
+//! The PCC family: try a rate, see what it does, keep what is better (Dong et al., NSDI 2015).
+//!
+//! Time is cut into *monitor intervals*. In a trial packets leave at a rate that is to be judged; about a
+//! round trip after its end the fate of all of them is known, and a *utility function* makes a number of
+//! it. Until then the sender goes on at the rate that it had. The members differ in the utility and in
+//! how they move the rate: [`allegro`] compares, [`vivace`] follows the utility's gradient
+//! ([`ascent`]), [`proteus`] does so behind filters for noise.
+//!
+//! Rates are in Mbit/s where a formula of the papers has them so.
+
+mod allegro;
+mod ascent;
+mod monitor;
+mod noise;
+mod proteus;
+mod starting;
+mod vivace;
+
+#[cfg(test)]
+mod tests;
+
+pub use allegro::SCHEME as ALLEGRO;
+pub use proteus::{PRIMARY as PROTEUS_P, SCAVENGER as PROTEUS_S};
+pub use vivace::{LOSS as VIVACE_LOSS, SCHEME as VIVACE};
+
+use std::fmt::Debug;
+
+use monitor::{Monitor, Summary};
+
+use crate::{
+    Bytes, CongestionControl, Control, Duration, Feedback, Need, Probe, Rate, Rto, Sent, Setup,
+    Stream, Tag, Time,
+};
+
+/// What every member needs of its host: it decides as a packet leaves, and looks at each one's fate.
+const NEEDS: &[Need] = &[Need::PerPacket, Need::Pacing, Need::PerSend];
+
+/// Where the whole family does something that the papers do not say.
+macro_rules! deviations {
+    ($($own:expr),* $(,)?) => {
+        &[
+            "The first rate is the host's initial window a round trip, as with every scheme here and in the authors' code; the paper begins with 2 packets.",
+            "In Starting the result of a trial is waited for, at the last rate that was good, before the rate doubles again (as in the authors' later code), so that no more than one doubling overshoots.",
+            "No more than 2.5 x rate x smoothed RTT may be in flight, so that a path that falls silent is not flooded; the paper has no bound, the authors' code one that grows with the rate too.",
+            "A trial in which the application had too little to send is repeated; the papers suppose endless data.",
+            $($own),*
+        ]
+    };
+}
+use deviations;
+
+/// How a member of the family moves its rate.
+trait RateControl: Debug + Send {
+    /// The rate between trials, in Mbit/s.
+    fn rate(&self) -> f64;
+    /// The first RTT is known: begin with `rate`.
+    fn start(&mut self, rate: f64);
+    /// The rate of the next trial; `None` if there is nothing to try before there are results.
+    fn next_trial(&mut self) -> Option<f64>;
+    /// What the oldest trial showed.
+    fn on_result(&mut self, summary: &Summary) -> Verdict;
+    /// The trials so far are void.
+    fn abandon(&mut self);
+    /// Is this RTT, which an acknowledgement at `now` gives, worth anything?
+    fn trusts(&mut self, _now: Time, _rtt: Duration, _smoothed: Duration) -> bool {
+        true
+    }
+    /// Named values.
+    fn probe(&self, probe: &mut dyn Probe);
+}
+
+/// What follows from a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    /// The other trials go on.
+    Wait,
+    /// The rate is another, or what was tried begins anew: what is still in flight says nothing.
+    Move,
+}
+
+/// How long trials last.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    /// Round trips, uniform in this range.
+    rtts: (f64, f64),
+    /// At least so many packets.
+    packets: u64,
+}
+
+/// One flow under a rate control of the family.
+#[derive(Debug)]
+struct Pcc<C> {
+    control: C,
+    pace: Pace,
+    random: Stream,
+    mss: Bytes,
+    initial_cwnd: Bytes,
+    monitor: Monitor,
+    /// What the open trial lasts at least.
+    duration: Duration,
+    /// In Mbit/s: the open trial's, or the one between trials.
+    rate: f64,
+    /// A trial may begin with the next packet.
+    ready: bool,
+    /// Zero until there is one.
+    smoothed_rtt: Duration,
+}
+
+/// Rates below this leave no trial of a sane length (Mbit/s).
+const MIN_RATE: f64 = 0.1;
+/// No link is faster (Mbit/s).
+const MAX_RATE: f64 = 1e5;
+/// The RTT that is taken for the path's until there is a sample (PCC-Uspace, `kInitialRtt`).
+const INITIAL_RTT: Duration = Duration::from_millis(100);
+/// How much more may be in flight than a round trip of the rate (PCC-Uspace, `bytes_in_flight_gain`).
+const IN_FLIGHT_GAIN: f64 = 2.5;
+
+/// A rate that can be tried.
+fn sane(rate: f64) -> f64 {
+    rate.clamp(MIN_RATE, MAX_RATE)
+}
+
+impl<C: RateControl> Pcc<C> {
+    fn new(setup: &Setup, control: C, pace: Pace) -> Pcc<C> {
+        Pcc {
+            control,
+            pace,
+            random: setup.stream("pcc-interval"),
+            mss: setup.mss,
+            initial_cwnd: setup.initial_cwnd,
+            monitor: Monitor::new(),
+            duration: Duration::ZERO,
+            rate: sane(Rate::from_bytes_per(setup.initial_cwnd, INITIAL_RTT).as_mbps()),
+            ready: false,
+            smoothed_rtt: Duration::ZERO,
+        }
+    }
+
+    /// Ends the open trial if it has lasted, and begins the next if there is one.
+    fn turn_interval(&mut self, now: Time) {
+        if let Some((lasted, packets)) = self.monitor.open(now) {
+            if lasted < self.duration || packets < self.pace.packets {
+                return;
+            }
+            self.monitor.close();
+        } else if !self.ready {
+            return;
+        }
+        self.ready = false;
+        match self.control.next_trial() {
+            Some(rate) => {
+                let (low, high) = self.pace.rtts;
+                let rtts = self.random.range(low, high);
+                self.duration = self.smoothed_rtt.mul_f64(rtts);
+                self.rate = sane(rate);
+                self.monitor.begin(self.rate, now);
+            }
+            None => self.wait(),
+        }
+    }
+
+    /// Between trials.
+    fn wait(&mut self) {
+        self.rate = sane(self.control.rate());
+    }
+
+    /// What was tried begins anew.
+    fn again(&mut self) {
+        self.monitor.forget();
+        self.ready = !self.smoothed_rtt.is_zero();
+        self.wait();
+    }
+
+    fn take_results(&mut self) {
+        while let Some(result) = self.monitor.next_result() {
+            let verdict = match result {
+                Some(summary) => self.control.on_result(&summary),
+                None => {
+                    self.control.abandon();
+                    Verdict::Move
+                }
+            };
+            match verdict {
+                Verdict::Move => self.again(),
+                // Between trials: perhaps there is more to try now.
+                Verdict::Wait => self.ready = !self.smoothed_rtt.is_zero(),
+            }
+        }
+    }
+}
+
+impl<C: RateControl> CongestionControl for Pcc<C> {
+    fn on_sent(&mut self, sent: &Sent) -> Tag {
+        self.turn_interval(sent.now);
+        self.monitor.on_sent(sent)
+    }
+
+    fn on_feedback(&mut self, f: &Feedback<'_>) {
+        if let Some(rtt) = f.rtt
+            && !rtt.is_zero()
+        {
+            if self.smoothed_rtt.is_zero() {
+                let rate = sane(Rate::from_bytes_per(self.initial_cwnd, rtt).as_mbps());
+                self.control.start(rate);
+                self.ready = true;
+                self.rate = rate;
+            }
+            self.smoothed_rtt = f.rtt_stats.smoothed.max(Duration::from_nanos(1));
+        }
+        for packet in f.acked {
+            let rtt = f.now.since(packet.sent);
+            let trusted = self.control.trusts(f.now, rtt, self.smoothed_rtt);
+            self.monitor.on_acked(packet, trusted.then_some(rtt));
+        }
+        for packet in f.lost {
+            self.monitor.on_lost(packet);
+        }
+        self.take_results();
+    }
+
+    fn on_rto(&mut self, _: &Rto<'_>) {
+        self.monitor.lose_all();
+        self.take_results();
+    }
+
+    fn on_idle(&mut self, _: Time, _: Duration) {
+        self.control.abandon();
+        self.again();
+    }
+
+    fn control(&self) -> Control {
+        let rate = Rate::from_mbps(self.rate);
+        let rtt = if self.smoothed_rtt.is_zero() {
+            INITIAL_RTT
+        } else {
+            self.smoothed_rtt
+        };
+        let flight = rate.as_bytes_per_sec() * rtt.as_secs_f64() * IN_FLIGHT_GAIN;
+        let cwnd = Bytes::from_f64(flight).max(self.initial_cwnd.max(self.mss));
+        Control::paced(cwnd, rate)
+    }
+
+    fn owns_recovery(&self) -> bool {
+        true
+    }
+
+    fn probe(&self, probe: &mut dyn Probe) {
+        probe.value("trial_mbps", self.rate);
+        self.control.probe(probe);
+    }
+}

@@ -1,0 +1,389 @@
+//! Monitor intervals: what a rate did to the packets that were sent at it (NSDI 2015 §3.1).
+//!
+//! Every packet carries the number of the trial that it belongs to, so that acknowledgements and losses,
+//! which come a round trip later or after the next trials have begun, are counted where they belong.
+
+use std::collections::VecDeque;
+
+use crate::{Acked, Bytes, Duration, Lost, Sent, Tag, Time};
+
+/// A monitor interval in which a rate is on trial.
+#[derive(Clone, Debug)]
+struct Interval {
+    /// The rate that was asked for, in Mbit/s.
+    target_mbps: f64,
+    first_sent: Time,
+    last_sent: Time,
+    last_size: Bytes,
+    sent_bytes: Bytes,
+    sent: u64,
+    acked: u64,
+    lost: u64,
+    /// No packet will be added.
+    closed: bool,
+    /// There was nothing to send for a while: what was sent is not the rate's doing.
+    app_limited: bool,
+    rtts: Regression,
+}
+
+/// Sums for a straight line through RTTs over the times at which their packets left, both in seconds
+/// and relative to the first of them, so that nothing is lost to rounding.
+#[derive(Clone, Debug, Default)]
+struct Regression {
+    origin: Option<(Time, Duration)>,
+    n: f64,
+    x: f64,
+    y: f64,
+    xx: f64,
+    xy: f64,
+    yy: f64,
+}
+
+impl Regression {
+    fn add(&mut self, sent: Time, rtt: Duration) {
+        let &mut (at, first) = self.origin.get_or_insert((sent, rtt));
+        // Either may be earlier or shorter than the first.
+        let seconds = |nanos: u64, origin: u64| (nanos.wrapping_sub(origin) as i64) as f64 / 1e9;
+        let x = seconds(sent.as_nanos(), at.as_nanos());
+        let y = seconds(rtt.as_nanos(), first.as_nanos());
+        self.n += 1.0;
+        self.x += x;
+        self.y += y;
+        self.xx += x * x;
+        self.xy += x * y;
+        self.yy += y * y;
+    }
+
+    /// Mean, standard deviation, slope, and what the line leaves (root mean square).
+    fn line(&self) -> (f64, f64, f64, f64) {
+        let Some((_, first)) = self.origin else {
+            return (0.0, 0.0, 0.0, 0.0);
+        };
+        let (x, y) = (self.x / self.n, self.y / self.n);
+        let var_x = self.xx / self.n - x * x;
+        let var_y = (self.yy / self.n - y * y).max(0.0);
+        let covariance = self.xy / self.n - x * y;
+        // Packets that all left at once, within a nanosecond, have no slope.
+        let slope = if self.n >= 2.0 && var_x > 1e-18 {
+            covariance / var_x
+        } else {
+            0.0
+        };
+        let left = (var_y - slope * covariance).max(0.0);
+        (
+            first.as_secs_f64() + y,
+            libm::sqrt(var_y),
+            slope,
+            libm::sqrt(left),
+        )
+    }
+}
+
+/// What a trial showed.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Summary {
+    /// The rate that was asked for, in Mbit/s.
+    pub(super) target_mbps: f64,
+    /// x: the rate at which its packets left, in Mbit/s.
+    pub(super) rate_mbps: f64,
+    /// L: the share of its packets that were lost.
+    pub(super) loss: f64,
+    /// d(RTT)/dT: how fast the RTT grew, in seconds a second.
+    pub(super) rtt_gradient: f64,
+    /// How far the RTTs lie from that line (root mean square), per second of the interval.
+    pub(super) gradient_error: f64,
+    /// The mean of the RTTs, in seconds.
+    pub(super) rtt_mean_s: f64,
+    /// sigma(RTT): their standard deviation, in seconds.
+    pub(super) rtt_deviation_s: f64,
+}
+
+/// The trials whose packets are not all accounted for.
+#[derive(Debug)]
+pub(super) struct Monitor {
+    trials: VecDeque<Interval>,
+    /// The number of the first of them, from 1 on.
+    first: u64,
+    /// Are packets added to the newest?
+    open: bool,
+}
+
+impl Monitor {
+    pub(super) fn new() -> Monitor {
+        Monitor {
+            trials: VecDeque::with_capacity(8),
+            first: 1,
+            open: false,
+        }
+    }
+
+    /// The next packet begins a trial of `target_mbps`.
+    pub(super) fn begin(&mut self, target_mbps: f64, now: Time) {
+        self.close();
+        self.open = true;
+        self.trials.push_back(Interval {
+            target_mbps,
+            first_sent: now,
+            last_sent: now,
+            last_size: Bytes::ZERO,
+            sent_bytes: Bytes::ZERO,
+            sent: 0,
+            acked: 0,
+            lost: 0,
+            closed: false,
+            app_limited: false,
+            rtts: Regression::default(),
+        });
+    }
+
+    /// The newest trial is over.
+    pub(super) fn close(&mut self) {
+        if let Some(trial) = self.trials.back_mut() {
+            trial.closed = true;
+        }
+        self.open = false;
+    }
+
+    /// How long the open trial lasts by now, and its packets; `None` between trials.
+    pub(super) fn open(&self, now: Time) -> Option<(Duration, u64)> {
+        let trial = self.trials.back().filter(|_| self.open)?;
+        Some((now.since(trial.first_sent), trial.sent))
+    }
+
+    /// Nothing that is still to come of the trials so far counts.
+    pub(super) fn forget(&mut self) {
+        self.first += self.trials.len() as u64;
+        self.trials.clear();
+        self.open = false;
+    }
+
+    /// Counts a packet to the open trial.
+    pub(super) fn on_sent(&mut self, s: &Sent) -> Tag {
+        if !self.open {
+            return Tag::NONE;
+        }
+        let number = self.first + self.trials.len() as u64 - 1;
+        let Some(trial) = self.trials.back_mut() else {
+            return Tag::NONE;
+        };
+        trial.last_sent = s.now;
+        trial.last_size = s.size;
+        trial.sent_bytes += s.size;
+        trial.sent += 1;
+        trial.app_limited |= s.app_limited;
+        Tag(number)
+    }
+
+    fn trial(&mut self, tag: Tag) -> Option<&mut Interval> {
+        let place = tag.0.checked_sub(self.first)?;
+        self.trials.get_mut(usize::try_from(place).ok()?)
+    }
+
+    /// `rtt` is `None` where it is not to be trusted.
+    pub(super) fn on_acked(&mut self, packet: &Acked, rtt: Option<Duration>) {
+        if let Some(trial) = self.trial(packet.tag) {
+            trial.acked += 1;
+            if let Some(rtt) = rtt {
+                trial.rtts.add(packet.sent, rtt);
+            }
+        }
+    }
+
+    pub(super) fn on_lost(&mut self, packet: &Lost) {
+        if let Some(trial) = self.trial(packet.tag) {
+            trial.lost += 1;
+        }
+    }
+
+    /// Everything in flight is taken for lost.
+    pub(super) fn lose_all(&mut self) {
+        for trial in &mut self.trials {
+            trial.lost = trial.sent.saturating_sub(trial.acked);
+        }
+    }
+
+    /// The oldest trial, if it is over and the fate of all of its packets is known. It has no result
+    /// (`Some(None)`) if the application, not its rate, said what was sent.
+    pub(super) fn next_result(&mut self) -> Option<Option<Summary>> {
+        let trial = self.trials.front()?;
+        if !trial.closed || trial.acked + trial.lost < trial.sent {
+            return None;
+        }
+        let trial = self.trials.pop_front()?;
+        self.first += 1;
+        let summary = trial.summary();
+        let starved = trial.app_limited && summary.rate_mbps < Self::KEPT * trial.target_mbps;
+        Some((trial.sent > 0 && !starved).then_some(summary))
+    }
+
+    /// An application-limited trial counts if it kept to so much of its rate.
+    const KEPT: f64 = 0.95;
+}
+
+impl Interval {
+    fn summary(&self) -> Summary {
+        let span = self.last_sent.since(self.first_sent).as_secs_f64();
+        let bits = 8.0 * (self.sent_bytes - self.last_size).as_f64();
+        let rate_mbps = if span > 0.0 && bits > 0.0 {
+            bits / span / 1e6
+        } else {
+            self.target_mbps
+        };
+        let sent = self.sent.max(1) as f64;
+        // A packet may arrive after it was taken for lost.
+        let lost = self.lost.min(self.sent.saturating_sub(self.acked)) as f64;
+        let (mean, deviation, slope, left) = self.rtts.line();
+        Summary {
+            target_mbps: self.target_mbps,
+            rate_mbps,
+            loss: lost / sent,
+            rtt_gradient: slope,
+            gradient_error: if span > 0.0 { left / span } else { 0.0 },
+            rtt_mean_s: mean,
+            rtt_deviation_s: deviation,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::MSS;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn send(monitor: &mut Monitor, now: Time) -> Tag {
+        send_of(monitor, now, false)
+    }
+
+    fn send_of(monitor: &mut Monitor, now: Time, app_limited: bool) -> Tag {
+        monitor.on_sent(&Sent {
+            now,
+            number: 0,
+            size: MSS,
+            in_flight: MSS,
+            retransmission: false,
+            app_limited,
+        })
+    }
+
+    fn acked(sent: Time, tag: Tag) -> Acked {
+        Acked {
+            number: 0,
+            size: MSS,
+            sent,
+            received: None,
+            tag,
+            ecn: crate::Ecn::NotEct,
+            echo: 0.0,
+        }
+    }
+
+    fn lost(tag: Tag) -> Lost {
+        Lost {
+            number: 0,
+            size: MSS,
+            sent: Time::ZERO,
+            tag,
+            tx_in_flight: MSS,
+            lost_before: Bytes::ZERO,
+        }
+    }
+
+    /// A packet a millisecond, 12 Mbit/s, whose RTTs are 40 ms and `extra` of the packet's place.
+    fn trial(packets: u64, extra: impl Fn(u64) -> Duration) -> Summary {
+        let mut monitor = Monitor::new();
+        monitor.begin(12.0, Time::ZERO);
+        for i in 0..packets {
+            let now = Time::ZERO + MS * i;
+            let tag = send(&mut monitor, now);
+            monitor.on_acked(&acked(now, tag), Some(MS * 40 + extra(i)));
+        }
+        assert_eq!(monitor.next_result(), None, "not over");
+        monitor.close();
+        monitor.next_result().expect("over").expect("a result")
+    }
+
+    /// Worked by hand: 5% more than a link of 12 Mbit/s adds 0.05 ms of queue a millisecond.
+    #[test]
+    fn the_gradient_is_the_slope_of_the_rtts() {
+        let s = trial(40, |i| Duration::from_micros(50 * i));
+        assert!((s.rate_mbps - 12.0).abs() < 1e-9, "{s:?}");
+        assert!((s.rtt_gradient - 0.05).abs() < 1e-9, "{s:?}");
+        assert!(s.gradient_error < 1e-6, "{s:?}");
+        assert!((s.rtt_mean_s - 0.040_975).abs() < 1e-9, "{s:?}");
+        // The deviation of 0, 1, .. n-1 is sqrt((n^2-1)/12).
+        let deviation = 50e-6 * libm::sqrt((1600.0 - 1.0) / 12.0);
+        assert!((s.rtt_deviation_s - deviation).abs() < 1e-9, "{s:?}");
+    }
+
+    /// RTTs that alternate by 2 ms lie 1 ms from a line without a slope.
+    #[test]
+    fn noise_is_error_and_deviation() {
+        let s = trial(41, |i| MS * (i % 2 * 2));
+        assert!(s.rtt_gradient.abs() < 1e-3, "{s:?}");
+        assert!((s.rtt_deviation_s - 1e-3).abs() < 1e-5, "{s:?}");
+        assert!((s.gradient_error - 1e-3 / 0.040).abs() < 1e-3, "{s:?}");
+    }
+
+    /// Whatever order the packets' fates come in, each is counted where it was sent.
+    #[test]
+    fn fates_belong_to_the_trial_that_sent_the_packet() {
+        let mut monitor = Monitor::new();
+        assert_eq!(send(&mut monitor, Time::ZERO), Tag::NONE, "between trials");
+        let mut tags = Vec::new();
+        for trial in 0..2 {
+            monitor.begin(12.0, Time::ZERO);
+            for i in 0..10 {
+                let now = Time::ZERO + MS * (10 * trial + i);
+                tags.push((now, send(&mut monitor, now)));
+            }
+        }
+        monitor.close();
+        // The second is complete first, and waits for the first.
+        for (i, &(sent, tag)) in tags.iter().enumerate().rev() {
+            assert_eq!(monitor.next_result(), None);
+            match i {
+                3 | 12 | 15 => monitor.on_lost(&lost(tag)),
+                _ => monitor.on_acked(&acked(sent, tag), Some(MS * 40)),
+            }
+        }
+        let mut loss = || monitor.next_result().map(|r| r.map(|s| s.loss));
+        assert_eq!(loss(), Some(Some(0.1)));
+        assert_eq!(loss(), Some(Some(0.2)));
+        assert_eq!(loss(), None);
+    }
+
+    #[test]
+    fn a_timeout_ends_every_wait_and_late_arrivals_are_not_losses() {
+        let mut monitor = Monitor::new();
+        monitor.begin(12.0, Time::ZERO);
+        let tags: Vec<Tag> = (0..4).map(|_| send(&mut monitor, Time::ZERO)).collect();
+        monitor.close();
+        monitor.on_acked(&acked(Time::ZERO, tags[0]), None);
+        monitor.lose_all();
+        monitor.on_acked(&acked(Time::ZERO, tags[1]), None);
+        let summary = monitor.next_result().flatten().expect("a result");
+        assert_eq!(summary.loss, 0.5);
+        // What comes after that belongs to nobody.
+        monitor.on_acked(&acked(Time::ZERO, tags[2]), None);
+        monitor.on_lost(&lost(tags[3]));
+        assert_eq!(monitor.next_result(), None);
+    }
+
+    #[test]
+    fn an_application_that_sends_less_leaves_no_result() {
+        for (gap, counts) in [(1, true), (2, false)] {
+            let mut monitor = Monitor::new();
+            monitor.begin(12.0, Time::ZERO);
+            for i in 0..10 {
+                let now = Time::ZERO + MS * (gap * i);
+                let tag = send_of(&mut monitor, now, true);
+                monitor.on_acked(&acked(now, tag), Some(MS * 40));
+            }
+            monitor.close();
+            let result = monitor.next_result().expect("over");
+            assert_eq!(result.is_some(), counts, "a packet in {gap} ms");
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! PCC Proteus (Meng et al., SIGCOMM 2020): Vivace behind filters for noise, as a primary (proteus-p) or
+//! as a scavenger (proteus-s), which takes what others leave: to it a fluctuating RTT means company.
+
+use super::ascent::Ascent;
+use super::noise::{Bursts, Trends};
+use super::vivace::{self, LATENCY};
+use super::{NEEDS, Pace, Pcc, RateControl, Summary, Verdict, deviations};
+use crate::{
+    CongestionControl, Duration, Family, Kind, Param, Probe, Scheme, Setup, Time, Values,
+};
+
+const DEVIATION: Param = Param {
+    name: "deviation",
+    help: "d: how much a second of RTT deviation costs per Mbit/s",
+    kind: Kind::Number {
+        default: 1500.0,
+        min: 0.0,
+        max: 1e6,
+    },
+};
+
+/// Registry entry: the primary.
+pub const PRIMARY: Scheme = Scheme {
+    name: "proteus-p",
+    family: Family::Utility,
+    summary: "Vivace with filters for noisy RTTs",
+    source: "Meng et al., SIGCOMM 2020; numbers of pairs and filter gains as in PCC-Uspace",
+    deviations: deviations![
+        "While the rate moves in one direction a pair of trials at a time is compared, as in Vivace; the authors' code compares each step with the one before.",
+    ],
+    needs: NEEDS,
+    params: &[],
+    build: |setup, _| build(setup, 0.0, PRIMARY_PAIRS),
+    receiver: None,
+    router: None,
+};
+
+/// Registry entry: the scavenger.
+pub const SCAVENGER: Scheme = Scheme {
+    name: "proteus-s",
+    family: Family::Utility,
+    summary: "a scavenger: Proteus that yields where the RTT fluctuates",
+    source: "Meng et al., SIGCOMM 2020; numbers of pairs and filter gains as in PCC-Uspace",
+    deviations: deviations![
+        "While the rate moves in one direction a pair of trials at a time is compared, as in Vivace; the authors' code compares each step with the one before.",
+    ],
+    needs: NEEDS,
+    params: &[DEVIATION],
+    build: |setup, values: &Values| build(setup, values.number(&DEVIATION), SCAVENGER_PAIRS),
+    receiver: None,
+    router: None,
+};
+
+/// Of three pairs two decide (§5) ..
+const PRIMARY_PAIRS: usize = 3;
+/// .. of the scavenger's two both (PCC-Uspace).
+const SCAVENGER_PAIRS: usize = 2;
+
+/// §4.2: u_P(x) = x^t - b x max(0, d(RTT)/dT) - c x L, and u_S(x) = u_P(x) - d x sigma(RTT).
+pub(super) fn utility(x: f64, rtt_gradient: f64, loss: f64, d: f64, rtt_deviation_s: f64) -> f64 {
+    vivace::utility(x, rtt_gradient.max(0.0), loss, LATENCY) - d * x * rtt_deviation_s
+}
+
+fn build(setup: &Setup, d: f64, pairs: usize) -> Box<dyn CongestionControl> {
+    let proteus = Proteus {
+        ascent: Ascent::new(setup, pairs),
+        d,
+        bursts: Bursts::default(),
+        trends: Trends::default(),
+        rtt_gradient: 0.0,
+        rtt_deviation_s: 0.0,
+    };
+    let pace = Pace {
+        rtts: (1.0, 1.0),
+        packets: 5,
+    };
+    Box::new(Pcc::new(setup, proteus, pace))
+}
+
+/// Proteus' rate control.
+#[derive(Debug)]
+struct Proteus {
+    ascent: Ascent,
+    /// d: zero for a primary.
+    d: f64,
+    bursts: Bursts,
+    trends: Trends,
+    /// What counted of the last trial.
+    rtt_gradient: f64,
+    rtt_deviation_s: f64,
+}
+
+impl RateControl for Proteus {
+    fn rate(&self) -> f64 {
+        self.ascent.rate()
+    }
+
+    fn start(&mut self, rate: f64) {
+        self.ascent.start(rate);
+    }
+
+    fn next_trial(&mut self) -> Option<f64> {
+        self.ascent.next_trial()
+    }
+
+    fn on_result(&mut self, summary: &Summary) -> Verdict {
+        let signal = self.trends.signal(summary);
+        (self.rtt_gradient, self.rtt_deviation_s) = (signal.rtt_gradient, signal.rtt_deviation_s);
+        self.ascent.on_result(utility(
+            summary.rate_mbps,
+            signal.rtt_gradient,
+            summary.loss,
+            self.d,
+            signal.rtt_deviation_s,
+        ))
+    }
+
+    fn abandon(&mut self) {
+        self.ascent.abandon();
+    }
+
+    fn trusts(&mut self, now: Time, rtt: Duration, smoothed: Duration) -> bool {
+        self.bursts.trusts(now, rtt, smoothed)
+    }
+
+    fn probe(&self, probe: &mut dyn Probe) {
+        self.ascent.probe(probe);
+        probe.value("rtt_gradient", self.rtt_gradient);
+        probe.value("rtt_deviation_ms", self.rtt_deviation_s * 1e3);
+    }
+}

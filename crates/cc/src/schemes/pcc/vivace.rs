@@ -1,0 +1,116 @@
+//! PCC Vivace (Dong et al., NSDI 2018): gradient ascent on x^t - b x d(RTT)/dT - c x L.
+
+use super::ascent::Ascent;
+use super::{NEEDS, Pace, Pcc, RateControl, Summary, Verdict, deviations};
+use crate::{Family, Kind, Param, Probe, Scheme, Setup, Values};
+
+const TOLERANCE: Param = Param {
+    name: "tolerance",
+    help: "RTT gradients up to this are taken for noise",
+    kind: Kind::Number {
+        default: 0.01,
+        min: 0.0,
+        max: 1.0,
+    },
+};
+
+/// Registry entry: with the latency term.
+pub const SCHEME: Scheme = Scheme {
+    name: "vivace",
+    family: Family::Utility,
+    summary: "climbs along the gradient of rate less RTT growth less loss",
+    source: "Dong et al., NSDI 2018; two pairs of trials, one while trending, as in its authors' code",
+    deviations: deviations![],
+    needs: NEEDS,
+    params: &[TOLERANCE],
+    build: |setup, values| build(setup, values, LATENCY),
+    receiver: None,
+    router: None,
+};
+
+/// Registry entry: without it (b = 0), which is what the authors' program does unless told otherwise.
+pub const LOSS: Scheme = Scheme {
+    name: "vivace-loss",
+    family: Family::Utility,
+    summary: "climbs along the gradient of rate less loss",
+    source: "Dong et al., NSDI 2018, with b = 0; two pairs of trials, one while trending, as in its authors' code",
+    deviations: deviations![
+        "The loss coefficient is the paper's at any loss; the authors' code takes 1 for 11.35 where 3% of the packets or fewer are lost.",
+    ],
+    needs: NEEDS,
+    params: &[TOLERANCE],
+    build: |setup, values| build(setup, values, 0.0),
+    receiver: None,
+    router: None,
+};
+
+/// t, b and c (§2.2).
+pub(super) const EXPONENT: f64 = 0.9;
+pub(super) const LATENCY: f64 = 900.0;
+pub(super) const LOSS_COEFFICIENT: f64 = 11.35;
+
+/// §2.2: u(x, d(RTT)/dT, L), x in Mbit/s. A queue that drains is worth as much as one that grows costs.
+pub(super) fn utility(x: f64, rtt_gradient: f64, loss: f64, latency: f64) -> f64 {
+    libm::pow(x, EXPONENT) - latency * x * rtt_gradient - LOSS_COEFFICIENT * x * loss
+}
+
+fn build(setup: &Setup, values: &Values, latency: f64) -> Box<dyn crate::CongestionControl> {
+    let vivace = Vivace {
+        ascent: Ascent::new(setup, 2),
+        latency,
+        tolerance: values.number(&TOLERANCE),
+        rtt_gradient: 0.0,
+    };
+    // A round trip, and enough packets for a line through their RTTs (PCC-Uspace: 5).
+    let pace = Pace {
+        rtts: (1.0, 1.0),
+        packets: 5,
+    };
+    Box::new(Pcc::new(setup, vivace, pace))
+}
+
+/// Vivace's rate control.
+#[derive(Debug)]
+struct Vivace {
+    ascent: Ascent,
+    /// b.
+    latency: f64,
+    tolerance: f64,
+    rtt_gradient: f64,
+}
+
+impl RateControl for Vivace {
+    fn rate(&self) -> f64 {
+        self.ascent.rate()
+    }
+
+    fn start(&mut self, rate: f64) {
+        self.ascent.start(rate);
+    }
+
+    fn next_trial(&mut self) -> Option<f64> {
+        self.ascent.next_trial()
+    }
+
+    /// §4.3: gradients close to zero are noise.
+    fn on_result(&mut self, summary: &Summary) -> Verdict {
+        self.rtt_gradient = summary.rtt_gradient;
+        let gradient = if summary.rtt_gradient.abs() <= self.tolerance {
+            0.0
+        } else {
+            summary.rtt_gradient
+        };
+        let x = summary.rate_mbps;
+        self.ascent
+            .on_result(utility(x, gradient, summary.loss, self.latency))
+    }
+
+    fn abandon(&mut self) {
+        self.ascent.abandon();
+    }
+
+    fn probe(&self, probe: &mut dyn Probe) {
+        self.ascent.probe(probe);
+        probe.value("rtt_gradient", self.rtt_gradient);
+    }
+}

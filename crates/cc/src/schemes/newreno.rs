@@ -14,7 +14,11 @@ pub const SCHEME: Scheme = Scheme {
     family: Family::Loss,
     summary: "additive increase, halving on loss",
     source: "RFC 5681, RFC 6582, RFC 3168",
-    deviations: &[],
+    deviations: &[
+        "The window is not inflated by duplicate acknowledgements (RFC 6582): the transport finds losses as with SACK.",
+        "Retransmissions can carry ECT, as in QUIC (RFC 9000 §13.4), not as in RFC 3168 §6.1.5: they are packets like any.",
+        "`ecn=abe` answers a mark alike in slow start and after it: RFC 8511 can be read both ways.",
+    ],
     needs: &[],
     params: &[ECN],
     build: |setup, values| Box::new(NewReno::new(setup, EcnUse::of(values))),

@@ -41,7 +41,12 @@ pub const SCHEME: Scheme = Scheme {
     family: Family::Delay,
     summary: "keeps two to four packets in the queue",
     source: "Brakmo and Peterson 1995; Linux tcp_vegas.c, ns-3 tcp-vegas.cc",
-    deviations: &[],
+    deviations: &[
+        "Losses are found by the transport, not by the paper's finer timers.",
+        "Slow start doubles every round trip, as in Linux and ns-3, not every other.",
+        "As slow start ends the queue is drained at once, as in Linux and ns-3, not by an eighth of the window.",
+        "Windows are real numbers of packets: Linux cuts the difference down to whole ones, ns-3 rounds it up.",
+    ],
     needs: &[],
     params: &[ALPHA, BETA, GAMMA],
     build: |setup, values| Box::new(Vegas::new(setup, values)),

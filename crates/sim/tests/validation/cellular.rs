@@ -22,6 +22,12 @@ pub fn once(trace: &str) -> RateSpec {
     }
 }
 
+/// Of a trace, with the 4 bytes of TUN header in each packet.
+pub fn capacity(trace: &str) -> f64 {
+    let trace = traces().load(trace, Part::Whole).expect("a trace");
+    trace.mean_mbps() * 1504.0 / 1500.0
+}
+
 /// `mm-delay 20 mm-link --once`, infinite queues: data over the first trace, acknowledgements over the other.
 pub fn mahimahi([down, up]: [&str; 2]) -> Network {
     let delay = Duration::from_millis(20);
@@ -183,8 +189,6 @@ fn cubic_in_an_infinite_queue() {
 /// the 95th percentile of delay to the published ones by 10%.
 #[track_caller]
 fn as_in_abc(scheme: &str, discipline: &Discipline, utilisation: f64, p95_ms: f64) {
-    let trace = traces().load(VERIZON[0], Part::Whole).expect("a trace");
-    let capacity = trace.mean_mbps() * 1504.0 / 1500.0;
     for transport in [Transport::Simple, Transport::Linux] {
         let one_way = Duration::from_millis(50);
         let mut network = one_flow(once(VERIZON[0]), one_way, packets(100), 1500);
@@ -192,7 +196,7 @@ fn as_in_abc(scheme: &str, discipline: &Discipline, utilisation: f64, p95_ms: f6
         network.links[1].rate = RateSpec::Fixed(Rate::from_mbps(48.0));
         network.transport = transport;
         let ours = graph(&network, VERIZON[0], scheme);
-        let (used, p95) = (ours.mbps / capacity, 100.0 + ours.p95_queue_ms);
+        let (used, p95) = (ours.mbps / capacity(VERIZON[0]), 100.0 + ours.p95_queue_ms);
         println!(
             "ABC, {scheme}, {discipline:?}, {transport:?}: utilisation {used:.3}, p95 delay {p95}"
         );

@@ -1,21 +1,16 @@
 //! Vegas and Copa: published runs, ns-3's figures and what their rules say of the queue.
 
 use headway_cc::{Duration, Rate, Time};
-use headway_scenario::{FlowSpec, Part, RateSpec, Transport};
+use headway_scenario::{FlowSpec, RateSpec, Transport};
 use headway_sim::Options;
 
-use crate::cellular::{ATT, Graph, VERIZON, graph, mahimahi, once, within};
-use crate::networks::{self, bulk, fixed, has_traces, one_flow, options, packets, rax, traces};
+use crate::cellular::{ATT, Graph, VERIZON, capacity, graph, mahimahi, once, within};
+use crate::networks::{self, bulk, fixed, has_traces, one_flow, options, packets, rax};
 use crate::sawtooth;
 
 /// Utilisation within so much of a published one, delays within so many percent.
 const UTILISATION: f64 = 0.05;
 const PERCENT: f64 = 15.0;
-
-fn capacity(trace: &str) -> f64 {
-    let trace = traces().load(trace, Part::Whole).expect("a trace");
-    trace.mean_mbps() * 1504.0 / 1500.0
-}
 
 /// Linux's Vegas of 2016 with iperf (algorithms.md §14.3 A). ATT-LTE-driving is missed: by .09 of
 /// the capacity and 25% of signal delay; `docs/validation.md` says what was tried.

@@ -43,7 +43,11 @@ pub const SCHEME: Scheme = Scheme {
     family: Family::Model,
     summary: "paces at the measured bottleneck bandwidth, two BDP in flight",
     source: "draft-cardwell-iccrg-bbr-congestion-control-00",
-    deviations: &[],
+    deviations: &[
+        "Paces 1% below the estimate, as Linux, so that queues drain.",
+        "Sets the initial pacing rate anew at the first RTT sample, as Linux: no handshake measures one.",
+        "Adds to the window what arrives acknowledged in bursts, as Linux since 5.1: such links would starve.",
+    ],
     needs: &[Need::RateSample, Need::Pacing, Need::PerSend],
     params: &[BTLBW_WINDOW, RTPROP_WINDOW],
     build: |setup, values| Box::new(Bbr::new(setup, values)),

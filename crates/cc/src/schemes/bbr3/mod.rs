@@ -89,9 +89,9 @@ pub const SCHEME: Scheme = Scheme {
     summary: "BBR with bounds learned from loss: probes every 2-3 s, backs off above 2% of loss",
     source: "draft-ietf-ccwg-bbr at 4ce5e87 (August 2026)",
     deviations: &[
-        "The initial pacing rate is set anew at the first RTT sample, as in Linux: there is no handshake to measure one.",
-        "What to undo is saved once, before the losses that begin a recovery are counted: saved anew at each round's first loss, as NoteLoss has it, it would be what the first losses have left.",
-        "An acknowledgement without a reliable rate sample counts as application-limited, so that it cannot end Startup.",
+        "Sets the initial pacing rate anew at the first RTT sample, as Linux: no handshake measures one.",
+        "Saves what to undo once, before the losses that begin a recovery: NoteLoss's second saving would keep what they left.",
+        "Takes an acknowledgement without a reliable rate sample for application-limited: it cannot end Startup.",
     ],
     needs: &[
         Need::PerPacket,

@@ -50,7 +50,10 @@ pub const SCHEME: Scheme = Scheme {
     family: Family::Loss,
     summary: "grows along a cubic of time; the default of most systems",
     source: "RFC 9438, RFC 9406, RFC 3168",
-    deviations: &[],
+    deviations: &[
+        "Retransmissions can carry ECT, as in QUIC (RFC 9000 §13.4), not as in RFC 3168 §6.1.5: they are packets like any.",
+        "`ecn=abe` answers a mark alike in slow start and after it: RFC 8511 can be read both ways.",
+    ],
     needs: &[],
     params: &[HYSTART, FAST_CONVERGENCE, BETA, C, ECN],
     build: |setup, values| Box::new(Cubic::new(setup, values)),

@@ -199,6 +199,54 @@ fn probe_rtt_within_startup_returns_to_it() {
     assert_eq!(bbr.state, State::Startup);
 }
 
+/// 12 Mbit/s and 40 ms whose acknowledgements come 20 at a time, every 20 ms: the window of `spec` in BDP and
+/// the share of the link used, after `seconds`.
+fn aggregated(spec: &str, seconds: u64) -> (f64, f64) {
+    let mut host = Host::new(select(spec).build(&setup()), MSS);
+    let (mut sent, mut free, mut departure) = (Vec::new(), Time::ZERO, Time::ZERO);
+    let mut cwnd = 0.0_f64;
+    for ms in 0..seconds * 1000 {
+        while host.may_send() && departure <= host.now() {
+            let rate = host.cc.control().pacing_rate.expect("paced");
+            // The loop is a millisecond late at most.
+            departure = departure.max(host.now().saturating_sub(MS)) + rate.time_to_send(MSS);
+            free = free.max(host.now()) + MS;
+            sent.push((free + MS * 40, host.send()));
+        }
+        host.wait_until(Time::from_millis(ms + 1));
+        if ms % 20 == 0 {
+            let arrived = sent.partition_point(|(at, _)| *at <= host.now());
+            let numbers: Vec<u64> = sent.drain(..arrived).map(|(_, n)| n).collect();
+            host.feedback(&numbers, &[], Ecn::NotEct, |_| {});
+            cwnd = cwnd.max(host.cc.control().cwnd.as_f64() / 1500.0 / 40.0);
+        }
+    }
+    let delivered = host.counters().delivered.get() / 1500;
+    (cwnd, delivered as f64 / (seconds * 1000) as f64)
+}
+
+/// "Achieving Expected STARTUP (and Cruise) Bandwidth on a Link With Aggregation".
+#[test]
+fn aggregation_does_not_stall_it() {
+    let (cwnd, _) = aggregated("bbr3", 1);
+    assert!(cwnd > 2.0, "{cwnd} BDP");
+    let (_, used) = aggregated("bbr3", 30);
+    assert!(used > 0.94, "{used}");
+}
+
+/// "Handling Token Bucket Policers", as Pantheon's: a queue that holds a packet or two.
+#[test]
+fn a_queue_of_two_packets_is_no_reason_for_heavy_loss() {
+    let mut link = Link::new(&select("bbr3"), MBPS_12, MS * 40, 2);
+    link.run(Duration::from_secs(10));
+    let before = link.host.counters();
+    let used = link.utilisation(Duration::from_secs(30));
+    let after = link.host.counters();
+    let lost = (after.lost - before.lost).as_f64() / (after.sent - before.sent).as_f64();
+    println!("two packets: {used:.3} used, {lost:.4} lost");
+    assert!(used > 0.8 && lost < 0.03, "{used} used, {lost} lost");
+}
+
 /// "Correctly Managing Sub-Packet BDPs": 64 kbit/s and 2 ms.
 #[test]
 fn a_bdp_below_a_packet_keeps_the_pipe_full() {

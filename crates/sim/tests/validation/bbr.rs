@@ -1,0 +1,246 @@
+//! BBR v1 and v3: published runs, what their rules say of a link alone, loss, and company.
+
+use headway_cc::{Duration, Rate, Time};
+use headway_net::Loss;
+use headway_scenario::{Network, RateSpec, Transport};
+use headway_sim::Options;
+
+use crate::cellular::{VERIZON, capacity, graph, once};
+use crate::check::{Check, Outside};
+use crate::networks::{self, bulk, fixed, has_traces, one_flow, options, packets};
+use crate::sawtooth;
+
+/// ABC (HotNets 2017) fig. 2: Verizon-LTE-short.down, 100 ms, 48 Mbit/s back, 100 packets.
+#[test]
+fn bbr_in_a_short_queue() {
+    if !has_traces("bbr_in_a_short_queue", &VERIZON[..1]) {
+        return;
+    }
+    for (transport, name) in [(Transport::Simple, "simple"), (Transport::Linux, "linux")] {
+        let one_way = Duration::from_millis(50);
+        let mut network = one_flow(once(VERIZON[0]), one_way, packets(100), 1500);
+        network.links[1].rate = RateSpec::Fixed(Rate::from_mbps(48.0));
+        network.transport = transport;
+        let ours = graph(&network, VERIZON[0], "bbr");
+        let check = |what: &str, unit, outside, ours| {
+            Check {
+                scheme: "bbr",
+                what: &format!("Verizon-LTE-short, 100 packets, {name}: {what}"),
+                unit,
+                source: "ABC (HotNets 2017) fig. 2",
+                outside,
+                ours,
+            }
+            .holds();
+        };
+        let used = ours.mbps / capacity(VERIZON[0]);
+        check("utilisation", "", Outside::Difference(0.932, 0.05), used);
+        let p95 = 100.0 + ours.p95_queue_ms;
+        check("p95 delay", "ms", Outside::Percent(580.0, 15.0), p95);
+    }
+}
+
+/// 12 Mbit/s and 120 ms, a packet a millisecond, `buffer` packets, and what hosts take to answer.
+fn path(buffer: u64, jitter_us: u64) -> Network {
+    let mut network = fixed(12.0, 60, buffer, 1500);
+    network.host_jitter = Duration::from_micros(jitter_us);
+    network
+}
+
+const RULES: &str = "its rules (algorithms.md §14.4)";
+const USED: Outside = Outside::Between(0.97, 0.99);
+
+/// Alone on a link with a buffer of a BDP or two. 0.1 ms of jitter is little for a host and decides
+/// much: without any an RTT comes back to the nanosecond.
+#[test]
+fn alone_on_a_link() {
+    for scheme in ["bbr", "bbr3"] {
+        for buffer in [120, 240] {
+            let run = format!("12 Mbit/s, 120 ms, {buffer} packets");
+            let what = ["utilisation", "mean queue", "utilisation, no jitter"]
+                .map(|w| format!("{run}: {w}"));
+            let check = |i: usize, unit, outside, ours| Check {
+                scheme,
+                what: &what[i],
+                unit,
+                source: RULES,
+                outside,
+                ours,
+            };
+            let ours = sawtooth::run(&path(buffer, 100), scheme, 100, 400);
+            check(0, "", USED, ours.utilisation).holds();
+            let queue = Outside::Between(0.0, 30.0);
+            check(1, "ms", queue, ours.mean_queue_ms).holds();
+            assert_eq!(ours.loss, 0.0);
+
+            let bare = sawtooth::run(&path(buffer, 0), scheme, 100, 400);
+            check(2, "", USED, bare.utilisation).misses_because(
+                if scheme == "bbr" {
+                    "an RTT equal to the least one refreshes it, so that ProbeRTT never comes"
+                } else {
+                    "no RTT is below the least one, so that ProbeRTT comes every 5 s whatever the queue; \
+                     at 120 ms it also takes half a round trip in which nothing leaves"
+                },
+            );
+        }
+    }
+}
+
+/// §5.3.4.2 of the draft: ProbeRTT leaves .98 of bw, which is paced at .99. It counts the 200 ms alone,
+/// so the RTT must be short.
+#[test]
+fn probe_rtt_of_bbr3_costs_two_percent() {
+    let ours = sawtooth::run(&fixed(12.0, 10, 240, 1500), "bbr3", 100, 400);
+    Check {
+        scheme: "bbr3",
+        what: "12 Mbit/s, 20 ms, 240 packets, no jitter: utilisation",
+        unit: "",
+        source: "draft-ietf-ccwg-bbr §5.3.4.2 and §5.6.2: .98 x .99",
+        outside: Outside::Difference(0.98 * 0.99, 0.01),
+        ours: ours.utilisation,
+    }
+    .holds();
+}
+
+/// Mean time between rises of the queue above 50 packets over seconds 50 to 350.
+fn between_probes(scheme: &str) -> f64 {
+    let options = Options {
+        grid: Some(Duration::from_millis(20)),
+        ..options(350.0, 0.0)
+    };
+    let outcome = networks::run(&path(240, 0), scheme, options);
+    let late = &outcome.series[0].queue_packets[2500..];
+    let rises = late.windows(2).filter(|w| w[0] < 50.0 && w[1] >= 50.0);
+    300.0 / rises.count() as f64
+}
+
+/// 2 to 3 s from the end of a probe to REFILL (§5.3.3.8.2), one round of that and three of UP, each
+/// longer by the queue it builds: 0.12 + 0.45 s.
+#[test]
+fn bbr3_probes_every_two_or_three_seconds() {
+    let check = |scheme, outside| Check {
+        scheme,
+        what: "12 Mbit/s, 120 ms, 240 packets: time between probes for bandwidth",
+        unit: "s",
+        source: RULES,
+        outside,
+        ours: between_probes(scheme),
+    };
+    let alone = "bbr3:probe_rtt_interval=600s";
+    check(alone, Outside::Between(2.0 + 0.57, 3.0 + 0.57)).holds();
+    check("bbr3", Outside::Between(2.0, 3.0)).misses_because(
+        "ProbeRTT begins the wait anew every 5 s (draft §5.3.4.4), which is seldom time for two probes",
+    );
+}
+
+/// Utilisation of 12 Mbit/s and 40 ms, a buffer of a BDP, where `loss` of the packets are lost at random.
+fn under_loss(scheme: &str, loss: f64) -> f64 {
+    let mut network = fixed(12.0, 20, 40, 1500);
+    network.links[0].loss = Some(Loss::Random { probability: loss });
+    networks::metrics(&network, scheme, options(100.0, 20.0))
+        .utilisation
+        .expect("packets")
+}
+
+/// CACM 2016 fig. 8, and N. Cardwell on bbr-dev of it: while 1.25 (1 - p) is 1 or more a probe refreshes the
+/// estimate, and (1 - p) of the link arrives; from 20% on it collapses.
+#[test]
+fn bbr_under_random_loss() {
+    for (loss, outside) in [
+        (0.01, Outside::Difference(0.99, 0.03)),
+        (0.05, Outside::Difference(0.95, 0.03)),
+        (0.15, Outside::Difference(0.85, 0.03)),
+        (0.25, Outside::Between(0.0, 0.4)),
+    ] {
+        Check {
+            scheme: "bbr",
+            what: &format!("12 Mbit/s, 40 ms, {}% lost: utilisation", 100.0 * loss),
+            unit: "",
+            source: "CACM 2016 fig. 8: 1 - p below 20%",
+            outside,
+            ours: under_loss("bbr", loss),
+        }
+        .holds();
+    }
+}
+
+/// The draft's simplified model (§5.3.3.8.3): a round of CRUISE gives up the share that it lost, a probe or
+/// ProbeRTT takes it back. Those are some 2.6 s apart, 58 rounds of CRUISE and five of full rate; ProbeRTT
+/// leaves .98. Above LossThresh a probe is given up at once.
+#[test]
+fn bbr3_under_random_loss() {
+    let model = |p: f64| {
+        let share = 0.98 * (5.0 + (1.0 - (1.0 - p).powi(58)) / p) / 63.0;
+        (1000.0 * share).round() / 1000.0
+    };
+    for (loss, outside) in [
+        (0.005, Outside::Difference(model(0.005), 0.05)),
+        (0.01, Outside::Difference(model(0.01), 0.05)),
+        (0.05, Outside::Between(0.0, 0.3)),
+    ] {
+        Check {
+            scheme: "bbr3",
+            what: &format!("12 Mbit/s, 40 ms, {}% lost: utilisation", 100.0 * loss),
+            unit: "",
+            source: "draft-ietf-ccwg-bbr §5.3.3.8.3, its model of loss in CRUISE; LossThresh 2%",
+            outside,
+            ours: under_loss("bbr3", loss),
+        }
+        .holds();
+    }
+}
+
+/// The share of `scheme` beside a flow of `other` that is there before it.
+fn share(network: &Network, scheme: &str, other: &str, from: u64, to: u64) -> f64 {
+    let mut network = network.clone();
+    network.flows = vec![bulk(0, 1), bulk(0, 1)];
+    network.flows[0].start = Time::from_millis(1000 * from);
+    network.flows[1].scheme = Some(other.to_owned());
+    let rows = networks::run(&network, scheme, options(to as f64, from as f64)).rows;
+    let mbps = |flow| {
+        let row = rows.iter().find(|r| r.flow == flow).expect("a flow");
+        row.metrics.throughput_mbps.expect("packets")
+    };
+    mbps(0) / (mbps(0) + mbps(1))
+}
+
+/// The draft's goal for the last mile, 25 Mbit/s (§5.3.3.8.1): Reno and CUBIC reach what BBR has. v1 beside
+/// them, for what has changed.
+#[test]
+fn bbr3_shares_with_reno_and_cubic() {
+    for bdp in [1, 2] {
+        let network = fixed(24.0, 20, 80 * bdp, 1500);
+        for other in ["cubic", "newreno"] {
+            let v1 = share(&network, "bbr", other, 10, 170);
+            println!("bbr beside {other}, {bdp} BDP: {v1:.3} of the link");
+            Check {
+                scheme: "bbr3",
+                what: &format!("beside {other}, 24 Mbit/s, 40 ms, {bdp} BDP: its share"),
+                unit: "",
+                source: "draft-ietf-ccwg-bbr §5.3.3.8.2: Reno and CUBIC reach what BBR has",
+                outside: Outside::Difference(0.5, 0.1),
+                ours: share(&network, "bbr3", other, 10, 170),
+            }
+            .holds();
+        }
+    }
+}
+
+/// gomezgaona/bbr3, `experiments/fairness_time`, run 1: Linux's BBR v3 joins one Cubic on 1 Gbit/s, 10 ms and a
+/// buffer of a BDP (1.31 MB). iperf3, means of the second half minute: 538 and 418 Mbit/s.
+#[test]
+fn bbr3_beside_cubic_at_a_gigabit() {
+    let network = fixed(1000.0, 5, 865, 1514);
+    Check {
+        scheme: "bbr3",
+        what: "beside cubic, 1 Gbit/s, 10 ms, 1 BDP: its share",
+        unit: "",
+        source: "gomezgaona/bbr3, fairness_time, run 1 (Linux 6.4, Mininet)",
+        outside: Outside::Difference(0.56, 0.1),
+        ours: share(&network, "bbr3", "cubic", 10, 40),
+    }
+    .misses_because(
+        "Linux's tbf drops whole bursts of 44 packets (retransmissions come in 44s), so that a probe's overflow \
+         hits one flow; here it hits both, and Cubic is cut at most probes, one every 63 round trips",
+    );
+}

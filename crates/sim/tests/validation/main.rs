@@ -12,6 +12,7 @@ mod ecn;
 mod fluid;
 mod networks;
 mod ns3;
+mod pcc;
 mod sawtooth;
 mod scenarios;
 mod series;

@@ -1,0 +1,269 @@
+//! The PCC family: what their papers and their utilities say of queues, random loss, fairness and company.
+
+use headway_cc::Time;
+use headway_net::Loss;
+use headway_scenario::Network;
+
+use crate::check::{Check, Outside};
+use crate::networks::{bulk, fixed, metrics, options, run};
+use crate::sawtooth;
+
+const ALGEBRA: &str = "algorithms.md §14.4, from the rules";
+
+/// algorithms.md §14.4: on 12 Mbit/s and 120 ms with one BDP of buffer the latency term keeps the queue to
+/// a few ms. Half of the trials are 5% above the rate, so that their mean stays 5% below what they find too much.
+#[test]
+fn pcc_with_a_latency_term_keeps_the_queue_short() {
+    for scheme in ["vivace", "proteus-p", "proteus-s"] {
+        let seen = sawtooth::run(&fixed(12.0, 60, 120, 1500), scheme, 100, 400);
+        let check = |what, unit, outside, ours| Check {
+            scheme,
+            what,
+            unit,
+            source: ALGEBRA,
+            outside,
+            ours,
+        };
+        let used = Outside::Between(0.9, 1.0);
+        check(
+            "12 Mbit/s, 120 ms, 1 BDP: utilisation",
+            "",
+            used,
+            seen.utilisation,
+        )
+        .holds();
+        let few = Outside::Between(0.0, 10.0);
+        check(
+            "12 Mbit/s, 120 ms, 1 BDP: mean queue",
+            "ms",
+            few,
+            seen.mean_queue_ms,
+        )
+        .holds();
+    }
+}
+
+/// algorithms.md §14.4: without it they fill the buffer. §12: at 12 Mbit/s Vivace's utility falls with the
+/// rate from 6.2% of loss on, so that no equilibrium lies beyond.
+#[test]
+fn pcc_without_a_latency_term_fills_the_buffer() {
+    for scheme in ["pcc-allegro", "vivace-loss"] {
+        let seen = sawtooth::run(&fixed(12.0, 60, 120, 1500), scheme, 100, 400);
+        let check = |what, unit, source, outside, ours| Check {
+            scheme,
+            what,
+            unit,
+            source,
+            outside,
+            ours,
+        };
+        check(
+            "12 Mbit/s, 120 ms, 1 BDP: utilisation",
+            "",
+            ALGEBRA,
+            Outside::Between(0.97, 1.0),
+            seen.utilisation,
+        )
+        .holds();
+        check(
+            "12 Mbit/s, 120 ms, 1 BDP: mean queue",
+            "ms",
+            ALGEBRA,
+            Outside::Between(60.0, 120.0),
+            seen.mean_queue_ms,
+        )
+        .holds();
+        let what = "12 Mbit/s, 120 ms, 1 BDP: loss";
+        if scheme == "pcc-allegro" {
+            let source = "NSDI 2015 §2.2: loss is borne to 5%";
+            check(what, "", source, Outside::Between(0.0, 0.05), seen.loss).holds();
+        } else {
+            let source = "its utility's maximum at 12 Mbit/s: 6.2%";
+            check(what, "", source, Outside::Between(0.0, 0.062), seen.loss).misses_because(
+                "a buffer of a BDP hides the overload for a second or more, in which confidence and change \
+                 boundary grow; the way back begins with both at their least",
+            );
+        }
+    }
+}
+
+/// What a flow uses of `network`, whose link loses packets at random.
+fn used_under_loss(scheme: &str, mut network: Network, mbps: f64, probability: f64) -> f64 {
+    network.links[0].loss = Some(Loss::Random { probability });
+    let metrics = metrics(&network, scheme, options(250.0, 50.0));
+    metrics.throughput_mbps.expect("packets") / mbps
+}
+
+/// NSDI 2015 §2.2: the sigmoid ends at 5% of loss what throughput is worth.
+#[test]
+fn allegro_bears_random_loss_up_to_a_point() {
+    for (what, probability, least, most) in [
+        (
+            "12 Mbit/s, 40 ms, 1% random loss: utilisation",
+            0.01,
+            0.95,
+            1.0,
+        ),
+        (
+            "12 Mbit/s, 40 ms, 3% random loss: utilisation",
+            0.03,
+            0.75,
+            1.0,
+        ),
+        (
+            "12 Mbit/s, 40 ms, 8% random loss: utilisation",
+            0.08,
+            0.0,
+            0.5,
+        ),
+    ] {
+        let network = fixed(12.0, 20, 80, 1500);
+        Check {
+            scheme: "pcc-allegro",
+            what,
+            unit: "",
+            source: "NSDI 2015 §2.2: a cut-off at 5%",
+            outside: Outside::Between(least, most),
+            ours: used_under_loss("pcc-allegro", network, 12.0, probability),
+        }
+        .holds();
+    }
+}
+
+/// algorithms.md §12: dU/dx = 0 at L = .0793 x^-0.1, 5.0% at 100 Mbit/s. (At 12 Mbit/s a trial of a round
+/// trip has some 40 packets, whose share of losses says little: use falls slowly, from .90 at 2% to .53 at 10%.)
+#[test]
+fn vivace_bears_random_loss_up_to_a_point() {
+    for (what, probability, least, most) in [
+        (
+            "100 Mbit/s, 30 ms, 2% random loss: utilisation",
+            0.02,
+            0.9,
+            1.0,
+        ),
+        (
+            "100 Mbit/s, 30 ms, 8% random loss: utilisation",
+            0.08,
+            0.0,
+            0.4,
+        ),
+    ] {
+        let network = fixed(100.0, 15, 250, 1500);
+        Check {
+            scheme: "vivace-loss",
+            what,
+            unit: "",
+            source: "its utility rises with the rate up to 5.0% of loss",
+            outside: Outside::Between(least, most),
+            ours: used_under_loss("vivace-loss", network, 100.0, probability),
+        }
+        .holds();
+    }
+}
+
+/// 50 Mbit/s, 30 ms, 375 kB of buffer (SIGCOMM 2020 §6), shared by `first` and by `second`, which comes 10 s later.
+fn shared(first: &str, second: &str) -> Network {
+    let mut network = fixed(50.0, 15, 250, 1500);
+    network.flows = vec![bulk(0, 1), bulk(0, 1)];
+    network.flows[0].scheme = Some(first.to_owned());
+    network.flows[1].scheme = Some(second.to_owned());
+    network.flows[1].start = Time::from_millis(10_000);
+    network
+}
+
+/// The flows' Mbit/s there, from 40 s on.
+fn rates(first: &str, second: &str, seconds: f64) -> (f64, f64) {
+    let rows = run(&shared(first, second), first, options(seconds, 40.0)).rows;
+    let mbps = |flow| {
+        let row = rows.iter().find(|r| r.flow == flow).expect("a flow");
+        row.metrics.throughput_mbps.expect("packets")
+    };
+    let rates = (mbps(0), mbps(1));
+    println!("{first} beside {second}: {rates:?} Mbit/s");
+    rates
+}
+
+/// NSDI 2015 §4.2, NSDI 2018 §3 and SIGCOMM 2020 §4: every member converges to fair shares with its like.
+#[test]
+fn pcc_shares_fairly_with_its_like() {
+    for (scheme, source) in [
+        ("pcc-allegro", "NSDI 2015, theorem 1"),
+        ("vivace", "NSDI 2018 §3.1"),
+        ("vivace-loss", "NSDI 2018 §3.1"),
+        ("proteus-p", "SIGCOMM 2020 §4.3"),
+        ("proteus-s", "SIGCOMM 2020 §4.3"),
+    ] {
+        let (a, b) = rates(scheme, scheme, 340.0);
+        Check {
+            scheme,
+            what: "two flows, 50 Mbit/s, 30 ms, 375 kB: Jain's index",
+            unit: "",
+            source,
+            outside: Outside::Between(0.9, 1.0),
+            ours: (a + b) * (a + b) / (2.0 * (a * a + b * b)),
+        }
+        .holds();
+    }
+}
+
+/// SIGCOMM 2020 §6.2: a primary keeps nearly all that it has alone beside the scavenger, which fills a link
+/// that it has to itself.
+#[test]
+fn the_scavenger_yields() {
+    let source = "SIGCOMM 2020 §6 (figures not re-read: 90%)";
+    let alone = |scheme: &str| {
+        let network = fixed(50.0, 15, 250, 1500);
+        let metrics = metrics(&network, scheme, options(120.0, 40.0));
+        metrics.throughput_mbps.expect("packets")
+    };
+    Check {
+        scheme: "proteus-s",
+        what: "alone, 50 Mbit/s, 30 ms, 375 kB: utilisation",
+        unit: "",
+        source,
+        outside: Outside::Between(0.9, 1.0),
+        ours: alone("proteus-s") / 50.0,
+    }
+    .holds();
+    for (primary, what) in [
+        ("cubic", "what Cubic keeps beside it"),
+        ("bbr", "what BBR keeps beside it"),
+        ("copa", "what Copa keeps beside it"),
+        ("proteus-p", "what Proteus-P keeps beside it"),
+    ] {
+        let check = Check {
+            scheme: "proteus-s",
+            what,
+            unit: "",
+            source,
+            outside: Outside::Between(0.9, 1.05),
+            ours: rates(primary, "proteus-s", 120.0).0 / alone(primary),
+        };
+        if primary == "proteus-p" {
+            check.misses_because(
+                "the RTTs of a simulated link fluctuate by what the flows do alone: over 30 ms the deviation \
+                 adds d T / (b sqrt 12), 1.4%, to the latency term that both have",
+            );
+        } else {
+            check.holds();
+        }
+    }
+}
+
+/// NSDI 2018 §5.4: Vivace leaves a TCP more than Allegro does, and with its latency term is the one that yields.
+#[test]
+fn vivace_is_kinder_to_reno_than_allegro() {
+    let reno = |second| rates("newreno", second, 160.0).0;
+    let beside_allegro = reno("pcc-allegro");
+    for (scheme, least) in [("vivace-loss", 1.0), ("vivace", 10.0)] {
+        Check {
+            scheme,
+            what: "what NewReno has beside it, over what it has beside Allegro",
+            unit: "",
+            source: "NSDI 2018 §5.4",
+            outside: Outside::Between(least, f64::INFINITY),
+            ours: reno(scheme) / beside_allegro,
+        }
+        .holds();
+    }
+}

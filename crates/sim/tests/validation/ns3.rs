@@ -1,10 +1,13 @@
 //! Headway beside ns-3 3.37. The figures of ns-3 are those of `docs/validation-ns3.md`, which says
 //! how they were made.
 
+use headway_cc::Duration;
 use headway_net::Loss;
 use headway_net::queue::{CoDelParams, Discipline, FqCodelParams, PieParams, RedParams};
-use headway_scenario::Transport;
+use headway_scenario::{Network, Transport};
 
+use crate::check::{Check, Outside};
+use crate::classic::marking;
 use crate::networks::{fixed, metrics, options, rax};
 use crate::sawtooth::{self, Sawtooth};
 
@@ -106,6 +109,147 @@ fn larger_buffers() {
         beside(class, ours, utilisation, loss);
         let apart = (ours.mean_queue_ms - queue_ms).abs();
         assert!(apart <= 0.1 * queue_ms, "{class}, {buffer}: {ours:?}");
+    }
+}
+
+/// Utilisation within 2 points, the mean queue within 10% or a packet.
+fn checks<'a>(
+    scheme: &'a str,
+    what: &'a [String; 2],
+    class: &'a str,
+    [utilisation, queue]: [f64; 2],
+    ours: &Sawtooth,
+) -> [Check<'a>; 2] {
+    let of = |figure: usize, unit, outside, ours| Check {
+        scheme,
+        what: &what[figure],
+        unit,
+        source: class,
+        outside,
+        ours,
+    };
+    let queue = match queue {
+        0.0..=10.0 => Outside::Difference(queue, 1.0),
+        _ => Outside::Percent(queue, 10.0),
+    };
+    [
+        of(
+            0,
+            "",
+            Outside::Difference(utilisation, 0.02),
+            ours.utilisation,
+        ),
+        of(1, "packets", queue, ours.mean_queue_ms),
+    ]
+}
+
+/// The issue's links: 12 Mbit/s, 120 ms, buffers of a half, one and two bandwidth-delay products.
+const BUFFERS: [u64; 3] = [60, 120, 240];
+
+fn what(buffer: u64) -> [String; 2] {
+    let of = |figure| format!("12 Mbit/s, 120 ms, {buffer} packets: {figure}");
+    [of("utilisation"), of("mean queue")]
+}
+
+fn classes_link(buffer: u64) -> Network {
+    fixed(12.0, 60, buffer, 1500)
+}
+
+/// `docs/validation-ns3.md`, "One class of each kind".
+#[test]
+fn classes_that_agree() {
+    for (scheme, class, theirs) in [
+        (
+            "newreno",
+            "ns-3.37 TcpLinuxReno",
+            [[0.9687, 24.1], [1.0, 68.9], [1.0, 161.0]],
+        ),
+        (
+            "cubic",
+            "ns-3.37 TcpCubic",
+            [[1.0, 35.6], [1.0, 87.5], [1.0, 190.6]],
+        ),
+        (
+            "dctcp",
+            "ns-3.37 TcpDctcp",
+            [[1.0, 16.95], [1.0, 36.6], [1.0, 75.9]],
+        ),
+        (
+            "ledbat",
+            "ns-3.37 TcpLedbat, mended",
+            [[0.9729, 30.0], [1.0, 100.0], [1.0, 100.0]],
+        ),
+    ] {
+        for (buffer, theirs) in BUFFERS.into_iter().zip(theirs) {
+            let network = match scheme {
+                // A step at a third of the buffer, on both sides.
+                "dctcp" => marking(buffer / 3, buffer),
+                _ => classes_link(buffer),
+            };
+            let ours = sawtooth::run(&network, scheme, 100, 400);
+            for check in checks(scheme, &what(buffer), class, theirs, &ours) {
+                check.holds();
+            }
+        }
+    }
+}
+
+/// ns-3's LEDBAT as it is.
+#[test]
+fn a_ledbat_that_does_not_grow() {
+    for (buffer, theirs) in BUFFERS.into_iter().zip([0.5868, 0.9173, 0.9173]) {
+        let ours = sawtooth::run(&classes_link(buffer), "ledbat", 100, 400);
+        let what = what(buffer);
+        let [utilisation, _] = checks("ledbat", &what, "ns-3.37 TcpLedbat", [theirs, 0.0], &ours);
+        utilisation.misses_because(
+            "The class leaves out RFC 6817's ALLOWED_INCREASE, so that its window never grows after slow start; \
+             with that mended it agrees.",
+        );
+    }
+}
+
+/// Both keep the two to four packets of their rule, counted differently.
+#[test]
+fn vegas_counts_from_another_base() {
+    for (buffer, agrees) in BUFFERS.into_iter().zip([true, false, true]) {
+        let ours = sawtooth::run(&classes_link(buffer), "vegas", 100, 400);
+        let what = what(buffer);
+        let [utilisation, queue] = checks("vegas", &what, "ns-3.37 TcpVegas", [1.0, 2.0], &ours);
+        utilisation.holds();
+        if agrees {
+            queue.holds();
+        } else {
+            queue.misses_because(
+                "Both keep alpha to beta, two to four packets: ns-3 counts one more, as its base RTT is of the SYN, \
+                 which crosses the link in no time, and came to them from below, ours from above after slow start.",
+            );
+        }
+    }
+}
+
+/// ns-3's BBR with an acknowledgement every two packets: with one for each it loses packets again as it repairs
+/// what startup lost, and hangs. A millisecond of jitter: without any, RTTs repeat to the nanosecond, RTprop never
+/// expires, and there is no PROBE_RTT.
+#[test]
+fn bbr_probes_the_rtt_as_often() {
+    let class = "ns-3.37 TcpBbr, ACK every 2";
+    for (buffer, later) in BUFFERS.into_iter().zip([9.5, 14.6, 19.7]) {
+        let mut network = classes_link(buffer);
+        network.transport = Transport::Linux;
+        network.host_jitter = Duration::from_millis(1);
+        let ours = sawtooth::run(&network, "bbr", 100, 200);
+        let what_of = what(buffer);
+        for check in checks("bbr", &what_of, class, [0.9681, 7.95], &ours) {
+            check.holds();
+        }
+        let ours = sawtooth::run(&network, "bbr", 100, 400);
+        let what_of = what(buffer).map(|what| format!("{what}, to second 400"));
+        let [utilisation, queue] = checks("bbr", &what_of, class, [0.9681, later], &ours);
+        utilisation.holds();
+        queue.misses_because(
+            "ns-3's queue is 7.9 packets with every buffer for a hundred seconds; then some windows of RTprop \
+             begin with a wrong one and keep nearly a BDP in the queue for ten seconds. Ours do not.",
+        );
     }
 }
 

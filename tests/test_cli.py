@@ -404,12 +404,36 @@ def test_lists_have_the_fields_of_the_design(run):
 
 
 def test_all_schemes(run, tmp_path):
-    done = run(
-        *("bench", "--schemes", "all", "--scenario", "pantheon-default", "--runs", "1", "--seconds", "1"),
-        *("--json", "--out", tmp_path),
-    )
+    def bench(scenario):
+        done = run(
+            *("bench", "--schemes", "all", "--scenario", scenario, "--runs", "1", "--seconds", "1"),
+            *("--json", "--out", tmp_path),
+        )
+        assert done.returncode == 0
+        return {row["scheme"] for row in json.loads(done.stdout)}, done.stderr
+
     names = {s["name"] for s in json.loads(run("schemes", "--json").stdout) if "sim" in s["worlds"]}
-    assert {row["scheme"] for row in json.loads(done.stdout)} == names
+    # Its queue becomes the router of those that need one.
+    ran, said = bench("synthetic-verizon")
+    assert ran == names
+    assert "leaves out" not in said
+
+    # A scenario without: they are named, in the results too, and the command that repeats them works.
+    routed = {"abc", "xcp", "xcp-w"}
+    ran, said = bench("pantheon-default")
+    assert ran == names - routed
+    line = "pantheon-default leaves out abc, xcp, xcp-w: no router on the way is the scheme's other half"
+    assert said.count(line) == 1
+    facts = json.loads((tmp_path / "bench.json").read_text())
+    assert [note.split(",")[0] for note in facts["notes"]] == ["pantheon-default leaves out abc"]
+    assert "--schemes all" in facts["command"]
+
+
+def test_a_scheme_without_its_router_is_refused(run, tmp_path):
+    done = run("bench", "--schemes", "cubic,abc", "--scenario", "pantheon-default", "--out", tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "scheme 'abc' needs a router" in done.stderr and 'router = "scheme"' in done.stderr
 
 
 def test_flags_beat_the_environment_which_beats_the_scenario(run, tmp_path):

@@ -147,12 +147,14 @@ class Batch:
         pcap: bool = False,
         qlog: bool = False,
         logs: bool = False,
+        leave_out: bool = False,
     ) -> Batch:
         """Checks everything before anything runs. Raises UsageError (a missing trace names `headway traces fetch`).
 
         Run 0 has the seed `seed`; the others' are drawn from it and their number.
         A scenario whose seed varies nothing is run once. `seconds` None takes each scenario's own.
         `grid_ms` is 500 unless given; None records no time series; the series are kept for the first run of each scheme and scenario.
+        A scheme that a scenario cannot serve is an error, or with `leave_out` has no runs there and a row in `left_out`.
         Of that run `pcap`, `qlog` and `logs` write recordings into the folder `recordings` (docs/recordings.md).
         """
     def start(self) -> None:
@@ -161,6 +163,8 @@ class Batch:
         """Waits, the GIL released; true once all is done or cancelled. Raises RunError if a run failed."""
     def cancel(self) -> None:
         """Stops soon; what is finished stays."""
+    def left_out(self) -> list[dict[str, str]]:
+        """Schemes that scenarios cannot serve: scenario, scheme and why."""
     @property
     def total_runs(self) -> int: ...
     @property

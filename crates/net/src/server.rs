@@ -7,7 +7,7 @@ use headway_cc::{Bytes, Duration, Rate, Time};
 use crate::trace::Trace;
 
 /// What serves a link's queue.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Server {
     /// One packet after another at a rate, which may change.
     Fixed(FixedRate),
@@ -16,7 +16,7 @@ pub enum Server {
 }
 
 /// A constant rate between changes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct FixedRate {
     rate: Rate,
     /// Bytes that could have been served before `since`.
@@ -169,6 +169,36 @@ impl Server {
                     offered,
                     ..FixedRate::starting(now, rate)
                 });
+            }
+        }
+    }
+
+    /// Bytes a second, overheads among them, that it can send, as the last `window` up to and at `now`
+    /// shows: its rate, or a trace's opportunities, used or not.
+    pub fn capacity(&self, now: Time, window: Duration) -> f64 {
+        match self {
+            Server::Fixed(fixed) => fixed.rate.as_bytes_per_sec(),
+            Server::Trace(cursor) => {
+                let after = |at: Time| at + Duration::from_nanos(1);
+                let from = match now.saturating_sub(window) {
+                    Time::ZERO => Time::ZERO,
+                    from => after(from),
+                };
+                let seen = cursor
+                    .trace
+                    .opportunities_between(cursor.offset, from, after(now));
+                seen as f64 * f64::from(TraceCursor::OPPORTUNITY) / window.as_secs_f64()
+            }
+        }
+    }
+
+    /// Bytes a second, overheads among them, that it can send in the long run.
+    pub fn mean_capacity(&self) -> f64 {
+        match self {
+            Server::Fixed(fixed) => fixed.rate.as_bytes_per_sec(),
+            Server::Trace(TraceCursor { trace, .. }) => {
+                let bytes = trace.count() as f64 * f64::from(TraceCursor::OPPORTUNITY);
+                bytes / trace.period().as_secs_f64()
             }
         }
     }

@@ -1,6 +1,6 @@
 //! What every discipline owes, whatever arrives and whenever it is asked.
 
-use headway_cc::{Bytes, Duration, Ecn, Header, Stream, Time};
+use headway_cc::{Bytes, Duration, Ecn, Header, Router, Stream, Time};
 use headway_net::queue::{
     CoDelParams, Discipline, FqCodelParams, Limits, PieParams, Queue, RedParams, StepParams,
 };
@@ -12,6 +12,9 @@ const OVERHEAD: u32 = 4;
 /// Every discipline that there is; CoDel, PIE and RED with marking and without.
 fn disciplines() -> Vec<Discipline> {
     let mut all = vec![
+        Router::Abc.into(),
+        Router::Xcp.into(),
+        Router::XcpWindowed.into(),
         Discipline::DropTail,
         Discipline::DropHead,
         Discipline::Step(StepParams {

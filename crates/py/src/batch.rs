@@ -29,7 +29,7 @@ struct End {
 #[pymethods]
 impl Batch {
     #[new]
-    #[pyo3(signature = (scenarios, schemes, *, runs=30, seconds=None, warmup=0.0, seed=1, jobs=None, grid_ms=Some(500.0), recordings=None, pcap=false, qlog=false, logs=false))]
+    #[pyo3(signature = (scenarios, schemes, *, runs=30, seconds=None, warmup=0.0, seed=1, jobs=None, grid_ms=Some(500.0), recordings=None, pcap=false, qlog=false, logs=false, leave_out=false))]
     #[allow(clippy::too_many_arguments)] // the options of `headway bench`, each given by name
     fn new(
         py: Python<'_>,
@@ -45,6 +45,7 @@ impl Batch {
         pcap: bool,
         qlog: bool,
         logs: bool,
+        leave_out: bool,
     ) -> PyResult<Batch> {
         let scenarios = scenarios.iter().map(|s| s.get().0.clone()).collect();
         let options = BatchOptions {
@@ -60,6 +61,7 @@ impl Batch {
                 qlog,
                 logs,
             }),
+            leave_out,
             trace_dirs: vec![own_traces(py)?],
             code_version: CODE_VERSION.to_owned(),
         };
@@ -105,6 +107,19 @@ impl Batch {
 
     fn cancel(&self) {
         self.progress.cancel();
+    }
+
+    fn left_out<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let rows = self.batch.left_out();
+        rows.iter()
+            .map(|row| {
+                let d = PyDict::new(py);
+                d.set_item("scenario", &row.scenario)?;
+                d.set_item("scheme", &row.scheme)?;
+                d.set_item("why", &row.why)?;
+                Ok(d)
+            })
+            .collect()
     }
 
     #[getter]

@@ -134,6 +134,7 @@ impl LinkPlan {
         };
         LinkSpec {
             queue: self.queue.draw(seed, &rate, packet_size),
+            router_of_scheme: self.router_of_scheme,
             name: self.name.clone(),
             from: self.from,
             to: self.to,

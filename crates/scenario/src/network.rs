@@ -52,6 +52,9 @@ pub struct LinkSpec {
     pub reorder: Option<Reorder>,
     /// The queue.
     pub queue: QueueSpec,
+    /// The queue becomes the router that the scheme under test asks for, with the queue's limits, if it
+    /// asks for one.
+    pub router_of_scheme: bool,
 }
 
 /// How fast a link serves its queue.

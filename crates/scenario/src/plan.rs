@@ -57,6 +57,8 @@ pub(crate) struct LinkPlan {
     pub jitter: Option<JitterPlan>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reorder: Option<ReorderPlan>,
+    #[serde(skip_serializing_if = "is_default")]
+    pub router_of_scheme: bool,
 }
 
 #[derive(Clone, Debug, Serialize)]

@@ -251,6 +251,30 @@ pub(crate) const QUEUES: Dimension = Dimension {
     whole: true,
 };
 
+/// A factor of a control law.
+pub(crate) const GAIN: Dimension = Dimension {
+    what: "a gain",
+    units: &[("", 1.0)],
+    example: "0.4",
+    range_example: "0.1..0.5",
+    min: 0.0,
+    max: 10.0,
+    limits: "from 0 to 10",
+    whole: false,
+};
+
+/// How much a token bucket holds.
+pub(crate) const TOKENS: Dimension = Dimension {
+    what: "a number of tokens",
+    units: &[("", 1.0)],
+    example: "5",
+    range_example: "2..10",
+    min: 1.0,
+    max: 1e6,
+    limits: "from 1 to 1000000",
+    whole: false,
+};
+
 impl Dimension {
     /// Reads a value or a range. The error says what is wrong and what would be right.
     pub fn read(&self, text: &str, component: &str) -> Result<Quantity, String> {

@@ -2,7 +2,7 @@
 
 use headway_cc::Bytes;
 use headway_net::queue::{
-    CoDelParams, Discipline, FqCodelParams, PieParams, RedParams, StepParams,
+    AbcParams, CoDelParams, Discipline, FqCodelParams, PieParams, RedParams, StepParams, XcpParams,
 };
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ pub(crate) enum QueuePlan {
     DropTail(LimitsPlan),
     Managed {
         limits: LimitsPlan,
-        discipline: DisciplinePlan,
+        discipline: Box<DisciplinePlan>,
     },
 }
 
@@ -63,6 +63,20 @@ pub(crate) enum DisciplinePlan {
         quantum: Quantity,
         codel: CoDelPlan,
     },
+    Abc {
+        eta: Quantity,
+        delta: Quantity,
+        target: Quantity,
+        window: Quantity,
+        tokens: Quantity,
+        observed: bool,
+    },
+    Xcp {
+        alpha: Quantity,
+        beta: Quantity,
+        gamma: Quantity,
+        windowed: bool,
+    },
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -99,7 +113,7 @@ impl QueuePlan {
             );
         }
         if let QueuePlan::Managed { discipline, .. } = self {
-            match discipline {
+            match &**discipline {
                 DisciplinePlan::DropHead => {}
                 DisciplinePlan::CoDel(codel) => all.extend([&codel.target, &codel.interval]),
                 DisciplinePlan::Pie {
@@ -118,23 +132,50 @@ impl QueuePlan {
                     quantum,
                     codel,
                 } => all.extend([flows, quantum, &codel.target, &codel.interval]),
+                DisciplinePlan::Abc {
+                    eta,
+                    delta,
+                    target,
+                    window,
+                    tokens,
+                    ..
+                } => all.extend([eta, delta, target, window, tokens]),
+                DisciplinePlan::Xcp {
+                    alpha, beta, gamma, ..
+                } => all.extend([alpha, beta, gamma]),
             }
         }
         all
+    }
+
+    /// The kind of router that it is, if it is one.
+    pub fn router(&self) -> Option<&'static str> {
+        match self {
+            QueuePlan::Managed { discipline, .. } => match &**discipline {
+                DisciplinePlan::Abc { .. } => Some("abc"),
+                DisciplinePlan::Xcp { windowed, .. } => {
+                    Some(if *windowed { "xcp-w" } else { "xcp" })
+                }
+                _ => None,
+            },
+            _ => None,
+        }
     }
 
     /// Does what it does depend on the seed?
     pub fn draws(&self) -> bool {
         match self {
             QueuePlan::Infinite | QueuePlan::DropTail(_) => false,
-            QueuePlan::Managed { discipline, .. } => match discipline {
+            QueuePlan::Managed { discipline, .. } => match &**discipline {
                 // FQ-CoDel salts its hash: which flows share a queue differs.
                 DisciplinePlan::Pie { .. }
                 | DisciplinePlan::Red { .. }
                 | DisciplinePlan::FqCodel { .. } => true,
                 DisciplinePlan::DropHead
                 | DisciplinePlan::CoDel(_)
-                | DisciplinePlan::Step { .. } => false,
+                | DisciplinePlan::Step { .. }
+                | DisciplinePlan::Abc { .. }
+                | DisciplinePlan::Xcp { .. } => false,
             },
         }
     }
@@ -222,6 +263,32 @@ impl DisciplinePlan {
                     ..codel.draw(seed)
                 },
                 ..FqCodelParams::default()
+            }),
+            DisciplinePlan::Abc {
+                eta,
+                delta,
+                target,
+                window,
+                tokens,
+                observed,
+            } => Discipline::Abc(AbcParams {
+                eta: eta.draw(seed),
+                delta: delta.duration(seed),
+                target: target.duration(seed),
+                window: window.duration(seed),
+                tokens: tokens.draw(seed),
+                observed: *observed,
+            }),
+            DisciplinePlan::Xcp {
+                alpha,
+                beta,
+                gamma,
+                windowed,
+            } => Discipline::Xcp(XcpParams {
+                alpha: alpha.draw(seed),
+                beta: beta.draw(seed),
+                gamma: gamma.draw(seed),
+                windowed: *windowed,
             }),
         }
     }

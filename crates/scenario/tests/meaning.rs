@@ -2,7 +2,7 @@
 
 use headway_cc::{Bytes, Duration, Rate, Time};
 use headway_net::queue::{
-    CoDelParams, Discipline, FqCodelParams, PieParams, RedParams, StepParams,
+    AbcParams, CoDelParams, Discipline, FqCodelParams, PieParams, RedParams, StepParams, XcpParams,
 };
 use headway_net::{Jitter, Loss, Reorder};
 use headway_scenario::{
@@ -51,6 +51,7 @@ fn another_meaning_has_another_hash() {
         ("\"12Mbps\"", "\"12Mbps..13Mbps\""),
         ("0.5bdp", "0.6bdp"),
         ("0.5bdp", "30kB"),
+        ("0.5bdp\"", "0.5bdp\"\nrouter = \"scheme\""),
         ("0.01", "0.011"),
         ("seconds = 60", "seconds = 61"),
         ("seconds = 60", "seconds = 60\ntransport = \"linux\""),
@@ -358,6 +359,42 @@ fn a_queue_is_a_discipline_with_its_defaults_or_what_the_file_says() {
                     ..codel
                 },
                 ..FqCodelParams::default()
+            }),
+        ),
+        (
+            "{kind='abc'}",
+            None,
+            None,
+            Discipline::Abc(AbcParams::default()),
+        ),
+        (
+            "{kind='abc',packets='250pkt',eta='50%',delta='100ms',target='0ms',window='40ms',tokens=7,observed=true}",
+            Some(250),
+            None,
+            Discipline::Abc(AbcParams {
+                eta: 0.5,
+                delta: ms(100),
+                target: ms(0),
+                window: ms(40),
+                tokens: 7.0,
+                observed: true,
+            }),
+        ),
+        (
+            "{kind='xcp'}",
+            None,
+            None,
+            Discipline::Xcp(XcpParams::default()),
+        ),
+        (
+            "{kind='xcp-w',alpha=0.55,beta=0.4,gamma=0}",
+            None,
+            None,
+            Discipline::Xcp(XcpParams {
+                alpha: 0.55,
+                beta: 0.4,
+                gamma: 0.0,
+                windowed: true,
             }),
         ),
     ] {

@@ -15,6 +15,9 @@ const QUEUES: &[&str] = &[
     "{kind='red',weight=0.1}",
     "{kind='step',packets='40pkt'}",
     "{kind='fq_codel',flows=4}",
+    "{kind='abc',packets='40pkt'}",
+    "{kind='xcp',packets='40pkt'}",
+    "{kind='xcp-w',packets='40pkt'}",
 ];
 
 fn scenario(queue: &str) -> Scenario {

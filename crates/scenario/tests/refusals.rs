@@ -208,6 +208,26 @@ fn the_short_form() {
             "x.toml:6: bottleneck.queue.flows: 1.5 is not a whole number of queues from 1 to 65535",
         ),
         (
+            "[bottleneck]\nrate = '1Mbps'\nrouter = 'abc'",
+            "x.toml:6: bottleneck.router: 'abc' is unknown; there are: scheme",
+        ),
+        (
+            "[bottleneck]\nrate = '1Mbps'\nqueue = { kind = 'abc' }\nrouter = 'scheme'",
+            "x.toml:7: bottleneck.router: the queue is a router already, abc; remove one of the two",
+        ),
+        (
+            "[bottleneck]\nrate = '1Mbps'\n[return]\nrouter = 'scheme'",
+            "x.toml:7: return.router: a link without a rate is no bottleneck; remove it or write a rate",
+        ),
+        (
+            "[bottleneck]\nrate = '1Mbps'\nqueue = { kind = 'xcp', alpha = 11 }",
+            "x.toml:6: bottleneck.queue.alpha: 11 is not a gain from 0 to 10",
+        ),
+        (
+            "[bottleneck]\nrate = '1Mbps'\nqueue = { kind = 'abc', tokens = 0 }",
+            "x.toml:6: bottleneck.queue.tokens: 0 is not a number of tokens from 1 to 1000000",
+        ),
+        (
             "[bottleneck]\ntrace = 'a'\nqueue = { kind = 'codel', bytes = '1bdp' }",
             "x.toml:4: bottleneck: a queue in bdp needs a link with a rate; write packets or bytes such as \"100pkt\"",
         ),

@@ -23,6 +23,7 @@ fn rax_link(flows: u64) -> Network {
         jitter: None,
         reorder: None,
         queue,
+        router_of_scheme: true,
     };
     let queue = QueueSpec::drop_tail(Some(10 * flows), None);
     let flow = |i: u64| FlowSpec {

@@ -29,6 +29,8 @@ pub struct BatchOptions {
     pub grid: Option<Duration>,
     /// What is written down of the first run of each scheme and scenario, if anything.
     pub recordings: Option<Recordings>,
+    /// Leaves a scheme out of a scenario that cannot serve it, instead of refusing both.
+    pub leave_out: bool,
     /// Where traces are looked for besides the usual places.
     pub trace_dirs: Vec<PathBuf>,
     /// Version and commit of the code, for every row to carry.
@@ -76,6 +78,17 @@ pub enum BatchError {
     },
 }
 
+/// A scheme that a scenario cannot serve.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The scheme, with its parameters.
+    pub scheme: String,
+    /// Why not.
+    pub why: String,
+}
+
 /// Runs of schemes over scenarios, checked before anything runs.
 #[derive(Debug)]
 pub struct Batch {
@@ -85,6 +98,7 @@ pub struct Batch {
     traces: TraceStore,
     options: BatchOptions,
     tasks: Vec<Task>,
+    left_out: Vec<LeftOut>,
     outcomes: Vec<OnceLock<Outcome>>,
     recorded: Vec<OnceLock<Recorded>>,
     progress: Progress,
@@ -184,12 +198,13 @@ impl Batch {
             traces,
             options,
             tasks: Vec::new(),
+            left_out: Vec::new(),
             outcomes: Vec::new(),
             recorded: Vec::new(),
             progress: Progress::default(),
             failure: Mutex::new(None),
         };
-        batch.check()?;
+        let unserved = batch.check()?;
         for scenario in 0..batch.scenarios.len() {
             let runs = if batch.scenarios[scenario].varies().is_empty() {
                 1
@@ -197,6 +212,15 @@ impl Batch {
                 batch.options.runs
             };
             for scheme in 0..batch.schemes.len() {
+                if let Some((.., why)) = unserved.iter().find(|u| (u.0, u.1) == (scenario, scheme))
+                {
+                    batch.left_out.push(LeftOut {
+                        scenario: batch.scenarios[scenario].name().to_owned(),
+                        scheme: batch.schemes[scheme].spec.clone(),
+                        why: why.clone(),
+                    });
+                    continue;
+                }
                 batch.tasks.extend((0..runs).map(|run| Task {
                     scenario,
                     scheme,
@@ -209,8 +233,10 @@ impl Batch {
         Ok(batch)
     }
 
-    fn check(&self) -> Result<(), BatchError> {
+    /// Returns which schemes which scenarios cannot serve, by their indices, and why.
+    fn check(&self) -> Result<Vec<(usize, usize, String)>, BatchError> {
         let options = &self.options;
+        let mut unserved = Vec::new();
         if !(1..=Self::MOST_RUNS).contains(&options.runs) {
             let message = format!("runs must be from 1 to {}", Self::MOST_RUNS);
             return Err(BatchError::Options(message));
@@ -222,7 +248,7 @@ impl Batch {
             let message = format!("jobs must be from 1 to {}", Self::MOST_JOBS);
             return Err(BatchError::Options(message));
         }
-        for scenario in &self.scenarios {
+        for (i, scenario) in self.scenarios.iter().enumerate() {
             let duration = self.duration(scenario);
             if duration > Self::LONGEST {
                 let message = format!("seconds must be at most {}", Self::LONGEST.as_secs_f64());
@@ -259,15 +285,23 @@ impl Batch {
                 };
                 self.traces.load_spec(&trace).map_err(named)?;
             }
-            for scheme in &self.schemes {
-                self.simulation(&self.network(scenario, 0), scenario, scheme, 0, ())
-                    .map_err(|source| BatchError::Simulation {
-                        scenario: scenario.name().to_owned(),
-                        source,
-                    })?;
+            let network = self.network(scenario, 0);
+            for (j, scheme) in self.schemes.iter().enumerate() {
+                let Err(source) = self.simulation(&network, scenario, scheme, 0, ()) else {
+                    continue;
+                };
+                match source.unserved().filter(|_| options.leave_out) {
+                    Some(why) => unserved.push((i, j, why)),
+                    None => {
+                        return Err(BatchError::Simulation {
+                            scenario: scenario.name().to_owned(),
+                            source,
+                        });
+                    }
+                }
             }
         }
-        Ok(())
+        Ok(unserved)
     }
 
     fn duration(&self, scenario: &Scenario) -> Duration {
@@ -297,6 +331,11 @@ impl Batch {
         };
         let trace = |spec: &TraceSpec| self.traces.load_spec(spec).map_err(|e| e.to_string());
         Simulation::observed(network, scheme, &self.registry, &trace, options, observer)
+    }
+
+    /// The schemes that scenarios cannot serve, by scenario and in the order of the schemes.
+    pub fn left_out(&self) -> &[LeftOut] {
+        &self.left_out
     }
 
     /// How many runs there are.

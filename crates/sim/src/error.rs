@@ -6,6 +6,20 @@ use headway_cc::{SchemeError, Time};
 pub(crate) type Hops = u8;
 pub(crate) const MAX_HOPS: usize = Hops::MAX as usize;
 
+impl SimulationError {
+    /// Why this world or the scenario's routers cannot serve the scheme, if that is it.
+    pub(crate) fn unserved(&self) -> Option<String> {
+        match self {
+            SimulationError::Needs(_, need) => Some(format!("this world does not supply {need}")),
+            SimulationError::NoRouter { .. } => Some(
+                "no router on the way is the scheme's other half, as router = \"scheme\" at the bottleneck makes it"
+                    .to_owned(),
+            ),
+            _ => None,
+        }
+    }
+}
+
 /// A run that cannot be set up, or that cannot go on.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum SimulationError {
@@ -18,6 +32,16 @@ pub enum SimulationError {
     /// A scheme needs what this world does not supply.
     #[error("scheme '{0}' needs {1}, which the world 'sim' does not supply")]
     Needs(&'static str, &'static str),
+    /// A scheme has a half in the routers, and there is none on a flow's way.
+    #[error(
+        "scheme '{scheme}' needs a router on its way that is its other half; write router = \"scheme\" at the bottleneck, or queue = {{ kind = \"{router}\", packets = \"100pkt\" }}"
+    )]
+    NoRouter {
+        /// The scheme.
+        scheme: &'static str,
+        /// The router's kind.
+        router: &'static str,
+    },
     /// A trace cannot be had.
     #[error("{0}")]
     Trace(String),

@@ -17,7 +17,7 @@ mod simulation;
 mod summary;
 mod switches;
 
-pub use batch::{Batch, BatchError, BatchOptions, Progress, RecordingRow};
+pub use batch::{Batch, BatchError, BatchOptions, LeftOut, Progress, RecordingRow};
 pub use error::SimulationError;
 pub use event_queue::EventQueue;
 pub use observer::Observer;

@@ -1,6 +1,6 @@
 //! Links as a scenario describes them.
 
-use headway_cc::Stream;
+use headway_cc::{Router, Stream};
 use headway_net::queue::Discipline;
 use headway_net::{Link, Loss, LossProcess, Server, TraceCursor};
 use headway_scenario::{LinkSpec, RateSpec};
@@ -8,14 +8,15 @@ use headway_scenario::{LinkSpec, RateSpec};
 use crate::error::SimulationError;
 use crate::simulation::TraceSource;
 
-/// The link without its loss.
+/// The link without its loss. `router` is what the schemes ask for.
 pub(crate) fn build_link(
     spec: &LinkSpec,
+    router: Option<Router>,
     traces: TraceSource<'_>,
     seed: u64,
 ) -> Result<Link, SimulationError> {
     let limits = spec.queue.limits();
-    let discipline = &spec.queue.discipline;
+    let discipline = &discipline(spec, router);
     let stream = |part: &str| Stream::new(seed, &format!("link.{}.{part}", spec.name));
     let mut link = match &spec.rate {
         RateSpec::Unlimited => Link::wire(spec.delay),
@@ -44,6 +45,14 @@ pub(crate) fn build_link(
         link = link.with_reorder(reorder, stream("reorder"));
     }
     Ok(link)
+}
+
+/// What the link's queue is in a run whose schemes ask for `router`.
+pub(crate) fn discipline(spec: &LinkSpec, router: Option<Router>) -> Discipline {
+    match router {
+        Some(router) if spec.router_of_scheme => router.into(),
+        _ => spec.queue.discipline.clone(),
+    }
 }
 
 /// Loses packets from now on. Gives the stream back where nothing is lost.

@@ -109,11 +109,8 @@ def bench(
     from headway.files import make_folder
     from headway.traces import changed, digests
 
-    names = (
-        [s["name"] for s in all_schemes() if world in s["worlds"]]
-        if schemes == "all"
-        else words(schemes, "--schemes")
-    )
+    every = schemes == "all"
+    names = [s["name"] for s in all_schemes()] if every else words(schemes, "--schemes")
     _distinct(names)
     given = words(scenario, "--scenario")
     loaded = _load(given)
@@ -130,10 +127,12 @@ def bench(
         pcap=pcap,
         qlog=qlog,
         logs=logs,
+        leave_out=every,
     )
     traces = {s.name: digests(s.traces) for s in loaded}
     notes = changed({name: sha256 for found in traces.values() for name, sha256 in found.items()})
-    for note in notes:
+    left_out = _left_out(batch.left_out())
+    for note in notes + left_out:
         print(f"headway: warning: {note}", file=sys.stderr)
     make_folder(folder, "--out")
 
@@ -144,7 +143,8 @@ def bench(
             "code_version": code_version,
             "command": command_line(
                 {
-                    "--schemes": ",".join(names),
+                    # Named one by one, those that are left out would be refused.
+                    "--schemes": "all" if left_out else ",".join(names),
                     "--scenario": ",".join(given),
                     "--world": world.value,
                     "--runs": runs,
@@ -153,7 +153,7 @@ def bench(
                     "--seed": seed,
                 }
             ),
-            "notes": notes,
+            "notes": notes + left_out,
             "world": world.value,
             "runs": runs,
             "seconds": seconds,
@@ -188,6 +188,14 @@ def _distinct(schemes: list[str]) -> None:
         if meaning in seen:
             raise UsageError(f"--schemes: {seen[meaning]} and {spec} are the same scheme; name it once")
         seen[meaning] = spec
+
+
+def _left_out(rows: list[dict[str, str]]) -> list[str]:
+    """A line for each scenario and reason for which schemes are left out."""
+    schemes: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        schemes.setdefault((row["scenario"], row["why"]), []).append(row["scheme"])
+    return [f"{scenario} leaves out {', '.join(names)}: {why}" for (scenario, why), names in schemes.items()]
 
 
 def _load(names: list[str]) -> list[Scenario]:

@@ -27,4 +27,6 @@ schemes! {
     bbr3: SCHEME;
     gcc: SCHEME;
     pcc: ALLEGRO, VIVACE, VIVACE_LOSS, PROTEUS_P, PROTEUS_S;
+    abc: SCHEME;
+    xcp: SCHEME, WINDOWED;
 }

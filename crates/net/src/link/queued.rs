@@ -24,7 +24,8 @@ struct Serving {
 }
 
 impl Queued {
-    pub(super) fn new(queue: Box<dyn Queue>, server: Server) -> Queued {
+    pub(super) fn new(mut queue: Box<dyn Queue>, server: Server) -> Queued {
+        queue.serve_by(&server);
         Queued {
             queue,
             server,
@@ -142,6 +143,7 @@ impl Queued {
             Server::Trace(_) => Bytes::new(u64::from(s.bytes_left)),
         });
         self.server.set_rate(now, rate);
+        self.queue.serve_by(&self.server);
         match (&mut self.serving, left) {
             (Some(serving), Some(left)) => serving.done = now + rate.time_to_send(left),
             _ => self.serve_if_free(now, dropped),

@@ -1,5 +1,6 @@
 //! Queue disciplines.
 
+mod abc;
 mod backlog;
 mod codel;
 mod drop_head;
@@ -8,13 +9,16 @@ mod fq_codel;
 mod pie;
 mod red;
 mod step;
+mod xcp;
 
 use std::fmt::Debug;
 
-use headway_cc::{Bytes, Stream, Time};
+use headway_cc::{Bytes, Router, Stream, Time};
 
 use crate::Packet;
+use crate::server::Server;
 
+pub use abc::AbcParams;
 pub use backlog::{Limits, Waiting};
 pub use codel::CoDelParams;
 pub use drop_tail::DropTail;
@@ -22,6 +26,7 @@ pub use fq_codel::FqCodelParams;
 pub use pie::{PieDelay, PieParams, PieTuning};
 pub use red::RedParams;
 pub use step::StepParams;
+pub use xcp::XcpParams;
 
 /// A queue discipline: decides what waits, what is dropped or marked, and what goes next.
 ///
@@ -32,6 +37,8 @@ pub trait Queue: Debug + Send {
     /// Takes the packet to send next. Whatever is dropped on the way goes to `dropped`. `None`
     /// means that nothing waits any more: a server would otherwise stand still beside a queue.
     fn dequeue(&mut self, now: Time, dropped: &mut Vec<Packet>) -> Option<Packet>;
+    /// What serves this queue from now on. Routers that must know the link's capacity ask a copy of it.
+    fn serve_by(&mut self, _server: &Server) {}
     /// How much waits.
     fn waiting(&self) -> Waiting;
     /// Packets waiting.
@@ -65,9 +72,37 @@ pub enum Discipline {
     Step(StepParams),
     /// FQ-CoDel (RFC 8290).
     FqCodel(FqCodelParams),
+    /// ABC's router (Goyal et al. 2020).
+    Abc(AbcParams),
+    /// XCP's router (Katabi et al. 2002).
+    Xcp(XcpParams),
+}
+
+impl From<Router> for Discipline {
+    /// With its usual parameters.
+    fn from(router: Router) -> Discipline {
+        match router {
+            Router::Abc => Discipline::Abc(AbcParams::default()),
+            Router::Xcp => Discipline::Xcp(XcpParams::default()),
+            Router::XcpWindowed => Discipline::Xcp(XcpParams {
+                windowed: true,
+                ..XcpParams::default()
+            }),
+        }
+    }
 }
 
 impl Discipline {
+    /// The router that it is, if it is one.
+    pub fn router(&self) -> Option<Router> {
+        match self {
+            Discipline::Abc(_) => Some(Router::Abc),
+            Discipline::Xcp(XcpParams { windowed: true, .. }) => Some(Router::XcpWindowed),
+            Discipline::Xcp(_) => Some(Router::Xcp),
+            _ => None,
+        }
+    }
+
     /// An empty queue that holds what `limits` allow. Each packet counts `overhead` bytes more than
     /// its size; `stream` is for the disciplines that draw.
     pub fn build(&self, limits: Limits, overhead: u32, stream: Stream) -> Box<dyn Queue> {
@@ -81,6 +116,8 @@ impl Discipline {
             Discipline::FqCodel(params) => {
                 Box::new(fq_codel::FqCodel::new(params, limits, overhead, stream))
             }
+            Discipline::Abc(params) => Box::new(abc::Abc::new(params, limits, overhead)),
+            Discipline::Xcp(params) => Box::new(xcp::Xcp::new(params, limits, overhead)),
         }
     }
 }

@@ -15,6 +15,7 @@ const MAX_LINKS: usize = 10_000;
 /// What every kind of link may say.
 pub(super) const LINK_KEYS: &[&str] = &[
     "rate", "trace", "mean", "once", "part", "delay", "loss", "jitter", "reorder", "queue",
+    "router",
 ];
 /// The two nodes of the short form.
 const SENDER: &str = "sender";
@@ -216,6 +217,7 @@ pub(super) fn unlimited(name: &str, from: usize, to: usize) -> LinkPlan {
         twin: None,
         jitter: None,
         reorder: None,
+        router_of_scheme: false,
     }
 }
 
@@ -274,6 +276,19 @@ pub(super) fn link(
             return Err(item
                 .place
                 .error("nothing waits for a link without a rate; remove it or write a rate"));
+        }
+    }
+    if let Some(item) = table.get("router") {
+        link.router_of_scheme = item.word(&[("scheme", true)])?;
+        if matches!(link.rate, RatePlan::Unlimited) {
+            return Err(item
+                .place
+                .error("a link without a rate is no bottleneck; remove it or write a rate"));
+        }
+        if let Some(kind) = link.queue.router() {
+            return Err(item.place.error(format!(
+                "the queue is a router already, {kind}; remove one of the two"
+            )));
         }
     }
     Ok(link)

@@ -1,11 +1,14 @@
 //! A link's queue: a size, or a discipline with its parameters.
 
 use headway_cc::Duration;
-use headway_net::queue::{CoDelParams, FqCodelParams, PieParams, RedParams, StepParams};
+use headway_net::queue::{
+    AbcParams, CoDelParams, FqCodelParams, PieParams, RedParams, StepParams, XcpParams,
+};
 
 use crate::ScenarioError;
 use crate::quantity::{
-    BDP, Dimension, PACKETS, PERIOD, PROBABILITY, QUEUES, Quantity, SIZE, TIME, quoted, split_unit,
+    BDP, Dimension, GAIN, PACKETS, PERIOD, PROBABILITY, QUEUES, Quantity, SIZE, TIME, TOKENS,
+    quoted, split_unit,
 };
 use crate::queue::{CoDelPlan, DisciplinePlan, LimitsPlan, QueueBytes, QueuePlan};
 use crate::reader::{Item, Table};
@@ -31,6 +34,12 @@ const KINDS: &[(&str, &[&str])] = &[
         "fq_codel",
         &["flows", "quantum", "target", "interval", "ecn"],
     ),
+    (
+        "abc",
+        &["eta", "delta", "target", "window", "tokens", "observed"],
+    ),
+    ("xcp", &["alpha", "beta", "gamma"]),
+    ("xcp-w", &["alpha", "beta", "gamma"]),
 ];
 
 /// `"100pkt"`, `"150kB"`, `"0.5bdp"`, `"infinite"`, or a table with a kind, limits and parameters.
@@ -83,11 +92,11 @@ pub(super) fn read(item: &Item<'_>, component: &str) -> Result<QueuePlan, Scenar
                 packets: Some(Quantity::fixed(FQ_CODEL_PACKETS)),
                 bytes: None,
             },
-            discipline: discipline(kind, &table, component)?,
+            discipline: Box::new(discipline(kind, &table, component)?),
         }),
         _ => Ok(QueuePlan::Managed {
             limits,
-            discipline: discipline(kind, &table, component)?,
+            discipline: Box::new(discipline(kind, &table, component)?),
         }),
     }
 }
@@ -164,6 +173,26 @@ fn discipline(
                     .quantity("quantum", &SIZE, component)?
                     .unwrap_or(Quantity::fixed(default.quantum.as_f64())),
                 codel: codel(default.codel)?,
+            }
+        }
+        "abc" => {
+            let default = AbcParams::default();
+            DisciplinePlan::Abc {
+                eta: number("eta", &PROBABILITY, default.eta)?,
+                delta: time("delta", &PERIOD, default.delta)?,
+                target: time("target", &TIME, default.target)?,
+                window: time("window", &PERIOD, default.window)?,
+                tokens: number("tokens", &TOKENS, default.tokens)?,
+                observed: yes("observed", default.observed)?,
+            }
+        }
+        "xcp" | "xcp-w" => {
+            let default = XcpParams::default();
+            DisciplinePlan::Xcp {
+                alpha: number("alpha", &GAIN, default.alpha)?,
+                beta: number("beta", &GAIN, default.beta)?,
+                gamma: number("gamma", &GAIN, default.gamma)?,
+                windowed: kind == "xcp-w",
             }
         }
         _ => DisciplinePlan::DropHead,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use headway_cc::{Rate, Time};
+use headway_cc::{Rate, Router, Time};
 use headway_net::queue::Discipline;
 use headway_net::{Link, LinkEvent, LinkEventKind, TraceCursor};
 use headway_record::recording::{File, LinkLog, LinkLogHead};
@@ -133,6 +133,9 @@ fn queue_name(queue: &QueueSpec) -> String {
         Discipline::Red(_) => "red",
         Discipline::Step(_) => "step",
         Discipline::FqCodel(_) => "fq_codel",
+        discipline @ (Discipline::Abc(_) | Discipline::Xcp(_)) => {
+            discipline.router().map_or("", Router::name)
+        }
     };
     format!("{name} [{}]", limits.join(", "))
 }

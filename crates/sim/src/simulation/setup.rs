@@ -2,14 +2,14 @@
 
 use headway_cc::{Registry, Selection, Stream, Time};
 use headway_record::{FlowMeter, Grid};
-use headway_scenario::Network;
+use headway_scenario::{FlowSpec, Network};
 
 use super::{Options, Simulation, Slots, TraceSource};
 use crate::cross::CrossTraffic;
 use crate::error::{MAX_HOPS, SimulationError};
 use crate::event_queue::EventQueue;
 use crate::flow::Flow;
-use crate::links::{build_link, set_loss};
+use crate::links::{build_link, discipline, set_loss};
 use crate::measure::Sampler;
 use crate::observer::Observer;
 use crate::switches::Switches;
@@ -43,10 +43,15 @@ impl<O: Observer> Simulation<O> {
         options: Options,
         observer: O,
     ) -> Result<Simulation<O>, SimulationError> {
+        let named = |spec: &FlowSpec| spec.scheme.as_deref().map(|s| registry.select(s));
+        let named = network.flows.iter().map(|f| named(f).transpose());
+        let named = named.collect::<Result<Vec<_>, _>>()?;
+        let mut schemes = std::iter::once(test).chain(named.iter().flatten());
+        let router = schemes.find_map(|s| s.scheme.router);
         let mut links = Vec::with_capacity(network.links.len());
         let mut idle_losses = Vec::with_capacity(network.links.len());
         for (index, spec) in network.links.iter().enumerate() {
-            let mut link = build_link(spec, traces, options.seed)?;
+            let mut link = build_link(spec, router, traces, options.seed)?;
             let stream = Stream::new(options.seed, &format!("link.{}.loss", spec.name));
             idle_losses.push(set_loss(&mut link, spec.loss, stream));
             links.push(match observer.observes_link(index) {
@@ -66,12 +71,7 @@ impl<O: Observer> Simulation<O> {
         };
         let mut flows = Vec::with_capacity(network.flows.len());
         for (i, spec) in network.flows.iter().enumerate() {
-            let named = spec
-                .scheme
-                .as_deref()
-                .map(|s| registry.select(s))
-                .transpose()?;
-            let selection = named.as_ref().unwrap_or(test);
+            let selection = named[i].as_ref().unwrap_or(test);
             if let Some(need) = crate::WORLD.lacks(selection.scheme) {
                 return Err(SimulationError::Needs(selection.scheme.name, need.name()));
             }
@@ -80,6 +80,17 @@ impl<O: Observer> Simulation<O> {
                 path(from, to, routes.there(from, to, nodes))?,
                 path(to, from, routes.back(from, to, nodes))?,
             );
+            if let Some(wanted) = selection.scheme.router
+                && !both.0.iter().any(|&l| {
+                    let discipline = discipline(&network.links[l as usize], router);
+                    discipline.router() == Some(wanted)
+                })
+            {
+                return Err(SimulationError::NoRouter {
+                    scheme: selection.scheme.name,
+                    router: wanted.name(),
+                });
+            }
             let mut flow = Flow::new(i, spec, selection, network, both, options.seed);
             flow.meter = FlowMeter::new(Time::ZERO + options.warmup);
             flow.grid = options.grid.map(Grid::new);

@@ -53,6 +53,7 @@ fn threads_change_nothing() {
             jobs: Some(jobs),
             grid: Some(Duration::from_millis(500)),
             recordings: None,
+            leave_out: false,
             trace_dirs: vec![],
             code_version: String::new(),
         };

@@ -13,6 +13,7 @@ mod fluid;
 mod networks;
 mod ns3;
 mod pcc;
+mod routers;
 mod sawtooth;
 mod scenarios;
 mod series;

@@ -24,6 +24,7 @@ pub fn link(from: usize, to: usize, rate: RateSpec, delay: Duration, queue: Queu
         jitter: None,
         reorder: None,
         queue,
+        router_of_scheme: true,
     }
 }
 

@@ -1,0 +1,189 @@
+//! XCP: routers say by how many bytes to change the window (Katabi, Handley and Rohrs, "Congestion
+//! Control for High Bandwidth-Delay Product Networks", SIGCOMM 2002, §3.3 and §3.4). The other half, and
+//! nearly all that there is to XCP, is the router: `crates/net/src/queue/xcp.rs`.
+
+use crate::{
+    Bytes, Congestion, CongestionControl, Control, Duration, Ecn, Family, Feedback, Header, Need,
+    Probe, Router, Rto, Scheme, Setup, Stamp,
+};
+
+const NEEDS: &[Need] = &[Need::PerPacket, Need::Header];
+const SOURCE: &str = "Katabi, Handley and Rohrs 2002; ns-2 xcpq.cc, xcp-end-sys.cc";
+const FIRST_WINDOW: &str = "A flow begins with RFC 6928's window, as every scheme here, not with one packet.";
+const IN_USE: &str = "A window that is not in use does not grow (ns-2's option control_increase_), instead of asking \
+                      for what the application will need (§3.3).";
+
+/// Registry entry.
+pub const SCHEME: Scheme = Scheme {
+    name: "xcp",
+    family: Family::Explicit,
+    summary: "its window changes as routers say that know the link's rate",
+    source: SOURCE,
+    deviations: &[
+        FIRST_WINDOW,
+        IN_USE,
+        "On a link that follows a trace the router takes the trace's mean rate for the link's.",
+    ],
+    needs: NEEDS,
+    params: &[],
+    build: |setup, _| Box::new(Xcp::new(setup)),
+    receiver: None,
+    router: Some(Router::Xcp),
+};
+
+/// The same sender, for routers that measure the link.
+pub const WINDOWED: Scheme = Scheme {
+    name: "xcp-w",
+    summary: "XCP whose router measures what a link of varying rate can send",
+    source: "Katabi, Handley and Rohrs 2002; Goyal et al. 2020 (ABC, NSDI), XCP_w",
+    deviations: &[
+        FIRST_WINDOW,
+        IN_USE,
+        "The router works out its feedback once a mean round trip, as XCP does, where the published XCP_w does at \
+         every packet with other gains: only the capacity is another.",
+    ],
+    router: Some(Router::XcpWindowed),
+    ..SCHEME
+};
+
+/// The state of one XCP flow.
+#[derive(Debug)]
+pub struct Xcp {
+    mss: f64,
+    /// Bytes.
+    cwnd: f64,
+    rtt: Duration,
+    /// The last feedback, in bytes.
+    feedback: f64,
+}
+
+impl Xcp {
+    /// A flow at its initial window.
+    pub fn new(setup: &Setup) -> Xcp {
+        Xcp {
+            mss: setup.mss.as_f64(),
+            cwnd: setup.initial_cwnd.as_f64(),
+            rtt: Duration::ZERO,
+            feedback: 0.0,
+        }
+    }
+
+    /// §3.4: cwnd = max(cwnd + feedback, s).
+    fn change(&mut self, feedback: f64) {
+        // More than a window at once is none of a router's: a damaged header.
+        self.feedback = feedback.clamp(-self.cwnd, self.cwnd);
+        self.cwnd = (self.cwnd + self.feedback).max(self.mss);
+    }
+}
+
+impl CongestionControl for Xcp {
+    fn on_feedback(&mut self, f: &Feedback<'_>) {
+        self.rtt = f.rtt_stats.smoothed;
+        for packet in f.acked {
+            let feedback = f64::from(packet.echo);
+            if feedback == f64::INFINITY {
+                // No router has answered: as TCP (ns-2's `wnd_option_` 1).
+                self.change(self.mss * packet.size.as_f64() / self.cwnd);
+            } else if feedback < 0.0 || (feedback > 0.0 && f.cwnd_limited) {
+                self.change(feedback);
+            }
+        }
+        // §3.4: losses are answered as TCP does.
+        if f.congestion == Some(Congestion::Loss) {
+            self.cwnd = (self.cwnd / 2.0).max(2.0 * self.mss);
+        }
+    }
+
+    fn on_rto(&mut self, _: &Rto<'_>) {
+        self.cwnd = self.mss;
+    }
+
+    fn control(&self) -> Control {
+        Control::window(Bytes::from_f64(self.cwnd))
+    }
+
+    /// §3.2 and §3.3: cwnd and RTT, of which the first packets know none, and as much feedback as can be had.
+    fn stamp(&self) -> Stamp {
+        let rtt_s = self.rtt.as_secs_f64();
+        Stamp {
+            ecn: Ecn::NotEct,
+            header: Header([self.cwnd as f32, rtt_s as f32, f32::INFINITY]),
+        }
+    }
+
+    fn probe(&self, probe: &mut dyn Probe) {
+        probe.value("feedback_packets", self.feedback / self.mss);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{MSS, RTT, feedback, rto, setup};
+    use crate::{Acked, Tag, Time};
+
+    fn told(xcp: &mut Xcp, feedback_bytes: &[f32], cwnd_limited: bool) {
+        let acked = |&echo: &f32| Acked {
+            number: 0,
+            size: MSS,
+            sent: Time::ZERO,
+            received: Some(Time::ZERO),
+            tag: Tag::NONE,
+            ecn: Ecn::NotEct,
+            echo,
+        };
+        let acked: Vec<Acked> = feedback_bytes.iter().map(acked).collect();
+        xcp.on_feedback(&Feedback {
+            acked: &acked,
+            cwnd_limited,
+            ..feedback(Time::ZERO)
+        });
+    }
+
+    /// §3.4: cwnd = max(cwnd + H_feedback, s), of each packet.
+    #[test]
+    fn the_window_does_as_it_is_told() {
+        let mut xcp = Xcp::new(&setup());
+        told(&mut xcp, &[600.0, 900.0, -300.0], true);
+        assert_eq!(xcp.control().cwnd, Bytes::new(16_200));
+        told(&mut xcp, &[-1e9], true);
+        assert_eq!(xcp.control().cwnd, MSS);
+        // Nothing that a header may hold takes it out of bounds.
+        told(&mut xcp, &[f32::NAN, f32::NEG_INFINITY, f32::MAX, f32::MIN], true);
+        assert_eq!(xcp.control().cwnd, MSS);
+        told(&mut xcp, &[1500.0], false);
+        assert_eq!(xcp.control().cwnd, MSS, "it was not in use");
+    }
+
+    /// ns-2's `wnd_option_` 1: a packet a round trip.
+    #[test]
+    fn without_a_router_it_grows_as_reno() {
+        let mut xcp = Xcp::new(&setup());
+        told(&mut xcp, &[f32::INFINITY; 10], true);
+        let packets = xcp.cwnd / MSS.as_f64();
+        assert!((packets - 10.96).abs() < 0.01, "{packets}");
+    }
+
+    /// §3.2: the first packets know no round trip; later ones say what the router reckons with.
+    #[test]
+    fn headers_say_window_and_round_trip() {
+        let mut xcp = Xcp::new(&setup());
+        assert_eq!(xcp.stamp().header, Header([15_000.0, 0.0, f32::INFINITY]));
+        told(&mut xcp, &[0.0], true);
+        let rtt_s = RTT.as_secs_f64() as f32;
+        assert_eq!(xcp.stamp().header, Header([15_000.0, rtt_s, f32::INFINITY]));
+    }
+
+    /// RFC 5681 §3.1, to which §3.4 points: half on loss, one packet after a time-out.
+    #[test]
+    fn losses_are_tcps() {
+        let mut xcp = Xcp::new(&setup());
+        xcp.on_feedback(&Feedback {
+            congestion: Some(Congestion::Loss),
+            ..feedback(Time::ZERO)
+        });
+        assert_eq!(xcp.control().cwnd, MSS * 5);
+        xcp.on_rto(&rto(Time::ZERO, 5, 1));
+        assert_eq!(xcp.control().cwnd, MSS);
+    }
+}

@@ -14,6 +14,7 @@ mod networks;
 mod ns3;
 mod pcc;
 mod routers;
+mod rtc;
 mod sawtooth;
 mod scenarios;
 mod series;

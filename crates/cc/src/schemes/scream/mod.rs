@@ -29,6 +29,11 @@ const COMPETING: Param = Param {
     help: "more queueing delay is accepted where others fill the queue, or never",
     kind: Kind::Choice(&["adapt", "ignore"]),
 };
+const DRAIN: Param = Param {
+    name: "drain",
+    help: "a queue that has long been standing is drained and the least delay measured anew, or never",
+    kind: Kind::Choice(&["on", "off"]),
+};
 const MIN_BITRATE: Param = Param {
     name: "min_bitrate",
     help: "the least that the encoder produces",
@@ -68,7 +73,7 @@ pub const SCHEME: Scheme = Scheme {
         Need::ReceiverTime,
         Need::EcnEcho,
     ],
-    params: &[ECN, COMPETING, MIN_BITRATE, MAX_BITRATE],
+    params: &[ECN, COMPETING, DRAIN, MIN_BITRATE, MAX_BITRATE],
     build: |setup, values| Box::new(Scream::new(setup, values)),
     receiver: None,
     router: None,
@@ -109,6 +114,7 @@ pub struct Scream {
     mss: f64,
     ecn: Ecn,
     adapts_target: bool,
+    drains: bool,
     min_bitrate: f64,
     max_bitrate: f64,
 
@@ -148,6 +154,7 @@ impl Scream {
                 _ => Ecn::NotEct,
             },
             adapts_target: values.choice(&COMPETING) == "adapt",
+            drains: values.choice(&DRAIN) == "on",
             min_bitrate: bps(&MIN_BITRATE),
             max_bitrate: bps(&MAX_BITRATE),
             ref_wnd: MIN_REF_WND,
@@ -268,7 +275,7 @@ impl Scream {
         self.max_bytes_in_flight_prev = self.max_bytes_in_flight;
         self.max_bytes_in_flight = 0.0;
         self.target.on_round(std::mem::take(&mut self.round_lossy));
-        if self.qdelay.on_round(self.target.value) {
+        if self.drains && self.qdelay.on_round(self.target.value) {
             self.drain_until = now + MIN_DRAIN.max(self.s_rtt * DRAIN_RTTS);
         }
     }

@@ -4,6 +4,7 @@ use headway_cc::{Duration, Rate};
 use headway_net::queue::{CoDelParams, Discipline, PieParams};
 use headway_scenario::{Network, Part, QueueSpec, RateSpec, TraceSpec, Transport};
 
+use crate::check::{Check, Outside};
 use crate::networks::{has_traces, one_flow, packets, traces};
 use crate::watch::{Delivery, deliveries};
 
@@ -143,11 +144,21 @@ fn fixed_windows_over_the_transport() {
             &format!("fixed-window:window={window}"),
         );
         println!("fixed-window, window {window}: {ours:?}");
-        within(1.0, ours.mbps, mbps, "Mbit/s");
-        assert!(
-            (ours.p95_queue_ms - queue).abs() <= 2.0,
-            "{window}: {ours:?}"
-        );
+        let check = |what: &str, unit, outside, ours| {
+            Check {
+                scheme: &format!("fixed-window:window={window}"),
+                what: &format!("Verizon-LTE-short, infinite queue: {what}"),
+                unit,
+                source: "mahimahi's rules in 60 lines, which published runs confirm",
+                outside,
+                ours,
+            }
+            .holds();
+        };
+        let throughput = Outside::Percent(mbps, 1.0);
+        check("throughput", "Mbit/s", throughput, ours.mbps);
+        let queue = Outside::Difference(queue, 2.0);
+        check("p95 queueing delay", "ms", queue, ours.p95_queue_ms);
         let after = ours.p95_signal_ms - signal;
         assert!((0.0..=late).contains(&after), "{window}: {ours:?}");
     }
@@ -167,9 +178,24 @@ fn cubic_in_an_infinite_queue() {
         network.transport = Transport::Linux;
         let ours = graph(&network, pair[0], "capped-cubic:window=1260");
         println!("cubic, 1260 packets, {}: {ours:?}", pair[0]);
-        within(1.0, ours.mbps, mbps, "Mbit/s");
-        within(10.0, ours.p95_queue_ms, queue, "p95 queueing delay");
-        within(10.0, ours.p95_signal_ms, signal, "p95 signal delay");
+        let check = |what: &str, unit, outside, ours| {
+            let trace = pair[0].trim_end_matches(".down");
+            Check {
+                scheme: "cubic",
+                what: &format!("{trace}, infinite queue, 1.9 MB of window: {what}"),
+                unit,
+                source: "dmetaxak/cs244pa3, Linux of 2016",
+                outside,
+                ours,
+            }
+            .holds();
+        };
+        let percent = Outside::Percent;
+        check("throughput", "Mbit/s", percent(mbps, 1.0), ours.mbps);
+        let p95 = "p95 queueing delay";
+        check(p95, "ms", percent(queue, 10.0), ours.p95_queue_ms);
+        let p95 = "p95 signal delay";
+        check(p95, "ms", percent(signal, 10.0), ours.p95_signal_ms);
 
         // With the 3 MB of profile `linux` the queue is as much longer as the window is.
         let ours = graph(&network, pair[0], "cubic");
@@ -186,10 +212,10 @@ fn cubic_in_an_infinite_queue() {
 }
 
 /// Cubic as in ABC (HotNets 2017) fig. 2: 100 ms, 100 packets, 48 Mbit/s back. Holds utilisation and
-/// the 95th percentile of delay to the published ones by 10%.
+/// the 95th percentile of delay to the published ones by .05 and 10%.
 #[track_caller]
-fn as_in_abc(scheme: &str, discipline: &Discipline, utilisation: f64, p95_ms: f64) {
-    for transport in [Transport::Simple, Transport::Linux] {
+fn as_in_abc(scheme: &str, queue: &str, discipline: &Discipline, utilisation: f64, p95_ms: f64) {
+    for (transport, name) in [(Transport::Simple, "simple"), (Transport::Linux, "linux")] {
         let one_way = Duration::from_millis(50);
         let mut network = one_flow(once(VERIZON[0]), one_way, packets(100), 1500);
         network.links[0].queue.discipline = discipline.clone();
@@ -197,11 +223,24 @@ fn as_in_abc(scheme: &str, discipline: &Discipline, utilisation: f64, p95_ms: f6
         network.transport = transport;
         let ours = graph(&network, VERIZON[0], scheme);
         let (used, p95) = (ours.mbps / capacity(VERIZON[0]), 100.0 + ours.p95_queue_ms);
-        println!(
-            "ABC, {scheme}, {discipline:?}, {transport:?}: utilisation {used:.3}, p95 delay {p95}"
-        );
-        within(10.0, used, utilisation, "utilisation");
-        within(10.0, p95, p95_ms, "p95 delay");
+        let what = ["utilisation", "p95 delay"]
+            .map(|what| format!("Verizon-LTE-short, {queue}, {name}: {what}"));
+        let check = |i: usize, unit, outside, ours| Check {
+            scheme,
+            what: &what[i],
+            unit,
+            source: "ABC (HotNets 2017) fig. 2",
+            outside,
+            ours,
+        };
+        let utilisation = check(0, "", Outside::Difference(utilisation, 0.05), used);
+        match (queue, transport) {
+            ("CoDel", Transport::Simple) => utilisation.misses_because(
+                "the figure's senders were Linux's, and profile linux meets it; CoDel's parameters are a reproduction's",
+            ),
+            _ => utilisation.holds(),
+        }
+        check(1, "ms", Outside::Percent(p95_ms, 10.0), p95).holds();
     }
 }
 
@@ -211,7 +250,7 @@ fn cubic_in_a_short_queue() {
         return;
     }
     for scheme in ["cubic", "cubic:hystart=classic"] {
-        as_in_abc(scheme, &Discipline::DropTail, 0.974, 557.0);
+        as_in_abc(scheme, "100 packets", &Discipline::DropTail, 0.974, 557.0);
     }
 }
 
@@ -228,7 +267,7 @@ fn cubic_under_active_queue_management() {
         target: ms(50),
         ..CoDelParams::default()
     };
-    as_in_abc("cubic", &Discipline::CoDel(codel), 0.621, 208.0);
+    as_in_abc("cubic", "CoDel", &Discipline::CoDel(codel), 0.621, 208.0);
     let pie = PieParams::mahimahi(ms(50), ms(100));
-    as_in_abc("cubic", &Discipline::Pie(pie), 0.551, 173.0);
+    as_in_abc("cubic", "PIE", &Discipline::Pie(pie), 0.551, 173.0);
 }

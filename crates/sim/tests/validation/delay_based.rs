@@ -4,14 +4,23 @@ use headway_cc::{Duration, Rate, Time};
 use headway_scenario::{FlowSpec, RateSpec, Transport};
 use headway_sim::Options;
 
-use crate::cellular::{ATT, Graph, VERIZON, capacity, graph, mahimahi, once, within};
+use crate::cellular::{ATT, Graph, VERIZON, capacity, graph, mahimahi, once};
 use crate::check::{Check, Outside};
 use crate::networks::{self, bulk, fixed, has_traces, one_flow, options, packets, rax};
 use crate::sawtooth;
 
-/// Utilisation within so much of a published one, delays within so many percent.
-const UTILISATION: f64 = 0.05;
-const PERCENT: f64 = 15.0;
+/// Utilisation within .05 of a published one.
+const fn utilisation(published: f64) -> Outside {
+    Outside::Difference(published, 0.05)
+}
+
+/// Delays within 15% of published ones.
+const fn delay(published: f64) -> Outside {
+    Outside::Percent(published, 15.0)
+}
+
+const CS244: &str = "dmetaxak/cs244pa3, Linux of 2016";
+const ABC: &str = "ABC (HotNets 2017) fig. 2";
 
 /// Linux's Vegas of 2016 with iperf (algorithms.md §14.3 A). ATT-LTE-driving is missed: by .09 of
 /// the capacity and 25% of signal delay; `docs/validation.md` says what was tried.
@@ -28,13 +37,31 @@ fn vegas_in_an_infinite_queue() {
         let used = ours.mbps / capacity(pair[0]);
         (ours, used)
     };
+    let check = |what, unit, outside, ours| Check {
+        scheme: "vegas",
+        what,
+        unit,
+        source: CS244,
+        outside,
+        ours,
+    };
     let (ours, used) = run(VERIZON, "vegas");
-    assert!((used - 4.23 / 5.04).abs() <= UTILISATION, "{used}");
-    within(PERCENT, ours.p95_queue_ms, 230.0, "p95 queueing delay");
-    within(PERCENT, ours.p95_signal_ms, 534.0, "p95 signal delay");
+    let what = "Verizon-LTE-short, infinite queue: utilisation";
+    check(what, "", utilisation(0.839), used).holds();
+    let what = "Verizon-LTE-short, infinite queue: p95 queueing delay";
+    check(what, "ms", delay(230.0), ours.p95_queue_ms).holds();
+    let what = "Verizon-LTE-short, infinite queue: p95 signal delay";
+    check(what, "ms", delay(534.0), ours.p95_signal_ms).holds();
 
     let (ours, used) = run(ATT, "vegas");
-    within(PERCENT, ours.p95_queue_ms, 61.0, "p95 queueing delay");
+    let what = "ATT-LTE-driving, infinite queue: p95 queueing delay";
+    check(what, "ms", delay(61.0), ours.p95_queue_ms).holds();
+    let why = "a packet more or less is 5 to 10% where ten fit the path; Linux's whole packets close a quarter of the gap, \
+               the rest is unexplained";
+    let what = "ATT-LTE-driving, infinite queue: utilisation";
+    check(what, "", utilisation(0.457), used).misses_because(why);
+    let what = "ATT-LTE-driving, infinite queue: p95 signal delay";
+    check(what, "ms", delay(502.0), ours.p95_signal_ms).misses_because(why);
     assert!((used - 2.37 / 5.19).abs() <= 0.1, "{used}");
     // Linux counts whole packets: from 5 on it shrinks, and from 2 on slow start ends.
     let (_, of_whole_packets) = run(ATT, "vegas:beta=5:gamma=2");
@@ -53,13 +80,32 @@ fn vegas_in_a_short_queue() {
         let mut network = one_flow(once(VERIZON[0]), one_way, packets(100), 1500);
         network.links[1].rate = RateSpec::Fixed(Rate::from_mbps(48.0));
         network.transport = transport;
-        for (scheme, published) in [("vegas", Some(0.930)), ("copa", None)] {
+        for scheme in ["vegas", "copa"] {
             let ours = graph(&network, VERIZON[0], scheme);
             let (used, p95) = (ours.mbps / capacity(VERIZON[0]), 100.0 + ours.p95_queue_ms);
             println!("ABC, {scheme}, {transport:?}: utilisation {used:.3}, p95 delay {p95}");
-            if let Some(published) = published {
-                assert!((used - published).abs() <= UTILISATION, "{used}");
+            if scheme == "copa" {
+                continue; // no figure to hold it against
             }
+            let check = |what: &str, unit, outside, ours, missed: Option<&str>| {
+                let what = format!("Verizon-LTE-short, 100 packets, {transport:?}: {what}");
+                let check = Check {
+                    scheme,
+                    what: &what.replace("Simple", "simple").replace("Linux", "linux"),
+                    unit,
+                    source: ABC,
+                    outside,
+                    ours,
+                };
+                match missed {
+                    Some(why) => check.misses_because(why),
+                    None => check.holds(),
+                }
+            };
+            check("utilisation", "", utilisation(0.930), used, None);
+            let why = "the published delay is above Cubic's: that flow filled the buffer, which Vegas with a base RTT \
+                       of 100 ms does not do";
+            check("p95 delay", "ms", delay(592.0), p95, Some(why));
         }
     }
 }
@@ -115,8 +161,15 @@ fn every_flow_of_vegas_keeps_packets_of_its_own() {
         let late = &outcome.series[0].queue_packets[1000..];
         let mean = late.iter().sum::<f64>() / late.len() as f64;
         let n = flows as f64;
-        println!("{flows} flows of vegas: {mean:.2} packets wait");
-        assert!((2.0 * n..=4.0 * n).contains(&mean), "{flows}: {mean}");
+        Check {
+            scheme: "vegas",
+            what: &format!("12 Mbit/s, 120 ms, {flows} flows: mean queue"),
+            unit: "packets",
+            source: "Brakmo's alpha and beta: 2 to 4 of each flow",
+            outside: Outside::Between(2.0 * n, 4.0 * n),
+            ours: mean,
+        }
+        .holds();
     }
 }
 
@@ -128,11 +181,21 @@ fn copa_keeps_the_queue_short() {
         let ours = sawtooth::run(&fixed(12.0, 60, 240, 1500), scheme, 100, 400);
         println!("{scheme}: {ours:?}");
         assert!(ours.utilisation > 0.99 && ours.loss == 0.0, "{ours:?}");
-        assert!(
-            (0.5 / delta..=2.0 / delta).contains(&ours.mean_queue_ms),
-            "{ours:?}"
-        );
-        assert!(ours.p95_queue_ms <= 2.5 / delta, "{ours:?}");
+        let check = |what, outside, ours| {
+            Check {
+                scheme,
+                what,
+                unit: "ms",
+                source: "NSDI 2018 §3: 1/delta packets on average, about 2.5/delta at most",
+                outside,
+                ours,
+            }
+            .holds();
+        };
+        let mean = Outside::Between(0.5 / delta, 2.0 / delta);
+        check("12 Mbit/s, 120 ms: mean queue", mean, ours.mean_queue_ms);
+        let most = Outside::Between(0.0, 2.5 / delta);
+        check("12 Mbit/s, 120 ms: p95 queue", most, ours.p95_queue_ms);
     }
 }
 
@@ -154,10 +217,27 @@ fn copa_competes_where_others_fill_the_queue() {
         ours / (ours + theirs)
     };
     let (auto, default) = (share("copa", "cubic"), share("copa:mode=default", "cubic"));
-    assert!(default < 0.2, "{default}");
-    assert!((0.3..=0.7).contains(&auto), "{auto}");
     let alike = share("copa", "copa");
-    assert!((0.4..=0.6).contains(&alike), "{alike}");
+    for (scheme, what, outside, ours) in [
+        ("copa", "beside cubic", Outside::Between(0.3, 0.7), auto),
+        (
+            "copa:mode=default",
+            "beside cubic",
+            Outside::Between(0.0, 0.2),
+            default,
+        ),
+        ("copa", "beside another", Outside::Between(0.4, 0.6), alike),
+    ] {
+        Check {
+            scheme,
+            what: &format!("{what}, 24 Mbit/s, 40 ms, 1 BDP: its share"),
+            unit: "",
+            source: "NSDI 2018 §2.2 and §5.5",
+            outside,
+            ours,
+        }
+        .holds();
+    }
 }
 
 /// Two flows in a buffer smaller than their oscillation: RTTmin goes wrong after some ten seconds, and

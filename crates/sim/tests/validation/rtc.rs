@@ -381,6 +381,26 @@ fn scream_keeps_half_of_its_target() {
     }
 }
 
+/// A path that becomes 120 ms longer, 60 each way, looks like a queue as long as the target. The draft drains
+/// once the average of each round trip's least delay is a quarter of that: 256 ln(4/3) = 74 round trips
+/// of 160 ms at most, 12 s. Without it the least delay of ten minutes stands.
+#[test]
+fn scream_finds_out_that_a_path_is_longer() {
+    for (scheme, mbps) in [("scream", 10.0..12.1), ("scream:drain=off", 0.0..0.5)] {
+        let mut network = fixed(12.0, 20, 100, 1500);
+        network.changes = vec![Change {
+            delay: Some(Duration::from_millis(80)),
+            rate: None,
+            ..change(8, 0)
+        }];
+        let seen = &series(&network, scheme, 60, 1000)[1].series.throughput_mbps;
+        println!("{scheme}: {seen:.1?}");
+        assert!(mean(seen[10..19].iter().copied()) < 0.5, "{seen:?}");
+        let late = mean(seen[40..].iter().copied());
+        assert!(mbps.contains(&late), "{scheme}: {late}");
+    }
+}
+
 /// A queue that marks keeps an L4S flow at its threshold. On 120 ms a burst of marks is answered
 /// for a round trip too long, and a quarter of the link is not used: the draft is made for 25 ms.
 #[test]

@@ -6,9 +6,11 @@ use std::collections::VecDeque;
 use super::probe::Train;
 use crate::{Arrival, Bytes, Duration, Receiver, Sent, Time};
 
-/// Numbers further back than this are not remembered: 15 bits, as in the report
+/// Packets so far behind one that was reported are forgotten: 15 bits, as in the report
 /// (`RemoteEstimatorProxy::kMaxNumberOfPackets`).
-const MOST_PACKETS: usize = 1 << 15;
+const FARTHEST_BEHIND: usize = 1 << 15;
+/// More are not remembered while nothing is heard.
+const MOST_PACKETS: usize = 1 << 20;
 /// Reports tell times in units of 250 us (§3.1).
 const TICK: Duration = Duration::from_micros(250);
 /// `begin`, and number and time that those of the arrivals are counted from: eight bytes each.
@@ -133,6 +135,11 @@ pub(super) struct History {
 }
 
 impl History {
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     pub(super) fn on_sent(&mut self, sent: &Sent, probe: Option<Train>) {
         if sent.number != self.first + self.entries.len() as u64 {
             self.entries.clear();
@@ -188,5 +195,8 @@ impl History {
                 report.lost += 1;
             }
         }
+        let old = end.saturating_sub(FARTHEST_BEHIND);
+        self.entries.drain(..old);
+        self.first += old as u64;
     }
 }

@@ -334,6 +334,30 @@ fn reports_tell_of_arrivals_and_gaps() {
     assert_eq!((report.received.len(), report.lost), (0, 0));
 }
 
+/// 83,000 packets a second and half a second of RTT are 1 Gbit/s, the most that the encoder gives by
+/// default: all in flight are remembered, and what was reported long ago is not.
+#[test]
+fn what_is_in_flight_is_remembered() {
+    let mut history = History::default();
+    let mut reporter = Reporter::new(Duration::from_millis(50), MSS);
+    let mut report = Report::default();
+    let mut message = Vec::new();
+    let mut known = 0;
+    for i in 0..200_000 {
+        history.on_sent(&sent(i, at(i / 83)), None);
+        if let Some(number) = i.checked_sub(41_500) {
+            reporter.on_data(&arrival(number, at(i / 83)));
+            message.clear();
+            reporter.take_message(&mut message);
+            history.read(&message, &mut report);
+            known += report.received.len();
+            assert_eq!(report.lost, 0);
+        }
+    }
+    assert!(known > 158_000, "{known}");
+    assert!(history.len() <= 41_500 + (1 << 15) + 400, "{}", history.len());
+}
+
 /// `TestInitialOveruse`: a link of 200 kbit/s below a start at 300 halves the rate before anything
 /// that arrives could be measured.
 #[test]

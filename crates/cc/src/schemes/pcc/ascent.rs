@@ -168,6 +168,14 @@ impl Ascent {
         Verdict::Move
     }
 
+    /// Half the rate at once, and begin to probe anew (Vivace's emergency stop).
+    pub(super) fn halve(&mut self) -> Verdict {
+        self.rate = sane(self.rate / 2.0);
+        self.turn(0.0);
+        self.go_on();
+        Verdict::Move
+    }
+
     /// More than half of the pairs decide, of two both; their mean is the gradient.
     fn conclude(&mut self, pairs: &[Pair]) {
         let gradients = || pairs.iter().map(|p| p.gradient(self.rate));
@@ -195,6 +203,10 @@ impl Ascent {
         self.tau += 1.0;
         let change = self.bounded(amplifier(self.tau) * THETA * gradient.abs());
         self.rate = sane(self.rate + self.direction * change);
+        self.go_on();
+    }
+
+    fn go_on(&mut self) {
         if self.rate <= MIN_RATE {
             // There is nothing to lose: as in PCC-Uspace the way up is Starting's.
             return self.start(self.rate);

@@ -42,6 +42,7 @@ macro_rules! deviations {
             "The first rate is the host's initial window a round trip, as with every scheme here and in the authors' code; the paper begins with 2 packets.",
             "In Starting the result of a trial is waited for, at the last rate that was good, before the rate doubles again (as in the authors' later code), so that no more than one doubling overshoots.",
             "No more than 2.5 x rate x smoothed RTT may be in flight, so that a path that falls silent is not flooded; the paper has no bound, the authors' code one that grows with the rate too.",
+            "A trial that would last over a second lasts 300 ms, as in the authors' code; the papers have no bound.",
             "A trial in which the application had too little to send is repeated; the papers suppose endless data.",
             $($own),*
         ]
@@ -112,6 +113,11 @@ const MIN_RATE: f64 = 0.1;
 const MAX_RATE: f64 = 1e5;
 /// The RTT that is taken for the path's until there is a sample (PCC-Uspace, `kInitialRtt`).
 const INITIAL_RTT: Duration = Duration::from_millis(100);
+/// A trial that would last longer than this ..
+const LONGEST: Duration = Duration::from_secs(1);
+/// .. lasts this long (PCC-Uspace, branch NSDI-2018, `start_monitor`): a standing queue of seconds is no
+/// reason to look for seconds.
+const INSTEAD: Duration = Duration::from_millis(300);
 /// How much more may be in flight than a round trip of the rate (PCC-Uspace, `bytes_in_flight_gain`).
 const IN_FLIGHT_GAIN: f64 = 2.5;
 
@@ -152,6 +158,9 @@ impl<C: RateControl> Pcc<C> {
                 let (low, high) = self.pace.rtts;
                 let rtts = self.random.range(low, high);
                 self.duration = self.smoothed_rtt.mul_f64(rtts);
+                if self.duration > LONGEST {
+                    self.duration = INSTEAD;
+                }
                 self.rate = sane(rate);
                 self.monitor.begin(self.rate, now);
             }

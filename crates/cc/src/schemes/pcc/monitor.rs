@@ -86,6 +86,8 @@ pub(super) struct Summary {
     pub(super) target_mbps: f64,
     /// x: the rate at which its packets left, in Mbit/s.
     pub(super) rate_mbps: f64,
+    /// How long it took to send them, in seconds.
+    pub(super) duration_s: f64,
     /// L: the share of its packets that were lost.
     pub(super) loss: f64,
     /// d(RTT)/dT: how fast the RTT grew, in seconds a second.
@@ -236,6 +238,7 @@ impl Interval {
         Summary {
             target_mbps: self.target_mbps,
             rate_mbps,
+            duration_s: span,
             loss: lost / sent,
             rtt_gradient: slope,
             gradient_error: if span > 0.0 { left / span } else { 0.0 },

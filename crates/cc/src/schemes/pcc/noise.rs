@@ -212,6 +212,7 @@ mod tests {
         Summary {
             target_mbps: 10.0,
             rate_mbps: 10.0,
+            duration_s: 0.04,
             loss: 0.0,
             rtt_gradient: 0.02,
             gradient_error: 0.03,

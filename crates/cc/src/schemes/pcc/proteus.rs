@@ -51,6 +51,7 @@ pub const SCAVENGER: Scheme = Scheme {
     router: None,
 };
 
+const STARTING_GROWTH_S: f64 = 1e-3;
 /// Of three pairs two decide (§5) ..
 const PRIMARY_PAIRS: usize = 3;
 /// .. of the scavenger's two both (PCC-Uspace).
@@ -58,7 +59,7 @@ const SCAVENGER_PAIRS: usize = 2;
 
 /// §4.2: u_P(x) = x^t - b x max(0, d(RTT)/dT) - c x L, and u_S(x) = u_P(x) - d x sigma(RTT).
 pub(super) fn utility(x: f64, rtt_gradient: f64, loss: f64, d: f64, rtt_deviation_s: f64) -> f64 {
-    vivace::utility(x, rtt_gradient.max(0.0), loss, LATENCY) - d * x * rtt_deviation_s
+    vivace::utility(x, rtt_gradient, loss, LATENCY) - d * x * rtt_deviation_s
 }
 
 fn build(setup: &Setup, d: f64, pairs: usize) -> Box<dyn CongestionControl> {
@@ -104,7 +105,14 @@ impl RateControl for Proteus {
     }
 
     fn on_result(&mut self, summary: &Summary) -> Verdict {
-        let signal = self.trends.signal(summary);
+        let mut signal = self.trends.signal(summary);
+        if self.ascent.is_starting() {
+            // PCC-Uspace: no deviation, and no growth of the RTT below a millisecond, is taken for company yet.
+            signal.rtt_deviation_s = 0.0;
+            if signal.rtt_gradient * summary.duration_s < STARTING_GROWTH_S {
+                signal.rtt_gradient = 0.0;
+            }
+        }
         (self.rtt_gradient, self.rtt_deviation_s) = (signal.rtt_gradient, signal.rtt_deviation_s);
         self.ascent.on_result(utility(
             summary.rate_mbps,

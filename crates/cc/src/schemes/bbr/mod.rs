@@ -113,7 +113,6 @@ pub struct Bbr {
     packet_conservation: bool,
     prior_cwnd: Bytes,
 
-    app_limited: bool,
     idle_restart: bool,
 }
 
@@ -148,7 +147,6 @@ impl Bbr {
             recovery: Recovery::Open,
             packet_conservation: false,
             prior_cwnd: Bytes::ZERO,
-            app_limited: false,
             idle_restart: false,
         };
         bbr.init_pacing_rate(Duration::from_millis(1));
@@ -399,7 +397,7 @@ impl Bbr {
 impl CongestionControl for Bbr {
     /// Restarting from idle (§4.3.4.4): at the estimated rate, not in the cycle's gain.
     fn on_sent(&mut self, sent: &Sent) -> Tag {
-        if sent.in_flight == sent.size && self.app_limited {
+        if sent.in_flight == sent.size && sent.app_limited {
             self.idle_restart = true;
             self.aggregation.restart(sent.now);
             if self.state == State::ProbeBw {
@@ -416,7 +414,6 @@ impl CongestionControl for Bbr {
         {
             self.init_pacing_rate(rtt);
         }
-        self.app_limited = f.app_limited;
         self.round_start = self.rounds.on_feedback(f);
         self.follow_recovery(f);
 

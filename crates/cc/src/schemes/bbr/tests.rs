@@ -374,10 +374,7 @@ fn random_loss_is_no_congestion() {
 fn restart_from_idle_paces_at_the_estimate() {
     let mut bbr = probing_bw(1);
     (bbr.cycle_index, bbr.pacing_gain) = (0, 1.25);
-    bbr.on_feedback(&Feedback {
-        app_limited: true,
-        ..acked(Time::from_millis(1), 1, 0)
-    });
+    bbr.on_feedback(&acked(Time::from_millis(1), 1, 0));
     assert!(bbr.pacing_rate.as_mbps() > 14.0);
     let now = Time::from_millis(20_000);
     bbr.on_sent(&Sent {

@@ -68,11 +68,11 @@ impl Xcp {
         }
     }
 
-    /// §3.4: cwnd = max(cwnd + feedback, s).
+    /// §3.4: cwnd = max(cwnd + feedback, s). A flow with a small window on an idle link gets many windows
+    /// at once; nothing spreads them.
     fn change(&mut self, feedback: f64) {
-        // More than a window at once is none of a router's: a damaged header.
-        self.feedback = feedback.clamp(-self.cwnd, self.cwnd);
-        self.cwnd = (self.cwnd + self.feedback).max(self.mss);
+        self.feedback = feedback;
+        self.cwnd = (self.cwnd + feedback).max(self.mss);
     }
 }
 
@@ -84,7 +84,7 @@ impl CongestionControl for Xcp {
             if feedback == f64::INFINITY {
                 // No router has answered: as TCP (ns-2's `wnd_option_` 1).
                 self.change(self.mss * packet.size.as_f64() / self.cwnd);
-            } else if feedback < 0.0 || (feedback > 0.0 && f.cwnd_limited) {
+            } else if (feedback < 0.0 && feedback.is_finite()) || (feedback > 0.0 && f.cwnd_limited) {
                 self.change(feedback);
             }
         }

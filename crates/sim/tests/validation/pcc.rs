@@ -161,7 +161,7 @@ fn vivace_bears_random_loss_up_to_a_point() {
     }
 }
 
-/// 50 Mbit/s, 30 ms, 375 kB of buffer (SIGCOMM 2020 §6), shared by `first` and by `second`, which comes 10 s later.
+/// 50 Mbit/s, 30 ms, 375 kB of buffer (SIGCOMM 2020), shared by `first` and by `second`, which comes 10 s later.
 fn shared(first: &str, second: &str) -> Network {
     let mut network = fixed(50.0, 15, 250, 1500);
     network.flows = vec![bulk(0, 1), bulk(0, 1)];
@@ -183,15 +183,15 @@ fn rates(first: &str, second: &str, seconds: f64) -> (f64, f64) {
     rates
 }
 
-/// NSDI 2015 §4.2, NSDI 2018 §3 and SIGCOMM 2020 §4: every member converges to fair shares with its like.
+/// All three papers: every member converges to fair shares with its like.
 #[test]
 fn pcc_shares_fairly_with_its_like() {
     for (scheme, source) in [
-        ("pcc-allegro", "NSDI 2015, theorem 1"),
-        ("vivace", "NSDI 2018 §3.1"),
-        ("vivace-loss", "NSDI 2018 §3.1"),
-        ("proteus-p", "SIGCOMM 2020 §4.3"),
-        ("proteus-s", "SIGCOMM 2020 §4.3"),
+        ("pcc-allegro", "NSDI 2015: a fair equilibrium (recalled)"),
+        ("vivace", "NSDI 2018: a fair equilibrium (recalled)"),
+        ("vivace-loss", "NSDI 2018: a fair equilibrium (recalled)"),
+        ("proteus-p", "SIGCOMM 2020: a fair equilibrium (recalled)"),
+        ("proteus-s", "SIGCOMM 2020: a fair equilibrium (recalled)"),
     ] {
         let (a, b) = rates(scheme, scheme, 340.0);
         Check {
@@ -206,11 +206,11 @@ fn pcc_shares_fairly_with_its_like() {
     }
 }
 
-/// SIGCOMM 2020 §6.2: a primary keeps nearly all that it has alone beside the scavenger, which fills a link
+/// SIGCOMM 2020: a primary keeps nearly all that it has alone beside the scavenger, which fills a link
 /// that it has to itself.
 #[test]
 fn the_scavenger_yields() {
-    let source = "SIGCOMM 2020 §6 (figures not re-read: 90%)";
+    let source = "SIGCOMM 2020 (recalled): 90% or more";
     let alone = |scheme: &str| {
         let network = fixed(50.0, 15, 250, 1500);
         let metrics = metrics(&network, scheme, options(120.0, 40.0));
@@ -250,7 +250,7 @@ fn the_scavenger_yields() {
     }
 }
 
-/// NSDI 2018 §5.4: Vivace leaves a TCP more than Allegro does, and with its latency term is the one that yields.
+/// NSDI 2018: Vivace leaves a TCP more than Allegro does, and with its latency term is the one that yields.
 #[test]
 fn vivace_is_kinder_to_reno_than_allegro() {
     let reno = |second| rates("newreno", second, 160.0).0;
@@ -260,7 +260,7 @@ fn vivace_is_kinder_to_reno_than_allegro() {
             scheme,
             what: "what NewReno has beside it, over what it has beside Allegro",
             unit: "",
-            source: "NSDI 2018 §5.4",
+            source: "NSDI 2018 (recalled)",
             outside: Outside::Between(least, f64::INFINITY),
             ours: reno(scheme) / beside_allegro,
         }

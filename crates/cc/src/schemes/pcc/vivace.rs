@@ -132,3 +132,75 @@ impl RateControl for Vivace {
         probe.value("rtt_gradient", self.rtt_gradient);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::setup;
+
+    fn vivace(latency: f64) -> Vivace {
+        let mut vivace = Vivace {
+            ascent: Ascent::new(&setup(), 2),
+            latency,
+            tolerance: 0.01,
+            rtt_gradient: 0.0,
+        };
+        vivace.start(10.0);
+        vivace
+    }
+
+    /// What a trial of the whole of its rate shows.
+    fn trial(rate: f64, rtt_gradient: f64, loss: f64) -> Summary {
+        Summary {
+            target_mbps: rate,
+            rate_mbps: rate,
+            rtt_gradient,
+            loss,
+            ..Summary::default()
+        }
+    }
+
+    /// First trials bear a gradient of 0.2; a quarter more than the link takes (0.25) is too much.
+    #[test]
+    fn starting_bears_noise() {
+        let mut vivace = vivace(LATENCY);
+        for (rate, gradient, rate_then) in [(10.0, 0.2, 10.0), (20.0, 0.15, 20.0), (40.0, 0.25, 20.0)] {
+            assert_eq!(vivace.next_trial(), Some(rate));
+            vivace.on_result(&trial(rate, gradient, 0.0));
+            assert_eq!(vivace.rate(), rate_then);
+        }
+        assert!(!vivace.ascent.is_starting());
+    }
+
+    /// NSDI 2018 §4.3: up to 0.01 it is noise afterwards, and both trials of a pair are worth their rate alone.
+    #[test]
+    fn small_gradients_are_noise() {
+        for (gradient, up) in [(0.01, true), (0.02, false)] {
+            let mut vivace = vivace(LATENCY);
+            vivace.next_trial();
+            vivace.on_result(&trial(10.0, 1.0, 0.0));
+            assert_eq!(vivace.rate(), 5.0, "back to half");
+            while let Some(rate) = vivace.next_trial() {
+                let steeper = if rate > 5.0 { gradient } else { 0.0 };
+                vivace.on_result(&trial(rate, steeper, 0.0));
+                if vivace.rate() != 5.0 {
+                    break;
+                }
+            }
+            assert_eq!(vivace.rate() > 5.0, up, "{gradient}");
+        }
+    }
+
+    /// More than half of the packets lost: half of the rate, at once, if there is a latency term.
+    #[test]
+    fn a_trial_that_loses_half_stops_the_climb() {
+        for (latency, loss, rate) in [(LATENCY, 0.51, 2.5), (LATENCY, 0.5, 5.0), (0.0, 0.51, 5.0)] {
+            let mut vivace = vivace(latency);
+            vivace.next_trial();
+            vivace.on_result(&trial(10.0, 1.0, 1.0));
+            vivace.next_trial();
+            vivace.on_result(&trial(5.25, 0.0, loss));
+            assert_eq!(vivace.rate(), rate);
+        }
+    }
+}

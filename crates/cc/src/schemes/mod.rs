@@ -24,6 +24,7 @@ schemes! {
     bbr: SCHEME;
     scream: SCHEME;
     sprout: SCHEME;
+    verus: SCHEME;
     bbr3: SCHEME;
     gcc: SCHEME;
     pcc: ALLEGRO, VIVACE, VIVACE_LOSS, PROTEUS_P, PROTEUS_S;

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::model::{BINS, Belief, Model};
+use super::model::{BINS, Belief, Model, dot, support};
 
 /// So many ticks are forecast: 160 ms.
 pub const TICKS: usize = 8;
@@ -47,15 +47,14 @@ impl Forecaster {
     /// tick has the rate of now, as in `processforecaster.cc`.)
     fn new(max_rate: f64, sigma: f64) -> Forecaster {
         let model = Model::new(max_rate, sigma);
-        let one_tick = counts_of_a_tick(&model);
-        let most = one_tick.len() - 1;
+        let most = model.poisson().len() - 1;
         let mut at_most = std::array::from_fn(|t| vec![[0.0; BINS]; (t + 1) * most + 1]);
         for now in 0..BINS {
             let mut belief = [0.0; BINS];
             belief[now] = 1.0;
             let mut counts = vec![1.0];
             for table in &mut at_most {
-                let tick: Vec<f64> = one_tick.iter().map(|row| dot(row, &belief)).collect();
+                let tick: Vec<f64> = model.poisson().iter().map(|row| dot(row, &belief)).collect();
                 counts = convolved(&counts, &tick);
                 let mut sum = 0.0;
                 for (row, probability) in table.iter_mut().zip(&counts) {
@@ -71,9 +70,11 @@ impl Forecaster {
     /// The counts that are exceeded with probability 1 - `risk`. The last forecast is near to this one,
     /// so the search begins there.
     pub fn forecast(&self, belief: &Belief, risk: f64, last: &Forecast) -> Forecast {
+        let bins = support(belief);
         let mut forecast = *last;
         for (count, table) in forecast.iter_mut().zip(&self.at_most) {
-            let reaches = |count: usize| dot(&table[count], belief) >= risk;
+            let reaches =
+                |count: usize| dot(&table[count][bins.clone()], &belief[bins.clone()]) >= risk;
             let mut n = (*count as usize).min(table.len() - 1);
             while n > 0 && reaches(n - 1) {
                 n -= 1;
@@ -87,19 +88,6 @@ impl Forecaster {
     }
 }
 
-/// For each count, its probability within a tick at each of the rates. Four deviations above the highest
-/// rate's mean is as far as it goes.
-fn counts_of_a_tick(model: &Model) -> Vec<Belief> {
-    let highest = model.means()[BINS - 1];
-    let limit = (highest + 4.0 * libm::sqrt(highest)) as u64 + 2;
-    (0..limit)
-        .map(|count| {
-            let log_factorial = libm::lgamma(count as f64 + 1.0);
-            std::array::from_fn(|bin| libm::exp(model.log_likelihood(bin, count) - log_factorial))
-        })
-        .collect()
-}
-
 fn convolved(a: &[f64], b: &[f64]) -> Vec<f64> {
     let mut sums = vec![0.0; a.len() + b.len() - 1];
     for (i, p) in a.iter().enumerate() {
@@ -110,17 +98,4 @@ fn convolved(a: &[f64], b: &[f64]) -> Vec<f64> {
         }
     }
     sums
-}
-
-/// In eight lanes, so that the processor can add them at once; always in the same order.
-fn dot(a: &Belief, b: &Belief) -> f64 {
-    let mut lanes = [0.0; 8];
-    let (a, b) = (a.chunks_exact(8), b.chunks_exact(8));
-    let rest: f64 = a.remainder().iter().zip(b.remainder()).map(|(x, y)| x * y).sum();
-    for (a, b) in a.zip(b) {
-        for ((lane, x), y) in lanes.iter_mut().zip(a).zip(b) {
-            *lane += x * y;
-        }
-    }
-    lanes.iter().sum::<f64>() + rest
 }

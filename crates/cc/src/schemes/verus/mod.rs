@@ -1,0 +1,427 @@
+//! Verus (Zaki, Pötsch, Chen, Subramanian and Görg, SIGCOMM 2015): every 5 ms it decides which delay it
+//! wants, by whether delays rise or fall, reads the window that goes with it off a learned profile, and
+//! sends the difference. Windows are packets, delays milliseconds.
+
+mod profile;
+mod spline;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+
+use profile::Profile;
+
+use crate::{
+    Acked, Bytes, CongestionControl, Control, Duration, Family, Feedback, Kind, Lost, Need, Param,
+    Probe, Rto, Scheme, Sent, Setup, Tag, Time,
+};
+
+const R: Param = Param {
+    name: "r",
+    help: "delays above so many times the least make it back off at once",
+    kind: Kind::Number {
+        default: 6.0,
+        min: 1.5,
+        max: 20.0,
+    },
+};
+const DELTA1: Param = Param {
+    name: "delta1",
+    help: "how much less delay is wanted every 5 ms while delays rise",
+    kind: Kind::Time {
+        default: Duration::from_millis(1),
+        min: Duration::from_micros(100),
+        max: Duration::from_millis(20),
+    },
+};
+const DELTA2: Param = Param {
+    name: "delta2",
+    help: "how much more delay is wanted every 5 ms while delays fall, and less above r",
+    kind: Kind::Time {
+        default: Duration::from_millis(2),
+        min: Duration::from_micros(100),
+        max: Duration::from_millis(20),
+    },
+};
+
+/// Registry entry.
+pub const SCHEME: Scheme = Scheme {
+    name: "verus",
+    family: Family::Delay,
+    summary: "learns which delay goes with which window; asks for a little more or less of it every 5 ms",
+    source: "Zaki et al., SIGCOMM 2015; constants and details as in yzaki/verus",
+    deviations: &[
+        "the profile's curve is a penalised cubic spline like ALGLIB's, whose scale of the penalty is that of \
+         points spread evenly",
+        "a packet is missing once three later ones have arrived (the transport's rule) rather than one, and \
+         is then lost after 150 ms as in yzaki/verus",
+        "what is sent again counts like any packet: yzaki/verus sends nothing again",
+        "the curve is drawn as slow start ends and every second from then on, always before it is read: \
+         yzaki/verus has a thread for it",
+    ],
+    needs: &[Need::PerPacket],
+    params: &[R, DELTA1, DELTA2],
+    build: |setup, values| {
+        Box::new(Verus::new(
+            setup,
+            values.number(&R),
+            values.time(&DELTA1).as_millis_f64(),
+            values.time(&DELTA2).as_millis_f64(),
+        ))
+    },
+    receiver: None,
+    router: None,
+};
+
+/// What slow start, an epoch and a loss leave behind.
+#[derive(Debug)]
+struct Life {
+    slow_start: bool,
+    /// What is missing, and when it will be taken for lost: number, window.
+    missing: VecDeque<(Time, u64, usize)>,
+    /// From a loss until a packet comes back that left under the smaller window.
+    loss_phase: bool,
+    /// Slow start ended because of delay: until the loss phase is over nothing is made of r.
+    left_for_delay: bool,
+    /// W: the window.
+    window: f64,
+    /// W_i: packets under way, by its own count.
+    under_way: u64,
+    /// Packets from this number on are counted.
+    counted_from: u64,
+    /// D_min, the least delay.
+    d_min: f64,
+    /// D_max of the epoch that runs: the most delay of its acknowledgements.
+    d_epoch: Option<f64>,
+    /// D_max,i, smoothed.
+    d_max: Option<f64>,
+    /// D_est: the delay that is wanted.
+    d_est: f64,
+    /// The mean round trip.
+    rtt: Option<f64>,
+    last_delay: f64,
+    last_ack: Time,
+    profile: Profile,
+    next_epoch: Time,
+    next_fit: Time,
+}
+
+/// The state of one flow.
+#[derive(Debug)]
+pub struct Verus {
+    mss: Bytes,
+    r: f64,
+    delta1: f64,
+    delta2: f64,
+    life: Life,
+    /// S: what may leave now.
+    budget: u64,
+    in_flight: Bytes,
+    next_number: u64,
+    timeout: Time,
+}
+
+impl Life {
+    /// Nothing is known; packets from `counted_from` on count.
+    fn new(counted_from: u64) -> Life {
+        Life {
+            slow_start: true,
+            missing: VecDeque::new(),
+            loss_phase: false,
+            left_for_delay: false,
+            window: 1.0,
+            under_way: 0,
+            counted_from,
+            d_min: 1000.0,
+            d_epoch: None,
+            d_max: None,
+            d_est: 0.0,
+            rtt: None,
+            last_delay: 0.0,
+            last_ack: Time::ZERO,
+            profile: Profile::default(),
+            next_epoch: Time::NEVER,
+            next_fit: Time::NEVER,
+        }
+    }
+}
+
+/// §4.4, Eq. 5: S = max(0, W_(i+1) + (2 - n)/(n - 1) W_i), where n epochs make a round trip.
+fn to_send(next: f64, under_way: u64, rtt_ms: f64) -> u64 {
+    let n = libm::ceil(rtt_ms / Verus::EPOCH.as_millis_f64()).min(1e6) as i64;
+    let under_way = under_way as i64;
+    let kept = match n > 1 {
+        true => under_way * (2 - n) / (n - 1),
+        false => -under_way,
+    };
+    (next + kept as f64).max(0.0) as u64
+}
+
+impl Verus {
+    const EPOCH: Duration = Duration::from_millis(5);
+    /// `verus.hpp`: from the gap on.
+    const MISSING: Duration = Duration::from_millis(150);
+    const FIT_EVERY: Duration = Duration::from_secs(1);
+    /// The weight of the old D_max.
+    const KEEP_MAX: f64 = 0.2;
+    const KEEP_RTT: f64 = 0.875;
+    /// The window after a loss, of that under which the lost packet left.
+    const DECREASE: f64 = 0.7;
+    const SLOW_START_DELAY_MS: f64 = 500.0;
+    /// Slow start goes on after a loss at a window up to this.
+    const SLOW_START_WINDOW: f64 = 20.0;
+    /// What slow start has seen of windows up to this is always kept.
+    const KEPT_WINDOWS: usize = 100;
+    /// With hardly anything under way and still too much delay, D_min was too low by so much.
+    const D_MIN_STEP_MS: f64 = 10.0;
+    const FIRST_TIMEOUT: Duration = Duration::from_secs(1);
+
+    /// A flow in slow start, with one packet to send.
+    pub fn new(setup: &Setup, r: f64, delta1: f64, delta2: f64) -> Verus {
+        Verus {
+            mss: setup.mss,
+            r,
+            delta1,
+            delta2,
+            life: Life::new(0),
+            budget: 1,
+            in_flight: Bytes::ZERO,
+            next_number: 0,
+            timeout: Time::NEVER,
+        }
+    }
+
+    /// Begins anew: the profile is of no use.
+    fn restart(&mut self) {
+        self.life = Life::new(self.next_number);
+        self.budget = 1;
+    }
+
+    /// §5.1: slow start is over; from now on epochs rule.
+    fn leave_slow_start(&mut self, now: Time) {
+        self.life.slow_start = false;
+        self.life.next_epoch = now + Self::EPOCH;
+        self.fit(now);
+    }
+
+    fn fit(&mut self, now: Time) {
+        self.life.next_fit = now + Self::FIT_EVERY;
+        if !self.life.profile.fit() {
+            self.restart();
+        }
+    }
+
+    fn on_acked(&mut self, now: Time, packet: &Acked) {
+        let window = packet.tag.0 as f64;
+        let delay = now.since(packet.sent).as_millis_f64();
+        let v = &mut self.life;
+        if packet.number < v.counted_from {
+            return;
+        }
+        if let Ok(place) = v.missing.binary_search_by_key(&packet.number, |m| m.1) {
+            v.missing.remove(place);
+        }
+        if v.slow_start && delay > Self::SLOW_START_DELAY_MS {
+            v.window = (Self::DECREASE * window).max(1.0);
+            v.d_est = v.profile.delay_ms(v.window).unwrap_or(v.d_min);
+            (v.loss_phase, v.left_for_delay) = (true, true);
+            self.leave_slow_start(now);
+        }
+        let v = &mut self.life;
+        if v.loss_phase && window <= v.window {
+            v.d_epoch = None;
+            (v.loss_phase, v.left_for_delay) = (false, false);
+        }
+        v.under_way = v.under_way.saturating_sub(1);
+        v.d_epoch = Some(v.d_epoch.unwrap_or(0.0).max(delay));
+        v.rtt = Some(v.rtt.map_or(delay, |rtt| {
+            rtt * Self::KEEP_RTT + delay * (1.0 - Self::KEEP_RTT)
+        }));
+        v.d_min = v.d_min.min(delay.max(1e-3));
+        (v.last_delay, v.last_ack) = (delay, now);
+        if v.loss_phase {
+            // §5.3: as in congestion avoidance; the profile is left alone.
+            v.window += 1.0 / v.window;
+            v.d_est = v.d_est.min(v.profile.delay_ms(v.window).unwrap_or(v.d_est));
+        } else {
+            v.profile.note(packet.tag.0 as usize, delay);
+        }
+        if v.slow_start {
+            v.window += 1.0;
+            self.budget = (v.window as u64).saturating_sub(v.under_way);
+        }
+    }
+
+    /// §5.3: a packet that is missing may yet come.
+    fn on_missing(&mut self, now: Time, packet: &Lost) {
+        let v = &mut self.life;
+        if packet.number >= v.counted_from {
+            let due = now + Self::MISSING;
+            v.missing.push_back((due, packet.number, packet.tag.0 as usize));
+        }
+    }
+
+    /// §5.3: it did not come. The first of a loss phase makes the window smaller.
+    fn on_lost(&mut self, now: Time, lost_window: usize) {
+        let v = &mut self.life;
+        v.under_way = v.under_way.saturating_sub(1);
+        if v.loss_phase {
+            return;
+        }
+        v.loss_phase = true;
+        v.window = v.window.min(Self::DECREASE * lost_window as f64).max(1.0);
+        v.d_est = v.profile.delay_ms(v.window).unwrap_or(v.d_min);
+        if v.slow_start && v.window > Self::SLOW_START_WINDOW {
+            v.profile.forget_from(lost_window.max(Self::KEPT_WINDOWS));
+            self.give_up_flight();
+            self.leave_slow_start(now);
+        }
+    }
+
+    /// §5.3: nothing was heard for long. Everything under way is given up.
+    fn time_out(&mut self, now: Time) {
+        if self.life.rtt.is_none() {
+            return self.restart();
+        }
+        if self.life.slow_start {
+            self.leave_slow_start(now);
+            return;
+        }
+        let v = &mut self.life;
+        v.loss_phase = true;
+        v.d_est = v.d_min;
+        self.give_up_flight();
+    }
+
+    /// What is under way counts no more, whether it arrives or not.
+    fn give_up_flight(&mut self) {
+        let v = &mut self.life;
+        (v.under_way, v.counted_from) = (0, self.next_number);
+        v.missing.clear();
+    }
+
+    /// `verus_server.cpp`: five round trips, from 150 ms to a second.
+    fn timeout(&self) -> Duration {
+        match self.life.rtt {
+            None => Self::FIRST_TIMEOUT,
+            Some(_) => Duration::from_secs_f64((5.0 * self.life.last_delay).clamp(150.0, 1000.0) / 1e3),
+        }
+    }
+
+    /// §4.3: the delay to aim at, and §4.4: what to send for it.
+    fn on_epoch(&mut self, now: Time) {
+        let v = &mut self.life;
+        v.next_epoch = now + Self::EPOCH;
+        let silence = now.since(v.last_ack).as_millis_f64();
+        let d_max = v
+            .d_epoch
+            .take()
+            .unwrap_or_else(|| v.d_max.unwrap_or(0.0).max(silence));
+        let before = *v.d_max.get_or_insert(d_max);
+        let mut pause = false;
+        // Eq. 4.
+        if before / v.d_min > self.r {
+            if !v.left_for_delay {
+                v.d_est = v.d_min.max(v.d_est - self.delta2);
+                if v.d_est == v.d_min && v.under_way < 2 {
+                    v.d_min += Self::D_MIN_STEP_MS;
+                } else if v.d_est == v.d_min {
+                    pause = true;
+                }
+            }
+        } else if d_max - before > 0.0001 {
+            v.d_est = v.d_min.max(v.d_est - self.delta1);
+        } else {
+            v.d_est += self.delta2;
+        }
+        let Some(window) = v.profile.window(v.d_est) else {
+            return self.restart();
+        };
+        v.window = (window as f64).max(1.0);
+        v.d_max = Some(before * Self::KEEP_MAX + d_max * (1.0 - Self::KEEP_MAX));
+        self.budget = match pause {
+            true => 0,
+            false => to_send(v.window, v.under_way, v.rtt.unwrap_or(0.0)),
+        };
+    }
+}
+
+impl CongestionControl for Verus {
+    fn on_sent(&mut self, sent: &Sent) -> Tag {
+        self.next_number = sent.number + 1;
+        self.in_flight = sent.in_flight;
+        self.budget = self.budget.saturating_sub(1);
+        self.life.under_way += 1;
+        if self.timeout == Time::NEVER {
+            self.timeout = sent.now + self.timeout();
+        }
+        Tag(self.life.window as u64)
+    }
+
+    fn on_feedback(&mut self, f: &Feedback<'_>) {
+        self.in_flight = f.in_flight;
+        self.next_number = f.next_number.max(self.next_number);
+        for packet in f.lost {
+            self.on_missing(f.now, packet);
+        }
+        for packet in f.acked {
+            self.on_acked(f.now, packet);
+        }
+        if !f.acked.is_empty() {
+            self.timeout = f.now + self.timeout();
+        }
+    }
+
+    fn on_rto(&mut self, rto: &Rto<'_>) {
+        self.in_flight = Bytes::ZERO;
+        self.time_out(rto.now);
+    }
+
+    fn next_timer(&self) -> Time {
+        let v = &self.life;
+        let missing = v.missing.front().map_or(Time::NEVER, |m| m.0);
+        self.timeout.min(v.next_epoch).min(v.next_fit).min(missing)
+    }
+
+    fn on_timer(&mut self, now: Time) {
+        if self.timeout <= now {
+            self.timeout = Time::NEVER;
+            if self.life.under_way > 0 {
+                self.time_out(now);
+                self.timeout = now + self.timeout();
+            }
+        }
+        while let Some(&(due, _, window)) = self.life.missing.front()
+            && due <= now
+        {
+            self.life.missing.pop_front();
+            self.on_lost(now, window);
+        }
+        if self.life.next_fit <= now {
+            self.fit(now);
+        }
+        if self.life.next_epoch <= now {
+            self.on_epoch(now);
+        }
+    }
+
+    fn control(&self) -> Control {
+        let cwnd = self.in_flight + self.mss * self.budget;
+        Control::window(cwnd.max(self.mss))
+    }
+
+    /// It has an answer of its own to loss.
+    fn owns_recovery(&self) -> bool {
+        true
+    }
+
+    fn probe(&self, probe: &mut dyn Probe) {
+        let v = &self.life;
+        probe.value("window_packets", v.window);
+        probe.value("d_est_ms", v.d_est);
+        probe.value("d_max_ms", v.d_max.unwrap_or(0.0));
+        probe.value("d_min_ms", v.d_min);
+        probe.value("loss_phase", f64::from(u8::from(v.loss_phase)));
+    }
+}

@@ -1,0 +1,101 @@
+//! Verus's delay profile (SIGCOMM 2015 §4.2, §5.2): which delay goes with which window.
+
+use super::spline::Spline;
+
+/// What was seen of each window, and the curve through it. Delays in milliseconds, windows in packets.
+#[derive(Debug, Default)]
+pub struct Profile {
+    /// For each window the EWMA of the delays of the packets sent under it; NaN where there were none.
+    seen: Vec<f64>,
+    curve: Option<Curve>,
+}
+
+#[derive(Debug)]
+struct Curve {
+    spline: Spline,
+    /// For each window, the most of the curve from [`Profile::LEAST_WINDOW`] up to it.
+    highest: Vec<f64>,
+}
+
+impl Profile {
+    /// `verus.hpp`: windows are below this.
+    pub const WINDOWS: usize = 40_000;
+    /// The search for a window begins here.
+    const LEAST_WINDOW: usize = 2;
+    /// The weight of the old average.
+    const KEEP: f64 = 0.875;
+    /// `verus_server.cpp`: a node to 15 packets of window, but five at least, and its penalty.
+    const PACKETS_A_NODE: usize = 15;
+    const LEAST_NODES: usize = 5;
+    const RHO: f64 = 2.0;
+
+    /// A packet that had left under `window` took `delay_ms`.
+    pub fn note(&mut self, window: usize, delay_ms: f64) {
+        if window >= Self::WINDOWS {
+            return;
+        }
+        if self.seen.len() <= window {
+            self.seen.resize(window + 1, f64::NAN);
+        }
+        let seen = &mut self.seen[window];
+        *seen = match seen.is_nan() {
+            true => delay_ms,
+            false => *seen * Self::KEEP + (1.0 - Self::KEEP) * delay_ms,
+        };
+    }
+
+    /// Forgets the windows from `window` on: slow start went too far.
+    pub fn forget_from(&mut self, window: usize) {
+        self.seen.truncate(window);
+    }
+
+    /// Draws the curve anew. False if there are too few points for one.
+    pub fn fit(&mut self) -> bool {
+        let points: Vec<(f64, f64)> = (1u32..)
+            .zip(self.seen.iter().skip(1))
+            .filter(|(_, delay)| !delay.is_nan())
+            .map(|(window, delay)| (f64::from(window), *delay))
+            .collect();
+        let largest = points.last().map_or(0, |p| p.0 as usize);
+        if largest < Self::LEAST_NODES {
+            return false;
+        }
+        let nodes = (largest / Self::PACKETS_A_NODE).max(Self::LEAST_NODES);
+        let Some(spline) = Spline::fit(&points, nodes, Self::RHO) else {
+            return false;
+        };
+        let mut most = f64::NEG_INFINITY;
+        let highest = (Self::LEAST_WINDOW..=largest)
+            .map(|window| {
+                most = most.max(spline.at(window as f64));
+                most
+            })
+            .collect();
+        self.curve = Some(Curve { spline, highest });
+        true
+    }
+
+    /// The delay that goes with `window`: the curve's, or what was seen.
+    pub fn delay_ms(&self, window: f64) -> Option<f64> {
+        match &self.curve {
+            Some(curve) => Some(curve.spline.at(window)),
+            None => self.seen.get(window as usize).copied().filter(|d| !d.is_nan()),
+        }
+    }
+
+    /// §4.2: the last window before the first whose delay is above `delay_ms`; None if there is none,
+    /// however large.
+    pub fn window(&self, delay_ms: f64) -> Option<usize> {
+        let curve = self.curve.as_ref()?;
+        let below = curve.highest.partition_point(|most| *most <= delay_ms);
+        if below < curve.highest.len() {
+            return Some(Self::LEAST_WINDOW + below - 1);
+        }
+        // Beyond what was seen the curve is straight.
+        let last = (Self::LEAST_WINDOW + below - 1) as f64;
+        let (end, next) = (curve.spline.at(last), curve.spline.at(last + 1.0));
+        let further = (delay_ms - end) / (next - end);
+        let window = last + further;
+        (next > end && window < Self::WINDOWS as f64).then_some(window.max(last) as usize)
+    }
+}

@@ -54,12 +54,13 @@ impl Forecaster {
             belief[now] = 1.0;
             let mut counts = vec![1.0];
             for table in &mut at_most {
-                let tick: Vec<f64> = model.poisson().iter().map(|row| dot(row, &belief)).collect();
+                let tick = model.poisson().iter().map(|row| dot(row, &belief));
+                let tick: Vec<f64> = tick.map(f64::from).collect();
                 counts = convolved(&counts, &tick);
-                let mut sum = 0.0;
+                let mut sum: f64 = 0.0;
                 for (row, probability) in table.iter_mut().zip(&counts) {
                     sum += probability;
-                    row[now] = sum;
+                    row[now] = sum as f32;
                 }
                 belief = model.evolve(&belief);
             }
@@ -69,7 +70,7 @@ impl Forecaster {
 
     /// The counts that are exceeded with probability 1 - `risk`. The last forecast is near to this one,
     /// so the search begins there.
-    pub fn forecast(&self, belief: &Belief, risk: f64, last: &Forecast) -> Forecast {
+    pub fn forecast(&self, belief: &Belief, risk: f32, last: &Forecast) -> Forecast {
         let bins = support(belief);
         let mut forecast = *last;
         for (count, table) in forecast.iter_mut().zip(&self.at_most) {

@@ -9,25 +9,28 @@ use crate::Duration;
 pub const TICK: Duration = Duration::from_millis(20);
 /// Rates that are told apart (256 and zero).
 pub const BINS: usize = 257;
-/// A probability for each of the rates.
-pub type Belief = [f64; BINS];
+/// A probability for each of the rates. Single precision: a forecast is a whole number of packets, and
+/// the processor does four at once.
+pub type Belief = [f32; BINS];
 
 /// lambda_z, a second: how readily a link leaves an outage.
 const OUTAGE_ESCAPE: f64 = 1.0;
 /// Brownian steps longer than this are left out (keithw/sprout `process.cc`).
 const DEVIATIONS: f64 = 5.0;
 /// A probability below this is none at all: it is far less than what a step that is cut off loses.
-const NEGLIGIBLE: f64 = 1e-12;
+const NEGLIGIBLE: f32 = 1e-12;
+/// So many rates are worked out together.
+const LANES: usize = 16;
 
 /// How the belief moves from tick to tick.
 #[derive(Debug)]
 pub struct Model {
     /// lambda tau of each bin: packets a tick.
-    pub means: Belief,
+    pub means: [f64; BINS],
     /// Their logarithms; that of zero is never used.
-    log_means: Belief,
+    log_means: [f64; BINS],
     /// The probability of a step so many bins up, and as many down.
-    steps: Vec<f64>,
+    steps: Vec<f32>,
     /// The probability of a step from each bin to the lowest, and to the highest.
     to_lowest: Belief,
     to_highest: Belief,
@@ -47,7 +50,7 @@ impl Model {
         let at_most =
             |bins: f64| 0.5 * libm::erfc(-bins * width / deviation * std::f64::consts::FRAC_1_SQRT_2);
         let stay = at_most(1.0);
-        let means: Belief =
+        let means: [f64; BINS] =
             std::array::from_fn(|bin| middle(bin) * width * TICK.as_secs_f64());
         let log_means = means.map(libm::log);
         // Four deviations above the highest mean.
@@ -55,26 +58,30 @@ impl Model {
         let poisson = |count: u64| {
             let log_factorial = libm::lgamma(count as f64 + 1.0);
             let log = |bin| log_likelihood(&means, &log_means, bin, count) - log_factorial;
-            std::array::from_fn(|bin| libm::exp(log(bin)))
+            std::array::from_fn(|bin| libm::exp(log(bin)) as f32)
+        };
+        let from_outage = |to: usize| match to {
+            // §3.1: an outage is left with the escape probability only, where Brownian motion would
+            // leave it with 1 - stay.
+            0 => 1.0 - escape_probability(),
+            _ => {
+                let above = |bin: usize| at_most(-(bin as f64));
+                let beyond = if to + 1 < BINS { above(to + 1) } else { 0.0 };
+                escape_probability() * (above(to) - beyond) / (1.0 - stay)
+            }
         };
         Model {
             means,
             log_means,
             steps: (0..=reach)
                 .map(|bins| at_most(bins as f64 + 0.5) - at_most(bins as f64 - 0.5))
+                .map(|probability| probability as f32)
                 .collect(),
-            to_lowest: std::array::from_fn(|from| at_most(1.0 - middle(from))),
-            to_highest: std::array::from_fn(|from| at_most(middle(from) - (BINS - 1) as f64)),
-            // §3.1: an outage is left with the escape probability only, where Brownian motion would
-            // leave it with 1 - stay.
-            from_outage: std::array::from_fn(|to| match to {
-                0 => 1.0 - escape_probability(),
-                _ => {
-                    let above = |bin: usize| at_most(-(bin as f64));
-                    let beyond = if to + 1 < BINS { above(to + 1) } else { 0.0 };
-                    escape_probability() * (above(to) - beyond) / (1.0 - stay)
-                }
+            to_lowest: std::array::from_fn(|from| at_most(1.0 - middle(from)) as f32),
+            to_highest: std::array::from_fn(|from| {
+                at_most(middle(from) - (BINS - 1) as f64) as f32
             }),
+            from_outage: std::array::from_fn(|to| from_outage(to) as f32),
             poisson: (0..=most).map(poisson).collect(),
         }
     }
@@ -88,26 +95,27 @@ impl Model {
     pub fn evolve(&self, belief: &Belief) -> Belief {
         // Room for a step off either end.
         const LOW: usize = BINS;
-        let mut from = [0.0; 3 * BINS];
+        let mut from = [0.0; 3 * BINS + LANES];
         from[LOW + 1..LOW + BINS].copy_from_slice(&belief[1..]);
         let (support, reach) = (support(belief), self.steps.len() - 1);
-        let first = support.start.saturating_sub(reach);
-        let last = (support.end + reach).min(BINS);
-        let mut moved = [0.0; BINS];
-        let reached = &mut moved[first..last];
-        for (to, p) in reached.iter_mut().zip(&from[LOW + first..]) {
-            *to = self.steps[0] * p;
-        }
-        for (bins, step) in self.steps.iter().enumerate().skip(1) {
-            let below = &from[LOW + first - bins..][..reached.len()];
-            let above = &from[LOW + first + bins..][..reached.len()];
-            for ((to, b), a) in reached.iter_mut().zip(below).zip(above) {
-                *to += step * (b + a);
+        let reached = support.start.saturating_sub(reach)..(support.end + reach).min(BINS);
+        let mut moved = [0.0; BINS + LANES];
+        for to in reached.step_by(LANES) {
+            let mut sums: [f32; LANES] =
+                std::array::from_fn(|lane| self.steps[0] * from[LOW + to + lane]);
+            let below = from[..LOW + to + LANES - 1].windows(LANES).rev();
+            let above = from[LOW + to + 1..].windows(LANES);
+            for ((step, below), above) in self.steps[1..].iter().zip(below).zip(above) {
+                for ((sum, b), a) in sums.iter_mut().zip(below).zip(above) {
+                    *sum += step * (b + a);
+                }
             }
+            moved[to..to + LANES].copy_from_slice(&sums);
         }
-        let belief_without_outage: &Belief = from[LOW..][..BINS].try_into().expect("as many");
-        moved[0] = dot(&self.to_lowest, belief_without_outage);
-        moved[BINS - 1] = dot(&self.to_highest, belief_without_outage);
+        let mut moved: Belief = std::array::from_fn(|bin| moved[bin]);
+        let without_outage = &from[LOW..][..BINS];
+        moved[0] = dot(&self.to_lowest, without_outage);
+        moved[BINS - 1] = dot(&self.to_highest, without_outage);
         for (to, escape) in moved.iter_mut().zip(&self.from_outage) {
             *to += belief[0] * escape;
         }
@@ -123,7 +131,7 @@ impl Model {
             None => {
                 let log = |bin| log_likelihood(&self.means, &self.log_means, bin, arrived);
                 let highest = belief.iter().rposition(|p| *p > 0.0).unwrap_or(BINS - 1);
-                std::array::from_fn(|bin| libm::exp((log(bin) - log(highest)).min(0.0)))
+                std::array::from_fn(|bin| libm::exp((log(bin) - log(highest)).min(0.0)) as f32)
             }
         };
         for (l, p) in product.iter_mut().zip(belief) {
@@ -142,7 +150,12 @@ fn middle(bin: usize) -> f64 {
 }
 
 /// The logarithm of Poisson(lambda tau, `count`), but for the term of `count` alone.
-fn log_likelihood(means: &Belief, log_means: &Belief, bin: usize, count: u64) -> f64 {
+fn log_likelihood(
+    means: &[f64; BINS],
+    log_means: &[f64; BINS],
+    bin: usize,
+    count: u64,
+) -> f64 {
     match (bin, count) {
         (_, 0) => -means[bin],
         (0, _) => f64::NEG_INFINITY,
@@ -151,22 +164,22 @@ fn log_likelihood(means: &Belief, log_means: &Belief, bin: usize, count: u64) ->
 }
 
 /// In eight lanes, so that the processor can add them at once; always in the same order.
-pub fn dot(a: &[f64], b: &[f64]) -> f64 {
+pub fn dot(a: &[f32], b: &[f32]) -> f32 {
     let mut lanes = [0.0; 8];
     let (a, b) = (a.chunks_exact(8), b.chunks_exact(8));
     let rest = a.remainder().iter().zip(b.remainder());
-    let rest: f64 = rest.map(|(x, y)| x * y).sum();
+    let rest: f32 = rest.map(|(x, y)| x * y).sum();
     for (a, b) in a.zip(b) {
         for ((lane, x), y) in lanes.iter_mut().zip(a).zip(b) {
             *lane += x * y;
         }
     }
-    lanes.iter().sum::<f64>() + rest
+    lanes.iter().sum::<f32>() + rest
 }
 
 /// Before anything is known every rate is as likely (§3.2.1).
 pub fn ignorance() -> Belief {
-    [1.0 / BINS as f64; BINS]
+    [1.0 / BINS as f32; BINS]
 }
 
 /// The Brownian motion of a tick, in packets a second.
@@ -188,7 +201,7 @@ pub fn support(belief: &Belief) -> Range<usize> {
 
 /// The belief with sum one; ignorance if there is nothing left of it.
 fn normalised(belief: Belief) -> Belief {
-    let sum: f64 = belief.iter().sum();
+    let sum = dot(&belief, &[1.0; BINS]);
     if sum > 0.0 {
         belief.map(|p| if p > NEGLIGIBLE * sum { p / sum } else { 0.0 })
     } else {

@@ -42,7 +42,7 @@ impl Report {
 pub struct Inference {
     forecaster: Arc<Forecaster>,
     /// The probability with which a forecast may fail.
-    risk: f64,
+    risk: f32,
     mss: f64,
     belief: Belief,
     /// When the tick began; never before the first packet.
@@ -67,7 +67,7 @@ impl Inference {
     pub fn new(setup: &Setup, forecaster: Arc<Forecaster>, confidence: f64) -> Inference {
         Inference {
             forecaster,
-            risk: 1.0 - confidence,
+            risk: (1.0 - confidence) as f32,
             mss: setup.mss.as_f64(),
             belief: ignorance(),
             tick: Time::NEVER,

@@ -2,16 +2,17 @@
 
 use std::collections::HashSet;
 
-use headway_cc::{Duration, Ecn, Header, Stream, Time};
+use headway_cc::{Duration, Ecn, Header, Rate, Router, Stream, Time};
 use headway_net::queue::{
-    CoDelParams, Discipline, FqCodelParams, Limits, PieParams, Queue, RedParams, StepParams,
+    AbcParams, CoDelParams, Discipline, FqCodelParams, Limits, PieParams, Queue, RedParams,
+    StepParams, XcpParams,
 };
-use headway_net::{Body, Packet, Segment};
+use headway_net::{Body, Packet, Segment, Server};
 
 use super::Bytes;
 
 /// The first bytes choose discipline, limits and overhead; then two bytes a step: a packet comes, the
-/// link takes one, or time passes.
+/// link takes one, its rate changes, or time passes.
 pub fn queue(input: &[u8]) {
     let mut input = Bytes(input);
     let discipline = discipline(&mut input);
@@ -25,6 +26,7 @@ pub fn queue(input: &[u8]) {
     let queue = discipline.build(limits, overhead, Stream::new(1, "fuzz"));
     let mut books = Books {
         queue,
+        router: discipline.router(),
         limits,
         overhead,
         now: Time::ZERO,
@@ -53,7 +55,7 @@ fn discipline(input: &mut Bytes<'_>) -> Discipline {
         ecn,
         ..CoDelParams::default()
     };
-    match what % 7 {
+    match what % 9 {
         0 => Discipline::DropTail,
         1 => Discipline::DropHead,
         2 => Discipline::CoDel(codel(input)),
@@ -85,11 +87,25 @@ fn discipline(input: &mut Bytes<'_>) -> Discipline {
         5 => Discipline::Step(StepParams {
             threshold_packets: u64::from(flags),
         }),
-        _ => Discipline::FqCodel(FqCodelParams {
+        6 => Discipline::FqCodel(FqCodelParams {
             codel: codel(input),
             flows: u16::from(flags) + 1,
             quantum: headway_cc::Bytes::new(u64::from(input.byte()) * 32 + 1),
             ..FqCodelParams::default()
+        }),
+        7 => Discipline::Abc(AbcParams {
+            eta: 2.0 * input.share(),
+            delta: period(input),
+            target: period(input),
+            window: period(input),
+            tokens: 100.0 * input.share(),
+            observed: flags & 2 > 0,
+        }),
+        _ => Discipline::Xcp(XcpParams {
+            alpha: input.share(),
+            beta: input.share(),
+            gamma: input.share(),
+            windowed: flags & 2 > 0,
         }),
     }
 }
@@ -97,6 +113,7 @@ fn discipline(input: &mut Bytes<'_>) -> Discipline {
 /// What went in and has not come out.
 struct Books {
     queue: Box<dyn Queue>,
+    router: Option<Router>,
     limits: Limits,
     overhead: u32,
     now: Time,
@@ -111,11 +128,18 @@ impl Books {
         match what % 4 {
             0 | 1 => self.enqueue(what, much),
             2 => self.dequeue(),
+            _ if what == 255 => {
+                let rate = Rate::from_bps(1 << (much % 41));
+                self.queue.serve_by(&Server::fixed(rate));
+            }
             _ => self.now += Duration::from_nanos(1 << (much % 34)),
         }
     }
 
     fn enqueue(&mut self, what: u8, much: u8) {
+        // Honest headers, and what nobody should write.
+        const WRITTEN: [f32; 8] = [0.0, 0.1, 1.5, 100.0, 1e12, -1.0, f32::INFINITY, f32::NAN];
+        let written = |by: u8| WRITTEN[usize::from(much.wrapping_add(by) % 8)];
         let packet = Packet {
             flow: u32::from(what >> 5),
             size: 40 + u16::from(much) * 5,
@@ -124,10 +148,11 @@ impl Books {
             arrived: self.now,
             body: Body::Data(Segment {
                 number: self.next,
-                seq: self.next,
+                // Its ECN field as it was, for the books.
+                seq: u64::from(what >> 2 & 3),
                 sent: self.now,
                 queued: Duration::ZERO,
-                header: Header([f32::from(what >> 2 & 3), 0.0, 0.0]),
+                header: Header([written(what), written(what >> 2), written(what >> 5)]),
             }),
         };
         self.next += 1;
@@ -154,12 +179,13 @@ impl Books {
                 let Body::Data(segment) = packet.body else {
                     panic!("data went in")
                 };
-                let before = segment.header.0[0];
+                let before = segment.seq;
+                let is_braked = self.router == Some(Router::Abc) && before == 2;
                 match packet.ecn {
-                    Ecn::NotEct => assert_eq!(before, 0.0),
-                    Ecn::Ect0 => assert_eq!(before, 1.0),
-                    Ecn::Ect1 => assert_eq!(before, 2.0),
-                    Ecn::Ce => assert!(before > 0.0, "a mark where none can be"),
+                    Ecn::NotEct => assert_eq!(before, 0),
+                    Ecn::Ect0 => assert!(before == 1 || is_braked),
+                    Ecn::Ect1 => assert_eq!(before, 2),
+                    Ecn::Ce => assert!(before > 0, "a mark where none can be"),
                 }
             }
             None => assert!(self.waiting.is_empty(), "it stands still: {:?}", self.queue),

@@ -10,7 +10,7 @@ from pathlib import Path
 from headway._native import Scenario, Trace
 
 OPERATORS = ("verizon", "tmobile", "att")
-SCHEMES = "newreno,cubic,bbr,vegas,copa"
+SCHEMES = "cubic,bbr,bbr3,vegas,copa,verus,sprout,abc"
 OUT = "out/lte"
 
 

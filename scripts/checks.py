@@ -21,13 +21,21 @@ def read(output: str) -> list[Check]:
     return sorted(found, key=lambda check: (check["scheme"], check["source"], check["what"]))
 
 
+def skipped(output: str) -> list[str]:
+    """The tests that could not run, each with its reason."""
+    return sorted(set(re.findall(r"skipped: (.*)", output)))
+
+
 def measure() -> list[Check]:
     """Runs the validation tests.
 
     Raises:
         subprocess.CalledProcessError: If one fails.
+        SystemExit: If one lacks its trace, for its figures would be missing.
     """
-    run = subprocess.run(COMMAND, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
+    run = subprocess.run(COMMAND, cwd=ROOT, check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if missing := skipped(run.stdout):
+        raise SystemExit(f"make docs: figures would be missing, for {missing[0]}")
     return read(run.stdout)
 
 
@@ -42,11 +50,15 @@ def keep(checks: list[Check]) -> None:
     KEPT.write_text("[\n" + ",\n".join(json.dumps(check, ensure_ascii=False) for check in checks) + "\n]\n")
 
 
-def drifted(checks: list[Check]) -> list[str]:
-    """What these checks say otherwise than docs/checks.json: the tests that lacked a trace are not asked."""
+def drifted(checks: list[Check], is_whole: bool) -> list[str]:
+    """What docs/checks.json says otherwise than these checks.
 
-    def named(of: list[Check]) -> dict[tuple[str, ...], Check]:
-        return {(c["scheme"], c["source"], c["what"]): c for c in of}
+    Figures, rows that are not there and, if these are all that there are, rows that nothing measures.
+    """
 
-    then = named(kept())
-    return [", ".join(name) for name, check in named(checks).items() if then.get(name) != check]
+    def named(of: list[Check]) -> dict[str, Check]:
+        return {", ".join((c["scheme"], c["source"], c["what"])): c for c in of}
+
+    then, now = named(kept()), named(checks)
+    other = [name for name, check in now.items() if then.get(name) != check]
+    return other + [name for name in then if is_whole and name not in now]

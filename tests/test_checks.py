@@ -32,7 +32,10 @@ def test_another_figure_than_the_one_kept_is_told(checks):
     before = checks.read(LINE % ("verus", 70) + "\n" + LINE % ("sprout", 60.5))
     checks.keep(before)
     assert checks.kept() == before
-    assert checks.drifted(before) == []
-    assert checks.drifted(before[:1]) == [], "a test that lacked a trace"
-    assert checks.drifted(checks.read(LINE % ("verus", 71))) == ["verus, a paper, p95 queue"]
-    assert checks.drifted(checks.read(LINE % ("bbr3", 70))) == ["bbr3, a paper, p95 queue"]
+    verus, sprout = before[1:], before[:1]
+    assert checks.drifted(before, is_whole=True) == []
+    assert checks.drifted(verus, is_whole=False) == [], "a test that lacked a trace"
+    assert checks.drifted(verus, is_whole=True) == ["sprout, a paper, p95 queue"], "nothing measures it"
+    other = checks.read(LINE % ("verus", 71))
+    assert checks.drifted(sprout + other, is_whole=True) == ["verus, a paper, p95 queue"]
+    assert checks.drifted(checks.read(LINE % ("bbr3", 70)), is_whole=False) == ["bbr3, a paper, p95 queue"]

@@ -433,7 +433,8 @@ def test_a_scheme_without_its_router_is_refused(run, tmp_path):
     done = run("bench", "--schemes", "cubic,abc", "--scenario", "pantheon-default", "--out", tmp_path)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
-    assert "scheme 'abc' needs a router" in done.stderr and 'router = "scheme"' in done.stderr
+    assert "scheme 'abc' needs a router" in done.stderr
+    assert 'router = "scheme"' in done.stderr
 
 
 def test_flags_beat_the_environment_which_beats_the_scenario(run, tmp_path):

@@ -44,6 +44,8 @@ pub struct Host {
     mss: Bytes,
     now: Time,
     flight: BTreeMap<u64, Packet>,
+    /// Taken for lost; they may arrive after all.
+    late: BTreeMap<u64, Packet>,
     next_number: u64,
     largest_acked: u64,
     counters: Counters,
@@ -60,6 +62,9 @@ pub struct Host {
 }
 
 impl Host {
+    /// So many of the packets that were taken for lost are remembered.
+    const MOST_LATE: usize = 256;
+
     /// A host at time zero that sends packets of `mss`.
     pub fn new(cc: Box<dyn CongestionControl>, mss: Bytes) -> Host {
         let host = Host {
@@ -72,6 +77,7 @@ impl Host {
             mss,
             now: Time::ZERO,
             flight: BTreeMap::new(),
+            late: BTreeMap::new(),
             next_number: 0,
             largest_acked: 0,
             counters: Counters::default(),
@@ -110,6 +116,11 @@ impl Host {
         self.flight.keys().copied()
     }
 
+    /// The numbers of packets that were taken for lost and have not arrived, oldest first.
+    pub fn late(&self) -> impl Iterator<Item = u64> + '_ {
+        self.late.keys().copied()
+    }
+
     /// Bytes in flight.
     pub fn in_flight(&self) -> Bytes {
         self.mss * self.flight.len() as u64
@@ -135,7 +146,6 @@ impl Host {
         self.next_number += 1;
         self.counters.sent += self.mss;
         let in_flight = self.in_flight() + self.mss;
-        let header = self.cc.stamp().header;
         let tag = self.cc.on_sent(&Sent {
             now: self.now,
             number,
@@ -144,6 +154,7 @@ impl Host {
             retransmission,
             app_limited: self.app_limited,
         });
+        let header = self.cc.stamp().header;
         let packet = Packet {
             sent: self.now,
             tag,
@@ -160,8 +171,8 @@ impl Host {
         number
     }
 
-    /// Tells of arrivals (of `ecn`-marked packets) and losses. Numbers that are not in flight are
-    /// passed over. `alter` may change the feedback before the controller sees it.
+    /// Tells of arrivals (of `ecn`-marked packets) and losses. Numbers that are neither in flight nor late
+    /// are passed over. `alter` may change the feedback before the controller sees it.
     pub fn feedback(
         &mut self,
         acked: &[u64],
@@ -183,7 +194,7 @@ impl Host {
 
         let packets: Vec<(u64, Packet)> = acked
             .iter()
-            .filter_map(|&n| Some((n, self.flight.remove(&n)?)))
+            .filter_map(|&n| Some((n, self.receive(n)?)))
             .collect();
         self.counters.delivered += self.mss * packets.len() as u64;
         if ecn == Ecn::Ce && !packets.is_empty() {
@@ -362,18 +373,31 @@ impl Host {
         }
     }
 
+    fn receive(&mut self, number: u64) -> Option<Packet> {
+        self.flight.remove(&number).or_else(|| {
+            let packet = self.late.remove(&number)?;
+            self.counters.lost = self.counters.lost.saturating_sub(self.mss);
+            Some(packet)
+        })
+    }
+
     fn lose(&mut self, number: u64) -> Option<Lost> {
         let packet = self.flight.remove(&number)?;
         self.counters.lost += self.mss;
         self.repairs += 1;
-        Some(Lost {
+        let lost = Lost {
             number,
             size: self.mss,
             sent: packet.sent,
             tag: packet.tag,
             tx_in_flight: packet.in_flight,
             lost_before: packet.lost,
-        })
+        };
+        self.late.insert(number, packet);
+        if self.late.len() > Self::MOST_LATE {
+            self.late.pop_first();
+        }
+        Some(lost)
     }
 
     fn acked(&self, number: u64, packet: &Packet, ecn: Ecn) -> Acked {
@@ -425,7 +449,7 @@ impl Host {
             prior_delivered: packet.delivered,
             app_limited: packet.app_limited,
             tx_in_flight: packet.in_flight,
-            lost: self.counters.lost - packet.lost,
+            lost: self.counters.lost.saturating_sub(packet.lost),
         }
     }
 }

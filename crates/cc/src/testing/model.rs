@@ -21,7 +21,7 @@ pub fn drive(cc: Box<dyn CongestionControl>, half: Option<Box<dyn Receiver>>, sc
 
 fn step(host: &mut Host, what: u8, much: u8) {
     let many = usize::from(much % 64) + 1;
-    match what % 20 {
+    match what % 21 {
         // Most of life: the window is sent, a little later some of it is acknowledged.
         0..=2 => fill(host, usize::from(much) * 4),
         3..=5 => {
@@ -104,6 +104,17 @@ fn step(host: &mut Host, what: u8, much: u8) {
             let acked = oldest(host, usize::from(much % 3));
             host.pretend_message(&message);
             host.feedback(&acked, &[], Ecn::NotEct, |_| {});
+        }
+        // What was taken for lost arrives after all, by itself or with what has just arrived.
+        19 => {
+            pass(host, 10);
+            let mut acked: Vec<u64> = host.late().take(many).collect();
+            if much.is_multiple_of(2) {
+                acked.extend(oldest(host, many));
+            }
+            host.feedback(&acked, &[], Ecn::NotEct, |f| {
+                f.undo = much > 127 && f.congestion.is_none()
+            });
         }
         // A probe beyond the window; news from the network.
         _ => {

@@ -33,7 +33,7 @@ const ALPHA: Param = Param {
 pub const SCHEME: Scheme = Scheme {
     name: "dctcp",
     family: Family::Loss,
-    summary: "a window cut by the share of packets that a queue marked",
+    summary: "a window cut by the share of packets that a queue marked; NewReno where none marks",
     source: "RFC 8257",
     deviations: &[],
     needs: &[Need::EcnEcho],

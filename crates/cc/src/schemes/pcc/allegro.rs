@@ -219,11 +219,11 @@ impl RateControl for Allegro {
                 let (epsilon, higher_first, utilities) = (*epsilon, *higher_first, *utilities);
                 self.conclude(epsilon, higher_first, utilities);
             }
-            // Until the utility falls; then back to the step before.
+            // Until the utility falls, or the rate is at an end of what is sane; then back to the step before.
             State::Adjusting {
                 utility, under_way, ..
             } => {
-                if u >= *utility {
+                if u >= *utility && summary.target_mbps != self.rate {
                     (self.rate, *utility) = (summary.target_mbps, u);
                     *under_way = under_way.saturating_sub(1);
                     return Verdict::Wait;
@@ -256,5 +256,43 @@ impl RateControl for Allegro {
         probe.value("state", state);
         probe.value("rate_mbps", self.rate);
         probe.value("utility", self.utility);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::MIN_RATE;
+    use super::*;
+    use crate::testing::setup;
+
+    /// 200 trials of which 20% are lost, then none: the least rate is not for ever.
+    #[test]
+    fn the_least_rate_is_left_once_nothing_is_lost() {
+        let mut allegro = Allegro {
+            alpha: 100.0,
+            tolerance: 0.05,
+            random: setup().stream("pcc-pairs"),
+            rate: 1.0,
+            state: State::Starting(Starting::new(1.0)),
+            utility: 0.0,
+        };
+        allegro.start(10.0);
+        let mut trials = |count: usize, loss: f64| {
+            for _ in 0..count {
+                let Some(rate) = allegro.next_trial() else {
+                    panic!("nothing to try: {allegro:?}");
+                };
+                let rate = sane(rate);
+                allegro.on_result(&Summary {
+                    target_mbps: rate,
+                    rate_mbps: rate,
+                    loss,
+                    ..Summary::default()
+                });
+            }
+            allegro.rate()
+        };
+        assert_eq!(trials(200, 0.2), MIN_RATE);
+        assert!(trials(200, 0.0) > 10.0);
     }
 }

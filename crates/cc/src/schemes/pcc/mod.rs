@@ -44,6 +44,7 @@ macro_rules! deviations {
             "No more than 2.5 x rate x smoothed RTT may be in flight, so that a path that falls silent is not flooded; the paper has no bound, the authors' code one that grows with the rate too.",
             "A trial that would last over a second lasts 300 ms, as in the authors' code; the papers have no bound.",
             "A trial in which the application had too little to send is repeated; the papers suppose endless data.",
+            "A trial with fewer than four RTTs to go by is judged by its loss if its packets were lost, and repeated if their RTTs were distrusted; the authors' code lasts until it has four.",
             $($own),*
         ]
     };
@@ -227,8 +228,10 @@ impl<C: RateControl> CongestionControl for Pcc<C> {
         self.take_results();
     }
 
-    fn on_rto(&mut self, _: &Rto<'_>) {
-        self.monitor.lose_all();
+    fn on_rto(&mut self, rto: &Rto<'_>) {
+        for packet in rto.lost {
+            self.monitor.on_lost(packet);
+        }
         self.take_results();
     }
 

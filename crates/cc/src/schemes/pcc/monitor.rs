@@ -18,13 +18,17 @@ struct Interval {
     sent_bytes: Bytes,
     sent: u64,
     acked: u64,
-    lost: u64,
+    /// The numbers of those taken for lost that have not arrived after all, in order.
+    lost: Vec<u64>,
     /// No packet will be added.
     closed: bool,
     /// There was nothing to send for a while: what was sent is not the rate's doing.
     app_limited: bool,
     rtts: Regression,
 }
+
+/// Fewer RTTs than these say nothing (PCC-Uspace, `kMinReliableRtt`).
+const LEAST_RTTS: u64 = 4;
 
 /// Sums for a straight line through RTTs over the times at which their packets left, both in seconds
 /// and relative to the first of them, so that nothing is lost to rounding.
@@ -54,28 +58,29 @@ impl Regression {
         self.yy += y * y;
     }
 
-    /// Mean, standard deviation, slope, and what the line leaves (root mean square).
-    fn line(&self) -> (f64, f64, f64, f64) {
-        let Some((_, first)) = self.origin else {
-            return (0.0, 0.0, 0.0, 0.0);
-        };
+    /// Mean, standard deviation, slope, and what the line leaves (root mean square); `None` of too few.
+    fn line(&self) -> Option<(f64, f64, f64, f64)> {
+        if self.n < LEAST_RTTS as f64 {
+            return None;
+        }
+        let (_, first) = self.origin?;
         let (x, y) = (self.x / self.n, self.y / self.n);
         let var_x = self.xx / self.n - x * x;
         let var_y = (self.yy / self.n - y * y).max(0.0);
         let covariance = self.xy / self.n - x * y;
         // Packets that all left at once, within a nanosecond, have no slope.
-        let slope = if self.n >= 2.0 && var_x > 1e-18 {
+        let slope = if var_x > 1e-18 {
             covariance / var_x
         } else {
             0.0
         };
         let left = (var_y - slope * covariance).max(0.0);
-        (
+        Some((
             first.as_secs_f64() + y,
             libm::sqrt(var_y),
             slope,
             libm::sqrt(left),
-        )
+        ))
     }
 }
 
@@ -90,12 +95,12 @@ pub(super) struct Summary {
     pub(super) duration_s: f64,
     /// L: the share of its packets that were lost.
     pub(super) loss: f64,
-    /// d(RTT)/dT: how fast the RTT grew, in seconds a second.
+    /// d(RTT)/dT: how fast the RTT grew, in seconds a second; zero, as the rest, without a mean.
     pub(super) rtt_gradient: f64,
     /// How far the RTTs lie from that line (root mean square), per second of the interval.
     pub(super) gradient_error: f64,
-    /// The mean of the RTTs, in seconds.
-    pub(super) rtt_mean_s: f64,
+    /// The mean of the RTTs, in seconds; `None` where too few came to tell.
+    pub(super) rtt_mean_s: Option<f64>,
     /// sigma(RTT): their standard deviation, in seconds.
     pub(super) rtt_deviation_s: f64,
 }
@@ -131,7 +136,7 @@ impl Monitor {
             sent_bytes: Bytes::ZERO,
             sent: 0,
             acked: 0,
-            lost: 0,
+            lost: Vec::new(),
             closed: false,
             app_limited: false,
             rtts: Regression::default(),
@@ -181,10 +186,13 @@ impl Monitor {
         self.trials.get_mut(usize::try_from(place).ok()?)
     }
 
-    /// `rtt` is `None` where it is not to be trusted.
+    /// `rtt` is `None` where it is not to be trusted. What arrives late was not lost.
     pub(super) fn on_acked(&mut self, packet: &Acked, rtt: Option<Duration>) {
         if let Some(trial) = self.trial(packet.tag) {
             trial.acked += 1;
+            if let Ok(place) = trial.lost.binary_search(&packet.number) {
+                trial.lost.remove(place);
+            }
             if let Some(rtt) = rtt {
                 trial.rtts.add(packet.sent, rtt);
             }
@@ -192,30 +200,27 @@ impl Monitor {
     }
 
     pub(super) fn on_lost(&mut self, packet: &Lost) {
-        if let Some(trial) = self.trial(packet.tag) {
-            trial.lost += 1;
-        }
-    }
-
-    /// Everything in flight is taken for lost.
-    pub(super) fn lose_all(&mut self) {
-        for trial in &mut self.trials {
-            trial.lost = trial.sent.saturating_sub(trial.acked);
+        if let Some(trial) = self.trial(packet.tag)
+            && let Err(place) = trial.lost.binary_search(&packet.number)
+        {
+            trial.lost.insert(place, packet.number);
         }
     }
 
     /// The oldest trial, if it is over and the fate of all of its packets is known. It has no result
-    /// (`Some(None)`) if the application, not its rate, said what was sent.
+    /// (`Some(None)`) if the application, not its rate, said what was sent, or if packets came but their
+    /// RTTs were not to be trusted. Where hardly any came, the loss says enough.
     pub(super) fn next_result(&mut self) -> Option<Option<Summary>> {
         let trial = self.trials.front()?;
-        if !trial.closed || trial.acked + trial.lost < trial.sent {
+        if !trial.closed || trial.acked + (trial.lost.len() as u64) < trial.sent {
             return None;
         }
         let trial = self.trials.pop_front()?;
         self.first += 1;
         let summary = trial.summary();
         let starved = trial.app_limited && summary.rate_mbps < Self::KEPT * trial.target_mbps;
-        Some((trial.sent > 0 && !starved).then_some(summary))
+        let doubtful = trial.acked >= LEAST_RTTS && summary.rtt_mean_s.is_none();
+        Some((trial.sent > 0 && !starved && !doubtful).then_some(summary))
     }
 
     /// An application-limited trial counts if it kept to so much of its rate.
@@ -232,17 +237,16 @@ impl Interval {
             self.target_mbps
         };
         let sent = self.sent.max(1) as f64;
-        // A packet may arrive after it was taken for lost.
-        let lost = self.lost.min(self.sent.saturating_sub(self.acked)) as f64;
-        let (mean, deviation, slope, left) = self.rtts.line();
+        let line = self.rtts.line();
+        let (_, deviation, slope, left) = line.unwrap_or_default();
         Summary {
             target_mbps: self.target_mbps,
             rate_mbps,
             duration_s: span,
-            loss: lost / sent,
+            loss: self.lost.len() as f64 / sent,
             rtt_gradient: slope,
             gradient_error: if span > 0.0 { left / span } else { 0.0 },
-            rtt_mean_s: mean,
+            rtt_mean_s: line.map(|(mean, ..)| mean),
             rtt_deviation_s: deviation,
         }
     }
@@ -270,9 +274,9 @@ mod tests {
         })
     }
 
-    fn acked(sent: Time, tag: Tag) -> Acked {
+    fn acked(number: u64, sent: Time, tag: Tag) -> Acked {
         Acked {
-            number: 0,
+            number,
             size: MSS,
             sent,
             received: None,
@@ -282,9 +286,9 @@ mod tests {
         }
     }
 
-    fn lost(tag: Tag) -> Lost {
+    fn lost(number: u64, tag: Tag) -> Lost {
         Lost {
-            number: 0,
+            number,
             size: MSS,
             sent: Time::ZERO,
             tag,
@@ -300,7 +304,7 @@ mod tests {
         for i in 0..packets {
             let now = Time::ZERO + MS * i;
             let tag = send(&mut monitor, now);
-            monitor.on_acked(&acked(now, tag), Some(MS * 40 + extra(i)));
+            monitor.on_acked(&acked(i, now, tag), Some(MS * 40 + extra(i)));
         }
         assert_eq!(monitor.next_result(), None, "not over");
         monitor.close();
@@ -314,7 +318,7 @@ mod tests {
         assert!((s.rate_mbps - 12.0).abs() < 1e-9, "{s:?}");
         assert!((s.rtt_gradient - 0.05).abs() < 1e-9, "{s:?}");
         assert!(s.gradient_error < 1e-6, "{s:?}");
-        assert!((s.rtt_mean_s - 0.040_975).abs() < 1e-9, "{s:?}");
+        assert!((s.rtt_mean_s.expect("RTTs") - 0.040_975).abs() < 1e-9, "{s:?}");
         // The deviation of 0, 1, .. n-1 is sqrt((n^2-1)/12).
         let deviation = 50e-6 * libm::sqrt((1600.0 - 1.0) / 12.0);
         assert!((s.rtt_deviation_s - deviation).abs() < 1e-9, "{s:?}");
@@ -346,9 +350,10 @@ mod tests {
         // The second is complete first, and waits for the first.
         for (i, &(sent, tag)) in tags.iter().enumerate().rev() {
             assert_eq!(monitor.next_result(), None);
+            let number = i as u64;
             match i {
-                3 | 12 | 15 => monitor.on_lost(&lost(tag)),
-                _ => monitor.on_acked(&acked(sent, tag), Some(MS * 40)),
+                3 | 12 | 15 => monitor.on_lost(&lost(number, tag)),
+                _ => monitor.on_acked(&acked(number, sent, tag), Some(MS * 40)),
             }
         }
         let mut loss = || monitor.next_result().map(|r| r.map(|s| s.loss));
@@ -357,21 +362,77 @@ mod tests {
         assert_eq!(loss(), None);
     }
 
-    #[test]
-    fn a_timeout_ends_every_wait_and_late_arrivals_are_not_losses() {
+    /// A trial of ten packets, whose numbers and tags these are.
+    fn ten() -> (Monitor, impl Fn(u64) -> (Acked, Lost)) {
         let mut monitor = Monitor::new();
         monitor.begin(12.0, Time::ZERO);
-        let tags: Vec<Tag> = (0..4).map(|_| send(&mut monitor, Time::ZERO)).collect();
+        let tags: Vec<Tag> = (0..10)
+            .map(|i| send(&mut monitor, Time::ZERO + MS * i))
+            .collect();
         monitor.close();
-        monitor.on_acked(&acked(Time::ZERO, tags[0]), None);
-        monitor.lose_all();
-        monitor.on_acked(&acked(Time::ZERO, tags[1]), None);
+        let fates = move |i: u64| {
+            let tag = tags[i as usize];
+            (acked(i, Time::ZERO + MS * i, tag), lost(i, tag))
+        };
+        (monitor, fates)
+    }
+
+    /// Taken for lost, it arrives: the others are still waited for, and nothing was lost.
+    #[test]
+    fn a_packet_that_comes_late_is_not_lost() {
+        let (mut monitor, fates) = ten();
+        monitor.on_lost(&fates(2).1);
+        for i in (0..9).filter(|&i| i != 2) {
+            monitor.on_acked(&fates(i).0, Some(MS * 40));
+        }
+        monitor.on_acked(&fates(2).0, Some(MS * 50));
+        assert_eq!(monitor.next_result(), None, "one is out");
+        monitor.on_acked(&fates(9).0, Some(MS * 40));
+        let summary = monitor.next_result().flatten().expect("a result");
+        assert_eq!(summary.loss, 0.0);
+    }
+
+    #[test]
+    fn a_timeout_ends_every_wait_and_late_arrivals_are_not_losses() {
+        let (mut monitor, fates) = ten();
+        for i in 0..4 {
+            monitor.on_acked(&fates(i).0, Some(MS * 40));
+        }
+        for i in 4..10 {
+            monitor.on_lost(&fates(i).1);
+        }
+        monitor.on_acked(&fates(4).0, Some(MS * 40));
         let summary = monitor.next_result().flatten().expect("a result");
         assert_eq!(summary.loss, 0.5);
         // What comes after that belongs to nobody.
-        monitor.on_acked(&acked(Time::ZERO, tags[2]), None);
-        monitor.on_lost(&lost(tags[3]));
+        monitor.on_acked(&fates(5).0, None);
+        monitor.on_lost(&fates(6).1);
         assert_eq!(monitor.next_result(), None);
+    }
+
+    /// PCC-Uspace has no utility of a trial before four RTTs that are to be trusted; where most packets
+    /// were lost there is none to be had, and what is known is the loss.
+    #[test]
+    fn a_trial_of_doubtful_rtts_is_repeated_and_a_lost_one_has_none() {
+        for (arrive, trusted, mean) in [
+            (10, 4, Some(Some(0.04))),
+            (10, 3, None),
+            (10, 0, None),
+            (4, 3, None),
+            (3, 3, Some(None)),
+            (0, 0, Some(None)),
+        ] {
+            let (mut monitor, fates) = ten();
+            for i in 0..10 {
+                match i < arrive {
+                    true => monitor.on_acked(&fates(i).0, (i < trusted).then_some(MS * 40)),
+                    false => monitor.on_lost(&fates(i).1),
+                }
+            }
+            let result = monitor.next_result().expect("over");
+            assert_eq!(result.map(|s| s.rtt_mean_s), mean, "{arrive}, {trusted}");
+            assert!(result.is_none_or(|s| s.loss == 1.0 - arrive as f64 / 10.0));
+        }
     }
 
     #[test]
@@ -382,7 +443,7 @@ mod tests {
             for i in 0..10 {
                 let now = Time::ZERO + MS * (gap * i);
                 let tag = send_of(&mut monitor, now, true);
-                monitor.on_acked(&acked(now, tag), Some(MS * 40));
+                monitor.on_acked(&acked(i, now, tag), Some(MS * 40));
             }
             monitor.close();
             let result = monitor.next_result().expect("over");

@@ -13,7 +13,8 @@ pub(super) struct Bursts {
     interval: Duration,
     /// The usual ratio of two intervals in a row.
     ratio: Option<f64>,
-    burst: bool,
+    /// When the burst began, while there is one.
+    burst: Option<Time>,
 }
 
 impl Bursts {
@@ -22,7 +23,8 @@ impl Bursts {
     const GAIN: f64 = 0.1;
 
     /// Is the RTT of an acknowledgement at `now` to be believed? After a burst they are again once one
-    /// lies below the smoothed RTT.
+    /// lies below the smoothed RTT, or a round trip later: what was held up has arrived then, and where
+    /// nothing fluctuates none may ever lie below.
     pub(super) fn trusts(&mut self, now: Time, rtt: Duration, smoothed: Duration) -> bool {
         let Some(latest) = self.latest.replace(now) else {
             return true;
@@ -31,18 +33,18 @@ impl Bursts {
         let before = std::mem::replace(&mut self.interval, interval);
         // What arrives together says nothing of intervals.
         if interval.is_zero() || before.is_zero() {
-            return !self.burst;
+            return self.burst.is_none();
         }
         let (a, b) = (interval.as_nanos() as f64, before.as_nanos() as f64);
         let ratio = a.max(b) / a.min(b);
         let usual = *self.ratio.get_or_insert(ratio);
         if ratio > Self::FACTOR * usual {
-            self.burst = true;
-        } else if self.burst && rtt < smoothed {
-            self.burst = false;
+            self.burst = Some(now);
+        } else if self.burst.is_some_and(|began| rtt < smoothed || now.since(began) > smoothed) {
+            self.burst = None;
         }
         self.ratio = Some(usual + Self::GAIN * (ratio - usual));
-        !self.burst
+        self.burst.is_none()
     }
 }
 
@@ -74,7 +76,7 @@ pub(super) struct Trends {
 }
 
 /// What counts of a trial.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Signal {
     /// d(RTT)/dT, or zero.
     pub(super) rtt_gradient: f64,
@@ -94,11 +96,14 @@ impl Trends {
     /// Where nearly every trial fluctuates, that has become usual (PCC-Uspace).
     const RESET: f64 = 0.95;
 
-    /// What is left of `trial` once noise is taken out.
+    /// What is left of `trial` once noise is taken out. A trial without RTTs is no part of the history.
     pub(super) fn signal(&mut self, trial: &Summary) -> Signal {
+        let Some(mean) = trial.rtt_mean_s else {
+            return Signal::default();
+        };
         // Is the line through the RTTs steeper than they lie apart from it?
         let clear = trial.rtt_gradient.abs() > trial.gradient_error;
-        let (rises, moves) = self.trend(trial.rtt_mean_s);
+        let (rises, moves) = self.trend(mean);
         let fluctuates = self.fluctuates(trial.rtt_deviation_s);
         Signal {
             // A queue that drains is nothing to go for: it would reward sending less (§4.2).
@@ -201,6 +206,21 @@ mod tests {
         assert!(bursts.trusts(now, MS * 39, smoothed));
     }
 
+    /// A link without noise: every RTT is the smoothed one, to the nanosecond.
+    #[test]
+    fn a_burst_is_over_after_a_round_trip() {
+        let mut bursts = Bursts::default();
+        let smoothed = MS * 40;
+        let arrivals = (0..20).chain([120]).chain(121..170);
+        let trusted: Vec<bool> = arrivals
+            .map(|ms| bursts.trusts(Time::ZERO + MS * ms, smoothed, smoothed))
+            .collect();
+        let (before, since) = trusted.split_at(20);
+        let doubtful = since.iter().position(|&trusted| trusted);
+        assert!(before.iter().all(|&trusted| trusted));
+        assert_eq!(doubtful, Some(41), "from 120 ms to 160 ms");
+    }
+
     #[test]
     fn a_slope_is_that_of_the_line() {
         let line = VecDeque::from([1.0, 3.0, 5.0, 7.0, 9.0, 11.0]);
@@ -216,7 +236,7 @@ mod tests {
             loss: 0.0,
             rtt_gradient: 0.02,
             gradient_error: 0.03,
-            rtt_mean_s: 0.04 + rise * f64::from(i) + 1e-4 * f64::from(i % 3),
+            rtt_mean_s: Some(0.04 + rise * f64::from(i) + 1e-4 * f64::from(i % 3)),
             rtt_deviation_s: 5e-4,
         }
     }
@@ -237,6 +257,24 @@ mod tests {
         assert_eq!(found.last(), Some(0.02), "2 ms more every trial");
     }
 
+    /// A trial whose packets were all lost says nothing of RTTs, nor of the next trials'.
+    #[test]
+    fn a_trial_without_rtts_is_no_part_of_the_history() {
+        let silent = Signal::default();
+        let mut trends = Trends::default();
+        for i in 0..30 {
+            assert_eq!(trends.signal(&noisy(i, 0.0)), silent);
+        }
+        let nothing = Summary {
+            loss: 1.0,
+            ..Summary::default()
+        };
+        assert_eq!(trends.signal(&nothing), silent);
+        for i in 30..36 {
+            assert_eq!(trends.signal(&noisy(i, 0.0)), silent, "trial {i}");
+        }
+    }
+
     #[test]
     fn a_falling_rtt_is_no_reward() {
         let falling = Summary {
@@ -255,7 +293,7 @@ mod tests {
         let mut trends = Trends::default();
         let mut deviates = |deviation: f64| {
             let trial = Summary {
-                rtt_mean_s: 0.04,
+                rtt_mean_s: Some(0.04),
                 rtt_deviation_s: deviation,
                 gradient_error: 1.0,
                 ..Summary::default()

@@ -27,6 +27,7 @@ pub const PRIMARY: Scheme = Scheme {
     source: "Meng et al., SIGCOMM 2020; numbers of pairs and filter gains as in PCC-Uspace",
     deviations: deviations![
         "While the rate moves in one direction a pair of trials at a time is compared, as in Vivace; the authors' code compares each step with the one before.",
+        "A burst of acknowledgements is over after a round trip at the latest; in the authors' code once an RTT is below the average, which without noise is never.",
         "In Starting the RTT's deviation and a growth below a millisecond are taken for noise, as in the authors' code.",
     ],
     needs: NEEDS,
@@ -44,6 +45,7 @@ pub const SCAVENGER: Scheme = Scheme {
     source: "Meng et al., SIGCOMM 2020; numbers of pairs and filter gains as in PCC-Uspace",
     deviations: deviations![
         "While the rate moves in one direction a pair of trials at a time is compared, as in Vivace; the authors' code compares each step with the one before.",
+        "A burst of acknowledgements is over after a round trip at the latest; in the authors' code once an RTT is below the average, which without noise is never.",
         "In Starting the RTT's deviation and a growth below a millisecond are taken for noise, as in the authors' code.",
     ],
     needs: NEEDS,

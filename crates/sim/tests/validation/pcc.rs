@@ -1,12 +1,20 @@
 //! The PCC family: what their papers and their utilities say of queues, random loss, fairness and company.
 
-use headway_cc::Time;
-use headway_net::Loss;
+use headway_cc::{Duration, Time};
+use headway_net::{Loss, Reorder};
 use headway_scenario::Network;
 
 use crate::check::{Check, Outside};
 use crate::networks::{bulk, fixed, metrics, options, run};
 use crate::sawtooth;
+
+const MEMBERS: [&str; 5] = [
+    "pcc-allegro",
+    "vivace",
+    "vivace-loss",
+    "proteus-p",
+    "proteus-s",
+];
 
 const ALGEBRA: &str = "algorithms.md §14.4, from the rules";
 
@@ -156,6 +164,32 @@ fn vivace_bears_random_loss_up_to_a_point() {
             source: "its utility rises with the rate up to 5.0% of loss",
             outside: Outside::Between(least, most),
             ours: used_under_loss("vivace-loss", network, 100.0, probability),
+        }
+        .holds();
+    }
+}
+
+/// A packet that is overtaken arrives all the same: 5% of them 10 ms late are taken for lost, and come.
+#[test]
+fn pcc_bears_reordering() {
+    for scheme in MEMBERS {
+        let network = fixed(12.0, 20, 100, 1500);
+        let mut reordered = network.clone();
+        reordered.links[0].reorder = Some(Reorder {
+            probability: 0.05,
+            delay: Duration::from_millis(10),
+        });
+        let mbps = |network: &Network| {
+            let metrics = metrics(network, scheme, options(120.0, 20.0));
+            metrics.throughput_mbps.expect("packets")
+        };
+        Check {
+            scheme,
+            what: "12 Mbit/s, 40 ms, 5% of the packets 10 ms late: throughput over that without",
+            unit: "",
+            source: "what arrives was not lost",
+            outside: Outside::Between(0.9, 1.1),
+            ours: mbps(&reordered) / mbps(&network),
         }
         .holds();
     }

@@ -45,6 +45,7 @@ macro_rules! deviations {
             "A trial that would last over a second lasts 300 ms, as in the authors' code; the papers have no bound.",
             "A trial in which the application had too little to send is repeated; the papers suppose endless data.",
             "A trial with fewer than four RTTs to go by is judged by its loss if its packets were lost, and repeated if their RTTs were distrusted; the authors' code lasts until it has four.",
+            "A packet that arrives after it was taken for lost is not lost, and its RTT is not counted, since it was overtaken; the papers have no reordering.",
             $($own),*
         ]
     };

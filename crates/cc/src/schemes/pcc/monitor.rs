@@ -186,14 +186,14 @@ impl Monitor {
         self.trials.get_mut(usize::try_from(place).ok()?)
     }
 
-    /// `rtt` is `None` where it is not to be trusted. What arrives late was not lost.
+    /// `rtt` is `None` where it is not to be trusted. What arrives late was not lost; but it was overtaken,
+    /// so that its RTT tells of another place than the queue.
     pub(super) fn on_acked(&mut self, packet: &Acked, rtt: Option<Duration>) {
         if let Some(trial) = self.trial(packet.tag) {
             trial.acked += 1;
             if let Ok(place) = trial.lost.binary_search(&packet.number) {
                 trial.lost.remove(place);
-            }
-            if let Some(rtt) = rtt {
+            } else if let Some(rtt) = rtt {
                 trial.rtts.add(packet.sent, rtt);
             }
         }
@@ -390,6 +390,9 @@ mod tests {
         monitor.on_acked(&fates(9).0, Some(MS * 40));
         let summary = monitor.next_result().flatten().expect("a result");
         assert_eq!(summary.loss, 0.0);
+        // It waited elsewhere than in the queue.
+        assert_eq!(summary.rtt_mean_s, Some(0.04));
+        assert_eq!(summary.rtt_gradient, 0.0);
     }
 
     #[test]

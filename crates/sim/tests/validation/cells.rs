@@ -1,8 +1,8 @@
 //! Sprout and Verus, made for cellular links: published runs, and what their rules say.
 
-use headway_cc::{Duration, Rate};
+use headway_cc::{Duration, Rate, Time};
 use headway_net::queue::{CoDelParams, Discipline};
-use headway_scenario::{Network, Part, RateSpec, Transport};
+use headway_scenario::{Change, Network, Part, RateSpec, Transport};
 
 use crate::cellular::{ATT, Graph, VERIZON, graph, mahimahi, once};
 use crate::check::{Check, Outside};
@@ -68,7 +68,8 @@ fn both_ways(network: &Network, trace: &str, scheme: &str) -> Graph {
 }
 
 /// algorithms.md §14.3 A. Those runs had `sproutbt2`, which sends both ways: what the receiver has to say
-/// leaves with data and waits in the queue on the way back. Ours are one way.
+/// leaves with data and waits in the queue on the way back. Ours are one way. The emulation of the reasons
+/// below is described in docs/validation.md.
 #[test]
 fn sprout_in_an_infinite_queue() {
     if !has_traces("sprout_in_an_infinite_queue", &[VERIZON, ATT].concat()) {
@@ -81,10 +82,12 @@ fn sprout_in_an_infinite_queue() {
     let sprout = |what, outside, ours| check("sprout", what, CS244, outside, ours);
     let (used, ours) = run(VERIZON);
     println!("sprout, {}: utilisation {used:.3}, {ours:?}", VERIZON[0]);
-    sprout("Verizon-LTE-short, utilisation", utilisation(3.55 / 5.04), used).misses_because(
-        "the published runs send both ways, so that reports wait behind data: with a second flow the \
-         other way ours use .58",
-    );
+    sprout(
+        "Verizon-LTE-short, utilisation",
+        utilisation(3.55 / 5.04),
+        used,
+    )
+    .holds();
     sprout(
         "Verizon-LTE-short, p95 queueing delay",
         Outside::Percent(66.0, PERCENT),
@@ -96,12 +99,12 @@ fn sprout_in_an_infinite_queue() {
         Outside::Percent(88.0, PERCENT),
         ours.p95_signal_ms,
     )
-    .holds();
+    .misses_because("not known; by a millisecond more than the 15% that are allowed");
     let (used, ours) = run(ATT);
     println!("sprout, {}: utilisation {used:.3}, {ours:?}", ATT[0]);
     sprout("ATT-LTE-driving, utilisation", utilisation(3.50 / 5.19), used).misses_because(
-        "the published runs send both ways, so that reports wait behind data: with a second flow the \
-         other way ours use .47",
+        "not known: an emulation of sproutbt2 uses .50 with data both ways and .80 with a report after \
+         every tick, and the published figure lies between",
     );
     sprout(
         "ATT-LTE-driving, p95 queueing delay",
@@ -115,8 +118,8 @@ fn sprout_in_an_infinite_queue() {
         ours.p95_signal_ms,
     )
     .misses_because(
-        "likely that heartbeats are full packets here: in an outage they fill the queue some sixteen times \
-         as fast as the code's of 90 bytes",
+        "not known; heartbeats are full packets here and of some 90 bytes there, but what that makes of \
+         this figure was not measured",
     );
     both_ways(&mahimahi(VERIZON), VERIZON[0], "sprout");
 }
@@ -130,9 +133,9 @@ fn sprout_over_a_long_round_trip() {
     let ours = graph(&abc(), VERIZON[0], "sprout");
     let used = ours.mbps / capacity(VERIZON[0]);
     println!("sprout, ABC: utilisation {used:.3}, {ours:?}");
-    let reason = "with 100 ms of round trip what is under way is all that a forecast of 100 ms allows; in \
-                  sproutbt2 reports come with flights the other way, likely so late that its sums of \
-                  forecasts, taken from the queue in between, let it send more";
+    let reason = "not known: an emulation of sproutbt2 uses less still, .15 with data both ways and .22 with a \
+                  report after every tick; at 100 ms of round trip its own small window becomes the rate \
+                  that the receiver infers";
     check(
         "sprout",
         "ABC's link, utilisation",
@@ -151,24 +154,67 @@ fn sprout_over_a_long_round_trip() {
     .misses_because(reason);
 }
 
-/// algorithms.md §14.4: no more than 11 Mbit/s of a 12 Mbit/s link with 120 ms, and a delay of 100 ms.
+/// NSDI 2013 §3.5: on a link that it fills, what is sent leaves the queue within 100 ms.
 #[test]
 fn sprout_leaves_the_queue_short() {
-    let ours = sawtooth::run(&fixed(12.0, 60, 240, 1500), "sprout", 100, 400);
-    println!("sprout: {ours:?}");
-    let what = "12 Mbit/s, 120 ms, 2 BDP, utilisation";
-    let most = Outside::Between(f64::NEG_INFINITY, 0.917);
-    check(
-        "sprout",
-        what,
-        "its rules (at most 11 Mbit/s)",
-        most,
-        ours.utilisation,
-    )
-    .holds();
-    let what = "12 Mbit/s, 120 ms, 2 BDP, p95 queueing delay";
+    let ours = sawtooth::run(&fixed(12.0, 20, 240, 1500), "sprout", 20, 100);
+    assert!(ours.utilisation > 0.99, "{ours:?}");
+    let what = "12 Mbit/s, 40 ms, 6 BDP, p95 queueing delay";
     let most = Outside::Between(f64::NEG_INFINITY, 100.0);
     check("sprout", what, "NSDI 2013 §3.5", most, ours.p95_queue_ms).holds();
+}
+
+/// Utilisation falls with the round trip and in short buffers: windows that are too small look to the
+/// receiver like a slow link. So it is with keithw/sprout's own rules (docs/validation.md).
+#[test]
+fn sprout_takes_its_own_window_for_the_links_rate() {
+    for (mbps, rtt_ms, buffer, emulated) in [
+        (12.0, 40, 240, 1.0),
+        (12.0, 60, 240, 0.81),
+        (12.0, 80, 240, 0.49),
+        (12.0, 100, 240, 0.41),
+        (12.0, 120, 240, 0.25),
+        (12.0, 160, 240, 0.12),
+        (12.0, 40, 20, 0.33),
+        (24.0, 40, 40, 0.34),
+    ] {
+        let ours = sawtooth::run(&fixed(mbps, rtt_ms / 2, buffer, 1500), "sprout", 20, 60);
+        let what = format!("{mbps} Mbit/s, {rtt_ms} ms, {buffer} packets, utilisation");
+        let outside = Outside::Difference(emulated, UTILISATION);
+        check(
+            "sprout",
+            &what,
+            "keithw/sprout, emulated",
+            outside,
+            ours.utilisation,
+        )
+        .holds();
+    }
+}
+
+/// However long nothing arrives, the link is full again afterwards: with the outage of the paper alone, not
+/// of the code, a flow goes on with heartbeats for ever.
+#[test]
+fn sprout_recovers_from_an_outage() {
+    let at = |seconds: f64, loss| Change {
+        at: Time::ZERO + Duration::from_secs_f64(seconds),
+        link: 0,
+        rate: None,
+        delay: None,
+        loss: Some(loss),
+    };
+    for (mbps, seconds) in [
+        (12.0, 0.05),
+        (12.0, 0.2),
+        (5.0, 0.2),
+        (12.0, 1.0),
+        (12.0, 90.0),
+    ] {
+        let mut network = fixed(mbps, 20, 100, 1500);
+        network.changes = vec![at(10.0, 1.0), at(10.0 + seconds, 0.0)];
+        let ours = sawtooth::run(&network, "sprout", 105, 125);
+        assert!(ours.utilisation > 0.99, "{seconds} s: {ours:?}");
+    }
 }
 
 /// algorithms.md §14.3 B.
@@ -263,6 +309,9 @@ const PUBLISHED: [(&str, f64, f64); 5] = [
     ("cubic-codel", 0.70, 1.6),
 ];
 
+const OTHER_LINKS: &str = "other links: the published means are of eight of 2012, some of them 3G, where Sprout has \
+                           .32 s of delay; on these two of LTE it has .08 s";
+
 /// Mean over links of the ratios of bit rates; ratio of the mean delays.
 fn beside_sprout(pairs: &[[&str; 2]]) -> Vec<(f64, f64)> {
     let sprout: Vec<_> = pairs.iter().map(|p| self_inflicted(*p, "sprout")).collect();
@@ -282,7 +331,7 @@ fn beside_sprout(pairs: &[[&str; 2]]) -> Vec<(f64, f64)> {
     others.collect()
 }
 
-/// The table on Verizon's two links, held to a factor of two.
+/// The table on Verizon's two links: bit rates within 5%, delays within 15%.
 #[test]
 fn the_table_of_sprouts_paper() {
     if !has_traces("the_table_of_sprouts_paper", &VERIZON) {
@@ -294,29 +343,25 @@ fn the_table_of_sprouts_paper() {
         let name = scheme.trim_end_matches("-codel");
         let behind = if *scheme == name { "" } else { " behind CoDel" };
         let what = |figure| format!("Verizon-LTE-short up and down{behind}, {figure}");
-        let row = |what, published: f64, ours| Check {
+        let row = |what, published, percent, ours| Check {
             scheme: name,
             what,
             unit: "",
             source: "Sprout, NSDI 2013, eight links",
-            outside: Outside::Between(published / 2.0, published * 2.0),
+            outside: Outside::Percent(published, percent),
             ours,
         };
+        let reason = match *scheme {
+            "compound" => format!(
+                "{OTHER_LINKS}; in an infinite queue it fills its window of 3 MB like Cubic, and what bounded \
+                 the published runs is not known"
+            ),
+            _ => OTHER_LINKS.to_owned(),
+        };
         let rates = what("Sprout's bit rate over its");
-        row(&rates, *bit_rate, ours.0).holds();
+        row(&rates, *bit_rate, 5.0, ours.0).misses_because(&reason);
         let delays = what("self-inflicted delay over Sprout's");
-        let row = row(&delays, *delay, ours.1);
-        match *scheme {
-            "compound" => row.misses_because(
-                "nothing is lost here, so that it fills its window of 3 MB like Cubic; likely Windows' sockets \
-                 held less",
-            ),
-            "ledbat" => row.misses_because(
-                "the published mean is of eight links, some of them 3G, where Sprout has .32 s; on these two \
-                 of LTE it has .08 s",
-            ),
-            _ => row.holds(),
-        }
+        row(&delays, *delay, PERCENT, ours.1).misses_because(&reason);
     }
 }
 

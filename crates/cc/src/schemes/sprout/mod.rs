@@ -55,8 +55,9 @@ pub const SCHEME: Scheme = Scheme {
     summary: "the receiver forecasts what the link will deliver at least; sends what leaves within 100 ms",
     source: "Winstein, Sivaraman and Balakrishnan, NSDI 2013; details as in keithw/sprout",
     deviations: &[
-        "a link in outage stays so with probability exp(-lambda_z tau), as the paper says: in keithw/sprout \
-         that comes on top of Brownian motion, and the probability of an outage halves with every tick",
+        "an outage ends as in keithw/sprout, with which the published figures were measured: the probability \
+         to stay in it, exp(-lambda_z tau), comes on top of Brownian motion. With the paper's alone a flow \
+         does not recover from 200 ms without arrivals",
         "a tick that passes takes its own forecast from the queue: keithw/sprout takes the sum of all ticks \
          so far every time, which tells only while no new forecast arrives",
         "the receiver reports after every tick, whether or not something arrived and whether or not there is \
@@ -100,6 +101,8 @@ impl Sprout {
     const TARGET_TICKS: usize = 5;
     /// `sproutbt2.cc`: no longer silence.
     const HEARTBEAT: Duration = Duration::from_millis(50);
+    /// Older ones, of more than a minute of silence, are taken for packets.
+    const MOST_HEARTBEATS: usize = 1500;
 
     /// A flow that has the initial window to send.
     pub fn new(setup: &Setup) -> Sprout {
@@ -163,6 +166,9 @@ impl CongestionControl for Sprout {
         if self.room() > 0 {
             self.queue += 1;
         } else {
+            if self.heartbeats.len() == Self::MOST_HEARTBEATS {
+                self.heartbeats.pop_front();
+            }
             self.heartbeats.push_back(sent.number);
         }
         self.sent = sent.number + 1;

@@ -49,7 +49,6 @@ impl Model {
         // A Brownian step of at most so many bins. Rates beyond either end are taken for the end.
         let at_most =
             |bins: f64| 0.5 * libm::erfc(-bins * width / deviation * std::f64::consts::FRAC_1_SQRT_2);
-        let stay = at_most(1.0);
         let means: [f64; BINS] =
             std::array::from_fn(|bin| middle(bin) * width * TICK.as_secs_f64());
         let log_means = means.map(libm::log);
@@ -60,14 +59,14 @@ impl Model {
             let log = |bin| log_likelihood(&means, &log_means, bin, count) - log_factorial;
             std::array::from_fn(|bin| libm::exp(log(bin)) as f32)
         };
+        // `process.cc`: Brownian motion times the probability to stay or to escape. Their sum is less than
+        // one, so that beside other rates an outage is the less likely the longer nothing is observed.
         let from_outage = |to: usize| match to {
-            // §3.1: an outage is left with the escape probability only, where Brownian motion would
-            // leave it with 1 - stay.
-            0 => 1.0 - escape_probability(),
+            0 => (1.0 - escape_probability()) * at_most(1.0),
             _ => {
                 let above = |bin: usize| at_most(-(bin as f64));
                 let beyond = if to + 1 < BINS { above(to + 1) } else { 0.0 };
-                escape_probability() * (above(to) - beyond) / (1.0 - stay)
+                escape_probability() * (above(to) - beyond)
             }
         };
         Model {
@@ -119,7 +118,7 @@ impl Model {
         for (to, escape) in moved.iter_mut().zip(&self.from_outage) {
             *to += belief[0] * escape;
         }
-        moved
+        normalised(moved)
     }
 
     /// `arrived` packets came in a tick (§3.2.1, Bayes's rule).

@@ -32,8 +32,16 @@ fn brownian_motion_and_outages_of_a_tick() {
     // A bin of 3.9 packets a second is as wide as 1.1 of deviation: sqrt(28.28^2 + 1.13^2).
     assert!((deviation - 28.3).abs() < 0.05, "{deviation}");
 
+    // `process.cc`, by hand: 0.9802 Phi(3.906 / 28.28) = 0.5440 stays, 0.0198 (1 - 0.5549) = 0.0088 leaves.
     let after = model.evolve(&certain(0));
-    assert!((after[0] - 0.9802).abs() < 5e-5, "{}", after[0]);
+    let by_hand = 0.5440 / (0.5440 + 0.0088);
+    assert!((after[0] - by_hand).abs() < 1e-4, "{}", after[0]);
+    // Beside a rate far away, which keeps all of its probability, that of an outage is 0.5440.
+    let mut both = certain(0);
+    both[128] = 1.0;
+    let after = model.evolve(&both);
+    let outage = f64::from(after[0]) / (128 - 60..128 + 60).map(|bin| f64::from(after[bin])).sum::<f64>();
+    assert!((outage - 0.5440).abs() < 1e-3, "{outage}");
 }
 
 /// NSDI 2013 §3.2.1, by hand: of two rates as likely, 5 and 10 packets a tick, 7 arrivals leave the

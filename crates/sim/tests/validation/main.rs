@@ -1,6 +1,7 @@
 //! The simulator against the outside world: published figures, models and another simulator.
 //! `docs/validation.md` gives every figure beside ours, with the difference.
 
+mod ascent;
 mod bbr;
 mod behaviour;
 mod cells;

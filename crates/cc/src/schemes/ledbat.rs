@@ -69,6 +69,8 @@ pub const SCHEME: Scheme = Scheme {
     deviations: &[
         "The newest delays are filtered by their minimum over four samples, as in ns-3; the RFC leaves the filter open.",
         "No slow start unless slow_start=on, since the RFC's algorithm has none; libutp and ns-3 have one.",
+        "What is in flight bounds growth; the RFC also cuts the window down to it, which after a loss would undo that \
+         a reduction for packets that were only late is taken back.",
     ],
     needs: &[Need::PerPacket, Need::ReceiverTime],
     params: &[
@@ -156,15 +158,15 @@ impl Ledbat {
         if self.queuing_delay > Self::SLOW_START_TARGET * self.target {
             self.ssthresh = self.ssthresh.min(self.cwnd);
         }
-        self.cwnd += if self.cwnd < self.ssthresh {
+        let change = if self.cwnd < self.ssthresh {
             acked
         } else {
             self.gain * self.off_target() * acked * self.mss / self.cwnd
         };
         let max_allowed_cwnd = flight + self.allowed_increase * self.mss;
-        self.cwnd = self
-            .cwnd
-            .min(max_allowed_cwnd)
+        // A window that was already beyond it stays: the flight is small after a loss, too.
+        self.cwnd = (self.cwnd + change)
+            .min(max_allowed_cwnd.max(self.cwnd))
             .max(Self::MIN_CWND * self.mss);
     }
 
@@ -351,8 +353,12 @@ mod tests {
         let mut slow = ledbat("ledbat:gain=0.25", 100.0);
         arrive(&mut slow, 0, 20);
         assert!((packets(&slow) - 100.0025).abs() < 1e-9);
-        for (spec, most) in [("ledbat", 11.0), ("ledbat:allowed_increase=3", 13.0)] {
-            let mut unused = ledbat(spec, 100.0);
+        for (spec, cwnd, most) in [
+            ("ledbat", 10.99, 11.0),
+            ("ledbat:allowed_increase=3", 12.99, 13.0),
+            ("ledbat", 100.0, 100.0),
+        ] {
+            let mut unused = ledbat(spec, cwnd);
             unused.on_feedback(&Feedback {
                 acked_bytes: MSS,
                 prior_in_flight: MSS * 10,
@@ -418,12 +424,15 @@ mod tests {
         assert_eq!(packets(&ledbat), 2.0);
     }
 
+    /// The late packet is itself acknowledged, while half a window is in flight.
     #[test]
     fn a_reduction_for_nothing_is_taken_back() {
         let mut ledbat = ledbat("ledbat", 100.0);
         ledbat.reduce();
         ledbat.on_feedback(&Feedback {
             undo: true,
+            acked_bytes: MSS,
+            prior_in_flight: MSS * 50,
             ..feedback(Time::ZERO)
         });
         assert_eq!(packets(&ledbat), 100.0);

@@ -52,6 +52,8 @@ pub struct Abc {
     additive: f64,
     /// w_abc, in packets: follows the router.
     window: f64,
+    /// The window before the last loss where it is the only one, for [`Feedback::undo`].
+    undo: Option<f64>,
     /// w_nonabc: follows losses and CE marks.
     other: Option<Cubic>,
     accelerations: u64,
@@ -70,6 +72,7 @@ impl Abc {
             mss,
             additive: values.number(&ADDITIVE),
             window: setup.initial_cwnd.as_f64() / mss,
+            undo: None,
             other: dual.then(|| Cubic::new(setup, &Values::defaults(cubic::SCHEME.params))),
             accelerations: 0,
             brakes: 0,
@@ -110,6 +113,11 @@ impl CongestionControl for Abc {
     }
 
     fn on_feedback(&mut self, f: &Feedback<'_>) {
+        if f.undo
+            && let Some(before) = self.undo.take()
+        {
+            self.window = self.window.max(before);
+        }
         for packet in f.acked {
             self.on_mark(packet.ecn);
         }
@@ -117,6 +125,7 @@ impl CongestionControl for Abc {
             Some(other) => other.on_feedback(f),
             // One window alone does as the first of `tcp_abc.c`'s: it halves.
             None if f.congestion == Some(Congestion::Loss) => {
+                self.undo = Some(self.window);
                 self.window = (self.window / 2.0).max(Self::MIN_CWND);
             }
             None => {}
@@ -131,7 +140,12 @@ impl CongestionControl for Abc {
     fn on_rto(&mut self, rto: &Rto<'_>) {
         match &mut self.other {
             Some(other) => other.on_rto(rto),
-            None => self.window = Self::MIN_CWND,
+            None => {
+                if rto.consecutive == 1 {
+                    self.undo = Some(self.window);
+                }
+                self.window = Self::MIN_CWND;
+            }
         }
     }
 
@@ -171,7 +185,7 @@ impl CongestionControl for Abc {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{MSS, feedback, rto, setup};
+    use crate::testing::{MSS, feedback, rto, select, setup};
     use crate::Acked;
 
     fn abc(window: f64) -> Abc {
@@ -264,5 +278,26 @@ mod tests {
             abc.on_rto(&rto(Time::from_millis(200), 7, 1));
             assert_eq!((abc.window, packets(&abc)), (10.0, 1.0));
         }
+    }
+
+    /// A single window is halved by a loss, and has its size back if the packets were only late.
+    #[test]
+    fn a_single_windows_reduction_for_nothing_is_taken_back() {
+        let mut abc = Abc::new(&setup(), &select("abc:dual=off").values);
+        let flight = |recovery| Feedback {
+            recovery,
+            prior_in_flight: MSS * 10,
+            ..feedback(Time::from_millis(100))
+        };
+        abc.on_feedback(&Feedback {
+            congestion: Some(Congestion::Loss),
+            ..flight(Recovery::Recovery)
+        });
+        assert_eq!(packets(&abc), 5.0);
+        abc.on_feedback(&Feedback {
+            undo: true,
+            ..flight(Recovery::Open)
+        });
+        assert_eq!(packets(&abc), 10.0);
     }
 }

@@ -55,6 +55,8 @@ pub struct Xcp {
     rtt: Duration,
     /// The last feedback, in bytes.
     feedback: f64,
+    /// The window before the last loss, for [`Feedback::undo`].
+    undo: Option<f64>,
 }
 
 impl Xcp {
@@ -65,6 +67,7 @@ impl Xcp {
             cwnd: setup.initial_cwnd.as_f64(),
             rtt: Duration::ZERO,
             feedback: 0.0,
+            undo: None,
         }
     }
 
@@ -79,22 +82,34 @@ impl Xcp {
 impl CongestionControl for Xcp {
     fn on_feedback(&mut self, f: &Feedback<'_>) {
         self.rtt = f.rtt_stats.smoothed;
+        if f.undo
+            && let Some(before) = self.undo.take()
+        {
+            self.cwnd = self.cwnd.max(before);
+        }
         for packet in f.acked {
             let feedback = f64::from(packet.echo);
-            if feedback == f64::INFINITY {
+            let change = if feedback == f64::INFINITY {
                 // No router has answered: as TCP (ns-2's `wnd_option_` 1).
-                self.change(self.mss * packet.size.as_f64() / self.cwnd);
-            } else if (feedback < 0.0 && feedback.is_finite()) || (feedback > 0.0 && f.cwnd_limited) {
-                self.change(feedback);
+                self.mss * packet.size.as_f64() / self.cwnd
+            } else {
+                feedback
+            };
+            if (change < 0.0 && change.is_finite()) || (change > 0.0 && f.cwnd_limited) {
+                self.change(change);
             }
         }
         // §3.4: losses are answered as TCP does.
         if f.congestion == Some(Congestion::Loss) {
+            self.undo = Some(self.cwnd);
             self.cwnd = (self.cwnd / 2.0).max(2.0 * self.mss);
         }
     }
 
-    fn on_rto(&mut self, _: &Rto<'_>) {
+    fn on_rto(&mut self, rto: &Rto<'_>) {
+        if rto.consecutive == 1 {
+            self.undo = Some(self.cwnd);
+        }
         self.cwnd = self.mss;
     }
 
@@ -155,10 +170,12 @@ mod tests {
         assert_eq!(xcp.control().cwnd, MSS, "it was not in use");
     }
 
-    /// ns-2's `wnd_option_` 1: a packet a round trip.
+    /// ns-2's `wnd_option_` 1: a packet a round trip, and no growth of a window that is not in use.
     #[test]
     fn without_a_router_it_grows_as_reno() {
         let mut xcp = Xcp::new(&setup());
+        told(&mut xcp, &[f32::INFINITY; 10], false);
+        assert_eq!(xcp.control().cwnd, MSS * 10);
         told(&mut xcp, &[f32::INFINITY; 10], true);
         let packets = xcp.cwnd / MSS.as_f64();
         assert!((packets - 10.96).abs() < 0.01, "{packets}");
@@ -185,5 +202,28 @@ mod tests {
         assert_eq!(xcp.control().cwnd, MSS * 5);
         xcp.on_rto(&rto(Time::ZERO, 5, 1));
         assert_eq!(xcp.control().cwnd, MSS);
+    }
+
+    /// Packets that were only late, and time-outs for nothing: the first of those in a row counts.
+    #[test]
+    fn a_reduction_for_nothing_is_taken_back_once() {
+        let undo = || Feedback {
+            undo: true,
+            ..feedback(Time::ZERO)
+        };
+        let mut xcp = Xcp::new(&setup());
+        xcp.on_feedback(&Feedback {
+            congestion: Some(Congestion::Loss),
+            ..feedback(Time::ZERO)
+        });
+        xcp.on_feedback(&undo());
+        assert_eq!(xcp.control().cwnd, MSS * 10);
+        xcp.on_rto(&rto(Time::ZERO, 10, 1));
+        xcp.on_rto(&rto(Time::ZERO, 1, 2));
+        xcp.on_feedback(&undo());
+        assert_eq!(xcp.control().cwnd, MSS * 10);
+        told(&mut xcp, &[-1500.0], true);
+        xcp.on_feedback(&undo());
+        assert_eq!(xcp.control().cwnd, MSS * 9);
     }
 }

@@ -6,12 +6,14 @@
 //! for, in packets rather than in frames: what it produces, not a window, is what the link sees.
 
 mod l4s;
+mod late;
 mod qdelay;
 
 #[cfg(test)]
 mod tests;
 
 use l4s::MarkedShare;
+use late::LatePackets;
 use qdelay::{DelayTarget, QueueDelay};
 
 use crate::{
@@ -62,9 +64,10 @@ pub const SCHEME: Scheme = Scheme {
     deviations: &[
         "The encoder is always full and produces packets, not frames: packets leave evenly at the target bitrate, without the headroom of 1.5 that drains frames, and nothing ever waits behind the window.",
         "Every packet's arrival time and mark come back with its acknowledgement at once, where the draft reports 16 packets or 40 ms together.",
-        "Losses are those of the transport, whose reordering window is its own; lost data is sent again.",
+        "What is missing is what the transport takes for lost; lost data is sent again. The reordering window counts \
+         from there, is the longest wait that any late packet would have needed, and a round trip at most.",
         "Four functions that the draft calls optional are left out: jitter filtering, losses forgiven below 1%, policer detection, and less reduction where the bitrate has already fallen.",
-        "A timeout is answered as a loss; the draft says nothing of one.",
+        "A timeout is answered as a loss, and for good; the draft says nothing of one.",
         "How often the delay target is adjusted and how the rate of loss events is averaged is as in Ericsson's code, the draft being silent.",
     ],
     needs: &[
@@ -134,9 +137,11 @@ pub struct Scream {
     s_rtt: Duration,
     round_began: Time,
     round_lossy: bool,
+    late: LatePackets,
     max_bytes_in_flight: f64,
     max_bytes_in_flight_prev: f64,
-    drain_until: Time,
+    /// When a drain began, while it lasts.
+    drain_began: Option<Time>,
 
     target_bitrate: f64,
     pacing_rate: Rate,
@@ -170,9 +175,10 @@ impl Scream {
             s_rtt: Duration::ZERO,
             round_began: setup.start,
             round_lossy: false,
+            late: LatePackets::default(),
             max_bytes_in_flight: 0.0,
             max_bytes_in_flight_prev: 0.0,
-            drain_until: Time::ZERO,
+            drain_began: None,
             target_bitrate: bps(&MIN_BITRATE),
             pacing_rate: INITIAL_PACE,
         }
@@ -276,14 +282,22 @@ impl Scream {
         self.max_bytes_in_flight = 0.0;
         self.target.on_round(std::mem::take(&mut self.round_lossy));
         if self.drains && self.qdelay.on_round(self.target.value) {
-            self.drain_until = now + MIN_DRAIN.max(self.s_rtt * DRAIN_RTTS);
+            self.drain_began = Some(now);
         }
+    }
+
+    /// "Clock drift issues and remedies": max(5 s_rtt, 0.2 s) of the s_rtt of now, which falls as the
+    /// queue empties.
+    fn is_draining(&mut self, now: Time) -> bool {
+        let lasts = MIN_DRAIN.max(self.s_rtt * DRAIN_RTTS);
+        self.drain_began = self.drain_began.filter(|&began| now.since(began) < lasts);
+        self.drain_began.is_some()
     }
 
     /// "Media Rate Control". Of each packet PACKET_OVERHEAD bytes are not media.
     fn update_rate(&mut self, now: Time) {
         let small_window = 1.0 - (self.ref_wnd_ratio() - 0.1).clamp(0.0, 0.2);
-        let draining = if now < self.drain_until { 0.5 } else { 1.0 };
+        let draining = if self.is_draining(now) { 0.5 } else { 1.0 };
         let wire_per_media = 1.0 + PACKET_OVERHEAD / self.mss;
         let bitrate = 8.0 * self.ref_wnd / self.s_rtt.as_secs_f64();
         let bitrate = bitrate * small_window * draining / (RATE_DOWNSCALE * wire_per_media);
@@ -320,7 +334,7 @@ impl CongestionControl for Scream {
             self.on_round(f.now);
         }
 
-        let lossy = f.lost_bytes > Bytes::ZERO;
+        let lossy = self.late.detects_loss(f, self.s_rtt);
         self.round_lossy |= lossy;
         self.loss_detected |= lossy;
         self.data_units_marked |= marked > Bytes::ZERO;

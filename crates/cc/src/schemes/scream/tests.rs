@@ -1,6 +1,6 @@
 use super::*;
 use crate::testing::{MSS, feedback, rto, select, setup};
-use crate::{Acked, RttStats};
+use crate::{Acked, Lost, RttStats};
 
 fn flow(spec: &str) -> Scream {
     Scream::new(&setup(), &select(spec).values)
@@ -229,18 +229,83 @@ fn a_queue_that_stands_is_drained() {
     };
     feed(&mut scream, now, 50);
     let mut rounds = 0;
-    while scream.drain_until <= now && rounds < 400 {
+    while scream.drain_began.is_none() && rounds < 400 {
         now += Duration::from_millis(100);
         feed(&mut scream, now, 80);
         rounds += 1;
     }
     assert!((176..=180).contains(&rounds), "{rounds}");
-    assert_eq!(scream.drain_until, now + Duration::from_millis(500));
     let halved = scream.target_bitrate;
-    scream.update_rate(scream.drain_until);
+    scream.update_rate(now + Duration::from_millis(499));
+    near(scream.target_bitrate, halved);
+    scream.update_rate(now + Duration::from_millis(500));
     near(scream.target_bitrate, (2.0 * halved).max(50_000.0));
     feed(&mut scream, now, 90);
     assert_eq!(scream.qdelay.latest, 0.0);
+}
+
+/// A queue of 72 s that empties does not halve the bitrate for six minutes: 5 s_rtt are of the s_rtt
+/// of each moment.
+#[test]
+fn a_drain_ends_with_its_queue() {
+    let began = Time::from_millis(100_000);
+    let after = |ms| began + Duration::from_millis(ms);
+    let mut scream = steady("scream", 100.0, 72_000);
+    scream.drain_began = Some(began);
+    assert!(scream.is_draining(after(1_000)));
+    scream.s_rtt = Duration::from_millis(100);
+    assert!(!scream.is_draining(after(1_000)));
+    // It is over, whatever the RTT does then.
+    scream.s_rtt = Duration::from_secs(72);
+    assert!(!scream.is_draining(after(1_001)));
+    let mut scream = steady("scream", 100.0, 10);
+    scream.drain_began = Some(began);
+    assert!(scream.is_draining(after(199)));
+    assert!(!scream.is_draining(after(200)));
+}
+
+/// "Detecting Lost Data Units": a packet that comes 7 ms after it was missed makes the reordering
+/// window 7 ms; what comes within them is not lost, what does not is.
+#[test]
+fn late_packets_are_waited_for() {
+    let mut late = LatePackets::default();
+    let mut told = |ms: u64, lost: &[u64], acked: u64| {
+        let lost: Vec<Lost> = lost.iter().map(|&number| missing(number)).collect();
+        let acked = Acked {
+            number: acked,
+            ..arrived(50, Ecn::NotEct)
+        };
+        let f = Feedback {
+            lost: &lost,
+            acked: &[acked],
+            ..feedback(Time::from_millis(ms))
+        };
+        late.detects_loss(&f, Duration::from_millis(100))
+    };
+    // Nothing is known of reordering: at once.
+    assert!(told(1000, &[1], 4));
+    assert!(!told(1007, &[], 1));
+    assert!(!told(1010, &[5], 8));
+    assert!(!told(1015, &[], 5));
+    assert!(!told(1020, &[9, 10], 13));
+    assert!(!told(1026, &[], 9));
+    assert!(told(1027, &[], 14));
+    assert!(!told(1028, &[], 15));
+    // A packet later than a round trip teaches nothing: the window stays 7 ms.
+    assert!(!told(1200, &[], 10));
+    assert!(!told(1206, &[16], 20));
+    assert!(told(1213, &[], 21));
+}
+
+fn missing(number: u64) -> Lost {
+    Lost {
+        number,
+        size: MSS,
+        sent: Time::ZERO,
+        tag: Tag::NONE,
+        tx_in_flight: MSS,
+        lost_before: Bytes::ZERO,
+    }
 }
 
 /// "Competing Flows Compensation": a steady 200 ms become the target; with losses half more, up to

@@ -9,6 +9,7 @@ use headway_record::{Row, SeriesRow};
 use headway_scenario::{Network, Scenario, StoreError, TraceSpec, TraceStore};
 use rayon::prelude::*;
 
+use crate::links::router_of_schemes;
 use crate::recorder::{Recorded, Recorder};
 use crate::{Observer, Options, Outcome, Recordings, Simulation, SimulationError};
 
@@ -439,7 +440,8 @@ impl Batch {
         };
         let stem = recordings.stem(scenario.name(), &scheme.spec, run);
         let title = format!("{}, {}, run {run}", scenario.name(), scheme.spec);
-        let mut recorder = Recorder::new(&stem, recordings, &network, &title);
+        let router = router_of_schemes(&network, scheme, &self.registry);
+        let mut recorder = Recorder::new(&stem, recordings, &network, router, &title);
         let result = self
             .simulation(&network, scenario, scheme, run, &mut recorder)
             .and_then(|simulation| self.drive(simulation));

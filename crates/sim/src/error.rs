@@ -15,6 +15,9 @@ impl SimulationError {
                 "no router on the way is the scheme's other half, as router = \"scheme\" at the bottleneck makes it"
                     .to_owned(),
             ),
+            SimulationError::OtherRouter { given, .. } => Some(format!(
+                "router = \"scheme\" already stands for the other half of '{given}' there"
+            )),
             _ => None,
         }
     }
@@ -41,6 +44,18 @@ pub enum SimulationError {
         scheme: &'static str,
         /// The router's kind.
         router: &'static str,
+    },
+    /// Flows ask for two routers, and `router = "scheme"` makes one.
+    #[error(
+        "scheme '{scheme}' needs the router '{wanted}' on its way, where router = \"scheme\" stands for '{given}', which another flow's scheme needs; run them apart, or give '{scheme}' a link of its own with queue = {{ kind = \"{wanted}\", packets = \"100pkt\" }}"
+    )]
+    OtherRouter {
+        /// The scheme.
+        scheme: &'static str,
+        /// Its router's kind.
+        wanted: &'static str,
+        /// The kind of the one that is there.
+        given: &'static str,
     },
     /// A trace cannot be had.
     #[error("{0}")]

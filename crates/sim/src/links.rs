@@ -1,9 +1,9 @@
 //! Links as a scenario describes them.
 
-use headway_cc::{Router, Stream};
+use headway_cc::{Registry, Router, Selection, Stream};
 use headway_net::queue::Discipline;
 use headway_net::{Link, Loss, LossProcess, Server, TraceCursor};
-use headway_scenario::{LinkSpec, RateSpec};
+use headway_scenario::{LinkSpec, Network, RateSpec};
 
 use crate::error::SimulationError;
 use crate::simulation::TraceSource;
@@ -45,6 +45,18 @@ pub(crate) fn build_link(
         link = link.with_reorder(reorder, stream("reorder"));
     }
     Ok(link)
+}
+
+/// The router that a run's schemes ask for, `test` first: what `router = "scheme"` stands for.
+pub(crate) fn router_of_schemes(
+    network: &Network,
+    test: &Selection,
+    registry: &Registry,
+) -> Option<Router> {
+    let named = network.flows.iter().filter_map(|f| f.scheme.as_deref());
+    let mut named = named.filter_map(|name| registry.select(name).ok());
+    let of_named = || named.find_map(|s| s.scheme.router);
+    test.scheme.router.or_else(of_named)
 }
 
 /// What the link's queue is in a run whose schemes ask for `router`.

@@ -9,6 +9,8 @@ use headway_net::{Link, LinkEvent, LinkEventKind, TraceCursor};
 use headway_record::recording::{File, LinkLog, LinkLogHead};
 use headway_scenario::{LinkSpec, Network, QueueSpec, RateSpec};
 
+use crate::links::discipline;
+
 /// Logs of the links that flows cross, where they have a rate or get one.
 #[derive(Debug)]
 pub(super) struct LinkLogs(Vec<Option<Log>>);
@@ -27,6 +29,7 @@ impl LinkLogs {
     /// Begins logs in the files that `file` gives for links.
     pub(super) fn new(
         network: &Network,
+        router: Option<Router>,
         title: &str,
         mut file: impl FnMut(&LinkSpec) -> io::Result<File>,
     ) -> io::Result<LinkLogs> {
@@ -52,7 +55,7 @@ impl LinkLogs {
             let head = LinkLogHead {
                 link: &spec.name,
                 source: &source,
-                queue: &queue_name(&spec.queue),
+                queue: &queue_name(&discipline(spec, router), &spec.queue),
                 command: title,
             };
             let log = LinkLog::new(file(spec)?, &head)?;
@@ -119,12 +122,12 @@ fn rate_name(rate: Rate) -> String {
     format!("{}Mbps", rate.as_mbps())
 }
 
-/// A queue as mahimahi's `to_string` would put it.
-fn queue_name(queue: &QueueSpec) -> String {
+/// A queue of this discipline as mahimahi's `to_string` would put it.
+fn queue_name(discipline: &Discipline, queue: &QueueSpec) -> String {
     let bytes = queue.bytes.map(|b| format!("bytes={}", b.get()));
     let packets = queue.packets.map(|n| format!("packets={n}"));
     let limits: Vec<String> = bytes.into_iter().chain(packets).collect();
-    let name = match &queue.discipline {
+    let name = match discipline {
         Discipline::DropTail if limits.is_empty() => return "infinite".to_owned(),
         Discipline::DropTail => "droptail",
         Discipline::DropHead => "drophead",

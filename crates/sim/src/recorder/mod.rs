@@ -8,7 +8,7 @@ mod tcp;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use headway_cc::Time;
+use headway_cc::{Router, Time};
 use headway_net::transport::Sender;
 use headway_net::{Ack, Link, Packet};
 use headway_record::recording::{File, safe_name};
@@ -63,10 +63,16 @@ pub struct Recorder {
 impl Recorder {
     /// Begins the recordings of a run over `network`. Their names are `stem`, a dot, what is
     /// recorded, and the ending: `run-0.sender.pcap`, `run-0.flow-0.sqlog`, `run-0.bottleneck.log`. `title` says in
-    /// words what was run.
-    pub fn new(stem: &Path, wanted: &Recordings, network: &Network, title: &str) -> Recorder {
+    /// words what was run; `router` is what its schemes ask for.
+    pub fn new(
+        stem: &Path,
+        wanted: &Recordings,
+        network: &Network,
+        router: Option<Router>,
+        title: &str,
+    ) -> Recorder {
         let mut recorder = Recorder::default();
-        if let Err(error) = recorder.open(stem, wanted, network, title) {
+        if let Err(error) = recorder.open(stem, wanted, network, router, title) {
             recorder.fail(error);
         }
         recorder
@@ -77,6 +83,7 @@ impl Recorder {
         stem: &Path,
         wanted: &Recordings,
         network: &Network,
+        router: Option<Router>,
         title: &str,
     ) -> io::Result<()> {
         let mut create = |what: &str, ending: &str| {
@@ -98,7 +105,7 @@ impl Recorder {
         }
         if wanted.logs {
             let link = |link: &LinkSpec| create(&link.name, "log");
-            self.links = Some(LinkLogs::new(network, title, link)?);
+            self.links = Some(LinkLogs::new(network, router, title, link)?);
         }
         Ok(())
     }
@@ -196,6 +203,7 @@ impl Observer for Recorder {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
+    use crate::links::router_of_schemes;
     use crate::{Options, Simulation};
     use headway_cc::{Duration, Registry, schemes};
     use headway_scenario::Scenario;
@@ -229,7 +237,7 @@ mod tests {
             logs: true,
             ..Recordings::default()
         };
-        let mut recorder = Recorder::new(&folder.join("run-0"), &wanted, &network, "full");
+        let mut recorder = Recorder::new(&folder.join("run-0"), &wanted, &network, None, "full");
         assert!(recorder.observes_link(0), "it has begun");
         let mut leftover = Leftover {
             recorder: &mut recorder,
@@ -254,6 +262,28 @@ mod tests {
         assert_eq!(leftover.events, 0);
         let failure = recorder.finish().failure.expect("the device is full");
         assert!(failure.contains("run-0.bottleneck.log"), "{failure}");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    /// A log's head names the queue that the run has: the scheme's router where the scenario says so.
+    #[test]
+    fn a_link_log_names_the_schemes_router() {
+        let folder = std::env::temp_dir().join(format!("headway-router-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let network = Scenario::load("lte-verizon").unwrap().draw(1);
+        let registry = Registry::new(schemes::SCHEMES);
+        let wanted = Recordings {
+            logs: true,
+            ..Recordings::default()
+        };
+        for (scheme, queue) in [("abc", "abc [packets="), ("cubic", "droptail [packets=")] {
+            let test = registry.select(scheme).unwrap();
+            let router = router_of_schemes(&network, &test, &registry);
+            let recorded =
+                Recorder::new(&folder.join(scheme), &wanted, &network, router, "x").finish();
+            let log = std::fs::read_to_string(&recorded.files[0]).unwrap();
+            assert!(log.contains(queue), "{scheme}: {log}");
+        }
         std::fs::remove_dir_all(folder).unwrap();
     }
 }

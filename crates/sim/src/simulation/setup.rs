@@ -9,7 +9,7 @@ use crate::cross::CrossTraffic;
 use crate::error::{MAX_HOPS, SimulationError};
 use crate::event_queue::EventQueue;
 use crate::flow::Flow;
-use crate::links::{build_link, discipline, set_loss};
+use crate::links::{build_link, discipline, router_of_schemes, set_loss};
 use crate::measure::Sampler;
 use crate::observer::Observer;
 use crate::switches::Switches;
@@ -46,8 +46,7 @@ impl<O: Observer> Simulation<O> {
         let named = |spec: &FlowSpec| spec.scheme.as_deref().map(|s| registry.select(s));
         let named = network.flows.iter().map(|f| named(f).transpose());
         let named = named.collect::<Result<Vec<_>, _>>()?;
-        let mut schemes = std::iter::once(test).chain(named.iter().flatten());
-        let router = schemes.find_map(|s| s.scheme.router);
+        let router = router_of_schemes(network, test, registry);
         let mut links = Vec::with_capacity(network.links.len());
         let mut idle_losses = Vec::with_capacity(network.links.len());
         for (index, spec) in network.links.iter().enumerate() {
@@ -86,9 +85,18 @@ impl<O: Observer> Simulation<O> {
                     discipline.router() == Some(wanted)
                 })
             {
-                return Err(SimulationError::NoRouter {
-                    scheme: selection.scheme.name,
-                    router: wanted.name(),
+                let (scheme, wanted) = (selection.scheme.name, wanted.name());
+                let mut way = both.0.iter().map(|&l| &network.links[l as usize]);
+                return Err(match router.filter(|_| way.any(|l| l.router_of_scheme)) {
+                    Some(given) => SimulationError::OtherRouter {
+                        scheme,
+                        wanted,
+                        given: given.name(),
+                    },
+                    None => SimulationError::NoRouter {
+                        scheme,
+                        router: wanted,
+                    },
                 });
             }
             let mut flow = Flow::new(i, spec, selection, network, both, options.seed);

@@ -14,6 +14,7 @@ mod fluid;
 mod networks;
 mod ns3;
 mod pcc;
+mod reordering;
 mod routers;
 mod rtc;
 mod sawtooth;

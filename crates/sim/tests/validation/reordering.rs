@@ -1,0 +1,54 @@
+//! Packets that are only late: what each scheme makes of a transport that takes them for lost and then
+//! says that they were not.
+
+use headway_cc::{Duration, Registry, schemes};
+use headway_net::Reorder;
+
+use crate::check::{Check, Outside};
+use crate::networks::{fixed, metrics, options};
+
+/// Nothing reduces the first two; the PCC family has a test of its own.
+const OTHERS: [&str; 7] = [
+    "fixed-rate",
+    "fixed-window",
+    "pcc-allegro",
+    "vivace",
+    "vivace-loss",
+    "proteus-p",
+    "proteus-s",
+];
+
+/// 12 Mbit/s, 20 ms each way, 100 packets; one packet in twenty comes 10 ms late, ten packets behind.
+/// A sender that finds out is to go on as if nothing had been (RFC 3522, RFC 4015): nine tenths of the
+/// utilisation without reordering are the least.
+#[test]
+fn late_packets_cost_little() {
+    let utilisation = |scheme: &str, is_reordered: bool| {
+        let mut network = fixed(12.0, 20, 100, 1500);
+        if is_reordered {
+            network.links[0].reorder = Some(Reorder {
+                probability: 0.05,
+                delay: Duration::from_millis(10),
+            });
+        }
+        metrics(&network, scheme, options(40.0, 10.0))
+            .utilisation
+            .expect("a rate")
+    };
+    let registry = Registry::new(schemes::SCHEMES);
+    for scheme in registry.iter().map(|s| s.name) {
+        if OTHERS.contains(&scheme) {
+            continue;
+        }
+        let (with, without) = (utilisation(scheme, true), utilisation(scheme, false));
+        Check {
+            scheme,
+            what: "12 Mbit/s, 40 ms, 5% of the packets 10 ms late: share of the utilisation without",
+            unit: "",
+            source: "RFC 3522 and 4015: what was reduced for late packets is restored",
+            outside: Outside::Between(0.9, f64::INFINITY),
+            ours: with / without,
+        }
+        .holds();
+    }
+}

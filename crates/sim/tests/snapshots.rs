@@ -12,41 +12,44 @@ use headway_net::trace::Trace;
 use headway_scenario::{Scenario, TraceSpec};
 use headway_sim::{FlowSeries, Options, Outcome, Simulation};
 
-/// What happens, and the scenario's part that says so; the queue is the router of schemes that have one. 12 Mbit/s are a packet a millisecond; with
-/// 20 ms each way 40 packets fit the path, and as many the queue.
+/// What happens, and the scenario's part that says so; the queue is the router of schemes
+/// that have one, else drop-tail that marks from half its length on (DCTCP's rule, nothing to packets
+/// that are not ECN-capable). 12 Mbit/s are a packet a millisecond; with
+/// 20 ms each way 40 packets fit the path, and as many the queue; a router
+/// gets 250, since ABC's aims at 50 ms of queue.
 const SCENARIOS: [(&str, &str); 5] = [
     (
         "rate up: 6 Mbit/s, 24 from 8 s on",
         r#"
-        bottleneck = { rate = "6Mbps", delay = "20ms", queue = "40pkt", router = "scheme" }
+        bottleneck = { rate = "6Mbps", delay = "20ms", queue = QUEUE, router = "scheme" }
         at = [{ time = "8s", rate = "24Mbps" }]
         "#,
     ),
     (
         "rate down: 24 Mbit/s, 6 from 8 s on",
         r#"
-        bottleneck = { rate = "24Mbps", delay = "20ms", queue = "40pkt", router = "scheme" }
+        bottleneck = { rate = "24Mbps", delay = "20ms", queue = QUEUE, router = "scheme" }
         at = [{ time = "8s", rate = "6Mbps" }]
         "#,
     ),
     (
         "loss: 12 Mbit/s, 5% of the packets from 6 s to 11 s",
         r#"
-        bottleneck = { rate = "12Mbps", delay = "20ms", queue = "40pkt", router = "scheme" }
+        bottleneck = { rate = "12Mbps", delay = "20ms", queue = QUEUE, router = "scheme" }
         at = [{ time = "6s", loss = 0.05 }, { time = "11s", loss = 0 }]
         "#,
     ),
     (
         "round trip: 12 Mbit/s, 40 ms, 160 from 8 s on",
         r#"
-        bottleneck = { rate = "12Mbps", delay = "20ms", queue = "40pkt", router = "scheme" }
+        bottleneck = { rate = "12Mbps", delay = "20ms", queue = QUEUE, router = "scheme" }
         at = [{ time = "8s", delay = "80ms" }]
         "#,
     ),
     (
         "two flows: 12 Mbit/s, the second from 4 s to 12 s",
         r#"
-        bottleneck = { rate = "12Mbps", delay = "20ms", queue = "40pkt", router = "scheme" }
+        bottleneck = { rate = "12Mbps", delay = "20ms", queue = QUEUE, router = "scheme" }
         flow = [{}, { start = "4s", stop = "12s" }]
         "#,
     ),
@@ -54,6 +57,11 @@ const SCENARIOS: [(&str, &str); 5] = [
 const SECONDS: u64 = 16;
 
 fn run(scheme: &Scheme, rest: &str) -> Outcome {
+    let queue = match scheme.router {
+        Some(_) => "\"250pkt\"",
+        None => "{ kind = \"step\", packets = \"40pkt\", threshold = \"20pkt\" }",
+    };
+    let rest = rest.replace("QUEUE", queue);
     let text = format!("schema = 1\nname = \"snapshot\"\nseconds = {SECONDS}\n{rest}");
     let scenario = Scenario::parse(&text, "snapshot").expect("a scenario");
     let registry = Registry::new(schemes::SCHEMES);

@@ -2,8 +2,8 @@
 //! a little above and below the rate, whose difference says how far the rate moves.
 
 use super::starting::Starting;
-use super::{MIN_RATE, Verdict, sane};
-use crate::{Probe, Setup, Stream};
+use super::{MIN_RATE, RateControl, Summary, Verdict, sane};
+use crate::{Duration, Probe, Setup, Stream, Time};
 
 /// Trials are at r (1 + epsilon) and r (1 - epsilon) (§4.1).
 pub(super) const EPSILON: f64 = 0.05;
@@ -240,6 +240,59 @@ impl Ascent {
         probe.value("gradient", self.gradient);
         probe.value("amplifier", amplifier(self.tau));
         probe.value("omega", OMEGA + self.k * DELTA);
+    }
+}
+
+/// What a member finds a trial worth.
+pub(super) trait Worth: std::fmt::Debug + Send {
+    /// The trial's utility; `None` if it is so bad that half of the rate is left at once.
+    fn utility(&mut self, trial: &Summary, starting: bool) -> Option<f64>;
+    /// Is this RTT worth anything?
+    fn trusts(&mut self, _now: Time, _rtt: Duration, _smoothed: Duration) -> bool {
+        true
+    }
+    /// Named values.
+    fn probe(&self, probe: &mut dyn Probe);
+}
+
+/// An ascent on a utility.
+#[derive(Debug)]
+pub(super) struct Climb<W> {
+    pub(super) ascent: Ascent,
+    pub(super) worth: W,
+}
+
+impl<W: Worth> RateControl for Climb<W> {
+    fn rate(&self) -> f64 {
+        self.ascent.rate()
+    }
+
+    fn start(&mut self, rate: f64) {
+        self.ascent.start(rate);
+    }
+
+    fn next_trial(&mut self) -> Option<f64> {
+        self.ascent.next_trial()
+    }
+
+    fn on_result(&mut self, trial: &Summary) -> Verdict {
+        match self.worth.utility(trial, self.ascent.is_starting()) {
+            Some(utility) => self.ascent.on_result(utility),
+            None => self.ascent.halve(),
+        }
+    }
+
+    fn abandon(&mut self) {
+        self.ascent.abandon();
+    }
+
+    fn trusts(&mut self, now: Time, rtt: Duration, smoothed: Duration) -> bool {
+        self.worth.trusts(now, rtt, smoothed)
+    }
+
+    fn probe(&self, probe: &mut dyn Probe) {
+        self.ascent.probe(probe);
+        self.worth.probe(probe);
     }
 }
 

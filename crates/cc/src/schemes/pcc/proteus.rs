@@ -1,10 +1,10 @@
 //! PCC Proteus (Meng et al., SIGCOMM 2020): Vivace behind filters for noise, as a primary (proteus-p) or
 //! as a scavenger (proteus-s), which takes what others leave: to it a fluctuating RTT means company.
 
-use super::ascent::Ascent;
+use super::ascent::{Ascent, Climb, Worth};
 use super::noise::{Bursts, Trends};
 use super::vivace::{self, LATENCY};
-use super::{NEEDS, Pace, Pcc, RateControl, Summary, Verdict, deviations};
+use super::{NEEDS, Pace, Pcc, Summary, deviations};
 use crate::{
     CongestionControl, Duration, Family, Kind, Param, Probe, Scheme, Setup, Time, Values,
 };
@@ -67,13 +67,15 @@ pub(super) fn utility(x: f64, rtt_gradient: f64, loss: f64, d: f64, rtt_deviatio
 }
 
 fn build(setup: &Setup, d: f64, pairs: usize) -> Box<dyn CongestionControl> {
-    let proteus = Proteus {
+    let proteus = Climb {
         ascent: Ascent::new(setup, pairs),
-        d,
-        bursts: Bursts::default(),
-        trends: Trends::default(),
-        rtt_gradient: 0.0,
-        rtt_deviation_s: 0.0,
+        worth: Proteus {
+            d,
+            bursts: Bursts::default(),
+            trends: Trends::default(),
+            rtt_gradient: 0.0,
+            rtt_deviation_s: 0.0,
+        },
     };
     let pace = Pace {
         rtts: (1.0, 1.0),
@@ -82,10 +84,9 @@ fn build(setup: &Setup, d: f64, pairs: usize) -> Box<dyn CongestionControl> {
     Box::new(Pcc::new(setup, proteus, pace))
 }
 
-/// Proteus' rate control.
+/// What Proteus finds a trial worth.
 #[derive(Debug)]
 struct Proteus {
-    ascent: Ascent,
     /// d: zero for a primary.
     d: f64,
     bursts: Bursts,
@@ -95,40 +96,24 @@ struct Proteus {
     rtt_deviation_s: f64,
 }
 
-impl RateControl for Proteus {
-    fn rate(&self) -> f64 {
-        self.ascent.rate()
-    }
-
-    fn start(&mut self, rate: f64) {
-        self.ascent.start(rate);
-    }
-
-    fn next_trial(&mut self) -> Option<f64> {
-        self.ascent.next_trial()
-    }
-
-    fn on_result(&mut self, summary: &Summary) -> Verdict {
-        let mut signal = self.trends.signal(summary);
-        if self.ascent.is_starting() {
+impl Worth for Proteus {
+    fn utility(&mut self, trial: &Summary, starting: bool) -> Option<f64> {
+        let mut signal = self.trends.signal(trial);
+        if starting {
             // PCC-Uspace: no deviation, and no growth of the RTT below a millisecond, is taken for company yet.
             signal.rtt_deviation_s = 0.0;
-            if signal.rtt_gradient * summary.duration_s < STARTING_GROWTH_S {
+            if signal.rtt_gradient * trial.duration_s < STARTING_GROWTH_S {
                 signal.rtt_gradient = 0.0;
             }
         }
         (self.rtt_gradient, self.rtt_deviation_s) = (signal.rtt_gradient, signal.rtt_deviation_s);
-        self.ascent.on_result(utility(
-            summary.rate_mbps,
+        Some(utility(
+            trial.rate_mbps,
             signal.rtt_gradient,
-            summary.loss,
+            trial.loss,
             self.d,
             signal.rtt_deviation_s,
         ))
-    }
-
-    fn abandon(&mut self) {
-        self.ascent.abandon();
     }
 
     fn trusts(&mut self, now: Time, rtt: Duration, smoothed: Duration) -> bool {
@@ -136,7 +121,6 @@ impl RateControl for Proteus {
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
-        self.ascent.probe(probe);
         probe.value("rtt_gradient", self.rtt_gradient);
         probe.value("rtt_deviation_ms", self.rtt_deviation_s * 1e3);
     }

@@ -1,7 +1,7 @@
 //! PCC Vivace (Dong et al., NSDI 2018): gradient ascent on x^t - b x d(RTT)/dT - c x L.
 
-use super::ascent::Ascent;
-use super::{NEEDS, Pace, Pcc, RateControl, Summary, Verdict, deviations};
+use super::ascent::{Ascent, Climb, Worth};
+use super::{NEEDS, Pace, Pcc, Summary, deviations};
 use crate::{Family, Kind, Param, Probe, Scheme, Setup, Values};
 
 const TOLERANCE: Param = Param {
@@ -65,11 +65,13 @@ pub(super) fn utility(x: f64, rtt_gradient: f64, loss: f64, latency: f64) -> f64
 }
 
 fn build(setup: &Setup, values: &Values, latency: f64) -> Box<dyn crate::CongestionControl> {
-    let vivace = Vivace {
+    let vivace = Climb {
         ascent: Ascent::new(setup, 2),
-        latency,
-        tolerance: values.number(&TOLERANCE),
-        rtt_gradient: 0.0,
+        worth: Vivace {
+            latency,
+            tolerance: values.number(&TOLERANCE),
+            rtt_gradient: 0.0,
+        },
     };
     // A round trip, and 10 packets at least (PCC-Uspace, branch NSDI-2018, `start_monitor`).
     let pace = Pace {
@@ -79,71 +81,54 @@ fn build(setup: &Setup, values: &Values, latency: f64) -> Box<dyn crate::Congest
     Box::new(Pcc::new(setup, vivace, pace))
 }
 
-/// Vivace's rate control.
+/// What Vivace finds a trial worth.
 #[derive(Debug)]
 struct Vivace {
-    ascent: Ascent,
     /// b.
     latency: f64,
     tolerance: f64,
     rtt_gradient: f64,
 }
 
-impl RateControl for Vivace {
-    fn rate(&self) -> f64 {
-        self.ascent.rate()
-    }
-
-    fn start(&mut self, rate: f64) {
-        self.ascent.start(rate);
-    }
-
-    fn next_trial(&mut self) -> Option<f64> {
-        self.ascent.next_trial()
-    }
-
+impl Worth for Vivace {
     /// §4.3: gradients close to zero are noise.
-    fn on_result(&mut self, summary: &Summary) -> Verdict {
-        self.rtt_gradient = summary.rtt_gradient;
-        if self.latency > 0.0 && summary.loss > STOP && !self.ascent.is_starting() {
-            return self.ascent.halve();
+    fn utility(&mut self, trial: &Summary, starting: bool) -> Option<f64> {
+        self.rtt_gradient = trial.rtt_gradient;
+        if self.latency > 0.0 && trial.loss > STOP && !starting {
+            return None;
         }
-        let tolerance = if self.ascent.is_starting() {
+        let tolerance = if starting {
             self.tolerance.max(STARTING_TOLERANCE)
         } else {
             self.tolerance
         };
-        let gradient = if summary.rtt_gradient <= tolerance {
+        let gradient = if trial.rtt_gradient <= tolerance {
             0.0
         } else {
-            summary.rtt_gradient
+            trial.rtt_gradient
         };
-        let x = summary.rate_mbps;
-        self.ascent
-            .on_result(utility(x, gradient, summary.loss, self.latency))
-    }
-
-    fn abandon(&mut self) {
-        self.ascent.abandon();
+        Some(utility(trial.rate_mbps, gradient, trial.loss, self.latency))
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
-        self.ascent.probe(probe);
         probe.value("rtt_gradient", self.rtt_gradient);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::RateControl;
     use super::*;
     use crate::testing::setup;
 
-    fn vivace(latency: f64) -> Vivace {
-        let mut vivace = Vivace {
+    fn vivace(latency: f64) -> Climb<Vivace> {
+        let mut vivace = Climb {
             ascent: Ascent::new(&setup(), 2),
-            latency,
-            tolerance: 0.01,
-            rtt_gradient: 0.0,
+            worth: Vivace {
+                latency,
+                tolerance: 0.01,
+                rtt_gradient: 0.0,
+            },
         };
         vivace.start(10.0);
         vivace

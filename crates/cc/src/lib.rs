@@ -6,6 +6,7 @@
 //!
 //! One algorithm is one module, listed once in [`schemes`]; see `docs/add-a-controller.md`.
 
+mod base_delay;
 mod congestion_control;
 mod ecn;
 mod events;

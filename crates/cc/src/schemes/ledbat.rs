@@ -4,6 +4,7 @@
 //! an offset between the clocks cancels. What is above the least of the last minutes is the queue: below
 //! the target the window grows by at most a packet a round trip, above it shrinks in proportion.
 
+use crate::base_delay::BaseDelay;
 use crate::{
     Bytes, CongestionControl, Control, Duration, Family, Feedback, Kind, Need, Param, Probe, Rto,
     Scheme, Setup, Time, Values,
@@ -99,7 +100,7 @@ pub struct Ledbat {
     slow_start: bool,
     /// The window before the last reduction, for [`Feedback::undo`].
     undo: Option<f64>,
-    base_delays: BaseDelays,
+    base_delay: BaseDelay,
     current_delays: CurrentDelays,
     /// The queueing delay last seen.
     queuing_delay: f64,
@@ -125,7 +126,7 @@ impl Ledbat {
             ssthresh: if slow_start { f64::INFINITY } else { 0.0 },
             slow_start,
             undo: None,
-            base_delays: BaseDelays::new(values.count(&BASE_HISTORY) as usize),
+            base_delay: BaseDelay::new(values.count(&BASE_HISTORY) as usize),
             current_delays: CurrentDelays::new(values.count(&CURRENT_FILTER) as usize),
             queuing_delay: 0.0,
         }
@@ -138,11 +139,11 @@ impl Ledbat {
                 continue;
             };
             let delay = (received.as_nanos() as i64).wrapping_sub(packet.sent.as_nanos() as i64);
-            self.base_delays.update(f.now, delay);
+            self.base_delay.update(f.now, delay);
             self.current_delays.update(f.now, delay);
         }
         if let Some(current) = self.current_delays.filter(f.now, f.rtt_stats.smoothed) {
-            let queuing_delay = current.saturating_sub(self.base_delays.min());
+            let queuing_delay = current.saturating_sub(self.base_delay.min());
             self.queuing_delay = queuing_delay.max(0) as f64;
         }
     }
@@ -214,45 +215,6 @@ impl CongestionControl for Ledbat {
     fn probe(&self, probe: &mut dyn Probe) {
         probe.value("queuing_delay_ms", self.queuing_delay / 1e6);
         probe.value("off_target", self.off_target());
-    }
-}
-
-/// `base_delays`: the least delay of each of the last minutes.
-#[derive(Debug)]
-struct BaseDelays {
-    minima: Vec<i64>,
-    /// The minute of the newest, whose place is its number modulo the length.
-    minute: Option<u64>,
-}
-
-impl BaseDelays {
-    const MINUTE: u64 = 60_000_000_000;
-
-    fn new(minutes: usize) -> BaseDelays {
-        BaseDelays {
-            minima: vec![i64::MAX; minutes],
-            minute: None,
-        }
-    }
-
-    /// RFC 6817 §2.4.2, `update_base_delay`: a list that moves on when a sample comes in a new minute.
-    fn update(&mut self, now: Time, delay: i64) {
-        let minute = now.as_nanos() / Self::MINUTE;
-        if self.minute != Some(minute) {
-            self.minute = Some(minute);
-            self.minima.rotate_left(1);
-            *self.newest() = i64::MAX;
-        }
-        let newest = self.newest();
-        *newest = delay.min(*newest);
-    }
-
-    fn newest(&mut self) -> &mut i64 {
-        self.minima.last_mut().expect("a minute at least")
-    }
-
-    fn min(&self) -> i64 {
-        self.minima.iter().copied().min().unwrap_or(i64::MAX)
     }
 }
 
@@ -343,7 +305,7 @@ mod tests {
         /// The path takes 20 ms without a queue.
         fn measure_base(&mut self, at_ms: u64) {
             let delay = 20_000_000 - 3_600_000_000_000;
-            self.base_delays.update(Time::from_millis(at_ms), delay);
+            self.base_delay.update(Time::from_millis(at_ms), delay);
         }
     }
 

@@ -53,7 +53,7 @@ const MIN_BITRATE: Param = Param {
 };
 const MAX_BITRATE: Param = Param {
     name: "max_bitrate",
-    help: "the most that the encoder produces; applications set a few Mbit/s",
+    help: "the most that the encoder produces, min_bitrate where that is more; applications set a few Mbit/s",
     kind: Kind::Rate {
         default: Rate::from_bps(1_000_000_000),
         min: Rate::from_bps(100_000),

@@ -47,7 +47,7 @@ const MIN_BITRATE: Param = Param {
 };
 const MAX_BITRATE: Param = Param {
     name: "max_bitrate",
-    help: "the most that the encoder produces",
+    help: "the most that the encoder produces; min_bitrate where that is more",
     kind: Kind::Rate {
         default: Rate::from_bps(1_000_000_000),
         min: Rate::from_bps(100_000),
@@ -161,7 +161,7 @@ impl Scream {
             adapts_target: values.choice(&COMPETING) == "adapt",
             drains: values.choice(&DRAIN) == "on",
             min_bitrate: bps(&MIN_BITRATE),
-            max_bitrate: bps(&MAX_BITRATE),
+            max_bitrate: bps(&MAX_BITRATE).max(bps(&MIN_BITRATE)),
             ref_wnd: MIN_REF_WND,
             inflexion: 1.0,
             inflexion_update_allowed: true,

@@ -1,42 +1,17 @@
 //! The queueing delay as SCReAM sees it: over the least one-way delay, averaged, and its floor.
 
+use crate::base_delay::BaseDelay;
 use crate::{Acked, Duration, Time};
 
-/// RFC 6817 §3.4.1: the minimum of each of so many minutes is remembered.
-const BASE_HISTORY: usize = 10;
-const MINUTE: Duration = Duration::from_secs(60);
 /// QDELAY_AVG_G (draft §"Detecting Increased Queue Delay").
 const QDELAY_AVG_G: f64 = 1.0 / 4.0;
 /// QDELAY_MIN_AVG_ALPHA (draft §"Clock drift issues and remedies").
 const QDELAY_MIN_AVG_ALPHA: f64 = 1.0 / 256.0;
 
-/// The least one-way delay of the last minutes, in nanoseconds. The clocks of the two ends may be
-/// any time apart, so that it may be negative.
-#[derive(Debug, Default)]
-struct BaseDelay {
-    minutes: [Option<i64>; BASE_HISTORY],
-    newest: usize,
-    began: Time,
-}
-
-impl BaseDelay {
-    /// Folds a sample; returns the minimum.
-    fn update(&mut self, now: Time, delay: i64) -> i64 {
-        let minutes = now.since(self.began).as_nanos() / MINUTE.as_nanos();
-        for _ in 0..minutes.min(BASE_HISTORY as u64) {
-            self.newest = (self.newest + 1) % BASE_HISTORY;
-            self.minutes[self.newest] = None;
-        }
-        self.began += MINUTE * minutes;
-        let least = self.minutes[self.newest].map_or(delay, |m| m.min(delay));
-        self.minutes[self.newest] = Some(least);
-        self.minutes.iter().flatten().copied().fold(least, i64::min)
-    }
-}
-
 /// qdelay and what is made of it, in seconds.
 #[derive(Debug, Default)]
 pub(super) struct QueueDelay {
+    /// RFC 6817's, to which the draft points, with its ten minutes.
     base: BaseDelay,
     /// qdelay: of the newest packet.
     pub(super) latest: f64,
@@ -56,8 +31,8 @@ impl QueueDelay {
             return;
         };
         let one_way = received.as_nanos().wrapping_sub(acked.sent.as_nanos()) as i64;
-        let base = self.base.update(now, one_way);
-        self.latest = one_way.saturating_sub(base) as f64 / 1e9;
+        self.base.update(now, one_way);
+        self.latest = one_way.saturating_sub(self.base.min()) as f64 / 1e9;
         self.round_min = Some(self.round_min.map_or(self.latest, |m| m.min(self.latest)));
         if now.since(self.averaged_at) >= interval {
             self.averaged_at = now;
@@ -77,10 +52,7 @@ impl QueueDelay {
         let stands = self.floor_average > target / 4.0;
         if stands {
             self.floor_average = 0.0;
-            self.base = BaseDelay {
-                began: self.base.began,
-                ..BaseDelay::default()
-            };
+            self.base.forget();
         }
         stands
     }

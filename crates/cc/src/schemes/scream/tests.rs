@@ -188,6 +188,26 @@ fn the_bitrate_follows_window_and_rtt() {
     }
 }
 
+/// What max_bitrate's help says, of GCC too: with the ends crossed min_bitrate is both.
+#[test]
+fn the_least_bitrate_is_the_most_where_they_cross() {
+    for scheme in ["scream", "gcc"] {
+        let spec = format!("{scheme}:min_bitrate=10Mbps:max_bitrate=1Mbps");
+        let mut flow = select(&spec).build(&setup());
+        for ms in 1..100 {
+            let now = Time::from_millis(ms * 100);
+            let acked = &[arrived(50, Ecn::NotEct)];
+            flow.on_feedback(&Feedback {
+                acked,
+                acked_bytes: MSS,
+                ..feedback(now)
+            });
+            let bitrate = flow.control().target_bitrate;
+            assert_eq!(bitrate, Some(Rate::from_mbps(10.0)), "{scheme}");
+        }
+    }
+}
+
 /// "Detecting Increased Queue Delay" and RFC 6817 §3.4.1. The clocks are any time apart.
 #[test]
 fn queueing_delay_is_over_the_least_delay_of_ten_minutes() {
@@ -210,8 +230,11 @@ fn queueing_delay_is_over_the_least_delay_of_ten_minutes() {
     assert_eq!(at(4, -4990), (0.01, 0.01));
     assert_eq!(at(5, -5010), (0.0, 0.0));
     assert_eq!(at(500, -4990).0, 0.02);
-    // The minute of -5010 is forgotten; that of -4990 is not.
-    assert_eq!(at(700, -4980).0, 0.01);
+    // Minutes without a sample have no place in the list: -5010 is forgotten when ten others had some.
+    for minute in 11..19 {
+        assert_eq!(at(60 * minute, -4980).0, 0.03, "{minute}");
+    }
+    assert_eq!(at(60 * 19, -4980).0, 0.01);
 }
 
 /// "Clock drift issues": 30 ms as the floor of every round trip average to a quarter of 60 ms

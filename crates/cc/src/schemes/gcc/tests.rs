@@ -387,3 +387,13 @@ fn an_overuse_at_the_start_halves_the_rate() {
     }
     near(gcc.loss.target, 150_000.0, 15_000.0);
 }
+
+/// A timer that comes late moves no later one.
+#[test]
+fn processing_does_not_drift() {
+    let mut gcc = select("gcc").build(&setup());
+    for (late, next) in [(25, 50), (60, 75), (140, 150)] {
+        gcc.on_timer(at(late));
+        assert_eq!(gcc.next_timer(), at(next));
+    }
+}

@@ -57,6 +57,9 @@ pub const SCHEME: Scheme = Scheme {
         "a packet is missing once three later ones have arrived (the transport's rule) rather than one, and \
          is then lost after 150 ms as in yzaki/verus",
         "what is sent again counts like any packet: yzaki/verus sends nothing again",
+        "yzaki/verus takes a full socket buffer for a loss, which bounds its bursts on a slow network card; hosts \
+         have no such buffer here. Nothing else bounds the window in a short drop-tail buffer, there or here: it \
+         runs away and loses most of what it sends",
         "the curve is drawn as slow start ends and every second from then on, always before it is read: \
          yzaki/verus has a thread for it",
     ],
@@ -88,7 +91,9 @@ struct Life {
     window: f64,
     /// W_i: packets under way, by its own count.
     under_way: u64,
-    /// Packets from this number on are counted.
+    /// Packets from this number on belong to it.
+    began_with: u64,
+    /// Those from this one on are counted: the flight before was given up.
     counted_from: u64,
     /// D_min, the least delay.
     d_min: f64,
@@ -123,8 +128,8 @@ pub struct Verus {
 }
 
 impl Life {
-    /// Nothing is known; packets from `counted_from` on count.
-    fn new(counted_from: u64) -> Life {
+    /// Nothing is known; packets from `number` on count.
+    fn new(number: u64) -> Life {
         Life {
             slow_start: true,
             missing: VecDeque::new(),
@@ -132,7 +137,8 @@ impl Life {
             left_for_delay: false,
             window: 1.0,
             under_way: 0,
-            counted_from,
+            began_with: number,
+            counted_from: number,
             d_min: 1000.0,
             d_epoch: None,
             d_max: None,
@@ -216,12 +222,10 @@ impl Verus {
         let window = packet.tag.0 as f64;
         let delay = now.since(packet.sent).as_millis_f64();
         let v = &mut self.life;
-        if packet.number < v.counted_from {
+        if packet.number < v.began_with {
             return;
         }
-        if let Ok(place) = v.missing.binary_search_by_key(&packet.number, |m| m.1) {
-            v.missing.remove(place);
-        }
+        v.last_delay = delay;
         if v.slow_start && delay > Self::SLOW_START_DELAY_MS {
             v.window = (Self::DECREASE * window).max(1.0);
             v.d_est = v.profile.delay_ms(v.window).unwrap_or(v.d_min);
@@ -233,13 +237,19 @@ impl Verus {
             v.d_epoch = None;
             (v.loss_phase, v.left_for_delay) = (false, false);
         }
+        if packet.number < v.counted_from {
+            return;
+        }
+        if let Ok(place) = v.missing.binary_search_by_key(&packet.number, |m| m.1) {
+            v.missing.remove(place);
+        }
         v.under_way = v.under_way.saturating_sub(1);
         v.d_epoch = Some(v.d_epoch.unwrap_or(0.0).max(delay));
         v.rtt = Some(v.rtt.map_or(delay, |rtt| {
             rtt * Self::KEEP_RTT + delay * (1.0 - Self::KEEP_RTT)
         }));
         v.d_min = v.d_min.min(delay.max(1e-3));
-        (v.last_delay, v.last_ack) = (delay, now);
+        v.last_ack = now;
         if v.loss_phase {
             // §5.3: as in congestion avoidance; the profile is left alone.
             v.window += 1.0 / v.window;
@@ -312,7 +322,9 @@ impl Verus {
     /// §4.3: the delay to aim at, and §4.4: what to send for it.
     fn on_epoch(&mut self, now: Time) {
         let v = &mut self.life;
-        v.next_epoch = now + Self::EPOCH;
+        // However late the timer comes, epochs are counted from the end of slow start.
+        let late = now.since(v.next_epoch).as_nanos() / Self::EPOCH.as_nanos();
+        v.next_epoch += Self::EPOCH * (late + 1);
         let silence = now.since(v.last_ack).as_millis_f64();
         let d_max = v
             .d_epoch

@@ -3,11 +3,23 @@
 use super::spline::Spline;
 
 /// What was seen of each window, and the curve through it. Delays in milliseconds, windows in packets.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Profile {
     /// For each window the EWMA of the delays of the packets sent under it; NaN where there were none.
     seen: Vec<f64>,
     curve: Option<Curve>,
+    /// Packets of window to a node of the curve. Once fewer, it stays so (`delayProfile_thread`, N).
+    packets_a_node: usize,
+}
+
+impl Default for Profile {
+    fn default() -> Profile {
+        Profile {
+            seen: Vec::new(),
+            curve: None,
+            packets_a_node: Profile::PACKETS_A_NODE,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -24,7 +36,7 @@ impl Profile {
     const LEAST_WINDOW: usize = 2;
     /// The weight of the old average.
     const KEEP: f64 = 0.875;
-    /// `verus_server.cpp`: a node to 15 packets of window, but five at least, and its penalty.
+    /// `verus_server.cpp`: a node to 15 packets of window at most, but five nodes at least; its penalty.
     const PACKETS_A_NODE: usize = 15;
     const LEAST_NODES: usize = 5;
     const RHO: f64 = 2.0;
@@ -49,6 +61,12 @@ impl Profile {
         self.seen.truncate(window);
     }
 
+    /// How many nodes a curve up to the window `largest`, [`Profile::LEAST_NODES`] or more, has.
+    pub fn nodes(&mut self, largest: usize) -> usize {
+        self.packets_a_node = self.packets_a_node.min(largest / Self::LEAST_NODES);
+        largest / self.packets_a_node
+    }
+
     /// Draws the curve anew. False if there are too few points for one.
     pub fn fit(&mut self) -> bool {
         let points: Vec<(f64, f64)> = (1u32..)
@@ -60,7 +78,7 @@ impl Profile {
         if largest < Self::LEAST_NODES {
             return false;
         }
-        let nodes = (largest / Self::PACKETS_A_NODE).max(Self::LEAST_NODES);
+        let nodes = self.nodes(largest);
         let Some(spline) = Spline::fit(&points, nodes, Self::RHO) else {
             return false;
         };

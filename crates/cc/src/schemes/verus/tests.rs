@@ -305,3 +305,38 @@ fn the_profile_turns_delays_into_windows() {
     assert_eq!(falling.window(600.0), None);
     assert_eq!(falling.window(100.0), Some(1));
 }
+
+/// `delayProfile_thread`: N begins with 15, becomes less until `max_i / N` is 5, and never more again.
+#[test]
+fn a_curve_that_began_small_keeps_its_finer_nodes() {
+    let mut profile = Profile::default();
+    assert_eq!(profile.nodes(200), 13);
+    assert_eq!(profile.nodes(40), 5);
+    assert_eq!(profile.nodes(200), 25);
+}
+
+/// `receiver_thread`: a packet of a flight that was given up is not counted, but its window ends a loss phase.
+#[test]
+fn a_packet_that_was_given_up_ends_the_loss_phase() {
+    let mut v = steady(ms(0), 50.0, 1.0);
+    (v.life.next_epoch, v.life.next_fit) = (Time::NEVER, Time::NEVER);
+    v.life.window = 40.0;
+    send(&mut v, ms(0));
+    v.time_out(ms(400));
+    assert!(v.life.loss_phase);
+    ack(&mut v, ms(410), 0, ms(0), 41);
+    assert!(v.life.loss_phase);
+    ack(&mut v, ms(410), 0, ms(0), 40);
+    assert!(!v.life.loss_phase);
+    assert_eq!((v.life.under_way, v.life.d_epoch), (0, None));
+}
+
+/// A timer that comes late moves no later epoch.
+#[test]
+fn epochs_do_not_drift() {
+    let mut v = steady(ms(0), 50.0, 1.0);
+    for (late, next) in [(5, 10), (12, 15), (33, 35)] {
+        v.on_timer(ms(late));
+        assert_eq!(v.life.next_epoch, ms(next));
+    }
+}

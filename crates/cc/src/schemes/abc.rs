@@ -6,8 +6,8 @@
 //! The smaller of the two counts (§5.1.1).
 
 use crate::{
-    Base, Bytes, Congestion, CongestionControl, Control, Duration, Ecn, Family, Feedback, Kind, Need,
-    Param, Probe, Recovery, Router, Rto, Scheme, Sent, Setup, Stamp, Tag, Time, Values,
+    Base, Bytes, Congestion, CongestionControl, Control, Duration, Ecn, Family, Feedback, Kind,
+    Need, Param, Probe, Recovery, Router, Rto, Scheme, Sent, Setup, Stamp, Tag, Time, Values,
 };
 
 use super::cubic::{self, Cubic};
@@ -185,8 +185,8 @@ impl CongestionControl for Abc {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{MSS, feedback, rto, select, setup};
     use crate::Acked;
+    use crate::testing::{MSS, feedback, rto, select, setup};
 
     fn abc(window: f64) -> Abc {
         let mut abc = Abc::new(&setup(), &Values::defaults(SCHEME.params));
@@ -221,7 +221,12 @@ mod tests {
     /// §3.1.2 with §3.2, by hand: w + 1 + 1/w and w - 1 + 1/w.
     #[test]
     fn a_mark_is_a_packet() {
-        for (ecn, after) in [(Ecn::Ect1, 11.1), (Ecn::Ect0, 9.1), (Ecn::Ce, 10.0), (Ecn::NotEct, 10.0)] {
+        for (ecn, after) in [
+            (Ecn::Ect1, 11.1),
+            (Ecn::Ect0, 9.1),
+            (Ecn::Ce, 10.0),
+            (Ecn::NotEct, 10.0),
+        ] {
             let mut abc = abc(10.0);
             marked(&mut abc, &[ecn], 10);
             assert!((abc.window - after).abs() < 1e-9, "{ecn:?}: {}", abc.window);

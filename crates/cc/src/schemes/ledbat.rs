@@ -292,7 +292,13 @@ mod tests {
     /// window of a hundred grows it by 0.005. At the target it rests, at twice the target it shrinks.
     #[test]
     fn the_window_follows_the_distance_from_the_target() {
-        for (queue_ms, change) in [(0, 0.01), (50, 0.005), (100, 0.0), (200, -0.01), (300, -0.02)] {
+        for (queue_ms, change) in [
+            (0, 0.01),
+            (50, 0.005),
+            (100, 0.0),
+            (200, -0.01),
+            (300, -0.02),
+        ] {
             let mut ledbat = ledbat("ledbat:current_filter=1", 100.0);
             ledbat.measure_base(1_000);
             arrive(&mut ledbat, 1_000, 20 + queue_ms);

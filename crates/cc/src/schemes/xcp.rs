@@ -9,7 +9,8 @@ use crate::{
 
 const NEEDS: &[Need] = &[Need::PerPacket, Need::Header];
 const SOURCE: &str = "Katabi, Handley and Rohrs 2002; ns-2 xcpq.cc, xcp-end-sys.cc";
-const FIRST_WINDOW: &str = "A flow begins with RFC 6928's window, as every scheme here, not with one packet.";
+const FIRST_WINDOW: &str =
+    "A flow begins with RFC 6928's window, as every scheme here, not with one packet.";
 const IN_USE: &str = "A window that is not in use does not grow (ns-2's option control_increase_), instead of asking \
                       for what the application will need (§3.3).";
 
@@ -164,7 +165,11 @@ mod tests {
         told(&mut xcp, &[-1e9], true);
         assert_eq!(xcp.control().cwnd, MSS);
         // Nothing that a header may hold takes it out of bounds.
-        told(&mut xcp, &[f32::NAN, f32::NEG_INFINITY, f32::MAX, f32::MIN], true);
+        told(
+            &mut xcp,
+            &[f32::NAN, f32::NEG_INFINITY, f32::MAX, f32::MIN],
+            true,
+        );
         assert_eq!(xcp.control().cwnd, MSS);
         told(&mut xcp, &[1500.0], false);
         assert_eq!(xcp.control().cwnd, MSS, "it was not in use");

@@ -48,8 +48,7 @@ impl Bbr3 {
     fn inflight_at_loss(&self, p: &Lost, lost: Bytes) -> Bytes {
         let inflight_prev = p.tx_in_flight.as_f64() - p.size.as_f64();
         let lost_prev = lost.as_f64() - p.size.as_f64();
-        let lost_prefix =
-            (self.loss_thresh * inflight_prev - lost_prev) / (1.0 - self.loss_thresh);
+        let lost_prefix = (self.loss_thresh * inflight_prev - lost_prev) / (1.0 - self.loss_thresh);
         Bytes::from_f64(inflight_prev + lost_prefix)
     }
 
@@ -141,9 +140,7 @@ impl Bbr3 {
                     self.enter_startup();
                 }
             }
-            Some(State::ProbeBwUp)
-                if !matches!(self.state, State::ProbeBwUp | State::ProbeRtt) =>
-            {
+            Some(State::ProbeBwUp) if !matches!(self.state, State::ProbeBwUp | State::ProbeRtt) => {
                 self.start_probe_bw_refill();
             }
             _ => {}

@@ -5,8 +5,8 @@ mod loss;
 mod states;
 
 use super::*;
-use crate::testing::{MSS, RTT, feedback, select, setup};
 use crate::RateSample;
+use crate::testing::{MSS, RTT, feedback, select, setup};
 
 const MS: Duration = Duration::from_millis(1);
 const MBPS_12: Rate = Rate::from_bps(12_000_000);

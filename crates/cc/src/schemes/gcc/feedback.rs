@@ -171,8 +171,10 @@ impl History {
         let (begin, first, base) = (field(0), field(1), field(2));
         let mut end = 0;
         for arrival in arrivals.chunks_exact(ARRIVAL) {
-            let number = first.wrapping_add(u64::from(u16::from_le_bytes([arrival[0], arrival[1]])));
-            let ticks = base.saturating_add(u64::from(u16::from_le_bytes([arrival[2], arrival[3]])));
+            let number =
+                first.wrapping_add(u64::from(u16::from_le_bytes([arrival[0], arrival[1]])));
+            let ticks =
+                base.saturating_add(u64::from(u16::from_le_bytes([arrival[2], arrival[3]])));
             let index = number.wrapping_sub(self.first) as usize;
             let Some(entry) = self.entries.get_mut(index) else {
                 continue;

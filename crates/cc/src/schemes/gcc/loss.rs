@@ -147,7 +147,10 @@ impl LossBased {
             return self.set_target(self.delay_limit);
         }
         self.update_minima(now);
-        if self.last_report.is_none_or(|t| now.since(t) >= REPORT_TIMEOUT) {
+        if self
+            .last_report
+            .is_none_or(|t| now.since(t) >= REPORT_TIMEOUT)
+        {
             return;
         }
         if self.loss <= LOW_LOSS {

@@ -152,7 +152,8 @@ impl Gcc {
     fn on_report(&mut self, now: Time, report: &Report) {
         self.update_rtts(now, report);
         let received = report.received.len() as u64;
-        self.loss.on_report(now, report.lost, received + report.lost);
+        self.loss
+            .on_report(now, report.lost, received + report.lost);
         let mut probed = None;
         for packet in &report.received {
             self.acked

@@ -151,8 +151,9 @@ impl ProbeEstimator {
     pub(super) fn on_packet(&mut self, train: Train, packet: &Reported) -> Option<f64> {
         let (sent, received) = (ms(packet.sent), ms(packet.received));
         let bytes = packet.size.as_f64();
-        self.trains
-            .retain(|t| t.train.id == train.id || t.last_received + Self::MAX_INTERVAL_MS >= received);
+        self.trains.retain(|t| {
+            t.train.id == train.id || t.last_received + Self::MAX_INTERVAL_MS >= received
+        });
         let index = self.trains.iter().position(|t| t.train.id == train.id);
         let index = index.unwrap_or_else(|| {
             self.trains.push(Received {
@@ -186,7 +187,8 @@ impl ProbeEstimator {
 impl Received {
     /// The lesser of the rates at which it was sent and has arrived.
     fn rate(&self) -> Option<f64> {
-        let enough = f64::from(self.packets) >= ProbeEstimator::MIN_RECEIVED * f64::from(MIN_PACKETS)
+        let enough = f64::from(self.packets)
+            >= ProbeEstimator::MIN_RECEIVED * f64::from(MIN_PACKETS)
             && self.bytes >= ProbeEstimator::MIN_RECEIVED * f64::from(self.train.min_bytes);
         let sent_in = self.last_sent - self.first_sent;
         let received_in = self.last_received - self.first_received;
@@ -200,10 +202,12 @@ impl Received {
         if receive_rate > ProbeEstimator::MAX_VALID_RATIO * send_rate {
             return None;
         }
-        Some(if receive_rate < ProbeEstimator::UNSATURATED_RATIO * send_rate {
-            ProbeEstimator::TARGET_UTILISATION * receive_rate
-        } else {
-            send_rate.min(receive_rate)
-        })
+        Some(
+            if receive_rate < ProbeEstimator::UNSATURATED_RATIO * send_rate {
+                ProbeEstimator::TARGET_UTILISATION * receive_rate
+            } else {
+                send_rate.min(receive_rate)
+            },
+        )
     }
 }

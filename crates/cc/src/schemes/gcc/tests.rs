@@ -37,11 +37,21 @@ fn the_threshold_follows_the_trend() {
 /// `trendline_estimator_unittest.cc`: 25 packets 20 ms apart that arrive 20, 22 or 17 ms apart.
 #[test]
 fn a_trend_is_found_in_25_packets() {
-    for (arrival, usage) in [(20.0, Usage::Normal), (22.0, Usage::Over), (17.0, Usage::Under)] {
+    for (arrival, usage) in [
+        (20.0, Usage::Normal),
+        (22.0, Usage::Over),
+        (17.0, Usage::Under),
+    ] {
         let mut line = Trendline::new();
         let mut seen = Usage::Normal;
         for i in 1..25 {
-            line.update(Deltas { send: 20.0, arrival }, arrival * f64::from(i));
+            line.update(
+                Deltas {
+                    send: 20.0,
+                    arrival,
+                },
+                arrival * f64::from(i),
+            );
             if line.usage != Usage::Normal {
                 seen = line.usage;
             }
@@ -55,7 +65,10 @@ fn a_trend_is_found_in_25_packets() {
 fn the_slope_is_the_excess_over_capacity() {
     let mut line = Trendline::new();
     for i in 1..200 {
-        let deltas = Deltas { send: 5.0, arrival: 5.25 };
+        let deltas = Deltas {
+            send: 5.0,
+            arrival: 5.25,
+        };
         line.update(deltas, 5.25 * f64::from(i));
     }
     near(line.trend, 60.0 * 4.0 * 0.25 / 5.25, 1e-6);
@@ -67,19 +80,39 @@ fn packets_are_grouped() {
     let mut groups = InterArrival::default();
     let mut seen = Vec::new();
     // Two packets a group, 10 ms apart; the third group arrives 4 ms late.
-    for (sent, arrival) in [(0, 50), (5, 55), (10, 60), (15, 65), (20, 74), (25, 79), (30, 84)] {
+    for (sent, arrival) in [
+        (0, 50),
+        (5, 55),
+        (10, 60),
+        (15, 65),
+        (20, 74),
+        (25, 79),
+        (30, 84),
+    ] {
         seen.extend(groups.on_packet(f64::from(sent), f64::from(arrival), 100.0));
     }
     let (ten, late) = (
-        Deltas { send: 10.0, arrival: 10.0 },
-        Deltas { send: 10.0, arrival: 14.0 },
+        Deltas {
+            send: 10.0,
+            arrival: 10.0,
+        },
+        Deltas {
+            send: 10.0,
+            arrival: 14.0,
+        },
     );
     assert_eq!(seen, [ten, late]);
     // Sent 7 ms later but arrived at once: a burst. Sent before the group: no longer of interest.
     assert_eq!(groups.on_packet(37.0, 84.5, 100.0), None);
     assert_eq!(groups.on_packet(20.0, 85.0, 100.0), None);
     let deltas = groups.on_packet(50.0, 100.0, 100.0);
-    assert_eq!(deltas, Some(Deltas { send: 12.0, arrival: 5.5 }));
+    assert_eq!(
+        deltas,
+        Some(Deltas {
+            send: 12.0,
+            arrival: 5.5
+        })
+    );
 }
 
 /// `aimd_rate_control_unittest.cc`: near capacity 4 kbit/s each second at 30 kbit/s, 5 at 90 and at
@@ -189,7 +222,11 @@ fn the_rate_that_arrives_is_estimated() {
     let sample = (1250.0 + 14.0 * 2500.0) * 8.0 / 150.0;
     let deviation: f64 = 10.0 * (sample - 1000.0) / 1000.0;
     let weight = 55.0 / (55.0 + deviation * deviation);
-    near(acked.bps().unwrap_or(0.0), 1e3 * (1000.0 + weight * (sample - 1000.0)), 1e-3);
+    near(
+        acked.bps().unwrap_or(0.0),
+        1e3 * (1000.0 + weight * (sample - 1000.0)),
+        1e-3,
+    );
 }
 
 /// `probe_bitrate_estimator_unittest.cc` and `delay_based_bwe_unittest.cc`: milliseconds of sending
@@ -197,7 +234,10 @@ fn the_rate_that_arrives_is_estimated() {
 #[test]
 fn trains_are_measured() {
     let measured = |times: &[(u64, u64)]| {
-        let train = Train { id: 7, min_bytes: 3000.0 };
+        let train = Train {
+            id: 7,
+            min_bytes: 3000.0,
+        };
         let mut estimator = ProbeEstimator::default();
         let packets = times.iter().map(|&(sent, received)| Reported {
             sent: at(sent),
@@ -302,7 +342,9 @@ fn reports_tell_of_arrivals_and_gaps() {
     let mut report = Report::default();
     let mut message = Vec::new();
     let next = |reporter: &mut Reporter, numbers: &[u64], ms: u64, out: &mut Vec<u8>| {
-        numbers.iter().for_each(|&n| reporter.on_data(&arrival(n, at(ms))));
+        numbers
+            .iter()
+            .for_each(|&n| reporter.on_data(&arrival(n, at(ms))));
         let due = reporter.next_timer();
         reporter.on_timer(due);
         out.clear();
@@ -318,7 +360,11 @@ fn reports_tell_of_arrivals_and_gaps() {
     history.read(&message, &mut report);
     assert_eq!((report.received.len(), report.lost), (2, 0));
     history.read(&message, &mut report);
-    assert_eq!((report.received.len(), report.lost), (0, 0), "twice the same");
+    assert_eq!(
+        (report.received.len(), report.lost),
+        (0, 0),
+        "twice the same"
+    );
     next(&mut reporter, &[5, 6, 7], 300, &mut message); // never delivered
     next(&mut reporter, &[10], 400, &mut message);
     history.read(&message, &mut report);
@@ -355,7 +401,11 @@ fn what_is_in_flight_is_remembered() {
         }
     }
     assert!(known > 158_000, "{known}");
-    assert!(history.len() <= 41_500 + (1 << 15) + 400, "{}", history.len());
+    assert!(
+        history.len() <= 41_500 + (1 << 15) + 400,
+        "{}",
+        history.len()
+    );
 }
 
 /// `TestInitialOveruse`: a link of 200 kbit/s below a start at 300 halves the rate before anything

@@ -318,7 +318,10 @@ mod tests {
         assert!((s.rate_mbps - 12.0).abs() < 1e-9, "{s:?}");
         assert!((s.rtt_gradient - 0.05).abs() < 1e-9, "{s:?}");
         assert!(s.gradient_error < 1e-6, "{s:?}");
-        assert!((s.rtt_mean_s.expect("RTTs") - 0.040_975).abs() < 1e-9, "{s:?}");
+        assert!(
+            (s.rtt_mean_s.expect("RTTs") - 0.040_975).abs() < 1e-9,
+            "{s:?}"
+        );
         // The deviation of 0, 1, .. n-1 is sqrt((n^2-1)/12).
         let deviation = 50e-6 * libm::sqrt((1600.0 - 1.0) / 12.0);
         assert!((s.rtt_deviation_s - deviation).abs() < 1e-9, "{s:?}");

@@ -40,7 +40,10 @@ impl Bursts {
         let usual = *self.ratio.get_or_insert(ratio);
         if ratio > Self::FACTOR * usual {
             self.burst = Some(now);
-        } else if self.burst.is_some_and(|began| rtt < smoothed || now.since(began) > smoothed) {
+        } else if self
+            .burst
+            .is_some_and(|began| rtt < smoothed || now.since(began) > smoothed)
+        {
             self.burst = None;
         }
         self.ratio = Some(usual + Self::GAIN * (ratio - usual));

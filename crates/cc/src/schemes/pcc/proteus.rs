@@ -5,9 +5,7 @@ use super::ascent::{Ascent, Climb, Worth};
 use super::noise::{Bursts, Trends};
 use super::vivace::{self, LATENCY};
 use super::{NEEDS, Pace, Pcc, Summary, deviations};
-use crate::{
-    CongestionControl, Duration, Family, Kind, Param, Probe, Scheme, Setup, Time, Values,
-};
+use crate::{CongestionControl, Duration, Family, Kind, Param, Probe, Scheme, Setup, Time, Values};
 
 const DEVIATION: Param = Param {
     name: "deviation",

@@ -62,7 +62,13 @@ fn the_loss_that_vivace_bears() {
 /// From 0.5 Mbit/s to a Gbit/s and from 1 ms to 1 s: the link is used, and within sight of its capacity.
 #[test]
 fn every_member_finds_the_capacity() {
-    for (mbps, rtt_ms) in [(0.5, 40), (12.0, 1), (12.0, 120), (12.0, 1000), (1000.0, 20)] {
+    for (mbps, rtt_ms) in [
+        (0.5, 40),
+        (12.0, 1),
+        (12.0, 120),
+        (12.0, 1000),
+        (1000.0, 20),
+    ] {
         let rate = Rate::from_mbps(mbps);
         let rtt = Duration::from_millis(rtt_ms);
         let bdp = rate.bytes_in(rtt).get() / MSS.get();

@@ -149,7 +149,9 @@ mod tests {
     #[test]
     fn starting_bears_noise() {
         let mut vivace = vivace(LATENCY);
-        for (rate, gradient, rate_then) in [(10.0, 0.2, 10.0), (20.0, 0.15, 20.0), (40.0, 0.25, 20.0)] {
+        for (rate, gradient, rate_then) in
+            [(10.0, 0.2, 10.0), (20.0, 0.15, 20.0), (40.0, 0.25, 20.0)]
+        {
             assert_eq!(vivace.next_trial(), Some(rate));
             vivace.on_result(&trial(rate, gradient, 0.0));
             assert_eq!(vivace.rate(), rate_then);

@@ -32,7 +32,10 @@ impl LatePackets {
             self.missing.pop_front();
         }
         let newest = self.missing.back().map(|m| m.number);
-        let late = f.acked.iter().filter(|a| newest.is_some_and(|n| a.number <= n));
+        let late = f
+            .acked
+            .iter()
+            .filter(|a| newest.is_some_and(|n| a.number <= n));
         for acked in late {
             if let Some(i) = self.missing.iter().position(|m| m.number == acked.number) {
                 let wait = f.now.since(self.missing[i].since);

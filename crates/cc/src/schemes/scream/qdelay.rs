@@ -107,7 +107,8 @@ impl DelayTarget {
         self.sampled_at = now;
         self.history[self.next] = qdelay / Self::LOW;
         self.next = (self.next + 1) % Self::LONG;
-        let recent = (1..=Self::SHORT).map(|i| self.history[(self.next + Self::LONG - i) % Self::LONG]);
+        let recent =
+            (1..=Self::SHORT).map(|i| self.history[(self.next + Self::LONG - i) % Self::LONG]);
         let average = recent.sum::<f64>() / Self::SHORT as f64;
         let mean = self.history.iter().sum::<f64>() / Self::LONG as f64;
         let squares = self.history.iter().map(|q| (q - mean) * (q - mean));

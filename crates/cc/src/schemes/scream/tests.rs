@@ -41,7 +41,10 @@ fn steady(spec: &str, packets: f64, rtt_ms: u64) -> Scream {
 }
 
 fn near(ours: f64, theirs: f64) {
-    assert!((ours - theirs).abs() <= 1e-9 * theirs.abs(), "{ours}, {theirs}");
+    assert!(
+        (ours - theirs).abs() <= 1e-9 * theirs.abs(),
+        "{ours}, {theirs}"
+    );
 }
 
 /// algorithms.md §14.5: target 60 ms and an average of 45 ms are alpha_v = 0.5, and the window
@@ -146,8 +149,14 @@ fn the_window_grows_by_a_packet_and_by_a_share() {
     };
     near(grown(&mut steady("scream", 100.0, 100), 1.0), 0.3);
     // Half of VIRTUAL_RTT: half as much. Near the inflexion point: a quarter, times 1 + 2 x 0.1.
-    near(grown(&mut steady("scream", 100.0, 12) , 1.0), 0.3 * 12.0 / 25.0);
-    near(grown(&mut steady("scream", 100.0, 100), 0.1), 0.1 * 0.25 * 1.2);
+    near(
+        grown(&mut steady("scream", 100.0, 12), 1.0),
+        0.3 * 12.0 / 25.0,
+    );
+    near(
+        grown(&mut steady("scream", 100.0, 100), 0.1),
+        0.1 * 0.25 * 1.2,
+    );
     // 25 RTTs after congestion a quarter of the share.
     let mut scream = steady("scream", 100.0, 100);
     scream.last_congestion_detected = Some(Time::from_millis(87_500));
@@ -167,7 +176,13 @@ fn the_window_grows_by_a_packet_and_by_a_share() {
 fn growth_is_slow_where_congestion_last_was() {
     let mut scream = steady("scream", 100.0, 100);
     near(scream.distance_from_inflexion(), 1.0);
-    for (share, scl) in [(1.0, 0.1), (1.0625, 0.25), (0.9375, 0.25), (1.125, 1.0), (0.5, 1.0)] {
+    for (share, scl) in [
+        (1.0, 0.1),
+        (1.0625, 0.25),
+        (0.9375, 0.25),
+        (1.125, 1.0),
+        (0.5, 1.0),
+    ] {
         scream.inflexion = 1000.0;
         scream.ref_wnd = share * 1000.0;
         near(scream.distance_from_inflexion(), scl);

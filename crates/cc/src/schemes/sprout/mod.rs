@@ -72,7 +72,11 @@ pub const SCHEME: Scheme = Scheme {
     build: |setup, _| Box::new(Sprout::new(setup)),
     receiver: Some(|setup, values| {
         let forecaster = Forecaster::shared(values.number(&MAX_RATE), values.number(&SIGMA));
-        Box::new(Inference::new(setup, forecaster, values.number(&CONFIDENCE)))
+        Box::new(Inference::new(
+            setup,
+            forecaster,
+            values.number(&CONFIDENCE),
+        ))
     }),
     router: None,
 };

@@ -47,8 +47,9 @@ impl Model {
         let deviation = step_deviation(sigma);
         let reach = ((DEVIATIONS * deviation / width) as usize + 1).min(BINS - 1);
         // A Brownian step of at most so many bins. Rates beyond either end are taken for the end.
-        let at_most =
-            |bins: f64| 0.5 * libm::erfc(-bins * width / deviation * std::f64::consts::FRAC_1_SQRT_2);
+        let at_most = |bins: f64| {
+            0.5 * libm::erfc(-bins * width / deviation * std::f64::consts::FRAC_1_SQRT_2)
+        };
         let means: [f64; BINS] =
             std::array::from_fn(|bin| middle(bin) * width * TICK.as_secs_f64());
         let log_means = means.map(libm::log);
@@ -149,12 +150,7 @@ fn middle(bin: usize) -> f64 {
 }
 
 /// The logarithm of Poisson(lambda tau, `count`), but for the term of `count` alone.
-fn log_likelihood(
-    means: &[f64; BINS],
-    log_means: &[f64; BINS],
-    bin: usize,
-    count: u64,
-) -> f64 {
+fn log_likelihood(means: &[f64; BINS], log_means: &[f64; BINS], bin: usize, count: u64) -> f64 {
     match (bin, count) {
         (_, 0) => -means[bin],
         (0, _) => f64::NEG_INFINITY,

@@ -109,11 +109,9 @@ impl Inference {
         }
         self.report = Report {
             received_or_lost: self.numbers.received_or_lost(),
-            forecast: self.forecaster.forecast(
-                &self.belief,
-                self.risk,
-                &self.report.forecast,
-            ),
+            forecast: self
+                .forecaster
+                .forecast(&self.belief, self.risk, &self.report.forecast),
         };
         self.has_news = true;
     }

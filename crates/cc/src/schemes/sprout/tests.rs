@@ -40,7 +40,10 @@ fn brownian_motion_and_outages_of_a_tick() {
     let mut both = certain(0);
     both[128] = 1.0;
     let after = model.evolve(&both);
-    let outage = f64::from(after[0]) / (128 - 60..128 + 60).map(|bin| f64::from(after[bin])).sum::<f64>();
+    let outage = f64::from(after[0])
+        / (128 - 60..128 + 60)
+            .map(|bin| f64::from(after[bin]))
+            .sum::<f64>();
     assert!((outage - 0.5440).abs() < 1e-3, "{outage}");
 }
 
@@ -90,7 +93,9 @@ fn the_rate_is_found_and_lost() {
 #[test]
 fn forecasts_are_the_fifth_percentiles_of_arrivals() {
     let still = Forecaster::shared(1000.0, 20.0);
-    let bin = (0..BINS).find(|&bin| still.model.means[bin] > 7.96).unwrap();
+    let bin = (0..BINS)
+        .find(|&bin| still.model.means[bin] > 7.96)
+        .unwrap();
     assert!((still.model.means[bin] - 8.0).abs() < 0.05);
     let forecast = still.forecast(&certain(bin), 0.05, &[0; TICKS]);
     let poisson: Forecast = [4, 10, 16, 23, 30, 37, 44, 51];
@@ -98,7 +103,10 @@ fn forecasts_are_the_fifth_percentiles_of_arrivals() {
         assert!(ours.abs_diff(exact) <= 1, "{forecast:?}");
     }
     // Wherever the search begins it ends at the same counts.
-    assert_eq!(still.forecast(&certain(bin), 0.05, &[u32::MAX; TICKS]), forecast);
+    assert_eq!(
+        still.forecast(&certain(bin), 0.05, &[u32::MAX; TICKS]),
+        forecast
+    );
     // Each tick adds its own counts (`processforecaster.cc`): at 200 packets a second the variance of eight
     // is 64 + (0 + 1 + .. + 7) 0.566^2 = 73, the 5th percentile 64 - 1.645 sqrt(73) = 50.
     let wandering = Forecaster::shared(1000.0, 200.0);
@@ -292,7 +300,12 @@ fn any_message_will_do() {
 /// apart, or a round trip of 41 ms: a window is never less than a packet.
 #[test]
 fn without_reports_there_are_heartbeats() {
-    let mut link = Link::new(&select("sprout"), Rate::from_mbps(12.0), Duration::from_millis(40), 100);
+    let mut link = Link::new(
+        &select("sprout"),
+        Rate::from_mbps(12.0),
+        Duration::from_millis(40),
+        100,
+    );
     link.run(Duration::from_millis(30));
     assert_eq!(link.host.counters().sent, MSS * 10);
     link.run(Duration::from_secs(10));

@@ -268,7 +268,8 @@ impl Verus {
         let v = &mut self.life;
         if packet.number >= v.counted_from {
             let due = now + Self::MISSING;
-            v.missing.push_back((due, packet.number, packet.tag.0 as usize));
+            v.missing
+                .push_back((due, packet.number, packet.tag.0 as usize));
         }
     }
 
@@ -315,7 +316,9 @@ impl Verus {
     fn timeout(&self) -> Duration {
         match self.life.rtt {
             None => Self::FIRST_TIMEOUT,
-            Some(_) => Duration::from_secs_f64((5.0 * self.life.last_delay).clamp(150.0, 1000.0) / 1e3),
+            Some(_) => {
+                Duration::from_secs_f64((5.0 * self.life.last_delay).clamp(150.0, 1000.0) / 1e3)
+            }
         }
     }
 

@@ -97,7 +97,11 @@ impl Profile {
     pub fn delay_ms(&self, window: f64) -> Option<f64> {
         match &self.curve {
             Some(curve) => Some(curve.spline.at(window)),
-            None => self.seen.get(window as usize).copied().filter(|d| !d.is_nan()),
+            None => self
+                .seen
+                .get(window as usize)
+                .copied()
+                .filter(|d| !d.is_nan()),
         }
     }
 

@@ -81,7 +81,11 @@ impl Spline {
         let inside = u.clamp(0.0, intervals as f64);
         let k = (inside as usize).min(intervals - 1);
         let c = &self.coefficients[k..k + 4];
-        let value: f64 = b_splines(inside - k as f64).iter().zip(c).map(|(b, c)| b * c).sum();
+        let value: f64 = b_splines(inside - k as f64)
+            .iter()
+            .zip(c)
+            .map(|(b, c)| b * c)
+            .sum();
         // Beyond the ends it goes straight on.
         let slope = match inside == u {
             true => 0.0,

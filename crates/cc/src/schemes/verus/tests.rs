@@ -67,7 +67,9 @@ fn lose(v: &mut Verus, now: Time, number: u64, window: u64) {
 fn steady(now: Time, base: f64, slope: f64) -> Verus {
     let mut v = verus();
     for window in 1..=200u32 {
-        v.life.profile.note(window as usize, base + slope * f64::from(window));
+        v.life
+            .profile
+            .note(window as usize, base + slope * f64::from(window));
     }
     (v.life.d_min, v.life.d_est, v.life.rtt) = (base, base, Some(base));
     (v.life.last_delay, v.life.last_ack) = (base, now);
@@ -198,7 +200,10 @@ fn silence_gives_the_flight_up() {
     send(&mut v, ms(0));
     assert_eq!(v.next_timer(), ms(150));
     v.on_timer(ms(150));
-    assert_eq!((v.life.d_est, v.life.under_way, v.life.loss_phase), (20.0, 0, true));
+    assert_eq!(
+        (v.life.d_est, v.life.under_way, v.life.loss_phase),
+        (20.0, 0, true)
+    );
     // What arrives of it later says nothing.
     ack(&mut v, ms(160), 0, ms(0), 1);
     assert_eq!((v.life.under_way, v.life.last_ack), (0, ms(0)));

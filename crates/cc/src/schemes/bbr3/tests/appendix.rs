@@ -293,7 +293,10 @@ fn a_tenth_of_the_bandwidth_is_accepted() {
     }
     let max_bw = since(&link);
     println!("half of it after {shortterm} s, a tenth after {max_bw} s");
-    assert!(shortterm < 4.0 && max_bw < 20.0, "{shortterm} s, {max_bw} s");
+    assert!(
+        shortterm < 4.0 && max_bw < 20.0,
+        "{shortterm} s, {max_bw} s"
+    );
     link.run(Duration::from_secs(10));
     let used = link.utilisation(Duration::from_secs(10));
     assert!(used > 0.95, "{used}");

@@ -42,7 +42,10 @@ fn startup_ends_on_loss_when_all_three_conditions_hold() {
         (bbr.state, bbr.inflight_longterm)
     };
     let stays = (State::Startup, Bytes::MAX);
-    assert_eq!(ended(Recovery::Recovery, 6, 5), (State::Drain, packets(130)));
+    assert_eq!(
+        ended(Recovery::Recovery, 6, 5),
+        (State::Drain, packets(130))
+    );
     assert_eq!(ended(Recovery::Open, 6, 5), stays);
     assert_eq!(ended(Recovery::Recovery, 5, 5), stays);
     assert_eq!(ended(Recovery::Recovery, 6, 4), stays, "2% is tolerated");

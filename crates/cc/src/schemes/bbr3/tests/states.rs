@@ -23,7 +23,11 @@ fn a_plateau_of_three_rounds_is_a_full_pipe() {
     assert_eq!(after(4.0, false, true), (0, false));
     assert_eq!(after(5.0, false, true), (0, false), "a quarter more");
     assert_eq!(after(6.2, false, true), (1, false), "less than a quarter");
-    assert_eq!(after(6.2, true, true), (1, false), "the application's fault");
+    assert_eq!(
+        after(6.2, true, true),
+        (1, false),
+        "the application's fault"
+    );
     assert_eq!(after(6.2, false, false), (1, false), "no new round");
     assert_eq!(after(6.2, false, true), (2, false));
     assert_eq!(after(6.2, false, true), (3, true));
@@ -206,7 +210,11 @@ fn probe_rtt_lasts_200_ms_and_a_round() {
     assert_eq!(after(5_001, 1, 100), (State::ProbeRtt, 50));
     assert_eq!(after(5_100, 2, 51), (State::ProbeRtt, 50));
     assert_eq!(after(5_200, 101, 50), (State::ProbeRtt, 50));
-    assert_eq!(after(5_400, 200, 50), (State::ProbeRtt, 50), "200 ms, no round");
+    assert_eq!(
+        after(5_400, 200, 50),
+        (State::ProbeRtt, 50),
+        "200 ms, no round"
+    );
     assert_eq!(after(5_401, 201, 50), (State::ProbeBwCruise, 201)); // one of them for aggregation
     assert_eq!(after(10_401, 202, 100).0, State::ProbeBwRefill);
     assert_eq!(after(10_402, 203, 100).0, State::ProbeRtt);

@@ -15,12 +15,12 @@ PANEL = (330, 170)
 TARGET = 1.3
 BUDGET = 1200
 PART_COLOURS = {
-    "transport": COLOURS["blue"],
-    "links and queues": COLOURS["sky"],
-    "event loop": COLOURS["green"],
-    "event queue": COLOURS["orange"],
-    "metrics": COLOURS["vermillion"],
-    "controller": COLOURS["purple"],
+    "transport": COLOURS["blue"][0],
+    "links and queues": COLOURS["sky"][0],
+    "event loop": COLOURS["green"][0],
+    "event queue": COLOURS["orange"][0],
+    "metrics": COLOURS["vermillion"][0],
+    "controller": COLOURS["purple"][0],
     LIBRARY: SOFT,
 }
 
@@ -62,8 +62,8 @@ def write(figures: Figures, docs: Path) -> list[Path]:
 
 def scaling(figures: Figures) -> Spec:
     """Time above, memory below; over flows at the left, over simulated seconds at the right."""
-    time = {"title": "ns a packet", "colour": COLOURS["blue"]}
-    memory = {"title": "bytes a packet in flight", "colour": COLOURS["vermillion"]}
+    time = {"title": "ns a packet", "colour": COLOURS["blue"][0]}
+    memory = {"title": "bytes a packet in flight", "colour": COLOURS["vermillion"][0]}
     rows = []
     for key, look in (("ns_a_packet", time), ("bytes_a_packet", memory)):
         curves = {x: [_point(p[x], p[key]) for p in figures[x]] for x in ("flows", "seconds")}
@@ -90,16 +90,26 @@ def scaling(figures: Figures) -> Spec:
 
 
 def instructions(figures: Figures) -> Spec:
-    """A bar a scheme, made of its parts, and the line that NewReno is not to pass."""
+    """A bar a scheme, made of its parts, and the line that NewReno is not to pass.
+
+    Schemes that would make all other bars short stand in the subtitle.
+    """
     parts = tables.instructions(figures).columns[1:-1]
+    drawn = {scheme: found for scheme, found in figures["instructions"].items() if scheme not in tables.DEAR}
+    dear = [f"{scheme} {figures['instructions'][scheme]['total']:,.0f}" for scheme in tables.DEAR]
     values = [
         {"scheme": scheme, "part": part, "order": order, "count": round(found["parts"].get(part, 0), 1)}
-        for scheme, found in figures["instructions"].items()
+        for scheme, found in drawn.items()
         for order, part in enumerate(parts)
     ]
     count = {"type": "quantitative", "axis": {"title": "instructions a delivered packet", "tickCount": 6}}
     return {
-        "title": "Where the instructions go",
+        "title": {
+            "text": "Where the instructions go",
+            "subtitle": f"Not drawn: {', '.join(dear)}",
+            "subtitleColor": SOFT,
+            "offset": 24,
+        },
         "width": 560,
         "height": {"step": 21},
         "layer": [
@@ -110,7 +120,7 @@ def instructions(figures: Figures) -> Spec:
                     "y": {
                         "field": "scheme",
                         "type": "nominal",
-                        "sort": list(figures["instructions"]),
+                        "sort": list(drawn),
                         "axis": {"title": None, "ticks": False, "domain": False},
                     },
                     "x": count | {"field": "count", "stack": "zero"},

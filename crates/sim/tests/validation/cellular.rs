@@ -184,7 +184,7 @@ fn cubic_in_an_infinite_queue() {
                 scheme: "cubic",
                 what: &format!("{trace}, infinite queue, 1.9 MB of window: {what}"),
                 unit,
-                source: "dmetaxak/cs244pa3, Linux of 2016",
+                source: "dmetaxak/cs244pa3, 2016",
                 outside,
                 ours,
             }

@@ -19,7 +19,7 @@ const fn delay(published: f64) -> Outside {
     Outside::Percent(published, 15.0)
 }
 
-const CS244: &str = "dmetaxak/cs244pa3, Linux of 2016";
+const CS244: &str = "dmetaxak/cs244pa3, 2016";
 const ABC: &str = "ABC (HotNets 2017) fig. 2";
 
 /// Linux's Vegas of 2016 with iperf (algorithms.md §14.3 A). ATT-LTE-driving is missed: by .09 of

@@ -34,7 +34,7 @@ fn beside(scheme: &str, class: &str, run: &str, ours: Sawtooth, [utilisation, lo
             scheme,
             what: &format!("{run}: {figure}"),
             unit,
-            source: &format!("ns-3.37, {class}"),
+            source: &format!("ns-3.37 {class}"),
             outside,
             ours,
         }
@@ -112,8 +112,8 @@ fn one_percent_of_random_loss() {
         outside: Outside::Difference(utilisation, 0.02),
         ours: newreno,
     };
-    check("ns-3.37, TcpNewReno", 0.1033).holds();
-    check("ns-3.37, TcpLinuxReno", 0.1408).misses_because(
+    check("ns-3.37 TcpNewReno", 0.1033).holds();
+    check("ns-3.37 TcpLinuxReno", 0.1408).misses_because(
         "as it leaves recovery the class grows by what was acknowledged in the whole of it; Reno's law, \
          1.22/sqrt(p), is .122",
     );

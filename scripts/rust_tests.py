@@ -6,7 +6,7 @@ import sys
 
 import checks
 
-COMMAND = ["cargo", "test", "--locked", "--quiet", "--workspace", "--exclude", "headway-py", "--", "--show-output"]
+COMMAND = [*checks.CARGO, "--workspace", "--exclude", "headway-py", "--", "--show-output"]
 
 
 def main() -> int:

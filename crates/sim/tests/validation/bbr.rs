@@ -1,13 +1,13 @@
 //! BBR v1 and v3: published runs, what their rules say of a link alone, loss, and company.
 
-use headway_cc::{Duration, Rate, Time};
+use headway_cc::{Duration, Time};
 use headway_net::Loss;
-use headway_scenario::{Network, RateSpec, Transport};
+use headway_scenario::{Network, Transport};
 use headway_sim::Options;
 
-use crate::cellular::{VERIZON, capacity, graph, once};
+use crate::cellular::{HOTNETS, VERIZON, capacity, graph, hotnets};
 use crate::check::{Check, Outside};
-use crate::networks::{self, bulk, fixed, has_traces, one_flow, options, packets};
+use crate::networks::{self, bulk, fixed, has_traces, options};
 use crate::sawtooth;
 
 /// ABC (HotNets 2017) fig. 2: Verizon-LTE-short.down, 100 ms, 48 Mbit/s back, 100 packets.
@@ -17,9 +17,7 @@ fn bbr_in_a_short_queue() {
         return;
     }
     for (transport, name) in [(Transport::Simple, "simple"), (Transport::Linux, "linux")] {
-        let one_way = Duration::from_millis(50);
-        let mut network = one_flow(once(VERIZON[0]), one_way, packets(100), 1500);
-        network.links[1].rate = RateSpec::Fixed(Rate::from_mbps(48.0));
+        let mut network = hotnets();
         network.transport = transport;
         let ours = graph(&network, VERIZON[0], "bbr");
         let check = |what: &str, unit, outside, ours| {
@@ -27,7 +25,7 @@ fn bbr_in_a_short_queue() {
                 scheme: "bbr",
                 what: &format!("Verizon-LTE-short, 100 packets, {name}: {what}"),
                 unit,
-                source: "ABC (HotNets 2017) fig. 2",
+                source: HOTNETS,
                 outside,
                 ours,
             }

@@ -1,34 +1,17 @@
 //! Sprout and Verus, made for cellular links: published runs, and what their rules say.
 
-use headway_cc::{Duration, Rate, Time};
+use headway_cc::{Duration, Time};
 use headway_net::queue::{CoDelParams, Discipline};
-use headway_scenario::{Change, Network, Part, RateSpec, Transport};
+use headway_scenario::{Change, Network, Part, Transport};
 
-use crate::cellular::{ATT, Graph, VERIZON, graph, mahimahi, once};
+use crate::cellular::{ATT, CS244, Graph, HOTNETS, VERIZON, capacity, graph, hotnets, mahimahi};
 use crate::check::{Check, Outside};
-use crate::networks::{bulk, fixed, has_traces, one_flow, packets, traces};
+use crate::networks::{bulk, fixed, has_traces, traces};
 use crate::sawtooth;
-
-/// Who published the two sets of runs (algorithms.md §14.3 A and B).
-const CS244: &str = "dmetaxak/cs244pa3, 2016";
-const HOTNETS: &str = "ABC (HotNets 2017) fig. 2";
 
 /// Utilisation within so much of a published one, delays within so many percent.
 const UTILISATION: f64 = 0.05;
 const PERCENT: f64 = 15.0;
-
-fn capacity(trace: &str) -> f64 {
-    let trace = traces().load(trace, Part::Whole).expect("a trace");
-    trace.mean_mbps() * 1504.0 / 1500.0
-}
-
-/// ABC (HotNets 2017) fig. 2: 100 ms, 100 packets, 48 Mbit/s back.
-fn abc() -> Network {
-    let one_way = Duration::from_millis(50);
-    let mut network = one_flow(once(VERIZON[0]), one_way, packets(100), 1500);
-    network.links[1].rate = RateSpec::Fixed(Rate::from_mbps(48.0));
-    network
-}
 
 /// The figure of a run that a [`Check`] holds.
 fn check<'a>(
@@ -130,7 +113,7 @@ fn sprout_over_a_long_round_trip() {
     if !has_traces("sprout_over_a_long_round_trip", &VERIZON[..1]) {
         return;
     }
-    let ours = graph(&abc(), VERIZON[0], "sprout");
+    let ours = graph(&hotnets(), VERIZON[0], "sprout");
     let used = ours.mbps / capacity(VERIZON[0]);
     println!("sprout, ABC: utilisation {used:.3}, {ours:?}");
     let reason = "not known: an emulation of sproutbt2 uses less still, .15 with data both ways and .22 with a \
@@ -208,11 +191,11 @@ fn sprout_recovers_from_an_outage() {
 
 /// algorithms.md §14.3 B.
 #[test]
-fn verus_as_in_abc() {
+fn verus_as_in_hotnets() {
     if !has_traces("verus_as_in_abc", &VERIZON[..1]) {
         return;
     }
-    let ours = graph(&abc(), VERIZON[0], "verus");
+    let ours = graph(&hotnets(), VERIZON[0], "verus");
     let used = ours.mbps / capacity(VERIZON[0]);
     println!("verus, ABC: utilisation {used:.3}, {ours:?}");
     let reason = "not known; with 15 packets of window to a node of the curve for ever, where yzaki/verus keeps \

@@ -37,6 +37,23 @@ pub fn mahimahi([down, up]: [&str; 2]) -> Network {
     network
 }
 
+/// Who published the two sets of runs of algorithms.md §14.3, A and B.
+pub const CS244: &str = "dmetaxak/cs244pa3, 2016";
+pub const HOTNETS: &str = "ABC (HotNets 2017) fig. 2";
+
+/// ABC's set-up, `mm-delay 50 mm-link TRACE` with a queue of so many packets and a fixed link back.
+pub fn abc_link(trace: &str, limit: u64, back_mbps: f64) -> Network {
+    let one_way = Duration::from_millis(50);
+    let mut network = one_flow(once(trace), one_way, packets(limit), 1500);
+    network.links[1].rate = RateSpec::Fixed(Rate::from_mbps(back_mbps));
+    network
+}
+
+/// That of its HotNets paper, fig. 2: 100 ms, 100 packets, 48 Mbit/s back.
+pub fn hotnets() -> Network {
+    abc_link(VERIZON[0], 100, 48.0)
+}
+
 /// What `mm-throughput-graph` prints of a link's log.
 #[derive(Debug)]
 pub struct Graph {
@@ -184,7 +201,7 @@ fn cubic_in_an_infinite_queue() {
                 scheme: "cubic",
                 what: &format!("{trace}, infinite queue, 1.9 MB of window: {what}"),
                 unit,
-                source: "dmetaxak/cs244pa3, 2016",
+                source: CS244,
                 outside,
                 ours,
             }
@@ -216,10 +233,8 @@ fn cubic_in_an_infinite_queue() {
 #[track_caller]
 fn as_in_abc(scheme: &str, queue: &str, discipline: &Discipline, utilisation: f64, p95_ms: f64) {
     for (transport, name) in [(Transport::Simple, "simple"), (Transport::Linux, "linux")] {
-        let one_way = Duration::from_millis(50);
-        let mut network = one_flow(once(VERIZON[0]), one_way, packets(100), 1500);
+        let mut network = hotnets();
         network.links[0].queue.discipline = discipline.clone();
-        network.links[1].rate = RateSpec::Fixed(Rate::from_mbps(48.0));
         network.transport = transport;
         let ours = graph(&network, VERIZON[0], scheme);
         let (used, p95) = (ours.mbps / capacity(VERIZON[0]), 100.0 + ours.p95_queue_ms);
@@ -229,7 +244,7 @@ fn as_in_abc(scheme: &str, queue: &str, discipline: &Discipline, utilisation: f6
             scheme,
             what: &what[i],
             unit,
-            source: "ABC (HotNets 2017) fig. 2",
+            source: HOTNETS,
             outside,
             ours,
         };

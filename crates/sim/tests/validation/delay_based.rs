@@ -1,12 +1,12 @@
 //! Vegas and Copa: published runs, ns-3's figures and what their rules say of the queue.
 
-use headway_cc::{Duration, Rate, Time};
-use headway_scenario::{FlowSpec, RateSpec, Transport};
+use headway_cc::{Duration, Time};
+use headway_scenario::{FlowSpec, Transport};
 use headway_sim::Options;
 
-use crate::cellular::{ATT, Graph, VERIZON, capacity, graph, mahimahi, once};
+use crate::cellular::{ATT, CS244, Graph, HOTNETS, VERIZON, capacity, graph, hotnets, mahimahi};
 use crate::check::{Check, Outside};
-use crate::networks::{self, bulk, fixed, has_traces, one_flow, options, packets, rax};
+use crate::networks::{self, bulk, fixed, has_traces, options, rax};
 use crate::sawtooth;
 
 /// Utilisation within .05 of a published one.
@@ -18,9 +18,6 @@ const fn utilisation(published: f64) -> Outside {
 const fn delay(published: f64) -> Outside {
     Outside::Percent(published, 15.0)
 }
-
-const CS244: &str = "dmetaxak/cs244pa3, 2016";
-const ABC: &str = "ABC (HotNets 2017) fig. 2";
 
 /// Linux's Vegas of 2016 with iperf (algorithms.md §14.3 A). ATT-LTE-driving is missed: by .09 of
 /// the capacity and 25% of signal delay; `docs/validation.md` says what was tried.
@@ -76,9 +73,7 @@ fn vegas_in_a_short_queue() {
         return;
     }
     for transport in [Transport::Simple, Transport::Linux] {
-        let one_way = Duration::from_millis(50);
-        let mut network = one_flow(once(VERIZON[0]), one_way, packets(100), 1500);
-        network.links[1].rate = RateSpec::Fixed(Rate::from_mbps(48.0));
+        let mut network = hotnets();
         network.transport = transport;
         for scheme in ["vegas", "copa"] {
             let ours = graph(&network, VERIZON[0], scheme);
@@ -93,7 +88,7 @@ fn vegas_in_a_short_queue() {
                     scheme,
                     what: &what.replace("Simple", "simple").replace("Linux", "linux"),
                     unit,
-                    source: ABC,
+                    source: HOTNETS,
                     outside,
                     ours,
                 };

@@ -2,6 +2,7 @@
 
 use headway_cc::{Duration, Time};
 use headway_net::{Loss, Reorder};
+use headway_record::jain_index;
 use headway_scenario::Network;
 
 use crate::check::{Check, Outside};
@@ -254,11 +255,10 @@ fn least_fairness(scheme: &str) -> f64 {
         let outcome = run(&network, scheme, options);
         let mbps: Vec<f64> = (0..2)
             .filter_map(|flow| outcome.rows.iter().find(|r| r.flow == flow))
-            .filter_map(|row| row.metrics.throughput_mbps)
+            .map(|row| row.metrics.throughput_mbps.unwrap_or(0.0))
             .collect();
         println!("two of {scheme}: {mbps:?} Mbit/s");
-        let (sum, squares) = mbps.iter().fold((0.0, 0.0), |(s, q), x| (s + x, q + x * x));
-        sum * sum / (2.0 * squares)
+        jain_index(&mbps).expect("traffic")
     };
     (1..=6).map(jain).fold(f64::INFINITY, f64::min)
 }

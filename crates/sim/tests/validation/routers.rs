@@ -1,14 +1,15 @@
 //! ABC and XCP with their routers: what the papers claim and what was published of runs over recorded
 //! LTE links.
 
-use headway_cc::{Duration, Rate, Time};
+use headway_cc::{Duration, Time};
 use headway_net::queue::{AbcParams, CoDelParams, Discipline};
-use headway_scenario::{FlowSpec, Network, Part, RateSpec};
+use headway_record::jain_index;
+use headway_scenario::{FlowSpec, Network, RateSpec};
 use headway_sim::Options;
 
-use crate::cellular::{VERIZON, graph, once};
+use crate::cellular::{VERIZON, abc_link, capacity, graph};
 use crate::check::{Check, Outside};
-use crate::networks::{self, bulk, fixed, has_traces, one_flow, options, packets, traces};
+use crate::networks::{self, bulk, fixed, has_traces, options};
 use crate::sawtooth;
 
 const RULES: &str = "algorithms.md §14.4";
@@ -149,7 +150,7 @@ fn xcp_is_fair() {
             })
             .collect();
         let sum: f64 = mbps.iter().sum();
-        let jain = sum * sum / (2.0 * mbps.iter().map(|x| x * x).sum::<f64>());
+        let jain = jain_index(&mbps).expect("traffic");
         println!("xcp, {back_ms:?} ms back: {mbps:?} Mbit/s, Jain's index {jain:.4}");
         Check {
             scheme: "xcp",
@@ -168,11 +169,10 @@ fn xcp_is_fair() {
     }
 }
 
-/// `mm-delay 50 mm-link TRACE` with a queue of so many packets, and a fixed link back.
+/// ABC's set-up with the router that the scheme asks for.
 fn over(trace: &str, limit: u64, back_mbps: f64) -> Network {
-    let mut network = one_flow(once(trace), Duration::from_millis(50), packets(limit), 1500);
+    let mut network = abc_link(trace, limit, back_mbps);
     network.links[0].router_of_scheme = true;
-    network.links[1].rate = RateSpec::Fixed(Rate::from_mbps(back_mbps));
     network
 }
 
@@ -180,14 +180,7 @@ fn over(trace: &str, limit: u64, back_mbps: f64) -> Network {
 /// plus queueing.
 fn utilisation_and_p95(network: &Network, trace: &str, scheme: &str) -> (f64, f64) {
     let ours = graph(network, trace, scheme);
-    let mean = traces()
-        .load(trace, Part::Whole)
-        .expect("a trace")
-        .mean_mbps();
-    let found = (
-        ours.mbps * 1500.0 / 1504.0 / mean,
-        100.0 + ours.p95_queue_ms,
-    );
+    let found = (ours.mbps / capacity(trace), 100.0 + ours.p95_queue_ms);
     println!(
         "{scheme} over {trace}: utilisation {:.3}, p95 delay {}",
         found.0, found.1

@@ -4,6 +4,7 @@
 use headway_cc::{Duration, Rate, Time};
 use headway_net::Loss;
 use headway_net::queue::{Discipline, StepParams};
+use headway_record::jain_index;
 use headway_scenario::{Change, FlowSpec, Network, QueueSpec, RateSpec};
 use headway_sim::{FlowSeries, Options};
 
@@ -57,12 +58,6 @@ fn extremes(values: &[Option<f64>]) -> (f64, f64) {
         seen().fold(f64::INFINITY, f64::min),
         seen().fold(0.0, f64::max),
     )
-}
-
-/// Jain's index.
-fn jain(shares: &[f64]) -> f64 {
-    let sum: f64 = shares.iter().sum();
-    sum * sum / (shares.len() as f64 * shares.iter().map(|s| s * s).sum::<f64>())
 }
 
 /// A link of `kbps`, `one_way_ms` each way, and a queue that holds `queue_ms` of packets of `size`.
@@ -258,7 +253,7 @@ fn rmcat_flows_of_a_kind() {
             let of = |s: &FlowSeries| mean(s.series.throughput_mbps[from_s..].iter().copied());
             let mbps: Vec<f64> = all[1..].iter().map(of).collect();
             println!("{scheme}: {mbps:.2?} Mbit/s");
-            jain(&mbps)
+            jain_index(&mbps).expect("traffic")
         };
         let mut network = slow(4000, 50, 300, 1200);
         network.changes = vec![

@@ -1,0 +1,1 @@
+//! What happens on emulated links, written down while it happens.

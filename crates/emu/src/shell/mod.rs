@@ -1,0 +1,1 @@
+//! Any program behind an emulated link: `headway shell`.

@@ -1,0 +1,1 @@
+//! System calls: the only place that needs `unsafe`.

@@ -1,0 +1,1 @@
+//! Tests over real network namespaces, serially: `make test-system`.

@@ -1,1 +1,15 @@
 //! System calls: the only place that needs `unsafe`.
+
+mod clock;
+mod cpu;
+mod namespace;
+mod tun;
+mod user;
+mod waiter;
+
+pub use clock::Clock;
+pub use cpu::{cpu_time, real_time};
+pub use namespace::{Namespace, SetupError};
+pub use tun::{Datagram, Tun, TunCounters};
+pub use user::{Privilege, become_able};
+pub use waiter::Waiter;

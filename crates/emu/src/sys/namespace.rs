@@ -1,0 +1,147 @@
+//! Network namespaces that have no name and vanish with their last user.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::process::{Command, Stdio};
+
+use nix::sched::{CloneFlags, setns, unshare};
+use nix::sys::stat::fstat;
+
+/// A network namespace. It lives as long as this, a process in it, or a device's owner.
+#[derive(Debug)]
+pub struct Namespace {
+    file: File,
+}
+
+/// A namespace or what is in it cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum SetupError {
+    /// A system call failed.
+    #[error("cannot {what}: {source}")]
+    System {
+        /// What was tried.
+        what: String,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// `ip` failed.
+    #[error("ip: {0}")]
+    Ip(String),
+}
+
+impl SetupError {
+    pub(crate) fn system(what: impl Into<String>, source: impl Into<io::Error>) -> SetupError {
+        SetupError::System {
+            what: what.into(),
+            source: source.into(),
+        }
+    }
+}
+
+const OF_THREAD: &str = "/proc/thread-self/ns/net";
+
+impl Namespace {
+    /// That of the calling thread.
+    ///
+    /// # Errors
+    /// If /proc is not there.
+    pub fn current() -> Result<Namespace, SetupError> {
+        match File::open(OF_THREAD) {
+            Ok(file) => Ok(Namespace { file }),
+            Err(e) => Err(SetupError::system(format!("open {OF_THREAD}"), e)),
+        }
+    }
+
+    /// A new one, empty but for a loopback device that is down.
+    ///
+    /// # Errors
+    /// Without the privilege: see [`become_able`](super::become_able).
+    pub fn create() -> Result<Namespace, SetupError> {
+        // On a thread of its own: the caller stays where it is.
+        on_thread(|| {
+            unshare(CloneFlags::CLONE_NEWNET)
+                .map_err(|e| SetupError::system("make a network namespace", e))?;
+            Namespace::current()
+        })?
+    }
+
+    /// Puts the calling thread into it, for good, with all that it will spawn.
+    ///
+    /// # Errors
+    /// Without the privilege.
+    pub fn enter(&self) -> Result<(), SetupError> {
+        setns(self.file.as_fd(), CloneFlags::CLONE_NEWNET)
+            .map_err(|e| SetupError::system("enter a network namespace", e))
+    }
+
+    /// Runs `work` in it, on a thread of its own. Sockets, devices and processes that it makes belong to it.
+    ///
+    /// # Errors
+    /// Without the privilege.
+    pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, SetupError> {
+        on_thread(|| self.enter().map(|()| work()))?
+    }
+
+    /// Runs the lines of `batch` in it as `ip -batch` does.
+    ///
+    /// # Errors
+    /// [`SetupError::Ip`] with what `ip` says.
+    pub fn ip(&self, batch: &str) -> Result<(), SetupError> {
+        self.within(|| ip(batch))?
+    }
+
+    /// Its inode: the same number for the same namespace while it lives.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn inode(&self) -> Result<u64, SetupError> {
+        let found = fstat(self.file.as_fd());
+        found
+            .map(|stat| stat.st_ino)
+            .map_err(|e| SetupError::system("read a namespace's inode", e))
+    }
+}
+
+impl Clone for Namespace {
+    /// # Panics
+    /// If no file descriptor is left.
+    fn clone(&self) -> Namespace {
+        Namespace {
+            file: self.file.try_clone().expect("a file descriptor is left"),
+        }
+    }
+}
+
+fn on_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, SetupError> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().spawn_scoped(scope, work);
+        let thread = thread.map_err(|e| SetupError::system("start a thread", e))?;
+        thread
+            .join()
+            .map_err(|_| SetupError::system("run a thread", io::Error::other("it panicked")))
+    })
+}
+
+fn ip(batch: &str) -> Result<(), SetupError> {
+    let missing = |e: io::Error| SetupError::system("run 'ip' (install iproute2)", e);
+    let mut child = Command::new("ip")
+        .args(["-batch", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(missing)?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // `ip` ends at its first error and says it; that the rest was not read is no other one.
+        let _ = stdin.write_all(batch.as_bytes());
+    }
+    let output = child.wait_with_output().map_err(missing)?;
+    match output.status.success() {
+        true => Ok(()),
+        false => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            Err(SetupError::Ip(said.trim().replace('\n', "; ")))
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! TUN devices: where real IP packets enter and leave the emulator.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
+
+use super::SetupError;
+
+/// A TUN device. It vanishes when this is dropped.
+#[derive(Debug)]
+pub struct Tun {
+    file: File,
+    name: String,
+}
+
+/// What a device counts, as seen from its namespace's side.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TunCounters {
+    /// Packets that the namespace sent, whether or not they were read here.
+    pub sent: u64,
+    /// Of these, packets that found the device's ring full.
+    pub sent_dropped: u64,
+    /// Packets that were written here.
+    pub received: u64,
+    /// Of these, packets that the namespace did not take.
+    pub received_dropped: u64,
+}
+
+/// The bytes of one IP packet.
+pub type Datagram = [u8; Tun::MTU];
+
+nix::ioctl_write_ptr_bad!(
+    #[allow(unsafe_code)]
+    tun_set_iff,
+    libc::TUNSETIFF,
+    libc::ifreq
+);
+
+impl Tun {
+    /// The largest packet.
+    pub const MTU: usize = 1500;
+    /// Packets that wait for the emulator at most: 12 ms of full packets at 1 Gbit/s.
+    pub const RING: usize = 1000;
+
+    /// Makes a device in the calling thread's network namespace. It is down and has no address.
+    ///
+    /// # Errors
+    /// Without the privilege, without `/dev/net/tun`, or if the name is taken or too long.
+    #[allow(unsafe_code)]
+    pub fn create(name: &str) -> Result<Tun, SetupError> {
+        const PATH: &str = "/dev/net/tun";
+        let failed = |e: io::Error| SetupError::system(format!("make TUN device '{name}'"), e);
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open(PATH)
+            .map_err(|e| SetupError::system(format!("open {PATH}"), e))?;
+        if name.is_empty() || name.len() >= libc::IFNAMSIZ || !name.is_ascii() {
+            return Err(failed(io::Error::from(io::ErrorKind::InvalidInput)));
+        }
+        // SAFETY: `ifreq` is plain data, for which zeros are valid.
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+            *to = from as libc::c_char;
+        }
+        // Packets as they are: no header before them, and, as nothing asks for it, no offload.
+        request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
+        // SAFETY: the request lives through the call, and its name ends with a zero.
+        unsafe { tun_set_iff(file.as_raw_fd(), &raw const request) }
+            .map_err(|e| failed(e.into()))?;
+        let name = name.to_owned();
+        Ok(Tun { file, name })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The lines for [`Namespace::ip`](super::Namespace::ip) that give it addresses (with their prefix
+    /// lengths) and bring it up.
+    pub fn up<A: std::fmt::Display>(&self, addresses: impl IntoIterator<Item = A>) -> String {
+        let name = &self.name;
+        let mut batch = String::new();
+        for address in addresses {
+            batch += &format!("addr add {address} dev {name} noprefixroute nodad\n");
+        }
+        batch
+            + &format!(
+                "link set {name} mtu {} txqueuelen {} up\n",
+                Tun::MTU,
+                Tun::RING
+            )
+    }
+
+    /// The next packet that the namespace has sent: how many of the bytes of `into` it takes. `None` if
+    /// there is none.
+    ///
+    /// # Errors
+    /// If the device is gone or down.
+    #[inline]
+    pub fn read(&self, into: &mut Datagram) -> io::Result<Option<usize>> {
+        match (&self.file).read(into) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Hands a packet to the namespace.
+    ///
+    /// # Errors
+    /// If the namespace does not take it.
+    #[inline]
+    pub fn write(&self, packet: &[u8]) -> io::Result<()> {
+        (&self.file).write(packet).map(|_| ())
+    }
+
+    /// What it has counted. Has to be called within its namespace.
+    ///
+    /// # Errors
+    /// If /proc does not tell.
+    pub fn counters(&self) -> io::Result<TunCounters> {
+        let table = fs::read_to_string("/proc/thread-self/net/dev")?;
+        let missing = || {
+            io::Error::new(
+                io::ErrorKind::NotFound,
+                format!("no device '{}'", self.name),
+            )
+        };
+        counters_of(&table, &self.name).ok_or_else(missing)
+    }
+}
+
+impl AsFd for Tun {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// The counters of a device in the format of `/proc/net/dev`.
+fn counters_of(table: &str, name: &str) -> Option<TunCounters> {
+    let mut lines = table.lines().filter_map(|line| line.split_once(':'));
+    let (_, values) = lines.find(|(device, _)| device.trim() == name)?;
+    let values: Vec<u64> = values
+        .split_whitespace()
+        .map_while(|v| v.parse().ok())
+        .collect();
+    // Sixteen columns: received bytes, packets, errs, drop, ...; sent bytes, packets, errs, drop, ...
+    let dropped = *values.get(11)?;
+    Some(TunCounters {
+        received: values[1] + values[3],
+        received_dropped: values[3],
+        sent: values[9] + dropped,
+        sent_dropped: dropped,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_as_proc_has_them() {
+        let table = "Inter-|   Receive                            |  Transmit\n \
+             face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed\n    \
+             lo:       0       0    0    0    0     0          0         0        0       0    0    0    0     0       0          0\n\
+             inner:  150000     100    0    2    0     0          0         0   300000     200    0    7    0     0       0          0\n";
+        let found = counters_of(table, "inner").unwrap();
+        let wanted = TunCounters {
+            sent: 207,
+            sent_dropped: 7,
+            received: 102,
+            received_dropped: 2,
+        };
+        assert_eq!(found, wanted);
+        assert_eq!(counters_of(table, "inne"), None);
+    }
+}

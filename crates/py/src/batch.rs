@@ -209,6 +209,11 @@ fn result<'py>(py: Python<'py>, row: &Row) -> PyResult<Bound<'py, PyDict>> {
     } = row.metrics;
     d.set_item("sent_packets", sent_packets)?;
     d.set_item("delivered_packets", delivered_packets)?;
+    let fitness = row.fitness.clone().unwrap_or_default();
+    for (name, value) in fitness.named() {
+        d.set_item(name, value)?;
+    }
+    d.set_item("unfit", fitness.unfit)?;
     Ok(d)
 }
 

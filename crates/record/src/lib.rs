@@ -1,6 +1,7 @@
 //! Metrics, time grids, Parquet and recordings: what every world writes its results through.
 
 mod convergence;
+mod fitness;
 mod grid;
 mod histogram;
 mod meter;
@@ -11,6 +12,7 @@ pub mod recording;
 mod results;
 
 pub use convergence::Convergence;
+pub use fitness::Fitness;
 pub use grid::{Grid, GridSample, Series};
 pub use histogram::LogHistogram;
 pub use meter::FlowMeter;

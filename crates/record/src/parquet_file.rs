@@ -25,6 +25,8 @@ pub struct WriteError {
 /// A column's values, one a row.
 enum Column {
     Text(Vec<ByteArray>),
+    /// Texts of which some do not apply.
+    MaybeText(Vec<Option<ByteArray>>),
     Int(Vec<i32>),
     Long(Vec<i64>),
     Real(Vec<f64>),
@@ -37,12 +39,21 @@ impl Column {
         Column::Text(values.map(ByteArray::from).collect())
     }
 
+    fn maybe_text<'a>(values: impl Iterator<Item = Option<&'a str>>) -> Column {
+        Column::MaybeText(values.map(|v| v.map(ByteArray::from)).collect())
+    }
+
     fn schema(&self, name: &str) -> Result<Type, ParquetError> {
         let (physical, logical, repetition) = match self {
             Column::Text(_) => (
                 Physical::BYTE_ARRAY,
                 Some(LogicalType::String),
                 Repetition::REQUIRED,
+            ),
+            Column::MaybeText(_) => (
+                Physical::BYTE_ARRAY,
+                Some(LogicalType::String),
+                Repetition::OPTIONAL,
             ),
             Column::Int(_) => (Physical::INT32, None, Repetition::REQUIRED),
             Column::Long(_) => (Physical::INT64, None, Repetition::REQUIRED),
@@ -56,7 +67,7 @@ impl Column {
     }
 }
 
-/// One row a flow and run. Columns are those of [`Row`] and [`Metrics`](crate::Metrics).
+/// One row a flow and run. Columns are those of [`Row`], [`Metrics`](crate::Metrics) and [`Fitness`](crate::Fitness).
 ///
 /// `bench` goes into the footer under that key: what a report says beside the rows (command, scenarios, traces), as JSON.
 ///
@@ -114,6 +125,14 @@ pub fn write_results(path: &Path, rows: &[Row], bench: &str) -> Result<(), Write
     };
     columns.push(("sent_packets", count(|m| m.sent_packets)));
     columns.push(("delivered_packets", count(|m| m.delivered_packets)));
+    let fitness = |r: &Row| r.fitness.as_ref().map(crate::Fitness::named);
+    let names = crate::Fitness::default().named().map(|(name, _)| name);
+    for (i, name) in names.into_iter().enumerate() {
+        let values = rows.iter().map(|r| fitness(r).and_then(|f| f[i].1));
+        columns.push((name, Column::Maybe(values.collect())));
+    }
+    let unfit = rows.iter().map(|r| r.fitness.as_ref()?.unfit.as_deref());
+    columns.push(("unfit", Column::maybe_text(unfit)));
     write(path, columns, &[("bench", bench)])
 }
 
@@ -214,15 +233,20 @@ fn write(
             };
             match column {
                 Column::Text(v) => writer.typed::<ByteArrayType>().write_batch(v, None, None)?,
+                Column::MaybeText(v) => {
+                    let present: Vec<ByteArray> = v.iter().flatten().cloned().collect();
+                    writer
+                        .typed::<ByteArrayType>()
+                        .write_batch(&present, Some(&levels(v)), None)?
+                }
                 Column::Int(v) => writer.typed::<Int32Type>().write_batch(v, None, None)?,
                 Column::Long(v) => writer.typed::<Int64Type>().write_batch(v, None, None)?,
                 Column::Real(v) => writer.typed::<DoubleType>().write_batch(v, None, None)?,
                 Column::Maybe(v) => {
                     let present: Vec<f64> = v.iter().flatten().copied().collect();
-                    let levels: Vec<i16> = v.iter().map(|x| i16::from(x.is_some())).collect();
                     writer
                         .typed::<DoubleType>()
-                        .write_batch(&present, Some(&levels), None)?
+                        .write_batch(&present, Some(&levels(v)), None)?
                 }
             };
             writer.close()?;
@@ -235,4 +259,9 @@ fn write(
         path: path.display().to_string(),
         source,
     })
+}
+
+/// Parquet's definition levels: which values are there.
+fn levels<T>(values: &[Option<T>]) -> Vec<i16> {
+    values.iter().map(|v| i16::from(v.is_some())).collect()
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use parquet::basic::Type;
 use parquet::column::reader::get_typed_column_reader;
-use parquet::data_type::{ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
@@ -20,8 +20,8 @@ pub struct ReadError {
 /// A column, one value a row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
-    /// Names.
-    Text(Vec<String>),
+    /// Names and remarks; `None` where there is none.
+    Text(Vec<Option<String>>),
     /// Counts, numbers and seeds.
     Whole(Vec<i64>),
     /// Quantities; `None` where one does not apply.
@@ -61,9 +61,9 @@ fn read(path: &Path) -> Result<Table, ParquetError> {
     for (index, column) in footer.schema_descr().columns().iter().enumerate() {
         let values = match column.physical_type() {
             Type::BYTE_ARRAY => Values::Text(
-                required::<ByteArrayType>(&file, index)?
+                cells::<ByteArrayType>(&file, index)?
                     .iter()
-                    .map(|text| text.as_utf8().map(str::to_owned))
+                    .map(|text| text.as_ref().map(utf8).transpose())
                     .collect::<Result<_, _>>()?,
             ),
             Type::INT32 => Values::Whole(
@@ -79,6 +79,10 @@ fn read(path: &Path) -> Result<Table, ParquetError> {
         columns.push((column.name().to_owned(), values));
     }
     Ok(Table { metadata, columns })
+}
+
+fn utf8(text: &ByteArray) -> Result<String, ParquetError> {
+    Ok(text.as_utf8()?.to_owned())
 }
 
 fn foreign(column: &str) -> ParquetError {
@@ -144,9 +148,9 @@ fn cells<T: DataType>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Metrics, Row, write_results};
+    use crate::{Fitness, Metrics, Row, write_results};
 
-    fn row(run: i32, jain: Option<f64>) -> Row {
+    fn row(run: i32, jain: Option<f64>, fitness: Option<Fitness>) -> Row {
         Row {
             scenario: "rax-2".to_owned(),
             scenario_hash: "0".to_owned(),
@@ -164,6 +168,7 @@ mod tests {
                 jain,
                 ..Metrics::default()
             },
+            fitness,
         }
     }
 
@@ -171,7 +176,17 @@ mod tests {
     fn what_was_written_comes_back_bit_for_bit() {
         let path =
             std::env::temp_dir().join(format!("headway-read-{}.parquet", std::process::id()));
-        let rows = [row(0, None), row(1, Some(0.987)), row(2, None)];
+        let late = Fitness {
+            lateness_p99_ms: Some(7.0),
+            unfit: Some("late".to_owned()),
+            ..Fitness::default()
+        };
+        let fit = Fitness::default();
+        let rows = [
+            row(0, None, None),
+            row(1, Some(0.987), Some(late)),
+            row(2, None, Some(fit)),
+        ];
         write_results(&path, &rows, "{}").unwrap();
         let table = read_table(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
@@ -183,7 +198,14 @@ mod tests {
         let column = |name: &str| &table.columns.iter().find(|(n, _)| n == name).unwrap().1;
         assert_eq!(*column("run"), Values::Whole(vec![0, 1, 2]));
         assert_eq!(*column("seed"), Values::Whole(vec![i64::MAX; 3]));
-        assert_eq!(*column("scheme"), Values::Text(vec!["cubic".to_owned(); 3]));
+        assert_eq!(
+            *column("scheme"),
+            Values::Text(vec![Some("cubic".to_owned()); 3])
+        );
+        let late = Some("late".to_owned());
+        assert_eq!(*column("unfit"), Values::Text(vec![None, late, None]));
+        let lateness = Values::Real(vec![None, Some(7.0), None]);
+        assert_eq!(*column("lateness_p99_ms"), lateness);
         assert_eq!(*column("jain"), Values::Real(vec![None, Some(0.987), None]));
         assert_eq!(
             *column("throughput_mbps"),

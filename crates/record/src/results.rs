@@ -1,6 +1,6 @@
 //! The rows that results are made of.
 
-use crate::{Metrics, Series};
+use crate::{Fitness, Metrics, Series};
 
 /// The version of the columns; a reader refuses one it does not know.
 pub const SCHEMA_VERSION: i32 = 2;
@@ -35,6 +35,8 @@ pub struct Row {
     pub warmup: f64,
     /// The metrics.
     pub metrics: Metrics,
+    /// How honest the run was, the same in each of its rows; `None` in simulated time.
+    pub fitness: Option<Fitness>,
 }
 
 /// One flow's time series, or all flows' together with the bottleneck's capacity.

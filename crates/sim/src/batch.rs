@@ -489,6 +489,7 @@ impl Batch {
                 seconds: self.duration(scenario).as_secs_f64(),
                 warmup: self.options.warmup.as_secs_f64(),
                 metrics: r.metrics,
+                fitness: outcome.fitness.clone(),
             }));
         }
         rows

@@ -2,7 +2,7 @@
 
 use headway_cc::Time;
 use headway_net::Body;
-use headway_record::{ALL_FLOWS, Bottleneck, FlowMeter, Grid, Metrics, Series};
+use headway_record::{ALL_FLOWS, Bottleneck, Fitness, FlowMeter, Grid, Metrics, Series};
 
 use crate::{Observer, Simulation, SimulationError};
 
@@ -13,6 +13,8 @@ pub struct Outcome {
     pub rows: Vec<FlowOutcome>,
     /// Time series, in the same order; empty if they were not wanted.
     pub series: Vec<FlowSeries>,
+    /// Whether the machine kept up; `None` in simulated time.
+    pub fitness: Option<Fitness>,
 }
 
 /// One flow's metrics.
@@ -101,7 +103,11 @@ impl<O: Observer> Simulation<O> {
         } else {
             Vec::new()
         };
-        Ok(Outcome { rows, series })
+        Ok(Outcome {
+            rows,
+            series,
+            fitness: None,
+        })
     }
 
     fn take_series(&mut self, end: Time) -> Vec<FlowSeries> {

@@ -1,0 +1,37 @@
+//! How honest a run in real time was.
+
+use serde::{Deserialize, Serialize};
+
+/// Whether the machine kept up with a run in real time, so that its numbers are the network's and
+/// not the machine's. A run in simulated time has none.
+///
+/// A figure that could not be taken is `None`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Fitness {
+    /// How much later than due packets left the emulator: the median, ms.
+    pub lateness_p50_ms: Option<f64>,
+    /// The 99th percentile, ms.
+    pub lateness_p99_ms: Option<f64>,
+    /// Share of all CPUs' time that was idle in the busiest tenth of the run's seconds, 0 to 1.
+    pub cpu_idle: Option<f64>,
+    /// Share of one CPU that the emulator took in its own busiest tenth, 0 to 1.
+    pub emulator_cpu: Option<f64>,
+    /// Share of the packets sent that vanished at no link: at full device or socket queues, 0 to 1.
+    pub unexplained_loss: Option<f64>,
+    /// Why the run is unfit, if it is: which figure would change the result and what would help,
+    /// in one line.
+    pub unfit: Option<String>,
+}
+
+impl Fitness {
+    /// Every figure by its name, in the order of the columns.
+    pub fn named(&self) -> [(&'static str, Option<f64>); 5] {
+        [
+            ("lateness_p50_ms", self.lateness_p50_ms),
+            ("lateness_p99_ms", self.lateness_p99_ms),
+            ("cpu_idle", self.cpu_idle),
+            ("emulator_cpu", self.emulator_cpu),
+            ("unexplained_loss", self.unexplained_loss),
+        ]
+    }
+}

@@ -13,11 +13,11 @@ CORE := pyproject.toml Cargo.toml Cargo.lock split.toml $(wildcard scenarios/*.t
 	$(shell find crates -name '*.rs' -o -name 'Cargo.toml')
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint bench docs fuzz tools
+.PHONY: help run test test-system lint bench docs fuzz tools
 
 help: ## say what there is
 	@echo "usage: make TARGET"
-	@sed -n 's/^\([a-z]*\):.*## /  \1\t/p' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: .venv/core.stamp ## compare congestion controllers on LTE links and show the result
 	@$(BIN)/python scripts/run_demo.py
@@ -29,6 +29,10 @@ test: .venv/core.stamp .venv/dev.stamp ## run the tests of the Rust crates and o
 	@mkdir -p build
 	@$(BIN)/python -m mypy.stubtest headway._native >build/stubtest.log 2>&1 || { cat build/stubtest.log; exit 1; }
 	@$(BIN)/python -m pytest -q
+
+test-system: .venv/core.stamp .venv/dev.stamp ## run the tests that need root or user namespaces; ONLY="word ..." for some
+	@echo "make: testing with network namespaces, serially"
+	@$(BIN)/python scripts/system_tests.py $(ONLY)
 
 lint: .venv/dev.stamp ## check format, lints and types
 	@echo "make: checking format, lints and types"

@@ -1,0 +1,128 @@
+"""A place of its own for whatever makes network namespaces: nothing of it stays, nothing of others is touched.
+
+Network, mount and process namespaces of their own, and an empty /run. What is left over in there can be counted,
+whatever else goes on at the machine, and ends with the first process.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+OWN = ("--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child")
+INSIDE = "HEADWAY_ENCLOSED"
+"""Set in the environment of what runs in such a place."""
+PREPARE = "mount -t tmpfs tmpfs /run && ip link set lo up"
+TRY = f"{PREPARE} && ip tuntap add dev headway-try mode tun"
+
+GRACE_S = 5.0
+"""So long may what has just ended still be there."""
+
+
+def unshare() -> list[str]:
+    """The command that runs another one in such a place: as root, else as the root of a user namespace."""
+    user = () if os.geteuid() == 0 else ("--user", "--map-root-user")
+    return ["unshare", *user, *OWN]
+
+
+def refusal() -> str | None:
+    """Why namespaces and TUN devices are not to be had here, and what would help; None where they are."""
+    try:
+        done = subprocess.run([*unshare(), "sh", "-c", TRY], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return "unshare is missing; install it: sudo apt-get install -y util-linux"
+    if done.returncode == 0:
+        return None
+    said = " ".join(done.stderr.split())
+    if "not found" in said:
+        return "ip is missing; install it: sudo apt-get install -y iproute2"
+    return f"namespaces or TUN devices are not permitted here ({said}); run as root, or permit user namespaces"
+
+
+def enter(script: str, arguments: list[str]) -> int:
+    """Runs the Python script in a place of its own; its exit code."""
+    command = [*unshare(), "sh", "-c", f'{PREPARE} && exec "$@"', "sh", sys.executable, script, *arguments]
+    return subprocess.run(command, env=os.environ | {INSIDE: "1"}, check=False).returncode
+
+
+def is_inside() -> bool:
+    """Whether this process was started by `enter`."""
+    return os.environ.get(INSIDE) == "1" and os.getpid() == 1
+
+
+@dataclass(frozen=True)
+class Census:
+    """What there is at a moment, each by a name that says what it is."""
+
+    processes: frozenset[str]
+    """But for this one and those that have ended."""
+    namespaces: frozenset[str]
+    """Of the network: of processes, held open by them, or mounted."""
+    devices: frozenset[str]
+    """Network devices of this namespace."""
+    registry: frozenset[str]
+    """Files in which Headway notes what it has made."""
+
+    @staticmethod
+    def take() -> "Census":
+        """Counts; meant for the first process of an enclosed place, which inherits orphans and so buries them."""
+        _bury()
+        processes, namespaces = set(), _mounted()
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+                held = [folder / "ns" / "net", *(folder / "fd").iterdir()]
+                namespaces |= {link for one in held if (link := _target(one)).startswith("net:[")}
+            except OSError:
+                # It has ended meanwhile.
+                continue
+            if command and folder.name != str(os.getpid()):
+                processes.add(f"{folder.name} {command}")
+        rows = Path("/proc/net/dev").read_text().splitlines()[2:]
+        registry = {str(f) for f in Path("/run/headway").rglob("*") if f.is_file() and f.suffix != ".lock"}
+        return Census(
+            frozenset(processes),
+            frozenset(namespaces),
+            frozenset(row.partition(":")[0].strip() for row in rows),
+            frozenset(registry),
+        )
+
+    def more_than(self, before: "Census") -> list[str]:
+        """What is there that was not before, a line each."""
+        return [
+            f"{field.name}: {one}"
+            for field in fields(Census)
+            for one in sorted(getattr(self, field.name) - getattr(before, field.name))
+        ]
+
+
+def left_over(before: Census, grace_s: float = GRACE_S) -> list[str]:
+    """What is still there, after some time, that was not before; a line each."""
+    until = time.monotonic() + grace_s
+    while (left := Census.take().more_than(before)) and time.monotonic() < until:
+        time.sleep(0.1)
+    return left
+
+
+def _bury() -> None:
+    """Takes the exit codes of orphans that have ended. Not for use beside a child that someone else waits for."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+
+
+def _mounted() -> set[str]:
+    """Namespaces that a mount keeps, as `ip netns add` makes them."""
+    rows = (line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines())
+    return {row[3] for row in rows if row[3].startswith("net:[")}
+
+
+def _target(link: Path) -> str:
+    try:
+        return str(link.readlink())
+    except OSError:
+        return ""

@@ -9,9 +9,12 @@ use headway_cc::{Duration, Time};
 #[derive(Debug)]
 pub struct LinkLog<W: Write> {
     to: W,
+    rated_from: Time,
+    /// The line that is being made.
+    line: Vec<u8>,
 }
 
-/// What the head of a log tells.
+/// What the head of a log tells, and how bytes are counted in it.
 #[derive(Clone, Debug)]
 pub struct LinkLogHead<'a> {
     /// The link.
@@ -22,7 +25,15 @@ pub struct LinkLogHead<'a> {
     pub queue: &'a str,
     /// What was run.
     pub command: &'a str,
+    /// Until then the link follows a trace, and packets are counted as mahimahi does; from then on
+    /// it has a rate. [`Time::NEVER`] for a trace throughout.
+    pub rated_from: Time,
 }
+
+/// A packet of the usual size, bytes.
+const PACKET: u64 = 1500;
+/// What mahimahi counts beside each packet, bytes: the header of its TUN device.
+const OVERHEAD: u64 = 4;
 
 impl<W: Write> LinkLog<W> {
     /// Begins a log. Each part of `head` stays on its line.
@@ -37,33 +48,67 @@ impl<W: Write> LinkLog<W> {
         writeln!(to, "# queue: {}", line(head.queue))?;
         writeln!(to, "# init timestamp: 0")?;
         writeln!(to, "# base timestamp: 0")?;
-        Ok(LinkLog { to })
+        Ok(LinkLog {
+            to,
+            rated_from: head.rated_from,
+            line: Vec::with_capacity(64),
+        })
     }
 
-    /// A packet reaches the queue.
-    pub fn arrival(&mut self, at: Time, bytes: u64) -> io::Result<()> {
-        writeln!(self.to, "{} + {bytes}", ms(at))
+    /// A packet of that size on the wire, bytes, reaches the queue.
+    pub fn arrival(&mut self, at: Time, size: u16) -> io::Result<()> {
+        let bytes = self.counted(at, size);
+        self.write(at, b'+', &[bytes])
     }
 
     /// The queue drops a packet.
-    pub fn dropped(&mut self, at: Time, bytes: u64) -> io::Result<()> {
-        writeln!(self.to, "{} d 1 {bytes}", ms(at))
+    pub fn dropped(&mut self, at: Time, size: u16) -> io::Result<()> {
+        let bytes = self.counted(at, size);
+        self.write(at, b'd', &[1, bytes])
     }
 
     /// The last bit of a packet leaves, `wait` after the packet came.
-    pub fn departure(&mut self, at: Time, bytes: u64, wait: Duration) -> io::Result<()> {
+    pub fn departure(&mut self, at: Time, size: u16, wait: Duration) -> io::Result<()> {
+        let bytes = self.counted(at, size);
         let waited = ms(at) - ms(at.saturating_sub(wait));
-        writeln!(self.to, "{} - {bytes} {waited}", ms(at))
+        self.write(at, b'-', &[bytes, waited])
     }
 
-    /// So many bytes may leave, whether or not any do.
-    pub fn opportunity(&mut self, at: Time, bytes: u64) -> io::Result<()> {
-        writeln!(self.to, "{} # {bytes}", ms(at))
+    /// A packet of 1500 bytes could leave, whether or not one does.
+    pub fn opportunity(&mut self, at: Time) -> io::Result<()> {
+        let bytes = self.overhead(at) + PACKET;
+        self.write(at, b'#', &[bytes])
+    }
+
+    /// Hands what is there over to the system: it stays when the program dies.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
     }
 
     /// Ends the log.
     pub fn finish(mut self) -> io::Result<()> {
         self.to.flush()
+    }
+
+    fn counted(&self, at: Time, size: u16) -> u64 {
+        u64::from(size) + self.overhead(at)
+    }
+
+    fn overhead(&self, at: Time) -> u64 {
+        if at < self.rated_from { OVERHEAD } else { 0 }
+    }
+
+    fn write(&mut self, at: Time, event: u8, numbers: &[u64]) -> io::Result<()> {
+        let mut digits = itoa::Buffer::new();
+        self.line.clear();
+        self.line.extend(digits.format(ms(at)).as_bytes());
+        self.line.extend([b' ', event]);
+        for &number in numbers {
+            self.line.push(b' ');
+            self.line.extend(digits.format(number).as_bytes());
+        }
+        self.line.push(b'\n');
+        self.to.write_all(&self.line)
     }
 }
 

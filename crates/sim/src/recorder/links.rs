@@ -5,7 +5,7 @@ use std::io;
 
 use headway_cc::{Rate, Router, Time};
 use headway_net::queue::Discipline;
-use headway_net::{Link, LinkEvent, LinkEventKind, TraceCursor};
+use headway_net::{Link, LinkEvent, LinkEventKind};
 use headway_record::recording::{File, LinkLog, LinkLogHead};
 use headway_scenario::{LinkSpec, Network, QueueSpec, RateSpec};
 
@@ -13,17 +13,7 @@ use crate::links::discipline;
 
 /// Logs of the links that flows cross, where they have a rate or get one.
 #[derive(Debug)]
-pub(super) struct LinkLogs(Vec<Option<Log>>);
-
-#[derive(Debug)]
-struct Log {
-    log: LinkLog<File>,
-    /// From here on the link has a rate and not a trace.
-    rated_from: Time,
-}
-
-/// An opportunity of a link with a rate: a packet of the usual size, as [`LinkEventKind`] has it.
-const PACKET: u32 = 1500;
+pub(super) struct LinkLogs(Vec<Option<LinkLog<File>>>);
 
 impl LinkLogs {
     /// Begins logs in the files that `file` gives for links.
@@ -57,9 +47,9 @@ impl LinkLogs {
                 source: &source,
                 queue: &queue_name(&discipline(spec, router), &spec.queue),
                 command: title,
+                rated_from,
             };
-            let log = LinkLog::new(file(spec)?, &head)?;
-            logs.push(Some(Log { log, rated_from }));
+            logs.push(Some(LinkLog::new(file(spec)?, &head)?));
         }
         Ok(LinkLogs(logs))
     }
@@ -74,7 +64,7 @@ impl LinkLogs {
         for (log, link) in self.0.iter_mut().zip(links) {
             if let Some(log) = log {
                 for event in link.take_events(now) {
-                    log.write(&event)?;
+                    write(log, &event)?;
                 }
             }
         }
@@ -84,28 +74,19 @@ impl LinkLogs {
     /// Ends them.
     pub(super) fn finish(self) -> io::Result<()> {
         let mut logs = self.0.into_iter().flatten();
-        logs.try_for_each(|log| log.log.finish())
+        logs.try_for_each(|log| log.finish())
     }
 }
 
-impl Log {
-    fn write(&mut self, event: &LinkEvent) -> io::Result<()> {
-        let at = event.at;
-        let (overhead, opportunity) = match at >= self.rated_from {
-            true => (0, PACKET),
-            false => (TraceCursor::OVERHEAD, TraceCursor::OPPORTUNITY),
-        };
-        let bytes = |size: u16| u64::from(size) + u64::from(overhead);
-        match &event.what {
-            LinkEventKind::Arrival(packet) => self.log.arrival(at, bytes(packet.size)),
-            LinkEventKind::Drop(packet) => self.log.dropped(at, bytes(packet.size)),
-            LinkEventKind::Departure { packet, wait } => {
-                self.log.departure(at, bytes(packet.size), *wait)
-            }
-            LinkEventKind::Opportunity => self.log.opportunity(at, u64::from(opportunity)),
-            // mahimahi loses packets in a shell of its own, before the link's.
-            LinkEventKind::Loss(_) => Ok(()),
-        }
+fn write(log: &mut LinkLog<File>, event: &LinkEvent) -> io::Result<()> {
+    let at = event.at;
+    match &event.what {
+        LinkEventKind::Arrival(packet) => log.arrival(at, packet.size),
+        LinkEventKind::Drop(packet) => log.dropped(at, packet.size),
+        LinkEventKind::Departure { packet, wait } => log.departure(at, packet.size, *wait),
+        LinkEventKind::Opportunity => log.opportunity(at),
+        // mahimahi loses packets in a shell of its own, before the link's.
+        LinkEventKind::Loss(_) => Ok(()),
     }
 }
 

@@ -26,6 +26,28 @@ pub enum Ecn {
     Ce,
 }
 
+impl Ecn {
+    /// The field's two bits (RFC 3168 §5).
+    pub const fn bits(self) -> u8 {
+        match self {
+            Ecn::NotEct => 0b00,
+            Ecn::Ect1 => 0b01,
+            Ecn::Ect0 => 0b10,
+            Ecn::Ce => 0b11,
+        }
+    }
+
+    /// What the last two bits of a traffic class say.
+    pub const fn of_bits(traffic_class: u8) -> Ecn {
+        match traffic_class & 0b11 {
+            0b00 => Ecn::NotEct,
+            0b01 => Ecn::Ect1,
+            0b10 => Ecn::Ect0,
+            _ => Ecn::Ce,
+        }
+    }
+}
+
 /// A header field that routers may rewrite; the receiver echoes the last of its numbers (XCP's feedback).
 /// A scheme with a half at the receiver may also tell it something here (Sprout's silence to come).
 #[derive(Clone, Copy, Debug, PartialEq, Default)]

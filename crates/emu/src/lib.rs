@@ -5,7 +5,9 @@
 
 #![cfg(target_os = "linux")]
 
+pub mod emulator;
 pub mod host;
+pub mod ip;
 pub mod log;
 pub mod shell;
 pub mod sys;

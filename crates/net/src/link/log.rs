@@ -82,6 +82,10 @@ impl Log {
         std::mem::take(&mut self.events)
     }
 
+    pub(super) fn append_to(&mut self, into: &mut Vec<LinkEvent>) {
+        into.append(&mut self.events);
+    }
+
     fn push(&mut self, at: Time, what: LinkEventKind) {
         self.events.push(LinkEvent { at, what });
     }

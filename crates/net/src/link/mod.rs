@@ -350,6 +350,16 @@ impl Link {
         }
     }
 
+    /// As [`take_events`](Self::take_events), to the end of `into`, without allocation in the long run.
+    pub fn append_events(&mut self, now: Time, into: &mut Vec<LinkEvent>) {
+        self.catch_up(now);
+        if let Stage::Wrapped(wrapped) = &mut self.stage
+            && let Some(log) = &mut wrapped.log
+        {
+            log.append_to(into);
+        }
+    }
+
     /// From now on the link keeps no log; what it has kept is gone.
     pub fn stop_log(&mut self) {
         if let Stage::Wrapped(wrapped) = &mut self.stage {

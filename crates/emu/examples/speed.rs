@@ -1,0 +1,206 @@
+//! How fast and how punctual the emulator is, between two namespaces:
+//! `cargo run --release -p headway-emu --example speed -- --rate 1000 --seconds 10`.
+//!
+//! A kernel TCP flow fills the link (`--idle` leaves it empty), and small UDP packets that carry their
+//! time of sending measure the delay of the other direction's link beyond what was asked for.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration as Wait;
+
+use headway_cc::{Duration, Rate, Time};
+use headway_emu::emulator::{Emulator, Links, Way};
+use headway_emu::sys::{Clock, Namespace, Tun, become_able, cpu_time, real_time};
+use headway_net::Link;
+use headway_net::queue::Limits;
+use headway_record::LogHistogram;
+
+struct Options {
+    rate_mbps: f64,
+    delay_ms: f64,
+    seconds: f64,
+    queue_packets: u64,
+    idle: bool,
+    ordinary: bool,
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let options = options()?;
+    become_able()?;
+    let (near, far) = (Namespace::create()?, Namespace::create()?);
+    let near_tun = near.within(|| Tun::create("near"))??;
+    let far_tun = far.within(|| Tun::create("far"))??;
+    near.ip(&(near_tun.up(["10.0.0.1/24"]) + "route add 10.0.0.0/24 dev near\n"))?;
+    far.ip(&(far_tun.up(["10.0.0.2/24"]) + "route add 10.0.0.0/24 dev far\n"))?;
+
+    let link = || {
+        let delay = Duration::from_secs_f64(options.delay_ms / 1e3);
+        let limits = Limits::new(Some(options.queue_packets), None);
+        Link::fifo(Rate::from_mbps(options.rate_mbps), limits, delay).observed()
+    };
+    let way = |from: usize, to: [u8; 4]| Way {
+        from,
+        to: (to.into(), 32),
+        links: [from as u32].into(),
+        port: 1 - from,
+        flow: None,
+        host_jitter: None,
+    };
+    let clock = Clock::start();
+    let mut emulator = Emulator::new(
+        clock,
+        vec![near_tun, far_tun],
+        vec![way(0, [10, 0, 0, 2]), way(1, [10, 0, 0, 1])],
+        Links::new(vec![link(), link()], vec![]),
+        (),
+    )?;
+
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| -> Result<(), Box<dyn std::error::Error>> {
+        let stop = &stop;
+        let running = scope.spawn(move || {
+            let is_real_time = !options.ordinary && real_time(10);
+            emulator
+                .run(Time::NEVER, stop)
+                .map(|()| (emulator, is_real_time))
+        });
+        let errors = far.within(|| UdpSocket::bind("10.0.0.2:9"))??;
+        let probe = near.within(|| UdpSocket::bind("10.0.0.1:0"))??;
+        let delay = Duration::from_secs_f64(options.delay_ms / 1e3);
+        let sink = scope.spawn(move || receive_probes(&errors, clock, delay, stop));
+        scope.spawn(move || send_probes(&probe, clock, stop));
+        // Data goes from far to near, so that probes meet only acknowledgements in their queue.
+        let listener = near.within(|| TcpListener::bind("10.0.0.1:9"))??;
+        let counted = (!options.idle).then(|| scope.spawn(move || drain(&listener, clock)));
+        if !options.idle {
+            let stream = far.within(|| TcpStream::connect("10.0.0.1:9"))??;
+            scope.spawn(move || fill(stream, stop));
+        }
+        std::thread::sleep(Wait::from_secs_f64(options.seconds));
+        stop.store(true, Ordering::Relaxed);
+        let (emulator, is_real_time) = running.join().map_err(|_| "the emulator panicked")??;
+        let report = emulator.report();
+        let bytes = report.written_bytes as f64;
+        println!(
+            "real time {is_real_time}  packets {}  no room {}  refused {}",
+            report.written, report.no_room, report.refused
+        );
+        println!("late us: {}", percentiles(&report.lateness));
+        println!(
+            "cpu s per GB {:.2}  of a core {:.3}",
+            report.cpu.as_secs_f64() / (bytes / 1e9),
+            report.cpu.as_secs_f64() / report.elapsed.as_secs_f64()
+        );
+        let error = sink.join().map_err(|_| "the sink panicked")?;
+        println!("one-way error us: {}", percentiles(&error));
+        drop(emulator);
+        if let Some(counted) = counted {
+            let (bytes, span) = counted.join().map_err(|_| "the drain panicked")?;
+            println!(
+                "goodput Mbit/s {:.1}",
+                bytes as f64 * 8e-6 / span.as_secs_f64()
+            );
+        }
+        Ok(())
+    })
+}
+
+fn percentiles(histogram: &LogHistogram) -> String {
+    let us = |p| histogram.percentile_ms(p).unwrap_or(f64::NAN) * 1e3;
+    format!(
+        "p50 {:.1}  p90 {:.1}  p99 {:.1}  p99.9 {:.1}  max {:.1}  of {}",
+        us(0.5),
+        us(0.9),
+        us(0.99),
+        us(0.999),
+        us(1.0),
+        histogram.count()
+    )
+}
+
+fn send_probes(socket: &UdpSocket, clock: Clock, stop: &AtomicBool) {
+    let to: SocketAddr = ([10, 0, 0, 2], 9).into();
+    while !stop.load(Ordering::Relaxed) {
+        let _ = socket.send_to(&clock.now().as_nanos().to_le_bytes(), to);
+        std::thread::sleep(Wait::from_micros(1937));
+    }
+}
+
+/// How much later than `delay` probes come. The receiver spins: its own waking up is not the emulator's.
+fn receive_probes(
+    socket: &UdpSocket,
+    clock: Clock,
+    delay: Duration,
+    stop: &AtomicBool,
+) -> LogHistogram {
+    real_time(9);
+    let mut errors = LogHistogram::default();
+    let _ = socket.set_read_timeout(Some(Wait::from_millis(100)));
+    let mut sent = [0; 8];
+    while !stop.load(Ordering::Relaxed) {
+        if let Ok((8, _)) = socket.recv_from(&mut sent) {
+            let took = clock
+                .now()
+                .since(Time::from_nanos(u64::from_le_bytes(sent)));
+            errors.add(took.saturating_sub(delay));
+        }
+    }
+    let _ = cpu_time();
+    errors
+}
+
+fn fill(mut stream: TcpStream, stop: &AtomicBool) {
+    let _ = stream.set_write_timeout(Some(Wait::from_millis(200)));
+    let block = vec![0; 128 << 10];
+    while !stop.load(Ordering::Relaxed) {
+        let _ = stream.write(&block);
+    }
+}
+
+fn drain(listener: &TcpListener, clock: Clock) -> (u64, Duration) {
+    let Ok((mut stream, _)) = listener.accept() else {
+        return (0, Duration::ZERO);
+    };
+    let _ = stream.set_read_timeout(Some(Wait::from_millis(500)));
+    let mut block = vec![0; 1 << 20];
+    let (mut bytes, begin) = (0, clock.now());
+    let mut last = begin;
+    while let Ok(read @ 1..) = stream.read(&mut block) {
+        bytes += read as u64;
+        last = clock.now();
+    }
+    (bytes, last.since(begin))
+}
+
+fn options() -> Result<Options, String> {
+    let mut options = Options {
+        rate_mbps: 100.0,
+        delay_ms: 20.0,
+        seconds: 10.0,
+        queue_packets: 1000,
+        idle: false,
+        ordinary: false,
+    };
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        let mut number = || {
+            let value = words.next().and_then(|v| v.parse::<f64>().ok());
+            value.ok_or(format!("{word} needs a number"))
+        };
+        match word.as_str() {
+            "--rate" => options.rate_mbps = number()?,
+            "--delay" => options.delay_ms = number()?,
+            "--seconds" => options.seconds = number()?,
+            "--queue" => options.queue_packets = number()? as u64,
+            "--idle" => options.idle = true,
+            "--ordinary" => options.ordinary = true,
+            _ => {
+                return Err(format!(
+                    "unknown option {word}; there are --rate MBPS, --delay MS, --seconds S, --queue PACKETS, --idle, --ordinary"
+                ));
+            }
+        }
+    }
+    Ok(options)
+}

@@ -1,0 +1,98 @@
+//! The links of an emulator, and the packets that exist only within it.
+
+use headway_cc::Time;
+use headway_net::{Link, LinkEvent, Packet};
+
+/// Links by index, and when each has something to deliver.
+#[derive(Debug, Default)]
+pub struct Links {
+    links: Vec<Link>,
+    next: Vec<Time>,
+    /// The earliest of `next` and whose it is.
+    first: (Time, usize),
+    /// The routes of cross traffic, by the `flow` of its packets.
+    cross: Vec<Box<[u32]>>,
+}
+
+impl Links {
+    /// Links, and the routes of cross traffic over them.
+    pub fn new(links: Vec<Link>, cross: Vec<Box<[u32]>>) -> Links {
+        Links {
+            next: vec![Time::NEVER; links.len()],
+            links,
+            first: (Time::NEVER, 0),
+            cross,
+        }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.links.len()
+    }
+
+    /// There are none.
+    pub fn is_empty(&self) -> bool {
+        self.links.is_empty()
+    }
+
+    /// All of them, to read or to change: whoever changes one has to [`refresh`](Self::refresh) it.
+    pub fn all_mut(&mut self) -> &mut [Link] {
+        &mut self.links
+    }
+
+    /// When a link delivers next may have changed.
+    pub fn refresh(&mut self, link: usize) {
+        self.next[link] = self.links[link].next_delivery();
+        // Few links: to look at each is quicker than to keep them in order.
+        let by_time = self.next.iter().enumerate().min_by_key(|(_, next)| **next);
+        self.first = by_time.map_or((Time::NEVER, 0), |(link, next)| (*next, link));
+    }
+
+    /// A packet of cross traffic leaves its source.
+    pub fn send_cross(&mut self, now: Time, packet: &Packet) {
+        let first = self.cross[packet.flow as usize][0];
+        self.enter(now, first, packet);
+    }
+
+    /// When a link delivers next, and which one.
+    #[inline]
+    pub(super) fn next(&self) -> (Time, usize) {
+        self.first
+    }
+
+    pub(super) fn enter(&mut self, now: Time, link: u32, packet: &Packet) {
+        let link = link as usize;
+        if self.links[link].arrive(now, packet) {
+            self.refresh(link);
+        }
+    }
+
+    pub(super) fn deliver(&mut self, now: Time, link: usize) -> Option<Packet> {
+        let packet = self.links[link].deliver(now);
+        self.refresh(link);
+        packet
+    }
+
+    /// A packet of cross traffic has crossed a link: on to the next, or it is no more.
+    pub(super) fn advance_cross(&mut self, now: Time, mut packet: Packet) {
+        if packet.hops_left > 0 {
+            let route = &self.cross[packet.flow as usize];
+            let next = route[route.len() - usize::from(packet.hops_left)];
+            packet.hops_left -= 1;
+            self.enter(now, next, &packet);
+        }
+    }
+
+    /// Brings every link up to date.
+    pub(super) fn catch_up(&mut self, now: Time) {
+        for link in 0..self.links.len() {
+            self.links[link].catch_up(now);
+            self.refresh(link);
+        }
+    }
+
+    pub(super) fn append_events(&mut self, now: Time, link: usize, into: &mut Vec<LinkEvent>) {
+        self.links[link].append_events(now, into);
+        self.refresh(link);
+    }
+}

@@ -1,0 +1,30 @@
+//! What an emulator tells whoever watches it.
+
+use headway_cc::Time;
+use headway_net::{LinkEvent, Packet};
+
+use super::Links;
+
+/// Watches packets, and may act at times of its own. Its methods hold packets up: they have to be quick,
+/// and must not wait for anything.
+pub trait Watch {
+    /// A packet has entered.
+    fn on_arrival(&mut self, _at: Time, _way: usize, _packet: &Packet, _bytes: &[u8]) {}
+
+    /// A packet has left, `at` being no earlier than it was `due`.
+    fn on_delivery(&mut self, _at: Time, _due: Time, _way: usize, _packet: &Packet, _bytes: &[u8]) {
+    }
+
+    /// Something has happened on a link. Each link's events come in order.
+    fn on_link_event(&mut self, _link: usize, _event: &LinkEvent) {}
+
+    /// When [`on_call`](Self::on_call) is wanted next.
+    fn next_call(&self) -> Time {
+        Time::NEVER
+    }
+
+    /// The time of [`next_call`](Self::next_call) has come. Everything due before has happened.
+    fn on_call(&mut self, _now: Time, _links: &mut Links) {}
+}
+
+impl Watch for () {}

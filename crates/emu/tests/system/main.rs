@@ -1,1 +1,4 @@
 //! Tests over real network namespaces, serially: `make test-system`.
+
+mod bed;
+mod emulator;

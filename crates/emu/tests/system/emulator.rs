@@ -1,0 +1,285 @@
+//! The emulator against the kernel's own sockets.
+
+use std::io::IoSliceMut;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::time::Duration as Wait;
+
+use headway_cc::{Bytes, Duration, Rate, Stream, Time};
+use headway_emu::sys::Namespace;
+use headway_net::queue::{Discipline, Limits, StepParams};
+use headway_net::trace::Trace;
+use headway_net::{Body, Link, LinkEventKind, Loss, LossProcess, Packet, Server};
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrIn, recvmsg, setsockopt, sockopt};
+
+use crate::bed::{Bed, FAR, FAR6, NEAR, NEAR6};
+
+const MS: Duration = Duration::from_millis(1);
+
+fn wire() -> Link {
+    Link::wire(Duration::ZERO)
+}
+
+fn socket(namespace: &Namespace, address: impl Into<IpAddr>) -> UdpSocket {
+    let address = SocketAddr::new(address.into(), 9);
+    let socket = namespace
+        .within(|| UdpSocket::bind(address))
+        .unwrap()
+        .unwrap();
+    socket
+        .set_read_timeout(Some(Wait::from_millis(500)))
+        .unwrap();
+    socket
+}
+
+/// Everything that comes until half a second passes without anything: when, and its first four bytes.
+fn receive(socket: &UdpSocket, mut now: impl FnMut() -> Time) -> Vec<(Time, u32)> {
+    let mut found = Vec::new();
+    let mut bytes = [0; 2000];
+    while let Ok(4..) = socket.recv(&mut bytes) {
+        found.push((
+            now(),
+            u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]),
+        ));
+    }
+    found
+}
+
+/// Sends `count` packets of `size` bytes on the wire, numbered, `gap` apart.
+fn send(socket: &UdpSocket, to: impl Into<IpAddr>, count: u32, size: usize, gap: Wait) {
+    let to = to.into();
+    let headers = if to.is_ipv4() { 28 } else { 48 };
+    let mut bytes = vec![0; size - headers];
+    for number in 0..count {
+        bytes[..4].copy_from_slice(&number.to_le_bytes());
+        socket.send_to(&bytes, (to, 9)).unwrap();
+        if !gap.is_zero() {
+            std::thread::sleep(gap);
+        }
+    }
+}
+
+fn numbers(received: &[(Time, u32)]) -> Vec<u32> {
+    received.iter().map(|r| r.1).collect()
+}
+
+/// 20 ms of propagation and 1 ms for 1500 bytes at 12 Mbit/s, over both versions of IP.
+#[test]
+#[ignore = "needs root or user namespaces; make test-system runs it"]
+fn packets_take_their_time() {
+    for six in [false, true] {
+        let link = Link::fifo(Rate::from_mbps(12.0), Limits::NONE, MS * 20);
+        let (mut delays, notes, report) = Bed::new(link, wire()).run(|near, far, clock| {
+            let (from, to): (IpAddr, IpAddr) = match six {
+                false => (NEAR.into(), FAR.into()),
+                true => (NEAR6.into(), FAR6.into()),
+            };
+            let (near, far) = (socket(near, from), socket(far, to));
+            let sink = std::thread::spawn(move || receive(&far, || clock.now()));
+            let mut sent = Vec::new();
+            for number in 0..100_u32 {
+                sent.push(clock.now());
+                let mut bytes = vec![0; 1500 - if six { 48 } else { 28 }];
+                bytes[..4].copy_from_slice(&number.to_le_bytes());
+                near.send_to(&bytes, (to, 9)).unwrap();
+                std::thread::sleep(Wait::from_millis(3));
+            }
+            let received = sink.join().unwrap();
+            assert_eq!(numbers(&received), (0..100).collect::<Vec<_>>());
+            received
+                .iter()
+                .map(|&(at, n)| at.since(sent[n as usize]))
+                .collect::<Vec<_>>()
+        });
+        delays.sort();
+        assert!(delays[0] >= MS * 21, "{delays:?}");
+        assert!(delays[50] < MS * 22, "{delays:?}");
+        // The router solicitations of IPv6 may be among what was read.
+        assert_eq!(report.written, 100, "{report:?}");
+        assert!(notes.deliveries.iter().all(|&(at, due, _)| at >= due));
+    }
+}
+
+/// What is offered is delivered, dropped or lost, every packet is told of, and sockets agree.
+#[test]
+#[ignore = "needs root or user namespaces; make test-system runs it"]
+fn every_packet_is_accounted_for() {
+    let mut link = Link::fifo(Rate::from_mbps(12.0), Limits::new(Some(10), None), MS);
+    let loss = Loss::Random { probability: 0.1 };
+    link.set_loss(Some(LossProcess::new(loss, Stream::new(1, "loss"))));
+    let (received, notes, report) = Bed::new(link, wire()).run(|near, far, clock| {
+        let (near, far) = (socket(near, NEAR), socket(far, FAR));
+        let sink = std::thread::spawn(move || receive(&far, || clock.now()));
+        send(&near, FAR, 2000, 1500, Wait::from_micros(300));
+        numbers(&sink.join().unwrap())
+    });
+    let count = |wanted: fn(&LinkEventKind) -> bool| {
+        notes
+            .events
+            .iter()
+            .filter(|(link, e)| *link == 0 && wanted(&e.what))
+            .count()
+    };
+    let dropped = count(|what| matches!(what, LinkEventKind::Drop(_)));
+    let lost = count(|what| matches!(what, LinkEventKind::Loss(_)));
+    let left = count(|what| matches!(what, LinkEventKind::Departure { .. }));
+    assert_eq!(received.len(), left);
+    assert_eq!(received.len() as u64, report.written);
+    assert_eq!(received.len() + dropped + lost, 2000);
+    assert!(
+        dropped > 500 && (150..250).contains(&lost),
+        "{dropped} {lost}"
+    );
+    assert!(received.is_sorted(), "first in, first out");
+}
+
+/// The same seed loses the same packets as in simulated time.
+#[test]
+#[ignore = "needs root or user namespaces; make test-system runs it"]
+fn losses_are_those_of_the_simulator() {
+    let with_loss = || {
+        let mut link = wire();
+        let loss = Loss::Random { probability: 0.3 };
+        link.set_loss(Some(LossProcess::new(loss, Stream::new(7, "loss"))));
+        link
+    };
+    let mut alone = with_loss();
+    let packet = |number: u32| Packet {
+        flow: 0,
+        size: 100,
+        hops_left: 0,
+        ecn: Default::default(),
+        arrived: Time::ZERO,
+        body: Body::Data(headway_net::Segment {
+            number: number.into(),
+            seq: 0,
+            sent: Time::ZERO,
+            queued: Duration::ZERO,
+            header: Default::default(),
+        }),
+    };
+    (0..500).for_each(|number| {
+        alone.arrive(Time::ZERO, &packet(number));
+    });
+    let number = |p: Packet| match p.body {
+        Body::Data(segment) => segment.number as u32,
+        _ => unreachable!(),
+    };
+    let expected: Vec<u32> = std::iter::from_fn(|| alone.deliver(Time::ZERO))
+        .map(number)
+        .collect();
+    let (received, ..) = Bed::new(with_loss(), wire()).run(|near, far, clock| {
+        let (near, far) = (socket(near, NEAR), socket(far, FAR));
+        let sink = std::thread::spawn(move || receive(&far, || clock.now()));
+        send(&near, FAR, 500, 100, Wait::from_micros(100));
+        numbers(&sink.join().unwrap())
+    });
+    assert_eq!(received, expected);
+}
+
+/// A trace's opportunities come when its lines say, and each carries a packet of 1500 bytes.
+#[test]
+#[ignore = "needs root or user namespaces; make test-system runs it"]
+fn a_trace_gives_its_opportunities() {
+    let lines = "3\n3\n7\n20\n21\n50\n";
+    let trace = Arc::new(Trace::parse(lines).unwrap());
+    let queue = Discipline::DropTail.build(Limits::NONE, 4, Stream::new(1, "queue"));
+    let link = Link::queued(
+        queue,
+        Server::trace(trace, Duration::ZERO, false),
+        Duration::ZERO,
+    );
+    let (received, notes, _) = Bed::new(link, wire()).run(|near, far, clock| {
+        let (near, far) = (socket(near, NEAR), socket(far, FAR));
+        let sink = std::thread::spawn(move || receive(&far, || clock.now()));
+        send(&near, FAR, 60, 1500, Wait::ZERO);
+        sink.join().unwrap()
+    });
+    let opportunities = notes
+        .events
+        .iter()
+        .filter(|(_, e)| matches!(e.what, LinkEventKind::Opportunity));
+    let told: Vec<u64> = opportunities
+        .map(|(_, e)| e.at.as_nanos() / 1_000_000)
+        .collect();
+    let each = [3, 3, 7, 20, 21, 50];
+    let expected = (0..).flat_map(|round| each.map(|ms| round * 50 + ms));
+    assert!(told.len() > 100, "{told:?}");
+    assert_eq!(told, expected.take(told.len()).collect::<Vec<_>>());
+    assert_eq!(received.len(), 60);
+    // Sixty packets are there at once: ten rounds of six, whose deliveries are due on the trace's lines.
+    for pair in notes.deliveries.windows(2) {
+        assert!(pair[0].1 <= pair[1].1);
+    }
+    for (_, due, _) in &notes.deliveries {
+        let ms = due.as_nanos() / 1_000_000;
+        assert!(
+            due.as_nanos() % 1_000_000 == 0 && each.contains(&((ms - 1) % 50 + 1)),
+            "{due:?}"
+        );
+    }
+}
+
+/// A queue that marks: the kernel's socket sees CE, and takes the packet, whose checksum is therefore right.
+#[test]
+#[ignore = "needs root or user namespaces; make test-system runs it"]
+fn marks_reach_the_socket() {
+    let step = Discipline::Step(StepParams {
+        threshold_packets: 3,
+    });
+    let queue = step.build(Limits::new(Some(100), None), 0, Stream::new(1, "queue"));
+    let link = Link::queued(queue, Server::fixed(Rate::from_mbps(12.0)), Duration::ZERO);
+    let (classes, notes, _) = Bed::new(link, wire()).run(|near, far, _| {
+        let (near, far) = (socket(near, NEAR), socket(far, FAR));
+        setsockopt(&near, sockopt::Ipv4Tos, &0b10).unwrap();
+        setsockopt(&far, sockopt::IpRecvTos, &true).unwrap();
+        send(&near, FAR, 20, 1500, Wait::ZERO);
+        let mut classes = Vec::new();
+        for _ in 0..20 {
+            let mut bytes = [0; 2000];
+            let mut parts = [IoSliceMut::new(&mut bytes)];
+            let mut space = nix::cmsg_space!(u8);
+            let message = recvmsg::<SockaddrIn>(
+                far.as_raw_fd(),
+                &mut parts,
+                Some(&mut space),
+                MsgFlags::empty(),
+            );
+            let message = message.unwrap();
+            classes.extend(message.cmsgs().unwrap().filter_map(|c| match c {
+                ControlMessageOwned::Ipv4Tos(class) => Some(class),
+                _ => None,
+            }));
+        }
+        classes
+    });
+    assert_eq!(classes.len(), 20);
+    let marked = classes
+        .iter()
+        .filter(|&&class| class & 0b11 == 0b11)
+        .count();
+    assert!((10..20).contains(&marked), "{classes:?}");
+    assert!(
+        classes
+            .iter()
+            .all(|class| matches!(class & 0b11, 0b10 | 0b11))
+    );
+    let delivered = notes
+        .deliveries
+        .iter()
+        .filter(|(.., p)| p.size() == Bytes::new(1500));
+    assert_eq!(delivered.count(), 20);
+}
+
+/// A packet for an address that no way leads to vanishes without harm.
+#[test]
+#[ignore = "needs root or user namespaces; make test-system runs it"]
+fn strays_are_counted() {
+    let ((), _, report) = Bed::new(wire(), wire()).run(|near, _, _| {
+        let near = socket(near, NEAR);
+        send(&near, Ipv4Addr::new(10, 0, 0, 77), 5, 100, Wait::ZERO);
+        std::thread::sleep(Wait::from_millis(200));
+    });
+    assert!(report.strays >= 5 && report.written == 0, "{report:?}");
+}

@@ -11,6 +11,7 @@ __all__ = [
     "Trace",
     "UsageError",
     "__version__",
+    "canonical_scheme",
     "check_scheme",
     "code_version",
     "read_parquet",
@@ -40,6 +41,12 @@ def schemes() -> list[dict[str, Any]]:
 
 def check_scheme(spec: str) -> str:
     """Returns `spec` if it names a scheme with valid parameters. Raises UsageError."""
+
+def canonical_scheme(spec: str, world: str) -> str:
+    """`spec` with every parameter, in one spelling: two specs with the same are the same scheme in that world.
+
+    Raises UsageError.
+    """
 
 def scenario_names() -> list[str]:
     """The scenarios and families that come with Headway, in the order of docs."""
@@ -130,19 +137,21 @@ class Trace:
 
 @final
 class Batch:
-    """Runs of schemes over scenarios, on all cores. Results do not depend on `jobs`."""
+    """Runs of schemes over scenarios, several at a time. In world "sim" results do not depend on `jobs`."""
 
     def __new__(
         cls,
         scenarios: Sequence[Scenario],
         schemes: Sequence[str],
         *,
+        world: str = "sim",
         runs: int = 30,
         seconds: float | None = None,
         warmup: float = 0.0,
         seed: int = 1,
         jobs: int | None = None,
         grid_ms: float | None = ...,
+        transport: str | None = None,
         recordings: str | PathLike[str] | None = None,
         pcap: bool = False,
         qlog: bool = False,
@@ -153,6 +162,8 @@ class Batch:
 
         Run 0 has the seed `seed`; the others' are drawn from it and their number.
         A scenario whose seed varies nothing is run once. `seconds` None takes each scenario's own.
+        `world` is "sim" (simulated time) or "emu" (real packets in real time). `jobs` None leaves it to the world.
+        `transport` "simple" or "linux" takes the place of each scenario's own; rows keep the scenario's hash.
         `grid_ms` is 500 unless given; None records no time series; the series are kept for the first run of each scheme and scenario.
         A scheme that a scenario cannot serve is an error, or with `leave_out` has no runs there and a row in `left_out`.
         Of that run `pcap`, `qlog` and `logs` write recordings into the folder `recordings` (docs/recordings.md).
@@ -171,7 +182,7 @@ class Batch:
     def finished_runs(self) -> int: ...
     @property
     def progress(self) -> float:
-        """Share of simulated time done, 0 to 1."""
+        """Share of all runs' time done, 0 to 1."""
     def results(self) -> list[dict[str, Any]]:
         """One dict a finished run and flow, in a fixed order.
 

@@ -242,6 +242,19 @@ enum Value {
     Choice(&'static str),
 }
 
+impl fmt::Display for Value {
+    /// In plain numbers: seconds, and bit/s.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Number(number) => write!(f, "{number}"),
+            Value::Count(count) => write!(f, "{count}"),
+            Value::Time(time) => write!(f, "{}s", time.as_secs_f64()),
+            Value::Rate(rate) => write!(f, "{}bps", rate.as_bps()),
+            Value::Choice(word) => f.write_str(word),
+        }
+    }
+}
+
 /// A scheme's parameters with their values: those written, defaults for the rest.
 #[derive(Clone, Debug)]
 pub struct Values(Vec<(&'static Param, Value)>);
@@ -328,6 +341,17 @@ impl Selection {
     /// Builds the receiver's half for one flow, if the scheme has one.
     pub fn build_receiver(&self, setup: &Setup) -> Option<Box<dyn Receiver>> {
         self.scheme.receiver.map(|build| build(setup, &self.values))
+    }
+}
+
+impl Selection {
+    /// The scheme with every parameter, in one spelling: `copa:delta=0.5`.
+    pub fn canonical(&self) -> String {
+        let mut spec = self.scheme.name.to_owned();
+        for (param, value) in &self.values.0 {
+            spec += &format!(":{}={value}", param.name);
+        }
+        spec
     }
 }
 
@@ -504,3 +528,27 @@ fn rate_unit(unit: &str) -> Option<f64> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SchemeError(pub String);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schemes::SCHEMES;
+
+    #[test]
+    fn a_scheme_has_one_canonical_spelling() {
+        let registry = Registry::new(SCHEMES);
+        let canonical = |spec: &str| registry.select(spec).unwrap().canonical();
+        assert_eq!(
+            canonical("fixed-rate:rate=12Mbps"),
+            "fixed-rate:rate=12000000bps"
+        );
+        assert_eq!(
+            canonical("fixed-rate:rate=12000kbps"),
+            canonical("fixed-rate:rate=1.2e7bps")
+        );
+        for scheme in registry.iter() {
+            let once = canonical(scheme.name);
+            assert_eq!(canonical(&once), once, "it can be read back");
+        }
+    }
+}

@@ -4,17 +4,18 @@ use std::time::Duration as Wait;
 
 use headway_cc::Duration;
 use headway_record::{Metrics, Row, SeriesRow};
-use headway_sim::{BatchError, BatchOptions, Progress, Recordings};
+use headway_scenario::Transport;
+use headway_world::{BatchError, BatchOptions, Progress, Recordings};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::scenario::Scenario;
-use crate::schemes::registry;
+use crate::worlds::world_named;
 use crate::{CODE_VERSION, RunError, own_traces, usage};
 
 #[pyclass(frozen, module = "headway._native")]
 pub(crate) struct Batch {
-    batch: Arc<headway_sim::Batch>,
+    batch: Arc<headway_world::Batch>,
     progress: Progress,
     end: Arc<End>,
 }
@@ -29,18 +30,20 @@ struct End {
 #[pymethods]
 impl Batch {
     #[new]
-    #[pyo3(signature = (scenarios, schemes, *, runs=30, seconds=None, warmup=0.0, seed=1, jobs=None, grid_ms=Some(500.0), recordings=None, pcap=false, qlog=false, logs=false, leave_out=false))]
+    #[pyo3(signature = (scenarios, schemes, *, world="sim", runs=30, seconds=None, warmup=0.0, seed=1, jobs=None, grid_ms=Some(500.0), transport=None, recordings=None, pcap=false, qlog=false, logs=false, leave_out=false))]
     #[allow(clippy::too_many_arguments)] // the options of `headway bench`, each given by name
     fn new(
         py: Python<'_>,
         scenarios: Vec<Py<Scenario>>,
         schemes: Vec<String>,
+        world: &str,
         runs: u32,
         seconds: Option<f64>,
         warmup: f64,
         seed: u64,
         jobs: Option<usize>,
         grid_ms: Option<f64>,
+        transport: Option<&str>,
         recordings: Option<PathBuf>,
         pcap: bool,
         qlog: bool,
@@ -55,6 +58,7 @@ impl Batch {
             seed,
             jobs,
             grid: grid_ms.map(|ms| Duration::from_secs_f64(ms / 1e3)),
+            transport: transport.map(transport_named).transpose()?,
             recordings: recordings.map(|folder| Recordings {
                 folder,
                 pcap,
@@ -65,7 +69,8 @@ impl Batch {
             trace_dirs: vec![own_traces(py)?],
             code_version: CODE_VERSION.to_owned(),
         };
-        let made = py.detach(|| headway_sim::Batch::new(scenarios, &schemes, registry(), options));
+        let world = world_named(world)?;
+        let made = py.detach(|| headway_world::Batch::new(world, scenarios, &schemes, options));
         let batch = Arc::new(made.map_err(usage)?);
         let progress = batch.progress();
         Ok(Batch {
@@ -134,7 +139,7 @@ impl Batch {
 
     #[getter]
     fn progress(&self) -> f64 {
-        self.progress.simulated_s() / self.batch.total_simulated_s()
+        self.progress.done_s() / self.batch.total_s()
     }
 
     fn results<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
@@ -183,6 +188,16 @@ impl Batch {
         });
         written.map_err(|e| RunError::new_err(e.to_string()))?;
         Ok(files.iter().map(|f| f.display().to_string()).collect())
+    }
+}
+
+fn transport_named(name: &str) -> PyResult<Transport> {
+    match name {
+        "simple" => Ok(Transport::Simple),
+        "linux" => Ok(Transport::Linux),
+        _ => Err(usage(format!(
+            "unknown transport '{name}'; transports are simple, linux"
+        ))),
     }
 }
 

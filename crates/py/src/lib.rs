@@ -5,6 +5,7 @@ mod parquet;
 mod scenario;
 mod schemes;
 mod trace;
+mod worlds;
 
 use std::path::PathBuf;
 
@@ -52,6 +53,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("RunError", m.py().get_type::<RunError>())?;
     m.add_function(wrap_pyfunction!(schemes::schemes, m)?)?;
     m.add_function(wrap_pyfunction!(schemes::check_scheme, m)?)?;
+    m.add_function(wrap_pyfunction!(schemes::canonical_scheme, m)?)?;
     m.add_function(wrap_pyfunction!(scenario::scenario_names, m)?)?;
     m.add_function(wrap_pyfunction!(trace::split, m)?)?;
     m.add_function(wrap_pyfunction!(trace::trace_split, m)?)?;

@@ -1,11 +1,9 @@
-use headway_cc::{Kind, Param, Registry, World, schemes::SCHEMES};
+use headway_cc::{Kind, Param, Registry, schemes::SCHEMES};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::usage;
-
-/// The worlds that exist.
-const WORLDS: &[World] = &[headway_sim::WORLD];
+use crate::worlds::{world_named, worlds};
 
 /// Every scheme that the hosts know.
 pub(crate) fn registry() -> Registry {
@@ -25,11 +23,9 @@ pub(crate) fn schemes(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
             "needs",
             scheme.needs.iter().map(|n| n.name()).collect::<Vec<_>>(),
         )?;
-        let worlds = WORLDS
-            .iter()
-            .filter(|w| w.lacks(scheme).is_none())
-            .map(|w| w.name);
-        row.set_item("worlds", worlds.collect::<Vec<_>>())?;
+        let worlds = worlds().into_iter().map(|w| w.about());
+        let serving = worlds.filter(|w| w.lacks(scheme).is_none());
+        row.set_item("worlds", serving.map(|w| w.name).collect::<Vec<_>>())?;
         let params = scheme
             .params
             .iter()
@@ -60,4 +56,9 @@ fn describe_param<'py>(py: Python<'py>, param: &Param) -> PyResult<Bound<'py, Py
 #[pyfunction]
 pub(crate) fn check_scheme(spec: &str) -> PyResult<String> {
     registry().select(spec).map(|s| s.spec).map_err(usage)
+}
+
+#[pyfunction]
+pub(crate) fn canonical_scheme(spec: &str, world: &str) -> PyResult<String> {
+    world_named(world)?.canonical(spec).map_err(usage)
 }

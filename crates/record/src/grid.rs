@@ -1,6 +1,7 @@
 //! Time series on a regular grid.
 
 use headway_cc::{Bytes, Duration, Time};
+use serde::{Deserialize, Serialize};
 
 /// Collects one flow's series.
 #[derive(Clone, Debug)]
@@ -75,7 +76,7 @@ impl AtEnd {
 
 /// A finished series: one entry a bin; `None` where nothing arrived in it, or where the flow was not there
 /// as it ended.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {
     /// When each bin begins, s.
     pub time_s: Vec<f64>,

@@ -1,11 +1,12 @@
 //! The metrics of a flow, or of several together, once a run is over.
 
 use headway_cc::Time;
+use serde::{Deserialize, Serialize};
 
 use crate::FlowMeter;
 
 /// The metrics; `None` where one does not apply (no packet arrived, one flow has no fairness).
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Metrics {
     /// Bits that arrived over the time from the first arrival to the flow's end, Mbit/s.
     pub throughput_mbps: Option<f64>,

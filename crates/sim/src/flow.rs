@@ -4,12 +4,11 @@ use std::collections::VecDeque;
 
 use headway_cc::{Bytes, Duration, Ecn, Rate, Selection, Setup, Stream, Time};
 use headway_net::transport::{Profile, Receiver, ReceiverConfig, Sender, SenderConfig, Source};
-use headway_net::{Ack, Body, Link, Packet, Segment};
-use headway_record::{Convergence, FlowMeter, Grid, GridSample};
+use headway_net::{Ack, Body, Packet, Segment};
+use headway_record::GridSample;
 use headway_scenario::{FlowSpec, Network, Transport};
+use headway_world::{Hops, Measured, MeasuredFlow, Options, Way};
 
-use crate::error::Hops;
-use crate::measure::Window;
 use crate::observer::Observer;
 
 /// A flow under congestion control.
@@ -24,26 +23,13 @@ pub(crate) struct Flow {
     /// When the simulation will wake the sender: perhaps earlier than need be.
     pub(crate) wake_at: Time,
     pub(crate) first_ack_link: u32,
-    pub(crate) data_route: Box<[u32]>,
     pub(crate) ack_route: Box<[u32]>,
-    pub(crate) meter: FlowMeter,
-    pub(crate) convergence: Convergence,
-    pub(crate) grid: Option<Grid>,
-    pub(crate) start: Time,
+    /// What is counted of it, and the way of its data.
+    pub(crate) measured: MeasuredFlow,
     /// When it is to stop next; never once it has.
-    pub(crate) stop: Time,
-    /// When it stops, or its data was all there; never if it runs to the end.
-    pub(crate) ends: Time,
-    pub(crate) started: bool,
-    pub(crate) has_ended: bool,
-    /// The links on its way while it is measured, and what it sent and had delivered meanwhile.
-    pub(crate) window: Window,
-    pub(crate) window_bytes: u64,
+    stop: Time,
     pub(crate) sender_wakes: Wakes,
     pub(crate) receiver_wakes: Wakes,
-    /// Is it the scheme under test, or a competitor that the scenario names?
-    pub(crate) under_test: bool,
-    pub(crate) scheme: String,
     pub(crate) host: Host,
     messages: Messages,
     index: u32,
@@ -67,10 +53,10 @@ impl Flow {
         spec: &FlowSpec,
         selection: &Selection,
         network: &Network,
-        (data_route, ack_route): (Box<[u32]>, Box<[u32]>),
-        seed: u64,
+        way: Way,
+        options: &Options,
     ) -> Flow {
-        let stream = |part: &str| Stream::new(seed, &format!("flow.{index}.{part}"));
+        let stream = |part: &str| Stream::new(options.seed, &format!("flow.{index}.{part}"));
         let setup = Setup {
             start: spec.start,
             ..Setup::new(network.packet_size, stream("scheme").bits())
@@ -105,27 +91,16 @@ impl Flow {
                 ReceiverConfig::new(profile).serving(selection.scheme.needs),
                 selection.build_receiver(&setup),
             ),
-            hops: (data_route.len() - 1) as Hops,
-            ack_hops: (ack_route.len() - 1) as Hops,
+            hops: (way.data.len() - 1) as Hops,
+            ack_hops: (way.acks.len() - 1) as Hops,
             wake_at: spec.start,
-            first_link: data_route[0],
-            first_ack_link: ack_route[0],
-            data_route,
-            ack_route,
-            meter: FlowMeter::default(),
-            convergence: Convergence::default(),
-            grid: None,
-            start: spec.start,
+            first_link: way.data[0],
+            first_ack_link: way.acks[0],
+            ack_route: way.acks,
+            measured: MeasuredFlow::new(spec, &selection.spec, way.data, options),
             stop: spec.stop.unwrap_or(Time::NEVER),
-            ends: spec.stop.unwrap_or(Time::NEVER),
-            started: false,
-            has_ended: false,
-            window: Window::default(),
-            window_bytes: 0,
             sender_wakes: Wakes::default(),
             receiver_wakes: Wakes::default(),
-            under_test: spec.scheme.is_none(),
-            scheme: selection.spec.clone(),
             host: Host {
                 jitter: network.host_jitter,
                 stream: stream("host"),
@@ -151,11 +126,8 @@ impl Flow {
         size: Bytes,
         ecn: Ecn,
     ) -> Option<Packet> {
-        self.meter
+        self.measured
             .on_delivered(now, segment.sent, segment.queued, size);
-        if let Some(grid) = &mut self.grid {
-            grid.on_delivered(now, segment.sent, segment.queued, size);
-        }
         let ack = self.receiver.on_data(now, segment, size, ecn)?;
         Some(self.acknowledge(now, ack))
     }
@@ -200,7 +172,7 @@ impl Flow {
             .on_ack(now, ack, message.as_deref().unwrap_or_default());
         self.note_losses(now, lost_before);
         if let Some(rtt) = rtt {
-            self.meter.on_rtt(now, rtt);
+            self.measured.meter.on_rtt(now, rtt);
         }
         observer.on_sender(now, self.index, Some(ack), &mut self.sender);
     }
@@ -211,10 +183,10 @@ impl Flow {
             self.sender.stop();
             self.stop = Time::NEVER;
         }
-        if now < self.start {
+        if now < self.measured.start {
             return;
         }
-        self.started = true;
+        self.measured.started = true;
         while let Some(ack) = self.host.take_ready(now) {
             self.on_ack(now, &ack, observer);
         }
@@ -229,41 +201,30 @@ impl Flow {
     pub(crate) fn poll(&mut self, now: Time) -> Option<Packet> {
         let mut packet = self.sender.poll(now)?;
         packet.hops_left = self.hops;
-        self.meter.on_sent(now, packet.size());
-        if let Some(grid) = &mut self.grid {
-            grid.on_sent(now, packet.size());
-        }
+        self.measured.on_sent(now, packet.size());
         Some(packet)
     }
 
     #[inline]
     fn note_losses(&mut self, now: Time, before: Bytes) {
-        if let Some(grid) = &mut self.grid {
-            grid.on_lost(now, self.sender.counters().lost.saturating_sub(before));
-        }
+        let lost = || self.sender.counters().lost.saturating_sub(before);
+        self.measured.on_lost(now, lost);
     }
 
     /// A bin of its grid ends now.
     pub(crate) fn on_bin_end(&mut self, now: Time) {
-        let Some(grid) = self
-            .grid
-            .as_mut()
-            .filter(|_| self.started && !self.has_ended)
-        else {
-            return;
-        };
-        let control = self.sender.control();
-        let smoothed = self.sender.rtt_stats().smoothed;
-        let packets = |bytes: Bytes| bytes.as_f64() / self.packet_size.as_f64();
-        grid.on_bin_end(
-            now,
+        let sample = || {
+            let control = self.sender.control();
+            let smoothed = self.sender.rtt_stats().smoothed;
+            let packets = |bytes: Bytes| bytes.as_f64() / self.packet_size.as_f64();
             GridSample {
                 cwnd_packets: (control.cwnd != Bytes::MAX).then(|| packets(control.cwnd)),
                 in_flight_packets: packets(self.sender.in_flight()),
                 pacing_mbps: control.pacing_rate.map(Rate::as_mbps),
                 rtt_ms: (!smoothed.is_zero()).then(|| smoothed.as_millis_f64()),
-            },
-        );
+            }
+        };
+        self.measured.on_bin_end(now, sample);
     }
 
     /// Has all its data arrived?
@@ -275,24 +236,6 @@ impl Flow {
     #[inline(always)]
     pub(crate) fn is_unlimited(&self) -> bool {
         self.sender.in_flight() > self.most_in_flight
-    }
-
-    /// It is over, and measured no more.
-    pub(crate) fn end(&mut self, now: Time, links: &mut [Link]) {
-        self.has_ended = true;
-        self.ends = self.ends.min(now);
-        self.window.close(links, &self.data_route, now);
-        self.window_bytes = self.meter.delivered_bytes();
-    }
-
-    /// Was it there from `from` to `to`, all the time?
-    pub(crate) fn covers(&self, from: Time, to: Time) -> bool {
-        self.start <= from && self.ends >= to
-    }
-
-    /// Was it there at some time from `from` to `to`?
-    pub(crate) fn overlaps(&self, from: Time, to: Time) -> bool {
-        self.start < to && self.ends > from
     }
 
     /// When the receiver is to be woken.
@@ -308,10 +251,20 @@ impl Flow {
     /// When this flow's sender is to be woken.
     #[inline]
     pub(crate) fn next_wake(&self) -> Time {
-        if !self.started {
-            return self.start;
+        if !self.measured.started {
+            return self.measured.start;
         }
         self.sender.next_wake().min(self.stop).min(self.host.next())
+    }
+}
+
+impl Measured for Flow {
+    fn measured(&self) -> &MeasuredFlow {
+        &self.measured
+    }
+
+    fn measured_mut(&mut self) -> &mut MeasuredFlow {
+        &mut self.measured
     }
 }
 

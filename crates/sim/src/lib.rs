@@ -1,43 +1,21 @@
 //! World 1: networks in simulated time.
 //!
-//! A [`Simulation`] drives the parts of `headway-net` through an [`EventQueue`]; a [`Batch`]
-//! runs many of them on all cores.
+//! A [`Simulation`] drives the parts of `headway-net` through an [`EventQueue`]; [`Sim`] is the
+//! world that a `headway_world::Batch` runs many of them in.
 
-mod batch;
-mod cross;
 mod error;
 mod event_queue;
-mod fairness;
 mod flow;
-mod links;
-mod measure;
 mod observer;
 mod recorder;
 mod simulation;
-mod summary;
 mod switches;
+mod world;
 
-pub use batch::{Batch, BatchError, BatchOptions, LeftOut, Progress, RecordingRow};
 pub use error::SimulationError;
 pub use event_queue::EventQueue;
+pub use headway_world::{FlowSeries, Options, Outcome, TraceSource};
 pub use observer::Observer;
-pub use recorder::{Recorded, Recorder, Recordings};
-pub use simulation::{Options, Simulation, TraceSource};
-pub use summary::{FlowSeries, Outcome};
-
-use headway_cc::{Need, World};
-
-/// This world and what it supplies.
-pub const WORLD: World = World {
-    name: "sim",
-    supplies: &[
-        Need::PerPacket,
-        Need::RateSample,
-        Need::Pacing,
-        Need::PerSend,
-        Need::ReceiverTime,
-        Need::Receiver,
-        Need::EcnEcho,
-        Need::Header,
-    ],
-};
+pub use recorder::Recorder;
+pub use simulation::Simulation;
+pub use world::{Sim, WORLD};

@@ -2,55 +2,32 @@
 
 mod setup;
 
-use headway_cc::{Bytes, Duration, Ecn, Stream, Time};
-use headway_net::trace::Trace;
-use headway_net::{Ack, Body, Link, Loss, LossProcess, Packet, Segment};
-use headway_scenario::TraceSpec;
+pub(crate) use setup::router_of_schemes;
 
-use std::sync::Arc;
+use headway_cc::{Bytes, Duration, Ecn, Time};
+use headway_net::{Ack, Body, Link, Packet, Segment};
+use headway_world::{Changes, CrossTraffic, Measurement, Options, Outcome};
 
-use crate::cross::CrossTraffic;
 use crate::error::SimulationError;
 use crate::event_queue::EventQueue;
 use crate::flow::{Flow, Wakes};
-use crate::links::set_loss;
-use crate::measure::{Mark, Sampler};
 use crate::observer::Observer;
 use crate::switches::Switches;
-
-/// What a run is told beyond its network.
-#[derive(Clone, Copy, Debug)]
-pub struct Options {
-    /// How long it lasts.
-    pub duration: Duration,
-    /// How much of its beginning the metrics leave out.
-    pub warmup: Duration,
-    /// Seeds every random draw of the run.
-    pub seed: u64,
-    /// The bins of the time series, if they are wanted.
-    pub grid: Option<Duration>,
-}
-
-/// Where a run has its traces from: the trace, or why there is none.
-pub type TraceSource<'a> = &'a dyn Fn(&TraceSpec) -> Result<Arc<Trace>, String>;
 
 /// A simulation under way, watched by `O`.
 #[derive(Debug)]
 pub struct Simulation<O = ()> {
-    pub(crate) options: Options,
-    pub(crate) links: Vec<Link>,
-    pub(crate) flows: Vec<Flow>,
+    options: Options,
+    links: Vec<Link>,
+    flows: Vec<Flow>,
     cross: Vec<CrossTraffic>,
-    changes: Vec<headway_scenario::Change>,
-    next_change: usize,
+    changes: Changes,
     events: EventQueue,
     slots: Slots,
     now: Time,
-    pub(crate) sampler: Sampler,
+    measurement: Measurement,
     /// Where a scenario has known switches.
     switches: Option<Box<Switches>>,
-    /// For each link its loss's draws while it loses nothing.
-    idle_losses: Vec<Option<Stream>>,
     /// Events from here on have to wait; zero once the run has failed.
     halt: Time,
     failure: Option<SimulationError>,
@@ -145,7 +122,7 @@ impl<O: Observer> Simulation<O> {
         let index = packet.flow as usize;
         if packet.hops_left > 0 {
             let route = match &packet.body {
-                Body::Data(_) => &self.flows[index].data_route,
+                Body::Data(_) => &self.flows[index].measured.data_route,
                 Body::Ack(_) => &self.flows[index].ack_route,
                 Body::Cross => &self.cross[index].route,
             };
@@ -186,7 +163,8 @@ impl<O: Observer> Simulation<O> {
         let timer = flow.next_receiver_timer();
         self.events.set_earlier(self.slots.receivers + index, timer);
         if flow.is_complete() {
-            self.end_flow(index);
+            self.measurement
+                .end_flow(self.now, index, &mut self.links, &mut self.flows);
         }
     }
 
@@ -233,7 +211,7 @@ impl<O: Observer> Simulation<O> {
         if flow.sender_wakes.is_stuck(self.now) {
             return self.fail_stuck(index, "the controller's");
         }
-        if !flow.started {
+        if !flow.measured.started {
             let timer = flow.next_receiver_timer();
             self.events.set_earlier(self.slots.receivers + index, timer);
         }
@@ -264,7 +242,7 @@ impl<O: Observer> Simulation<O> {
     fn fail_unlimited(&mut self, flow: usize) {
         self.fail(SimulationError::Unlimited {
             flow,
-            scheme: self.flows[flow].scheme.clone(),
+            scheme: self.flows[flow].measured.scheme.clone(),
             packets: Flow::MOST_IN_FLIGHT,
             at: self.now,
         });
@@ -274,7 +252,7 @@ impl<O: Observer> Simulation<O> {
     fn fail_stuck(&mut self, flow: usize, part: &'static str) {
         self.fail(SimulationError::Stuck {
             flow,
-            scheme: self.flows[flow].scheme.clone(),
+            scheme: self.flows[flow].measured.scheme.clone(),
             part,
             times: Wakes::MOST,
             at: self.now,
@@ -290,88 +268,21 @@ impl<O: Observer> Simulation<O> {
     }
 
     fn on_change(&mut self) {
-        while let Some(change) = self
-            .changes
-            .get(self.next_change)
-            .filter(|c| c.at <= self.now)
-            .cloned()
-        {
-            self.next_change += 1;
-            let link = &mut self.links[change.link];
-            if let Some(rate) = change.rate {
-                link.set_rate(self.now, rate);
-            }
-            if let Some(delay) = change.delay {
-                link.set_delay(self.now, delay);
-            }
-            if let Some(probability) = change.loss {
-                // One stream for the whole run, so that a change shifts no draw.
-                let idle = &mut self.idle_losses[change.link];
-                let loss = (probability > 0.0).then_some(Loss::Random { probability });
-                let stream = link
-                    .set_loss(None)
-                    .map(LossProcess::into_stream)
-                    .or(idle.take());
-                *idle = stream.and_then(|stream| set_loss(link, loss, stream));
-            }
-            self.events.set(change.link, link.next_delivery());
+        while let Some(link) = self.changes.apply(self.now, &mut self.links) {
+            self.events.set(link, self.links[link].next_delivery());
         }
-        let next = self
-            .changes
-            .get(self.next_change)
-            .map_or(Time::NEVER, |c| c.at);
-        self.events.set(self.slots.change, next);
+        self.events.set(self.slots.change, self.changes.next());
     }
 
     fn on_sample(&mut self) {
-        while let Some(mark) = self.sampler.take_mark(self.now) {
-            match mark {
-                Mark::Begin(flow) => self.begin_flow(flow),
-                Mark::End(flow) => self.end_flow(flow),
-            }
-        }
-        self.sampler
-            .on_second(self.now, &mut self.links, &mut self.flows);
-        self.events.set(self.slots.sample, self.sampler.next());
-    }
-
-    /// From now on the flow is measured, unless its data was all there before.
-    fn begin_flow(&mut self, index: usize) {
-        if self.flows[index].has_ended {
-            return;
-        }
-        self.sampler.fairness.on_change(self.now, &self.flows);
-        let (flow, sampler) = (&mut self.flows[index], &mut self.sampler);
-        flow.window
-            .open(&mut self.links, &flow.data_route, self.now);
-        if flow.under_test {
-            sampler
-                .pooled
-                .open(&mut self.links, &sampler.pooled_links, self.now);
-        }
-    }
-
-    /// The flow is over: it stops, its data is all there, or the run ends.
-    pub(crate) fn end_flow(&mut self, index: usize) {
-        if self.flows[index].has_ended {
-            return;
-        }
-        self.sampler.fairness.on_change(self.now, &self.flows);
-        let (flow, sampler) = (&mut self.flows[index], &mut self.sampler);
-        flow.end(self.now, &mut self.links);
-        if flow.under_test && flow.started {
-            sampler.unfinished -= 1;
-            if sampler.unfinished == 0 {
-                sampler
-                    .pooled
-                    .close(&mut self.links, &sampler.pooled_links, self.now);
-            }
-        }
+        self.measurement
+            .on_sample(self.now, &mut self.links, &mut self.flows);
+        self.events.set(self.slots.sample, self.measurement.next());
     }
 
     fn on_grid(&mut self) {
         let now = self.now;
-        self.sampler.on_bin_end(now, &mut self.links);
+        self.measurement.on_bin_end(now, &mut self.links);
         for flow in &mut self.flows {
             flow.on_bin_end(now);
         }
@@ -389,7 +300,7 @@ impl<O: Observer> Simulation<O> {
         while let Some(news) = switches.take_news(self.now) {
             for (index, view) in news {
                 let flow = &mut self.flows[index];
-                if flow.started {
+                if flow.measured.started {
                     self.observer.on_network(self.now, index as u32, &view);
                     flow.sender.on_network(self.now, &view);
                     self.pump(index);
@@ -398,6 +309,25 @@ impl<O: Observer> Simulation<O> {
         }
         self.events.set(self.slots.switches, switches.next());
         self.switches = Some(switches);
+    }
+
+    /// Ends the run and sums it up.
+    ///
+    /// # Errors
+    /// As for [`run_until`](Self::run_until).
+    pub fn finish(mut self) -> Result<Outcome, SimulationError> {
+        let end = self.end();
+        self.run_until(end)?;
+        for link in &mut self.links {
+            for packet in link.propagating(end) {
+                if let Body::Data(segment) = &packet.body {
+                    let meter = &mut self.flows[packet.flow as usize].measured.meter;
+                    meter.on_propagating_at_end(segment.sent, packet.size());
+                }
+            }
+        }
+        let (mut links, mut flows) = (self.links, self.flows);
+        Ok(self.measurement.finish(&mut links, &mut flows))
     }
 }
 

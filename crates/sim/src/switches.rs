@@ -108,7 +108,8 @@ impl Switches {
         self.next_reading = now + self.period;
         let reading = self.read_links(now, links);
         let views = self.paths.iter().filter_map(|path| {
-            let (pnc, pna) = self.view(path, &flows[path.flow].data_route, now, &reading)?;
+            let (pnc, pna) =
+                self.view(path, &flows[path.flow].measured.data_route, now, &reading)?;
             let view = NetworkView {
                 pnc,
                 pna,

@@ -11,6 +11,7 @@ use headway_cc::{
 use headway_net::trace::Trace;
 use headway_scenario::{Scenario, TraceSpec};
 use headway_sim::{Options, Outcome, Simulation, SimulationError};
+use headway_world::SetupError;
 
 /// Runs `scheme` in the scenario whose file ends with `rest`.
 fn run(rest: &str, scheme: &str, seconds: u64, warmup: f64) -> Result<Outcome, SimulationError> {
@@ -155,7 +156,7 @@ fn every_link_of_a_long_route_is_crossed() {
                 assert!((least..least * 1.02).contains(&delay), "{links}: {delay}");
             }
             // Or it is refused, and nothing is skipped.
-            Err(SimulationError::LongRoute(_, _, refused)) if links > 256 => {
+            Err(SimulationError::Setup(SetupError::LongRoute(_, _, refused))) if links > 256 => {
                 assert_eq!(refused, links);
             }
             Err(error) => panic!("{links}: {error}"),

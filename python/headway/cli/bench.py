@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headway._native import Batch, RunError, Scenario, UsageError, __version__, code_version
+from headway._native import Batch, RunError, Scenario, UsageError, __version__, canonical_scheme, code_version
 from headway._native import schemes as all_schemes
-from headway.cli.usage import Json, command_line, console, resolved, words
+from headway.cli.usage import Json, command_line, console, words
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -111,13 +111,14 @@ def bench(
 
     every = schemes == "all"
     names = [s["name"] for s in all_schemes()] if every else words(schemes, "--schemes")
-    _distinct(names)
+    _distinct(names, world)
     given = words(scenario, "--scenario")
     loaded = _load(given)
     folder = out or Path("out") / time.strftime("%Y%m%d-%H%M%S")
     batch = Batch(
         loaded,
         names,
+        world=world.value,
         runs=runs,
         seconds=seconds,
         warmup=warmup,
@@ -180,11 +181,11 @@ def bench(
         raise typer.Exit(1)
 
 
-def _distinct(schemes: list[str]) -> None:
+def _distinct(schemes: list[str], world: World) -> None:
     """Raises UsageError where two specs mean the same scheme: they would be one row with twice the runs."""
-    seen: dict[tuple[str, ...], str] = {}
+    seen: dict[str, str] = {}
     for spec in schemes:
-        meaning = resolved(spec)
+        meaning = canonical_scheme(spec, world.value)
         if meaning in seen:
             raise UsageError(f"--schemes: {seen[meaning]} and {spec} are the same scheme; name it once")
         seen[meaning] = spec

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer.exceptions import TyperException
 
-from headway._native import UsageError, check_scheme, schemes
+from headway._native import UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -109,24 +109,6 @@ def table_of(*columns: str) -> "Table":
     for index, column in enumerate(columns):
         table.add_column(column, no_wrap=index == 0, style="bold" if index == 0 else None, overflow="fold")
     return table
-
-
-def resolved(spec: str) -> tuple[str, ...]:
-    """What a scheme's spec means: its name and every parameter, defaults among them. Raises UsageError."""
-    name, *settings = check_scheme(spec).split(":")
-    params = next(s["params"] for s in schemes() if s["name"] == name)
-    values = {p["name"]: p["default"] for p in params} | dict(word.split("=", 1) for word in settings)
-    return (name, *(_plain(values[p["name"]]) for p in params))
-
-
-def _plain(value: str) -> str:
-    """A number, time or rate in one spelling: 12Mbps and 12000kbps, 50 and 50.0 are the same."""
-    scale = {"": 1.0, "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
-    scale |= {"bps": 1.0, "kbps": 1e3, "Mbps": 1e6, "Gbps": 1e9}
-    match = re.fullmatch(r"([-+0-9.eE]+?)\s*([a-zA-Z]*)", value.strip())
-    if not match or match[2] not in scale:
-        return value
-    return f"{float(match[1]) * scale[match[2]]:.12g}"
 
 
 def command_line(options: Mapping[str, object]) -> str:

@@ -2,7 +2,6 @@
 
 mod capture;
 mod flow_log;
-mod links;
 mod tcp;
 
 use std::io;
@@ -13,41 +12,11 @@ use headway_net::transport::Sender;
 use headway_net::{Ack, Link, Packet};
 use headway_record::recording::{File, safe_name};
 use headway_scenario::{LinkSpec, Network};
+use headway_world::{LinkLogs, Recorded, Recordings};
 
 use crate::Observer;
 use capture::Captures;
 use flow_log::FlowLog;
-use links::LinkLogs;
-
-/// What to write down, and where.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Recordings {
-    /// The folder; each scenario has one in it, and each scheme one in that.
-    pub folder: PathBuf,
-    /// A capture at each host at which a flow begins or ends.
-    pub pcap: bool,
-    /// A qlog of each flow's sender.
-    pub qlog: bool,
-    /// A log of each link that has a rate, in mahimahi's format.
-    pub logs: bool,
-}
-
-impl Recordings {
-    /// What the names of the files of one run begin with.
-    pub fn stem(&self, scenario: &str, scheme: &str, run: u32) -> PathBuf {
-        let folder = self.folder.join(safe_name(scenario));
-        folder.join(safe_name(scheme)).join(format!("run-{run}"))
-    }
-}
-
-/// What there is of a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recorded {
-    /// The files.
-    pub files: Vec<PathBuf>,
-    /// Why they are incomplete, if they are.
-    pub failure: Option<String>,
-}
 
 /// Writes one run down. The first error ends its recordings, not the run.
 #[derive(Debug, Default)]
@@ -203,7 +172,7 @@ impl Observer for Recorder {
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
-    use crate::links::router_of_schemes;
+    use crate::simulation::router_of_schemes;
     use crate::{Options, Simulation};
     use headway_cc::{Duration, Registry, schemes};
     use headway_scenario::Scenario;

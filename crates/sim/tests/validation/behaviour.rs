@@ -1,5 +1,7 @@
 //! What a simulation must do whatever the figures: repeat itself, follow its schedule, share.
 
+use std::sync::Arc;
+
 use headway_cc::{
     Bytes, CongestionControl, Control, Duration, Family, Feedback, Rate, Receiver, Registry, Rto,
     Scheme, Setup, Time, schemes,
@@ -7,7 +9,8 @@ use headway_cc::{
 use headway_scenario::{
     Change, CrossSpec, Network, Pattern, RateSpec, Scenario, Source, TraceSpec,
 };
-use headway_sim::{Batch, BatchOptions, Options, Outcome};
+use headway_sim::{Options, Outcome, Sim};
+use headway_world::{Batch, BatchOptions};
 
 use crate::networks::{bulk, fixed, link, metrics, options, packets, rax, run};
 use crate::watch::{self, Delivery};
@@ -52,6 +55,7 @@ fn threads_change_nothing() {
             seed: 1,
             jobs: Some(jobs),
             grid: Some(Duration::from_millis(500)),
+            transport: None,
             recordings: None,
             leave_out: false,
             trace_dirs: vec![],
@@ -60,8 +64,8 @@ fn threads_change_nothing() {
         let load = |name| Scenario::load(name).expect("it ships");
         let scenarios = vec![load("parking-lot"), load("rax-1-loss")];
         let schemes = ["cubic".to_owned(), "bbr".to_owned()];
-        let registry = Registry::new(schemes::SCHEMES);
-        let batch = Batch::new(scenarios, &schemes, registry, options).expect("a batch");
+        let world = Arc::new(Sim::new(Registry::new(schemes::SCHEMES)));
+        let batch = Batch::new(world, scenarios, &schemes, options).expect("a batch");
         batch.run().expect("runs");
         (batch.rows(), batch.series())
     };

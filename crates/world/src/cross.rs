@@ -4,12 +4,13 @@ use headway_cc::{Duration, Ecn, Stream, Time};
 use headway_net::{Body, Packet};
 use headway_scenario::{CrossSpec, Pattern};
 
-use crate::error::Hops;
+use crate::Hops;
 
 /// A UDP source.
 #[derive(Debug)]
-pub(crate) struct CrossTraffic {
-    pub(crate) route: Box<[u32]>,
+pub struct CrossTraffic {
+    /// The links that its packets cross.
+    pub route: Box<[u32]>,
     id: u32,
     size: u16,
     gap: Duration,
@@ -23,12 +24,7 @@ pub(crate) struct CrossTraffic {
 
 impl CrossTraffic {
     /// The packets of `spec`, which carry the index `id`.
-    pub(crate) fn new(
-        id: u32,
-        spec: &CrossSpec,
-        route: Box<[u32]>,
-        stream: Stream,
-    ) -> CrossTraffic {
+    pub fn new(id: u32, spec: &CrossSpec, route: Box<[u32]>, stream: Stream) -> CrossTraffic {
         let mut source = CrossTraffic {
             route,
             id,
@@ -47,7 +43,7 @@ impl CrossTraffic {
     }
 
     /// When the next packet leaves; [`Time::NEVER`] for not at all.
-    pub(crate) fn next(&self) -> Time {
+    pub fn next(&self) -> Time {
         if self.next < self.stop {
             self.next
         } else {
@@ -56,7 +52,7 @@ impl CrossTraffic {
     }
 
     /// The packet that leaves now.
-    pub(crate) fn emit(&mut self, now: Time) -> Packet {
+    pub fn emit(&mut self, now: Time) -> Packet {
         self.next = match self.pattern {
             Pattern::Constant => now + self.gap,
             Pattern::Poisson => now + self.draw(self.gap),

@@ -3,7 +3,7 @@
 use headway_cc::Time;
 use headway_record::jain_index;
 
-use crate::flow::Flow;
+use crate::flow::Measured;
 
 /// The mean over time of Jain's index among the flows under test that are measured, of what each
 /// had delivered from one begin or end to the next. Where all are there all the time it is the index
@@ -20,9 +20,10 @@ pub(crate) struct Fairness {
 
 impl Fairness {
     /// A flow is about to begin or to end.
-    pub(crate) fn on_change(&mut self, now: Time, flows: &[Flow]) {
+    pub fn on_change<F: Measured>(&mut self, now: Time, flows: &[F]) {
         self.before.resize(flows.len(), 0);
-        let there = flows.iter().zip(&self.before);
+        let measured = || flows.iter().map(F::measured);
+        let there = measured().zip(&self.before);
         let shares: Vec<f64> = there
             .filter(|(flow, _)| flow.under_test && flow.window.is_open())
             .map(|(flow, before)| (flow.meter.arrived_bytes() - before) as f64)
@@ -35,13 +36,13 @@ impl Fairness {
             self.seconds += stretch;
         }
         self.since = now;
-        for (before, flow) in self.before.iter_mut().zip(flows) {
+        for (before, flow) in self.before.iter_mut().zip(measured()) {
             *before = flow.meter.arrived_bytes();
         }
     }
 
     /// `None` if no two flows were there together and one of them delivered something.
-    pub(crate) fn index(&self) -> Option<f64> {
+    pub fn index(&self) -> Option<f64> {
         (self.seconds > 0.0).then(|| self.weighted / self.seconds)
     }
 }

@@ -13,11 +13,15 @@ use crate::links::discipline;
 
 /// Logs of the links that flows cross, where they have a rate or get one.
 #[derive(Debug)]
-pub(super) struct LinkLogs(Vec<Option<LinkLog<File>>>);
+pub struct LinkLogs(Vec<Option<LinkLog<File>>>);
 
 impl LinkLogs {
-    /// Begins logs in the files that `file` gives for links.
-    pub(super) fn new(
+    /// Begins logs in the files that `file` gives for links. `router` is what the run's schemes ask for,
+    /// `title` says what was run.
+    ///
+    /// # Errors
+    /// As for all that follow, if a file cannot be written.
+    pub fn new(
         network: &Network,
         router: Option<Router>,
         title: &str,
@@ -55,12 +59,12 @@ impl LinkLogs {
     }
 
     /// Has this link a log?
-    pub(super) fn has(&self, link: usize) -> bool {
+    pub fn has(&self, link: usize) -> bool {
         self.0.get(link).is_some_and(Option::is_some)
     }
 
     /// Writes what has happened up to `now`.
-    pub(super) fn on_pause(&mut self, now: Time, links: &mut [Link]) -> io::Result<()> {
+    pub fn on_pause(&mut self, now: Time, links: &mut [Link]) -> io::Result<()> {
         for (log, link) in self.0.iter_mut().zip(links) {
             if let Some(log) = log {
                 for event in link.take_events(now) {
@@ -72,7 +76,7 @@ impl LinkLogs {
     }
 
     /// Ends them.
-    pub(super) fn finish(self) -> io::Result<()> {
+    pub fn finish(self) -> io::Result<()> {
         let mut logs = self.0.into_iter().flatten();
         logs.try_for_each(|log| log.finish())
     }

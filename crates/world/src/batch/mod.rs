@@ -1,0 +1,271 @@
+//! Many runs, several at a time; the same results however many.
+
+mod options;
+mod progress;
+mod results;
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use headway_cc::{Duration, Stream};
+use headway_scenario::{Network, Scenario, TraceStore};
+use rayon::prelude::*;
+
+pub use options::{BatchError, BatchOptions};
+pub use progress::Progress;
+pub use results::RecordingRow;
+
+use crate::{Ended, Options, Outcome, Recorded, Recording, RunError, Trial, World};
+
+/// A scheme that a scenario cannot serve.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The scheme, with its parameters.
+    pub scheme: String,
+    /// Why not.
+    pub why: String,
+}
+
+/// Runs of schemes over scenarios, checked before anything runs.
+#[derive(Debug)]
+pub struct Batch {
+    world: Arc<dyn World>,
+    scenarios: Vec<Scenario>,
+    /// As they were written; they name the rows in tables.
+    schemes: Vec<String>,
+    traces: TraceStore,
+    options: BatchOptions,
+    tasks: Vec<Task>,
+    left_out: Vec<LeftOut>,
+    outcomes: Vec<OnceLock<Outcome>>,
+    recorded: Vec<OnceLock<Recorded>>,
+    progress: Progress,
+    failure: Mutex<Option<(usize, BatchError)>>,
+}
+
+/// The seed of a run: the batch's own for the first, so that any run can be repeated alone, and
+/// one that no other batch has for the others. Positive as an i64, which files keep.
+fn run_seed(seed: u64, run: u32) -> u64 {
+    match run {
+        0 => seed,
+        _ => Stream::new(seed, &format!("run.{run}")).bits() >> 1,
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Task {
+    scenario: usize,
+    scheme: usize,
+    run: u32,
+}
+
+impl Batch {
+    /// Checks scenarios, schemes, traces and options by a first run of each pair.
+    ///
+    /// # Errors
+    /// [`BatchError`]
+    pub fn new(
+        world: Arc<dyn World>,
+        scenarios: Vec<Scenario>,
+        schemes: &[String],
+        options: BatchOptions,
+    ) -> Result<Batch, BatchError> {
+        for scheme in schemes {
+            world.canonical(scheme)?;
+        }
+        options.check()?;
+        let traces = TraceStore::new(options.trace_dirs.clone());
+        let mut batch = Batch {
+            world,
+            scenarios,
+            schemes: schemes.to_vec(),
+            traces,
+            options,
+            tasks: Vec::new(),
+            left_out: Vec::new(),
+            outcomes: Vec::new(),
+            recorded: Vec::new(),
+            progress: Progress::default(),
+            failure: Mutex::new(None),
+        };
+        for scenario in 0..batch.scenarios.len() {
+            batch.add_scenario(scenario)?;
+        }
+        batch.outcomes.resize_with(batch.tasks.len(), OnceLock::new);
+        batch.recorded.resize_with(batch.tasks.len(), OnceLock::new);
+        Ok(batch)
+    }
+
+    /// Checks a scenario with each scheme, and adds their runs.
+    fn add_scenario(&mut self, index: usize) -> Result<(), BatchError> {
+        let scenario = &self.scenarios[index];
+        let name = || scenario.name().to_owned();
+        self.options.check_length(scenario)?;
+        for trace in scenario.trace_specs() {
+            self.traces
+                .load_spec(&trace)
+                .map_err(|source| BatchError::Trace {
+                    scenario: name(),
+                    source,
+                })?;
+        }
+        let runs = match scenario.varies().is_empty() {
+            true => 1,
+            false => self.options.runs,
+        };
+        let network = self.network(scenario, 0);
+        for (scheme, spec) in self.schemes.iter().enumerate() {
+            let task = |run| Task {
+                scenario: index,
+                scheme,
+                run,
+            };
+            let Err(source) = self.world.check(&self.trial(task(0), &network)) else {
+                self.tasks.extend((0..runs).map(task));
+                continue;
+            };
+            match source.unserved().filter(|_| self.options.leave_out) {
+                Some(why) => self.left_out.push(LeftOut {
+                    scenario: name(),
+                    scheme: spec.clone(),
+                    why,
+                }),
+                None => {
+                    return Err(BatchError::Run {
+                        scenario: name(),
+                        source,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What a run is to build.
+    fn network(&self, scenario: &Scenario, run: u32) -> Network {
+        let seed = run_seed(self.options.seed, run);
+        let mut network = scenario.draw_for(seed, self.options.duration(scenario));
+        if let Some(transport) = self.options.transport {
+            network.transport = transport;
+        }
+        network
+    }
+
+    fn trial<'a>(&'a self, task: Task, network: &'a Network) -> Trial<'a> {
+        let (scenario, scheme) = (&self.scenarios[task.scenario], &self.schemes[task.scheme]);
+        let (first, run) = (task.run == 0, task.run);
+        let recordings = self.options.recordings.as_ref().filter(|_| first);
+        Trial {
+            scenario,
+            network,
+            scheme,
+            options: Options {
+                duration: self.options.duration(scenario),
+                warmup: self.options.warmup,
+                seed: run_seed(self.options.seed, run),
+                grid: self.options.grid.filter(|_| first),
+            },
+            traces: &self.traces,
+            recording: recordings.map(|wanted| Recording {
+                wanted,
+                stem: wanted.stem(scenario.name(), scheme, run),
+                title: format!("{}, {scheme}, run {run}", scenario.name()),
+            }),
+        }
+    }
+
+    /// The schemes that scenarios cannot serve, by scenario and in the order of the schemes.
+    pub fn left_out(&self) -> &[LeftOut] {
+        &self.left_out
+    }
+
+    /// How many runs there are.
+    pub fn total_runs(&self) -> usize {
+        self.tasks.len()
+    }
+
+    /// Seconds of all runs together, by the runs' own clocks.
+    pub fn total_s(&self) -> f64 {
+        self.tasks
+            .iter()
+            .map(|t| &self.scenarios[t.scenario])
+            .map(|s| self.options.duration(s).as_secs_f64())
+            .sum()
+    }
+
+    /// A handle to watch and to cancel by.
+    pub fn progress(&self) -> Progress {
+        self.progress.clone()
+    }
+
+    /// Runs everything; returns when all is done or cancelled.
+    ///
+    /// # Errors
+    /// The first failure, in the order of runs; the other runs are finished all the same.
+    pub fn run(&self) -> Result<(), BatchError> {
+        let jobs = self.options.jobs.or(self.world.default_jobs());
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(jobs.map_or(0, |jobs| jobs.min(self.tasks.len())))
+            .build()
+            .map_err(|e| BatchError::Options(format!("cannot start threads: {e}")))?;
+        pool.install(|| {
+            // One task at a time for each thread: runs differ much in length.
+            (0..self.tasks.len())
+                .into_par_iter()
+                .with_max_len(1)
+                .for_each(|i| {
+                    if !self.progress.is_cancelled() {
+                        self.run_task(i);
+                    }
+                });
+        });
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.take().map_or(Ok(()), |(_, error)| Err(error))
+    }
+
+    fn run_task(&self, index: usize) {
+        let result =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.carry_out(index)));
+        let task = self.tasks[index];
+        let scenario = self.scenarios[task.scenario].name().to_owned();
+        let error = match result {
+            Ok(Ok(Some(outcome))) => {
+                self.outcomes[index].get_or_init(|| outcome);
+                self.progress.finish_one();
+                return;
+            }
+            Ok(Ok(None)) => return,
+            Ok(Err(source)) => BatchError::Run { scenario, source },
+            Err(panic) => {
+                let text = panic.downcast_ref::<String>().map(String::as_str);
+                let message = text
+                    .or(panic.downcast_ref::<&str>().copied())
+                    .unwrap_or("it panicked")
+                    .to_owned();
+                BatchError::Panic {
+                    scenario,
+                    scheme: self.schemes[task.scheme].clone(),
+                    run: task.run,
+                    message,
+                }
+            }
+        };
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        if failure.as_ref().is_none_or(|(first, _)| index < *first) {
+            *failure = Some((index, error));
+        }
+    }
+
+    /// `None` if cancelled on the way.
+    fn carry_out(&self, index: usize) -> Result<Option<Outcome>, RunError> {
+        let task = self.tasks[index];
+        let network = self.network(&self.scenarios[task.scenario], task.run);
+        let mut go_on = |done: Duration| self.progress.go_on(done);
+        let Ended { outcome, recorded } = self.world.run(&self.trial(task, &network), &mut go_on);
+        if let Some(recorded) = recorded {
+            self.recorded[index].get_or_init(|| recorded);
+        }
+        outcome
+    }
+}

@@ -1,0 +1,30 @@
+//! What all worlds share: the links and the cross traffic of a scenario, what is measured of a
+//! run, and batches of runs.
+//!
+//! A world implements [`World`]; a [`Batch`] checks and carries out runs in any of them.
+
+mod batch;
+mod changes;
+mod cross;
+mod fairness;
+mod flow;
+mod link_logs;
+mod links;
+mod measurement;
+mod outcome;
+mod recordings;
+mod setup;
+mod window;
+mod world;
+
+pub use batch::{Batch, BatchError, BatchOptions, LeftOut, Progress, RecordingRow};
+pub use changes::Changes;
+pub use cross::CrossTraffic;
+pub use flow::{Measured, MeasuredFlow};
+pub use link_logs::LinkLogs;
+pub use links::{TraceSource, build_links, router_of_run};
+pub use measurement::Measurement;
+pub use outcome::{FlowOutcome, FlowSeries, Outcome};
+pub use recordings::{Recorded, Recordings};
+pub use setup::{Hops, MAX_HOPS, SetupError, Way, Ways, check_router};
+pub use world::{Ended, Options, Recording, RunError, Trial, World};

@@ -1,0 +1,95 @@
+//! Links as a scenario describes them.
+
+use std::sync::Arc;
+
+use headway_cc::{Router, Stream};
+use headway_net::queue::Discipline;
+use headway_net::trace::Trace;
+use headway_net::{Link, Server, TraceCursor};
+use headway_scenario::{LinkSpec, Network, RateSpec, TraceSpec};
+
+use crate::changes::{Changes, set_loss};
+use crate::setup::SetupError;
+
+/// Where a run has its traces from: the trace, or why there is none.
+pub type TraceSource<'a> = &'a dyn Fn(&TraceSpec) -> Result<Arc<Trace>, String>;
+
+/// The links of a network, in its order, and what will change about them. `router` is what the
+/// run's schemes ask for.
+///
+/// # Errors
+/// [`SetupError::Trace`]
+pub fn build_links(
+    network: &Network,
+    router: Option<Router>,
+    traces: TraceSource<'_>,
+    seed: u64,
+) -> Result<(Vec<Link>, Changes), SetupError> {
+    let mut links = Vec::with_capacity(network.links.len());
+    let mut idle_losses = Vec::with_capacity(network.links.len());
+    for spec in &network.links {
+        let mut link = build_link(spec, router, traces, seed)?;
+        let stream = Stream::new(seed, &format!("link.{}.loss", spec.name));
+        idle_losses.push(set_loss(&mut link, spec.loss, stream));
+        links.push(link);
+    }
+    Ok((links, Changes::new(network.changes.clone(), idle_losses)))
+}
+
+/// The link without its loss.
+fn build_link(
+    spec: &LinkSpec,
+    router: Option<Router>,
+    traces: TraceSource<'_>,
+    seed: u64,
+) -> Result<Link, SetupError> {
+    let limits = spec.queue.limits();
+    let discipline = &discipline(spec, router);
+    let stream = |part: &str| Stream::new(seed, &format!("link.{}.{part}", spec.name));
+    let mut link = match &spec.rate {
+        RateSpec::Unlimited => Link::wire(spec.delay),
+        RateSpec::Fixed(rate) if *discipline == Discipline::DropTail => {
+            Link::fifo(*rate, limits, spec.delay)
+        }
+        RateSpec::Fixed(rate) => {
+            let queue = discipline.build(limits, 0, stream("queue"));
+            Link::queued(queue, Server::fixed(*rate), spec.delay)
+        }
+        RateSpec::Trace {
+            trace,
+            offset,
+            once,
+        } => {
+            let trace = traces(trace).map_err(SetupError::Trace)?;
+            let queue = discipline.build(limits, TraceCursor::OVERHEAD, stream("queue"));
+            let server = Server::trace(trace, *offset, *once);
+            Link::queued(queue, server, spec.delay)
+        }
+    };
+    if let Some(jitter) = spec.jitter {
+        link = link.with_jitter(jitter, stream("jitter"));
+    }
+    if let Some(reorder) = spec.reorder {
+        link = link.with_reorder(reorder, stream("reorder"));
+    }
+    Ok(link)
+}
+
+/// The router that a run's schemes ask for, what `router = "scheme"` stands for: that of the scheme
+/// under `test`, or of the first other that has one, as `of_scheme` tells.
+pub fn router_of_run(
+    network: &Network,
+    test: Option<Router>,
+    of_scheme: impl Fn(&str) -> Option<Router>,
+) -> Option<Router> {
+    let mut named = network.flows.iter().filter_map(|f| f.scheme.as_deref());
+    test.or_else(|| named.find_map(of_scheme))
+}
+
+/// What the link's queue is in a run whose schemes ask for `router`.
+pub(crate) fn discipline(spec: &LinkSpec, router: Option<Router>) -> Discipline {
+    match router {
+        Some(router) if spec.router_of_scheme => router.into(),
+        _ => spec.queue.discipline.clone(),
+    }
+}

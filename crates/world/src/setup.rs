@@ -1,0 +1,175 @@
+//! How packets find their way through a scenario's network, and why a run cannot be set up.
+
+use headway_cc::{Router, Scheme, SchemeError};
+use headway_scenario::{CrossSpec, FlowSpec, Network, Routes};
+
+use crate::links::discipline;
+
+/// How packets count the links that they have left to cross.
+pub type Hops = u8;
+/// A packet crosses at most one link more.
+pub const MAX_HOPS: usize = Hops::MAX as usize;
+
+/// The links that a flow's packets cross, by index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// Those that data crosses.
+    pub data: Box<[u32]>,
+    /// Those that acknowledgements cross.
+    pub acks: Box<[u32]>,
+}
+
+/// Finds ways.
+#[derive(Clone, Debug)]
+pub struct Ways<'a> {
+    network: &'a Network,
+    routes: Routes,
+}
+
+impl<'a> Ways<'a> {
+    /// Through this network.
+    pub fn new(network: &'a Network) -> Ways<'a> {
+        let routes = network.routes();
+        Ways { network, routes }
+    }
+
+    /// The way of a flow, there and back.
+    ///
+    /// # Errors
+    /// [`SetupError::NoPath`] and [`SetupError::LongRoute`]
+    pub fn of_flow(&self, flow: &FlowSpec) -> Result<Way, SetupError> {
+        let (from, to, nodes) = (flow.from, flow.to, flow.route.as_deref());
+        Ok(Way {
+            data: self.checked(from, to, self.routes.there(from, to, nodes))?,
+            acks: self.checked(to, from, self.routes.back(from, to, nodes))?,
+        })
+    }
+
+    /// The links that cross traffic crosses.
+    ///
+    /// # Errors
+    /// As for [`of_flow`](Self::of_flow).
+    pub fn of_cross(&self, cross: &CrossSpec) -> Result<Box<[u32]>, SetupError> {
+        let (from, to) = (cross.from, cross.to);
+        self.checked(
+            from,
+            to,
+            self.routes.there(from, to, cross.route.as_deref()),
+        )
+    }
+
+    fn checked(
+        &self,
+        from: usize,
+        to: usize,
+        links: Option<Vec<usize>>,
+    ) -> Result<Box<[u32]>, SetupError> {
+        let name = |node: usize| self.network.nodes[node].clone();
+        let links = links.unwrap_or_default();
+        match links.len() {
+            0 => Err(SetupError::NoPath(name(from), name(to))),
+            n if n - 1 > MAX_HOPS => Err(SetupError::LongRoute(name(from), name(to), n)),
+            _ => Ok(links.into_iter().map(|l| l as u32).collect()),
+        }
+    }
+}
+
+/// Has a scheme whose other half is a router one on its way? `router` is what the run's schemes ask for.
+///
+/// # Errors
+/// [`SetupError::NoRouter`] and [`SetupError::OtherRouter`]
+pub fn check_router(
+    scheme: &Scheme,
+    data: &[u32],
+    network: &Network,
+    router: Option<Router>,
+) -> Result<(), SetupError> {
+    let Some(wanted) = scheme.router else {
+        return Ok(());
+    };
+    let mut way = data.iter().map(|&l| &network.links[l as usize]);
+    if way
+        .clone()
+        .any(|link| discipline(link, router).router() == Some(wanted))
+    {
+        return Ok(());
+    }
+    let (scheme, wanted) = (scheme.name, wanted.name());
+    Err(match router.filter(|_| way.any(|l| l.router_of_scheme)) {
+        Some(given) => SetupError::OtherRouter {
+            scheme,
+            wanted,
+            given: given.name(),
+        },
+        None => SetupError::NoRouter {
+            scheme,
+            router: wanted,
+        },
+    })
+}
+
+/// A run that cannot be set up.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum SetupError {
+    /// No path leads from one end of a flow to the other.
+    #[error("no path leads from '{0}' to '{1}'")]
+    NoPath(String, String),
+    /// A scheme that the scenario names cannot be had.
+    #[error(transparent)]
+    Scheme(#[from] SchemeError),
+    /// A scheme needs what this world does not supply.
+    #[error("scheme '{scheme}' needs {need}, which the world '{world}' does not supply")]
+    Needs {
+        /// The scheme.
+        scheme: &'static str,
+        /// What it needs.
+        need: &'static str,
+        /// The world.
+        world: &'static str,
+    },
+    /// A scheme has a half in the routers, and there is none on a flow's way.
+    #[error(
+        "scheme '{scheme}' needs a router on its way that is its other half; write router = \"scheme\" at the bottleneck, or queue = {{ kind = \"{router}\", packets = \"100pkt\" }}"
+    )]
+    NoRouter {
+        /// The scheme.
+        scheme: &'static str,
+        /// The router's kind.
+        router: &'static str,
+    },
+    /// Flows ask for two routers, and `router = "scheme"` makes one.
+    #[error(
+        "scheme '{scheme}' needs the router '{wanted}' on its way, where router = \"scheme\" stands for '{given}', which another flow's scheme needs; run them apart, or give '{scheme}' a link of its own with queue = {{ kind = \"{wanted}\", packets = \"100pkt\" }}"
+    )]
+    OtherRouter {
+        /// The scheme.
+        scheme: &'static str,
+        /// Its router's kind.
+        wanted: &'static str,
+        /// The kind of the one that is there.
+        given: &'static str,
+    },
+    /// A trace cannot be had.
+    #[error("{0}")]
+    Trace(String),
+    /// A route is longer than a packet can count.
+    #[error("the way from '{0}' to '{1}' has {2} links; a packet crosses at most {max}", max = MAX_HOPS + 1)]
+    LongRoute(String, String, usize),
+}
+
+impl SetupError {
+    /// Why this world or the scenario's routers cannot serve the scheme, if that is it.
+    pub fn unserved(&self) -> Option<String> {
+        match self {
+            SetupError::Needs { need, .. } => Some(format!("this world does not supply {need}")),
+            SetupError::NoRouter { .. } => Some(
+                "no router on the way is the scheme's other half, as router = \"scheme\" at the bottleneck makes it"
+                    .to_owned(),
+            ),
+            SetupError::OtherRouter { given, .. } => Some(format!(
+                "router = \"scheme\" already stands for the other half of '{given}' there"
+            )),
+            _ => None,
+        }
+    }
+}

@@ -4,17 +4,21 @@
 //! A kernel TCP flow fills the link (`--idle` leaves it empty), and small UDP packets that carry their
 //! time of sending measure the delay of the other direction's link beyond what was asked for.
 
-use std::io::{Read, Write};
+use std::io::{IoSliceMut, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration as Wait;
 
 use headway_cc::{Duration, Rate, Time};
 use headway_emu::emulator::{Emulator, Links, Way};
-use headway_emu::sys::{Clock, Namespace, Tun, become_able, cpu_time, real_time};
+use headway_emu::sys::{Clock, Namespace, Tun, become_able, real_time};
 use headway_net::Link;
 use headway_net::queue::Limits;
 use headway_record::LogHistogram;
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt, sockopt};
+use nix::sys::time::{TimeSpec, TimeValLike};
+use nix::time::{ClockId, clock_gettime};
 
 struct Options {
     rate_mbps: f64,
@@ -80,28 +84,26 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         std::thread::sleep(Wait::from_secs_f64(options.seconds));
         stop.store(true, Ordering::Relaxed);
         let (emulator, is_real_time) = running.join().map_err(|_| "the emulator panicked")??;
-        let report = emulator.report();
-        let bytes = report.written_bytes as f64;
-        println!(
-            "real time {is_real_time}  packets {}  no room {}  refused {}",
-            report.written, report.no_room, report.refused
-        );
-        println!("late us: {}", percentiles(&report.lateness));
-        println!(
-            "cpu s per GB {:.2}  of a core {:.3}",
-            report.cpu.as_secs_f64() / (bytes / 1e9),
-            report.cpu.as_secs_f64() / report.elapsed.as_secs_f64()
-        );
         let error = sink.join().map_err(|_| "the sink panicked")?;
-        println!("one-way error us: {}", percentiles(&error));
+        let report = emulator.report().clone();
         drop(emulator);
-        if let Some(counted) = counted {
-            let (bytes, span) = counted.join().map_err(|_| "the drain panicked")?;
-            println!(
-                "goodput Mbit/s {:.1}",
+        let goodput = match counted {
+            Some(counted) => {
+                let (bytes, span) = counted.join().map_err(|_| "the drain panicked")?;
                 bytes as f64 * 8e-6 / span.as_secs_f64()
-            );
-        }
+            }
+            None => 0.0,
+        };
+        let cpu_s = report.cpu.as_secs_f64();
+        println!(
+            "{{\"real_time\": {is_real_time}, \"goodput_mbps\": {goodput:.1}, \"cpu_s_per_gb\": {:.2}, \"cpu_share\": {:.3}, \"packets\": {}, \"refused\": {}, \"late_us\": {}, \"delay_error_us\": {}}}",
+            cpu_s / (report.written_bytes as f64 / 1e9),
+            cpu_s / report.elapsed.as_secs_f64(),
+            report.written,
+            report.refused + report.no_room,
+            percentiles(&report.lateness),
+            percentiles(&error),
+        );
         Ok(())
     })
 }
@@ -109,13 +111,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 fn percentiles(histogram: &LogHistogram) -> String {
     let us = |p| histogram.percentile_ms(p).unwrap_or(f64::NAN) * 1e3;
     format!(
-        "p50 {:.1}  p90 {:.1}  p99 {:.1}  p99.9 {:.1}  max {:.1}  of {}",
+        "{{\"p50\": {:.1}, \"p90\": {:.1}, \"p99\": {:.1}, \"p99.9\": {:.1}, \"max\": {:.1}}}",
         us(0.5),
         us(0.9),
         us(0.99),
         us(0.999),
-        us(1.0),
-        histogram.count()
+        us(1.0)
     )
 }
 
@@ -127,26 +128,43 @@ fn send_probes(socket: &UdpSocket, clock: Clock, stop: &AtomicBool) {
     }
 }
 
-/// How much later than `delay` probes come. The receiver spins: its own waking up is not the emulator's.
+/// How much later than `delay` probes reach the far kernel, which stamps them: that the thread here wakes up
+/// later is not the emulator's doing.
 fn receive_probes(
     socket: &UdpSocket,
     clock: Clock,
     delay: Duration,
     stop: &AtomicBool,
 ) -> LogHistogram {
-    real_time(9);
     let mut errors = LogHistogram::default();
     let _ = socket.set_read_timeout(Some(Wait::from_millis(100)));
-    let mut sent = [0; 8];
+    let _ = setsockopt(socket, sockopt::ReceiveTimestampns, &true);
     while !stop.load(Ordering::Relaxed) {
-        if let Ok((8, _)) = socket.recv_from(&mut sent) {
-            let took = clock
-                .now()
-                .since(Time::from_nanos(u64::from_le_bytes(sent)));
-            errors.add(took.saturating_sub(delay));
-        }
+        let mut sent = [0; 8];
+        let mut parts = [IoSliceMut::new(&mut sent)];
+        let mut space = nix::cmsg_space!(TimeSpec);
+        let flags = MsgFlags::empty();
+        let Ok(message) = recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut space), flags)
+        else {
+            continue;
+        };
+        let stamp = message.cmsgs().ok().and_then(|mut all| {
+            all.find_map(|c| match c {
+                ControlMessageOwned::ScmTimestampns(stamp) => Some(stamp),
+                _ => None,
+            })
+        });
+        // The stamp is of the clock of the day; how long ago it is, is the same by both.
+        let (Some(stamp), Ok(today)) = (stamp, clock_gettime(ClockId::CLOCK_REALTIME)) else {
+            continue;
+        };
+        let now = clock.now();
+        let ago = Duration::from_nanos((today - stamp).num_nanoseconds().max(0) as u64);
+        let took = now
+            .saturating_sub(ago)
+            .since(Time::from_nanos(u64::from_le_bytes(sent)));
+        errors.add(took.saturating_sub(delay));
     }
-    let _ = cpu_time();
     errors
 }
 

@@ -21,6 +21,12 @@ SPECS = {"fixed-window": "fixed-window:window=100", "fixed-rate": "fixed-rate:ra
 """How the yardsticks are to send about as much as NewReno does, 16 Mbit/s, by scheme."""
 YARDSTICK = "cubic"
 ROUTERS = (0, 1, 2)
+EMULATED = {
+    "100 Mbit/s, 20 ms, idle": ("--rate", "100", "--delay", "20", "--idle"),
+    "100 Mbit/s, 20 ms": ("--rate", "100", "--delay", "20"),
+    "1 Gbit/s, 2 ms": ("--rate", "1000", "--delay", "2"),
+}
+"""Links of the emulator, and how its example is told of them."""
 
 PATH_PACKETS = 110
 """What Rax's link holds for each flow: 100 packets of bandwidth-delay product, 10 of buffer."""
@@ -172,6 +178,28 @@ def two_cores(progress: Progress, folder: Path) -> Figures:
 
 def _ratios(above: list[float], below: list[float]) -> list[float]:
     return [a / b for a, b in zip(above, below, strict=True)]
+
+
+def emulated(progress: Progress, emulator: Path) -> list[Figures]:
+    """What the emulator carries of a kernel Cubic flow, what that costs, and how exact its delays are."""
+    runs: dict[str, list[Figures]] = defaultdict(list)
+    for _ in progress.rounds("emulator", "the emulator, with real packets", most=5):
+        for link, options in EMULATED.items():
+            runs[link].append(_json([emulator, *options, "--seconds", "4"]))
+    return [
+        {
+            "link": link,
+            "rate_mbps": spread([r["rate_mbps"] for r in of_link]),
+            "cpu_s_per_gb": spread([r["cpu_s_per_gb"] for r in of_link]),
+            "cpu_share": spread([r["cpu_share"] for r in of_link]),
+        }
+        | {
+            f"{error}_{p}": spread([r[error][p] for r in of_link])
+            for error in ("delay_error_us", "late_us")
+            for p in ("p50", "p99")
+        }
+        for link, of_link in runs.items()
+    ]
 
 
 def _scenario(flows: int, folder: Path) -> Scenario:

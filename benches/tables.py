@@ -54,6 +54,13 @@ def judge(figures: Figures) -> list[Figures]:
     # Below the target even a perfect batch could not meet it.
     note = f"the machine gave {given:.2f} cores" if given < 1.8 else ""
     target("a batch on two cores, times one", figures["cores"]["ratio"]["median"], "at least", 1.8, note)
+    for link in figures.get("emulator", []):
+        if link["link"] == "100 Mbit/s, 20 ms":
+            target("delay error p50 at 100 Mbit/s, us", link["delay_error_us_p50"]["median"], "at most", 50)
+            target("delay error p99 at 100 Mbit/s, us", link["delay_error_us_p99"]["median"], "at most", 500)
+        elif link["link"].startswith("1 Gbit/s"):
+            target("Mbit/s of 1 Gbit/s emulated", link["rate_mbps"]["median"], "at least", 950)
+            target("CPU s a GB at 1 Gbit/s emulated", link["cpu_s_per_gb"]["median"], "at most", 9)
     return found
 
 
@@ -166,9 +173,34 @@ def cores(figures: Figures) -> Table:
     return Table("A batch of 80 runs of 60 s", ["", "median (lowest .. highest)"], rows)
 
 
+def emulator(figures: Figures) -> Table:
+    """What real packets cost and how late they are, a row a link."""
+    rows = [
+        [
+            found["link"],
+            _spread(found["rate_mbps"]) if found["rate_mbps"]["median"] else "",
+            _spread(found["cpu_s_per_gb"]) if found["rate_mbps"]["median"] else "",
+            _spread(found["cpu_share"]),
+            *(_spread(found[f"{error}_{p}"]) for error in ("delay_error_us", "late_us") for p in ("p50", "p99")),
+        ]
+        for found in figures["emulator"]
+    ]
+    columns = [
+        "link",
+        "Mbit/s on the wire",
+        "CPU s a GB",
+        "cores",
+        "delay error p50, us",
+        "p99",
+        "lateness p50, us",
+        "p99",
+    ]
+    return Table("The emulator: a kernel Cubic flow over real packets", columns, rows)
+
+
 def every(figures: Figures) -> dict[str, Table]:
     """All tables that these figures fill, by name."""
-    makers = (accuracy, speed, schemes, instructions, flows, seconds, cores, targets)
+    makers = (accuracy, speed, schemes, instructions, flows, seconds, cores, emulator, targets)
     return {make.__name__: make(figures) for make in makers if make is targets or make.__name__ in figures}
 
 

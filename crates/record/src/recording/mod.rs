@@ -1,10 +1,12 @@
 //! What a single run looked like, packet by packet, in formats that others read.
 
+mod event_file;
 mod file;
 mod link_log;
 mod pcap;
 mod qlog;
 
+pub use event_file::{Event, EventFile, EventKind};
 pub use file::{File, safe_name};
 pub use link_log::{LinkLog, LinkLogHead};
 pub use pcap::{Capture, Endpoint, TcpPacket, UdpPacket};

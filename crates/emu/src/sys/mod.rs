@@ -3,6 +3,7 @@
 mod clock;
 mod cpu;
 mod namespace;
+mod socket;
 mod tun;
 mod user;
 mod waiter;
@@ -10,6 +11,7 @@ mod waiter;
 pub use clock::Clock;
 pub use cpu::{cpu_time, real_time};
 pub use namespace::{Namespace, SetupError};
+pub use socket::{TcpInfo, leave_out_checksums, tcp_info};
 pub use tun::{Datagram, Tun, TunCounters};
 pub use user::{Privilege, become_able};
 pub use waiter::Waiter;

@@ -60,7 +60,7 @@ impl Source {
 
     /// The next segment of at most `mss`: its size, or when to ask again ([`Time::NEVER`] for not at all).
     #[inline]
-    pub(super) fn take(&mut self, now: Time, mss: Bytes) -> Result<Bytes, Time> {
+    pub fn take(&mut self, now: Time, mss: Bytes) -> Result<Bytes, Time> {
         match self {
             Source::Bulk => Ok(mss),
             Source::Finite { left } if left.get() == 0 => Err(Time::NEVER),
@@ -97,7 +97,7 @@ impl Source {
     }
 
     /// Will it never give anything again?
-    pub(super) fn is_exhausted(&self) -> bool {
+    pub fn is_exhausted(&self) -> bool {
         matches!(self, Source::Finite { left } if left.get() == 0)
     }
 }

@@ -257,6 +257,7 @@ impl Sender {
         let probing = std::mem::take(&mut self.probing);
         self.cwnd_limited = self.in_flight + mss.get() > window.get();
         if self.stopped || (self.cwnd_limited && !probing) {
+            self.pacer.rest();
             return None;
         }
         if let Some(rate) = self.control.pacing_rate {
@@ -286,6 +287,7 @@ impl Sender {
                     // The tail loss probe repeats the last packet if there is nothing new (RFC 8985 §7.3).
                     Some(last) if probing => (last.seq, Bytes::new(u64::from(last.size)), true),
                     _ => {
+                        self.pacer.rest();
                         self.blocked_until = retry;
                         return None;
                     }

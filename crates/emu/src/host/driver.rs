@@ -1,0 +1,137 @@
+//! Who carries a flow.
+
+use headway_cc::{Registry, SchemeError, Selection, suggest};
+
+use super::kernel;
+
+/// Who carries a flow: the kernel's TCP under one of its controllers, or our transport over UDP.
+#[derive(Clone, Debug)]
+pub enum Driver {
+    /// The kernel's controller of that name.
+    Kernel(String),
+    /// A scheme of the registry.
+    Udp(Selection),
+}
+
+/// Schemes that the kernel has too, and what it calls them.
+const OF_KERNEL: [(&str, &str); 3] = [("newreno", "reno"), ("cubic", "cubic"), ("bbr", "bbr")];
+const KERNEL: &str = "kernel-";
+const UDP: &str = "udp-";
+
+impl Driver {
+    /// Reads a scheme as world `emu` names it: `newreno`, `cubic` and `bbr` are the kernel's reno, cubic and
+    /// bbr; `kernel-NAME` is any controller that the kernel has; `udp-NAME` and every other name of the
+    /// registry, and whatever has parameters, is ours over UDP.
+    ///
+    /// # Errors
+    /// [`SchemeError`], for a name that neither has, a malformed one, and wrong parameters.
+    pub fn parse(spec: &str, registry: &Registry) -> Result<Driver, SchemeError> {
+        if let Some(name) = spec.strip_prefix(KERNEL) {
+            if name.contains(':') {
+                let why = "the kernel's controllers take no parameters";
+                return Err(SchemeError(format!("scheme '{spec}': {why}")));
+            }
+            kernel::require(name)?;
+            return Ok(Driver::Kernel(name.to_owned()));
+        }
+        if let Some((_, name)) = OF_KERNEL.iter().find(|(ours, _)| *ours == spec) {
+            kernel::require(name)?;
+            return Ok(Driver::Kernel((*name).to_owned()));
+        }
+        let ours = spec.strip_prefix(UDP).unwrap_or(spec);
+        let name = ours.split(':').next().unwrap_or_default();
+        if registry.find(name).is_none() {
+            return Err(unknown(spec, name, registry));
+        }
+        let selection = Selection {
+            spec: spec.to_owned(),
+            ..registry.select(ours)?
+        };
+        Ok(Driver::Udp(selection))
+    }
+
+    /// The name of its transport, for messages and tables.
+    pub fn transport(&self) -> &'static str {
+        match self {
+            Driver::Kernel(_) => "tcp",
+            Driver::Udp(_) => "udp",
+        }
+    }
+}
+
+/// A name that the registry lacks; perhaps the kernel has it.
+fn unknown(spec: &str, name: &str, registry: &Registry) -> SchemeError {
+    let available = kernel::available();
+    let hint = match available.iter().find(|kernels| *kernels == spec) {
+        Some(kernels) => format!("the kernel's is '{KERNEL}{kernels}'"),
+        None => suggest(name, registry.iter().map(|s| s.name)),
+    };
+    SchemeError(format!("unknown scheme '{}'; {hint}", spec.escape_debug()))
+}
+
+#[cfg(test)]
+mod tests {
+    use headway_cc::schemes;
+
+    use super::*;
+
+    fn parse(spec: &str) -> Result<Driver, String> {
+        Driver::parse(spec, &Registry::new(schemes::SCHEMES)).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn a_name_says_who_carries_the_flow() {
+        for spec in [
+            "udp-cubic",
+            "udp-cubic:hystart=none",
+            "cubic:hystart=none",
+            "copa",
+        ] {
+            match parse(spec) {
+                Ok(Driver::Udp(selection)) => assert_eq!(selection.spec, spec),
+                other => panic!("{spec}: {other:?}"),
+            }
+        }
+        // Every Linux has these two.
+        for (spec, name) in [
+            ("cubic", "cubic"),
+            ("newreno", "reno"),
+            ("kernel-reno", "reno"),
+        ] {
+            match parse(spec) {
+                Ok(Driver::Kernel(kernels)) => assert_eq!(kernels, name),
+                other => panic!("{spec}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_in_one_line() {
+        for (spec, hint) in [
+            ("cubik", "unknown scheme 'cubik'; did you mean 'cubic'?"),
+            (
+                "udp-copo",
+                "unknown scheme 'udp-copo'; did you mean 'copa'?",
+            ),
+            (
+                "reno",
+                "unknown scheme 'reno'; the kernel's is 'kernel-reno'",
+            ),
+            ("udp-cubic:x=1", "scheme 'cubic' has no parameter 'x'"),
+            (
+                "kernel-renno",
+                "the kernel has no congestion control 'renno'; did you mean 'reno'?",
+            ),
+            (
+                "kernel-cubic:beta=1",
+                "the kernel's controllers take no parameters",
+            ),
+            ("kernel-", "the kernel has no congestion control ''"),
+            ("", "unknown scheme ''"),
+        ] {
+            let error = parse(spec).expect_err(spec);
+            assert!(error.contains(hint), "{spec}: {error}");
+            assert!(!error.contains('\n'), "{spec}");
+        }
+    }
+}

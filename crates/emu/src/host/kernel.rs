@@ -1,0 +1,56 @@
+//! What the kernel's TCP has, and how a namespace's is set up.
+
+use std::fs;
+use std::io;
+
+use headway_cc::{SchemeError, suggest};
+
+const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+
+/// The kernel's congestion controllers, those of BPF among them, as the calling thread's namespace shows
+/// them; none where /proc does not tell.
+pub fn available() -> Vec<String> {
+    let names = fs::read_to_string(AVAILABLE).unwrap_or_default();
+    names.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Has the kernel the controller `name`?
+///
+/// # Errors
+/// [`SchemeError`], which says what there is. A module that is not loaded counts as missing.
+pub fn require(name: &str) -> Result<(), SchemeError> {
+    let available = available();
+    // Where /proc does not tell, the socket will.
+    if available.is_empty() || available.iter().any(|a| a == name) {
+        return Ok(());
+    }
+    Err(SchemeError(missing(name, &available)))
+}
+
+pub(super) fn missing(name: &str, available: &[String]) -> String {
+    let hint = match name {
+        "bbr" => "perhaps 'modprobe tcp_bbr' helps".to_owned(),
+        _ => suggest(name, available.iter().map(String::as_str)),
+    };
+    let name = name.escape_debug();
+    format!("the kernel has no congestion control '{name}'; {hint}")
+}
+
+/// What a namespace's TCP is to be: buffers that no path of ours fills (1 Gbit/s times 250 ms, twice), grown
+/// as the kernel sees fit; and no memory of earlier connections, which would make runs differ.
+const SETTINGS: [(&str, &str); 3] = [
+    ("/proc/sys/net/ipv4/tcp_rmem", "4096 131072 67108864"),
+    ("/proc/sys/net/ipv4/tcp_wmem", "4096 16384 67108864"),
+    ("/proc/sys/net/ipv4/tcp_no_metrics_save", "1"),
+];
+
+/// Sets up TCP in the calling thread's network namespace, which must be one of our own.
+///
+/// # Errors
+/// If the kernel does not let it.
+pub fn prepare_namespace() -> io::Result<()> {
+    SETTINGS.iter().try_for_each(|(file, text)| {
+        fs::write(file, text)
+            .map_err(|e| io::Error::new(e.kind(), format!("cannot set {file}: {e}")))
+    })
+}

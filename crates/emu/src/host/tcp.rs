@@ -1,0 +1,331 @@
+//! The two ends of a flow over the kernel's TCP, as iperf3 drives them: one writes blocks of 128 kB, the
+//! other discards what comes.
+
+use std::io::{self, Write};
+use std::net::{Shutdown, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time;
+
+use headway_cc::{Bytes, Duration, SchemeError, Time};
+use headway_net::transport::Source;
+use headway_record::GridSample;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::socket::{MsgFlags, recv, setsockopt, sockopt};
+use nix::sys::time::TimeSpec;
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::report::{Bins, Cpu, sleep_until};
+use super::{FlowPlan, HostError, ReceiverReport, SenderReport, kernel};
+use crate::sys::{Clock, TcpInfo, tcp_info};
+
+/// What iperf3 writes and reads at a time.
+const BLOCK: usize = 128 * 1024;
+static ZEROS: [u8; BLOCK] = [0; BLOCK];
+/// No wait is longer, so that an end sees when it is over.
+const LONGEST_WAIT: Duration = Duration::from_millis(100);
+
+/// The end of a flow that sends data under a controller of the kernel's.
+#[derive(Debug)]
+pub struct Sender {
+    plan: FlowPlan,
+    socket: Socket,
+    remote: SocketAddr,
+    source: Source,
+    /// Taken from the source and not yet written.
+    pending: usize,
+    /// What IP and TCP add to a full packet's data, timestamps included.
+    headers: Bytes,
+    is_paced: bool,
+    report: SenderReport,
+}
+
+/// What a sender waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// Room in the socket.
+    Room,
+    /// New data at that time.
+    Data(Time),
+    /// The other end's word that it has everything.
+    Farewell,
+}
+
+impl Sender {
+    /// See [`sender`](super::sender).
+    ///
+    /// # Errors
+    /// If the socket or the controller cannot be had.
+    pub fn new(
+        plan: &FlowPlan,
+        controller: &str,
+        local: SocketAddr,
+        remote: SocketAddr,
+    ) -> Result<Sender, HostError> {
+        let socket = open(plan, local)?;
+        setsockopt(&socket, sockopt::TcpCongestion, &controller.into())
+            .map_err(|why| refused(controller, why))?;
+        if matches!(plan.data, headway_scenario::Source::OnOff { .. }) {
+            // What is silent is to fall silent soon, not once a long buffer has drained.
+            socket
+                .set_tcp_notsent_lowat(BLOCK as u32)
+                .map_err(HostError::system(plan.flow, "set up a TCP socket"))?;
+        }
+        Ok(Sender {
+            source: plan.source(),
+            pending: 0,
+            headers: Bytes::new(if local.is_ipv6() { 72 } else { 52 }),
+            // Without the qdisc fq, these two are clocked by acknowledgements alone.
+            is_paced: !matches!(controller, "reno" | "cubic"),
+            report: SenderReport::new(plan),
+            plan: plan.clone(),
+            socket,
+            remote,
+        })
+    }
+
+    /// See [`SenderEnd::run`](super::SenderEnd::run).
+    ///
+    /// # Errors
+    /// If nobody listens, or the connection breaks.
+    pub fn run(mut self, clock: Clock, over: &AtomicBool) -> Result<SenderReport, HostError> {
+        let flow = self.plan.flow;
+        let cpu = Cpu::start();
+        let mut bins = Bins::new(&self.plan);
+        sleep_until(self.plan.start, clock, over);
+        if self.connect(clock, over)? {
+            while !self.is_over(clock, over) && self.report.finished.is_none() {
+                let next = self
+                    .go_on(clock.now())
+                    .map_err(HostError::system(flow, "send over TCP"))?;
+                self.wait(next, bins.next, clock)?;
+                let now = clock.now();
+                if bins.next <= now {
+                    self.read_info(now, |report, sample| bins.close(now, report, || sample));
+                }
+            }
+            self.read_info(clock.now(), |_, _| {});
+        }
+        if self.report.finished.is_none() {
+            // What is not sent yet is not to be sent any more.
+            let _ = self.socket.set_linger(Some(time::Duration::ZERO));
+        }
+        self.report.cpu = cpu.used();
+        Ok(self.report)
+    }
+
+    fn is_over(&self, clock: Clock, over: &AtomicBool) -> bool {
+        over.load(Ordering::Relaxed) || clock.now() >= self.plan.stop
+    }
+
+    /// Connects. Returns whether that was done before the flow was over.
+    fn connect(&self, clock: Clock, over: &AtomicBool) -> Result<bool, HostError> {
+        let failed = || HostError::system(self.plan.flow, "connect over TCP");
+        match self.socket.connect(&self.remote.into()) {
+            Err(e) if e.raw_os_error() != Some(libc::EINPROGRESS) => return Err(failed()(e)),
+            _ => {}
+        }
+        while !self.is_over(clock, over) {
+            let until = self.plan.stop;
+            let ready = wait(&self.socket, PollFlags::POLLOUT, until, clock);
+            if ready.map_err(failed())? {
+                return match self.socket.take_error().map_err(failed())? {
+                    Some(error) => Err(failed()(error)),
+                    None => Ok(true),
+                };
+            }
+        }
+        Ok(false)
+    }
+
+    /// Writes what there is and fits. Returns what to wait for.
+    fn go_on(&mut self, now: Time) -> io::Result<Next> {
+        loop {
+            let retry = self.take(now);
+            if self.pending == 0 {
+                if !self.source.is_exhausted() {
+                    return Ok(Next::Data(retry));
+                }
+                self.socket.shutdown(Shutdown::Write)?;
+                return Ok(Next::Farewell);
+            }
+            match (&self.socket).write(&ZEROS[..self.pending.min(BLOCK)]) {
+                Ok(written) => self.pending -= written,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(Next::Room),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    /// Takes a block's worth of packets from the source. Returns when it has more.
+    fn take(&mut self, now: Time) -> Time {
+        while self.pending < BLOCK {
+            match self.source.take(now, self.plan.packet_size) {
+                Ok(packet) => {
+                    let data = packet.saturating_sub(self.headers).get();
+                    self.pending += data.max(1) as usize;
+                }
+                Err(retry) => return retry,
+            }
+        }
+        now
+    }
+
+    fn wait(&mut self, next: Next, bin: Time, clock: Clock) -> Result<(), HostError> {
+        let (wanted, until) = match next {
+            Next::Room => (PollFlags::POLLOUT, Time::NEVER),
+            Next::Data(at) => (PollFlags::empty(), at),
+            Next::Farewell => (PollFlags::POLLIN, Time::NEVER),
+        };
+        let until = until.min(bin).min(self.plan.stop);
+        let failed = || HostError::system(self.plan.flow, "send over TCP");
+        let ready = wait(&self.socket, wanted, until, clock).map_err(failed())?;
+        if let Some(error) = self.socket.take_error().map_err(failed())? {
+            return Err(failed()(error));
+        }
+        if ready && next == Next::Farewell {
+            self.report.finished = Some(clock.now());
+        }
+        Ok(())
+    }
+
+    /// Reads what the kernel counts, and hands it to `then`.
+    fn read_info(&mut self, now: Time, then: impl FnOnce(&mut SenderReport, GridSample)) {
+        // A connection that is gone has nothing to tell.
+        let Ok(info) = tcp_info(&self.socket) else {
+            return;
+        };
+        let lost = self.plan.packet_size * u64::from(info.total_retrans);
+        self.report.note_lost(now, lost);
+        let headers = self.headers * u64::from(info.data_segs_out);
+        self.report.sent = Bytes::new(info.bytes_sent) + headers;
+        then(&mut self.report, sample(&info, self.is_paced));
+    }
+}
+
+/// The sender as a bin of its series ends.
+fn sample(info: &TcpInfo, is_paced: bool) -> GridSample {
+    let gone = info.sacked.saturating_add(info.lost);
+    let in_flight = info
+        .unacked
+        .saturating_sub(gone)
+        .saturating_add(info.retrans);
+    let pacing = (is_paced && info.pacing_rate < u64::MAX).then_some(info.pacing_rate);
+    GridSample {
+        cwnd_packets: Some(f64::from(info.snd_cwnd)),
+        in_flight_packets: f64::from(in_flight),
+        pacing_mbps: pacing.map(|bytes| bytes as f64 * 8e-6),
+        rtt_ms: (info.rtt_us > 0).then(|| f64::from(info.rtt_us) / 1e3),
+    }
+}
+
+/// Why the kernel refused a controller.
+fn refused(controller: &str, why: Errno) -> HostError {
+    let text = match why {
+        Errno::ENOENT => kernel::missing(controller, &kernel::available()),
+        Errno::EPERM => format!(
+            "the kernel lets only root use congestion control '{controller}'; \
+             net.ipv4.tcp_allowed_congestion_control lists what others may use"
+        ),
+        why => format!("the kernel refuses congestion control '{controller}': {why}"),
+    };
+    SchemeError(text).into()
+}
+
+/// The end of a flow that discards what comes.
+#[derive(Debug)]
+pub struct Receiver {
+    plan: FlowPlan,
+    listener: Socket,
+    report: ReceiverReport,
+}
+
+impl Receiver {
+    /// See [`receiver`](super::receiver).
+    ///
+    /// # Errors
+    /// If the socket cannot be had.
+    pub fn new(plan: &FlowPlan, local: SocketAddr) -> Result<Receiver, HostError> {
+        let listener = open(plan, local)?;
+        listener
+            .listen(1)
+            .map_err(HostError::system(plan.flow, "listen over TCP"))?;
+        Ok(Receiver {
+            plan: plan.clone(),
+            listener,
+            report: ReceiverReport::default(),
+        })
+    }
+
+    /// Ends also once the sender has. See [`ReceiverEnd::run`](super::ReceiverEnd::run).
+    ///
+    /// # Errors
+    /// If the connection breaks.
+    pub fn run(mut self, clock: Clock, over: &AtomicBool) -> Result<ReceiverReport, HostError> {
+        let cpu = Cpu::start();
+        let failed = || HostError::system(self.plan.flow, "receive over TCP");
+        let mut connection = None;
+        let mut buffer = vec![0; BLOCK];
+        while !over.load(Ordering::Relaxed) {
+            let socket = connection.as_ref().unwrap_or(&self.listener);
+            if !wait(socket, PollFlags::POLLIN, Time::NEVER, clock).map_err(failed())? {
+                continue;
+            }
+            let Some(connected) = &connection else {
+                match self.listener.accept() {
+                    Ok((accepted, _)) => connection = Some(accepted),
+                    Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                    Err(e) => return Err(failed()(e)),
+                }
+                continue;
+            };
+            // The kernel discards the data by itself: it is not copied.
+            let flags = MsgFlags::MSG_TRUNC | MsgFlags::MSG_DONTWAIT;
+            match recv(connected.as_raw_fd(), &mut buffer, flags) {
+                Ok(0) => {
+                    self.report.complete = Some(clock.now());
+                    break;
+                }
+                Ok(length) => self.report.received += Bytes::new(length as u64),
+                Err(Errno::EAGAIN | Errno::EINTR) => {}
+                // The sender's time was up.
+                Err(Errno::ECONNRESET) => break,
+                Err(e) => return Err(failed()(e.into())),
+            }
+        }
+        self.report.cpu = cpu.used();
+        Ok(self.report)
+    }
+}
+
+/// A TCP socket at `local` that never blocks.
+fn open(plan: &FlowPlan, local: SocketAddr) -> Result<Socket, HostError> {
+    let domain = Domain::for_address(local);
+    let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))
+        .map_err(HostError::system(plan.flow, "open a TCP socket"))?;
+    socket
+        .set_nonblocking(true)
+        .and_then(|()| socket.set_reuse_address(true))
+        .map_err(HostError::system(plan.flow, "set up a TCP socket"))?;
+    socket
+        .bind(&local.into())
+        .map_err(HostError::system(plan.flow, "bind a TCP socket"))?;
+    Ok(socket)
+}
+
+/// Waits for `wanted` until `until`, or a while. Returns whether something has happened at the socket.
+fn wait(socket: &Socket, wanted: PollFlags, until: Time, clock: Clock) -> io::Result<bool> {
+    let longest = until.since(clock.now()).min(LONGEST_WAIT);
+    let timeout = TimeSpec::from(time::Duration::from_nanos(longest.as_nanos()));
+    match ppoll(
+        &mut [PollFd::new(socket.as_fd(), wanted)],
+        Some(timeout),
+        None,
+    ) {
+        Ok(ready) => Ok(ready > 0),
+        Err(Errno::EINTR) => Ok(false),
+        Err(e) => Err(e.into()),
+    }
+}

@@ -1,0 +1,148 @@
+//! The receiving end: the clock and a socket around [`headway_net::transport::Receiver`].
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use headway_cc::{Bytes, Ecn, Selection, Time};
+use headway_net::Ack;
+use headway_net::transport::{self, ReceiverConfig};
+
+use super::BATCH;
+use super::socket::FlowSocket;
+use crate::host::report::Cpu;
+use crate::host::wire::{self, AckHeader, Datagram};
+use crate::host::{FlowPlan, HostError, ReceiverReport};
+use crate::sys::{Clock, Waiter};
+
+/// The end of a flow that data comes to, with the receiver half of a scheme of ours if it has one.
+#[derive(Debug)]
+pub struct Receiver {
+    plan: FlowPlan,
+    transport: transport::Receiver,
+    socket: FlowSocket,
+    message: Vec<u8>,
+    datagram: Vec<u8>,
+    report: ReceiverReport,
+}
+
+impl Receiver {
+    /// See [`receiver`](crate::host::receiver).
+    ///
+    /// # Errors
+    /// If the socket cannot be had.
+    pub fn new(
+        plan: &FlowPlan,
+        scheme: &Selection,
+        local: SocketAddr,
+        remote: SocketAddr,
+    ) -> Result<Receiver, HostError> {
+        let config = ReceiverConfig::new(plan.profile).serving(scheme.scheme.needs);
+        let half = scheme.build_receiver(&plan.setup());
+        Ok(Receiver {
+            transport: transport::Receiver::new(config, half),
+            socket: FlowSocket::open(plan.flow, local, remote)?,
+            plan: plan.clone(),
+            message: Vec::new(),
+            datagram: Vec::new(),
+            report: ReceiverReport::default(),
+        })
+    }
+
+    /// See [`ReceiverEnd::run`](crate::host::ReceiverEnd::run).
+    ///
+    /// # Errors
+    /// If the kernel has no room for a timer.
+    pub fn run(mut self, clock: Clock, over: &AtomicBool) -> Result<ReceiverReport, HostError> {
+        let flow = self.plan.flow;
+        let cpu = Cpu::start();
+        let mut waiter = Waiter::new(clock).map_err(HostError::system(flow, "make a timer"))?;
+        waiter
+            .add(&self.socket, 0)
+            .map_err(HostError::system(flow, "wait for a socket"))?;
+        let mut buffer = vec![0; wire::LONGEST_DATAGRAM];
+        while !over.load(Ordering::Relaxed) {
+            let may_be_more = self.read(clock, &mut buffer);
+            let now = clock.now();
+            if self.transport.next_timer() <= now {
+                self.wake(now);
+            }
+            let until = self.transport.next_timer();
+            if !may_be_more && until > now {
+                waiter
+                    .wait(until)
+                    .map_err(HostError::system(flow, "wait for a socket"))?;
+            }
+        }
+        self.report.failures = self.socket.failures;
+        self.report.cpu = cpu.used();
+        Ok(self.report)
+    }
+
+    /// Takes the data that has come. Returns whether there may be more.
+    fn read(&mut self, clock: Clock, buffer: &mut [u8]) -> bool {
+        for _ in 0..BATCH {
+            let Some(arrived) = self.socket.receive(buffer) else {
+                return false;
+            };
+            match wire::parse(&buffer[..arrived.length]) {
+                Some(Datagram::Data(data)) if data.flow == self.plan.flow => {
+                    let now = clock.now();
+                    let size = Bytes::new(arrived.length as u64) + self.socket.headers();
+                    self.report.received += size;
+                    let segment = data.segment();
+                    let ack = self.transport.on_data(now, &segment, size, arrived.ecn);
+                    let is_complete = self.transport.contiguous() >= self.plan.packets();
+                    if is_complete && self.report.complete.is_none() {
+                        self.report.complete = Some(now);
+                    }
+                    if let Some(ack) = ack {
+                        self.take_message();
+                        self.acknowledge(&ack);
+                    }
+                }
+                _ => self.socket.failures.strange += 1,
+            }
+        }
+        true
+    }
+
+    /// Runs the timers that are due.
+    fn wake(&mut self, now: Time) {
+        let ack = self.transport.on_timer(now);
+        self.take_message();
+        match ack {
+            Some(ack) => self.acknowledge(&ack),
+            None if !self.message.is_empty() => {
+                let ack = self.transport.message_ack(now);
+                self.acknowledge(&ack);
+            }
+            None => {}
+        }
+    }
+
+    fn take_message(&mut self) {
+        self.message.clear();
+        if let Some(half) = self.transport.half_mut() {
+            half.take_message(&mut self.message);
+        }
+        if self.message.len() > wire::LONGEST_MESSAGE {
+            self.message.clear();
+            self.socket.failures.not_sent += 1;
+        }
+    }
+
+    /// Sends an acknowledgement, with the message at hand.
+    fn acknowledge(&mut self, ack: &Ack) {
+        let least = wire::ACK_HEADER + self.message.len();
+        let padded = self
+            .plan
+            .ack_size
+            .saturating_sub(self.socket.headers())
+            .get() as usize;
+        self.datagram.clear();
+        self.datagram
+            .resize(least.max(padded.min(wire::LONGEST_DATAGRAM)), 0);
+        AckHeader::of(self.plan.flow, ack).write(&self.message, &mut self.datagram);
+        self.socket.send(&self.datagram, Ecn::NotEct);
+    }
+}

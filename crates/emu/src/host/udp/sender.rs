@@ -1,0 +1,175 @@
+//! The sending end: the clock and a socket around [`headway_net::transport::Sender`].
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use headway_cc::{Bytes, Duration, Rate, Selection, Time};
+use headway_net::transport::{self, SenderConfig};
+use headway_net::{Body, Packet};
+use headway_record::GridSample;
+
+use super::BATCH;
+use super::socket::FlowSocket;
+use crate::host::report::{Bins, Cpu, sleep_until};
+use crate::host::wire::{self, DataHeader, Datagram};
+use crate::host::{FlowPlan, HostError, SenderReport};
+use crate::sys::{Clock, Waiter};
+
+/// The end of a flow that sends data under a scheme of ours.
+#[derive(Debug)]
+pub struct Sender {
+    plan: FlowPlan,
+    transport: transport::Sender,
+    socket: FlowSocket,
+    /// A datagram of the full size: a header at the front, then padding.
+    datagram: Vec<u8>,
+    report: SenderReport,
+}
+
+impl Sender {
+    /// More packets in flight than any network of today holds: 10 Gbit/s times five seconds.
+    const MOST_IN_FLIGHT: u64 = 1 << 22;
+
+    /// See [`sender`](crate::host::sender).
+    ///
+    /// # Errors
+    /// If the socket cannot be had.
+    pub fn new(
+        plan: &FlowPlan,
+        scheme: &Selection,
+        local: SocketAddr,
+        remote: SocketAddr,
+    ) -> Result<Sender, HostError> {
+        let config = SenderConfig {
+            flow: plan.flow,
+            mss: plan.packet_size,
+            profile: plan.profile,
+            needs: scheme.scheme.needs,
+        };
+        let controller = scheme.build(&plan.setup());
+        let socket = FlowSocket::open(plan.flow, local, remote)?;
+        let datagram = plan.packet_size.saturating_sub(socket.headers()).get() as usize;
+        Ok(Sender {
+            transport: transport::Sender::new(config, controller, plan.source()),
+            datagram: vec![0; datagram.clamp(wire::DATA_HEADER, wire::LONGEST_DATAGRAM)],
+            report: SenderReport::new(plan),
+            plan: plan.clone(),
+            socket,
+        })
+    }
+
+    /// See [`SenderEnd::run`](crate::host::SenderEnd::run).
+    ///
+    /// # Errors
+    /// [`HostError::Unlimited`], and if the kernel has no room for a timer.
+    pub fn run(mut self, clock: Clock, over: &AtomicBool) -> Result<SenderReport, HostError> {
+        let flow = self.plan.flow;
+        let cpu = Cpu::start();
+        let mut waiter = Waiter::new(clock).map_err(HostError::system(flow, "make a timer"))?;
+        waiter
+            .add(&self.socket, 0)
+            .map_err(HostError::system(flow, "wait for a socket"))?;
+        let mut bins = Bins::new(&self.plan);
+        sleep_until(self.plan.start, clock, over);
+        while !over.load(Ordering::Relaxed) && clock.now() < self.plan.stop {
+            let may_be_more = self.read(clock);
+            self.wake(clock.now());
+            let has_more = self.send(clock);
+            let now = clock.now();
+            bins.close(now, &mut self.report, || {
+                sample(&self.plan, &self.transport)
+            });
+            if self.transport.is_done() {
+                self.report.finished = Some(now);
+                break;
+            }
+            if self.transport.in_flight() > self.plan.packet_size * Self::MOST_IN_FLIGHT {
+                let packets = Self::MOST_IN_FLIGHT;
+                return Err(HostError::Unlimited { flow, packets });
+            }
+            let until = self
+                .transport
+                .next_wake()
+                .min(bins.next)
+                .min(self.plan.stop);
+            if !may_be_more && !has_more && until > now {
+                waiter
+                    .wait(until)
+                    .map_err(HostError::system(flow, "wait for a socket"))?;
+            }
+        }
+        self.report.sent = self.transport.counters().sent;
+        self.report.failures = self.socket.failures;
+        self.report.cpu = cpu.used();
+        Ok(self.report)
+    }
+
+    /// Reads the acknowledgements that have come. Returns whether there may be more.
+    fn read(&mut self, clock: Clock) -> bool {
+        let mut buffer = [0; wire::ACK_HEADER + wire::LONGEST_MESSAGE];
+        for _ in 0..BATCH {
+            let Some(arrived) = self.socket.receive(&mut buffer) else {
+                return false;
+            };
+            match wire::parse(&buffer[..arrived.length]) {
+                Some(Datagram::Ack(ack, message)) if ack.flow == self.plan.flow => {
+                    let now = clock.now();
+                    if let Some(rtt) = self.transport.on_ack(now, &ack.ack(), message) {
+                        self.report.meter.on_rtt(now, rtt);
+                    }
+                    self.note_lost(now);
+                }
+                _ => self.socket.failures.strange += 1,
+            }
+        }
+        true
+    }
+
+    /// Runs the timers that are due.
+    fn wake(&mut self, now: Time) {
+        let due = self.transport.next_wake();
+        if due <= now {
+            self.report.lateness.add(now.since(due));
+            self.transport.on_wake(now);
+            self.note_lost(now);
+        }
+    }
+
+    /// Sends what may leave now. Returns whether there may be more.
+    fn send(&mut self, clock: Clock) -> bool {
+        for _ in 0..BATCH {
+            let Some(packet) = self.transport.poll(clock.now()) else {
+                return false;
+            };
+            self.transmit(&packet);
+        }
+        true
+    }
+
+    fn transmit(&mut self, packet: &Packet) {
+        let Body::Data(segment) = &packet.body else {
+            return;
+        };
+        DataHeader::of(self.plan.flow, segment).write(&mut self.datagram);
+        let size = packet.size().saturating_sub(self.socket.headers()).get() as usize;
+        let size = size.clamp(wire::DATA_HEADER, self.datagram.len());
+        self.socket.send(&self.datagram[..size], packet.ecn);
+    }
+
+    fn note_lost(&mut self, now: Time) {
+        self.report.note_lost(now, self.transport.counters().lost);
+    }
+}
+
+/// The sender as a bin of its series ends.
+fn sample(plan: &FlowPlan, sender: &transport::Sender) -> GridSample {
+    let control = sender.control();
+    let smoothed = sender.rtt_stats().smoothed;
+    let packets = |bytes: Bytes| bytes.as_f64() / plan.packet_size.as_f64();
+    GridSample {
+        cwnd_packets: (control.cwnd != Bytes::MAX).then(|| packets(control.cwnd)),
+        in_flight_packets: packets(sender.in_flight()),
+        pacing_mbps: control.pacing_rate.map(Rate::as_mbps),
+        rtt_ms: (smoothed != Duration::ZERO).then(|| smoothed.as_millis_f64()),
+    }
+}

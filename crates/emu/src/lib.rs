@@ -6,6 +6,7 @@
 #![cfg(target_os = "linux")]
 
 pub mod emulator;
+pub mod fitness;
 pub mod host;
 pub mod ip;
 pub mod log;

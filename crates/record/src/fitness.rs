@@ -14,7 +14,7 @@ pub struct Fitness {
     pub lateness_p99_ms: Option<f64>,
     /// Share of all CPUs' time that was idle in the busiest tenth of the run's seconds, 0 to 1.
     pub cpu_idle: Option<f64>,
-    /// Share of one CPU that the emulator took in its own busiest tenth, 0 to 1.
+    /// Share of one CPU that the emulator took, 0 to 1.
     pub emulator_cpu: Option<f64>,
     /// Share of the packets sent that vanished at no link: at full device or socket queues, 0 to 1.
     pub unexplained_loss: Option<f64>,

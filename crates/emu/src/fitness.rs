@@ -1,0 +1,273 @@
+//! How honest a run was: what the machine did to it that no network does, and whether that changes the result.
+//!
+//! The limits and their reasons are in docs/decisions/0022-logs-and-fitness.md.
+
+mod procfs;
+
+use headway_cc::Duration;
+use headway_record::Fitness;
+
+use crate::emulator::Report;
+
+pub use procfs::{Machine, socket_drops};
+
+/// What the machine's doings are held against.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Path {
+    /// The least round trip of the flows under test: propagation alone.
+    pub base_rtt: Duration,
+    /// How long the bottleneck takes for a full packet, on average: a queue grows and drains in such steps.
+    pub packet_time: Duration,
+    /// Packets that links have lost, in queues and at random.
+    pub lost_packets: u64,
+}
+
+/// Packets that vanished at no link, counted where they did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Vanished {
+    /// Sent by a host whose device had no room: the emulator did not read in time.
+    pub at_devices: u64,
+    /// Read by an emulator that had no room, or written by it to a device that would not have them.
+    pub in_emulator: u64,
+    /// At full sockets and their queues, see [`socket_drops`].
+    pub at_sockets: u64,
+}
+
+impl Vanished {
+    fn all(&self) -> u64 {
+        self.at_devices + self.in_emulator + self.at_sockets
+    }
+}
+
+/// Packets that vanished may be this share of those that links lost: so many more move a loss-based
+/// sender, whose rate goes with the root of the loss, by 1%.
+const VANISHED: f64 = 0.02;
+/// The 99th percentile of lateness may be this share of the base RTT: a tenth of the one-way delay, to whose
+/// 95th percentile it may be added.
+const LATE: f64 = 0.05;
+/// The median may be this share of what the 99th percentile may be: it adds to every packet, both ways.
+const USUALLY_LATE: f64 = 0.2;
+/// At least this share of the CPUs has to be idle in the busiest tenth of the seconds. With less, hosts
+/// wait for a CPU, which the emulator's lateness does not show.
+const IDLE: f64 = 0.05;
+
+/// From what a run showed to what can be said of it. `cpu_idle` is [`Machine::idle`]; `log_failure` is
+/// why a log that was wanted is incomplete.
+pub fn judge(
+    path: &Path,
+    report: &Report,
+    vanished: &Vanished,
+    cpu_idle: Option<f64>,
+    log_failure: Option<&str>,
+) -> Fitness {
+    let sent = report.read + vanished.at_devices;
+    let cpu_share = report.cpu.as_secs_f64() / report.elapsed.as_secs_f64();
+    let mut fitness = Fitness {
+        lateness_p50_ms: report.lateness.percentile_ms(0.5),
+        lateness_p99_ms: report.lateness.percentile_ms(0.99),
+        cpu_idle,
+        emulator_cpu: Some(cpu_share).filter(|share| share.is_finite()),
+        unexplained_loss: (sent > 0).then(|| vanished.all() as f64 / sent as f64),
+        unfit: None,
+    };
+    let why = loss(path, vanished)
+        .or_else(|| lateness(path, &fitness))
+        .or_else(|| idleness(&fitness))
+        .map(|why| format!("{why}; {}", help(&fitness)));
+    fitness.unfit = why.or_else(|| log_failure.map(|why| format!("its log is incomplete: {why}")));
+    fitness
+}
+
+fn loss(path: &Path, vanished: &Vanished) -> Option<String> {
+    if vanished.all() as f64 <= VANISHED * path.lost_packets as f64 {
+        return None;
+    }
+    let places = [
+        (vanished.at_devices, "at hosts' full devices"),
+        (vanished.in_emulator, "in the emulator"),
+        (vanished.at_sockets, "at full sockets"),
+    ];
+    let places = places.iter().filter(|(count, _)| *count > 0);
+    let places: Vec<String> = places.map(|(n, place)| format!("{n} {place}")).collect();
+    Some(format!(
+        "packets vanished at no link, {}, where links lost {}",
+        places.join(", "),
+        path.lost_packets
+    ))
+}
+
+fn lateness(path: &Path, fitness: &Fitness) -> Option<String> {
+    let rtt_ms = path.base_rtt.as_millis_f64();
+    let p99_may = (LATE * rtt_ms).max(path.packet_time.as_millis_f64());
+    let limits = [
+        ("99th percentile", fitness.lateness_p99_ms, p99_may),
+        ("median", fitness.lateness_p50_ms, USUALLY_LATE * p99_may),
+    ];
+    limits.into_iter().find_map(|(name, value, limit)| {
+        let value = value.filter(|ms| *ms > limit)?;
+        Some(format!(
+            "the emulator was {value:.3} ms late ({name}), and a base RTT of {rtt_ms:.3} ms allows {limit:.3} ms"
+        ))
+    })
+}
+
+fn idleness(fitness: &Fitness) -> Option<String> {
+    let idle = fitness.cpu_idle.filter(|share| *share < IDLE)?;
+    Some(format!(
+        "{:.1}% of the CPUs' time was idle in the busiest tenth of the seconds, and hosts need {}%",
+        100.0 * idle,
+        100.0 * IDLE
+    ))
+}
+
+/// What would make the next run a better one.
+fn help(fitness: &Fitness) -> &'static str {
+    let emulator_is_busy = fitness.emulator_cpu.is_some_and(|share| share > 0.8);
+    match fitness.cpu_idle {
+        Some(idle) if idle > 0.2 && emulator_is_busy => "a lower rate or a faster CPU would help",
+        Some(idle) if idle > 0.2 => "root, for real-time priority, or another machine would help",
+        _ => "fewer --jobs or an idle machine would help",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use headway_record::LogHistogram;
+
+    use super::*;
+
+    /// 40 ms, 12 Mbit/s: lateness may be 2 ms at the 99th percentile, 0.4 ms at the median.
+    fn path() -> Path {
+        Path {
+            base_rtt: Duration::from_millis(40),
+            packet_time: Duration::from_millis(1),
+            lost_packets: 100,
+        }
+    }
+
+    /// 1000 packets, `late` of them by `by_us`, the others by 20 us.
+    fn report(late: u64, by_us: u64) -> Report {
+        let mut lateness = LogHistogram::default();
+        for i in 0..1000 {
+            lateness.add(Duration::from_micros(if i < late { by_us } else { 20 }));
+        }
+        Report {
+            lateness,
+            read: 1000,
+            cpu: Duration::from_millis(500),
+            elapsed: Duration::from_millis(2000),
+            ..Report::default()
+        }
+    }
+
+    fn unfit(path: &Path, report: &Report, vanished: &Vanished, idle: f64) -> Option<String> {
+        judge(path, report, vanished, Some(idle), None).unfit
+    }
+
+    #[test]
+    fn an_idle_machine_is_fit() {
+        let fitness = judge(
+            &path(),
+            &report(9, 5000),
+            &Vanished::default(),
+            Some(0.5),
+            None,
+        );
+        assert_eq!(fitness.unfit, None, "nine of a thousand are no percentile");
+        assert!((fitness.lateness_p99_ms.unwrap() - 0.02).abs() < 1e-4);
+        assert_eq!(fitness.emulator_cpu, Some(0.25));
+        assert_eq!(fitness.unexplained_loss, Some(0.0));
+    }
+
+    #[test]
+    fn lateness_is_held_against_the_path() {
+        let none = Vanished::default();
+        let p99 = unfit(&path(), &report(20, 2100), &none, 0.5).unwrap();
+        assert_eq!(
+            p99,
+            "the emulator was 2.099 ms late (99th percentile), and a base RTT of 40.000 ms allows 2.000 ms; \
+             root, for real-time priority, or another machine would help"
+        );
+        assert_eq!(unfit(&path(), &report(20, 1900), &none, 0.5), None);
+        let median = unfit(&path(), &report(600, 410), &none, 0.1).unwrap();
+        assert!(
+            median.contains("(median)")
+                && median.ends_with("fewer --jobs or an idle machine would help"),
+            "{median}"
+        );
+        // A data centre allows less, a slow link no less than one of its packets takes.
+        let short = Path {
+            base_rtt: Duration::from_millis(1),
+            packet_time: Duration::from_micros(12),
+            ..path()
+        };
+        assert!(
+            unfit(&short, &report(20, 60), &none, 0.5)
+                .unwrap()
+                .contains("allows 0.050 ms")
+        );
+        let slow = Path {
+            packet_time: Duration::from_millis(12),
+            ..short
+        };
+        assert_eq!(unfit(&slow, &report(20, 2100), &none, 0.5), None);
+    }
+
+    #[test]
+    fn losses_are_held_against_those_of_links() {
+        let few = Vanished {
+            at_devices: 1,
+            at_sockets: 1,
+            ..Vanished::default()
+        };
+        assert_eq!(unfit(&path(), &report(0, 0), &few, 0.5), None, "2 of 100");
+        let more = Vanished {
+            in_emulator: 1,
+            ..few
+        };
+        let why = unfit(&path(), &report(0, 0), &more, 0.5).unwrap();
+        assert!(
+            why.starts_with("packets vanished at no link, 1 at hosts' full devices, 1 in the emulator, 1 at full sockets, where links lost 100;"),
+            "{why}"
+        );
+        let lossless = Path {
+            lost_packets: 0,
+            ..path()
+        };
+        assert!(unfit(&lossless, &report(0, 0), &few, 0.5).is_some());
+        let loss = judge(&path(), &report(0, 0), &more, None, None).unexplained_loss;
+        assert_eq!(
+            loss,
+            Some(3.0 / 1001.0),
+            "that which found no room was not read"
+        );
+    }
+
+    #[test]
+    fn a_busy_machine_and_a_broken_log_are_told() {
+        let none = Vanished::default();
+        assert_eq!(
+            unfit(&path(), &report(0, 0), &none, 0.031).unwrap(),
+            "3.1% of the CPUs' time was idle in the busiest tenth of the seconds, and hosts need 5%; \
+             fewer --jobs or an idle machine would help"
+        );
+        let log = judge(&path(), &report(0, 0), &none, None, Some("x.log: full"));
+        assert_eq!(log.unfit.unwrap(), "its log is incomplete: x.log: full");
+        // An emulator that never ran has nothing to say, and no number is made up.
+        let nothing = judge(&Path::default(), &Report::default(), &none, None, None);
+        assert_eq!(nothing, Fitness::default());
+    }
+
+    #[test]
+    fn help_fits_the_cause() {
+        let busy = Report {
+            cpu: Duration::from_millis(1900),
+            ..report(20, 9000)
+        };
+        let why = unfit(&path(), &busy, &Vanished::default(), 0.4).unwrap();
+        assert!(
+            why.ends_with("a lower rate or a faster CPU would help"),
+            "{why}"
+        );
+    }
+}

@@ -1,0 +1,160 @@
+//! What the kernel has counted.
+
+use std::{fs, io};
+
+/// How busy the whole machine was, second by second.
+#[derive(Clone, Debug, Default)]
+pub struct Machine {
+    last: Option<Ticks>,
+    /// The idle share of each second.
+    idle: Vec<f64>,
+}
+
+/// Time of all CPUs since the machine was started, in the kernel's ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Ticks {
+    idle: u64,
+    all: u64,
+}
+
+impl Machine {
+    /// To be called as a run begins, about once a second, and as it ends.
+    ///
+    /// # Errors
+    /// If `/proc/stat` cannot be read.
+    pub fn sample(&mut self) -> io::Result<()> {
+        self.add(&fs::read_to_string("/proc/stat")?);
+        Ok(())
+    }
+
+    fn add(&mut self, stat: &str) {
+        let now = Ticks::of(stat);
+        if let (Some(last), Some(now)) = (self.last, now)
+            && now.all > last.all
+        {
+            let idle = now.idle.saturating_sub(last.idle);
+            self.idle.push(idle as f64 / (now.all - last.all) as f64);
+        }
+        self.last = now;
+    }
+
+    /// The mean idle share of all CPUs in the busiest tenth of the seconds, 0 to 1; `None` after fewer than two samples.
+    pub fn idle(&self) -> Option<f64> {
+        let mut shares = self.idle.clone();
+        shares.sort_by(f64::total_cmp);
+        let busiest = &shares[..shares.len().div_ceil(10)];
+        (!busiest.is_empty()).then(|| busiest.iter().sum::<f64>() / busiest.len() as f64)
+    }
+}
+
+impl Ticks {
+    /// The first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal. The guests
+    /// after them are within user and nice. What other virtual machines steal is not idle.
+    fn of(stat: &str) -> Option<Ticks> {
+        let fields = stat
+            .lines()
+            .next()?
+            .strip_prefix("cpu ")?
+            .split_whitespace();
+        let fields: Vec<u64> = fields.take(8).map_while(|f| f.parse().ok()).collect();
+        Some(Ticks {
+            idle: fields.get(3)? + fields.get(4)?,
+            all: fields.iter().sum(),
+        })
+    }
+}
+
+/// Packets that the sockets of the calling thread's network namespace have lost since it was made, in full
+/// buffers and queues, coming and going.
+///
+/// # Errors
+/// If `/proc` cannot be read.
+pub fn socket_drops() -> io::Result<u64> {
+    let read = |name: &str| fs::read_to_string(format!("/proc/thread-self/net/{name}"));
+    // Without IPv6 there is no snmp6.
+    let v6 = read("snmp6").unwrap_or_default();
+    Ok(drops_of(&read("snmp")?) + drops_of(&read("netstat")?) + drops_of_v6(&v6))
+}
+
+const DROPS: [(&str, &str); 7] = [
+    ("Ip", "InDiscards"),
+    ("Ip", "OutDiscards"),
+    ("Udp", "RcvbufErrors"),
+    ("Udp", "SndbufErrors"),
+    ("Udp", "MemErrors"),
+    ("TcpExt", "TCPBacklogDrop"),
+    ("TcpExt", "TCPRcvQDrop"),
+];
+
+/// Pairs of lines: names, then values, each after the protocol's name.
+fn drops_of(table: &str) -> u64 {
+    let lines: Vec<(&str, &str)> = table.lines().filter_map(|l| l.split_once(':')).collect();
+    let pairs = lines.chunks_exact(2).flat_map(|pair| {
+        let (protocol, names) = pair[0];
+        let values = pair[1].1.split_whitespace();
+        let named = names.split_whitespace().zip(values);
+        named.filter(move |(name, _)| DROPS.contains(&(protocol, *name)))
+    });
+    pairs
+        .filter_map(|(_, value)| value.parse::<u64>().ok())
+        .sum()
+}
+
+/// A line each: `Udp6RcvbufErrors 0`.
+fn drops_of_v6(table: &str) -> u64 {
+    let fields = table
+        .lines()
+        .filter_map(|l| l.split_once(char::is_whitespace));
+    let of = |(name, value): (&str, &str)| {
+        let is_drop = |(protocol, drop): (&str, &str)| name == format!("{protocol}6{drop}");
+        DROPS
+            .into_iter()
+            .any(is_drop)
+            .then(|| value.trim().parse::<u64>().ok())?
+    };
+    fields.filter_map(of).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_busiest_tenth_counts() {
+        let mut machine = Machine::default();
+        assert_eq!(machine.idle(), None);
+        // Eleven seconds of two CPUs at 100 ticks: two seconds with 10% idle and iowait, the others with 80%.
+        let (mut busy, mut idle) = (1000, 500);
+        for second in 0..12 {
+            machine.add(&format!(
+                "cpu  {busy} 0 0 {idle} 70 0 0 0 0 0\ncpu0 1 2 3\n"
+            ));
+            let spare = if second < 2 { 20 } else { 160 };
+            (busy, idle) = (busy + 200 - spare, idle + spare);
+        }
+        assert!((machine.idle().unwrap() - 0.1).abs() < 1e-12);
+        machine.add("nothing that is known");
+        assert_eq!(machine.idle.len(), 11);
+    }
+
+    #[test]
+    fn this_machine_has_the_files() {
+        let mut machine = Machine::default();
+        machine.sample().unwrap();
+        assert!(machine.last.is_some_and(|t| t.idle > 0 && t.all > t.idle));
+        socket_drops().unwrap();
+    }
+
+    #[test]
+    fn drops_as_proc_has_them() {
+        let snmp = "Ip: Forwarding InReceives InDiscards OutDiscards\nIp: 2 900 3 4\n\
+             Tcp: RtoMin InErrs\nTcp: 200 50\n\
+             Udp: InDatagrams NoPorts InErrors RcvbufErrors SndbufErrors MemErrors\nUdp: 800 9 9 10 20 100\n\
+             UdpLite: RcvbufErrors\nUdpLite: 7000\n";
+        assert_eq!(drops_of(snmp), 137);
+        let netstat = "TcpExt: SyncookiesSent TCPBacklogDrop TCPRcvQDrop\nTcpExt: 9 1 2\n";
+        assert_eq!(drops_of(netstat), 3);
+        let snmp6 = "Ip6InDiscards   \t5\nUdp6InErrors \t70\nUdp6RcvbufErrors                \t6\n";
+        assert_eq!(drops_of_v6(snmp6), 11);
+    }
+}

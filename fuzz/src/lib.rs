@@ -1,26 +1,29 @@
 //! What the fuzz targets do with their input. A target is one function from bytes; it panics where
-//! a promise is broken. `crates/sim/tests/fuzz_corpus.rs` calls the same functions with the inputs
+//! a promise is broken. `crates/emu/tests/fuzz_corpus.rs` calls the same functions with the inputs
 //! that are kept, on stable Rust.
 
 mod controller;
 mod queue;
 mod scenario;
 mod trace;
+mod wire;
 
 pub use controller::{controller, spec};
 pub use queue::queue;
 pub use scenario::scenario;
 pub use trace::trace;
+pub use wire::wire;
 
 /// A target's name and function.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 4] = [
+pub const TARGETS: [Target; 5] = [
     ("scenario", scenario),
     ("trace", trace),
     ("controller", controller),
     ("queue", queue),
+    ("wire", wire),
 ];
 
 /// An error is one line for the user.

@@ -114,3 +114,145 @@ fn segment(packet: &[u8]) -> Option<Segment> {
         is_control: tcp.syn() || tcp.fin() || tcp.rst(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use etherparse::PacketBuilder;
+
+    use super::*;
+
+    /// An IP packet of a connection: what it carries, and what it acknowledges.
+    fn packet(seq: u32, length: usize, ack: Option<u32>) -> Vec<u8> {
+        let tcp = PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64).tcp(1, 2, seq, 1000);
+        let tcp = match ack {
+            Some(ack) => tcp.ack(ack),
+            None => tcp,
+        };
+        let mut bytes = Vec::new();
+        tcp.write(&mut bytes, &vec![0; length]).expect("room");
+        bytes
+    }
+
+    fn ms(ms: u64) -> Time {
+        Time::from_millis(ms)
+    }
+
+    /// What happens when, in ms.
+    enum Event {
+        /// Data leaves: where it begins and ends.
+        Data(u64, u32, u32),
+        /// An acknowledgement of that number comes.
+        Ack(u64, u32),
+    }
+    use Event::{Ack, Data};
+
+    /// The samples in ms that a run of events gives.
+    fn samples(events: &[Event]) -> Vec<u64> {
+        let mut rtt = TcpRtt::default();
+        let mut samples = Vec::new();
+        for event in events {
+            match *event {
+                Data(at, begin, end) => {
+                    let length = end.wrapping_sub(begin) as usize;
+                    rtt.on_data(ms(at), &packet(begin, length, Some(1)));
+                }
+                Ack(at, number) => {
+                    let sample = rtt.on_ack(ms(at), &packet(1, 0, Some(number)));
+                    samples.extend(sample.map(|d| d.as_nanos() / 1_000_000));
+                }
+            }
+        }
+        samples
+    }
+
+    #[test]
+    fn an_acknowledgement_is_timed_from_the_segment_that_ends_where_it_does() {
+        let events = [
+            Data(0, 100, 200),
+            Data(3, 200, 300),
+            Data(4, 300, 400),
+            Ack(10, 200),
+            Ack(20, 400), // of two at once, the newer
+            Ack(21, 400),
+        ];
+        assert_eq!(samples(&events), [10, 16]);
+    }
+
+    #[test]
+    fn sequence_numbers_wrap_around() {
+        let begin = u32::MAX - 99;
+        let events = [
+            Data(0, begin, 0),
+            Data(1, 0, 100),
+            Ack(10, 0),
+            Ack(12, 100),
+            Data(13, 100, 200),
+            Ack(20, 200),
+        ];
+        assert_eq!(samples(&events), [10, 11, 7]);
+    }
+
+    /// RFC 6298 §3: which of the two was acknowledged, nobody knows.
+    #[test]
+    fn what_was_sent_twice_gives_no_sample() {
+        let events = [
+            Data(0, 100, 200),
+            Data(1, 200, 300),
+            Data(200, 100, 200), // again
+            Ack(210, 200),
+            Ack(211, 300),
+            Data(212, 300, 400),
+            Data(230, 250, 350), // partly of what is acknowledged
+            Ack(240, 400),
+        ];
+        assert_eq!(samples(&events), [210]);
+    }
+
+    /// 100 to 200 comes late: what came before it is acknowledged only then.
+    #[test]
+    fn what_waited_behind_a_gap_gives_no_sample() {
+        let events = [
+            Data(0, 0, 100),
+            Data(1, 100, 200),
+            Data(2, 200, 300),
+            Ack(10, 100),
+            Ack(11, 100),
+            Ack(50, 300),
+            Data(51, 300, 400),
+            Ack(61, 400),
+        ];
+        assert_eq!(samples(&events), [10, 10]);
+    }
+
+    #[test]
+    fn what_begins_or_ends_a_connection_or_is_no_tcp_is_left_alone() {
+        let mut rtt = TcpRtt::default();
+        let mut syn = Vec::new();
+        let builder = PacketBuilder::ipv6([1; 16], [2; 16], 64).tcp(1, 2, 99, 1000);
+        builder.syn().write(&mut syn, &[]).expect("room");
+        rtt.on_data(ms(0), &syn);
+        let mut udp = Vec::new();
+        let builder = PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64).udp(1, 2);
+        builder.write(&mut udp, &[0; 100]).expect("room");
+        rtt.on_data(ms(0), &udp);
+        rtt.on_data(ms(1), &packet(100, 50, Some(1)));
+        let whole = packet(1, 0, Some(150));
+        for cut in 0..whole.len() {
+            assert_eq!(rtt.on_ack(ms(2), &whole[..cut]), None, "{cut}");
+        }
+        assert_eq!(rtt.on_ack(ms(5), &udp), None);
+        assert_eq!(rtt.on_ack(ms(5), &packet(1, 0, None)), None);
+        assert_eq!(rtt.on_ack(ms(5), &whole), Some(Duration::from_millis(4)));
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut rtt = TcpRtt::default();
+        let bytes = packet(0, 1, Some(1));
+        for _ in 0..TcpRtt::MOST_IN_FLIGHT + 10 {
+            rtt.highest = None; // each as if it were new
+            rtt.on_data(ms(0), &bytes);
+        }
+        assert!(rtt.flight.len() <= TcpRtt::MOST_IN_FLIGHT);
+    }
+}

@@ -180,7 +180,7 @@ pub fn parse(datagram: &[u8]) -> Option<Datagram<'_>> {
         return None;
     }
     let [kind, ecn] = from.take()?;
-    let message = u16::from_be_bytes(from.take()?);
+    let message = usize::from(u16::from_be_bytes(from.take()?));
     let flow = u32::from_be_bytes(from.take()?);
     match kind {
         DATA => Some(Datagram::Data(DataHeader {
@@ -190,7 +190,7 @@ pub fn parse(datagram: &[u8]) -> Option<Datagram<'_>> {
             seq: from.u64()?,
             sent: Time::from_nanos(from.u64()?),
         })),
-        ACK => {
+        ACK if message <= LONGEST_MESSAGE => {
             let echo = from.f32()?;
             let window = u32::from_be_bytes(from.take()?);
             let ack = AckHeader {
@@ -203,7 +203,7 @@ pub fn parse(datagram: &[u8]) -> Option<Datagram<'_>> {
                 window,
                 ecn: Ecn::of_bits(ecn),
             };
-            Some(Datagram::Ack(ack, from.0.get(..usize::from(message))?))
+            Some(Datagram::Ack(ack, from.0.get(..message)?))
         }
         _ => None,
     }
@@ -325,6 +325,10 @@ mod tests {
         assert_eq!(parse(&out), Some(Datagram::Ack(ack, b"hello")));
         out[4] = 2;
         assert_eq!(parse(&out), None, "an unknown kind");
+        let mut long = vec![0; 40_000];
+        ack.write(&[], &mut long);
+        long[6..8].copy_from_slice(&8193_u16.to_be_bytes());
+        assert_eq!(parse(&long), None, "a message too long");
     }
 
     fn an_ack() -> Ack {

@@ -4,18 +4,21 @@
 //! A kernel TCP flow fills the link (`--idle` leaves it empty), and small UDP packets that carry their
 //! time of sending measure the delay of the other direction's link beyond what was asked for.
 
-use std::io::{IoSliceMut, Read, Write};
+use std::io::{self, IoSliceMut, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration as Wait;
 
 use headway_cc::{Duration, Rate, Time};
 use headway_emu::emulator::{Emulator, Links, Way};
+use headway_emu::log::{EventLog, LoggedLink};
 use headway_emu::sys::{Clock, Namespace, Tun, become_able, real_time};
 use headway_net::Link;
 use headway_net::queue::Limits;
 use headway_record::LogHistogram;
+use headway_record::recording::{File, LinkLog, LinkLogHead};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt, sockopt};
 use nix::sys::time::{TimeSpec, TimeValLike};
 use nix::time::{ClockId, clock_gettime};
@@ -27,6 +30,7 @@ struct Options {
     queue_packets: u64,
     idle: bool,
     ordinary: bool,
+    log: Option<PathBuf>,
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -51,13 +55,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         flow: None,
         host_jitter: None,
     };
+    let log = options.log.as_deref().map(begin_log).transpose()?;
     let clock = Clock::start();
     let mut emulator = Emulator::new(
         clock,
         vec![near_tun, far_tun],
         vec![way(0, [10, 0, 0, 2]), way(1, [10, 0, 0, 1])],
         Links::new(vec![link(), link()], vec![]),
-        (),
+        log,
     )?;
 
     let stop = AtomicBool::new(false);
@@ -86,7 +91,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let (emulator, is_real_time) = running.join().map_err(|_| "the emulator panicked")??;
         let error = sink.join().map_err(|_| "the sink panicked")?;
         let report = emulator.report().clone();
-        drop(emulator);
+        let (_, _, log, _) = emulator.into_parts();
+        let logged = log.map(EventLog::finish);
+        let log_cpu_s = logged
+            .as_ref()
+            .map_or(0.0, |logged| logged.cpu.as_secs_f64());
+        if let Some(failure) = logged.and_then(|logged| logged.failure) {
+            return Err(failure.into());
+        }
         let rate = match counted {
             Some(counted) => {
                 let (bytes, span) = counted.join().map_err(|_| "the drain panicked")?;
@@ -95,7 +107,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
             None => 0.0,
         };
-        let cpu_s = report.cpu.as_secs_f64();
+        let cpu_s = report.cpu.as_secs_f64() + log_cpu_s;
         println!(
             "{{\"real_time\": {is_real_time}, \"rate_mbps\": {rate:.1}, \"cpu_s_per_gb\": {:.2}, \"cpu_share\": {:.3}, \"packets\": {}, \"refused\": {}, \"late_us\": {}, \"delay_error_us\": {}}}",
             cpu_s / (report.written_bytes as f64 / 1e9),
@@ -119,6 +131,29 @@ fn percentiles(histogram: &LogHistogram) -> String {
         us(0.999),
         us(1.0)
     )
+}
+
+/// Everything that happens on both links, as `headway shell --log` writes it.
+fn begin_log(folder: &Path) -> io::Result<EventLog> {
+    let link = |name: &str| {
+        let head = LinkLogHead {
+            link: name,
+            source: "a rate",
+            queue: "droptail",
+            command: "speed",
+            rated_from: Time::ZERO,
+        };
+        let file = File::create(&folder.join(format!("{name}.log")))?;
+        Ok(LoggedLink {
+            name: name.to_owned(),
+            log: Some(LinkLog::new(file, &head)?),
+        })
+    };
+    let links = [link("there"), link("back")]
+        .into_iter()
+        .collect::<io::Result<_>>()?;
+    let hosts = ["far".to_owned(), "near".to_owned()];
+    EventLog::start(&folder.join("events.parquet"), links, &hosts)
 }
 
 fn send_probes(socket: &UdpSocket, clock: Clock, stop: &AtomicBool) {
@@ -200,6 +235,7 @@ fn options() -> Result<Options, String> {
         queue_packets: 1000,
         idle: false,
         ordinary: false,
+        log: None,
     };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
@@ -212,11 +248,12 @@ fn options() -> Result<Options, String> {
             "--delay" => options.delay_ms = number()?,
             "--seconds" => options.seconds = number()?,
             "--queue" => options.queue_packets = number()? as u64,
+            "--log" => options.log = words.next().map(PathBuf::from),
             "--idle" => options.idle = true,
             "--ordinary" => options.ordinary = true,
             _ => {
                 return Err(format!(
-                    "unknown option {word}; there are --rate MBPS, --delay MS, --seconds S, --queue PACKETS, --idle, --ordinary"
+                    "unknown option {word}; there are --rate MBPS, --delay MS, --seconds S, --queue PACKETS, --log FOLDER, --idle, --ordinary"
                 ));
             }
         }

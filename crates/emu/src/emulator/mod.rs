@@ -13,10 +13,11 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use headway_cc::{Duration, Header, Time};
+use headway_cc::{Duration, Time};
 use headway_net::{Body, LinkEvent, LinkEventKind, Packet, Segment};
 use headway_record::LogHistogram;
 
+use crate::host::wire;
 use crate::ip::{self, Headers};
 use crate::sys::{Clock, Tun, Waiter, cpu_time};
 use slab::{Handle, Slab};
@@ -25,6 +26,10 @@ use way::Ways;
 pub use links::Links;
 pub use watch::Watch;
 pub use way::Way;
+
+/// As IP numbers it.
+const UDP: u8 = 17;
+const UDP_HEADER: usize = 8;
 
 /// An emulator before it runs, or after.
 #[derive(Debug)]
@@ -265,7 +270,13 @@ impl<W: Watch> Emulator<W> {
         };
         let way = &self.ways.all[index as usize];
         slot.way = index;
-        slot.header_at = 0;
+        // What routers may rewrite, where the packet is of our own transport.
+        let datagram = headers.payload + UDP_HEADER;
+        let field = match headers.protocol {
+            UDP => slot.packet().get(datagram..).and_then(wire::header_field),
+            _ => None,
+        };
+        slot.udp = field.map_or(0, |_| headers.payload as u16);
         let packet = Packet {
             flow: way.flow.unwrap_or_else(|| headers.flow_hash()),
             size: slot.len,
@@ -277,7 +288,7 @@ impl<W: Watch> Emulator<W> {
                 seq: self.report.read,
                 sent: now,
                 queued: Duration::ZERO,
-                header: Header::default(),
+                header: field.unwrap_or_default(),
             }),
         };
         let first = way.links[0];
@@ -297,6 +308,10 @@ impl<W: Watch> Emulator<W> {
         let slot = self.slab.get_mut(segment.number);
         let way = slot.way as usize;
         ip::set_ecn(slot.packet_mut(), packet.ecn);
+        if slot.udp > 0 {
+            let udp = usize::from(slot.udp);
+            wire::set_header_field(&mut slot.packet_mut()[udp..], segment.header);
+        }
         let now = self.clock.now();
         self.report.lateness.add(now.since(due));
         match self.ports[self.ways.all[way].port].write(slot.packet()) {

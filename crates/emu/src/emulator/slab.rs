@@ -19,8 +19,8 @@ pub(super) struct Slot {
     pub(super) bytes: Datagram,
     pub(super) len: u16,
     pub(super) way: u32,
-    /// Where our own transport's header field lies; 0 for other packets.
-    pub(super) header_at: u16,
+    /// Where the UDP header of a packet of our own transport begins; 0 for other packets.
+    pub(super) udp: u16,
 }
 
 impl Slab {
@@ -46,7 +46,7 @@ impl Slab {
             bytes: [0; Tun::MTU],
             len: 0,
             way: 0,
-            header_at: 0,
+            udp: 0,
         };
         self.chunks.push(vec![empty; Self::CHUNK].into());
         let new = len as u32..(len + Self::CHUNK) as u32;

@@ -28,3 +28,35 @@ pub trait Watch {
 }
 
 impl Watch for () {}
+
+/// One may watch, or none.
+#[deny(clippy::missing_trait_methods)]
+impl<W: Watch> Watch for Option<W> {
+    fn on_arrival(&mut self, at: Time, way: usize, packet: &Packet, bytes: &[u8]) {
+        if let Some(watch) = self {
+            watch.on_arrival(at, way, packet, bytes);
+        }
+    }
+
+    fn on_delivery(&mut self, at: Time, due: Time, way: usize, packet: &Packet, bytes: &[u8]) {
+        if let Some(watch) = self {
+            watch.on_delivery(at, due, way, packet, bytes);
+        }
+    }
+
+    fn on_link_event(&mut self, link: usize, event: &LinkEvent) {
+        if let Some(watch) = self {
+            watch.on_link_event(link, event);
+        }
+    }
+
+    fn next_call(&self) -> Time {
+        self.as_ref().map_or(Time::NEVER, W::next_call)
+    }
+
+    fn on_call(&mut self, now: Time, links: &mut Links) {
+        if let Some(watch) = self {
+            watch.on_call(now, links);
+        }
+    }
+}

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import tables
+from headway.files import put_between
 from headway.report.style import CAPACITY, COLOURS, INK, SOFT
 from headway.report.svg import standalone
 from instructions import LIBRARY
@@ -40,15 +41,7 @@ def write(figures: Figures, docs: Path) -> list[Path]:
     blocks = {name: tables.markdown(table) for name, table in tables.every(figures).items()}
     blocks["about"] = tables.about(figures) + "\n"
     for name, block in blocks.items():
-        begin, end = f"<!-- bench: {name} -->\n", "<!-- end -->"
-        before, found, rest = text.partition(begin)
-        _, closed, after = rest.partition(end)
-        if not (found and closed):
-            raise ValueError(
-                f"{page}: '{begin.strip()}' followed by '{end}' is missing; the figures go between them"
-            )
-        # The empty lines keep a comment from swallowing the table's first line.
-        text = f"{before}{begin}\n{block}\n{end}{after}"
+        text = put_between(text, f"<!-- bench: {name} -->", block, page)
     written = [page]
     page.write_text(text)
     drawings = {"perf-scaling.svg": scaling(figures)}

@@ -15,22 +15,28 @@ OWN = ("--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child")
 INSIDE = "HEADWAY_ENCLOSED"
 """Set in the environment of what runs in such a place."""
 PREPARE = "mount -t tmpfs tmpfs /run && ip link set lo up"
-TRY = f"{PREPARE} && ip tuntap add dev headway-try mode tun"
+RUN = f'{PREPARE} && "$@"; exit $?'
+"""The first process is a shell that waits for another one, and buries whatever orphans end meanwhile."""
+TRY = "ip tuntap add dev headway-try mode tun"
+
+REGISTRY = Path("/run/headway")
+LOCK = "lock"
+"""Stays in the registry, empty."""
 
 GRACE_S = 5.0
 """So long may what has just ended still be there."""
 
 
-def unshare() -> list[str]:
+def command(*inner: str) -> list[str]:
     """The command that runs another one in such a place: as root, else as the root of a user namespace."""
     user = () if os.geteuid() == 0 else ("--user", "--map-root-user")
-    return ["unshare", *user, *OWN]
+    return ["unshare", *user, *OWN, "sh", "-c", RUN, "sh", *inner]
 
 
 def refusal() -> str | None:
     """Why namespaces and TUN devices are not to be had here, and what would help; None where they are."""
     try:
-        done = subprocess.run([*unshare(), "sh", "-c", TRY], capture_output=True, text=True, check=False)
+        done = subprocess.run(command(*TRY.split()), capture_output=True, text=True, check=False)
     except FileNotFoundError:
         return "unshare is missing; install it: sudo apt-get install -y util-linux"
     if done.returncode == 0:
@@ -43,13 +49,13 @@ def refusal() -> str | None:
 
 def enter(script: str, arguments: list[str]) -> int:
     """Runs the Python script in a place of its own; its exit code."""
-    command = [*unshare(), "sh", "-c", f'{PREPARE} && exec "$@"', "sh", sys.executable, script, *arguments]
-    return subprocess.run(command, env=os.environ | {INSIDE: "1"}, check=False).returncode
+    inside = os.environ | {INSIDE: "1"}
+    return subprocess.run(command(sys.executable, script, *arguments), env=inside, check=False).returncode
 
 
 def is_inside() -> bool:
     """Whether this process was started by `enter`."""
-    return os.environ.get(INSIDE) == "1" and os.getpid() == 1
+    return os.environ.get(INSIDE) == "1" and os.getppid() == 1
 
 
 @dataclass(frozen=True)
@@ -67,21 +73,20 @@ class Census:
 
     @staticmethod
     def take() -> "Census":
-        """Counts; meant for the first process of an enclosed place, which inherits orphans and so buries them."""
-        _bury()
+        """Counts; meant for a place of its own, where nobody else makes any."""
         processes, namespaces = set(), _mounted()
         for folder in Path("/proc").glob("[0-9]*"):
             try:
-                command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+                words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
                 held = [folder / "ns" / "net", *(folder / "fd").iterdir()]
                 namespaces |= {link for one in held if (link := _target(one)).startswith("net:[")}
             except OSError:
                 # It has ended meanwhile.
                 continue
-            if command and folder.name != str(os.getpid()):
-                processes.add(f"{folder.name} {command}")
+            if words and folder.name != str(os.getpid()):
+                processes.add(f"{folder.name} {words}")
         rows = Path("/proc/net/dev").read_text().splitlines()[2:]
-        registry = {str(f) for f in Path("/run/headway").rglob("*") if f.is_file() and f.suffix != ".lock"}
+        registry = {str(f) for f in REGISTRY.rglob("*") if f.is_file() and f.name != LOCK}
         return Census(
             frozenset(processes),
             frozenset(namespaces),
@@ -104,15 +109,6 @@ def left_over(before: Census, grace_s: float = GRACE_S) -> list[str]:
     while (left := Census.take().more_than(before)) and time.monotonic() < until:
         time.sleep(0.1)
     return left
-
-
-def _bury() -> None:
-    """Takes the exit codes of orphans that have ended. Not for use beside a child that someone else waits for."""
-    try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-    except ChildProcessError:
-        pass
 
 
 def _mounted() -> set[str]:

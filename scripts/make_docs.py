@@ -15,6 +15,7 @@ NOTE = "<!-- Written by `make docs`; change the program instead. -->\n"
 COMMANDS = (
     "bench",
     "report",
+    "gap",
     "schemes",
     "scenarios",
     "traces",

@@ -29,3 +29,23 @@ def make_folder(path: Path, option: str) -> Path:
     if not os.access(path, os.W_OK):
         raise UsageError(f"{option} {path}: not writable; give a folder that can be written")
     return path
+
+
+def put_between(text: str, begin: str, block: str, path: Path) -> str:
+    """The page with `block` between the line `begin` and the next `<!-- end -->`, and nothing else changed.
+
+    Args:
+        text: The page.
+        begin: A marker that stands there once.
+        block: What is measured, ending in a newline.
+        path: Where the page is, for the message.
+
+    Raises:
+        UsageError: If the markers are not there.
+    """
+    before, found, rest = text.partition(f"{begin}\n")
+    _, closed, after = rest.partition("<!-- end -->")
+    if not (found and closed):
+        raise UsageError(f"{path}: '{begin}' followed by '<!-- end -->' is missing; the figures go between them")
+    # The empty lines keep a comment from swallowing the table's first line.
+    return f"{before}{begin}\n\n{block}\n<!-- end -->{after}"

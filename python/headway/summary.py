@@ -90,27 +90,28 @@ def regions(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None) -
             groups.setdefault((run["scheme"], run["scenario"]), []).append(run)
     found = {}
     for key, group in groups.items():
-        ordered, block = _blocks(group, (offsets or {}).get(key[1]))
+        ordered, block = in_blocks(group, (offsets or {}).get(key[1]))
         xs, ys = ([run[name] for run in ordered] for name in ("delay_p95_ms", "throughput_mbps"))
         if ellipse := mean_ellipse(xs, ys, block=min(block, len(xs))):
             found[key] = ellipse
     return found
 
 
-def _blocks(runs: Sequence[Run], starts: Offsets | None) -> tuple[Sequence[Run], int]:
+def in_blocks(runs: Sequence[Run], starts: Offsets | None) -> tuple[Sequence[Run], int]:
     """The runs in an order in which neighbours are alike, and how many of them to take together."""
-    if not starts:
+    if not starts or not runs:
         return runs, 1
     ordered = sorted(runs, key=lambda run: starts.offset_s(run["seed"]) or 0.0)
     return ordered, block_length(len(ordered), ordered[0]["seconds"], starts.trace_s)
 
 
 def _metrics(runs: Sequence[Run], starts: Offsets | None) -> dict[str, Metric]:
-    runs, block = _blocks(runs, starts)
-    return {name: _metric([run[name] for run in runs if run[name] is not None], block) for name in METRICS}
+    runs, block = in_blocks(runs, starts)
+    return {name: mean_of([run[name] for run in runs if run[name] is not None], block) for name in METRICS}
 
 
-def _metric(values: Sequence[float], block: int) -> Metric:
+def mean_of(values: Sequence[float], block: int) -> Metric:
+    """The mean over runs and its interval, drawn in blocks of so many neighbours."""
     if not values:
         return {"mean": None, "ci95": None}
     interval = mean_interval(values, block=min(block, len(values)))

@@ -24,10 +24,8 @@ def left_by(command, tmp_path):
     """What is found left over by a shell command in a place of its own."""
     script = tmp_path / "run.py"
     script.write_text(SCRIPT.format(scripts=str(Path(enclosure.__file__).parent)))
-    place = [*enclosure.unshare(), "sh", "-c", f'{enclosure.PREPARE} && exec "$@"', "sh"]
-    done = subprocess.run(
-        [*place, sys.executable, str(script), command], capture_output=True, text=True, check=False, timeout=30
-    )
+    inner = enclosure.command(sys.executable, str(script), command)
+    done = subprocess.run(inner, capture_output=True, text=True, check=False, timeout=30)
     assert done.returncode == 0, done.stderr
     return done.stdout.split("\n")[:-1]
 
@@ -42,7 +40,7 @@ def left_by(command, tmp_path):
         ("unshare --net sleep 60 >/dev/null 2>&1 &", ["namespaces", "processes"]),
         ("mkdir -p /run/netns && ip netns add left", ["namespaces"]),
         ("ip tuntap add dev left0 mode tun", ["devices"]),
-        ("mkdir /run/headway && touch /run/headway/entry /run/headway/registry.lock", ["registry"]),
+        ("mkdir /run/headway && touch /run/headway/entry /run/headway/lock", ["registry"]),
     ],
 )
 def test_what_a_command_leaves_is_found(tmp_path, command, kinds):

@@ -113,7 +113,7 @@ def bench(
     names = [s["name"] for s in all_schemes()] if every else words(schemes, "--schemes")
     _distinct(names, world)
     given = words(scenario, "--scenario")
-    loaded = _load(given)
+    loaded = load(given)
     folder = out or Path("out") / time.strftime("%Y%m%d-%H%M%S")
     batch = Batch(
         loaded,
@@ -199,7 +199,7 @@ def _left_out(rows: list[dict[str, str]]) -> list[str]:
     return [f"{scenario} leaves out {', '.join(names)}: {why}" for (scenario, why), names in schemes.items()]
 
 
-def _load(names: list[str]) -> list[Scenario]:
+def load(names: list[str]) -> list[Scenario]:
     """The scenarios of these names and files. Raises UsageError where two share a name."""
     loaded: dict[str, tuple[str, Scenario]] = {}
     for given in names:
@@ -225,22 +225,9 @@ def _common_length(scenarios: list[Scenario]) -> float | None:
 
 def _run(batch: Batch, what: str) -> bool:
     """Runs it with progress on standard error; false if interrupted."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from headway.cli.progress import progress_of_runs
 
-    console = Console(stderr=True)
-    progress = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TextColumn("{task.fields[runs]} runs"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=console,
-        disable=not console.is_terminal,
-    )
-    with progress:
+    with progress_of_runs() as progress:
         task = progress.add_task(what, total=1.0, runs=f"0/{batch.total_runs}")
         try:
             batch.start()

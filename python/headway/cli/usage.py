@@ -21,6 +21,7 @@ EXAMPLES = {
     "headway": "headway bench --schemes cubic,bbr --scenario pantheon-default",
     "bench": "headway bench --schemes cubic,bbr,fixed-window:window=50 --scenario lte-verizon,lte-att --runs 10",
     "report": "headway report out/lte --open",
+    "gap": "headway gap --schemes newreno,copa --scenario pantheon-default,lte-verizon --runs 5 --seconds 30",
     "schemes": "headway schemes cubic",
     "scenarios": "headway scenarios",
     "traces": "headway traces fetch mahimahi",
@@ -111,9 +112,9 @@ def table_of(*columns: str) -> "Table":
     return table
 
 
-def command_line(options: Mapping[str, object]) -> str:
-    """The `headway bench` that gives the same results in any environment; options that are None are left out."""
-    typed = ["headway", "bench"]
+def command_line(options: Mapping[str, object], command: str = "bench") -> str:
+    """The command that gives the same results in any environment; options that are None are left out."""
+    typed = ["headway", command]
     for option, value in options.items():
         if value is not None:
             typed += [option, f"{value:.15g}" if isinstance(value, float) else str(value)]

@@ -1,0 +1,253 @@
+"""`headway gap`: how far the simulator is from real packets."""
+
+from __future__ import annotations
+
+import json as js
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from headway._native import RunError, Scenario, Trace, UsageError, canonical_scheme
+from headway.cli.bench import LONGEST_S, MOST_JOBS, MOST_RUNS, load
+from headway.cli.usage import Json, command_line, console, words
+from headway.gap.plan import EMU, KERNEL, SCENARIOS, SIM, UDP_HOSTED, Settings, hosted, spec_in, tasks
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from headway.gap.plan import Task
+    from headway.gap.store import Store
+    from headway.gap.tables import Column
+
+DOCS = Path("docs")
+
+
+def gap(
+    schemes: Annotated[
+        str,
+        typer.Option(
+            help="Schemes with commas between. newreno, cubic and bbr are the kernel's in the emulator, "
+            "others ours over UDP; udp-NAME is ours in any case."
+        ),
+    ] = ",".join((*KERNEL, *UDP_HOSTED)),
+    scenario: Annotated[
+        str | None,
+        typer.Option(
+            help="Scenarios with commas between, each a name or a TOML file; else the seven networks of the "
+            "interval paper and two LTE traces.",
+            show_default=False,
+        ),
+    ] = None,
+    runs: Annotated[
+        int, typer.Option(min=1, max=MOST_RUNS, envvar="HEADWAY_RUNS", help="Pairs of runs of each.")
+    ] = 10,
+    seconds: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001,
+            max=LONGEST_S,
+            envvar="HEADWAY_SECONDS",
+            help="Length of a run in s; else the scenario's own.",
+        ),
+    ] = None,
+    warmup: Annotated[
+        float,
+        typer.Option(
+            min=0, max=LONGEST_S, envvar="HEADWAY_WARMUP", help="Metrics leave out so many seconds at first."
+        ),
+    ] = 0.0,
+    seed: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=2**63 - 1,
+            envvar="HEADWAY_SEED",
+            help="Of the first pair; the others' are drawn from it.",
+        ),
+    ] = 1,
+    jobs: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=MOST_JOBS,
+            help="Emulated runs at a time. Real time: too many make runs unfit, which are left out and counted.",
+        ),
+    ] = 1,
+    out: Annotated[Path, typer.Option(help="Folder of the runs; what has finished there is not run again.")] = Path(
+        "out/gap"
+    ),
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit code 1 if a run was unfit or the reach was missed.")
+    ] = False,
+    publish: Annotated[
+        bool, typer.Option("--publish", help="Rewrite docs/gap.md and docs/img/gap.svg with the result.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Run the same in simulator and emulator: differences of pairs of runs, with 95% intervals."""
+    from headway.files import make_folder, write_atomic
+    from headway.gap.chart import figure
+    from headway.gap.collect import check
+    from headway.gap.compare import compare
+    from headway.gap.page import publish as write_page
+    from headway.gap.store import Store
+    from headway.report.svg import standalone
+
+    if publish and not (DOCS / "gap.md").is_file():
+        raise UsageError("--publish: no docs/gap.md here; run it in the folder of Headway's sources")
+    names = words(schemes, "--schemes")
+    _distinct(names)
+    loaded, notes = _scenarios(scenario)
+    settings = Settings(runs, seconds, warmup, seed)
+    check(SIM, loaded, names, settings)
+    notes += _changed(loaded)
+    for note in notes:
+        print(f"headway: warning: {note}", file=sys.stderr)
+    store = Store(make_folder(out, "--out"))
+    wanted = {world: tasks(world, loaded, names, settings) for world in (SIM, EMU)}
+
+    failures = []
+    for world in (SIM, EMU):
+        missing = [task for task in wanted[world] if store.find(task) is None]
+        if missing and world == EMU:
+            check(EMU, loaded, names, settings)
+        failures += _run(world, missing, os.cpu_count() or 1 if world == SIM else jobs, store)
+    for failure in failures:
+        print(f"headway: {failure}", file=sys.stderr)
+    rows = compare(loaded, names, settings, store.find)
+    if not rows:
+        raise RunError("no pair of runs has finished")
+    write_atomic(out / "gap.json", js.dumps(rows, indent=2) + "\n")
+    write_atomic(out / "gap.svg", standalone(figure(rows)) + "\n")
+    if publish:
+        missing_runs = [f"{len(failures)} runs failed and are missing"] if failures else []
+        given = {"--schemes": schemes, "--scenario": scenario, "--runs": runs, "--seconds": seconds}
+        command = command_line(given | {"--warmup": warmup, "--seed": seed}, "gap")
+        for path in write_page(DOCS, rows, command, [f"{note}." for note in notes + missing_runs]):
+            print(f"published: {path}", file=sys.stderr)
+    if json:
+        print(js.dumps(rows, indent=2))
+    else:
+        _print(rows, out)
+    if failures or (strict and _disappoints(rows)):
+        raise typer.Exit(1)
+
+
+def _disappoints(rows: list[dict[str, Any]]) -> bool:
+    """Whether a run was unfit or the reach is missed anywhere, which is said."""
+    from headway.gap.compare import MISSED
+
+    unfit = sum(row["unfit"] for row in rows)
+    missed = [row for row in rows if row["reach"] and MISSED in row["reach"].values()]
+    if unfit or missed:
+        print(f"headway: --strict: unfit runs: {unfit}; rows that miss the reach: {len(missed)}", file=sys.stderr)
+    return bool(unfit or missed)
+
+
+def _distinct(schemes: list[str]) -> None:
+    """Raises UsageError where two specs are the same scheme in both worlds."""
+    seen: dict[tuple[str, str], str] = {}
+    for spec in schemes:
+        meaning = canonical_scheme(spec_in(SIM, spec), SIM), hosted(spec)
+        if meaning in seen:
+            raise UsageError(f"--schemes: {seen[meaning]} and {spec} are the same scheme; name it once")
+        seen[meaning] = spec
+
+
+def _scenarios(given: str | None) -> tuple[list[Scenario], list[str]]:
+    """Those that are asked for; else the usual ones whose traces are there, and a line about each other one."""
+    if given is not None:
+        return load(words(given, "--scenario")), []
+    found, notes = [], []
+    for one in load(list(SCENARIOS)):
+        missing = [name for name in one.traces if Trace.find(name) is None]
+        if missing:
+            notes.append(f"{one.name} is left out: no trace {', '.join(missing)} (headway traces fetch)")
+        else:
+            found.append(one)
+    return found, notes
+
+
+def _changed(scenarios: list[Scenario]) -> list[str]:
+    from headway.traces import changed, digests
+
+    return changed(digests({trace for one in scenarios for trace in one.traces}))
+
+
+def _run(world: str, missing: list[Task], jobs: int, store: Store) -> list[str]:
+    """Runs what is missing, with progress; a line for each run that failed. Exits if interrupted."""
+    from headway.cli.progress import progress_of_runs
+    from headway.gap.collect import collect
+
+    if not missing:
+        return []
+    total_s = sum(task.seconds for task in missing)
+    if world == EMU:
+        about = _duration(total_s / min(jobs, len(missing)))
+        print(
+            f"headway: {len(missing)} runs in real time, about {about}; what has finished is kept in "
+            f"{store.path.parent}, and the same command goes on from there",
+            file=sys.stderr,
+        )
+    finished = 0
+    try:
+        with progress_of_runs() as bar:
+            line = bar.add_task({SIM: "simulator", EMU: "emulator"}[world], total=total_s, runs="")
+
+            def show(runs: int, done_s: float) -> None:
+                nonlocal finished
+                finished = runs
+                bar.update(line, completed=done_s, runs=f"{runs}/{len(missing)}")
+
+            return collect(missing, jobs, store, show)
+    except KeyboardInterrupt:
+        print(
+            f"headway: interrupted: {finished} of {len(missing)} runs finished; they are in {store.path.parent}, "
+            "and the same command goes on from there",
+            file=sys.stderr,
+        )
+        raise typer.Exit(130) from None
+
+
+def _duration(seconds: float) -> str:
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min" if minutes else f"{seconds:.0f} s"
+
+
+def _print(rows: list[dict[str, Any]], out: Path) -> None:
+    from headway.gap.tables import COLUMNS
+
+    screen = console()
+    for scenario in dict.fromkeys(row["scenario"] for row in rows):
+        own = [row for row in rows if row["scenario"] == scenario]
+        # Where the terminal is narrow, the last columns stay away; gap.json has them.
+        columns = list(COLUMNS)
+        while screen.measure(_table(own, columns)).maximum >= screen.width and len(columns) > 1:
+            columns.pop()
+        screen.print(f"\n[bold]{scenario}[/bold]  [dim]runs of {own[0]['seconds']:g} s[/dim]")
+        screen.print(_table(own, columns))
+    for row in rows:
+        if row["unfit"]:
+            screen.print(f"unfit: {row['scenario']}, {row['scheme']}: {row['why_unfit']}", soft_wrap=True)
+    screen.print("\n[dim]emulator less simulator, with 95% bootstrap intervals over pairs of runs[/dim]")
+    screen.print(f"figure: {out / 'gap.svg'}", soft_wrap=True, highlight=False)
+
+
+def _table(rows: list[dict[str, Any]], columns: list[Column]) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from headway.gap.tables import pairs, reach
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column("\nscheme", style="bold", no_wrap=True)
+    for title in ("pairs", "reach"):
+        table.add_column(f"\n{title}", no_wrap=True)
+    for column in columns:
+        table.add_column(f"{column.title}\n[dim]{column.unit}[/dim]", justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(row["scheme"], pairs(row), reach(row), *(column.cell(row) for column in columns))
+    return table

@@ -1,0 +1,146 @@
+"""The figure: differences with their intervals, a panel for each scenario and metric."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from headway.gap.compare import REACH
+from headway.report.style import CAPACITY, INK, SOFT, styles
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from headway.report.svg import Spec
+
+    Row = Mapping[str, Any]
+
+WIDTH = 330
+STEP = 16
+"""Pixels a scheme."""
+
+
+class Panel(NamedTuple):
+    """What a column of the figure shows."""
+
+    metric: str
+    title: str
+
+    @property
+    def reach(self) -> float:
+        """The band around zero in %."""
+        return REACH[self.metric]
+
+
+PANELS = (Panel("throughput_mbps", "throughput"), Panel("delay_p95_ms", "p95 delay"))
+
+
+def figure(rows: Sequence[Row]) -> Spec:
+    """Scenarios downwards, throughput and p95 delay side by side; schemes are the lines of a panel."""
+    scenarios = list(dict.fromkeys(row["scenario"] for row in rows))
+    schemes = list(dict.fromkeys(row["scheme"] for row in rows))
+    axes = {panel: _axis(panel, rows) for panel in PANELS}
+    lines = []
+    for index, scenario in enumerate(scenarios):
+        own = [row for row in rows if row["scenario"] == scenario]
+        last = index == len(scenarios) - 1
+        lines.append(
+            {
+                "hconcat": [_panel(panel, axes[panel], own, schemes, last) for panel in PANELS],
+                "spacing": 16,
+                # Panels below one another begin at the same place, whatever their labels.
+                "bounds": "flush",
+            }
+        )
+    band = "the band: " + ", ".join(f"\u00b1{panel.reach:g}% of {panel.title}" for panel in PANELS)
+    return {
+        "title": {
+            "text": "Emulator less simulator",
+            "subtitle": f"Means over pairs of runs with 95% intervals; {band}; hollow: one pair, no interval",
+            "subtitleColor": SOFT,
+            "offset": 14,
+        },
+        "vconcat": lines,
+        "spacing": 14,
+    }
+
+
+def _axis(panel: Panel, rows: Sequence[Row]) -> Spec:
+    """One for all scenarios: even within the reach, by powers beyond, for gaps of 1% and of 100% are to be seen."""
+    ends = [end for row in rows for end in _ends(row[panel.metric]["percent"])]
+    low = min([1.3 * end for end in ends if end < 0] + [-1.5 * panel.reach])
+    high = max([1.3 * end for end in ends if end > 0] + [1.5 * panel.reach])
+    powers = [m * 10.0**e for e in range(6) for m in (1, 3)]
+    ticks = sorted({0.0, *(s * p for p in powers for s in (1, -1) if p >= panel.reach and low <= s * p <= high)})
+    return {
+        "type": "quantitative",
+        "scale": {"type": "symlog", "constant": panel.reach, "domain": [low, high], "nice": False},
+        "axis": {
+            "values": ticks,
+            "labelExpr": "datum.value == 0 ? '0' : format(datum.value, '+~r')",
+            "title": None,
+        },
+    }
+
+
+def _ends(percent: Mapping[str, Any]) -> list[float]:
+    return [] if percent["mean"] is None else [percent["mean"], *(percent["ci95"] or [])]
+
+
+def _panel(panel: Panel, x: Spec, rows: Sequence[Row], schemes: Sequence[str], last: bool) -> Spec:
+    first = panel is PANELS[0]
+    looks = styles(schemes)
+    y = {
+        "field": "scheme",
+        "type": "nominal",
+        "scale": {"domain": list(schemes)},
+        "axis": {"title": None, "ticks": False, "domain": False, "labels": first},
+    }
+    axis = x["axis"] | (
+        {"title": f"{panel.title} (% of the simulator's)"} if last else {"labels": False, "ticks": False}
+    )
+    x = x | {"axis": axis}
+    layers: list[Spec] = [
+        {
+            "data": {"values": [{"low": -panel.reach, "high": panel.reach}]},
+            "mark": {"type": "rect", "color": CAPACITY, "opacity": 0.6},
+            "encoding": {"x": x | {"field": "low"}, "x2": {"field": "high"}},
+        },
+        {
+            "data": {"values": [{"zero": 0}]},
+            "mark": {"type": "rule", "color": INK, "strokeWidth": 1},
+            "encoding": {"x": x | {"field": "zero"}},
+        },
+    ]
+    for row in rows:
+        percent, look = row[panel.metric]["percent"], looks[row["scheme"]]
+        if percent["mean"] is None:
+            continue
+        low, high = percent["ci95"] or (percent["mean"], percent["mean"])
+        layers.append(
+            {
+                "data": {"values": [{"scheme": row["scheme"], "mean": percent["mean"], "low": low, "high": high}]},
+                "layer": [
+                    {
+                        "mark": {"type": "rule", "color": look.colour, "strokeWidth": 2},
+                        "encoding": {"x": x | {"field": "low"}, "x2": {"field": "high"}, "y": y},
+                    },
+                    {
+                        "mark": {
+                            "type": "point",
+                            "shape": look.marker,
+                            "size": 110,
+                            "opacity": 1,
+                            "color": look.colour,
+                            "filled": percent["ci95"] is not None,
+                        },
+                        "encoding": {"x": x | {"field": "mean"}, "y": y},
+                    },
+                ],
+            }
+        )
+    return {
+        "title": {"text": rows[0]["scenario"], "fontSize": 12, "offset": 4} if first else None,
+        "width": WIDTH,
+        "height": STEP * len(schemes),
+        "layer": layers,
+    }

@@ -1,0 +1,124 @@
+"""Runs what is asked for, some at a time, and keeps each as it finishes."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, Protocol
+
+from headway._native import Batch, RunError
+from headway.gap.plan import TRANSPORT, Task, spec_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from headway._native import Scenario
+    from headway.gap.plan import Settings
+    from headway.gap.store import Store
+
+LOOK_S = 0.05
+
+
+class Running(Protocol):
+    """A run under way; `Batch` is one."""
+
+    def start(self) -> None: ...  # noqa: D102
+    def wait(self, timeout_s: float, /) -> bool: ...  # noqa: D102
+    def cancel(self) -> None: ...  # noqa: D102
+    @property
+    def progress(self) -> float: ...  # noqa: D102
+    def results(self) -> list[dict[str, Any]]: ...  # noqa: D102
+
+
+def check(world: str, scenarios: Sequence[Scenario], schemes: Sequence[str], settings: Settings) -> None:
+    """That a world can run every scheme on every scenario. Raises UsageError that says what it cannot."""
+    Batch(
+        scenarios,
+        list(dict.fromkeys(spec_in(world, scheme) for scheme in schemes)),
+        world=world,
+        transport=TRANSPORT,
+        runs=1,
+        seconds=settings.seconds,
+        warmup=settings.warmup,
+        seed=settings.seed,
+    )
+
+
+def begin(task: Task) -> Running:
+    """The run of a task, not yet started."""
+    return Batch(
+        [task.scenario],
+        [task.spec],
+        world=task.world,
+        transport=TRANSPORT,
+        runs=1,
+        # A scenario that is named by its length is to be told no other.
+        seconds=None if task.seconds == task.scenario.seconds else task.seconds,
+        warmup=task.warmup,
+        seed=task.seed,
+        jobs=1,
+        grid_ms=None,
+    )
+
+
+def collect(
+    wanted: Iterable[Task],
+    jobs: int,
+    store: Store,
+    progress: Callable[[int, float], None],
+    begin: Callable[[Task], Running] = begin,
+) -> list[str]:
+    """Runs them, `jobs` at a time, and keeps each as soon as it has finished.
+
+    A run that fails does not end the others. On KeyboardInterrupt those under way are given up; it is raised again.
+
+    Args:
+        wanted: Runs that are not in the store.
+        jobs: How many at a time, at least 1.
+        store: Where they go.
+        progress: Told now and then how many runs have finished, and how many seconds of runs are done.
+        begin: Makes a run.
+
+    Returns:
+        A line for each run that failed.
+    """
+    waiting, running = deque(wanted), dict[Task, Running]()
+    failures: list[str] = []
+    finished, over_s = 0, 0.0
+    try:
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                task = waiting.popleft()
+                running[task] = begin(task)
+                running[task].start()
+            for task, run in list(running.items()):
+                try:
+                    if not run.wait(LOOK_S / len(running)):
+                        continue
+                except RunError as error:
+                    failures.append(f"world {task.world}, {task.spec}, seed {task.seed}: {error}")
+                else:
+                    store.add(task, run.results())
+                    finished += 1
+                del running[task]
+                over_s += task.seconds
+            progress(finished, over_s + sum(task.seconds * run.progress for task, run in running.items()))
+    except KeyboardInterrupt:
+        for run in running.values():
+            run.cancel()
+        for task, run in running.items():
+            finished += _end(task, run, store)
+        progress(finished, over_s)
+        raise
+    return failures
+
+
+def _end(task: Task, run: Running, store: Store) -> bool:
+    """Waits until it is given up; whether it finished all the same, and is kept."""
+    try:
+        while not run.wait(LOOK_S):
+            pass
+    except RunError:
+        return False
+    if rows := run.results():
+        store.add(task, rows)
+    return bool(rows)

@@ -1,0 +1,113 @@
+"""What is compared: scenarios, schemes, and which runs that takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from headway._native import Scenario
+
+SCENARIOS = (
+    "pantheon-default",
+    "low-bdp",
+    "high-bdp",
+    "cellular-walking",
+    "cellular-bus",
+    "cellular-taxi",
+    "cellular-static",
+    "lte-verizon",
+    "lte-att",
+)
+"""The seven networks of the interval paper's Table 1, and two operators' LTE."""
+KERNEL = ("newreno", "cubic", "bbr")
+"""Without parameters these are the kernel's own in the emulator."""
+UDP_HOSTED = ("copa", "vegas", "bbr3", "vivace", "sprout")
+"""Five kinds: by delay, by delay and window, by a model, by a learner's trials, by a forecast at the receiver."""
+OVER_UDP = "udp-"
+"""In front of a scheme that the emulator is to host over UDP where it would take the kernel's."""
+SIM, EMU = "sim", "emu"
+TRANSPORT = "linux"
+"""The transport's profile in both worlds: the kernel's flows have no other."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What all runs of a comparison have in common."""
+
+    runs: int = 10
+    seconds: float | None = None
+    """None: each scenario's own."""
+    warmup: float = 0.0
+    seed: int = 1
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run in one world."""
+
+    world: str
+    scenario: Scenario
+    scheme: str
+    seed: int
+    seconds: float
+    warmup: float
+
+    @property
+    def spec(self) -> str:
+        """The scheme as its world calls it."""
+        return spec_in(self.world, self.scheme)
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """What makes a finished run the one that is asked for."""
+        return {
+            "world": self.world,
+            "scenario_hash": self.scenario.hash,
+            "scheme": self.spec,
+            "seed": self.seed,
+            "seconds": self.seconds,
+            "warmup": self.warmup,
+            "transport": TRANSPORT,
+        }
+
+
+def spec_in(world: str, scheme: str) -> str:
+    """How a world calls a scheme: the simulator knows no hosts."""
+    return scheme.removeprefix(OVER_UDP) if world == SIM else scheme
+
+
+def hosted(scheme: str) -> str:
+    """Who sends in the emulator: the kernel's TCP, or our own transport over UDP."""
+    return "kernel" if scheme in KERNEL else "udp"
+
+
+def seeds(scenario: Scenario, settings: Settings) -> list[int]:
+    """The runs' seeds, the same in both worlds: the first is the settings' own, others are drawn from it.
+
+    One where the scenario's seed varies nothing.
+    """
+    runs = settings.runs if scenario.varies else 1
+    return [settings.seed, *(_drawn(settings.seed, number) for number in range(1, runs))]
+
+
+def tasks(world: str, scenarios: Sequence[Scenario], schemes: Sequence[str], settings: Settings) -> list[Task]:
+    """All runs in a world: the first of every scenario and scheme, then the second, so that few runs show most."""
+    found: dict[tuple[Any, ...], Task] = {}
+    for number in range(settings.runs):
+        for scenario in scenarios:
+            for seed in seeds(scenario, settings)[number : number + 1]:
+                length = settings.seconds or scenario.seconds
+                for scheme in schemes:
+                    task = Task(world, scenario, scheme, seed, length, settings.warmup)
+                    # In the simulator udp-cubic and cubic are one.
+                    found.setdefault(tuple(task.key.values()), task)
+    return list(found.values())
+
+
+def _drawn(seed: int, number: int) -> int:
+    digest = sha256(f"headway gap {seed} {number}".encode()).digest()
+    return int.from_bytes(digest[:8], "little") >> 1

@@ -1,0 +1,112 @@
+"""The finished runs of a comparison, a line of JSON each: what is there need not run again."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import platform
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headway._native import RunError, UsageError, code_version
+from headway.gap.plan import SIM, Task
+from headway.summary import ALL_FLOWS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+SCHEMA = 1
+NAME = "runs.jsonl"
+
+Run = dict[str, Any]
+"""A row of `Batch.results` for all flows together, and warmup, transport, when and on which machine."""
+
+
+class Store:
+    """The file `runs.jsonl` of a folder. One process at a time may have it; a crash costs at most its last line."""
+
+    def __init__(self, folder: Path) -> None:
+        """Opens or makes it.
+
+        Raises:
+            UsageError: If another process has it, or something else is in it.
+        """
+        self.path = folder / NAME
+        try:
+            self._file = self.path.open("a+b")
+        except OSError as error:
+            raise UsageError(
+                f"--out {folder}: {NAME}: {error.strerror}; give a folder that can be written"
+            ) from None
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError(f"--out {folder}: another headway gap is at work there; give another folder") from None
+        self._machine = machine()
+        self._runs = {_key(run): run for run in self._read()}
+
+    def _read(self) -> Iterable[Run]:
+        self._file.seek(0)
+        content = self._file.read()
+        whole = content.rfind(b"\n") + 1
+        # A line without an end is what a crash left.
+        self._file.truncate(whole)
+        for number, line in enumerate(content[:whole].splitlines(), 1):
+            try:
+                run = json.loads(line)
+                schema = run["store_schema"]
+            except (ValueError, KeyError, TypeError):
+                raise UsageError(
+                    f"{self.path}:{number}: not a run; delete the line, or give another --out"
+                ) from None
+            if schema != SCHEMA:
+                raise UsageError(
+                    f"{self.path}:{number}: schema {schema!r}, this headway reads {SCHEMA}; give another --out"
+                )
+            yield run
+
+    def find(self, task: Task) -> Run | None:
+        """The finished run.
+
+        One of the simulator only from this very code, for it takes no time; one of the emulator from any: its
+        `code_version` says which.
+        """
+        run = self._runs.get(_key(task.key))
+        return None if run and task.world == SIM and run["code_version"] != code_version else run
+
+    def add(self, task: Task, results: Iterable[Mapping[str, Any]]) -> None:
+        """Keeps a run that has just finished. Raises RunError."""
+        together = next(row for row in results if row["flow"] == ALL_FLOWS)
+        run = {
+            "store_schema": SCHEMA,
+            **together,
+            **task.key,
+            "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "machine": self._machine,
+        }
+        try:
+            self._file.write(json.dumps(run).encode() + b"\n")
+            self._file.flush()
+        except OSError as error:
+            raise RunError(f"{self.path}: {error.strerror}; the run is not kept") from None
+        self._runs[_key(run)] = run
+
+    def close(self) -> None:
+        """Lets others have it."""
+        self._file.close()
+
+
+def machine() -> str:
+    """This machine in a few words: cores, processor, kernel."""
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    processor = names[0] if names else platform.machine()
+    return f"{os.cpu_count()} cores of {processor}, {platform.system()} {platform.release()}"
+
+
+def _key(run: Mapping[str, Any]) -> tuple[Any, ...]:
+    keys = ("world", "scenario_hash", "scheme", "seed", "seconds", "warmup", "transport")
+    return tuple(run[key] for key in keys)

@@ -1,0 +1,92 @@
+"""The comparison as text: one table a scenario, for the terminal and for the page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from headway.gap.compare import REACH
+from headway.report.numbers import number, spread
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from headway.summary import Metric
+
+    Row = Mapping[str, Any]
+
+NOTHING = "\u2013"
+
+
+class Column(NamedTuple):
+    """A column: a metric's own values in the simulator, or its gap in absolute or relative terms."""
+
+    metric: str
+    title: str
+    unit: str
+    kind: str
+    """sim, difference or percent."""
+    scale: float = 1.0
+
+    def cell(self, row: Row) -> str:
+        """What stands in a row."""
+        metric = row[self.metric][self.kind]
+        return plain(metric, self.scale) if self.kind == "sim" else signed(metric, self.scale)
+
+
+COLUMNS = (
+    Column("throughput_mbps", "throughput, sim", "Mbit/s", "sim"),
+    Column("throughput_mbps", "emu less sim", "%", "percent"),
+    Column("delay_p95_ms", "p95 delay, sim", "ms", "sim"),
+    Column("delay_p95_ms", "emu less sim", "%", "percent"),
+    Column("delay_mean_ms", "mean delay", "%", "percent"),
+    Column("rtt_mean_ms", "mean RTT", "%", "percent"),
+    Column("queue_p95_ms", "p95 queue", "ms", "difference"),
+    Column("loss", "loss", "points", "difference", 100),
+    Column("utilisation", "utilisation", "points", "difference", 100),
+)
+"""In the order of what matters: a narrow terminal shows the first ones."""
+
+
+def pairs(row: Row) -> str:
+    """From how many pairs a row is, and how many emulated runs were left out."""
+    return f"{row['pairs']}, {row['unfit']} unfit" if row["unfit"] else str(row["pairs"])
+
+
+def reach(row: Row) -> str:
+    """What became of the reach, where there is one."""
+    if not row["reach"]:
+        return NOTHING
+    verdicts = row["reach"]
+    if len(set(verdicts.values())) == 1:
+        return str(next(iter(verdicts.values())))
+    return ", ".join(f"{SHORT[name]} {verdicts[name]}" for name in REACH)
+
+
+SHORT = {"throughput_mbps": "throughput", "delay_p95_ms": "delay"}
+
+
+def plain(metric: Metric, scale: float = 1.0) -> str:
+    """A mean with its interval: 11.2 \u00b1 0.3."""
+    if metric["mean"] is None:
+        return NOTHING
+    mean = metric["mean"] * scale
+    if metric["ci95"] is None:
+        return f"{number(mean)} (1 run)"
+    low, high = (end * scale for end in metric["ci95"])
+    return f"{number(mean)} {spread(low, high, mean)}"
+
+
+def signed(metric: Metric, scale: float = 1.0) -> str:
+    """A difference with the ends of its interval: +1.2 (+0.8 to +1.5)."""
+    if metric["mean"] is None:
+        return NOTHING
+    mean = metric["mean"] * scale
+    ends = [end * scale for end in metric["ci95"] or []]
+    like = max(map(abs, [mean, *ends]))
+    texts = [_sign(value, like) for value in [mean, *ends]]
+    return f"{texts[0]} ({texts[1]} to {texts[2]})" if ends else f"{texts[0]} (1 pair)"
+
+
+def _sign(value: float, like: float) -> str:
+    text = number(value, like)
+    return "0" if float(text) == 0 else f"+{text}" if value > 0 else text

@@ -14,11 +14,11 @@ pub const FAR: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 pub const NEAR6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
 pub const FAR6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 2);
 
-pub struct Bed {
+pub struct Bed<W = Notes> {
     pub near: Namespace,
     pub far: Namespace,
     pub clock: Clock,
-    emulator: Emulator<Notes>,
+    emulator: Emulator<W>,
 }
 
 /// All that an emulator tells.
@@ -42,6 +42,13 @@ impl Watch for Notes {
 impl Bed {
     /// Packets from the near side cross the first link, those from the far side the second.
     pub fn new(there: Link, back: Link) -> Bed {
+        Bed::watched(there, back, Notes::default())
+    }
+}
+
+impl<W: Watch + Send> Bed<W> {
+    /// The same, watched by `watch`. Way 0 leads IPv4 to the far side, way 2 to the near one.
+    pub fn watched(there: Link, back: Link, watch: W) -> Bed<W> {
         become_able().expect("namespaces are permitted: make test-system looked");
         let side = |name: &str, four: Ipv4Addr, six: Ipv6Addr| {
             let namespace = Namespace::create().unwrap();
@@ -68,7 +75,7 @@ impl Bed {
         let links = Links::new(vec![there.observed(), back.observed()], vec![]);
         let ways = [to_far, to_near].concat();
         let ports = vec![near_tun, far_tun];
-        let emulator = Emulator::new(clock, ports, ways, links, Notes::default()).unwrap();
+        let emulator = Emulator::new(clock, ports, ways, links, watch).unwrap();
         Bed {
             near,
             far,
@@ -78,10 +85,7 @@ impl Bed {
     }
 
     /// Emulates while `work` lasts, and at most 20 seconds.
-    pub fn run<T>(
-        self,
-        work: impl FnOnce(&Namespace, &Namespace, Clock) -> T,
-    ) -> (T, Notes, Report) {
+    pub fn run<T>(self, work: impl FnOnce(&Namespace, &Namespace, Clock) -> T) -> (T, W, Report) {
         let Bed {
             near,
             far,
@@ -102,7 +106,7 @@ impl Bed {
             done
         });
         let done = done.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        let (_, _, notes, report) = emulator.into_parts();
-        (done, notes, report)
+        let (_, _, watch, report) = emulator.into_parts();
+        (done, watch, report)
     }
 }

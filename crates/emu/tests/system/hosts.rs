@@ -1,0 +1,219 @@
+//! The ends of a flow across an emulated link of 20 Mbit/s and 20 ms.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use headway_cc::{Bytes, Duration, Rate, Registry, Stream, Time, schemes};
+use headway_emu::emulator::Watch;
+use headway_emu::host::rtt::TcpRtt;
+use headway_emu::host::{Driver, FlowPlan, ReceiverReport, SenderReport, kernel, receiver, sender};
+use headway_net::queue::{Discipline, Limits, StepParams, XcpParams};
+use headway_net::transport::Profile;
+use headway_net::{Link, LinkEvent, LinkEventKind, Packet, Server};
+use headway_scenario::Source;
+
+use crate::bed::{Bed, FAR, NEAR};
+
+const MS: Duration = Duration::from_millis(1);
+const RATE: Rate = Rate::from_bps(20_000_000);
+const LENGTH: Time = Time::from_millis(3000);
+const TO_FAR: usize = 0;
+const TO_NEAR: usize = 2;
+
+/// Bytes delivered, packets dropped, and RTTs of TCP.
+#[derive(Debug, Default)]
+struct Meter {
+    delivered: u64,
+    dropped: u64,
+    marked: u64,
+    tcp: TcpRtt,
+    rtts: Vec<Duration>,
+}
+
+impl Watch for Meter {
+    fn on_arrival(&mut self, at: Time, way: usize, _packet: &Packet, bytes: &[u8]) {
+        if way == TO_FAR {
+            self.tcp.on_data(at, bytes);
+        }
+    }
+
+    fn on_delivery(&mut self, at: Time, _due: Time, way: usize, packet: &Packet, bytes: &[u8]) {
+        match way {
+            TO_FAR => {
+                self.delivered += u64::from(packet.size);
+                self.marked += u64::from(packet.ecn == headway_cc::Ecn::Ce);
+            }
+            TO_NEAR => self.rtts.extend(self.tcp.on_ack(at, bytes)),
+            _ => {}
+        }
+    }
+
+    fn on_link_event(&mut self, link: usize, event: &LinkEvent) {
+        self.dropped += u64::from(link == 0 && matches!(event.what, LinkEventKind::Drop(_)));
+    }
+}
+
+struct Run {
+    sent: SenderReport,
+    received: ReceiverReport,
+    meter: Meter,
+    not_read: u64,
+}
+
+impl Run {
+    /// The share of the link's capacity that was used.
+    fn utilisation(&self) -> f64 {
+        self.meter.delivered as f64 / RATE.bytes_in(LENGTH.since(Time::ZERO)).as_f64()
+    }
+
+    /// The sender's smoothed RTT at the ends of the series' bins, in ms.
+    fn smoothed_ms(&self) -> Vec<f64> {
+        let grid = self.sent.grid.clone().expect("a series");
+        grid.finish(LENGTH).rtt_ms.into_iter().flatten().collect()
+    }
+}
+
+/// A bulk flow over a queue of `discipline` that holds `packets`.
+fn run(scheme: &str, discipline: &Discipline, packets: u64) -> Run {
+    let limits = Limits::new(Some(packets), None);
+    let queue = discipline.build(limits, 0, Stream::new(1, "queue"));
+    let there = Link::queued(queue, Server::fixed(RATE), MS * 10);
+    let plan = FlowPlan {
+        flow: 0,
+        packet_size: Bytes::new(1500),
+        ack_size: Bytes::new(40),
+        profile: Profile::Linux,
+        start: Time::from_millis(50),
+        stop: LENGTH,
+        measured_from: Time::ZERO,
+        bin: Some(MS * 10),
+        data: Source::Bulk,
+        seed: 1,
+    };
+    let driver = Driver::parse(scheme, &Registry::new(schemes::SCHEMES)).unwrap();
+    let (from, to) = (
+        SocketAddr::from((NEAR, 5201)),
+        SocketAddr::from((FAR, 5201)),
+    );
+    let bed = Bed::watched(there, Link::wire(MS * 10), Meter::default());
+    let ((sent, received), meter, report) = bed.run(|near, far, clock| {
+        for namespace in [near, far] {
+            namespace
+                .within(kernel::prepare_namespace)
+                .unwrap()
+                .unwrap();
+        }
+        let receiver = far.within(|| receiver(&plan, &driver, to, from));
+        let sender = near.within(|| sender(&plan, &driver, from, to));
+        let (receiver, sender) = (receiver.unwrap().unwrap(), sender.unwrap().unwrap());
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let receiver = scope.spawn(|| receiver.run(clock, &over));
+            let sent = scope.spawn(|| sender.run(clock, &over)).join();
+            over.store(true, Ordering::Relaxed);
+            (sent.unwrap().unwrap(), receiver.join().unwrap().unwrap())
+        })
+    });
+    let not_read = report.no_room + report.refused;
+    Run {
+        sent,
+        received,
+        meter,
+        not_read,
+    }
+}
+
+#[test]
+#[ignore = "needs root or user namespaces; make test-system runs it"]
+fn the_kernels_controllers_fill_the_link() {
+    let available = kernel::available();
+    for name in ["reno", "cubic", "bbr"] {
+        if !available.iter().any(|a| a == name) {
+            println!("skipped: the kernel has no {name}");
+            continue;
+        }
+        let run = run(&format!("kernel-{name}"), &Discipline::DropTail, 60);
+        let used = run.utilisation();
+        assert!((0.85..1.0).contains(&used), "{name}: {used}");
+        assert_eq!(run.not_read, 0, "{name}");
+        // What the kernel thinks it lost is what the queue dropped, and a tail that it cannot know of.
+        let lost = run.sent.lost.get() / 1500;
+        let dropped = run.meter.dropped;
+        assert!(
+            lost <= dropped + 5 && dropped <= lost + 60,
+            "{name}: {lost} of {dropped}"
+        );
+        assert!(run.received.received.get() < run.meter.delivered);
+        assert_eq!(
+            run.sent.meter.arrived_bytes(),
+            0,
+            "{name}: meters of delivery are the emulator's"
+        );
+
+        // RFC 6298's average over our samples is the kernel's own.
+        let samples = run.meter.rtts.iter().map(|rtt| rtt.as_millis_f64());
+        let least = samples.clone().fold(f64::MAX, f64::min);
+        assert!((20.0..23.0).contains(&least), "{name}: {least} ms");
+        let ours: Vec<f64> = samples
+            .scan(None, |smoothed: &mut Option<f64>, rtt| {
+                let next = smoothed.map_or(rtt, |s| s + (rtt - s) / 8.0);
+                *smoothed = Some(next);
+                Some(next)
+            })
+            .collect();
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+        let (ours, kernels) = (mean(&ours), mean(&run.smoothed_ms()));
+        assert!(
+            (ours / kernels - 1.0).abs() < 0.1,
+            "{name}: {ours} ms, not {kernels} ms"
+        );
+    }
+}
+
+#[test]
+#[ignore = "needs root or user namespaces; make test-system runs it"]
+fn our_transport_fills_the_link() {
+    for scheme in ["udp-cubic", "udp-bbr", "copa"] {
+        let run = run(scheme, &Discipline::DropTail, 60);
+        let used = run.utilisation();
+        assert!((0.85..1.0).contains(&used), "{scheme}: {used}");
+        assert_eq!(run.not_read, 0, "{scheme}");
+        assert_eq!(run.sent.failures, Default::default(), "{scheme}");
+        assert_eq!(run.received.failures, Default::default(), "{scheme}");
+        let lost = run.sent.lost.get() / 1500;
+        let dropped = run.meter.dropped;
+        assert!(
+            lost.abs_diff(dropped) <= 60,
+            "{scheme}: {lost} of {dropped}"
+        );
+        let least = run.smoothed_ms().into_iter().fold(f64::MAX, f64::min);
+        assert!((20.0..24.0).contains(&least), "{scheme}: {least} ms");
+    }
+}
+
+#[test]
+#[ignore = "needs root or user namespaces; make test-system runs it"]
+fn marks_of_a_queue_reach_the_scheme() {
+    let step = Discipline::Step(StepParams {
+        threshold_packets: 20,
+    });
+    let run = run("dctcp", &step, 200);
+    assert!(run.meter.marked > 50, "{}", run.meter.marked);
+    assert_eq!((run.meter.dropped, run.sent.lost), (0, Bytes::ZERO));
+    let used = run.utilisation();
+    assert!((0.85..1.0).contains(&used), "{used}");
+}
+
+/// XCP's sender grows by nothing but what the router writes into its packets' header.
+#[test]
+#[ignore = "needs root or user namespaces; make test-system runs it"]
+fn a_router_speaks_to_its_senders() {
+    let run = run("xcp", &Discipline::Xcp(XcpParams::default()), 200);
+    let used = run.utilisation();
+    assert!((0.85..1.0).contains(&used), "{used}");
+    assert_eq!(run.meter.dropped, 0);
+    // Without a router's word the queue would be full: 140 ms.
+    let smoothed = run.smoothed_ms();
+    let mean = smoothed.iter().sum::<f64>() / smoothed.len() as f64;
+    assert!((20.0..30.0).contains(&mean), "{mean} ms");
+}

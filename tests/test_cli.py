@@ -43,6 +43,7 @@ ABOUT = {
     "runs",
     "seconds",
     "traces",
+    "fitness",
 }
 
 BENCH = ("bench", "--schemes", "newreno", "--scenario", "pantheon-default", "--seconds", "2", "--runs", "2")

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypedDict
 
+from headway.fitness import fitness
 from headway.stats import Ellipse, block_length, mean_ellipse, mean_interval
 
 METRICS = (
@@ -45,7 +46,8 @@ Row = dict[str, Any]
 def summarise(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None) -> list[Row]:
     """One row a scheme and scenario.
 
-    It has scheme, scenario, scenario_hash, world, runs, seconds, and a Metric for each of METRICS.
+    It has scheme, scenario, scenario_hash, world, runs, seconds, fitness (None in simulated time), and a
+    Metric for each of METRICS.
     Where several flows were under test, the same in every run, `flows` has such metrics for each of them.
     Intervals are 95% BCa bootstrap intervals over runs; in blocks, ordered by offset, where `offsets` has
     the scenario: its runs begin at offsets of one trace and may overlap.
@@ -66,6 +68,7 @@ def summarise(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None)
             "world": together[0]["world"],
             "runs": len(together),
             "seconds": together[0]["seconds"],
+            "fitness": fitness(together),
             **_metrics(together, starts),
         }
         single = {flow: of_flow for flow, of_flow in flows.items() if flow != ALL_FLOWS}

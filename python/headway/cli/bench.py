@@ -103,12 +103,21 @@ def bench(
             "--logs", help="Log each packet on the links of those runs, as mahimahi does: run-0.LINK.log beside it."
         ),
     ] = False,
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict",
+            help="Exit with 1 if the machine changed the result of a run in real time (docs/fitness.md).",
+        ),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Compare schemes over scenarios: a table with 95% intervals, Parquet, and a report that opens offline."""
     from headway.files import make_folder
+    from headway.fitness import verdict
     from headway.traces import changed, digests
 
+    unfit = None
     every = schemes == "all"
     names = [s["name"] for s in all_schemes()] if every else words(schemes, "--schemes")
     _distinct(names, world)
@@ -167,6 +176,9 @@ def bench(
             print(js.dumps(written.rows, indent=2))
         else:
             _print(written, loaded, folder, len(batch.recordings()))
+        if unfit := verdict(written.rows):
+            hint = "" if strict else "warning: "
+            print(f"headway: {hint}{unfit}", file=sys.stderr)
     broken = batch.recording_failures()
     for failure in broken:
         print(f"headway: {failure}; that run's recordings are incomplete, its results are not", file=sys.stderr)
@@ -177,7 +189,7 @@ def bench(
             file=sys.stderr,
         )
         raise typer.Exit(130)
-    if broken:
+    if broken or (strict and unfit):
         raise typer.Exit(1)
 
 
@@ -306,6 +318,9 @@ def _write(
 
 
 def _print(bench: Bench, scenarios: list[Scenario], folder: Path, recordings: int) -> None:
+    from rich.markup import escape
+
+    from headway.fitness import reason
     from headway.report.numbers import columns_for
 
     screen = console()
@@ -321,6 +336,9 @@ def _print(bench: Bench, scenarios: list[Scenario], folder: Path, recordings: in
         screen.print()
         screen.print(f"[bold]{scenario.name}[/bold]  [dim]{runs} run{'s' * (runs > 1)} of {seconds:g} s[/dim]")
         screen.print(_table(of_scenario, columns))
+        for row in of_scenario:
+            if why := reason(row):
+                screen.print(f"[yellow]unfit[/yellow]  {escape(why)}", soft_wrap=True, highlight=False)
     screen.print("\n[dim]\u00b1 is half the 95% bootstrap interval; (a\u2013b) are the ends of an uneven one[/dim]")
     if bench.rough:
         screen.print(f"[dim]{bench.rough}[/dim]", soft_wrap=True)

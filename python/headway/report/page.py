@@ -7,6 +7,7 @@ from html import escape
 from importlib import resources
 from typing import Any
 
+from headway.fitness import verdict
 from headway.report import tables
 from headway.report.families import Family, families
 from headway.report.sections import Content, family_section, scenario_section
@@ -52,6 +53,7 @@ def page(bench: Bench) -> str:
         '<main id="main" tabindex="-1">',
         f"<header><h1>Headway bench</h1><p>{escape(title)}</p><pre>{escape(facts['command'])}</pre>",
         _interrupted(facts),
+        f'<p class="warn">{escape(unfit)}.</p>' if (unfit := verdict(bench.rows)) else "",
         f'<p class="note">{escape(bench.rough)}</p>' if bench.rough else "",
         *(f'<p class="warn">{escape(note)}.</p>' for note in facts["notes"]),
         '<p class="warn hidden-schemes">Schemes shown: <span id="shown"></span>.</p></header>',
@@ -155,10 +157,15 @@ def _how(facts: Facts) -> str:
         "world": facts["world"],
         "headway": f"{facts['headway']}, code {facts['code_version']}, results schema {facts['schema']}",
     }
+    again = (
+        "The same command and version give the same numbers, bit for bit."
+        if facts["world"] == "sim"
+        else "In real time no two runs are alike: the same command gives the same networks, and other packets."
+    )
     items = "".join(f"<dt>{escape(k)}</dt><dd>{escape(str(v))}</dd>" for k, v in about.items())
     return (
         f'<section><h2 id="how" tabindex="-1">How this was made</h2><dl>{items}</dl>'
-        '<p class="note">The same command and version give the same numbers, bit for bit. '
+        f'<p class="note">{again} '
         "Every run is in <code>results.parquet</code>, the series in <code>series.parquet</code>: "
         "<code>headway report DIR</code> writes this page from the two. Its rows are in <code>bench.json</code>."
         "</p></section>"

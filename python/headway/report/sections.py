@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from headway.fitness import reason
 from headway.report import lines, tables
 from headway.report.families import Family
 from headway.report.lines import Axis
@@ -76,6 +77,7 @@ def scenario_section(c: Content, level: int = 2) -> str:
         _over_time(c, level + 1),
         _traces(c, level + 1),
         "" if c.room else f'<p class="note">{NO_ROOM}</p>',
+        _machine(c),
         _written(c.scenario),
     ]
     return f"<section>{_join(shown)}</section>"
@@ -267,6 +269,18 @@ def _fold(name: str, title: str, chart: str) -> str:
 def _card(look: Style, scheme: str, panels: Sequence[str]) -> str:
     figures = "".join(f"<figure>{panel}</figure>" for panel in panels)
     return f'<div class="card {look.key}"><p class="who">{tables.named(scheme, look)}</p>{figures}</div>'
+
+
+def _machine(c: Content) -> str:
+    """Of runs in real time how well the machine kept up; in sight where it did not."""
+    if not any(row["fitness"] for row in c.rows):
+        return ""
+    table = tables.machine(c.rows, c.style, "The worst of the runs: what the machine did that no network does")
+    reasons = [why for row in c.rows if (why := reason(row))]
+    told = "".join(f'<p class="warn">{escape(why)}.</p>' for why in reasons)
+    return (
+        f"<details{' open' if told else ''}><summary>How well the machine kept up</summary>{told}{table}</details>"
+    )
 
 
 def _written(scenario: Mapping[str, Any]) -> str:

@@ -37,8 +37,8 @@ def metrics(rows: Sequence[Row], style: Mapping[str, Style], caption: str) -> st
     """One row a scheme; a click on a column's head sorts."""
     shown = columns_for(rows)
     body = [
-        f'<tr class="{style[row["scheme"]].key}"><th scope="row">{named(row["scheme"], style[row["scheme"]])}</th>'
-        f"{''.join(_cell(row[c.metric], c) for c in shown)}</tr>"
+        f'<tr class="{style[row["scheme"]].key}"><th scope="row">{named(row["scheme"], style[row["scheme"]])}'
+        f"{_badge(row)}</th>{''.join(_cell(row[c.metric], c) for c in shown)}</tr>"
         for row in rows
     ]
     return _table(
@@ -46,6 +46,38 @@ def metrics(rows: Sequence[Row], style: Mapping[str, Style], caption: str) -> st
         caption,
         f"{_head('scheme', shown)}<tbody>{''.join(body)}</tbody>",
     )
+
+
+def _badge(row: Row) -> str:
+    """Marks a scheme of which runs are unfit."""
+    unfit = row["fitness"]["unfit"] if row["fitness"] else []
+    if not unfit:
+        return ""
+    count = f"{len(unfit)} of {row['runs']} runs " if row["runs"] > 1 else ""
+    return f' <span class="unfit">{count}unfit</span>'
+
+
+MACHINE = (
+    Column("lateness_p50_ms", "lateness, median", "ms"),
+    Column("lateness_p99_ms", "lateness, p99", "ms"),
+    Column("cpu_idle", "CPUs idle", "%", 100),
+    Column("emulator_cpu", "emulator", "% of a CPU", 100),
+    Column("unexplained_loss", "lost at no link", "%", 100),
+)
+
+
+def machine(rows: Sequence[Row], style: Mapping[str, Style], caption: str) -> str:
+    """How well the machine kept up with each scheme's runs: the worst of them."""
+    body = []
+    for row in rows:
+        look, found = style[row["scheme"]], row["fitness"]
+        if found:
+            # As metrics have it, for their cells.
+            cells = "".join(_cell({"mean": found[c.metric], "ci95": None}, c) for c in MACHINE)
+            body.append(
+                f'<tr class="{look.key}"><th scope="row">{named(row["scheme"], look)}{_badge(row)}</th>{cells}</tr>'
+            )
+    return _table("machine", caption, f"{_head('scheme', MACHINE)}<tbody>{''.join(body)}</tbody>")
 
 
 def flows(rows: Sequence[Row], style: Mapping[str, Style], caption: str) -> str:

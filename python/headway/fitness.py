@@ -1,0 +1,51 @@
+"""Whether the machine kept up with runs in real time (docs/fitness.md)."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+WORSE = {
+    "lateness_p50_ms": max,
+    "lateness_p99_ms": max,
+    "cpu_idle": min,
+    "emulator_cpu": max,
+    "unexplained_loss": max,
+}
+"""The figures of a run, and which of two is the worse."""
+
+
+def fitness(runs: Iterable[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """Of rows of results, one a run: the worst of each figure, and `unfit`: the unfit runs, a list of run and why.
+
+    None for simulated time, in which no machine is late.
+    """
+    runs = list(runs)
+    worst: dict[str, Any] = {}
+    for name, worse in WORSE.items():
+        # Results that are older than a figure do not have it.
+        values = [value for run in runs if (value := run.get(name)) is not None]
+        worst[name] = worse(values) if values else None
+    unfit = [{"run": run["run"], "why": why} for run in runs if (why := run.get("unfit"))]
+    if not unfit and all(value is None for value in worst.values()):
+        return None
+    return worst | {"unfit": unfit}
+
+
+def verdict(rows: Iterable[Mapping[str, Any]]) -> str | None:
+    """How many runs of these rows of a bench are unfit, as a sentence without its end; None if none is."""
+    rows = list(rows)
+    bad = sum(len(row["fitness"]["unfit"]) for row in rows if row["fitness"])
+    if not bad:
+        return None
+    total = sum(row["runs"] for row in rows)
+    return f"{bad} of {total} runs {'is' if bad == 1 else 'are'} unfit: the machine changed what they show"
+
+
+def reason(row: Mapping[str, Any]) -> str | None:
+    """Why runs of a scheme in a scenario are unfit: the first one's reason; None if all are fit."""
+    unfit = row["fitness"]["unfit"] if row["fitness"] else []
+    if not unfit:
+        return None
+    first = unfit[0]
+    which = f"run {first['run']}" if row["runs"] > 1 else "the run"
+    more = f" (and {len(unfit) - 1} more)" if len(unfit) > 1 else ""
+    return f"{row['scheme']}, {which}{more}: {first['why']}"

@@ -10,6 +10,7 @@ import pytest
 import headway.results
 from headway.cli.app import run as command
 from headway.fitness import fitness, reason, verdict
+from headway.report import page
 from headway.results import FILES, read_bench
 
 WHY = "the emulator was 9.000 ms late <99th>; an idle machine would help"
@@ -89,7 +90,7 @@ def test_a_fit_bench_keeps_its_figures_out_of_sight(emulated):
     table = pq.read_table(path)
     fit = [row | {"unfit": None} for row in table.to_pylist()]
     pq.write_table(pa.Table.from_pylist(fit, schema=table.schema), path)
-    html = headway.report.page(read_bench(emulated))
+    html = page(read_bench(emulated))
     assert html.count("<details><summary>How well the machine kept up") == 2
     assert "unfit</span>" not in html
 

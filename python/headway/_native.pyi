@@ -14,6 +14,7 @@ __all__ = [
     "canonical_scheme",
     "check_scheme",
     "code_version",
+    "emu_worker",
     "read_parquet",
     "results_schema",
     "scenario_names",
@@ -47,6 +48,9 @@ def canonical_scheme(spec: str, world: str) -> str:
 
     Raises UsageError.
     """
+
+def emu_worker() -> None:
+    """What a process of world "emu" does: reads a run as JSON from standard input, carries it out, answers in lines of JSON."""
 
 def scenario_names() -> list[str]:
     """The scenarios and families that come with Headway, in the order of docs."""

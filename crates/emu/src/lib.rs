@@ -10,5 +10,6 @@ pub mod fitness;
 pub mod host;
 pub mod ip;
 pub mod log;
+pub mod run;
 pub mod shell;
 pub mod sys;

@@ -69,7 +69,7 @@ impl Batch {
             trace_dirs: vec![own_traces(py)?],
             code_version: CODE_VERSION.to_owned(),
         };
-        let world = world_named(world)?;
+        let world = world_named(py, world)?;
         let made = py.detach(|| headway_world::Batch::new(world, scenarios, &schemes, options));
         let batch = Arc::new(made.map_err(usage)?);
         let progress = batch.progress();

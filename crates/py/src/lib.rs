@@ -58,6 +58,8 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(trace::split, m)?)?;
     m.add_function(wrap_pyfunction!(trace::trace_split, m)?)?;
     m.add_function(wrap_pyfunction!(parquet::read_parquet, m)?)?;
+    #[cfg(target_os = "linux")]
+    m.add_function(wrap_pyfunction!(worlds::emu::emu_worker, m)?)?;
     m.add_class::<scenario::Scenario>()?;
     m.add_class::<trace::Trace>()?;
     m.add_class::<batch::Batch>()

@@ -12,6 +12,7 @@ pub(crate) fn registry() -> Registry {
 
 #[pyfunction]
 pub(crate) fn schemes(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    let worlds = worlds(py)?;
     let describe = |scheme: &headway_cc::Scheme| {
         let row = PyDict::new(py);
         row.set_item("name", scheme.name)?;
@@ -23,7 +24,7 @@ pub(crate) fn schemes(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
             "needs",
             scheme.needs.iter().map(|n| n.name()).collect::<Vec<_>>(),
         )?;
-        let worlds = worlds().into_iter().map(|w| w.about());
+        let worlds = worlds.iter().map(|w| w.about());
         let serving = worlds.filter(|w| w.lacks(scheme).is_none());
         row.set_item("worlds", serving.map(|w| w.name).collect::<Vec<_>>())?;
         let params = scheme
@@ -59,6 +60,6 @@ pub(crate) fn check_scheme(spec: &str) -> PyResult<String> {
 }
 
 #[pyfunction]
-pub(crate) fn canonical_scheme(spec: &str, world: &str) -> PyResult<String> {
-    world_named(world)?.canonical(spec).map_err(usage)
+pub(crate) fn canonical_scheme(py: Python<'_>, spec: &str, world: &str) -> PyResult<String> {
+    world_named(py, world)?.canonical(spec).map_err(usage)
 }

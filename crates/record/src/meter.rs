@@ -77,6 +77,11 @@ impl FlowMeter {
         self.arrived_bytes
     }
 
+    /// When the last packet arrived.
+    pub fn last_arrival(&self) -> Time {
+        self.last_arrival
+    }
+
     /// Bytes that arrived since the last call, warm-up or not.
     pub fn take_recent(&mut self) -> u64 {
         std::mem::take(&mut self.recent_bytes)

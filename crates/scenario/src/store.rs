@@ -96,6 +96,11 @@ impl TraceStore {
         }
     }
 
+    /// Where it looks, the first first.
+    pub fn folders(&self) -> &[PathBuf] {
+        &self.folders
+    }
+
     /// The same folders, but no second that is kept for evaluation is ever loaded: whoever asks for
     /// a whole trace is given the seconds that may train.
     pub fn for_training(self) -> TraceStore {

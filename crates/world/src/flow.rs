@@ -112,6 +112,19 @@ impl MeasuredFlow {
         }
     }
 
+    /// What its sender counted in another place: RTT samples, losses, and itself as each bin ended.
+    pub fn add(&mut self, meter: &FlowMeter, grid: Option<&Grid>) {
+        self.meter.merge(meter);
+        if let (Some(own), Some(more)) = (&mut self.grid, grid) {
+            own.merge(more);
+        }
+    }
+
+    /// Its data was all there at `at`, which is told a little later.
+    pub fn was_complete_at(&mut self, at: Time) {
+        self.ends = self.ends.min(at);
+    }
+
     /// Is it over, and measured no more?
     pub fn has_ended(&self) -> bool {
         self.has_ended

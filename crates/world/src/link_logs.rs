@@ -75,6 +75,11 @@ impl LinkLogs {
         Ok(())
     }
 
+    /// The log of each link, by its index.
+    pub fn into_logs(self) -> Vec<Option<LinkLog<File>>> {
+        self.0
+    }
+
     /// Ends them.
     pub fn finish(self) -> io::Result<()> {
         let mut logs = self.0.into_iter().flatten();

@@ -33,6 +33,7 @@ class World(StrEnum):
     """Where schemes run."""
 
     SIM = "sim"
+    EMU = "emu"
 
 
 def bench(
@@ -45,7 +46,9 @@ def bench(
             help="Scenarios with commas between, each a name or a TOML file; of a family all, or NAME:KEY=VALUE."
         ),
     ],
-    world: Annotated[World, typer.Option(help="Where they run.")] = World.SIM,
+    world: Annotated[
+        World, typer.Option(help="Where they run: in simulated time, or as real packets in real time.")
+    ] = World.SIM,
     runs: Annotated[
         int,
         typer.Option(
@@ -73,13 +76,16 @@ def bench(
             min=0,
             max=2**63 - 1,
             envvar="HEADWAY_SEED",
-            help="Of the first run; the others' are drawn from it. Same seed, same results.",
+            help="Of the first run; the others' are drawn from it. Same seed, same results in world sim.",
         ),
     ] = 1,
     jobs: Annotated[
         int | None,
         typer.Option(
-            min=1, max=MOST_JOBS, envvar="HEADWAY_JOBS", help="Runs at a time; else one a core. Changes no result."
+            min=1,
+            max=MOST_JOBS,
+            envvar="HEADWAY_JOBS",
+            help="Runs at a time; else one a core, and in world emu one. Changes no result in world sim.",
         ),
     ] = None,
     out: Annotated[

@@ -159,6 +159,11 @@ impl<W: Watch> Emulator<W> {
         self.slab.in_use()
     }
 
+    /// Its devices.
+    pub fn ports(&self) -> &[Tun] {
+        &self.ports
+    }
+
     /// Its parts, once it has run.
     pub fn into_parts(self) -> (Vec<Tun>, Links, W, Report) {
         (self.ports, self.links, self.watch, self.report)

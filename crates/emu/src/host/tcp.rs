@@ -234,6 +234,17 @@ fn refused(controller: &str, why: Errno) -> HostError {
     SchemeError(text).into()
 }
 
+/// May a socket of the calling thread's namespace have the kernel's `controller`?
+///
+/// # Errors
+/// If the kernel has no such controller, or keeps it for root.
+pub fn try_controller(controller: &str) -> Result<(), HostError> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))
+        .map_err(HostError::system(0, "open a TCP socket"))?;
+    setsockopt(&socket, sockopt::TcpCongestion, &controller.into())
+        .map_err(|why| refused(controller, why))
+}
+
 /// The end of a flow that discards what comes.
 #[derive(Debug)]
 pub struct Receiver {

@@ -1,7 +1,9 @@
 //! The time of a run.
 
 use headway_cc::{Duration, Time};
-use nix::time::{ClockId, clock_gettime};
+use nix::errno::Errno;
+use nix::sys::time::TimeSpec;
+use nix::time::{ClockId, ClockNanosleepFlags, clock_gettime, clock_nanosleep};
 
 /// `CLOCK_MONOTONIC` since a run's epoch. Copies tell the same time, in every thread and namespace.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +30,14 @@ impl Clock {
     #[inline]
     pub fn now(&self) -> Time {
         Time::from_nanos(monotonic_ns().saturating_sub(self.epoch_ns))
+    }
+
+    /// Waits for the epoch.
+    pub fn wait_for_epoch(&self) {
+        let (seconds, ns) = (self.epoch_ns / 1_000_000_000, self.epoch_ns % 1_000_000_000);
+        let epoch = TimeSpec::new(seconds as i64, ns as i64);
+        let flags = ClockNanosleepFlags::TIMER_ABSTIME;
+        while clock_nanosleep(ClockId::CLOCK_MONOTONIC, flags, &epoch) == Err(Errno::EINTR) {}
     }
 
     /// `at` on `CLOCK_MONOTONIC`, ns.

@@ -3,3 +3,4 @@
 mod bed;
 mod emulator;
 mod hosts;
+mod run;

@@ -1,0 +1,58 @@
+//! What a run's machine is held against.
+
+use headway_cc::{Duration, Rate, Time};
+use headway_net::Link;
+
+use super::plan::Plan;
+use crate::emulator::Report;
+use crate::fitness::{Path, Vanished, socket_drops};
+use crate::sys::{Namespace, SetupError, Tun};
+
+/// The path of the flows under test: the least round trip among them, and their bottleneck as it was up to
+/// `end`.
+pub(super) fn path_of(plan: &Plan, links: &mut [Link], end: Time) -> Path {
+    let flows = plan.flows.iter().zip(&plan.network.flows);
+    let tested = flows.filter(|(_, spec)| spec.scheme.is_none());
+    let ways: Vec<_> = tested.map(|(flow, _)| &flow.way).collect();
+    let delay = |&link: &u32| plan.network.links[link as usize].delay;
+    let round_trips = ways.iter().map(|way| {
+        let links = way.data.iter().chain(&way.acks);
+        links.map(delay).fold(Duration::ZERO, |a, b| a + b)
+    });
+    let base_rtt = round_trips.min().unwrap_or_default();
+    let crossed = ways.iter().flat_map(|way| way.data.iter());
+    let rates = crossed.filter_map(|&link| {
+        let offered = links[link as usize].offered_until(end)?;
+        Some(offered * 8.0 / end.as_secs_f64())
+    });
+    let slowest = rates.reduce(f64::min).filter(|rate| *rate > 0.0);
+    let packet = plan.network.packet_size;
+    let counters = links.iter_mut().map(|link| link.counters(end));
+    Path {
+        base_rtt,
+        packet_time: slowest.map_or(Duration::ZERO, |rate| {
+            Rate::from_bps_f64(rate).time_to_send(packet)
+        }),
+        lost_packets: counters.map(|c| c.lost_packets + c.dropped_packets).sum(),
+    }
+}
+
+/// What has vanished at no link, as devices, sockets and the emulator count it.
+pub(super) fn vanished<'a>(
+    hosts: impl Iterator<Item = (&'a Namespace, &'a Tun)>,
+    report: &Report,
+) -> Result<Vanished, SetupError> {
+    let mut vanished = Vanished {
+        in_emulator: report.no_room + report.refused,
+        ..Vanished::default()
+    };
+    for (namespace, port) in hosts {
+        let counted = namespace.within(|| Ok((port.counters()?, socket_drops()?)))?;
+        let (device, sockets) =
+            counted.map_err(|e: std::io::Error| SetupError::system("read a host's counters", e))?;
+        vanished.at_devices += device.sent_dropped;
+        vanished.in_emulator += device.received_dropped;
+        vanished.at_sockets += sockets;
+    }
+    Ok(vanished)
+}

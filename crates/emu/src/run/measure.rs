@@ -1,0 +1,190 @@
+//! What an emulator's watch does for a run: it measures, and drives what the scenario has beyond flows.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use headway_cc::{Duration, Time};
+use headway_net::{Body, Link, LinkEvent, Packet};
+use headway_world::{Changes, CrossTraffic, MeasuredFlow, Measurement, Outcome};
+
+use super::plan::Plan;
+use crate::emulator::{Links, Watch};
+use crate::host::rtt::TcpRtt;
+use crate::host::{Driver, SenderReport};
+use crate::log::EventLog;
+
+/// Measures a run. Way `2 i` carries flow `i`'s data, way `2 i + 1` its acknowledgements.
+#[derive(Debug)]
+pub(super) struct Meter<'a> {
+    flows: Vec<MeasuredFlow>,
+    /// For each flow that the kernel carries, whose sender tells no RTTs.
+    rtts: Vec<Option<TcpRtt>>,
+    /// Set once a flow's sender knows that all its data has arrived.
+    complete: &'a [AtomicBool],
+    measurement: Measurement,
+    changes: Changes,
+    cross: Vec<CrossTraffic>,
+    bin: Option<Duration>,
+    next_bin: Time,
+    /// The next look at `complete`.
+    next_look: Time,
+    next: Time,
+    pub log: Option<EventLog>,
+}
+
+impl<'a> Meter<'a> {
+    /// How often it looks whether a finite flow is complete.
+    const LOOK: Duration = Duration::from_millis(20);
+
+    pub fn new(
+        plan: &Plan,
+        changes: Changes,
+        cross: Vec<CrossTraffic>,
+        complete: &'a [AtomicBool],
+        log: Option<EventLog>,
+    ) -> Meter<'a> {
+        let options = plan.options;
+        let specs = plan.network.flows.iter().zip(&plan.flows);
+        let measured = specs
+            .map(|(spec, flow)| {
+                MeasuredFlow::new(spec, &flow.scheme, flow.way.data.clone(), &options)
+            })
+            .collect::<Vec<_>>();
+        let of_kernel = |driver: &Driver| matches!(driver, Driver::Kernel(_));
+        let rtts = plan.flows.iter().map(|f| &f.driver);
+        let mut meter = Meter {
+            measurement: Measurement::new(&measured, options),
+            flows: measured,
+            rtts: rtts
+                .map(|driver| of_kernel(driver).then(TcpRtt::default))
+                .collect(),
+            complete,
+            changes,
+            cross,
+            bin: options.grid,
+            next_bin: options.grid.map_or(Time::NEVER, |bin| Time::ZERO + bin),
+            next_look: Time::ZERO,
+            next: Time::ZERO,
+            log,
+        };
+        meter.schedule();
+        meter
+    }
+
+    fn schedule(&mut self) {
+        let cross = self.cross.iter().map(CrossTraffic::next);
+        self.next = cross
+            .chain([
+                self.changes.next(),
+                self.measurement.next(),
+                self.next_bin,
+                self.next_look,
+            ])
+            .min()
+            .unwrap_or(Time::NEVER);
+    }
+
+    fn drive(&mut self, now: Time, links: &mut Links) {
+        for source in &mut self.cross {
+            while source.next() <= now {
+                let packet = source.emit(source.next());
+                links.send_cross(now, &packet);
+            }
+        }
+        while let Some(link) = self.changes.apply(now, links.all_mut()) {
+            links.refresh(link);
+        }
+    }
+
+    fn sample(&mut self, now: Time, links: &mut Links) {
+        for flow in &mut self.flows {
+            flow.started |= flow.start <= now;
+        }
+        if now >= self.next_look {
+            self.next_look = now + Self::LOOK;
+            self.end_complete(now, links);
+        }
+        if now >= self.measurement.next() {
+            self.measurement
+                .on_sample(now, links.all_mut(), &mut self.flows);
+        }
+        if now >= self.next_bin {
+            self.measurement.on_bin_end(now, links.all_mut());
+            self.next_bin = self.bin.map_or(Time::NEVER, |bin| self.next_bin + bin);
+        }
+    }
+
+    /// Ends the flows whose data has all arrived: with the last packet that did.
+    fn end_complete(&mut self, now: Time, links: &mut Links) {
+        for (index, complete) in self.complete.iter().enumerate() {
+            let flow = &mut self.flows[index];
+            if complete.load(Ordering::Relaxed) && !flow.has_ended() {
+                flow.was_complete_at(flow.meter.last_arrival());
+                self.measurement
+                    .end_flow(now, index, links.all_mut(), &mut self.flows);
+            }
+        }
+    }
+
+    /// The run is over; what the senders counted is added.
+    pub fn finish(mut self, links: &mut [Link], end: Time, senders: &[SenderReport]) -> Outcome {
+        for (flow, report) in self.flows.iter_mut().zip(senders) {
+            flow.add(&report.meter, report.grid.as_ref());
+            flow.started |= flow.start <= end;
+        }
+        let data_flows = self.flows.len();
+        for link in links.iter_mut() {
+            for packet in link.propagating(end) {
+                if let Body::Data(segment) = &packet.body
+                    && (packet.flow as usize) < data_flows
+                {
+                    let meter = &mut self.flows[packet.flow as usize].meter;
+                    meter.on_propagating_at_end(segment.sent, packet.size());
+                }
+            }
+        }
+        self.measurement.finish(links, &mut self.flows)
+    }
+}
+
+impl Watch for Meter<'_> {
+    fn on_arrival(&mut self, at: Time, way: usize, packet: &Packet, bytes: &[u8]) {
+        if let (flow, true) = (way / 2, way.is_multiple_of(2)) {
+            self.flows[flow].on_sent(at, packet.size());
+            if let Some(rtt) = &mut self.rtts[flow] {
+                rtt.on_data(at, bytes);
+            }
+        }
+        self.log.on_arrival(at, way, packet, bytes);
+    }
+
+    fn on_delivery(&mut self, at: Time, due: Time, way: usize, packet: &Packet, bytes: &[u8]) {
+        let (flow, is_data) = (way / 2, way.is_multiple_of(2));
+        if let (true, Body::Data(segment)) = (is_data, &packet.body) {
+            self.flows[flow].on_delivered(at, segment.sent, segment.queued, packet.size());
+        } else if let Some(rtt) = &mut self.rtts[flow]
+            && let Some(sample) = rtt.on_ack(at, bytes)
+        {
+            self.flows[flow].meter.on_rtt(at, sample);
+        }
+        self.log.on_delivery(at, due, way, packet, bytes);
+    }
+
+    fn on_link_event(&mut self, link: usize, event: &LinkEvent) {
+        self.log.on_link_event(link, event);
+    }
+
+    fn next_call(&self) -> Time {
+        self.next.min(self.log.next_call())
+    }
+
+    fn on_call(&mut self, now: Time, links: &mut Links) {
+        if self.log.next_call() <= now {
+            self.log.on_call(now, links);
+        }
+        if self.next <= now {
+            self.drive(now, links);
+            self.sample(now, links);
+            self.schedule();
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! A run worked out, before anything of it is made.
+
+use headway_cc::{Registry, Router};
+use headway_net::Link;
+use headway_scenario::Network;
+use headway_world::{
+    Changes, Options, RunError, SetupError, TraceSource, Way, Ways, build_links, check_router,
+    router_of_run,
+};
+
+use super::WORLD;
+use crate::host::Driver;
+use crate::sys::Tun;
+
+/// A run worked out: who carries each flow, and over which links.
+#[derive(Debug)]
+pub struct Plan {
+    pub(super) network: Network,
+    pub(super) options: Options,
+    pub(super) flows: Vec<PlannedFlow>,
+    /// The routes of cross traffic.
+    pub(super) cross: Vec<Box<[u32]>>,
+    pub(super) router: Option<Router>,
+}
+
+/// A flow: what it runs, who carries it, and where.
+#[derive(Debug)]
+pub(super) struct PlannedFlow {
+    pub scheme: String,
+    pub driver: Driver,
+    pub way: Way,
+}
+
+impl Plan {
+    /// More flows than this are not carried: each has two threads.
+    pub const MOST_FLOWS: usize = 256;
+    /// Smaller packets leave no room for headers and data.
+    pub const LEAST_PACKET: u64 = 128;
+
+    /// Works a run out. `test` is the scheme under test.
+    ///
+    /// # Errors
+    /// [`RunError`], if this world cannot carry it.
+    pub fn new(
+        network: &Network,
+        test: &str,
+        registry: &Registry,
+        options: Options,
+    ) -> Result<Plan, RunError> {
+        check_size(network)?;
+        let driver = |scheme: &str| Driver::parse(scheme, registry);
+        let router_of = |scheme: &str| router_of_driver(&driver(scheme).ok()?);
+        let router = router_of_run(network, router_of(test), router_of);
+        let ways = Ways::new(network);
+        let mut flows = Vec::with_capacity(network.flows.len());
+        for spec in &network.flows {
+            let scheme = spec.scheme.as_deref().unwrap_or(test);
+            let driver = driver(scheme).map_err(SetupError::from)?;
+            let way = ways.of_flow(spec)?;
+            if let Driver::Udp(selection) = &driver {
+                let scheme = selection.scheme;
+                if let Some(need) = WORLD.lacks(scheme) {
+                    let (scheme, need, world) = (scheme.name, need.name(), WORLD.name);
+                    return Err(SetupError::Needs {
+                        scheme,
+                        need,
+                        world,
+                    }
+                    .into());
+                }
+                check_router(scheme, &way.data, network, router)?;
+            }
+            flows.push(PlannedFlow {
+                scheme: scheme.to_owned(),
+                driver,
+                way,
+            });
+        }
+        let cross = network.cross.iter().map(|c| ways.of_cross(c));
+        Ok(Plan {
+            network: network.clone(),
+            options,
+            flows,
+            cross: cross.collect::<Result<_, _>>()?,
+            router,
+        })
+    }
+
+    /// Its links, observed as an emulator needs them, and what will change about them.
+    pub(super) fn links(
+        &self,
+        traces: TraceSource<'_>,
+    ) -> Result<(Vec<Link>, Changes), SetupError> {
+        let (links, changes) = build_links(&self.network, self.router, traces, self.options.seed)?;
+        let observed = links.into_iter().map(Link::observed);
+        Ok((observed.collect(), changes))
+    }
+
+    /// The nodes at which a flow begins or ends, in order.
+    pub(super) fn hosts(&self) -> Vec<usize> {
+        let ends = self.network.flows.iter().flat_map(|f| [f.from, f.to]);
+        let mut hosts: Vec<usize> = ends.collect();
+        hosts.sort_unstable();
+        hosts.dedup();
+        hosts
+    }
+}
+
+fn router_of_driver(driver: &Driver) -> Option<Router> {
+    match driver {
+        Driver::Kernel(_) => None,
+        Driver::Udp(selection) => selection.scheme.router,
+    }
+}
+
+fn check_size(network: &Network) -> Result<(), RunError> {
+    let (flows, packet) = (network.flows.len(), network.packet_size.get());
+    let sizes = Plan::LEAST_PACKET..=Tun::MTU as u64;
+    let why = if flows > Plan::MOST_FLOWS {
+        format!(
+            "{flows} flows; the world 'emu' carries at most {}",
+            Plan::MOST_FLOWS
+        )
+    } else if !sizes.contains(&packet) {
+        format!(
+            "packets of {packet} bytes; the world 'emu' carries from {} to {}",
+            sizes.start(),
+            sizes.end()
+        )
+    } else {
+        return Ok(());
+    };
+    Err(RunError::Failed(why))
+}

@@ -1,0 +1,67 @@
+//! The process that carries one run out.
+
+use std::io::{self, BufRead, Write};
+
+use headway_cc::{Registry, Time};
+use headway_scenario::{Scenario, TraceSpec, TraceStore};
+use headway_world::{Outcome, Recorded};
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::Signal;
+use nix::unistd::getppid;
+
+use super::bed;
+use super::job::{Answer, Job, RunTask, Task};
+use super::plan::Plan;
+use super::play::play_logged;
+use crate::sys::become_able;
+
+/// Reads a job from standard input, does it, and answers on standard output, in lines of JSON. To be called
+/// by a process that does nothing else and has only one thread.
+pub fn worker(registry: &Registry) {
+    let answer = match work(registry) {
+        Ok((outcome, recorded)) => Answer::finished(outcome, recorded),
+        Err(why) => Answer::Failed { why },
+    };
+    say(&answer);
+}
+
+fn work(registry: &Registry) -> Result<(Outcome, Option<Recorded>), String> {
+    let mut line = String::new();
+    let read = io::stdin().lock().read_line(&mut line);
+    read.map_err(|e| format!("cannot read the job: {e}"))?;
+    let job: Job = serde_json::from_str(&line).map_err(|e| format!("no job: {e}"))?;
+    become_able().map_err(|e| e.to_string())?;
+    // Only now: a new user namespace clears it.
+    set_pdeathsig(Signal::SIGKILL).map_err(|e| format!("cannot tie itself to its parent: {e}"))?;
+    if getppid().as_raw() != job.parent {
+        return Err("its parent is gone".to_owned());
+    }
+    match job.task {
+        Task::Probe { controller } => {
+            bed::probe(controller.as_deref())?;
+            Ok((Outcome::default(), None))
+        }
+        Task::Run(task) => run(&task, registry),
+    }
+}
+
+fn run(task: &RunTask, registry: &Registry) -> Result<(Outcome, Option<Recorded>), String> {
+    let options = task.options();
+    let scenario = Scenario::parse(&task.scenario, &task.name).map_err(|e| e.to_string())?;
+    let mut network = scenario.draw_for(options.seed, options.duration);
+    network.transport = task.transport();
+    let plan = Plan::new(&network, &task.scheme, registry, options).map_err(|e| e.to_string())?;
+    let store = TraceStore::of(task.trace_folders.iter().cloned());
+    let traces = |spec: &TraceSpec| store.load_spec(spec).map_err(|e| e.to_string());
+    let mut tell = |at: Time| say(&Answer::Done { ns: at.as_nanos() });
+    play_logged(&plan, &traces, task.log.as_ref(), &mut tell)
+}
+
+/// Says a line. If nobody listens any more, it is over.
+fn say(answer: &Answer) {
+    let line = serde_json::to_string(answer).unwrap_or_default();
+    let mut out = io::stdout().lock();
+    if writeln!(out, "{line}").and_then(|()| out.flush()).is_err() {
+        std::process::exit(1);
+    }
+}

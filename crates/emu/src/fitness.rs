@@ -4,10 +4,13 @@
 
 mod procfs;
 
+use std::io;
+
 use headway_cc::Duration;
 use headway_record::Fitness;
 
 use crate::emulator::Report;
+use crate::sys::{Namespace, SetupError, Tun};
 
 pub use procfs::{Machine, socket_drops};
 
@@ -34,6 +37,26 @@ pub struct Vanished {
 }
 
 impl Vanished {
+    /// Adds what has vanished at a host since its namespace and device were made. To be called as soon as
+    /// the emulator stops: from then on the device fills, which says nothing.
+    ///
+    /// # Errors
+    /// If the kernel's counters cannot be read.
+    pub fn add_host(&mut self, host: &Namespace, port: &Tun) -> Result<(), SetupError> {
+        let counters = host.within(|| Ok((port.counters()?, socket_drops()?)))?;
+        let (device, sockets) =
+            counters.map_err(|e: io::Error| SetupError::system("read a host's counters", e))?;
+        self.at_devices += device.sent_dropped;
+        self.in_emulator += device.received_dropped;
+        self.at_sockets += sockets;
+        Ok(())
+    }
+
+    /// Adds what the emulator has lost.
+    pub fn add_emulator(&mut self, report: &Report) {
+        self.in_emulator += report.no_room + report.refused;
+    }
+
     fn all(&self) -> u64 {
         self.at_devices + self.in_emulator + self.at_sockets
     }

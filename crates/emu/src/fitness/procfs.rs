@@ -2,10 +2,14 @@
 
 use std::{fs, io};
 
+use headway_cc::{Duration, Time};
+
 /// How busy the whole machine was, second by second.
 #[derive(Clone, Debug, Default)]
 pub struct Machine {
     last: Option<Ticks>,
+    /// When the next second is over.
+    next: Time,
     /// The idle share of each second.
     idle: Vec<f64>,
 }
@@ -18,12 +22,17 @@ struct Ticks {
 }
 
 impl Machine {
-    /// To be called as a run begins, about once a second, and as it ends.
+    const SECOND: Duration = Duration::from_millis(1000);
+
+    /// To be called as a run begins and then often: it looks at the machine once a second.
     ///
     /// # Errors
     /// If `/proc/stat` cannot be read.
-    pub fn sample(&mut self) -> io::Result<()> {
-        self.add(&fs::read_to_string("/proc/stat")?);
+    pub fn look(&mut self, now: Time) -> io::Result<()> {
+        if self.last.is_none() || now >= self.next {
+            self.next = now + Self::SECOND;
+            self.add(&fs::read_to_string("/proc/stat")?);
+        }
         Ok(())
     }
 
@@ -38,7 +47,8 @@ impl Machine {
         self.last = now;
     }
 
-    /// The mean idle share of all CPUs in the busiest tenth of the seconds, 0 to 1; `None` after fewer than two samples.
+    /// The mean idle share of all CPUs in the busiest tenth of the seconds, 0 to 1; `None` before the
+    /// first is over.
     pub fn idle(&self) -> Option<f64> {
         let mut shares = self.idle.clone();
         shares.sort_by(f64::total_cmp);
@@ -140,8 +150,11 @@ mod tests {
     #[test]
     fn this_machine_has_the_files() {
         let mut machine = Machine::default();
-        machine.sample().unwrap();
-        assert!(machine.last.is_some_and(|t| t.idle > 0 && t.all > t.idle));
+        machine.look(Time::ZERO).unwrap();
+        let first = machine.last;
+        assert!(first.is_some_and(|t| t.idle > 0 && t.all > t.idle));
+        machine.look(Time::from_millis(999)).unwrap();
+        assert_eq!(machine.last, first, "the second is not over");
         socket_drops().unwrap();
     }
 

@@ -2,5 +2,6 @@
 
 mod bed;
 mod emulator;
+mod fitness;
 mod hosts;
 mod run;

@@ -4,8 +4,48 @@ mod receiver;
 mod sender;
 mod socket;
 
+use headway_cc::Time;
+
+use super::HostError;
+use crate::sys::{Clock, Waiter};
 pub use receiver::Receiver;
 pub use sender::Sender;
+use socket::FlowSocket;
 
 /// So many datagrams are read, or sent, before an end looks at what else there is to do.
 const BATCH: usize = 64;
+
+/// Waits for a flow's datagrams or a time.
+#[derive(Debug)]
+struct Bell {
+    flow: u32,
+    waiter: Waiter,
+    /// When it rings.
+    alarm: Time,
+}
+
+impl Bell {
+    fn new(flow: u32, socket: &FlowSocket, clock: Clock) -> Result<Bell, HostError> {
+        let waiter = Waiter::new(clock).map_err(HostError::system(flow, "make a timer"))?;
+        waiter
+            .add(socket, 0)
+            .map_err(HostError::system(flow, "wait for a UDP socket"))?;
+        Ok(Bell {
+            flow,
+            waiter,
+            alarm: Time::ZERO,
+        })
+    }
+
+    /// Waits until something has come, or until `until` at the latest. Returns whether something has come.
+    fn wait(&mut self, now: Time, until: Time) -> Result<bool, HostError> {
+        // A timeout moves with every acknowledgement: one that rings too early now and then costs less than
+        // to set it anew each time.
+        if !(now..=until).contains(&self.alarm) {
+            self.alarm = until;
+        }
+        let ready = self.waiter.wait(self.alarm);
+        let ready = ready.map_err(HostError::system(self.flow, "wait for a UDP socket"))?;
+        Ok(!ready.is_empty())
+    }
+}

@@ -7,12 +7,12 @@ use headway_cc::{Bytes, Ecn, Selection, Time};
 use headway_net::Ack;
 use headway_net::transport::{self, ReceiverConfig};
 
-use super::BATCH;
 use super::socket::FlowSocket;
+use super::{BATCH, Bell};
 use crate::host::report::Cpu;
 use crate::host::wire::{self, AckHeader, Datagram};
 use crate::host::{FlowPlan, HostError, ReceiverReport};
-use crate::sys::{Clock, Waiter};
+use crate::sys::Clock;
 
 /// The end of a flow that data comes to, with the receiver half of a scheme of ours if it has one.
 #[derive(Debug)]
@@ -53,25 +53,19 @@ impl Receiver {
     /// # Errors
     /// If the kernel has no room for a timer.
     pub fn run(mut self, clock: Clock, over: &AtomicBool) -> Result<ReceiverReport, HostError> {
-        let flow = self.plan.flow;
         let cpu = Cpu::start();
-        let mut waiter = Waiter::new(clock).map_err(HostError::system(flow, "make a timer"))?;
-        waiter
-            .add(&self.socket, 0)
-            .map_err(HostError::system(flow, "wait for a socket"))?;
+        let mut bell = Bell::new(self.plan.flow, &self.socket, clock)?;
         let mut buffer = vec![0; wire::LONGEST_DATAGRAM];
+        let mut readable = true;
         while !over.load(Ordering::Relaxed) {
-            let may_be_more = self.read(clock, &mut buffer);
+            let may_be_more = readable && self.read(clock, &mut buffer);
             let now = clock.now();
             if self.transport.next_timer() <= now {
                 self.wake(now);
             }
             let until = self.transport.next_timer();
-            if !may_be_more && until > now {
-                waiter
-                    .wait(until)
-                    .map_err(HostError::system(flow, "wait for a socket"))?;
-            }
+            let is_busy = may_be_more || until <= now;
+            readable = is_busy || bell.wait(now, until)?;
         }
         self.report.failures = self.socket.failures;
         self.report.cpu = cpu.used();

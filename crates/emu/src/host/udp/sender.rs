@@ -8,12 +8,12 @@ use headway_net::transport::{self, SenderConfig};
 use headway_net::{Body, Packet};
 use headway_record::GridSample;
 
-use super::BATCH;
 use super::socket::FlowSocket;
+use super::{BATCH, Bell};
 use crate::host::report::{Bins, Cpu, sleep_until};
 use crate::host::wire::{self, DataHeader, Datagram};
 use crate::host::{FlowPlan, HostError, SenderReport};
-use crate::sys::{Clock, Waiter};
+use crate::sys::Clock;
 
 /// The end of a flow that sends data under a scheme of ours.
 #[derive(Debug)]
@@ -65,14 +65,13 @@ impl Sender {
     pub fn run(mut self, clock: Clock, over: &AtomicBool) -> Result<SenderReport, HostError> {
         let flow = self.plan.flow;
         let cpu = Cpu::start();
-        let mut waiter = Waiter::new(clock).map_err(HostError::system(flow, "make a timer"))?;
-        waiter
-            .add(&self.socket, 0)
-            .map_err(HostError::system(flow, "wait for a socket"))?;
+        let mut bell = Bell::new(flow, &self.socket, clock)?;
+        let mut buffer = [0; wire::ACK_HEADER + wire::LONGEST_MESSAGE];
         let mut bins = Bins::new(&self.plan);
         sleep_until(self.plan.start, clock, over);
+        let mut readable = true;
         while !over.load(Ordering::Relaxed) && clock.now() < self.plan.stop {
-            let may_be_more = self.read(clock);
+            let may_be_more = readable && self.read(clock, &mut buffer);
             self.wake(clock.now());
             let has_more = self.send(clock);
             let now = clock.now();
@@ -87,16 +86,10 @@ impl Sender {
                 let packets = Self::MOST_IN_FLIGHT;
                 return Err(HostError::Unlimited { flow, packets });
             }
-            let until = self
-                .transport
-                .next_wake()
-                .min(bins.next)
-                .min(self.plan.stop);
-            if !may_be_more && !has_more && until > now {
-                waiter
-                    .wait(until)
-                    .map_err(HostError::system(flow, "wait for a socket"))?;
-            }
+            let timers = self.transport.next_wake().min(bins.next);
+            let until = timers.min(self.plan.stop);
+            let is_busy = may_be_more || has_more || until <= now;
+            readable = is_busy || bell.wait(now, until)?;
         }
         self.report.sent = self.transport.counters().sent;
         self.report.failures = self.socket.failures;
@@ -105,10 +98,9 @@ impl Sender {
     }
 
     /// Reads the acknowledgements that have come. Returns whether there may be more.
-    fn read(&mut self, clock: Clock) -> bool {
-        let mut buffer = [0; wire::ACK_HEADER + wire::LONGEST_MESSAGE];
+    fn read(&mut self, clock: Clock, buffer: &mut [u8]) -> bool {
         for _ in 0..BATCH {
-            let Some(arrived) = self.socket.receive(&mut buffer) else {
+            let Some(arrived) = self.socket.receive(buffer) else {
                 return false;
             };
             match wire::parse(&buffer[..arrived.length]) {

@@ -148,18 +148,14 @@ fn watch_over<T>(
     tell: &mut dyn FnMut(Time),
 ) {
     clock.wait_for_epoch();
-    let mut next_sample = Time::ZERO;
     while !running.is_finished() {
         let now = clock.now();
-        if now >= next_sample {
-            // Without /proc/stat it stays unknown.
-            let _ = machine.sample();
-            next_sample = now + Duration::from_secs(1);
-        }
+        // Without /proc/stat it stays unknown.
+        let _ = machine.look(now);
         tell(now.min(end));
         thread::sleep(TELL_EVERY);
     }
-    let _ = machine.sample();
+    let _ = machine.look(clock.now());
     tell(end);
 }
 

@@ -4,9 +4,7 @@ use headway_cc::{Duration, Rate, Time};
 use headway_net::Link;
 
 use super::plan::Plan;
-use crate::emulator::Report;
-use crate::fitness::{Path, Vanished, socket_drops};
-use crate::sys::{Namespace, SetupError, Tun};
+use crate::fitness::Path;
 
 /// The path of the flows under test: the least round trip among them, and their bottleneck as it was up to
 /// `end`.
@@ -35,24 +33,4 @@ pub(super) fn path_of(plan: &Plan, links: &mut [Link], end: Time) -> Path {
         }),
         lost_packets: counters.map(|c| c.lost_packets + c.dropped_packets).sum(),
     }
-}
-
-/// What has vanished at no link, as devices, sockets and the emulator count it.
-pub(super) fn vanished<'a>(
-    hosts: impl Iterator<Item = (&'a Namespace, &'a Tun)>,
-    report: &Report,
-) -> Result<Vanished, SetupError> {
-    let mut vanished = Vanished {
-        in_emulator: report.no_room + report.refused,
-        ..Vanished::default()
-    };
-    for (namespace, port) in hosts {
-        let counted = namespace.within(|| Ok((port.counters()?, socket_drops()?)))?;
-        let (device, sockets) =
-            counted.map_err(|e: std::io::Error| SetupError::system("read a host's counters", e))?;
-        vanished.at_devices += device.sent_dropped;
-        vanished.in_emulator += device.received_dropped;
-        vanished.at_sockets += sockets;
-    }
-    Ok(vanished)
 }

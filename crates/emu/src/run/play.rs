@@ -9,12 +9,12 @@ use headway_record::recording::File;
 use headway_world::{CrossTraffic, LinkLogs, Outcome, Recorded, TraceSource};
 
 use super::bed::Bed;
-use super::honesty::{path_of, vanished};
+use super::honesty::path_of;
 use super::job::LogTask;
 use super::measure::Meter;
 use super::plan::Plan;
 use crate::emulator::{Emulator, Links};
-use crate::fitness::{Machine, judge};
+use crate::fitness::{Machine, Vanished, judge};
 use crate::host::{HostError, ReceiverEnd, ReceiverReport, SenderEnd, SenderReport};
 use crate::log::{EventLog, LoggedLink};
 use crate::sys::{Clock, real_time};
@@ -79,8 +79,11 @@ pub(super) fn play_logged(
             over.store(true, Ordering::Relaxed);
             run.map_err(|e| format!("the emulator has lost a device: {e}"))?;
             // At once: what the ends still send nobody reads any more.
-            let hosts = hosts.iter().map(|h| &h.namespace).zip(emulator.ports());
-            vanished(hosts, emulator.report()).map_err(|e| e.to_string())
+            let mut vanished = Vanished::default();
+            vanished.add_emulator(emulator.report());
+            let mut hosts = hosts.iter().zip(emulator.ports());
+            let counted = hosts.try_for_each(|(h, port)| vanished.add_host(&h.namespace, port));
+            counted.map(|()| vanished).map_err(|e| e.to_string())
         });
         watch_over(&running, clock, end, &mut machine, tell);
         // Should it have died.

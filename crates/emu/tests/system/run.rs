@@ -95,7 +95,8 @@ fn two_flows_share_and_one_stops() {
 #[ignore = "needs root or user namespaces; make test-system runs it"]
 fn a_finite_flow_ends_with_its_data() {
     // 750 kB at 12 Mbit/s take half a second and a slow start.
-    let flow = bottleneck("[[flow]]\nfrom = \"a\"\nto = \"b\"\nbytes = \"750kB\"\nstart = \"1s\"\n");
+    let flow =
+        bottleneck("[[flow]]\nfrom = \"a\"\nto = \"b\"\nbytes = \"750kB\"\nstart = \"1s\"\n");
     for scheme in ["newreno", "udp-newreno"] {
         let total = run(&flow, scheme, 4).rows[0].metrics;
         // Headers of TCP are beside the data, and the connection's few packets.

@@ -100,6 +100,19 @@ def bad(*arguments, says, environment=None):
         ),
         bad("traces", "convert", "Vorizon", "b.csv", says=["Vorizon", "headway traces fetch"]),
         bad(*BENCH, "--world", "moon", says=["moon", "sim"]),
+        bad(*BENCH, "--world", "emu", "--pcap", says=["emu", "--pcap", "--logs"]),
+        bad(
+            *("bench", "--world", "emu", "--schemes", "newreno,kernel-reno", "--scenario", "rax-1"),
+            says=["newreno", "kernel-reno", "same"],
+        ),
+        bad(
+            *("bench", "--world", "emu", "--schemes", "kernel-renno", "--scenario", "rax-1"),
+            says=["'renno'", "'reno'"],
+        ),
+        bad(
+            *("bench", "--world", "emu", "--schemes", "abc", "--scenario", "parking-lot"),
+            says=["router"],
+        ),
         bad(*BENCH, "--out", "/dev/null", says=["--out /dev/null", "folder"]),
         bad(*BENCH, says=["--jobs", "'all'"], environment={"HEADWAY_JOBS": "all"}),
         bad("traces", "fetch", says=["collection", "mahimahi"]),

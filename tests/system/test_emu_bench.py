@@ -1,0 +1,168 @@
+"""`headway bench --world emu`: rows, interrupts, and whose right it runs by."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.system
+
+BENCH = [sys.executable, "-m", "headway", "bench", "--world", "emu"]
+LINK = """
+schema = 1
+name = "{name}"
+seconds = 2
+
+[bottleneck]
+rate = "12Mbps"
+delay = "10ms"
+queue = "40pkt"
+
+[[flow]]
+count = {flows}
+
+[varies]
+start = "0ms..20ms"
+"""
+NOBODY = 65534
+
+
+@pytest.fixture
+def scenarios(tmp_path):
+    """Two scenario files, with commas between: one flow, and two."""
+    paths = []
+    for name, flows in (("one", 1), ("two", 2)):
+        path = tmp_path / f"{name}.toml"
+        path.write_text(LINK.format(name=name, flows=flows))
+        paths.append(str(path))
+    return ",".join(paths)
+
+
+def workers(of: int) -> list[int]:
+    """The processes that carry runs out for the process `of`."""
+    children = Path(f"/proc/{of}/task").glob("*/children")
+    found = [int(pid) for listed in children for pid in listed.read_text().split()]
+    return [pid for pid in found if b"emu_worker" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+def wait_until(what, seconds=20.0):
+    """The first true value of `what()`."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if value := what():
+            return value
+        time.sleep(0.05)
+    raise AssertionError(f"not within {seconds} s")
+
+
+def is_gone(pid: int) -> bool:
+    """Has the process ended, whether or not somebody has asked how?"""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def test_rows_come_in_order(scenarios, tmp_path):
+    out = tmp_path / "out"
+    command = [
+        *BENCH,
+        "--schemes",
+        "cubic,copa",
+        "--scenario",
+        scenarios,
+        "--runs",
+        "1",
+        "--json",
+        "--out",
+        str(out),
+    ]
+    done = subprocess.run([*command, "--logs"], capture_output=True, text=True, check=False, timeout=90)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)
+    order = [(row["scenario"], row["scheme"]) for row in rows]
+    assert order == [("one", "cubic"), ("one", "copa"), ("two", "cubic"), ("two", "copa")]
+    for row in rows:
+        assert row["world"] == "emu"
+        assert row["utilisation"]["mean"] > 0.7, row
+    assert rows[2]["jain"]["mean"] > 0.6
+    recorded = {p.relative_to(out).as_posix() for p in out.glob("recordings/**/*") if p.is_file()}
+    assert "recordings/one/cubic/run-0.events.parquet" in recorded
+    assert "recordings/two/copa/run-0.bottleneck.log" in recorded
+
+
+def test_ctrl_c_keeps_what_is_finished_and_leaves_no_process(scenarios, tmp_path):
+    command = [*BENCH, "--schemes", "cubic", "--scenario", scenarios, "--runs", "3", "--out", str(tmp_path / "out")]
+    bench = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    first = wait_until(lambda: [pid for pid in workers(bench.pid) if is_running_a_run(pid)])
+    second = wait_until(lambda: [pid for pid in workers(bench.pid) if pid not in first and is_running_a_run(pid)])
+    bench.send_signal(signal.SIGINT)
+    _, said = bench.communicate(timeout=20)
+    assert bench.returncode == 130, said
+    assert "interrupted: 1 of 6 runs finished" in said
+    assert all(is_gone(pid) for pid in first + second)
+    assert (tmp_path / "out" / "results.parquet").exists()
+
+
+def is_running_a_run(pid: int) -> bool:
+    """Has the worker threads, as only a run's has?"""
+    try:
+        return len(list(Path(f"/proc/{pid}/task").iterdir())) > 3
+    except FileNotFoundError:
+        return False
+
+
+def test_a_killed_bench_leaves_no_worker(scenarios, tmp_path):
+    command = [*BENCH, "--schemes", "cubic", "--scenario", scenarios, "--out", str(tmp_path / "out")]
+    bench = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    (worker,) = wait_until(lambda: [pid for pid in workers(bench.pid) if is_running_a_run(pid)])
+    bench.kill()
+    bench.wait(timeout=10)
+    assert wait_until(lambda: is_gone(worker), seconds=5)
+
+
+def test_a_killed_worker_is_told_in_one_line(scenarios, tmp_path):
+    command = [*BENCH, "--schemes", "cubic", "--scenario", scenarios, "--runs", "1", "--out", str(tmp_path / "out")]
+    bench = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    (worker,) = wait_until(lambda: [pid for pid in workers(bench.pid) if is_running_a_run(pid)])
+    os.kill(worker, signal.SIGKILL)
+    _, said = bench.communicate(timeout=30)
+    assert bench.returncode == 1, said
+    assert "scenario 'one': the worker process ended with signal: 9" in said
+    assert said.count("\n") == 1
+
+
+def test_a_user_needs_no_root(scenarios):
+    """In a user namespace of its own; reno is a controller that anybody may have."""
+    if os.geteuid() != 0 or not shutil.which("setpriv"):
+        pytest.skip("needs root and setpriv, to be a user")
+    user = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
+    # A virtual environment's own Python may lie where only root may look; setpriv finds it all the same.
+    python = shutil.which(f"python3.{sys.version_info.minor}", path="/usr/bin:/usr/local/bin") or pytest.skip(
+        "there is no Python of this version that a user may run"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+    def as_user(*command):
+        return subprocess.run(
+            [*user, *command], capture_output=True, text=True, check=False, timeout=60, env=environment
+        )
+
+    if as_user("unshare", "--user", "--net", "true").returncode:
+        pytest.skip("users may not make user namespaces here")
+    if as_user(python, "-c", "import headway").returncode:
+        pytest.skip("a user may not read Headway here")
+    with tempfile.TemporaryDirectory() as folder:
+        os.chown(folder, NOBODY, NOBODY)
+        scenario = shutil.copy(scenarios.split(",")[0], folder)
+        command = [python, *BENCH[1:], "--schemes", "newreno,udp-newreno", "--scenario", scenario, "--runs", "1"]
+        done = as_user(*command, "--json", "--out", f"{folder}/out")
+    assert done.returncode == 0, done.stderr
+    assert all(row["utilisation"]["mean"] > 0.7 for row in json.loads(done.stdout))

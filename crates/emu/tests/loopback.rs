@@ -153,9 +153,19 @@ fn a_rate_is_kept_by_either_transport() {
 
 #[test]
 fn a_flow_that_has_no_end_stops_when_it_should() {
-    for scheme in ["udp-cubic", "kernel-reno", "udp-fixed-rate:rate=1Mbps"] {
+    let pulses = Source::OnOff {
+        on: Duration::from_millis(20),
+        off: Duration::from_millis(20),
+    };
+    for (scheme, data) in [
+        ("udp-cubic", Source::Bulk),
+        ("kernel-reno", Source::Bulk),
+        ("udp-fixed-rate:rate=1Mbps", Source::Bulk),
+        ("udp-cubic", pulses.clone()),
+        ("kernel-reno", pulses),
+    ] {
         let began = Clock::start();
-        let (sent, received) = run(&until(200, Source::Bulk), scheme);
+        let (sent, received) = run(&until(200, data), scheme);
         let took = began.now().as_secs_f64();
         assert!((0.2..1.0).contains(&took), "{scheme}: {took} s");
         assert!(sent.finished.is_none(), "{scheme}");

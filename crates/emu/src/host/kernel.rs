@@ -29,7 +29,7 @@ pub fn require(name: &str) -> Result<(), SchemeError> {
 
 pub(super) fn missing(name: &str, available: &[String]) -> String {
     let hint = match name {
-        "bbr" => "perhaps 'modprobe tcp_bbr' helps".to_owned(),
+        "bbr" => "'modprobe tcp_bbr' may help; 'udp-bbr' is ours".to_owned(),
         _ => suggest(name, available.iter().map(String::as_str)),
     };
     let name = name.escape_debug();

@@ -1,6 +1,7 @@
 //! The two ends of a flow over the kernel's TCP, as iperf3 drives them: one writes blocks of 128 kB, the
 //! other discards what comes.
 
+use std::io::ErrorKind::{ConnectionAborted, Interrupted, WouldBlock};
 use std::io::{self, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd};
@@ -90,19 +91,15 @@ impl Sender {
     /// # Errors
     /// If nobody listens, or the connection breaks.
     pub fn run(mut self, clock: Clock, over: &AtomicBool) -> Result<SenderReport, HostError> {
-        let flow = self.plan.flow;
         let cpu = Cpu::start();
         let mut bins = Bins::new(&self.plan);
         sleep_until(self.plan.start, clock, over);
         if self.connect(clock, over)? {
             while !self.is_over(clock, over) && self.report.finished.is_none() {
-                let next = self
-                    .go_on(clock.now())
-                    .map_err(HostError::system(flow, "send over TCP"))?;
-                self.wait(next, bins.next, clock)?;
-                let now = clock.now();
-                if bins.next <= now {
-                    self.read_info(now, |report, sample| bins.close(now, report, || sample));
+                match self.step(&mut bins, clock) {
+                    // The other end may have heard first that it is over.
+                    Err(error) if !self.is_over(clock, over) => return Err(error),
+                    _ => {}
                 }
             }
             self.read_info(clock.now(), |_, _| {});
@@ -113,6 +110,19 @@ impl Sender {
         }
         self.report.cpu = cpu.used();
         Ok(self.report)
+    }
+
+    /// Writes what it can, and waits.
+    fn step(&mut self, bins: &mut Bins, clock: Clock) -> Result<(), HostError> {
+        let next = self
+            .go_on(clock.now())
+            .map_err(HostError::system(self.plan.flow, "send over TCP"))?;
+        self.wait(next, bins.next, clock)?;
+        let now = clock.now();
+        if bins.next <= now {
+            self.read_info(now, |report, sample| bins.close(now, report, || sample));
+        }
+        Ok(())
     }
 
     fn is_over(&self, clock: Clock, over: &AtomicBool) -> bool {
@@ -152,8 +162,8 @@ impl Sender {
             }
             match (&self.socket).write(&ZEROS[..self.pending.min(BLOCK)]) {
                 Ok(written) => self.pending -= written,
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(Next::Room),
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == WouldBlock => return Ok(Next::Room),
+                Err(e) if e.kind() == Interrupted => {}
                 Err(e) => return Err(e),
             }
         }
@@ -287,7 +297,8 @@ impl Receiver {
             let Some(connected) = &connection else {
                 match self.listener.accept() {
                     Ok((accepted, _)) => connection = Some(accepted),
-                    Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                    // Nobody there any more, or the sender's time was up meanwhile.
+                    Err(e) if matches!(e.kind(), WouldBlock | ConnectionAborted) => {}
                     Err(e) => return Err(failed()(e)),
                 }
                 continue;

@@ -1,0 +1,179 @@
+"""Runs `headway shell` for long, with flows coming and going, and watches whether anything grows or stays.
+
+    .venv/bin/python scripts/soak.py --minutes 30
+
+Then kills another one with SIGKILL in the middle: what does it leave, and what does `headway shell --clean` remove?
+Prints a summary as JSON; exit code 1 if it has problems to tell. Runs in a place of its own (scripts/enclosure.py).
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import enclosure
+from soak_flows import MBPS
+
+SHELL = [sys.executable, "-m", "headway", "shell"]
+LINK = ["--up", f"{MBPS}Mbps", "--down", f"{MBPS}Mbps", "--delay", "10ms", "--queue", "200pkt", "--live", "off"]
+FLOWS = [sys.executable, str(Path(__file__).with_name("soak_flows.py"))]
+
+SAMPLES = 400
+SETTLED = 0.2
+"""What happens in this share of the time, at first, is not held against anyone."""
+GROWTH_MB = 4.0
+"""Resident memory may wander so far; a byte a packet would be 30 MB in half an hour."""
+LEAST_SHARE = 0.7
+"""Of each direction's rate that the flows are to use: they come and go."""
+KILLED_AFTER_S = 4.0
+END_S = 60.0
+"""So much longer than its time may a shell take before it counts as stuck."""
+
+Facts = dict[str, Any]
+
+
+def main() -> int:
+    """Runs it all, in a place of its own; the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("--minutes", type=float, default=30.0, help="how long flows come and go (default: 30)")
+    minutes = parser.parse_args().minutes
+    if not 0.1 <= minutes <= 10_000:
+        parser.error(f"--minutes {minutes:g}: give a number from 0.1 to 10000")
+    if not enclosure.is_inside():
+        if why := enclosure.refusal():
+            parser.error(why)
+        return enclosure.enter(__file__, sys.argv[1:])
+    before = enclosure.Census.take()
+    with tempfile.TemporaryDirectory() as folder, subprocess.Popen([*FLOWS, "serve"]) as server:
+        try:
+            facts = long_run(60 * minutes, Path(folder) / "flows.json") | {"killed": killed()}
+        finally:
+            server.terminate()
+    facts["left_over"] = enclosure.left_over(before)
+    facts["problems"] = problems(facts)
+    print(json.dumps(facts, indent=2))
+    return int(bool(facts["problems"]))
+
+
+def long_run(seconds: float, told: Path) -> Facts:
+    """A shell whose flows come and go for so long; what was seen of it meanwhile."""
+    started = time.monotonic()
+    before = enclosure.Census.take()
+    flows = [*FLOWS, "load", "--seconds", f"{seconds:g}", "--out", str(told)]
+    shell = subprocess.Popen([*SHELL, *LINK, "--json", "--", *flows], stdout=subprocess.PIPE, text=True)
+    samples = []
+    # As many looks for a short run as for a long one; none of them costs more than the flows do.
+    pause_s = max(0.2, seconds / SAMPLES)
+    while shell.poll() is None and time.monotonic() - started < seconds + END_S:
+        time.sleep(pause_s)
+        with suppress(OSError, KeyError):
+            samples.append({"at_s": time.monotonic() - started} | sample(shell.pid))
+    stuck = shell.poll() is None
+    if stuck:
+        shell.kill()
+    output = shell.communicate()[0].strip()
+    settled = [s for s in samples if SETTLED * seconds <= s["at_s"] <= seconds]
+    return {
+        "minutes": seconds / 60,
+        "exit_code": shell.returncode,
+        "stuck": stuck,
+        "flows": json.loads(told.read_text()) if told.exists() else None,
+        "shell": json.loads(output.splitlines()[-1]) if output else None,
+        "samples": len(settled),
+        **{
+            name: grown([s[name] for s in settled])
+            for name in ("rss_mb", "files", "threads", "namespaces", "devices")
+        },
+        "left_after_end": enclosure.left_over(before),
+    }
+
+
+def sample(pid: int) -> dict[str, float]:
+    """What the shell's process has, and what there is of the network."""
+    folder = Path("/proc") / str(pid)
+    status = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines())
+    census = enclosure.Census.take()
+    return {
+        "rss_mb": int(status["VmRSS"].split()[0]) / 1024,
+        "files": len(list((folder / "fd").iterdir())),
+        "threads": int(status["Threads"]),
+        "namespaces": len(census.namespaces),
+        "devices": len(census.devices),
+    }
+
+
+def grown(values: list[float]) -> Facts:
+    """How a quantity began and ended: medians of its first and last quarter."""
+    if not values:
+        return {"first": None, "last": None, "most": None}
+    quarter = max(1, len(values) // 4)
+    first, last = statistics.median(values[:quarter]), statistics.median(values[-quarter:])
+    return {"first": round(first, 2), "last": round(last, 2), "most": round(max(values), 2)}
+
+
+def killed() -> Facts:
+    """A shell killed in the middle: what it leaves, what --clean says that it removes, what is there then."""
+    before = enclosure.Census.take()
+    # The flows are grandchildren, which nobody ends when their shell is killed.
+    inner = " ".join([*FLOWS, "load", "--seconds", "600"])
+    shell = subprocess.Popen([*SHELL, *LINK, "--", "sh", "-c", f"{inner} & sleep 600"])
+    time.sleep(KILLED_AFTER_S)
+    ran = shell.poll() is None
+    shell.kill()
+    shell.wait()
+    left = enclosure.left_over(before, grace_s=2.0)
+    clean = subprocess.run([*SHELL, "--clean"], capture_output=True, text=True, check=False, timeout=END_S)
+    return {
+        "ran": ran,
+        "left": left,
+        "clean_exit_code": clean.returncode,
+        "clean_said": (clean.stdout + clean.stderr).splitlines(),
+        "left_after_clean": enclosure.left_over(before),
+    }
+
+
+def problems(facts: Facts) -> list[str]:
+    """What is not as it should be, a line each."""
+    found = []
+    if facts["stuck"]:
+        found.append("the shell did not end with its program")
+    elif facts["exit_code"]:
+        found.append(f"the shell's exit code was {facts['exit_code']}")
+    if not facts["samples"]:
+        found.append("nothing could be watched")
+    else:
+        growth = facts["rss_mb"]["last"] - facts["rss_mb"]["first"]
+        if growth > GROWTH_MB:
+            found.append(f"resident memory grew by {growth:.1f} MB")
+        for name in ("files", "threads", "namespaces", "devices"):
+            if facts[name]["last"] > facts[name]["first"]:
+                found.append(f"{name} grew from {facts[name]['first']:g} to {facts[name]['last']:g}")
+    flows = facts["flows"]
+    if not flows:
+        found.append("the flows did not tell what they did")
+    else:
+        if flows["failures"]:
+            found.append(f"{len(flows['failures'])} flows failed, first: {flows['failures'][0]}")
+        found += [
+            f"{way}: {flows[way]:.1f} of {MBPS} Mbit/s"
+            for way in ("up_mbps", "down_mbps")
+            if flows[way] < LEAST_SHARE * MBPS
+        ]
+    killed = facts["killed"]
+    if not killed["ran"]:
+        found.append("the shell that was to be killed had ended by itself")
+    if killed["clean_exit_code"]:
+        found.append(f"--clean: exit code {killed['clean_exit_code']}")
+    found += [f"after the shell's end: {line}" for line in facts["left_after_end"]]
+    found += [f"after --clean: {line}" for line in killed["left_after_clean"]]
+    return found + [f"at the end: {line}" for line in facts["left_over"]]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -59,6 +59,7 @@ def about(rows: Sequence[Row], command: str, notes: Sequence[str]) -> str:
     lines = [
         f"```sh\n{command}\n```\n",
         f"{emulated} emulated runs, {left_out}{lateness}. {when}, {machines}, Headway {versions}.",
+        *(f"Unfit, for one: {why}." for why in dict.fromkeys(r["why_unfit"] for r in rows if r["unfit"])),
         *notes,
     ]
     return "\n".join(lines) + "\n"

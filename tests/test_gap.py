@@ -241,6 +241,14 @@ def test_what_a_crash_leaves_half_written_is_run_again(tmp_path):
     assert [json.loads(line)["seed"] for line in path.read_text().splitlines()] == [t.seed for t in TASKS[:2]]
 
 
+def test_a_run_that_is_made_again_takes_the_place_of_the_first(tmp_path):
+    kept = store.Store(tmp_path)
+    kept.add(TASKS[0], [finished(TASKS[0], unfit="late")])
+    kept.add(TASKS[0], [finished(TASKS[0])])
+    kept.close()
+    assert store.Store(tmp_path).find(TASKS[0])["unfit"] is None
+
+
 def test_other_settings_or_code_are_other_runs(tmp_path):
     kept = store.Store(tmp_path)
     sim = plan.tasks(SIM, [NETWORK], ["cubic"], Settings(runs=1, seconds=5))[0]

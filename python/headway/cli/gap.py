@@ -79,6 +79,9 @@ def gap(
     out: Annotated[Path, typer.Option(help="Folder of the runs; what has finished there is not run again.")] = Path(
         "out/gap"
     ),
+    again: Annotated[
+        bool, typer.Option("--again", help="Run those once more that were unfit, as on a machine now idle.")
+    ] = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="Exit code 1 if a run was unfit or the reach was missed.")
     ] = False,
@@ -111,7 +114,7 @@ def gap(
 
     failures = []
     for world in (SIM, EMU):
-        missing = [task for task in wanted[world] if store.find(task) is None]
+        missing = [task for task in wanted[world] if not (run := store.find(task)) or (again and run["unfit"])]
         if missing and world == EMU:
             check(EMU, loaded, names, settings)
         failures += _run(world, missing, os.cpu_count() or 1 if world == SIM else jobs, store)
@@ -188,7 +191,7 @@ def _run(world: str, missing: list[Task], jobs: int, store: Store) -> list[str]:
     if world == EMU:
         about = _duration(total_s / min(jobs, len(missing)))
         print(
-            f"headway: {len(missing)} runs in real time, about {about}; what has finished is kept in "
+            f"headway: {len(missing)} run{'s' * (len(missing) > 1)} in real time, about {about}; what has finished is kept in "
             f"{store.path.parent}, and the same command goes on from there",
             file=sys.stderr,
         )

@@ -190,9 +190,10 @@ def _run(world: str, missing: list[Task], jobs: int, store: Store) -> list[str]:
     total_s = sum(task.seconds for task in missing)
     if world == EMU:
         about = _duration(total_s / min(jobs, len(missing)))
+        count = f"{len(missing)} run{'s' * (len(missing) > 1)}"
         print(
-            f"headway: {len(missing)} run{'s' * (len(missing) > 1)} in real time, about {about}; what has finished is kept in "
-            f"{store.path.parent}, and the same command goes on from there",
+            f"headway: {count} in real time, about {about}; what has finished is kept in {store.path.parent}, "
+            "and the same command goes on from there",
             file=sys.stderr,
         )
     finished = 0

@@ -23,6 +23,8 @@ use crate::sys::{Clock, TcpInfo, tcp_info};
 
 /// What iperf3 writes and reads at a time.
 const BLOCK: usize = 128 * 1024;
+/// So many are written before an end looks at what else there is to do.
+const BLOCKS_AT_ONCE: usize = 64;
 static ZEROS: [u8; BLOCK] = [0; BLOCK];
 /// No wait is longer, so that an end sees when it is over.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
@@ -39,6 +41,8 @@ pub struct Sender {
     /// What IP and TCP add to a full packet's data, timestamps included.
     headers: Bytes,
     is_paced: bool,
+    /// Everything has been written.
+    has_closed: bool,
     report: SenderReport,
 }
 
@@ -79,6 +83,7 @@ impl Sender {
             headers: Bytes::new(if local.is_ipv6() { 72 } else { 52 }),
             // Without the qdisc fq, these two are clocked by acknowledgements alone.
             is_paced: !matches!(controller, "reno" | "cubic"),
+            has_closed: false,
             report: SenderReport::new(plan),
             plan: plan.clone(),
             socket,
@@ -151,13 +156,15 @@ impl Sender {
 
     /// Writes what there is and fits. Returns what to wait for.
     fn go_on(&mut self, now: Time) -> io::Result<Next> {
-        loop {
+        for _ in 0..BLOCKS_AT_ONCE {
             let retry = self.take(now);
             if self.pending == 0 {
                 if !self.source.is_exhausted() {
                     return Ok(Next::Data(retry));
                 }
-                self.socket.shutdown(Shutdown::Write)?;
+                if !std::mem::replace(&mut self.has_closed, true) {
+                    self.socket.shutdown(Shutdown::Write)?;
+                }
                 return Ok(Next::Farewell);
             }
             match (&self.socket).write(&ZEROS[..self.pending.min(BLOCK)]) {
@@ -167,6 +174,7 @@ impl Sender {
                 Err(e) => return Err(e),
             }
         }
+        Ok(Next::Room)
     }
 
     /// Takes a block's worth of packets from the source. Returns when it has more.

@@ -17,6 +17,7 @@ WHY = "the emulator was 9.000 ms late <99th>; an idle machine would help"
 FIT = {
     "lateness_p50_ms": 0.01,
     "lateness_p99_ms": 0.2,
+    "host_wait_ms": None,
     "cpu_idle": 0.6,
     "emulator_cpu": 0.3,
     "unexplained_loss": 0.0,

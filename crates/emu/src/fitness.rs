@@ -12,7 +12,7 @@ use headway_record::Fitness;
 use crate::emulator::Report;
 use crate::sys::{Namespace, SetupError, Tun};
 
-pub use procfs::{Machine, socket_drops};
+pub use procfs::{Machine, cpu_wait, socket_drops};
 
 /// What the machine's doings are held against.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,6 +34,16 @@ pub struct Vanished {
     pub in_emulator: u64,
     /// At full sockets and their queues, see [`socket_drops`].
     pub at_sockets: u64,
+}
+
+/// How hard the machine had to work.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Strain {
+    /// [`Machine::idle`].
+    pub cpu_idle: Option<f64>,
+    /// The worst [`cpu_wait`] among the threads of UDP ends. Those of TCP ends only fill and empty the
+    /// kernel's buffers; its acknowledgements leave in the thread of the emulator.
+    pub host_wait: Option<Duration>,
 }
 
 impl Vanished {
@@ -68,19 +78,18 @@ const VANISHED: f64 = 0.02;
 /// The 99th percentile of lateness may be this share of the base RTT: a tenth of the one-way delay, to whose
 /// 95th percentile it may be added.
 const LATE: f64 = 0.05;
-/// The median may be this share of what the 99th percentile may be: it adds to every packet, both ways.
+/// The median may be this share of what the 99th percentile may be: it adds to every packet, both ways. So
+/// may the time that hosts wait for a CPU.
 const USUALLY_LATE: f64 = 0.2;
-/// At least this share of the CPUs has to be idle in the busiest tenth of the seconds. With less, hosts
-/// wait for a CPU, which the emulator's lateness does not show.
-const IDLE: f64 = 0.05;
+/// With less of the CPUs idle in the busiest tenth of the seconds, more CPU is what would help.
+const BUSY: f64 = 0.2;
 
-/// From what a run showed to what can be said of it. `cpu_idle` is [`Machine::idle`]; `log_failure` is
-/// why a log that was wanted is incomplete.
+/// From what a run showed to what can be said of it. `log_failure` is why a log that was wanted is incomplete.
 pub fn judge(
     path: &Path,
     report: &Report,
     vanished: &Vanished,
-    cpu_idle: Option<f64>,
+    strain: &Strain,
     log_failure: Option<&str>,
 ) -> Fitness {
     let sent = report.read + vanished.at_devices;
@@ -88,14 +97,14 @@ pub fn judge(
     let mut fitness = Fitness {
         lateness_p50_ms: report.lateness.percentile_ms(0.5),
         lateness_p99_ms: report.lateness.percentile_ms(0.99),
-        cpu_idle,
+        host_wait_ms: strain.host_wait.map(Duration::as_millis_f64),
+        cpu_idle: strain.cpu_idle,
         emulator_cpu: Some(cpu_share).filter(|share| share.is_finite()),
         unexplained_loss: (sent > 0).then(|| vanished.all() as f64 / sent as f64),
         unfit: None,
     };
     let why = loss(path, vanished)
         .or_else(|| lateness(path, &fitness))
-        .or_else(|| idleness(&fitness))
         .map(|why| format!("{why}; {}", help(&fitness)));
     fitness.unfit = why.or_else(|| log_failure.map(|why| format!("its log is incomplete: {why}")));
     fitness
@@ -122,33 +131,41 @@ fn loss(path: &Path, vanished: &Vanished) -> Option<String> {
 fn lateness(path: &Path, fitness: &Fitness) -> Option<String> {
     let rtt_ms = path.base_rtt.as_millis_f64();
     let p99_may = (LATE * rtt_ms).max(path.packet_time.as_millis_f64());
+    let usually_may = USUALLY_LATE * p99_may;
     let limits = [
-        ("99th percentile", fitness.lateness_p99_ms, p99_may),
-        ("median", fitness.lateness_p50_ms, USUALLY_LATE * p99_may),
+        (
+            "the emulator was",
+            "late (99th percentile)",
+            fitness.lateness_p99_ms,
+            p99_may,
+        ),
+        (
+            "the emulator was",
+            "late (median)",
+            fitness.lateness_p50_ms,
+            usually_may,
+        ),
+        (
+            "hosts waited",
+            "for a CPU (mean)",
+            fitness.host_wait_ms,
+            usually_may,
+        ),
     ];
-    limits.into_iter().find_map(|(name, value, limit)| {
+    limits.into_iter().find_map(|(who, how, value, limit)| {
         let value = value.filter(|ms| *ms > limit)?;
         Some(format!(
-            "the emulator was {value:.3} ms late ({name}), and a base RTT of {rtt_ms:.3} ms allows {limit:.3} ms"
+            "{who} {value:.3} ms {how}, and a base RTT of {rtt_ms:.3} ms allows {limit:.3} ms"
         ))
     })
-}
-
-fn idleness(fitness: &Fitness) -> Option<String> {
-    let idle = fitness.cpu_idle.filter(|share| *share < IDLE)?;
-    Some(format!(
-        "{:.1}% of the CPUs' time was idle in the busiest tenth of the seconds, and hosts need {}%",
-        100.0 * idle,
-        100.0 * IDLE
-    ))
 }
 
 /// What would make the next run a better one.
 fn help(fitness: &Fitness) -> &'static str {
     let emulator_is_busy = fitness.emulator_cpu.is_some_and(|share| share > 0.8);
     match fitness.cpu_idle {
-        Some(idle) if idle > 0.2 && emulator_is_busy => "a lower rate or a faster CPU would help",
-        Some(idle) if idle > 0.2 => "root, for real-time priority, or another machine would help",
+        Some(idle) if idle > BUSY && emulator_is_busy => "a lower rate or a faster CPU would help",
+        Some(idle) if idle > BUSY => "root, for real-time priority, or another machine would help",
         _ => "fewer --jobs or an idle machine would help",
     }
 }
@@ -183,8 +200,15 @@ mod tests {
         }
     }
 
+    fn strain(cpu_idle: f64) -> Strain {
+        Strain {
+            cpu_idle: Some(cpu_idle),
+            host_wait: None,
+        }
+    }
+
     fn unfit(path: &Path, report: &Report, vanished: &Vanished, idle: f64) -> Option<String> {
-        judge(path, report, vanished, Some(idle), None).unfit
+        judge(path, report, vanished, &strain(idle), None).unfit
     }
 
     #[test]
@@ -193,7 +217,7 @@ mod tests {
             &path(),
             &report(9, 5000),
             &Vanished::default(),
-            Some(0.5),
+            &strain(0.5),
             None,
         );
         assert_eq!(fitness.unfit, None, "nine of a thousand are no percentile");
@@ -258,7 +282,7 @@ mod tests {
             ..path()
         };
         assert!(unfit(&lossless, &report(0, 0), &few, 0.5).is_some());
-        let loss = judge(&path(), &report(0, 0), &more, None, None).unexplained_loss;
+        let loss = judge(&path(), &report(0, 0), &more, &Strain::default(), None).unexplained_loss;
         assert_eq!(
             loss,
             Some(3.0 / 1001.0),
@@ -269,15 +293,23 @@ mod tests {
     #[test]
     fn a_busy_machine_and_a_broken_log_are_told() {
         let none = Vanished::default();
+        // That no CPU is idle is no harm while nobody waits for one.
+        let mut strain = strain(0.0);
+        strain.host_wait = Some(Duration::from_micros(390));
+        let patient = judge(&path(), &report(0, 0), &none, &strain, None);
+        assert_eq!((patient.unfit, patient.host_wait_ms), (None, Some(0.39)));
+        strain.host_wait = Some(Duration::from_micros(410));
+        let waiting = judge(&path(), &report(0, 0), &none, &strain, None);
         assert_eq!(
-            unfit(&path(), &report(0, 0), &none, 0.031).unwrap(),
-            "3.1% of the CPUs' time was idle in the busiest tenth of the seconds, and hosts need 5%; \
+            waiting.unfit.unwrap(),
+            "hosts waited 0.410 ms for a CPU (mean), and a base RTT of 40.000 ms allows 0.400 ms; \
              fewer --jobs or an idle machine would help"
         );
-        let log = judge(&path(), &report(0, 0), &none, None, Some("x.log: full"));
+        let calm = Strain::default();
+        let log = judge(&path(), &report(0, 0), &none, &calm, Some("x.log: full"));
         assert_eq!(log.unfit.unwrap(), "its log is incomplete: x.log: full");
         // An emulator that never ran has nothing to say, and no number is made up.
-        let nothing = judge(&Path::default(), &Report::default(), &none, None, None);
+        let nothing = judge(&Path::default(), &Report::default(), &none, &calm, None);
         assert_eq!(nothing, Fitness::default());
     }
 

@@ -12,6 +12,8 @@ pub struct Fitness {
     pub lateness_p50_ms: Option<f64>,
     /// The 99th percentile, ms.
     pub lateness_p99_ms: Option<f64>,
+    /// How long threads of hosts waited for a CPU each time they were to run, mean, ms; of flows over UDP.
+    pub host_wait_ms: Option<f64>,
     /// Share of all CPUs' time that was idle in the busiest tenth of the run's seconds, 0 to 1.
     pub cpu_idle: Option<f64>,
     /// Share of one CPU that the emulator took, 0 to 1.
@@ -25,10 +27,11 @@ pub struct Fitness {
 
 impl Fitness {
     /// Every figure by its name, in the order of the columns.
-    pub fn named(&self) -> [(&'static str, Option<f64>); 5] {
+    pub fn named(&self) -> [(&'static str, Option<f64>); 6] {
         [
             ("lateness_p50_ms", self.lateness_p50_ms),
             ("lateness_p99_ms", self.lateness_p99_ms),
+            ("host_wait_ms", self.host_wait_ms),
             ("cpu_idle", self.cpu_idle),
             ("emulator_cpu", self.emulator_cpu),
             ("unexplained_loss", self.unexplained_loss),

@@ -75,6 +75,20 @@ impl Ticks {
     }
 }
 
+/// How long the calling thread has waited for a CPU each time it was to run: the mean since its start. `None` where
+/// the kernel does not tell.
+pub fn cpu_wait() -> Option<Duration> {
+    wait_of(&fs::read_to_string("/proc/thread-self/schedstat").ok()?)
+}
+
+/// Three numbers: ns on a CPU, ns of waiting for one, how often.
+fn wait_of(schedstat: &str) -> Option<Duration> {
+    let fields = schedstat.split_whitespace().map(str::parse::<u64>);
+    let fields: Vec<u64> = fields.collect::<Result<_, _>>().ok()?;
+    let (waited, times) = (*fields.get(1)?, *fields.get(2)?);
+    (times > 0).then(|| Duration::from_nanos(waited / times))
+}
+
 /// Packets that the sockets of the calling thread's network namespace have lost since it was made, in full
 /// buffers and queues, coming and going.
 ///
@@ -157,6 +171,14 @@ mod tests {
         machine.look(Time::from_millis(800)).unwrap();
         assert_eq!(machine.last, first, "the second is not over");
         socket_drops().unwrap();
+    }
+
+    #[test]
+    fn waits_as_proc_has_them() {
+        let wait = wait_of("93000000 6000000 4\n");
+        assert_eq!(wait, Some(Duration::from_micros(1500)));
+        assert_eq!(wait_of("0 0 0\n"), None);
+        assert_eq!(wait_of("unknown"), None);
     }
 
     #[test]

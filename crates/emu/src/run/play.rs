@@ -1,7 +1,7 @@
 //! Carries a planned run out, in real time.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
 use headway_cc::{Duration, Stream, Time};
@@ -14,7 +14,7 @@ use super::job::LogTask;
 use super::measure::Meter;
 use super::plan::Plan;
 use crate::emulator::{Emulator, Links};
-use crate::fitness::{Machine, Vanished, judge};
+use crate::fitness::{Machine, Strain, Vanished, cpu_wait, judge};
 use crate::host::{HostError, ReceiverEnd, ReceiverReport, SenderEnd, SenderReport};
 use crate::log::{EventLog, LoggedLink};
 use crate::sys::{Clock, real_time};
@@ -65,11 +65,12 @@ pub(super) fn play_logged(
     let mut emulator = emulator.map_err(|e| format!("cannot emulate: {e}"))?;
     let mut machine = Machine::default();
     let (over, hosts) = (AtomicBool::new(false), bed.hosts);
+    let worst_wait = AtomicU64::new(0);
     let (vanished, senders) = thread::scope(|scope| {
-        let over = &over;
+        let (over, worst_wait) = (&over, &worst_wait);
         let flows = ends.into_iter().zip(&complete);
         let ends: Vec<RunningEnds<'_>> = flows
-            .map(|(ends, complete)| start_ends(scope, ends, complete, clock, over))
+            .map(|(ends, complete)| start_ends(scope, ends, complete, clock, over, worst_wait))
             .collect();
         let (emulator, hosts) = (&mut emulator, &hosts);
         let running = scope.spawn(move || {
@@ -108,7 +109,12 @@ pub(super) fn play_logged(
     let links = links.all_mut();
     let log_failure = recorded.as_ref().and_then(|r| r.failure.as_deref());
     let path = path_of(plan, links, end);
-    let fitness = judge(&path, &report, &vanished, machine.idle(), log_failure);
+    let host_wait = Duration::from_nanos(worst_wait.into_inner());
+    let strain = Strain {
+        cpu_idle: machine.idle(),
+        host_wait: (!host_wait.is_zero()).then_some(host_wait),
+    };
+    let fitness = judge(&path, &report, &vanished, &strain, log_failure);
     let outcome = Outcome {
         fitness: Some(fitness),
         ..meter.finish(links, end, &senders)
@@ -128,16 +134,26 @@ fn start_ends<'s>(
     complete: &'s AtomicBool,
     clock: Clock,
     over: &'s AtomicBool,
+    worst_wait: &'s AtomicU64,
 ) -> RunningEnds<'s> {
+    let is_udp = matches!(sender, SenderEnd::Udp(_));
+    let note_wait = move || {
+        if let Some(wait) = cpu_wait().filter(|_| is_udp) {
+            worst_wait.fetch_max(wait.as_nanos(), Ordering::Relaxed);
+        }
+    };
     let sender = scope.spawn(move || {
         clock.wait_for_epoch();
         let report = end_of(sender.run(clock, over), over)?;
         complete.store(report.finished.is_some(), Ordering::Relaxed);
+        note_wait();
         Ok(report)
     });
     let receiver = scope.spawn(move || {
         clock.wait_for_epoch();
-        end_of(receiver.run(clock, over), over)
+        let report = end_of(receiver.run(clock, over), over);
+        note_wait();
+        report
     });
     (sender, receiver)
 }

@@ -48,6 +48,11 @@ impl TcpRtt {
     /// No window of TCP holds more packets of 1500 bytes (1 GB).
     const MOST_IN_FLIGHT: usize = 1 << 20;
 
+    /// Is it a TCP segment with data, rather than one that opens, closes or acknowledges?
+    pub fn is_data(packet: &[u8]) -> bool {
+        segment(packet).is_some_and(|s| s.length > 0)
+    }
+
     /// An IP packet towards the receiver enters the network. Whatever is not a TCP segment with data is
     /// left alone.
     pub fn on_data(&mut self, now: Time, packet: &[u8]) {

@@ -70,6 +70,12 @@ impl<'a> Meter<'a> {
         meter
     }
 
+    /// Is it data, as the simulator counts it? The kernel's flows have packets without any: a handshake would
+    /// begin their throughput a round trip early.
+    fn is_data(&self, way: usize, bytes: &[u8]) -> bool {
+        way.is_multiple_of(2) && (self.rtts[way / 2].is_none() || TcpRtt::is_data(bytes))
+    }
+
     fn schedule(&mut self) {
         let cross = self.cross.iter().map(CrossTraffic::next);
         self.next = cross
@@ -148,7 +154,8 @@ impl<'a> Meter<'a> {
 
 impl Watch for Meter<'_> {
     fn on_arrival(&mut self, at: Time, way: usize, packet: &Packet, bytes: &[u8]) {
-        if let (flow, true) = (way / 2, way.is_multiple_of(2)) {
+        let flow = way / 2;
+        if self.is_data(way, bytes) {
             self.flows[flow].on_sent(at, packet.size());
             if let Some(rtt) = &mut self.rtts[flow] {
                 rtt.on_data(at, bytes);
@@ -158,10 +165,12 @@ impl Watch for Meter<'_> {
     }
 
     fn on_delivery(&mut self, at: Time, due: Time, way: usize, packet: &Packet, bytes: &[u8]) {
-        let (flow, is_data) = (way / 2, way.is_multiple_of(2));
-        if let (true, Body::Data(segment)) = (is_data, &packet.body) {
+        let flow = way / 2;
+        if let Body::Data(segment) = &packet.body
+            && self.is_data(way, bytes)
+        {
             self.flows[flow].on_delivered(at, segment.sent, segment.queued, packet.size());
-        } else if let Some(rtt) = &mut self.rtts[flow]
+        } else if let (false, Some(rtt)) = (way.is_multiple_of(2), &mut self.rtts[flow])
             && let Some(sample) = rtt.on_ack(at, bytes)
         {
             self.flows[flow].meter.on_rtt(at, sample);

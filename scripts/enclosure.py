@@ -20,8 +20,8 @@ RUN = f'{PREPARE} && "$@"; exit $?'
 TRY = "ip tuntap add dev headway-try mode tun"
 
 REGISTRY = Path("/run/headway")
-LOCK = "lock"
-"""Stays in the registry, empty."""
+LOCK = ".lock"
+"""Files that end so stay in the registry, empty."""
 
 GRACE_S = 5.0
 """So long may what has just ended still be there."""
@@ -86,7 +86,7 @@ class Census:
             if words and folder.name != str(os.getpid()):
                 processes.add(f"{folder.name} {words}")
         rows = Path("/proc/net/dev").read_text().splitlines()[2:]
-        registry = {str(f) for f in REGISTRY.rglob("*") if f.is_file() and f.name != LOCK}
+        registry = {str(f) for f in REGISTRY.rglob("*") if f.is_file() and f.suffix != LOCK}
         return Census(
             frozenset(processes),
             frozenset(namespaces),

@@ -40,7 +40,7 @@ def left_by(command, tmp_path):
         ("unshare --net sleep 60 >/dev/null 2>&1 &", ["namespaces", "processes"]),
         ("mkdir -p /run/netns && ip netns add left", ["namespaces"]),
         ("ip tuntap add dev left0 mode tun", ["devices"]),
-        ("mkdir /run/headway && touch /run/headway/entry /run/headway/lock", ["registry"]),
+        ("mkdir /run/headway && touch /run/headway/entry /run/headway/registry.lock", ["registry"]),
     ],
 )
 def test_what_a_command_leaves_is_found(tmp_path, command, kinds):

@@ -7,6 +7,7 @@ import sys
 import time
 from contextlib import AbstractContextManager, nullcontext
 from enum import StrEnum
+from os.path import relpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -316,7 +317,7 @@ def _write(
         raise
     # As `headway report` reads it later: the same page, byte for byte.
     bench = read_bench(folder)
-    recordings = [Path(r["path"]).relative_to(folder).as_posix() for r in batch.recordings()]
+    recordings = [Path(relpath(r["path"], folder)).as_posix() for r in batch.recordings()]
     more = {"recordings": recordings} if recordings else {}
     write_atomic(folder / "bench.json", js.dumps(facts | more | {"results": bench.rows}, indent=2) + "\n")
     write_atomic(folder / "report.html", page(bench))

@@ -1,0 +1,83 @@
+"""Logs of real packets, read by others' programs: pyarrow, and mahimahi's rules."""
+
+import json
+import subprocess
+import sys
+
+import pyarrow.parquet as pq
+import pytest
+
+from mahimahi_log import read
+
+pytestmark = pytest.mark.system
+
+SCENARIO = """
+schema = 1
+name = "logged"
+seconds = 3
+
+[bottleneck]
+rate = "12Mbps"
+delay = "10ms"
+queue = "20pkt"
+
+[[flow]]
+"""
+
+
+@pytest.fixture(scope="module", params=["cubic", "udp-newreno"])
+def recorded(request, tmp_path_factory):
+    """The rows of a bench of kernel TCP and of our own over UDP, and the folder of its recordings."""
+    out = tmp_path_factory.mktemp("logged")
+    (out / "logged.toml").write_text(SCENARIO)
+    command = [sys.executable, "-m", "headway", "bench", "--world", "emu", "--logs", "--json"]
+    arguments = ["--schemes", request.param, "--scenario", "logged.toml", "--runs", "1", "--out", "out"]
+    done = subprocess.run(command + arguments, capture_output=True, text=True, timeout=60, cwd=out, check=False)
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout)
+    return row, out / "out" / "recordings" / "logged" / request.param
+
+
+def test_events_are_the_mahimahi_log_and_more(recorded):
+    _, folder = recorded
+    table = pq.read_table(folder / "run-0.events.parquet")
+    assert table.schema.metadata[b"schema"] == b"1"
+    events = table.to_pylist()
+    (log,) = folder.glob("run-0.bottleneck.log")
+    graph = read(log)
+    of_link = [e for e in events if e["place"] == "bottleneck"]
+    found = {kind: [e for e in of_link if e["event"] == kind] for kind in ("arrival", "departure", "drop")}
+    assert (len(found["arrival"]), len(found["departure"])) == (graph.arrived, graph.departed)
+    assert len(found["drop"]) == graph.dropped > 0
+    assert 11 < graph.throughput_mbps < 12
+    assert graph.capacity_mbps == pytest.approx(12, rel=0.01)
+    # 20 packets of 1 ms wait, and one is on its way out.
+    waits = [e["wait_ns"] / 1e6 for e in found["departure"]]
+    assert 15 < max(waits) <= 21.1
+    times = [e["time_ns"] for e in of_link]
+    assert times == sorted(times)
+
+
+def test_each_packet_can_be_followed(recorded):
+    """It is delivered 10 ms and no more than the lateness after its last bit has left."""
+    row, folder = recorded
+    events = pq.read_table(folder / "run-0.events.parquet").to_pylist()
+    left = {e["packet"]: e for e in events if e["place"] == "bottleneck" and e["event"] == "departure"}
+    delivered = [e for e in events if e["event"] == "delivery" and e["packet"] in left]
+    assert len(delivered) > 2000
+    for event in delivered:
+        due = event["time_ns"] - event["wait_ns"]
+        assert due == left[event["packet"]]["time_ns"] + 10_000_000
+    late_ms = sorted(e["wait_ns"] / 1e6 for e in events if e["event"] == "delivery")
+    assert late_ms[len(late_ms) // 2] == pytest.approx(row["fitness"]["lateness_p50_ms"], rel=0.02)
+
+
+def test_the_run_tells_its_fitness(recorded):
+    row, _ = recorded
+    fitness = row["fitness"]
+    assert 0 < fitness["lateness_p50_ms"] <= fitness["lateness_p99_ms"]
+    assert 0 <= fitness["cpu_idle"] <= 1
+    assert 0 < fitness["emulator_cpu"] < 1
+    assert fitness["unexplained_loss"] == 0
+    # Only ends over UDP have threads whose waiting matters.
+    assert (fitness["host_wait_ms"] is None) == (row["scheme"] == "cubic")

@@ -23,6 +23,9 @@ pub struct Headers {
 }
 
 impl Headers {
+    /// The protocol number of UDP.
+    pub const UDP: u8 = 17;
+
     /// Those of an IPv4 or IPv6 packet; `None` if it is none, or broken.
     pub fn of(packet: &[u8]) -> Option<Headers> {
         let ip = IpSlice::from_slice(packet).ok()?;

@@ -27,8 +27,6 @@ pub use links::Links;
 pub use watch::Watch;
 pub use way::Way;
 
-/// As IP numbers it.
-const UDP: u8 = 17;
 const UDP_HEADER: usize = 8;
 
 /// An emulator before it runs, or after.
@@ -278,7 +276,7 @@ impl<W: Watch> Emulator<W> {
         // What routers may rewrite, where the packet is of our own transport.
         let datagram = headers.payload + UDP_HEADER;
         let field = match headers.protocol {
-            UDP => slot.packet().get(datagram..).and_then(wire::header_field),
+            Headers::UDP => slot.packet().get(datagram..).and_then(wire::header_field),
             _ => None,
         };
         slot.udp = field.map_or(0, |_| headers.payload as u16);

@@ -10,6 +10,7 @@ use super::plan::Plan;
 use crate::emulator::{Links, Watch};
 use crate::host::rtt::TcpRtt;
 use crate::host::{Driver, SenderReport};
+use crate::ip::Headers;
 use crate::log::EventLog;
 
 /// Measures a run. Way `2 i` carries flow `i`'s data, way `2 i + 1` its acknowledgements.
@@ -70,10 +71,14 @@ impl<'a> Meter<'a> {
         meter
     }
 
-    /// Is it data, as the simulator counts it? The kernel's flows have packets without any: a handshake would
-    /// begin their throughput a round trip early.
+    /// Is it data, as the simulator counts it? A handshake would begin a flow's throughput a round trip
+    /// early, and a host whose socket is closed complains by ICMP.
     fn is_data(&self, way: usize, bytes: &[u8]) -> bool {
-        way.is_multiple_of(2) && (self.rtts[way / 2].is_none() || TcpRtt::is_data(bytes))
+        let carries_some = match self.rtts[way / 2] {
+            Some(_) => TcpRtt::is_data,
+            None => is_udp,
+        };
+        way.is_multiple_of(2) && carries_some(bytes)
     }
 
     fn schedule(&mut self) {
@@ -132,7 +137,12 @@ impl<'a> Meter<'a> {
     }
 
     /// The run is over; what the senders counted is added.
-    pub fn finish(mut self, links: &mut [Link], end: Time, senders: &[SenderReport]) -> Outcome {
+    pub fn finish<'r>(
+        mut self,
+        links: &mut [Link],
+        end: Time,
+        senders: impl Iterator<Item = &'r SenderReport>,
+    ) -> Outcome {
         for (flow, report) in self.flows.iter_mut().zip(senders) {
             flow.add(&report.meter, report.grid.as_ref());
             flow.started |= flow.start <= end;
@@ -150,6 +160,10 @@ impl<'a> Meter<'a> {
         }
         self.measurement.finish(links, &mut self.flows)
     }
+}
+
+fn is_udp(packet: &[u8]) -> bool {
+    Headers::of(packet).is_some_and(|headers| headers.protocol == Headers::UDP)
 }
 
 impl Watch for Meter<'_> {

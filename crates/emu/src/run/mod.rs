@@ -6,11 +6,13 @@
 
 mod bed;
 mod emu;
+mod ends;
 mod honesty;
 mod job;
 mod measure;
 mod plan;
 mod play;
+mod recording;
 mod worker;
 
 pub use emu::{Emu, WORLD};

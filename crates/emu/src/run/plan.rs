@@ -1,11 +1,11 @@
 //! A run worked out, before anything of it is made.
 
-use headway_cc::{Registry, Router};
+use headway_cc::{Registry, Router, Stream};
 use headway_net::Link;
 use headway_scenario::Network;
 use headway_world::{
-    Changes, Options, RunError, SetupError, TraceSource, Way, Ways, build_links, check_router,
-    router_of_run,
+    Changes, CrossTraffic, Options, RunError, SetupError, TraceSource, Way, Ways, build_links,
+    check_router, router_of_run,
 };
 
 use super::WORLD;
@@ -94,6 +94,17 @@ impl Plan {
         let (links, changes) = build_links(&self.network, self.router, traces, self.options.seed)?;
         let observed = links.into_iter().map(Link::observed);
         Ok((observed.collect(), changes))
+    }
+
+    /// Its cross traffic, the same as in the simulator.
+    pub(super) fn cross_traffic(&self) -> Vec<CrossTraffic> {
+        let specs = self.network.cross.iter().zip(&self.cross).enumerate();
+        specs
+            .map(|(index, (spec, route))| {
+                let stream = Stream::new(self.options.seed, &format!("cross.{index}"));
+                CrossTraffic::new(index as u32, spec, route.clone(), stream)
+            })
+            .collect()
     }
 
     /// The nodes at which a flow begins or ends, in order.

@@ -54,7 +54,7 @@ def pairs(row: Row) -> str:
 
 def reach(row: Row) -> str:
     """What became of the reach, where there is one."""
-    if not row["reach"]:
+    if not row["reach"] or not row["pairs"]:
         return NOTHING
     verdicts = row["reach"]
     if len(set(verdicts.values())) == 1:

@@ -8,6 +8,7 @@ Prints a summary as JSON; exit code 1 if it has problems to tell. Runs in a plac
 
 import argparse
 import json
+import socket
 import statistics
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import enclosure
-from soak_flows import MBPS
+from soak_flows import MBPS, PORT
 
 SHELL = [sys.executable, "-m", "headway", "shell"]
 LINK = ["--up", f"{MBPS}Mbps", "--down", f"{MBPS}Mbps", "--delay", "10ms", "--queue", "200pkt", "--live", "off"]
@@ -52,6 +53,7 @@ def main() -> int:
     before = enclosure.Census.take()
     with tempfile.TemporaryDirectory() as folder, subprocess.Popen([*FLOWS, "serve"]) as server:
         try:
+            wait_for_server()
             facts = long_run(60 * minutes, Path(folder) / "flows.json") | {"killed": killed()}
         finally:
             server.terminate()
@@ -59,6 +61,19 @@ def main() -> int:
     facts["problems"] = problems(facts)
     print(json.dumps(facts, indent=2))
     return int(bool(facts["problems"]))
+
+
+def wait_for_server() -> None:
+    """Until it takes connections. Raises OSError if it does not."""
+    until = time.monotonic() + END_S
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", PORT), timeout=1.0).close()
+            return
+        except OSError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.1)
 
 
 def long_run(seconds: float, told: Path) -> Facts:

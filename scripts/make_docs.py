@@ -14,6 +14,7 @@ DOCS = Path(__file__).parent.parent / "docs"
 NOTE = "<!-- Written by `make docs`; change the program instead. -->\n"
 COMMANDS = (
     "bench",
+    "shell",
     "report",
     "gap",
     "schemes",

@@ -115,6 +115,17 @@ def bad(*arguments, says, environment=None):
         ),
         bad(*BENCH, "--out", "/dev/null", says=["--out /dev/null", "folder"]),
         bad(*BENCH, says=["--jobs", "'all'"], environment={"HEADWAY_JOBS": "all"}),
+        bad("shell", "--up", "12Mbs", "--", "true", says=["--up 12Mbs", "Mbps"]),
+        bad("shell", "--down", "Vorizon.down", "--", "true", says=["--down", "Vorizon.down", "not found"]),
+        bad("shell", "--queue", "100pkt", "--", "true", says=["--queue 100pkt", "--up"]),
+        bad("shell", "--up", "1Mbps", "--queue", "codell", "--", "true", says=["codell", "codel"]),
+        bad(
+            "shell", "--up", "1Mbps", "--queue", "red:max=1pkt", "--", "true", says=["--queue red:max=1pkt", "min"]
+        ),
+        bad("shell", "--loss", "2", "true", says=["--loss 2", "from 0 to 1"]),
+        bad("shell", "--hosts", "65", "true", says=["--hosts 65", "64"]),
+        bad("shell", "--live", "loud", "true", says=["--live", "loud", "title"]),
+        bad("shell", "--list", "--clean", says=["--list", "--clean"]),
         bad("traces", "fetch", says=["collection", "mahimahi"]),
         bad("traces", "fetch", "mahimaki", says=["mahimaki", "mahimahi"]),
         bad("traces", "fetch", "mahimahi", "--from", "/nowhere", says=["/nowhere"]),

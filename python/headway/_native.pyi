@@ -13,12 +13,15 @@ __all__ = [
     "__version__",
     "canonical_scheme",
     "check_scheme",
+    "clean_shells",
     "code_version",
     "emu_worker",
     "read_parquet",
     "results_schema",
     "scenario_names",
     "schemes",
+    "shell",
+    "shells",
     "split",
     "trace_split",
 ]
@@ -66,6 +69,39 @@ def trace_split(path: str | PathLike[str]) -> dict[str, Any]:
 
 def read_parquet(path: str) -> tuple[dict[str, str], dict[str, list[Any]]]:
     """The footer's keys and texts, and the columns, of a file that Headway has written. Raises UsageError."""
+
+def shell(
+    command: list[str],
+    *,
+    up: str | None = None,
+    down: str | None = None,
+    delay: str | None = None,
+    jitter: str | None = None,
+    reorder: str | None = None,
+    loss: str | None = None,
+    up_loss: str | None = None,
+    down_loss: str | None = None,
+    queue: str | None = None,
+    up_queue: str | None = None,
+    down_queue: str | None = None,
+    hosts: int = 1,
+    peer: str | None = None,
+    log: str | PathLike[str] | None = None,
+    live: str | None = None,
+    seed: int = 1,
+) -> tuple[int, str, str]:
+    """Runs `command` (`$SHELL` if empty) on each of `hosts` hosts behind an emulated link until it ends.
+
+    The process must have a single thread, as it may have to enter a user namespace of its own. The other
+    arguments are the options of `headway shell`. Returns the exit code, and the summary as JSON and as text.
+    Raises UsageError for wrong options, RunError if the kernel permits no namespaces.
+    """
+
+def shells() -> list[str]:
+    """The shells that run, each as a JSON object, the oldest first."""
+
+def clean_shells() -> list[tuple[str, str]]:
+    """Removes what shells have left whose process is gone: of each what was removed, as JSON and as text."""
 
 @final
 class Scenario:

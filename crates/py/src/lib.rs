@@ -4,6 +4,8 @@ mod batch;
 mod parquet;
 mod scenario;
 mod schemes;
+#[cfg(target_os = "linux")]
+mod shell;
 mod trace;
 mod worlds;
 
@@ -60,6 +62,12 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(parquet::read_parquet, m)?)?;
     #[cfg(target_os = "linux")]
     m.add_function(wrap_pyfunction!(worlds::emu::emu_worker, m)?)?;
+    #[cfg(target_os = "linux")]
+    m.add_function(wrap_pyfunction!(shell::shell, m)?)?;
+    #[cfg(target_os = "linux")]
+    m.add_function(wrap_pyfunction!(shell::shells, m)?)?;
+    #[cfg(target_os = "linux")]
+    m.add_function(wrap_pyfunction!(shell::clean_shells, m)?)?;
     m.add_class::<scenario::Scenario>()?;
     m.add_class::<trace::Trace>()?;
     m.add_class::<batch::Batch>()

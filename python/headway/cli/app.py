@@ -8,7 +8,7 @@ import typer
 from typer.exceptions import TyperException
 
 from headway._native import RunError, UsageError
-from headway.cli import bench, gap, lists, report, traces
+from headway.cli import bench, gap, lists, report, shell, traces
 from headway.cli.usage import EPILOG, one_line
 
 app = typer.Typer(
@@ -22,6 +22,13 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("bench", short_help="Compare schemes over scenarios.", epilog=EPILOG["bench"])(bench.bench)
+app.command(
+    "shell",
+    short_help="Run any program behind an emulated link.",
+    epilog=EPILOG["shell"],
+    # Options behind the program's name are the program's.
+    context_settings={"allow_interspersed_args": False},
+)(shell.shell)
 app.command("report", short_help="Write the report of a bench again.", epilog=EPILOG["report"])(report.report)
 app.command("gap", short_help="Compare the simulator with the emulator.", epilog=EPILOG["gap"])(gap.gap)
 app.command("schemes", epilog=EPILOG["schemes"])(lists.schemes)

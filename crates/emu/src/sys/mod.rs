@@ -1,5 +1,6 @@
 //! System calls: the only place that needs `unsafe`.
 
+mod child;
 mod clock;
 mod cpu;
 mod namespace;
@@ -8,6 +9,7 @@ mod tun;
 mod user;
 mod waiter;
 
+pub use child::confine;
 pub use clock::Clock;
 pub use cpu::{cpu_time, real_time};
 pub use namespace::{Namespace, SetupError};

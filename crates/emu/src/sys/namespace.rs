@@ -71,8 +71,13 @@ impl Namespace {
     /// # Errors
     /// Without the privilege.
     pub fn enter(&self) -> Result<(), SetupError> {
-        setns(self.file.as_fd(), CloneFlags::CLONE_NEWNET)
+        self.join()
             .map_err(|e| SetupError::system("enter a network namespace", e))
+    }
+
+    /// As [`enter`](Self::enter), for a process that may not allocate.
+    pub(super) fn join(&self) -> nix::Result<()> {
+        setns(self.file.as_fd(), CloneFlags::CLONE_NEWNET)
     }
 
     /// Runs `work` in it, on a thread of its own. Sockets, devices and processes that it makes belong to it.

@@ -1,0 +1,105 @@
+//! What a shell that was killed leaves, and its removal.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::ShellError;
+use super::processes::{Process, end};
+use super::registry::{Entry, HOST, Registry, VARIABLE};
+
+/// A shell whose process is gone, and what was left of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Removed {
+    /// The process that it was.
+    pub pid: i32,
+    /// Its addresses.
+    pub slice: String,
+    /// What it ran.
+    pub command: String,
+    /// Processes that were still in its namespaces, and were ended.
+    pub ended: Vec<Ended>,
+    /// Processes that could not be ended; if there are any, nothing was removed.
+    pub left: Vec<Ended>,
+}
+
+/// A process.
+#[derive(Clone, Debug, Serialize)]
+pub struct Ended {
+    /// Its number.
+    pub pid: i32,
+    /// Its program.
+    pub name: String,
+}
+
+/// Removes what shells have left that are no more; what lives is not touched. `only` chooses which.
+///
+/// # Errors
+/// If an entry cannot be removed.
+pub fn clean(
+    registry: &Registry,
+    only: impl Fn(&Entry) -> bool,
+) -> Result<Vec<Removed>, ShellError> {
+    let mut removed = Vec::new();
+    let dead = registry.entries().into_iter();
+    for (path, entry) in dead.filter(|(_, entry)| !entry.is_alive() && only(entry)) {
+        let (ended, left) = end(|| remains(registry, &path, &entry));
+        if left.is_empty() {
+            registry.remove(&path)?;
+        }
+        let named = |processes: Vec<Process>| {
+            let named = processes.into_iter().map(|p| Ended {
+                pid: p.pid.as_raw(),
+                name: p.name,
+            });
+            named.collect()
+        };
+        removed.push(Removed {
+            pid: entry.pid,
+            slice: entry.slice,
+            command: entry.command,
+            ended: named(ended),
+            left: named(left),
+        });
+    }
+    Ok(removed)
+}
+
+/// Processes that a shell which is no more has started, in its namespaces or on its far side. A
+/// namespace's inode alone proves nothing: it may have gone to another since.
+fn remains(registry: &Registry, path: &Path, entry: &Entry) -> Vec<Process> {
+    let live: Vec<u64> = registry
+        .entries()
+        .iter()
+        .filter(|(_, entry)| entry.is_alive())
+        .flat_map(|(_, entry)| entry.namespaces().collect::<Vec<_>>())
+        .collect();
+    let own: Vec<u64> = entry.namespaces().filter(|n| !live.contains(n)).collect();
+    let mut found = Process::all();
+    found.retain(|process| {
+        let is_inside = process.namespace().is_some_and(|n| own.contains(&n));
+        process.has_environment(VARIABLE, &path.to_string_lossy())
+            && (is_inside || process.has_environment(HOST, "0"))
+    });
+    found
+}
+
+impl Removed {
+    /// As a line of text for people.
+    pub fn text(&self) -> String {
+        let named = |processes: &[Ended]| {
+            let named = processes.iter().map(|p| format!("{} {}", p.pid, p.name));
+            named.collect::<Vec<_>>().join(", ")
+        };
+        let what = match (self.ended.len(), self.left.len()) {
+            (_, 1..) => format!("not removed, these do not end: {}", named(&self.left)),
+            (0, _) => "nothing ran in it".to_owned(),
+            (1, _) => format!("ended 1 process: {}", named(&self.ended)),
+            (n, _) => format!("ended {n} processes: {}", named(&self.ended)),
+        };
+        format!(
+            "shell {} ({}, {}): {what}",
+            self.pid, self.slice, self.command
+        )
+    }
+}

@@ -1,0 +1,524 @@
+//! The way that packets take, from the words of the command line: they are made into a scenario, so that
+//! there is one schema, and a wrong word is told in the scenario's words.
+
+use std::path::Path;
+
+use headway_scenario::{Network, RateSpec, Scenario, ScenarioError, TraceStore};
+
+use super::ShellError;
+
+/// What the links are to be, as it stands on the command line. Whatever is `None` is left out.
+#[derive(Clone, Debug, Default)]
+pub struct PathOptions {
+    /// From the shell outwards: a rate, a trace or `unlimited`.
+    pub up: Option<String>,
+    /// Towards the shell.
+    pub down: Option<String>,
+    /// One way, both ways.
+    pub delay: Option<String>,
+    /// Both ways.
+    pub jitter: Option<String>,
+    /// Both ways.
+    pub reorder: Option<String>,
+    /// Both ways.
+    pub loss: Option<String>,
+    /// Instead of `loss`.
+    pub up_loss: Option<String>,
+    /// Instead of `loss`.
+    pub down_loss: Option<String>,
+    /// Of every direction with a rate.
+    pub queue: Option<String>,
+    /// Instead of `queue`.
+    pub up_queue: Option<String>,
+    /// Instead of `queue`.
+    pub down_queue: Option<String>,
+}
+
+/// The index of the link from the shell outwards.
+pub const UP: usize = 0;
+/// The index of the link towards the shell.
+pub const DOWN: usize = 1;
+
+const UNLIMITED: &str = "unlimited";
+const UNITS_OF_RATE: [&str; 4] = ["kbps", "Mbps", "Gbps", "bps"];
+
+impl PathOptions {
+    /// A network of two links, [`UP`] and [`DOWN`]. Ranges are drawn by `seed`. The traces are in `store`
+    /// from then on.
+    ///
+    /// # Errors
+    /// An option that the schema does not allow, or a trace that cannot be had.
+    pub fn network(&self, seed: u64, store: &TraceStore) -> Result<Network, ShellError> {
+        let mut draft = Draft::default();
+        draft.line("schema = 1\nname = \"shell\"\nseconds = 1000000");
+        let sides = [
+            Side {
+                name: "up",
+                ends: ("inside", "outside"),
+                rate: ("--up", &self.up),
+                loss: ("--up-loss", &self.up_loss),
+                queue: ("--up-queue", &self.up_queue),
+            },
+            Side {
+                name: "down",
+                ends: ("outside", "inside"),
+                rate: ("--down", &self.down),
+                loss: ("--down-loss", &self.down_loss),
+                queue: ("--down-queue", &self.down_queue),
+            },
+        ];
+        let mut traces = Vec::new();
+        for side in &sides {
+            traces.push(self.write(side, store, &mut draft)?);
+        }
+        if let (Some(queue), false) = (&self.queue, sides.iter().any(Side::has_rate)) {
+            let what = "nothing waits for a link without a rate; give --up or --down";
+            return Err(wrong("--queue", queue, what));
+        }
+        // A scenario has a flow, and some link limits it; its round trip is what queues in bandwidth-delay
+        // products are told by.
+        draft
+            .line("[[link]]\nfrom = \"outside\"\nto = \"beyond\"\nduplex = true\nrate = \"1Gbps\"");
+        draft.line("[[flow]]\nfrom = \"inside\"\nto = \"beyond\"");
+        let mut network = draft.read()?.draw(seed);
+        network.links.truncate(sides.len());
+        for flow in &mut network.flows {
+            flow.to = network.links[UP].to;
+        }
+        for ((link, side), file) in network.links.iter_mut().zip(&sides).zip(traces) {
+            if let (RateSpec::Trace { trace, .. }, Some(file)) = (&mut link.rate, file) {
+                trace.name = file;
+                let option = side.rate.0;
+                store
+                    .load_spec(trace)
+                    .map_err(|error| ShellError::Trace { option, error })?;
+            }
+        }
+        Ok(network)
+    }
+
+    /// Writes down one link. Returns the file of the trace that it follows, which stands in the text by
+    /// the link's name: the schema does not take every path.
+    fn write(
+        &self,
+        side: &Side<'_>,
+        store: &TraceStore,
+        draft: &mut Draft,
+    ) -> Result<Option<String>, ShellError> {
+        let (from, to) = side.ends;
+        draft.line(&format!(
+            "[[link]]\nname = \"{}\"\nfrom = \"{from}\"\nto = \"{to}\"",
+            side.name
+        ));
+        let mut trace = None;
+        if let (option, Some(given)) = side.rate {
+            match Rate::of(given, store) {
+                Rate::Unlimited => {}
+                Rate::Fixed => draft.option(option, given, "rate", &quoted(given))?,
+                Rate::Trace { file, settings } => {
+                    draft.option(option, given, "trace", &quoted(side.name))?;
+                    for (key, value) in settings {
+                        draft.option(option, given, key, &value_of(value))?;
+                    }
+                    trace = Some(file);
+                }
+            }
+        }
+        let shared = [
+            ("--delay", "delay", &self.delay),
+            ("--jitter", "jitter", &self.jitter),
+            ("--reorder", "reorder", &self.reorder),
+        ];
+        for (option, key, given) in shared {
+            if let Some(given) = given {
+                draft.option(option, given, key, &value(given, None))?;
+            }
+        }
+        if let Some((option, given)) = side.loss.or(("--loss", &self.loss)) {
+            draft.option(option, given, "loss", &value(given, Some("kind")))?;
+        }
+        let queue = match side.has_rate() {
+            true => side.queue.or(("--queue", &self.queue)),
+            false => side.queue.or(("", &None)),
+        };
+        if let Some((option, given)) = queue {
+            draft.option(option, given, "queue", &value(given, Some("kind")))?;
+        }
+        Ok(trace)
+    }
+}
+
+/// One direction's options, each with its name.
+struct Side<'a> {
+    name: &'static str,
+    ends: (&'static str, &'static str),
+    rate: Given<'a>,
+    loss: Given<'a>,
+    queue: Given<'a>,
+}
+
+type Given<'a> = (&'static str, &'a Option<String>);
+
+trait Or<'a> {
+    /// The first of the two that is given, with its name.
+    fn or(self, other: Given<'a>) -> Option<(&'static str, &'a str)>;
+}
+
+impl<'a> Or<'a> for Given<'a> {
+    fn or(self, other: Given<'a>) -> Option<(&'static str, &'a str)> {
+        let given = |(name, text): Given<'a>| Some((name, text.as_deref()?));
+        given(self).or_else(|| given(other))
+    }
+}
+
+impl Side<'_> {
+    fn has_rate(&self) -> bool {
+        self.rate.1.as_deref().is_some_and(|rate| rate != UNLIMITED)
+    }
+}
+
+/// What the words of `--up` and `--down` mean.
+enum Rate<'a> {
+    Unlimited,
+    Fixed,
+    Trace {
+        /// Its name or path.
+        file: String,
+        settings: Vec<(&'a str, &'a str)>,
+    },
+}
+
+impl<'a> Rate<'a> {
+    fn of(given: &'a str, store: &TraceStore) -> Rate<'a> {
+        if given == UNLIMITED {
+            return Rate::Unlimited;
+        }
+        let mut words = given.split(':');
+        let name = words.next().unwrap_or(given);
+        let exists = |name: &str| store.find(name).is_some() || Path::new(name).is_file();
+        let is_rate = UNITS_OF_RATE.iter().any(|unit| name.ends_with(unit))
+            || name.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '.');
+        if is_rate && !exists(name) && !name.contains('/') {
+            return Rate::Fixed;
+        }
+        // A name is looked for among the traces first, then here.
+        let file = match store.find(name).is_none() && Path::new(name).is_file() {
+            true => format!("./{name}"),
+            false => name.to_owned(),
+        };
+        let settings = words.map(|word| word.split_once('=').unwrap_or((word, "")));
+        Rate::Trace {
+            file,
+            settings: settings.collect(),
+        }
+    }
+}
+
+/// The scenario as it is being written, and which option each of its lines is from.
+#[derive(Default)]
+struct Draft {
+    text: String,
+    lines: Vec<(usize, &'static str, String)>,
+}
+
+impl Draft {
+    fn line(&mut self, text: &str) {
+        self.text += text;
+        self.text.push('\n');
+    }
+
+    fn option(
+        &mut self,
+        option: &'static str,
+        given: &str,
+        key: &str,
+        value: &str,
+    ) -> Result<(), ShellError> {
+        if given.trim().is_empty() || given.contains(['\n', '\r']) {
+            return Err(wrong(option, &quoted(given), "write one line of text"));
+        }
+        let key =
+            match key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && !key.is_empty() {
+                true => key.to_owned(),
+                false => quoted(key),
+            };
+        let line = 1 + self.text.lines().count();
+        self.lines.push((line, option, given.to_owned()));
+        self.line(&format!("{key} = {value}"));
+        Ok(())
+    }
+
+    fn read(&self) -> Result<Scenario, ShellError> {
+        Scenario::parse(&self.text, "shell").map_err(|error| {
+            let (at, key, what) = match &error {
+                ScenarioError::Syntax { line, what, .. } => (*line, "", what.clone()),
+                ScenarioError::Invalid {
+                    line, key, what, ..
+                } => (*line, key.as_str(), what.clone()),
+                _ => (0, "", error.to_string()),
+            };
+            // The words that a scenario asks for are TOML.
+            let what = what.replace(" = ", "=").replace('"', "");
+            match self.lines.iter().find(|(line, ..)| *line == at) {
+                Some((_, option, given)) => wrong(option, given, &within(key, &what)),
+                None => ShellError::Failed(what),
+            }
+        })
+    }
+}
+
+/// `what`, with the part of the option that it is about: what stands behind `link[0].queue`.
+fn within(key: &str, what: &str) -> String {
+    match key.splitn(3, '.').nth(2) {
+        Some(part) => format!("{part}: {what}"),
+        None => what.to_owned(),
+    }
+}
+
+fn wrong(option: &'static str, given: &str, what: &str) -> ShellError {
+    ShellError::Option {
+        option,
+        given: given.to_owned(),
+        what: what.to_owned(),
+    }
+}
+
+/// TOML of `100pkt`, of `codel:target=5ms:ecn=true`, where the first word is what `kind` calls it, or of
+/// `mean=2ms`. What is TOML already stays.
+fn value(given: &str, kind: Option<&str>) -> String {
+    if given.starts_with('{') {
+        return given.to_owned();
+    }
+    let named = kind.filter(|_| given.starts_with(|c: char| c.is_ascii_alphabetic()));
+    if named.is_none() && !given.contains('=') {
+        return quoted(given);
+    }
+    let words = given
+        .split(':')
+        .enumerate()
+        .map(|(i, word)| match word.split_once('=') {
+            Some((key, value)) => format!("{} = {}", quoted(key), value_of(value)),
+            None if i == 0 => format!("{} = {}", named.unwrap_or("kind"), quoted(word)),
+            None => format!("{} = true", quoted(word)),
+        });
+    format!("{{ {} }}", words.collect::<Vec<_>>().join(", "))
+}
+
+/// A boolean, else text, which the schema takes for every number.
+fn value_of(text: &str) -> String {
+    match text {
+        "true" | "false" => text.to_owned(),
+        _ => quoted(text),
+    }
+}
+
+/// JSON's strings are TOML's.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headway_cc::{Bytes, Duration, Rate as Bitrate};
+    use headway_net::queue::Discipline;
+    use headway_net::{Jitter, Loss};
+    use headway_scenario::LinkSpec;
+
+    fn some(text: &str) -> Option<String> {
+        Some(text.to_owned())
+    }
+
+    fn links(options: &PathOptions) -> Result<[LinkSpec; 2], String> {
+        let network = options.network(1, &TraceStore::of([]));
+        network
+            .map(|n| n.links.try_into().unwrap())
+            .map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn options_mean_what_they_mean_in_a_scenario() {
+        let [up, down] = links(&PathOptions {
+            up: some("12Mbps"),
+            delay: some("20ms"),
+            jitter: some("mean=2ms"),
+            loss: some("1%"),
+            down_loss: some("gilbert-elliott:to_bad=0.01:to_good=0.3"),
+            reorder: some("probability=1%:delay=5ms"),
+            queue: some("codel:packets=100pkt:target=10ms:ecn=true"),
+            ..PathOptions::default()
+        })
+        .unwrap();
+        assert_eq!(up.rate, RateSpec::Fixed(Bitrate::from_bps(12_000_000)));
+        assert_eq!(up.delay, Duration::from_millis(20));
+        assert_eq!(
+            up.jitter,
+            Some(Jitter::Exponential {
+                mean: Duration::from_millis(2)
+            })
+        );
+        assert_eq!(up.loss, Some(Loss::Random { probability: 0.01 }));
+        assert_eq!(up.reorder.unwrap().delay, Duration::from_millis(5));
+        assert_eq!(up.queue.packets, Some(100));
+        match up.queue.discipline {
+            Discipline::CoDel(codel) => {
+                assert_eq!((codel.target, codel.ecn), (Duration::from_millis(10), true));
+            }
+            other => panic!("{other:?}"),
+        }
+        // The other way has no rate, and so no queue.
+        assert_eq!(
+            (down.rate, down.delay),
+            (RateSpec::Unlimited, Duration::from_millis(20))
+        );
+        assert!(matches!(
+            down.loss,
+            Some(Loss::GilbertElliott { to_bad: 0.01, .. })
+        ));
+    }
+
+    #[test]
+    fn queues_in_every_spelling() {
+        let queue = |text: &str| {
+            let options = PathOptions {
+                up: some("12Mbps"),
+                delay: some("50ms"),
+                up_queue: some(text),
+                ..PathOptions::default()
+            };
+            links(&options).unwrap()[UP].queue.clone()
+        };
+        assert_eq!(queue("100pkt").packets, Some(100));
+        // 12 Mbit/s times 100 ms.
+        assert_eq!(queue("1bdp").bytes, Some(Bytes::new(150_000)));
+        assert_eq!(queue("infinite").packets, None);
+        assert!(matches!(queue("codel").discipline, Discipline::CoDel(_)));
+        assert_eq!(
+            queue("{ kind = \"drophead\", bytes = \"30kB\" }").bytes,
+            Some(Bytes::new(30_000))
+        );
+    }
+
+    #[test]
+    fn a_trace_is_a_name_or_a_file_with_settings() {
+        let folder = std::env::temp_dir().join(format!("headway shell {}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        // A path that no scenario could hold.
+        let file = folder.join("a long trace's name, ".repeat(6) + ".down");
+        std::fs::write(&file, "0\n1\n2\n10\n").unwrap();
+        let options = PathOptions {
+            down: Some(format!("{}:once=true:mean=2.4Mbps", file.display())),
+            ..PathOptions::default()
+        };
+        let store = TraceStore::of([]);
+        let network = options.network(1, &store);
+        std::fs::remove_dir_all(&folder).unwrap();
+        let links = network.unwrap().links;
+        let RateSpec::Trace { trace, once, .. } = &links[DOWN].rate else {
+            panic!("{:?}", links[DOWN].rate)
+        };
+        assert!(once);
+        // The file is gone, the trace is not.
+        assert_eq!(store.load_spec(trace).unwrap().mean_mbps(), 2.4);
+    }
+
+    #[test]
+    fn wrong_words_are_told_in_one_line() {
+        let table: [(PathOptions, &[&str]); 12] = [
+            (
+                PathOptions {
+                    up: some("12Mbs"),
+                    ..Default::default()
+                },
+                &["--up 12Mbs:", "Mbps"],
+            ),
+            (
+                PathOptions {
+                    up: some("0Mbps"),
+                    ..Default::default()
+                },
+                &["--up 0Mbps:", "from 1bps"],
+            ),
+            (
+                PathOptions {
+                    down: some("Verizon-LTE-short.dwn"),
+                    ..Default::default()
+                },
+                &["--down:", "not found"],
+            ),
+            (
+                PathOptions {
+                    down: some("no/where"),
+                    ..Default::default()
+                },
+                &["--down:", "no/where", "not found"],
+            ),
+            (
+                PathOptions {
+                    delay: some("20"),
+                    ..Default::default()
+                },
+                &["--delay 20:", "unit"],
+            ),
+            (
+                PathOptions {
+                    loss: some("2"),
+                    ..Default::default()
+                },
+                &["--loss 2:", "from 0 to 1"],
+            ),
+            (
+                PathOptions {
+                    up: some("1Mbps"),
+                    queue: some("codell:packets=1pkt"),
+                    ..Default::default()
+                },
+                &["--queue codell:packets=1pkt: kind:", "codel"],
+            ),
+            (
+                PathOptions {
+                    up: some("1Mbps"),
+                    up_queue: some("codel:taget=5ms"),
+                    ..Default::default()
+                },
+                &["--up-queue codel:taget=5ms: taget: unknown key", "target"],
+            ),
+            (
+                PathOptions {
+                    up: some("1Mbps"),
+                    queue: some("droptail"),
+                    ..Default::default()
+                },
+                &["--queue droptail:", "packets=100pkt"],
+            ),
+            (
+                PathOptions {
+                    queue: some("1pkt"),
+                    ..Default::default()
+                },
+                &["--queue 1pkt:", "--up"],
+            ),
+            (
+                PathOptions {
+                    down_queue: some("1pkt"),
+                    ..Default::default()
+                },
+                &["--down-queue 1pkt:", "rate"],
+            ),
+            (
+                PathOptions {
+                    jitter: some("1ms\n[x]"),
+                    ..Default::default()
+                },
+                &["--jitter", "one line"],
+            ),
+        ];
+        for (options, says) in table {
+            let error = links(&options).expect_err("wrong");
+            assert!(!error.contains('\n'), "{error}");
+            for word in says {
+                assert!(error.contains(word), "{error}\nlacks {word}");
+            }
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! What /proc tells of processes, and how they are ended.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::sys::Clock;
+
+/// A process is asked to end, after a while more plainly, and after a while more it is made to.
+const ASKED_S: f64 = 0.5;
+const GRACE_S: f64 = 2.0;
+/// Even SIGKILL takes a moment; a process in the middle of a disk's failure may take for ever.
+const KILLED_S: f64 = 2.0;
+const POLL: Duration = Duration::from_millis(10);
+
+/// A line of `/proc/PID/stat`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    pub pid: Pid,
+    pub parent: Pid,
+    /// Of its program, as `ps` shows it.
+    pub name: String,
+    /// In ticks since the machine started: with the pid, unique.
+    pub started: u64,
+    state: char,
+}
+
+impl Process {
+    /// The process `pid`, unless there is none or it has ended.
+    pub fn of(pid: Pid) -> Option<Process> {
+        let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        Process::parse(&text).filter(|p| !matches!(p.state, 'Z' | 'X'))
+    }
+
+    /// This one.
+    pub fn current() -> Option<Process> {
+        Process::of(Pid::this())
+    }
+
+    /// All of this machine that have not ended.
+    pub fn all() -> Vec<Process> {
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let pids = entries.filter_map(|e| e.file_name().to_str()?.parse().ok());
+        pids.filter_map(|pid| Process::of(Pid::from_raw(pid)))
+            .collect()
+    }
+
+    /// The children of `pid`, their children and so on.
+    pub fn descendants(pid: Pid) -> Vec<Process> {
+        let mut others = Process::all();
+        let mut found: Vec<Process> = Vec::new();
+        let mut parents = vec![pid];
+        while let Some(parent) = parents.pop() {
+            let children: Vec<Process> = others.extract_if(.., |p| p.parent == parent).collect();
+            parents.extend(children.iter().map(|p| p.pid));
+            found.extend(children);
+        }
+        found
+    }
+
+    /// The inode of its network namespace, if that may be known.
+    pub fn namespace(&self) -> Option<u64> {
+        let meta = fs::metadata(format!("/proc/{}/ns/net", self.pid)).ok()?;
+        Some(meta.ino())
+    }
+
+    /// Was it started with `variable` set to `value`?
+    pub fn has_environment(&self, variable: &str, value: &str) -> bool {
+        let wanted = format!("{variable}={value}");
+        let environment = fs::read(format!("/proc/{}/environ", self.pid)).unwrap_or_default();
+        environment
+            .split(|byte| *byte == 0)
+            .any(|entry| entry == wanted.as_bytes())
+    }
+
+    /// Does it still run?
+    pub fn is_alive(&self) -> bool {
+        Process::of(self.pid).is_some_and(|p| p.started == self.started)
+    }
+
+    fn signal(&self, signal: Signal) {
+        // Another process may have its number by now.
+        if self.is_alive() {
+            let _ = kill(self.pid, signal);
+        }
+    }
+
+    fn parse(stat: &str) -> Option<Process> {
+        // The name stands in brackets and may hold anything, brackets among it.
+        let (pid, rest) = stat.split_once(" (")?;
+        let (name, rest) = rest.rsplit_once(") ")?;
+        let mut fields = rest.split_whitespace();
+        let state = fields.next()?.chars().next()?;
+        let parent = fields.next()?.parse().ok()?;
+        // Field 22 of all, counted from 1.
+        let started = fields.nth(17)?.parse().ok()?;
+        Some(Process {
+            pid: Pid::from_raw(pid.parse().ok()?),
+            parent: Pid::from_raw(parent),
+            name: name.to_owned(),
+            started,
+            state,
+        })
+    }
+}
+
+/// Ends the processes that `find` finds, again and again until it finds none: asks them to, and makes them
+/// when they have had time. Returns those that were there at first, and those that nothing ends.
+pub fn end(mut find: impl FnMut() -> Vec<Process>) -> (Vec<Process>, Vec<Process>) {
+    let clock = Clock::start();
+    let first = find();
+    let mut asked: Vec<Process> = Vec::new();
+    let mut told: Vec<Process> = Vec::new();
+    loop {
+        let left = find();
+        let waited = clock.now().as_secs_f64();
+        if left.is_empty() || waited > GRACE_S + KILLED_S {
+            return (first, left);
+        }
+        for process in &left {
+            if waited > GRACE_S {
+                process.signal(Signal::SIGKILL);
+            } else if !asked.contains(process) {
+                process.signal(Signal::SIGTERM);
+                // Nobody hears while stopped.
+                process.signal(Signal::SIGCONT);
+                asked.push(process.clone());
+            } else if waited > ASKED_S && !told.contains(process) {
+                // Shells at a terminal do not mind SIGTERM.
+                process.signal(Signal::SIGHUP);
+                told.push(process.clone());
+            }
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn a_name_may_hold_anything() {
+        let line = "4711 (a) b (c) S 17 4711 4711 34816 4711 4194304 1 0 0 0 3 4 0 0 20 0 1 0 987654 0 0\n";
+        let found = Process::parse(line).unwrap();
+        assert_eq!(found.pid, Pid::from_raw(4711));
+        assert_eq!(found.parent, Pid::from_raw(17));
+        assert_eq!((found.name.as_str(), found.started), ("a) b (c", 987_654));
+        assert_eq!(Process::parse("4711 (sh) S 17"), None);
+        assert_eq!(Process::parse(""), None);
+    }
+
+    #[test]
+    fn this_process_is_found_with_what_it_has() {
+        let own = Process::current().unwrap();
+        assert_eq!(own.parent, Pid::parent());
+        assert!(own.is_alive());
+        assert!(own.namespace().is_some());
+        assert!(!own.has_environment("HEADWAY_SHELL", "none"));
+        let other = Process {
+            started: own.started + 1,
+            ..own
+        };
+        assert!(!other.is_alive());
+    }
+
+    #[test]
+    fn grandchildren_are_descendants() {
+        let mut child = Command::new("sh")
+            .args(["-c", "sleep 60 & wait"])
+            .spawn()
+            .unwrap();
+        let pid = Pid::from_raw(child.id() as i32);
+        let clock = Clock::start();
+        while Process::descendants(pid).is_empty() && clock.now().as_secs_f64() < 5.0 {
+            std::thread::sleep(POLL);
+        }
+        let found = Process::descendants(pid);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].parent, pid);
+        found[0].signal(Signal::SIGKILL);
+        child.wait().unwrap();
+    }
+}

@@ -1,0 +1,247 @@
+//! The programs of a shell: how they are started, how the terminal goes to them and back, and how all that
+//! they have started ends with them.
+
+use std::ffi::OsString;
+use std::io::{self, IsTerminal};
+use std::process::{Command, Stdio};
+
+use nix::sys::prctl;
+use nix::sys::signal::{SigSet, Signal, kill, raise};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{Pid, getpgrp, tcgetpgrp, tcsetpgrp};
+
+use super::ShellError;
+use super::processes::{Process, end};
+use crate::sys::{Namespace, SetupError, confine};
+
+/// What to start, and where.
+#[derive(Debug)]
+pub struct Launch<'a> {
+    /// The program and its arguments.
+    pub command: &'a [OsString],
+    /// Its environment beside ours.
+    pub environment: Vec<(String, String)>,
+    /// Where it is.
+    pub namespace: &'a Namespace,
+    /// The shell ends when all of these have.
+    pub is_awaited: bool,
+}
+
+/// Programs that run.
+#[derive(Debug)]
+pub struct Programs {
+    all: Vec<Program>,
+    terminal: Option<Terminal>,
+}
+
+#[derive(Debug)]
+struct Program {
+    pid: Pid,
+    is_awaited: bool,
+    end: Option<i32>,
+}
+
+/// The terminal, which the one program that uses it has while it runs.
+#[derive(Debug)]
+struct Terminal {
+    own: Pid,
+}
+
+impl Terminal {
+    /// The terminal, if it is a person's: standard input and output are one, and this process has it.
+    fn of_person() -> Option<Terminal> {
+        let own = getpgrp();
+        let has = io::stdin().is_terminal() && io::stdout().is_terminal();
+        (has && tcgetpgrp(io::stdin()) == Ok(own)).then_some(Terminal { own })
+    }
+
+    /// `group` is in the foreground from now on. The caller blocks SIGTTOU.
+    fn give(group: Pid) {
+        // The terminal may be gone.
+        let _ = tcsetpgrp(io::stdin(), group);
+    }
+}
+
+impl Programs {
+    /// No program, of a process that children of its children come to.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn new() -> Result<Programs, ShellError> {
+        prctl::set_child_subreaper(true)
+            .map_err(|e| SetupError::system("adopt the children of programs", e))?;
+        Ok(Programs {
+            all: Vec::new(),
+            terminal: None,
+        })
+    }
+
+    /// Starts a program. It gets the terminal if it is the one of `hosts` and there is a person at it.
+    ///
+    /// # Errors
+    /// If there is no such program.
+    pub fn start(&mut self, launch: Launch<'_>, hosts: usize) -> Result<(), ShellError> {
+        let Some((program, arguments)) = launch.command.split_first() else {
+            return Ok(());
+        };
+        let terminal = Terminal::of_person().filter(|_| launch.is_awaited && hosts == 1);
+        let mut command = Command::new(program);
+        command.args(arguments).envs(launch.environment);
+        if !launch.is_awaited || hosts > 1 {
+            command.stdin(Stdio::null());
+        }
+        confine(&mut command, launch.namespace, terminal.is_some());
+        let child = command.spawn().map_err(|source| ShellError::Program {
+            program: program.to_string_lossy().into_owned(),
+            source,
+        })?;
+        self.terminal = self.terminal.take().or(terminal);
+        self.all.push(Program {
+            pid: Pid::from_raw(child.id() as i32),
+            is_awaited: launch.is_awaited,
+            end: None,
+        });
+        Ok(())
+    }
+
+    /// Takes note of children that have ended or stopped.
+    pub fn reap(&mut self) {
+        let flags = WaitPidFlag::WNOHANG | WaitPidFlag::WUNTRACED;
+        loop {
+            match waitpid(Pid::from_raw(-1), Some(flags)) {
+                Ok(WaitStatus::Exited(pid, code)) => self.on_end(pid, code),
+                Ok(WaitStatus::Signaled(pid, signal, _)) => self.on_end(pid, 128 + signal as i32),
+                Ok(WaitStatus::Stopped(pid, _)) => self.on_stop(pid),
+                Ok(WaitStatus::StillAlive) | Err(_) => return,
+                Ok(_) => {}
+            }
+        }
+    }
+
+    fn on_end(&mut self, pid: Pid, code: i32) {
+        if let Some(program) = self.all.iter_mut().find(|p| p.pid == pid) {
+            program.end = Some(code);
+        }
+    }
+
+    /// The program that has the terminal was stopped by it: this process stops too, so that whoever started
+    /// it has the terminal, and lets the program go on when it does itself.
+    fn on_stop(&mut self, pid: Pid) {
+        let Some(terminal) = self
+            .terminal
+            .as_ref()
+            .filter(|_| self.all.iter().any(|p| p.pid == pid))
+        else {
+            return;
+        };
+        Terminal::give(terminal.own);
+        let _ = raise(Signal::SIGSTOP);
+        if tcgetpgrp(io::stdin()) == Ok(terminal.own) {
+            Terminal::give(pid);
+        }
+        let _ = kill(Pid::from_raw(-pid.as_raw()), Signal::SIGCONT);
+    }
+
+    /// Have all that are awaited ended?
+    pub fn have_ended(&self) -> bool {
+        self.all.iter().all(|p| p.end.is_some() || !p.is_awaited)
+    }
+
+    /// Hands a signal on.
+    pub fn signal(&self, signal: Signal) {
+        for program in self.all.iter().filter(|p| p.end.is_none()) {
+            let _ = kill(program.pid, signal);
+        }
+    }
+
+    /// Ends them and everything they have started, and takes the terminal back. The exit code: that of the
+    /// first awaited program, in order, that failed; 128 and the signal's number if a signal ended it.
+    pub fn end(&mut self) -> i32 {
+        let own = Pid::this();
+        end(|| {
+            self.reap();
+            Process::descendants(own)
+        });
+        self.reap();
+        if let Some(terminal) = self.terminal.take() {
+            Terminal::give(terminal.own);
+        }
+        // What nothing ends is as good as killed.
+        let killed = 128 + Signal::SIGKILL as i32;
+        let mut codes = self
+            .all
+            .iter()
+            .filter(|p| p.is_awaited)
+            .map(|p| p.end.unwrap_or(killed));
+        codes.find(|code| *code != 0).unwrap_or(0)
+    }
+}
+
+impl Drop for Programs {
+    fn drop(&mut self) {
+        if self.all.iter().any(|p| p.end.is_none()) || self.terminal.is_some() {
+            self.end();
+        }
+    }
+}
+
+/// The signals that a shell takes care of itself, for as long as this lives: then they are as before.
+#[derive(Debug)]
+pub struct Signals {
+    before: SigSet,
+    descriptor: nix::sys::signalfd::SignalFd,
+}
+
+impl Signals {
+    /// Those that end a program.
+    const ENDING: [Signal; 4] = [
+        Signal::SIGINT,
+        Signal::SIGTERM,
+        Signal::SIGHUP,
+        Signal::SIGQUIT,
+    ];
+
+    /// Takes them over. To be called before any thread is started, so that all block them.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn take() -> Result<Signals, ShellError> {
+        use nix::sys::signal::{SigmaskHow, pthread_sigmask};
+        use nix::sys::signalfd::{SfdFlags, SignalFd};
+        let failed = |e| SetupError::system("wait for signals", e);
+        let mut wanted: SigSet = Self::ENDING.into_iter().collect();
+        wanted.add(Signal::SIGCHLD);
+        let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
+        let descriptor = SignalFd::with_flags(&wanted, flags).map_err(failed)?;
+        // Blocked too, so that it can give the terminal away and take it back.
+        wanted.add(Signal::SIGTTOU);
+        let mut before = SigSet::empty();
+        pthread_sigmask(SigmaskHow::SIG_BLOCK, Some(&wanted), Some(&mut before)).map_err(failed)?;
+        Ok(Signals { before, descriptor })
+    }
+
+    /// What has come since the last time: the signals that are to end the shell, and whether a process
+    /// sent each, rather than the terminal, which sends it to the program too.
+    pub fn came(&self) -> Vec<(Signal, bool)> {
+        let mut came = Vec::new();
+        while let Ok(Some(info)) = self.descriptor.read_signal() {
+            let signal = Signal::try_from(info.ssi_signo as i32);
+            if let Some(signal) = signal.ok().filter(|s| Self::ENDING.contains(s)) {
+                came.push((signal, info.ssi_code != libc::SI_KERNEL));
+            }
+        }
+        came
+    }
+}
+
+impl std::os::fd::AsFd for Signals {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        let _ = self.before.thread_set_mask();
+    }
+}

@@ -1,0 +1,380 @@
+//! Which shells there are: a file for each in one folder, so that several at once, or one inside another,
+//! take different addresses, and so that what a killed one leaves can be found.
+
+use std::env;
+use std::fs;
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nix::fcntl::{Flock, FlockArg};
+use nix::unistd::{AccessFlags, Pid, access, geteuid};
+use serde::{Deserialize, Serialize};
+
+use super::ShellError;
+use super::address::Slice;
+use super::processes::Process;
+
+/// The variable that names a shell's file to whatever runs inside.
+pub const VARIABLE: &str = "HEADWAY_SHELL";
+
+/// The variable that says on which host a program is: 0 is the far side.
+pub const HOST: &str = "HEADWAY_HOST";
+
+/// What is written down of a shell.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Entry {
+    /// The version of this format.
+    pub schema: u32,
+    /// The process that is the emulator.
+    pub pid: i32,
+    /// When it was started, in ticks since the machine was: another process may get its number.
+    pub started: u64,
+    /// Its addresses.
+    pub slice: String,
+    /// The file of the shell that it is inside of.
+    pub parent: Option<PathBuf>,
+    /// The far sides of the shells around it and its own, outermost first.
+    pub peers: Vec<Ipv4Addr>,
+    /// The network namespaces of its hosts.
+    pub hosts: Vec<u64>,
+    /// That of its far side, if it made that too.
+    pub far: Option<u64>,
+    /// What it runs.
+    pub command: String,
+}
+
+impl Entry {
+    const SCHEMA: u32 = 1;
+
+    /// Does its shell still run?
+    pub fn is_alive(&self) -> bool {
+        let process = Process::of(Pid::from_raw(self.pid));
+        process.is_some_and(|p| p.started == self.started)
+    }
+
+    /// The namespaces that it made.
+    pub fn namespaces(&self) -> impl Iterator<Item = u64> {
+        self.hosts.iter().copied().chain(self.far)
+    }
+}
+
+/// What a shell asks for.
+#[derive(Debug)]
+pub struct Request {
+    /// The network namespaces of its hosts.
+    pub hosts: Vec<u64>,
+    /// The far side's, if it was made for it.
+    pub far: Option<u64>,
+    /// The namespace that it was started in.
+    pub outside: u64,
+    /// Addresses that are in use there.
+    pub taken: Vec<Ipv4Addr>,
+    /// What it runs.
+    pub command: String,
+}
+
+/// The folder.
+#[derive(Debug)]
+pub struct Registry {
+    folder: PathBuf,
+}
+
+/// A shell's entry, for as long as this lives.
+#[derive(Debug)]
+pub struct Claim {
+    path: PathBuf,
+    /// Its addresses.
+    pub slice: Slice,
+    /// The far sides around it and its own, outermost first.
+    pub peers: Vec<Ipv4Addr>,
+}
+
+impl Registry {
+    const LOCK: &str = "registry.lock";
+    const LOCK_TRIES: u32 = 500;
+    const LOCK_POLL: Duration = Duration::from_millis(10);
+
+    /// That of the shell around this process, else `/run/headway` for root, else one of the user's own.
+    ///
+    /// # Errors
+    /// If there is no folder to write to.
+    pub fn open() -> Result<Registry, ShellError> {
+        let around = env::var_os(VARIABLE).map(PathBuf::from);
+        if let Some(folder) = around.as_deref().and_then(Path::parent)
+            && access(folder, AccessFlags::W_OK).is_ok()
+        {
+            return Ok(Registry {
+                folder: folder.to_owned(),
+            });
+        }
+        let folder = match (geteuid().is_root(), env::var_os("XDG_RUNTIME_DIR")) {
+            (true, _) => PathBuf::from("/run/headway"),
+            (false, Some(folder)) if !folder.is_empty() => Path::new(&folder).join("headway"),
+            (false, _) => env::temp_dir().join(format!("headway-{}", geteuid())),
+        };
+        Registry::at(folder)
+    }
+
+    /// The one in `folder`, which is made if it is not there.
+    fn at(folder: PathBuf) -> Result<Registry, ShellError> {
+        let failed = |e: io::Error| ShellError::state(&folder, e);
+        match fs::DirBuilder::new().mode(0o755).create(&folder) {
+            Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(failed(e)),
+            _ => {}
+        }
+        // In a folder like /tmp anybody may have made it.
+        let found = fs::symlink_metadata(&folder).map_err(failed)?;
+        match found.is_dir() && found.uid() == geteuid().as_raw() {
+            true => Ok(Registry { folder }),
+            false => Err(failed(io::Error::other(
+                "it is not a folder of this user's",
+            ))),
+        }
+    }
+
+    /// Every entry with its file, the oldest first; files that are none are left out.
+    pub fn entries(&self) -> Vec<(PathBuf, Entry)> {
+        let files = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let mut entries: Vec<(PathBuf, Entry)> = files
+            .map(|file| file.path())
+            .filter(|path| path.extension().is_some_and(|e| e == "json"))
+            .filter_map(|path| {
+                let text = fs::read_to_string(&path).ok()?;
+                let entry: Entry = serde_json::from_str(&text).ok()?;
+                (entry.schema == Entry::SCHEMA).then_some((path, entry))
+            })
+            .collect();
+        entries.sort_by_key(|(_, entry)| (entry.started, entry.pid));
+        entries
+    }
+
+    /// Writes down a shell of this process, with addresses that no other has.
+    ///
+    /// # Errors
+    /// If all addresses are taken, there are too many hosts for them, or the folder cannot be written to.
+    pub fn claim(&self, request: Request) -> Result<Claim, ShellError> {
+        let _lock = self.lock()?;
+        let mut live = self.entries();
+        live.retain(|(_, entry)| entry.is_alive());
+        let around = live
+            .iter()
+            .find_map(|(path, entry)| Some((path, entry, entry.host_in(request.outside)?)));
+        let (slice, mut peers) = self.free_slice(&live, around, &request)?;
+        if request.hosts.len() > slice.most_hosts() {
+            return Err(ShellError::Failed(format!(
+                "{} hosts are more than the addresses at this depth are for; give at most --hosts {}",
+                request.hosts.len(),
+                slice.most_hosts()
+            )));
+        }
+        peers.push(slice.peer());
+        let own = Process::current()
+            .ok_or_else(|| ShellError::state(Path::new("/proc"), io::ErrorKind::NotFound.into()))?;
+        let entry = Entry {
+            schema: Entry::SCHEMA,
+            pid: own.pid.as_raw(),
+            started: own.started,
+            slice: slice.to_string(),
+            parent: around.map(|(path, ..)| path.clone()),
+            peers: peers.clone(),
+            hosts: request.hosts,
+            far: request.far,
+            command: request.command,
+        };
+        let path = self
+            .folder
+            .join(format!("{}-{}.json", own.pid, own.started));
+        self.write(&path, &entry)?;
+        Ok(Claim { path, slice, peers })
+    }
+
+    /// Addresses that are free, and the far sides of the shells around.
+    fn free_slice(
+        &self,
+        live: &[(PathBuf, Entry)],
+        around: Option<(&PathBuf, &Entry, usize)>,
+        request: &Request,
+    ) -> Result<(Slice, Vec<Ipv4Addr>), ShellError> {
+        let is_free = |slice: &Slice| {
+            let text = slice.to_string();
+            live.iter().all(|(_, entry)| entry.slice != text)
+                && !request.taken.iter().any(|a| slice.contains(*a))
+        };
+        let Some((_, parent, host)) = around else {
+            let slice = Slice::outermost().find(is_free).ok_or_else(|| {
+                ShellError::Failed(format!(
+                    "all {} blocks of addresses are in use; end a shell (headway shell --list)",
+                    Slice::OUTERMOST
+                ))
+            })?;
+            return Ok((slice, Vec::new()));
+        };
+        let outer: Slice = parent.slice.parse().map_err(|()| {
+            ShellError::Failed(format!(
+                "the shell around this one has no addresses: '{}'",
+                parent.slice
+            ))
+        })?;
+        let mut inner = outer.inner(host, parent.hosts.len()).peekable();
+        if inner.peek().is_none() {
+            return Err(ShellError::Failed(format!(
+                "there are no addresses for a shell this deep; {} around it are the most",
+                parent.peers.len() - 1
+            )));
+        }
+        let slice = inner.find(is_free).ok_or_else(|| {
+            ShellError::Failed(format!(
+                "the shell around this one has no addresses for another, it has at most {}; end one (headway shell --list)",
+                Slice::INNER
+            ))
+        })?;
+        Ok((slice, parent.peers.clone()))
+    }
+
+    fn write(&self, path: &Path, entry: &Entry) -> Result<(), ShellError> {
+        let failed = |e: io::Error| ShellError::state(path, e);
+        let text = serde_json::to_string_pretty(entry).map_err(|e| failed(e.into()))?;
+        // Whoever lists sees all of it or nothing.
+        let draft = path.with_extension("draft");
+        fs::write(&draft, text)
+            .and_then(|()| fs::rename(&draft, path))
+            .map_err(failed)
+    }
+
+    /// Forgets the shell of this file.
+    pub fn remove(&self, path: &Path) -> Result<(), ShellError> {
+        match fs::remove_file(path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(ShellError::state(path, e)),
+            _ => Ok(()),
+        }
+    }
+
+    fn lock(&self) -> Result<Flock<fs::File>, ShellError> {
+        let path = self.folder.join(Self::LOCK);
+        let failed = |e: io::Error| ShellError::state(&path, e);
+        let mut file = fs::File::options()
+            .create(true)
+            .append(true)
+            .open(&path)
+            .map_err(failed)?;
+        for _ in 0..Self::LOCK_TRIES {
+            match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+                Ok(lock) => return Ok(lock),
+                Err((again, _)) => file = again,
+            }
+            std::thread::sleep(Self::LOCK_POLL);
+        }
+        Err(failed(io::Error::other("another process keeps it locked")))
+    }
+}
+
+impl Entry {
+    /// Which of its hosts is in the namespace, from 0.
+    fn host_in(&self, namespace: u64) -> Option<usize> {
+        self.hosts.iter().position(|host| *host == namespace)
+    }
+}
+
+impl Claim {
+    /// The entry's file, which is also the shell's name.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // What is left is what `--clean` removes.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(outside: u64, hosts: &[u64]) -> Request {
+        Request {
+            hosts: hosts.to_vec(),
+            far: None,
+            outside,
+            taken: Vec::new(),
+            command: "sh".to_owned(),
+        }
+    }
+
+    fn registry(name: &str) -> Registry {
+        let folder = env::temp_dir().join(format!("headway-test-{name}-{}", Pid::this()));
+        let _ = fs::remove_dir_all(&folder);
+        Registry::at(folder).unwrap()
+    }
+
+    #[test]
+    fn shells_side_by_side_and_inside_take_addresses_of_their_own() {
+        let registry = registry("slices");
+        // Entries of one process share a file: remember what a claim has written under another name.
+        let keep = |claim: Claim, name: &str| {
+            fs::copy(claim.path(), registry.folder.join(name)).unwrap();
+            claim.slice.to_string()
+        };
+        let first = keep(registry.claim(request(1, &[11, 12])).unwrap(), "a.json");
+        let second = keep(registry.claim(request(1, &[21])).unwrap(), "b.json");
+        // Started on the second host of the first: every other slot.
+        let claim = registry.claim(request(12, &[31])).unwrap();
+        assert_eq!(claim.peers.len(), 2);
+        let inside = keep(claim, "c.json");
+        let deeper = keep(registry.claim(request(31, &[41])).unwrap(), "d.json");
+        let deepest = registry.claim(request(41, &[51])).unwrap();
+        assert_eq!(first, "100.64.0.0/16");
+        assert_eq!(second, "100.65.0.0/16");
+        assert_eq!(inside, "100.64.32.0/20");
+        assert_eq!(deeper, "100.64.33.0/24");
+        assert_eq!(deepest.slice.to_string(), "100.64.33.16/28");
+        assert_eq!(keep(deepest, "e.json"), "100.64.33.16/28");
+        let refused = registry.claim(request(51, &[61])).unwrap_err();
+        assert!(refused.to_string().contains("this deep"), "{refused}");
+        fs::remove_dir_all(&registry.folder).unwrap();
+    }
+
+    #[test]
+    fn addresses_of_the_machine_and_of_the_dead() {
+        let registry = registry("taken");
+        let taken = vec!["100.64.9.9".parse().unwrap()];
+        let claim = registry
+            .claim(Request {
+                taken,
+                ..request(1, &[11])
+            })
+            .unwrap();
+        assert_eq!(claim.slice.to_string(), "100.65.0.0/16");
+        // A shell that was killed gives its addresses back, though its entry is still there.
+        let (path, entry) = registry.entries().pop().unwrap();
+        registry
+            .write(
+                &path,
+                &Entry {
+                    started: entry.started + 1,
+                    ..entry
+                },
+            )
+            .unwrap();
+        assert!(!registry.entries()[0].1.is_alive());
+        fs::rename(&path, registry.folder.join("dead.json")).unwrap();
+        let claim = registry.claim(request(1, &[11; 64])).unwrap();
+        assert_eq!(claim.slice.to_string(), "100.64.0.0/16");
+        drop(claim);
+        assert_eq!(registry.entries().len(), 1);
+        fs::remove_dir_all(&registry.folder).unwrap();
+    }
+
+    #[test]
+    fn a_folder_of_another_kind_is_refused() {
+        let path = env::temp_dir().join(format!("headway-test-file-{}", Pid::this()));
+        fs::write(&path, "").unwrap();
+        assert!(Registry::at(path.clone()).is_err());
+        fs::remove_file(&path).unwrap();
+    }
+}

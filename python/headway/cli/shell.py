@@ -1,0 +1,142 @@
+"""`headway shell`: any program behind an emulated link."""
+
+import json as js
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from headway._native import UsageError
+from headway.cli.usage import Json
+
+Words = str | None
+"""What an option says, in the words of scenarios; `headway_scenario` reads it."""
+
+
+class Live(StrEnum):
+    """Where live figures go."""
+
+    LINE = "line"
+    TITLE = "title"
+    OFF = "off"
+
+
+def shell(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[--] [CMD]...", help="The program; else your shell.", show_default=False),
+    ] = None,
+    up: Annotated[
+        Words, typer.Option(help="Towards the far side: a rate, a trace or its file, or 'unlimited' (the default).")
+    ] = None,
+    down: Annotated[
+        Words, typer.Option(help="From the far side, likewise. A trace may be NAME:mean=5Mbps.")
+    ] = None,
+    delay: Annotated[Words, typer.Option(help="Propagation one way, in both directions: 20ms.")] = None,
+    jitter: Annotated[Words, typer.Option(help="Extra delay of each packet: up to 5ms, or mean=2ms.")] = None,
+    loss: Annotated[
+        Words, typer.Option(help="In both directions: 1%, or gilbert-elliott:to_bad=0.01:to_good=0.3.")
+    ] = None,
+    up_loss: Annotated[Words, typer.Option(help="Instead of --loss.")] = None,
+    down_loss: Annotated[Words, typer.Option(help="Instead of --loss.")] = None,
+    reorder: Annotated[Words, typer.Option(help="Hold some packets back: probability=1%:delay=5ms.")] = None,
+    queue: Annotated[
+        Words,
+        typer.Option(
+            help="Of each direction with a rate: 100pkt, 1bdp, codel:packets=1000pkt; as scenarios have it."
+        ),
+    ] = None,
+    up_queue: Annotated[Words, typer.Option(help="Instead of --queue.")] = None,
+    down_queue: Annotated[Words, typer.Option(help="Instead of --queue.")] = None,
+    hosts: Annotated[int, typer.Option(min=1, help="So many hosts share the links; CMD runs on each.")] = 1,
+    peer: Annotated[
+        Words,
+        typer.Option(metavar="CMD", help="Run this on the far side meanwhile, with sh -c.", show_default=False),
+    ] = None,
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Write every packet down while it happens: up.log and down.log as mahimahi does, events.parquet.",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**63 - 1, help="Of loss, jitter and whatever else is random.")
+    ] = 1,
+    live: Annotated[
+        Live | None,
+        typer.Option(
+            help="Where live figures go; else the title for a shell, a line for others.", show_default=False
+        ),
+    ] = None,
+    show: Annotated[bool, typer.Option("--list", help="Show the shells that run, and exit.")] = False,
+    clean: Annotated[
+        bool, typer.Option("--clean", help="Remove what killed shells have left, say what it was, and exit.")
+    ] = False,
+    json: Json = False,
+) -> int:
+    """Run any program behind an emulated link, in a network namespace of its own.
+
+    Its far side is $HEADWAY_PEER ($HEADWAY_PEER6). The exit code is the program's. With --json the last line of
+    standard output is what has happened on the link.
+    """
+    if sys.platform != "linux":
+        raise UsageError("shell: its links need Linux's network namespaces; run it on Linux")
+    from headway._native import clean_shells, shells
+    from headway._native import shell as run_shell
+
+    if show and clean:
+        raise UsageError("--list --clean: give one of the two")
+    if show:
+        _list([js.loads(entry) for entry in shells()], json)
+        return 0
+    if clean:
+        return _clean(clean_shells(), json)
+    code, summary, text = run_shell(
+        command or [],
+        up=up,
+        down=down,
+        delay=delay,
+        jitter=jitter,
+        loss=loss,
+        up_loss=up_loss,
+        down_loss=down_loss,
+        reorder=reorder,
+        queue=queue,
+        up_queue=up_queue,
+        down_queue=down_queue,
+        hosts=hosts,
+        peer=peer,
+        log=log,
+        seed=seed,
+        live=live,
+    )
+    if failure := js.loads(summary)["log_failure"]:
+        print(f"headway: warning: {failure}", file=sys.stderr)
+    if json:
+        print(summary)
+    elif sys.stderr.isatty() and live is not Live.OFF:
+        print(text, end="", file=sys.stderr)
+    return code
+
+
+def _list(entries: list[dict[str, Any]], json: bool) -> None:
+    if json:
+        print(js.dumps(entries, indent=2))
+        return
+    for entry in entries:
+        hosts = len(entry["hosts"])
+        print(f"{entry['pid']}  {entry['slice']}  {hosts} host{'s' * (hosts > 1)}  {entry['command']}")
+
+
+def _clean(removed: list[tuple[str, str]], json: bool) -> int:
+    found = [js.loads(entry) for entry, _ in removed]
+    if json:
+        print(js.dumps(found, indent=2))
+    else:
+        for _, text in removed:
+            print(text)
+    return 1 if any(entry["left"] for entry in found) else 0

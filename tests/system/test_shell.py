@@ -1,0 +1,330 @@
+"""`headway shell` from outside: what programs measure of the link, and what is left when it has ended."""
+
+import json
+import os
+import pty
+import select
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from mahimahi_log import read as read_log
+
+pytestmark = pytest.mark.system
+
+TRAFFIC = str(Path(__file__).with_name("traffic.py"))
+SERVER = f"python3 {TRAFFIC} serve"
+HEADWAY = (sys.executable, "-m", "headway")
+
+
+def traffic(*words):
+    """A command for `sh -c`, in which variables are set."""
+    return " ".join(("python3", TRAFFIC, *words))
+
+
+def listening(path):
+    """A command that waits until `traffic collect` does."""
+    return f"until test -s {path}; do sleep 0.05; done"
+
+
+def environment():
+    return {k: v for k, v in os.environ.items() if not k.startswith("HEADWAY_")}
+
+
+def shell(*options, script, headway=HEADWAY, code=0):
+    """What a script in a shell has printed, line by line, and the summary."""
+    done = subprocess.run(
+        [*headway, "shell", *options, "--json", "--", "sh", "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        env=environment(),
+        check=False,
+    )
+    assert done.returncode == code, (done.stdout, done.stderr)
+    *lines, summary = done.stdout.splitlines()
+    return lines, json.loads(summary)
+
+
+@contextmanager
+def started(*options, script, **kwargs):
+    """A shell that runs meanwhile."""
+    command = [*HEADWAY, "shell", *options, "--", "sh", "-c", script]
+    with subprocess.Popen(command, env=environment(), text=True, **kwargs) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+            subprocess.run([*HEADWAY, "shell", "--clean"], env=environment(), check=False, capture_output=True)
+
+
+def wait_for(what, seconds=20):
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, "it does not happen"
+        time.sleep(0.02)
+
+
+def running(marker):
+    """Processes with this word on their command line."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if marker.encode() in words:
+            found.append(int(path.parent.name))
+    return found
+
+
+def devices():
+    names = (line.split(":")[0].strip() for line in Path("/proc/net/dev").read_text().splitlines()[2:])
+    return {name for name in names if name.startswith("headway")}
+
+
+@pytest.mark.parametrize("peer", ["$HEADWAY_PEER", "$HEADWAY_PEER6"])
+def test_the_round_trip_is_twice_the_delay(peer):
+    (line,), summary = shell("--delay", "20ms", script=traffic("ping", peer, "50"))
+    assert min(json.loads(line)) >= 40
+    assert statistics.median(json.loads(line)) == pytest.approx(40, abs=1)
+    assert summary["up"]["packets"] == summary["down"]["packets"] == 50
+    assert summary["up"]["delay_p50_ms"] == pytest.approx(20, abs=0.5)
+    assert devices() == set()
+
+
+@pytest.mark.parametrize("peer", ["$HEADWAY_PEER", "$HEADWAY_PEER6"])
+def test_tcp_gets_the_rate_of_its_direction(peer):
+    both = f"{traffic('send', peer, '3')}; {traffic('receive', peer, '3')}"
+    options = ("--up", "12Mbps", "--down", "24Mbps", "--delay", "5ms", "--queue", "50pkt", "--peer", SERVER)
+    (up, down), _ = shell(*options, script=both)
+    # TCP's share of a packet: 1448 of 1500 bytes, 20 fewer with IPv6.
+    assert 11 < float(up) < 11.7
+    assert 22 < float(down) < 23.4
+
+
+def test_a_trace_gives_its_rate(tmp_path):
+    """One opportunity each millisecond is 12 Mbit/s; its log has the trace's lines."""
+    (tmp_path / "ms.trace").write_text("".join(f"{ms}\n" for ms in range(1, 101)))
+    options = ("--up", tmp_path / "ms.trace", "--queue", "50pkt", "--peer", SERVER, "--log", tmp_path / "log")
+    (rate,), summary = shell(*options, script=traffic("send", "$HEADWAY_PEER", "2"))
+    assert 11 < float(rate) < 11.7
+    assert summary["log_failure"] is None
+    graph = read_log(tmp_path / "log" / "up.log")
+    assert graph.departed == summary["up"]["packets"]
+    assert graph.dropped == summary["up"]["drops"]
+    assert not (tmp_path / "log" / "down.log").exists()  # It has no rate.
+    assert (tmp_path / "log" / "events.parquet").stat().st_size > 0
+
+
+def test_loss_is_of_the_probability_and_the_direction(tmp_path):
+    found = tmp_path / "found.json"
+    _, summary = shell(
+        *("--up-loss", "10%", "--peer", traffic("collect", str(found))),
+        script=f"{listening(found)}; {traffic('burst', '$HEADWAY_PEER', '2000', '0', '300')}",
+    )
+    # Five standard deviations.
+    assert 130 < summary["up"]["losses"] < 270
+    assert json.loads(found.read_text())["came"] == 2000 - summary["up"]["losses"]
+    assert summary["down"]["losses"] == 0
+
+
+def test_marks_of_a_queue_reach_the_program(tmp_path):
+    """Ten packets come in the time of one: those behind the fifth are marked, none is dropped."""
+    found = tmp_path / "found.json"
+    _, summary = shell(
+        *("--up", "10Mbps", "--up-queue", "step:threshold=5pkt", "--peer", traffic("collect", str(found))),
+        script=f"{listening(found)}; {traffic('burst', '$HEADWAY_PEER', '500', '2', '80')}",
+    )
+    counts = json.loads(found.read_text())
+    assert counts["came"] == 500
+    assert counts["marked"] == summary["up"]["marks"] > 400
+    assert summary["up"]["drops"] == 0
+
+
+@pytest.mark.parametrize("depth", [2, 3])
+def test_shells_inside_shells(depth):
+    """Every far side answers, and the delays of the way to it add up."""
+    inner = " ".join((*HEADWAY, "shell", "--delay", "5ms", "--"))
+    peers = [f"$HEADWAY_PEER{six}_{n}" for n in range(1, depth + 1) for six in ("", "6")]
+    probes = "; ".join(traffic("ping", peer, "10") for peer in peers)
+    script = f"{' '.join([inner] * (depth - 1))} sh -c '{probes}'"
+    lines, _ = shell("--delay", "5ms", script=script)
+    medians = [statistics.median(json.loads(line)) for line in lines]
+    expected = [10 * levels for levels in range(depth, 0, -1) for _ in ("4", "6")]
+    assert medians == pytest.approx(expected, abs=depth)
+
+
+def test_two_hosts_share_a_bottleneck():
+    options = ("--up", "12Mbps", "--delay", "5ms", "--queue", "30pkt", "--hosts", "2", "--peer", SERVER)
+    lines, _ = shell(
+        *options, script=f"echo $HEADWAY_HOST $HEADWAY_ADDRESS $({traffic('send', '$HEADWAY_PEER', '4')})"
+    )
+    hosts, addresses, rates = zip(*(line.split() for line in lines), strict=True)
+    assert sorted(hosts) == ["1", "2"]
+    assert len(set(addresses)) == 2
+    rates = [float(rate) for rate in rates]
+    assert 10.5 < sum(rates) < 12.5
+    assert min(rates) > 1.5
+
+
+def test_several_shells_at_once():
+    script = "echo $HEADWAY_ADDRESS; read line"
+    with (
+        started(script=script, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as one,
+        started(script=script, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as two,
+    ):
+        assert one.stdout.readline() != two.stdout.readline()
+        listed = subprocess.run(
+            [*HEADWAY, "shell", "--list", "--json"], capture_output=True, check=True, env=environment()
+        )
+        found = json.loads(listed.stdout)
+        assert [entry["pid"] for entry in found] == [one.pid, two.pid]
+        for process in (one, two):
+            process.communicate("go\n", timeout=20)
+            assert process.returncode == 0
+
+
+@pytest.mark.parametrize(("script", "code"), [("true", 0), ("exit 7", 7), ("kill -9 $$", 137), ("kill $$", 143)])
+def test_the_exit_code_is_the_programs(script, code):
+    shell(script=script, code=code)
+
+
+def test_what_a_program_leaves_in_the_background_ends_with_it():
+    shell(script="setsid sleep 7001 & setsid sh -c 'trap : TERM HUP; sleep 7002; sleep 7002' & sleep 0.3")
+    assert running("7001") == running("7002") == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_end_all_of_it(number):
+    with started(script="sleep 7003 & sleep 7003; wait") as process:
+        wait_for(lambda: len(running("7003")) == 2)
+        process.send_signal(number)
+        process.wait(timeout=10)
+    # sh minds an interrupt only once its child has ended, so that it has to be asked again.
+    assert process.returncode in {128 + number, 128 + signal.SIGTERM}
+    assert running("7003") == []
+    assert devices() == set()
+
+
+def test_a_stubborn_program_is_killed():
+    with started(script="trap : INT TERM HUP; while :; do sleep 7004; done") as process:
+        wait_for(lambda: running("7004"))
+        process.terminate()
+        process.wait(timeout=10)
+    assert running("7004") == []
+
+
+def test_what_a_killed_shell_leaves_is_cleaned_and_nothing_else():
+    clean = [*HEADWAY, "shell", "--clean", "--json"]
+    with started(script="sleep 7005 & sleep 7006; true") as dead, started(script="sleep 7007") as alive:
+        wait_for(lambda: running("7005") and running("7006") and running("7007"))
+        dead.kill()
+        dead.wait()
+        wait_for(lambda: len(devices()) == 1)
+        done = subprocess.run(clean, capture_output=True, text=True, check=True, timeout=30, env=environment())
+        (removed,) = json.loads(done.stdout)
+        assert removed["pid"] == dead.pid
+        assert {process["name"] for process in removed["ended"]} == {"sleep"}
+        assert running("7005") == running("7006") == []
+        assert running("7007")
+        assert alive.poll() is None
+        done = subprocess.run(clean, capture_output=True, text=True, check=True, timeout=30, env=environment())
+        assert json.loads(done.stdout) == []
+
+
+class Terminal:
+    """A person at a terminal with a shell in it."""
+
+    def __init__(self, *options):
+        self.pid, self.end = pty.fork()
+        if self.pid == 0:
+            command = [*HEADWAY, "shell", *options, "--", "sh"]
+            os.execve(command[0], command, environment() | {"PS1": "ready> ", "ENV": "/dev/null"})
+        self.seen = ""
+
+    def wait_for(self, text):
+        def came():
+            if select.select([self.end], [], [], 0)[0]:
+                self.seen += os.read(self.end, 4096).decode()
+            return text in self.seen
+
+        wait_for(came)
+        self.seen = self.seen.partition(text)[2]
+
+    def type(self, text):
+        os.write(self.end, text.encode())
+
+    def code(self):
+        """Of the command, which ends."""
+        ended = []
+
+        def has_ended():
+            ended[:] = os.waitpid(self.pid, os.WNOHANG)
+            return ended[0] == self.pid
+
+        wait_for(has_ended)
+        return os.waitstatus_to_exitcode(ended[1])
+
+
+def test_a_person_has_a_terminal_as_usual():
+    terminal = Terminal("--delay", "1ms")
+    terminal.wait_for("ready> ")
+    terminal.type("sleep 7008\n")
+    wait_for(lambda: running("7008"))
+    terminal.wait_for("\x1b]2;up")  # The title.
+    terminal.type("\x03")
+    terminal.wait_for("ready> ")
+    assert running("7008") == []
+    terminal.type("sleep 7008\n")
+    wait_for(lambda: running("7008"))
+    terminal.type("\x1a")
+    terminal.wait_for("ready> ")
+    terminal.type("jobs\n")
+    terminal.wait_for("Stopped")
+    terminal.type("exit 5\n")
+    terminal.wait_for("stopped jobs")
+    terminal.type("exit 5\n")
+    assert terminal.code() == 5
+    os.close(terminal.end)
+
+
+def test_a_terminal_that_is_closed_ends_all_of_it():
+    terminal = Terminal()
+    terminal.wait_for("ready> ")
+    terminal.type("sleep 7009\n")
+    wait_for(lambda: running("7009"))
+    os.close(terminal.end)
+    wait_for(lambda: not running("7009"))
+    terminal.code()
+    assert devices() == set()
+
+
+NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+# This Python may be out of a user's reach; the system's then runs what it has installed.
+LIBRARIES = [path for path in sys.path if path and not path.startswith(sys.base_prefix)]
+PYTHON = ("env", f"PYTHONPATH={':'.join(LIBRARIES)}", "python3", "-m", "headway")
+
+
+def test_a_user_has_a_far_side_of_his_own():
+    """Without any privilege, where user namespaces are permitted; so has a shell in his shell."""
+    if subprocess.run(
+        [*NOBODY, "unshare", "-Urn", *PYTHON, "--version"], capture_output=True, check=False
+    ).returncode:
+        pytest.skip("a user namespace is not permitted, or headway is out of reach in one")
+    inner = " ".join((*PYTHON, "shell", "--delay", "5ms", "--"))
+    peers = (traffic("ping", "$HEADWAY_PEER", "20"), f"{inner} sh -c '{traffic('ping', '$HEADWAY_PEER_1', '20')}'")
+    script = "; ".join((*peers, traffic("send", "$HEADWAY_PEER", "2")))
+    options = ("--up", "12Mbps", "--delay", "10ms", "--queue", "50pkt", "--peer", SERVER)
+    (one, two, rate), _ = shell(*options, script=script, headway=(*NOBODY, *PYTHON))
+    # Nor may his emulator run before what else the machine does.
+    assert 20 < statistics.median(json.loads(one)) < 25
+    assert 30 < statistics.median(json.loads(two)) < 40
+    assert float(rate) > 10.5

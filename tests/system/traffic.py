@@ -1,0 +1,143 @@
+"""Small programs that send and receive, for the tests of links: python traffic.py NAME ARGUMENT..."""
+
+import json
+import os
+import socket
+import struct
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+PORT = 5201
+BLOCK = bytes(1 << 16)
+RECVTOS = {socket.AF_INET: (socket.IPPROTO_IP, 13), socket.AF_INET6: (socket.IPPROTO_IPV6, 66)}
+TOS = {socket.AF_INET: (socket.IPPROTO_IP, socket.IP_TOS), socket.AF_INET6: (socket.IPPROTO_IPV6, 67)}
+
+
+def family(address: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
+
+
+def checksum(data: bytes) -> int:
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+def ping(address: str, count: str) -> None:
+    """The round trips of ICMP echoes one after another, in ms, as a JSON list."""
+    six = family(address) == socket.AF_INET6
+    protocol = socket.getprotobyname("ipv6-icmp" if six else "icmp")
+    request, reply, header = (128, 129, 0) if six else (8, 0, 20)
+    own = os.getpid() & 0xFFFF
+    times = []
+    with socket.socket(family(address), socket.SOCK_RAW, protocol) as s:
+        s.settimeout(5)
+        for number in range(int(count)):
+            body = struct.pack("!HH", own, number) + bytes(24)
+            head = struct.pack("!BBH", request, 0, 0)
+            if not six:  # The kernel does it for IPv6.
+                head = struct.pack("!BBH", request, 0, checksum(head + body))
+            begin = time.monotonic()
+            s.sendto(head + body, (address, 0))
+            while True:
+                came = s.recv(2048)[header:]
+                if came[0] == reply and came[4:8] == body[:4]:
+                    break
+            times.append((time.monotonic() - begin) * 1e3)
+            time.sleep(0.002)
+    print(json.dumps(times))
+
+
+def serve() -> None:
+    """A TCP server: after `r` it reads and answers with the rate, after `s` and a digit it sends so long."""
+    listener = socket.create_server(("", PORT), family=socket.AF_INET6, dualstack_ipv6=True, backlog=64)
+    while True:
+        connection, _ = listener.accept()
+        if os.fork() == 0:
+            order = connection.recv(2, socket.MSG_WAITALL)
+            if order[:1] == b"r":
+                connection.sendall(f"{drain(connection)}\n".encode())
+            else:
+                fill(connection, float(order[1:]))
+            os._exit(0)
+        connection.close()
+
+
+def fill(connection: socket.socket, seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        connection.sendall(BLOCK)
+    connection.shutdown(socket.SHUT_WR)
+
+
+def drain(connection: socket.socket) -> float:
+    """Mbit/s from the first byte to the last."""
+    total, begin = 0, 0.0
+    while count := len(connection.recv(1 << 16)):
+        if not begin:
+            begin = time.monotonic()
+        else:
+            total += count
+    return total * 8e-6 / max(time.monotonic() - begin, 1e-6)
+
+
+def connect(address: str) -> socket.socket:
+    """To a server that may be about to start."""
+    end = time.monotonic() + 10
+    while True:
+        try:
+            return socket.create_connection((address, PORT), timeout=20)
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.05)
+
+
+def send(address: str, seconds: str) -> None:
+    """Prints the rate in Mbit/s at which a server has received."""
+    with connect(address) as connection:
+        connection.sendall(b"r0")
+        fill(connection, float(seconds))
+        print(connection.makefile().readline().strip())
+
+
+def receive(address: str, seconds: str) -> None:
+    """Prints the rate in Mbit/s at which a server's bytes came."""
+    with connect(address) as connection:
+        connection.sendall(f"s{seconds}".encode())
+        print(drain(connection))
+
+
+def burst(address: str, count: str, ecn: str, gap_us: str) -> None:
+    """Sends numbered datagrams with this ECN field."""
+    with socket.socket(family(address), socket.SOCK_DGRAM) as s:
+        s.setsockopt(*TOS[family(address)], int(ecn))
+        for number in range(int(count)):
+            s.sendto(struct.pack("!I", number) + bytes(996), (address, PORT))
+            end = time.monotonic() + int(gap_us) * 1e-6
+            while time.monotonic() < end:
+                pass
+        time.sleep(1)
+
+
+def collect(path: str) -> None:
+    """Writes what datagrams came whenever there are none for a while: how many, and how many with a CE mark."""
+    came = marked = 0
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        s.setsockopt(*RECVTOS[socket.AF_INET], 1)
+        s.bind(("", PORT))
+        s.settimeout(0.2)
+        while True:
+            Path(path).write_text(json.dumps({"came": came, "marked": marked}))
+            with suppress(TimeoutError):
+                while True:
+                    _, extra, *_ = s.recvmsg(2048, 64)
+                    came += 1
+                    marked += extra[0][2][0] & 3 == 3
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](*sys.argv[2:])

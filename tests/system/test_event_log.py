@@ -1,8 +1,10 @@
 """Logs of real packets, read by others' programs: pyarrow, and mahimahi's rules."""
 
 import json
+import signal
 import subprocess
 import sys
+import time
 
 import pyarrow.parquet as pq
 import pytest
@@ -81,3 +83,19 @@ def test_the_run_tells_its_fitness(recorded):
     assert fitness["unexplained_loss"] == 0
     # Only ends over UDP have threads whose waiting matters.
     assert (fitness["host_wait_ms"] is None) == (row["scheme"] == "cubic")
+
+
+def test_an_interrupted_run_has_whole_logs(tmp_path):
+    (tmp_path / "logged.toml").write_text(SCENARIO.replace("seconds = 3", "seconds = 30"))
+    command = [sys.executable, "-m", "headway", "bench", "--world", "emu", "--logs", "--schemes", "cubic"]
+    arguments = ["--scenario", "logged.toml", "--runs", "1", "--out", "out"]
+    log = tmp_path / "out" / "recordings" / "logged" / "cubic" / "run-0.bottleneck.log"
+    with subprocess.Popen(command + arguments, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as running:
+        begun = time.monotonic()
+        while not (log.exists() and log.stat().st_size > 20_000) and time.monotonic() < begun + 20:
+            time.sleep(0.1)
+        running.send_signal(signal.SIGINT)
+        assert running.wait(timeout=10) == 130, running.stderr.read()
+    events = pq.read_table(log.parent / "run-0.events.parquet")
+    at_link = [e["event"] for e in events.to_pylist() if e["place"] == "bottleneck"]
+    assert at_link.count("departure") == read(log).departed > 100

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, Command, Stdio};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -60,7 +61,7 @@ impl Emu {
         let result = tried.entry(key.clone()).or_insert_with(|| {
             let task = Task::Probe { controller: key };
             let done = Worker::start(&self.command, task)?.listen(&mut |_| true)?;
-            done.map(|_| ()).ok_or_else(|| "stopped".to_owned())
+            done.0.map(|_| ()).ok_or_else(|| "stopped".to_owned())
         });
         result.clone()
     }
@@ -104,13 +105,9 @@ impl World for Emu {
         let task = Task::Run(Box::new(RunTask::of(trial)));
         let worker = Worker::start(&self.command, task);
         match worker.and_then(|worker| worker.listen(go_on)) {
-            Ok(Some((outcome, recorded))) => Ended {
-                outcome: Ok(Some(outcome)),
+            Ok((outcome, recorded)) => Ended {
+                outcome: Ok(outcome),
                 recorded,
-            },
-            Ok(None) => Ended {
-                outcome: Ok(None),
-                recorded: None,
             },
             Err(why) => Ended::failed(RunError::Failed(why)),
         }
@@ -121,6 +118,8 @@ impl World for Emu {
 #[derive(Debug)]
 struct Worker {
     process: Child,
+    /// Closed, it asks the worker to stop.
+    stdin: Option<ChildStdin>,
     answers: Receiver<Answer>,
     /// What it said on standard error, at most so much.
     complaints: Option<JoinHandle<String>>,
@@ -129,6 +128,8 @@ struct Worker {
 impl Worker {
     /// A worker says something every tenth of a second; after so long it is taken for dead.
     const PATIENCE: Time = Time::from_millis(30_000);
+    /// So long it may take to end the log of a run that is stopped.
+    const ENDING: Duration = Duration::from_millis(3_000);
     /// How often is looked whether to stop.
     const LOOK: Wait = Wait::from_millis(100);
     /// So much of its complaints is kept.
@@ -152,7 +153,8 @@ impl Worker {
             task,
         };
         let line = serde_json::to_string(&job).map_err(|e| e.to_string())?;
-        if let Some(mut stdin) = process.stdin.take() {
+        let mut stdin = process.stdin.take();
+        if let Some(stdin) = &mut stdin {
             // If it is gone already, it has said why.
             let _ = writeln!(stdin, "{line}");
         }
@@ -181,16 +183,17 @@ impl Worker {
         });
         Ok(Worker {
             process,
+            stdin,
             answers,
             complaints,
         })
     }
 
-    /// Hears it out; `None` if `go_on` says to stop. Errors are one line.
+    /// Hears it out; without an outcome if `go_on` says to stop. Errors are one line.
     fn listen(
         mut self,
         go_on: &mut dyn FnMut(Duration) -> bool,
-    ) -> Result<Option<(Outcome, Option<Recorded>)>, String> {
+    ) -> Result<(Option<Outcome>, Option<Recorded>), String> {
         let mut done = 0;
         // Since it was heard last.
         let mut silence = Clock::start();
@@ -202,13 +205,12 @@ impl Worker {
             };
             done += step;
             if !go_on(Duration::from_nanos(step)) {
-                return Ok(None);
+                return Ok((None, self.stop()));
             }
             match answer {
                 Ok(Answer::Done { .. }) => silence = Clock::start(),
                 Ok(Answer::Finished { outcome, files }) => {
-                    let recorded = files.map(|(files, failure)| Recorded { files, failure });
-                    return Ok(Some((outcome, recorded)));
+                    return Ok((Some(outcome), files.map(recorded)));
                 }
                 Ok(Answer::Failed { why }) => return Err(why),
                 Err(RecvTimeoutError::Timeout) if silence.now() < Self::PATIENCE => {}
@@ -219,6 +221,21 @@ impl Worker {
                     ));
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(self.last_words()),
+            }
+        }
+    }
+
+    /// Has it end early: what it has written down so far.
+    fn stop(mut self) -> Option<Recorded> {
+        self.stdin = None;
+        let clock = Clock::start();
+        loop {
+            let left = Self::ENDING.saturating_sub(clock.now().since(Time::ZERO));
+            let left = Wait::from_nanos(left.as_nanos());
+            match self.answers.recv_timeout(left) {
+                Ok(Answer::Done { .. }) => {}
+                Ok(Answer::Finished { files, .. }) => return files.map(recorded),
+                Ok(Answer::Failed { .. }) | Err(_) => return None,
             }
         }
     }
@@ -235,6 +252,10 @@ impl Worker {
             last.unwrap_or("it said nothing")
         )
     }
+}
+
+fn recorded((files, failure): (Vec<PathBuf>, Option<String>)) -> Recorded {
+    Recorded { files, failure }
 }
 
 impl Drop for Worker {

@@ -29,17 +29,17 @@ fn head_start(plan: &Plan) -> Duration {
     Duration::from_millis(50 + plan.flows.len() as u64)
 }
 
-/// Carries `plan` out. `tell` hears about every tenth of a second how far it is. The calling process has to be
-/// able to make namespaces ([`become_able`](crate::sys::become_able)).
+/// Carries `plan` out. `go_on` hears about every tenth of a second how far it is, and may end it. The calling
+/// process has to be able to make namespaces ([`become_able`](crate::sys::become_able)).
 ///
 /// # Errors
 /// One line, if something cannot be had or goes wrong on the way.
 pub fn play(
     plan: &Plan,
     traces: TraceSource<'_>,
-    tell: &mut dyn FnMut(Time),
+    go_on: &mut dyn FnMut(Time) -> bool,
 ) -> Result<Outcome, String> {
-    play_logged(plan, traces, None, tell).map(|(outcome, _)| outcome)
+    play_logged(plan, traces, None, go_on).map(|(outcome, _)| outcome)
 }
 
 /// As [`play`], with a log.
@@ -47,7 +47,7 @@ pub(super) fn play_logged(
     plan: &Plan,
     traces: TraceSource<'_>,
     log: Option<&LogTask>,
-    tell: &mut dyn FnMut(Time),
+    go_on: &mut dyn FnMut(Time) -> bool,
 ) -> Result<(Outcome, Option<Recorded>), String> {
     let (links, changes) = plan.links(traces).map_err(|e| e.to_string())?;
     let end = Time::ZERO + plan.options.duration;
@@ -73,7 +73,7 @@ pub(super) fn play_logged(
         hosts: bed.hosts,
         machine: Machine::default(),
     };
-    let (vanished, ends) = stage.perform(ends, &complete, tell)?;
+    let (vanished, ends) = stage.perform(ends, &complete, go_on)?;
 
     let (_ports, mut links, mut meter, report) = stage.emulator.into_parts();
     let links = links.all_mut();
@@ -110,7 +110,7 @@ impl Stage<'_> {
         &mut self,
         ends: Vec<(SenderEnd, ReceiverEnd)>,
         complete: &[AtomicBool],
-        tell: &mut dyn FnMut(Time),
+        go_on: &mut dyn FnMut(Time) -> bool,
     ) -> Result<(Vanished, Vec<EndsReport>), String> {
         let Stage {
             clock,
@@ -140,7 +140,11 @@ impl Stage<'_> {
                 let counted = hosts.try_for_each(|(h, port)| vanished.add_host(&h.namespace, port));
                 counted.map(|()| vanished).map_err(|e| e.to_string())
             });
-            watch_over(&running, clock, end, machine, tell);
+            watch_over(&running, clock, end, machine, &mut |at| {
+                if !go_on(at) {
+                    over.store(true, Ordering::Relaxed);
+                }
+            });
             // Should it have died.
             over.store(true, Ordering::Relaxed);
             let vanished = join(running);

@@ -1,10 +1,12 @@
 //! The process that carries one run out.
 
 use std::io::{self, BufRead, Write};
+use std::os::fd::AsFd;
 
 use headway_cc::{Registry, Time};
 use headway_scenario::{Scenario, TraceSpec, TraceStore};
 use headway_world::{Outcome, Recorded};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 use nix::unistd::getppid;
@@ -53,8 +55,18 @@ fn run(task: &RunTask, registry: &Registry) -> Result<(Outcome, Option<Recorded>
     let plan = Plan::new(&network, &task.scheme, registry, options).map_err(|e| e.to_string())?;
     let store = TraceStore::of(task.trace_folders.iter().cloned());
     let traces = |spec: &TraceSpec| store.load_spec(spec).map_err(|e| e.to_string());
-    let mut tell = |at: Time| say(&Answer::Done { ns: at.as_nanos() });
-    play_logged(&plan, &traces, task.log.as_ref(), &mut tell)
+    let mut go_on = |at: Time| {
+        say(&Answer::Done { ns: at.as_nanos() });
+        !is_stopped()
+    };
+    play_logged(&plan, &traces, task.log.as_ref(), &mut go_on)
+}
+
+/// Has its parent closed standard input?
+fn is_stopped() -> bool {
+    let stdin = io::stdin();
+    let mut look = [PollFd::new(stdin.as_fd(), PollFlags::empty())];
+    poll(&mut look, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
 }
 
 /// Says a line. If nobody listens any more, it is over.

@@ -25,7 +25,11 @@ fn run(scenario: &Scenario, scheme: &str, seconds: u64) -> Outcome {
     let store = TraceStore::of([TRACES.into()]);
     let traces = |spec: &TraceSpec| store.load_spec(spec).map_err(|e| e.to_string());
     let mut told = 0;
-    let outcome = play(&plan, &traces, &mut |_| told += 1).unwrap();
+    let mut go_on = |_| {
+        told += 1;
+        true
+    };
+    let outcome = play(&plan, &traces, &mut go_on).unwrap();
     assert!(told >= 5 * seconds, "told {told} times how far it is");
     outcome
 }

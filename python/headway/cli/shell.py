@@ -26,7 +26,7 @@ class Live(StrEnum):
 def shell(
     command: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[--] [CMD]...", help="The program; else your shell.", show_default=False),
+        typer.Argument(metavar="CMD", help="The program; else your shell.", show_default=False),
     ] = None,
     up: Annotated[
         Words, typer.Option(help="Towards the far side: a rate, a trace or its file, or 'unlimited' (the default).")

@@ -5,6 +5,7 @@
 
 mod address;
 mod clean;
+mod draft;
 mod error;
 mod hosts;
 mod live;

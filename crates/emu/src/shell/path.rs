@@ -3,9 +3,10 @@
 
 use std::path::Path;
 
-use headway_scenario::{Network, RateSpec, Scenario, ScenarioError, TraceStore};
+use headway_scenario::{Network, RateSpec, TraceStore};
 
 use super::ShellError;
+use super::draft::{Draft, quoted, value, value_of, wrong};
 
 /// What the links are to be, as it stands on the command line. Whatever is `None` is left out.
 #[derive(Clone, Debug, Default)]
@@ -212,109 +213,6 @@ impl<'a> Rate<'a> {
             settings: settings.collect(),
         }
     }
-}
-
-/// The scenario as it is being written, and which option each of its lines is from.
-#[derive(Default)]
-struct Draft {
-    text: String,
-    lines: Vec<(usize, &'static str, String)>,
-}
-
-impl Draft {
-    fn line(&mut self, text: &str) {
-        self.text += text;
-        self.text.push('\n');
-    }
-
-    fn option(
-        &mut self,
-        option: &'static str,
-        given: &str,
-        key: &str,
-        value: &str,
-    ) -> Result<(), ShellError> {
-        if given.trim().is_empty() || given.contains(['\n', '\r']) {
-            return Err(wrong(option, &quoted(given), "write one line of text"));
-        }
-        let key =
-            match key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && !key.is_empty() {
-                true => key.to_owned(),
-                false => quoted(key),
-            };
-        let line = 1 + self.text.lines().count();
-        self.lines.push((line, option, given.to_owned()));
-        self.line(&format!("{key} = {value}"));
-        Ok(())
-    }
-
-    fn read(&self) -> Result<Scenario, ShellError> {
-        Scenario::parse(&self.text, "shell").map_err(|error| {
-            let (at, key, what) = match &error {
-                ScenarioError::Syntax { line, what, .. } => (*line, "", what.clone()),
-                ScenarioError::Invalid {
-                    line, key, what, ..
-                } => (*line, key.as_str(), what.clone()),
-                _ => (0, "", error.to_string()),
-            };
-            // The words that a scenario asks for are TOML.
-            let what = what.replace(" = ", "=").replace('"', "");
-            match self.lines.iter().find(|(line, ..)| *line == at) {
-                Some((_, option, given)) => wrong(option, given, &within(key, &what)),
-                None => ShellError::Failed(what),
-            }
-        })
-    }
-}
-
-/// `what`, with the part of the option that it is about: what stands behind `link[0].queue`.
-fn within(key: &str, what: &str) -> String {
-    match key.splitn(3, '.').nth(2) {
-        Some(part) => format!("{part}: {what}"),
-        None => what.to_owned(),
-    }
-}
-
-fn wrong(option: &'static str, given: &str, what: &str) -> ShellError {
-    ShellError::Option {
-        option,
-        given: given.to_owned(),
-        what: what.to_owned(),
-    }
-}
-
-/// TOML of `100pkt`, of `codel:target=5ms:ecn=true`, where the first word is what `kind` calls it, or of
-/// `mean=2ms`. What is TOML already stays.
-fn value(given: &str, kind: Option<&str>) -> String {
-    if given.starts_with('{') {
-        return given.to_owned();
-    }
-    let named = kind.filter(|_| given.starts_with(|c: char| c.is_ascii_alphabetic()));
-    if named.is_none() && !given.contains('=') {
-        return quoted(given);
-    }
-    let words = given
-        .split(':')
-        .enumerate()
-        .map(|(i, word)| match word.split_once('=') {
-            Some((key, value)) => format!("{} = {}", quoted(key), value_of(value)),
-            None if i == 0 => format!("{} = {}", named.unwrap_or("kind"), quoted(word)),
-            None => format!("{} = true", quoted(word)),
-        });
-    format!("{{ {} }}", words.collect::<Vec<_>>().join(", "))
-}
-
-/// A boolean, else text, which the schema takes for every number.
-fn value_of(text: &str) -> String {
-    match text {
-        "true" | "false" => text.to_owned(),
-        _ => quoted(text),
-    }
-}
-
-/// JSON's strings are TOML's.
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
 }
 
 #[cfg(test)]

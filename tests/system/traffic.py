@@ -131,7 +131,10 @@ def collect(path: str) -> None:
         s.bind(("", PORT))
         s.settimeout(0.2)
         while True:
-            Path(path).write_text(json.dumps({"came": came, "marked": marked}))
+            # It may be ended at any moment.
+            draft = Path(path + ".draft")
+            draft.write_text(json.dumps({"came": came, "marked": marked}))
+            draft.rename(path)
             with suppress(TimeoutError):
                 while True:
                     _, extra, *_ = s.recvmsg(2048, 64)

@@ -83,14 +83,6 @@ impl Links {
         }
     }
 
-    /// Brings every link up to date.
-    pub(super) fn catch_up(&mut self, now: Time) {
-        for link in 0..self.links.len() {
-            self.links[link].catch_up(now);
-            self.refresh(link);
-        }
-    }
-
     pub(super) fn append_events(&mut self, now: Time, link: usize, into: &mut Vec<LinkEvent>) {
         self.links[link].append_events(now, into);
         self.refresh(link);

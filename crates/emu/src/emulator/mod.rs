@@ -42,6 +42,9 @@ pub struct Emulator<W> {
     held: Vec<VecDeque<(Time, Packet)>>,
     watch: W,
     events: Vec<LinkEvent>,
+    /// Up to here everything is done and told.
+    told: Time,
+    end: Time,
     report: Report,
 }
 
@@ -62,6 +65,9 @@ pub struct Report {
     pub no_room: u64,
     /// Packets that a device refused.
     pub refused: u64,
+    /// The longest time for which nothing was read or written though it might have been: from when it wanted to
+    /// wake up to when it did, or between two waits.
+    pub longest_stall: Duration,
     /// Processor time that it took.
     pub cpu: Duration,
     /// From the first look at the clock to the last.
@@ -75,11 +81,12 @@ impl<W: Watch> Emulator<W> {
     const GRAIN: Duration = Duration::from_micros(25);
     /// How late timers usually are.
     const TIMER_LATENESS: Duration = Duration::from_micros(20);
-    /// Links are brought up to date at least as often, so that a log has little to catch up with.
-    const TICK: Duration = Duration::from_millis(10);
+    /// Links get no further without their events being told, of which there would be too many after a machine
+    /// has slept.
+    const STEP: Duration = Duration::from_millis(100);
 
     /// `links` have to be [`observed`](headway_net::Link::observed): the bytes of packets that they drop
-    /// are found in their events. `cross` are the routes of packets that `watch` sends itself.
+    /// are found in their events.
     ///
     /// # Errors
     /// If the kernel has no room.
@@ -104,6 +111,8 @@ impl<W: Watch> Emulator<W> {
             slab: Slab::default(),
             watch,
             events: Vec::new(),
+            told: Time::ZERO,
+            end: Time::NEVER,
             report: Report::default(),
         })
     }
@@ -115,26 +124,28 @@ impl<W: Watch> Emulator<W> {
     pub fn run(&mut self, end: Time, stop: &AtomicBool) -> io::Result<()> {
         let (begin, cpu_before) = (self.clock.now(), cpu_time());
         let mut ready: Vec<usize> = Vec::with_capacity(self.ports.len());
-        let mut tick = begin;
+        self.end = end;
+        let mut awake = begin;
         loop {
-            let now = self.clock.now();
-            let upto = now.min(end);
-            self.catch_up(upto);
-            if now >= end || stop.load(Ordering::Relaxed) {
+            let now = self.clock.now().min(end);
+            self.catch_up(now);
+            self.tell_events(now);
+            if now == end || stop.load(Ordering::Relaxed) {
                 break;
             }
-            if now >= tick {
-                self.links.catch_up(now);
-                tick = now + Self::TICK;
-            }
-            self.tell_events(now);
             let due = self.next().min(end);
             // A timer is about as late as this anyway; the rest is spun away.
             let early = due.saturating_sub(Self::TIMER_LATENESS);
+            let before = self.clock.now();
             // What is due in quick succession leaves together: to set a timer costs as much as to write a packet.
-            let wake = early.max(self.clock.now() + Self::GRAIN).min(tick);
+            let wake = early.max(before + Self::GRAIN);
             ready.clear();
             ready.extend_from_slice(self.waiter.wait(wake)?);
+            let wanted = wake.min(before + Waiter::LONGEST);
+            let after = self.clock.now();
+            let stall = before.since(awake).max(after.since(wanted));
+            self.report.longest_stall = self.report.longest_stall.max(stall);
+            awake = after;
             for &port in &ready {
                 self.read(port)?;
             }
@@ -187,6 +198,15 @@ impl<W: Watch> Emulator<W> {
 
     /// Carries out what is due by `now`, in the order in which it is.
     fn catch_up(&mut self, now: Time) {
+        while self.told + Self::STEP < now {
+            let step = self.told + Self::STEP;
+            self.carry_out(step);
+            self.tell_events(step);
+        }
+        self.carry_out(now);
+    }
+
+    fn carry_out(&mut self, now: Time) {
         loop {
             let (due, link) = self.links.next();
             let call = self.watch.next_call();
@@ -252,8 +272,13 @@ impl<W: Watch> Emulator<W> {
                 break;
             };
             slot.len = len as u16;
-            self.report.read += 1;
             let now = self.clock.now();
+            if now > self.end {
+                // It entered after the run.
+                self.slab.free(handle);
+                break;
+            }
+            self.report.read += 1;
             if !self.arrive(now, port, handle) {
                 self.report.strays += 1;
                 self.slab.free(handle);
@@ -330,6 +355,7 @@ impl<W: Watch> Emulator<W> {
 
     /// Tells what has happened on the links, and frees what they have dropped.
     fn tell_events(&mut self, now: Time) {
+        self.told = self.told.max(now);
         for link in 0..self.links.len() {
             self.links.append_events(now, link, &mut self.events);
             for event in &self.events {

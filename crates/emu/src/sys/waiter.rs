@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::AsFd;
 
-use headway_cc::Time;
+use headway_cc::{Duration, Time};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::time::TimeSpec;
@@ -23,7 +23,8 @@ pub struct Waiter {
 }
 
 impl Waiter {
-    /// It returns after at most this, in ms, so that whoever waits can look whether to stop.
+    /// It returns after at most this, so that whoever waits can look whether to stop.
+    pub const LONGEST: Duration = Duration::from_millis(Self::LONGEST_MS as u64);
     const LONGEST_MS: u16 = 100;
     const TIMER: u64 = u64::MAX;
 

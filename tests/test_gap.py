@@ -290,7 +290,7 @@ def test_differences_are_written_with_their_intervals(metric, text):
 
 def rows():
     """Rows of two networks, one scheme each."""
-    pairs = [({}, {"throughput": 10.0 + k / 10, "delay": 140.0}) for k in range(3)]
+    pairs = [({}, {"throughput": 10.08 + k / 50, "delay": 140.0}) for k in range(3)]
     return [compared(pairs, Settings(runs=3)), compared(pairs, Settings(runs=3), TRACE, "copa")]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from headway.gap.plan import EMU, SIM, TRANSPORT, Settings, Task, hosted, seeds
+from headway.stats import FEW, student_interval
 from headway.summary import Metric, Offsets, in_blocks, mean_of
 from headway.traces import open_trace
 
@@ -134,9 +135,9 @@ def _gap(values: Sequence[tuple[float | None, float | None]], block: int) -> Gap
     """A metric from (simulator, emulator) pairs; where one of the two is missing the pair says nothing."""
     both = [(s, e) for s, e in values if s is not None and e is not None]
     return {
-        "sim": mean_of([s for s, _ in both], block),
-        "emu": mean_of([e for _, e in both], block),
-        "difference": mean_of([e - s for s, e in both], block),
+        "sim": _mean_of([s for s, _ in both], block),
+        "emu": _mean_of([e for _, e in both], block),
+        "difference": _mean_of([e - s for s, e in both], block),
         "percent": _percent(both, block),
     }
 
@@ -151,5 +152,13 @@ def _percent(both: Sequence[tuple[float, float]], block: int) -> Metric:
         return {"mean": None, "ci95": None}
     ratio, scale = emu / sim, 100 * len(both) / sim
     percent = 100 * (ratio - 1)
-    added = mean_of([scale * (e - ratio * s) for s, e in both], block)
+    added = _mean_of([scale * (e - ratio * s) for s, e in both], block)
     return {"mean": percent, "ci95": [percent + end for end in added["ci95"]] if added["ci95"] else None}
+
+
+def _mean_of(values: Sequence[float], block: int) -> Metric:
+    """A mean with its interval: Student's where pairs are few, so that a verdict does not rest on two or three."""
+    if not 1 < len(values) < FEW:
+        return mean_of(values, block)
+    interval = student_interval(values)
+    return {"mean": sum(values) / len(values), "ci95": list(interval) if interval else None}

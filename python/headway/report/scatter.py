@@ -171,12 +171,13 @@ def _marker(p: Row, look: Style, x: Spec, y: Spec, area: float) -> list[Spec]:
 
 
 def _capacity(rows: Sequence[Row]) -> float | None:
-    """The mean capacity in Mbit/s that utilisation is measured against."""
-    for row in rows:
-        rate, share = row["throughput_mbps"]["mean"], row["utilisation"]["mean"]
-        if rate and share:
-            return float(rate / share)
-    return None
+    """The mean capacity in Mbit/s that utilisation is measured against.
+
+    Throughput counts from the first arrival and utilisation from the flow's begin, so that each row says somewhat
+    too much; least the one whose data came first.
+    """
+    both = [(row["throughput_mbps"]["mean"], row["utilisation"]["mean"]) for row in rows]
+    return min((float(rate / share) for rate, share in both if rate and share), default=None)
 
 
 def _capacity_line(capacity: float, y: Spec, size: tuple[int, int]) -> list[Spec]:

@@ -1,0 +1,32 @@
+"""Student's interval against scipy's, and that it covers what it says."""
+
+import random
+from statistics import fmean, stdev
+
+import pytest
+from scipy import stats
+
+from headway.stats import FEW, student_interval
+
+
+@pytest.mark.parametrize("n", range(2, FEW))
+def test_as_scipy_has_it(n):
+    draw = random.Random(n)
+    values = [draw.gauss(3, 2) for _ in range(n)]
+    theirs = stats.t.interval(0.95, n - 1, fmean(values), stdev(values) / n**0.5)
+    assert student_interval(values) == pytest.approx(theirs, rel=1e-5)
+
+
+@pytest.mark.parametrize("n", [2, 4, 9])
+def test_it_covers_the_mean_as_often_as_it_says(n):
+    draw = random.Random(7)
+    trials = 2000
+    intervals = [student_interval([draw.gauss(1, 1) for _ in range(n)]) for _ in range(trials)]
+    covered = sum(low <= 1 <= high for low, high in intervals) / trials
+    assert covered == pytest.approx(0.95, abs=0.02)
+
+
+def test_one_value_says_nothing_and_many_are_resampled():
+    assert student_interval([1.0]) is None
+    with pytest.raises(ValueError, match="mean_interval"):
+        student_interval([1.0] * FEW)

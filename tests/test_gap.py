@@ -227,6 +227,25 @@ def test_an_interrupt_keeps_what_has_finished(tmp_path):
     assert [again.find(task) is not None for task in TASKS] == [True, True, False, False]
 
 
+def test_whatever_goes_wrong_no_run_stays_behind(tmp_path):
+    kept = store.Store(tmp_path)
+    begun = []
+
+    def begin(task):
+        begun.append(Fake(task, looks=3 + 100 * len(begun)))
+        return begun[-1]
+
+    def show(runs, _):
+        if runs:
+            raise OSError("no space left on device")
+
+    Fake.under_way = 0
+    with pytest.raises(OSError, match="no space"):
+        collect.collect(TASKS, 2, kept, show, begin)
+    assert len(begun) == 2
+    assert Fake.under_way == 0
+
+
 def test_what_a_crash_leaves_half_written_is_run_again(tmp_path):
     kept = store.Store(tmp_path)
     for task in TASKS[:2]:
@@ -307,7 +326,7 @@ def test_publishing_changes_only_what_is_between_the_markers(tmp_path):
     assert "at most 0.25 ms" in text
     assert "Only three." in text
     assert "Of 2: 1 met, 1 missed." in text
-    assert "| pantheon-default | cubic | 3 | +1.00" in text
+    assert "| pantheon-default | cubic | 3 | +0.50 (-0.74 to +1.74)" in text
     assert "### synthetic-att" in text
     again = text
     page.publish(tmp_path, rows(), "headway gap --runs 3", ["Only three."])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from headway._native import Batch, RunError
@@ -69,7 +70,8 @@ def collect(
 ) -> list[str]:
     """Runs them, `jobs` at a time, and keeps each as soon as it has finished.
 
-    A run that fails does not end the others. On KeyboardInterrupt those under way are given up; it is raised again.
+    A run that fails does not end the others. On KeyboardInterrupt, or any other error, those under way are given
+    up; it is raised again.
 
     Args:
         wanted: Runs that are not in the store.
@@ -103,22 +105,29 @@ def collect(
                 over_s += task.seconds
             progress(finished, over_s + sum(task.seconds * run.progress for task, run in running.items()))
     except KeyboardInterrupt:
-        for run in running.values():
-            run.cancel()
-        for task, run in running.items():
-            finished += _end(task, run, store)
+        _give_up(running)
+        finished += sum(_keep(task, run, store) for task, run in running.items())
         progress(finished, over_s)
+        raise
+    except BaseException:
+        # The store may be what failed: nothing more is written to it.
+        _give_up(running)
         raise
     return failures
 
 
-def _end(task: Task, run: Running, store: Store) -> bool:
-    """Waits until it is given up; whether it finished all the same, and is kept."""
-    try:
-        while not run.wait(LOOK_S):
-            pass
-    except RunError:
-        return False
+def _give_up(running: dict[Task, Running]) -> None:
+    """Cancels them and waits until they have ended."""
+    for run in running.values():
+        run.cancel()
+    for run in running.values():
+        with suppress(RunError):
+            while not run.wait(LOOK_S):
+                pass
+
+
+def _keep(task: Task, run: Running, store: Store) -> bool:
+    """Whether a run that was given up had finished all the same, and is kept."""
     if rows := run.results():
         store.add(task, rows)
     return bool(rows)

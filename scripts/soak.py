@@ -180,14 +180,21 @@ def problems(facts: Facts) -> list[str]:
             for way in ("up_mbps", "down_mbps")
             if flows[way] < LEAST_SHARE * MBPS
         ]
-    killed = facts["killed"]
+    found += problems_of_killed(facts["killed"])
+    found += [f"after the shell's end: {line}" for line in facts["left_after_end"]]
+    return found + [f"at the end: {line}" for line in facts["left_over"]]
+
+
+def problems_of_killed(killed: Facts) -> list[str]:
+    """The same of the shell that was killed."""
+    found = []
     if not killed["ran"]:
         found.append("the shell that was to be killed had ended by itself")
+    if not killed["left"]:
+        found.append("the killed shell left nothing, so --clean had nothing to show")
     if killed["clean_exit_code"]:
         found.append(f"--clean: exit code {killed['clean_exit_code']}")
-    found += [f"after the shell's end: {line}" for line in facts["left_after_end"]]
-    found += [f"after --clean: {line}" for line in killed["left_after_clean"]]
-    return found + [f"at the end: {line}" for line in facts["left_over"]]
+    return found + [f"after --clean: {line}" for line in killed["left_after_clean"]]
 
 
 if __name__ == "__main__":

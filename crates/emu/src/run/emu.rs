@@ -162,9 +162,8 @@ impl Worker {
         if let Some(stdout) = process.stdout.take() {
             thread::spawn(move || {
                 let lines = BufReader::new(stdout).lines().map_while(Result::ok);
-                let known = lines.filter_map(|line| serde_json::from_str(&line).ok());
-                for answer in known {
-                    if said.send(answer).is_err() {
+                for line in lines {
+                    if said.send(understood(&line)).is_err() {
                         break;
                     }
                 }
@@ -210,7 +209,7 @@ impl Worker {
             match answer {
                 Ok(Answer::Done { .. }) => silence = Clock::start(),
                 Ok(Answer::Finished { outcome, files }) => {
-                    return Ok((Some(outcome), files.map(recorded)));
+                    return Ok((Some(*outcome), files.map(recorded)));
                 }
                 Ok(Answer::Failed { why }) => return Err(why),
                 Err(RecvTimeoutError::Timeout) if silence.now() < Self::PATIENCE => {}
@@ -254,6 +253,16 @@ impl Worker {
     }
 }
 
+/// What a worker says, in a line of its own.
+fn understood(line: &str) -> Answer {
+    serde_json::from_str(line).unwrap_or_else(|e| Answer::Failed {
+        why: format!(
+            "the worker process said what is no answer ({e}): {:?}",
+            line.chars().take(60).collect::<String>()
+        ),
+    })
+}
+
 fn recorded((files, failure): (Vec<PathBuf>, Option<String>)) -> Recorded {
     Recorded { files, failure }
 }
@@ -262,5 +271,28 @@ impl Drop for Worker {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A worker that prints `line`.
+    fn heard(line: &str) -> String {
+        let command = ["printf", "%s\\n", line].map(OsString::from);
+        let worker = Worker::start(&command, Task::Probe { controller: None }).unwrap();
+        worker.listen(&mut |_| true).unwrap_err()
+    }
+
+    #[test]
+    fn a_broken_answer_is_shown() {
+        let why = heard(r#"{"Finished":{"outcome":{"#);
+        assert_eq!(
+            why,
+            "the worker process said what is no answer (EOF while parsing an object at line 1 column 24): \
+             \"{\\\"Finished\\\":{\\\"outcome\\\":{\""
+        );
+        assert_eq!(heard(r#"{"Failed":{"why":"no room"}}"#), "no room");
     }
 }

@@ -54,7 +54,7 @@ pub(super) enum Answer {
     Done { ns: u64 },
     /// The task is done; a probe has no outcome.
     Finished {
-        outcome: Outcome,
+        outcome: Box<Outcome>,
         /// Files that were written, and why they are incomplete.
         files: Option<(Vec<PathBuf>, Option<String>)>,
     },
@@ -104,7 +104,10 @@ impl RunTask {
 impl Answer {
     pub fn finished(outcome: Outcome, recorded: Option<Recorded>) -> Answer {
         let files = recorded.map(|r| (r.files, r.failure));
-        Answer::Finished { outcome, files }
+        Answer::Finished {
+            outcome: Box::new(outcome),
+            files,
+        }
     }
 }
 

@@ -17,6 +17,8 @@ WHY = "the emulator was 9.000 ms late <99th>; an idle machine would help"
 FIT = {
     "lateness_p50_ms": 0.01,
     "lateness_p99_ms": 0.2,
+    "longest_stall_ms": 3.0,
+    "emulator_wait_ms": 0.02,
     "host_wait_ms": None,
     "cpu_idle": 0.6,
     "emulator_cpu": 0.3,

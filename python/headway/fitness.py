@@ -6,6 +6,8 @@ from typing import Any
 WORSE = {
     "lateness_p50_ms": max,
     "lateness_p99_ms": max,
+    "longest_stall_ms": max,
+    "emulator_wait_ms": max,
     "host_wait_ms": max,
     "cpu_idle": min,
     "emulator_cpu": max,

@@ -41,6 +41,8 @@ pub struct Vanished {
 pub struct Strain {
     /// [`Machine::idle`].
     pub cpu_idle: Option<f64>,
+    /// [`cpu_wait`] of the emulator's thread: so long packets waited to be read, which their lateness leaves out.
+    pub emulator_wait: Option<Duration>,
     /// The worst [`cpu_wait`] among the threads of UDP ends. Those of TCP ends only fill and empty the
     /// kernel's buffers; its acknowledgements leave in the thread of the emulator.
     pub host_wait: Option<Duration>,
@@ -79,8 +81,11 @@ const VANISHED: f64 = 0.02;
 /// 95th percentile it may be added.
 const LATE: f64 = 0.05;
 /// The median may be this share of what the 99th percentile may be: it adds to every packet, both ways. So
-/// may the time that hosts wait for a CPU.
+/// may the time that the emulator and hosts wait for a CPU.
 const USUALLY_LATE: f64 = 0.2;
+/// A single stall may be a base RTT, or the bottleneck's time for a packet, but no longer than this. After two RTTs
+/// of silence TCP sends a probe, and at the earliest an RTT and 200 ms after a packet it takes it for lost.
+const LONGEST_STALL: Duration = Duration::from_millis(200);
 /// With less of the CPUs idle in the busiest tenth of the seconds, more CPU is what would help.
 const BUSY: f64 = 0.2;
 
@@ -97,6 +102,8 @@ pub fn judge(
     let mut fitness = Fitness {
         lateness_p50_ms: report.lateness.percentile_ms(0.5),
         lateness_p99_ms: report.lateness.percentile_ms(0.99),
+        longest_stall_ms: (!report.elapsed.is_zero()).then(|| report.longest_stall.as_millis_f64()),
+        emulator_wait_ms: strain.emulator_wait.map(Duration::as_millis_f64),
         host_wait_ms: strain.host_wait.map(Duration::as_millis_f64),
         cpu_idle: strain.cpu_idle,
         emulator_cpu: Some(cpu_share).filter(|share| share.is_finite()),
@@ -132,7 +139,14 @@ fn lateness(path: &Path, fitness: &Fitness) -> Option<String> {
     let rtt_ms = path.base_rtt.as_millis_f64();
     let p99_may = (LATE * rtt_ms).max(path.packet_time.as_millis_f64());
     let usually_may = USUALLY_LATE * p99_may;
+    let stall_may = path.base_rtt.max(path.packet_time).min(LONGEST_STALL);
     let limits = [
+        (
+            "the emulator stood still for",
+            "(longest stall)",
+            fitness.longest_stall_ms,
+            stall_may.as_millis_f64(),
+        ),
         (
             "the emulator was",
             "late (99th percentile)",
@@ -143,6 +157,12 @@ fn lateness(path: &Path, fitness: &Fitness) -> Option<String> {
             "the emulator was",
             "late (median)",
             fitness.lateness_p50_ms,
+            usually_may,
+        ),
+        (
+            "the emulator waited",
+            "for a CPU (mean)",
+            fitness.emulator_wait_ms,
             usually_may,
         ),
         (
@@ -203,7 +223,7 @@ mod tests {
     fn strain(cpu_idle: f64) -> Strain {
         Strain {
             cpu_idle: Some(cpu_idle),
-            host_wait: None,
+            ..Strain::default()
         }
     }
 
@@ -258,6 +278,57 @@ mod tests {
             ..short
         };
         assert_eq!(unfit(&slow, &report(20, 2100), &none, 0.5), None);
+    }
+
+    #[test]
+    fn one_stall_may_not_outlast_a_round_trip() {
+        let why = |base_rtt_ms: u64, stall_ms: u64| {
+            let path = Path {
+                base_rtt: Duration::from_millis(base_rtt_ms),
+                ..path()
+            };
+            let report = Report {
+                longest_stall: Duration::from_millis(stall_ms),
+                ..report(0, 0)
+            };
+            unfit(&path, &report, &Vanished::default(), 0.5)
+        };
+        assert_eq!(why(40, 40), None);
+        assert_eq!(
+            why(40, 41).unwrap(),
+            "the emulator stood still for 41.000 ms (longest stall), and a base RTT of 40.000 ms allows 40.000 ms; \
+             root, for real-time priority, or another machine would help"
+        );
+        // On a longer path a sender's timer leaves no more than 200 ms.
+        assert_eq!(why(500, 200), None);
+        assert!(why(500, 201).unwrap().contains("allows 200.000 ms"));
+        // A queue moves in steps of a packet, here of 1 ms.
+        assert_eq!(why(0, 1), None);
+    }
+
+    #[test]
+    fn what_the_emulator_waits_is_lateness_too() {
+        let waiting = |us| Strain {
+            emulator_wait: Some(Duration::from_micros(us)),
+            ..strain(0.5)
+        };
+        let judged = |us| {
+            judge(
+                &path(),
+                &report(0, 0),
+                &Vanished::default(),
+                &waiting(us),
+                None,
+            )
+        };
+        assert_eq!(judged(390).unfit, None);
+        assert_eq!(judged(390).emulator_wait_ms, Some(0.39));
+        assert!(
+            judged(410)
+                .unfit
+                .unwrap()
+                .starts_with("the emulator waited 0.410 ms for a CPU (mean), and")
+        );
     }
 
     #[test]

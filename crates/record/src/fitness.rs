@@ -12,6 +12,10 @@ pub struct Fitness {
     pub lateness_p50_ms: Option<f64>,
     /// The 99th percentile, ms.
     pub lateness_p99_ms: Option<f64>,
+    /// The longest time for which the emulator neither read nor wrote though it might have, ms.
+    pub longest_stall_ms: Option<f64>,
+    /// How long the emulator's thread waited for a CPU each time it was to run, mean, ms.
+    pub emulator_wait_ms: Option<f64>,
     /// How long threads of hosts waited for a CPU each time they were to run, mean, ms; of flows over UDP.
     pub host_wait_ms: Option<f64>,
     /// Share of all CPUs' time that was idle in the busiest tenth of the run's seconds, 0 to 1.
@@ -27,10 +31,12 @@ pub struct Fitness {
 
 impl Fitness {
     /// Every figure by its name, in the order of the columns.
-    pub fn named(&self) -> [(&'static str, Option<f64>); 6] {
+    pub fn named(&self) -> [(&'static str, Option<f64>); 8] {
         [
             ("lateness_p50_ms", self.lateness_p50_ms),
             ("lateness_p99_ms", self.lateness_p99_ms),
+            ("longest_stall_ms", self.longest_stall_ms),
+            ("emulator_wait_ms", self.emulator_wait_ms),
             ("host_wait_ms", self.host_wait_ms),
             ("cpu_idle", self.cpu_idle),
             ("emulator_cpu", self.emulator_cpu),

@@ -60,6 +60,8 @@ def _badge(row: Row) -> str:
 MACHINE = (
     Column("lateness_p50_ms", "lateness, median", "ms"),
     Column("lateness_p99_ms", "lateness, p99", "ms"),
+    Column("longest_stall_ms", "longest stall", "ms"),
+    Column("emulator_wait_ms", "emulator waited", "ms"),
     Column("host_wait_ms", "hosts waited", "ms"),
     Column("cpu_idle", "CPUs idle", "%", 100),
     Column("emulator_cpu", "emulator", "% of a CPU", 100),

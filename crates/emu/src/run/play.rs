@@ -14,7 +14,7 @@ use super::measure::Meter;
 use super::plan::Plan;
 use super::recording::start_log;
 use crate::emulator::{Emulator, Links};
-use crate::fitness::{Machine, Strain, Vanished, judge};
+use crate::fitness::{Machine, Strain, Vanished, cpu_wait, judge};
 use crate::host::{ReceiverEnd, SenderEnd};
 use crate::log::EventLog;
 use crate::sys::{Clock, real_time};
@@ -73,7 +73,7 @@ pub(super) fn play_logged(
         hosts: bed.hosts,
         machine: Machine::default(),
     };
-    let (vanished, ends) = stage.perform(ends, &complete, go_on)?;
+    let (Emulated { vanished, wait }, ends) = stage.perform(ends, &complete, go_on)?;
 
     let (_ports, mut links, mut meter, report) = stage.emulator.into_parts();
     let links = links.all_mut();
@@ -86,6 +86,7 @@ pub(super) fn play_logged(
     let path = path_of(plan, links, end);
     let strain = Strain {
         cpu_idle: stage.machine.idle(),
+        emulator_wait: wait,
         host_wait: ends.iter().filter_map(|e| e.host_wait).max(),
     };
     let outcome = Outcome {
@@ -93,6 +94,14 @@ pub(super) fn play_logged(
         ..meter.finish(links, end, ends.iter().map(|e| &e.sender))
     };
     Ok((outcome, recorded))
+}
+
+/// What the emulator's thread hands back, beyond the emulator.
+struct Emulated {
+    /// What has vanished at no link.
+    vanished: Vanished,
+    /// Its [`cpu_wait`].
+    wait: Option<Duration>,
 }
 
 /// A run that is ready to begin.
@@ -105,13 +114,13 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    /// Runs to the end. Gives what has vanished at no link, and what each flow's ends counted.
+    /// Runs to the end. Gives what was seen of the emulator, and what each flow's ends counted.
     fn perform(
         &mut self,
         ends: Vec<(SenderEnd, ReceiverEnd)>,
         complete: &[AtomicBool],
         go_on: &mut dyn FnMut(Time) -> bool,
-    ) -> Result<(Vanished, Vec<EndsReport>), String> {
+    ) -> Result<(Emulated, Vec<EndsReport>), String> {
         let Stage {
             clock,
             end,
@@ -138,7 +147,9 @@ impl Stage<'_> {
                 vanished.add_emulator(emulator.report());
                 let mut hosts = hosts.iter().zip(emulator.ports());
                 let counted = hosts.try_for_each(|(h, port)| vanished.add_host(&h.namespace, port));
-                counted.map(|()| vanished).map_err(|e| e.to_string())
+                let wait = cpu_wait();
+                let emulated = counted.map(|()| Emulated { vanished, wait });
+                emulated.map_err(|e| e.to_string())
             });
             watch_over(&running, clock, end, machine, &mut |at| {
                 if !go_on(at) {
@@ -147,12 +158,12 @@ impl Stage<'_> {
             });
             // Should it have died.
             over.store(true, Ordering::Relaxed);
-            let vanished = join(running);
+            let emulated = join(running);
             // All of them have to be waited for, whatever the first one says.
             let reports: Vec<_> = ends.into_iter().map(RunningEnds::join).collect();
             let reports = reports.into_iter().collect::<Result<_, _>>();
             // If an end could not go on, that is why all else ended.
-            reports.and_then(|reports| Ok((vanished?, reports)))
+            reports.and_then(|reports| Ok((emulated?, reports)))
         })
     }
 }

@@ -142,6 +142,7 @@ fn under_loss(scheme: &str, loss: f64) -> f64 {
 
 /// CACM 2016 fig. 8, and N. Cardwell on bbr-dev of it: while 1.25 (1 - p) is 1 or more a probe refreshes the
 /// estimate, and (1 - p) of the link arrives; from 20% on it collapses.
+/// That is of the cycle alone: with rounds of 40 packets two intervals of 15% easily look like a policer's.
 #[test]
 fn bbr_under_random_loss() {
     for (loss, outside) in [
@@ -151,12 +152,12 @@ fn bbr_under_random_loss() {
         (0.25, Outside::Between(0.0, 0.4)),
     ] {
         Check {
-            scheme: "bbr",
+            scheme: "bbr:policer=off",
             what: &format!("12 Mbit/s, 40 ms, {}% lost: utilisation", 100.0 * loss),
             unit: "",
             source: "CACM 2016 fig. 8: 1 - p below 20%",
             outside,
-            ours: under_loss("bbr", loss),
+            ours: under_loss("bbr:policer=off", loss),
         }
         .holds();
     }

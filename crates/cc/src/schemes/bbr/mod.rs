@@ -1,16 +1,21 @@
 //! BBR v1 (draft-cardwell-iccrg-bbr-congestion-control-00): sends at the bottleneck's bandwidth
 //! with two bandwidth-delay products in flight, and keeps measuring both.
 //!
-//! Section numbers are the draft's. Three things follow Linux's `tcp_bbr.c` instead: pacing 1%
+//! Section numbers are the draft's. Four things follow Linux's `tcp_bbr.c` instead: pacing 1%
 //! below the estimate so that queues drain, a new initial pacing rate at the first RTT sample,
-//! and an allowance for aggregated acknowledgements (`aggregation`).
+//! an allowance for aggregated acknowledgements (`aggregation`), and the detection of policers
+//! (`policer`).
 
 mod aggregation;
+mod policer;
+mod probe_rtt;
+mod recovery;
 
 #[cfg(test)]
 mod tests;
 
 use aggregation::Aggregation;
+use policer::{Policer, Seen};
 
 use crate::max_filter::MaxFilter;
 use crate::{
@@ -36,6 +41,11 @@ const RTPROP_WINDOW: Param = Param {
         max: Duration::from_secs(600),
     },
 };
+const POLICER: Param = Param {
+    name: "policer",
+    help: "take heavy loss at a steady rate for a policer's and keep that rate for 48 rounds",
+    kind: Kind::Choice(&["on", "off"]),
+};
 
 /// Registry entry.
 pub const SCHEME: Scheme = Scheme {
@@ -47,9 +57,11 @@ pub const SCHEME: Scheme = Scheme {
         "Paces 1% below the estimate, as Linux, so that queues drain.",
         "Sets the initial pacing rate anew at the first RTT sample, as Linux: no handshake measures one.",
         "Adds to the window what arrives acknowledged in bursts, as Linux since 5.1: such links would starve.",
+        "Takes a policer for what it is, as Linux, and does not probe beyond its rate; `policer=off` does.",
+        "Seeks the full pipe anew after a time-out, as Linux.",
     ],
     needs: &[Need::RateSample, Need::Pacing, Need::PerSend],
-    params: &[BTLBW_WINDOW, RTPROP_WINDOW],
+    params: &[BTLBW_WINDOW, RTPROP_WINDOW, POLICER],
     build: |setup, values| Box::new(Bbr::new(setup, values)),
     receiver: None,
     router: None,
@@ -60,7 +72,6 @@ const HIGH_GAIN: f64 = 2.885;
 /// ProbeBW's pacing gains, one phase an RTprop (§4.3.4.3).
 const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 const PROBE_BW_CWND_GAIN: f64 = 2.0;
-const PROBE_RTT_DURATION: Duration = Duration::from_millis(200);
 /// The share of the estimate that is paced at, as in Linux.
 const PACING_MARGIN: f64 = 0.99;
 /// Startup goes on while the bandwidth grows so much in three rounds (§4.3.2.2).
@@ -96,6 +107,7 @@ pub struct Bbr {
     rtprop_window: Duration,
     rtprop_stamp: Time,
     aggregation: Aggregation,
+    policer: Option<Policer>,
 
     full_bw: Rate,
     full_bw_count: u32,
@@ -136,6 +148,7 @@ impl Bbr {
             rtprop_window: values.time(&RTPROP_WINDOW),
             rtprop_stamp: setup.start,
             aggregation: Aggregation::new(setup.mss),
+            policer: (values.choice(&POLICER) == "on").then(Policer::default),
             full_bw: Rate::ZERO,
             full_bw_count: 0,
             filled_pipe: false,
@@ -161,12 +174,18 @@ impl Bbr {
         self.mss * 4
     }
 
+    /// The bandwidth to send at: a policer's, or the largest measured.
+    fn bandwidth(&self) -> Rate {
+        let policed = self.policer.and_then(|p| p.rate());
+        policed.unwrap_or(self.btlbw.max())
+    }
+
     /// BBRInflight (§4.2.3.2): `gain` BDP and what offloading keeps from the wire.
-    fn inflight(&self, gain: f64) -> Bytes {
+    fn inflight(&self, bandwidth: Rate, gain: f64) -> Bytes {
         if self.rtprop == Duration::MAX {
             return self.initial_cwnd;
         }
-        let bdp = self.btlbw.max().as_bytes_per_sec() * self.rtprop.as_secs_f64();
+        let bdp = bandwidth.as_bytes_per_sec() * self.rtprop.as_secs_f64();
         Bytes::from_f64(gain * bdp) + self.send_quantum * 3
     }
 
@@ -207,6 +226,22 @@ impl Bbr {
         Some(sample)
     }
 
+    fn update_policer(&mut self, seen: Seen) {
+        let Some(policer) = &mut self.policer else {
+            return;
+        };
+        let before = policer.rate();
+        policer.update(&seen);
+        let after = policer.rate();
+        if before == after || self.state != State::ProbeBw {
+            return;
+        }
+        match after {
+            Some(_) => self.pacing_gain = self.cycle_gain(),
+            None => self.enter_probe_bw(seen.now),
+        }
+    }
+
     // The state machine (§4.3).
 
     fn check_full_pipe(&mut self, sample: Option<RateSample>) {
@@ -227,7 +262,7 @@ impl Bbr {
         if self.state == State::Startup && self.filled_pipe {
             self.enter(State::Drain, 1.0 / HIGH_GAIN, HIGH_GAIN);
         }
-        if self.state == State::Drain && f.in_flight <= self.inflight(1.0) {
+        if self.state == State::Drain && f.in_flight <= self.inflight(self.btlbw.max(), 1.0) {
             self.enter_probe_bw(f.now);
         }
     }
@@ -242,7 +277,16 @@ impl Bbr {
     fn advance_cycle_phase(&mut self, now: Time) {
         self.cycle_stamp = now;
         self.cycle_index = (self.cycle_index + 1) % CYCLE.len();
-        self.pacing_gain = CYCLE[self.cycle_index];
+        self.pacing_gain = self.cycle_gain();
+    }
+
+    /// A policer's rate is not probed beyond.
+    fn cycle_gain(&self) -> f64 {
+        if self.policer.is_some_and(|p| p.rate().is_some()) {
+            1.0
+        } else {
+            CYCLE[self.cycle_index]
+        }
     }
 
     fn check_cycle_phase(&mut self, f: &Feedback<'_>) {
@@ -251,53 +295,15 @@ impl Bbr {
         }
         let elapsed = f.now.since(self.cycle_stamp) > self.rtprop;
         let over = if self.pacing_gain > 1.0 {
-            let probed = f.prior_in_flight >= self.inflight(self.pacing_gain);
+            let probed = f.prior_in_flight >= self.inflight(self.btlbw.max(), self.pacing_gain);
             elapsed && (f.lost_bytes > Bytes::ZERO || probed)
         } else if self.pacing_gain < 1.0 {
-            elapsed || f.prior_in_flight <= self.inflight(1.0)
+            elapsed || f.prior_in_flight <= self.inflight(self.btlbw.max(), 1.0)
         } else {
             elapsed
         };
         if over {
             self.advance_cycle_phase(f.now);
-        }
-    }
-
-    fn check_probe_rtt(&mut self, f: &Feedback<'_>, expired: bool) {
-        if self.state != State::ProbeRtt && expired && !self.idle_restart {
-            self.save_cwnd();
-            self.enter(State::ProbeRtt, 1.0, 1.0);
-            self.probe_rtt_done = None;
-            self.probe_rtt_span = (f.counters.delivered, f.counters.delivered);
-        }
-        if self.state == State::ProbeRtt {
-            self.handle_probe_rtt(f);
-        }
-        self.idle_restart = false;
-    }
-
-    /// Four packets in flight for 200 ms and a round.
-    fn handle_probe_rtt(&mut self, f: &Feedback<'_>) {
-        self.probe_rtt_span.1 = f.counters.delivered + f.in_flight;
-        match self.probe_rtt_done {
-            None if f.in_flight <= self.min_pipe_cwnd() => {
-                self.probe_rtt_done = Some(f.now + PROBE_RTT_DURATION);
-                self.probe_rtt_round_done = false;
-                self.rounds.restart(f.next_number);
-            }
-            None => {}
-            Some(done) => {
-                self.probe_rtt_round_done |= self.round_start;
-                if self.probe_rtt_round_done && f.now > done {
-                    self.rtprop_stamp = f.now;
-                    self.restore_cwnd();
-                    if self.filled_pipe {
-                        self.enter_probe_bw(f.now);
-                    } else {
-                        self.enter(State::Startup, HIGH_GAIN, HIGH_GAIN);
-                    }
-                }
-            }
         }
     }
 
@@ -310,7 +316,7 @@ impl Bbr {
 
     /// Until the pipe was full once, the rate is only raised.
     fn set_pacing_rate(&mut self, gain: f64) {
-        let rate = self.btlbw.max().mul_f64(gain * PACING_MARGIN);
+        let rate = self.bandwidth().mul_f64(gain * PACING_MARGIN);
         if self.filled_pipe || rate > self.pacing_rate {
             // A rate of zero would never learn better.
             self.pacing_rate = rate.max(Rate::from_bps(1));
@@ -344,53 +350,15 @@ impl Bbr {
     }
 
     fn regrow_cwnd(&mut self, f: &Feedback<'_>) {
-        let target = self.inflight(self.cwnd_gain);
+        let bandwidth = self.bandwidth();
+        let target = self.inflight(bandwidth, self.cwnd_gain);
         let grown = self.cwnd + f.acked_bytes;
         if self.filled_pipe {
-            self.cwnd = grown.min(target + self.aggregation.allowance(self.btlbw.max()));
+            self.cwnd = grown.min(target + self.aggregation.allowance(bandwidth));
         } else if self.cwnd < target || f.counters.delivered < self.initial_cwnd {
             self.cwnd = grown;
         }
         self.cwnd = self.cwnd.max(self.min_pipe_cwnd());
-    }
-
-    // Loss recovery (§4.2.3.4): no sign of congestion, but packets are conserved for a round.
-
-    fn in_loss_recovery(&self) -> bool {
-        matches!(self.recovery, Recovery::Recovery | Recovery::Loss)
-    }
-
-    fn save_cwnd(&mut self) {
-        let kept = if self.in_loss_recovery() || self.state == State::ProbeRtt {
-            self.prior_cwnd
-        } else {
-            Bytes::ZERO
-        };
-        self.prior_cwnd = kept.max(self.cwnd);
-    }
-
-    fn restore_cwnd(&mut self) {
-        self.cwnd = self.cwnd.max(self.prior_cwnd);
-    }
-
-    fn follow_recovery(&mut self, f: &Feedback<'_>) {
-        if self.round_start {
-            self.packet_conservation = false;
-        }
-        let repairing = matches!(f.recovery, Recovery::Recovery | Recovery::Loss);
-        if f.recovery == Recovery::Recovery && !self.in_loss_recovery() {
-            self.save_cwnd();
-            self.cwnd = f.in_flight + f.acked_bytes.max(self.mss);
-            self.packet_conservation = true;
-            self.rounds.restart(f.next_number);
-        } else if self.in_loss_recovery() && !repairing {
-            self.packet_conservation = false;
-            self.restore_cwnd();
-        }
-        if f.undo {
-            (self.full_bw, self.full_bw_count) = (Rate::ZERO, 0);
-        }
-        self.recovery = f.recovery;
     }
 }
 
@@ -418,10 +386,18 @@ impl CongestionControl for Bbr {
         self.follow_recovery(f);
 
         let sample = self.believable(f);
+        self.update_policer(Seen {
+            now: f.now,
+            acked: f.acked_bytes,
+            lost: f.lost_bytes,
+            round_start: self.round_start,
+            app_limited: sample.is_some_and(|s| s.app_limited),
+            probing_bw: self.state == State::ProbeBw,
+        });
         self.update_btlbw(sample);
-        let btlbw = self.btlbw.max();
+        let bandwidth = self.bandwidth();
         self.aggregation
-            .update(f, btlbw, self.cwnd, self.round_start);
+            .update(f, bandwidth, self.cwnd, self.round_start);
         self.check_cycle_phase(f);
         self.check_full_pipe(sample);
         self.check_drain(f);
@@ -433,11 +409,16 @@ impl CongestionControl for Bbr {
         self.set_cwnd(f);
     }
 
-    fn on_rto(&mut self, _: &Rto<'_>) {
-        self.save_cwnd();
-        self.cwnd = self.mss;
-        self.packet_conservation = false;
-        self.recovery = Recovery::Loss;
+    fn on_rto(&mut self, rto: &Rto<'_>) {
+        self.follow_rto();
+        self.update_policer(Seen {
+            now: rto.now,
+            acked: Bytes::ZERO,
+            lost: rto.prior_in_flight,
+            round_start: true,
+            app_limited: false,
+            probing_bw: self.state == State::ProbeBw,
+        });
     }
 
     fn control(&self) -> Control {
@@ -457,6 +438,9 @@ impl CongestionControl for Bbr {
         probe.value("state", f64::from(self.state as u8));
         probe.value("pacing_gain", self.pacing_gain);
         probe.value("btlbw_mbps", self.btlbw.max().as_mbps());
+        if let Some(rate) = self.policer.and_then(|p| p.rate()) {
+            probe.value("policer_mbps", rate.as_mbps());
+        }
         if self.rtprop != Duration::MAX {
             probe.value("rtprop_ms", self.rtprop.as_millis_f64());
         }

@@ -2,6 +2,8 @@ use super::*;
 use crate::testing::{Link, MSS, RTT, feedback, rto, select, setup};
 use crate::{Counters, RttStats};
 
+mod policer;
+
 const MBPS_12: Rate = Rate::from_bps(12_000_000);
 const MS: Duration = Duration::from_millis(1);
 
@@ -18,7 +20,7 @@ fn probing_bw(seed: u64) -> Bbr {
     bbr.enter_probe_bw(Time::ZERO);
     bbr.set_pacing_rate(1.0);
     bbr.set_send_quantum();
-    bbr.cwnd = bbr.inflight(2.0);
+    bbr.cwnd = bbr.inflight(MBPS_12, 2.0);
     bbr
 }
 
@@ -465,6 +467,25 @@ fn undo_restarts_the_search_for_a_full_pipe() {
         ..acked(Time::ZERO, 1, 9)
     });
     assert_eq!((bbr.full_bw, bbr.full_bw_count), (Rate::ZERO, 0));
+}
+
+/// As Linux: after a time-out the rate may grow from little; that is no full pipe.
+#[test]
+fn time_out_restarts_the_search_for_a_full_pipe() {
+    let mut bbr = bbr(1);
+    (bbr.full_bw, bbr.full_bw_count) = (MBPS_12, 2);
+    bbr.on_rto(&rto(Time::from_millis(1), 100, 1));
+    bbr.round_start = true;
+    bbr.btlbw.update(0, Rate::from_mbps(1.0));
+    bbr.check_full_pipe(Some(RateSample {
+        delivered: MSS,
+        interval: RTT,
+        prior_delivered: Bytes::ZERO,
+        app_limited: false,
+        tx_in_flight: MSS,
+        lost: Bytes::ZERO,
+    }));
+    assert!(!bbr.filled_pipe);
 }
 
 #[test]

@@ -19,7 +19,7 @@ use headway_record::LogHistogram;
 
 use crate::host::wire;
 use crate::ip::{self, Headers};
-use crate::sys::{Clock, Tun, Waiter, cpu_time};
+use crate::sys::{Clock, Tun, Waiter, cpu_time, stay_awake};
 use slab::{Handle, Slab};
 use way::Ways;
 
@@ -122,6 +122,7 @@ impl<W: Watch> Emulator<W> {
     /// # Errors
     /// If a device is gone.
     pub fn run(&mut self, end: Time, stop: &AtomicBool) -> io::Result<()> {
+        let _awake = stay_awake();
         let (begin, cpu_before) = (self.clock.now(), cpu_time());
         let mut ready: Vec<usize> = Vec::with_capacity(self.ports.len());
         self.end = end;

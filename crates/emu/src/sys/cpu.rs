@@ -1,5 +1,8 @@
 //! What a thread may have of the processor, and what it has had.
 
+use std::fs::File;
+use std::io::Write;
+
 use headway_cc::Duration;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
@@ -15,6 +18,18 @@ pub fn real_time(priority: i32) -> bool {
     };
     // SAFETY: `param` lives through the call, and 0 is the calling thread.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const param) == 0 }
+}
+
+/// Keeps the machine's processors from sleeping while what is returned lives, where that is permitted: to wake one
+/// up takes 30 us here, as long as everything else that a packet needs (Linux, Documentation/power/pm_qos_interface.rst).
+pub fn stay_awake() -> Option<File> {
+    let mut request = File::options()
+        .write(true)
+        .open("/dev/cpu_dma_latency")
+        .ok()?;
+    // The longest acceptable time to wake up, in us.
+    request.write_all(&0_i32.to_ne_bytes()).ok()?;
+    Some(request)
 }
 
 /// Processor time that the calling thread has used.

@@ -11,7 +11,7 @@ mod waiter;
 
 pub use child::confine;
 pub use clock::Clock;
-pub use cpu::{cpu_time, real_time};
+pub use cpu::{cpu_time, real_time, stay_awake};
 pub use namespace::{Namespace, SetupError};
 pub use socket::{TcpInfo, leave_out_checksums, tcp_info};
 pub use tun::{Datagram, Tun, TunCounters};

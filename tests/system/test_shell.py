@@ -214,6 +214,18 @@ def test_signals_end_all_of_it(number):
     assert devices() == set()
 
 
+def test_what_was_there_before_goes_on():
+    """A script that the command replaces (`exec`) had children of its own."""
+    command = " ".join((*HEADWAY, "shell", "--", "sh", "-c", "'sleep 7011 & sleep 0.3'"))
+    script = f"sleep 7010 & exec {command}"
+    subprocess.run(["sh", "-c", script], env=environment(), timeout=30, check=True, capture_output=False)
+    before = running("7010")
+    for pid in before:
+        os.kill(pid, signal.SIGKILL)
+    assert len(before) == 1
+    assert running("7011") == []
+
+
 def test_a_stubborn_program_is_killed():
     with started(script="trap : INT TERM HUP; while :; do sleep 7004; done") as process:
         wait_for(lambda: running("7004"))
@@ -293,6 +305,18 @@ def test_a_person_has_a_terminal_as_usual():
     terminal.wait_for("stopped jobs")
     terminal.type("exit 5\n")
     assert terminal.code() == 5
+    os.close(terminal.end)
+
+
+def test_a_peer_that_stops_stops_nobody_else(tmp_path):
+    told = tmp_path / "told"
+    terminal = Terminal("--peer", f"until test -e {told}; do sleep 0.05; done; kill -STOP $$")
+    terminal.wait_for("ready> ")
+    terminal.type(f"touch {told}; sleep 0.5; echo $((70 * 100 + 12))\n")
+    terminal.wait_for("7012")
+    terminal.wait_for("ready> ")
+    terminal.type("exit 6\n")
+    assert terminal.code() == 6
     os.close(terminal.end)
 
 

@@ -48,9 +48,10 @@ impl Process {
             .collect()
     }
 
-    /// The children of `pid`, their children and so on.
-    pub fn descendants(pid: Pid) -> Vec<Process> {
+    /// The children of `pid`, their children and so on, but for those of `strangers` and theirs.
+    pub fn descendants(pid: Pid, strangers: &[Process]) -> Vec<Process> {
         let mut others = Process::all();
+        others.retain(|p| !strangers.iter().any(|s| s.is_same(p)));
         let mut found: Vec<Process> = Vec::new();
         let mut parents = vec![pid];
         while let Some(parent) = parents.pop() {
@@ -78,7 +79,12 @@ impl Process {
 
     /// Does it still run?
     pub fn is_alive(&self) -> bool {
-        Process::of(self.pid).is_some_and(|p| p.started == self.started)
+        Process::of(self.pid).is_some_and(|p| p.is_same(self))
+    }
+
+    /// The same one, whatever has become of it since?
+    fn is_same(&self, other: &Process) -> bool {
+        (self.pid, self.started) == (other.pid, other.started)
     }
 
     fn signal(&self, signal: Signal) {
@@ -176,12 +182,16 @@ mod tests {
             .unwrap();
         let pid = Pid::from_raw(child.id() as i32);
         let clock = Clock::start();
-        while Process::descendants(pid).is_empty() && clock.now().as_secs_f64() < 5.0 {
+        while Process::descendants(pid, &[]).is_empty() && clock.now().as_secs_f64() < 5.0 {
             std::thread::sleep(POLL);
         }
-        let found = Process::descendants(pid);
+        let found = Process::descendants(pid, &[]);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].parent, pid);
+        let own = Pid::this();
+        assert!(Process::descendants(own, &[]).contains(&found[0]));
+        let shell = Process::of(pid).unwrap();
+        assert!(!Process::descendants(own, &[shell]).contains(&found[0]));
         found[0].signal(Signal::SIGKILL);
         child.wait().unwrap();
     }

@@ -32,6 +32,8 @@ pub struct Launch<'a> {
 pub struct Programs {
     all: Vec<Program>,
     terminal: Option<Terminal>,
+    /// What this process had started before, as when a shell has replaced itself by it (`exec`).
+    strangers: Vec<Process>,
 }
 
 #[derive(Debug)]
@@ -44,15 +46,17 @@ struct Program {
 /// The terminal, which the one program that uses it has while it runs.
 #[derive(Debug)]
 struct Terminal {
+    /// This process's group, which had it before.
     own: Pid,
+    program: Pid,
 }
 
 impl Terminal {
-    /// The terminal, if it is a person's: standard input and output are one, and this process has it.
-    fn of_person() -> Option<Terminal> {
+    /// This process's group if it has a person's terminal: standard input and output are one.
+    fn of_person() -> Option<Pid> {
         let own = getpgrp();
         let has = io::stdin().is_terminal() && io::stdout().is_terminal();
-        (has && tcgetpgrp(io::stdin()) == Ok(own)).then_some(Terminal { own })
+        (has && tcgetpgrp(io::stdin()) == Ok(own)).then_some(own)
     }
 
     /// `group` is in the foreground from now on. The caller blocks SIGTTOU.
@@ -73,6 +77,7 @@ impl Programs {
         Ok(Programs {
             all: Vec::new(),
             terminal: None,
+            strangers: Process::descendants(Pid::this(), &[]),
         })
     }
 
@@ -95,9 +100,12 @@ impl Programs {
             program: program.to_string_lossy().into_owned(),
             source,
         })?;
-        self.terminal = self.terminal.take().or(terminal);
+        let pid = Pid::from_raw(child.id() as i32);
+        if let Some(own) = terminal {
+            self.terminal = Some(Terminal { own, program: pid });
+        }
         self.all.push(Program {
-            pid: Pid::from_raw(child.id() as i32),
+            pid,
             is_awaited: launch.is_awaited,
             end: None,
         });
@@ -127,11 +135,7 @@ impl Programs {
     /// The program that has the terminal was stopped by it: this process stops too, so that whoever started
     /// it has the terminal, and lets the program go on when it does itself.
     fn on_stop(&mut self, pid: Pid) {
-        let Some(terminal) = self
-            .terminal
-            .as_ref()
-            .filter(|_| self.all.iter().any(|p| p.pid == pid))
-        else {
+        let Some(terminal) = self.terminal.as_ref().filter(|t| t.program == pid) else {
             return;
         };
         Terminal::give(terminal.own);
@@ -154,13 +158,13 @@ impl Programs {
         }
     }
 
-    /// Ends them and everything they have started, and takes the terminal back. The exit code: that of the
+    /// Ends them and everything they have started, not what was there before them, and takes the terminal back. The exit code: that of the
     /// first awaited program, in order, that failed; 128 and the signal's number if a signal ended it.
     pub fn end(&mut self) -> i32 {
         let own = Pid::this();
         end(|| {
             self.reap();
-            Process::descendants(own)
+            Process::descendants(own, &self.strangers)
         });
         self.reap();
         if let Some(terminal) = self.terminal.take() {

@@ -352,3 +352,15 @@ def test_a_user_has_a_far_side_of_his_own():
     assert 20 < statistics.median(json.loads(one)) < 25
     assert 30 < statistics.median(json.loads(two)) < 40
     assert float(rate) > 10.5
+
+
+@pytest.mark.parametrize("who", [(), NOBODY])
+def test_root_of_a_user_namespace_has_a_far_side_too(who):
+    """`unshare -r`: neither the machine's network nor /run is his."""
+    unshared = (*who, "unshare", "-r", *PYTHON)
+    if subprocess.run([*unshared, "--version"], capture_output=True, check=False).returncode:
+        pytest.skip("a user namespace is not permitted, or headway is out of reach in one")
+    (line,), _ = shell("--delay", "10ms", script=traffic("ping", "$HEADWAY_PEER", "10"), headway=unshared)
+    assert 20 < statistics.median(json.loads(line)) < 25
+    cleaned = subprocess.run([*unshared, "shell", "--clean"], env=environment(), check=False, capture_output=True)
+    assert cleaned.returncode == 0

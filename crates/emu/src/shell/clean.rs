@@ -40,6 +40,8 @@ pub fn clean(
     registry: &Registry,
     only: impl Fn(&Entry) -> bool,
 ) -> Result<Vec<Removed>, ShellError> {
+    // They take nothing from anybody.
+    let _ = registry.remove_drafts();
     let mut removed = Vec::new();
     let dead = registry.entries().into_iter();
     for (path, entry) in dead.filter(|(_, entry)| !entry.is_alive() && only(entry)) {

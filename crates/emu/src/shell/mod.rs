@@ -7,6 +7,7 @@ mod address;
 mod clean;
 mod draft;
 mod error;
+mod folder;
 mod hosts;
 mod live;
 mod meter;

@@ -3,18 +3,19 @@
 
 use std::env;
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::net::Ipv4Addr;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nix::fcntl::{Flock, FlockArg};
-use nix::unistd::{AccessFlags, Pid, access, geteuid};
+use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
 use super::ShellError;
 use super::address::Slice;
+use super::folder;
 use super::processes::Process;
 
 /// The variable that names a shell's file to whatever runs inside.
@@ -30,6 +31,8 @@ pub struct Entry {
     pub schema: u32,
     /// The process that is the emulator.
     pub pid: i32,
+    /// The inode of the namespace in which it has this number.
+    pub pid_namespace: u64,
     /// When it was started, in ticks since the machine was: another process may get its number.
     pub started: u64,
     /// Its addresses.
@@ -49,8 +52,11 @@ pub struct Entry {
 impl Entry {
     const SCHEMA: u32 = 1;
 
-    /// Does its shell still run?
+    /// Does its shell still run? Of one in another PID namespace nobody here can tell: it is left alone.
     pub fn is_alive(&self) -> bool {
+        if pid_namespace().is_ok_and(|own| own != self.pid_namespace) {
+            return true;
+        }
         let process = Process::of(Pid::from_raw(self.pid));
         process.is_some_and(|p| p.started == self.started)
     }
@@ -59,6 +65,16 @@ impl Entry {
     pub fn namespaces(&self) -> impl Iterator<Item = u64> {
         self.hosts.iter().copied().chain(self.far)
     }
+
+    /// Which of its hosts is in the namespace, from 0.
+    fn host_in(&self, namespace: u64) -> Option<usize> {
+        self.hosts.iter().position(|host| *host == namespace)
+    }
+}
+
+/// The inode of the PID namespace that this process is in.
+fn pid_namespace() -> io::Result<u64> {
+    Ok(fs::metadata("/proc/self/ns/pid")?.ino())
 }
 
 /// What a shell asks for.
@@ -94,45 +110,17 @@ pub struct Claim {
 
 impl Registry {
     const LOCK: &str = "registry.lock";
+    const DRAFT: &str = "draft";
     const LOCK_TRIES: u32 = 500;
     const LOCK_POLL: Duration = Duration::from_millis(10);
 
-    /// That of the shell around this process, else `/run/headway` for root, else one of the user's own.
+    /// That of the shell around this process, else root's or the user's own.
     ///
     /// # Errors
     /// If there is no folder to write to.
     pub fn open() -> Result<Registry, ShellError> {
         let around = env::var_os(VARIABLE).map(PathBuf::from);
-        if let Some(folder) = around.as_deref().and_then(Path::parent)
-            && access(folder, AccessFlags::W_OK).is_ok()
-        {
-            return Ok(Registry {
-                folder: folder.to_owned(),
-            });
-        }
-        let folder = match (geteuid().is_root(), env::var_os("XDG_RUNTIME_DIR")) {
-            (true, _) => PathBuf::from("/run/headway"),
-            (false, Some(folder)) if !folder.is_empty() => Path::new(&folder).join("headway"),
-            (false, _) => env::temp_dir().join(format!("headway-{}", geteuid())),
-        };
-        Registry::at(folder)
-    }
-
-    /// The one in `folder`, which is made if it is not there.
-    fn at(folder: PathBuf) -> Result<Registry, ShellError> {
-        let failed = |e: io::Error| ShellError::state(&folder, e);
-        match fs::DirBuilder::new().mode(0o755).create(&folder) {
-            Err(e) if e.kind() != io::ErrorKind::AlreadyExists => return Err(failed(e)),
-            _ => {}
-        }
-        // In a folder like /tmp anybody may have made it.
-        let found = fs::symlink_metadata(&folder).map_err(failed)?;
-        match found.is_dir() && found.uid() == geteuid().as_raw() {
-            true => Ok(Registry { folder }),
-            false => Err(failed(io::Error::other(
-                "it is not a folder of this user's",
-            ))),
-        }
+        folder::find(around.as_deref().and_then(Path::parent)).map(|folder| Registry { folder })
     }
 
     /// Every entry with its file, the oldest first; files that are none are left out.
@@ -176,6 +164,7 @@ impl Registry {
         let entry = Entry {
             schema: Entry::SCHEMA,
             pid: own.pid.as_raw(),
+            pid_namespace: pid_namespace().map_err(|e| ShellError::state(Path::new("/proc"), e))?,
             started: own.started,
             slice: slice.to_string(),
             parent: around.map(|(path, ..)| path.clone()),
@@ -238,10 +227,29 @@ impl Registry {
         let failed = |e: io::Error| ShellError::state(path, e);
         let text = serde_json::to_string_pretty(entry).map_err(|e| failed(e.into()))?;
         // Whoever lists sees all of it or nothing.
-        let draft = path.with_extension("draft");
-        fs::write(&draft, text)
+        let draft = path.with_extension(Self::DRAFT);
+        let mut file = fs::File::options()
+            .create_new(true)
+            .write(true)
+            .open(&draft)
+            .map_err(failed)?;
+        file.write_all(text.as_bytes())
             .and_then(|()| fs::rename(&draft, path))
             .map_err(failed)
+    }
+
+    /// Removes what is left of entries whose writer was killed.
+    ///
+    /// # Errors
+    /// If another process keeps the folder locked, or it cannot be written to.
+    pub fn remove_drafts(&self) -> Result<(), ShellError> {
+        // Nobody else is writing one meanwhile.
+        let _lock = self.lock()?;
+        let files = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        files
+            .map(|file| file.path())
+            .filter(|path| path.extension().is_some_and(|e| e == Self::DRAFT))
+            .try_for_each(|path| self.remove(&path))
     }
 
     /// Forgets the shell of this file.
@@ -258,6 +266,7 @@ impl Registry {
         let mut file = fs::File::options()
             .create(true)
             .append(true)
+            .custom_flags(libc::O_NOFOLLOW)
             .open(&path)
             .map_err(failed)?;
         for _ in 0..Self::LOCK_TRIES {
@@ -268,13 +277,6 @@ impl Registry {
             std::thread::sleep(Self::LOCK_POLL);
         }
         Err(failed(io::Error::other("another process keeps it locked")))
-    }
-}
-
-impl Entry {
-    /// Which of its hosts is in the namespace, from 0.
-    fn host_in(&self, namespace: u64) -> Option<usize> {
-        self.hosts.iter().position(|host| *host == namespace)
     }
 }
 
@@ -294,7 +296,9 @@ impl Drop for Claim {
 
 #[cfg(test)]
 mod tests {
+    use super::super::clean::clean;
     use super::*;
+    use std::os::unix::fs::symlink;
 
     fn request(outside: u64, hosts: &[u64]) -> Request {
         Request {
@@ -309,7 +313,8 @@ mod tests {
     fn registry(name: &str) -> Registry {
         let folder = env::temp_dir().join(format!("headway-test-{name}-{}", Pid::this()));
         let _ = fs::remove_dir_all(&folder);
-        Registry::at(folder).unwrap()
+        let folder = folder::made(folder).unwrap();
+        Registry { folder }
     }
 
     #[test]
@@ -371,10 +376,37 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_of_another_kind_is_refused() {
-        let path = env::temp_dir().join(format!("headway-test-file-{}", Pid::this()));
-        fs::write(&path, "").unwrap();
-        assert!(Registry::at(path.clone()).is_err());
-        fs::remove_file(&path).unwrap();
+    fn a_shell_in_another_pid_namespace_is_left_alone() {
+        let registry = registry("pids");
+        let claim = registry.claim(request(1, &[11])).unwrap();
+        let (path, mut entry) = registry.entries().pop().unwrap();
+        entry.started += 1;
+        assert!(!entry.is_alive());
+        entry.pid_namespace += 1;
+        assert!(entry.is_alive());
+        registry.write(&path, &entry).unwrap();
+        assert!(clean(&registry, |_| true).unwrap().is_empty());
+        assert_eq!(registry.entries().len(), 1);
+        drop(claim);
+        fs::remove_dir_all(&registry.folder).unwrap();
+    }
+
+    #[test]
+    fn nothing_is_written_through_a_link() {
+        let registry = registry("links");
+        let target = registry.folder.join("target");
+        fs::write(&target, "mine").unwrap();
+        let own = Process::current().unwrap();
+        let draft = format!("{}-{}.draft", own.pid, own.started);
+        symlink(&target, registry.folder.join(draft)).unwrap();
+        assert!(registry.claim(request(1, &[11])).is_err());
+        assert_eq!(fs::read_to_string(&target).unwrap(), "mine");
+        // What is left of a writer that was killed is removed.
+        clean(&registry, |_| true).unwrap();
+        registry.claim(request(1, &[11])).unwrap();
+        fs::remove_file(registry.folder.join(Registry::LOCK)).unwrap();
+        symlink(&target, registry.folder.join(Registry::LOCK)).unwrap();
+        assert!(registry.claim(request(1, &[11])).is_err());
+        fs::remove_dir_all(&registry.folder).unwrap();
     }
 }

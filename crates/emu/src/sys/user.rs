@@ -1,7 +1,9 @@
 //! The right to make network namespaces.
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
+use nix::errno::Errno;
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{getegid, geteuid};
 
@@ -22,7 +24,7 @@ pub enum Privilege {
 /// # Errors
 /// If neither is permitted, or if this process has several threads and would need a user namespace.
 pub fn become_able() -> Result<Privilege, SetupError> {
-    if may_administer() {
+    if may_administer() && !is_network_of_others() {
         return Ok(Privilege::Root);
     }
     let (uid, gid) = (geteuid(), getegid());
@@ -54,4 +56,25 @@ fn may_administer() -> bool {
     let effective = lines.find_map(|line| line.strip_prefix("CapEff:"));
     let bits = effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
     bits.is_some_and(|bits| bits & 1 << NET_ADMIN != 0 && bits & 1 << SYS_ADMIN != 0)
+}
+
+/// Does the network belong to a user namespace around this one? Then its root may not change it, as after
+/// `unshare -r`.
+#[allow(unsafe_code)]
+fn is_network_of_others() -> bool {
+    // From <linux/nsfs.h>.
+    nix::ioctl_none!(user_namespace_of, 0xb7, 1);
+    let Ok(network) = File::open("/proc/thread-self/ns/net") else {
+        return false;
+    };
+    // SAFETY: the request takes no argument; the descriptor is open.
+    match unsafe { user_namespace_of(network.as_raw_fd()) } {
+        // The kernel names only the namespaces that the caller's contains.
+        Err(error) => error == Errno::EPERM,
+        Ok(descriptor) => {
+            // SAFETY: it is new and nobody else's.
+            drop(unsafe { OwnedFd::from_raw_fd(descriptor) });
+            false
+        }
+    }
 }

@@ -1,0 +1,85 @@
+//! Where the shells' entries are: a folder that nobody else can write to.
+
+use std::env;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use nix::unistd::{AccessFlags, access, geteuid};
+
+use super::ShellError;
+
+/// `around` if it will do, else `/run/headway` for root, else one of the user's own, which is also for root
+/// of a user namespace who may not write to `/run`.
+///
+/// # Errors
+/// If none will do.
+pub fn find(around: Option<&Path>) -> Result<PathBuf, ShellError> {
+    if let Some(folder) = around.and_then(|folder| checked(folder.to_owned()).ok()) {
+        return Ok(folder);
+    }
+    let runtime = env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty());
+    let wanted = [
+        geteuid().is_root().then(|| PathBuf::from("/run/headway")),
+        runtime.map(|folder| Path::new(&folder).join("headway")),
+    ];
+    let last = env::temp_dir().join(format!("headway-{}", geteuid()));
+    let found = wanted.into_iter().flatten().find_map(|f| made(f).ok());
+    found.map_or_else(|| made(last), Ok)
+}
+
+/// `folder`, which is made if it is not there.
+///
+/// # Errors
+/// If it cannot be made or is somebody else's.
+pub fn made(folder: PathBuf) -> Result<PathBuf, ShellError> {
+    match fs::DirBuilder::new().mode(0o755).create(&folder) {
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(ShellError::state(&folder, e)),
+        _ => checked(folder),
+    }
+}
+
+/// `folder` if it is this user's: anybody may have made it, as in /tmp, or named it in the environment.
+fn checked(folder: PathBuf) -> Result<PathBuf, ShellError> {
+    let failed = |e: io::Error| ShellError::state(&folder, e);
+    let found = fs::symlink_metadata(&folder).map_err(failed)?;
+    if !found.is_dir() || found.uid() != geteuid().as_raw() {
+        let what = "it is not a folder of this user's; remove it or set XDG_RUNTIME_DIR";
+        return Err(failed(io::Error::other(what)));
+    }
+    access(&folder, AccessFlags::W_OK).map_err(|e| failed(e.into()))?;
+    Ok(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_folder_of_another_kind_is_refused() {
+        let path = env::temp_dir().join(format!("headway-test-folder-{}", std::process::id()));
+        fs::write(&path, "").unwrap();
+        assert!(made(path.clone()).is_err());
+        fs::remove_file(&path).unwrap();
+        // One that somebody else's link leads to.
+        symlink(env::temp_dir(), &path).unwrap();
+        let refused = made(path.clone()).unwrap_err().to_string();
+        assert!(refused.contains("not a folder of this user's"), "{refused}");
+        fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_folder_of_another_user_is_refused() {
+        // Under sudo -E the folder around is the user's.
+        let path = env::temp_dir().join(format!("headway-test-owner-{}", std::process::id()));
+        made(path.clone()).unwrap();
+        assert_eq!(find(Some(&path)).unwrap(), path);
+        if geteuid().is_root() {
+            std::os::unix::fs::chown(&path, Some(1), None).unwrap();
+            assert_ne!(find(Some(&path)).unwrap(), path);
+        }
+        fs::remove_dir(&path).unwrap();
+    }
+}

@@ -100,7 +100,7 @@ impl Meter {
             down,
             lateness_p50_us: late(0.5),
             lateness_p99_us: late(0.99),
-            unexplained_losses: report.no_room + dropped.sum::<u64>(),
+            unexplained_losses: report.no_room + report.refused + dropped.sum::<u64>(),
             cpu_s: round(Some(report.cpu.as_secs_f64()), 3).unwrap_or(0.0),
             log_failure: self.log.and_then(|log| log.finish().failure),
         }
@@ -307,6 +307,22 @@ mod tests {
             "{}",
             summary.text()
         );
+    }
+
+    #[test]
+    fn whatever_vanishes_at_no_link_is_counted() {
+        let report = Report {
+            no_room: 1,
+            refused: 20,
+            ..Report::default()
+        };
+        let device = TunCounters {
+            sent_dropped: 300,
+            received_dropped: 4000,
+            ..TunCounters::default()
+        };
+        let summary = Meter::new(vec![0, 1], None).summary(&report, &[device]);
+        assert_eq!(summary.unexplained_losses, 4321);
     }
 
     #[test]

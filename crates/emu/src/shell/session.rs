@@ -151,9 +151,7 @@ impl Options {
             _ => (self.command.clone(), false),
         }
     }
-}
 
-impl Options {
     /// The log, where one is wanted.
     fn log_of(
         &self,

@@ -15,7 +15,7 @@ import typer
 
 from headway._native import Batch, RunError, Scenario, UsageError, __version__, canonical_scheme, code_version
 from headway._native import schemes as all_schemes
-from headway.cli.usage import Json, command_line, console, words
+from headway.cli.usage import Json, Seconds, Warmup, command_line, console, words
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from headway.results import Bench
 
 
-LONGEST_S = 1_000_000
-"""As in a scenario's own `seconds`."""
 MOST_RUNS = 1_000_000
 MOST_JOBS = 1024
 
@@ -56,21 +54,8 @@ def bench(
             min=1, max=MOST_RUNS, envvar="HEADWAY_RUNS", help="Runs of each, where the seed varies anything."
         ),
     ] = 30,
-    seconds: Annotated[
-        float | None,
-        typer.Option(
-            min=0.001,
-            max=LONGEST_S,
-            envvar="HEADWAY_SECONDS",
-            help="Length of a run in s; else the scenario's own.",
-        ),
-    ] = None,
-    warmup: Annotated[
-        float,
-        typer.Option(
-            min=0, max=LONGEST_S, envvar="HEADWAY_WARMUP", help="Metrics leave out so many seconds at first."
-        ),
-    ] = 0.0,
+    seconds: Seconds = None,
+    warmup: Warmup = 0.0,
     seed: Annotated[
         int,
         typer.Option(

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headway._native import RunError, Scenario, Trace, UsageError, canonical_scheme
-from headway.cli.bench import LONGEST_S, MOST_JOBS, MOST_RUNS, load
-from headway.cli.usage import Json, command_line, console, words
+from headway.cli.bench import MOST_JOBS, MOST_RUNS, load
+from headway.cli.usage import Json, Seconds, Warmup, command_line, console, words
 from headway.gap.plan import EMU, KERNEL, SCENARIOS, SIM, UDP_HOSTED, Settings, hosted, spec_in, tasks
 
 if TYPE_CHECKING:
@@ -44,21 +44,8 @@ def gap(
     runs: Annotated[
         int, typer.Option(min=1, max=MOST_RUNS, envvar="HEADWAY_RUNS", help="Pairs of runs of each.")
     ] = 10,
-    seconds: Annotated[
-        float | None,
-        typer.Option(
-            min=0.001,
-            max=LONGEST_S,
-            envvar="HEADWAY_SECONDS",
-            help="Length of a run in s; else the scenario's own.",
-        ),
-    ] = None,
-    warmup: Annotated[
-        float,
-        typer.Option(
-            min=0, max=LONGEST_S, envvar="HEADWAY_WARMUP", help="Metrics leave out so many seconds at first."
-        ),
-    ] = 0.0,
+    seconds: Seconds = None,
+    warmup: Warmup = 0.0,
     seed: Annotated[
         int,
         typer.Option(

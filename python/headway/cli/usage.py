@@ -40,6 +40,21 @@ WIDE = 160
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 """The option of every command that lists or measures."""
 
+LONGEST_S = 1_000_000
+"""As in a scenario's own `seconds`."""
+
+Seconds = Annotated[
+    float | None,
+    typer.Option(
+        min=0.001, max=LONGEST_S, envvar="HEADWAY_SECONDS", help="Length of a run in s; else the scenario's own."
+    ),
+]
+Warmup = Annotated[
+    float,
+    typer.Option(min=0, max=LONGEST_S, envvar="HEADWAY_WARMUP", help="Metrics leave out so many seconds at first."),
+]
+"""The window of a run, of every command that runs scenarios."""
+
 
 def one_line(error: TyperException) -> str:
     """What was wrong, where, and what would be right."""

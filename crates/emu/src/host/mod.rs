@@ -21,7 +21,7 @@ use headway_cc::SchemeError;
 
 pub use driver::Driver;
 pub use plan::FlowPlan;
-pub use report::{Failures, ReceiverReport, SenderReport};
+pub use report::{Completion, Failures, ReceiverReport, SenderReport};
 
 use crate::sys::Clock;
 
@@ -134,6 +134,15 @@ impl SenderEnd {
 }
 
 impl ReceiverEnd {
+    /// Says while the end runs whether all the flow's data has arrived; `None` of a flow that always may have more.
+    pub fn completion(&self) -> Option<Completion> {
+        let (plan, completion) = match self {
+            ReceiverEnd::Tcp(end) => end.completion(),
+            ReceiverEnd::Udp(end) => end.completion(),
+        };
+        plan.is_finite().then(|| completion.clone())
+    }
+
     /// Receives until `over` is set: 100 ms longer at most.
     ///
     /// # Errors

@@ -74,6 +74,11 @@ impl FlowPlan {
         }
     }
 
+    /// Will it have sent everything at some time?
+    pub(super) fn is_finite(&self) -> bool {
+        matches!(self.data, headway_scenario::Source::Finite(_))
+    }
+
     /// Its data in packets; the most there is unless it is finite.
     pub(super) fn packets(&self) -> u64 {
         match self.data {

@@ -1,5 +1,9 @@
 //! What the ends of a flow hand back.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+
 use headway_cc::{Bytes, Duration, Time};
 use headway_record::{FlowMeter, Grid, GridSample, LogHistogram};
 
@@ -49,6 +53,21 @@ pub struct ReceiverReport {
     pub failures: Failures,
     /// Processor time of its thread.
     pub cpu: Duration,
+}
+
+/// Tells, while a flow's receiver runs, that all the flow's data has arrived.
+#[derive(Clone, Debug, Default)]
+pub struct Completion(Arc<AtomicBool>);
+
+impl Completion {
+    /// Has it all arrived?
+    pub fn is_reached(&self) -> bool {
+        self.0.load(Relaxed)
+    }
+
+    pub(super) fn reach(&self) {
+        self.0.store(true, Relaxed);
+    }
 }
 
 impl SenderReport {
@@ -126,8 +145,7 @@ impl Cpu {
 }
 
 /// Waits for `at` without a socket; returns before it if `over` is set.
-pub(super) fn sleep_until(at: Time, clock: Clock, over: &std::sync::atomic::AtomicBool) {
-    use std::sync::atomic::Ordering::Relaxed;
+pub(super) fn sleep_until(at: Time, clock: Clock, over: &AtomicBool) {
     const LONGEST: Duration = Duration::from_millis(50);
     while !over.load(Relaxed) {
         let left = at.since(clock.now());

@@ -18,7 +18,7 @@ use nix::sys::time::TimeSpec;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::report::{Bins, Cpu, sleep_until};
-use super::{FlowPlan, HostError, ReceiverReport, SenderReport, kernel};
+use super::{Completion, FlowPlan, HostError, ReceiverReport, SenderReport, kernel};
 use crate::sys::{Clock, TcpInfo, tcp_info};
 
 /// What iperf3 writes and reads at a time.
@@ -269,6 +269,7 @@ pub struct Receiver {
     plan: FlowPlan,
     listener: Socket,
     report: ReceiverReport,
+    completion: Completion,
 }
 
 impl Receiver {
@@ -285,7 +286,12 @@ impl Receiver {
             plan: plan.clone(),
             listener,
             report: ReceiverReport::default(),
+            completion: Completion::default(),
         })
+    }
+
+    pub(super) fn completion(&self) -> (&FlowPlan, &Completion) {
+        (&self.plan, &self.completion)
     }
 
     /// Ends also once the sender has. See [`ReceiverEnd::run`](super::ReceiverEnd::run).
@@ -316,6 +322,7 @@ impl Receiver {
             match recv(connected.as_raw_fd(), &mut buffer, flags) {
                 Ok(0) => {
                     self.report.complete = Some(clock.now());
+                    self.completion.reach();
                     break;
                 }
                 Ok(length) => self.report.received += Bytes::new(length as u64),

@@ -30,12 +30,10 @@ pub(super) struct EndsReport {
 }
 
 impl<'s> RunningEnds<'s> {
-    /// Starts them; they begin at time zero. `complete` is set once the sender knows that all its data has
-    /// arrived, `over` if an end cannot go on: the run need not either.
+    /// Starts them; they begin at time zero. `over` is set if an end cannot go on: the run need not either.
     pub fn start(
         scope: &'s Scope<'s, '_>,
         (sender, receiver): (SenderEnd, ReceiverEnd),
-        complete: &'s AtomicBool,
         clock: Clock,
         over: &'s AtomicBool,
     ) -> RunningEnds<'s> {
@@ -44,7 +42,6 @@ impl<'s> RunningEnds<'s> {
             sender: scope.spawn(move || {
                 clock.wait_for_epoch();
                 let report = stopping(over, sender.run(clock, over))?;
-                complete.store(report.finished.is_some(), Ordering::Relaxed);
                 Ok((report, cpu_wait()))
             }),
             receiver: scope.spawn(move || {

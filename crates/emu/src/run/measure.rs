@@ -1,7 +1,5 @@
 //! What an emulator's watch does for a run: it measures, and drives what the scenario has beyond flows.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use headway_cc::{Duration, Time};
 use headway_net::{Body, Link, LinkEvent, Packet};
 use headway_world::{Changes, CrossTraffic, MeasuredFlow, Measurement, Outcome};
@@ -9,40 +7,40 @@ use headway_world::{Changes, CrossTraffic, MeasuredFlow, Measurement, Outcome};
 use super::plan::Plan;
 use crate::emulator::{Links, Watch};
 use crate::host::rtt::TcpRtt;
-use crate::host::{Driver, SenderReport};
+use crate::host::{Completion, Driver, SenderReport};
 use crate::ip::Headers;
 use crate::log::EventLog;
 
 /// Measures a run. Way `2 i` carries flow `i`'s data, way `2 i + 1` its acknowledgements.
 #[derive(Debug)]
-pub(super) struct Meter<'a> {
+pub(super) struct Meter {
     flows: Vec<MeasuredFlow>,
     /// For each flow that the kernel carries, whose sender tells no RTTs.
     rtts: Vec<Option<TcpRtt>>,
-    /// Set once a flow's sender knows that all its data has arrived.
-    complete: &'a [AtomicBool],
+    /// Of each flow's receiver, where it has one.
+    completions: Vec<Option<Completion>>,
     measurement: Measurement,
     changes: Changes,
     cross: Vec<CrossTraffic>,
     bin: Option<Duration>,
     next_bin: Time,
-    /// The next look at `complete`.
+    /// The next look at `completions`.
     next_look: Time,
     next: Time,
     pub log: Option<EventLog>,
 }
 
-impl<'a> Meter<'a> {
+impl Meter {
     /// How often it looks whether a finite flow is complete.
-    const LOOK: Duration = Duration::from_millis(20);
+    const LOOK: Duration = Duration::from_millis(1);
 
     pub fn new(
         plan: &Plan,
         changes: Changes,
         cross: Vec<CrossTraffic>,
-        complete: &'a [AtomicBool],
+        completions: Vec<Option<Completion>>,
         log: Option<EventLog>,
-    ) -> Meter<'a> {
+    ) -> Meter {
         let options = plan.options;
         let specs = plan.network.flows.iter().zip(&plan.flows);
         let measured = specs
@@ -52,18 +50,22 @@ impl<'a> Meter<'a> {
             .collect::<Vec<_>>();
         let of_kernel = |driver: &Driver| matches!(driver, Driver::Kernel(_));
         let rtts = plan.flows.iter().map(|f| &f.driver);
+        let next_look = match completions.iter().any(Option::is_some) {
+            true => Time::ZERO,
+            false => Time::NEVER,
+        };
         let mut meter = Meter {
             measurement: Measurement::new(&measured, options),
             flows: measured,
             rtts: rtts
                 .map(|driver| of_kernel(driver).then(TcpRtt::default))
                 .collect(),
-            complete,
+            completions,
             changes,
             cross,
             bin: options.grid,
             next_bin: options.grid.map_or(Time::NEVER, |bin| Time::ZERO + bin),
-            next_look: Time::ZERO,
+            next_look,
             next: Time::ZERO,
             log,
         };
@@ -126,9 +128,10 @@ impl<'a> Meter<'a> {
 
     /// Ends the flows whose data has all arrived: with the last packet that did.
     fn end_complete(&mut self, now: Time, links: &mut Links) {
-        for (index, complete) in self.complete.iter().enumerate() {
+        for (index, completion) in self.completions.iter().enumerate() {
             let flow = &mut self.flows[index];
-            if complete.load(Ordering::Relaxed) && !flow.has_ended() {
+            let is_complete = completion.as_ref().is_some_and(Completion::is_reached);
+            if is_complete && !flow.has_ended() {
                 flow.was_complete_at(flow.meter.last_arrival());
                 self.measurement
                     .end_flow(now, index, links.all_mut(), &mut self.flows);
@@ -166,7 +169,7 @@ fn is_udp(packet: &[u8]) -> bool {
     Headers::of(packet).is_some_and(|headers| headers.protocol == Headers::UDP)
 }
 
-impl Watch for Meter<'_> {
+impl Watch for Meter {
     fn on_arrival(&mut self, at: Time, way: usize, packet: &Packet, bytes: &[u8]) {
         let flow = way / 2;
         if self.is_data(way, bytes) {

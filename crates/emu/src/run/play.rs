@@ -59,8 +59,14 @@ pub(super) fn play_logged(
     let started = log.map(|task| start_log(plan, task)).transpose();
     let started = started.map_err(|e| format!("cannot begin the log: {e}"))?;
     let (log, files) = started.unzip();
-    let complete: Vec<AtomicBool> = ends.iter().map(|_| AtomicBool::new(false)).collect();
-    let meter = Meter::new(plan, changes, plan.cross_traffic(), &complete, log);
+    let completions = ends.iter().map(|(_, receiver)| receiver.completion());
+    let meter = Meter::new(
+        plan,
+        changes,
+        plan.cross_traffic(),
+        completions.collect(),
+        log,
+    );
 
     let clock = Clock::start_in(head_start(plan));
     let links = Links::new(links, plan.cross.clone());
@@ -73,7 +79,7 @@ pub(super) fn play_logged(
         hosts: bed.hosts,
         machine: Machine::default(),
     };
-    let (Emulated { vanished, wait }, ends) = stage.perform(ends, &complete, go_on)?;
+    let (Emulated { vanished, wait }, ends) = stage.perform(ends, go_on)?;
 
     let (_ports, mut links, mut meter, report) = stage.emulator.into_parts();
     let links = links.all_mut();
@@ -105,20 +111,19 @@ struct Emulated {
 }
 
 /// A run that is ready to begin.
-struct Stage<'a> {
+struct Stage {
     clock: Clock,
     end: Time,
-    emulator: Emulator<Meter<'a>>,
+    emulator: Emulator<Meter>,
     hosts: Vec<Host>,
     machine: Machine,
 }
 
-impl Stage<'_> {
+impl Stage {
     /// Runs to the end. Gives what was seen of the emulator, and what each flow's ends counted.
     fn perform(
         &mut self,
         ends: Vec<(SenderEnd, ReceiverEnd)>,
-        complete: &[AtomicBool],
         go_on: &mut dyn FnMut(Time) -> bool,
     ) -> Result<(Emulated, Vec<EndsReport>), String> {
         let Stage {
@@ -132,9 +137,9 @@ impl Stage<'_> {
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
             let over = &over;
-            let flows = ends.into_iter().zip(complete);
-            let ends: Vec<RunningEnds<'_>> = flows
-                .map(|(ends, complete)| RunningEnds::start(scope, ends, complete, clock, over))
+            let ends: Vec<RunningEnds<'_>> = ends
+                .into_iter()
+                .map(|ends| RunningEnds::start(scope, ends, clock, over))
                 .collect();
             let running = scope.spawn(move || {
                 real_time(PRIORITY);

@@ -11,7 +11,7 @@ use super::socket::FlowSocket;
 use super::{BATCH, Bell};
 use crate::host::report::Cpu;
 use crate::host::wire::{self, AckHeader, Datagram};
-use crate::host::{FlowPlan, HostError, ReceiverReport};
+use crate::host::{Completion, FlowPlan, HostError, ReceiverReport};
 use crate::sys::Clock;
 
 /// The end of a flow that data comes to, with the receiver half of a scheme of ours if it has one.
@@ -23,6 +23,7 @@ pub struct Receiver {
     message: Vec<u8>,
     datagram: Vec<u8>,
     report: ReceiverReport,
+    completion: Completion,
 }
 
 impl Receiver {
@@ -45,7 +46,12 @@ impl Receiver {
             message: Vec::new(),
             datagram: Vec::new(),
             report: ReceiverReport::default(),
+            completion: Completion::default(),
         })
+    }
+
+    pub(in crate::host) fn completion(&self) -> (&FlowPlan, &Completion) {
+        (&self.plan, &self.completion)
     }
 
     /// See [`ReceiverEnd::run`](crate::host::ReceiverEnd::run).
@@ -88,6 +94,7 @@ impl Receiver {
                     let is_complete = self.transport.contiguous() >= self.plan.packets();
                     if is_complete && self.report.complete.is_none() {
                         self.report.complete = Some(now);
+                        self.completion.reach();
                     }
                     if let Some(ack) = ack {
                         self.take_message();

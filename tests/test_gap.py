@@ -42,7 +42,7 @@ def finished(task, throughput=10.0, delay=100.0, **more):
 def compared(values, settings, scenario=NETWORK, scheme="cubic"):
     """The row of a scheme whose `values` are (simulator, emulator) keywords of `finished` for each pair."""
     by_key = {}
-    for seed, pair in zip(plan.seeds(scenario, settings), values, strict=True):
+    for seed, pair in zip(plan.seeds(settings), values, strict=True):
         for world, value in zip((SIM, EMU), pair, strict=True):
             task = Task(world, scenario, scheme, seed, scenario.seconds, settings.warmup)
             if value is not None:
@@ -86,7 +86,7 @@ def test_runs_that_overlap_in_a_trace_are_drawn_in_blocks():
     draw = random.Random(6)
     gaps = [draw.gauss(0, 1) for _ in range(16)]
     row = compared([({"throughput": 10.0}, {"throughput": 10 + g}) for g in gaps], settings, TRACE)
-    seeds = plan.seeds(TRACE, settings)
+    seeds = plan.seeds(settings)
     by_offset = [g for _, g in sorted((TRACE.trace_offset_s(s), g) for s, g in zip(seeds, gaps, strict=True))]
     # 16 runs of 60 s in a trace of 140 s or so: about 7 overlap; at most the square root.
     expected = mean_interval([(10 + g) - 10 for g in by_offset], block=4)
@@ -148,18 +148,26 @@ def test_the_reach_is_held_against_the_kernels_schemes_on_three_networks():
 
 
 def test_seeds_are_distinct_and_more_runs_begin_with_the_same():
-    few, many = (plan.seeds(NETWORK, Settings(runs=n, seed=7)) for n in (3, 200))
+    few, many = (plan.seeds(Settings(runs=n, seed=7)) for n in (3, 200))
     assert many[:3] == few
     assert few[0] == 7
     assert len(set(many)) == 200
     assert all(0 <= seed < 2**63 for seed in many)
-    assert set(many).isdisjoint(plan.seeds(NETWORK, Settings(runs=200, seed=8)))
+    assert set(many).isdisjoint(plan.seeds(Settings(runs=200, seed=8)))
+
+
+def test_where_the_seed_varies_nothing_real_time_does(tmp_path):
+    path = tmp_path / "fixed.toml"
+    path.write_text('schema = 1\nname = "fixed"\nseconds = 4\n[bottleneck]\nrate = "12Mbps"\ndelay = "9ms"\n')
+    fixed = Scenario.load(str(path))
+    assert fixed.varies == []
+    assert len(plan.tasks(EMU, [fixed], ["cubic"], Settings(runs=3))) == 3
 
 
 def test_tasks_come_run_by_run_and_the_simulator_shares_a_scheme():
     settings = Settings(runs=2, seconds=5)
     names = [(t.spec, t.seed) for t in plan.tasks(EMU, [NETWORK], ["cubic", "udp-cubic"], settings)]
-    first, second = plan.seeds(NETWORK, settings)
+    first, second = plan.seeds(settings)
     assert names == [("cubic", first), ("udp-cubic", first), ("cubic", second), ("udp-cubic", second)]
     assert [(t.spec, t.seed) for t in plan.tasks(SIM, [NETWORK], ["cubic", "udp-cubic"], settings)] == [
         ("cubic", first),

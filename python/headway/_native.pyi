@@ -201,7 +201,7 @@ class Batch:
         """Checks everything before anything runs. Raises UsageError (a missing trace names `headway traces fetch`).
 
         Run 0 has the seed `seed`; the others' are drawn from it and their number.
-        A scenario whose seed varies nothing is run once. `seconds` None takes each scenario's own.
+        A scenario whose seed varies nothing is run once in simulated time. `seconds` None takes each scenario's own.
         `world` is "sim" (simulated time) or "emu" (real packets in real time). `jobs` None leaves it to the world.
         `transport` "simple" or "linux" takes the place of each scenario's own; rows keep the scenario's hash.
         `grid_ms` is 500 unless given; None records no time series; the series are kept for the first run of each scheme and scenario.

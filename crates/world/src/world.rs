@@ -24,6 +24,11 @@ pub trait World: Debug + Send + Sync {
         None
     }
 
+    /// Is a run that is told the same the same to the bit? Else it is repeated also where the seed varies nothing.
+    fn is_deterministic(&self) -> bool {
+        true
+    }
+
     /// Can such a run be had? Asked for each scenario and scheme before anything runs.
     ///
     /// # Errors

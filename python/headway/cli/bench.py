@@ -51,7 +51,10 @@ def bench(
     runs: Annotated[
         int,
         typer.Option(
-            min=1, max=MOST_RUNS, envvar="HEADWAY_RUNS", help="Runs of each, where the seed varies anything."
+            min=1,
+            max=MOST_RUNS,
+            envvar="HEADWAY_RUNS",
+            help="Runs of each; in simulated time, where the seed varies anything.",
         ),
     ] = 30,
     seconds: Seconds = None,

@@ -94,7 +94,7 @@ def _row(
 ) -> Row | None:
     seconds = settings.seconds or scenario.seconds
     pairs, unfit = [], []
-    for seed in seeds(scenario, settings):
+    for seed in seeds(settings):
         sim, emu = (find(Task(world, scenario, scheme, seed, seconds, settings.warmup)) for world in (SIM, EMU))
         if emu and emu["unfit"]:
             unfit.append(emu)

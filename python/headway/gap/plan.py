@@ -85,13 +85,12 @@ def hosted(scheme: str) -> str:
     return "kernel" if scheme in KERNEL else "udp"
 
 
-def seeds(scenario: Scenario, settings: Settings) -> list[int]:
+def seeds(settings: Settings) -> list[int]:
     """The runs' seeds, the same in both worlds: the first is the settings' own, others are drawn from it.
 
-    One where the scenario's seed varies nothing.
+    As many too where they vary nothing: real time does.
     """
-    runs = settings.runs if scenario.varies else 1
-    return [settings.seed, *(_drawn(settings.seed, number) for number in range(1, runs))]
+    return [settings.seed, *(_drawn(settings.seed, number) for number in range(1, settings.runs))]
 
 
 def tasks(world: str, scenarios: Sequence[Scenario], schemes: Sequence[str], settings: Settings) -> list[Task]:
@@ -99,7 +98,7 @@ def tasks(world: str, scenarios: Sequence[Scenario], schemes: Sequence[str], set
     found: dict[tuple[Any, ...], Task] = {}
     for number in range(settings.runs):
         for scenario in scenarios:
-            for seed in seeds(scenario, settings)[number : number + 1]:
+            for seed in seeds(settings)[number : number + 1]:
                 length = settings.seconds or scenario.seconds
                 for scheme in schemes:
                     task = Task(world, scenario, scheme, seed, length, settings.warmup)

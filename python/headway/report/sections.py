@@ -129,9 +129,10 @@ def family_section(family: Family, members: Sequence[Content], level: int = 2) -
 def _runs(c: Content) -> str:
     runs, seconds = max(row["runs"] for row in c.rows), c.rows[0]["seconds"]
     varies = ", ".join(c.scenario["varies"])
-    if not varies:
+    if not varies and runs == 1:
         return f"one run of {seconds:g} s; nothing varies, so there is no interval"
-    return f"{runs} run{'s' if runs > 1 else ''} of {seconds:g} s each; the seed varies {varies}"
+    what = f"the seed varies {varies}" if varies else "nothing varies but the machine"
+    return f"{runs} run{'s' if runs > 1 else ''} of {seconds:g} s each; {what}"
 
 
 def _scatter(c: Content) -> str:

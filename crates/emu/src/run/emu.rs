@@ -84,6 +84,11 @@ impl World for Emu {
         Some(1)
     }
 
+    /// The machine is never twice the same.
+    fn is_deterministic(&self) -> bool {
+        false
+    }
+
     fn check(&self, trial: &Trial<'_>) -> Result<(), RunError> {
         if let Some(recording) = &trial.recording
             && (recording.wanted.pcap || recording.wanted.qlog)

@@ -110,7 +110,7 @@ impl Batch {
                     source,
                 })?;
         }
-        let runs = match scenario.varies().is_empty() {
+        let runs = match scenario.varies().is_empty() && self.world.is_deterministic() {
             true => 1,
             false => self.options.runs,
         };

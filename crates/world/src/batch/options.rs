@@ -10,7 +10,7 @@ use crate::{Recordings, RunError};
 /// What a batch is told.
 #[derive(Clone, Debug)]
 pub struct BatchOptions {
-    /// Runs of each scheme in each scenario whose seed varies something; others run once.
+    /// Runs of each scheme in each scenario; once where nothing varies, neither the seed's draws nor the world.
     pub runs: u32,
     /// How long a run lasts; `None` takes each scenario's own.
     pub duration: Option<Duration>,

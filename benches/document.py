@@ -40,6 +40,8 @@ def write(figures: Figures, docs: Path) -> list[Path]:
     text = page.read_text()
     blocks = {name: tables.markdown(table) for name, table in tables.every(figures).items()}
     blocks["about"] = tables.about(figures) + "\n"
+    if "emulator" in blocks:
+        blocks["emulator"] = tables.about(figures["emulator"]) + "\n\n" + blocks["emulator"]
     for name, block in blocks.items():
         text = put_between(text, f"<!-- bench: {name} -->", block, page)
     written = [page]

@@ -22,9 +22,9 @@ SPECS = {"fixed-window": "fixed-window:window=100", "fixed-rate": "fixed-rate:ra
 YARDSTICK = "cubic"
 ROUTERS = (0, 1, 2)
 EMULATED = {
-    "100 Mbit/s, 20 ms, idle": ("--rate", "100", "--delay", "20", "--idle"),
     "100 Mbit/s, 20 ms": ("--rate", "100", "--delay", "20"),
     "1 Gbit/s, 2 ms": ("--rate", "1000", "--delay", "2"),
+    "1 Gbit/s, 2 ms, 50 packets": ("--rate", "1000", "--delay", "2", "--queue", "50"),
 }
 """Links of the emulator, and how its example is told of them."""
 
@@ -180,12 +180,14 @@ def _ratios(above: list[float], below: list[float]) -> list[float]:
     return [a / b for a, b in zip(above, below, strict=True)]
 
 
-def emulated(progress: Progress, emulator: Path) -> list[Figures]:
-    """What the emulator carries of a kernel Cubic flow, what that costs, and how exact its delays are."""
+def emulated(progress: Progress, emulator: Path, folder: Path) -> list[Figures]:
+    """What the emulator carries of a kernel Cubic flow with its log, what that costs, and how exact its delays are."""
+    log = folder / "emulated"
     runs: dict[str, list[Figures]] = defaultdict(list)
     for _ in progress.rounds("emulator", "the emulator, with real packets", most=5):
         for link, options in EMULATED.items():
-            runs[link].append(_json([emulator, *options, "--seconds", "4"]))
+            runs[link].append(_json([emulator, *options, "--seconds", "5", "--log", log]))
+    shutil.rmtree(log)
     return [
         {
             "link": link,

@@ -32,7 +32,7 @@ pub struct Vanished {
     pub at_devices: u64,
     /// Read by an emulator that had no room, or written by it to a device that would not have them.
     pub in_emulator: u64,
-    /// At full sockets and their queues, see [`socket_drops`].
+    /// At full sockets and their queues, see [`socket_drops`], or not taken from their program.
     pub at_sockets: u64,
 }
 

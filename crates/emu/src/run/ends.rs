@@ -27,6 +27,8 @@ pub(super) struct EndsReport {
     pub sender: SenderReport,
     /// How long an end waited for a CPU, as [`cpu_wait`] has it; `None` where it does not matter.
     pub host_wait: Option<Duration>,
+    /// Datagrams that the kernel would not take from either end.
+    pub not_sent: u64,
 }
 
 impl<'s> RunningEnds<'s> {
@@ -55,8 +57,9 @@ impl<'s> RunningEnds<'s> {
     /// Waits for both.
     pub fn join(self) -> Result<EndsReport, String> {
         let (sent, received) = (join(self.sender), join(self.receiver));
-        let ((sender, sender_wait), (_, receiver_wait)) = (sent?, received?);
+        let ((sender, sender_wait), (receiver, receiver_wait)) = (sent?, received?);
         Ok(EndsReport {
+            not_sent: sender.failures.not_sent + receiver.failures.not_sent,
             sender,
             host_wait: sender_wait.max(receiver_wait).filter(|_| self.is_udp),
         })

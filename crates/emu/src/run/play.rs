@@ -79,7 +79,9 @@ pub(super) fn play_logged(
         hosts: bed.hosts,
         machine: Machine::default(),
     };
-    let (Emulated { vanished, wait }, ends) = stage.perform(ends, go_on)?;
+    let (emulated, ends) = stage.perform(ends, go_on)?;
+    let Emulated { mut vanished, wait } = emulated;
+    vanished.at_sockets += ends.iter().map(|e| e.not_sent).sum::<u64>();
 
     let (_ports, mut links, mut meter, report) = stage.emulator.into_parts();
     let links = links.all_mut();

@@ -181,7 +181,7 @@ def _ratios(above: list[float], below: list[float]) -> list[float]:
 
 
 def emulated(progress: Progress, emulator: Path, folder: Path) -> list[Figures]:
-    """What the emulator carries of a kernel Cubic flow with its log, what that costs, and how exact its delays are."""
+    """What the emulator carries of a kernel Cubic flow, logged, what that costs, and how exact its delays are."""
     log = folder / "emulated"
     runs: dict[str, list[Figures]] = defaultdict(list)
     for _ in progress.rounds("emulator", "the emulator, with real packets", most=5):

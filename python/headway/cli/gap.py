@@ -223,7 +223,7 @@ def _print(rows: list[dict[str, Any]], out: Path) -> None:
     for row in rows:
         if row["unfit"]:
             screen.print(f"unfit: {row['scenario']}, {row['scheme']}: {row['why_unfit']}", soft_wrap=True)
-    screen.print("\n[dim]emulator less simulator, with 95% bootstrap intervals over pairs of runs[/dim]")
+    screen.print("\n[dim]emulator less simulator, with 95% intervals over pairs of runs[/dim]")
     screen.print(f"figure: {out / 'gap.svg'}", soft_wrap=True, highlight=False)
 
 

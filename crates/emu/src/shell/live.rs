@@ -77,8 +77,9 @@ impl Display {
             // Where the program reads keys one by one, the whole screen is its own.
             Live::Line if reads_keys() => self.hide(),
             Live::Line => {
-                // The program's own output writes over it.
-                self.write(&format!("{}up {up}   down {down}\r", Self::CLEAR_LINE));
+                // The program's own output writes over it. A line that wraps could not be cleared.
+                let line = format!("up {up}   down {down}");
+                self.write(&format!("{}{line:.79}\r", Self::CLEAR_LINE));
             }
             Live::Title => {
                 let keep = if self.is_shown { "" } else { Self::KEEP_TITLE };
@@ -111,13 +112,13 @@ fn figures(before: Reading, now: Reading, seconds: f64) -> String {
     let mbps = (now.bytes - before.bytes) as f64 * 8e-6 / seconds.max(1e-3);
     let packets = now.packets - before.packets;
     let queue = match packets {
-        0 => "-".to_owned(),
+        0 => "0".to_owned(),
         _ => {
             let waited = now.queueing.saturating_sub(before.queueing);
             format!("{:.1}", waited.as_secs_f64() * 1e3 / packets as f64)
         }
     };
-    format!("{mbps:.2} Mbit/s queue {queue} ms {} dropped", now.drops)
+    format!("{mbps:.2} Mbit/s +{queue} ms {} dropped", now.drops)
 }
 
 fn reads_keys() -> bool {
@@ -144,10 +145,7 @@ mod tests {
             drops: 3,
         };
         // 375 kB in a quarter of a second; 2 s of waiting shared by 250 packets.
-        assert_eq!(
-            figures(before, now, 0.25),
-            "12.00 Mbit/s queue 8.0 ms 3 dropped"
-        );
-        assert_eq!(figures(now, now, 0.25), "0.00 Mbit/s queue - ms 3 dropped");
+        assert_eq!(figures(before, now, 0.25), "12.00 Mbit/s +8.0 ms 3 dropped");
+        assert_eq!(figures(now, now, 0.25), "0.00 Mbit/s +0 ms 3 dropped");
     }
 }

@@ -229,14 +229,18 @@ impl Summary {
     pub fn text(&self) -> String {
         let line = |name: &str, d: &DirectionSummary| {
             let mbps = d.bytes as f64 * 8e-6 / self.seconds.max(1e-3);
+            // What a link may do to packets but did not is left out: the line is to fit a terminal.
+            let also = [(d.marks, "marked"), (d.losses, "lost")];
+            let also = also.into_iter().filter(|(count, _)| *count > 0);
+            let also: String = also
+                .map(|(count, what)| format!(", {count} {what}"))
+                .collect();
             format!(
-                "{name:<4} {:>9.3} MB {mbps:>9.3} Mbit/s   delay p50 {} p95 {} ms   {} dropped, {} marked, {} lost\n",
+                "{name:<4} {:>9.3} MB {mbps:>8.3} Mbit/s  delay p50 {} p95 {} ms  {} dropped{also}\n",
                 d.bytes as f64 * 1e-6,
                 shown(d.delay_p50_ms),
                 shown(d.delay_p95_ms),
-                d.drops,
-                d.marks,
-                d.losses
+                d.drops
             )
         };
         let late = [self.lateness_p50_us, self.lateness_p99_us].map(shown);

@@ -21,16 +21,20 @@ pub(super) fn path_of(plan: &Plan, links: &mut [Link], end: Time) -> Path {
     let crossed = ways.iter().flat_map(|way| way.data.iter());
     let rates = crossed.filter_map(|&link| {
         let offered = links[link as usize].offered_until(end)?;
-        Some(offered * 8.0 / end.as_secs_f64())
+        let room = plan.network.links[link as usize].queue.packets;
+        Some((offered * 8.0 / end.as_secs_f64(), room))
     });
-    let slowest = rates.reduce(f64::min).filter(|rate| *rate > 0.0);
+    let slowest = rates.reduce(|a, b| if b.0 < a.0 { b } else { a });
+    let slowest = slowest.filter(|(rate, _)| *rate > 0.0);
     let packet = plan.network.packet_size;
+    let packet_time = slowest.map_or(Duration::ZERO, |(rate, _)| {
+        Rate::from_bps_f64(rate).time_to_send(packet)
+    });
     let counters = links.iter_mut().map(|link| link.counters(end));
     Path {
         base_rtt,
-        packet_time: slowest.map_or(Duration::ZERO, |rate| {
-            Rate::from_bps_f64(rate).time_to_send(packet)
-        }),
+        packet_time,
+        queue_time: slowest.and_then(|(_, room)| Some(packet_time.mul_f64(room? as f64))),
         lost_packets: counters.map(|c| c.lost_packets + c.dropped_packets).sum(),
     }
 }

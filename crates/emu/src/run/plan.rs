@@ -107,6 +107,12 @@ impl Plan {
             .collect()
     }
 
+    /// Does the kernel carry any of its flows?
+    pub(super) fn has_kernel_flows(&self) -> bool {
+        let mut drivers = self.flows.iter().map(|flow| &flow.driver);
+        drivers.any(|driver| matches!(driver, Driver::Kernel(_)))
+    }
+
     /// The nodes at which a flow begins or ends, in order.
     pub(super) fn hosts(&self) -> Vec<usize> {
         let ends = self.network.flows.iter().flat_map(|f| [f.from, f.to]);

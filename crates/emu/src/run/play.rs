@@ -96,6 +96,7 @@ pub(super) fn play_logged(
         cpu_idle: stage.machine.idle(),
         emulator_wait: wait,
         host_wait: ends.iter().filter_map(|e| e.host_wait).max(),
+        has_kernel_flows: plan.has_kernel_flows(),
     };
     let outcome = Outcome {
         fitness: Some(judge(&path, &report, &vanished, &strain, log_failure)),

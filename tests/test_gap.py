@@ -334,7 +334,8 @@ def test_publishing_changes_only_what_is_between_the_markers(tmp_path):
     assert "at most 0.25 ms" in text
     assert "Only three." in text
     assert "Of 2: 1 met, 1 missed." in text
-    assert "| pantheon-default | cubic | 3 | +0.50 (-0.74 to +1.74)" in text
+    # Student of 3 pairs: 4.303 * 0.02 / sqrt(3) = 0.0497 of 10 Mbit/s.
+    assert "| pantheon-default | cubic | 3 | +1.00 (+0.50 to +1.50)" in text
     assert "### synthetic-att" in text
     again = text
     page.publish(tmp_path, rows(), "headway gap --runs 3", ["Only three."])

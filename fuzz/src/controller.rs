@@ -42,5 +42,7 @@ fn value(param: &Param, input: &mut Bytes<'_>) -> String {
             format!("{}bps", between(min.as_bps() as f64, max.as_bps() as f64))
         }
         Kind::Choice(words) => words[usize::from(input.byte()) % words.len()].to_owned(),
+        // No scheme of `cc` loads anything.
+        Kind::Loaded { .. } => String::new(),
     }
 }

@@ -1,5 +1,6 @@
 //! The traits that a controller, its receiver half and a base controller implement.
 
+use std::any::Any;
 use std::fmt::Debug;
 
 use crate::{Arrival, Bytes, Duration, Feedback, NetworkView, Rate, Rto, Sent, Stamp, Tag, Time};
@@ -55,6 +56,12 @@ pub trait CongestionControl: Debug + Send {
 
     /// Reports named internal values for recordings and plots.
     fn probe(&self, _probe: &mut dyn Probe) {}
+
+    /// Itself, if something outside may steer it (training does); the host reads [`control`](Self::control) anew
+    /// after that.
+    fn steered(&mut self) -> Option<&mut dyn Any> {
+        None
+    }
 }
 
 /// What a sender may do until the next event.

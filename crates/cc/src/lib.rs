@@ -28,8 +28,8 @@ pub use events::{
 };
 pub use random::Stream;
 pub use registry::{
-    BuildReceiver, Family, Kind, Need, Param, Registry, Router, Scheme, SchemeError, Selection,
-    Setup, Values, World,
+    BuildReceiver, Family, Kind, Loaded, Need, Param, Registry, Router, Scheme, SchemeError,
+    Selection, Setup, Values, World,
 };
 pub use round::RoundCounter;
 pub use suggest::suggest;

@@ -1,6 +1,8 @@
 //! What a host knows of a scheme before it runs it: name, needs, parameters, how to build it.
 
+use std::any::Any;
 use std::fmt;
+use std::sync::Arc;
 
 use crate::{Bytes, CongestionControl, Duration, Rate, Receiver, Stream, Time, suggest};
 
@@ -191,7 +193,7 @@ pub struct Param {
 }
 
 /// What a parameter's value may be. Numbers carry their default and inclusive range.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub enum Kind {
     /// A plain number.
     Number {
@@ -231,15 +233,40 @@ pub enum Kind {
     },
     /// One of several words, the first by default.
     Choice(&'static [&'static str]),
+    /// Something that is loaded from what is written, such as a model's folder; it has no default.
+    Loaded {
+        /// What may be written.
+        what: &'static str,
+        /// Loads it; the error is one line.
+        load: fn(&str) -> Result<Loaded, String>,
+    },
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// What a [`Kind::Loaded`] parameter stands for.
+#[derive(Clone)]
+pub struct Loaded {
+    /// Names it in a scheme's canonical spelling: the same for the same content.
+    pub id: String,
+    /// The thing itself, which its scheme knows the type of.
+    pub content: Arc<dyn Any + Send + Sync>,
+}
+
+impl fmt::Debug for Loaded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.id)
+    }
+}
+
+#[derive(Clone, Debug)]
 enum Value {
     Number(f64),
     Count(u64),
     Time(Duration),
     Rate(Rate),
     Choice(&'static str),
+    Loaded(Loaded),
+    /// A parameter without a default was not written.
+    Missing,
 }
 
 impl fmt::Display for Value {
@@ -251,6 +278,8 @@ impl fmt::Display for Value {
             Value::Time(time) => write!(f, "{}s", time.as_secs_f64()),
             Value::Rate(rate) => write!(f, "{}bps", rate.as_bps()),
             Value::Choice(word) => f.write_str(word),
+            Value::Loaded(loaded) => f.write_str(&loaded.id),
+            Value::Missing => Ok(()),
         }
     }
 }
@@ -268,22 +297,23 @@ impl Values {
             Kind::Time { default, .. } => Value::Time(default),
             Kind::Rate { default, .. } => Value::Rate(default),
             Kind::Choice(words) => Value::Choice(words[0]),
+            Kind::Loaded { .. } => Value::Missing,
         };
         Values(params.iter().map(|p| (p, value(p))).collect())
     }
 
-    fn get(&self, param: &Param) -> Value {
+    fn get(&self, param: &Param) -> &Value {
         self.0
             .iter()
             .find(|(p, _)| p.name == param.name)
-            .map(|&(_, v)| v)
+            .map(|(_, v)| v)
             .unwrap_or_else(|| panic!("parameter {} is not declared by its scheme", param.name))
     }
 
     /// The value of a [`Kind::Number`] parameter.
     pub fn number(&self, param: &Param) -> f64 {
         match self.get(param) {
-            Value::Number(n) => n,
+            Value::Number(n) => *n,
             other => panic!("parameter {} is {other:?}, not a number", param.name),
         }
     }
@@ -291,7 +321,7 @@ impl Values {
     /// The value of a [`Kind::Count`] parameter.
     pub fn count(&self, param: &Param) -> u64 {
         match self.get(param) {
-            Value::Count(n) => n,
+            Value::Count(n) => *n,
             other => panic!("parameter {} is {other:?}, not a whole number", param.name),
         }
     }
@@ -299,7 +329,7 @@ impl Values {
     /// The value of a [`Kind::Time`] parameter.
     pub fn time(&self, param: &Param) -> Duration {
         match self.get(param) {
-            Value::Time(d) => d,
+            Value::Time(d) => *d,
             other => panic!("parameter {} is {other:?}, not a time", param.name),
         }
     }
@@ -307,7 +337,7 @@ impl Values {
     /// The value of a [`Kind::Rate`] parameter.
     pub fn rate(&self, param: &Param) -> Rate {
         match self.get(param) {
-            Value::Rate(r) => r,
+            Value::Rate(r) => *r,
             other => panic!("parameter {} is {other:?}, not a rate", param.name),
         }
     }
@@ -318,6 +348,29 @@ impl Values {
             Value::Choice(w) => w,
             other => panic!("parameter {} is {other:?}, not a choice", param.name),
         }
+    }
+}
+
+impl Values {
+    /// What a [`Kind::Loaded`] parameter stands for.
+    ///
+    /// # Panics
+    /// If it is of another type.
+    pub fn loaded<T: Any + Send + Sync>(&self, param: &Param) -> Arc<T> {
+        match self.get(param) {
+            Value::Loaded(loaded) => Arc::clone(&loaded.content)
+                .downcast()
+                .unwrap_or_else(|_| panic!("parameter {} is of another type", param.name)),
+            other => panic!("parameter {} is {other:?}, not loaded", param.name),
+        }
+    }
+
+    /// The same with what a [`Kind::Loaded`] parameter stands for.
+    pub fn with_loaded(mut self, param: &Param, loaded: Loaded) -> Values {
+        if let Some(slot) = self.0.iter_mut().find(|(p, _)| p.name == param.name) {
+            slot.1 = Value::Loaded(loaded);
+        }
+        self
     }
 }
 
@@ -433,12 +486,17 @@ impl Registry {
                         suggest(key, names)
                     ))
                 })?;
-            slot.1 = slot.0.kind.read(text).ok_or_else(|| {
-                SchemeError(format!(
-                    "scheme '{name}': {key}='{text}' must be {}",
-                    slot.0.kind
-                ))
-            })?;
+            slot.1 = slot
+                .0
+                .kind
+                .read(text)
+                .map_err(|why| SchemeError(format!("scheme '{name}': {key}='{text}' {why}")))?;
+        }
+        if let Some((param, _)) = values.0.iter().find(|(_, v)| matches!(v, Value::Missing)) {
+            return Err(SchemeError(format!(
+                "scheme '{name}' needs {}, {}: {name}:{}=...",
+                param.name, param.kind, param.name
+            )));
         }
         Ok(Selection {
             spec: spec.to_owned(),
@@ -449,7 +507,18 @@ impl Registry {
 }
 
 impl Kind {
-    fn read(&self, text: &str) -> Option<Value> {
+    /// The value that `text` stands for, or what is wrong with it.
+    fn read(&self, text: &str) -> Result<Value, String> {
+        if let Kind::Loaded { load, .. } = self {
+            return load(text)
+                .map(Value::Loaded)
+                .map_err(|e| format!("is refused: {e}"));
+        }
+        self.read_plain(text)
+            .ok_or_else(|| format!("must be {self}"))
+    }
+
+    fn read_plain(&self, text: &str) -> Option<Value> {
         let (number, unit) = split_unit(text)?;
         match *self {
             Kind::Number { min, max, .. } => {
@@ -468,6 +537,7 @@ impl Kind {
                 (min..=max).contains(&r).then_some(Value::Rate(r))
             }
             Kind::Choice(words) => words.iter().find(|w| **w == text).map(|w| Value::Choice(w)),
+            Kind::Loaded { .. } => None,
         }
     }
 }
@@ -484,6 +554,7 @@ impl fmt::Display for Kind {
                 write!(f, "a rate from {min:?} to {max:?}, such as 12Mbps")
             }
             Kind::Choice(words) => write!(f, "one of {}", words.join(", ")),
+            Kind::Loaded { what, .. } => f.write_str(what),
         }
     }
 }

@@ -28,6 +28,7 @@ fn specs(registry: &Registry) -> Vec<Selection> {
                 Kind::Rate { min, max, .. } => [min, max]
                     .iter()
                     .for_each(|r| with(format!("{}bps", r.as_bps()))),
+                Kind::Loaded { .. } => {}
             }
         }
     }

@@ -49,6 +49,7 @@ fn describe_param<'py>(py: Python<'py>, param: &Param) -> PyResult<Bound<'py, Py
         Kind::Time { default, .. } => format!("{default:?}"),
         Kind::Rate { default, .. } => format!("{default:?}"),
         Kind::Choice(words) => words[0].to_owned(),
+        Kind::Loaded { .. } => String::new(),
     };
     row.set_item("default", default)?;
     Ok(row)

@@ -15,7 +15,7 @@ mod world;
 pub use error::SimulationError;
 pub use event_queue::EventQueue;
 pub use headway_world::{FlowSeries, Options, Outcome, TraceSource};
-pub use observer::Observer;
+pub use observer::{Hold, Observer};
 pub use recorder::Recorder;
 pub use simulation::Simulation;
 pub use world::{Sim, WORLD};

@@ -49,6 +49,24 @@ pub trait Observer {
     /// Everything up to `now` is done, and nothing after it.
     #[inline(always)]
     fn on_pause(&mut self, _now: Time, _links: &mut [Link]) {}
+
+    /// Is the sender that was just called to be held? It then sends nothing until
+    /// [`Simulation::release`](crate::Simulation::release).
+    #[inline(always)]
+    fn holds(&mut self) -> Hold {
+        Hold::No
+    }
+}
+
+/// Whether a sender is held, and how long the others go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// It goes on.
+    No,
+    /// The run pauses at once.
+    Now,
+    /// The run pauses once everything of this instant has happened: others may be held with it.
+    AfterThisInstant,
 }
 
 impl Observer for () {}
@@ -103,5 +121,10 @@ impl<O: Observer> Observer for &mut O {
     #[inline(always)]
     fn on_pause(&mut self, now: Time, links: &mut [Link]) {
         O::on_pause(self, now, links);
+    }
+
+    #[inline(always)]
+    fn holds(&mut self) -> Hold {
+        O::holds(self)
     }
 }

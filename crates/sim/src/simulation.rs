@@ -5,13 +5,14 @@ mod setup;
 pub(crate) use setup::router_of_schemes;
 
 use headway_cc::{Bytes, Duration, Ecn, Time};
+use headway_net::transport::Sender;
 use headway_net::{Ack, Body, Link, Packet, Segment};
 use headway_world::{Changes, CrossTraffic, Measurement, Options, Outcome};
 
 use crate::error::SimulationError;
 use crate::event_queue::EventQueue;
 use crate::flow::{Flow, Wakes};
-use crate::observer::Observer;
+use crate::observer::{Hold, Observer};
 use crate::switches::Switches;
 
 /// A simulation under way, watched by `O`.
@@ -31,6 +32,8 @@ pub struct Simulation<O = ()> {
     /// Events from here on have to wait; zero once the run has failed.
     halt: Time,
     failure: Option<SimulationError>,
+    /// Flows whose senders wait for [`release`](Simulation::release).
+    held: Vec<usize>,
     observer: O,
 }
 
@@ -94,9 +97,42 @@ impl<O: Observer> Simulation<O> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
         }
-        self.now = until;
-        self.observer.on_pause(until, &mut self.links);
+        if self.held.is_empty() {
+            self.now = until;
+            self.observer.on_pause(until, &mut self.links);
+        }
         Ok(())
+    }
+
+    /// The flows that are held, because the observer [`holds`](Observer::holds) their senders. While there are any,
+    /// [`run_until`](Self::run_until) may have stopped early.
+    pub fn held(&self) -> &[usize] {
+        &self.held
+    }
+
+    /// The sender of a flow.
+    pub fn sender_mut(&mut self, flow: usize) -> &mut Sender {
+        &mut self.flows[flow].sender
+    }
+
+    /// The held senders go on.
+    pub fn release(&mut self) {
+        for index in std::mem::take(&mut self.held) {
+            self.pump(index);
+        }
+    }
+
+    /// The sender that was just called sends nothing until it is released.
+    #[cold]
+    fn hold(&mut self, index: usize, hold: Hold) {
+        if !self.held.contains(&index) {
+            self.held.push(index);
+        }
+        let halt = match hold {
+            Hold::AfterThisInstant => self.now + Duration::from_nanos(1),
+            _ => Time::ZERO,
+        };
+        self.halt = self.halt.min(halt);
     }
 
     #[cold]
@@ -172,6 +208,10 @@ impl<O: Observer> Simulation<O> {
         let flow = &mut self.flows[index];
         if !flow.host.delays(self.now, ack) {
             flow.on_ack(self.now, ack, &mut self.observer);
+            let hold = self.observer.holds();
+            if hold != Hold::No {
+                return self.hold(index, hold);
+            }
         }
         self.pump(index);
     }
@@ -217,6 +257,11 @@ impl<O: Observer> Simulation<O> {
         }
         flow.on_wake(self.now, &mut self.observer);
         flow.wake_at = Time::NEVER;
+        let hold = self.observer.holds();
+        if hold != Hold::No {
+            self.events.set(self.slots.senders + index, Time::NEVER);
+            return self.hold(index, hold);
+        }
         self.pump(index);
         self.events
             .set(self.slots.senders + index, self.flows[index].wake_at);

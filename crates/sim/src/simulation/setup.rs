@@ -135,6 +135,7 @@ impl<O: Observer> Simulation<O> {
             switches,
             halt: Time::ZERO,
             failure: None,
+            held: Vec::new(),
             observer,
         })
     }

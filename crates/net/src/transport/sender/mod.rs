@@ -306,6 +306,17 @@ impl Sender {
         self.refresh();
     }
 
+    /// The controller, if it is a `C` that may be steered from outside; call [`on_steered`](Self::on_steered) after.
+    #[inline]
+    pub fn steered<C: 'static>(&mut self) -> Option<&mut C> {
+        self.cc.steered()?.downcast_mut::<C>()
+    }
+
+    /// The controller was steered: what it allows is read anew.
+    pub fn on_steered(&mut self) {
+        self.refresh();
+    }
+
     /// From now on [`take_losses`](Self::take_losses) tells what is taken for lost, whatever the
     /// controller needs.
     pub fn keep_losses(&mut self) {

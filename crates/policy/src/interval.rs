@@ -1,0 +1,78 @@
+//! What was seen between two decisions.
+
+use headway_cc::{Duration, NetworkView, Time};
+
+use crate::Record;
+
+/// What was seen between two decisions. Counts are of packets in this interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Interval {
+    /// When it ended.
+    pub end: Time,
+    /// How long it was.
+    pub length: Duration,
+    /// Acknowledgements (or digests) that arrived.
+    pub acks: u32,
+    /// Packets sent, retransmissions among them.
+    pub sent: u32,
+    /// Packets sent again.
+    pub retransmitted: u32,
+    /// Packets acknowledged.
+    pub delivered: u32,
+    /// Packets acknowledged with a CE mark.
+    pub delivered_ce: u32,
+    /// Packets taken for lost; what arrived after all is taken back, not below zero.
+    pub lost: u32,
+    /// The RTT samples.
+    pub rtt: RttSummary,
+    /// The flow's state at the last record.
+    pub latest: Record,
+    /// The largest delivery rate of the flow so far, in packets a second.
+    pub max_delivery_rate: f64,
+    /// The delivery rate of the newest sample, in packets a second.
+    pub delivery_rate: f64,
+    /// News from inside the network, and how old it is now.
+    pub network: NetworkView,
+    /// How old the last action was when it took effect.
+    pub action_age: Duration,
+}
+
+/// The RTT samples of an interval, in microseconds. Without any, those of the last interval that had some, and no slope.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RttSummary {
+    /// How many in this interval.
+    pub samples: u32,
+    /// Their mean.
+    pub mean_us: f64,
+    /// The least.
+    pub min_us: u32,
+    /// The largest.
+    pub max_us: u32,
+    /// The newest less the one before it, whichever interval that fell into.
+    pub change_us: f64,
+    /// The least-squares slope over time, in seconds a second.
+    pub slope: f64,
+}
+
+impl Interval {
+    /// Packets a second of something that was counted; zero in an interval of no length.
+    pub fn per_second(&self, packets: u32) -> f64 {
+        match self.length.is_zero() {
+            true => 0.0,
+            false => f64::from(packets) / self.length.as_secs_f64(),
+        }
+    }
+
+    /// Packets a second as Mbit/s on the wire.
+    pub fn mbps(&self, packets_per_second: f64) -> f64 {
+        packets_per_second * f64::from(self.latest.mss) * 8e-6
+    }
+
+    /// The share of packets that were lost, of those whose fate became known.
+    pub fn loss(&self) -> f64 {
+        match self.lost + self.delivered {
+            0 => 0.0,
+            known => f64::from(self.lost) / f64::from(known),
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! A learned controller: monitor, clock, policy, and what they steer.
+
+use std::any::Any;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use headway_cc::{
+    CongestionControl, Control, Duration, Feedback, NetworkView, Probe, Rto, RttStats, Sent, Setup,
+    Stamp, Tag, Time,
+};
+
+use crate::{AgentSpec, Beneath, Clock, Interval, Monitor, Observation, Record, SpecError};
+
+/// Decides.
+pub trait Policy: Debug + Send + 'static {
+    /// The answer to an observation, as [`ActionSpec`](crate::ActionSpec) reads it; `None` if it will come from
+    /// outside ([`Learned::act`]).
+    fn decide(&mut self, observation: &[f32]) -> Option<f32>;
+}
+
+/// Decides nothing itself: the answer comes from outside, as in training.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct External;
+
+impl Policy for External {
+    fn decide(&mut self, _: &[f32]) -> Option<f32> {
+        None
+    }
+}
+
+/// A learned controller.
+#[derive(Debug)]
+pub struct Learned<P> {
+    spec: Arc<AgentSpec>,
+    setup: Setup,
+    beneath: Beneath,
+    policy: P,
+    monitor: Monitor,
+    clock: Clock,
+    observation: Observation,
+    interval: Interval,
+    rtt: RttStats,
+    retransmitted: u32,
+    /// How long an answer takes to take effect.
+    latency: Duration,
+    /// An answer on its way: when it takes effect, and what it is.
+    on_its_way: Option<(Time, f32)>,
+    awaits_answer: bool,
+}
+
+impl<P: Policy> Learned<P> {
+    /// For one flow. An answer takes effect `latency` after the observation, as inference and messages take time.
+    ///
+    /// # Errors
+    /// [`SpecError`] if the spec cannot be carried out.
+    pub fn new(
+        spec: Arc<AgentSpec>,
+        setup: &Setup,
+        policy: P,
+        latency: Duration,
+    ) -> Result<Learned<P>, SpecError> {
+        spec.check()?;
+        Ok(Learned {
+            beneath: Beneath::new(&spec.beneath, setup)?,
+            monitor: Monitor::new(setup.start),
+            clock: Clock::new(&spec.clock, setup.start),
+            observation: Observation::new(&spec.observation)?,
+            interval: Interval::default(),
+            rtt: RttStats::default(),
+            retransmitted: 0,
+            on_its_way: None,
+            awaits_answer: false,
+            setup: *setup,
+            spec,
+            policy,
+            latency,
+        })
+    }
+
+    /// What the policy was last shown.
+    pub fn observation(&self) -> &[f32] {
+        self.observation.values()
+    }
+
+    /// The interval that ended with the last decision.
+    pub fn interval(&self) -> &Interval {
+        &self.interval
+    }
+
+    /// Has it asked, and had no answer yet?
+    pub fn awaits_answer(&self) -> bool {
+        self.awaits_answer
+    }
+
+    /// The answer comes. The host has to read [`control`](CongestionControl::control) anew.
+    pub fn act(&mut self, now: Time, answer: f32) {
+        self.awaits_answer = false;
+        match self.latency.is_zero() {
+            true => self.carry_out(now, answer, Duration::ZERO),
+            false => self.on_its_way = Some((now + self.latency, answer)),
+        }
+    }
+
+    fn carry_out(&mut self, now: Time, answer: f32, age: Duration) {
+        // The controller beneath may have left congestion avoidance meanwhile.
+        if self.beneath.may_act() {
+            let action = self.spec.action.action(answer);
+            self.beneath.act(now, self.setup.mss, &self.rtt, action);
+            self.monitor.on_action(age);
+        }
+    }
+
+    fn decide_if_due(&mut self, now: Time) {
+        let is_due = self.clock.is_due(now, self.monitor.has_news());
+        if !is_due || self.awaits_answer || !self.beneath.may_act() {
+            return;
+        }
+        self.interval = self.monitor.close(now);
+        self.clock.restart(now);
+        self.observation.push(&self.interval);
+        match self.policy.decide(self.observation.values()) {
+            Some(answer) => self.act(now, answer),
+            None => self.awaits_answer = true,
+        }
+    }
+}
+
+impl<P: Policy> CongestionControl for Learned<P> {
+    fn on_sent(&mut self, sent: &Sent) -> Tag {
+        self.retransmitted += u32::from(sent.retransmission);
+        self.beneath.controller_mut().on_sent(sent)
+    }
+
+    fn on_feedback(&mut self, feedback: &Feedback<'_>) {
+        self.beneath.controller_mut().on_feedback(feedback);
+        self.rtt = feedback.rtt_stats;
+        let control = self.beneath.controller().control();
+        let mss = self.setup.mss.get() as u32;
+        let record = Record::of(feedback, &control, mss, self.retransmitted);
+        self.monitor.on_record(&record);
+        self.clock.on_record(&record);
+        self.decide_if_due(feedback.now);
+    }
+
+    fn on_rto(&mut self, rto: &Rto<'_>) {
+        self.beneath.controller_mut().on_rto(rto);
+    }
+
+    fn on_idle(&mut self, now: Time, idle: Duration) {
+        self.beneath.controller_mut().on_idle(now, idle);
+    }
+
+    fn on_network(&mut self, now: Time, view: &NetworkView) {
+        self.monitor.on_network(now, view);
+        self.beneath.controller_mut().on_network(now, view);
+    }
+
+    fn next_timer(&self) -> Time {
+        let clock = match self.awaits_answer || !self.beneath.may_act() {
+            true => Time::NEVER,
+            false => self.clock.next_timer(self.monitor.has_news()),
+        };
+        let answer = self.on_its_way.map_or(Time::NEVER, |(at, _)| at);
+        clock
+            .min(answer)
+            .min(self.beneath.controller().next_timer())
+    }
+
+    fn on_timer(&mut self, now: Time) {
+        if self.beneath.controller().next_timer() <= now {
+            self.beneath.controller_mut().on_timer(now);
+        }
+        if let Some((_, answer)) = self.on_its_way.take_if(|(at, _)| *at <= now) {
+            self.carry_out(now, answer, self.latency);
+        }
+        self.decide_if_due(now);
+    }
+
+    fn control(&self) -> Control {
+        self.beneath.controller().control()
+    }
+
+    fn stamp(&self) -> Stamp {
+        self.beneath.controller().stamp()
+    }
+
+    fn owns_recovery(&self) -> bool {
+        self.beneath.controller().owns_recovery()
+    }
+
+    fn probe(&self, probe: &mut dyn Probe) {
+        self.beneath.controller().probe(probe);
+    }
+
+    fn steered(&mut self) -> Option<&mut dyn Any> {
+        Some(self)
+    }
+}

@@ -1,0 +1,165 @@
+//! Folds records into intervals.
+
+use headway_cc::{Duration, NetworkView, Time};
+
+use crate::{Interval, Record, RttSummary};
+
+/// Folds a flow's [`Record`]s into the [`Interval`] between two decisions.
+#[derive(Clone, Debug)]
+pub struct Monitor {
+    begun: Time,
+    /// The record with which the last interval ended.
+    before: Record,
+    latest: Record,
+    acks: u32,
+    rtt: Samples,
+    last_rtt_us: u32,
+    last_summary: RttSummary,
+    delivery_rate: f64,
+    max_delivery_rate: f64,
+    network: NetworkView,
+    network_at: Time,
+    action_age: Duration,
+}
+
+impl Monitor {
+    /// For a flow that begins at `start`.
+    pub fn new(start: Time) -> Monitor {
+        Monitor {
+            begun: start,
+            before: Record::default(),
+            latest: Record::default(),
+            acks: 0,
+            rtt: Samples::default(),
+            last_rtt_us: 0,
+            last_summary: RttSummary::default(),
+            delivery_rate: 0.0,
+            max_delivery_rate: 0.0,
+            network: NetworkView::default(),
+            network_at: Time::ZERO,
+            action_age: Duration::ZERO,
+        }
+    }
+
+    /// Takes what the host says at an acknowledgement. Records never go back in time.
+    #[inline]
+    pub fn on_record(&mut self, record: &Record) {
+        self.acks += 1;
+        if record.rtt_us > 0 {
+            let at = record.now().since(self.begun).as_secs_f64();
+            self.rtt.add(at, record.rtt_us, self.last_rtt_us);
+            self.last_rtt_us = record.rtt_us;
+        }
+        if record.rate_interval_us > 0 {
+            self.delivery_rate =
+                f64::from(record.rate_delivered) * 1e6 / f64::from(record.rate_interval_us);
+            self.max_delivery_rate = self.max_delivery_rate.max(self.delivery_rate);
+        }
+        self.latest = *record;
+    }
+
+    /// Takes news from inside the network.
+    pub fn on_network(&mut self, now: Time, view: &NetworkView) {
+        self.network = *view;
+        self.network_at = now;
+    }
+
+    /// An action took effect `age` after it was decided.
+    pub fn on_action(&mut self, age: Duration) {
+        self.action_age = age;
+    }
+
+    /// Has anything been heard in the interval under way?
+    pub fn has_news(&self) -> bool {
+        self.acks > 0
+    }
+
+    /// Ends the interval at `now` and begins the next.
+    pub fn close(&mut self, now: Time) -> Interval {
+        let (latest, before) = (&self.latest, &self.before);
+        let rtt = self.rtt.summary().unwrap_or(RttSummary {
+            samples: 0,
+            change_us: 0.0,
+            slope: 0.0,
+            ..self.last_summary
+        });
+        let mut network = self.network;
+        if network.known > 0.0 {
+            network.age += now.since(self.network_at);
+        }
+        let interval = Interval {
+            end: now,
+            length: now.since(self.begun),
+            acks: self.acks,
+            sent: latest.sent.wrapping_sub(before.sent),
+            retransmitted: latest.retransmitted.wrapping_sub(before.retransmitted),
+            delivered: latest.delivered.wrapping_sub(before.delivered),
+            delivered_ce: latest.delivered_ce.wrapping_sub(before.delivered_ce),
+            lost: (latest.lost.wrapping_sub(before.lost) as i32).max(0) as u32,
+            rtt,
+            latest: *latest,
+            max_delivery_rate: self.max_delivery_rate,
+            delivery_rate: self.delivery_rate,
+            network,
+            action_age: self.action_age,
+        };
+        self.begun = now;
+        self.before = self.latest;
+        self.acks = 0;
+        self.rtt = Samples::default();
+        self.last_summary = rtt;
+        interval
+    }
+}
+
+/// Running sums of RTT samples; times in seconds since the interval began.
+#[derive(Clone, Copy, Debug, Default)]
+struct Samples {
+    count: u32,
+    min_us: u32,
+    max_us: u32,
+    change_us: f64,
+    sum_us: f64,
+    sum_at: f64,
+    sum_at_at: f64,
+    sum_at_us: f64,
+}
+
+impl Samples {
+    #[inline]
+    fn add(&mut self, at: f64, rtt_us: u32, last_us: u32) {
+        let us = f64::from(rtt_us);
+        self.min_us = match self.count {
+            0 => rtt_us,
+            _ => self.min_us.min(rtt_us),
+        };
+        self.max_us = self.max_us.max(rtt_us);
+        self.change_us = match last_us {
+            0 => 0.0,
+            last => us - f64::from(last),
+        };
+        self.count += 1;
+        self.sum_us += us;
+        self.sum_at += at;
+        self.sum_at_at += at * at;
+        self.sum_at_us += at * us;
+    }
+
+    fn summary(&self) -> Option<RttSummary> {
+        let n = f64::from(self.count);
+        let spread = n * self.sum_at_at - self.sum_at * self.sum_at;
+        let rise = n * self.sum_at_us - self.sum_at * self.sum_us;
+        (self.count > 0).then(|| RttSummary {
+            samples: self.count,
+            mean_us: self.sum_us / n,
+            min_us: self.min_us,
+            max_us: self.max_us,
+            change_us: self.change_us,
+            // Samples of one moment have no slope.
+            slope: match spread > 1e-12 * n {
+                true => rise / spread * 1e-6,
+                false => 0.0,
+            },
+        })
+    }
+}

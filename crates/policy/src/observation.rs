@@ -1,0 +1,145 @@
+//! What a policy is shown: features, normalised, of the last intervals.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Feature, Interval, SpecError};
+
+/// What a policy is shown at a decision: the `features` of the last `history` intervals, the oldest first.
+/// Before there have been so many, zeros stand for those that are missing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ObservationSpec {
+    /// How many intervals, at least 1.
+    pub history: usize,
+    /// The features of each, in this order.
+    pub features: Vec<FeatureUse>,
+}
+
+/// A feature and how it is normalised: `clamp((x - offset) * scale, clip)`, with ln(1 + x) in the place of x if `log`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FeatureUse {
+    /// Its name in [`FEATURES`](crate::FEATURES).
+    pub name: String,
+    /// Is its logarithm taken first?
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub log: bool,
+    /// Taken off.
+    #[serde(default)]
+    pub offset: f64,
+    /// Then multiplied by this.
+    #[serde(default = "one")]
+    pub scale: f64,
+    /// Then kept between these two.
+    #[serde(default = "wide")]
+    pub clip: [f64; 2],
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+fn wide() -> [f64; 2] {
+    [-1e6, 1e6]
+}
+
+impl FeatureUse {
+    /// As it is, within a million.
+    pub fn plain(name: &str) -> FeatureUse {
+        FeatureUse {
+            name: name.to_owned(),
+            log: false,
+            offset: 0.0,
+            scale: one(),
+            clip: wide(),
+        }
+    }
+
+    fn normalise(&self, value: f64) -> f32 {
+        let value = match self.log {
+            true => libm::log1p(value.max(0.0)),
+            false => value,
+        };
+        ((value - self.offset) * self.scale).clamp(self.clip[0], self.clip[1]) as f32
+    }
+}
+
+impl ObservationSpec {
+    /// How many numbers an observation has.
+    pub fn len(&self) -> usize {
+        self.history * self.features.len()
+    }
+
+    /// Never: [`check`](Self::check) refuses it.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// That it can be computed. At most a thousand intervals of every feature.
+    ///
+    /// # Errors
+    /// [`SpecError`]: an unknown feature, numbers that are not finite, limits the wrong way round, none at all.
+    pub fn check(&self) -> Result<(), SpecError> {
+        if self.features.is_empty() || !(1..=1000).contains(&self.history) {
+            return Err(SpecError(
+                "an observation needs features and a history of 1 to 1000".to_owned(),
+            ));
+        }
+        for feature in &self.features {
+            let FeatureUse {
+                name,
+                offset,
+                scale,
+                clip,
+                ..
+            } = feature;
+            Feature::find(name).ok_or_else(|| SpecError::unknown_feature(name))?;
+            let finite = [*offset, *scale, clip[0], clip[1]]
+                .iter()
+                .all(|x| x.is_finite());
+            if !finite || clip[0] >= clip[1] {
+                return Err(SpecError(format!(
+                    "feature '{name}': offset, scale and clip must be finite, and clip from low to high"
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An observation as it grows from interval to interval.
+#[derive(Clone, Debug)]
+pub struct Observation {
+    features: Vec<(&'static Feature, FeatureUse)>,
+    values: Vec<f32>,
+}
+
+impl Observation {
+    /// Of a flow that has just begun.
+    ///
+    /// # Errors
+    /// [`SpecError`] if the spec cannot be computed.
+    pub fn new(spec: &ObservationSpec) -> Result<Observation, SpecError> {
+        spec.check()?;
+        let found = |used: &FeatureUse| Some((Feature::find(&used.name)?, used.clone()));
+        Ok(Observation {
+            features: spec.features.iter().filter_map(found).collect(),
+            values: vec![0.0; spec.len()],
+        })
+    }
+
+    /// The newest interval comes in, the oldest falls out.
+    pub fn push(&mut self, interval: &Interval) {
+        let width = self.features.len();
+        self.values.copy_within(width.., 0);
+        let newest = self.values.len() - width;
+        for (value, (feature, used)) in self.values[newest..].iter_mut().zip(&self.features) {
+            *value = used.normalise((feature.value)(interval));
+        }
+    }
+
+    /// What the policy sees.
+    pub fn values(&self) -> &[f32] {
+        &self.values
+    }
+}

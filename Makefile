@@ -71,8 +71,8 @@ tools:
 	@$(call need,cargo,curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y)
 	@$(call need,cc,$(APT) build-essential)
 	@test -n "$(PYTHON)" || { echo "make: Python 3.11 or newer with venv is missing; install it: $(APT) python3 python3-venv" >&2; exit 1; }
-	@cargo --version | awk '{ split($$2, v, "."); exit !(v[1] > 1 || v[2] >= 88) }' \
-	|| { echo "make: Rust 1.88 or newer is missing; install it: rustup update stable" >&2; exit 1; }
+	@cargo --version | awk '{ split($$2, v, "."); exit !(v[1] > 1 || v[2] >= 89) }' \
+	|| { echo "make: Rust 1.89 or newer is missing; install it: rustup update stable" >&2; exit 1; }
 need = command -v $(1) >/dev/null || { echo "make: $(1) is missing; install it: $(2)" >&2; exit 1; }
 
 build/uv/bin/uv: | tools

@@ -13,6 +13,7 @@ mod feature;
 mod interval;
 mod learned;
 mod monitor;
+pub mod nn;
 mod observation;
 mod record;
 mod spec;

@@ -1,0 +1,87 @@
+//! What networks are made of, one after another.
+
+use super::dense::Dense;
+use super::gru::{self, Gru};
+use super::lstm::{self, Lstm};
+
+/// One layer: where its parameters lie, and what it does. A step leaves a record, which ends with its outputs.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Layer {
+    Dense(Dense),
+    Gru(Gru),
+    Lstm(Lstm),
+}
+
+/// What the way back through a step reads and writes.
+pub(super) struct Back<'a> {
+    pub parameters: &'a [f32],
+    /// The step's inputs.
+    pub x: &'a [f32],
+    /// What the step left behind.
+    pub record: &'a [f32],
+    /// The gradient of the outputs; used up.
+    pub dy: &'a mut [f32],
+    /// The gradient of the memory after the step; becomes that of the memory before.
+    pub dmemory: &'a mut [f32],
+    /// Room to work in.
+    pub work: &'a mut [f32],
+    /// The parameters' gradient is added to it.
+    pub gradient: &'a mut [f32],
+    /// The inputs' gradient is added to it.
+    pub dx: &'a mut [f32],
+}
+
+impl Layer {
+    pub fn outputs(&self) -> usize {
+        match self {
+            Layer::Dense(dense) => dense.sums.outputs,
+            Layer::Gru(gru) => gru.units,
+            Layer::Lstm(lstm) => lstm.units,
+        }
+    }
+
+    /// How many numbers it remembers.
+    pub fn memory(&self) -> usize {
+        match self {
+            Layer::Dense(_) => 0,
+            Layer::Gru(gru) => gru.units,
+            Layer::Lstm(lstm) => 2 * lstm.units,
+        }
+    }
+
+    /// How many numbers a step leaves behind.
+    pub fn record(&self) -> usize {
+        match self {
+            Layer::Dense(dense) => dense.sums.outputs,
+            Layer::Gru(gru) => gru::RECORD * gru.units,
+            Layer::Lstm(lstm) => lstm::RECORD * lstm.units,
+        }
+    }
+
+    /// How much room the way back needs.
+    pub fn work(&self) -> usize {
+        match self {
+            Layer::Dense(_) => 0,
+            Layer::Gru(gru) => gru::WORK * gru.units,
+            Layer::Lstm(lstm) => lstm::WORK * lstm.units,
+        }
+    }
+
+    #[inline(always)]
+    pub fn forward(&self, parameters: &[f32], x: &[f32], memory: &mut [f32], record: &mut [f32]) {
+        match self {
+            Layer::Dense(dense) => dense.forward(parameters, x, record),
+            Layer::Gru(gru) => gru.forward(parameters, x, memory, record),
+            Layer::Lstm(lstm) => lstm.forward(parameters, x, memory, record),
+        }
+    }
+
+    #[inline(always)]
+    pub fn backward(&self, back: Back<'_>) {
+        match self {
+            Layer::Dense(dense) => dense.backward(back),
+            Layer::Gru(gru) => gru.backward(back),
+            Layer::Lstm(lstm) => lstm.backward(back),
+        }
+    }
+}

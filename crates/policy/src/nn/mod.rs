@@ -1,0 +1,30 @@
+//! The networks that decide: what they are made of, their outputs, and how they learn.
+//!
+//! A [`NetSpec`] says what a network is made of; its tensors have PyTorch's names, shapes and formulas. A
+//! [`Network`] answers with the same bits on every machine: each output is summed in the order of its inputs,
+//! with a rounding after every multiplication and every addition, and `tanh` and the logistic function are our
+//! own few plain operations. Instruction sets differ only in how many outputs they sum at once.
+
+mod activation;
+mod affine;
+mod dense;
+mod gru;
+mod instruction_set;
+mod layer;
+mod lstm;
+mod network;
+mod optimizer;
+mod spec;
+mod trace;
+
+pub use activation::{sigmoid, tanh};
+pub use instruction_set::InstructionSet;
+pub use network::{Network, State, TensorSource};
+pub use optimizer::{Optimizer, OptimizerSpec, clip_norm};
+pub use spec::{Activation, NetKind, NetSpec};
+pub use trace::Trace;
+
+/// A network that cannot be built. One line for the user.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NetError(pub String);

@@ -1,0 +1,133 @@
+//! How parameters follow their gradients: as `torch.optim` defines it.
+
+use serde::{Deserialize, Serialize};
+
+/// An optimiser and its settings; what is left out is as in PyTorch.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum OptimizerSpec {
+    /// Stochastic gradient descent.
+    Sgd {
+        /// Learning rate, above 0.
+        lr: f32,
+        /// What is kept of the last step, 0 to 1.
+        #[serde(default)]
+        momentum: f32,
+    },
+    /// Steps scaled by a moving root mean square of the gradient.
+    RmsProp {
+        /// Learning rate, above 0.
+        lr: f32,
+        /// What is kept of the mean square, 0 to 1.
+        #[serde(default = "rmsprop_alpha")]
+        alpha: f32,
+        /// Added to the root, above 0.
+        #[serde(default = "epsilon")]
+        eps: f32,
+    },
+    /// Steps along a moving mean of the gradient, scaled by its root mean square.
+    Adam {
+        /// Learning rate, above 0.
+        lr: f32,
+        /// What is kept of the mean and of the mean square, each from 0 to below 1.
+        #[serde(default = "adam_betas")]
+        betas: [f32; 2],
+        /// Added to the root, above 0.
+        #[serde(default = "epsilon")]
+        eps: f32,
+    },
+}
+
+fn rmsprop_alpha() -> f32 {
+    0.99
+}
+
+fn adam_betas() -> [f32; 2] {
+    [0.9, 0.999]
+}
+
+fn epsilon() -> f32 {
+    1e-8
+}
+
+/// Takes steps, and keeps what it has to know of those before.
+#[derive(Clone, Debug)]
+pub struct Optimizer {
+    spec: OptimizerSpec,
+    /// SGD's velocity, Adam's mean.
+    mean: Vec<f32>,
+    /// The mean square.
+    square: Vec<f32>,
+    /// Adam's betas to the power of the number of steps.
+    powers: [f64; 2],
+}
+
+impl Optimizer {
+    /// For so many parameters.
+    pub fn new(spec: OptimizerSpec, parameters: usize) -> Optimizer {
+        Optimizer {
+            spec,
+            mean: vec![0.0; parameters],
+            square: vec![0.0; parameters],
+            powers: [1.0; 2],
+        }
+    }
+
+    /// Moves the parameters, so that the loss whose gradient this is becomes less.
+    ///
+    /// # Panics
+    /// If the lengths differ from the one that it was made for.
+    pub fn step(&mut self, parameters: &mut [f32], gradient: &[f32]) {
+        let Optimizer {
+            spec,
+            mean,
+            square,
+            powers,
+        } = self;
+        assert_eq!(parameters.len(), mean.len(), "number of parameters");
+        assert_eq!(gradient.len(), mean.len(), "length of the gradient");
+        let all = parameters
+            .iter_mut()
+            .zip(gradient)
+            .zip(mean.iter_mut().zip(square));
+        match *spec {
+            OptimizerSpec::Sgd { lr, momentum } => {
+                for ((p, g), (velocity, _)) in all {
+                    *velocity = momentum * *velocity + g;
+                    *p -= lr * *velocity;
+                }
+            }
+            OptimizerSpec::RmsProp { lr, alpha, eps } => {
+                for ((p, g), (_, square)) in all {
+                    *square = alpha * *square + (1.0 - alpha) * g * g;
+                    *p -= lr * g / (square.sqrt() + eps);
+                }
+            }
+            OptimizerSpec::Adam { lr, betas, eps } => {
+                for (power, beta) in powers.iter_mut().zip(betas) {
+                    *power *= f64::from(beta);
+                }
+                let [unbias_mean, unbias_square] = powers.map(|power| 1.0 - power);
+                let step = (f64::from(lr) / unbias_mean) as f32;
+                let scale = unbias_square.sqrt() as f32;
+                for ((p, g), (mean, square)) in all {
+                    *mean += (1.0 - betas[0]) * (g - *mean);
+                    *square = betas[1] * *square + (1.0 - betas[1]) * g * g;
+                    *p -= step * *mean / (square.sqrt() / scale + eps);
+                }
+            }
+        }
+    }
+}
+
+/// Scales the gradient down so that its norm is at most `limit`, as `torch.nn.utils.clip_grad_norm_` does. Gives the
+/// norm that it had; if that is not finite, no step should be taken.
+pub fn clip_norm(gradient: &mut [f32], limit: f32) -> f32 {
+    let square = |g: &f32| f64::from(*g) * f64::from(*g);
+    let norm = gradient.iter().map(square).sum::<f64>().sqrt() as f32;
+    let scale = limit / (norm + 1e-6);
+    if scale < 1.0 {
+        gradient.iter_mut().for_each(|g| *g *= scale);
+    }
+    norm
+}

@@ -1,0 +1,176 @@
+//! What a network is made of.
+
+use serde::{Deserialize, Serialize};
+
+use super::NetError;
+
+/// The most units of a layer.
+const MAX_UNITS: usize = 8192;
+/// The most parameters of a network: 64 MB of them.
+const MAX_PARAMETERS: usize = 1 << 24;
+
+/// What a network is made of. In a model's card:
+///
+/// ```toml
+/// [net]
+/// kind = "mlp"
+/// layers = [30, 32, 16, 1]
+/// activations = ["tanh", "tanh", "identity"]
+/// ```
+///
+/// A `gru` or an `lstm` has `recurrent_layers` (1 unless told) of that kind, then dense ones: with
+/// `layers = [9, 64, 2]`, 9 inputs, one recurrent layer of 64 units, and 2 outputs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NetSpec {
+    /// What its first layers are.
+    pub kind: NetKind,
+    /// The numbers of inputs, of units in each layer, and of outputs.
+    pub layers: Vec<usize>,
+    /// What each dense layer applies to its sums.
+    #[serde(default)]
+    pub activations: Vec<Activation>,
+    /// How many layers are recurrent; they have equally many units, as PyTorch's do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recurrent_layers: Option<usize>,
+}
+
+/// What the first layers of a network are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NetKind {
+    /// Dense, like all the others.
+    Mlp,
+    /// Gated recurrent units (`torch.nn.GRU`).
+    Gru,
+    /// Long short-term memory (`torch.nn.LSTM`).
+    Lstm,
+}
+
+/// What a dense layer applies to its sums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Activation {
+    /// Nothing.
+    #[serde(alias = "linear")]
+    Identity,
+    /// max(x, 0).
+    Relu,
+    /// x, or 0.01 x below zero.
+    LeakyRelu,
+    /// The hyperbolic tangent.
+    Tanh,
+    /// The logistic function, 1 / (1 + e^-x).
+    Sigmoid,
+}
+
+impl NetKind {
+    /// How many gates a layer has: blocks of rows in PyTorch's tensors.
+    pub(super) fn gates(self) -> usize {
+        match self {
+            NetKind::Mlp => 1,
+            NetKind::Gru => 3,
+            NetKind::Lstm => 4,
+        }
+    }
+
+    /// What the names of its recurrent tensors begin with.
+    pub(super) fn prefix(self) -> &'static str {
+        match self {
+            NetKind::Mlp => "layers",
+            NetKind::Gru => "gru",
+            NetKind::Lstm => "lstm",
+        }
+    }
+}
+
+impl NetSpec {
+    /// How many numbers it is shown.
+    pub fn inputs(&self) -> usize {
+        self.layers.first().copied().unwrap_or(0)
+    }
+
+    /// How many numbers it puts out.
+    pub fn outputs(&self) -> usize {
+        self.layers.last().copied().unwrap_or(0)
+    }
+
+    /// How many layers are recurrent.
+    pub fn recurrent(&self) -> usize {
+        match self.kind {
+            NetKind::Mlp => 0,
+            NetKind::Gru | NetKind::Lstm => self.recurrent_layers.unwrap_or(1),
+        }
+    }
+
+    /// The names and shapes of its tensors, in the order in which they are applied; weights are
+    /// `[outputs, inputs]`, row by row, as PyTorch has them. `layers.N.weight` and `layers.N.bias` are the dense
+    /// layers', `gru.weight_ih_lN`, `gru.weight_hh_lN`, `gru.bias_ih_lN` and `gru.bias_hh_lN` a recurrent layer's.
+    pub fn tensors(&self) -> Vec<(String, Vec<usize>)> {
+        let mut tensors = Vec::new();
+        let (gates, prefix) = (self.kind.gates(), self.kind.prefix());
+        for (n, sizes) in self.layers.windows(2).enumerate() {
+            let (inputs, units) = (sizes[0], sizes[1]);
+            match n.checked_sub(self.recurrent()) {
+                None => tensors.extend([
+                    (
+                        format!("{prefix}.weight_ih_l{n}"),
+                        vec![gates * units, inputs],
+                    ),
+                    (
+                        format!("{prefix}.weight_hh_l{n}"),
+                        vec![gates * units, units],
+                    ),
+                    (format!("{prefix}.bias_ih_l{n}"), vec![gates * units]),
+                    (format!("{prefix}.bias_hh_l{n}"), vec![gates * units]),
+                ]),
+                Some(n) => tensors.extend([
+                    (format!("layers.{n}.weight"), vec![units, inputs]),
+                    (format!("layers.{n}.bias"), vec![units]),
+                ]),
+            }
+        }
+        tensors
+    }
+
+    /// That such a network can be built.
+    ///
+    /// # Errors
+    /// [`NetError`], one line.
+    pub fn check(&self) -> Result<(), NetError> {
+        let fail = |text: String| Err(NetError(format!("net: {text}")));
+        if self.layers.len() < 2 || self.layers.iter().any(|n| !(1..=MAX_UNITS).contains(n)) {
+            return fail(format!(
+                "layers must be two or more numbers from 1 to {MAX_UNITS}: inputs, units, outputs"
+            ));
+        }
+        let transitions = self.layers.len() - 1;
+        match (self.kind, self.recurrent_layers) {
+            (NetKind::Mlp, Some(_)) => return fail("an mlp has no recurrent_layers".to_owned()),
+            (_, Some(n)) if !(1..=transitions).contains(&n) => {
+                return fail(format!(
+                    "recurrent_layers is {n}, must be 1 to {transitions}, the number of layers"
+                ));
+            }
+            _ => {}
+        }
+        let units = &self.layers[1..=self.recurrent()];
+        if units.windows(2).any(|pair| pair[0] != pair[1]) {
+            return fail(format!(
+                "recurrent layers must have equally many units, not {units:?}"
+            ));
+        }
+        let dense = transitions - self.recurrent();
+        if self.activations.len() != dense {
+            return fail(format!(
+                "{} activations for {dense} dense layers; each needs one",
+                self.activations.len()
+            ));
+        }
+        let size = |(_, shape): &(String, Vec<usize>)| shape.iter().product::<usize>();
+        match self.tensors().iter().map(size).sum::<usize>() {
+            0..=MAX_PARAMETERS => Ok(()),
+            n => fail(format!("{n} parameters, must be at most {MAX_PARAMETERS}")),
+        }
+    }
+}

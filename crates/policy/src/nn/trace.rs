@@ -1,0 +1,132 @@
+//! Gradients, by going back through the steps of a network.
+
+use super::layer::{Back, Layer};
+use super::network::{Network, State};
+
+/// The steps of a network that a gradient goes back through, and room to work in.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    /// How many numbers a step leaves behind.
+    record: usize,
+    records: Vec<f32>,
+    dy: Vec<f32>,
+    dx: Vec<f32>,
+    dmemory: Vec<f32>,
+    work: Vec<f32>,
+}
+
+impl Trace {
+    /// Forgets all steps.
+    pub fn clear(&mut self) {
+        self.records.clear();
+    }
+
+    /// How many steps it has.
+    pub fn steps(&self) -> usize {
+        self.records.len() / self.record
+    }
+}
+
+impl Network {
+    /// A trace of no steps.
+    pub fn trace(&self) -> Trace {
+        let widest = self.spec().layers.iter().max().copied().unwrap_or(0);
+        let work = self.layers.iter().map(Layer::work).max().unwrap_or(0);
+        Trace {
+            record: self.record(),
+            records: Vec::new(),
+            dy: vec![0.0; widest],
+            dx: vec![0.0; widest],
+            dmemory: vec![0.0; self.layers.iter().map(Layer::memory).sum()],
+            work: vec![0.0; work],
+        }
+    }
+
+    /// [`forward`](Network::forward), with the step added to `trace`.
+    ///
+    /// # Panics
+    /// As `forward`.
+    pub fn forward_traced(
+        &self,
+        state: &mut State,
+        trace: &mut Trace,
+        input: &[f32],
+        output: &mut [f32],
+    ) {
+        let start = trace.records.len();
+        trace.records.resize(start + trace.record, 0.0);
+        let record = &mut trace.records[start..];
+        self.step(&mut state.memory, record, input);
+        output.copy_from_slice(&record[record.len() - output.len()..]);
+    }
+
+    /// Goes back through the steps of `trace`: `outputs` is the gradient of the loss by the outputs of each step,
+    /// step by step. The gradient by the [parameters](Network::parameters) is added to `gradient`; the one by the
+    /// inputs of each step is written to `inputs`, which may be empty. The memory before the first step is taken as
+    /// given. The parameters must be those that the steps were made with.
+    ///
+    /// # Panics
+    /// If a length is not the one for the network and the number of steps.
+    pub fn backward(
+        &self,
+        trace: &mut Trace,
+        outputs: &[f32],
+        gradient: &mut [f32],
+        inputs: &mut [f32],
+    ) {
+        let (n_in, n_out) = (self.spec().inputs(), self.spec().outputs());
+        let steps = trace.steps();
+        assert_eq!(outputs.len(), steps * n_out, "gradients of outputs");
+        assert_eq!(gradient.len(), self.parameters().len(), "gradient");
+        assert!(
+            inputs.is_empty() || inputs.len() == steps * n_in,
+            "gradients of inputs"
+        );
+        trace.dmemory.fill(0.0);
+        self.instruction_set.run(
+            #[inline(always)]
+            || {
+                for step in (0..steps).rev() {
+                    self.step_back(trace, step, &outputs[step * n_out..][..n_out], gradient);
+                    if !inputs.is_empty() {
+                        inputs[step * n_in..][..n_in].copy_from_slice(&trace.dy[..n_in]);
+                    }
+                }
+            },
+        );
+    }
+
+    /// One step back; leaves the gradient of its inputs in `trace.dy`.
+    #[inline(always)]
+    fn step_back(&self, trace: &mut Trace, step: usize, outputs: &[f32], gradient: &mut [f32]) {
+        let Trace {
+            record,
+            records,
+            dy,
+            dx,
+            dmemory,
+            work,
+        } = trace;
+        dy[..outputs.len()].copy_from_slice(outputs);
+        let mut before = &records[step * *record..][..*record];
+        let mut dmemory = &mut dmemory[..];
+        for (n, layer) in self.layers.iter().enumerate().rev() {
+            let inputs = self.spec().layers[n];
+            let (earlier, mine) = before.split_at(before.len() - layer.record());
+            let (dearlier, dmine) = dmemory.split_at_mut(dmemory.len() - layer.memory());
+            dx[..inputs].fill(0.0);
+            layer.backward(Back {
+                parameters: self.parameters(),
+                x: &earlier[earlier.len() - inputs..],
+                record: mine,
+                dy: &mut dy[..layer.outputs()],
+                dmemory: dmine,
+                work,
+                gradient,
+                dx: &mut dx[..inputs],
+            });
+            std::mem::swap(dx, dy);
+            (before, dmemory) = (earlier, dearlier);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! What is no network is refused in one line.
+
+mod numbers;
+
+use headway_policy::nn::{NetError, NetSpec, Network};
+use serde_json::{Value, json};
+
+fn refusal(spec: Value) -> String {
+    match serde_json::from_value::<NetSpec>(spec) {
+        Ok(spec) => spec.check().expect_err("a bad spec").to_string(),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn bad_specs() {
+    let most = "layers must be two or more numbers from 1 to 8192: inputs, units, outputs";
+    for (spec, expected) in [
+        (json!({"kind": "mlp", "layers": [3]}), most),
+        (
+            json!({"kind": "mlp", "layers": [3, 0, 1], "activations": ["relu", "relu"]}),
+            most,
+        ),
+        (
+            json!({"kind": "mlp", "layers": [3, 9000], "activations": ["relu"]}),
+            most,
+        ),
+        (
+            json!({"kind": "mlp", "layers": [3, 2, 1], "activations": ["tanh"]}),
+            "1 activations for 2 dense layers; each needs one",
+        ),
+        (
+            json!({"kind": "mlp", "layers": [3, 1], "activations": ["tanh"], "recurrent_layers": 1}),
+            "an mlp has no recurrent_layers",
+        ),
+        (
+            json!({"kind": "gru", "layers": [3, 4], "recurrent_layers": 2}),
+            "recurrent_layers is 2, must be 1 to 1, the number of layers",
+        ),
+        (
+            json!({"kind": "lstm", "layers": [3, 4, 5], "recurrent_layers": 2}),
+            "recurrent layers must have equally many units, not [4, 5]",
+        ),
+        (
+            json!({"kind": "mlp", "layers": [8192, 8192], "activations": ["tanh"]}),
+            "67117056 parameters, must be at most 16777216",
+        ),
+        (
+            json!({"kind": "rnn", "layers": [3, 4]}),
+            "unknown variant `rnn`, expected one of `mlp`, `gru`, `lstm`",
+        ),
+        (
+            json!({"kind": "mlp", "layers": [3, 1], "activations": ["elu"]}),
+            "unknown variant `elu`",
+        ),
+        (
+            json!({"kind": "mlp", "layers": [3, 1], "width": 3}),
+            "unknown field `width`",
+        ),
+    ] {
+        let said = refusal(spec.clone());
+        assert!(said.contains(expected), "{spec}: {said}");
+        assert_eq!(said.lines().count(), 1);
+    }
+}
+
+#[test]
+fn bad_tensors() {
+    let spec: NetSpec = serde_json::from_value(
+        json!({"kind": "gru", "layers": [3, 4, 2], "activations": ["tanh"]}),
+    )
+    .expect("a good spec");
+    let refused = |bad: fn(&mut Vec<f32>)| {
+        let mut source = |name: &str, _: &[usize]| {
+            let mut values = numbers::of(&spec, 0, name);
+            if name == "gru.weight_hh_l0" {
+                bad(&mut values);
+            }
+            Ok(values)
+        };
+        Network::new(&spec, &mut source)
+            .expect_err("a bad tensor")
+            .to_string()
+    };
+    assert_eq!(
+        refused(|values| values.truncate(47)),
+        "tensor gru.weight_hh_l0: 47 numbers, must be 48 ([12, 4])"
+    );
+    assert_eq!(
+        refused(|values| values[5] = f32::NAN),
+        "tensor gru.weight_hh_l0: number 5 is NaN, must be finite"
+    );
+    assert_eq!(
+        refused(|values| values[0] = f32::INFINITY),
+        "tensor gru.weight_hh_l0: number 0 is inf, must be finite"
+    );
+    let missing = Network::new(&spec, &mut |name, _| Err(NetError(format!("no {name}"))));
+    assert_eq!(
+        missing.expect_err("no tensors").to_string(),
+        "no gru.weight_ih_l0"
+    );
+}
+
+#[test]
+fn tensors_come_back_as_they_went_in() {
+    let spec: NetSpec = serde_json::from_value(json!(
+        {"kind": "lstm", "layers": [3, 4, 4, 5, 2], "activations": ["tanh", "relu"], "recurrent_layers": 2}
+    ))
+    .expect("a good spec");
+    let network = numbers::network(&spec, 3);
+    let tensors = network.tensors(network.parameters());
+    let names: Vec<(String, Vec<usize>)> = tensors
+        .iter()
+        .map(|(name, shape, _)| (name.clone(), shape.clone()))
+        .collect();
+    assert_eq!(names, spec.tensors());
+    for (name, _, values) in tensors {
+        assert_eq!(values, numbers::of(&spec, 3, &name), "{name}");
+    }
+}

@@ -1,0 +1,179 @@
+"""What PyTorch makes of small networks and optimisers: `crates/policy/tests/fixtures/nn.json`, for `cargo test`.
+
+Needs PyTorch. `tests/train` checks that the file is what PyTorch says today.
+"""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+FIXTURES = Path(__file__).parent.parent / "crates/policy/tests/fixtures/nn.json"
+
+NETS: dict[str, dict[str, Any]] = {
+    "aurora": {
+        "kind": "mlp",
+        "layers": [30, 32, 16, 1],
+        "activations": ["tanh", "tanh", "identity"],
+    },
+    "every activation": {
+        "kind": "mlp",
+        "layers": [5, 19, 6, 7, 4, 3],
+        "activations": ["leaky-relu", "sigmoid", "tanh", "relu", "linear"],
+    },
+    "gru": {"kind": "gru", "layers": [8, 12, 2], "activations": ["identity"]},
+    "two grus": {"kind": "gru", "layers": [3, 6, 6], "recurrent_layers": 2},
+    "lstm": {"kind": "lstm", "layers": [5, 9, 6, 2], "activations": ["tanh", "identity"]},
+    "two lstms": {
+        "kind": "lstm",
+        "layers": [3, 5, 5, 2],
+        "activations": ["sigmoid"],
+        "recurrent_layers": 2,
+    },
+}
+
+OUTPUTS_ONLY: dict[str, dict[str, Any]] = {
+    "owl": {
+        "kind": "mlp",
+        "layers": [60, 512, 256, 7],
+        "activations": ["relu", "relu", "identity"],
+    },
+    "wide gru": {"kind": "gru", "layers": [12, 256, 3], "activations": ["identity"]},
+    "wide lstm": {"kind": "lstm", "layers": [12, 256, 3], "activations": ["identity"]},
+}
+"""Too large for their gradients to be kept."""
+
+STEPS = 6
+
+OPTIMIZERS: dict[str, dict[str, Any]] = {
+    "sgd": {"kind": "sgd", "lr": 0.1},
+    "sgd with momentum": {"kind": "sgd", "lr": 0.05, "momentum": 0.9},
+    "rmsprop": {"kind": "rmsprop", "lr": 0.01},
+    "rmsprop as A2C has it": {"kind": "rmsprop", "lr": 0.0007, "alpha": 0.9, "eps": 1e-5},
+    "adam": {"kind": "adam", "lr": 0.003},
+    "adam as PPO has it": {"kind": "adam", "lr": 0.01, "betas": [0.8, 0.99], "eps": 1e-5},
+}
+
+CLIPS = {"clipped": 0.5, "left alone": 100.0}
+
+ACTIVATIONS = {
+    "identity": torch.nn.Identity,
+    "linear": torch.nn.Identity,
+    "relu": torch.nn.ReLU,
+    "leaky-relu": torch.nn.LeakyReLU,
+    "tanh": torch.nn.Tanh,
+    "sigmoid": torch.nn.Sigmoid,
+}
+
+
+def numbers(seed: int, *shape: int, scale: float = 1.0) -> torch.Tensor:
+    """Numbers between -scale and scale that the tests in Rust make in the same way."""
+    n = np.arange(1, np.prod(shape) + 1, dtype=np.uint64)
+    mixed = (n + np.uint64(seed << 32)) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+    fraction = (mixed >> np.uint64(40)).astype(np.float64) / 2**24
+    return torch.from_numpy(((2 * fraction - 1) * scale).astype(np.float32).reshape(shape))
+
+
+class Net(torch.nn.Module):
+    """A network as `NetSpec` describes it, of PyTorch's own parts and names."""
+
+    def __init__(self, spec: dict[str, Any]):
+        super().__init__()
+        layers = spec["layers"]
+        recurrent = 0 if spec["kind"] == "mlp" else spec.get("recurrent_layers", 1)
+        self.recurrent: torch.nn.GRU | torch.nn.LSTM | None = None
+        if recurrent:
+            make = {"gru": torch.nn.GRU, "lstm": torch.nn.LSTM}[spec["kind"]]
+            self.recurrent = make(layers[0], layers[1], num_layers=recurrent)
+            self.add_module(spec["kind"], self.recurrent)
+        sizes = zip(layers[recurrent:], layers[recurrent + 1 :], strict=False)
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(a, b) for a, b in sizes)
+        self.activations = [ACTIVATIONS[name]() for name in spec.get("activations", [])]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Outputs [steps, outputs] for inputs [steps, inputs]."""
+        if self.recurrent is not None:
+            x, _ = self.recurrent(x)
+        for layer, activation in zip(self.layers, self.activations, strict=True):
+            x = activation(layer(x))
+        return x
+
+
+def tensors(net: Net, kind: str) -> dict[str, torch.nn.Parameter]:
+    """Its parameters by the names and in the order of `NetSpec::tensors`."""
+    named = {name: p for name, p in net.named_parameters() if not name.startswith("recurrent.")}
+    if net.recurrent is not None:
+        recurrent = {f"{kind}.{name}": p for name, p in net.recurrent.named_parameters()}
+        named = recurrent | {name: p for name, p in named.items() if name not in recurrent}
+    return named
+
+
+def listed(tensor: torch.Tensor) -> list[float]:
+    """All numbers, each as the shortest text that is read back as the same one."""
+    return [float(str(v)) for v in tensor.detach().numpy().ravel()]
+
+
+def run_net(spec: dict[str, Any], gradients: bool) -> dict[str, Any]:
+    """Outputs of `STEPS` steps; and gradients of the outputs' sum, weighted by `numbers(2, ..)`."""
+    net = Net(spec)
+    for n, (name, tensor) in enumerate(tensors(net, spec["kind"]).items()):
+        scale = 1.0 if "bias" in name else (3.0 / tensor.shape[1]) ** 0.5
+        tensor.data = numbers(10 + n, *tensor.shape, scale=scale)
+    x = numbers(1, STEPS, spec["layers"][0], scale=2.0).requires_grad_()
+    y = net(x)
+    made = {"spec": spec, "outputs": listed(y)}
+    if gradients:
+        (y * numbers(2, *y.shape)).sum().backward()
+        assert x.grad is not None
+        made["input_gradients"] = listed(x.grad)
+        made["gradient"] = {
+            name: listed(t.grad) for name, t in tensors(net, spec["kind"]).items() if t.grad is not None
+        }
+    return made
+
+
+def run_optimizer(spec: dict[str, Any]) -> dict[str, Any]:
+    """Where ten steps lead eight parameters, with gradients of `numbers(100 + step, ..)`."""
+    parameters = numbers(3, 8).requires_grad_()
+    options = {name: value for name, value in spec.items() if name != "kind"}
+    make = {"sgd": torch.optim.SGD, "rmsprop": torch.optim.RMSprop, "adam": torch.optim.Adam}[spec["kind"]]
+    optimizer = make([parameters], **options)
+    for step in range(10):
+        parameters.grad = numbers(100 + step, 8)
+        optimizer.step()
+    return {"spec": spec, "parameters": listed(parameters)}
+
+
+def run_clip(limit: float) -> dict[str, Any]:
+    """A gradient of eight numbers whose norm is kept to `limit`."""
+    parameters = numbers(3, 8).requires_grad_()
+    parameters.grad = numbers(4, 8)
+    norm = torch.nn.utils.clip_grad_norm_([parameters], limit)
+    return {"limit": limit, "norm": float(norm), "gradient": listed(parameters.grad)}
+
+
+def fixtures() -> dict[str, Any]:
+    """All of them."""
+    torch.set_num_threads(1)
+    return {
+        "steps": STEPS,
+        "nets": {name: run_net(spec, True) for name, spec in NETS.items()}
+        | {name: run_net(spec, False) for name, spec in OUTPUTS_ONLY.items()},
+        "optimizers": {name: run_optimizer(spec) for name, spec in OPTIMIZERS.items()},
+        "clips": {name: run_clip(limit) for name, limit in CLIPS.items()},
+    }
+
+
+def main() -> None:
+    """Writes the file."""
+    text = json.dumps(fixtures(), indent=1)
+    one_line = re.sub(r"\[[^\[{]*?\]", lambda found: " ".join(found[0].split()), text)
+    FIXTURES.write_text(one_line + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -8,10 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use headway_cc::{Bytes, Duration, Registry, Time, schemes};
-use headway_emu::host::{Driver, FlowPlan, receiver, sender};
+use headway_emu::host::{Driver, receiver, sender};
 use headway_emu::sys::Clock;
 use headway_net::transport::Profile;
 use headway_scenario::Source;
+use headway_world::FlowPlan;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);

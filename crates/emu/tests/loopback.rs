@@ -8,12 +8,11 @@ use std::thread;
 use std::time::Duration as Wait;
 
 use headway_cc::{Bytes, Duration, Rate, Registry, Time, schemes};
-use headway_emu::host::{
-    self, Driver, FlowPlan, HostError, ReceiverReport, SenderReport, receiver, sender,
-};
+use headway_emu::host::{self, Driver, HostError, ReceiverReport, SenderReport, receiver, sender};
 use headway_emu::sys::Clock;
 use headway_net::transport::Profile;
 use headway_scenario::Source;
+use headway_world::FlowPlan;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt, sockopt};
 
 /// An address of this process and test alone: all of 127.0.0.0/8 is loopback.

@@ -2,12 +2,11 @@
 
 use std::collections::VecDeque;
 
-use headway_cc::{Bytes, Duration, Ecn, Rate, Selection, Setup, Stream, Time};
-use headway_net::transport::{Profile, Receiver, ReceiverConfig, Sender, SenderConfig, Source};
+use headway_cc::{Bytes, Duration, Ecn, Selection, Stream, Time};
+use headway_net::transport::{Profile, Receiver, Sender};
 use headway_net::{Ack, Body, Packet, Segment};
-use headway_record::GridSample;
-use headway_scenario::{FlowSpec, Network, Transport};
-use headway_world::{Hops, Measured, MeasuredFlow, Options, Way};
+use headway_scenario::{FlowSpec, Network};
+use headway_world::{FlowPlan, Hops, Measured, MeasuredFlow, Options, Way, grid_sample};
 
 use crate::observer::Observer;
 
@@ -45,9 +44,6 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    /// More packets in flight than any network of today holds: 10 Gbit/s times five seconds.
-    pub(crate) const MOST_IN_FLIGHT: u64 = 1 << 22;
-
     pub(crate) fn new(
         index: usize,
         spec: &FlowSpec,
@@ -56,64 +52,36 @@ impl Flow {
         way: Way,
         options: &Options,
     ) -> Flow {
-        let stream = |part: &str| Stream::new(options.seed, &format!("flow.{index}.{part}"));
-        let setup = Setup {
-            start: spec.start,
-            ..Setup::new(network.packet_size, stream("scheme").bits())
-        };
-        let profile = match network.transport {
-            Transport::Simple => Profile::Simple,
-            Transport::Linux => Profile::Linux,
-        };
-        let mss = network.packet_size.get();
-        let segments = match spec.source {
-            headway_scenario::Source::Finite(bytes) => bytes.get().div_ceil(mss),
-            _ => u64::MAX,
-        };
-        let has_receiver_timers = profile == Profile::Linux || selection.scheme.receiver.is_some();
-        let source = match spec.source {
-            headway_scenario::Source::Bulk => Source::Bulk,
-            headway_scenario::Source::Finite(left) => Source::Finite { left },
-            headway_scenario::Source::Rate(rate) => Source::rate(rate, spec.start),
-            headway_scenario::Source::OnOff { on, off } => {
-                Source::on_off(on, off, spec.start, stream("source"))
-            }
-        };
-        let config = SenderConfig {
-            flow: index as u32,
-            mss: network.packet_size,
-            profile,
-            needs: selection.scheme.needs,
-        };
+        let plan = FlowPlan::new(index as u32, spec, network, options);
+        let segments = plan.packets();
+        let has_receiver_timers =
+            plan.profile == Profile::Linux || selection.scheme.receiver.is_some();
         Flow {
-            sender: Sender::new(config, selection.build(&setup), source),
-            receiver: Receiver::new(
-                ReceiverConfig::new(profile).serving(selection.scheme.needs),
-                selection.build_receiver(&setup),
-            ),
+            sender: plan.sender(selection),
+            receiver: plan.receiver(selection),
             hops: (way.data.len() - 1) as Hops,
             ack_hops: (way.acks.len() - 1) as Hops,
-            wake_at: spec.start,
+            wake_at: plan.start,
             first_link: way.data[0],
             first_ack_link: way.acks[0],
             ack_route: way.acks,
             measured: MeasuredFlow::new(spec, &selection.spec, way.data, options),
-            stop: spec.stop.unwrap_or(Time::NEVER),
+            stop: plan.stop,
             sender_wakes: Wakes::default(),
             receiver_wakes: Wakes::default(),
             host: Host {
                 jitter: network.host_jitter,
-                stream: stream("host"),
+                stream: plan.stream("host"),
                 waiting: VecDeque::new(),
             },
             messages: Messages::default(),
-            index: index as u32,
-            ack_size: network.ack_size.get() as u16,
+            index: plan.flow,
+            ack_size: plan.ack_size.get() as u16,
             has_receiver_timers,
             segments,
             is_watched: has_receiver_timers || segments < u64::MAX,
-            most_in_flight: network.packet_size * Flow::MOST_IN_FLIGHT,
-            packet_size: network.packet_size,
+            most_in_flight: plan.most_in_flight(),
+            packet_size: plan.packet_size,
         }
     }
 
@@ -213,17 +181,7 @@ impl Flow {
 
     /// A bin of its grid ends now.
     pub(crate) fn on_bin_end(&mut self, now: Time) {
-        let sample = || {
-            let control = self.sender.control();
-            let smoothed = self.sender.rtt_stats().smoothed;
-            let packets = |bytes: Bytes| bytes.as_f64() / self.packet_size.as_f64();
-            GridSample {
-                cwnd_packets: (control.cwnd != Bytes::MAX).then(|| packets(control.cwnd)),
-                in_flight_packets: packets(self.sender.in_flight()),
-                pacing_mbps: control.pacing_rate.map(Rate::as_mbps),
-                rtt_ms: (!smoothed.is_zero()).then(|| smoothed.as_millis_f64()),
-            }
-        };
+        let sample = || grid_sample(&self.sender, self.packet_size);
         self.measured.on_bin_end(now, sample);
     }
 

@@ -7,7 +7,7 @@ pub(crate) use setup::router_of_schemes;
 use headway_cc::{Bytes, Duration, Ecn, Time};
 use headway_net::transport::Sender;
 use headway_net::{Ack, Body, Link, Packet, Segment};
-use headway_world::{Changes, CrossTraffic, Measurement, Options, Outcome};
+use headway_world::{Changes, CrossTraffic, FlowPlan, Measurement, Options, Outcome};
 
 use crate::error::SimulationError;
 use crate::event_queue::EventQueue;
@@ -288,7 +288,7 @@ impl<O: Observer> Simulation<O> {
         self.fail(SimulationError::Unlimited {
             flow,
             scheme: self.flows[flow].measured.scheme.clone(),
-            packets: Flow::MOST_IN_FLIGHT,
+            packets: FlowPlan::MOST_IN_FLIGHT,
             at: self.now,
         });
     }

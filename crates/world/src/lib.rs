@@ -1,5 +1,5 @@
-//! What all worlds share: the links and the cross traffic of a scenario, what is measured of a
-//! run, and batches of runs.
+//! What all worlds share: the links, the cross traffic and the flows of a scenario, what is measured
+//! of a run, and batches of runs.
 //!
 //! A world implements [`World`]; a [`Batch`] checks and carries out runs in any of them.
 
@@ -8,6 +8,7 @@ mod changes;
 mod cross;
 mod fairness;
 mod flow;
+mod flow_plan;
 mod link_logs;
 mod links;
 mod measurement;
@@ -21,6 +22,7 @@ pub use batch::{Batch, BatchError, BatchOptions, LeftOut, Progress, RecordingRow
 pub use changes::Changes;
 pub use cross::CrossTraffic;
 pub use flow::{Measured, MeasuredFlow};
+pub use flow_plan::{FlowPlan, grid_sample};
 pub use link_logs::LinkLogs;
 pub use links::{TraceSource, build_links, router_of_run};
 pub use measurement::Measurement;

@@ -7,7 +7,6 @@
 
 mod driver;
 pub mod kernel;
-mod plan;
 mod report;
 pub mod rtt;
 pub mod tcp;
@@ -18,9 +17,9 @@ use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 
 use headway_cc::SchemeError;
+use headway_world::FlowPlan;
 
 pub use driver::Driver;
-pub use plan::FlowPlan;
 pub use report::{Completion, Failures, ReceiverReport, SenderReport};
 
 use crate::sys::Clock;

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use headway_cc::{Bytes, Duration, Time};
 use headway_record::{FlowMeter, Grid, GridSample, LogHistogram};
+use headway_world::FlowPlan;
 
-use super::FlowPlan;
 use crate::sys::{Clock, cpu_time};
 
 /// What went wrong at an end's own socket, not in the network: unexplained losses, if they are many.

@@ -11,6 +11,7 @@ use std::time;
 use headway_cc::{Bytes, Duration, SchemeError, Time};
 use headway_net::transport::Source;
 use headway_record::GridSample;
+use headway_world::FlowPlan;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::socket::{MsgFlags, recv, setsockopt, sockopt};
@@ -18,7 +19,7 @@ use nix::sys::time::TimeSpec;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::report::{Bins, Cpu, sleep_until};
-use super::{Completion, FlowPlan, HostError, ReceiverReport, SenderReport, kernel};
+use super::{Completion, HostError, ReceiverReport, SenderReport, kernel};
 use crate::sys::{Clock, TcpInfo, tcp_info};
 
 /// What iperf3 writes and reads at a time.

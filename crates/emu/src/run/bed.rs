@@ -2,11 +2,11 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use headway_cc::Stream;
+use headway_world::FlowPlan;
 
 use super::plan::Plan;
 use crate::emulator::Way;
-use crate::host::{FlowPlan, ReceiverEnd, SenderEnd, kernel, receiver, sender, tcp};
+use crate::host::{ReceiverEnd, SenderEnd, kernel, receiver, sender, tcp};
 use crate::sys::{Namespace, SetupError, Tun};
 
 /// The hosts of a run, and the sockets of its flows, which are ready.
@@ -63,12 +63,7 @@ impl Bed {
 
     fn make_ends(&self, plan: &Plan, flow: usize) -> Result<(SenderEnd, ReceiverEnd), String> {
         let (spec, driver) = (&plan.network.flows[flow], &plan.flows[flow].driver);
-        let options = &plan.options;
-        let ends = FlowPlan {
-            measured_from: headway_cc::Time::ZERO + options.warmup,
-            bin: options.grid,
-            ..FlowPlan::new(flow as u32, spec, &plan.network, options.seed)
-        };
+        let ends = FlowPlan::new(flow as u32, spec, &plan.network, &plan.options);
         let at = |address: Ipv4Addr| SocketAddr::new(IpAddr::V4(address), PORT);
         let (from, to) = (at(sender_of(flow)), at(receiver_of(flow)));
         let host = |node: usize| &self.hosts[self.port_of(node)].namespace;
@@ -98,7 +93,7 @@ impl Bed {
         for (index, (flow, spec)) in plan.flows.iter().zip(&plan.network.flows).enumerate() {
             let (from, to) = (self.port_of(spec.from), self.port_of(spec.to));
             let jitter = plan.network.host_jitter;
-            let stream = || Stream::new(plan.options.seed, &format!("flow.{index}.host"));
+            let ends = FlowPlan::new(index as u32, spec, &plan.network, &plan.options);
             ways.push(Way {
                 from,
                 to: (receiver_of(index).into(), 32),
@@ -113,7 +108,7 @@ impl Bed {
                 links: flow.way.acks.clone(),
                 port: from,
                 flow: Some((flows + index) as u32),
-                host_jitter: (!jitter.is_zero()).then(|| (jitter, stream())),
+                host_jitter: (!jitter.is_zero()).then(|| (jitter, ends.stream("host"))),
             });
         }
         ways

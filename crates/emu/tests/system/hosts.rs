@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use headway_cc::{Bytes, Duration, Rate, Registry, Stream, Time, schemes};
 use headway_emu::emulator::Watch;
 use headway_emu::host::rtt::TcpRtt;
-use headway_emu::host::{Driver, FlowPlan, ReceiverReport, SenderReport, kernel, receiver, sender};
+use headway_emu::host::{Driver, ReceiverReport, SenderReport, kernel, receiver, sender};
 use headway_net::queue::{Discipline, Limits, StepParams, XcpParams};
 use headway_net::transport::Profile;
 use headway_net::{Link, LinkEvent, LinkEventKind, Packet, Server};
 use headway_scenario::Source;
+use headway_world::FlowPlan;
 
 use crate::bed::{Bed, FAR, NEAR};
 

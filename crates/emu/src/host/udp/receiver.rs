@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use headway_cc::{Bytes, Ecn, Selection, Time};
 use headway_net::Ack;
-use headway_net::transport::{self, ReceiverConfig};
+use headway_net::transport;
+use headway_world::FlowPlan;
 
 use super::socket::FlowSocket;
 use super::{BATCH, Bell};
 use crate::host::report::Cpu;
 use crate::host::wire::{self, AckHeader, Datagram};
-use crate::host::{Completion, FlowPlan, HostError, ReceiverReport};
+use crate::host::{Completion, HostError, ReceiverReport};
 use crate::sys::Clock;
 
 /// The end of a flow that data comes to, with the receiver half of a scheme of ours if it has one.
@@ -37,10 +38,8 @@ impl Receiver {
         local: SocketAddr,
         remote: SocketAddr,
     ) -> Result<Receiver, HostError> {
-        let config = ReceiverConfig::new(plan.profile).serving(scheme.scheme.needs);
-        let half = scheme.build_receiver(&plan.setup());
         Ok(Receiver {
-            transport: transport::Receiver::new(config, half),
+            transport: plan.receiver(scheme),
             socket: FlowSocket::open(plan.flow, local, remote)?,
             plan: plan.clone(),
             message: Vec::new(),

@@ -3,16 +3,15 @@
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use headway_cc::{Bytes, Duration, Rate, Selection, Time};
-use headway_net::transport::{self, SenderConfig};
-use headway_net::{Body, Packet};
-use headway_record::GridSample;
+use headway_cc::{Selection, Time};
+use headway_net::{Body, Packet, transport};
+use headway_world::{FlowPlan, grid_sample};
 
 use super::socket::FlowSocket;
 use super::{BATCH, Bell};
 use crate::host::report::{Bins, Cpu, sleep_until};
 use crate::host::wire::{self, DataHeader, Datagram};
-use crate::host::{FlowPlan, HostError, SenderReport};
+use crate::host::{HostError, SenderReport};
 use crate::sys::Clock;
 
 /// The end of a flow that sends data under a scheme of ours.
@@ -27,9 +26,6 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// More packets in flight than any network of today holds: 10 Gbit/s times five seconds.
-    const MOST_IN_FLIGHT: u64 = 1 << 22;
-
     /// See [`sender`](crate::host::sender).
     ///
     /// # Errors
@@ -40,17 +36,10 @@ impl Sender {
         local: SocketAddr,
         remote: SocketAddr,
     ) -> Result<Sender, HostError> {
-        let config = SenderConfig {
-            flow: plan.flow,
-            mss: plan.packet_size,
-            profile: plan.profile,
-            needs: scheme.scheme.needs,
-        };
-        let controller = scheme.build(&plan.setup());
         let socket = FlowSocket::open(plan.flow, local, remote)?;
         let datagram = plan.packet_size.saturating_sub(socket.headers()).get() as usize;
         Ok(Sender {
-            transport: transport::Sender::new(config, controller, plan.source()),
+            transport: plan.sender(scheme),
             datagram: vec![0; datagram.clamp(wire::DATA_HEADER, wire::LONGEST_DATAGRAM)],
             report: SenderReport::new(plan),
             plan: plan.clone(),
@@ -76,14 +65,14 @@ impl Sender {
             let has_more = self.send(clock);
             let now = clock.now();
             bins.close(now, &mut self.report, || {
-                sample(&self.plan, &self.transport)
+                grid_sample(&self.transport, self.plan.packet_size)
             });
             if self.transport.is_done() {
                 self.report.finished = Some(now);
                 break;
             }
-            if self.transport.in_flight() > self.plan.packet_size * Self::MOST_IN_FLIGHT {
-                let packets = Self::MOST_IN_FLIGHT;
+            if self.transport.in_flight() > self.plan.most_in_flight() {
+                let packets = FlowPlan::MOST_IN_FLIGHT;
                 return Err(HostError::Unlimited { flow, packets });
             }
             let timers = self.transport.next_wake().min(bins.next);
@@ -150,18 +139,5 @@ impl Sender {
 
     fn note_lost(&mut self, now: Time) {
         self.report.note_lost(now, self.transport.counters().lost);
-    }
-}
-
-/// The sender as a bin of its series ends.
-fn sample(plan: &FlowPlan, sender: &transport::Sender) -> GridSample {
-    let control = sender.control();
-    let smoothed = sender.rtt_stats().smoothed;
-    let packets = |bytes: Bytes| bytes.as_f64() / plan.packet_size.as_f64();
-    GridSample {
-        cwnd_packets: (control.cwnd != Bytes::MAX).then(|| packets(control.cwnd)),
-        in_flight_packets: packets(sender.in_flight()),
-        pacing_mbps: control.pacing_rate.map(Rate::as_mbps),
-        rtt_ms: (smoothed != Duration::ZERO).then(|| smoothed.as_millis_f64()),
     }
 }

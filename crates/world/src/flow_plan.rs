@@ -1,0 +1,130 @@
+//! What both ends of a flow are told, and the ends of our own transport made from it.
+
+use headway_cc::{Bytes, Duration, Rate, Selection, Setup, Stream, Time};
+use headway_net::transport::{Profile, Receiver, ReceiverConfig, Sender, SenderConfig, Source};
+use headway_record::GridSample;
+use headway_scenario::{FlowSpec, Network, Transport};
+
+use crate::Options;
+
+/// A flow of a scenario, as its ends need it.
+#[derive(Clone, Debug)]
+pub struct FlowPlan {
+    /// Its number, in packets and messages.
+    pub flow: u32,
+    /// The size of a full IP packet.
+    pub packet_size: Bytes,
+    /// The least size of an acknowledgement's IP packet (our transport only).
+    pub ack_size: Bytes,
+    /// How our transport carries data (ours only).
+    pub profile: Profile,
+    /// When it begins.
+    pub start: Time,
+    /// When it sends no more; [`Time::NEVER`] if it is told.
+    pub stop: Time,
+    /// RTT samples count from here on.
+    pub measured_from: Time,
+    /// The series' interval, if there is to be one.
+    pub bin: Option<Duration>,
+    /// What it has to send, in bytes of IP packets.
+    pub data: headway_scenario::Source,
+    /// The run's seed.
+    pub seed: u64,
+}
+
+impl FlowPlan {
+    /// More packets in flight than any network of today holds: 10 Gbit/s times five seconds.
+    pub const MOST_IN_FLIGHT: u64 = 1 << 22;
+
+    /// Flow number `flow` of a drawn scenario, in a run of these options.
+    pub fn new(flow: u32, spec: &FlowSpec, network: &Network, options: &Options) -> FlowPlan {
+        FlowPlan {
+            flow,
+            packet_size: network.packet_size,
+            ack_size: network.ack_size,
+            profile: match network.transport {
+                Transport::Simple => Profile::Simple,
+                Transport::Linux => Profile::Linux,
+            },
+            start: spec.start,
+            stop: spec.stop.unwrap_or(Time::NEVER),
+            measured_from: Time::ZERO + options.warmup,
+            bin: options.grid,
+            data: spec.source.clone(),
+            seed: options.seed,
+        }
+    }
+
+    /// Its sending end under `scheme`.
+    pub fn sender(&self, scheme: &Selection) -> Sender {
+        let config = SenderConfig {
+            flow: self.flow,
+            mss: self.packet_size,
+            profile: self.profile,
+            needs: scheme.scheme.needs,
+        };
+        Sender::new(config, scheme.build(&self.setup()), self.source())
+    }
+
+    /// Its receiving end, with the scheme's half if it has one there.
+    pub fn receiver(&self, scheme: &Selection) -> Receiver {
+        let config = ReceiverConfig::new(self.profile).serving(scheme.scheme.needs);
+        Receiver::new(config, scheme.build_receiver(&self.setup()))
+    }
+
+    /// A stream of random numbers of its own, the same in all worlds.
+    pub fn stream(&self, part: &str) -> Stream {
+        Stream::new(self.seed, &format!("flow.{}.{part}", self.flow))
+    }
+
+    /// What its application gives it to send.
+    pub fn source(&self) -> Source {
+        match self.data {
+            headway_scenario::Source::Bulk => Source::Bulk,
+            headway_scenario::Source::Finite(left) => Source::Finite { left },
+            headway_scenario::Source::Rate(rate) => Source::rate(rate, self.start),
+            headway_scenario::Source::OnOff { on, off } => {
+                Source::on_off(on, off, self.start, self.stream("source"))
+            }
+        }
+    }
+
+    /// Will it have sent everything at some time?
+    pub fn is_finite(&self) -> bool {
+        matches!(self.data, headway_scenario::Source::Finite(_))
+    }
+
+    /// Its data in packets; the most there is unless it is finite.
+    pub fn packets(&self) -> u64 {
+        match self.data {
+            headway_scenario::Source::Finite(bytes) => bytes.get().div_ceil(self.packet_size.get()),
+            _ => u64::MAX,
+        }
+    }
+
+    /// With more in flight than this, nothing limits it.
+    pub fn most_in_flight(&self) -> Bytes {
+        self.packet_size * Self::MOST_IN_FLIGHT
+    }
+
+    /// What the scheme is told of the flow.
+    fn setup(&self) -> Setup {
+        Setup {
+            start: self.start,
+            ..Setup::new(self.packet_size, self.stream("scheme").bits())
+        }
+    }
+}
+
+/// A sender as a bin of its series ends.
+pub fn grid_sample(sender: &Sender, packet_size: Bytes) -> GridSample {
+    let control = sender.control();
+    let smoothed = sender.rtt_stats().smoothed;
+    let packets = |bytes: Bytes| bytes.as_f64() / packet_size.as_f64();
+    GridSample {
+        cwnd_packets: (control.cwnd != Bytes::MAX).then(|| packets(control.cwnd)),
+        in_flight_packets: packets(sender.in_flight()),
+        pacing_mbps: control.pacing_rate.map(Rate::as_mbps),
+        rtt_ms: (!smoothed.is_zero()).then(|| smoothed.as_millis_f64()),
+    }
+}

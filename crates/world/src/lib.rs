@@ -28,5 +28,5 @@ pub use links::{TraceSource, build_links, router_of_run};
 pub use measurement::Measurement;
 pub use outcome::{FlowOutcome, FlowSeries, Outcome};
 pub use recordings::{Recorded, Recordings};
-pub use setup::{Hops, MAX_HOPS, SetupError, Way, Ways, check_router};
+pub use setup::{Hops, MAX_HOPS, SetupError, Way, Ways, check_scheme};
 pub use world::{Ended, Options, Recording, RunError, Trial, World};

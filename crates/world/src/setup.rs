@@ -1,6 +1,6 @@
 //! How packets find their way through a scenario's network, and why a run cannot be set up.
 
-use headway_cc::{Router, Scheme, SchemeError};
+use headway_cc::{Router, Scheme, SchemeError, World};
 use headway_scenario::{CrossSpec, FlowSpec, Network, Routes};
 
 use crate::links::discipline;
@@ -74,11 +74,29 @@ impl<'a> Ways<'a> {
     }
 }
 
-/// Has a scheme whose other half is a router one on its way? `router` is what the run's schemes ask for.
+/// Can `scheme` run in `world`, with its data over these links? `router` is what the run's schemes ask for.
 ///
 /// # Errors
-/// [`SetupError::NoRouter`] and [`SetupError::OtherRouter`]
-pub fn check_router(
+/// [`SetupError::Needs`], [`SetupError::NoRouter`] and [`SetupError::OtherRouter`]
+pub fn check_scheme(
+    world: &World,
+    scheme: &Scheme,
+    data: &[u32],
+    network: &Network,
+    router: Option<Router>,
+) -> Result<(), SetupError> {
+    match world.lacks(scheme) {
+        Some(need) => Err(SetupError::Needs {
+            scheme: scheme.name,
+            need: need.name(),
+            world: world.name,
+        }),
+        None => check_router(scheme, data, network, router),
+    }
+}
+
+/// Has a scheme whose other half is a router one on its way?
+fn check_router(
     scheme: &Scheme,
     data: &[u32],
     network: &Network,

@@ -5,7 +5,7 @@ use headway_net::Link;
 use headway_scenario::Network;
 use headway_world::{
     Changes, CrossTraffic, Options, RunError, SetupError, TraceSource, Way, Ways, build_links,
-    check_router, router_of_run,
+    check_scheme, router_of_run,
 };
 
 use super::WORLD;
@@ -58,17 +58,7 @@ impl Plan {
             let driver = driver(scheme).map_err(SetupError::from)?;
             let way = ways.of_flow(spec)?;
             if let Driver::Udp(selection) = &driver {
-                let scheme = selection.scheme;
-                if let Some(need) = WORLD.lacks(scheme) {
-                    let (scheme, need, world) = (scheme.name, need.name(), WORLD.name);
-                    return Err(SetupError::Needs {
-                        scheme,
-                        need,
-                        world,
-                    }
-                    .into());
-                }
-                check_router(scheme, &way.data, network, router)?;
+                check_scheme(&WORLD, selection.scheme, &way.data, network, router)?;
             }
             flows.push(PlannedFlow {
                 scheme: scheme.to_owned(),

@@ -4,8 +4,7 @@ use headway_cc::{Registry, Router, Selection, Stream, Time};
 use headway_net::Link;
 use headway_scenario::{FlowSpec, Network};
 use headway_world::{
-    CrossTraffic, Measurement, Options, SetupError, TraceSource, Ways, build_links, check_router,
-    router_of_run,
+    CrossTraffic, Measurement, Options, TraceSource, Ways, build_links, check_scheme, router_of_run,
 };
 
 use super::{Simulation, Slots};
@@ -71,18 +70,8 @@ impl<O: Observer> Simulation<O> {
         let ways = Ways::new(network);
         let mut flows = Vec::with_capacity(network.flows.len());
         for (i, (spec, selection)) in network.flows.iter().zip(&selections).enumerate() {
-            let scheme = selection.scheme;
-            if let Some(need) = WORLD.lacks(scheme) {
-                let (scheme, need, world) = (scheme.name, need.name(), WORLD.name);
-                return Err(SetupError::Needs {
-                    scheme,
-                    need,
-                    world,
-                }
-                .into());
-            }
             let way = ways.of_flow(spec)?;
-            check_router(scheme, &way.data, network, router)?;
+            check_scheme(&WORLD, selection.scheme, &way.data, network, router)?;
             flows.push(Flow::new(i, spec, selection, network, way, &options));
         }
         let mut cross = Vec::with_capacity(network.cross.len());

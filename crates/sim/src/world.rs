@@ -1,6 +1,7 @@
 //! The simulator as a world of a batch.
 
-use headway_cc::{Duration, Need, Registry, SchemeError};
+use headway_cc::{Duration, Registry, SchemeError};
+use headway_net::transport::SUPPLIES;
 use headway_scenario::TraceSpec;
 use headway_world::{Ended, Outcome, Recording, RunError, Trial, World};
 
@@ -10,16 +11,7 @@ use crate::{Observer, Recorder, Simulation, SimulationError};
 /// This world and what it supplies.
 pub const WORLD: headway_cc::World = headway_cc::World {
     name: "sim",
-    supplies: &[
-        Need::PerPacket,
-        Need::RateSample,
-        Need::Pacing,
-        Need::PerSend,
-        Need::ReceiverTime,
-        Need::Receiver,
-        Need::EcnEcho,
-        Need::Header,
-    ],
+    supplies: SUPPLIES,
 };
 
 /// World 1: simulated time, with the schemes of a registry.

@@ -10,7 +10,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration as Wait;
 
-use headway_cc::{Duration, Need, Registry, SchemeError, Time};
+use headway_cc::{Duration, Registry, SchemeError, Time};
+use headway_net::transport::SUPPLIES;
 use headway_world::{Ended, Outcome, Recorded, RunError, Trial, World};
 
 use super::job::{Answer, Job, RunTask, Task};
@@ -21,16 +22,7 @@ use crate::sys::Clock;
 /// This world and what it supplies, over UDP.
 pub const WORLD: headway_cc::World = headway_cc::World {
     name: "emu",
-    supplies: &[
-        Need::PerPacket,
-        Need::RateSample,
-        Need::Pacing,
-        Need::PerSend,
-        Need::ReceiverTime,
-        Need::Receiver,
-        Need::EcnEcho,
-        Need::Header,
-    ],
+    supplies: SUPPLIES,
 };
 
 /// World 2: real packets in real time.

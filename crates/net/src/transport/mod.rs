@@ -19,6 +19,18 @@ pub use source::Source;
 
 use headway_cc::Need;
 
+/// What schemes have of this transport, in every world that runs it.
+pub const SUPPLIES: &[Need] = &[
+    Need::PerPacket,
+    Need::RateSample,
+    Need::Pacing,
+    Need::PerSend,
+    Need::ReceiverTime,
+    Need::Receiver,
+    Need::EcnEcho,
+    Need::Header,
+];
+
 /// Does the receiver acknowledge each packet of a scheme with such needs? Schemes that look at single
 /// packets ran over transports of their own, which do, also where the profile would delay.
 fn acknowledges_every_packet(profile: Profile, needs: &[Need]) -> bool {

@@ -25,16 +25,6 @@ impl Links {
         }
     }
 
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.links.len()
-    }
-
-    /// There are none.
-    pub fn is_empty(&self) -> bool {
-        self.links.is_empty()
-    }
-
     /// All of them, to read or to change: whoever changes one has to [`refresh`](Self::refresh) it.
     pub fn all_mut(&mut self) -> &mut [Link] {
         &mut self.links
@@ -43,6 +33,10 @@ impl Links {
     /// When a link delivers next may have changed.
     pub fn refresh(&mut self, link: usize) {
         self.next[link] = self.links[link].next_delivery();
+        self.find_first();
+    }
+
+    fn find_first(&mut self) {
         // Few links: to look at each is quicker than to keep them in order.
         let by_time = self.next.iter().enumerate().min_by_key(|(_, next)| **next);
         self.first = by_time.map_or((Time::NEVER, 0), |(link, next)| (*next, link));
@@ -83,8 +77,20 @@ impl Links {
         }
     }
 
-    pub(super) fn append_events(&mut self, now: Time, link: usize, into: &mut Vec<LinkEvent>) {
-        self.links[link].append_events(now, into);
-        self.refresh(link);
+    /// Hands `tell` what has happened on each link by `now`. `events` holds those of one link at a time.
+    pub(super) fn tell_events(
+        &mut self,
+        now: Time,
+        events: &mut Vec<LinkEvent>,
+        mut tell: impl FnMut(usize, &LinkEvent),
+    ) {
+        for (index, (link, next)) in self.links.iter_mut().zip(&mut self.next).enumerate() {
+            link.append_events(now, events);
+            *next = link.next_delivery();
+            for event in events.drain(..) {
+                tell(index, &event);
+            }
+        }
+        self.find_first();
     }
 }

@@ -357,17 +357,14 @@ impl<W: Watch> Emulator<W> {
     /// Tells what has happened on the links, and frees what they have dropped.
     fn tell_events(&mut self, now: Time) {
         self.told = self.told.max(now);
-        for link in 0..self.links.len() {
-            self.links.append_events(now, link, &mut self.events);
-            for event in &self.events {
+        self.links
+            .tell_events(now, &mut self.events, |link, event| {
                 self.watch.on_link_event(link, event);
                 if let LinkEventKind::Drop(packet) | LinkEventKind::Loss(packet) = &event.what
                     && let Body::Data(segment) = &packet.body
                 {
                     self.slab.free(segment.number);
                 }
-            }
-            self.events.clear();
-        }
+            });
     }
 }

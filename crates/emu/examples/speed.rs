@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration as Wait;
 
 use headway_cc::{Duration, Rate, Time};
-use headway_emu::emulator::{Emulator, Links, Way};
+use headway_emu::emulator::{Emulator, Links, PRIORITY, Way};
 use headway_emu::log::{EventLog, LoggedLink};
 use headway_emu::sys::{Clock, Namespace, Tun, become_able, real_time};
 use headway_net::Link;
@@ -69,7 +69,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     std::thread::scope(|scope| -> Result<(), Box<dyn std::error::Error>> {
         let stop = &stop;
         let running = scope.spawn(move || {
-            let is_real_time = !options.ordinary && real_time(10);
+            let is_real_time = !options.ordinary && real_time(PRIORITY);
             emulator
                 .run(Time::NEVER, stop)
                 .map(|()| (emulator, is_real_time))

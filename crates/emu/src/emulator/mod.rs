@@ -27,6 +27,9 @@ pub use links::Links;
 pub use watch::Watch;
 pub use way::Way;
 
+/// Of the thread that runs an emulator, for [`real_time`](crate::sys::real_time): before ordinary threads, behind
+/// those of the system.
+pub const PRIORITY: i32 = 10;
 const UDP_HEADER: usize = 8;
 
 /// An emulator before it runs, or after.

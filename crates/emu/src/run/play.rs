@@ -13,14 +13,12 @@ use super::job::LogTask;
 use super::measure::Meter;
 use super::plan::Plan;
 use super::recording::start_log;
-use crate::emulator::{Emulator, Links};
+use crate::emulator::{Emulator, Links, PRIORITY};
 use crate::fitness::{Machine, Strain, Vanished, cpu_wait, judge};
 use crate::host::{ReceiverEnd, SenderEnd};
 use crate::log::EventLog;
 use crate::sys::{Clock, real_time};
 
-/// Before ordinary threads, behind those of the system.
-const PRIORITY: i32 = 10;
 /// How often is said how far a run is.
 const TELL_EVERY: std::time::Duration = std::time::Duration::from_millis(100);
 

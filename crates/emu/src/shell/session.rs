@@ -24,7 +24,7 @@ use super::meter::{Meter, Summary, Sums};
 use super::path::{PathOptions, UP};
 use super::programs::{Launch, Programs, Signals};
 use super::registry::{Claim, HOST, Registry, Request, VARIABLE};
-use crate::emulator::{Emulator, Links, Report};
+use crate::emulator::{Emulator, Links, PRIORITY, Report};
 use crate::log::{EventLog, LoggedLink};
 use crate::sys::{Clock, Namespace, Privilege, SetupError, Tun, become_able, real_time};
 
@@ -60,8 +60,6 @@ pub struct End {
 
 /// A program that was told to end has this long before it is made to.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Of the emulator among threads that run before all ordinary ones.
-const PRIORITY: i32 = 10;
 
 /// Runs a program behind an emulated link until it ends. The process must have a single thread: it may have
 /// to make itself a user namespace.

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use headway_cc::Time;
-use headway_emu::emulator::{Emulator, Links, Report, Watch, Way};
+use headway_emu::emulator::{Emulator, Links, PRIORITY, Report, Watch, Way};
 use headway_emu::sys::{Clock, Namespace, Tun, become_able, real_time};
 use headway_net::{Link, LinkEvent, Packet};
 
@@ -96,7 +96,7 @@ impl<W: Watch + Send> Bed<W> {
         let done = std::thread::scope(|scope| {
             let (stop, emulator) = (&stop, &mut emulator);
             let running = scope.spawn(move || {
-                real_time(10);
+                real_time(PRIORITY);
                 emulator.run(Time::from_millis(20_000), stop)
             });
             let done =

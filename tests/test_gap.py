@@ -41,8 +41,9 @@ def finished(task, throughput=10.0, delay=100.0, **more):
 
 def compared(values, settings, scenario=NETWORK, scheme="cubic"):
     """The row of a scheme whose `values` are (simulator, emulator) keywords of `finished` for each pair."""
+    assert len(values) >= settings.runs
     by_key = {}
-    for seed, pair in zip(plan.seeds(settings), values, strict=True):
+    for seed, pair in zip(plan.all_seeds(settings), values, strict=False):
         for world, value in zip((SIM, EMU), pair, strict=True):
             task = Task(world, scenario, scheme, seed, scenario.seconds, settings.warmup)
             if value is not None:
@@ -111,6 +112,22 @@ def test_unfit_and_missing_runs_make_no_pair_and_are_counted():
     assert (only_unfit["pairs"], only_unfit["unfit"]) == (0, 1)
     assert only_unfit["throughput_mbps"]["difference"] == {"mean": None, "ci95": None}
     assert compared([({}, None)], Settings(runs=1)) is None
+
+
+def test_pairs_beyond_those_asked_for_count_until_one_is_not_whole():
+    """Six are there, of which the fifth lacks a run: the sixth is no neighbour of the fourth."""
+    values = [({}, {"throughput": t}) for t in (11.0, 12.0, 13.0, 18.0)]
+    unfit = ({}, {"throughput": 99.0, "unfit": "late"})
+    for broken in (({}, None), (None, {"throughput": 99.0}), (None, unfit[1])):
+        row = compared([*values, broken, values[0]], Settings(runs=2))
+        assert (row["pairs"], row["unfit"]) == (4, 0)
+        assert row["throughput_mbps"]["emu"]["mean"] == 13.5
+        # Those asked for are looked at whatever is missing among them.
+        assert compared([*values, broken, values[0]], Settings(runs=6))["throughput_mbps"]["emu"]["mean"] == 13.0
+    row = compared([*values, unfit, values[0]], Settings(runs=2))
+    assert (row["pairs"], row["unfit"]) == (5, 1)
+    # To ask for what is there is the same.
+    assert row == compared([*values, unfit, values[0]], Settings(runs=6))
 
 
 def test_what_does_not_apply_or_is_zero_has_no_percentage():

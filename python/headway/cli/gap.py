@@ -42,7 +42,13 @@ def gap(
         ),
     ] = None,
     runs: Annotated[
-        int, typer.Option(min=1, max=MOST_RUNS, envvar="HEADWAY_RUNS", help="Pairs of runs of each.")
+        int,
+        typer.Option(
+            min=1,
+            max=MOST_RUNS,
+            envvar="HEADWAY_RUNS",
+            help="Pairs of runs of each, at least: the next ones that have finished in --out count too.",
+        ),
     ] = 10,
     seconds: Seconds = None,
     warmup: Warmup = 0.0,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from headway.gap.plan import EMU, SIM, TRANSPORT, Settings, Task, hosted, seeds
+from headway.gap.plan import EMU, SIM, TRANSPORT, Settings, Task, all_seeds, hosted
 from headway.stats import FEW, student_interval
 from headway.summary import Metric, Offsets, in_blocks, mean_of
 from headway.traces import open_trace
@@ -55,6 +55,7 @@ def compare(
 ) -> list[Row]:
     """A row for each scenario and scheme of which there are pairs of runs.
 
+    Pairs beyond those asked for count too, up to the first that lacks a run: a row may have more than another.
     It has a Gap for each of METRICS, how many pairs they are from, how many emulated runs were unfit and left out,
     why the first of them was, and what became of the reach where there is one.
     """
@@ -94,8 +95,10 @@ def _row(
 ) -> Row | None:
     seconds = settings.seconds or scenario.seconds
     pairs, unfit = [], []
-    for seed in seeds(settings):
+    for number, seed in enumerate(all_seeds(settings)):
         sim, emu = (find(Task(world, scenario, scheme, seed, seconds, settings.warmup)) for world in (SIM, EMU))
+        if number >= settings.runs and not (sim and emu):
+            break
         if emu and emu["unfit"]:
             unfit.append(emu)
         elif sim and emu:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import count, islice
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from headway._native import Scenario
 
@@ -39,6 +40,7 @@ class Settings:
     """What all runs of a comparison have in common."""
 
     runs: int = 10
+    """At least: pairs beyond it that have finished count too."""
     seconds: float | None = None
     """None: each scenario's own."""
     warmup: float = 0.0
@@ -86,11 +88,17 @@ def hosted(scheme: str) -> str:
 
 
 def seeds(settings: Settings) -> list[int]:
-    """The runs' seeds, the same in both worlds: the first is the settings' own, others are drawn from it.
+    """The seeds of the runs asked for. As many too where they vary nothing: real time does."""
+    return list(islice(all_seeds(settings), settings.runs))
 
-    As many too where they vary nothing: real time does.
+
+def all_seeds(settings: Settings) -> Iterator[int]:
+    """The seeds of all runs there could be: the first is the settings' own, others are drawn from it.
+
+    The same in both worlds; and however many are asked for, they are the first of these.
     """
-    return [settings.seed, *(_drawn(settings.seed, number) for number in range(1, settings.runs))]
+    yield settings.seed
+    yield from (_drawn(settings.seed, number) for number in count(1))
 
 
 def tasks(world: str, scenarios: Sequence[Scenario], schemes: Sequence[str], settings: Settings) -> list[Task]:

@@ -3,7 +3,9 @@
 use std::any::Any;
 use std::fmt::Debug;
 
-use crate::{Arrival, Bytes, Duration, Feedback, NetworkView, Rate, Rto, Sent, Stamp, Tag, Time};
+use crate::{
+    Arrival, Bytes, Duration, Feedback, NetworkView, Param, Rate, Rto, Sent, Stamp, Tag, Time,
+};
 
 /// A congestion controller.
 ///
@@ -144,4 +146,12 @@ pub trait Base: CongestionControl {
     fn phase(&self) -> Phase;
     /// Takes over a window chosen above and goes on from there.
     fn set_cwnd(&mut self, now: Time, rtt: Duration, cwnd: Bytes);
+}
+
+/// A controller whose parameters may be changed while it runs: BBR under a tuner.
+pub trait Tunable: CongestionControl {
+    /// The parameters that may be changed, with their ranges.
+    fn tunables(&self) -> &'static [Param];
+    /// Sets one of them to a plain number (a time in seconds, a rate in bit/s), kept within its range.
+    fn tune(&mut self, param: &Param, value: f64);
 }

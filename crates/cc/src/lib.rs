@@ -20,7 +20,7 @@ mod suggest;
 pub mod testing;
 mod units;
 
-pub use congestion_control::{Base, CongestionControl, Control, Phase, Probe, Receiver};
+pub use congestion_control::{Base, CongestionControl, Control, Phase, Probe, Receiver, Tunable};
 pub use ecn::{ECN, EcnUse};
 pub use events::{
     Acked, Arrival, Congestion, Counters, Ecn, Feedback, Header, Lost, NetworkView, RateSample,

@@ -507,6 +507,18 @@ impl Registry {
 }
 
 impl Kind {
+    /// The nearest allowed value to a plain number: a time in seconds, a rate in bit/s. Words and what is
+    /// loaded stay as they are.
+    pub fn within(&self, value: f64) -> f64 {
+        match *self {
+            Kind::Number { min, max, .. } => value.clamp(min, max),
+            Kind::Count { min, max, .. } => libm::round(value).clamp(min as f64, max as f64),
+            Kind::Time { min, max, .. } => value.clamp(min.as_secs_f64(), max.as_secs_f64()),
+            Kind::Rate { min, max, .. } => value.clamp(min.as_bps() as f64, max.as_bps() as f64),
+            Kind::Choice(_) | Kind::Loaded { .. } => value,
+        }
+    }
+
     /// The value that `text` stands for, or what is wrong with it.
     fn read(&self, text: &str) -> Result<Value, String> {
         if let Kind::Loaded { load, .. } = self {

@@ -22,6 +22,13 @@ pub enum ActionSpec {
         /// The largest value, either way.
         limit: f64,
     },
+    /// One of several settings of parameters of the controller beneath (the BBR tuner); the answer is its index.
+    Settings {
+        /// The parameters' names.
+        parameters: Vec<String>,
+        /// The settings: a value for each parameter, a time in seconds.
+        choices: Vec<Vec<f64>>,
+    },
 }
 
 /// What a value does to the controller beneath.
@@ -41,7 +48,7 @@ pub enum Effect {
         /// Above 0.
         delta: f64,
     },
-    /// Sets a parameter of the controller beneath (the BBR tuner).
+    /// Sets a parameter of the controller beneath, a time in seconds.
     Set {
         /// Its name.
         parameter: String,
@@ -59,6 +66,8 @@ pub enum Action<'a> {
     ScaleRate(f64),
     /// Set a parameter.
     Set(&'a str, f64),
+    /// Set several parameters.
+    Settings(&'a [String], &'a [f64]),
 }
 
 impl ActionSpec {
@@ -67,13 +76,14 @@ impl ActionSpec {
         match self {
             ActionSpec::Discrete { choices, .. } => choices.len(),
             ActionSpec::Continuous { .. } => 1,
+            ActionSpec::Settings { choices, .. } => choices.len(),
         }
     }
 
     /// The answer that a network's outputs stand for: the index of the largest (the first of equals), or the value.
     pub fn choose(&self, outputs: &[f32]) -> f32 {
         match self {
-            ActionSpec::Discrete { .. } => {
+            ActionSpec::Discrete { .. } | ActionSpec::Settings { .. } => {
                 let mut best = 0;
                 for (i, output) in outputs.iter().enumerate() {
                     if *output > outputs[best] {
@@ -90,9 +100,12 @@ impl ActionSpec {
     pub fn action(&self, answer: f32) -> Action<'_> {
         match self {
             ActionSpec::Discrete { effect, choices } => {
-                let index = (answer.max(0.0) as usize).min(choices.len() - 1);
-                effect.of(choices[index])
+                effect.of(choices[index(answer, choices.len())])
             }
+            ActionSpec::Settings {
+                parameters,
+                choices,
+            } => Action::Settings(parameters, &choices[index(answer, choices.len())]),
             ActionSpec::Continuous { effect, limit } => match answer.is_nan() {
                 true => effect.of(0.0),
                 false => effect.of(f64::from(answer).clamp(-limit, *limit)),
@@ -107,11 +120,7 @@ impl ActionSpec {
     pub fn check(&self) -> Result<(), SpecError> {
         let effect = match self {
             ActionSpec::Discrete { effect, choices } => {
-                if !(2..=1024).contains(&choices.len()) || !choices.iter().all(|c| c.is_finite()) {
-                    return Err(SpecError(
-                        "action: choices must be 2 to 1024 finite numbers".to_owned(),
-                    ));
-                }
+                check_choices(choices.len(), choices.iter())?;
                 effect
             }
             ActionSpec::Continuous { effect, limit } => {
@@ -121,6 +130,19 @@ impl ActionSpec {
                     )));
                 }
                 effect
+            }
+            ActionSpec::Settings {
+                parameters,
+                choices,
+            } => {
+                let width = parameters.len();
+                if width == 0 || choices.iter().any(|c| c.len() != width) {
+                    return Err(SpecError(
+                        "action: each of the choices must have a value for each of the parameters"
+                            .to_owned(),
+                    ));
+                }
+                return check_choices(choices.len(), choices.iter().flatten());
             }
         };
         match *effect {
@@ -132,6 +154,23 @@ impl ActionSpec {
             )),
             _ => Ok(()),
         }
+    }
+}
+
+/// The index that an answer stands for.
+fn index(answer: f32, choices: usize) -> usize {
+    (answer.max(0.0) as usize).min(choices - 1)
+}
+
+fn check_choices<'a>(
+    count: usize,
+    mut values: impl Iterator<Item = &'a f64>,
+) -> Result<(), SpecError> {
+    match (2..=1024).contains(&count) && values.all(|v| v.is_finite()) {
+        true => Ok(()),
+        false => Err(SpecError(
+            "action: choices must be 2 to 1024, of finite numbers".to_owned(),
+        )),
     }
 }
 

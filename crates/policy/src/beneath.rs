@@ -1,13 +1,26 @@
 //! What a learned controller steers: a sending rate, or another controller.
 
+use headway_cc::schemes::{bbr, cubic, newreno};
 use headway_cc::{
-    Base, Bytes, CongestionControl, Control, Duration, EcnUse, Feedback, Phase, Rate, Rto,
-    RttStats, Setup, Time, Values,
+    Base, Bytes, CongestionControl, Control, Duration, EcnUse, Feedback, Param, Phase, Rate, Rto,
+    RttStats, Setup, Time, Tunable, Values, suggest,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{Action, Effect, SpecError};
+use crate::{Action, ActionSpec, Effect, SpecError};
 
+/// An action of one value with such an effect.
+macro_rules! of_effect {
+    ($effect:pat) => {
+        ActionSpec::Discrete {
+            effect: $effect,
+            ..
+        } | ActionSpec::Continuous {
+            effect: $effect,
+            ..
+        }
+    };
+}
 /// What a learned controller steers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
@@ -21,27 +34,28 @@ pub enum BeneathSpec {
         /// The most, in Mbit/s.
         max_mbps: f64,
     },
-    /// Another controller, left to itself outside congestion avoidance (Owl over Cubic).
+    /// Another controller. One whose window is steered (Owl over Cubic) is left to itself outside congestion
+    /// avoidance; one whose parameters are set (the BBR tuner) may be set at any time.
     Scheme {
-        /// Its name: one of `newreno`, `cubic`.
+        /// Its name: `newreno` or `cubic` to steer a window, `bbr` to set parameters.
         name: String,
     },
 }
 
 impl BeneathSpec {
-    /// That it can be had, and that `effect` means something to it.
+    /// That it can be had, and that `action` means something to it.
     ///
     /// # Errors
     /// [`SpecError`]
-    pub fn check(&self, effect: &Effect) -> Result<(), SpecError> {
-        match (self, effect) {
+    pub fn check(&self, action: &ActionSpec) -> Result<(), SpecError> {
+        match (self, action) {
             (
                 BeneathSpec::Rate {
                     initial_mbps,
                     min_mbps,
                     max_mbps,
                 },
-                Effect::ScaleRate { .. },
+                of_effect!(Effect::ScaleRate { .. }),
             ) => {
                 let ordered = 1e-3 <= *min_mbps
                     && min_mbps <= initial_mbps
@@ -53,16 +67,32 @@ impl BeneathSpec {
                     ))
                 })
             }
-            (BeneathSpec::Scheme { name }, Effect::AddCwnd | Effect::ScaleCwnd { .. }) => {
-                match base_named(name) {
-                    Some(_) => Ok(()),
-                    None => Err(SpecError(format!(
-                        "beneath: '{name}' cannot be steered; it must be one of newreno, cubic"
-                    ))),
+            (
+                BeneathSpec::Scheme { name },
+                of_effect!(Effect::AddCwnd | Effect::ScaleCwnd { .. }),
+            ) => base_named(name).map(|_| ()),
+            (BeneathSpec::Scheme { name }, ActionSpec::Settings { parameters, choices }) => {
+                let tunables = tunable_named(name)?.0;
+                for (i, parameter) in parameters.iter().enumerate() {
+                    let values = choices.iter().map(|choice| choice[i]);
+                    check_parameter(tunables, name, parameter, values)?;
                 }
+                Ok(())
             }
+            (
+                BeneathSpec::Scheme { name },
+                ActionSpec::Discrete {
+                    effect: Effect::Set { parameter },
+                    choices,
+                },
+            ) => check_parameter(
+                tunable_named(name)?.0,
+                name,
+                parameter,
+                choices.iter().copied(),
+            ),
             _ => Err(SpecError(
-                "beneath: a rate takes the effect scale-rate, a scheme add-cwnd or scale-cwnd"
+                "beneath: a rate takes scale-rate; newreno and cubic take add-cwnd and scale-cwnd; bbr takes settings, and set with discrete choices"
                     .to_owned(),
             )),
         }
@@ -70,18 +100,52 @@ impl BeneathSpec {
 }
 
 type BuildBase = fn(&Setup) -> Box<dyn Base>;
+type BuildTunable = fn(&Setup) -> Box<dyn Tunable>;
 
-fn base_named(name: &str) -> Option<BuildBase> {
-    use headway_cc::schemes::{cubic, newreno};
+fn base_named(name: &str) -> Result<BuildBase, SpecError> {
     match name {
-        "cubic" => Some(|setup| {
-            Box::new(cubic::Cubic::new(
-                setup,
-                &Values::defaults(cubic::SCHEME.params),
-            ))
+        "cubic" => Ok(|setup| {
+            let values = Values::defaults(cubic::SCHEME.params);
+            Box::new(cubic::Cubic::new(setup, &values))
         }),
-        "newreno" => Some(|setup| Box::new(newreno::NewReno::new(setup, EcnUse::Off))),
-        _ => None,
+        "newreno" => Ok(|setup| Box::new(newreno::NewReno::new(setup, EcnUse::Off))),
+        _ => Err(SpecError(format!(
+            "beneath: the window of '{name}' cannot be steered; those of newreno and cubic can"
+        ))),
+    }
+}
+
+/// What may be set of the controller of that name, and how to build it.
+fn tunable_named(name: &str) -> Result<(&'static [Param], BuildTunable), SpecError> {
+    match name {
+        "bbr" => Ok((&bbr::TUNABLES, |setup| {
+            let values = Values::defaults(bbr::SCHEME.params);
+            Box::new(bbr::Bbr::new(setup, &values))
+        })),
+        _ => Err(SpecError(format!(
+            "beneath: '{name}' has no parameters to set; bbr has"
+        ))),
+    }
+}
+
+fn check_parameter(
+    tunables: &[Param],
+    scheme: &str,
+    parameter: &str,
+    mut values: impl Iterator<Item = f64>,
+) -> Result<(), SpecError> {
+    let Some(param) = tunables.iter().find(|p| p.name == parameter) else {
+        return Err(SpecError(format!(
+            "action: {scheme} has no parameter '{parameter}' to set; {}",
+            suggest(parameter, tunables.iter().map(|p| p.name))
+        )));
+    };
+    match values.find(|&v| param.kind.within(v) != v) {
+        None => Ok(()),
+        Some(value) => Err(SpecError(format!(
+            "action: {parameter} = {value} must be {} (times are in seconds here)",
+            param.kind
+        ))),
     }
 }
 
@@ -90,32 +154,42 @@ fn base_named(name: &str) -> Option<BuildBase> {
 pub enum Beneath {
     /// A sending rate.
     Rate(RateControl),
-    /// Another controller.
-    Scheme(Box<dyn Base>),
+    /// A controller whose window is steered.
+    Base(Box<dyn Base>),
+    /// A controller whose parameters are set.
+    Tunable(Box<dyn Tunable>),
 }
 
 impl Beneath {
-    /// For one flow.
+    /// For one flow, as `action` will steer it.
     ///
     /// # Errors
     /// [`SpecError`] if there is no such controller.
-    pub fn new(spec: &BeneathSpec, setup: &Setup) -> Result<Beneath, SpecError> {
-        match spec {
-            BeneathSpec::Rate {
-                initial_mbps,
-                min_mbps,
-                max_mbps,
-            } => Ok(Beneath::Rate(RateControl {
+    pub fn new(
+        spec: &BeneathSpec,
+        action: &ActionSpec,
+        setup: &Setup,
+    ) -> Result<Beneath, SpecError> {
+        match (spec, action) {
+            (
+                BeneathSpec::Rate {
+                    initial_mbps,
+                    min_mbps,
+                    max_mbps,
+                },
+                _,
+            ) => Ok(Beneath::Rate(RateControl {
                 rate: Rate::from_mbps(*initial_mbps),
                 min: Rate::from_mbps(*min_mbps),
                 max: Rate::from_mbps(*max_mbps),
                 mss: setup.mss,
                 rtt: Duration::ZERO,
             })),
-            BeneathSpec::Scheme { name } => match base_named(name) {
-                Some(build) => Ok(Beneath::Scheme(build(setup))),
-                None => Err(SpecError(format!("beneath: '{name}' cannot be steered"))),
-            },
+            (
+                BeneathSpec::Scheme { name },
+                ActionSpec::Settings { .. } | of_effect!(Effect::Set { .. }),
+            ) => Ok(Beneath::Tunable(tunable_named(name)?.1(setup))),
+            (BeneathSpec::Scheme { name }, _) => Ok(Beneath::Base(base_named(name)?(setup))),
         }
     }
 
@@ -123,7 +197,8 @@ impl Beneath {
     pub fn controller(&self) -> &dyn CongestionControl {
         match self {
             Beneath::Rate(rate) => rate,
-            Beneath::Scheme(scheme) => scheme.as_ref(),
+            Beneath::Base(scheme) => scheme.as_ref(),
+            Beneath::Tunable(scheme) => scheme.as_ref(),
         }
     }
 
@@ -131,34 +206,51 @@ impl Beneath {
     pub fn controller_mut(&mut self) -> &mut dyn CongestionControl {
         match self {
             Beneath::Rate(rate) => rate,
-            Beneath::Scheme(scheme) => scheme.as_mut(),
+            Beneath::Base(scheme) => scheme.as_mut(),
+            Beneath::Tunable(scheme) => scheme.as_mut(),
         }
     }
 
     /// May a policy act now?
     pub fn may_act(&self) -> bool {
         match self {
-            Beneath::Rate(_) => true,
-            Beneath::Scheme(scheme) => scheme.phase() == Phase::CongestionAvoidance,
+            Beneath::Rate(_) | Beneath::Tunable(_) => true,
+            Beneath::Base(scheme) => scheme.phase() == Phase::CongestionAvoidance,
         }
     }
 
     /// Carries an action out; one that means nothing here is ignored (specs are checked).
     pub fn act(&mut self, now: Time, mss: Bytes, rtt: &RttStats, action: Action<'_>) {
         match (self, action) {
+            // The controller beneath goes on as if there were nobody above it.
+            (_, Action::AddCwnd(0.0) | Action::ScaleCwnd(1.0)) => {}
             (Beneath::Rate(control), Action::ScaleRate(factor)) => {
                 control.rate = control.rate.mul_f64(factor).clamp(control.min, control.max);
             }
-            (Beneath::Scheme(scheme), Action::AddCwnd(packets)) => {
+            (Beneath::Base(scheme), Action::AddCwnd(packets)) => {
                 let cwnd = scheme.control().cwnd.as_f64() + packets * mss.as_f64();
                 scheme.set_cwnd(now, rtt.smoothed, Bytes::from_f64(cwnd.max(mss.as_f64())));
             }
-            (Beneath::Scheme(scheme), Action::ScaleCwnd(factor)) => {
+            (Beneath::Base(scheme), Action::ScaleCwnd(factor)) => {
                 let cwnd = scheme.control().cwnd.as_f64() * factor;
                 scheme.set_cwnd(now, rtt.smoothed, Bytes::from_f64(cwnd.max(mss.as_f64())));
             }
+            (Beneath::Tunable(scheme), Action::Set(parameter, value)) => {
+                tune(scheme.as_mut(), parameter, value);
+            }
+            (Beneath::Tunable(scheme), Action::Settings(parameters, values)) => {
+                for (parameter, value) in parameters.iter().zip(values) {
+                    tune(scheme.as_mut(), parameter, *value);
+                }
+            }
             _ => {}
         }
+    }
+}
+
+fn tune(scheme: &mut dyn Tunable, parameter: &str, value: f64) {
+    if let Some(param) = scheme.tunables().iter().find(|p| p.name == parameter) {
+        scheme.tune(param, value);
     }
 }
 

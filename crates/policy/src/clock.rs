@@ -139,10 +139,11 @@ impl Clock {
                     ((now.as_nanos() as f64 / jiffy).floor() * jiffy + jiffy).ceil() as u64,
                 )
             }
-            // From the time it was due: a late timer does not shift those to come.
+            // A late decision does not shift those to come.
             ClockSpec::Period { ms } => {
                 let period = Duration::from_secs_f64(ms * 1e-3);
-                (self.due + period).max(now + Duration::from_nanos(1))
+                let missed = now.since(self.due).as_nanos() / period.as_nanos();
+                self.due + period * (missed + 1)
             }
             ClockSpec::Rtt { n, estimator } => {
                 now + self.estimate.close(estimator).mul_f64(n).max(Clock::LEAST)

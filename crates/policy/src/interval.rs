@@ -2,16 +2,18 @@
 
 use headway_cc::{Duration, NetworkView, Time};
 
-use crate::Record;
+use crate::{Averages, Record, Spread};
 
 /// What was seen between two decisions. Counts are of packets in this interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Interval {
     /// When it ended.
     pub end: Time,
+    /// The flow's age then.
+    pub age: Duration,
     /// How long it was.
     pub length: Duration,
-    /// Acknowledgements (or digests) that arrived.
+    /// Acknowledgements that arrived.
     pub acks: u32,
     /// Packets sent, retransmissions among them.
     pub sent: u32,
@@ -21,7 +23,7 @@ pub struct Interval {
     pub delivered: u32,
     /// Packets acknowledged with a CE mark.
     pub delivered_ce: u32,
-    /// Packets taken for lost; what arrived after all is taken back, not below zero.
+    /// Packets taken for lost.
     pub lost: u32,
     /// The RTT samples.
     pub rtt: RttSummary,
@@ -31,6 +33,12 @@ pub struct Interval {
     pub max_delivery_rate: f64,
     /// The delivery rate of the newest sample, in packets a second.
     pub delivery_rate: f64,
+    /// The largest throughput of an interval of the flow, this one included, in packets a second.
+    pub max_throughput: f64,
+    /// Averages over the flow; zero unless the observation has one of them.
+    pub averages: Averages,
+    /// How quantities spread over the acknowledgements; zero unless the observation has one of them.
+    pub spread: Spread,
     /// News from inside the network, and how old it is now.
     pub network: NetworkView,
     /// How old the last action was when it took effect.
@@ -48,8 +56,12 @@ pub struct RttSummary {
     pub min_us: u32,
     /// The largest.
     pub max_us: u32,
+    /// The newest.
+    pub latest_us: u32,
     /// The newest less the one before it, whichever interval that fell into.
     pub change_us: f64,
+    /// The mean over the mean of the last interval that had samples, 1 in the first.
+    pub growth: f64,
     /// The least-squares slope over time, in seconds a second.
     pub slope: f64,
 }

@@ -1,6 +1,7 @@
 //! A learned controller: monitor, clock, policy, and what they steer.
 
 use std::any::Any;
+use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -9,7 +10,9 @@ use headway_cc::{
     Stamp, Tag, Time,
 };
 
-use crate::{AgentSpec, Beneath, Clock, Interval, Monitor, Observation, Record, SpecError};
+use crate::{
+    AgentSpec, Beneath, Clock, Interval, Monitor, Observation, Record, Reporter, SpecError,
+};
 
 /// Decides.
 pub trait Policy: Debug + Send + 'static {
@@ -35,16 +38,16 @@ pub struct Learned<P> {
     setup: Setup,
     beneath: Beneath,
     policy: P,
+    reporter: Reporter,
     monitor: Monitor,
     clock: Clock,
     observation: Observation,
     interval: Interval,
     rtt: RttStats,
-    retransmitted: u32,
     /// How long an answer takes to take effect.
     latency: Duration,
-    /// An answer on its way: when it takes effect, and what it is.
-    on_its_way: Option<(Time, f32)>,
+    /// Answers on their way: when each takes effect, and what it is.
+    on_their_way: VecDeque<(Time, f32)>,
     awaits_answer: bool,
 }
 
@@ -61,14 +64,14 @@ impl<P: Policy> Learned<P> {
     ) -> Result<Learned<P>, SpecError> {
         spec.check()?;
         Ok(Learned {
-            beneath: Beneath::new(&spec.beneath, setup)?,
-            monitor: Monitor::new(setup.start),
+            beneath: Beneath::new(&spec.beneath, &spec.action, setup)?,
+            reporter: Reporter::new(setup.mss),
+            monitor: Monitor::new(setup.start, spec.observation.folds()),
             clock: Clock::new(&spec.clock, setup.start),
             observation: Observation::new(&spec.observation)?,
             interval: Interval::default(),
             rtt: RttStats::default(),
-            retransmitted: 0,
-            on_its_way: None,
+            on_their_way: VecDeque::new(),
             awaits_answer: false,
             setup: *setup,
             spec,
@@ -97,7 +100,7 @@ impl<P: Policy> Learned<P> {
         self.awaits_answer = false;
         match self.latency.is_zero() {
             true => self.carry_out(now, answer, Duration::ZERO),
-            false => self.on_its_way = Some((now + self.latency, answer)),
+            false => (self.on_their_way).push_back((now + self.latency, answer)),
         }
     }
 
@@ -108,6 +111,12 @@ impl<P: Policy> Learned<P> {
             self.beneath.act(now, self.setup.mss, &self.rtt, action);
             self.monitor.on_action(age);
         }
+    }
+
+    fn take(&mut self, record: &Record) {
+        self.monitor.on_record(record);
+        self.clock.on_record(record);
+        self.decide_if_due(record.now());
     }
 
     fn decide_if_due(&mut self, now: Time) {
@@ -127,7 +136,7 @@ impl<P: Policy> Learned<P> {
 
 impl<P: Policy> CongestionControl for Learned<P> {
     fn on_sent(&mut self, sent: &Sent) -> Tag {
-        self.retransmitted += u32::from(sent.retransmission);
+        self.reporter.on_sent(sent);
         self.beneath.controller_mut().on_sent(sent)
     }
 
@@ -135,15 +144,15 @@ impl<P: Policy> CongestionControl for Learned<P> {
         self.beneath.controller_mut().on_feedback(feedback);
         self.rtt = feedback.rtt_stats;
         let control = self.beneath.controller().control();
-        let mss = self.setup.mss.get() as u32;
-        let record = Record::of(feedback, &control, mss, self.retransmitted);
-        self.monitor.on_record(&record);
-        self.clock.on_record(&record);
-        self.decide_if_due(feedback.now);
+        let record = self.reporter.on_feedback(feedback, &control);
+        self.take(&record);
     }
 
     fn on_rto(&mut self, rto: &Rto<'_>) {
         self.beneath.controller_mut().on_rto(rto);
+        let control = self.beneath.controller().control();
+        let record = self.reporter.on_rto(rto, &control);
+        self.take(&record);
     }
 
     fn on_idle(&mut self, now: Time, idle: Duration) {
@@ -160,7 +169,7 @@ impl<P: Policy> CongestionControl for Learned<P> {
             true => Time::NEVER,
             false => self.clock.next_timer(self.monitor.has_news()),
         };
-        let answer = self.on_its_way.map_or(Time::NEVER, |(at, _)| at);
+        let answer = self.on_their_way.front().map_or(Time::NEVER, |a| a.0);
         clock
             .min(answer)
             .min(self.beneath.controller().next_timer())
@@ -170,7 +179,10 @@ impl<P: Policy> CongestionControl for Learned<P> {
         if self.beneath.controller().next_timer() <= now {
             self.beneath.controller_mut().on_timer(now);
         }
-        if let Some((_, answer)) = self.on_its_way.take_if(|(at, _)| *at <= now) {
+        while let Some(&(at, answer)) = self.on_their_way.front()
+            && at <= now
+        {
+            self.on_their_way.pop_front();
             self.carry_out(now, answer, self.latency);
         }
         self.decide_if_due(now);

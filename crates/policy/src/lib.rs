@@ -7,6 +7,7 @@
 //! training ([`External`]), in the simulator, over real packets and in the kernel's agent.
 
 mod action;
+mod averages;
 mod beneath;
 mod clock;
 mod feature;
@@ -16,15 +17,20 @@ mod monitor;
 pub mod nn;
 mod observation;
 mod record;
+mod reporter;
 mod spec;
+mod spread;
 
 pub use action::{Action, ActionSpec, Effect};
+pub use averages::{Average, Averages};
 pub use beneath::{Beneath, BeneathSpec, RateControl};
 pub use clock::{Clock, ClockSpec, RttEstimator};
-pub use feature::{FEATURES, Feature};
+pub use feature::{FEATURES, Feature, Rounding, Source};
 pub use interval::{Interval, RttSummary};
 pub use learned::{External, Learned, Policy};
-pub use monitor::Monitor;
+pub use monitor::{Folds, Monitor};
 pub use observation::{FeatureUse, Observation, ObservationSpec};
 pub use record::Record;
+pub use reporter::Reporter;
 pub use spec::{AgentSpec, SpecError};
+pub use spread::{Spread, Statistics};

@@ -2,21 +2,36 @@
 
 use headway_cc::{Duration, NetworkView, Time};
 
-use crate::{Interval, Record, RttSummary};
+use crate::{Averages, Interval, Record, RttSummary, Spread};
+
+/// What is folded at every acknowledgement only if an observation asks for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Folds {
+    /// [`Averages`] over the flow.
+    pub averages: bool,
+    /// The [`Spread`] over an interval's acknowledgements.
+    pub spread: bool,
+}
 
 /// Folds a flow's [`Record`]s into the [`Interval`] between two decisions.
 #[derive(Clone, Debug)]
 pub struct Monitor {
+    start: Time,
+    folds: Folds,
     begun: Time,
     /// The record with which the last interval ended.
     before: Record,
     latest: Record,
+    has_news: bool,
     acks: u32,
     rtt: Samples,
     last_rtt_us: u32,
     last_summary: RttSummary,
     delivery_rate: f64,
     max_delivery_rate: f64,
+    max_throughput: f64,
+    averages: Averages,
+    spread: Spread,
     network: NetworkView,
     network_at: Time,
     action_age: Duration,
@@ -24,27 +39,34 @@ pub struct Monitor {
 
 impl Monitor {
     /// For a flow that begins at `start`.
-    pub fn new(start: Time) -> Monitor {
+    pub fn new(start: Time, folds: Folds) -> Monitor {
         Monitor {
+            start,
+            folds,
             begun: start,
             before: Record::default(),
             latest: Record::default(),
+            has_news: false,
             acks: 0,
             rtt: Samples::default(),
             last_rtt_us: 0,
             last_summary: RttSummary::default(),
             delivery_rate: 0.0,
             max_delivery_rate: 0.0,
+            max_throughput: 0.0,
+            averages: Averages::default(),
+            spread: Spread::default(),
             network: NetworkView::default(),
             network_at: Time::ZERO,
             action_age: Duration::ZERO,
         }
     }
 
-    /// Takes what the host says at an acknowledgement. Records never go back in time.
+    /// Takes what the host says at an acknowledgement or a time-out. Records never go back in time.
     #[inline]
     pub fn on_record(&mut self, record: &Record) {
-        self.acks += 1;
+        self.has_news = true;
+        self.acks += record.acks;
         if record.rtt_us > 0 {
             let at = record.now().since(self.begun).as_secs_f64();
             self.rtt.add(at, record.rtt_us, self.last_rtt_us);
@@ -54,6 +76,12 @@ impl Monitor {
             self.delivery_rate =
                 f64::from(record.rate_delivered) * 1e6 / f64::from(record.rate_interval_us);
             self.max_delivery_rate = self.max_delivery_rate.max(self.delivery_rate);
+        }
+        if self.folds.averages {
+            self.averages.add(record, &self.latest);
+        }
+        if self.folds.spread && record.acks > 0 {
+            self.spread.add(record, &self.latest);
         }
         self.latest = *record;
     }
@@ -71,42 +99,47 @@ impl Monitor {
 
     /// Has anything been heard in the interval under way?
     pub fn has_news(&self) -> bool {
-        self.acks > 0
+        self.has_news
     }
 
     /// Ends the interval at `now` and begins the next.
     pub fn close(&mut self, now: Time) -> Interval {
         let (latest, before) = (&self.latest, &self.before);
-        let rtt = self.rtt.summary().unwrap_or(RttSummary {
-            samples: 0,
-            change_us: 0.0,
-            slope: 0.0,
-            ..self.last_summary
-        });
+        let rtt = self.rtt.summary(&self.last_summary);
         let mut network = self.network;
         if network.known > 0.0 {
             network.age += now.since(self.network_at);
         }
-        let interval = Interval {
+        let mut interval = Interval {
             end: now,
+            age: now.since(self.start),
             length: now.since(self.begun),
             acks: self.acks,
             sent: latest.sent.wrapping_sub(before.sent),
             retransmitted: latest.retransmitted.wrapping_sub(before.retransmitted),
             delivered: latest.delivered.wrapping_sub(before.delivered),
             delivered_ce: latest.delivered_ce.wrapping_sub(before.delivered_ce),
-            lost: (latest.lost.wrapping_sub(before.lost) as i32).max(0) as u32,
+            lost: latest.lost.wrapping_sub(before.lost),
             rtt,
             latest: *latest,
             max_delivery_rate: self.max_delivery_rate,
             delivery_rate: self.delivery_rate,
+            max_throughput: self.max_throughput,
+            averages: self.averages,
+            spread: self.spread,
             network,
             action_age: self.action_age,
         };
+        self.max_throughput = interval
+            .per_second(interval.delivered)
+            .max(self.max_throughput);
+        interval.max_throughput = self.max_throughput;
         self.begun = now;
         self.before = self.latest;
+        self.has_news = false;
         self.acks = 0;
         self.rtt = Samples::default();
+        self.spread = Spread::default();
         self.last_summary = rtt;
         interval
     }
@@ -118,6 +151,7 @@ struct Samples {
     count: u32,
     min_us: u32,
     max_us: u32,
+    latest_us: u32,
     change_us: f64,
     sum_us: f64,
     sum_at: f64,
@@ -134,6 +168,7 @@ impl Samples {
             _ => self.min_us.min(rtt_us),
         };
         self.max_us = self.max_us.max(rtt_us);
+        self.latest_us = rtt_us;
         self.change_us = match last_us {
             0 => 0.0,
             last => us - f64::from(last),
@@ -145,21 +180,37 @@ impl Samples {
         self.sum_at_us += at * us;
     }
 
-    fn summary(&self) -> Option<RttSummary> {
+    /// `last` is that of the last interval that had samples.
+    fn summary(&self, last: &RttSummary) -> RttSummary {
+        if self.count == 0 {
+            return RttSummary {
+                samples: 0,
+                change_us: 0.0,
+                growth: 1.0,
+                slope: 0.0,
+                ..*last
+            };
+        }
         let n = f64::from(self.count);
         let spread = n * self.sum_at_at - self.sum_at * self.sum_at;
         let rise = n * self.sum_at_us - self.sum_at * self.sum_us;
-        (self.count > 0).then(|| RttSummary {
+        let mean_us = self.sum_us / n;
+        RttSummary {
             samples: self.count,
-            mean_us: self.sum_us / n,
+            mean_us,
             min_us: self.min_us,
             max_us: self.max_us,
+            latest_us: self.latest_us,
             change_us: self.change_us,
+            growth: match last.mean_us > 0.0 {
+                true => mean_us / last.mean_us,
+                false => 1.0,
+            },
             // Samples of one moment have no slope.
             slope: match spread > 1e-12 * n {
                 true => rise / spread * 1e-6,
                 false => 0.0,
             },
-        })
+        }
     }
 }

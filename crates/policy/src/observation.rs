@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Feature, Interval, SpecError};
+use crate::{Feature, Folds, Interval, SpecError};
 
 /// What a policy is shown at a decision: the `features` of the last `history` intervals, the oldest first.
 /// Before there have been so many, zeros stand for those that are missing.
@@ -73,6 +73,18 @@ impl ObservationSpec {
     /// Never: [`check`](Self::check) refuses it.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// What its features need folded at every acknowledgement.
+    pub fn folds(&self) -> Folds {
+        let features = self.features.iter().filter_map(|f| Feature::find(&f.name));
+        features.fold(Folds::default(), |all, feature| {
+            let folds = feature.folds();
+            Folds {
+                averages: all.averages || folds.averages,
+                spread: all.spread || folds.spread,
+            }
+        })
     }
 
     /// That it can be computed. At most a thousand intervals of every feature.

@@ -1,7 +1,7 @@
 //! Everything that decides what a policy sees and does.
 
 use headway_cc::suggest;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::{ActionSpec, BeneathSpec, ClockSpec, FEATURES, ObservationSpec};
@@ -32,9 +32,17 @@ impl AgentSpec {
         self.clock.check()?;
         self.observation.check()?;
         self.action.check()?;
-        let (ActionSpec::Discrete { effect, .. } | ActionSpec::Continuous { effect, .. }) =
-            &self.action;
-        self.beneath.check(effect)
+        self.beneath.check(&self.action)
+    }
+
+    /// Reads a spec, as a table of TOML or JSON holds it, and [`check`](Self::check)s it.
+    ///
+    /// # Errors
+    /// [`SpecError`], one line: also for an unknown key, with the nearest known.
+    pub fn read<'de, D: Deserializer<'de>>(table: D) -> Result<AgentSpec, SpecError> {
+        let spec = AgentSpec::deserialize(table).map_err(|e| SpecError::malformed(&e))?;
+        spec.check()?;
+        Ok(spec)
     }
 
     /// Two specs with the same hash see and do the same: SHA-256 of the version and the spec as JSON, in hex.
@@ -51,6 +59,30 @@ impl AgentSpec {
 pub struct SpecError(pub String);
 
 impl SpecError {
+    /// What serde says, in one line, with the nearest known word for one that it does not know.
+    fn malformed(error: &impl std::fmt::Display) -> SpecError {
+        let text = error.to_string();
+        let line = text.lines().next().unwrap_or_default();
+        let (what, known) = line.split_once(", expected ").unwrap_or((line, ""));
+        let quoted = |text: &str| -> Vec<String> {
+            let every_other = text.split('`').skip(1).step_by(2);
+            every_other.map(str::to_owned).collect()
+        };
+        match (what.starts_with("unknown "), quoted(what).first()) {
+            (true, Some(word)) => {
+                let known = quoted(known);
+                let hint = suggest(word, known.iter().map(String::as_str));
+                let kind = if what.starts_with("unknown field") {
+                    "key"
+                } else {
+                    "kind"
+                };
+                SpecError(format!("agent: unknown {kind} '{word}'; {hint}"))
+            }
+            _ => SpecError(format!("agent: {line}")),
+        }
+    }
+
     pub(crate) fn unknown_feature(name: &str) -> SpecError {
         let known: Vec<&str> = FEATURES.iter().map(|f| f.name).collect();
         SpecError(format!(

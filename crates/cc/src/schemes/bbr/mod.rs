@@ -10,9 +10,12 @@ mod aggregation;
 mod policer;
 mod probe_rtt;
 mod recovery;
+mod tuning;
 
 #[cfg(test)]
 mod tests;
+
+pub use tuning::TUNABLES;
 
 use aggregation::Aggregation;
 use policer::{Policer, Seen};

@@ -1,0 +1,23 @@
+//! The two windows that a tuner may change while BBR runs ("BBR tuner", §VI): how long the model remembers.
+
+use super::{BTLBW_WINDOW, Bbr, RTPROP_WINDOW};
+use crate::{Duration, Param, Tunable};
+
+/// What may be tuned.
+pub static TUNABLES: [Param; 2] = [BTLBW_WINDOW, RTPROP_WINDOW];
+
+impl Tunable for Bbr {
+    fn tunables(&self) -> &'static [Param] {
+        &TUNABLES
+    }
+
+    /// A shorter window forgets at the next sample what has left it; a longer one goes on from what is known.
+    fn tune(&mut self, param: &Param, value: f64) {
+        let value = param.kind.within(value);
+        if param.name == BTLBW_WINDOW.name {
+            self.btlbw.set_window(value as u64);
+        } else if param.name == RTPROP_WINDOW.name {
+            self.rtprop_window = Duration::from_secs_f64(value);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Where features come from, in the simulator and in the kernel.
+
+/// What a feature is computed from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The host's clock.
+    Clock,
+    /// The congestion window.
+    Cwnd,
+    /// Packets in flight.
+    InFlight,
+    /// The size of a full packet.
+    Mss,
+    /// The pacing rate.
+    PacingRate,
+    /// RTT samples.
+    Rtt,
+    /// The smoothed RTT.
+    Srtt,
+    /// The RTT's mean deviation.
+    RttVar,
+    /// The flow's least RTT.
+    MinRtt,
+    /// Packets sent.
+    Sent,
+    /// Packets sent again.
+    Retransmitted,
+    /// Packets acknowledged.
+    Delivered,
+    /// Packets acknowledged with a mark.
+    DeliveredCe,
+    /// Packets taken for lost.
+    Lost,
+    /// Delivery-rate samples.
+    Rate,
+    /// Is the application what limits?
+    AppLimited,
+    /// Is the window what limits?
+    CwndLimited,
+    /// Are losses being repaired?
+    Recovering,
+    /// An average that is folded at every acknowledgement.
+    Averages,
+    /// Statistics that are folded at every acknowledgement.
+    Spread,
+    /// The agent's own doing.
+    Agent,
+    /// The measurement agent's news.
+    Network,
+}
+
+impl Source {
+    /// Where the simulator and our transport over UDP have it from; empty for what is only folded.
+    pub fn simulator(self) -> &'static str {
+        match self {
+            Source::Clock => "`Feedback::now`",
+            Source::Cwnd => "`Control::cwnd`",
+            Source::InFlight => "`Feedback::in_flight`",
+            Source::Mss => "`Setup::mss`",
+            Source::PacingRate => "`Control::pacing_rate`",
+            Source::Rtt => "`Feedback::rtt`",
+            Source::Srtt => "`RttStats::smoothed`",
+            Source::RttVar => "`RttStats::variation`",
+            Source::MinRtt => "`RttStats::min`",
+            Source::Sent => "`on_sent`",
+            Source::Retransmitted => "`Sent::retransmission`",
+            Source::Delivered => "`Counters::delivered`",
+            Source::DeliveredCe => "`Counters::ce`",
+            Source::Lost => "`Feedback::lost_bytes`, `on_rto`",
+            Source::Rate => "`Feedback::rate`",
+            Source::AppLimited => "`Feedback::app_limited`",
+            Source::CwndLimited => "`Feedback::cwnd_limited`",
+            Source::Recovering => "`Feedback::recovery`",
+            Source::Averages | Source::Spread => "",
+            Source::Agent => "`Learned`",
+            Source::Network => "`NetworkView`",
+        }
+    }
+
+    /// Where the kernel has it from; empty for what is only folded.
+    pub fn kernel(self) -> &'static str {
+        match self {
+            Source::Clock => "`bpf_ktime_get_ns()`",
+            Source::Cwnd => "`tp->snd_cwnd`",
+            Source::InFlight => {
+                "`tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out`"
+            }
+            Source::Mss => "`tp->mss_cache`, `tp->tcp_header_len`",
+            Source::PacingRate => "`sk->sk_pacing_rate`",
+            Source::Rtt => "`ack_sample->rtt_us`",
+            Source::Srtt | Source::RttVar | Source::MinRtt => {
+                "kept by the program over `ack_sample->rtt_us`"
+            }
+            Source::Sent => "`tp->data_segs_out`",
+            Source::Retransmitted => "`tp->total_retrans`",
+            Source::Delivered => "`tp->delivered`",
+            Source::DeliveredCe => "`tp->delivered_ce`",
+            Source::Lost => "`tp->lost`",
+            Source::Rate => "`tp->rate_delivered`, `tp->rate_interval_us`",
+            Source::AppLimited => "`tp->app_limited`",
+            Source::CwndLimited => "`tp->is_cwnd_limited`",
+            Source::Recovering => "`icsk->icsk_ca_state`",
+            Source::Averages | Source::Spread => "",
+            Source::Agent => "the agent",
+            Source::Network => "the measurement agent",
+        }
+    }
+}

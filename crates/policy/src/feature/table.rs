@@ -1,0 +1,225 @@
+//! The table of features.
+
+use super::Rounding::{Exact, Micros, MicrosOfRtt, MicrosOverInterval};
+use super::{Feature, Source};
+use crate::{Interval, Record};
+
+macro_rules! features {
+    ($($name:literal: $help:literal; $($source:ident)+, $rounding:expr, $value:expr;)*) => {
+        &[$(Feature {
+            name: $name,
+            help: $help,
+            sources: &[$(Source::$source),+],
+            rounding: $rounding,
+            value: $value,
+        }),*]
+    };
+}
+
+/// Every feature. Each is computed from [`Record`]s alone, which every world supplies (`docs/features.md`).
+#[rustfmt::skip]
+pub static FEATURES: &[Feature] = features! {
+    // Time and the agent.
+    "interval_ms": "time since the last decision";
+        Clock, Exact, |i| i.length.as_millis_f64();
+    "time_ms": "age of the flow (Owl's time stamp, 4 ms a jiffy where HZ is 250)";
+        Clock, Exact, |i| i.age.as_millis_f64();
+    "acks": "acknowledgements that arrived in the interval";
+        Clock, Exact, |i| f64::from(i.acks);
+    "action_age_ms": "how long the last action took from its observation to its effect";
+        Agent, Exact, |i| i.action_age.as_millis_f64();
+    // Window and rates.
+    "cwnd_packets": "congestion window";
+        Cwnd, Exact, |i| f64::from(i.latest.cwnd);
+    "in_flight_packets": "packets neither acknowledged nor taken for lost";
+        InFlight, Exact, |i| f64::from(i.latest.in_flight);
+    "writable_packets": "congestion window less packets in flight, not below 0";
+        Cwnd InFlight, Exact, |i| f64::from(i.latest.cwnd.saturating_sub(i.latest.in_flight));
+    "mss_bytes": "size of a full packet on the wire";
+        Mss, Exact, |i| f64::from(i.latest.mss);
+    "pacing_rate_mbps": "pacing rate; zero without pacing";
+        PacingRate, Exact, |i| i.latest.pacing_rate as f64 * 8e-6;
+    "pacing_share": "pacing rate over the largest throughput of an interval of the flow";
+        PacingRate Delivered Mss, Exact, |i| ratio(i.latest.pacing_rate as f64 * 8e-6, i.mbps(i.max_throughput), 0.0);
+    // Round trips.
+    "rtt_ms": "mean RTT of the interval";
+        Rtt, Micros(2), |i| i.rtt.mean_us * 1e-3;
+    "rtt_latest_ms": "newest RTT sample";
+        Rtt, Micros(2), |i| f64::from(i.rtt.latest_us) * 1e-3;
+    "rtt_change_ms": "newest RTT sample less the one before it";
+        Rtt, Micros(2), |i| i.rtt.change_us * 1e-3;
+    "rtt_growth": "mean RTT of the interval over that of the one before";
+        Rtt, MicrosOfRtt(4), |i| i.rtt.growth;
+    "rtt_slope": "rise of the RTT over the interval, least squares, s/s";
+        Rtt Clock, MicrosOverInterval(20), |i| i.rtt.slope;
+    "rtt_ratio": "mean RTT of the interval over the flow's least";
+        Rtt MinRtt, MicrosOfRtt(4), |i| ratio(i.rtt.mean_us, f64::from(i.latest.min_rtt_us), 1.0);
+    "srtt_ms": "smoothed RTT, gain 1/8";
+        Srtt, Micros(2), |i| f64::from(i.latest.srtt_us) * 1e-3;
+    "rttvar_ms": "mean deviation of the RTT, gain 1/4";
+        RttVar, Micros(4), |i| f64::from(i.latest.rttvar_us) * 1e-3;
+    "min_rtt_ms": "least RTT of the flow";
+        MinRtt, Micros(2), |i| f64::from(i.latest.min_rtt_us) * 1e-3;
+    "min_rtt_share": "least RTT of the flow over the smoothed RTT";
+        MinRtt Srtt, MicrosOfRtt(4), |i| ratio(f64::from(i.latest.min_rtt_us), f64::from(i.latest.srtt_us), 1.0);
+    "queue_delay_ms": "mean RTT of the interval less the flow's least";
+        Rtt MinRtt, Micros(4), |i| (i.rtt.mean_us - f64::from(i.latest.min_rtt_us)).max(0.0) * 1e-3;
+    // Packets in the interval.
+    "sent_packets": "packets sent in the interval, those sent again among them";
+        Sent, Exact, |i| f64::from(i.sent);
+    "delivered_packets": "packets acknowledged in the interval";
+        Delivered, Exact, |i| f64::from(i.delivered);
+    "lost_packets": "packets taken for lost in the interval";
+        Lost, Exact, |i| f64::from(i.lost);
+    "retransmitted_packets": "packets sent again in the interval";
+        Retransmitted, Exact, |i| f64::from(i.retransmitted);
+    "send_ratio": "packets sent over packets acknowledged in the interval, 1 if none was acknowledged";
+        Sent Delivered, Exact, |i| ratio(f64::from(i.sent), f64::from(i.delivered), 1.0);
+    "delivered_share": "packets acknowledged in the interval over the congestion window";
+        Delivered Cwnd, Exact, |i| ratio(f64::from(i.delivered), f64::from(i.latest.cwnd), 0.0);
+    "loss": "share of packets lost, of those whose fate became known in the interval";
+        Lost Delivered, Exact, |i| i.loss();
+    "ce_share": "share of the acknowledged packets that bore a CE mark";
+        DeliveredCe Delivered, Exact, |i| ratio(f64::from(i.delivered_ce), f64::from(i.delivered), 0.0);
+    // Packets since the flow began.
+    "sent_total_packets": "packets sent since the flow began";
+        Sent, Exact, |i| f64::from(i.latest.sent);
+    "delivered_total_packets": "packets acknowledged since the flow began";
+        Delivered, Exact, |i| f64::from(i.latest.delivered);
+    "lost_total_packets": "packets taken for lost since the flow began";
+        Lost, Exact, |i| f64::from(i.latest.lost);
+    "retransmitted_total_packets": "packets sent again since the flow began";
+        Retransmitted, Exact, |i| f64::from(i.latest.retransmitted);
+    // Rates.
+    "throughput_mbps": "acknowledged in the interval, over its length";
+        Delivered Mss Clock, Exact, |i| i.mbps(i.per_second(i.delivered));
+    "max_throughput_mbps": "largest throughput of an interval of the flow";
+        Delivered Mss Clock, Exact, |i| i.mbps(i.max_throughput);
+    "throughput_share": "throughput over the largest of an interval of the flow";
+        Delivered Clock, Exact, |i| ratio(i.per_second(i.delivered), i.max_throughput, 0.0);
+    "loss_rate_share": "packets taken for lost a second, over the largest throughput of an interval of the flow";
+        Lost Delivered Clock, Exact, |i| ratio(i.per_second(i.lost), i.max_throughput, 0.0);
+    "send_rate_mbps": "sent in the interval, over its length";
+        Sent Mss Clock, Exact, |i| i.mbps(i.per_second(i.sent));
+    "delivery_rate_mbps": "newest delivery-rate sample; one that the application limited counts only if it is larger";
+        Rate Mss, MicrosOfRtt(4), |i| i.mbps(i.delivery_rate);
+    "max_delivery_rate_mbps": "largest delivery-rate sample of the flow";
+        Rate Mss, MicrosOfRtt(4), |i| i.mbps(i.max_delivery_rate);
+    // States.
+    "app_limited": "1 if the application gave too little to send, else 0";
+        AppLimited, Exact, |i| flag(i, Record::APP_LIMITED);
+    "cwnd_limited": "1 if the window held the sender back, else 0";
+        CwndLimited, Exact, |i| flag(i, Record::CWND_LIMITED);
+    "recovering": "1 while losses are repaired, else 0";
+        Recovering, Exact, |i| flag(i, Record::RECOVERING);
+    // Averages over acknowledgements (Rax, Remy).
+    "ack_gap_ewma8_ms": "time between acknowledgements, exponentially weighted over the flow, gain 1/8";
+        Averages Clock, Exact, |i| i.averages.ack_gap_us.fast * 1e-3;
+    "ack_gap_ewma256_ms": "time between acknowledgements, exponentially weighted over the flow, gain 1/256";
+        Averages Clock, Exact, |i| i.averages.ack_gap_us.slow * 1e-3;
+    "rtt_ewma8_ms": "RTT samples, exponentially weighted over the flow, gain 1/8";
+        Averages Rtt, Micros(2), |i| i.averages.rtt_us.fast * 1e-3;
+    "rtt_ewma256_ms": "RTT samples, exponentially weighted over the flow, gain 1/256";
+        Averages Rtt, Micros(2), |i| i.averages.rtt_us.slow * 1e-3;
+    "loss_ewma8": "1 for a packet that was lost and 0 for one that arrived, exponentially weighted over the flow, gain 1/8";
+        Averages Lost Delivered, Exact, |i| i.averages.loss.fast;
+    "loss_ewma256": "1 for a packet that was lost and 0 for one that arrived, exponentially weighted over the flow, gain 1/256";
+        Averages Lost Delivered, Exact, |i| i.averages.loss.slow;
+    "cwnd_ewma8_packets": "congestion window, exponentially weighted over the flow, gain 1/8";
+        Averages Cwnd, Exact, |i| i.averages.cwnd.fast;
+    "cwnd_ewma256_packets": "congestion window, exponentially weighted over the flow, gain 1/256";
+        Averages Cwnd, Exact, |i| i.averages.cwnd.slow;
+    // Spread over the acknowledgements of the interval (mvfst-rl).
+    "rtt_std_ms": "standard deviation over the interval's acknowledgements of the RTT samples";
+        Spread Rtt, Micros(2), |i| i.spread.rtt_us.std() * 1e-3;
+    "rtt_min_ms": "least over the interval's acknowledgements of the RTT samples";
+        Spread Rtt, Micros(2), |i| i.spread.rtt_us.min() * 1e-3;
+    "rtt_max_ms": "largest over the interval's acknowledgements of the RTT samples";
+        Spread Rtt, Micros(2), |i| i.spread.rtt_us.max() * 1e-3;
+    "srtt_mean_ms": "mean over the interval's acknowledgements of the smoothed RTT";
+        Spread Srtt, Micros(2), |i| i.spread.srtt_us.mean() * 1e-3;
+    "srtt_std_ms": "standard deviation over the interval's acknowledgements of the smoothed RTT";
+        Spread Srtt, Micros(2), |i| i.spread.srtt_us.std() * 1e-3;
+    "srtt_min_ms": "least over the interval's acknowledgements of the smoothed RTT";
+        Spread Srtt, Micros(2), |i| i.spread.srtt_us.min() * 1e-3;
+    "srtt_max_ms": "largest over the interval's acknowledgements of the smoothed RTT";
+        Spread Srtt, Micros(2), |i| i.spread.srtt_us.max() * 1e-3;
+    "rttvar_mean_ms": "mean over the interval's acknowledgements of the RTT's mean deviation";
+        Spread RttVar, Micros(4), |i| i.spread.rttvar_us.mean() * 1e-3;
+    "rttvar_std_ms": "standard deviation over the interval's acknowledgements of the RTT's mean deviation";
+        Spread RttVar, Micros(4), |i| i.spread.rttvar_us.std() * 1e-3;
+    "rttvar_min_ms": "least over the interval's acknowledgements of the RTT's mean deviation";
+        Spread RttVar, Micros(4), |i| i.spread.rttvar_us.min() * 1e-3;
+    "rttvar_max_ms": "largest over the interval's acknowledgements of the RTT's mean deviation";
+        Spread RttVar, Micros(4), |i| i.spread.rttvar_us.max() * 1e-3;
+    "queue_delay_mean_ms": "mean over the interval's acknowledgements of RTT samples less the flow's least";
+        Spread Rtt MinRtt, Micros(4), |i| i.spread.queue_delay_us.mean() * 1e-3;
+    "queue_delay_std_ms": "standard deviation over the interval's acknowledgements of RTT samples less the flow's least";
+        Spread Rtt MinRtt, Micros(4), |i| i.spread.queue_delay_us.std() * 1e-3;
+    "queue_delay_min_ms": "least over the interval's acknowledgements of RTT samples less the flow's least";
+        Spread Rtt MinRtt, Micros(4), |i| i.spread.queue_delay_us.min() * 1e-3;
+    "queue_delay_max_ms": "largest over the interval's acknowledgements of RTT samples less the flow's least";
+        Spread Rtt MinRtt, Micros(4), |i| i.spread.queue_delay_us.max() * 1e-3;
+    "cwnd_mean_packets": "mean over the interval's acknowledgements of the congestion window";
+        Spread Cwnd, Exact, |i| i.spread.cwnd.mean();
+    "cwnd_std_packets": "standard deviation over the interval's acknowledgements of the congestion window";
+        Spread Cwnd, Exact, |i| i.spread.cwnd.std();
+    "cwnd_min_packets": "least over the interval's acknowledgements of the congestion window";
+        Spread Cwnd, Exact, |i| i.spread.cwnd.min();
+    "cwnd_max_packets": "largest over the interval's acknowledgements of the congestion window";
+        Spread Cwnd, Exact, |i| i.spread.cwnd.max();
+    "in_flight_mean_packets": "mean over the interval's acknowledgements of packets in flight";
+        Spread InFlight, Exact, |i| i.spread.in_flight.mean();
+    "in_flight_std_packets": "standard deviation over the interval's acknowledgements of packets in flight";
+        Spread InFlight, Exact, |i| i.spread.in_flight.std();
+    "in_flight_min_packets": "least over the interval's acknowledgements of packets in flight";
+        Spread InFlight, Exact, |i| i.spread.in_flight.min();
+    "in_flight_max_packets": "largest over the interval's acknowledgements of packets in flight";
+        Spread InFlight, Exact, |i| i.spread.in_flight.max();
+    "ack_sent_mean_packets": "mean over the interval's acknowledgements of packets sent since the acknowledgement before";
+        Spread Sent, Exact, |i| i.spread.sent.mean();
+    "ack_sent_std_packets": "standard deviation over the interval's acknowledgements of packets sent since the acknowledgement before";
+        Spread Sent, Exact, |i| i.spread.sent.std();
+    "ack_sent_min_packets": "least over the interval's acknowledgements of packets sent since the acknowledgement before";
+        Spread Sent, Exact, |i| i.spread.sent.min();
+    "ack_sent_max_packets": "largest over the interval's acknowledgements of packets sent since the acknowledgement before";
+        Spread Sent, Exact, |i| i.spread.sent.max();
+    "ack_delivered_mean_packets": "mean over the interval's acknowledgements of packets acknowledged at once";
+        Spread Delivered, Exact, |i| i.spread.acked.mean();
+    "ack_delivered_std_packets": "standard deviation over the interval's acknowledgements of packets acknowledged at once";
+        Spread Delivered, Exact, |i| i.spread.acked.std();
+    "ack_delivered_min_packets": "least over the interval's acknowledgements of packets acknowledged at once";
+        Spread Delivered, Exact, |i| i.spread.acked.min();
+    "ack_delivered_max_packets": "largest over the interval's acknowledgements of packets acknowledged at once";
+        Spread Delivered, Exact, |i| i.spread.acked.max();
+    "ack_lost_mean_packets": "mean over the interval's acknowledgements of packets taken for lost since the acknowledgement before";
+        Spread Lost, Exact, |i| i.spread.lost.mean();
+    "ack_lost_std_packets": "standard deviation over the interval's acknowledgements of packets taken for lost since the acknowledgement before";
+        Spread Lost, Exact, |i| i.spread.lost.std();
+    "ack_lost_min_packets": "least over the interval's acknowledgements of packets taken for lost since the acknowledgement before";
+        Spread Lost, Exact, |i| i.spread.lost.min();
+    "ack_lost_max_packets": "largest over the interval's acknowledgements of packets taken for lost since the acknowledgement before";
+        Spread Lost, Exact, |i| i.spread.lost.max();
+    // News from inside the network.
+    "pnc_packets": "potential network congestion: largest |packets in - out| a second of a known switch";
+        Network, Exact, |i| i.network.pnc;
+    "pna": "potential network availability: least free share of a known link";
+        Network, Exact, |i| i.network.pna;
+    "network_known": "share of the path's switches that are known";
+        Network, Exact, |i| i.network.known;
+    "network_age_ms": "how old the switches' counters are";
+        Network, Exact, |i| i.network.age.as_millis_f64();
+};
+
+/// `a` over `b`, or `otherwise` if there is nothing to divide by.
+fn ratio(a: f64, b: f64, otherwise: f64) -> f64 {
+    match b > 0.0 {
+        true => a / b,
+        false => otherwise,
+    }
+}
+
+/// 1 if the flag was set at the last record, else 0.
+fn flag(interval: &Interval, flag: u32) -> f64 {
+    f64::from(u8::from(interval.latest.has(flag)))
+}

@@ -1,0 +1,253 @@
+//! Learned controllers at work in the simulator.
+
+use std::sync::{Arc, Mutex};
+
+use headway_cc::{
+    CongestionControl, Duration, Family, Kind, Loaded, Need, Param, Registry, Scheme, Selection,
+    Setup, Values, schemes,
+};
+use headway_net::trace::Trace;
+use headway_policy::{AgentSpec, Learned, Policy};
+use headway_scenario::{Scenario, TraceSpec};
+use headway_sim::{Options, Outcome, Simulation};
+
+const AGENT: Param = Param {
+    name: "agent",
+    help: "the agent",
+    kind: Kind::Loaded {
+        what: "an agent",
+        load: |_| Err("the test gives it".to_owned()),
+    },
+};
+static SCHEME: Scheme = Scheme {
+    name: "agent",
+    family: Family::Learned,
+    summary: "",
+    source: "",
+    deviations: &[],
+    needs: &[Need::RateSample, Need::Pacing, Need::PerSend],
+    params: &[AGENT],
+    build,
+    receiver: None,
+    router: None,
+};
+
+/// Answers in turn, and keeps what it was shown.
+#[derive(Clone, Debug)]
+struct Scripted {
+    answers: Vec<f32>,
+    asked: usize,
+    shown: Arc<Mutex<Vec<Vec<f32>>>>,
+}
+
+impl Policy for Scripted {
+    fn decide(&mut self, observation: &[f32]) -> Option<f32> {
+        let answer = self.answers[self.asked % self.answers.len()];
+        self.asked += 1;
+        self.shown.lock().unwrap().push(observation.to_vec());
+        Some(answer)
+    }
+}
+
+type Agent = (AgentSpec, Scripted, Duration);
+
+fn build(setup: &Setup, values: &Values) -> Box<dyn CongestionControl> {
+    let agent: Arc<Agent> = values.loaded(&AGENT);
+    let (spec, policy, latency) = agent.as_ref();
+    let learned = Learned::new(Arc::new(spec.clone()), setup, policy.clone(), *latency);
+    Box::new(learned.expect("a spec that can be carried out"))
+}
+
+fn simulate(selection: &Selection, rest: &str) -> Outcome {
+    let text = format!("schema = 1\nname = \"agents\"\nseconds = 10\n{rest}");
+    let scenario = Scenario::parse(&text, "agents").expect("a scenario");
+    let registry = Registry::new(schemes::SCHEMES);
+    let traces = |_: &TraceSpec| -> Result<Arc<Trace>, String> { Err("no traces".to_owned()) };
+    let options = Options {
+        duration: Duration::from_secs(10),
+        warmup: Duration::ZERO,
+        seed: 1,
+        grid: Some(Duration::from_millis(100)),
+    };
+    let simulation = Simulation::new(&scenario.draw(1), selection, &registry, &traces, options);
+    simulation.expect("a run").finish().expect("a run")
+}
+
+/// Runs an agent with these answers; gives the outcome and what it was shown.
+fn run(spec: &str, answers: &[f32], latency_ms: u64, rest: &str) -> (Outcome, Vec<Vec<f32>>) {
+    let table: toml::Table = spec.parse().expect("TOML");
+    let spec = AgentSpec::read(table).expect("a spec");
+    let shown = Arc::default();
+    let policy = Scripted {
+        answers: answers.to_vec(),
+        asked: 0,
+        shown: Arc::clone(&shown),
+    };
+    let agent: Agent = (spec, policy, Duration::from_millis(latency_ms));
+    let selection = Selection {
+        spec: "agent".to_owned(),
+        scheme: &SCHEME,
+        values: Values::defaults(SCHEME.params).with_loaded(
+            &AGENT,
+            Loaded {
+                id: "agent".to_owned(),
+                content: Arc::new(agent),
+            },
+        ),
+    };
+    let outcome = simulate(&selection, rest);
+    let shown = shown.lock().unwrap().clone();
+    (outcome, shown)
+}
+
+fn plain(scheme: &str, rest: &str) -> Outcome {
+    simulate(
+        &Registry::new(schemes::SCHEMES)
+            .select(scheme)
+            .expect("a scheme"),
+        rest,
+    )
+}
+
+/// The same but for the name.
+#[track_caller]
+fn same(mut a: Outcome, b: &Outcome) {
+    for (ours, theirs) in a.rows.iter_mut().zip(&b.rows) {
+        ours.scheme.clone_from(&theirs.scheme);
+    }
+    assert!(a == *b, "{:?}\n{:?}", a.rows[0], b.rows[0]);
+}
+
+const LINK: &str = "bottleneck = { rate = \"20Mbps\", delay = \"10ms\", queue = \"1bdp\" }\n";
+const LOSSY: &str =
+    "bottleneck = { rate = \"20Mbps\", delay = \"10ms\", queue = \"1bdp\", loss = 0.01 }\n";
+const LINUX: &str = "transport = \"linux\"\nbottleneck = { rate = \"20Mbps\", delay = \"10ms\", queue = \"1bdp\" }\n";
+
+fn over(scheme: &str, clock: &str, action: &str, feature: &str) -> String {
+    format!(
+        "clock = {clock}\naction = {action}\nbeneath = {{ kind = \"scheme\", name = \"{scheme}\" }}\n\
+         observation = {{ history = 1, features = [{{ name = \"{feature}\" }}] }}\n"
+    )
+}
+const EVERY_ACK: &str = "{ kind = \"every-ack\" }";
+const OWL: &str =
+    "{ kind = \"discrete\", choices = [-10, 0, 10], effect = { does = \"add-cwnd\" } }";
+const ORCA: &str =
+    "{ kind = \"continuous\", limit = 1, effect = { does = \"scale-cwnd\", base = 4 } }";
+
+/// An agent that never does anything leaves the controller beneath to itself, to the bit.
+#[test]
+fn the_neutral_action_changes_nothing() {
+    for scheme in ["cubic", "newreno"] {
+        for rest in [LINK, LOSSY, LINUX] {
+            let alone = plain(scheme, rest);
+            let (owl, shown) = run(&over(scheme, EVERY_ACK, OWL, "rtt_ms"), &[1.0], 0, rest);
+            assert!(shown.len() > 1000, "it was asked {} times", shown.len());
+            same(owl, &alone);
+            let (orca, _) = run(
+                &over(scheme, "{ kind = \"period\", ms = 20 }", ORCA, "rtt_ms"),
+                &[0.0],
+                3,
+                rest,
+            );
+            same(orca, &alone);
+            // The check can fail.
+            let (other, _) = run(
+                &over(scheme, EVERY_ACK, OWL, "rtt_ms"),
+                &[1.0, 2.0],
+                0,
+                rest,
+            );
+            assert!(other.rows[0].metrics != alone.rows[0].metrics);
+        }
+    }
+}
+
+/// BBR under a tuner that sets its own defaults is BBR; with short windows it is not.
+#[test]
+fn a_tuner_that_sets_the_defaults_changes_nothing() {
+    let tuner = |choices: &str| {
+        format!(
+            "clock = {{ kind = \"period\", ms = 500 }}\nbeneath = {{ kind = \"scheme\", name = \"bbr\" }}\n\
+             observation = {{ history = 1, features = [{{ name = \"rtt_ms\" }}] }}\n\
+             [action]\nkind = \"settings\"\nparameters = [\"rtprop_window\", \"btlbw_window\"]\nchoices = {choices}\n"
+        )
+    };
+    let alone = plain("bbr", LINK);
+    let (tuned, shown) = run(&tuner("[[10, 10], [2, 10]]"), &[0.0], 0, LINK);
+    assert_eq!(shown.len(), 20, "every 500 ms");
+    same(tuned, &alone);
+    // RTprop's window of 2 s: ProbeRTT comes five times as often, as with the parameter.
+    let (short, _) = run(&tuner("[[10, 10], [2, 10]]"), &[1.0], 0, LINK);
+    assert!(short.rows[0].metrics != alone.rows[0].metrics);
+    let probes = |outcome: &Outcome| {
+        let cwnd = &outcome.series[1].series.cwnd_packets;
+        cwnd.windows(2)
+            .filter(|w| w[0] > Some(8.0) && w[1] <= Some(8.0))
+            .count()
+    };
+    let by_parameter = plain("bbr:rtprop_window=2s", LINK);
+    assert_eq!(probes(&short), probes(&by_parameter));
+    assert!(probes(&short) >= 3, "{}", probes(&short));
+}
+
+/// Nothing is decided in slow start or while losses are repaired.
+#[test]
+fn over_another_controller_it_acts_in_congestion_avoidance_only() {
+    let spec = over("newreno", EVERY_ACK, OWL, "recovering");
+    let (_, shown) = run(&spec, &[1.0], 0, LOSSY);
+    assert!(shown.len() > 1000 && shown.iter().all(|o| o[0] == 0.0));
+    // A window that never leaves slow start is never asked about.
+    let wide = "bottleneck = { rate = \"1Gbps\", delay = \"400ms\", queue = \"100000pkt\" }\n";
+    let (_, shown) = run(&spec, &[1.0], 0, wide);
+    assert!(shown.is_empty(), "{}", shown.len());
+}
+
+/// An answer takes effect later, and its age is a feature; answers that overlap all come in.
+#[test]
+fn latency_delays_every_answer_and_loses_none() {
+    let rate = |feature: &str| {
+        format!(
+            "clock = {{ kind = \"period\", ms = 10 }}\n\
+             action = {{ kind = \"continuous\", limit = 10, effect = {{ does = \"scale-rate\", delta = 0.1 }} }}\n\
+             beneath = {{ kind = \"rate\", initial_mbps = 1.0, min_mbps = 0.001, max_mbps = 10.0 }}\n\
+             observation = {{ history = 1, features = [{{ name = \"{feature}\" }}] }}\n"
+        )
+    };
+    // The first answer multiplies by 1.1, the others by 1: with 35 ms of latency it shows at 45 ms.
+    let mut answers = vec![0.0; 1000];
+    answers[0] = 1.0;
+    let paced = |latency| {
+        let (_, shown) = run(&rate("pacing_rate_mbps"), &answers, latency, LINK);
+        shown.iter().map(|o| o[0]).collect::<Vec<f32>>()
+    };
+    let first = |rates: &[f32]| rates.iter().position(|r| (r - 1.1).abs() < 1e-6);
+    let (at_once, late) = (paced(0), paced(35));
+    let (at_once, late) = (
+        first(&at_once).expect("it shows"),
+        first(&late).expect("it shows"),
+    );
+    assert!((3..=5).contains(&(late - at_once)), "{at_once} {late}");
+    let (_, ages) = run(&rate("action_age_ms"), &answers, 35, LINK);
+    assert_eq!(ages[0][0], 0.0);
+    assert_eq!(ages.last().expect("many")[0], 35.0);
+    // Every answer doubles the rate: from 1 to 10 Mbit/s takes four of them, though each comes after the next was asked.
+    let (_, rates) = run(&rate("pacing_rate_mbps"), &[10.0], 35, LINK);
+    assert!(rates[20][0] > 9.9, "{rates:?}");
+}
+
+/// Nothing ever arrives: it is asked at each time-out, and sees that all is lost.
+#[test]
+fn it_hears_of_time_outs() {
+    let spec = "clock = { kind = \"rtt\", n = 1, estimator = \"latest\" }\n\
+         action = { kind = \"continuous\", limit = 10, effect = { does = \"scale-rate\", delta = 0.1 } }\n\
+         beneath = { kind = \"rate\", initial_mbps = 1.0, min_mbps = 0.001, max_mbps = 10.0 }\n\
+         observation = { history = 1, features = [{ name = \"loss\" }, { name = \"lost_packets\" }] }\n";
+    let dead = "bottleneck = { rate = \"20Mbps\", delay = \"10ms\", queue = \"1bdp\", loss = 1 }\n";
+    let (_, shown) = run(spec, &[0.0], 0, dead);
+    assert!((2..10).contains(&shown.len()), "{shown:?}");
+    assert!(
+        shown.iter().all(|o| o[0] == 1.0 && o[1] >= 1.0),
+        "{shown:?}"
+    );
+}

@@ -1,0 +1,279 @@
+//! What specs say, and what they refuse: one line that says what would be right.
+
+use headway_cc::{Bytes, Duration, RttStats, Setup, Time};
+use headway_policy::{
+    Action, ActionSpec, AgentSpec, Beneath, BeneathSpec, Effect, FEATURES, Feature, FeatureUse,
+    Interval, Observation, ObservationSpec,
+};
+
+const AURORA: &str = r#"
+clock = { kind = "rtt", n = 0.5, estimator = "mean" }
+action = { kind = "continuous", limit = 1e12, effect = { does = "scale-rate", delta = 0.025 } }
+beneath = { kind = "rate", initial_mbps = 2.0, min_mbps = 0.5, max_mbps = 300.0 }
+[observation]
+history = 10
+features = [
+    { name = "rtt_slope", clip = [-10.0, 10.0] },
+    { name = "rtt_ratio", clip = [1.0, 1000.0] },
+    { name = "send_ratio", clip = [0.0, 1000.0] },
+]
+"#;
+const TUNER: &str = r#"
+clock = { kind = "period", ms = 2000.0 }
+beneath = { kind = "scheme", name = "bbr" }
+observation = { history = 1, features = [{ name = "rtt_ms" }] }
+[action]
+kind = "settings"
+parameters = ["rtprop_window", "btlbw_window"]
+choices = [[10.0, 10.0], [2.0, 10.0], [2.0, 4.0]]
+"#;
+
+fn read(text: &str) -> Result<AgentSpec, String> {
+    let table: toml::Table = text.parse().expect("TOML");
+    AgentSpec::read(table).map_err(|e| e.to_string())
+}
+
+fn aurora() -> AgentSpec {
+    read(AURORA).expect("a spec")
+}
+
+/// The hash is in every model's card: the same in every build, for ever (`VERSION` counts up if it has to change).
+#[test]
+fn the_hash_is_stable_and_tells_specs_apart() {
+    let hash = aurora().hash();
+    assert_eq!(
+        hash,
+        "5eaf9ab7a7a192e4c236231750a247f1f7290a09e835ed0c97f9ce9fb36b89a7"
+    );
+    let json = serde_json::to_value(aurora()).expect("JSON");
+    assert_eq!(AgentSpec::read(json).expect("the same").hash(), hash);
+    for (from, to) in [
+        ("0.5, est", "0.6, est"),
+        ("\"mean\"", "\"latest\""),
+        ("rtt_slope", "rtt_growth"),
+        ("history = 10", "history = 9"),
+        ("1000.0", "999.0"),
+        ("0.025", "0.05"),
+        ("1e12", "1e11"),
+        ("initial_mbps = 2.0", "initial_mbps = 3.0"),
+    ] {
+        let other = AURORA.replace(from, to);
+        assert_ne!(other, AURORA, "{from}");
+        assert_ne!(read(&other).expect(from).hash(), hash, "{from}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_in_one_line() {
+    let wrong = |text: &str, from: &str, to: &str, hint: &str| {
+        assert!(text.contains(from), "{from}");
+        let error = read(&text.replace(from, to)).expect_err(to);
+        assert!(error.contains(hint), "{to}: {error}");
+        assert!(!error.contains('\n'), "{error}");
+    };
+    for (from, to, hint) in [
+        (
+            "history",
+            "histroy",
+            "unknown key 'histroy'; did you mean 'history'?",
+        ),
+        (
+            "delta",
+            "dleta",
+            "unknown key 'dleta'; did you mean 'delta'?",
+        ),
+        (
+            "clip = [0.0",
+            "clipp = [0.0",
+            "unknown key 'clipp'; did you mean 'clip'?",
+        ),
+        (
+            "\"mean\"",
+            "\"median\"",
+            "unknown kind 'median'; did you mean 'mean'?",
+        ),
+        (
+            "\"scale-rate\"",
+            "\"scale-rates\"",
+            "did you mean 'scale-rate'?",
+        ),
+        ("\"rtt\"", "\"rrt\"", "did you mean 'rtt'?"),
+        (
+            "rtt_ratio",
+            "rtt_rati",
+            "unknown feature 'rtt_rati'; did you mean 'rtt_ratio'?",
+        ),
+        ("history = 10", "history = 0", "history of 1 to 1000"),
+        ("[1.0, 1000.0]", "[9.0, 1.0]", "clip from low to high"),
+        ("0.025", "-1.0", "delta is -1, must be above 0"),
+        ("n = 0.5", "n = 0.0", "n is 0, must be from 0.01 to 1000"),
+        ("min_mbps = 0.5", "min_mbps = 3.0", "in that order"),
+        ("history = 10", "", "missing field `history`"),
+        ("history = 10", "history = \"ten\"", "invalid type"),
+    ] {
+        wrong(AURORA, from, to, hint);
+    }
+    for (from, to, hint) in [
+        (
+            "rtprop_window",
+            "rtprop_windo",
+            "bbr has no parameter 'rtprop_windo' to set; did you mean 'rtprop_window'?",
+        ),
+        ("[2.0, 4.0]", "[2.0]", "a value for each of the parameters"),
+        (
+            "[2.0, 4.0]",
+            "[0.01, 4.0]",
+            "rtprop_window = 0.01 must be a time from",
+        ),
+        (
+            "[2.0, 4.0]",
+            "[2.0, 4.5]",
+            "btlbw_window = 4.5 must be a whole number",
+        ),
+        (
+            "\"bbr\"",
+            "\"cubic\"",
+            "'cubic' has no parameters to set; bbr has",
+        ),
+    ] {
+        wrong(TUNER, from, to, hint);
+    }
+    let window = r#"does = "add-cwnd""#;
+    let over = |scheme: &str| {
+        AURORA
+            .replace(r#"does = "scale-rate", delta = 0.025"#, window)
+            .replace(
+                r#"kind = "rate", initial_mbps = 2.0, min_mbps = 0.5, max_mbps = 300.0"#,
+                scheme,
+            )
+    };
+    assert!(read(&over(r#"kind = "scheme", name = "cubic""#)).is_ok());
+    let error = read(&over(r#"kind = "scheme", name = "bbr""#)).expect_err("BBR");
+    assert!(
+        error.contains("the window of 'bbr' cannot be steered"),
+        "{error}"
+    );
+    let error =
+        read(&AURORA.replace(r#"does = "scale-rate", delta = 0.025"#, window)).expect_err("a rate");
+    assert!(error.contains("a rate takes scale-rate"), "{error}");
+}
+
+fn setup() -> Setup {
+    Setup::new(Bytes::new(1500), 1)
+}
+
+/// Aurora §4.1: x = x (1 + 0.025 a) for a above 0, else x / (1 - 0.025 a).
+#[test]
+fn auroras_rule() {
+    let spec = aurora();
+    let mut beneath = Beneath::new(&spec.beneath, &spec.action, &setup()).expect("a rate");
+    let mut rate = |answer: f32| {
+        let action = spec.action.action(answer);
+        beneath.act(Time::ZERO, setup().mss, &RttStats::default(), action);
+        beneath
+            .controller()
+            .control()
+            .pacing_rate
+            .expect("paced")
+            .as_mbps()
+    };
+    let near = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-6, "{a}, not {b}");
+    near(rate(0.0), 2.0);
+    near(rate(4.0), 2.2);
+    near(rate(-4.0), 2.0);
+    near(rate(40.0), 4.0);
+    near(rate(1e9), 300.0);
+    near(rate(-1e9), 0.5);
+    near(rate(f32::NAN), 0.5);
+    near(rate(f32::INFINITY), 300.0);
+}
+
+#[test]
+fn orcas_and_owls_rules() {
+    let of = |effect| ActionSpec::Continuous { effect, limit: 1.0 };
+    let orca = of(Effect::ScaleCwnd { base: 4.0 });
+    assert_eq!(orca.action(0.5), Action::ScaleCwnd(2.0));
+    assert_eq!(orca.action(-7.0), Action::ScaleCwnd(0.25));
+    let owl = ActionSpec::Discrete {
+        effect: Effect::AddCwnd,
+        choices: vec![-10.0, -3.0, -1.0, 0.0, 1.0, 3.0, 10.0],
+    };
+    assert_eq!(owl.outputs(), 7);
+    assert_eq!(owl.action(1.0), Action::AddCwnd(-3.0));
+    assert_eq!(owl.action(99.0), Action::AddCwnd(10.0));
+    assert_eq!(owl.choose(&[0.0, 2.0, 1.0, 2.0, 0.0, 0.0, 0.0]), 1.0);
+}
+
+#[test]
+fn the_tuner_sets_both_windows_at_once() {
+    let spec = read(TUNER).expect("a spec");
+    assert_eq!(spec.action.outputs(), 3);
+    match spec.action.action(2.0) {
+        Action::Settings(parameters, values) => {
+            assert_eq!(parameters, ["rtprop_window", "btlbw_window"]);
+            assert_eq!(values, [2.0, 4.0]);
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_observation_is_the_last_intervals_the_oldest_first() {
+    let used = |name: &str| FeatureUse::plain(name);
+    let spec = ObservationSpec {
+        history: 2,
+        features: vec![
+            FeatureUse {
+                offset: 1.0,
+                scale: 0.5,
+                clip: [-1.0, 20.0],
+                ..used("interval_ms")
+            },
+            FeatureUse {
+                log: true,
+                ..used("interval_ms")
+            },
+        ],
+    };
+    let mut observation = Observation::new(&spec).expect("a spec");
+    let mut push = |ms: u64| {
+        observation.push(&Interval {
+            length: Duration::from_millis(ms),
+            ..Interval::default()
+        });
+        observation.values().to_vec()
+    };
+    let ln = |x: f64| libm::log(x) as f32;
+    assert_eq!(push(11), [0.0, 0.0, 5.0, ln(12.0)]);
+    assert_eq!(push(3), [5.0, ln(12.0), 1.0, ln(4.0)]);
+    assert_eq!(push(1000), [1.0, ln(4.0), 20.0, ln(1001.0)], "clipped");
+    assert_eq!(spec.len(), 4);
+}
+
+/// What the papers' learners see can be had.
+#[test]
+fn the_papers_states_can_be_had() {
+    let owl = "time_ms cwnd_packets rtt_latest_ms rtt_change_ms mss_bytes delivered_total_packets lost_total_packets \
+               in_flight_packets retransmitted_total_packets pnc_packets pna network_known";
+    let rax = "ack_gap_ewma8_ms ack_gap_ewma256_ms rtt_ewma8_ms rtt_ewma256_ms loss_ewma8 loss_ewma256 \
+               cwnd_ewma8_packets cwnd_ewma256_packets";
+    let orca =
+        "throughput_share pacing_share loss_rate_share delivered_share interval_ms min_rtt_share";
+    let mvfst = "rtt_min_ms rtt_max_ms rtt_std_ms srtt_mean_ms rttvar_mean_ms queue_delay_min_ms cwnd_mean_packets \
+                 in_flight_std_packets writable_packets ack_sent_mean_packets ack_delivered_max_packets \
+                 ack_lost_mean_packets throughput_mbps retransmitted_packets acks";
+    for name in [owl, rax, orca, mvfst]
+        .iter()
+        .flat_map(|names| names.split_whitespace())
+    {
+        assert!(Feature::find(name).is_some(), "{name}");
+    }
+}
+
+#[test]
+fn every_feature_of_an_empty_interval_is_a_number() {
+    for feature in FEATURES {
+        let value = (feature.value)(&Interval::default());
+        assert!(value.is_finite(), "{}: {value}", feature.name);
+    }
+}

@@ -2,8 +2,8 @@
 
 use headway_cc::{Bytes, Duration, RttStats, Setup, Time};
 use headway_policy::{
-    Action, ActionSpec, AgentSpec, Beneath, BeneathSpec, Effect, FEATURES, Feature, FeatureUse,
-    Interval, Observation, ObservationSpec,
+    Action, ActionSpec, AgentSpec, Beneath, Effect, FEATURES, Feature, FeatureUse, Interval,
+    Observation, ObservationSpec,
 };
 
 const AURORA: &str = r#"
@@ -38,6 +38,7 @@ fn aurora() -> AgentSpec {
 }
 
 /// The hash is in every model's card: the same in every build, for ever (`VERSION` counts up if it has to change).
+/// The number is Python's: hashlib.sha256 of "1\n" and the JSON.
 #[test]
 fn the_hash_is_stable_and_tells_specs_apart() {
     let hash = aurora().hash();

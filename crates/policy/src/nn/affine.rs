@@ -1,46 +1,72 @@
 //! Weighted sums, and their gradients.
 
-/// `y = W x + b`. The weights of one input to all the outputs lie side by side, in the network's one array of
-/// parameters: so many outputs are summed at once, each in the order of its inputs.
+use pulp::{Scalar, Simd};
+
+/// So many outputs are summed side by side, in registers. Tried with Owl's network: 16 and 64 are slower.
+const PANEL: usize = 32;
+
+type Panel = [f32; PANEL];
+
+/// `y = W x + b`. Its parameters lie in the network's one array: biases and weights in panels of 32 outputs, the
+/// last filled up with zeros; in each panel of weights, the 32 of the first input come first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Affine {
     pub inputs: usize,
     pub outputs: usize,
-    /// Where its weights begin.
-    pub weight: usize,
-    /// Where its biases begin.
-    pub bias: usize,
+    /// Where its parameters begin: the biases, then the weights.
+    start: usize,
 }
 
-/// So many inputs are added to an output while it is in a register.
-const ROWS: usize = 8;
-
 impl Affine {
+    /// Its parameters come at the `end` of those before.
+    pub fn new(inputs: usize, outputs: usize, end: &mut usize) -> Affine {
+        let start = *end;
+        *end += (1 + inputs) * outputs.next_multiple_of(PANEL);
+        Affine {
+            inputs,
+            outputs,
+            start,
+        }
+    }
+
+    /// Where its biases lie.
+    pub fn biases(&self) -> impl Iterator<Item = usize> {
+        self.start..self.start + self.outputs
+    }
+
+    /// Where its weights lie, those of the first output first.
+    pub fn weights(self) -> impl Iterator<Item = usize> {
+        let start = self.start + self.outputs.next_multiple_of(PANEL);
+        (0..self.outputs).flat_map(move |output| {
+            let first = start + output / PANEL * PANEL * self.inputs + output % PANEL;
+            (0..self.inputs).map(move |input| first + input * PANEL)
+        })
+    }
+
+    /// The range of its parameters, its number of panels.
     #[inline(always)]
-    fn weights<'a>(&self, parameters: &'a [f32]) -> &'a [f32] {
-        &parameters[self.weight..][..self.inputs * self.outputs]
+    fn extent(&self) -> (std::ops::Range<usize>, usize) {
+        let panels = self.outputs.div_ceil(PANEL);
+        (
+            self.start..self.start + (1 + self.inputs) * panels * PANEL,
+            panels,
+        )
     }
 
     /// Each output: its bias, then its weighted inputs in their order.
     #[inline(always)]
-    pub fn forward(&self, parameters: &[f32], x: &[f32], y: &mut [f32]) {
-        let n = self.outputs;
-        let y = &mut y[..n];
-        y.copy_from_slice(&parameters[self.bias..][..n]);
-        let (blocks, last) = x.as_chunks::<ROWS>();
-        let (weights, last_weights) = self.weights(parameters).split_at(blocks.len() * ROWS * n);
-        for (x, weights) in blocks.iter().zip(weights.chunks_exact(ROWS * n)) {
-            let rows: [&[f32]; ROWS] = std::array::from_fn(|k| &weights[k * n..][..n]);
-            for i in 0..n {
-                let mut sum = y[i];
-                for k in 0..ROWS {
-                    sum += x[k] * rows[k][i];
-                }
-                y[i] = sum;
-            }
-        }
-        for (x, row) in last.iter().zip(last_weights.chunks_exact(n)) {
-            add_scaled(y, *x, row);
+    pub fn forward<S: Simd>(&self, simd: S, parameters: &[f32], x: &[f32], y: &mut [f32]) {
+        let (mine, panels) = self.extent();
+        let (biases, weights) = parameters[mine].as_chunks::<PANEL>().0.split_at(panels);
+        let weights = weights.chunks_exact(self.inputs);
+        for ((y, bias), weights) in y.chunks_mut(PANEL).zip(biases).zip(weights) {
+            let sums = match PANEL / S::F32_LANES {
+                2 => panel_sums::<S, 2>(simd, bias, weights, x),
+                4 => panel_sums::<S, 4>(simd, bias, weights, x),
+                8 => panel_sums::<S, 8>(simd, bias, weights, x),
+                _ => panel_sums::<Scalar, PANEL>(Scalar, bias, weights, x),
+            };
+            y.copy_from_slice(&sums[..y.len()]);
         }
     }
 
@@ -54,39 +80,68 @@ impl Affine {
         gradient: &mut [f32],
         dx: &mut [f32],
     ) {
-        let (n, size) = (self.outputs, self.inputs * self.outputs);
-        add_scaled(&mut gradient[self.bias..][..n], 1.0, dy);
-        let rows = gradient[self.weight..][..size].chunks_exact_mut(n);
-        for (x, row) in x.iter().zip(rows) {
-            add_scaled(row, *x, dy);
-        }
-        for (dx, row) in dx.iter_mut().zip(self.weights(parameters).chunks_exact(n)) {
-            *dx += dot(row, dy);
+        let (mine, panels) = self.extent();
+        let weights = &parameters[mine.clone()].as_chunks::<PANEL>().0[panels..];
+        let gradient = gradient[mine].as_chunks_mut::<PANEL>().0;
+        let (dbiases, dweights) = gradient.split_at_mut(panels);
+        let weights = weights.chunks_exact(self.inputs);
+        let dweights = dweights.chunks_exact_mut(self.inputs);
+        let panels = dy.chunks(PANEL).zip(dbiases).zip(weights.zip(dweights));
+        for ((dy, dbias), (weights, dweights)) in panels {
+            let mut dsums: Panel = [0.0; PANEL];
+            dsums[..dy.len()].copy_from_slice(dy);
+            add_scaled(dbias, 1.0, &dsums);
+            for (dweights, x) in dweights.iter_mut().zip(x) {
+                add_scaled(dweights, *x, &dsums);
+            }
+            for (dx, weights) in dx.iter_mut().zip(weights) {
+                *dx += dot(weights, &dsums);
+            }
         }
     }
 }
 
+/// The sums of one panel, kept in so many registers.
+#[inline(always)]
+fn panel_sums<S: Simd, const REGISTERS: usize>(
+    simd: S,
+    bias: &Panel,
+    weights: &[Panel],
+    x: &[f32],
+) -> Panel {
+    let mut panel = *bias;
+    let (registers, _) = S::as_mut_simd_f32s(&mut panel);
+    let mut sums: [S::f32s; REGISTERS] = std::array::from_fn(|r| registers[r]);
+    for (x, weights) in x.iter().zip(weights) {
+        let x = simd.splat_f32s(*x);
+        let (weights, _) = S::as_simd_f32s(weights);
+        for (sum, weight) in sums.iter_mut().zip(weights) {
+            // Not fused: two roundings everywhere.
+            *sum = simd.add_f32s(*sum, simd.mul_f32s(x, *weight));
+        }
+    }
+    registers.copy_from_slice(&sums);
+    panel
+}
+
 /// `y += a x`
 #[inline(always)]
-fn add_scaled(y: &mut [f32], a: f32, x: &[f32]) {
+fn add_scaled(y: &mut Panel, a: f32, x: &Panel) {
     for (y, x) in y.iter_mut().zip(x) {
         *y += a * x;
     }
 }
 
-/// The sum of the products, in 16 lanes whatever the registers hold.
+/// The sum of the products: of halves, of their halves, and so on, in whatever registers.
 #[inline(always)]
-fn dot(a: &[f32], b: &[f32]) -> f32 {
-    let mut lanes = [0.0; 16];
-    let (a, a_last) = a.as_chunks::<16>();
-    let (b, b_last) = b.as_chunks::<16>();
-    for (a, b) in a.iter().zip(b) {
-        for (lane, (a, b)) in lanes.iter_mut().zip(a.iter().zip(b)) {
-            *lane += a * b;
+fn dot(a: &Panel, b: &Panel) -> f32 {
+    let mut sums: Panel = std::array::from_fn(|i| a[i] * b[i]);
+    let mut width = PANEL / 2;
+    while width > 0 {
+        for i in 0..width {
+            sums[i] += sums[i + width];
         }
+        width /= 2;
     }
-    for (lane, (a, b)) in lanes.iter_mut().zip(a_last.iter().zip(b_last)) {
-        *lane += a * b;
-    }
-    lanes.iter().sum()
+    sums[0]
 }

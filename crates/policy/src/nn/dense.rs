@@ -1,5 +1,7 @@
 //! A dense layer: an activation of weighted sums.
 
+use pulp::Simd;
+
 use super::Activation;
 use super::affine::Affine;
 use super::layer::Back;
@@ -13,8 +15,8 @@ pub(super) struct Dense {
 impl Dense {
     /// `record` becomes the outputs.
     #[inline(always)]
-    pub fn forward(&self, parameters: &[f32], x: &[f32], record: &mut [f32]) {
-        self.sums.forward(parameters, x, record);
+    pub fn forward<S: Simd>(&self, simd: S, parameters: &[f32], x: &[f32], record: &mut [f32]) {
+        self.sums.forward(simd, parameters, x, record);
         self.activation.apply(record);
     }
 

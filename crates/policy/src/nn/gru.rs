@@ -7,6 +7,8 @@
 //! h' = (1 - z) n + z h
 //! ```
 
+use pulp::Simd;
+
 use super::activation::{sigmoid, tanh};
 use super::affine::Affine;
 use super::layer::Back;
@@ -28,14 +30,21 @@ pub(super) const WORK: usize = 6;
 impl Gru {
     /// `memory` is h, then h'. The record ends with the outputs.
     #[inline(always)]
-    pub fn forward(&self, parameters: &[f32], x: &[f32], memory: &mut [f32], record: &mut [f32]) {
+    pub fn forward<S: Simd>(
+        &self,
+        simd: S,
+        parameters: &[f32],
+        x: &[f32],
+        memory: &mut [f32],
+        record: &mut [f32],
+    ) {
         let u = self.units;
         let (h, rest) = record.split_at_mut(u);
         let (gates, rest) = rest.split_at_mut(3 * u);
         let (from_hidden, outputs) = rest.split_at_mut(3 * u);
         h.copy_from_slice(memory);
-        self.input.forward(parameters, x, gates);
-        self.hidden.forward(parameters, h, from_hidden);
+        self.input.forward(simd, parameters, x, gates);
+        self.hidden.forward(simd, parameters, h, from_hidden);
 
         let (r_and_z, n) = gates.split_at_mut(2 * u);
         let (sums, q) = from_hidden.split_at(2 * u);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use pulp::Arch;
+use pulp::{Arch, WithSimd};
 
 /// One that this machine has.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +29,7 @@ impl InstructionSet {
 
     /// Runs `compute`, compiled for it as far as it is inlined.
     #[inline(always)]
-    pub(super) fn run<R>(self, compute: impl FnOnce() -> R) -> R {
+    pub(super) fn run<T: WithSimd>(self, compute: T) -> T::Output {
         self.0.dispatch(compute)
     }
 }

@@ -1,5 +1,7 @@
 //! What networks are made of, one after another.
 
+use pulp::Simd;
+
 use super::dense::Dense;
 use super::gru::{self, Gru};
 use super::lstm::{self, Lstm};
@@ -40,6 +42,23 @@ impl Layer {
         }
     }
 
+    /// Where its parameters lie, in the order of `NetSpec::tensors`, row by row.
+    pub fn places(&self) -> Vec<usize> {
+        let (input, hidden) = match self {
+            Layer::Dense(Dense { sums, .. }) => {
+                return sums.weights().chain(sums.biases()).collect();
+            }
+            Layer::Gru(Gru { input, hidden, .. }) | Layer::Lstm(Lstm { input, hidden, .. }) => {
+                (input, hidden)
+            }
+        };
+        let weights = input.weights().chain(hidden.weights());
+        weights
+            .chain(input.biases())
+            .chain(hidden.biases())
+            .collect()
+    }
+
     /// How many numbers it remembers.
     pub fn memory(&self) -> usize {
         match self {
@@ -68,11 +87,18 @@ impl Layer {
     }
 
     #[inline(always)]
-    pub fn forward(&self, parameters: &[f32], x: &[f32], memory: &mut [f32], record: &mut [f32]) {
+    pub fn forward<S: Simd>(
+        &self,
+        simd: S,
+        parameters: &[f32],
+        x: &[f32],
+        memory: &mut [f32],
+        record: &mut [f32],
+    ) {
         match self {
-            Layer::Dense(dense) => dense.forward(parameters, x, record),
-            Layer::Gru(gru) => gru.forward(parameters, x, memory, record),
-            Layer::Lstm(lstm) => lstm.forward(parameters, x, memory, record),
+            Layer::Dense(dense) => dense.forward(simd, parameters, x, record),
+            Layer::Gru(gru) => gru.forward(simd, parameters, x, memory, record),
+            Layer::Lstm(lstm) => lstm.forward(simd, parameters, x, memory, record),
         }
     }
 

@@ -7,6 +7,8 @@
 //! h' = o tanh(c')
 //! ```
 
+use pulp::Simd;
+
 use super::activation::{sigmoid, tanh};
 use super::affine::Affine;
 use super::layer::Back;
@@ -28,15 +30,23 @@ pub(super) const WORK: usize = 4;
 impl Lstm {
     /// `memory` is h and c, then h' and c'. The record ends with the outputs.
     #[inline(always)]
-    pub fn forward(&self, parameters: &[f32], x: &[f32], memory: &mut [f32], record: &mut [f32]) {
+    pub fn forward<S: Simd>(
+        &self,
+        simd: S,
+        parameters: &[f32],
+        x: &[f32],
+        memory: &mut [f32],
+        record: &mut [f32],
+    ) {
         let u = self.units;
         let (before, rest) = record.split_at_mut(2 * u);
         let (gates, rest) = rest.split_at_mut(4 * u);
         let (from_hidden, rest) = rest.split_at_mut(4 * u);
         let (tanh_c, outputs) = rest.split_at_mut(u);
         before.copy_from_slice(memory);
-        self.input.forward(parameters, x, gates);
-        self.hidden.forward(parameters, &before[..u], from_hidden);
+        self.input.forward(simd, parameters, x, gates);
+        self.hidden
+            .forward(simd, parameters, &before[..u], from_hidden);
 
         for (gate, sum) in gates.iter_mut().zip(from_hidden) {
             *gate += *sum;

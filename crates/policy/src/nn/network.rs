@@ -1,5 +1,7 @@
 //! A network, its parameters, and its answers.
 
+use pulp::{Simd, WithSimd};
+
 use super::affine::Affine;
 use super::dense::Dense;
 use super::gru::Gru;
@@ -12,7 +14,7 @@ use super::{InstructionSet, NetError, NetKind, NetSpec};
 pub struct Network {
     spec: NetSpec,
     pub(super) layers: Vec<Layer>,
-    /// Tensor after tensor, as [`NetSpec::tensors`] lists them, but weights input by input.
+    /// Layer after layer, as [`Affine`] lays them out.
     parameters: Vec<f32>,
     pub(super) instruction_set: InstructionSet,
 }
@@ -52,7 +54,9 @@ impl Network {
     /// is not finite.
     pub fn new(spec: &NetSpec, source: &mut TensorSource<'_>) -> Result<Network, NetError> {
         spec.check()?;
-        let mut parameters = Vec::new();
+        let (layers, size) = layers(spec);
+        let mut parameters = vec![0.0; size];
+        let mut places = layers.iter().flat_map(Layer::places);
         for (name, shape) in spec.tensors() {
             let values = source(&name, &shape)?;
             let (found, size): (usize, usize) = (values.len(), shape.iter().product());
@@ -67,14 +71,13 @@ impl Network {
                     values[at]
                 )));
             }
-            match shape[..] {
-                [outputs, inputs] => parameters.extend(transposed(&values, outputs, inputs)),
-                _ => parameters.extend(values),
+            for (value, place) in values.iter().zip(&mut places) {
+                parameters[place] = *value;
             }
         }
         Ok(Network {
             spec: spec.clone(),
-            layers: layers(spec),
+            layers,
             parameters,
             instruction_set: InstructionSet::best(),
         })
@@ -91,7 +94,8 @@ impl Network {
         self
     }
 
-    /// Its parameters, in an order of its own; gradients and optimisers have the same. See [`Network::tensors`].
+    /// Its parameters, in an order of its own and with zeros between them that change nothing; gradients have the
+    /// same. See [`Network::tensors`].
     pub fn parameters(&self) -> &[f32] {
         &self.parameters
     }
@@ -107,14 +111,10 @@ impl Network {
     /// If there are not as many `values` as [parameters](Network::parameters).
     pub fn tensors(&self, values: &[f32]) -> Vec<(String, Vec<usize>, Vec<f32>)> {
         assert_eq!(values.len(), self.parameters.len(), "number of parameters");
-        let mut rest = values;
+        let mut places = self.layers.iter().flat_map(Layer::places);
         let tensor = |(name, shape): (String, Vec<usize>)| {
-            let (values, after) = rest.split_at(shape.iter().product());
-            rest = after;
-            let values = match shape[..] {
-                [outputs, inputs] => transposed(values, inputs, outputs).collect(),
-                _ => values.to_vec(),
-            };
+            let size = shape.iter().product();
+            let values = places.by_ref().take(size).map(|at| values[at]).collect();
             (name, shape, values)
         };
         self.spec.tensors().into_iter().map(tensor).collect()
@@ -145,70 +145,68 @@ impl Network {
     /// One step, with all that it computes in `record`: the inputs, then each layer's record.
     pub(super) fn step(&self, memory: &mut [f32], record: &mut [f32], input: &[f32]) {
         assert_eq!(input.len(), self.spec.inputs(), "number of inputs");
-        self.instruction_set.run(
-            #[inline(always)]
-            || {
-                let (mut x, mut rest) = record.split_at_mut(input.len());
-                let mut memory = memory;
-                x.copy_from_slice(input);
-                for layer in &self.layers {
-                    let (mine, after) = rest.split_at_mut(layer.record());
-                    let (remembered, later) = memory.split_at_mut(layer.memory());
-                    layer.forward(&self.parameters, x, remembered, mine);
-                    x = &mut mine[layer.record() - layer.outputs()..];
-                    (rest, memory) = (after, later);
-                }
-            },
-        );
+        self.instruction_set.run(Step {
+            network: self,
+            memory,
+            record,
+            input,
+        });
     }
 }
 
-/// Where the parameters of each layer lie.
-fn layers(spec: &NetSpec) -> Vec<Layer> {
-    let mut end = 0;
-    let mut next = |size: usize| {
-        end += size;
-        end - size
-    };
-    let layer = |(n, sizes): (usize, &[usize])| {
-        let (inputs, units) = (sizes[0], sizes[1]);
-        let Some(n) = n.checked_sub(spec.recurrent()) else {
-            let outputs = spec.kind.gates() * units;
-            let weights = [next(inputs * outputs), next(units * outputs)];
-            let biases = [next(outputs), next(outputs)];
-            let affine = |n: usize, inputs| Affine {
-                inputs,
-                outputs,
-                weight: weights[n],
-                bias: biases[n],
-            };
-            let (input, hidden) = (affine(0, inputs), affine(1, units));
-            return match spec.kind {
-                NetKind::Lstm => Layer::Lstm(Lstm {
-                    units,
-                    input,
-                    hidden,
-                }),
-                _ => Layer::Gru(Gru {
-                    units,
-                    input,
-                    hidden,
-                }),
-            };
-        };
-        let sums = Affine {
-            inputs,
-            outputs: units,
-            weight: next(inputs * units),
-            bias: next(units),
-        };
-        let activation = spec.activations[n];
-        Layer::Dense(Dense { sums, activation })
-    };
-    spec.layers.windows(2).enumerate().map(layer).collect()
+struct Step<'a> {
+    network: &'a Network,
+    memory: &'a mut [f32],
+    record: &'a mut [f32],
+    input: &'a [f32],
 }
 
-/// A matrix of so many rows and columns, row by row, given column by column.
-fn transposed(values: &[f32], rows: usize, columns: usize) -> impl Iterator<Item = f32> {
-    (0..values.len()).map(move |i| values[(i % rows) * columns + i / rows])
+impl WithSimd for Step<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Network {
+            layers, parameters, ..
+        } = self.network;
+        let (mut x, mut rest) = self.record.split_at_mut(self.input.len());
+        let mut memory = self.memory;
+        x.copy_from_slice(self.input);
+        for layer in layers {
+            let (mine, after) = rest.split_at_mut(layer.record());
+            let (remembered, later) = memory.split_at_mut(layer.memory());
+            layer.forward(simd, parameters, x, remembered, mine);
+            x = &mut mine[layer.record() - layer.outputs()..];
+            (rest, memory) = (after, later);
+        }
+    }
+}
+
+/// Its layers, and the length of the array of their parameters.
+fn layers(spec: &NetSpec) -> (Vec<Layer>, usize) {
+    let mut end = 0;
+    let layer = |(n, sizes): (usize, &[usize])| {
+        let (inputs, units) = (sizes[0], sizes[1]);
+        if let Some(n) = n.checked_sub(spec.recurrent()) {
+            let sums = Affine::new(inputs, units, &mut end);
+            let activation = spec.activations[n];
+            return Layer::Dense(Dense { sums, activation });
+        }
+        let sums = spec.kind.gates() * units;
+        let input = Affine::new(inputs, sums, &mut end);
+        let hidden = Affine::new(units, sums, &mut end);
+        match spec.kind {
+            NetKind::Lstm => Layer::Lstm(Lstm {
+                units,
+                input,
+                hidden,
+            }),
+            _ => Layer::Gru(Gru {
+                units,
+                input,
+                hidden,
+            }),
+        }
+    };
+    (spec.layers.windows(2).enumerate().map(layer).collect(), end)
 }

@@ -128,6 +128,8 @@ def main() -> int:
             kept.write_text(json.dumps(measure(), indent=1) + "\n")
     except KeyboardInterrupt:
         return 130
+    except KeyError as missing:
+        sys.exit(f"benches/run: {kept} is of an older benches/run (without {missing}): leave --emulator out")
     except FileNotFoundError as error:
         print(f"benches/run: {error.filename} is missing; `make bench` brings what it needs", file=sys.stderr)
         return 1

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the BPF programs and the agent say to each other.
+ *
+ * Plain C without helpers: BPF programs include it after vmlinux.h, and a test of crates/kernel compiles it
+ * natively and compares every size and offset with the Rust types (crates/kernel/src/abi.rs, and Record in
+ * crates/policy). Both sides run on one machine: numbers are in its byte order. Nothing is padded by the
+ * compiler. tp is the socket's tcp_sock, icsk its inet_connection_sock.
+ */
+#ifndef HEADWAY_ABI_H
+#define HEADWAY_ABI_H
+
+#ifndef __bpf__
+#include <linux/types.h>
+#endif
+
+#define HEADWAY_MAGIC 0x59574448 /* "HDWY" in little-endian memory */
+#define HEADWAY_VERSION 1
+
+/* Kinds of messages from the kernel, through a ring buffer. */
+enum headway_kind {
+	HEADWAY_OPEN = 1,   /* struct headway_open: a flow begins */
+	HEADWAY_REPORT = 2, /* struct headway_report: an acknowledgement, a digest, or a time-out */
+	HEADWAY_CLOSE = 3,  /* struct headway_report: a flow ends, with its last record */
+};
+
+/* What an action does, to the controller beneath. */
+enum headway_action_kind {
+	HEADWAY_NOTHING = 0,
+	HEADWAY_ADD_CWND = 1,   /* value: packets, signed */
+	HEADWAY_SCALE_CWND = 2, /* value: factor times 65536 */
+	HEADWAY_SCALE_RATE = 3, /* value: factor times 65536 */
+	HEADWAY_SET = 4,        /* parameter: its index; value: nanoseconds, or a count */
+};
+
+/* Record.flags */
+#define HEADWAY_APP_LIMITED 1u  /* tp->app_limited != 0 */
+#define HEADWAY_CWND_LIMITED 2u /* tp->is_cwnd_limited */
+#define HEADWAY_RECOVERING 4u   /* icsk->icsk_ca_state >= TCP_CA_Recovery */
+
+/* Every message begins with this. */
+struct headway_header {
+	__u32 magic;   /* HEADWAY_MAGIC */
+	__u16 version; /* HEADWAY_VERSION */
+	__u16 kind;    /* enum headway_kind */
+	__u32 flow;    /* the program numbers flows: socket cookies are refused there */
+	__u32 size;    /* of the whole message in bytes */
+};
+
+/*
+ * A flow's state at an acknowledgement, after loss detection and the rate sample (cong_avoid, cong_control);
+ * where cong_avoid is not called (Recovery, CWR) before them (pkts_acked), so that losses and rates come with
+ * the next; at a time-out from set_state(TCP_CA_Loss), with acks zero. Counts are of packets and wrap.
+ */
+struct headway_record {
+	__u64 now_ns;           /* bpf_ktime_get_ns() */
+	__u64 pacing_rate;      /* sk->sk_pacing_rate, bytes a second; 0 if sk->sk_pacing_status is SK_PACING_NONE */
+	__u32 sent;             /* tp->data_segs_out */
+	__u32 retransmitted;    /* tp->total_retrans */
+	__u32 delivered;        /* tp->delivered */
+	__u32 delivered_ce;     /* tp->delivered_ce */
+	__u32 lost;             /* tp->lost: never falls, also if a packet arrives after all */
+	__u32 in_flight;        /* tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out */
+	__u32 cwnd;             /* tp->snd_cwnd; in Recovery that is PRR's */
+	__u32 mss;              /* tp->mss_cache + tp->tcp_header_len + the IP header's 20 or 40 bytes */
+	__u32 rtt_us;           /* ack_sample->rtt_us; 0 where it is negative: no sample */
+	__u32 srtt_us;          /* kept by the program over rtt_us, gain 1/8: tp->srtt_us takes another packet's
+	                         * sample where acknowledgements are delayed */
+	__u32 rttvar_us;        /* kept by the program, gain 1/4: tp->mdev_us has gain 1/32 where the RTT falls */
+	__u32 min_rtt_us;       /* kept by the program: tp->rtt_min forgets after 300 s */
+	__u32 rate_delivered;   /* tp->rate_delivered */
+	__u32 rate_interval_us; /* tp->rate_interval_us; 0 before the first sample */
+	__u32 acks;             /* acknowledgements that this stands for; 0 at a time-out */
+	__u32 flags;            /* HEADWAY_APP_LIMITED and so on */
+};
+
+/* A flow begins. Addresses are IPv6, or IPv4 mapped into it. */
+struct headway_open {
+	struct headway_header header;
+	__u64 start_ns;           /* bpf_ktime_get_ns() */
+	__u8 local_address[16];   /* sk->__sk_common.skc_rcv_saddr or skc_v6_rcv_saddr */
+	__u8 remote_address[16];  /* sk->__sk_common.skc_daddr or skc_v6_daddr */
+	__u16 local_port;         /* sk->__sk_common.skc_num, host byte order */
+	__u16 remote_port;        /* bpf_ntohs(sk->__sk_common.skc_dport) */
+	__u32 mss;                /* as in a record */
+	__u32 initial_cwnd;       /* tp->snd_cwnd */
+	__u32 reserved;           /* 0 */
+};
+
+/* A flow's state, or its last. */
+struct headway_report {
+	struct headway_header header;
+	struct headway_record record;
+};
+
+/*
+ * What the agent wants of a flow: a slot for each in an array map that the agent maps into its memory. The
+ * agent makes sequence odd, writes the rest, and makes it even and larger: the program takes an action whose
+ * sequence is even, new, and the same after reading as before. It is applied at the flow's next
+ * acknowledgement outside Recovery, unless it has expired: then the controller beneath goes on by itself.
+ */
+struct headway_action {
+	__u64 decided_ns; /* now_ns of the record that it answers */
+	__u64 expires_ns; /* by bpf_ktime_get_ns() */
+	__s64 value;
+	__u32 kind;       /* enum headway_action_kind */
+	__u32 parameter;  /* HEADWAY_SET only, else 0 */
+	__u32 sequence;
+	__u32 reserved;   /* 0 */
+};
+
+#endif

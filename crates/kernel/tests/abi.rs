@@ -1,0 +1,162 @@
+//! `bpf/abi.h` as a C compiler lays it out, against the Rust types.
+
+use std::fmt::Write;
+use std::mem::{offset_of, size_of};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use headway_kernel::AbiError;
+use headway_kernel::abi::{self, ActionSlot, Header, Message, Open, Report};
+use headway_policy::{Action, Record};
+use zerocopy::IntoBytes;
+
+/// What C says, as a line for each: an expression, and its value in Rust.
+fn expressions() -> Vec<(String, u64)> {
+    let mut all = Vec::new();
+    macro_rules! layout {
+        ($c:literal, $rust:ty: $($field:ident),+) => {
+            all.push((format!("sizeof(struct {})", $c), size_of::<$rust>() as u64));
+            $(all.push((
+                format!("offsetof(struct {}, {})", $c, stringify!($field)),
+                offset_of!($rust, $field) as u64,
+            ));)+
+            // Every field is named above: together they fill the struct.
+            let last = [$(offset_of!($rust, $field)),+];
+            assert!(last.is_sorted(), "{}: in the order of the header", $c);
+        };
+    }
+    layout!("headway_header", Header: magic, version, kind, flow, size);
+    layout!("headway_record", Record: now_ns, pacing_rate, sent, retransmitted, delivered, delivered_ce, lost,
+        in_flight, cwnd, mss, rtt_us, srtt_us, rttvar_us, min_rtt_us, rate_delivered, rate_interval_us, acks, flags);
+    layout!("headway_open", Open: header, start_ns, local_address, remote_address, local_port, remote_port, mss,
+        initial_cwnd, reserved);
+    layout!("headway_report", Report: header, record);
+    layout!("headway_action", ActionSlot: decided_ns, expires_ns, value, kind, parameter, sequence, reserved);
+    for (c, rust) in [
+        ("HEADWAY_MAGIC", abi::MAGIC),
+        ("HEADWAY_VERSION", abi::VERSION.into()),
+        ("HEADWAY_OPEN", abi::OPEN.into()),
+        ("HEADWAY_REPORT", abi::REPORT.into()),
+        ("HEADWAY_CLOSE", abi::CLOSE.into()),
+        ("HEADWAY_NOTHING", abi::NOTHING),
+        ("HEADWAY_ADD_CWND", abi::ADD_CWND),
+        ("HEADWAY_SCALE_CWND", abi::SCALE_CWND),
+        ("HEADWAY_SCALE_RATE", abi::SCALE_RATE),
+        ("HEADWAY_SET", abi::SET),
+        ("HEADWAY_APP_LIMITED", Record::APP_LIMITED),
+        ("HEADWAY_CWND_LIMITED", Record::CWND_LIMITED),
+        ("HEADWAY_RECOVERING", Record::RECOVERING),
+    ] {
+        all.push((c.to_owned(), rust.into()));
+    }
+    all
+}
+
+#[test]
+fn the_c_compiler_lays_it_out_as_rust_does() {
+    let bpf = Path::new(env!("CARGO_MANIFEST_DIR")).join("bpf");
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let (source, program) = (folder.join("abi.c"), folder.join("abi"));
+    let mut c = "#include <stdio.h>\n#include <stddef.h>\n#include \"abi.h\"\nint main(void) {\n"
+        .to_owned();
+    for (expression, _) in expressions() {
+        writeln!(
+            c,
+            "printf(\"%llu\\n\", (unsigned long long)({expression}));"
+        )
+        .expect("text");
+    }
+    c += "return 0; }\n";
+    std::fs::write(&source, c).expect("a file");
+    let flags = ["-std=c11", "-Wall", "-Wextra", "-Wpadded", "-Werror", "-I"];
+    let built = Command::new("cc")
+        .args(flags)
+        .arg(&bpf)
+        .arg(&source)
+        .arg("-o")
+        .arg(&program)
+        .output();
+    let Ok(built) = built else {
+        eprintln!("skipped: there is no C compiler 'cc'");
+        return;
+    };
+    let complaints = String::from_utf8_lossy(&built.stderr);
+    assert!(built.status.success(), "{complaints}");
+    let said = Command::new(&program).output().expect("it runs").stdout;
+    let said = String::from_utf8(said).expect("numbers");
+    let said: Vec<u64> = said.lines().map(|n| n.parse().expect("a number")).collect();
+    assert_eq!(said.len(), expressions().len());
+    for (c, (expression, rust)) in said.iter().zip(expressions()) {
+        assert_eq!(*c, rust, "{expression}: C says {c}, Rust {rust}");
+    }
+}
+
+fn report() -> Report {
+    Report {
+        header: Header::of::<Report>(abi::REPORT, 7),
+        record: Record {
+            now_ns: 1,
+            flags: 5,
+            ..Record::default()
+        },
+    }
+}
+
+#[test]
+fn what_is_no_message_is_refused_in_one_line() {
+    assert_eq!(
+        Message::read(report().as_bytes()),
+        Ok(Message::Report(report()))
+    );
+    let refused = |change: fn(&mut Report), hint: &str| {
+        let mut wrong = report();
+        change(&mut wrong);
+        let error = Message::read(wrong.as_bytes()).expect_err(hint).to_string();
+        assert!(error.contains(hint) && !error.contains('\n'), "{error}");
+    };
+    refused(
+        |r| r.header.magic = 0,
+        "does not begin with Headway's magic number",
+    );
+    refused(
+        |r| r.header.version = 2,
+        "speak version 2 of the ABI and this agent version 1",
+    );
+    refused(|r| r.header.kind = 9, "no message of kind 9");
+    refused(
+        |r| r.header.kind = abi::OPEN,
+        "96 bytes, which is not its size",
+    );
+    refused(|r| r.header.size = 95, "which is not its size");
+    let report = report();
+    let short = &report.as_bytes()[..50];
+    assert_eq!(
+        Message::read(short),
+        Err(AbiError::Size { kind: 2, bytes: 50 })
+    );
+    assert_eq!(
+        Message::read(&[]),
+        Err(AbiError::Size { kind: 0, bytes: 0 })
+    );
+}
+
+/// Factors are in steps of 1/65536, windows in whole packets, times in nanoseconds.
+#[test]
+fn actions_survive_the_kernels_whole_numbers() {
+    for action in [
+        Action::AddCwnd(-10.0),
+        Action::AddCwnd(3.0),
+        Action::ScaleCwnd(0.25),
+        Action::ScaleRate(1.5),
+        Action::Set("rtprop_window", 2.5),
+    ] {
+        let slot = ActionSlot::of(action, 1);
+        assert_eq!(slot.action("rtprop_window"), Some(action));
+    }
+    let Some(Action::ScaleRate(factor)) = ActionSlot::of(Action::ScaleRate(1.025), 0).action("")
+    else {
+        panic!("a rate");
+    };
+    assert!((factor - 1.025).abs() <= 0.5 / 65536.0);
+    assert_eq!(ActionSlot::default().action(""), None);
+}

@@ -1,0 +1,273 @@
+//! One run seen through `Feedback` and through the fake kernel's bytes: every feature is the same within the
+//! rounding that the table of features states. That is the proof behind `docs/features.md`.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use headway_cc::{
+    CongestionControl, Control, Duration, Ecn, Family, Feedback, Kind, Loaded, Need, Param,
+    Registry, Rto, Scheme, Selection, Sent, Setup, Stamp, Tag, Time, Values, schemes,
+};
+use headway_kernel::abi::Message;
+use headway_kernel::{Datapath, FakeKernel};
+use headway_net::trace::Trace;
+use headway_policy::{AgentSpec, FEATURES, Folds, Interval, Monitor, Reporter, Source};
+use headway_scenario::{Scenario, TraceSpec};
+use headway_sim::{Options, Simulation};
+
+const ALL: Folds = Folds {
+    averages: true,
+    spread: true,
+};
+
+/// What was found of a feature: how often it was compared, its extremes, and by how much it was off.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    least: f64,
+    largest: f64,
+    /// The largest difference, as a share of what is allowed.
+    worst: f64,
+}
+type Finds = Arc<Mutex<BTreeMap<&'static str, Found>>>;
+
+const TAP: Param = Param {
+    name: "tap",
+    help: "what to compare",
+    kind: Kind::Loaded {
+        what: "a tap",
+        load: |_| Err("the test gives it".to_owned()),
+    },
+};
+static SCHEME: Scheme = Scheme {
+    name: "tap",
+    family: Family::Learned,
+    summary: "",
+    source: "",
+    deviations: &[],
+    needs: &[Need::RateSample, Need::Pacing, Need::PerSend, Need::EcnEcho],
+    params: &[TAP],
+    build,
+    receiver: None,
+    router: None,
+};
+
+struct Plan {
+    spec: AgentSpec,
+    interval: Duration,
+    finds: Finds,
+}
+
+fn build(setup: &Setup, values: &Values) -> Box<dyn CongestionControl> {
+    let plan: Arc<Plan> = values.loaded(&TAP);
+    let kernel = FakeKernel::new(1 << 20);
+    Box::new(Tap {
+        datapath: Datapath::new(&kernel, &plan.spec, setup).expect("a controller"),
+        kernel,
+        reporter: Reporter::new(setup.mss),
+        ours: Monitor::new(setup.start, ALL),
+        theirs: Monitor::new(setup.start, ALL),
+        due: setup.start + plan.interval,
+        interval: plan.interval,
+        finds: Arc::clone(&plan.finds),
+    })
+}
+
+/// Hosts the fake kernel's flow and listens to both ends.
+#[derive(Debug)]
+struct Tap {
+    kernel: FakeKernel,
+    datapath: Datapath,
+    reporter: Reporter,
+    ours: Monitor,
+    theirs: Monitor,
+    due: Time,
+    interval: Duration,
+    finds: Finds,
+}
+
+impl Tap {
+    fn listen(&mut self, now: Time) {
+        while let Some(bytes) = self.kernel.next_message() {
+            match Message::read(&bytes).expect("a message") {
+                Message::Report(report) => self.theirs.on_record(&report.record),
+                Message::Open(_) | Message::Close(_) => {}
+            }
+        }
+        assert_eq!(self.kernel.dropped(), 0);
+        if now >= self.due {
+            self.due = now + self.interval;
+            let (ours, theirs) = (self.ours.close(now), self.theirs.close(now));
+            self.compare(&ours, &theirs);
+        }
+    }
+
+    fn compare(&self, ours: &Interval, theirs: &Interval) {
+        let mut finds = self.finds.lock().unwrap();
+        for feature in FEATURES {
+            let (a, b) = ((feature.value)(ours), (feature.value)(theirs));
+            // A line through few points says little.
+            if feature.name == "rtt_slope" && ours.rtt.samples < 8 {
+                continue;
+            }
+            let share = (a - b).abs() / feature.rounding.allows(a, ours);
+            assert!(
+                share <= 1.0,
+                "{} is {a} here and {b} there, {share} times what rounding explains ({:?})",
+                feature.name,
+                feature.rounding
+            );
+            let found = finds.entry(feature.name).or_insert(Found {
+                least: a,
+                largest: a,
+                worst: 0.0,
+            });
+            found.least = found.least.min(a);
+            found.largest = found.largest.max(a);
+            found.worst = found.worst.max(share);
+        }
+    }
+}
+
+impl CongestionControl for Tap {
+    fn on_sent(&mut self, sent: &Sent) -> Tag {
+        self.reporter.on_sent(sent);
+        self.datapath.on_sent(sent)
+    }
+
+    fn on_feedback(&mut self, feedback: &Feedback<'_>) {
+        self.datapath.on_feedback(feedback);
+        let control = self.datapath.control();
+        let record = self.reporter.on_feedback(feedback, &control);
+        self.ours.on_record(&record);
+        self.listen(feedback.now);
+    }
+
+    fn on_rto(&mut self, rto: &Rto<'_>) {
+        self.datapath.on_rto(rto);
+        let control = self.datapath.control();
+        let record = self.reporter.on_rto(rto, &control);
+        self.ours.on_record(&record);
+        self.listen(rto.now);
+    }
+
+    fn next_timer(&self) -> Time {
+        self.datapath.next_timer()
+    }
+
+    fn on_timer(&mut self, now: Time) {
+        self.datapath.on_timer(now);
+    }
+
+    fn control(&self) -> Control {
+        self.datapath.control()
+    }
+
+    /// So that there are marks.
+    fn stamp(&self) -> Stamp {
+        Stamp {
+            ecn: Ecn::Ect0,
+            ..Stamp::default()
+        }
+    }
+}
+
+fn watch(beneath: &str, interval_ms: u64, network: &str, finds: &Finds) {
+    let action = match beneath {
+        "bbr" => "kind = \"settings\", parameters = [\"btlbw_window\"], choices = [[10], [5]]",
+        _ => "kind = \"discrete\", choices = [0, 10], effect = { does = \"add-cwnd\" }",
+    };
+    let spec = format!(
+        "clock = {{ kind = \"every-ack\" }}\naction = {{ {action} }}\nbeneath = {{ kind = \"scheme\", name = \"{beneath}\" }}\n\
+         observation = {{ history = 1, features = [{{ name = \"rtt_ms\" }}] }}\n"
+    );
+    let table: toml::Table = spec.parse().expect("TOML");
+    let plan = Plan {
+        spec: AgentSpec::read(table).expect("a spec"),
+        interval: Duration::from_millis(interval_ms),
+        finds: Arc::clone(finds),
+    };
+    let tap = Loaded {
+        id: "tap".to_owned(),
+        content: Arc::new(plan),
+    };
+    let selection = Selection {
+        spec: "tap".to_owned(),
+        scheme: &SCHEME,
+        values: Values::defaults(SCHEME.params).with_loaded(&TAP, tap),
+    };
+    let text = format!("schema = 1\nname = \"features\"\nseconds = 20\n{network}");
+    let scenario = Scenario::parse(&text, "features").expect("a scenario");
+    let registry = Registry::new(schemes::SCHEMES);
+    let traces = |_: &TraceSpec| -> Result<Arc<Trace>, String> { Err("no traces".to_owned()) };
+    let options = Options {
+        duration: Duration::from_secs(20),
+        warmup: Duration::ZERO,
+        seed: 1,
+        grid: None,
+    };
+    let simulation = Simulation::new(&scenario.draw(1), &selection, &registry, &traces, options);
+    simulation.expect("a run").finish().expect("a run");
+}
+
+#[test]
+fn every_feature_is_the_kernels_within_its_rounding() {
+    let finds = Finds::default();
+    let link = |rest: &str| {
+        format!("bottleneck = {{ rate = \"17.3Mbps\", delay = \"13.7ms\", {rest} }}\n")
+    };
+    for (beneath, interval_ms, network) in [
+        ("cubic", 20, link("queue = \"1bdp\"")),
+        ("newreno", 100, link("queue = \"1bdp\", loss = 0.01")),
+        (
+            "cubic",
+            10,
+            link("queue = { kind = \"step\", packets = \"60pkt\", threshold = \"20pkt\" }"),
+        ),
+        (
+            "cubic",
+            50,
+            format!("transport = \"linux\"\n{}", link("queue = \"2bdp\"")),
+        ),
+        (
+            "newreno",
+            250,
+            format!(
+                "{}flow = [{{ rate = \"3Mbps\" }}]\n",
+                link("queue = \"1bdp\"")
+            ),
+        ),
+        (
+            "newreno",
+            100,
+            format!(
+                "{}at = [{{ time = \"5s\", loss = 1 }}, {{ time = \"9s\", loss = 0 }}]\n",
+                link("queue = \"1bdp\"")
+            ),
+        ),
+        (
+            "bbr",
+            30,
+            link("queue = \"1bdp\"").replace("13.7ms", "21.9ms"),
+        ),
+    ] {
+        watch(beneath, interval_ms, &network, &finds);
+    }
+    let finds = finds.lock().unwrap();
+    for feature in FEATURES {
+        let found = finds[feature.name];
+        // What comes of the agent itself is not in the kernel's bytes; packets have one size here.
+        let is_constant =
+            [Source::Agent, Source::Network, Source::Mss].contains(&feature.sources[0]);
+        assert!(
+            is_constant || found.least < found.largest,
+            "{} never changed: {found:?}",
+            feature.name
+        );
+        if feature.rounding != headway_policy::Rounding::Exact {
+            println!(
+                "{}: at worst {:.2} of {:?}",
+                feature.name, found.worst, feature.rounding
+            );
+        }
+    }
+}

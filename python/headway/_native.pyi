@@ -4,18 +4,24 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import Any, final
 
+import numpy as np
+
 __all__ = [
     "Batch",
+    "Environments",
+    "Flows",
     "RunError",
     "Scenario",
     "Trace",
     "UsageError",
     "__version__",
     "canonical_scheme",
+    "check_agent",
     "check_scheme",
     "clean_shells",
     "code_version",
     "emu_worker",
+    "measurements",
     "read_parquet",
     "results_schema",
     "scenario_names",
@@ -245,3 +251,109 @@ class Batch:
         """A line for each run whose recordings are incomplete, as on a full disk. Its results are not affected."""
     def write_parquet(self, directory: str, bench: str) -> list[str]:
         """Writes results.parquet, with `bench` (JSON) in its footer, and series.parquet; returns their paths. Same seed, same bytes."""
+
+def check_agent(spec: str) -> tuple[str, str]:
+    """An agent's spec (JSON) with its defaults written out, and the hash that a model's card holds. Raises UsageError."""
+
+def measurements() -> list[tuple[str, str]]:
+    """The columns of the measurements of a step, in their order: name and what it is."""
+
+@final
+class Environments:
+    """Simulations side by side, each with one learning flow, each stopped where that flow is to decide.
+
+    Environment i does what its seed says and nothing else: not the others, not the threads. `step` and `reset` write
+    into the arrays that they are given, which are contiguous, and release the GIL.
+    """
+
+    def __new__(
+        cls,
+        agent: str,
+        scenarios: Sequence[tuple[str, float]],
+        count: int,
+        *,
+        seed: int = 1,
+        threads: int | None = None,
+        steps: int | None = None,
+        seconds: float | None = None,
+        patience_s: float = 60.0,
+        latency_s: float = 0.0,
+        initial_rate: tuple[float, float] | None = None,
+    ) -> Environments:
+        """`count` environments before their first reset; environment i is seeded with (`seed`, i).
+
+        `agent` is a spec as JSON. One of `scenarios` (name or file, weight) is drawn for each episode; traces give only
+        the seconds that may train. An episode ends after `steps` answers, `seconds` (None: the scenario's own), or
+        `patience_s` without a decision. An answer takes effect after `latency_s`. `initial_rate` is a range for the
+        first rate, in times the bottleneck's. `threads` is one a core unless given.
+        Raises UsageError, also for a scenario in which not exactly one flow learns.
+        """
+    def reset(
+        self,
+        which: np.ndarray[Any, np.dtype[np.bool_]],
+        observations: np.ndarray[Any, np.dtype[np.float32]],
+        seeds: Sequence[tuple[int, int]] | None = None,
+    ) -> None:
+        """Begins the next episode where `which` (count,) says, and writes what is seen first into `observations` (count, length).
+
+        With `seeds`, a (seed, index) for each, those environments begin with the first episode of theirs.
+        Raises UsageError and RunError.
+        """
+    def step(
+        self,
+        answers: np.ndarray[Any, np.dtype[np.float32]],
+        observations: np.ndarray[Any, np.dtype[np.float32]],
+        final_observations: np.ndarray[Any, np.dtype[np.float32]],
+        measurements: np.ndarray[Any, np.dtype[np.float64]],
+        ends: np.ndarray[Any, np.dtype[np.uint8]],
+        autoreset: bool,
+    ) -> None:
+        """Answers every flow and runs each simulation to its next decision or its episode's end.
+
+        Writes `observations` (count, length), `measurements` (count, columns) and `ends` (count,): 0 goes on, 1 done,
+        2 steps, 3 time, 4 stalled. Where an episode has ended, `final_observations` has what was seen last and, with
+        `autoreset`, `observations` what is seen first in the next. Raises UsageError and RunError.
+        """
+    def episode(self, environment: int) -> tuple[str, int] | None:
+        """The scenario and the seed of the episode under way; None if there is none. Raises UsageError."""
+    @property
+    def packets(self) -> int:
+        """Data packets that the learning flows have sent since the beginning."""
+
+@final
+class Flows:
+    """One simulation in which several flows learn, stopped where some of them are to decide."""
+
+    def __new__(
+        cls,
+        agent: str,
+        scenarios: Sequence[tuple[str, float]],
+        *,
+        steps: int | None = None,
+        seconds: float | None = None,
+        patience_s: float = 60.0,
+        latency_s: float = 0.0,
+        initial_rate: tuple[float, float] | None = None,
+    ) -> Flows:
+        """Arguments as of `Environments`; in all scenarios as many flows learn. Raises UsageError."""
+    @property
+    def count(self) -> int:
+        """How many flows learn."""
+    def reset(self, seed: int) -> None:
+        """Begins the episode of that seed, before its first decision. Raises UsageError."""
+    def advance(self) -> int:
+        """Runs to the next decision (0) or the end (as in `Environments.step`), the GIL released.
+
+        Raises UsageError without an episode, RunError if it fails.
+        """
+    def waiting(self) -> list[int]:
+        """The flows that are to answer before the simulation goes on."""
+    def answer(self, flow: int, answer: float) -> None:
+        """One of them answers. Raises UsageError if it was not asked."""
+    def read(
+        self,
+        flow: int,
+        observation: np.ndarray[Any, np.dtype[np.float32]],
+        measurements: np.ndarray[Any, np.dtype[np.float64]],
+    ) -> None:
+        """Writes what a flow saw last (length,), and what was measured of its last step (columns,)."""

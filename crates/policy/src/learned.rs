@@ -104,6 +104,12 @@ impl<P: Policy> Learned<P> {
         }
     }
 
+    /// The run ends: so does the interval under way, and the last observation shows it. Nothing is decided any more.
+    pub fn conclude(&mut self, now: Time) {
+        self.interval = self.monitor.close(now);
+        self.observation.push(&self.interval);
+    }
+
     fn carry_out(&mut self, now: Time, answer: f32, age: Duration) {
         // The controller beneath may have left congestion avoidance meanwhile.
         if self.beneath.may_act() {

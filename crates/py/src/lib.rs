@@ -1,6 +1,7 @@
 //! PyO3 bindings: no logic. `python/headway/_native.pyi` is the contract.
 
 mod batch;
+mod env;
 mod parquet;
 mod scenario;
 mod schemes;
@@ -68,6 +69,10 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(shell::shells, m)?)?;
     #[cfg(target_os = "linux")]
     m.add_function(wrap_pyfunction!(shell::clean_shells, m)?)?;
+    m.add_function(wrap_pyfunction!(env::check_agent, m)?)?;
+    m.add_function(wrap_pyfunction!(env::measurements, m)?)?;
+    m.add_class::<env::Environments>()?;
+    m.add_class::<env::Flows>()?;
     m.add_class::<scenario::Scenario>()?;
     m.add_class::<trace::Trace>()?;
     m.add_class::<batch::Batch>()

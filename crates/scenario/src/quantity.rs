@@ -1,9 +1,10 @@
-//! Numbers with units as text (`12Mbps`, `20ms`, `150kB`) and ranges of them (`10ms..200ms`).
+//! Numbers with units as text (`12Mbps`, `20ms`, `150kB`) and ranges of them (`10ms..200ms`, `1Mbps..100Mbps log`).
 
 use headway_cc::{Duration, Stream};
 use serde::{Serialize, Serializer};
 
-/// A quantity that a scenario writes: a value, or a range that the seed draws from uniformly.
+/// A quantity that a scenario writes: a value, or a range that the seed draws from, uniformly or, if it is
+/// logarithmic, uniformly by the logarithm.
 ///
 /// In the dimension's base unit: bit/s, ns, bytes, packets, a probability. Whole numbers are
 /// exact, since every limit is below 2^53.
@@ -11,6 +12,7 @@ use serde::{Serialize, Serializer};
 pub(crate) struct Quantity {
     pub low: f64,
     pub high: f64,
+    pub log: bool,
     /// Names the component that draws, and with it the random stream. Two quantities of one name are drawn alike.
     pub component: String,
 }
@@ -19,6 +21,7 @@ impl Quantity {
     pub const ZERO: Quantity = Quantity {
         low: 0.0,
         high: 0.0,
+        log: false,
         component: String::new(),
     };
 
@@ -26,6 +29,7 @@ impl Quantity {
         Quantity {
             low: value,
             high: value,
+            log: false,
             component: String::new(),
         }
     }
@@ -53,6 +57,7 @@ impl Quantity {
         Series {
             low: self.low,
             high: self.high,
+            log: self.log,
             stream: self.varies().then(|| Stream::new(seed, &self.component)),
         }
     }
@@ -73,6 +78,7 @@ impl Quantity {
 pub(crate) struct Series {
     low: f64,
     high: f64,
+    log: bool,
     /// None where the quantity is fixed.
     stream: Option<Stream>,
 }
@@ -80,6 +86,10 @@ pub(crate) struct Series {
 impl Series {
     pub fn draw(&mut self) -> f64 {
         match &mut self.stream {
+            Some(stream) if self.log => {
+                let exponent = stream.range(libm::log(self.low), libm::log(self.high));
+                libm::exp(exponent).clamp(self.low, self.high)
+            }
             Some(stream) => stream.range(self.low, self.high),
             None => self.low,
         }
@@ -88,18 +98,20 @@ impl Series {
     /// A whole number, both ends of the range included.
     pub fn draw_whole(&mut self) -> u64 {
         match &mut self.stream {
+            Some(_) if self.log => self.draw().round() as u64,
             Some(stream) => self.low as u64 + stream.below((self.high - self.low) as u64 + 1),
             None => self.low as u64,
         }
     }
 }
 
-/// A number where it is fixed, else low, high and who draws.
+/// A number where it is fixed, else low, high, who draws, and `log` if it does so by the logarithm.
 impl Serialize for Quantity {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        match self.varies() {
-            true => (self.low, self.high, &self.component).serialize(to),
-            false => self.low.serialize(to),
+        match (self.varies(), self.log) {
+            (true, false) => (self.low, self.high, &self.component).serialize(to),
+            (true, true) => (self.low, self.high, &self.component, "log").serialize(to),
+            (false, _) => self.low.serialize(to),
         }
     }
 }
@@ -278,13 +290,20 @@ pub(crate) const TOKENS: Dimension = Dimension {
 impl Dimension {
     /// Reads a value or a range. The error says what is wrong and what would be right.
     pub fn read(&self, text: &str, component: &str) -> Result<Quantity, String> {
+        let log = text.contains("..") && without_log(text) != text;
         let (low, high) = match text.split_once("..") {
-            Some((low, high)) => (self.value(low)?, self.value(high)?),
+            Some((low, high)) => (self.value(low)?, self.value(without_log(high))?),
             None => {
                 let value = self.value(text)?;
                 (value, value)
             }
         };
+        if log && low <= 0.0 {
+            return Err(format!(
+                "the range {} is logarithmic; write a smaller value above 0",
+                quoted(text)
+            ));
+        }
         if low > high {
             return Err(format!(
                 "the range {} is reversed; write the smaller value first",
@@ -294,6 +313,7 @@ impl Dimension {
         Ok(Quantity {
             low,
             high,
+            log,
             component: component.to_owned(),
         })
     }
@@ -363,6 +383,11 @@ impl Dimension {
     }
 }
 
+/// A range without the word that makes it logarithmic.
+pub(crate) fn without_log(text: &str) -> &str {
+    text.strip_suffix(" log").unwrap_or(text)
+}
+
 /// Splits `12.5 Mbps` into `12.5` and `Mbps`.
 pub(crate) fn split_unit(text: &str) -> (&str, &str) {
     let end = text
@@ -416,6 +441,12 @@ mod tests {
         let rate = RATE.read("10Mbps..20Mbps", "rate").unwrap();
         let mean = (0..1000).map(|seed| rate.draw(seed)).sum::<f64>() / 1000.0;
         assert!((mean - 15e6).abs() < 0.3e6, "{mean}"); // sd of the mean: 0.09
+        // By the logarithm half of them lie below the geometric mean.
+        let wide = RATE.read("1Mbps..100Mbps log", "rate").unwrap();
+        let draws = || (0..1000).map(|seed| wide.draw_whole(seed));
+        let below = draws().filter(|&rate| rate < 10_000_000).count();
+        assert!((450..550).contains(&below), "{below}"); // sd: 16
+        assert!(draws().all(|rate| (1_000_000..=100_000_000).contains(&rate)));
         assert_ne!(rate.of(0).draw(1), rate.of(1).draw(1));
         assert_eq!(rate.draw(1), rate.clone().draw(1));
     }
@@ -462,6 +493,11 @@ mod tests {
                 &DELAY,
                 "200ms..10ms",
                 "the range '200ms..10ms' is reversed; write the smaller value first",
+            ),
+            (
+                &PROBABILITY,
+                "0..0.05 log",
+                "the range '0..0.05 log' is logarithmic; write a smaller value above 0",
             ),
             (
                 &PROBABILITY,

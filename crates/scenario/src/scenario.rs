@@ -60,6 +60,9 @@ shipped!(
     "synthetic-tmobile",
     "synthetic-att",
     "parking-lot",
+    "aurora-training",
+    "aurora-training-wide",
+    "lte-training",
 );
 
 /// The names of the scenarios and families that come with Headway, in the order of the documentation.

@@ -115,6 +115,11 @@ impl<O: Observer> Simulation<O> {
         &mut self.flows[flow].sender
     }
 
+    /// The links that a flow's data crosses, by index, and all links.
+    pub fn way_mut(&mut self, flow: usize) -> (&[u32], &mut [Link]) {
+        (&self.flows[flow].measured.data_route, &mut self.links)
+    }
+
     /// The held senders go on.
     pub fn release(&mut self) {
         for index in std::mem::take(&mut self.held) {

@@ -8,7 +8,7 @@ use headway_net::queue::{
 use crate::ScenarioError;
 use crate::quantity::{
     BDP, Dimension, GAIN, PACKETS, PERIOD, PROBABILITY, QUEUES, Quantity, SIZE, TIME, TOKENS,
-    quoted, split_unit,
+    quoted, split_unit, without_log,
 };
 use crate::queue::{CoDelPlan, DisciplinePlan, LimitsPlan, QueueBytes, QueuePlan};
 use crate::reader::{Item, Table};
@@ -47,7 +47,7 @@ pub(super) fn read(item: &Item<'_>, component: &str) -> Result<QueuePlan, Scenar
     if !item.is_table() {
         let text = item.text(QUEUE_WANTED)?;
         let mut limits = LimitsPlan::default();
-        match split_unit(text.rsplit("..").next().unwrap_or(text).trim()) {
+        match split_unit(without_log(text).rsplit("..").next().unwrap_or(text).trim()) {
             ("", "infinite") => return Ok(QueuePlan::Infinite),
             (_, "pkt") => limits.packets = Some(item.quantity(&PACKETS, component)?),
             ("", _) => {
@@ -201,7 +201,7 @@ fn discipline(
 
 fn bytes(item: &Item<'_>, component: &str) -> Result<QueueBytes, ScenarioError> {
     let text = item.text(BYTES_WANTED)?;
-    match text.ends_with("bdp") {
+    match without_log(text).ends_with("bdp") {
         true => item.quantity(&BDP, component).map(QueueBytes::Bdp),
         false => item.quantity(&SIZE, component).map(QueueBytes::Bytes),
     }

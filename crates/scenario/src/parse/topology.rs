@@ -166,6 +166,7 @@ impl Topology<'_> {
                 rate: Quantity {
                     low: (rate.low * load).round().max(1.0),
                     high: (rate.high * load).round().max(1.0),
+                    log: rate.log,
                     component: rate.component.clone(),
                 },
                 packet_size: Quantity::fixed(packet_size),

@@ -6,7 +6,7 @@ use super::links::{Graph, routes};
 use crate::ScenarioError;
 use crate::plan::{CrossPlan, FlowPlan, PatternPlan, PresencePlan, RatePlan, SourcePlan};
 use crate::quantity::{
-    GAP, PACKET_SIZE, PACKETS, PERIOD, Quantity, RATE, SIZE, TIME, quoted, split_unit,
+    GAP, PACKET_SIZE, PACKETS, PERIOD, Quantity, RATE, SIZE, TIME, quoted, split_unit, without_log,
 };
 use crate::reader::{Item, Table};
 use crate::route::Routes;
@@ -131,17 +131,19 @@ impl Reader<'_, '_> {
         };
         let bytes = match table.get("bytes") {
             None => None,
-            Some(item) => Some(match split_unit(item.text("a size such as \"10MB\"")?) {
-                (_, "pkt") => {
-                    let packets = item.quantity(&PACKETS, &format!("{component}.bytes"))?;
-                    Quantity {
-                        low: packets.low * self.packet_size,
-                        high: packets.high * self.packet_size,
-                        ..packets
+            Some(item) => Some(
+                match split_unit(without_log(item.text("a size such as \"10MB\"")?)) {
+                    (_, "pkt") => {
+                        let packets = item.quantity(&PACKETS, &format!("{component}.bytes"))?;
+                        Quantity {
+                            low: packets.low * self.packet_size,
+                            high: packets.high * self.packet_size,
+                            ..packets
+                        }
                     }
-                }
-                _ => item.quantity(&SIZE, &format!("{component}.bytes"))?,
-            }),
+                    _ => item.quantity(&SIZE, &format!("{component}.bytes"))?,
+                },
+            ),
         };
         let rate = table.quantity("rate", &RATE, component)?;
         let source = match (bytes, rate, on_off(table, component)?) {

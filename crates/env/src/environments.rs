@@ -1,0 +1,253 @@
+//! Many environments side by side, each with one learning flow.
+
+use std::sync::Arc;
+
+use headway_cc::Stream;
+use rayon::ThreadPool;
+use rayon::prelude::*;
+
+use crate::episode::{Episode, Pause};
+use crate::measurement::width;
+use crate::{EnvError, EnvSpec};
+
+/// Environments side by side: each runs the episodes of its own seed, one after the other, and what it does
+/// depends on nothing else, least of all on the number of threads.
+#[derive(Debug)]
+pub struct Environments {
+    spec: Arc<EnvSpec>,
+    slots: Vec<Slot>,
+    /// None for one thread: the caller's.
+    pool: Option<ThreadPool>,
+}
+
+/// One environment.
+#[derive(Debug)]
+struct Slot {
+    seed: u64,
+    index: u64,
+    next_episode: u64,
+    episode: Option<Episode>,
+    /// Data packets of the episodes before.
+    packets: u64,
+}
+
+/// Where a step writes: for each environment a row, one after the other.
+#[derive(Debug)]
+pub struct Outputs<'a> {
+    /// What each agent sees now; as an episode has ended, the first of the next.
+    pub observations: &'a mut [f32],
+    /// What each agent saw last as its episode ended; left alone where it goes on.
+    pub final_observations: &'a mut [f32],
+    /// What was measured of each step.
+    pub measurements: &'a mut [f64],
+    /// Why each episode has ended, an [`End`](crate::End); 0 where it goes on.
+    pub ends: &'a mut [u8],
+}
+
+impl Environments {
+    /// `count` environments, seeded by `seed`, before their first [`reset`](Self::reset). `threads` is one a core unless given.
+    ///
+    /// # Errors
+    /// [`EnvError::Usage`] if a scenario has not exactly one learning flow, or threads cannot be had.
+    pub fn new(
+        spec: Arc<EnvSpec>,
+        count: usize,
+        seed: u64,
+        threads: Option<usize>,
+    ) -> Result<Environments, EnvError> {
+        let learners = spec.learners()?;
+        if learners != 1 {
+            return Err(EnvError::Usage(format!(
+                "scenario '{}': {learners} flows learn, and here one does; give the others a scheme",
+                spec.tasks[0].scenario.name()
+            )));
+        }
+        let threads = threads.unwrap_or_else(|| {
+            let cores = std::thread::available_parallelism();
+            cores.map_or(1, |n| n.get()).min(count)
+        });
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+        let cannot = |e| EnvError::Usage(format!("threads: {threads} cannot be had: {e}"));
+        let slot = |index| Slot {
+            seed,
+            index,
+            next_episode: 0,
+            episode: None,
+            packets: 0,
+        };
+        Ok(Environments {
+            spec,
+            slots: (0..count as u64).map(slot).collect(),
+            pool: match threads {
+                0 | 1 => None,
+                _ => Some(pool.build().map_err(cannot)?),
+            },
+        })
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Is there none?
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// Seeds an environment anew: its next episode is the first of (`seed`, `index`).
+    pub fn seed(&mut self, environment: usize, seed: u64, index: u64) {
+        let slot = &mut self.slots[environment];
+        (slot.seed, slot.index, slot.next_episode) = (seed, index, 0);
+    }
+
+    /// Begins the next episode of those environments that `which` names, and shows what their agents see first.
+    ///
+    /// # Errors
+    /// [`EnvError`]
+    pub fn reset(&mut self, which: &[bool], observations: &mut [f32]) -> Result<(), EnvError> {
+        let spec = &*self.spec;
+        let length = spec.agent.observation.len();
+        let rows = observations.par_chunks_exact_mut(length);
+        let work = |((slot, row), which): ((&mut Slot, &mut [f32]), &bool)| match which {
+            true => slot.begin(spec, row),
+            false => Ok(()),
+        };
+        match &self.pool {
+            Some(pool) => {
+                let slots = self.slots.par_iter_mut().zip(rows).zip(which);
+                pool.install(|| slots.map(work).collect::<Vec<_>>())
+                    .into_iter()
+                    .collect()
+            }
+            None => {
+                let rows = observations.chunks_exact_mut(length);
+                let mut slots = self.slots.iter_mut().zip(rows).zip(which);
+                slots.try_for_each(work)
+            }
+        }
+    }
+
+    /// Answers every agent, and runs each environment to its next decision. Where an episode ends, the next begins
+    /// at once if `autoreset`; else that environment is to be [reset](Self::reset) before it is answered again.
+    ///
+    /// # Errors
+    /// [`EnvError`], the first by environment; also if an environment has no episode under way.
+    pub fn step(
+        &mut self,
+        answers: &[f32],
+        outputs: Outputs<'_>,
+        autoreset: bool,
+    ) -> Result<(), EnvError> {
+        let spec = &*self.spec;
+        let (length, width) = (spec.agent.observation.len(), width());
+        let work = |(slot, answer, row): (&mut Slot, &f32, Row<'_>)| {
+            slot.step(spec, *answer, row, autoreset)
+        };
+        let rows = outputs.rows(length, width);
+        let jobs: Vec<_> = self.slots.iter_mut().zip(answers).zip(rows).collect();
+        let job = |((slot, answer), row)| work((slot, answer, row));
+        match &self.pool {
+            Some(pool) => pool
+                .install(|| jobs.into_par_iter().map(job).collect::<Vec<_>>())
+                .into_iter()
+                .collect(),
+            None => jobs.into_iter().try_for_each(job),
+        }
+    }
+
+    /// Data packets that the learning flows have sent since the beginning.
+    pub fn packets(&mut self) -> u64 {
+        let packets =
+            |slot: &mut Slot| slot.packets + slot.episode.as_mut().map_or(0, Episode::packets);
+        self.slots.iter_mut().map(packets).sum()
+    }
+
+    /// The scenario and the seed of an environment's episode.
+    pub fn episode(&self, environment: usize) -> Option<(&str, u64)> {
+        let episode = self.slots[environment].episode.as_ref()?;
+        Some((episode.scenario(), episode.seed()))
+    }
+}
+
+/// One environment's part of the [`Outputs`].
+struct Row<'a> {
+    observation: &'a mut [f32],
+    final_observation: &'a mut [f32],
+    measurements: &'a mut [f64],
+    end: &'a mut u8,
+}
+
+impl<'a> Outputs<'a> {
+    fn rows(self, length: usize, width: usize) -> impl Iterator<Item = Row<'a>> {
+        let observations = self.observations.chunks_exact_mut(length);
+        let finals = self.final_observations.chunks_exact_mut(length);
+        let measurements = self.measurements.chunks_exact_mut(width);
+        let rows = observations.zip(finals).zip(measurements).zip(self.ends);
+        rows.map(
+            |(((observation, final_observation), measurements), end)| Row {
+                observation,
+                final_observation,
+                measurements,
+                end,
+            },
+        )
+    }
+}
+
+impl Slot {
+    /// Begins the next episode that comes to a decision at all.
+    fn begin(&mut self, spec: &EnvSpec, observation: &mut [f32]) -> Result<(), EnvError> {
+        const MOST_TRIES: u32 = 100;
+        for _ in 0..MOST_TRIES {
+            self.packets += self.episode.take().map_or(0, |mut e| e.packets());
+            let name = format!("environment.{}.episode.{}", self.index, self.next_episode);
+            self.next_episode += 1;
+            let mut episode = Episode::new(spec, Stream::new(self.seed, &name).bits())?;
+            let pause = episode.advance()?;
+            if pause == Pause::Decision {
+                observation.copy_from_slice(episode.observation(0));
+                self.episode = Some(episode);
+                return Ok(());
+            }
+        }
+        Err(EnvError::Usage(format!(
+            "{MOST_TRIES} episodes in a row ended before a decision; let them last longer, or have a faster clock"
+        )))
+    }
+
+    fn step(
+        &mut self,
+        spec: &EnvSpec,
+        answer: f32,
+        row: Row<'_>,
+        autoreset: bool,
+    ) -> Result<(), EnvError> {
+        let Some(episode) = &mut self.episode else {
+            return Err(EnvError::Usage(
+                "reset an environment before its first step, and as an episode has ended"
+                    .to_owned(),
+            ));
+        };
+        episode.answer(0, answer);
+        episode.resume();
+        let pause = episode.advance()?;
+        episode.measure(0, row.measurements);
+        let Pause::End(end) = pause else {
+            *row.end = 0;
+            row.observation.copy_from_slice(episode.observation(0));
+            return Ok(());
+        };
+        *row.end = end as u8;
+        row.final_observation
+            .copy_from_slice(episode.observation(0));
+        match autoreset {
+            true => self.begin(spec, row.observation),
+            false => {
+                row.observation.copy_from_slice(row.final_observation);
+                self.packets += self.episode.take().map_or(0, |mut e| e.packets());
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! One episode: a simulation that stops wherever its learning flows are to decide.
+
+use headway_cc::{Bytes, Duration, Time};
+use headway_net::Ack;
+use headway_net::transport::Sender;
+use headway_policy::{External, Learned};
+use headway_scenario::{Network, Scenario, TraceSpec};
+use headway_sim::{Hold, Observer, Options, Simulation, SimulationError};
+use headway_world::Ways;
+
+use crate::measurement::{self, WayState};
+use crate::{EnvError, EnvSpec, external};
+
+/// An episode under way.
+#[derive(Debug)]
+pub struct Episode {
+    simulation: Simulation<Decisions>,
+    learners: Vec<Learner>,
+    scenario: String,
+    seed: u64,
+    steps: u32,
+    most_steps: u32,
+    patience: Duration,
+    packet_size: Bytes,
+    end: Option<End>,
+}
+
+/// A flow that learns, and its way as the last step ended.
+#[derive(Debug)]
+struct Learner {
+    flow: usize,
+    begun: Time,
+    base_rtt_ms: f64,
+    /// Bytes that each link of its way could have carried by then.
+    offered: Vec<Option<f64>>,
+    offered_at: Time,
+    answers: u32,
+}
+
+/// Where a run of an episode stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pause {
+    /// Some flows are to decide: those that [wait](Episode::waiting).
+    Decision,
+    /// It is over.
+    End(End),
+}
+
+/// Why an episode is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum End {
+    /// Its flows have sent all that they had to send: nothing is left to decide. All other ends cut it off.
+    Done = 1,
+    /// A flow has answered as often as it may.
+    Steps = 2,
+    /// Its time is over.
+    Time = 3,
+    /// No flow has had to decide for a long time.
+    Stalled = 4,
+}
+
+impl End {
+    /// Every end, with its name in infos.
+    pub const NAMES: [(End, &'static str); 4] = [
+        (End::Done, "done"),
+        (End::Steps, "steps"),
+        (End::Time, "time"),
+        (End::Stalled, "stalled"),
+    ];
+}
+
+/// Holds a simulation at every decision.
+#[derive(Debug)]
+struct Decisions {
+    hold: Hold,
+    asked: bool,
+}
+
+impl Observer for Decisions {
+    #[inline]
+    fn on_sender(&mut self, _: Time, _: u32, _: Option<&Ack>, sender: &mut Sender) {
+        let learned = sender.steered::<Learned<External>>();
+        self.asked = learned.is_some_and(|learned| learned.awaits_answer());
+    }
+
+    #[inline]
+    fn holds(&mut self) -> Hold {
+        match self.asked {
+            true => self.hold,
+            false => Hold::No,
+        }
+    }
+}
+
+impl Episode {
+    /// The episode of this seed, from its beginning.
+    ///
+    /// # Errors
+    /// [`EnvError::Scenario`]
+    pub fn new(spec: &EnvSpec, seed: u64) -> Result<Episode, EnvError> {
+        Episode::of(spec, spec.task(seed), seed)
+    }
+
+    /// An episode of this scenario.
+    pub(crate) fn of(spec: &EnvSpec, scenario: &Scenario, seed: u64) -> Result<Episode, EnvError> {
+        let name = scenario.name();
+        let wrong = |error: SimulationError| EnvError::Scenario {
+            scenario: name.to_owned(),
+            error,
+        };
+        let length = spec.length_of(scenario);
+        let network = scenario.draw_for(seed, length);
+        let learners = learners(&network).map_err(|e| wrong(e.into()))?;
+        let Some(first) = learners.first() else {
+            return Err(EnvError::Usage(format!(
+                "scenario '{name}': no flow learns; leave out the scheme of one"
+            )));
+        };
+        let capacity = spec.slowest_mbps(&network, &first.1);
+        let agent = external::selection(spec.agent(seed, capacity), spec.latency);
+        let options = Options {
+            duration: length,
+            warmup: Duration::ZERO,
+            seed,
+            grid: None,
+        };
+        let traces = |wanted: &TraceSpec| spec.traces.load_spec(wanted).map_err(|e| e.to_string());
+        let observer = Decisions {
+            hold: match spec.agent.clock.is_fixed() {
+                true => Hold::AfterThisInstant,
+                false => Hold::Now,
+            },
+            asked: false,
+        };
+        let simulation =
+            Simulation::observed(&network, &agent, &spec.registry, &traces, options, observer)
+                .map_err(wrong)?;
+        let mut episode = Episode {
+            simulation,
+            learners: learners.into_iter().map(|(l, _)| l).collect(),
+            scenario: name.to_owned(),
+            seed,
+            steps: 0,
+            most_steps: spec.steps.unwrap_or(u32::MAX),
+            patience: spec.patience,
+            packet_size: network.packet_size,
+            end: None,
+        };
+        for learner in 0..episode.learners.len() {
+            episode.read_way(learner);
+        }
+        Ok(episode)
+    }
+
+    /// Runs to the next decision or the end.
+    ///
+    /// # Errors
+    /// [`EnvError::Failed`]; the episode is over then.
+    pub fn advance(&mut self) -> Result<Pause, EnvError> {
+        if let Some(end) = self.end {
+            return Ok(Pause::End(end));
+        }
+        let last = self.simulation.now() + self.patience;
+        let run = self.simulation.run_until(last);
+        run.map_err(|error| EnvError::Failed {
+            scenario: self.scenario.clone(),
+            seed: self.seed,
+            error,
+        })?;
+        let end = if !self.simulation.held().is_empty() {
+            (self.steps >= self.most_steps).then_some(End::Steps)
+        } else if self.is_done() {
+            Some(End::Done)
+        } else if self.simulation.now() >= self.simulation.end() {
+            Some(End::Time)
+        } else {
+            Some(End::Stalled)
+        };
+        self.end = end;
+        if end.is_some_and(|end| end != End::Steps) {
+            let now = self.simulation.now();
+            for learner in 0..self.learners.len() {
+                self.learned(learner).conclude(now);
+            }
+        }
+        Ok(end.map_or(Pause::Decision, Pause::End))
+    }
+
+    fn is_done(&mut self) -> bool {
+        let simulation = &mut self.simulation;
+        let mut senders = self.learners.iter().map(|l| l.flow);
+        senders.all(|flow| simulation.sender_mut(flow).is_done())
+    }
+
+    /// How many flows learn.
+    pub fn learners(&self) -> usize {
+        self.learners.len()
+    }
+
+    /// The learners that wait for an answer.
+    pub fn waiting(&self) -> impl Iterator<Item = usize> {
+        let held = self.simulation.held();
+        (0..self.learners.len()).filter(|&l| held.contains(&self.learners[l].flow))
+    }
+
+    /// A learner that waits is answered. Once all are, [`resume`](Self::resume).
+    pub fn answer(&mut self, learner: usize, answer: f32) {
+        let now = self.simulation.now();
+        let flow = self.learners[learner].flow;
+        let sender = self.simulation.sender_mut(flow);
+        if let Some(learned) = sender.steered::<Learned<External>>() {
+            learned.act(now, answer);
+        }
+        sender.on_steered();
+        let learner = &mut self.learners[learner];
+        learner.answers += 1;
+        self.steps = self.steps.max(learner.answers);
+    }
+
+    /// The flows go on from where they decided.
+    pub fn resume(&mut self) {
+        self.simulation.release();
+    }
+
+    /// What a learner was last shown.
+    pub fn observation(&mut self, learner: usize) -> &[f32] {
+        self.learned(learner).observation()
+    }
+
+    /// Writes what was measured of a learner's last step.
+    pub fn measure(&mut self, learner: usize, row: &mut [f64]) {
+        let way = self.read_way(learner);
+        let begun = self.learners[learner].begun;
+        let interval = *self.learned(learner).interval();
+        measurement::write(row, begun, &interval, way);
+    }
+
+    /// Data packets that the learners have sent so far.
+    pub fn packets(&mut self) -> u64 {
+        let flows = self.learners.iter().map(|l| l.flow);
+        let sent = flows.map(|flow| self.simulation.sender_mut(flow).counters().sent.get());
+        sent.sum::<u64>() / self.packet_size.get()
+    }
+
+    /// The name of its scenario.
+    pub fn scenario(&self) -> &str {
+        &self.scenario
+    }
+
+    /// Its seed.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    fn learned(&mut self, learner: usize) -> &mut Learned<External> {
+        let flow = self.learners[learner].flow;
+        let learned = self.simulation.sender_mut(flow).steered();
+        learned.expect("a learner runs what this crate built for it")
+    }
+
+    /// The state of a learner's way now, and its capacity since this was called last.
+    fn read_way(&mut self, learner: usize) -> WayState {
+        let now = self.simulation.now();
+        let Learner {
+            flow,
+            base_rtt_ms,
+            offered,
+            offered_at,
+            ..
+        } = &mut self.learners[learner];
+        let (route, links) = self.simulation.way_mut(*flow);
+        let seconds = now.since(*offered_at).as_secs_f64();
+        let mut way = WayState {
+            capacity_mbps: f64::INFINITY,
+            queue_packets: 0,
+            base_rtt_ms: *base_rtt_ms,
+        };
+        offered.resize(route.len(), None);
+        for (&link, before) in route.iter().zip(offered) {
+            let link = &mut links[link as usize];
+            way.queue_packets += link.backlog(now);
+            let after = link.offered_until(now);
+            if let (Some(before), Some(after), true) = (*before, after, seconds > 0.0) {
+                way.capacity_mbps = way.capacity_mbps.min((after - before) * 8e-6 / seconds);
+            }
+            *before = after;
+        }
+        *offered_at = now;
+        way
+    }
+}
+
+/// The flows that learn, and the links that each one's data crosses.
+fn learners(network: &Network) -> Result<Vec<(Learner, Box<[u32]>)>, headway_world::SetupError> {
+    let ways = Ways::new(network);
+    let flows = network.flows.iter().enumerate();
+    let learner = |(flow, spec): (usize, &headway_scenario::FlowSpec)| {
+        let way = ways.of_flow(spec)?;
+        let links = way.data.iter().chain(&way.acks);
+        let rtt: Duration = links.map(|&l| network.links[l as usize].delay).sum();
+        let learner = Learner {
+            flow,
+            begun: spec.start,
+            base_rtt_ms: rtt.as_millis_f64(),
+            offered: Vec::new(),
+            offered_at: Time::ZERO,
+            answers: 0,
+        };
+        Ok((learner, way.data))
+    };
+    let learning = flows.filter(|(_, spec)| spec.scheme.is_none());
+    learning.map(learner).collect()
+}

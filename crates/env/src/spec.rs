@@ -1,0 +1,211 @@
+//! What an environment is: an agent, the scenarios that it meets, and when an episode ends.
+
+use std::sync::Arc;
+
+use headway_cc::{Duration, Registry, Stream};
+use headway_policy::{AgentSpec, BeneathSpec, SpecError};
+use headway_scenario::{Network, RateSpec, Scenario, TraceStore};
+use headway_sim::SimulationError;
+
+use crate::Episode;
+
+/// What an environment is. Shared by all episodes.
+#[derive(Debug)]
+pub struct EnvSpec {
+    /// What the learning flows see and do.
+    pub agent: Arc<AgentSpec>,
+    /// One is drawn for each episode. Their flows without a scheme learn.
+    pub tasks: Vec<Task>,
+    /// An episode is cut off after so many answers of a flow; `None` for no such limit.
+    pub steps: Option<u32>,
+    /// An episode lasts so long; `None` takes each scenario's own length.
+    pub length: Option<Duration>,
+    /// An episode is cut off if no flow has had to decide for so long.
+    pub patience: Duration,
+    /// How long an answer takes to take effect.
+    pub latency: Duration,
+    /// The first sending rate; only for an agent that steers a rate.
+    pub start: Start,
+    /// The schemes that scenarios name.
+    pub registry: Registry,
+    /// Where traces are.
+    pub traces: TraceStore,
+}
+
+/// A scenario, and how often it is drawn.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// The scenario.
+    pub scenario: Scenario,
+    /// Its share of the episodes, over the sum of all weights.
+    pub weight: f64,
+}
+
+/// Where a steered rate begins.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Start {
+    /// As the agent's spec says.
+    Spec,
+    /// Drawn uniformly, in times the rate of the slowest link that data crosses; kept within the agent's limits.
+    Capacity(f64, f64),
+}
+
+/// An environment that cannot be had, or an episode that cannot go on. One line for the user.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum EnvError {
+    /// Wrong input.
+    #[error("{0}")]
+    Usage(String),
+    /// The agent's spec is not in order.
+    #[error("agent: {0}")]
+    Agent(#[from] SpecError),
+    /// A scenario cannot be run.
+    #[error("scenario '{scenario}': {error}")]
+    Scenario {
+        /// Its name.
+        scenario: String,
+        /// Why.
+        error: SimulationError,
+    },
+    /// An episode failed on its way.
+    #[error("scenario '{scenario}', episode seed {seed}: {error}")]
+    Failed {
+        /// The scenario's name.
+        scenario: String,
+        /// The episode's seed.
+        seed: u64,
+        /// Why.
+        error: SimulationError,
+    },
+}
+
+impl EnvSpec {
+    /// That every scenario can be run, each once with one seed.
+    ///
+    /// # Errors
+    /// [`EnvError`]
+    pub fn check(&self) -> Result<(), EnvError> {
+        self.agent.check()?;
+        if self.tasks.is_empty() {
+            return Err(EnvError::Usage(
+                "scenarios: an environment needs at least one".to_owned(),
+            ));
+        }
+        let weights = || self.tasks.iter().map(|t| t.weight);
+        if !weights().all(|w| w.is_finite() && w >= 0.0) || weights().sum::<f64>() <= 0.0 {
+            return Err(EnvError::Usage(
+                "scenarios: weights must be 0 or more, and not all 0".to_owned(),
+            ));
+        }
+        if self.steps == Some(0) || self.length.is_some_and(Duration::is_zero) {
+            return Err(EnvError::Usage(
+                "an episode must have steps, and a length above 0".to_owned(),
+            ));
+        }
+        if self.patience.is_zero() {
+            return Err(EnvError::Usage("patience must be above 0".to_owned()));
+        }
+        self.check_start()?;
+        for task in &self.tasks {
+            let (name, longest) = (task.scenario.name(), task.scenario.longest());
+            if self.length_of(&task.scenario) > longest {
+                return Err(EnvError::Usage(format!(
+                    "scenario '{name}': an episode of it lasts at most {longest:?}"
+                )));
+            }
+            Episode::of(self, &task.scenario, 1)?;
+        }
+        Ok(())
+    }
+
+    /// How many flows learn in every scenario.
+    ///
+    /// # Errors
+    /// [`EnvError::Usage`] if scenarios differ in that.
+    pub fn learners(&self) -> Result<usize, EnvError> {
+        let mut found: Option<(usize, &str)> = None;
+        for task in &self.tasks {
+            let learners = Episode::of(self, &task.scenario, 1)?.learners();
+            let (first, name) = *found.get_or_insert((learners, task.scenario.name()));
+            if learners != first {
+                return Err(EnvError::Usage(format!(
+                    "scenario '{}': {learners} flows learn, and {first} in '{name}'; it must be as many in all",
+                    task.scenario.name()
+                )));
+            }
+        }
+        Ok(found.map_or(0, |(learners, _)| learners))
+    }
+
+    fn check_start(&self) -> Result<(), EnvError> {
+        let Start::Capacity(low, high) = self.start else {
+            return Ok(());
+        };
+        let wrong = match &self.agent.beneath {
+            BeneathSpec::Rate { .. } if 0.0 < low && low <= high && high <= 1000.0 => return Ok(()),
+            BeneathSpec::Rate { .. } => {
+                format!(
+                    "initial_rate is [{low}, {high}], must be from low to high, above 0, at most 1000"
+                )
+            }
+            BeneathSpec::Scheme { .. } => {
+                "initial_rate is for an agent whose beneath is a rate".to_owned()
+            }
+        };
+        Err(EnvError::Usage(wrong))
+    }
+
+    /// How long an episode of this scenario lasts at most.
+    pub(crate) fn length_of(&self, scenario: &Scenario) -> Duration {
+        self.length
+            .unwrap_or_else(|| Duration::from_secs_f64(scenario.seconds()))
+    }
+
+    /// The scenario of the episode `seed`.
+    pub(crate) fn task(&self, seed: u64) -> &Scenario {
+        let total: f64 = self.tasks.iter().map(|t| t.weight).sum();
+        let mut left = Stream::new(seed, "episode.scenario").range(0.0, total);
+        for task in &self.tasks {
+            if left < task.weight {
+                return &task.scenario;
+            }
+            left -= task.weight;
+        }
+        // The sum was rounded: the last that can be drawn.
+        let last = self.tasks.iter().rev().find(|t| t.weight > 0.0);
+        &last.unwrap_or(&self.tasks[0]).scenario
+    }
+
+    /// The agent of the episode `seed`, with its first rate.
+    pub(crate) fn agent(&self, seed: u64, capacity_mbps: Option<f64>) -> Arc<AgentSpec> {
+        let (Start::Capacity(low, high), Some(capacity)) = (self.start, capacity_mbps) else {
+            return Arc::clone(&self.agent);
+        };
+        let mut agent = AgentSpec::clone(&self.agent);
+        if let BeneathSpec::Rate {
+            initial_mbps,
+            min_mbps,
+            max_mbps,
+        } = &mut agent.beneath
+        {
+            let times = Stream::new(seed, "episode.initial_rate").range(low, high);
+            *initial_mbps = (times * capacity).clamp(*min_mbps, *max_mbps);
+        }
+        Arc::new(agent)
+    }
+
+    /// The mean rate of the slowest of these links; `None` if none has a rate.
+    pub(crate) fn slowest_mbps(&self, network: &Network, links: &[u32]) -> Option<f64> {
+        let rates = links
+            .iter()
+            .filter_map(|&l| match &network.links[l as usize].rate {
+                RateSpec::Unlimited => None,
+                RateSpec::Fixed(rate) => Some(rate.as_mbps()),
+                RateSpec::Trace { trace, .. } => match trace.mean {
+                    Some(mean) => Some(mean.as_mbps()),
+                    None => self.traces.load_spec(trace).ok().map(|t| t.mean_mbps()),
+                },
+            });
+        rates.reduce(f64::min)
+    }
+}

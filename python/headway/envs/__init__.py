@@ -1,0 +1,35 @@
+"""Environments to train congestion control in: Gymnasium, Stable-Baselines3 (`sb3`), PettingZoo (`flows`).
+
+`gymnasium.make(ID)` and `gymnasium.make_vec(ID, num_envs=N)` know every id of `IDS` once this module is imported.
+docs/environments.md describes them.
+"""
+
+from headway._native import UsageError
+
+try:
+    import gymnasium
+except ImportError as error:
+    raise UsageError("Gymnasium is not installed; install it: pip install 'headway[envs]'") from error
+
+from headway.envs.config import EnvConfig
+from headway.envs.ids import IDS, make, make_vec, register
+from headway.envs.measurements import COLUMNS, Measurements
+from headway.envs.rewards import REWARDS, Reward
+from headway.envs.single import HeadwayEnv
+from headway.envs.vector import ENDS, HeadwayVectorEnv
+
+__all__ = [
+    "COLUMNS",
+    "ENDS",
+    "IDS",
+    "REWARDS",
+    "EnvConfig",
+    "HeadwayEnv",
+    "HeadwayVectorEnv",
+    "Measurements",
+    "Reward",
+    "make",
+    "make_vec",
+]
+
+register(gymnasium.registry)

@@ -1,0 +1,164 @@
+"""What an environment is, as a TOML file has it."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headway import _native
+from headway._native import UsageError
+from headway.cli.usage import nearest
+from headway.envs.rewards import Reward
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+CONFIGS = Path(__file__).parent / "configs"
+SECTIONS = ("agent", "env", "reward")
+
+
+@dataclass(frozen=True)
+class EnvConfig:
+    """An environment: what its agents see and do, what they meet, when an episode ends, and what is rewarded."""
+
+    agent: Mapping[str, Any]
+    """`[agent]`: clock, observation, action, beneath (docs/features.md)."""
+    scenarios: tuple[tuple[str, float], ...]
+    """Names or files with weights; one is drawn for each episode. The members of a family share its weight."""
+    reward: Reward
+    steps: int | None = None
+    """An episode is truncated after so many decisions; None for no such limit."""
+    seconds: float | None = None
+    """An episode is truncated after so much simulated time; None takes each scenario's own."""
+    patience_s: float = 60.0
+    """An episode is truncated if no flow has had to decide for so much simulated time."""
+    latency_ms: float = 0.0
+    """How long an answer takes to take effect."""
+    initial_rate: tuple[float, float] | None = None
+    """The first rate of an agent that steers a rate, in times the bottleneck's mean rate, drawn uniformly and kept
+    within the agent's limits; None takes the agent's own."""
+    agent_json: str = field(init=False, repr=False)
+    """The agent's spec in full, as JSON."""
+    agent_hash: str = field(init=False)
+    """The hash that a model's card holds of it."""
+
+    def __post_init__(self) -> None:
+        """Raises UsageError for an agent that cannot be."""
+        spec, digest = _native.check_agent(json.dumps(self.agent))
+        object.__setattr__(self, "agent_json", spec)
+        object.__setattr__(self, "agent_hash", digest)
+
+    @classmethod
+    def load(cls, file: str | Path) -> EnvConfig:
+        """Reads `[agent]`, `[env]` and `[reward]` of a TOML file; what else it has is left to others.
+
+        Raises UsageError, one line.
+        """
+        try:
+            table = tomllib.loads(Path(file).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError):
+            raise UsageError(f"{file}: cannot be read; give a TOML file") from None
+        except tomllib.TOMLDecodeError as error:
+            raise UsageError(f"{file}: not TOML: {error}") from None
+        try:
+            return cls.of({key: table[key] for key in SECTIONS if key in table})
+        except UsageError as error:
+            raise UsageError(f"{file}: {error}") from None
+
+    @classmethod
+    def of(cls, table: Mapping[str, Any]) -> EnvConfig:
+        """From the tables `agent`, `env` and `reward`. Raises UsageError, one line."""
+        for key in table:
+            if key not in SECTIONS:
+                raise UsageError(f"unknown section '{key}'{nearest(key, SECTIONS)}")
+        for key in SECTIONS:
+            if not isinstance(table.get(key), dict):
+                raise UsageError(f"[{key}] is missing")
+        reward = dict(table["reward"])
+        name = reward.pop("name", None)
+        if not isinstance(name, str):
+            raise UsageError("reward: name is missing")
+        return cls(agent=table["agent"], reward=Reward(name, reward), **_limits(table["env"]))
+
+    def observation_space(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """The least and largest of each number that an agent sees: float32, history x features, oldest first."""
+        observation = json.loads(self.agent_json)["observation"]
+        clips = [used["clip"] for used in observation["features"]]
+        # Before there is history, zeros stand in its place.
+        low = np.array([min(low, 0.0) for low, _ in clips], dtype=np.float32)
+        high = np.array([max(high, 0.0) for _, high in clips], dtype=np.float32)
+        history = observation["history"]
+        return np.tile(low, history), np.tile(high, history)
+
+    def choices(self) -> int | None:
+        """How many actions there are, if they are discrete."""
+        action = json.loads(self.agent_json)["action"]
+        return len(action["choices"]) if action["kind"] == "discrete" else None
+
+    def action_limit(self) -> float:
+        """The largest continuous action, either way."""
+        return float(json.loads(self.agent_json)["action"]["limit"])
+
+    def has_fixed_period(self) -> bool:
+        """Do all flows decide at the same times?"""
+        return bool(json.loads(self.agent_json)["clock"]["kind"] == "period")
+
+    def settings(self) -> dict[str, Any]:
+        """What the compiled core is told, by name."""
+        return {
+            "steps": self.steps,
+            "seconds": self.seconds,
+            "patience_s": self.patience_s,
+            "latency_s": self.latency_ms / 1e3,
+            "initial_rate": self.initial_rate,
+        }
+
+
+def _limits(table: Mapping[str, Any]) -> dict[str, Any]:
+    """`[env]`, every value of the right type; ranges are the core's to check. Raises UsageError."""
+    known = ("scenarios", "steps", "seconds", "patience_s", "latency_ms", "initial_rate")
+    for key in table:
+        if key not in known:
+            raise UsageError(f"env: unknown key '{key}'{nearest(key, known)}")
+    limits: dict[str, Any] = {"scenarios": _scenarios(table.get("scenarios"))}
+    if "steps" in table:
+        steps = table["steps"]
+        if type(steps) is not int or not 1 <= steps < 2**32:
+            raise UsageError(f"env: steps is {steps!r}, must be a whole number from 1")
+        limits["steps"] = steps
+    for key in ("seconds", "patience_s", "latency_ms"):
+        if key in table:
+            limits[key] = _number(table[key], key)
+    if "initial_rate" in table:
+        pair = table["initial_rate"]
+        if not isinstance(pair, list | tuple) or len(pair) != 2:
+            raise UsageError(f"env: initial_rate is {pair!r}, must be two numbers such as [0.3, 1.5]")
+        limits["initial_rate"] = (_number(pair[0], "initial_rate"), _number(pair[1], "initial_rate"))
+    return limits
+
+
+def _scenarios(entries: object) -> tuple[tuple[str, float], ...]:
+    wanted = 'names such as ["low-bdp", { name = "high-bdp", weight = 2 }]'
+    if not isinstance(entries, list | tuple) or not entries:
+        raise UsageError(f"env: scenarios is {entries!r}, must be {wanted}")
+    found = []
+    for entry in entries:
+        match entry:
+            case str():
+                found.append((entry, 1.0))
+            case {"name": str(name), "weight": weight, **rest} if not rest:
+                found.append((name, _number(weight, "weight")))
+            case _:
+                raise UsageError(f"env: scenarios has {entry!r}, must be {wanted}")
+    return tuple(found)
+
+
+def _number(value: object, key: str) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not np.isfinite(value):
+        raise UsageError(f"env: {key} is {value!r}, must be a number")
+    return float(value)

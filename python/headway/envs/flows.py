@@ -1,0 +1,209 @@
+"""Several learning flows in one network: PettingZoo."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headway import _native
+from headway._native import UsageError
+from headway.envs.measurements import COLUMNS, Measurements
+from headway.envs.vector import ENDS, answers_of, spaces
+
+try:
+    from pettingzoo import AECEnv, ParallelEnv
+except ImportError as error:
+    raise UsageError("PettingZoo is not installed; install it: pip install 'headway[envs]'") from error
+
+if TYPE_CHECKING:
+    import gymnasium
+
+    from headway.envs.config import EnvConfig
+
+Array = np.ndarray[Any, Any]
+MOST_TRIES = 100
+
+
+class _Simulation:
+    """The flows of one simulation: what each last saw, and what its last step brought."""
+
+    def __init__(self, config: EnvConfig, seed: int) -> None:
+        self.config = config
+        self.core = _native.Flows(config.agent_json, config.scenarios, **config.settings())
+        self.seen_space, self.action_space = spaces(config)
+        self.names = [f"flow_{index}" for index in range(self.core.count)]
+        self.random = np.random.default_rng(seed)
+        self._reward = config.reward.function()
+
+    def begin(self, seed: int | None) -> None:
+        """Runs a new episode to its first decision."""
+        if seed is not None:
+            self.random = np.random.default_rng(seed)
+        shape = self.seen_space.shape or ()
+        self.seen = {name: np.zeros(shape, dtype=np.float32) for name in self.names}
+        for _ in range(MOST_TRIES):
+            self.core.reset(int(self.random.integers(2**63)))
+            if self.core.advance() == 0:
+                for index in self.core.waiting():
+                    self._read(index)
+                return
+        raise UsageError(f"{MOST_TRIES} episodes in a row ended before a decision; let them last longer")
+
+    def asked(self) -> list[str]:
+        """The flows that are to decide now."""
+        return [self.names[index] for index in self.core.waiting()]
+
+    def answer(self, name: str, action: Any) -> None:
+        """A flow that was asked answers."""
+        self.core.answer(self.names.index(name), float(answers_of(action, self.config, 1)[0]))
+
+    def advance(self) -> tuple[int, dict[str, tuple[float, dict[str, Any]]]]:
+        """Runs to the next decision or the end: how it ended (0: it goes on), each asked flow's reward and info."""
+        end = self.core.advance()
+        told = range(len(self.names)) if end else self.core.waiting()
+        brought = {self.names[index]: self._read(index) for index in told}
+        for _, info in brought.values() if end else ():
+            info["end"] = ENDS[end]
+        return end, brought
+
+    def _read(self, index: int) -> tuple[float, dict[str, Any]]:
+        row = np.zeros((1, len(COLUMNS)))
+        seen = np.zeros_like(self.seen[self.names[index]])
+        self.core.read(index, seen, row[0])
+        self.seen[self.names[index]] = seen
+        measured = Measurements(row)
+        info = {name: float(column[0]) for name, column in measured.columns()}
+        info["dt"] = info["dt_s"]
+        return float(self._reward(measured)[0]), info
+
+
+class HeadwayParallelEnv(ParallelEnv[str, Array, Any]):
+    """Several flows of one network that decide at the same times, each by the agent of the configuration.
+
+    For a clock of a fixed period. Agents `flow_0`, `flow_1`, ... are the scenario's flows without a scheme, in the
+    order of its file. Spaces, rewards, columns of infos and ends are those of `HeadwayVectorEnv`.
+    A step runs to the next time at which a flow decides. A flow that did not have to (it has not begun, or what it
+    steers is in slow start) sees the same again, is rewarded 0, and its info is `{"dt": 0.0}`: its action does
+    nothing. An episode ends for all flows at once.
+    """
+
+    metadata = {"name": "headway_parallel_v0", "render_modes": []}  # noqa: RUF012
+
+    def __init__(self, config: EnvConfig, seed: int = 1) -> None:
+        """Of `config`. Raises UsageError if its clock has no fixed period."""
+        if not config.has_fixed_period():
+            raise UsageError('clock: flows decide at different times; take kind = "period", or HeadwayAECEnv')
+        self._flows = _Simulation(config, seed)
+        self.possible_agents = list(self._flows.names)
+        self.agents: list[str] = []
+        self._spaces = {name: spaces(config) for name in self.possible_agents}
+        self.render_mode = None
+
+    def observation_space(self, agent: str) -> gymnasium.Space[Any]:
+        """What a flow sees."""
+        return self._spaces[agent][0]
+
+    def action_space(self, agent: str) -> gymnasium.Space[Any]:
+        """What a flow may do."""
+        return self._spaces[agent][1]
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Array], dict[str, dict[str, Any]]]:
+        """Begins the next episode, or with `seed` the first of that seed."""
+        del options
+        self._flows.begin(seed)
+        self.agents = list(self.possible_agents)
+        return dict(self._flows.seen), {name: {} for name in self.agents}
+
+    def step(
+        self, actions: dict[str, Any]
+    ) -> tuple[dict[str, Array], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
+        """Answers the flows that were asked, and runs to the next decision."""
+        asked = self._flows.asked()
+        for name in asked:
+            if name not in actions:
+                raise UsageError(f"actions: {name} has none")
+            self._flows.answer(name, actions[name])
+        end, brought = self._flows.advance()
+        told = {name: brought.get(name, (0.0, {"dt": 0.0})) for name in self.agents}
+        terminated = dict.fromkeys(self.agents, end == 1)
+        truncated = dict.fromkeys(self.agents, end > 1)
+        rewards = {name: reward for name, (reward, _) in told.items()}
+        infos = {name: info for name, (_, info) in told.items()}
+        if end:
+            self.agents = []
+        return dict(self._flows.seen), rewards, terminated, truncated, infos
+
+
+class HeadwayAECEnv(AECEnv[str, Array, Any]):
+    """Several flows of one network that decide one after the other, as their acknowledgements come.
+
+    For every clock. Agents `flow_0`, `flow_1`, ... are the scenario's flows without a scheme, in the order of its
+    file. Spaces, rewards, columns of infos and ends are those of `HeadwayVectorEnv`.
+    `agent_selection` is the flow that is to decide; `last()` gives what it sees, and the reward of its step that
+    has just ended, which was its own time long: `info["dt"]`. Flows do not take regular turns: one with a short
+    round trip decides more often. An episode ends for all flows at once.
+    """
+
+    metadata = {"name": "headway_aec_v0", "render_modes": [], "is_parallelizable": False}  # noqa: RUF012
+
+    def __init__(self, config: EnvConfig, seed: int = 1) -> None:
+        """Of `config`. Raises UsageError for a configuration or a scenario that cannot be."""
+        super().__init__()
+        self._flows = _Simulation(config, seed)
+        self.possible_agents = list(self._flows.names)
+        self.agents: list[str] = []
+        self._spaces = {name: spaces(config) for name in self.possible_agents}
+        self.render_mode = None
+
+    def observation_space(self, agent: str) -> gymnasium.Space[Any]:
+        """What a flow sees."""
+        return self._spaces[agent][0]
+
+    def action_space(self, agent: str) -> gymnasium.Space[Any]:
+        """What a flow may do."""
+        return self._spaces[agent][1]
+
+    def observe(self, agent: str) -> Array:
+        """What a flow saw at its last decision."""
+        return self._flows.seen[agent]
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        """Begins the next episode, or with `seed` the first of that seed."""
+        del options
+        self._flows.begin(seed)
+        self.agents = list(self.possible_agents)
+        self.rewards = dict.fromkeys(self.agents, 0.0)
+        self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
+        self.terminations = dict.fromkeys(self.agents, False)
+        self.truncations = dict.fromkeys(self.agents, False)
+        self.infos: dict[str, dict[str, Any]] = {name: {} for name in self.agents}
+        self._skip_agent_selection = None
+        self.agent_selection = self._flows.asked()[0]
+
+    def step(self, action: Any) -> None:
+        """The flow of `agent_selection` decides, and the simulation runs to the next decision."""
+        name = self.agent_selection
+        if self.terminations[name] or self.truncations[name]:
+            self._was_dead_step(action)
+            return
+        self._flows.answer(name, action)
+        self._cumulative_rewards[name] = 0.0
+        self._clear_rewards()
+        # Flows that are asked at the same instant answer before time goes on.
+        if asked := self._flows.asked():
+            self.agent_selection = asked[0]
+            return
+        end, brought = self._flows.advance()
+        for told, (reward, info) in brought.items():
+            self.rewards[told] = reward
+            self.infos[told] = info
+        if end:
+            self.terminations = dict.fromkeys(self.agents, end == 1)
+            self.truncations = dict.fromkeys(self.agents, end > 1)
+            self.agent_selection = self.agents[0]
+        else:
+            self.agent_selection = self._flows.asked()[0]
+        self._accumulate_rewards()

@@ -1,0 +1,47 @@
+"""The environments that Gymnasium knows by id."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+
+from headway.envs.config import CONFIGS, EnvConfig
+from headway.envs.single import HeadwayEnv
+from headway.envs.vector import HeadwayVectorEnv
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+IDS = {
+    "headway/Aurora-v1": "aurora-v1",
+    "headway/AuroraWide-v0": "aurora-wide",
+    "headway/Owl-v0": "owl",
+    "headway/Interval-v0": "interval",
+    "headway/Period-v0": "period",
+}
+"""Every id, and its file in `headway/envs/configs`. A version counts up when the numbers change."""
+
+
+def make(config: str, **options: Any) -> HeadwayEnv:
+    """The single environment of a configuration by its file's name."""
+    return HeadwayEnv(EnvConfig.load(CONFIGS / f"{config}.toml"), **options)
+
+
+def make_vec(config: str, num_envs: int = 1, **options: Any) -> HeadwayVectorEnv:
+    """The vector environment of a configuration by its file's name."""
+    return HeadwayVectorEnv(EnvConfig.load(CONFIGS / f"{config}.toml"), num_envs, **options)
+
+
+def register(known: Container[str]) -> None:
+    """Makes every id known to Gymnasium, once."""
+    for name, config in IDS.items():
+        if name not in known:
+            gymnasium.register(
+                id=name,
+                entry_point="headway.envs.ids:make",
+                vector_entry_point="headway.envs.ids:make_vec",
+                kwargs={"config": config},
+                # Simulated flows are ordered by their own seeds alone.
+                nondeterministic=False,
+            )

@@ -1,0 +1,53 @@
+"""What is measured of a step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headway import _native
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+COLUMNS: dict[str, str] = dict(_native.measurements())
+"""Every column and what it is: `dt_s`, `time_s`, `throughput_packets_per_s`, `capacity_mbps`, `queue_packets` and
+`base_rtt_ms`, which only a simulation knows, then every feature of docs/features.md, not normalised."""
+
+_INDEX = {name: index for index, name in enumerate(COLUMNS)}
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+
+
+class Measurements:
+    """What was measured of one step of several environments; units are in the names.
+
+    `measurements["loss"]` is a column: an array of float64, one value for each environment.
+    """
+
+    def __init__(self, rows: Array) -> None:
+        """`rows` has one row for each environment, of the `COLUMNS` in their order."""
+        if rows.ndim != 2 or rows.shape[1] != len(COLUMNS):
+            raise ValueError(f"rows have the shape {rows.shape}, must be (environments, {len(COLUMNS)})")
+        self.rows = rows
+
+    @classmethod
+    def of(cls, **columns: float | list[float] | Array) -> Measurements:
+        """From some columns by name, the others zero: for tests and examples."""
+        length = max((np.size(column) for column in columns.values()), default=1)
+        rows = np.zeros((length, len(COLUMNS)))
+        for name, column in columns.items():
+            rows[:, _INDEX[name]] = column
+        return cls(rows)
+
+    def __getitem__(self, name: str) -> Array:
+        return self.rows[:, _INDEX[name]]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def columns(self) -> Iterator[tuple[str, Array]]:
+        """Every column with its name."""
+        for name, index in _INDEX.items():
+            yield name, self.rows[:, index]

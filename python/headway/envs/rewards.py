@@ -1,0 +1,136 @@
+"""Rewards: named pure functions of what was measured of a step.
+
+Each takes [Measurements][headway.envs.measurements.Measurements] (arrays of one length, a value for each
+environment) and returns an array of float64 of that length. Parameters are keyword arguments with the source's
+values as defaults, and are what `[reward]` of a configuration may set beside `name`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headway._native import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from headway.envs.measurements import Measurements
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+
+
+def aurora(
+    m: Measurements, *, throughput: float = 10.0, latency: float = 1000.0, loss: float = 2000.0, scale: float = 1e-3
+) -> Array:
+    """Throughput less latency less loss: packets/s, seconds of mean RTT, and the share lost.
+
+    Jay et al., ICML 2019, section 4.1, times 0.001 as in their code (PCC-RL, network_sim.py).
+    """
+    gain = throughput * m["throughput_packets_per_s"]
+    return scale * (gain - latency * m["rtt_ms"] / 1e3 - loss * m["loss"])
+
+
+def interval(m: Measurements, *, throughput: float = 10.0, delay: float = 1000.0, loss: float = 2000.0) -> Array:
+    """Aurora's, unscaled: Eq. 1 of the interval study, which takes it from there (packets/s and s)."""
+    return aurora(m, throughput=throughput, latency=delay, loss=loss, scale=1.0)
+
+
+def owl(m: Measurements, *, delta: float = 0.5, beta: float = 0.5) -> Array:
+    """Owl's utility: Mbit/s, less `delta` of them over 1 - loss, less `beta` x log of RTT over least RTT.
+
+    Sacco et al., INFOCOM 2021, Eq. 7; section VII has both weights at 0.5. The logarithm is the natural one.
+    A loss of 1 counts as 0.999, so that the utility stays finite.
+    """
+    rate = m["throughput_mbps"]
+    lost = np.minimum(m["loss"], 0.999)
+    inflation = np.log(np.maximum(m["rtt_ratio"], 1.0))
+    return rate - delta * rate / (1.0 - lost) - beta * inflation
+
+
+def power(m: Measurements) -> Array:
+    """Throughput over mean RTT, Mbit/s a second: Kleinrock's power. Zero before the first RTT sample."""
+    rtt_s = m["rtt_ms"] / 1e3
+    return np.divide(m["throughput_mbps"], rtt_s, out=np.zeros_like(rtt_s), where=rtt_s > 0)
+
+
+def orca(m: Measurements, *, loss: float = 5.0, tolerance: float = 1.25) -> Array:
+    """Throughput less `loss` x loss rate, over the largest so far, times how near the RTT is to its least.
+
+    Abbasloo et al., SIGCOMM 2020, as their code has it: RTTs up to `tolerance` times the least cost nothing. The
+    largest throughput so far is the flow's largest delivery rate.
+    """
+    best = m["max_delivery_rate_mbps"]
+    lost = m["throughput_mbps"] * _odds(m)
+    share = np.divide(m["throughput_mbps"] - loss * lost, best, out=np.zeros_like(best), where=best > 0)
+    srtt = m["srtt_ms"]
+    near = np.divide(tolerance * m["min_rtt_ms"], srtt, out=np.ones_like(srtt), where=srtt > 0)
+    return share * np.minimum(near, 1.0)
+
+
+def _odds(m: Measurements) -> Array:
+    """Packets lost for each one delivered: with the throughput, the loss rate."""
+    delivered = m["delivered_packets"]
+    return np.divide(m["lost_packets"], delivered, out=np.zeros_like(delivered), where=delivered > 0)
+
+
+def mvfst_rl(m: Measurements, *, delay: float = 0.2) -> Array:
+    """Logarithm of throughput in MB/s less `delay` x logarithm of the largest queueing delay in ms.
+
+    Sivakumar et al., 2019, as their code has it, each with 1e-5 added. The delay here is that of the mean RTT
+    over the least: records of the kernel have no largest one.
+    """
+    queueing_ms = np.maximum(m["rtt_ms"] - m["min_rtt_ms"], 0.0)
+    return np.log(1e-5 + m["throughput_mbps"] / 8.0) - delay * np.log(1e-5 + queueing_ms)
+
+
+def relative(m: Measurements, *, throughput: float = 1.0, delay: float = 0.5, loss: float = 2.0) -> Array:
+    """Share of the capacity, less `delay` x RTT's excess over the propagation delay, less `loss` x the share lost.
+
+    Headway's own. It has no scale, so that 1 Mbit/s and 100 Mbit/s, 10 ms and 400 ms count alike. The share is at
+    most 1 (queues may empty faster than the step's capacity), the excess at most 4 round trips.
+    """
+    share = np.minimum(m["throughput_mbps"] / np.maximum(m["capacity_mbps"], 1e-9), 1.0)
+    base = np.maximum(m["base_rtt_ms"], 1e-3)
+    excess = np.clip(m["rtt_ms"] / base - 1.0, 0.0, 4.0)
+    return throughput * share - delay * excess - loss * m["loss"]
+
+
+REWARDS: dict[str, Callable[..., Array]] = {
+    "aurora": aurora,
+    "interval": interval,
+    "owl": owl,
+    "power": power,
+    "orca": orca,
+    "mvfst-rl": mvfst_rl,
+    "relative": relative,
+}
+"""Every reward by the name that configurations write."""
+
+
+@dataclass(frozen=True)
+class Reward:
+    """A reward by name, with its parameters."""
+
+    name: str
+    parameters: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Raises UsageError for a name or a parameter that there is not."""
+        if self.name not in REWARDS:
+            raise UsageError(f"reward: unknown name '{self.name}'; rewards are {', '.join(REWARDS)}")
+        known = [name for name, p in inspect.signature(REWARDS[self.name]).parameters.items() if name != "m"]
+        for key, value in self.parameters.items():
+            if key not in known:
+                has = f"it has {', '.join(known)}" if known else "it has none"
+                raise UsageError(f"reward: '{self.name}' has no parameter '{key}'; {has}")
+            if not isinstance(value, int | float) or isinstance(value, bool) or not np.isfinite(value):
+                raise UsageError(f"reward: {key} is {value!r}, must be a number")
+
+    def function(self) -> Callable[[Measurements], Array]:
+        """From measurements to rewards."""
+        return partial(REWARDS[self.name], **self.parameters)

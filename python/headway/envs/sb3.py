@@ -1,0 +1,91 @@
+"""The vector environment for Stable-Baselines3."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headway._native import UsageError
+
+try:
+    from stable_baselines3.common.vec_env import VecEnv
+except ImportError as error:
+    raise UsageError("Stable-Baselines3 is not installed; install it: pip install 'headway[train]'") from error
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from headway.envs.vector import HeadwayVectorEnv
+
+Array = np.ndarray[Any, Any]
+
+
+class SB3VecEnv(VecEnv):
+    """A `HeadwayVectorEnv` as a Stable-Baselines3 `VecEnv`.
+
+    Each info has `dt` (simulated seconds of the step) and, where an episode is over, `terminal_observation`,
+    `TimeLimit.truncated` and `end`. `seed(s)` seeds the environments with (s, 0), (s, 1), ... at the next reset.
+    """
+
+    def __init__(self, environments: HeadwayVectorEnv) -> None:
+        """Around `environments`."""
+        self.environments = environments
+        self._seed: int | None = None
+        self._actions: Array | None = None
+        super().__init__(
+            environments.num_envs, environments.single_observation_space, environments.single_action_space
+        )
+
+    def seed(self, seed: int | None = None) -> Sequence[int | None]:
+        """For the next reset. Environments draw from streams of their own, so that one seed does for all."""
+        self._seed = seed
+        return [seed] * self.num_envs
+
+    def reset(self) -> Array:
+        """The first observations of new episodes."""
+        observations, _ = self.environments.reset(seed=self._seed)
+        self._seed = None
+        self.reset_infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        return observations
+
+    def step_async(self, actions: Array) -> None:
+        """Takes the actions of the next `step_wait`."""
+        self._actions = actions
+
+    def step_wait(self) -> tuple[Array, Array, Array, list[dict[str, Any]]]:
+        """Observations, rewards (float32), dones and infos."""
+        assert self._actions is not None, "step_async comes first"
+        observations, rewards, terminated, truncated, info = self.environments.step(self._actions)
+        infos: list[dict[str, Any]] = [{"dt": dt} for dt in info["dt"].tolist()]
+        dones = terminated | truncated
+        for index in np.flatnonzero(dones):
+            infos[index]["terminal_observation"] = info["final_obs"][index]
+            infos[index]["TimeLimit.truncated"] = bool(truncated[index])
+            infos[index]["end"] = info["final_info"]["end"][index]
+        return observations, rewards.astype(np.float32), dones, infos
+
+    def close(self) -> None:
+        """Ends all simulations."""
+        self.environments.close()
+
+    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+        """The vector environment's attribute, once for each environment."""
+        return [getattr(self.environments, attr_name)] * len(self._get_indices(indices))
+
+    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+        """Sets the vector environment's attribute; `indices` means nothing here."""
+        del indices
+        setattr(self.environments, attr_name, value)
+
+    def env_method(
+        self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any
+    ) -> list[Any]:
+        """Calls the vector environment's method once, and gives its result for each environment."""
+        result = getattr(self.environments, method_name)(*method_args, **method_kwargs)
+        return [result] * len(self._get_indices(indices))
+
+    def env_is_wrapped(self, wrapper_class: type[Any], indices: Any = None) -> list[bool]:
+        """No environment is wrapped."""
+        del wrapper_class
+        return [False] * len(self._get_indices(indices))

@@ -1,0 +1,61 @@
+"""One environment."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+import numpy as np
+
+from headway import _native
+from headway.envs.measurements import COLUMNS, Measurements
+from headway.envs.vector import ENDS, answers_of, spaces
+
+if TYPE_CHECKING:
+    from headway.envs.config import EnvConfig
+
+Array = np.ndarray[Any, Any]
+
+
+class HeadwayEnv(gymnasium.Env[Array, Any]):
+    """One simulated network with one flow whose congestion control learns.
+
+    Observation `Box(history x features)`, float32, action `Discrete(choices)` or `Box(-limit, limit, (1,))`, reward
+    and ends as of `HeadwayVectorEnv`: a single environment with seed s runs the episodes of environment 0 there.
+    `info` of a step has every column of `COLUMNS` as a float, `dt` (s) among them, and where an episode is over
+    `end`.
+    """
+
+    metadata = {"render_modes": []}  # noqa: RUF012
+
+    def __init__(self, config: EnvConfig, seed: int = 1) -> None:
+        """Of `config`. Raises UsageError for a configuration or a scenario that cannot be."""
+        self.config = config
+        self.observation_space, self.action_space = spaces(config)
+        self._core = _native.Environments(
+            config.agent_json, config.scenarios, 1, seed=seed, threads=1, **config.settings()
+        )
+        self._reward = config.reward.function()
+        self._observations = np.zeros((1, *(self.observation_space.shape or ())), dtype=np.float32)
+        self._final = np.zeros_like(self._observations)
+        self._rows = np.zeros((1, len(COLUMNS)))
+        self._ends = np.zeros(1, dtype=np.uint8)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Array, dict[str, Any]]:
+        """Begins the next episode, or with `seed` the first of that seed."""
+        super().reset(seed=seed, options=options)
+        self._core.reset(np.ones(1, dtype=bool), self._observations, None if seed is None else [(seed, 0)])
+        return self._observations[0].copy(), {}
+
+    def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
+        """Answers the flow, and runs the simulation to the next decision or the episode's end."""
+        answers = answers_of(action, self.config, 1)
+        self._core.step(answers, self._observations, self._final, self._rows, self._ends, False)
+        end = int(self._ends[0])
+        measured = Measurements(self._rows)
+        info = {name: float(column[0]) for name, column in measured.columns()}
+        info["dt"] = info["dt_s"]
+        reward = float(self._reward(measured)[0])
+        return self._observations[0].copy(), reward, end == 1, end > 1, info | ({"end": ENDS[end]} if end else {})

@@ -1,0 +1,155 @@
+"""Many environments at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from headway import _native
+from headway._native import UsageError
+from headway.envs.measurements import COLUMNS, Measurements
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import gymnasium
+
+    from headway.envs.config import EnvConfig
+
+Array = np.ndarray[Any, Any]
+
+ENDS = {1: "done", 2: "steps", 3: "time", 4: "stalled"}
+"""Why an episode has ended. `done`: the flow has sent all that it had to send, which is its termination. The others
+are truncations: as many decisions as the configuration allows, the end of the simulated time, and no decision for
+`patience_s`."""
+
+
+def spaces(config: EnvConfig) -> tuple[Box, gymnasium.Space[Any]]:
+    """What an agent sees, and what it may do."""
+    low, high = config.observation_space()
+    choices = config.choices()
+    if choices is not None:
+        return Box(low, high, dtype=np.float32), Discrete(choices)
+    limit = config.action_limit()
+    return Box(low, high, dtype=np.float32), Box(-limit, limit, (1,), dtype=np.float32)
+
+
+def answers_of(actions: Any, config: EnvConfig, count: int) -> Array:
+    """Actions as the core takes them, float32 (count,). Raises UsageError for what is no action."""
+    answers = np.ascontiguousarray(np.asarray(actions, dtype=np.float32).reshape(-1))
+    choices = config.choices()
+    if len(answers) != count:
+        raise UsageError(f"actions: {len(answers)} of them, must be {count}")
+    if not np.isfinite(answers).all():
+        raise UsageError("actions: one is not a number")
+    if choices is not None and not ((answers >= 0) & (answers < choices)).all():
+        raise UsageError(f"actions: one is out of range, must be from 0 to {choices - 1}")
+    return answers
+
+
+class HeadwayVectorEnv(VectorEnv[Array, Array, Array]):
+    """Thousands of simulated networks in one process, each with one flow whose congestion control learns.
+
+    **Observation** `Box(num_envs, history x features)`, float32: the agent's features of the last intervals, the
+    oldest first, normalised and clipped as its spec says; zeros where there has been no interval yet.
+    **Action** `Discrete(choices)` or `Box(-limit, limit, (num_envs, 1))`, float32, as the agent's spec has it: an
+    index, or a value that is clipped to the limit.
+    **Reward** float64, by the configuration's `[reward]`, from what was measured between two decisions.
+    **Step**: each simulation runs from its flow's decision to the next one, for as long as its clock says:
+    `info["dt"]` (`dt_s`) is how many simulated seconds that was. `info` has every column of `COLUMNS` as an array
+    of float64 of the step that was taken, also where that ended an episode.
+    **Episode**: begins at the first decision of a flow in a scenario that its seed draws, and ends as `ENDS` says.
+    Environments reset themselves in the same step (`AutoresetMode.SAME_STEP`): `info["final_obs"]` and
+    `info["final_info"]["end"]` tell of those where `info["_final_obs"]` is true.
+    **Seeds**: environment i with seed s runs the episodes (s, i, 0), (s, i, 1), ... Nothing else decides what
+    happens: not the number of environments, not the number of threads.
+    """
+
+    metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012
+
+    def __init__(
+        self, config: EnvConfig, num_envs: int = 1, seed: int = 1, threads: int | None = None, *, copy: bool = True
+    ) -> None:
+        """`num_envs` environments of `config`, on `threads` threads (one a core unless given).
+
+        With `copy` false, `reset` and `step` return the same arrays each time, overwritten by the next call.
+        Raises UsageError for a configuration or a scenario that cannot be.
+        """
+        if num_envs < 1:
+            raise UsageError(f"num_envs is {num_envs}, must be at least 1")
+        self.config = config
+        self.num_envs = num_envs
+        self.single_observation_space, self.single_action_space = spaces(config)
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self._core = _native.Environments(
+            config.agent_json, config.scenarios, num_envs, seed=seed, threads=threads, **config.settings()
+        )
+        self._reward = config.reward.function()
+        self._copy = copy
+        size = self.single_observation_space.shape[0]
+        self._observations = np.zeros((num_envs, size), dtype=np.float32)
+        self._final = np.zeros((num_envs, size), dtype=np.float32)
+        self._rows = np.zeros((num_envs, len(COLUMNS)))
+        self._ends = np.zeros(num_envs, dtype=np.uint8)
+        self._all = np.ones(num_envs, dtype=bool)
+
+    def reset(
+        self, *, seed: int | Sequence[int] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Array, dict[str, Any]]:
+        """Begins the next episode of every environment, or of those of `options["reset_mask"]` (bool, num_envs).
+
+        `seed` s seeds environment i with (s, i); a sequence seeds each with (its own, 0), as a single environment
+        is. Without one, environments go on with the seeds they have.
+        """
+        which = np.asarray((options or {}).get("reset_mask", self._all), dtype=bool)
+        seeds = None
+        if isinstance(seed, int | np.integer):
+            super().reset(seed=int(seed))
+            seeds = [(int(seed), index) for index in range(self.num_envs)]
+        elif seed is not None:
+            seeds = [(int(one), 0) for one in seed]
+            if len(seeds) != self.num_envs:
+                raise UsageError(f"seed: {len(seeds)} seeds, must be {self.num_envs}")
+        self._core.reset(which, self._observations, seeds)
+        return self._given(self._observations), {}
+
+    def step(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
+        """Answers every flow, and runs each simulation to the next decision."""
+        answers = answers_of(actions, self.config, self.num_envs)
+        self._core.step(answers, self._observations, self._final, self._rows, self._ends, True)
+        measured = Measurements(self._rows.copy() if self._copy else self._rows)
+        info: dict[str, Any] = {"dt": measured["dt_s"], "_dt": self._all}
+        for name, column in measured.columns():
+            info[name] = column
+            info[f"_{name}"] = self._all
+        terminated = self._ends == 1
+        truncated = self._ends > 1
+        if self._ends.any():
+            info |= self._final_info(self._ends > 0)
+        return self._given(self._observations), self._reward(measured), terminated, truncated, info
+
+    def _final_info(self, over: Array) -> dict[str, Any]:
+        """What Gymnasium's own vector environments say of episodes that are over."""
+        seen, ends = np.full((2, self.num_envs), None, dtype=object)
+        for index in np.flatnonzero(over):
+            seen[index] = self._final[index].copy()
+            ends[index] = ENDS[int(self._ends[index])]
+        final = {"end": ends, "_end": over}
+        return {"final_obs": seen, "_final_obs": over, "final_info": final, "_final_info": over}
+
+    def _given(self, array: Array) -> Array:
+        return array.copy() if self._copy else array
+
+    def episode(self, environment: int) -> tuple[str, int] | None:
+        """The scenario and the seed of the episode that an environment is in; None before the first reset."""
+        return self._core.episode(environment)
+
+    @property
+    def packets(self) -> int:
+        """Data packets that all flows have sent since the beginning."""
+        return self._core.packets

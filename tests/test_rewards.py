@@ -1,0 +1,69 @@
+"""Each reward against a number worked by hand from its source."""
+
+import math
+
+import pytest
+
+from headway._native import UsageError
+from headway.envs import REWARDS, Measurements, Reward
+
+STEP = Measurements.of(
+    throughput_packets_per_s=250.0,
+    throughput_mbps=3.0,
+    rtt_ms=200.0,
+    min_rtt_ms=100.0,
+    base_rtt_ms=100.0,
+    srtt_ms=250.0,
+    rtt_ratio=2.0,
+    loss=0.1,
+    delivered_packets=90.0,
+    lost_packets=10.0,
+    capacity_mbps=4.0,
+    max_delivery_rate_mbps=6.0,
+)
+
+WORKED = {
+    # (10 x 250 - 1000 x 0.2 - 2000 x 0.1) / 1000
+    "aurora": 2.1,
+    "interval": 2100.0,
+    # 3 - 0.5 x 3 / 0.9 - 0.5 ln 2
+    "owl": 3 - 1.5 / 0.9 - 0.5 * math.log(2),
+    "power": 15.0,
+    # Lost: 1/9 of 3 Mbit/s. (3 - 5/3) / 6, times 125/250
+    "orca": (3 - 5 / 3) / 6 * 0.5,
+    # 0.375 MB/s, 100 ms of queue
+    "mvfst-rl": math.log(0.37501) - 0.2 * math.log(100.00001),
+    # 0.75 - 0.5 x 1 - 2 x 0.1
+    "relative": 0.05,
+}
+
+
+@pytest.mark.parametrize("name", REWARDS)
+def test_a_worked_step(name):
+    assert Reward(name).function()(STEP) == pytest.approx([WORKED[name]], rel=1e-12)
+
+
+def test_parameters_take_the_place_of_the_sources():
+    # 1 x 250 - 0 - 100 x 0.1
+    reward = Reward("aurora", {"throughput": 1, "latency": 0, "loss": 100, "scale": 1}).function()
+    assert reward(STEP) == pytest.approx([240.0])
+
+
+def test_nothing_measured_is_finite():
+    nothing = Measurements.of(dt_s=[0.0, 1.0])
+    total_loss = Measurements.of(loss=1.0, lost_packets=5.0)
+    for name in REWARDS:
+        for measured in (nothing, total_loss):
+            rewards = Reward(name).function()(measured)
+            assert rewards.shape == (len(measured),)
+            assert all(map(math.isfinite, rewards))
+
+
+def test_a_wrong_reward_is_one_line():
+    for name, parameters, message in [
+        ("speed", {}, "unknown name 'speed'; rewards are aurora"),
+        ("power", {"x": 1.0}, "'power' has no parameter 'x'; it has none"),
+        ("owl", {"beta": float("nan")}, "beta is nan, must be a number"),
+    ]:
+        with pytest.raises(UsageError, match=message):
+            Reward(name, parameters)

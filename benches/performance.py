@@ -12,6 +12,7 @@ from pathlib import Path
 import accuracy
 import document
 import enclosure
+import inference
 import measures
 import tables
 from rounds import Figures, Progress
@@ -27,14 +28,15 @@ BUDGETS = {
     "flows": 45.0,
     "seconds": 20.0,
     "cores": 30.0,
+    "inference": 30.0,
     "emulator": 45.0,
 }
 """Seconds each measurement may take; more rounds are run while they last."""
 
 
-def build_speed(package: str) -> Path:
-    """Builds the example that times a world; returns where cargo put it."""
-    command = ["cargo", "build", "--locked", "--release", "--quiet", "-p", package, "--example", "speed"]
+def build_example(package: str, example: str = "speed") -> Path:
+    """Builds the example of a package that measures it; returns where cargo put it."""
+    command = ["cargo", "build", "--locked", "--release", "--quiet", "-p", package, "--example", example]
     run = subprocess.run(
         [*command, "--message-format=json"], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True
     )
@@ -45,7 +47,8 @@ def build_speed(package: str) -> Path:
 def measure() -> Figures:
     """Runs every measurement that this machine has the tools for."""
     print("bench: building the simulator, the emulator and the ns-3 program", file=sys.stderr, flush=True)
-    speed, emulator = build_speed("headway-sim"), build_speed("headway-emu")
+    speed, emulator = build_example("headway-sim"), build_example("headway-emu")
+    answers = build_example("headway-policy", "inference")
     skipped = []
     ns3 = subprocess.run([ROOT / "benches/ns3/build"], check=False, stderr=subprocess.PIPE, text=True)
     if ns3.returncode:
@@ -54,6 +57,10 @@ def measure() -> Figures:
     if not has_valgrind:
         skipped.append("instructions a packet: valgrind is missing: apt-get install valgrind binutils")
 
+    peers = inference.pythons()
+    for peer, module in inference.PEERS.items():
+        if peer not in peers:
+            skipped.append(f"networks beside {peer}: {module} is missing: pip install onnx {module}")
     if refused := enclosure.refusal():
         skipped.append(f"the emulator: {refused}")
 
@@ -72,6 +79,7 @@ def measure() -> Figures:
     figures["flows"] = measures.over_flows(progress, speed, OUT)
     figures["seconds"] = measures.over_seconds(progress, speed, OUT)
     figures["cores"] = measures.two_cores(progress, OUT)
+    figures["inference"] = inference.measure(progress, answers, peers, OUT)
     if not refused:
         figures["emulator"] = emulated(progress, emulator)
     progress.done()
@@ -87,7 +95,7 @@ def emulated(progress: Progress, emulator: Path) -> Figures:
 def measure_emulator(figures: Figures) -> Figures:
     """The last `figures` with those of the emulator taken anew: they ask for a machine that does nothing else."""
     progress = Progress({"emulator": BUDGETS["emulator"]})
-    figures["emulator"] = emulated(progress, build_speed("headway-emu"))
+    figures["emulator"] = emulated(progress, build_example("headway-emu"))
     progress.done()
     figures["targets"] = tables.judge(figures)
     return figures

@@ -54,6 +54,9 @@ def judge(figures: Figures) -> list[Figures]:
     # Below the target even a perfect batch could not meet it.
     note = f"the machine gave {given:.2f} cores" if given < 1.8 else ""
     target("a batch on two cores, times one", figures["cores"]["ratio"]["median"], "at least", 1.8, note)
+    for net, limit in zip(figures.get("inference", []), (1, 10), strict=False):
+        ours = min(us["median"] for who, us in net["us"].items() if who.startswith("Headway"))
+        target(f"us an answer of {net['net']}", ours, "at most", limit)
     for link in figures.get("emulator", {"links": []})["links"]:
         if link["link"] == "100 Mbit/s, 20 ms":
             target("delay error p50 at 100 Mbit/s, us", link["delay_error_us_p50"]["median"], "at most", 50)
@@ -198,9 +201,21 @@ def emulator(figures: Figures) -> Table:
     return Table("The emulator: a kernel Cubic flow over real packets", columns, rows)
 
 
+def inference(figures: Figures) -> Table:
+    """Microseconds an answer of each network: ours by instruction set, and others' over our best."""
+    rows = []
+    for net in figures["inference"]:
+        for who, us in net["us"].items():
+            ratio = _spread(net["ratio"][who]) if who in net["ratio"] else ""
+            off = f"{net['off'][who]:.1e}" if who in net["off"] else ""
+            rows.append([net["net"], who, _spread(us), ratio, off])
+    columns = ["network", "by", "us", "over Headway's best", "outputs apart by"]
+    return Table("One answer of a network, on one core", columns, rows)
+
+
 def every(figures: Figures) -> dict[str, Table]:
     """All tables that these figures fill, by name."""
-    makers = (accuracy, speed, schemes, instructions, flows, seconds, cores, emulator, targets)
+    makers = (accuracy, speed, schemes, instructions, flows, seconds, cores, inference, emulator, targets)
     return {make.__name__: make(figures) for make in makers if make is targets or make.__name__ in figures}
 
 

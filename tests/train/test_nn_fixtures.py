@@ -1,0 +1,28 @@
+"""What `cargo test` takes for PyTorch's numbers are those that PyTorch gives today."""
+
+import json
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.train
+
+
+def test_the_fixtures_are_what_pytorch_says():
+    import nn_fixtures
+
+    kept = json.loads(nn_fixtures.FIXTURES.read_text())
+    assert_close(nn_fixtures.fixtures(), kept, "fixtures")
+
+
+def assert_close(now, kept, where):
+    if isinstance(kept, dict):
+        assert list(now) == list(kept), where
+        for name in kept:
+            assert_close(now[name], kept[name], f"{where}, {name}")
+    elif isinstance(kept, list) and kept and isinstance(kept[0], float):
+        np.testing.assert_allclose(now, kept, rtol=1e-5, atol=1e-6, err_msg=where)
+    elif isinstance(kept, float):
+        assert now == pytest.approx(kept, rel=1e-5), where
+    else:
+        assert now == kept, where

@@ -2,7 +2,7 @@
 
 mod numbers;
 
-use headway_policy::nn::{NetError, NetSpec, Network};
+use headway_policy::nn::{NetError, NetSpec, Network, OptimizerSpec};
 use serde_json::{Value, json};
 
 fn refusal(spec: Value) -> String {
@@ -62,6 +62,30 @@ fn bad_specs() {
         assert!(said.contains(expected), "{spec}: {said}");
         assert_eq!(said.lines().count(), 1);
     }
+}
+
+#[test]
+fn bad_optimizers() {
+    for (spec, expected) in [
+        (
+            json!({"kind": "sgd", "lr": 0.0}),
+            "optimizer: lr is 0, must be above 0",
+        ),
+        (
+            json!({"kind": "rmsprop", "lr": 0.1, "eps": -1.0}),
+            "optimizer: eps is -1, must be above 0",
+        ),
+        (
+            json!({"kind": "adam", "lr": 0.1, "betas": [0.9, 1.0]}),
+            "optimizer: momentum, alpha and betas must be 0 to below 1, not 1",
+        ),
+    ] {
+        let spec: OptimizerSpec = serde_json::from_value(spec).expect("it can be read");
+        assert_eq!(spec.check().expect_err("a bad spec").to_string(), expected);
+    }
+    let adam: OptimizerSpec =
+        serde_json::from_value(json!({"kind": "adam", "lr": 0.1})).expect("it can be read");
+    assert_eq!(adam.check(), Ok(()));
 }
 
 #[test]

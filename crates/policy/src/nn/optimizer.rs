@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::NetError;
+
 /// An optimiser and its settings; what is left out is as in PyTorch.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
@@ -10,7 +12,7 @@ pub enum OptimizerSpec {
     Sgd {
         /// Learning rate, above 0.
         lr: f32,
-        /// What is kept of the last step, 0 to 1.
+        /// What is kept of the last step, 0 to below 1.
         #[serde(default)]
         momentum: f32,
     },
@@ -18,7 +20,7 @@ pub enum OptimizerSpec {
     RmsProp {
         /// Learning rate, above 0.
         lr: f32,
-        /// What is kept of the mean square, 0 to 1.
+        /// What is kept of the mean square, 0 to below 1.
         #[serde(default = "rmsprop_alpha")]
         alpha: f32,
         /// Added to the root, above 0.
@@ -48,6 +50,33 @@ fn adam_betas() -> [f32; 2] {
 
 fn epsilon() -> f32 {
     1e-8
+}
+
+impl OptimizerSpec {
+    /// That its settings can be used.
+    ///
+    /// # Errors
+    /// [`NetError`], one line, if one is out of range.
+    pub fn check(&self) -> Result<(), NetError> {
+        let (lr, kept, eps) = match *self {
+            OptimizerSpec::Sgd { lr, momentum } => (lr, [momentum; 2], 1.0),
+            OptimizerSpec::RmsProp { lr, alpha, eps } => (lr, [alpha; 2], eps),
+            OptimizerSpec::Adam { lr, betas, eps } => (lr, betas, eps),
+        };
+        let fail = |text: String| Err(NetError(format!("optimizer: {text}")));
+        if !(lr.is_finite() && lr > 0.0) {
+            return fail(format!("lr is {lr}, must be above 0"));
+        }
+        if !(eps.is_finite() && eps > 0.0) {
+            return fail(format!("eps is {eps}, must be above 0"));
+        }
+        match kept.into_iter().find(|kept| !(0.0..1.0).contains(kept)) {
+            Some(kept) => fail(format!(
+                "momentum, alpha and betas must be 0 to below 1, not {kept}"
+            )),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Takes steps, and keeps what it has to know of those before.

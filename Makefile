@@ -46,7 +46,7 @@ lint: .venv/dev.stamp ## check format, lints and types
 bench: .venv/core.stamp ## measure accuracy and speed against the outside world
 	@PATH="$(CURDIR)/$(BIN):$$PATH" benches/run
 
-docs: .venv/core.stamp ## write the generated pages: docs/schemes.md, docs/cli.md
+docs: .venv/core.stamp ## write the generated pages: docs/schemes.md, docs/features.md, docs/cli.md
 	@$(BIN)/python scripts/make_docs.py
 
 # What is found lands in fuzz/artifacts; an input that was mended moves to fuzz/regressions/TARGET.

@@ -1,4 +1,4 @@
-"""`make docs`: writes docs/schemes.md and docs/cli.md from what the program and its tests say of themselves."""
+"""`make docs`: writes the generated pages of docs from what the program and its tests say of themselves."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ from typing import Any
 
 import checks
 from checks import Check
-from headway._native import Scenario, scenario_names, schemes
+from headway._native import Scenario, features, scenario_names, schemes
 from headway.cli.lists import varies
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -25,6 +25,30 @@ COMMANDS = (
     "traces convert",
     "traces plot",
 )
+FEATURES_ABOUT = """# Features
+
+What a learned controller may observe. Each is computed, in every world, from the same records of a flow
+(`Record` in `crates/policy`, `struct headway_record` in `crates/kernel/bpf/abi.h`), so that what was trained
+is what is deployed. One that the kernel cannot supply is not offered.
+
+*Simulator* is what our transport tells, in simulated time and over UDP. *Kernel* is what the BPF program
+reads: `tp` is the `tcp_sock`. *Rounding* is how far the kernel's whole numbers may lead away: it stamps
+packets in microseconds. `cargo test -p headway-kernel --test features` sees seven runs both ways.
+
+"""
+FEATURES_DIFFER = """
+## What differs beyond rounding
+
+- In recovery over Cubic the kernel calls no `cong_avoid`: records come before loss detection and the rate
+  sample, so that both are one acknowledgement late there, and `cwnd_packets` is the window of proportional
+  rate reduction. No decision falls there.
+- The kernel takes no RTT sample of packets that were sent again (Karn); our packets are numbered anew.
+- The kernel drops a delivery-rate sample over less than its least RTT in whole microseconds: one within
+  1 us of it may count here only.
+- A last packet that is not full is a packet there, and is not counted as delivered or lost here.
+- With digests of several acknowledgements in the place of each, counts are the same and samples are the
+  newest; averages, spreads, means and slopes (`_ewma`, `_mean_`, `rtt_ms`, `rtt_slope`) are over digests.
+"""
 
 
 def table(columns: list[str], rows: list[list[str]]) -> str:
@@ -117,6 +141,23 @@ def schemes_page() -> str:
     )
 
 
+def features_page() -> str:
+    """What a learned controller may observe, and where both worlds have it from."""
+    rows = [
+        [
+            f"`{f['name']}`",
+            f["unit"],
+            f["help"],
+            "; ".join(dict.fromkeys(f["simulator"])),
+            "; ".join(dict.fromkeys(f["kernel"])),
+            f["rounding"],
+        ]
+        for f in features()
+    ]
+    heads = ["feature", "unit", "what it is", "simulator", "kernel", "rounding"]
+    return f"{NOTE}{FEATURES_ABOUT}{table(heads, rows)}{FEATURES_DIFFER}"
+
+
 def cli_page() -> str:
     """Every command's --help."""
     parts = [f"{NOTE}# Commands\n"]
@@ -134,9 +175,9 @@ def cli_page() -> str:
 
 
 def main() -> None:
-    """Measures the checks and writes both pages."""
+    """Measures the checks and writes the pages."""
     checks.keep(checks.measure())
-    for name, text in (("schemes.md", schemes_page()), ("cli.md", cli_page())):
+    for name, text in (("schemes.md", schemes_page()), ("features.md", features_page()), ("cli.md", cli_page())):
         (DOCS / name).write_text(text)
         print(f"docs/{name}")
 

@@ -8,7 +8,9 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 
-@pytest.mark.parametrize(("name", "page"), [("schemes.md", "schemes_page"), ("cli.md", "cli_page")])
+@pytest.mark.parametrize(
+    ("name", "page"), [("schemes.md", "schemes_page"), ("features.md", "features_page"), ("cli.md", "cli_page")]
+)
 def test_a_generated_page_is_up_to_date(monkeypatch, name, page):
     monkeypatch.syspath_prepend(ROOT / "scripts")
     made = getattr(importlib.import_module("make_docs"), page)()

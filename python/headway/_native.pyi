@@ -21,6 +21,7 @@ __all__ = [
     "clean_shells",
     "code_version",
     "emu_worker",
+    "features",
     "measurements",
     "read_parquet",
     "results_schema",
@@ -48,6 +49,9 @@ class RunError(RuntimeError):
 
 def schemes() -> list[dict[str, Any]]:
     """Every scheme: name, family, summary, source, deviations, needs, worlds, params (name, help, kind, default)."""
+
+def features() -> list[dict[str, Any]]:
+    """What a learned controller may observe: name, unit, help, simulator, kernel (where each has it from), rounding."""
 
 def check_scheme(spec: str) -> str:
     """Returns `spec` if it names a scheme with valid parameters. Raises UsageError."""

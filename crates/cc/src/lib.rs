@@ -7,6 +7,7 @@
 //! One algorithm is one module, listed once in [`schemes`]; see `docs/add-a-controller.md`.
 
 mod base_delay;
+mod batched;
 mod congestion_control;
 mod ecn;
 mod events;
@@ -20,6 +21,7 @@ mod suggest;
 pub mod testing;
 mod units;
 
+pub use batched::{Batched, DigestInterval};
 pub use congestion_control::{Base, CongestionControl, Control, Phase, Probe, Receiver, Tunable};
 pub use ecn::{ECN, EcnUse};
 pub use events::{

@@ -4,7 +4,10 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::{Bytes, CongestionControl, Duration, Rate, Receiver, Stream, Time, suggest};
+use crate::{
+    Batched, Bytes, CongestionControl, DigestInterval, Duration, Rate, Receiver, Stream, Time,
+    suggest,
+};
 
 /// A scheme: a controller under its registry name, with the parameters it takes.
 #[derive(Debug)]
@@ -284,9 +287,10 @@ impl fmt::Display for Value {
     }
 }
 
-/// A scheme's parameters with their values: those written, defaults for the rest.
+/// A scheme's parameters with their values: those written, defaults for the rest; and how far apart its
+/// digests are if it is to have digests.
 #[derive(Clone, Debug)]
-pub struct Values(Vec<(&'static Param, Value)>);
+pub struct Values(Vec<(&'static Param, Value)>, Option<DigestInterval>);
 
 impl Values {
     /// All defaults.
@@ -299,7 +303,7 @@ impl Values {
             Kind::Choice(words) => Value::Choice(words[0]),
             Kind::Loaded { .. } => Value::Missing,
         };
-        Values(params.iter().map(|p| (p, value(p))).collect())
+        Values(params.iter().map(|p| (p, value(p))).collect(), None)
     }
 
     fn get(&self, param: &Param) -> &Value {
@@ -388,7 +392,11 @@ pub struct Selection {
 impl Selection {
     /// Builds the sender's half for one flow.
     pub fn build(&self, setup: &Setup) -> Box<dyn CongestionControl> {
-        (self.scheme.build)(setup, &self.values)
+        let controller = (self.scheme.build)(setup, &self.values);
+        match self.values.1 {
+            Some(interval) => Box::new(Batched::new(controller, interval)),
+            None => controller,
+        }
     }
 
     /// Builds the receiver's half for one flow, if the scheme has one.
@@ -404,9 +412,15 @@ impl Selection {
         for (param, value) in &self.values.0 {
             spec += &format!(":{}={value}", param.name);
         }
-        spec
+        match self.values.1 {
+            Some(interval) => format!("{}{spec}:{INTERVAL}={interval}", Registry::BATCHED),
+            None => spec,
+        }
     }
 }
+
+/// How far apart the digests of a `batched-` scheme are.
+const INTERVAL: &str = "interval";
 
 /// The schemes that a host knows by name.
 #[derive(Clone, Debug, Default)]
@@ -450,11 +464,55 @@ impl Registry {
         self.iter().find(|s| s.name == name)
     }
 
-    /// Reads `name` or `name:key=value:key=value`.
+    /// A scheme that gets [digests](Batched) in the place of each acknowledgement: `batched-cubic:interval=10ms`.
+    pub const BATCHED: &str = "batched-";
+
+    /// Reads `batched-name:interval=10ms:key=value`.
+    fn select_batched(&self, spec: &str, rest: &str) -> Result<Selection, SchemeError> {
+        let refused = |why: String| Err(SchemeError(format!("scheme '{spec}': {why}")));
+        if rest.starts_with(Registry::BATCHED) {
+            return refused("there are no digests of digests".to_owned());
+        }
+        let is_interval = |part: &&str| part.split('=').next() == Some(INTERVAL);
+        let (intervals, others): (Vec<&str>, Vec<&str>) = rest.split(':').partition(is_interval);
+        let within = self.select(&others.join(":"))?;
+        if let Some(need) = within
+            .scheme
+            .needs
+            .iter()
+            .find(|n| DigestInterval::lacks(**n))
+        {
+            return refused(format!(
+                "it needs {}, which digests do not give",
+                need.name()
+            ));
+        }
+        let what = DigestInterval::WHAT;
+        let text = match intervals[..] {
+            [one] => one.split_once('=').unwrap_or_default().1,
+            [] => return refused(format!("it needs {INTERVAL}, {what}")),
+            _ => return refused(format!("'{INTERVAL}' is given twice")),
+        };
+        let interval =
+            split_unit(text).and_then(|(n, unit)| DigestInterval::of(n, unit, time_unit(unit)));
+        let Some(interval) = interval else {
+            return refused(format!("{INTERVAL}='{text}' must be {what}"));
+        };
+        Ok(Selection {
+            spec: spec.to_owned(),
+            values: Values(within.values.0, Some(interval)),
+            ..within
+        })
+    }
+
+    /// Reads `name` or `name:key=value:key=value`, either with [`batched-`](Self::BATCHED) before it.
     ///
     /// # Errors
     /// [`SchemeError`], whose text says what is wrong and what would be right.
     pub fn select(&self, spec: &str) -> Result<Selection, SchemeError> {
+        if let Some(rest) = spec.strip_prefix(Registry::BATCHED) {
+            return self.select_batched(spec, rest);
+        }
         let mut parts = spec.split(':');
         let name = parts.next().unwrap_or_default();
         let scheme = self.find(name).ok_or_else(|| {

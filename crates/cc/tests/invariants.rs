@@ -13,6 +13,10 @@ fn specs(registry: &Registry) -> Vec<Selection> {
     let mut specs = Vec::new();
     for scheme in registry.iter() {
         specs.push(scheme.name.to_owned());
+        let batched = format!("batched-{}:interval=0.25rtt", scheme.name);
+        if registry.select(&batched).is_ok() {
+            specs.push(batched);
+        }
         for param in scheme.params {
             let mut with =
                 |value: String| specs.push(format!("{}:{}={value}", scheme.name, param.name));

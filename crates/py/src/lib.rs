@@ -2,6 +2,7 @@
 
 mod batch;
 mod env;
+mod features;
 mod parquet;
 mod scenario;
 mod schemes;
@@ -55,6 +56,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("UsageError", m.py().get_type::<UsageError>())?;
     m.add("RunError", m.py().get_type::<RunError>())?;
     m.add_function(wrap_pyfunction!(schemes::schemes, m)?)?;
+    m.add_function(wrap_pyfunction!(features::features, m)?)?;
     m.add_function(wrap_pyfunction!(schemes::check_scheme, m)?)?;
     m.add_function(wrap_pyfunction!(schemes::canonical_scheme, m)?)?;
     m.add_function(wrap_pyfunction!(scenario::scenario_names, m)?)?;

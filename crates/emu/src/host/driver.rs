@@ -39,7 +39,8 @@ impl Driver {
             return Ok(Driver::Kernel((*name).to_owned()));
         }
         let ours = spec.strip_prefix(UDP).unwrap_or(spec);
-        let name = ours.split(':').next().unwrap_or_default();
+        let scheme = ours.strip_prefix(Registry::BATCHED).unwrap_or(ours);
+        let name = scheme.split(':').next().unwrap_or_default();
         if registry.find(name).is_none() {
             return Err(unknown(spec, name, registry));
         }
@@ -86,6 +87,7 @@ mod tests {
             "udp-cubic:hystart=none",
             "cubic:hystart=none",
             "copa",
+            "batched-cubic:interval=10ms",
         ] {
             match parse(spec) {
                 Ok(Driver::Udp(selection)) => assert_eq!(selection.spec, spec),

@@ -43,8 +43,9 @@ lint: .venv/dev.stamp ## check format, lints and types
 	@$(BIN)/ruff format --quiet --check .
 	@$(BIN)/mypy --no-error-summary
 
-bench: .venv/core.stamp ## measure accuracy and speed against the outside world
+bench: .venv/core.stamp .venv/dev.stamp ## measure accuracy and speed against the outside world
 	@PATH="$(CURDIR)/$(BIN):$$PATH" benches/run
+	@$(BIN)/python benches/environments.py
 
 docs: .venv/core.stamp ## write the generated pages: docs/schemes.md, docs/features.md, docs/cli.md
 	@$(BIN)/python scripts/make_docs.py

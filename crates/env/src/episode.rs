@@ -6,7 +6,7 @@ use headway_net::transport::Sender;
 use headway_policy::{External, Learned};
 use headway_scenario::{Network, Scenario, TraceSpec};
 use headway_sim::{Hold, Observer, Options, Simulation, SimulationError};
-use headway_world::Ways;
+use headway_world::{SetupError, Ways};
 
 use crate::measurement::{self, WayState};
 use crate::{EnvError, EnvSpec, external};
@@ -16,6 +16,8 @@ use crate::{EnvError, EnvSpec, external};
 pub struct Episode {
     simulation: Simulation<Decisions>,
     learners: Vec<Learner>,
+    /// The learners that have yet to answer.
+    waiting: Vec<usize>,
     scenario: String,
     seed: u64,
     steps: u32,
@@ -29,6 +31,8 @@ pub struct Episode {
 #[derive(Debug)]
 struct Learner {
     flow: usize,
+    /// The links that its data crosses.
+    route: Box<[u32]>,
     begun: Time,
     base_rtt_ms: f64,
     /// Bytes that each link of its way could have carried by then.
@@ -117,7 +121,7 @@ impl Episode {
                 "scenario '{name}': no flow learns; leave out the scheme of one"
             )));
         };
-        let capacity = spec.slowest_mbps(&network, &first.1);
+        let capacity = spec.slowest_mbps(&network, &first.route);
         let agent = external::selection(spec.agent(seed, capacity), spec.latency);
         let options = Options {
             duration: length,
@@ -138,7 +142,8 @@ impl Episode {
                 .map_err(wrong)?;
         let mut episode = Episode {
             simulation,
-            learners: learners.into_iter().map(|(l, _)| l).collect(),
+            learners,
+            waiting: Vec::new(),
             scenario: name.to_owned(),
             seed,
             steps: 0,
@@ -168,7 +173,12 @@ impl Episode {
             seed: self.seed,
             error,
         })?;
-        let end = if !self.simulation.held().is_empty() {
+        let held = self.simulation.held();
+        let learners = self.learners.iter().enumerate();
+        let asked = learners.filter(|(_, learner)| held.contains(&learner.flow));
+        self.waiting.clear();
+        self.waiting.extend(asked.map(|(index, _)| index));
+        let end = if !self.waiting.is_empty() {
             (self.steps >= self.most_steps).then_some(End::Steps)
         } else if self.is_done() {
             Some(End::Done)
@@ -199,13 +209,13 @@ impl Episode {
     }
 
     /// The learners that wait for an answer.
-    pub fn waiting(&self) -> impl Iterator<Item = usize> {
-        let held = self.simulation.held();
-        (0..self.learners.len()).filter(|&l| held.contains(&self.learners[l].flow))
+    pub fn waiting(&self) -> &[usize] {
+        &self.waiting
     }
 
     /// A learner that waits is answered. Once all are, [`resume`](Self::resume).
     pub fn answer(&mut self, learner: usize, answer: f32) {
+        self.waiting.retain(|&waiting| waiting != learner);
         let now = self.simulation.now();
         let flow = self.learners[learner].flow;
         let sender = self.simulation.sender_mut(flow);
@@ -291,23 +301,23 @@ impl Episode {
     }
 }
 
-/// The flows that learn, and the links that each one's data crosses.
-fn learners(network: &Network) -> Result<Vec<(Learner, Box<[u32]>)>, headway_world::SetupError> {
+/// The flows that learn.
+fn learners(network: &Network) -> Result<Vec<Learner>, SetupError> {
     let ways = Ways::new(network);
     let flows = network.flows.iter().enumerate();
     let learner = |(flow, spec): (usize, &headway_scenario::FlowSpec)| {
         let way = ways.of_flow(spec)?;
         let links = way.data.iter().chain(&way.acks);
         let rtt: Duration = links.map(|&l| network.links[l as usize].delay).sum();
-        let learner = Learner {
+        Ok(Learner {
             flow,
+            route: way.data,
             begun: spec.start,
             base_rtt_ms: rtt.as_millis_f64(),
             offered: Vec::new(),
             offered_at: Time::ZERO,
             answers: 0,
-        };
-        Ok((learner, way.data))
+        })
     };
     let learning = flows.filter(|(_, spec)| spec.scheme.is_none());
     learning.map(learner).collect()

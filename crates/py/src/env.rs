@@ -287,13 +287,13 @@ impl Flows {
     fn waiting(&self) -> PyResult<Vec<usize>> {
         let guard = self.lock();
         let episode = guard.as_ref().ok_or_else(no_episode)?;
-        Ok(episode.waiting().collect())
+        Ok(episode.waiting().to_vec())
     }
 
     fn answer(&self, flow: usize, answer: f32) -> PyResult<()> {
         let mut guard = self.lock();
         let episode = guard.as_mut().ok_or_else(no_episode)?;
-        if !episode.waiting().any(|waiting| waiting == flow) {
+        if !episode.waiting().contains(&flow) {
             return Err(usage(format!("flow {flow} does not wait for an answer")));
         }
         episode.answer(flow, answer);

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,9 +86,14 @@ class EnvConfig:
             raise UsageError("reward: name is missing")
         return cls(agent=table["agent"], reward=Reward(name, reward), **_limits(table["env"]))
 
+    @cached_property
+    def _spec(self) -> dict[str, Any]:
+        spec: dict[str, Any] = json.loads(self.agent_json)
+        return spec
+
     def observation_space(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         """The least and largest of each number that an agent sees: float32, history x features, oldest first."""
-        observation = json.loads(self.agent_json)["observation"]
+        observation = self._spec["observation"]
         clips = [used["clip"] for used in observation["features"]]
         # Before there is history, zeros stand in its place.
         low = np.array([min(low, 0.0) for low, _ in clips], dtype=np.float32)
@@ -97,16 +103,16 @@ class EnvConfig:
 
     def choices(self) -> int | None:
         """How many actions there are, if they are discrete."""
-        action = json.loads(self.agent_json)["action"]
+        action = self._spec["action"]
         return len(action["choices"]) if action["kind"] == "discrete" else None
 
     def action_limit(self) -> float:
         """The largest continuous action, either way."""
-        return float(json.loads(self.agent_json)["action"]["limit"])
+        return float(self._spec["action"]["limit"])
 
     def has_fixed_period(self) -> bool:
         """Do all flows decide at the same times?"""
-        return bool(json.loads(self.agent_json)["clock"]["kind"] == "period")
+        return bool(self._spec["clock"]["kind"] == "period")
 
     def settings(self) -> dict[str, Any]:
         """What the compiled core is told, by name."""

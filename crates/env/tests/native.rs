@@ -1,0 +1,148 @@
+//! An environment that is answered by a function does what that function does as a policy, bit for bit.
+
+use std::sync::Arc;
+
+use headway_cc::schemes::SCHEMES;
+use headway_cc::{
+    CongestionControl, Duration, Family, Kind, Loaded, Need, Param, Registry, Scheme, Selection,
+    Setup, Values,
+};
+use headway_env::{End, EnvSpec, Episode, Pause, Start, Task};
+use headway_policy::{AgentSpec, Learned, Policy};
+use headway_scenario::{Scenario, TraceSpec, TraceStore};
+use headway_sim::{Options, Simulation};
+
+const AGENTS: [&str; 3] = [
+    r#"{"clock": {"kind": "rtt", "n": 0.5, "estimator": "mean"},
+        "observation": {"history": 3, "features": [{"name": "rtt_ratio"}, {"name": "send_ratio"}]},
+        "action": {"kind": "continuous", "limit": 5.0, "effect": {"does": "scale-rate", "delta": 0.05}},
+        "beneath": {"kind": "rate", "initial_mbps": 3.0, "min_mbps": 0.1, "max_mbps": 100.0}}"#,
+    r#"{"clock": {"kind": "jiffies", "hz": 250.0},
+        "observation": {"history": 2, "features": [{"name": "cwnd_packets"}, {"name": "rtt_ms"}]},
+        "action": {"kind": "discrete", "choices": [-3.0, -1.0, 0.0, 1.0, 3.0], "effect": {"does": "add-cwnd"}},
+        "beneath": {"kind": "scheme", "name": "cubic"}}"#,
+    r#"{"clock": {"kind": "period", "ms": 20.0},
+        "observation": {"history": 1, "features": [{"name": "in_flight_packets"}, {"name": "loss"}]},
+        "action": {"kind": "continuous", "limit": 1.0, "effect": {"does": "scale-cwnd", "base": 1.2}},
+        "beneath": {"kind": "scheme", "name": "newreno"}}"#,
+];
+
+const SCENARIO: &str = "schema = 1\nname = \"native\"\nseconds = 20\n[bottleneck]\nrate = \"2Mbps..20Mbps log\"\n\
+    delay = \"5ms..50ms\"\nqueue = \"0.5bdp..2bdp\"\nloss = \"0..1%\"\n";
+
+/// Depends on every bit of what is seen.
+fn answer(observation: &[f32]) -> f32 {
+    let bits = observation.iter().fold(17_u32, |hash, x| {
+        (hash ^ x.to_bits()).wrapping_mul(0x0100_0193)
+    });
+    (bits % 5) as f32
+}
+
+#[derive(Debug)]
+struct Fixed;
+
+impl Policy for Fixed {
+    fn decide(&mut self, observation: &[f32]) -> Option<f32> {
+        Some(answer(observation))
+    }
+}
+
+const AGENT: Param = Param {
+    name: "agent",
+    help: "",
+    kind: Kind::Loaded {
+        what: "",
+        load: |_| Err(String::new()),
+    },
+};
+
+static NATIVE: Scheme = Scheme {
+    name: "native",
+    family: Family::Learned,
+    summary: "",
+    source: "",
+    deviations: &[],
+    needs: &[Need::RateSample, Need::Pacing],
+    params: &[AGENT],
+    build: |setup: &Setup, values: &Values| -> Box<dyn CongestionControl> {
+        let (spec, latency) = &*values.loaded::<(Arc<AgentSpec>, Duration)>(&AGENT);
+        Box::new(Learned::new(Arc::clone(spec), setup, Fixed, *latency).unwrap())
+    },
+    receiver: None,
+    router: None,
+};
+
+fn native(agent: &Arc<AgentSpec>, latency: Duration) -> Selection {
+    let loaded = Loaded {
+        id: String::new(),
+        content: Arc::new((Arc::clone(agent), latency)),
+    };
+    Selection {
+        spec: "native".to_owned(),
+        scheme: &NATIVE,
+        values: Values::defaults(NATIVE.params).with_loaded(&AGENT, loaded),
+    }
+}
+
+#[test]
+fn an_answer_from_outside_is_as_good_as_a_policys_own() {
+    let scenario = Scenario::parse(SCENARIO, "native").unwrap();
+    for agent in AGENTS {
+        let agent: Arc<AgentSpec> = Arc::new(serde_json::from_str(agent).unwrap());
+        for latency in [Duration::ZERO, Duration::from_millis(3)] {
+            let spec = EnvSpec {
+                agent: Arc::clone(&agent),
+                tasks: vec![Task {
+                    scenario: scenario.clone(),
+                    weight: 1.0,
+                }],
+                steps: None,
+                length: None,
+                patience: Duration::from_secs(60),
+                latency,
+                start: Start::Spec,
+                registry: Registry::new(SCHEMES),
+                traces: TraceStore::of([]),
+            };
+            for seed in 1..4 {
+                let mut episode = Episode::new(&spec, seed).unwrap();
+                let mut decisions = 0;
+                while episode.advance().unwrap() == Pause::Decision {
+                    let answer = answer(episode.observation(0));
+                    episode.answer(0, answer);
+                    episode.resume();
+                    decisions += 1;
+                }
+                assert!(decisions > 100, "{decisions}");
+                assert_eq!(episode.advance().unwrap(), Pause::End(End::Time));
+
+                let options = Options {
+                    duration: Duration::from_secs(20),
+                    warmup: Duration::ZERO,
+                    seed,
+                    grid: None,
+                };
+                let network = scenario.draw(seed);
+                let traces = |_: &TraceSpec| Err("none".to_owned());
+                let mut run = Simulation::new(
+                    &network,
+                    &native(&agent, latency),
+                    &spec.registry,
+                    &traces,
+                    options,
+                )
+                .unwrap();
+                run.run_until(run.end()).unwrap();
+                let sender = run.sender_mut(0);
+                let counters = *sender.counters();
+                let learned = sender.steered::<Learned<Fixed>>().unwrap();
+                learned.conclude(headway_cc::Time::ZERO + options.duration);
+                assert_eq!(learned.observation(), episode.observation(0));
+                assert_eq!(
+                    counters.sent.get() / network.packet_size.get(),
+                    episode.packets()
+                );
+            }
+        }
+    }
+}

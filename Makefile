@@ -13,7 +13,7 @@ CORE := pyproject.toml Cargo.toml Cargo.lock split.toml $(wildcard scenarios/*.t
 	$(shell find crates -name '*.rs' -o -name 'Cargo.toml')
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-system lint bench docs fuzz tools
+.PHONY: help run test test-train test-system lint bench docs fuzz tools
 
 help: ## say what there is
 	@echo "usage: make TARGET"
@@ -29,6 +29,11 @@ test: .venv/core.stamp .venv/dev.stamp ## run the tests of the Rust crates and o
 	@mkdir -p build
 	@$(BIN)/python -m mypy.stubtest headway._native >build/stubtest.log 2>&1 || { cat build/stubtest.log; exit 1; }
 	@$(BIN)/python -m pytest -q
+
+# PyTorch has an environment of its own, which finds the package where maturin has built it.
+test-train: .venv/core.stamp build/train.stamp ## run the tests that need PyTorch
+	@echo "make: testing what needs PyTorch"
+	@PYTHONPATH=python build/train/bin/python -m pytest -q -m train $(if $(ONLY),-k "$(ONLY)")
 
 test-system: .venv/core.stamp .venv/dev.stamp ## run the tests that need root or user namespaces; ONLY="word ..." for some
 	@echo "make: testing with network namespaces, serially"
@@ -90,6 +95,12 @@ build/uv/bin/uv: | tools
 .venv/dev.stamp: .venv/deps.stamp
 	@echo "make: installing the locked development tools into .venv"
 	@$(UV) sync --quiet --locked --no-install-project --inexact
+	@touch $@
+
+build/train.stamp: pyproject.toml uv.lock | tools $(UV)
+	@echo "make: installing the locked dependencies with PyTorch into build/train (3 GB on Linux, some minutes)"
+	@UV_PROJECT_ENVIRONMENT="$(CURDIR)/build/train" $(UV) sync --quiet --locked --no-install-project --group train \
+		--python "$(PYTHON)"
 	@touch $@
 
 .venv/core.stamp: $(CORE) .venv/deps.stamp

@@ -8,7 +8,7 @@ import typer
 from typer.exceptions import TyperException
 
 from headway._native import RunError, UsageError
-from headway.cli import bench, gap, lists, report, shell, traces
+from headway.cli import bench, gap, lists, report, shell, traces, train
 from headway.cli.usage import EPILOG, one_line
 
 app = typer.Typer(
@@ -31,6 +31,7 @@ app.command(
 )(shell.shell)
 app.command("report", short_help="Write the report of a bench again.", epilog=EPILOG["report"])(report.report)
 app.command("gap", short_help="Compare the simulator with the emulator.", epilog=EPILOG["gap"])(gap.gap)
+app.command("train", short_help="Train a model.", epilog=EPILOG["train"])(train.train)
 app.command("schemes", epilog=EPILOG["schemes"])(lists.schemes)
 app.command("scenarios", epilog=EPILOG["scenarios"])(lists.scenarios)
 app.add_typer(traces.app, name="traces", short_help="Fetch, describe, convert and draw trace files.")

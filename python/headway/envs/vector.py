@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -91,6 +92,8 @@ class HeadwayVectorEnv(VectorEnv[Array, Array, Array]):
         )
         self._reward = config.reward.function()
         self._copy = copy
+        self.core_s = 0.0
+        """Real time that steps have spent in the compiled core."""
         size = self.single_observation_space.shape[0]
         self._observations = np.zeros((num_envs, size), dtype=np.float32)
         self._final = np.zeros((num_envs, size), dtype=np.float32)
@@ -121,7 +124,9 @@ class HeadwayVectorEnv(VectorEnv[Array, Array, Array]):
     def step(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
         """Answers every flow, and runs each simulation to the next decision."""
         answers = answers_of(actions, self.config, self.num_envs)
+        begun = time.perf_counter()
         self._core.step(answers, self._observations, self._final, self._rows, self._ends, True)
+        self.core_s += time.perf_counter() - begun
         measured = Measurements(self._rows.copy() if self._copy else self._rows)
         info: dict[str, Any] = {"dt": measured["dt_s"], "_dt": self._all}
         for name, column in measured.columns():

@@ -1,0 +1,189 @@
+"""`headway train`: from a system's configuration and a seed to a model folder."""
+
+from __future__ import annotations
+
+import json as js
+import signal
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from headway._native import RunError
+from headway.cli.usage import Json  # noqa: TC001  # Typer reads it
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from headway.train.config import TrainConfig
+    from headway.train.loop import Training
+
+NEEDED = {
+    "torch": "PyTorch",
+    "stable_baselines3": "Stable-Baselines3",
+    "tensorboard": "TensorBoard",
+    "gymnasium": "Gymnasium",
+    "safetensors": "safetensors",
+    "tomli_w": "tomli-w",
+}
+NEEDS = (
+    "training needs {missing}: pip install 'headway[train]' --extra-index-url https://download.pytorch.org/whl/cpu "
+    "(PyTorch's small build, for CPUs)"
+)
+
+
+def train(
+    system: Annotated[
+        str, typer.Argument(help="What to train: aurora-v1, aurora-v2, quick; see docs/training.md.")
+    ],
+    config: Annotated[
+        Path | None,
+        typer.Option(help="A configuration of your own, in the place of the system's; SYSTEM names it."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="HEADWAY_OUT", help="Folder of checkpoint, logs and model; else out/train/MODEL-seed-SEED."
+        ),
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**31 - 1, envvar="HEADWAY_SEED", help="Same seed, same weights, bit for bit.")
+    ] = 1,
+    json: Json = False,
+) -> None:
+    """Train a model. The same command goes on from the last checkpoint of one that was interrupted or killed."""
+    from headway.train.config import find
+
+    chosen = find(system, config)
+    _need_pytorch()
+    from headway.files import make_folder
+    from headway.train.environments import Headway
+    from headway.train.loop import train as run
+
+    folder = make_folder(out or Path("out") / "train" / f"{chosen.model}-seed-{seed}", "--out")
+    screen = _Screen(chosen)
+    with screen.progress:
+        training = run(chosen, folder, seed, Headway(), screen)
+    if not training.is_done:
+        print(
+            f"headway: interrupted; the same command goes on after {training.learner.steps} steps", file=sys.stderr
+        )
+        raise typer.Exit(130)
+    summary = _summary(training, folder)
+    print(js.dumps(summary, indent=2) if json else _text(summary))
+
+
+def _need_pytorch() -> None:
+    """Raises RunError, with how to get what is missing."""
+    for module, name in NEEDED.items():
+        if find_spec(module) is None:
+            raise RunError(NEEDS.format(missing=name))
+
+
+class _Screen:
+    """Progress on standard error: a bar on a terminal, and a line for each validation anywhere."""
+
+    def __init__(self, config: TrainConfig) -> None:
+        self._config = config
+        self._total = config.stretches * config.stretch_steps
+        self.progress = _bar()
+        self._task = self.progress.add_task(config.model, total=self._total, reward="")
+        self._interrupts = 0
+        signal.signal(signal.SIGINT, self._on_interrupt)
+
+    def _on_interrupt(self, *_: object) -> None:
+        self._interrupts += 1
+        if self._interrupts > 1:
+            raise KeyboardInterrupt
+        self._say("interrupted: ends with a checkpoint after this stretch; again ends at once, with the last one")
+
+    def interrupted(self) -> bool:
+        return self._interrupts > 0
+
+    def rollout(self, steps: int, reward: float) -> None:
+        self.progress.update(self._task, completed=steps, reward=f"{reward:.3g}")
+
+    def validated(self, training: Training) -> None:
+        latest = training.history[-1]
+        per_step = training.watch.wall_s / max(latest["steps"], 1)
+        left = per_step * (self._total - latest["steps"])
+        mark = "*" if training.best and training.best["stretch"] == training.stretch else " "
+        self._say(
+            f"{latest['steps']:>10,} steps  reward {latest['reward']:8.3f}  "
+            f"validation {latest['validation']:8.3f}{mark}  {_scores(latest['scores'])}  left {_clock(left)}"
+        )
+
+    def _say(self, line: str) -> None:
+        if self.progress.disable:
+            print(line, file=sys.stderr, flush=True)
+        else:
+            self.progress.console.print(line, highlight=False, markup=False)
+
+
+def _bar() -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TextColumn("{task.completed:,} steps"),
+        TextColumn("reward {task.fields[reward]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(elapsed_when_finished=False),
+        console=console,
+        disable=not console.is_terminal,
+    )
+
+
+def _scores(rows: list[dict[str, Any]]) -> str:
+    """Means over the validation scenarios, in one line."""
+
+    def mean(name: str) -> float:
+        return float(sum(row[name] for row in rows) / len(rows))
+
+    return (
+        f"utilisation {mean('utilisation'):4.2f}  {mean('throughput_mbps'):6.2f} Mbit/s  "
+        f"RTT {mean('rtt_ms'):5.0f} ms  loss {mean('loss'):6.2%}"
+    )
+
+
+def _clock(seconds: float) -> str:
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
+
+
+def _summary(training: Training, folder: Path) -> dict[str, Any]:
+    config, watch, best = training.config, training.watch, training.best or {}
+    kept = training.history[best["stretch"] - 1]
+    return {
+        "model": str(folder / config.model),
+        "system": config.model,
+        "seed": training.seed,
+        "steps": training.learner.steps,
+        "best_step": kept["steps"],
+        "validation": {"reward": kept["validation"], "scenarios": kept["scores"]},
+        "wall_s": round(watch.wall_s, 1),
+        "cpu_s": round(watch.cpu_s, 1),
+        "time_shares": {part: round(share, 3) for part, share in watch.shares().items()},
+    }
+
+
+def _text(summary: dict[str, Any]) -> str:
+    shares = ", ".join(f"{part} {share:.0%}" for part, share in summary["time_shares"].items())
+    wall, cpu = _clock(summary["wall_s"]), _clock(summary["cpu_s"])
+    lines = [
+        f"trained {summary['steps']:,} steps in {wall} min, {cpu} min of CPU time",
+        f"where the time went: {shares}",
+        f"best validation at step {summary['best_step']:,}:",
+    ]
+    lines += [f"  {row['scenario']:24s} {_scores([row])}" for row in summary["validation"]["scenarios"]]
+    lines += [
+        f"model: {summary['model']}",
+        f"try it: headway bench --schemes cubic,learned:model={summary['model']} --scenario pantheon-default",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,56 @@
+"""What a killed training goes on from."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from headway._native import UsageError
+from headway.files import write_atomic
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FILE = "checkpoint.pt"
+FORMAT = 1
+
+
+def save(folder: Path, identity: dict[str, Any], state: dict[str, Any]) -> None:
+    """Writes it whole or not at all. Raises RunError.
+
+    Args:
+        folder: Of the training.
+        identity: What has to be the same where it goes on: plain numbers and texts.
+        state: Tensors, numbers, texts, lists and dicts of these.
+    """
+    content = io.BytesIO()
+    torch.save({"format": FORMAT, "identity": identity, "state": state}, content)
+    write_atomic(folder / FILE, content.getvalue())
+
+
+def load(folder: Path, identity: dict[str, Any]) -> dict[str, Any] | None:
+    """The state that was saved last, None where there is none.
+
+    Raises UsageError if it cannot be read, or comes from a training of another identity.
+    """
+    path = folder / FILE
+    if not path.exists():
+        return None
+    try:
+        # Weights only: a file that runs code when it is read is no checkpoint of ours.
+        saved = torch.load(path, weights_only=True)
+        if saved["format"] != FORMAT:
+            raise UsageError(f"{path}: format {saved['format']}, must be {FORMAT}; give another --out")
+        found, state = saved["identity"], saved["state"]
+    except (RuntimeError, OSError, EOFError, KeyError, TypeError, pickle.UnpicklingError):
+        raise UsageError(f"{path}: not a checkpoint that can be read; remove it, or give another --out") from None
+    for key, value in identity.items():
+        if found.get(key) != value:
+            raise UsageError(
+                f"{path}: of a training with {key} {found.get(key)}, not {value}; "
+                "ask for the same, or give another --out"
+            )
+    return dict(state)

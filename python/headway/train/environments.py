@@ -1,0 +1,39 @@
+"""The environments of a training, as its configuration has them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headway.envs import EnvConfig, HeadwayVectorEnv
+from headway.envs.sb3 import SB3VecEnv
+
+if TYPE_CHECKING:
+    import gymnasium
+    from stable_baselines3.common.vec_env import VecEnv
+
+    from headway.train.config import TrainConfig
+
+
+class Headway:
+    """Headway's own simulations."""
+
+    def __init__(self) -> None:
+        self._training: HeadwayVectorEnv | None = None
+
+    def training(self, config: TrainConfig) -> VecEnv:
+        """`config.ppo.environments` simulations to learn from."""
+        self._training = HeadwayVectorEnv(EnvConfig.of(config.environment), config.ppo.environments)
+        return SB3VecEnv(self._training)
+
+    def validation(self, config: TrainConfig, scenario: str) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
+        """`config.validation.runs` simulations of one scenario, each `config.validation.seconds` long.
+
+        They begin as the agent does when it is deployed.
+        """
+        limits = {"scenarios": [scenario], "seconds": config.validation.seconds}
+        table = {**config.environment, "env": limits}
+        return HeadwayVectorEnv(EnvConfig.of(table), config.validation.runs)
+
+    def simulated_s(self) -> float:
+        """Real time that those of `training` have spent in the simulator so far."""
+        return self._training.core_s if self._training else 0.0

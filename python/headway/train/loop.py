@@ -1,0 +1,220 @@
+"""Training from seed to model folder: stretches, validation, checkpoints, and going on after any of them."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+import stable_baselines3
+import torch
+
+from headway._native import Scenario, code_version
+from headway.envs.config import EnvConfig
+from headway.train import checkpoint, export
+from headway.train.learner import Learner
+from headway.train.stopwatch import Stopwatch
+from headway.train.validation import Score, measure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    import gymnasium
+    import numpy as np
+    from stable_baselines3.common.vec_env import VecEnv
+
+    from headway.train.config import TrainConfig
+
+VALIDATION_SEED = 0x5EED
+"""Of every validation of every training: scores can be compared."""
+
+
+class Makes(Protocol):
+    """Where environments come from; tests put their own here."""
+
+    def training(self, config: TrainConfig) -> VecEnv:
+        """`config.ppo.environments` simulations to learn from."""
+
+    def validation(self, config: TrainConfig, scenario: str) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
+        """`config.validation.runs` simulations of one scenario, each `config.validation.seconds` long."""
+
+    def simulated_s(self) -> float:
+        """Real time that those of `training` have spent in the simulator so far."""
+
+
+class Watcher(Protocol):
+    """Who looks on."""
+
+    def rollout(self, steps: int, reward: float) -> None:
+        """So many decisions were taken; the mean reward of those since the last call."""
+
+    def validated(self, training: Training) -> None:
+        """A stretch has ended, with its scores in `training.history`."""
+
+    def interrupted(self) -> bool:
+        """Is training to end after this stretch?"""
+
+
+@dataclass
+class Training:
+    """A training under way."""
+
+    config: TrainConfig
+    seed: int
+    learner: Learner
+    watch: Stopwatch
+    history: list[dict[str, Any]] = field(default_factory=list)
+    """Of each stretch: `steps`, the mean `reward` of training, and `scores`, rows of `Score`."""
+    best: dict[str, Any] | None = None
+    """`reward`, `stretch` and `weights` of the best validation so far."""
+
+    @property
+    def stretch(self) -> int:
+        """How many stretches are done."""
+        return len(self.history)
+
+    @property
+    def is_done(self) -> bool:
+        """Have all steps been taken, or has validation not become better for long?"""
+        waited = self.stretch - self.best["stretch"] if self.best else 0
+        return self.stretch >= self.config.stretches or waited >= self.config.early_stop.patience
+
+    def state(self) -> dict[str, Any]:
+        """For a checkpoint."""
+        return {
+            "learner": self.learner.state(),
+            "history": self.history,
+            "best": self.best,
+            "wall_s": self.watch.wall_s,
+            "cpu_s": self.watch.cpu_s,
+            "parts": self.watch.parts,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Goes on where `state` was taken."""
+        self.learner.restore(state["learner"])
+        self.history, self.best = state["history"], state["best"]
+        self.watch.wall_s, self.watch.cpu_s, self.watch.parts = state["wall_s"], state["cpu_s"], state["parts"]
+
+
+def identity(config: TrainConfig, seed: int) -> dict[str, Any]:
+    """What decides the weights, to the bit. A checkpoint goes on only under the same."""
+    return {
+        "config": config.hash,
+        "seed": seed,
+        "scenarios": scenario_hashes([*trained_on(config), *config.validation.scenarios]),
+        "headway": code_version,
+        "torch": str(torch.__version__),
+        "stable_baselines3": stable_baselines3.__version__,
+    }
+
+
+def trained_on(config: TrainConfig) -> list[str]:
+    """The scenarios that training draws from, as the configuration names them."""
+    return [name for name, _ in EnvConfig.of(config.environment).scenarios]
+
+
+def scenario_hashes(given: Iterable[str]) -> dict[str, str]:
+    """The canonical hash of each scenario, members of families by their own names."""
+    return {scenario.name: scenario.hash for name in given for scenario in Scenario.load_all(name)}
+
+
+def train(config: TrainConfig, folder: Path, seed: int, makes: Makes, watcher: Watcher) -> Training:
+    """Trains until done or interrupted, from the last checkpoint in `folder` if it has one.
+
+    Args:
+        config: What is trained.
+        folder: Of checkpoint and TensorBoard logs; the model folder goes there once training is done.
+        seed: Of everything: first weights, actions, environments.
+        makes: Where environments come from.
+        watcher: Who looks on.
+
+    Raises UsageError, RunError.
+    """
+    watch = Stopwatch()
+    with watch.running():
+        environments = makes.training(config)
+        training = Training(config, seed, Learner(config, environments, seed, watch, watcher.rollout), watch)
+        same = identity(config, seed)
+        if saved := checkpoint.load(folder, same):
+            training.restore(saved)
+        training.learner.log_to(folder / "tensorboard", training.learner.steps)
+        validations = [(name, makes.validation(config, name)) for name in config.validation.scenarios]
+    while not training.is_done and not watcher.interrupted():
+        with watch.running():
+            before = makes.simulated_s()
+            reward = training.learner.stretch()
+            watch.add("simulator", makes.simulated_s() - before)
+            scores, _ = validate(training, validations)
+            _note(training, reward, scores)
+        checkpoint.save(folder, same, training.state())
+        watcher.validated(training)
+    if training.is_done and training.best and not (folder / config.model).exists():
+        training.learner.ppo.policy.load_state_dict(training.best["weights"])
+        with watch.running():
+            scores, seen = validate(training, validations)
+        export.write(folder / config.model, training.learner, _about(training), _evaluation(training, scores), seen)
+    environments.close()
+    return training
+
+
+def validate(
+    training: Training, validations: list[tuple[str, gymnasium.vector.VectorEnv[Any, Any, Any]]]
+) -> tuple[list[Score], list[np.ndarray[Any, Any]]]:
+    """The policy on each scenario, and what it observed."""
+    seen: list[np.ndarray[Any, Any]] = []
+    with training.watch.of("validation"):
+        act = training.learner.act
+        return [measure(name, made, VALIDATION_SEED, act, seen) for name, made in validations], seen
+
+
+def _note(training: Training, reward: float, scores: list[Score]) -> None:
+    mean = sum(score.reward for score in scores) / len(scores)
+    training.history.append(
+        {
+            "steps": training.learner.steps,
+            "reward": reward,
+            "validation": mean,
+            "scores": [score.row() for score in scores],
+        }
+    )
+    best, gain = training.best, training.config.early_stop.least_gain
+    if best is None or mean > best["reward"] + gain * abs(best["reward"]):
+        training.best = {"reward": mean, "stretch": training.stretch, "weights": training.learner.weights()}
+    training.learner.log_scores({"reward": mean}, "validation")
+    for score in scores:
+        numbers = {name: value for name, value in score.row().items() if name != "scenario"}
+        training.learner.log_scores(numbers, f"validation/{score.scenario}")
+
+
+def _about(training: Training) -> dict[str, Any]:
+    """The card's `[training]`."""
+    config, watch, best = training.config, training.watch, training.best or {}
+    return {
+        "command": f"headway train {config.model} --seed {training.seed}",
+        "config": config.text,
+        "config_sha256": config.hash,
+        "seeds": [training.seed],
+        "scenarios": scenario_hashes(trained_on(config)),
+        "validation_scenarios": scenario_hashes(config.validation.scenarios),
+        "code_version": code_version,
+        "torch": str(torch.__version__),
+        "stable_baselines3": stable_baselines3.__version__,
+        "python": platform.python_version(),
+        "threads": config.ppo.threads,
+        "steps": training.learner.steps,
+        "best_step": training.history[best["stretch"] - 1]["steps"],
+        "seconds": round(watch.wall_s, 1),
+        "cpu_seconds": round(watch.cpu_s, 1),
+        "time_shares": {part: round(share, 3) for part, share in watch.shares().items()},
+    }
+
+
+def _evaluation(training: Training, scores: list[Score]) -> dict[str, Any]:
+    """The card's `[evaluation]`: the kept policy on the validation scenarios."""
+    validation = training.config.validation
+    rounded = {
+        score.scenario: {k: round(v, 4) for k, v in score.row().items() if k != "scenario"} for score in scores
+    }
+    return {"runs": validation.runs, "seconds": validation.seconds, "seed": VALIDATION_SEED, "scenarios": rounded}

@@ -1,0 +1,71 @@
+"""How good a policy is on scenarios that it is not trained on."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import gymnasium
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Score:
+    """Means over the decisions of all runs of a scenario, each decision weighted by the time it stood for."""
+
+    scenario: str
+    reward: float
+    """Of a decision: not weighted, as the learner does not either."""
+    throughput_mbps: float
+    utilisation: float
+    rtt_ms: float
+    loss: float
+
+    def row(self) -> dict[str, Any]:
+        """For JSON and cards."""
+        return asdict(self)
+
+
+def measure(
+    scenario: str,
+    environments: gymnasium.vector.VectorEnv[Any, Any, Any],
+    seed: int,
+    act: Callable[[Array], Array],
+    keep: list[Array],
+) -> Score:
+    """The first episode of each environment, answered by `act`; `keep` gets some of what was observed."""
+    observations, _ = environments.reset(seed=seed)
+    running = np.ones(environments.num_envs, dtype=bool)
+    sums = dict.fromkeys(("reward", "decisions", "dt", "delivered", "capacity", "rtt", "lost", "known"), 0.0)
+    while running.any():
+        keep.append(np.array(observations[running][:1]))
+        observations, rewards, terminated, truncated, info = environments.step(act(observations))
+        step = {name: np.asarray(info[name])[running] for name in MEASURED}
+        dt = step["dt_s"]
+        sums["reward"] += float(rewards[running].sum())
+        sums["decisions"] += float(running.sum())
+        sums["dt"] += float(dt.sum())
+        sums["delivered"] += float((step["throughput_mbps"] * dt).sum())
+        sums["capacity"] += float((step["capacity_mbps"] * dt).sum())
+        sums["rtt"] += float((step["rtt_ms"] * dt).sum())
+        sums["lost"] += float(step["lost_packets"].sum())
+        sums["known"] += float((step["lost_packets"] + step["delivered_packets"]).sum())
+        running &= ~(terminated | truncated)
+    return Score(
+        scenario=scenario,
+        reward=sums["reward"] / sums["decisions"],
+        throughput_mbps=sums["delivered"] / sums["dt"],
+        utilisation=sums["delivered"] / sums["capacity"],
+        rtt_ms=sums["rtt"] / sums["dt"],
+        loss=sums["lost"] / max(sums["known"], 1.0),
+    )
+
+
+MEASURED = ("dt_s", "throughput_mbps", "capacity_mbps", "rtt_ms", "lost_packets", "delivered_packets")
+"""What a step's `info` has to say."""

@@ -1,0 +1,85 @@
+"""What `headway train` says of wrong configurations, and that those it comes with are right. Without PyTorch."""
+
+import importlib.util
+
+import pytest
+
+from headway import UsageError
+from headway._native import Scenario
+from headway.envs.config import EnvConfig
+from headway.train import config
+from headway.train.stopwatch import Stopwatch
+
+QUICK = config.systems()["quick"].read_text()
+
+
+@pytest.mark.parametrize("system", config.systems())
+def test_systems_are_in_order_and_validate_on_what_they_do_not_train_on(system):
+    found = config.find(system, None)
+    assert found.model in (system, f"{system}-v1")
+    trained = {s.hash for name, _ in EnvConfig.of(found.environment).scenarios for s in Scenario.load_all(name)}
+    assert not trained & {Scenario.load(name).hash for name in found.validation.scenarios}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("[ppo]", "[pop]", ["unknown key 'pop'", "nearest is ppo"]),
+        ("gamma =", "gama =", ["[ppo]", "gama", "nearest is gamma"]),
+        ("gamma = 0.99", "gamma = 1.5", ["gamma is 1.5", "from 0 to 1"]),
+        ("gamma = 0.99", "gamma = nan", ["gamma is nan", "from 0 to 1"]),
+        ("gamma = 0.99", 'gamma = "high"', ["gamma is 'high'", "must be a number"]),
+        ("minibatch = 2048", "minibatch = 1000", ["minibatch is 1000", "must divide"]),
+        ("environments = 128", "environments = 0", ["environments is 0", "at least 1"]),
+        ("hidden = [32, 16]", "hidden = []", ["[net]", "hidden"]),
+        ('activation = "tanh"', 'activation = "tan"', ["'tan'", "tanh or relu"]),
+        ("version = 1", 'version = "one"', ["version is 'one'", "whole number"]),
+        ("[net]", "net = 3\n[nets]", ["'net'", "[net]"]),
+        ("[net]", "[net", ["not TOML"]),
+        ("every = ", "every = 0\n#", ["[validation]", "every"]),
+    ],
+)
+def test_a_wrong_configuration_is_one_line(old, new, says):
+    assert old in QUICK
+    with pytest.raises(UsageError) as caught:
+        config.parse(QUICK.replace(old, new, 1), "my.toml")
+    message = str(caught.value)
+    assert message.startswith("my.toml: ")
+    assert "\n" not in message
+    for word in says:
+        assert word in message
+
+
+def test_a_missing_section_is_named():
+    with pytest.raises(UsageError, match="'ppo' is missing"):
+        config.parse(QUICK.partition("[ppo]")[0], "my.toml")
+
+
+def test_an_unknown_system_names_the_nearest(run):
+    done = run("train", "quik")
+    assert done.returncode == 2
+    assert "quick" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is not None, reason="PyTorch is installed here")
+def test_without_pytorch_one_line_says_how_to_get_it(run):
+    done = run("train", "quick")
+    assert done.returncode == 1
+    assert done.stderr.startswith("headway: training needs PyTorch: pip install")
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_last_stretch_is_whole():
+    found = config.parse(QUICK.replace("total_steps = ", "total_steps = 1 #", 1), "my.toml")
+    assert found.stretches == 1
+    assert found.stretch_steps == found.validation.every * found.ppo.environments * found.ppo.steps
+
+
+def test_shares_of_time_add_up_to_one():
+    watch = Stopwatch(wall_s=10.0)
+    watch.parts |= {"simulator": 6.0, "forward": 1.0}
+    shares = watch.shares()
+    assert shares["simulator"] == pytest.approx(0.6)
+    assert shares["glue"] == pytest.approx(0.3)
+    assert sum(shares.values()) == pytest.approx(1.0)

@@ -17,6 +17,7 @@ COMMANDS = (
     "shell",
     "report",
     "gap",
+    "train",
     "schemes",
     "scenarios",
     "traces",

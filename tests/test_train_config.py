@@ -34,7 +34,7 @@ def test_systems_are_in_order_and_validate_on_what_they_do_not_train_on(system):
         ("hidden = [32, 16]", "hidden = []", ["[net]", "hidden"]),
         ('activation = "tanh"', 'activation = "tan"', ["'tan'", "tanh or relu"]),
         ("version = 1", 'version = "one"', ["version is 'one'", "whole number"]),
-        ("[net]", "net = 3\n[nets]", ["'net'", "[net]"]),
+        ("[net]", "[nets]", ["unknown key 'nets'", "nearest is net"]),
         ("[net]", "[net", ["not TOML"]),
         ("every = ", "every = 0\n#", ["[validation]", "every"]),
     ],

@@ -65,7 +65,7 @@ def write(
         evaluation: The card's `[evaluation]`.
         seen: Observations of validation, each `[n, observation]`.
     """
-    from headway import models
+    import headway.models as models  # noqa: PLR0402
 
     config: TrainConfig = learner.config
     net, tensors = network(learner)

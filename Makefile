@@ -9,7 +9,7 @@ PYTHON := $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 UV := $(or $(shell command -v uv 2>/dev/null),build/uv/bin/uv)
 BIN := .venv/bin
 # What the compiled core is made of: when any of it changes, it is built anew.
-CORE := pyproject.toml Cargo.toml Cargo.lock split.toml $(wildcard scenarios/*.toml) \
+CORE := pyproject.toml Cargo.toml Cargo.lock split.toml $(wildcard scenarios/*.toml models/*/*) \
 	$(shell find crates -name '*.rs' -o -name 'Cargo.toml')
 
 .DEFAULT_GOAL := help

@@ -105,8 +105,9 @@ def over_schemes(progress: Progress, speed: Path) -> list[Figures]:
 
 
 def schemes() -> list[str]:
-    """Every scheme of the registry, as it is to be run."""
-    return [SPECS.get(s["name"], s["name"]) for s in all_schemes()]
+    """Every scheme of the registry that can be run as it is, as it is to be run."""
+    ready = (s["name"] for s in all_schemes() if not any(p["required"] for p in s["params"]))
+    return [SPECS.get(name, name) for name in ready]
 
 
 def instructions_a_packet(progress: Progress, speed: Path, folder: Path) -> Figures:

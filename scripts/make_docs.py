@@ -71,7 +71,9 @@ def scheme_section(scheme: dict[str, Any], found: list[Check]) -> str:
         parts.append("\nDeparts from its source:\n\n")
         parts += [f"- {sentence(deviation)}\n" for deviation in scheme["deviations"]]
     if scheme["params"]:
-        params = [[f"`{p['name']}`", p["help"], str(p["kind"]), str(p["default"])] for p in scheme["params"]]
+        params = [
+            [f"`{p['name']}`", p["help"], str(p["kind"]), p["default"] or "required"] for p in scheme["params"]
+        ]
         parts.append("\n" + table(["parameter", "what it does", "value", "default"], params))
     if found:
         rows = [

@@ -15,8 +15,10 @@ __all__ = [
     "Trace",
     "UsageError",
     "__version__",
+    "agent_version",
     "canonical_scheme",
     "check_agent",
+    "check_model",
     "check_scheme",
     "clean_shells",
     "code_version",
@@ -29,6 +31,7 @@ __all__ = [
     "schemes",
     "shell",
     "shells",
+    "shipped_models",
     "split",
     "trace_split",
 ]
@@ -37,6 +40,9 @@ __version__: str
 
 code_version: str
 """Version and commit of the compiled core; every result row carries it."""
+
+agent_version: int
+"""Version of features and actions; a model is made for one."""
 
 results_schema: int
 """Version of the columns of results.parquet and series.parquet."""
@@ -48,7 +54,7 @@ class RunError(RuntimeError):
     """Right input, but the run failed."""
 
 def schemes() -> list[dict[str, Any]]:
-    """Every scheme: name, family, summary, source, deviations, needs, worlds, params (name, help, kind, default)."""
+    """Every scheme: name, family, summary, source, deviations, needs, worlds, params (name, help, kind, default, required)."""
 
 def features() -> list[dict[str, Any]]:
     """What a learned controller may observe: name, unit, help, simulator, kernel (where each has it from), rounding."""
@@ -64,6 +70,15 @@ def canonical_scheme(spec: str, world: str) -> str:
 
 def emu_worker() -> None:
     """What a process of world "emu" does: reads a run as JSON from standard input, carries it out, answers in lines of JSON."""
+
+def check_model(folder: str | PathLike[str]) -> dict[str, Any]:
+    """Loads a model's folder with every check: id, card (JSON), parameters, golden_rows, golden_error.
+
+    Raises UsageError: the file, what is wrong with it, what would be right.
+    """
+
+def shipped_models() -> list[dict[str, Any]]:
+    """The models that come with Headway: what `check_model` says of each, and files (by name, bytes)."""
 
 def scenario_names() -> list[str]:
     """The scenarios and families that come with Headway, in the order of docs."""
@@ -236,7 +251,7 @@ class Batch:
     def results(self) -> list[dict[str, Any]]:
         """One dict a finished run and flow, in a fixed order.
 
-        Keys: schema, code_version, scenario, scenario_hash, scheme, run, seed, flow (index; -1 is all flows under test together), flow_scheme, world,
+        Keys: schema, code_version, scenario, scenario_hash, scheme, run, seed, flow (index; -1 is all flows under test together), flow_scheme, model (id of the trained model, else None), world,
         seconds, and the metrics throughput_mbps, delay_mean_ms, delay_p95_ms, queue_mean_ms, queue_p95_ms, loss,
         utilisation, rtt_mean_ms, rtt_p95_ms, power, power_p95, utility, jain, convergence_s, sent_packets,
         delivered_packets. A metric that does not apply is None. Of a run in real time also lateness_p50_ms, lateness_p99_ms,

@@ -13,6 +13,9 @@ from headway.summary import Offsets, regions, summarise
 BENCH_SCHEMA = 1
 """Version of bench.json and of the footer of results.parquet that it is made from."""
 
+READABLE = ("2", str(results_schema))
+"""Versions of results.parquet and series.parquet; 2 had no column `model`."""
+
 FILES = ("results.parquet", "series.parquet")
 SERIES_KEYS = ("scenario", "scheme", "run", "flow")
 
@@ -92,9 +95,11 @@ def read_bench(folder: Path) -> Bench:
 
 def _table(path: Path) -> tuple[dict[str, str], dict[str, list[Any]]]:
     metadata, columns = read_parquet(str(path))
-    if metadata.get("schema") != str(results_schema):
+    if metadata.get("schema") not in READABLE:
         found = metadata.get("schema", "none")
-        raise UsageError(f"{path}: schema {found}, this headway reads {results_schema}; run the bench again")
+        raise UsageError(
+            f"{path}: schema {found}, this headway reads {' and '.join(READABLE)}; run the bench again"
+        )
     return metadata, columns
 
 

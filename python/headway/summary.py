@@ -46,8 +46,8 @@ Row = dict[str, Any]
 def summarise(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None) -> list[Row]:
     """One row a scheme and scenario.
 
-    It has scheme, scenario, scenario_hash, world, runs, seconds, fitness (None in simulated time), and a
-    Metric for each of METRICS.
+    It has scheme, model (the id of the trained model, None without one), scenario, scenario_hash, world, runs,
+    seconds, fitness (None in simulated time), and a Metric for each of METRICS.
     Where several flows were under test, the same in every run, `flows` has such metrics for each of them.
     Intervals are 95% BCa bootstrap intervals over runs; in blocks, ordered by offset, where `offsets` has
     the scenario: its runs begin at offsets of one trace and may overlap.
@@ -63,6 +63,7 @@ def summarise(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None)
         starts = (offsets or {}).get(scenario)
         row: Row = {
             "scheme": scheme,
+            "model": together[0].get("model"),
             "scenario": scenario,
             "scenario_hash": together[0]["scenario_hash"],
             "world": together[0]["world"],
@@ -75,11 +76,15 @@ def summarise(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None)
         # Where flows come and go at random, the third of one run has nothing to do with that of another.
         if len(single) > 1 and all(len(of_flow) == len(together) for of_flow in single.values()):
             row["flows"] = [
-                {"flow": flow, "scheme": of_flow[0]["flow_scheme"], **_metrics(of_flow, starts)}
+                {"flow": flow, **_who(of_flow[0]), **_metrics(of_flow, starts)}
                 for flow, of_flow in sorted(single.items())
             ]
         rows.append(row)
     return rows
+
+
+def _who(run: Run) -> dict[str, str | None]:
+    return {"scheme": run["flow_scheme"], "model": run.get("model")}
 
 
 def regions(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None) -> dict[tuple[str, str], Ellipse]:

@@ -236,10 +236,12 @@ pub enum Kind {
     },
     /// One of several words, the first by default.
     Choice(&'static [&'static str]),
-    /// Something that is loaded from what is written, such as a model's folder; it has no default.
+    /// Something that is loaded from what is written, such as a model's folder.
     Loaded {
         /// What may be written.
         what: &'static str,
+        /// Loaded where nothing is written; `None` where something has to be.
+        default: Option<&'static str>,
         /// Loads it; the error is one line.
         load: fn(&str) -> Result<Loaded, String>,
     },
@@ -406,6 +408,14 @@ impl Selection {
 }
 
 impl Selection {
+    /// Names the trained model that it runs, if it runs one: the same for the same content.
+    pub fn model(&self) -> Option<&str> {
+        self.values.0.iter().find_map(|(_, value)| match value {
+            Value::Loaded(loaded) => Some(loaded.id.as_str()),
+            _ => None,
+        })
+    }
+
     /// The scheme with every parameter, in one spelling: `copa:delta=0.5`.
     pub fn canonical(&self) -> String {
         let mut spec = self.scheme.name.to_owned();
@@ -550,17 +560,36 @@ impl Registry {
                 .read(text)
                 .map_err(|why| SchemeError(format!("scheme '{name}': {key}='{text}' {why}")))?;
         }
-        if let Some((param, _)) = values.0.iter().find(|(_, v)| matches!(v, Value::Missing)) {
-            return Err(SchemeError(format!(
-                "scheme '{name}' needs {}, {}: {name}:{}=...",
-                param.name, param.kind, param.name
-            )));
+        for (param, value) in &mut values.0 {
+            if matches!(value, Value::Missing) {
+                *value = param.load_default().map_err(|why| {
+                    SchemeError(format!("scheme '{name}' {why}: {name}:{}=...", param.name))
+                })?;
+            }
         }
         Ok(Selection {
             spec: spec.to_owned(),
             scheme,
             values,
         })
+    }
+}
+
+impl Param {
+    /// Has it to be written?
+    pub fn is_required(&self) -> bool {
+        matches!(self.kind, Kind::Loaded { default: None, .. })
+    }
+
+    /// What stands for one that was not written, or what is wrong.
+    fn load_default(&self) -> Result<Value, String> {
+        match self.kind {
+            Kind::Loaded {
+                default: Some(text),
+                ..
+            } => self.kind.read(text),
+            _ => Err(format!("needs {}, {}", self.name, self.kind)),
+        }
     }
 }
 

@@ -13,6 +13,7 @@ const AGENT: Param = Param {
     help: "what it sees and does",
     kind: Kind::Loaded {
         what: "an agent's spec",
+        default: None,
         load: |_| Err("it is given by the environment".to_owned()),
     },
 };

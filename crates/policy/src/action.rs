@@ -58,6 +58,8 @@ pub enum Effect {
 /// What is to be done to the controller beneath.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Action<'a> {
+    /// Leave everything as it is.
+    Nothing,
     /// Add so many packets to the window.
     AddCwnd(f64),
     /// Multiply the window.
@@ -71,6 +73,9 @@ pub enum Action<'a> {
 }
 
 impl ActionSpec {
+    /// The answer that does nothing, whatever the action.
+    pub const NEUTRAL: f32 = f32::NAN;
+
     /// How many numbers a network that decides puts out: one a choice, or one.
     pub fn outputs(&self) -> usize {
         match self {
@@ -96,8 +101,11 @@ impl ActionSpec {
         }
     }
 
-    /// What an answer does. One that is not a number does nothing: the neutral action.
+    /// What an answer does. [`NEUTRAL`](Self::NEUTRAL), like any other that is not a number, does nothing.
     pub fn action(&self, answer: f32) -> Action<'_> {
+        if answer.is_nan() {
+            return Action::Nothing;
+        }
         match self {
             ActionSpec::Discrete { effect, choices } => {
                 effect.of(choices[index(answer, choices.len())])
@@ -106,10 +114,9 @@ impl ActionSpec {
                 parameters,
                 choices,
             } => Action::Settings(parameters, &choices[index(answer, choices.len())]),
-            ActionSpec::Continuous { effect, limit } => match answer.is_nan() {
-                true => effect.of(0.0),
-                false => effect.of(f64::from(answer).clamp(-limit, *limit)),
-            },
+            ActionSpec::Continuous { effect, limit } => {
+                effect.of(f64::from(answer).clamp(-limit, *limit))
+            }
         }
     }
 
@@ -184,6 +191,29 @@ impl Effect {
                 false => 1.0 / (1.0 - delta * value),
             }),
             Effect::Set { parameter } => Action::Set(parameter, value),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_neutral_answer_does_nothing_whatever_the_action() {
+        let effect = Effect::Set {
+            parameter: "window".to_owned(),
+        };
+        let specs = [
+            ActionSpec::Discrete {
+                effect: Effect::AddCwnd,
+                choices: vec![-10.0, 0.0, 10.0],
+            },
+            ActionSpec::Continuous { effect, limit: 5.0 },
+        ];
+        for spec in specs {
+            assert_eq!(spec.action(ActionSpec::NEUTRAL), Action::Nothing);
+            assert_ne!(spec.action(0.0), Action::Nothing);
         }
     }
 }

@@ -19,6 +19,9 @@ pub trait Policy: Debug + Send + 'static {
     /// The answer to an observation, as [`ActionSpec`](crate::ActionSpec) reads it; `None` if it will come from
     /// outside ([`Learned::act`]).
     fn decide(&mut self, observation: &[f32]) -> Option<f32>;
+
+    /// Named values for recordings.
+    fn probe(&self, _: &mut dyn Probe) {}
 }
 
 /// Decides nothing itself: the answer comes from outside, as in training.
@@ -208,6 +211,7 @@ impl<P: Policy> CongestionControl for Learned<P> {
 
     fn probe(&self, probe: &mut dyn Probe) {
         self.beneath.controller().probe(probe);
+        self.policy.probe(probe);
     }
 
     fn steered(&mut self) -> Option<&mut dyn Any> {

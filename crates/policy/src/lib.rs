@@ -13,11 +13,13 @@ mod clock;
 mod feature;
 mod interval;
 mod learned;
+pub mod model;
 mod monitor;
 pub mod nn;
 mod observation;
 mod record;
 mod reporter;
+pub mod schemes;
 mod spec;
 mod spread;
 

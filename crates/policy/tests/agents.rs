@@ -16,6 +16,7 @@ const AGENT: Param = Param {
     help: "the agent",
     kind: Kind::Loaded {
         what: "an agent",
+        default: None,
         load: |_| Err("the test gives it".to_owned()),
     },
 };
@@ -109,11 +110,12 @@ fn plain(scheme: &str, rest: &str) -> Outcome {
     )
 }
 
-/// The same but for the name.
+/// The same but for the names.
 #[track_caller]
 fn same(mut a: Outcome, b: &Outcome) {
     for (ours, theirs) in a.rows.iter_mut().zip(&b.rows) {
         ours.scheme.clone_from(&theirs.scheme);
+        ours.model.clone_from(&theirs.model);
     }
     assert!(a == *b, "{:?}\n{:?}", a.rows[0], b.rows[0]);
 }

@@ -212,6 +212,7 @@ fn result<'py>(py: Python<'py>, row: &Row) -> PyResult<Bound<'py, PyDict>> {
     d.set_item("seed", row.seed)?;
     d.set_item("flow", row.flow)?;
     d.set_item("flow_scheme", &row.flow_scheme)?;
+    d.set_item("model", &row.model)?;
     d.set_item("world", row.world)?;
     d.set_item("seconds", row.seconds)?;
     for (name, value) in row.metrics.named() {

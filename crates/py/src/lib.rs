@@ -3,6 +3,7 @@
 mod batch;
 mod env;
 mod features;
+mod models;
 mod parquet;
 mod scenario;
 mod schemes;
@@ -52,6 +53,7 @@ fn own_traces(py: Python<'_>) -> PyResult<PathBuf> {
 fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add("code_version", CODE_VERSION)?;
+    m.add("agent_version", headway_policy::AgentSpec::VERSION)?;
     m.add("results_schema", headway_record::SCHEMA_VERSION)?;
     m.add("UsageError", m.py().get_type::<UsageError>())?;
     m.add("RunError", m.py().get_type::<RunError>())?;
@@ -59,6 +61,8 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(features::features, m)?)?;
     m.add_function(wrap_pyfunction!(schemes::check_scheme, m)?)?;
     m.add_function(wrap_pyfunction!(schemes::canonical_scheme, m)?)?;
+    m.add_function(wrap_pyfunction!(models::check_model, m)?)?;
+    m.add_function(wrap_pyfunction!(models::shipped_models, m)?)?;
     m.add_function(wrap_pyfunction!(scenario::scenario_names, m)?)?;
     m.add_function(wrap_pyfunction!(trace::split, m)?)?;
     m.add_function(wrap_pyfunction!(trace::trace_split, m)?)?;

@@ -7,7 +7,9 @@ use crate::worlds::{world_named, worlds};
 
 /// Every scheme that the hosts know.
 pub(crate) fn registry() -> Registry {
-    Registry::new(SCHEMES)
+    let mut registry = Registry::new(SCHEMES);
+    registry.add(headway_policy::schemes::SCHEMES);
+    registry
 }
 
 #[pyfunction]
@@ -49,9 +51,10 @@ fn describe_param<'py>(py: Python<'py>, param: &Param) -> PyResult<Bound<'py, Py
         Kind::Time { default, .. } => format!("{default:?}"),
         Kind::Rate { default, .. } => format!("{default:?}"),
         Kind::Choice(words) => words[0].to_owned(),
-        Kind::Loaded { .. } => String::new(),
+        Kind::Loaded { default, .. } => default.unwrap_or_default().to_owned(),
     };
     row.set_item("default", default)?;
+    row.set_item("required", param.is_required())?;
     Ok(row)
 }
 

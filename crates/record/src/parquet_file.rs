@@ -104,6 +104,10 @@ pub fn write_results(path: &Path, rows: &[Row], bench: &str) -> Result<(), Write
             Column::text(rows.iter().map(|r| r.flow_scheme.as_str())),
         ),
         (
+            "model",
+            Column::maybe_text(rows.iter().map(|r| r.model.as_deref())),
+        ),
+        (
             "seconds",
             Column::Real(rows.iter().map(|r| r.seconds).collect()),
         ),

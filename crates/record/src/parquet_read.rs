@@ -161,6 +161,7 @@ mod tests {
             seed: u64::MAX >> 1,
             flow: -1,
             flow_scheme: "cubic".to_owned(),
+            model: jain.map(|_| "x-v1@0123456789ab".to_owned()),
             seconds: 60.0,
             warmup: 0.0,
             metrics: Metrics {

@@ -3,7 +3,7 @@
 use crate::{Fitness, Metrics, Series};
 
 /// The version of the columns; a reader refuses one it does not know.
-pub const SCHEMA_VERSION: i32 = 2;
+pub const SCHEMA_VERSION: i32 = 3;
 
 /// The flow index of a run's pooled row: all flows under test together.
 pub const ALL_FLOWS: i32 = -1;
@@ -29,6 +29,8 @@ pub struct Row {
     pub flow: i32,
     /// What the flow ran: the scheme under test, or a competitor that the scenario names.
     pub flow_scheme: String,
+    /// The trained model that decided for it, by the hash of what is in it; `None` for schemes without one.
+    pub model: Option<String>,
     /// How long the run lasted, s.
     pub seconds: f64,
     /// How much of its beginning was left out, s.

@@ -40,6 +40,8 @@ pub struct MeasuredFlow {
     pub under_test: bool,
     /// What it runs.
     pub scheme: String,
+    /// The trained model that decides for it, if one does.
+    pub model: Option<String>,
     /// Has it begun?
     pub started: bool,
     pub(crate) convergence: Convergence,
@@ -53,10 +55,11 @@ pub struct MeasuredFlow {
 }
 
 impl MeasuredFlow {
-    /// A flow of `spec` that runs `scheme`.
+    /// A flow of `spec` that runs `scheme`, for which `model` decides if it is a learned one.
     pub fn new(
         spec: &FlowSpec,
         scheme: &str,
+        model: Option<&str>,
         data_route: Box<[u32]>,
         options: &Options,
     ) -> MeasuredFlow {
@@ -66,6 +69,7 @@ impl MeasuredFlow {
             start: spec.start,
             under_test: spec.scheme.is_none(),
             scheme: scheme.to_owned(),
+            model: model.map(str::to_owned),
             started: false,
             convergence: Convergence::default(),
             grid: options.grid.map(Grid::new),
@@ -159,6 +163,7 @@ impl MeasuredFlow {
         FlowOutcome {
             flow: index as i32,
             scheme: self.scheme.clone(),
+            model: self.model.clone(),
             metrics,
         }
     }

@@ -26,6 +26,8 @@ pub struct FlowOutcome {
     pub flow: i32,
     /// What it ran.
     pub scheme: String,
+    /// The trained model that decided for it, if one did.
+    pub model: Option<String>,
     /// The metrics.
     pub metrics: Metrics,
 }
@@ -73,11 +75,11 @@ impl Measurement {
         metrics.jain = self.fairness.index();
         let slowest: Option<Vec<f64>> = tested().map(|(_, r)| r.metrics.convergence_s).collect();
         metrics.convergence_s = slowest.and_then(|all| all.into_iter().reduce(f64::max));
+        let first = tested().next().map(|(f, _)| f);
         FlowOutcome {
             flow: ALL_FLOWS,
-            scheme: tested()
-                .next()
-                .map_or_else(String::new, |(f, _)| f.scheme.clone()),
+            scheme: first.map_or_else(String::new, |f| f.scheme.clone()),
+            model: first.and_then(|f| f.model.clone()),
             metrics,
         }
     }
@@ -166,6 +168,7 @@ mod tests {
             rows: vec![FlowOutcome {
                 flow: ALL_FLOWS,
                 scheme: "copa:delta=0.1".to_owned(),
+                model: Some("x-v1@0123456789ab".to_owned()),
                 metrics: Metrics {
                     throughput_mbps: Some(awkward[0]),
                     jain: Some(awkward[1]),

@@ -114,7 +114,8 @@ def bench(
 
     unfit = None
     every = schemes == "all"
-    names = [s["name"] for s in all_schemes()] if every else words(schemes, "--schemes")
+    ready = [s["name"] for s in all_schemes() if not any(p["required"] for p in s["params"])]
+    names = ready if every else words(schemes, "--schemes")
     _distinct(names, world)
     given = words(scenario, "--scenario")
     loaded = load(given)

@@ -24,8 +24,10 @@ def schemes(
     """
     found = all_schemes()
     if name:
-        check_scheme(name)
-        scheme = next(s for s in found if s["name"] == name.partition(":")[0])
+        scheme = next((s for s in found if s["name"] == name), None)
+        if scheme is None:
+            check_scheme(name)
+            scheme = next(s for s in found if s["name"] == name.partition(":")[0])
         print(js.dumps(scheme, indent=2)) if json else _show(scheme)
         return
     if json:
@@ -125,4 +127,4 @@ def _in_words(names: list[str]) -> list[str]:
 
 
 def _value(param: dict[str, Any]) -> str:
-    return f"{param['kind']}, default {param['default']}"
+    return f"{param['kind']}, {'required' if param['required'] else 'default ' + param['default']}"

@@ -108,6 +108,7 @@ def _point(row: Row, region: Ellipse | None) -> dict[str, Any]:
     if outline:
         delay_low, delay_high = min(x for x, _ in outline), max(x for x, _ in outline)
         rate_low, rate_high = min(y for _, y in outline), max(y for _, y in outline)
+    model = f" ({row['model']})" if row["model"] else ""
     return {
         "scheme": row["scheme"],
         "rate": rate,
@@ -117,7 +118,7 @@ def _point(row: Row, region: Ellipse | None) -> dict[str, Any]:
         "delay_low": delay_low,
         "delay_high": delay_high,
         "outline": outline,
-        "text": f"{row['scheme']}: {rate:.2f} Mbit/s, p95 delay {delay:.0f} ms",
+        "text": f"{row['scheme']}{model}: {rate:.2f} Mbit/s, p95 delay {delay:.0f} ms",
     }
 
 

@@ -66,6 +66,7 @@ FIXED = {
     "rax": ("green", "diamond"),
     "bbr-tuner": ("orange", "star"),
     "interval": ("blue", "star"),
+    "learned": ("sky", "star"),
     "fixed-window": ("black", "cross"),
     "fixed-rate": ("purple", "bowtie"),
 }

@@ -51,6 +51,14 @@ impl Driver {
         Ok(Driver::Udp(selection))
     }
 
+    /// The trained model that decides, if one does.
+    pub fn model(&self) -> Option<&str> {
+        match self {
+            Driver::Kernel(_) => None,
+            Driver::Udp(selection) => selection.model(),
+        }
+    }
+
     /// The name of its transport, for messages and tables.
     pub fn transport(&self) -> &'static str {
         match self {

@@ -45,7 +45,8 @@ impl Meter {
         let specs = plan.network.flows.iter().zip(&plan.flows);
         let measured = specs
             .map(|(spec, flow)| {
-                MeasuredFlow::new(spec, &flow.scheme, flow.way.data.clone(), &options)
+                let model = flow.driver.model();
+                MeasuredFlow::new(spec, &flow.scheme, model, flow.way.data.clone(), &options)
             })
             .collect::<Vec<_>>();
         let of_kernel = |driver: &Driver| matches!(driver, Driver::Kernel(_));

@@ -37,6 +37,7 @@ impl Batch {
                 seed: run_seed(self.options.seed, task.run),
                 flow: r.flow,
                 flow_scheme: r.scheme.clone(),
+                model: r.model.clone(),
                 seconds: self.options.duration(scenario).as_secs_f64(),
                 warmup: self.options.warmup.as_secs_f64(),
                 metrics: r.metrics,

@@ -1,0 +1,197 @@
+//! `golden.npz`: observations and what the trained network made of them, to be made of them again.
+
+use std::io::{Cursor, Read};
+
+use zip::ZipArchive;
+
+use super::policy::NetworkPolicy;
+use super::weights::floats;
+
+/// Observations, and the answers of the network that was trained. The rows are one flow's successive decisions,
+/// so that a recurrent network carries its state from each to the next, beginning with none.
+#[derive(Clone, Debug)]
+pub struct Golden {
+    observations: Array,
+    outputs: Option<Array>,
+    actions: Option<Array>,
+}
+
+/// Numbers in rows.
+#[derive(Clone, Debug)]
+struct Array {
+    width: usize,
+    values: Vec<f32>,
+}
+
+impl Array {
+    fn rows(&self) -> impl Iterator<Item = &[f32]> {
+        self.values.chunks_exact(self.width)
+    }
+
+    fn len(&self) -> usize {
+        self.values.len() / self.width
+    }
+}
+
+impl Golden {
+    /// How far an output may be off: so much, or so large a part of it.
+    pub const TOLERANCE: f32 = 1e-5;
+
+    /// Reads what `numpy.savez(file, observations=..., outputs=...)` wrote; `actions` may stand beside `outputs`
+    /// or in their place.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn read(bytes: &[u8], inputs: usize, outputs: usize) -> Result<Golden, String> {
+        let mut archive = ZipArchive::new(Cursor::new(bytes))
+            .map_err(|e| format!("not a whole .npz file ({e}); write it with numpy.savez"))?;
+        let observations = array(&mut archive, "observations", bytes.len(), inputs)?
+            .ok_or("observations are missing; write them with numpy.savez(file, observations=..., outputs=...)")?;
+        let golden = Golden {
+            outputs: array(&mut archive, "outputs", bytes.len(), outputs)?,
+            actions: array(&mut archive, "actions", bytes.len(), 1)?,
+            observations,
+        };
+        let given = [("outputs", &golden.outputs), ("actions", &golden.actions)];
+        let rows = golden.observations.len();
+        if given.iter().all(|(_, array)| array.is_none()) || rows == 0 {
+            return Err(
+                "no row to compare; it needs observations with outputs, actions or both".to_owned(),
+            );
+        }
+        for (name, array) in given {
+            match array.as_ref().map(Array::len) {
+                Some(found) if found != rows => {
+                    return Err(format!(
+                        "{found} {name} for {rows} observations; each needs one"
+                    ));
+                }
+                _ => {}
+            }
+        }
+        Ok(golden)
+    }
+
+    /// How many rows it has.
+    pub fn rows(&self) -> usize {
+        self.observations.len()
+    }
+
+    /// Puts every observation to `policy`, and returns the largest difference, as [`Golden::TOLERANCE`] counts it.
+    ///
+    /// # Errors
+    /// One line: which row is off, and by how much.
+    pub fn replay(&self, policy: &mut NetworkPolicy) -> Result<f32, String> {
+        let mut largest = 0.0_f32;
+        for (row, observation) in self.observations.rows().enumerate() {
+            let Some(answer) = policy.answer(observation) else {
+                return Err(format!(
+                    "row {row}: the observation, or what the network makes of it, is not finite"
+                ));
+            };
+            let pairs = [
+                ("outputs", &self.outputs, policy.outputs()),
+                ("actions", &self.actions, &[answer]),
+            ];
+            for (name, golden, ours) in pairs {
+                let Some(golden) = golden.as_ref().and_then(|array| array.rows().nth(row)) else {
+                    continue;
+                };
+                for (theirs, ours) in golden.iter().zip(ours) {
+                    let off = (theirs - ours).abs() / theirs.abs().max(1.0);
+                    // A number that is none is off too.
+                    if off.is_nan() || off > Golden::TOLERANCE {
+                        return Err(format!(
+                            "row {row}: {name} {theirs} in the file, {ours} by the weights; they must agree to {:e}",
+                            Golden::TOLERANCE
+                        ));
+                    }
+                    largest = largest.max(off);
+                }
+            }
+        }
+        Ok(largest)
+    }
+}
+
+/// The array of that name; `None` if there is none. It has `width` numbers a row, and no more bytes than the file.
+fn array(
+    archive: &mut ZipArchive<Cursor<&[u8]>>,
+    name: &str,
+    most: usize,
+    width: usize,
+) -> Result<Option<Array>, String> {
+    let Some(index) = archive.index_for_name(&format!("{name}.npy")) else {
+        return Ok(None);
+    };
+    let broken = |e: &dyn std::fmt::Display| format!("{name}: {e}; write it with numpy.savez");
+    let file = archive.by_index(index).map_err(|e| broken(&e))?;
+    let mut bytes = Vec::new();
+    // What is stored uncompressed is no longer than the file.
+    file.take(most as u64)
+        .read_to_end(&mut bytes)
+        .map_err(|e| broken(&e))?;
+    let (shape, data) = npy(&bytes).map_err(|e| broken(&e))?;
+    let (rows, found) = match shape[..] {
+        [rows] if width == 1 => (rows, 1),
+        [rows, columns] => (rows, columns),
+        _ => {
+            return Err(format!(
+                "{name}: of shape {shape:?}, must have rows of {width} numbers"
+            ));
+        }
+    };
+    if found != width {
+        return Err(format!(
+            "{name}: rows of {found} numbers, must be of {width}, as in card.toml"
+        ));
+    }
+    let values = floats(data);
+    if rows.checked_mul(width) != Some(values.len()) || data.len() % 4 != 0 {
+        return Err(format!(
+            "{name}: {} bytes for shape {shape:?}; write it with numpy.savez",
+            data.len()
+        ));
+    }
+    Ok(Some(Array { width, values }))
+}
+
+/// Shape and data of a `.npy` file of float32 in C order, as `numpy.lib.format` defines it: `\x93NUMPY`, the version's
+/// two bytes, the header's length in two (in four from version 2 on), and the header, a literal of Python.
+fn npy(bytes: &[u8]) -> Result<(Vec<usize>, &[u8]), String> {
+    let truncated = || "not a whole .npy array".to_owned();
+    let (magic, rest) = bytes.split_at_checked(8).ok_or_else(truncated)?;
+    let (length, rest) = match magic {
+        b"\x93NUMPY\x01\x00" => {
+            let (length, rest) = rest.split_first_chunk::<2>().ok_or_else(truncated)?;
+            (usize::from(u16::from_le_bytes(*length)), rest)
+        }
+        b"\x93NUMPY\x02\x00" | b"\x93NUMPY\x03\x00" => {
+            let (length, rest) = rest.split_first_chunk::<4>().ok_or_else(truncated)?;
+            (u32::from_le_bytes(*length) as usize, rest)
+        }
+        _ => return Err("not a .npy array".to_owned()),
+    };
+    let (header, data) = rest.split_at_checked(length).ok_or_else(truncated)?;
+    let header = str::from_utf8(header).map_err(|_| "a header that is no text".to_owned())?;
+    let value = |key: &str| {
+        header
+            .split_once(&format!("'{key}': "))
+            .map(|(_, value)| value)
+    };
+    if !value("descr").is_some_and(|v| v.starts_with("'<f4'")) {
+        return Err("not of type float32".to_owned());
+    }
+    if !value("fortran_order").is_some_and(|v| v.starts_with("False")) {
+        return Err("not in C order".to_owned());
+    }
+    let shape = value("shape")
+        .and_then(|v| v.strip_prefix('(')?.split_once(')'))
+        .and_then(|(numbers, _)| {
+            let numbers = numbers.split(',').map(str::trim).filter(|n| !n.is_empty());
+            numbers
+                .map(|n| n.parse().ok())
+                .collect::<Option<Vec<usize>>>()
+        });
+    Ok((shape.ok_or("a header without a shape")?, data))
+}

@@ -1,0 +1,208 @@
+//! Model folders: a trained network with all that is needed to use it, checked before it decides anything.
+//!
+//! A folder `NAME-vN` holds `card.toml` ([`Card`]), `weights.safetensors` and `golden.npz` ([`Golden`]). Nothing of it
+//! is trusted: sizes are bounded, every hash and shape is checked, and the golden observations have to give the golden
+//! outputs. What is wrong is said in one line ([`ModelError`]).
+
+mod card;
+mod error;
+mod golden;
+mod policy;
+mod shipped;
+mod weights;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use headway_cc::{Duration, Setup};
+use sha2::{Digest, Sha256};
+
+pub use card::{Card, Training};
+pub use error::ModelError;
+pub use golden::Golden;
+pub use policy::NetworkPolicy;
+pub use shipped::{Shipped, shipped};
+
+use crate::nn::Network;
+use crate::{ActionSpec, AgentSpec, Learned, SpecError};
+
+/// The files of a folder.
+pub const CARD: &str = "card.toml";
+/// The weights' file.
+pub const WEIGHTS: &str = "weights.safetensors";
+/// The golden outputs' file.
+pub const GOLDEN: &str = "golden.npz";
+
+const MAX_CARD: u64 = 1 << 20;
+/// The largest network that may be built, and a header.
+const MAX_WEIGHTS: u64 = 65 << 20;
+const MAX_GOLDEN: u64 = 16 << 20;
+
+/// A model's files, as bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Files<'a> {
+    /// `card.toml`
+    pub card: &'a [u8],
+    /// `weights.safetensors`
+    pub weights: &'a [u8],
+    /// `golden.npz`
+    pub golden: &'a [u8],
+}
+
+/// A model, checked. Cheap to share: each flow's policy has a state of its own, and the network in common.
+#[derive(Clone, Debug)]
+pub struct Model {
+    card: Card,
+    agent: Arc<AgentSpec>,
+    action: Arc<ActionSpec>,
+    network: Arc<Network>,
+    golden_rows: usize,
+    golden_error: f32,
+}
+
+impl Model {
+    /// Reads and checks a folder.
+    ///
+    /// # Errors
+    /// [`ModelError`]: the file, what is wrong with it, what would be right.
+    pub fn load(folder: &Path) -> Result<Model, ModelError> {
+        let origin = folder.display().to_string();
+        if !folder.is_dir() {
+            return Err(ModelError::new(
+                &origin,
+                "no such folder; give one with a model's card.toml, or see `headway models`",
+            ));
+        }
+        let read = |name: &str, most: u64| read(folder, name, most);
+        let (card, weights, golden) = (
+            read(CARD, MAX_CARD)?,
+            read(WEIGHTS, MAX_WEIGHTS)?,
+            read(GOLDEN, MAX_GOLDEN)?,
+        );
+        Model::read(
+            &origin,
+            Files {
+                card: &card,
+                weights: &weights,
+                golden: &golden,
+            },
+        )
+    }
+
+    /// Checks a model's files; `origin` says in errors where they come from.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn read(origin: &str, files: Files<'_>) -> Result<Model, ModelError> {
+        let wrong = |name: &str| {
+            let file = format!("{origin}/{name}");
+            move |what: String| ModelError::new(&file, what)
+        };
+        let text = str::from_utf8(files.card)
+            .map_err(|_| wrong(CARD)("not a text in UTF-8".to_owned()))?;
+        let card = Card::read(text).map_err(wrong(CARD))?;
+        check_hash(files.weights, &card.weights_sha256).map_err(wrong(WEIGHTS))?;
+        check_hash(files.golden, &card.golden_sha256).map_err(wrong(GOLDEN))?;
+        let network = weights::network(&card.net, files.weights).map_err(wrong(WEIGHTS))?;
+        let (network, action) = (Arc::new(network), Arc::new(card.agent.action.clone()));
+        let golden = Golden::read(files.golden, card.net.inputs(), card.net.outputs())
+            .map_err(wrong(GOLDEN))?;
+        let mut policy = NetworkPolicy::new(Arc::clone(&network), Arc::clone(&action));
+        let golden_error = golden.replay(&mut policy).map_err(wrong(GOLDEN))?;
+        Ok(Model {
+            agent: Arc::new(card.agent.clone()),
+            golden_rows: golden.rows(),
+            golden_error,
+            card,
+            action,
+            network,
+        })
+    }
+
+    /// What it is.
+    pub fn card(&self) -> &Card {
+        &self.card
+    }
+
+    /// Names it in results: name, version, and 12 hex digits of the hash of all that decides what it does
+    /// (network, agent, weights): `aurora-v1@0123456789ab`.
+    pub fn id(&self) -> String {
+        let Card {
+            net,
+            agent_hash,
+            weights_sha256,
+            ..
+        } = &self.card;
+        let net = serde_json::to_string(net).unwrap_or_default();
+        let hash = sha256(format!("{net}\n{agent_hash}\n{weights_sha256}").as_bytes());
+        format!("{}@{}", self.card.title(), &hash[..12])
+    }
+
+    /// How many parameters the network has.
+    pub fn parameters(&self) -> usize {
+        let size = |(_, shape): &(String, Vec<usize>)| shape.iter().product::<usize>();
+        self.card.net.tensors().iter().map(size).sum()
+    }
+
+    /// How many golden rows were replayed, and the largest difference of an output.
+    pub fn golden(&self) -> (usize, f32) {
+        (self.golden_rows, self.golden_error)
+    }
+
+    /// What decides for one flow.
+    pub fn policy(&self) -> NetworkPolicy {
+        NetworkPolicy::new(Arc::clone(&self.network), Arc::clone(&self.action))
+    }
+
+    /// The controller of one flow; an answer takes effect `latency` after its observation.
+    ///
+    /// # Errors
+    /// None for a model that was loaded: its agent is checked.
+    pub fn controller(
+        &self,
+        setup: &Setup,
+        latency: Duration,
+    ) -> Result<Learned<NetworkPolicy>, SpecError> {
+        Learned::new(Arc::clone(&self.agent), setup, self.policy(), latency)
+    }
+}
+
+/// SHA-256 in hex, as a card has it.
+pub fn sha256(bytes: &[u8]) -> String {
+    let digest = Sha256::digest(bytes);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn check_hash(bytes: &[u8], wanted: &str) -> Result<(), String> {
+    let found = sha256(bytes);
+    if found == wanted {
+        return Ok(());
+    }
+    Err(format!(
+        "its SHA-256 is {}..., card.toml says {}...: truncated, or changed; copy the whole folder again",
+        &found[..12],
+        wanted.chars().take(12).collect::<String>().escape_debug()
+    ))
+}
+
+/// A file of at most so many bytes.
+fn read(folder: &Path, name: &str, most: u64) -> Result<Vec<u8>, ModelError> {
+    let path = folder.join(name);
+    let wrong = |what: String| ModelError::new(&path.display().to_string(), what);
+    // Opening a pipe would wait for its writer.
+    let kind = std::fs::metadata(&path).map_err(|e| wrong(format!("cannot be read: {e}")))?;
+    if !kind.is_file() {
+        return Err(wrong("not a file".to_owned()));
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(&path).map_err(|e| wrong(format!("cannot be read: {e}")))?;
+    file.take(most + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|e| wrong(format!("cannot be read: {e}")))?;
+    match bytes.len() as u64 > most {
+        true => Err(wrong(format!("longer than {most} bytes"))),
+        false => Ok(bytes),
+    }
+}

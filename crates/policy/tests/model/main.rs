@@ -1,0 +1,5 @@
+//! Model folders: what is loaded, what is refused and how that is said, and what a model then does.
+
+mod folder;
+mod refusals;
+mod schemes;

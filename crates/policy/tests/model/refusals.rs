@@ -1,0 +1,232 @@
+//! Everything that can be wrong with a model, each in one line that names the file and what would be right.
+
+use headway_policy::AgentSpec;
+use headway_policy::model::{Model, WEIGHTS};
+
+use crate::folder::{Folder, npy, npz, tiny};
+
+/// Loads it, and returns what is said.
+fn refused(folder: Folder) -> String {
+    let error = folder.load().expect_err("refused").to_string();
+    assert!(!error.contains('\n') && error.len() < 500, "{error}");
+    error
+}
+
+fn says(folder: Folder, parts: &[&str]) {
+    let error = refused(folder);
+    for part in parts {
+        assert!(error.contains(part), "'{part}' is not in: {error}");
+    }
+}
+
+/// The same agent with another history, under its own hash.
+fn with_history(history: usize) -> Folder {
+    let folder = Folder::tiny();
+    let mut agent: AgentSpec = folder.load().expect("a model").card().agent.clone();
+    let old = agent.hash();
+    agent.observation.history = history;
+    let history = format!("history = {history}");
+    folder
+        .card(&old, &agent.hash())
+        .card("history = 2", &history)
+}
+
+#[test]
+fn a_card_of_another_version() {
+    let folder = Folder::tiny();
+    says(
+        folder.clone().card("spec_version = 1", "spec_version = 99"),
+        &["m/card.toml: spec_version is 99, this headway reads features and actions of version 1"],
+    );
+    says(
+        folder.clone().card("format = 1", "format = 2"),
+        &["m/card.toml: format is 2, this headway reads format 1"],
+    );
+    says(
+        folder.card("format = 1", ""),
+        &["m/card.toml: format is missing, must be 1"],
+    );
+}
+
+#[test]
+fn a_card_that_is_wrong() {
+    let folder = Folder::tiny();
+    let cases: [(&str, &str, &[&str]); 9] = [
+        ("format = 1", "format = ", &["line 1:"]),
+        (
+            "n = 1.0",
+            "m = 1.0",
+            &["card.toml: line", "unknown field `m`", "`n`"],
+        ),
+        (
+            "\"rtt_ratio\"",
+            "\"rtt_ration\"",
+            &["agent:", "did you mean 'rtt_ratio'?"],
+        ),
+        (
+            "history = 2",
+            "history = 3",
+            &["agent_hash is", "changed after training"],
+        ),
+        (
+            "name = \"tiny\"",
+            "name = \"../tiny\"",
+            &["name is \"../tiny\"", "small letters"],
+        ),
+        (
+            "version = 1\ndesc",
+            "version = 0\ndesc",
+            &["version is 0, must be 1 or more"],
+        ),
+        (
+            "    3,\n",
+            "    4,\n",
+            &[
+                "weights.safetensors: tensor layers.0.weight",
+                "[3, 4]",
+                "[4, 4]",
+            ],
+        ),
+        ("    \"tanh\",\n", "", &["net:", "activations"]),
+        ("    1,\n", "    2,\n", &["needs 1 outputs", "[net] has 2"]),
+    ];
+    for (old, new, parts) in cases {
+        says(folder.clone().card(old, new), parts);
+    }
+}
+
+#[test]
+fn an_observation_of_the_wrong_size() {
+    says(
+        with_history(3),
+        &[
+            "m/card.toml: an observation has 6 numbers",
+            "but [net] takes 4",
+            "must be the same",
+        ],
+    );
+}
+
+#[test]
+fn weights_that_are_truncated_or_swapped() {
+    let mut folder = Folder::tiny();
+    folder.weights.truncate(100);
+    says(
+        folder,
+        &[
+            "m/weights.safetensors: its SHA-256 is",
+            "truncated, or changed",
+        ],
+    );
+    let truncated = Folder::tiny().weights(|bytes| bytes.truncate(100));
+    says(
+        truncated,
+        &["m/weights.safetensors: not a whole safetensors file"],
+    );
+    says(
+        Folder::tiny().weights(Vec::clear),
+        &["m/weights.safetensors: not a whole safetensors file"],
+    );
+}
+
+#[test]
+fn a_weight_that_is_no_number() {
+    for number in [f32::NAN, f32::INFINITY] {
+        says(
+            Folder::tiny().number_from_end(1, number),
+            &[
+                "m/weights.safetensors: tensor layers.1.weight",
+                &number.to_string(),
+                "must be finite",
+            ],
+        );
+    }
+}
+
+#[test]
+fn tensors_that_are_missing_too_many_or_of_another_type() {
+    let header = |old: &'static str, new: &'static str| {
+        assert_eq!(old.len(), new.len());
+        Folder::tiny().weights(|bytes| {
+            let at = bytes.windows(old.len()).position(|w| w == old.as_bytes());
+            let at = at.expect("the header's text");
+            bytes[at..at + old.len()].copy_from_slice(new.as_bytes());
+        })
+    };
+    says(
+        header("layers.1.bias", "layers.7.bias"),
+        &[
+            "tensor \"layers.7.bias\" is none of the network's",
+            "did you mean 'layers.0.bias'?",
+        ],
+    );
+    // The network of the card has a layer more than the file.
+    let deeper = Folder::tiny().card("    1,\n", "    1,\n    1,\n");
+    says(
+        deeper.card(
+            "    \"identity\",\n",
+            "    \"identity\",\n    \"identity\",\n",
+        ),
+        &["tensor layers.2.weight is missing", "[1, 1]"],
+    );
+    says(
+        header("\"F32\"", "\"I32\""),
+        &["tensor layers.", "is I32", "must be F32"],
+    );
+}
+
+#[test]
+fn golden_outputs_that_are_not_the_networks() {
+    let observations = || ("observations", npy("(1, 4)", &[0.0; 4]));
+    let cases: [(Vec<u8>, &str); 9] = [
+        (b"PK".to_vec(), "not a whole .npz file"),
+        (npz(&[]), "observations are missing"),
+        (
+            npz(&[observations()]),
+            "needs observations with outputs, actions or both",
+        ),
+        (
+            npz(&[observations(), ("outputs", npy("(1, 1)", &[0.77]))]),
+            "row 0: outputs 0.77 in the file, 0.76159",
+        ),
+        (
+            npz(&[observations(), ("actions", npy("(1,)", &[f32::NAN]))]),
+            "row 0: actions NaN in the file",
+        ),
+        (
+            npz(&[observations(), ("outputs", npy("(2, 1)", &[0.0; 2]))]),
+            "2 outputs for 1 observations",
+        ),
+        (
+            npz(&[("observations", npy("(1, 3)", &[0.0; 3]))]),
+            "observations: rows of 3 numbers, must be of 4",
+        ),
+        (
+            npz(&[("observations", npy("(4294967296, 4)", &[0.0; 4]))]),
+            "observations: 16 bytes for shape [4294967296, 4]",
+        ),
+        (
+            npz(&[("observations", npy("(1, 4)", &[0.0; 4])[..20].to_vec())]),
+            "observations: not a whole .npy array; write it with numpy.savez",
+        ),
+    ];
+    for (golden, part) in cases {
+        says(Folder::tiny().golden(golden), &["m/golden.npz: ", part]);
+    }
+}
+
+#[test]
+fn folders_and_files_that_are_not_there() {
+    let load = |path: &std::path::Path| Model::load(path).expect_err("refused").to_string();
+    assert!(load(&tiny().join("nowhere")).contains("no such folder"));
+    assert!(load(&tiny().join("..")).contains("card.toml: cannot be read"));
+    let place = std::env::temp_dir().join(format!("headway-model-{}", std::process::id()));
+    std::fs::create_dir_all(place.join(WEIGHTS)).expect("a folder");
+    std::fs::copy(tiny().join("card.toml"), place.join("card.toml")).expect("a copy");
+    let error = load(&place);
+    std::fs::remove_dir_all(&place).expect("removed");
+    assert!(
+        error.ends_with("weights.safetensors: not a file"),
+        "{error}"
+    );
+}

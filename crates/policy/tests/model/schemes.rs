@@ -1,0 +1,72 @@
+//! Models as schemes.
+
+use headway_cc::testing::{drive, setup};
+use headway_cc::{Registry, Selection};
+use headway_policy::model::shipped;
+use headway_policy::schemes::SCHEMES;
+use proptest::prelude::*;
+
+use crate::folder::tiny;
+
+fn registry() -> Registry {
+    Registry::new(SCHEMES)
+}
+
+fn learned(more: &str) -> Selection {
+    let spec = format!("learned:model={}{more}", tiny().display());
+    registry().select(&spec).expect("a scheme")
+}
+
+#[test]
+fn a_selection_names_its_model_by_what_is_in_it() {
+    let (plain, late) = (learned(""), learned(":latency=30ms"));
+    let id = plain.model().expect("a model");
+    assert!(id.starts_with("tiny-v1@"), "{id}");
+    assert_eq!(Some(id), late.model());
+    assert_eq!(
+        late.canonical(),
+        format!("learned:model={id}:latency=0.03s")
+    );
+}
+
+#[test]
+fn a_model_that_is_missing_or_bad_is_refused_before_anything_runs() {
+    let refused = |spec: &str| registry().select(spec).expect_err("refused").to_string();
+    assert_eq!(
+        refused("learned"),
+        "scheme 'learned' needs model, the path of a model's folder: learned:model=..."
+    );
+    let error = refused("learned:model=nowhere");
+    assert!(
+        error.contains("model='nowhere' is refused: nowhere: no such folder"),
+        "{error}"
+    );
+}
+
+#[test]
+fn every_model_that_comes_with_headway_loads_and_the_newest_of_a_name_is_first() {
+    let mut last = None;
+    for one in shipped() {
+        let model = one.model().unwrap_or_else(|e| panic!("{e}"));
+        let card = model.card().clone();
+        assert_eq!(card.title(), one.title);
+        if let Some((name, version)) = last.replace((card.name.clone(), card.version)) {
+            assert!(name != card.name || version > card.version, "{}", one.title);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_learned_scheme_keeps_its_promises(script in prop::collection::vec(any::<u8>(), 0..1200)) {
+        let mut selections = vec![learned(""), learned(":latency=30ms")];
+        let named = registry();
+        let named = named.iter().filter(|s| !s.params.iter().any(headway_cc::Param::is_required));
+        selections.extend(named.map(|s| registry().select(s.name).expect("defaults")));
+        for selection in selections {
+            drive(selection.build(&setup()), None, &script);
+        }
+    }
+}

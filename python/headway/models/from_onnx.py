@@ -1,0 +1,226 @@
+"""A model folder from an ONNX graph."""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headway._native import UsageError
+from headway.models.extras import need
+from headway.models.run_onnx import TOLERANCE, rollout
+from headway.models.to_onnx import GATES, LEAKY_SLOPE, OPERATORS
+from headway.models.writer import write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Array = np.ndarray[Any, Any]
+
+ROWS = 256
+"""Observations whose outputs by the graph have to be those of the folder's weights."""
+SHAPES = {"Identity", "Squeeze", "Unsqueeze", "Flatten", "Reshape", "Transpose", "Dropout"}
+"""Operators that change no number; that they change no order either, the outputs show."""
+ASIDE = {"Shape", "Slice", "Split", "Gather", "Expand", "ConstantOfShape", "Concat", "Constant"}
+"""Operators that make up initial states and shapes."""
+MADE_HERE = ("format", "spec_version", "agent_hash", "weights_sha256", "golden_sha256")
+"""Keys of a card that are written anew."""
+
+
+def import_(graph: Path, card: Path, out: Path) -> str:
+    """Writes the folder `out` of an ONNX graph and a card; returns the model's id.
+
+    The graph is a chain of Gemm, or MatMul and Add, with Tanh, Relu, LeakyRelu (0.01), Sigmoid or nothing behind
+    each, after any number of GRU or LSTM. The golden outputs are what the graph itself makes of random
+    observations, so a graph that was misread is refused.
+
+    Args:
+        graph: The .onnx file.
+        card: TOML with name, version and `[agent]`, and description, `[training]`, `[evaluation]` if wanted. A
+            `[net]` must be the graph's.
+        out: The folder; nothing may be there.
+
+    Raises:
+        UsageError: A file cannot be read; the graph is something else; or the loader refuses the model.
+    """
+    wanted = _card(card)
+    try:
+        data = graph.read_bytes()
+        proto = need("onnx").load_model_from_string(data)
+    except OSError as error:
+        raise UsageError(f"{graph}: {error.strerror}; give an .onnx file") from None
+    except Exception as error:  # protobuf's DecodeError, which onnx does not export
+        if isinstance(error, UsageError):
+            raise
+        raise UsageError(f"{graph}: not a whole .onnx file") from None
+    try:
+        net, tensors = network(proto)
+        scale = np.geomspace(0.01, 10, ROWS)[:, np.newaxis]
+        noise = np.random.default_rng(0).standard_normal((ROWS, net["layers"][0]))
+        observations = (scale * noise).astype(np.float32)
+        outputs = rollout(proto, observations)
+    except UsageError as error:
+        raise UsageError(f"{graph}: {error}") from None
+    if "net" in wanted and wanted["net"] != net:
+        raise UsageError(f"{card}: [net] is {wanted['net']}, but the graph's is {net}; leave [net] out")
+    source = {"imported_from": graph.name, "imported_sha256": hashlib.sha256(data).hexdigest()}
+    training = {**wanted.get("training", {}), **source}
+    try:
+        return write(out, {**wanted, "net": net, "training": training}, tensors, (observations, outputs))
+    except UsageError as error:
+        if "golden.npz: row" in str(error):
+            raise UsageError(
+                f"{graph}: is no plain chain of layers: its outputs are not those of its weights within {TOLERANCE}"
+            ) from None
+        raise
+
+
+def _card(path: Path) -> dict[str, Any]:
+    try:
+        card = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}; give a card.toml with name, version and [agent]") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: {error}") from None
+    for key in ("name", "version", "agent"):
+        if key not in card:
+            raise UsageError(f"{path}: {key} is missing; a card has name, version and [agent]")
+    return {key: value for key, value in card.items() if key not in MADE_HERE}
+
+
+def network(proto: Any) -> tuple[dict[str, Any], dict[str, Array]]:
+    """The graph as a card's `[net]` and its tensors. Raises UsageError where it is no such network."""
+    onnx = need("onnx")
+    to_array = onnx.numpy_helper.to_array
+    constants = {tensor.name: to_array(tensor) for tensor in proto.graph.initializer}
+    for node in proto.graph.node:
+        if node.op_type == "Constant":
+            value = next((a.t for a in node.attribute if a.name == "value"), None)
+            if value is not None:
+                constants[node.output[0]] = to_array(value)
+    inputs = [value.name for value in proto.graph.input if value.name not in constants]
+    if not inputs or not proto.graph.output:
+        raise UsageError("the graph has no input or no output")
+    chain = _Chain(onnx, constants)
+    name = inputs[0]
+    while name != proto.graph.output[0].name:
+        followers = [n for n in proto.graph.node if name in n.input and n.op_type not in ASIDE]
+        if len(followers) != 1:
+            raise UsageError(f"'{name}' goes to {len(followers)} nodes; a network here is one chain of layers")
+        chain.take(followers[0], name)
+        name = followers[0].output[0]
+    return chain.net(), chain.tensors
+
+
+class _Chain:
+    """The layers met so far."""
+
+    def __init__(self, onnx: Any, constants: dict[str, Array]) -> None:
+        self.onnx = onnx
+        self.constants = constants
+        self.kind = "mlp"
+        self.recurrent: list[int] = []
+        self.dense: list[int] = []
+        self.inputs = 0
+        self.activations: list[str] = []
+        self.tensors: dict[str, Array] = {}
+
+    def net(self) -> dict[str, Any]:
+        layers = [self.inputs, *self.recurrent, *self.dense]
+        net: dict[str, Any] = {"kind": self.kind, "layers": layers, "activations": self.activations}
+        if len(self.recurrent) > 1:
+            net["recurrent_layers"] = len(self.recurrent)
+        if len(layers) < 2:
+            raise UsageError("the graph has no layer")
+        return net
+
+    def take(self, node: Any, x: str) -> None:
+        """The next node, whose input `x` is."""
+        attributes = {a.name: self.onnx.helper.get_attribute_value(a) for a in node.attribute}
+        names = {operator: ours for ours, operator in OPERATORS.items()}
+        operator = node.op_type
+        if operator in SHAPES:
+            return
+        if operator in names:
+            self._activate(node, names[operator], attributes)
+        elif operator == "Gemm":
+            self._gemm(node, x, attributes)
+        elif operator == "MatMul" and node.input[0] == x:
+            self._layer(self._constant(node, 1).T, None)
+        elif operator == "Add":
+            self._bias(node, x)
+        elif operator in {"GRU", "LSTM"}:
+            self._recurrent(node, operator.lower(), attributes)
+        else:
+            raise self._refused(node)
+
+    def _refused(self, node: Any, why: str = "") -> UsageError:
+        about = why or "a network here is Gemm, MatMul and Add, Tanh, Relu, LeakyRelu, Sigmoid, GRU and LSTM"
+        return UsageError(f"node '{node.name or node.output[0]}' ({node.op_type}): {about}")
+
+    def _constant(self, node: Any, index: int) -> Array:
+        name = node.input[index]
+        if name not in self.constants:
+            raise self._refused(node, f"its input '{name}' is not a constant")
+        return np.asarray(self.constants[name], dtype=np.float32)
+
+    def _layer(self, weight: Array, bias: Array | None) -> None:
+        n, (outputs, inputs) = len(self.dense), weight.shape
+        self.inputs = self.inputs or inputs
+        self.dense.append(outputs)
+        self.activations.append("identity")
+        self.tensors[f"layers.{n}.weight"] = weight
+        self.tensors[f"layers.{n}.bias"] = np.zeros(outputs, np.float32) if bias is None else bias.reshape(-1)
+
+    def _gemm(self, node: Any, x: str, attributes: dict[str, Any]) -> None:
+        plain = attributes.get("alpha", 1.0) == 1 and attributes.get("beta", 1.0) == 1
+        if node.input[0] != x or attributes.get("transA", 0) or not plain:
+            raise self._refused(node, "must be the input times weights plus bias, with alpha and beta 1")
+        weight = self._constant(node, 1)
+        bias = self._constant(node, 2) if len(node.input) > 2 and node.input[2] else None
+        self._layer(weight if attributes.get("transB", 0) else weight.T, bias)
+
+    def _bias(self, node: Any, x: str) -> None:
+        bias = self._constant(node, 1 if node.input[0] == x else 0).reshape(-1)
+        key = f"layers.{len(self.dense) - 1}.bias"
+        fresh = self.dense and self.activations[-1] == "identity" and not self.tensors[key].any()
+        if not fresh or bias.size != self.dense[-1]:
+            raise self._refused(node, "must add a bias to a MatMul, one number an output")
+        self.tensors[key] = bias
+
+    def _activate(self, node: Any, ours: str, attributes: dict[str, Any]) -> None:
+        if not self.dense or self.activations[-1] != "identity":
+            raise self._refused(node, "must follow a dense layer, and only one activation each")
+        if ours == "leaky-relu" and abs(attributes.get("alpha", 0.01) - LEAKY_SLOPE) > 1e-9:
+            raise self._refused(node, f"slope {attributes['alpha']:g}, must be {LEAKY_SLOPE}")
+        self.activations[-1] = ours
+
+    def _recurrent(self, node: Any, kind: str, attributes: dict[str, Any]) -> None:
+        known = {"hidden_size", "linear_before_reset", "direction"}
+        if attributes.get("direction", b"forward") != b"forward" or set(attributes) - known:
+            raise self._refused(node, "must run forward, with the usual activations and no clipping")
+        if kind == "gru" and not attributes.get("linear_before_reset", 0):
+            raise self._refused(node, "linear_before_reset is 0, must be 1, as PyTorch's is")
+        if self.dense or (self.recurrent and self.kind != kind):
+            raise self._refused(node, "recurrent layers come first, and are of one kind")
+        weight, hidden = self._constant(node, 1)[0], self._constant(node, 2)[0]
+        units = hidden.shape[1]
+        bias = np.zeros(2 * len(hidden), np.float32)
+        if len(node.input) > 3 and node.input[3]:
+            bias = self._constant(node, 3)[0]
+        n = len(self.recurrent)
+        parts = {
+            "weight_ih": weight,
+            "weight_hh": hidden,
+            "bias_ih": bias[: len(hidden)],
+            "bias_hh": bias[len(hidden) :],
+        }
+        for name, part in parts.items():
+            blocks = np.split(part, len(GATES[kind]))
+            order = np.argsort(GATES[kind])
+            self.tensors[f"{kind}.{name}_l{n}"] = np.concatenate([blocks[gate] for gate in order])
+        self.kind = kind
+        self.inputs = self.inputs or weight.shape[1]
+        self.recurrent.append(units)

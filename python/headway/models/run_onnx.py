@@ -1,0 +1,64 @@
+"""A graph at work for one flow, by ONNX's own reference evaluator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from headway._native import UsageError
+from headway.models.extras import need
+
+Array = np.ndarray[Any, Any]
+
+TOLERANCE = 1e-5
+"""How far outputs may be off: so much, or so large a part of them. As the loader's."""
+
+
+def rollout(proto: Any, observations: Array) -> Array:
+    """What a graph puts out for one flow's successive `observations` [n, inputs]: [n, outputs].
+
+    Inputs beyond the first are state: zeros at first, then what the outputs beyond the first were. A graph over
+    sequences without such inputs is shown them all at once.
+
+    Raises:
+        UsageError: It cannot be run that way.
+    """
+    evaluator = need("onnx.reference").ReferenceEvaluator(proto)
+    constants = {tensor.name for tensor in proto.graph.initializer}
+    first, *states = [value for value in proto.graph.input if value.name not in constants]
+    outputs = [value.name for value in proto.graph.output]
+    rank = len(first.type.tensor_type.shape.dim)
+    if rank not in {1, 2, 3}:
+        raise UsageError(
+            f"input '{first.name}' has {rank} dimensions; must be [batch, inputs] or [steps, batch, inputs]"
+        )
+
+    def run(feeds: dict[str, Array]) -> list[Array]:
+        try:
+            found: list[Array] = evaluator.run(None, feeds)
+        except Exception as error:  # Whatever goes wrong in somebody else's graph.
+            raise UsageError(f"the graph cannot be run: {type(error).__name__}: {error}") from None
+        return found
+
+    rows = observations.astype(np.float32)
+    if rank == 3 and not states:
+        axis = 1 if _batch_first(proto, first.name) else 0
+        return np.asarray(run({first.name: np.expand_dims(rows, 1 - axis)})[0]).reshape(len(rows), -1)
+    memory = [
+        np.zeros([d.dim_value or 1 for d in state.type.tensor_type.shape.dim], np.float32) for state in states
+    ]
+    if len(outputs) < 1 + len(states):
+        raise UsageError(f"{len(states)} inputs of state, but {len(outputs) - 1} outputs of it; must be as many")
+    found = []
+    for row in rows:
+        names = [state.name for state in states]
+        feeds = {first.name: row.reshape([1] * (rank - 1) + [-1]), **dict(zip(names, memory, strict=True))}
+        output, *memory = run(feeds)[: 1 + len(states)]
+        found.append(np.asarray(output).reshape(-1))
+    return np.stack(found)
+
+
+def _batch_first(proto: Any, name: str) -> bool:
+    """Are the axes of the input swapped before anything else, as PyTorch does for batch_first=True?"""
+    return any(node.op_type == "Transpose" and name in node.input for node in proto.graph.node)

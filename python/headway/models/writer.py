@@ -1,0 +1,108 @@
+"""How a model folder is written: whole and checked, or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headway._native import RunError, UsageError, agent_version, check_agent, check_model
+from headway.models.extras import need
+from headway.models.folder import CARD, GOLDEN, WEIGHTS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Array = np.ndarray[Any, Any]
+
+FORMAT = 1
+"""Version of the card's own keys."""
+
+
+def write(
+    folder: str | Path,
+    card: Mapping[str, Any],
+    tensors: Mapping[str, Array],
+    golden: tuple[Array, Array],
+) -> str:
+    """Writes a model folder, after the loader that deployment uses has checked it; returns the model's id.
+
+    The folder is written under another name, checked, and renamed: it is there whole or not at all.
+
+    Args:
+        folder: Where, such as models/aurora-v1; nothing may be there, as models are never changed.
+        card: `name`, `version` (from 1 on), `description`, `net` (as in docs/models.md), `agent` (an agent spec),
+            `training`, `evaluation`. Versions and hashes are added here. Values that are None are left out.
+        tensors: The weights by PyTorch's names and in its shapes, float32 or what can be made of it.
+        golden: Observations `[n, inputs]`, and what the trained network makes of them: outputs `[n, outputs]`, or
+            actions `[n]`. Rows are one flow's successive decisions: a recurrent network carries its state over.
+
+    Raises:
+        UsageError: Something is there already; or the loader refuses the model, such as for outputs that differ by
+            more than 1e-5.
+        RunError: It cannot be written.
+    """
+    folder = Path(folder)
+    if folder.exists():
+        raise UsageError(
+            f"{folder}: is there already, and models are never changed; give another version or folder"
+        )
+    content = _content(card, tensors, golden)
+    beside = folder.with_name(f".{folder.name}.{os.getpid()}")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        beside.mkdir()
+        for name, data in content.items():
+            (beside / name).write_bytes(data)
+        try:
+            found: str = check_model(beside)["id"]
+        except UsageError as error:
+            raise UsageError(str(error).replace(str(beside), str(folder), 1)) from None
+        beside.rename(folder)
+    except OSError as error:
+        raise RunError(f"{folder}: {error.strerror}; not written") from None
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+    return found
+
+
+def _content(
+    card: Mapping[str, Any], tensors: Mapping[str, Array], golden: tuple[Array, Array]
+) -> dict[str, bytes]:
+    """The files of the folder. The same arguments give the same bytes."""
+    weights = need("safetensors.numpy", "train").save(
+        {name: np.ascontiguousarray(tensor, dtype=np.float32) for name, tensor in sorted(tensors.items())}
+    )
+    observations, answers = (np.ascontiguousarray(array, dtype=np.float32) for array in golden)
+    buffer = io.BytesIO()
+    # float32 throughout: what the network is shown and puts out in deployment.
+    if answers.ndim == 1:
+        np.savez(buffer, observations=observations, actions=answers)
+    else:
+        np.savez(buffer, observations=observations, outputs=answers)
+    arrays = buffer.getvalue()
+    spec, hashed = check_agent(json.dumps(_plain(card["agent"])))
+    added = {
+        "format": FORMAT,
+        "spec_version": agent_version,
+        "agent_hash": hashed,
+        "weights_sha256": hashlib.sha256(weights).hexdigest(),
+        "golden_sha256": hashlib.sha256(arrays).hexdigest(),
+    }
+    text = need("tomli_w", "train").dumps(_plain({**added, **card, **added, "agent": json.loads(spec)}))
+    return {CARD: text.encode(), WEIGHTS: weights, GOLDEN: arrays}
+
+
+def _plain(value: Any) -> Any:
+    """As TOML has it: no None, no scalars of NumPy, no tuples."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value.item() if isinstance(value, np.generic) else value

@@ -478,7 +478,20 @@ def test_flags_beat_the_environment_which_beats_the_scenario(run, tmp_path):
 
 @pytest.mark.parametrize(
     "command",
-    ["", "bench", "schemes", "scenarios", "traces", "traces fetch", "traces info", "traces convert", "traces plot"],
+    [
+        "",
+        "bench",
+        "schemes",
+        "scenarios",
+        "models",
+        "models show",
+        "models import",
+        "traces",
+        "traces fetch",
+        "traces info",
+        "traces convert",
+        "traces plot",
+    ],
 )
 def test_every_command_explains_itself_with_an_example(run, command):
     done = run(*command.split(), "--help")

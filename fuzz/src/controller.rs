@@ -4,21 +4,29 @@ use headway_cc::testing::{drive, setup};
 use headway_cc::{Kind, Param, Registry, schemes};
 
 use super::Bytes;
+use super::model::fixture;
 
 /// The first bytes choose the scheme and its parameters, the rest is the script of
 /// [`drive`], which holds the controller to what it owes its host.
 pub fn controller(input: &[u8]) {
     let mut input = Bytes(input);
     let spec = spec(&mut input);
-    let registry = Registry::new(schemes::SCHEMES);
+    let registry = registry();
     let selection = registry.select(&spec).expect("a value within its range");
     let half = selection.build_receiver(&setup());
     drive(selection.build(&setup()), half, input.0);
 }
 
+/// Every scheme.
+pub fn registry() -> Registry {
+    let mut registry = Registry::new(schemes::SCHEMES);
+    registry.add(headway_policy::schemes::SCHEMES);
+    registry
+}
+
 /// The scheme and the parameters that `input` begins with, as a user would write them.
 pub fn spec(input: &mut Bytes<'_>) -> String {
-    let registry = Registry::new(schemes::SCHEMES);
+    let registry = registry();
     let all: Vec<_> = registry.iter().collect();
     let scheme = all[usize::from(input.byte()) % all.len()];
     let params = scheme.params.iter();
@@ -42,7 +50,9 @@ fn value(param: &Param, input: &mut Bytes<'_>) -> String {
             format!("{}bps", between(min.as_bps() as f64, max.as_bps() as f64))
         }
         Kind::Choice(words) => words[usize::from(input.byte()) % words.len()].to_owned(),
-        // No scheme of `cc` loads anything.
-        Kind::Loaded { .. } => String::new(),
+        Kind::Loaded { default, .. } => match default {
+            Some(text) => (*text).to_owned(),
+            None => fixture().display().to_string(),
+        },
     }
 }

@@ -3,12 +3,14 @@
 //! that are kept, on stable Rust.
 
 mod controller;
+mod model;
 mod queue;
 mod scenario;
 mod trace;
 mod wire;
 
-pub use controller::{controller, spec};
+pub use controller::{controller, registry, spec};
+pub use model::model;
 pub use queue::queue;
 pub use scenario::scenario;
 pub use trace::trace;
@@ -18,10 +20,11 @@ pub use wire::wire;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 5] = [
+pub const TARGETS: [Target; 6] = [
     ("scenario", scenario),
     ("trace", trace),
     ("controller", controller),
+    ("model", model),
     ("queue", queue),
     ("wire", wire),
 ];

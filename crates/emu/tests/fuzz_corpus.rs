@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use headway_cc::{Kind, Registry, schemes};
+use headway_cc::Kind;
 
 #[path = "../../../fuzz/src/lib.rs"]
 #[allow(dead_code, missing_docs)]
@@ -12,7 +12,7 @@ mod fuzz;
 /// The bytes that choose parameters reach every word of every choice.
 #[test]
 fn every_word_of_a_choice_is_reached() {
-    for (position, scheme) in Registry::new(schemes::SCHEMES).iter().enumerate() {
+    for (position, scheme) in fuzz::registry().iter().enumerate() {
         let specs: Vec<String> = (0..=u8::MAX)
             .map(|byte| {
                 let mut input = vec![byte; 100];

@@ -7,8 +7,9 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use headway_cc::{Duration, Registry, Scheme, schemes};
+use headway_cc::{Duration, Param, Registry, Selection, schemes};
 use headway_net::trace::Trace;
+use headway_policy::schemes::SCHEMES as LEARNED;
 use headway_scenario::{Scenario, TraceSpec};
 use headway_sim::{FlowSeries, Options, Outcome, Simulation};
 
@@ -56,16 +57,27 @@ const SCENARIOS: [(&str, &str); 5] = [
 ];
 const SECONDS: u64 = 16;
 
-fn run(scheme: &Scheme, rest: &str) -> Outcome {
-    let queue = match scheme.router {
+/// The model of a scheme that has to be told one: three units with weights chosen by hand.
+const MODEL: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../policy/tests/fixtures/tiny-v1"
+);
+
+fn registry() -> Registry {
+    let mut registry = Registry::new(schemes::SCHEMES);
+    registry.add(LEARNED);
+    registry
+}
+
+fn run(selection: &Selection, rest: &str) -> Outcome {
+    let queue = match selection.scheme.router {
         Some(_) => "\"250pkt\"",
         None => "{ kind = \"step\", packets = \"40pkt\", threshold = \"20pkt\" }",
     };
     let rest = rest.replace("QUEUE", queue);
     let text = format!("schema = 1\nname = \"snapshot\"\nseconds = {SECONDS}\n{rest}");
     let scenario = Scenario::parse(&text, "snapshot").expect("a scenario");
-    let registry = Registry::new(schemes::SCHEMES);
-    let selection = registry.select(scheme.name).expect("a scheme");
+    let registry = registry();
     let traces = |_: &TraceSpec| -> Result<Arc<Trace>, String> { Err("no traces".to_owned()) };
     let options = Options {
         duration: Duration::from_secs(SECONDS),
@@ -73,7 +85,7 @@ fn run(scheme: &Scheme, rest: &str) -> Outcome {
         seed: 1,
         grid: Some(Duration::from_secs(1)),
     };
-    Simulation::new(&scenario.draw(1), &selection, &registry, &traces, options)
+    Simulation::new(&scenario.draw(1), selection, &registry, &traces, options)
         .and_then(Simulation::finish)
         .expect("a run")
 }
@@ -134,10 +146,15 @@ fn every_scheme_behaves_as_it_did() {
     let mut settings = insta::Settings::clone_current();
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
-    for scheme in Registry::new(schemes::SCHEMES).iter() {
+    for scheme in registry().iter() {
+        let spec = match scheme.params.iter().find(|p| Param::is_required(p)) {
+            Some(param) => format!("{}:{}={MODEL}", scheme.name, param.name),
+            None => scheme.name.to_owned(),
+        };
+        let selection = registry().select(&spec).expect("a scheme");
         let mut tables = String::new();
         for (title, rest) in SCENARIOS {
-            writeln!(tables, "{title}\n\n{}", table(&run(scheme, rest))).expect("text");
+            writeln!(tables, "{title}\n\n{}", table(&run(&selection, rest))).expect("text");
         }
         settings.bind(|| insta::assert_snapshot!(scheme.name, tables));
     }

@@ -8,7 +8,7 @@ import typer
 from typer.exceptions import TyperException
 
 from headway._native import RunError, UsageError
-from headway.cli import bench, gap, lists, report, shell, traces, train
+from headway.cli import bench, gap, lists, models, report, shell, traces, train
 from headway.cli.usage import EPILOG, one_line
 
 app = typer.Typer(
@@ -34,6 +34,7 @@ app.command("gap", short_help="Compare the simulator with the emulator.", epilog
 app.command("train", short_help="Train a model.", epilog=EPILOG["train"])(train.train)
 app.command("schemes", epilog=EPILOG["schemes"])(lists.schemes)
 app.command("scenarios", epilog=EPILOG["scenarios"])(lists.scenarios)
+app.add_typer(models.app, name="models", short_help="Trained models: list, show, check, and as ONNX.")
 app.add_typer(traces.app, name="traces", short_help="Fetch, describe, convert and draw trace files.")
 
 

@@ -1,0 +1,59 @@
+//! Model folders: a card, weights and golden outputs, one of which is the input.
+
+use std::path::{Path, PathBuf};
+
+use headway_policy::Policy;
+use headway_policy::model::{CARD, Files, GOLDEN, Model, WEIGHTS, sha256};
+
+use super::one_line;
+
+/// The folder of the model that tests use, wherever this is compiled.
+pub fn fixture() -> PathBuf {
+    let mut up = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    let found = up.find_map(|folder| {
+        let fixture = folder.join("crates/policy/tests/fixtures/tiny-v1");
+        fixture.is_dir().then_some(fixture)
+    });
+    found.expect("the fixture")
+}
+
+/// The first byte says which file the rest takes the place of; the card's hashes are made to fit, so that they do not
+/// keep everything else from being reached. What is loaded decides, whatever it is shown.
+pub fn model(input: &[u8]) {
+    let read = |name: &str| std::fs::read(fixture().join(name)).expect("the fixture");
+    let [mut card, mut weights, mut golden] = [CARD, WEIGHTS, GOLDEN].map(read);
+    let Some((which, rest)) = input.split_first() else {
+        return;
+    };
+    let file = match which % 3 {
+        0 => &mut card,
+        1 => &mut weights,
+        _ => &mut golden,
+    };
+    let before = sha256(file);
+    *file = rest.to_vec();
+    let after = sha256(file);
+    if which % 3 != 0 {
+        let text = String::from_utf8(card).expect("the fixture's card");
+        card = text.replace(&before, &after).into_bytes();
+    }
+    let files = Files {
+        card: &card,
+        weights: &weights,
+        golden: &golden,
+    };
+    let model = match Model::read("model", files) {
+        Ok(model) => model,
+        Err(error) => return one_line(&error),
+    };
+    let mut policy = model.policy();
+    let seen = model.card().agent.observation.len();
+    for number in [0.0, 1.0, -1e30, f32::MAX, f32::NAN] {
+        for length in [seen, seen + 1, 0] {
+            let answer = policy.decide(&vec![number; length]).expect("an answer");
+            assert!(
+                answer.is_nan() || (answer.is_finite() && number.is_finite() && length == seen)
+            );
+        }
+    }
+}

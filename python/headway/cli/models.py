@@ -1,0 +1,135 @@
+"""`headway models`: lists, shows, checks and exchanges trained models."""
+
+import json as js
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from headway._native import UsageError
+from headway.cli.usage import EPILOG, Json, console, table_of
+
+if TYPE_CHECKING:
+    from headway.models import Model
+
+app = typer.Typer(
+    help="Trained models: what there is, what is in them, and as ONNX.",
+    epilog=EPILOG["models"],
+    invoke_without_command=True,
+)
+
+Which = Annotated[str, typer.Argument(metavar="NAME|DIR", help="A model that comes with Headway, or a folder.")]
+
+
+@app.callback()
+def listing(context: typer.Context, json: Json = False) -> None:
+    """Trained models. Alone, lists those that come with Headway."""
+    if context.invoked_subcommand is not None:
+        return
+    from headway.models import shipped
+
+    found = shipped()
+    if json:
+        print(js.dumps([_published(model) for model in found], indent=2))
+        return
+    table = table_of("model", "network", "parameters", "size", "trained on", "what it is")
+    for model in found:
+        row = _published(model)
+        trained = ", ".join(row["trained_on"]) or "unknown"
+        size = f"{row['bytes'] / 1000:.0f} kB"
+        table.add_row(model.title, model.net, str(model.parameters), size, trained, row["description"])
+    show = console()
+    show.print(table if found else "no model comes with this Headway")
+    show.print(
+        "[dim]Any folder runs as scheme learned:model=DIR. headway models show NAME tells where one is from.[/dim]"
+    )
+
+
+def _published(model: "Model") -> dict[str, Any]:
+    """What `--json` says of a model."""
+    card, training = model.card, model.card["training"]
+    return {
+        "name": model.title,
+        "id": model.id,
+        "description": card["description"],
+        "net": card["net"],
+        "parameters": model.parameters,
+        "bytes": model.size,
+        "trained_on": list(training["scenarios"]),
+        "command": training["command"],
+        "place": model.place,
+    }
+
+
+@app.command(epilog=EPILOG["models show"])
+def show(name: Which, json: Json = False) -> None:
+    """Show a model's card: what it sees and does, how it was trained, what was measured."""
+    from headway.models import CARD, load
+
+    model = load(name)
+    if json:
+        print(js.dumps({"id": model.id, "place": model.place, **model.card}, indent=2))
+        return
+    screen = console()
+    screen.print(f"[bold]{model.id}[/bold]", soft_wrap=True)
+    facts = {
+        "place": model.place,
+        "network": f"{model.net}, {model.parameters} parameters, {model.size / 1000:.0f} kB in all",
+        "golden": f"{model.golden_rows} outputs, largest difference {model.golden_error:.1e}",
+    }
+    for fact, text in facts.items():
+        screen.print(f"  {fact:<8} {text}", soft_wrap=True)
+    print()
+    print(model.files[CARD].decode(), end="")
+
+
+@app.command(epilog=EPILOG["models check"])
+def check(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A model's folder.")], json: Json = False
+) -> None:
+    """Check a folder as it is checked before it runs: hashes, shapes, numbers, golden outputs."""
+    from headway._native import check_model
+
+    found = check_model(folder)
+    if json:
+        kept = ("id", "parameters", "golden_rows", "golden_error")
+        print(js.dumps({key: found[key] for key in kept}, indent=2))
+        return
+    rows, error = found["golden_rows"], found["golden_error"]
+    print(f"{found['id']}: sound; {rows} golden outputs, largest difference {error:.1e}")
+
+
+@app.command(epilog=EPILOG["models export"])
+def export(
+    name: Which,
+    onnx: Annotated[Path, typer.Option(help="The .onnx file to write.", show_default=False)],
+    json: Json = False,
+) -> None:
+    """Export a model as an ONNX graph, whose outputs are compared with the golden ones first."""
+    from headway.files import write_atomic
+    from headway.models import load
+    from headway.models.to_onnx import export as to_onnx
+
+    if onnx.is_dir() or not onnx.parent.is_dir():
+        raise UsageError(f"models export: --onnx {onnx}: give a file in a folder that is there, such as model.onnx")
+    model = load(name)
+    content, error = to_onnx(model)
+    write_atomic(onnx, content)
+    if json:
+        print(js.dumps({"path": str(onnx), "id": model.id, "golden_error": error}, indent=2))
+    else:
+        print(f"{onnx}: {model.id}; largest difference of an output {error:.1e}")
+
+
+@app.command("import", epilog=EPILOG["models import"])
+def import_(
+    onnx: Annotated[Path, typer.Option(help="The .onnx file.", show_default=False)],
+    card: Annotated[Path, typer.Option(help="Its card: name, version, agent.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="The folder to write; nothing may be there.", show_default=False)],
+    json: Json = False,
+) -> None:
+    """Make a model folder of an ONNX graph: dense layers, GRU and LSTM (docs/models.md)."""
+    from headway.models.from_onnx import import_ as from_onnx
+
+    found = from_onnx(onnx, card, out)
+    print(js.dumps({"folder": str(out), "id": found}, indent=2) if json else f"{out}: {found}")

@@ -1,0 +1,324 @@
+"""Model folders: written whole or not at all, shown, and as ONNX; ONNX Runtime is the outside world."""
+
+import itertools
+import json
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from headway._native import RunError, UsageError
+from headway.models import load, write
+from headway.models.from_onnx import import_
+from headway.models.to_onnx import export
+from make_test_model import CARD as TINY_CARD
+from make_test_model import FOLDER, TENSORS, outputs
+
+UNITS = 5
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def card_of(net, name="mine"):
+    """A card for observations of two features and outputs that choose among so many windows."""
+    action = {
+        "kind": "discrete",
+        "choices": [float(n) for n in range(net["layers"][-1])],
+        "effect": {"does": "add-cwnd"},
+    }
+    features = [{"name": "rtt_ratio"}, {"name": "loss"}]
+    agent = {
+        "clock": {"kind": "every-ack"},
+        "observation": {"history": net["layers"][0] // 2, "features": features},
+        "action": action,
+        "beneath": {"kind": "scheme", "name": "cubic"},
+    }
+    return {"name": name, "version": 1, "net": net, "agent": agent}
+
+
+def random_tensors(kind, layers, recurrent, seed=0):
+    """By PyTorch's names and in its shapes."""
+    rng, tensors = np.random.default_rng(seed), {}
+    gates = {"gru": 3, "lstm": 4}.get(kind, 0)
+    for n, (inputs, units) in enumerate(itertools.pairwise(layers)):
+        if n < recurrent:
+            shapes = {"weight_ih": (gates * units, inputs), "weight_hh": (gates * units, units)}
+            shapes |= {"bias_ih": (gates * units,), "bias_hh": (gates * units,)}
+            tensors |= {f"{kind}.{name}_l{n}": rng.normal(0, 0.5, shape) for name, shape in shapes.items()}
+        else:
+            tensors[f"layers.{n - recurrent}.weight"] = rng.normal(0, 0.5, (units, inputs))
+            tensors[f"layers.{n - recurrent}.bias"] = rng.normal(0, 0.5, units)
+    return {name: tensor.astype(np.float32) for name, tensor in tensors.items()}
+
+
+def by_hand(net, tensors, observations):
+    """The outputs for one flow's observations, in double precision, by the formulas of PyTorch's documentation."""
+    t = {name: tensor.astype(float) for name, tensor in tensors.items()}
+    kind, recurrent = net["kind"], 0 if net["kind"] == "mlp" else net.get("recurrent_layers", 1)
+    hidden = [np.zeros(units) for units in net["layers"][1 : 1 + recurrent]]
+    cell = [np.zeros_like(h) for h in hidden]
+    found = []
+    for row in observations:
+        x = row.astype(float)
+        for n in range(recurrent):
+            a = t[f"{kind}.weight_ih_l{n}"] @ x + t[f"{kind}.bias_ih_l{n}"]
+            b = t[f"{kind}.weight_hh_l{n}"] @ hidden[n] + t[f"{kind}.bias_hh_l{n}"]
+            if kind == "gru":
+                (ar, az, an), (br, bz, bn) = np.split(a, 3), np.split(b, 3)
+                z = sigmoid(az + bz)
+                hidden[n] = (1 - z) * np.tanh(an + sigmoid(ar + br) * bn) + z * hidden[n]
+            else:
+                i, f, g, o = np.split(a + b, 4)
+                cell[n] = sigmoid(f) * cell[n] + sigmoid(i) * np.tanh(g)
+                hidden[n] = sigmoid(o) * np.tanh(cell[n])
+            x = hidden[n]
+        for n, activation in enumerate(net["activations"]):
+            x = t[f"layers.{n}.weight"] @ x + t[f"layers.{n}.bias"]
+            x = {
+                "tanh": np.tanh,
+                "relu": lambda v: np.maximum(v, 0),
+                "leaky-relu": lambda v: np.where(v < 0, 0.01 * v, v),
+                "sigmoid": sigmoid,
+                "identity": lambda v: v,
+            }[activation](x)
+        found.append(x)
+    return np.array(found)
+
+
+NETS = {
+    "mlp": {
+        "kind": "mlp",
+        "layers": [4, 8, 7, 6, 5, 3],
+        "activations": ["tanh", "relu", "leaky-relu", "sigmoid", "identity"],
+    },
+    "gru": {"kind": "gru", "layers": [4, UNITS, 3], "activations": ["identity"]},
+    "lstm": {"kind": "lstm", "layers": [4, UNITS, 6, 3], "activations": ["relu", "identity"]},
+    "two-lstm": {
+        "kind": "lstm",
+        "layers": [4, UNITS, UNITS, 3],
+        "activations": ["identity"],
+        "recurrent_layers": 2,
+    },
+}
+
+
+def model_of(name, folder):
+    """A folder of the net of that name; golden outputs are worked out here."""
+    net = NETS[name]
+    recurrent = 0 if net["kind"] == "mlp" else net.get("recurrent_layers", 1)
+    tensors = random_tensors(net["kind"], net["layers"], recurrent)
+    observations = np.random.default_rng(1).normal(0, 1, (40, 4)).astype(np.float32)
+    write(folder, card_of(net), tensors, (observations, by_hand(net, tensors, observations)))
+    return load(folder)
+
+
+def run_onnx(content, observations):
+    """What ONNX Runtime makes of one flow's observations, one step at a time."""
+    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    first, *states = session.get_inputs()
+    memory = [np.zeros([1, 1, UNITS], np.float32) for _ in states]
+    found = []
+    for row in observations:
+        feeds = {first.name: row.reshape([1] * (len(first.shape) - 1) + [-1])}
+        feeds |= {s.name: m for s, m in zip(states, memory, strict=True)}
+        output, *memory = session.run(None, feeds)
+        found.append(output.reshape(-1))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_an_exported_graph_does_the_same_in_onnx_runtime_and_comes_back(tmp_path, name):
+    model = model_of(name, tmp_path / "mine-v1")
+    content, error = export(model)
+    assert error < 1e-5
+    golden = model.golden()
+    assert np.max(np.abs(run_onnx(content, golden["observations"]) - golden["outputs"])) < 1e-5
+    (tmp_path / "net.onnx").write_bytes(content)
+    card = tmp_path / "mine-v1" / "card.toml"
+    assert import_(tmp_path / "net.onnx", card, tmp_path / "back") == model.id
+    assert (tmp_path / "back" / "weights.safetensors").read_bytes() == model.files["weights.safetensors"]
+
+
+def chain(nodes, constants, inputs=4, out="y"):
+    """A graph as others write them: `x` [batch, inputs] to `y`."""
+    values = [
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, inputs]),
+        helper.make_tensor_value_info(out, TensorProto.FLOAT, None),
+    ]
+    tensors = [numpy_helper.from_array(np.asarray(v, np.float32), k) for k, v in constants.items()]
+    graph = helper.make_graph(nodes, "g", values[:1], values[1:], tensors)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+RNG = np.random.default_rng(2)
+W, B, V = RNG.normal(0, 1, (4, 6)), RNG.normal(0, 1, 6), RNG.normal(0, 1, (6, 2))
+
+
+def saved(tmp_path, proto, net=None):
+    """The files of an import."""
+    (tmp_path / "net.onnx").write_bytes(proto.SerializeToString())
+    card = card_of(net or {"layers": [4, 6, 2]})
+    del card["net"]
+    import tomli_w
+
+    (tmp_path / "card.toml").write_text(tomli_w.dumps(card))
+    return tmp_path / "net.onnx", tmp_path / "card.toml", tmp_path / "out"
+
+
+def test_a_graph_of_matmul_and_add_is_read(tmp_path):
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"]),
+        helper.make_node("Add", ["b", "a"], ["c"]),
+        helper.make_node("Tanh", ["c"], ["d"]),
+        helper.make_node("Gemm", ["d", "v"], ["y"]),
+    ]
+    import_(*saved(tmp_path, chain(nodes, {"w": W, "b": B, "v": V})))
+    model = load(tmp_path / "out")
+    assert model.card["net"] == {"kind": "mlp", "layers": [4, 6, 2], "activations": ["tanh", "identity"]}
+    golden = model.golden()
+    assert np.allclose(golden["outputs"], np.tanh(golden["observations"] @ W + B) @ V, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "says"),
+    [
+        ([("Gemm", ["x", "w", "b"], {}), ("Softmax", ["0"], {})], ["Softmax", "a network here is Gemm"]),
+        ([("Gemm", ["x", "w", "b"], {"alpha": 2.0})], ["Gemm", "alpha and beta 1"]),
+        ([("Gemm", ["x", "w", "b"], {}), ("LeakyRelu", ["0"], {"alpha": 0.2})], ["slope 0.2, must be 0.01"]),
+        ([("Tanh", ["x"], {}), ("Gemm", ["0", "w", "b"], {})], ["Tanh", "must follow a dense layer"]),
+        ([("Gemm", ["x", "w", "b"], {}), ("Add", ["0", "0"], {})], ["Add", "not a constant"]),
+        (
+            [("Gemm", ["x", "w", "b"], {}), ("Tanh", ["0"], {}), ("Add", ["1", "0"], {})],
+            ["goes to 2 nodes", "one chain of layers"],
+        ),
+    ],
+)
+def test_another_graph_is_refused_in_one_line(tmp_path, nodes, says):
+    made = [
+        helper.make_node(op, inputs, [str(n) if n < len(nodes) - 1 else "y"], **attributes)
+        for n, (op, inputs, attributes) in enumerate(nodes)
+    ]
+    files = saved(tmp_path, chain(made, {"w": W, "b": B}))
+    with pytest.raises(UsageError) as error:
+        import_(*files)
+    assert all(part in str(error.value) for part in ["net.onnx", *says]), error.value
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_graph_whose_outputs_are_not_its_layers_is_refused(tmp_path):
+    """A Transpose looks like one that changes no number; this one changes their order."""
+    nodes = [
+        helper.make_node("Gemm", ["x", "w", "b"], ["a"]),
+        helper.make_node("Reshape", ["a", "s"], ["r"]),
+        helper.make_node("Transpose", ["r"], ["t"], perm=[1, 0]),
+        helper.make_node("Reshape", ["t", "f"], ["y"]),
+    ]
+    proto = chain(nodes, {"w": W, "b": B})
+    for name, shape in (("s", [2, 3]), ("f", [1, 6])):
+        proto.graph.initializer.append(numpy_helper.from_array(np.array(shape, np.int64), name))
+    files = saved(tmp_path, proto, {"layers": [4, 6]})
+    with pytest.raises(UsageError, match="no plain chain of layers"):
+        import_(*files)
+
+
+def test_a_folder_is_written_once_and_the_same_each_time(tmp_path):
+    observations = np.zeros((3, 4), np.float32)
+    golden = (observations, outputs(observations))
+    assert write(tmp_path / "a", TINY_CARD, TENSORS, golden) == write(tmp_path / "b", TINY_CARD, TENSORS, golden)
+    for name in ("card.toml", "weights.safetensors", "golden.npz"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+    with pytest.raises(UsageError, match="never changed"):
+        write(tmp_path / "a", TINY_CARD, TENSORS, golden)
+
+
+@pytest.mark.parametrize(
+    ("card", "tensors", "answers", "says"),
+    [
+        ({}, {}, [[0.7]], "golden.npz: row 0: outputs 0.7 in the file"),
+        ({}, {"layers.1.bias": np.array([np.nan])}, None, "layers.1.bias: number 0 is NaN"),
+        ({}, {"layers.2.bias": np.array([1.0])}, None, '"layers.2.bias" is none of the network'),
+        ({"name": "Tiny"}, {}, None, 'name is "Tiny"'),
+    ],
+)
+def test_what_the_loader_refuses_is_not_written(tmp_path, card, tensors, answers, says):
+    observations = np.zeros((1, 4), np.float32)
+    golden = (observations, outputs(observations) if answers is None else np.array(answers))
+    with pytest.raises(UsageError) as error:
+        write(tmp_path / "m-v1", {**TINY_CARD, **card}, {**TENSORS, **tensors}, golden)
+    assert says in str(error.value)
+    assert str(tmp_path / "m-v1") in str(error.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_fixture_is_what_its_script_writes(tmp_path):
+    observations = load(FOLDER).golden()["observations"]
+    write(tmp_path / "tiny-v1", TINY_CARD, TENSORS, (observations, outputs(observations)))
+    for path in FOLDER.iterdir():
+        assert (tmp_path / "tiny-v1" / path.name).read_bytes() == path.read_bytes(), path.name
+
+
+def test_a_graph_that_differs_from_the_golden_outputs_is_not_exported(monkeypatch):
+    model = load(FOLDER)
+    golden = model.golden()
+    monkeypatch.setattr(type(model), "golden", lambda _: golden | {"outputs": golden["outputs"] + 1e-3})
+    with pytest.raises(RunError, match="differ from the golden ones"):
+        export(model)
+
+
+def test_the_commands(run, tmp_path):
+    names = [m["name"] for m in json.loads(run("models", "--json").stdout)]
+    assert all((Path("models") / name / "card.toml").is_file() for name in names)
+    shown = json.loads(run("models", "show", FOLDER, "--json").stdout)
+    assert shown["id"].startswith("tiny-v1@")
+    assert shown["net"]["layers"] == [4, 3, 1]
+    assert "layers" in run("models", "show", FOLDER).stdout
+    checked = json.loads(run("models", "check", FOLDER, "--json").stdout)
+    assert checked["golden_rows"] == 32
+    assert run("models", "check", FOLDER).stdout.startswith(f"{shown['id']}: sound; 32 golden outputs")
+    graph = tmp_path / "tiny.onnx"
+    exported = json.loads(run("models", "export", FOLDER, "--onnx", graph, "--json").stdout)
+    assert exported["golden_error"] < 1e-5
+    onnx.checker.check_model(onnx.load(graph), full_check=True)
+    back = tmp_path / "back"
+    done = run("models", "import", "--onnx", graph, "--card", FOLDER / "card.toml", "--out", back, "--json")
+    assert json.loads(done.stdout) == {"folder": str(back), "id": shown["id"]}
+    again = tomllib.loads((back / "card.toml").read_text())
+    assert again["training"]["imported_from"] == "tiny.onnx"
+
+
+def test_results_name_the_model_that_decided(run, tmp_path):
+    scheme = f"learned:model={FOLDER}"
+    done = run(
+        *("bench", "--schemes", f"{scheme},cubic", "--scenario", "pantheon-default", "--runs", "1"),
+        *("--seconds", "2", "--json", "--out", tmp_path),
+    )
+    rows = json.loads(done.stdout)
+    assert [row["model"] for row in rows] == [load(FOLDER).id, None]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("models", "show", "auroar-v1"), ["auroar-v1", "no such model"]),
+        (("models", "check", "nowhere"), ["nowhere", "no such folder"]),
+        (("models", "export", FOLDER, "--onnx", "nowhere/x.onnx"), ["nowhere/x.onnx", "folder that is there"]),
+        (("models", "import", "--onnx", "x.onnx", "--card", "nowhere.toml", "--out", "o"), ["nowhere.toml"]),
+        (("bench", "--schemes", "learned", "--scenario", "pantheon-default"), ["learned:model=..."]),
+        (
+            ("bench", "--schemes", "learned:model=nowhere", "--scenario", "pantheon-default"),
+            ["nowhere: no such folder"],
+        ),
+    ],
+)
+def test_bad_input_is_one_line(run, arguments, says):
+    done = run(*arguments)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert all(part in done.stderr for part in says), done.stderr

@@ -52,6 +52,7 @@ const AGENT: Param = Param {
     help: "",
     kind: Kind::Loaded {
         what: "",
+        default: None,
         load: |_| Err(String::new()),
     },
 };

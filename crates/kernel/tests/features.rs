@@ -35,6 +35,7 @@ const TAP: Param = Param {
     help: "what to compare",
     kind: Kind::Loaded {
         what: "a tap",
+        default: None,
         load: |_| Err("the test gives it".to_owned()),
     },
 };

@@ -1,15 +1,18 @@
 //! Learned controllers as schemes, for every host to register.
 
+mod aurora;
 mod learned;
 
 use std::sync::Arc;
 
-use headway_cc::{CongestionControl, Duration, Kind, Loaded, Param, Scheme, Setup, Values};
+use headway_cc::{
+    CongestionControl, Duration, Kind, Loaded, Param, Scheme, Setup, Values, suggest,
+};
 
-use crate::model::Model;
+use crate::model::{Model, shipped};
 
 /// Every scheme of this crate.
-pub static SCHEMES: &[Scheme] = &[learned::SCHEME];
+pub static SCHEMES: &[Scheme] = &[learned::SCHEME, aurora::SCHEME];
 
 /// How long an answer takes.
 const LATENCY: Param = Param {
@@ -28,6 +31,18 @@ fn loaded(model: Model) -> Loaded {
         id: model.id(),
         content: Arc::new(model),
     }
+}
+
+/// The model `NAME-VERSION` of those that come with Headway.
+fn shipped_version(name: &str, version: &str) -> Result<Loaded, String> {
+    let of_name = || {
+        let titles = shipped().iter().map(|one| (one, one.title));
+        titles.filter_map(|(one, title)| Some((one, title.strip_prefix(name)?.strip_prefix('-')?)))
+    };
+    let (one, _) = of_name()
+        .find(|(_, own)| *own == version)
+        .ok_or_else(|| suggest(version, of_name().map(|(_, own)| own)))?;
+    Ok(loaded(one.model().map_err(|e| e.to_string())?))
 }
 
 /// Builds the sender's half: the model of parameter `model`, answering after [`LATENCY`].

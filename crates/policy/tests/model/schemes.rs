@@ -44,6 +44,30 @@ fn a_model_that_is_missing_or_bad_is_refused_before_anything_runs() {
 }
 
 #[test]
+fn aurora_is_its_newest_model_unless_told() {
+    let model = |spec: &str| {
+        let selection = registry().select(spec).expect("a scheme");
+        selection.model().expect("a model").to_owned()
+    };
+    let newest = shipped()
+        .iter()
+        .find(|one| one.title.starts_with("aurora-"));
+    assert_eq!(
+        model("aurora"),
+        newest.expect("one").model().expect("a model").id()
+    );
+    assert!(model("aurora:model=v1").starts_with("aurora-v1@"));
+    let error = registry()
+        .select("aurora:model=v9")
+        .expect_err("refused")
+        .to_string();
+    assert!(
+        error.contains("model='v9' is refused: did you mean 'v"),
+        "{error}"
+    );
+}
+
+#[test]
 fn every_model_that_comes_with_headway_loads_and_the_newest_of_a_name_is_first() {
     let mut last = None;
     for one in shipped() {

@@ -1,0 +1,32 @@
+//! Aurora: a rate that a small network raises and lowers.
+
+use headway_cc::{Family, Kind, Need, Param, Scheme};
+
+use super::{LATENCY, build, shipped_version};
+
+const MODEL: Param = Param {
+    name: "model",
+    help: "which of the trained models decides (headway models)",
+    kind: Kind::Loaded {
+        what: "one of v2, v1",
+        default: Some("v2"),
+        load: |text| shipped_version("aurora", text),
+    },
+};
+
+/// Jay et al. 2019.
+pub const SCHEME: Scheme = Scheme {
+    name: "aurora",
+    family: Family::Learned,
+    summary: "a small network scales the rate every half RTT by how RTTs, sending and delivery have changed",
+    source: "Jay, Rotman, Godfrey, Schapira and Tamar, ICML 2019; recipe v1 as in PCC-RL (docs/training.md)",
+    deviations: &[
+        "v1 was trained by the authors' recipe in our simulator, not with their weights; it serves 1.2 to 6 Mbit/s, as theirs",
+        "v2 was trained on 0.5 to 200 Mbit/s and round trips of 5 to 400 ms; its features and its reward have no scale, it also sees loss and how many packets an interval had, and an action may change the rate by four times as much",
+    ],
+    needs: &[Need::RateSample, Need::Pacing],
+    params: &[MODEL, LATENCY],
+    build: |setup, values| build(setup, values, &MODEL),
+    receiver: None,
+    router: None,
+};

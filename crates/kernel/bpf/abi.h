@@ -27,11 +27,14 @@ enum headway_kind {
 /* What an action does, to the controller beneath. */
 enum headway_action_kind {
 	HEADWAY_NOTHING = 0,
-	HEADWAY_ADD_CWND = 1,   /* value: packets, signed */
-	HEADWAY_SCALE_CWND = 2, /* value: factor times 65536 */
-	HEADWAY_SCALE_RATE = 3, /* value: factor times 65536 */
-	HEADWAY_SET = 4,        /* parameter: its index; value: nanoseconds, or a count */
+	HEADWAY_ADD_CWND = 1,   /* values[0]: packets, signed */
+	HEADWAY_SCALE_CWND = 2, /* values[0]: factor times 65536 */
+	HEADWAY_SCALE_RATE = 3, /* values[0]: factor times 65536 */
+	HEADWAY_SET = 4,        /* values[i] for each parameter i whose bit of which is on: a time in nanoseconds,
+	                         * a rate in bytes a second, a count, or any other number times 65536 */
 };
+
+#define HEADWAY_PARAMETERS 4 /* as many as one action may set */
 
 /* Record.flags */
 #define HEADWAY_APP_LIMITED 1u  /* tp->app_limited != 0 */
@@ -102,9 +105,9 @@ struct headway_report {
 struct headway_action {
 	__u64 decided_ns; /* now_ns of the record that it answers */
 	__u64 expires_ns; /* by bpf_ktime_get_ns() */
-	__s64 value;
+	__s64 values[HEADWAY_PARAMETERS];
 	__u32 kind;       /* enum headway_action_kind */
-	__u32 parameter;  /* HEADWAY_SET only, else 0 */
+	__u32 which;      /* HEADWAY_SET only, else 0 */
 	__u32 sequence;
 	__u32 reserved;   /* 0 */
 };

@@ -1,5 +1,6 @@
 //! `bpf/abi.h` in Rust. `tests/abi.rs` compares both, byte by byte.
 
+use headway_cc::{Kind, Param};
 use headway_policy::{Action, Record};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -25,6 +26,9 @@ pub const SCALE_CWND: u32 = 2;
 pub const SCALE_RATE: u32 = 3;
 /// `HEADWAY_SET`
 pub const SET: u32 = 4;
+
+/// `HEADWAY_PARAMETERS`
+pub const PARAMETERS: usize = 4;
 
 /// `struct headway_header`
 #[repr(C)]
@@ -84,12 +88,12 @@ pub struct ActionSlot {
     pub decided_ns: u64,
     /// From then on it is not applied.
     pub expires_ns: u64,
-    /// What its kind says.
-    pub value: i64,
+    /// What its kind says: of [`SET`] a value for each parameter, else one.
+    pub values: [i64; PARAMETERS],
     /// [`ADD_CWND`] and so on.
     pub kind: u32,
-    /// Of [`SET`]: the parameter's index.
-    pub parameter: u32,
+    /// Of [`SET`]: bit i is on where parameter i is to be set.
+    pub which: u32,
     /// Even; larger than the last.
     pub sequence: u32,
     /// 0
@@ -178,35 +182,74 @@ impl Header {
 }
 
 impl ActionSlot {
-    /// Factors are in units of this.
-    const ONE: f64 = 65536.0;
-
-    /// What the kernel is told of an action that sets at most one parameter; `index` is that parameter's.
-    pub fn of(action: Action<'_>, index: u32) -> ActionSlot {
-        let (kind, value) = match action {
-            Action::AddCwnd(packets) => (ADD_CWND, packets),
-            Action::ScaleCwnd(factor) => (SCALE_CWND, factor * ActionSlot::ONE),
-            Action::ScaleRate(factor) => (SCALE_RATE, factor * ActionSlot::ONE),
-            Action::Set(_, value) => (SET, value * 1e9),
-            _ => (NOTHING, 0.0),
-        };
-        ActionSlot {
-            kind,
-            value: value.round_ties_even() as i64,
-            parameter: if kind == SET { index } else { 0 },
-            ..ActionSlot::default()
+    /// What the kernel is told of an action; `tunables` are the parameters of the controller beneath.
+    pub fn of(action: Action<'_>, tunables: &[Param]) -> ActionSlot {
+        match action {
+            Action::Nothing => ActionSlot::default(),
+            Action::AddCwnd(packets) => ActionSlot::one(ADD_CWND, packets),
+            Action::ScaleCwnd(factor) => ActionSlot::one(SCALE_CWND, factor * FIXED),
+            Action::ScaleRate(factor) => ActionSlot::one(SCALE_RATE, factor * FIXED),
+            Action::Set(name, value) => ActionSlot::set([(name, value)], tunables),
+            Action::Settings(names, values) => {
+                let names = names.iter().map(String::as_str);
+                ActionSlot::set(names.zip(values.iter().copied()), tunables)
+            }
         }
     }
 
-    /// What the program does for it, where `name` is the parameter's; `None` for nothing.
-    pub fn action<'a>(&self, name: &'a str) -> Option<Action<'a>> {
-        let value = self.value as f64;
-        Some(match self.kind {
-            ADD_CWND => Action::AddCwnd(value),
-            SCALE_CWND => Action::ScaleCwnd(value / ActionSlot::ONE),
-            SCALE_RATE => Action::ScaleRate(value / ActionSlot::ONE),
-            SET => Action::Set(name, value * 1e-9),
-            _ => return None,
-        })
+    fn one(kind: u32, value: f64) -> ActionSlot {
+        let mut slot = ActionSlot {
+            kind,
+            ..ActionSlot::default()
+        };
+        slot.values[0] = value.round_ties_even() as i64;
+        slot
+    }
+
+    fn set<'a>(
+        settings: impl IntoIterator<Item = (&'a str, f64)>,
+        tunables: &[Param],
+    ) -> ActionSlot {
+        let mut slot = ActionSlot {
+            kind: SET,
+            ..ActionSlot::default()
+        };
+        for (name, value) in settings {
+            // Specs are checked: each name is there.
+            if let Some(i) = tunables.iter().position(|p| p.name == name) {
+                slot.values[i] = (value * units(&tunables[i].kind)).round_ties_even() as i64;
+                slot.which |= 1 << i;
+            }
+        }
+        slot
+    }
+
+    /// What the program does for it, to a controller with such parameters.
+    pub fn actions(&self, tunables: &'static [Param]) -> Vec<Action<'static>> {
+        let value = self.values[0] as f64;
+        match self.kind {
+            ADD_CWND => vec![Action::AddCwnd(value)],
+            SCALE_CWND => vec![Action::ScaleCwnd(value / FIXED)],
+            SCALE_RATE => vec![Action::ScaleRate(value / FIXED)],
+            SET => (tunables.iter().zip(self.values).enumerate())
+                .filter(|(i, _)| self.which & 1 << i != 0)
+                .map(|(_, (p, value))| Action::Set(p.name, value as f64 / units(&p.kind)))
+                .collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Factors and plain numbers are in units of 1/65536.
+const FIXED: f64 = 65536.0;
+
+/// How many of the kernel's units make one of such a parameter: a second has a billion nanoseconds.
+fn units(kind: &Kind) -> f64 {
+    match kind {
+        Kind::Number { .. } => FIXED,
+        Kind::Time { .. } => 1e9,
+        // A rate is in bit/s here.
+        Kind::Rate { .. } => 1.0 / 8.0,
+        Kind::Count { .. } | Kind::Choice(_) | Kind::Loaded { .. } => 1.0,
     }
 }

@@ -65,11 +65,11 @@ impl Datapath {
             return;
         };
         self.sequence = slot.sequence;
-        let parameter = match &self.beneath {
-            Beneath::Tunable(scheme) => scheme.tunables().get(slot.parameter as usize),
-            _ => None,
+        let tunables = match &self.beneath {
+            Beneath::Tunable(scheme) => scheme.tunables(),
+            Beneath::Rate(_) | Beneath::Base(_) => &[],
         };
-        if let Some(action) = slot.action(parameter.map_or("", |p| p.name)) {
+        for action in slot.actions(tunables) {
             self.beneath.act(now, self.mss, &self.rtt, action);
         }
     }

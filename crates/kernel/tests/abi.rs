@@ -5,6 +5,7 @@ use std::mem::{offset_of, size_of};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use headway_cc::schemes::bbr;
 use headway_kernel::AbiError;
 use headway_kernel::abi::{self, ActionSlot, Header, Message, Open, Report};
 use headway_policy::{Action, Record};
@@ -31,7 +32,7 @@ fn expressions() -> Vec<(String, u64)> {
     layout!("headway_open", Open: header, start_ns, local_address, remote_address, local_port, remote_port, mss,
         initial_cwnd, reserved);
     layout!("headway_report", Report: header, record);
-    layout!("headway_action", ActionSlot: decided_ns, expires_ns, value, kind, parameter, sequence, reserved);
+    layout!("headway_action", ActionSlot: decided_ns, expires_ns, values, kind, which, sequence, reserved);
     for (c, rust) in [
         ("HEADWAY_MAGIC", abi::MAGIC),
         ("HEADWAY_VERSION", abi::VERSION.into()),
@@ -43,6 +44,7 @@ fn expressions() -> Vec<(String, u64)> {
         ("HEADWAY_SCALE_CWND", abi::SCALE_CWND),
         ("HEADWAY_SCALE_RATE", abi::SCALE_RATE),
         ("HEADWAY_SET", abi::SET),
+        ("HEADWAY_PARAMETERS", abi::PARAMETERS as u32),
         ("HEADWAY_APP_LIMITED", Record::APP_LIMITED),
         ("HEADWAY_CWND_LIMITED", Record::CWND_LIMITED),
         ("HEADWAY_RECOVERING", Record::RECOVERING),
@@ -150,13 +152,36 @@ fn actions_survive_the_kernels_whole_numbers() {
         Action::ScaleRate(1.5),
         Action::Set("rtprop_window", 2.5),
     ] {
-        let slot = ActionSlot::of(action, 1);
-        assert_eq!(slot.action("rtprop_window"), Some(action));
+        let slot = ActionSlot::of(action, &bbr::TUNABLES);
+        assert_eq!(slot.actions(&bbr::TUNABLES), [action]);
     }
-    let Some(Action::ScaleRate(factor)) = ActionSlot::of(Action::ScaleRate(1.025), 0).action("")
-    else {
+    let slot = ActionSlot::of(Action::ScaleRate(1.025), &[]);
+    let [Action::ScaleRate(factor)] = slot.actions(&[])[..] else {
         panic!("a rate");
     };
     assert!((factor - 1.025).abs() <= 0.5 / 65536.0);
-    assert_eq!(ActionSlot::default().action(""), None);
+    for nothing in [ActionSlot::of(Action::Nothing, &[]), ActionSlot::default()] {
+        assert_eq!(nothing.actions(&bbr::TUNABLES), []);
+    }
+}
+
+/// BBR's parameters are btlbw_window, a count of rounds, and rtprop_window, a time.
+#[test]
+fn parameters_are_told_in_the_units_of_the_header() {
+    assert!(bbr::TUNABLES.len() <= abi::PARAMETERS);
+    let told = |action| {
+        let slot = ActionSlot::of(action, &bbr::TUNABLES);
+        assert_eq!(slot.kind, abi::SET);
+        (slot.which, slot.values)
+    };
+    let rounds = Action::Set("btlbw_window", 10.0);
+    let seconds = Action::Set("rtprop_window", 2.5);
+    assert_eq!(told(rounds), (0b01, [10, 0, 0, 0]));
+    assert_eq!(told(seconds), (0b10, [0, 2_500_000_000, 0, 0]));
+
+    let names = ["rtprop_window".to_owned(), "btlbw_window".to_owned()];
+    let both = Action::Settings(&names, &[2.5, 10.0]);
+    assert_eq!(told(both), (0b11, [10, 2_500_000_000, 0, 0]));
+    let slot = ActionSlot::of(both, &bbr::TUNABLES);
+    assert_eq!(slot.actions(&bbr::TUNABLES), [rounds, seconds]);
 }

@@ -128,7 +128,7 @@ fn an_action_is_applied_once_if_it_is_whole_and_in_time() {
     let slot = |sequence, expires| ActionSlot {
         sequence,
         expires_ns: at(expires).as_nanos(),
-        ..ActionSlot::of(Action::AddCwnd(10.0), 0)
+        ..ActionSlot::of(Action::AddCwnd(10.0), &[])
     };
     let mut after = |ms: u64, slot: Option<ActionSlot>| {
         if let Some(slot) = slot {

@@ -240,6 +240,30 @@ def test_wrong_actions_are_refused():
             owl.step(action)
 
 
+def test_settings_are_one_of_several():
+    """The BBR tuner sets two windows by one answer."""
+    tuner = table(steps=3)
+    tuner["agent"] = {
+        "clock": {"kind": "period", "ms": 100},
+        "observation": {"history": 1, "features": [{"name": "rtt_ms"}]},
+        "action": {
+            "kind": "settings",
+            "parameters": ["btlbw_window", "rtprop_window"],
+            "choices": [[10, 10.0], [4, 2.5], [20, 5.0]],
+        },
+        "beneath": {"kind": "scheme", "name": "bbr"},
+    }
+    environments = HeadwayVectorEnv(EnvConfig.of(tuner), 2)
+    assert environments.single_action_space == gymnasium.spaces.Discrete(3)
+    environments.reset(seed=1)
+    for answers in ([0, 2], [1, 1], [2, 0]):
+        _, rewards, _, truncated, _ = environments.step(np.array(answers))
+        assert np.isfinite(rewards).all()
+    assert truncated.all()
+    with pytest.raises(_native.UsageError, match="from 0 to 2"):
+        environments.step(np.array([3, 0]))
+
+
 def test_every_end_is_documented():
     text = HeadwayVectorEnv.__doc__ or ""
     assert "ENDS" in text

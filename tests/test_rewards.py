@@ -67,3 +67,11 @@ def test_a_wrong_reward_is_one_line():
     ]:
         with pytest.raises(UsageError, match=message):
             Reward(name, parameters)
+
+
+def test_a_share_of_an_unlimited_capacity_is_refused():
+    with pytest.raises(UsageError, match="whose bottleneck has a rate"):
+        Reward("relative").function()(Measurements.of(**UNLIMITED))
+
+
+UNLIMITED = {"throughput_mbps": 3.0, "capacity_mbps": math.inf, "base_rtt_ms": 100.0, "rtt_ms": 200.0, "loss": 0.0}

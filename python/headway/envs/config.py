@@ -102,9 +102,9 @@ class EnvConfig:
         return np.tile(low, history), np.tile(high, history)
 
     def choices(self) -> int | None:
-        """How many actions there are, if they are discrete."""
+        """How many actions there are, if an action is one of several: `discrete` and `settings`."""
         action = self._spec["action"]
-        return len(action["choices"]) if action["kind"] == "discrete" else None
+        return len(action["choices"]) if "choices" in action else None
 
     def action_limit(self) -> float:
         """The largest continuous action, either way."""

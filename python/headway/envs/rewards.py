@@ -92,8 +92,11 @@ def relative(m: Measurements, *, throughput: float = 1.0, delay: float = 0.5, lo
     """Share of the capacity, less `delay` x RTT's excess over the propagation delay, less `loss` x the share lost.
 
     Headway's own. It has no scale, so that 1 Mbit/s and 100 Mbit/s, 10 ms and 400 ms count alike. The share is at
-    most 1 (queues may empty faster than the step's capacity), the excess at most 4 round trips.
+    most 1 (queues may empty faster than the step's capacity), the excess at most 4 round trips. Raises UsageError
+    where a link has no capacity to have a share of.
     """
+    if not np.isfinite(m["capacity_mbps"]).all():
+        raise UsageError("reward: 'relative' needs scenarios whose bottleneck has a rate; one is unlimited")
     share = np.minimum(m["throughput_mbps"] / np.maximum(m["capacity_mbps"], 1e-9), 1.0)
     base = np.maximum(m["base_rtt_ms"], 1e-3)
     excess = np.clip(m["rtt_ms"] / base - 1.0, 0.0, 4.0)

@@ -29,7 +29,12 @@ class SB3VecEnv(VecEnv):
     """
 
     def __init__(self, environments: HeadwayVectorEnv) -> None:
-        """Around `environments`."""
+        """Around `environments`.
+
+        Raises UsageError if they use their arrays again, as a rollout keeps what it was given.
+        """
+        if not environments.copies:
+            raise UsageError("the vector environment has copy=False; Stable-Baselines3 needs copy=True")
         self.environments = environments
         self._seed: int | None = None
         self._actions: Array | None = None

@@ -91,7 +91,8 @@ class HeadwayVectorEnv(VectorEnv[Array, Array, Array]):
             config.agent_json, config.scenarios, num_envs, seed=seed, threads=threads, **config.settings()
         )
         self._reward = config.reward.function()
-        self._copy = copy
+        self.copies = copy
+        """Are arrays the caller's own?"""
         self.core_s = 0.0
         """Real time that steps have spent in the compiled core."""
         size = self.single_observation_space.shape[0]
@@ -127,7 +128,7 @@ class HeadwayVectorEnv(VectorEnv[Array, Array, Array]):
         begun = time.perf_counter()
         self._core.step(answers, self._observations, self._final, self._rows, self._ends, True)
         self.core_s += time.perf_counter() - begun
-        measured = Measurements(self._rows.copy() if self._copy else self._rows)
+        measured = Measurements(self._rows.copy() if self.copies else self._rows)
         info: dict[str, Any] = {"dt": measured["dt_s"], "_dt": self._all}
         for name, column in measured.columns():
             info[name] = column
@@ -148,7 +149,7 @@ class HeadwayVectorEnv(VectorEnv[Array, Array, Array]):
         return {"final_obs": seen, "_final_obs": over, "final_info": final, "_final_info": over}
 
     def _given(self, array: Array) -> Array:
-        return array.copy() if self._copy else array
+        return array.copy() if self.copies else array
 
     def episode(self, environment: int) -> tuple[str, int] | None:
         """The scenario and the seed of the episode that an environment is in; None before the first reset."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import stable_baselines3
 import torch
 
-from headway._native import Scenario, code_version
+from headway._native import RunError, Scenario, code_version
 from headway.envs.config import EnvConfig
 from headway.train import checkpoint, export
 from headway.train.learner import Learner
@@ -171,6 +172,8 @@ def validate(
 
 def _note(training: Training, reward: float, scores: list[Score]) -> None:
     mean = sum(score.reward for score in scores) / len(scores)
+    if not math.isfinite(mean):
+        raise RunError(f"validation after {training.learner.steps} decisions: the mean reward is {mean}, no number")
     training.history.append(
         {
             "steps": training.learner.steps,

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headway._native import UsageError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -39,7 +41,10 @@ def measure(
     act: Callable[[Array], Array],
     keep: list[Array],
 ) -> Score:
-    """The first episode of each environment, answered by `act`; `keep` gets some of what was observed."""
+    """The first episode of each environment, answered by `act`; `keep` gets some of what was observed.
+
+    Raises UsageError for a scenario without a capacity.
+    """
     observations, _ = environments.reset(seed=seed)
     running = np.ones(environments.num_envs, dtype=bool)
     sums = dict.fromkeys(("reward", "decisions", "dt", "delivered", "capacity", "rtt", "lost", "known"), 0.0)
@@ -57,6 +62,8 @@ def measure(
         sums["lost"] += float(step["lost_packets"].sum())
         sums["known"] += float((step["lost_packets"] + step["delivered_packets"]).sum())
         running &= ~(terminated | truncated)
+    if not np.isfinite(sums["capacity"]):
+        raise UsageError(f"validation: '{scenario}' has no utilisation: its bottleneck is unlimited")
     return Score(
         scenario=scenario,
         reward=sums["reward"] / sums["decisions"],

@@ -1,0 +1,100 @@
+"""Stable-Baselines3 on our environments: by its own checker, and what its rollouts hold."""
+
+import gymnasium
+import numpy as np
+import pytest
+
+from headway import UsageError
+from headway.envs import IDS, HeadwayVectorEnv, make, make_vec
+from headway.envs.config import CONFIGS, EnvConfig
+
+pytestmark = pytest.mark.train
+
+
+@pytest.mark.parametrize("name", list(IDS.values()))
+def test_its_checker_finds_nothing_wrong(name):
+    from stable_baselines3.common.env_checker import check_env
+
+    check_env(make(name), warn=False)
+
+
+def test_a_rollout_holds_what_was_seen_and_goes_on_where_an_episode_was_cut():
+    import torch
+    from stable_baselines3 import PPO
+
+    from headway.envs.sb3 import SB3VecEnv
+
+    table = {
+        "agent": EnvConfig.load(CONFIGS / "aurora-v1.toml").agent,
+        "env": {"scenarios": ["aurora-training"], "steps": 5},
+        "reward": {"name": "aurora"},
+    }
+    config = EnvConfig.of(table)
+    ppo = PPO("MlpPolicy", SB3VecEnv(HeadwayVectorEnv(config, 3)), n_steps=12, batch_size=36, n_epochs=1, seed=4)
+    before = {name: tensor.clone() for name, tensor in ppo.policy.state_dict().items()}
+    ppo.learn(36)
+    buffer = ppo.rollout_buffer
+    ppo.policy.load_state_dict(before)
+
+    # The same actions once more, from Gymnasium's side.
+    plain = HeadwayVectorEnv(config, 3)
+    seen, _ = plain.reset(seed=4)
+    ends = 0
+    actions = buffer.actions.reshape(3, 12, 1).swapaxes(0, 1)
+    observations = buffer.observations.reshape(3, 12, -1).swapaxes(0, 1)
+    for step in range(12):
+        assert np.array_equal(observations[step], seen), step
+        limit = plain.single_action_space.high
+        seen, rewards, _, truncated, info = plain.step(np.clip(actions[step], -limit, limit))
+        for i in np.flatnonzero(truncated):
+            ends += 1
+            with torch.no_grad():
+                value = ppo.policy.predict_values(torch.as_tensor(info["final_obs"][i][None])).item()
+            rewards[i] += ppo.gamma * value
+        assert np.allclose(buffer.rewards[step], rewards, atol=1e-5), step
+    assert ends == 6
+
+
+def test_arrays_that_are_used_again_are_refused():
+    from headway.envs.sb3 import SB3VecEnv
+
+    with pytest.raises(UsageError, match="needs copy=True"):
+        SB3VecEnv(make_vec("aurora-v1", 2, copy=False))
+
+
+class OneStep(gymnasium.vector.VectorEnv):
+    """Episodes of one step, with a capacity and a reward as given."""
+
+    num_envs = 1
+
+    def __init__(self, capacity, reward):
+        self.capacity, self.reward = capacity, reward
+
+    def reset(self, *, seed=None, options=None):
+        del seed, options
+        return np.zeros((1, 2)), {}
+
+    def step(self, actions):
+        del actions
+        from headway.train.validation import MEASURED
+
+        info = {name: np.ones(1) for name in MEASURED} | {"capacity_mbps": np.array([self.capacity])}
+        over = np.ones(1, dtype=bool)
+        return np.zeros((1, 2)), np.array([self.reward]), over, over, info
+
+
+def test_a_validation_that_says_nothing_is_refused():
+    from types import SimpleNamespace
+
+    from headway._native import RunError
+    from headway.train import loop, validation
+
+    def act(seen):
+        return seen
+
+    with pytest.raises(UsageError, match="'fast' has no utilisation"):
+        validation.measure("fast", OneStep(np.inf, 1.0), 1, act, [])
+    score = validation.measure("broken", OneStep(1.0, np.nan), 1, act, [])
+    training = SimpleNamespace(learner=SimpleNamespace(steps=64), history=[], best=None)
+    with pytest.raises(RunError, match="after 64 decisions: the mean reward is nan"):
+        loop._note(training, 0.0, [score])

@@ -24,7 +24,7 @@ fn answers_and_learning_allocate_nothing() {
             betas: [0.9, 0.999],
             eps: 1e-8,
         };
-        let mut optimizer = Optimizer::new(adam, gradient.len());
+        let mut optimizer = Optimizer::new(adam, gradient.len()).expect("settings in range");
         let (x, mut y, dy) = (numbers(1, 8, 1.0), [0.0; 2], numbers(2, 10, 1.0));
 
         let answers = allocation_counter::measure(|| network.forward(&mut state, &x, &mut y));

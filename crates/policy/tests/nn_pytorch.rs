@@ -153,9 +153,12 @@ fn gradients_are_the_slopes_of_the_loss() {
 fn optimizers_go_where_pytorchs_go() {
     for (name, steps) in fixtures().optimizers {
         let mut parameters = numbers(3, 8, 1.0);
-        let mut optimizer = Optimizer::new(steps.spec, 8);
+        let mut optimizer = Optimizer::new(steps.spec, 8).expect("settings in range");
         for step in 0..10 {
             optimizer.step(&mut parameters, &numbers(100 + step, 8, 1.0));
+            // As if each step were another process's.
+            let saved = serde_json::to_string(&optimizer).expect("JSON");
+            optimizer = serde_json::from_str(&saved).expect("what was saved");
         }
         let off = off(&parameters, &steps.parameters);
         assert!(off < 1e-6, "{name}: off by {off:e}");

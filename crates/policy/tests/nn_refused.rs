@@ -2,7 +2,7 @@
 
 mod numbers;
 
-use headway_policy::nn::{NetError, NetSpec, Network, OptimizerSpec};
+use headway_policy::nn::{NetError, NetSpec, Network, Optimizer, OptimizerSpec};
 use serde_json::{Value, json};
 
 fn refusal(spec: Value) -> String {
@@ -82,10 +82,26 @@ fn bad_optimizers() {
     ] {
         let spec: OptimizerSpec = serde_json::from_value(spec).expect("it can be read");
         assert_eq!(spec.check().expect_err("a bad spec").to_string(), expected);
+        let made = Optimizer::new(spec, 2);
+        assert_eq!(made.expect_err("a bad spec").to_string(), expected);
     }
     let adam: OptimizerSpec =
         serde_json::from_value(json!({"kind": "adam", "lr": 0.1})).expect("it can be read");
     assert_eq!(adam.check(), Ok(()));
+    let saved = |square: Value| {
+        let spec = json!({"kind": "adam", "lr": 0.1});
+        let saved =
+            json!({"spec": spec, "mean": [0.5, 0.5], "square": square, "powers": [0.9, 0.999]});
+        serde_json::from_value::<Optimizer>(saved)
+    };
+    assert!(saved(json!([0.25, 0.25])).is_ok());
+    for square in [json!([0.25]), json!([0.25, -1.0])] {
+        let error = saved(square).expect_err("moments that cannot be");
+        assert!(
+            error.to_string().contains("two for each parameter"),
+            "{error}"
+        );
+    }
 }
 
 #[test]

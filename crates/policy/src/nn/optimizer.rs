@@ -79,8 +79,9 @@ impl OptimizerSpec {
     }
 }
 
-/// Takes steps, and keeps what it has to know of those before.
-#[derive(Clone, Debug)]
+/// Takes steps, and keeps what it has to know of those before. One that was serialised goes on bit for bit.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "Unchecked")]
 pub struct Optimizer {
     spec: OptimizerSpec,
     /// SGD's velocity, Adam's mean.
@@ -91,15 +92,59 @@ pub struct Optimizer {
     powers: [f64; 2],
 }
 
+/// What was serialised, before it is looked at.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Unchecked {
+    spec: OptimizerSpec,
+    mean: Vec<f32>,
+    square: Vec<f32>,
+    powers: [f64; 2],
+}
+
+impl TryFrom<Unchecked> for Optimizer {
+    type Error = NetError;
+
+    fn try_from(saved: Unchecked) -> Result<Optimizer, NetError> {
+        saved.spec.check()?;
+        let Unchecked {
+            spec,
+            mean,
+            square,
+            powers,
+        } = saved;
+        let numbers = || mean.iter().chain(&square);
+        let is_sound = mean.len() == square.len()
+            && numbers().all(|number| number.is_finite())
+            && square.iter().all(|&number| number >= 0.0)
+            && powers.iter().all(|power| (0.0..=1.0).contains(power));
+        if !is_sound {
+            return Err(NetError(
+                "optimizer: its moments must be finite numbers, two for each parameter".to_owned(),
+            ));
+        }
+        Ok(Optimizer {
+            spec,
+            mean,
+            square,
+            powers,
+        })
+    }
+}
+
 impl Optimizer {
     /// For so many parameters.
-    pub fn new(spec: OptimizerSpec, parameters: usize) -> Optimizer {
-        Optimizer {
+    ///
+    /// # Errors
+    /// [`NetError`], one line, if a setting is out of range.
+    pub fn new(spec: OptimizerSpec, parameters: usize) -> Result<Optimizer, NetError> {
+        spec.check()?;
+        Ok(Optimizer {
             spec,
             mean: vec![0.0; parameters],
             square: vec![0.0; parameters],
             powers: [1.0; 2],
-        }
+        })
     }
 
     /// Moves the parameters, so that the loss whose gradient this is becomes less.

@@ -33,7 +33,7 @@ test: .venv/core.stamp .venv/dev.stamp ## run the tests of the Rust crates and o
 # PyTorch has an environment of its own, which finds the package where maturin has built it.
 test-train: .venv/core.stamp build/train.stamp ## run the tests that need PyTorch
 	@echo "make: testing what needs PyTorch"
-	@PYTHONPATH=python build/train/bin/python -m pytest -q -m train $(if $(ONLY),-k "$(ONLY)")
+	@PYTHONPATH="$(CURDIR)/python" build/train/bin/python -m pytest -q -m train $(if $(ONLY),-k "$(ONLY)")
 
 test-system: .venv/core.stamp .venv/dev.stamp ## run the tests that need root or user namespaces; ONLY="word ..." for some
 	@echo "make: testing with network namespaces, serially"

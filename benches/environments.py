@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 
 from headway.envs import EnvConfig, HeadwayVectorEnv
-from headway.envs.config import CONFIGS
 
 COUNTS = (1, 16, 256, 4096)
 CLOCKS = {"aurora": 0.5, "13 packets": 0.042}
@@ -31,7 +30,7 @@ REACH = {"aurora": ("packets_per_cpu_s", 3e6), "13 packets": ("steps_per_cpu_s",
 
 def measure(clock: str, count: int, threads: int, seconds: float) -> dict[str, Any]:
     """Steps until so many CPU seconds have gone, after every flow is past its start."""
-    config = EnvConfig.load(CONFIGS / "aurora-v1.toml")
+    config = EnvConfig.named("aurora-v1")
     agent = dict(config.agent) | {"clock": {"kind": "rtt", "n": CLOCKS[clock], "estimator": "mean"}}
     environments = HeadwayVectorEnv(replace(config, agent=agent), count, threads=threads, copy=False)
     actions = np.random.default_rng(1).normal(size=(64, count, 1)).astype(np.float32)

@@ -8,7 +8,6 @@ from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test, see
 
 from headway._native import UsageError
 from headway.envs import EnvConfig
-from headway.envs.config import CONFIGS
 from headway.envs.flows import HeadwayAECEnv, HeadwayParallelEnv
 
 SHARED = """
@@ -29,7 +28,7 @@ def config(tmp_path):
     path.write_text(SHARED + "[[flow]]\ncount = 2\n[[flow]]\nstart = '1s'\n[[flow]]\nscheme = 'cubic'\n")
 
     def of(name: str, **env: object) -> EnvConfig:
-        known = EnvConfig.load(CONFIGS / f"{name}.toml")
+        known = EnvConfig.named(name)
         reward = {"name": known.reward.name}
         limits = {"scenarios": [str(path)], "steps": 60, **env}
         return EnvConfig.of({"agent": known.agent, "env": limits, "reward": reward})

@@ -10,7 +10,6 @@ from gymnasium.utils.env_checker import check_env, data_equivalence
 
 from headway import _native
 from headway.envs import ENDS, IDS, EnvConfig, HeadwayEnv, HeadwayVectorEnv, make, make_vec
-from headway.envs.config import CONFIGS
 
 CONFIG_NAMES = list(IDS.values())
 
@@ -28,7 +27,7 @@ queue = "1bdp"
 def table(**env: Any) -> dict[str, Any]:
     """Aurora's agent in a scenario of the test's own."""
     return {
-        "agent": dict(EnvConfig.load(CONFIGS / "aurora-v1.toml").agent),
+        "agent": dict(EnvConfig.named("aurora-v1").agent),
         "env": {"scenarios": ["aurora-training"], **env},
         "reward": {"name": "aurora"},
     }

@@ -6,7 +6,7 @@ import pytest
 
 from headway import UsageError
 from headway.envs import IDS, HeadwayVectorEnv, make, make_vec
-from headway.envs.config import CONFIGS, EnvConfig
+from headway.envs.config import EnvConfig
 
 pytestmark = pytest.mark.train
 
@@ -25,7 +25,7 @@ def test_a_rollout_holds_what_was_seen_and_goes_on_where_an_episode_was_cut():
     from headway.envs.sb3 import SB3VecEnv
 
     table = {
-        "agent": EnvConfig.load(CONFIGS / "aurora-v1.toml").agent,
+        "agent": EnvConfig.named("aurora-v1").agent,
         "env": {"scenarios": ["aurora-training"], "steps": 5},
         "reward": {"name": "aurora"},
     }

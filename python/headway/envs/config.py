@@ -15,6 +15,7 @@ from headway import _native
 from headway._native import UsageError
 from headway.cli.usage import nearest
 from headway.envs.rewards import Reward
+from headway.train.config import SYSTEMS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,6 +71,12 @@ class EnvConfig:
             return cls.of({key: table[key] for key in SECTIONS if key in table})
         except UsageError as error:
             raise UsageError(f"{file}: {error}") from None
+
+    @classmethod
+    def named(cls, name: str) -> EnvConfig:
+        """The environment of that name: of a file in `configs`, or of a system that `headway train` knows."""
+        own = CONFIGS / f"{name}.toml"
+        return cls.load(own if own.exists() else SYSTEMS / own.name)
 
     @classmethod
     def of(cls, table: Mapping[str, Any]) -> EnvConfig:

@@ -78,7 +78,27 @@ class _Simulation:
         return float(self._reward(measured)[0]), info
 
 
-class HeadwayParallelEnv(ParallelEnv[str, Array, Any]):
+class _Hosted:
+    """What both kinds of environment have: a simulation, its flows by name, their spaces."""
+
+    render_mode = None
+
+    def _host(self, config: EnvConfig, seed: int) -> None:
+        self._flows = _Simulation(config, seed)
+        self.possible_agents = list(self._flows.names)
+        self.agents: list[str] = []
+        self._spaces = {name: spaces(config) for name in self.possible_agents}
+
+    def observation_space(self, agent: str) -> gymnasium.Space[Any]:
+        """What a flow sees."""
+        return self._spaces[agent][0]
+
+    def action_space(self, agent: str) -> gymnasium.Space[Any]:
+        """What a flow may do."""
+        return self._spaces[agent][1]
+
+
+class HeadwayParallelEnv(_Hosted, ParallelEnv[str, Array, Any]):
     """Several flows of one network that decide at the same times, each by the agent of the configuration.
 
     For a clock of a fixed period. Agents `flow_0`, `flow_1`, ... are the scenario's flows without a scheme, in the
@@ -94,19 +114,7 @@ class HeadwayParallelEnv(ParallelEnv[str, Array, Any]):
         """Of `config`. Raises UsageError if its clock has no fixed period."""
         if not config.has_fixed_period():
             raise UsageError('clock: flows decide at different times; take kind = "period", or HeadwayAECEnv')
-        self._flows = _Simulation(config, seed)
-        self.possible_agents = list(self._flows.names)
-        self.agents: list[str] = []
-        self._spaces = {name: spaces(config) for name in self.possible_agents}
-        self.render_mode = None
-
-    def observation_space(self, agent: str) -> gymnasium.Space[Any]:
-        """What a flow sees."""
-        return self._spaces[agent][0]
-
-    def action_space(self, agent: str) -> gymnasium.Space[Any]:
-        """What a flow may do."""
-        return self._spaces[agent][1]
+        self._host(config, seed)
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
@@ -137,7 +145,7 @@ class HeadwayParallelEnv(ParallelEnv[str, Array, Any]):
         return dict(self._flows.seen), rewards, terminated, truncated, infos
 
 
-class HeadwayAECEnv(AECEnv[str, Array, Any]):
+class HeadwayAECEnv(_Hosted, AECEnv[str, Array, Any]):
     """Several flows of one network that decide one after the other, as their acknowledgements come.
 
     For every clock. Agents `flow_0`, `flow_1`, ... are the scenario's flows without a scheme, in the order of its
@@ -152,19 +160,7 @@ class HeadwayAECEnv(AECEnv[str, Array, Any]):
     def __init__(self, config: EnvConfig, seed: int = 1) -> None:
         """Of `config`. Raises UsageError for a configuration or a scenario that cannot be."""
         super().__init__()
-        self._flows = _Simulation(config, seed)
-        self.possible_agents = list(self._flows.names)
-        self.agents: list[str] = []
-        self._spaces = {name: spaces(config) for name in self.possible_agents}
-        self.render_mode = None
-
-    def observation_space(self, agent: str) -> gymnasium.Space[Any]:
-        """What a flow sees."""
-        return self._spaces[agent][0]
-
-    def action_space(self, agent: str) -> gymnasium.Space[Any]:
-        """What a flow may do."""
-        return self._spaces[agent][1]
+        self._host(config, seed)
 
     def observe(self, agent: str) -> Array:
         """What a flow saw at its last decision."""

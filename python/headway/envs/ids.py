@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium
 
-from headway.envs.config import CONFIGS, EnvConfig
+from headway.envs.config import EnvConfig
 from headway.envs.single import HeadwayEnv
 from headway.envs.vector import HeadwayVectorEnv
 
@@ -20,17 +20,17 @@ IDS = {
     "headway/Interval-v0": "interval",
     "headway/Period-v0": "period",
 }
-"""Every id, and its file in `headway/envs/configs`. A version counts up when the numbers change."""
+"""Every id, and the name of its configuration. A version counts up when the numbers change."""
 
 
 def make(config: str, **options: Any) -> HeadwayEnv:
-    """The single environment of a configuration by its file's name."""
-    return HeadwayEnv(EnvConfig.load(CONFIGS / f"{config}.toml"), **options)
+    """The single environment of a configuration by its name."""
+    return HeadwayEnv(EnvConfig.named(config), **options)
 
 
 def make_vec(config: str, num_envs: int = 1, **options: Any) -> HeadwayVectorEnv:
-    """The vector environment of a configuration by its file's name."""
-    return HeadwayVectorEnv(EnvConfig.load(CONFIGS / f"{config}.toml"), num_envs, **options)
+    """The vector environment of a configuration by its name."""
+    return HeadwayVectorEnv(EnvConfig.named(config), num_envs, **options)
 
 
 def register(known: Container[str]) -> None:

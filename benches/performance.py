@@ -34,7 +34,7 @@ BUDGETS = {
 """Seconds each measurement may take; more rounds are run while they last."""
 
 
-def build_example(package: str, example: str = "speed") -> Path:
+def build_example(package: str, example: str) -> Path:
     """Builds the example of a package that measures it; returns where cargo put it."""
     command = ["cargo", "build", "--locked", "--release", "--quiet", "-p", package, "--example", example]
     run = subprocess.run(
@@ -47,7 +47,7 @@ def build_example(package: str, example: str = "speed") -> Path:
 def measure() -> Figures:
     """Runs every measurement that this machine has the tools for."""
     print("bench: building the simulator, the emulator and the ns-3 program", file=sys.stderr, flush=True)
-    speed, emulator = build_example("headway-sim"), build_example("headway-emu")
+    speed, emulator = build_example("headway-sim", "speed"), build_example("headway-emu", "link_speed")
     answers = build_example("headway-policy", "inference")
     skipped = []
     ns3 = subprocess.run([ROOT / "benches/ns3/build"], check=False, stderr=subprocess.PIPE, text=True)
@@ -95,7 +95,7 @@ def emulated(progress: Progress, emulator: Path) -> Figures:
 def measure_emulator(figures: Figures) -> Figures:
     """The last `figures` with those of the emulator taken anew: they ask for a machine that does nothing else."""
     progress = Progress({"emulator": BUDGETS["emulator"]})
-    figures["emulator"] = emulated(progress, build_example("headway-emu"))
+    figures["emulator"] = emulated(progress, build_example("headway-emu", "link_speed"))
     progress.done()
     figures["targets"] = tables.judge(figures)
     return figures

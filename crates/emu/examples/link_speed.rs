@@ -1,5 +1,5 @@
 //! How fast and how punctual the emulator is, between two namespaces:
-//! `cargo run --release -p headway-emu --example speed -- --rate 1000 --seconds 10`.
+//! `cargo run --release -p headway-emu --example link_speed -- --rate 1000 --seconds 10`.
 //!
 //! A kernel TCP flow fills the link (`--idle` leaves it empty), and small UDP packets that carry their
 //! time of sending measure the delay of the other direction's link beyond what was asked for.

@@ -80,7 +80,8 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     }
-    let registry = Registry::new(schemes::SCHEMES);
+    let mut registry = Registry::new(schemes::SCHEMES);
+    registry.add(headway_policy::schemes::SCHEMES);
     let selection = match registry.select(&scheme) {
         Ok(selection) => selection,
         Err(error) => {

@@ -8,10 +8,11 @@ import pytest
 from scipy import stats
 
 from headway._native import RunError, Scenario, UsageError, code_version
-from headway.gap import collect, compare, page, plan, store, tables
+from headway.gap import compare, page, plan, tables
 from headway.gap.chart import figure
 from headway.gap.plan import EMU, SIM, Settings, Task
 from headway.report.svg import standalone
+from headway.runs import collect, store
 from headway.stats import mean_interval
 
 NETWORK = Scenario.load("pantheon-default")
@@ -225,7 +226,7 @@ class Fake:
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_so_many_run_at_a_time_and_a_failure_does_not_end_the_others(tmp_path, jobs):
-    kept = store.Store(tmp_path)
+    kept = store.Store(tmp_path, "gap")
     told = []
     Fake.under_way = Fake.most = 0
     failures = collect.collect(
@@ -239,7 +240,7 @@ def test_so_many_run_at_a_time_and_a_failure_does_not_end_the_others(tmp_path, j
 
 
 def test_an_interrupt_keeps_what_has_finished(tmp_path):
-    kept = store.Store(tmp_path)
+    kept = store.Store(tmp_path, "gap")
 
     def show(runs, _):
         if runs == 2:
@@ -248,12 +249,12 @@ def test_an_interrupt_keeps_what_has_finished(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         collect.collect(TASKS, 1, kept, show, Fake)
     kept.close()
-    again = store.Store(tmp_path)
+    again = store.Store(tmp_path, "gap")
     assert [again.find(task) is not None for task in TASKS] == [True, True, False, False]
 
 
 def test_whatever_goes_wrong_no_run_stays_behind(tmp_path):
-    kept = store.Store(tmp_path)
+    kept = store.Store(tmp_path, "gap")
     begun = []
 
     def begin(task):
@@ -272,13 +273,13 @@ def test_whatever_goes_wrong_no_run_stays_behind(tmp_path):
 
 
 def test_what_a_crash_leaves_half_written_is_run_again(tmp_path):
-    kept = store.Store(tmp_path)
+    kept = store.Store(tmp_path, "gap")
     for task in TASKS[:2]:
         kept.add(task, [finished(task)])
     kept.close()
     path = tmp_path / store.NAME
     path.write_bytes(path.read_bytes()[:-20])
-    again = store.Store(tmp_path)
+    again = store.Store(tmp_path, "gap")
     assert [again.find(task) is not None for task in TASKS[:2]] == [True, False]
     again.add(TASKS[1], [finished(TASKS[1])])
     again.close()
@@ -286,15 +287,15 @@ def test_what_a_crash_leaves_half_written_is_run_again(tmp_path):
 
 
 def test_a_run_that_is_made_again_takes_the_place_of_the_first(tmp_path):
-    kept = store.Store(tmp_path)
+    kept = store.Store(tmp_path, "gap")
     kept.add(TASKS[0], [finished(TASKS[0], unfit="late")])
     kept.add(TASKS[0], [finished(TASKS[0])])
     kept.close()
-    assert store.Store(tmp_path).find(TASKS[0])["unfit"] is None
+    assert store.Store(tmp_path, "gap").find(TASKS[0])["unfit"] is None
 
 
 def test_other_settings_or_code_are_other_runs(tmp_path):
-    kept = store.Store(tmp_path)
+    kept = store.Store(tmp_path, "gap")
     sim = plan.tasks(SIM, [NETWORK], ["cubic"], Settings(runs=1, seconds=5))[0]
     kept.add(TASKS[0], [finished(TASKS[0], code_version="0.0.9")])
     kept.add(sim, [finished(sim, code_version="0.0.9")])
@@ -306,16 +307,16 @@ def test_other_settings_or_code_are_other_runs(tmp_path):
 
 
 def test_a_store_that_is_in_use_or_damaged_is_refused(tmp_path):
-    kept = store.Store(tmp_path)
+    kept = store.Store(tmp_path, "gap")
     with pytest.raises(UsageError, match=r"another headway gap is at work"):
-        store.Store(tmp_path)
+        store.Store(tmp_path, "gap")
     kept.close()
     (tmp_path / store.NAME).write_text("nonsense\n")
     with pytest.raises(UsageError, match=r"runs\.jsonl:1: not a run"):
-        store.Store(tmp_path)
+        store.Store(tmp_path, "gap")
     (tmp_path / store.NAME).write_text('{"store_schema": 99}\n')
     with pytest.raises(UsageError, match="schema 99"):
-        store.Store(tmp_path)
+        store.Store(tmp_path, "gap")
 
 
 @pytest.mark.parametrize(
@@ -378,7 +379,7 @@ ASKED = ("gap", "--schemes", "cubic,udp-cubic", "--scenario", "pantheon-default"
 @pytest.fixture
 def emulated(tmp_path):
     """A folder in which the emulated runs of ASKED have finished: the first with kernel Cubic was unfit."""
-    kept = store.Store(tmp_path / "out")
+    kept = store.Store(tmp_path / "out", "gap")
     for number, task in enumerate(plan.tasks(EMU, [NETWORK], ["cubic", "udp-cubic"], Settings(3, 4.0))):
         unfit = "the emulator was 3 ms late; fewer --jobs" if number == 0 else None
         kept.add(task, [finished(task, 12 + 0.1 * number, 120.0, unfit=unfit, lateness_p50_ms=0.1)])

@@ -13,14 +13,14 @@ import typer
 from headway._native import RunError, Scenario, Trace, UsageError, canonical_scheme
 from headway.cli.bench import MOST_JOBS, MOST_RUNS, load
 from headway.cli.usage import Json, Seconds, Warmup, command_line, console, words
-from headway.gap.plan import EMU, KERNEL, SCENARIOS, SIM, UDP_HOSTED, Settings, hosted, spec_in, tasks
+from headway.gap.plan import EMU, KERNEL, SCENARIOS, SIM, UDP_HOSTED, Settings, check, hosted, spec_in, tasks
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from headway.gap.plan import Task
-    from headway.gap.store import Store
     from headway.gap.tables import Column
+    from headway.runs.store import Store
 
 DOCS = Path("docs")
 
@@ -86,11 +86,10 @@ def gap(
     """Run the same in simulator and emulator: differences of pairs of runs, with 95% intervals."""
     from headway.files import make_folder, write_atomic
     from headway.gap.chart import figure
-    from headway.gap.collect import check
     from headway.gap.compare import compare
     from headway.gap.page import publish as write_page
-    from headway.gap.store import Store
     from headway.report.svg import standalone
+    from headway.runs.store import Store
 
     if publish and not (DOCS / "gap.md").is_file():
         raise UsageError("--publish: no docs/gap.md here; run it in the folder of Headway's sources")
@@ -102,7 +101,7 @@ def gap(
     notes += _changed(loaded)
     for note in notes:
         print(f"headway: warning: {note}", file=sys.stderr)
-    store = Store(make_folder(out, "--out"))
+    store = Store(make_folder(out, "--out"), "gap")
     wanted = {world: tasks(world, loaded, names, settings) for world in (SIM, EMU)}
 
     failures = []
@@ -176,7 +175,7 @@ def _changed(scenarios: list[Scenario]) -> list[str]:
 def _run(world: str, missing: list[Task], jobs: int, store: Store) -> list[str]:
     """Runs what is missing, with progress; a line for each run that failed. Exits if interrupted."""
     from headway.cli.progress import progress_of_runs
-    from headway.gap.collect import collect
+    from headway.runs.collect import collect
 
     if not missing:
         return []

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from headway.gap.plan import EMU, SIM, TRANSPORT, Settings, Task, all_seeds, hosted
-from headway.stats import FEW, student_interval
-from headway.summary import Metric, Offsets, in_blocks, mean_of
-from headway.traces import open_trace
+from headway.runs.pairs import mean, offsets_of, percent
+from headway.summary import Metric, Offsets, in_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from headway._native import Scenario
-    from headway.gap.store import Run
+    from headway.runs.store import Run
 
 SCHEMA = 1
 METRICS = (
@@ -61,19 +60,12 @@ def compare(
     """
     rows = []
     for scenario in scenarios:
-        starts = offsets(scenario)
+        starts = offsets_of(scenario)
         for scheme in schemes:
             row = _row(scenario, scheme, settings, find, starts)
             if row:
                 rows.append(row)
     return rows
-
-
-def offsets(scenario: Scenario) -> Offsets | None:
-    """Where runs begin in the scenario's trace, if they do at offsets."""
-    if "trace offset" not in scenario.varies:
-        return None
-    return Offsets(open_trace(*scenario.trace_parts[0]).seconds, scenario.trace_offset_s)
 
 
 def verdict(percent: Metric, limit: float) -> str:
@@ -138,30 +130,8 @@ def _gap(values: Sequence[tuple[float | None, float | None]], block: int) -> Gap
     """A metric from (simulator, emulator) pairs; where one of the two is missing the pair says nothing."""
     both = [(s, e) for s, e in values if s is not None and e is not None]
     return {
-        "sim": _mean_of([s for s, _ in both], block),
-        "emu": _mean_of([e for _, e in both], block),
-        "difference": _mean_of([e - s for s, e in both], block),
-        "percent": _percent(both, block),
+        "sim": mean([s for s, _ in both], block),
+        "emu": mean([e for _, e in both], block),
+        "difference": mean([e - s for s, e in both], block),
+        "percent": percent(both, block),
     }
-
-
-def _percent(both: Sequence[tuple[float, float]], block: int) -> Metric:
-    """A ratio of means, which no run with hardly any traffic upsets as a mean of ratios would be.
-
-    Its interval is that of what each pair adds to it, to first order (Cochran, "Sampling Techniques", section 6.3).
-    """
-    sim, emu = sum(s for s, _ in both), sum(e for _, e in both)
-    if not sim:
-        return {"mean": None, "ci95": None}
-    ratio, scale = emu / sim, 100 * len(both) / sim
-    percent = 100 * (ratio - 1)
-    added = _mean_of([scale * (e - ratio * s) for s, e in both], block)
-    return {"mean": percent, "ci95": [percent + end for end in added["ci95"]] if added["ci95"] else None}
-
-
-def _mean_of(values: Sequence[float], block: int) -> Metric:
-    """A mean with its interval: Student's where pairs are few, so that a verdict does not rest on two or three."""
-    if not 1 < len(values) < FEW:
-        return mean_of(values, block)
-    interval = student_interval(values)
-    return {"mean": sum(values) / len(values), "ci95": list(interval) if interval else None}

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from hashlib import sha256
-from itertools import count, islice
+from itertools import islice
 from typing import TYPE_CHECKING, Any
+
+from headway._native import Batch
+from headway.runs.task import EMU, SIM, seeds_from
+
+__all__ = ["EMU", "SIM"]
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,7 +34,6 @@ UDP_HOSTED = ("copa", "vegas", "bbr3", "vivace", "sprout")
 """Five kinds: by delay, by delay and window, by a model, by a learner's trials, by a forecast at the receiver."""
 OVER_UDP = "udp-"
 """In front of a scheme that the emulator is to host over UDP where it would take the kernel's."""
-SIM, EMU = "sim", "emu"
 TRANSPORT = "linux"
 """The transport's profile in both worlds: the kernel's flows have no other."""
 
@@ -62,6 +65,15 @@ class Task:
     def spec(self) -> str:
         """The scheme as its world calls it."""
         return spec_in(self.world, self.scheme)
+
+    @property
+    def transport(self) -> str:
+        """The same in both worlds."""
+        return TRANSPORT
+
+    @property
+    def grid_ms(self) -> None:
+        """No time series is kept."""
 
     @property
     def key(self) -> dict[str, Any]:
@@ -97,8 +109,7 @@ def all_seeds(settings: Settings) -> Iterator[int]:
 
     The same in both worlds; and however many are asked for, they are the first of these.
     """
-    yield settings.seed
-    yield from (_drawn(settings.seed, number) for number in count(1))
+    return seeds_from(settings.seed)
 
 
 def tasks(world: str, scenarios: Sequence[Scenario], schemes: Sequence[str], settings: Settings) -> list[Task]:
@@ -115,6 +126,15 @@ def tasks(world: str, scenarios: Sequence[Scenario], schemes: Sequence[str], set
     return list(found.values())
 
 
-def _drawn(seed: int, number: int) -> int:
-    digest = sha256(f"headway gap {seed} {number}".encode()).digest()
-    return int.from_bytes(digest[:8], "little") >> 1
+def check(world: str, scenarios: Sequence[Scenario], schemes: Sequence[str], settings: Settings) -> None:
+    """That a world can run every scheme on every scenario. Raises UsageError that says what it cannot."""
+    Batch(
+        scenarios,
+        list(dict.fromkeys(spec_in(world, scheme) for scheme in schemes)),
+        world=world,
+        transport=TRANSPORT,
+        runs=1,
+        seconds=settings.seconds,
+        warmup=settings.warmup,
+        seed=settings.seed,
+    )

@@ -1,4 +1,4 @@
-"""The finished runs of a comparison, a line of JSON each: what is there need not run again."""
+"""Finished runs, a line of JSON each: what is there need not run again."""
 
 from __future__ import annotations
 
@@ -11,24 +11,48 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headway._native import RunError, UsageError, code_version
-from headway.gap.plan import SIM, Task
+from headway.runs.task import SIM
 from headway.summary import ALL_FLOWS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from headway.runs.task import Task
 
 SCHEMA = 1
 NAME = "runs.jsonl"
 
+FLOW = (
+    "flow",
+    "flow_scheme",
+    "throughput_mbps",
+    "delay_mean_ms",
+    "delay_p95_ms",
+    "loss",
+    "rtt_mean_ms",
+    "sent_packets",
+    "delivered_packets",
+)
+"""What is kept of each of several flows."""
+SERIES = ("time_s", "throughput_mbps", "queue_mean_ms", "loss", "rtt_ms", "capacity_mbps")
+"""What is kept of the time series of all flows under test together."""
+
 Run = dict[str, Any]
-"""A row of `Batch.results` for all flows together, and warmup, transport, when and on which machine."""
+"""A row of `Batch.results` for all flows together, and warmup, transport, when and on which machine.
+
+Where there were several flows, `flows` is a list of FLOW of each; where the task has a grid, `series` has SERIES.
+"""
 
 
 class Store:
     """The file `runs.jsonl` of a folder. One process at a time may have it; a crash costs at most its last line."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, command: str) -> None:
         """Opens or makes it.
+
+        Args:
+            folder: Where it is.
+            command: The `headway` command that keeps its runs there, for messages.
 
         Raises:
             UsageError: If another process has it, or something else is in it.
@@ -43,7 +67,9 @@ class Store:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise UsageError(f"--out {folder}: another headway gap is at work there; give another folder") from None
+            raise UsageError(
+                f"--out {folder}: another headway {command} is at work there; give another folder"
+            ) from None
         self._machine = machine()
         self._runs = {_key(run): run for run in self._read()}
 
@@ -74,14 +100,24 @@ class Store:
         `code_version` says which.
         """
         run = self._runs.get(_key(task.key))
-        return None if run and task.world == SIM and run["code_version"] != code_version else run
+        if run and task.world == SIM and run["code_version"] != code_version:
+            return None
+        return None if run and task.grid_ms and "series" not in run else run
 
-    def add(self, task: Task, results: Iterable[Mapping[str, Any]]) -> None:
-        """Keeps a run that has just finished. Raises RunError."""
+    def add(
+        self, task: Task, results: Sequence[Mapping[str, Any]], series: Iterable[Mapping[str, Any]] = ()
+    ) -> None:
+        """Keeps a run that has just finished, with the time series where it has a grid. Raises RunError."""
         together = next(row for row in results if row["flow"] == ALL_FLOWS)
+        single = [row for row in results if row["flow"] != ALL_FLOWS]
+        more = {"flows": [{name: row[name] for name in FLOW} for row in single]} if len(single) > 1 else {}
+        pooled = next((row for row in series if row["flow"] == ALL_FLOWS), None)
+        recorded = {"series": {name: pooled[name] for name in SERIES}} if pooled else {}
         run = {
             "store_schema": SCHEMA,
             **together,
+            **more,
+            **recorded,
             **task.key,
             "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "machine": self._machine,

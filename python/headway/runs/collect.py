@@ -7,14 +7,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from headway._native import Batch, RunError
-from headway.gap.plan import TRANSPORT, Task, spec_in
+from headway.runs.task import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
-    from headway._native import Scenario
-    from headway.gap.plan import Settings
-    from headway.gap.store import Store
+    from headway.runs.store import Store
 
 LOOK_S = 0.05
 
@@ -28,20 +26,7 @@ class Running(Protocol):
     @property
     def progress(self) -> float: ...  # noqa: D102
     def results(self) -> list[dict[str, Any]]: ...  # noqa: D102
-
-
-def check(world: str, scenarios: Sequence[Scenario], schemes: Sequence[str], settings: Settings) -> None:
-    """That a world can run every scheme on every scenario. Raises UsageError that says what it cannot."""
-    Batch(
-        scenarios,
-        list(dict.fromkeys(spec_in(world, scheme) for scheme in schemes)),
-        world=world,
-        transport=TRANSPORT,
-        runs=1,
-        seconds=settings.seconds,
-        warmup=settings.warmup,
-        seed=settings.seed,
-    )
+    def series(self) -> list[dict[str, Any]]: ...  # noqa: D102
 
 
 def begin(task: Task) -> Running:
@@ -50,14 +35,14 @@ def begin(task: Task) -> Running:
         [task.scenario],
         [task.spec],
         world=task.world,
-        transport=TRANSPORT,
+        transport=task.transport,
         runs=1,
         # A scenario that is named by its length is to be told no other.
         seconds=None if task.seconds == task.scenario.seconds else task.seconds,
         warmup=task.warmup,
         seed=task.seed,
         jobs=1,
-        grid_ms=None,
+        grid_ms=task.grid_ms,
     )
 
 
@@ -99,7 +84,7 @@ def collect(
                 except RunError as error:
                     failures.append(f"world {task.world}, {task.spec}, seed {task.seed}: {error}")
                 else:
-                    store.add(task, run.results())
+                    _keep(task, run, store)
                     finished += 1
                 del running[task]
                 over_s += task.seconds
@@ -127,7 +112,7 @@ def _give_up(running: dict[Task, Running]) -> None:
 
 
 def _keep(task: Task, run: Running, store: Store) -> bool:
-    """Whether a run that was given up had finished all the same, and is kept."""
+    """Whether a run has finished, as one that was given up may have all the same; then it is kept."""
     if rows := run.results():
-        store.add(task, rows)
+        store.add(task, rows, run.series() if task.grid_ms else ())
     return bool(rows)

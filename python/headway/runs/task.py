@@ -1,0 +1,59 @@
+"""One run, and what makes a finished one the one that is asked for."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from itertools import count
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from headway._native import Scenario
+
+SIM, EMU = "sim", "emu"
+
+
+class Task(Protocol):
+    """One run of a scheme on a scenario; immutable, and usable as a key."""
+
+    @property
+    def world(self) -> str: ...  # noqa: D102
+    @property
+    def scenario(self) -> Scenario: ...  # noqa: D102
+    @property
+    def spec(self) -> str:
+        """The scheme as its world calls it."""
+
+    @property
+    def seed(self) -> int: ...  # noqa: D102
+    @property
+    def seconds(self) -> float: ...  # noqa: D102
+    @property
+    def warmup(self) -> float: ...  # noqa: D102
+    @property
+    def transport(self) -> str | None:
+        """The transport's profile; None takes the scenario's own."""
+
+    @property
+    def grid_ms(self) -> float | None:
+        """The bins of the time series that is kept; None keeps none."""
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """world, scenario_hash, scheme, seed, seconds, warmup, transport."""
+
+
+def seeds_from(first: int) -> Iterator[int]:
+    """The seeds of all runs there could be, `first` and others drawn from it.
+
+    However many are asked for, they are the first of these; the same in every world and for every scheme.
+    """
+    yield first
+    yield from (_drawn(first, number) for number in count(1))
+
+
+def _drawn(seed: int, number: int) -> int:
+    # The text is what it was when only `headway gap` drew seeds: its finished runs stay good.
+    digest = sha256(f"headway gap {seed} {number}".encode()).digest()
+    return int.from_bytes(digest[:8], "little") >> 1

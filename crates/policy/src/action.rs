@@ -35,7 +35,7 @@ pub enum ActionSpec {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "does", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Effect {
-    /// Adds so many packets to the window (Owl, Rax).
+    /// Adds so many packets to the window, rounded to whole ones as the kernel's are (Owl, Rax).
     AddCwnd,
     /// Multiplies the window by `base` to the power of the value (Orca: 4).
     ScaleCwnd {
@@ -184,7 +184,7 @@ fn check_choices<'a>(
 impl Effect {
     fn of(&self, value: f64) -> Action<'_> {
         match self {
-            Effect::AddCwnd => Action::AddCwnd(value),
+            Effect::AddCwnd => Action::AddCwnd(value.round()),
             Effect::ScaleCwnd { base } => Action::ScaleCwnd(libm::pow(*base, value)),
             Effect::ScaleRate { delta } => Action::ScaleRate(match value >= 0.0 {
                 true => 1.0 + delta * value,

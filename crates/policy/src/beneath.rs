@@ -229,11 +229,11 @@ impl Beneath {
             }
             (Beneath::Base(scheme), Action::AddCwnd(packets)) => {
                 let cwnd = scheme.control().cwnd.as_f64() + packets * mss.as_f64();
-                scheme.set_cwnd(now, rtt.smoothed, Bytes::from_f64(cwnd.max(mss.as_f64())));
+                scheme.set_cwnd(now, rtt.smoothed, within_window(cwnd, mss));
             }
             (Beneath::Base(scheme), Action::ScaleCwnd(factor)) => {
                 let cwnd = scheme.control().cwnd.as_f64() * factor;
-                scheme.set_cwnd(now, rtt.smoothed, Bytes::from_f64(cwnd.max(mss.as_f64())));
+                scheme.set_cwnd(now, rtt.smoothed, within_window(cwnd, mss));
             }
             (Beneath::Tunable(scheme), Action::Set(parameter, value)) => {
                 tune(scheme.as_mut(), parameter, value);
@@ -246,6 +246,15 @@ impl Beneath {
             _ => {}
         }
     }
+}
+
+/// The most packets that an action makes a window: 10 Gbit/s for 100 ms, and not what memory holds.
+const MOST_PACKETS: u64 = 100_000;
+
+/// A window of so many bytes, kept from one packet to [`MOST_PACKETS`].
+fn within_window(cwnd: f64, mss: Bytes) -> Bytes {
+    let most = mss * MOST_PACKETS;
+    Bytes::from_f64(cwnd.clamp(mss.as_f64(), most.as_f64()))
 }
 
 fn tune(scheme: &mut dyn Tunable, parameter: &str, value: f64) {
@@ -281,5 +290,33 @@ impl CongestionControl for RateControl {
 
     fn owns_recovery(&self) -> bool {
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_answer_makes_a_window_that_memory_cannot_hold() {
+        let mss = Bytes::new(1500);
+        let setup = Setup::new(mss, 1);
+        let action = ActionSpec::Continuous {
+            effect: Effect::ScaleCwnd { base: 4.0 },
+            limit: 1.0,
+        };
+        let spec = BeneathSpec::Scheme {
+            name: "newreno".to_owned(),
+        };
+        let mut beneath = Beneath::new(&spec, &action, &setup).unwrap();
+        for (action, packets) in [
+            (Action::ScaleCwnd(1e300), 100_000),
+            (Action::AddCwnd(1e300), 100_000),
+            (Action::AddCwnd(-1e300), 1),
+            (Action::ScaleCwnd(4.0), 4),
+        ] {
+            beneath.act(Time::ZERO, mss, &RttStats::default(), action);
+            assert_eq!(beneath.controller().control().cwnd, mss * packets);
+        }
     }
 }

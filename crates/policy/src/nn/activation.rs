@@ -46,10 +46,11 @@ pub fn sigmoid(x: f32) -> f32 {
 const LEAK: f32 = 0.01;
 
 impl Activation {
-    /// Applies it to each number. (Not by `max`, which may take either of two zeros.)
+    /// Applies it to each number. (Not by `max`, which may take either of two zeros
+    /// and loses what is not a number; this passes it on, as PyTorch does.)
     #[inline(always)]
     pub(super) fn apply(self, values: &mut [f32]) {
-        let relu = |v: f32, below: f32| if v > 0.0 { v } else { below };
+        let relu = |v: f32, below: f32| if v <= 0.0 { below } else { v };
         match self {
             Activation::Identity => {}
             Activation::Relu => values.iter_mut().for_each(|v| *v = relu(*v, 0.0)),

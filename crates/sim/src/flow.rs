@@ -8,7 +8,7 @@ use headway_net::{Ack, Body, Packet, Segment};
 use headway_scenario::{FlowSpec, Network};
 use headway_world::{FlowPlan, Hops, Measured, MeasuredFlow, Options, Way, grid_sample};
 
-use crate::observer::Observer;
+use crate::observer::{Hold, Observer};
 
 /// A flow under congestion control.
 #[derive(Debug)]
@@ -30,6 +30,8 @@ pub(crate) struct Flow {
     pub(crate) sender_wakes: Wakes,
     pub(crate) receiver_wakes: Wakes,
     pub(crate) host: Host,
+    /// It was held while its host still had acknowledgements to hand on: it wakes again as it is released.
+    pub(crate) is_interrupted: bool,
     messages: Messages,
     index: u32,
     ack_size: u16,
@@ -80,6 +82,7 @@ impl Flow {
                 stream: plan.stream("host"),
                 waiting: VecDeque::new(),
             },
+            is_interrupted: false,
             messages: Messages::default(),
             index: plan.flow,
             ack_size: plan.ack_size.get() as u16,
@@ -151,7 +154,8 @@ impl Flow {
         observer.on_sender(now, self.index, Some(ack), &mut self.sender);
     }
 
-    /// Runs what is due at the sender: acknowledgements that its host hands on, timers.
+    /// Runs what is due at the sender: acknowledgements that its host hands on, timers. The observer may hold it
+    /// between two of them: what follows waits for the release.
     pub(crate) fn on_wake<O: Observer>(&mut self, now: Time, observer: &mut O) {
         if now >= self.stop {
             self.sender.stop();
@@ -163,6 +167,10 @@ impl Flow {
         self.measured.started = true;
         while let Some(ack) = self.host.take_ready(now) {
             self.on_ack(now, &ack, observer);
+            if observer.holds() != Hold::No {
+                self.is_interrupted = true;
+                return;
+            }
         }
         let lost_before = self.sender.counters().lost;
         self.sender.on_wake(now);

@@ -68,7 +68,11 @@ impl<O: Observer> Simulation<O> {
     pub fn run_until(&mut self, until: Time) -> Result<(), SimulationError> {
         let until = until.min(Time::ZERO + self.options.duration);
         if self.failure.is_none() {
-            self.halt = until + Duration::from_nanos(1);
+            let halt = until + Duration::from_nanos(1);
+            self.halt = match self.held.is_empty() {
+                true => halt,
+                false => halt.min(self.halt),
+            };
         }
         loop {
             let (time, slot) = self.events.peek();
@@ -105,7 +109,7 @@ impl<O: Observer> Simulation<O> {
     }
 
     /// The flows that are held, because the observer [`holds`](Observer::holds) their senders. While there are any,
-    /// [`run_until`](Self::run_until) may have stopped early.
+    /// [`run_until`](Self::run_until) stops early.
     pub fn held(&self) -> &[usize] {
         &self.held
     }
@@ -120,10 +124,13 @@ impl<O: Observer> Simulation<O> {
         (&self.flows[flow].measured.data_route, &mut self.links)
     }
 
-    /// The held senders go on.
+    /// The held senders go on, and may be held again at once.
     pub fn release(&mut self) {
         for index in std::mem::take(&mut self.held) {
-            self.pump(index);
+            match std::mem::take(&mut self.flows[index].is_interrupted) {
+                true => self.on_sender(index),
+                false => self.pump(index),
+            }
         }
     }
 
@@ -217,6 +224,8 @@ impl<O: Observer> Simulation<O> {
             if hold != Hold::No {
                 return self.hold(index, hold);
             }
+        } else if self.held.contains(&index) {
+            return;
         }
         self.pump(index);
     }

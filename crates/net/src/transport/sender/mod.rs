@@ -314,7 +314,9 @@ impl Sender {
 
     /// The controller was steered: what it allows is read anew.
     pub fn on_steered(&mut self) {
-        self.refresh();
+        if !self.stopped {
+            self.refresh();
+        }
     }
 
     /// From now on [`take_losses`](Self::take_losses) tells what is taken for lost, whatever the

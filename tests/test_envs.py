@@ -146,7 +146,8 @@ def test_an_episode_ends_with_its_time_its_data_or_a_standstill(tmp_path):
     assert ends(BOTTLENECK, seconds=5) == ("time", False, 5.0)
     end, terminated, at = ends(BOTTLENECK + '[[flow]]\nbytes = "150kB"\n', patience_s=4)
     assert (end, terminated) == ("done", True)
-    assert at < 10
+    # Long before its patience is over.
+    assert at < 3
     # From 3 s on nothing arrives.
     blackout = BOTTLENECK + '[[at]]\ntime = "3s"\nloss = 1\n'
     end, terminated, at = ends(blackout, patience_s=4)
@@ -266,4 +267,4 @@ def test_settings_are_one_of_several():
 def test_every_end_is_documented():
     text = HeadwayVectorEnv.__doc__ or ""
     assert "ENDS" in text
-    assert set(ENDS.values()) == {"done", "steps", "time", "stalled"}
+    assert set(ENDS.values()) == {"done", "steps", "time", "stalled", "failed"}

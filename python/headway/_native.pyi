@@ -330,9 +330,11 @@ class Environments:
         """Answers every flow and runs each simulation to its next decision or its episode's end.
 
         Writes `observations` (count, length), `measurements` (count, columns) and `ends` (count,): 0 goes on, 1 done,
-        2 steps, 3 time, 4 stalled. Where an episode has ended, `final_observations` has what was seen last and, with
-        `autoreset`, `observations` what is seen first in the next. Raises UsageError and RunError.
+        2 steps, 3 time, 4 stalled, 5 failed. Where an episode has ended, `final_observations` has what was seen last and, with
+        `autoreset`, `observations` what is seen first in the next. Raises UsageError.
         """
+    def failure(self, environment: int) -> str | None:
+        """Why its last episode to fail did, with that one's scenario and seed. Raises UsageError."""
     def episode(self, environment: int) -> tuple[str, int] | None:
         """The scenario and the seed of the episode under way; None if there is none. Raises UsageError."""
     @property
@@ -363,8 +365,10 @@ class Flows:
     def advance(self) -> int:
         """Runs to the next decision (0) or the end (as in `Environments.step`), the GIL released.
 
-        Raises UsageError without an episode, RunError if it fails.
+        Raises UsageError without an episode.
         """
+    def failure(self) -> str | None:
+        """Why the episode failed, if it did."""
     def waiting(self) -> list[int]:
         """The flows that are to answer before the simulation goes on."""
     def answer(self, flow: int, answer: float) -> None:

@@ -6,7 +6,7 @@ use headway_cc::Stream;
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
-use crate::episode::{Episode, Pause};
+use crate::episode::{End, Episode, Pause};
 use crate::measurement::width;
 use crate::{EnvError, EnvSpec};
 
@@ -29,6 +29,8 @@ struct Slot {
     episode: Option<Episode>,
     /// Data packets of the episodes before.
     packets: u64,
+    /// Why its last episode to fail did.
+    failure: Option<EnvError>,
 }
 
 /// Where a step writes: for each environment a row, one after the other.
@@ -74,6 +76,7 @@ impl Environments {
             next_episode: 0,
             episode: None,
             packets: 0,
+            failure: None,
         };
         Ok(Environments {
             spec,
@@ -132,7 +135,8 @@ impl Environments {
     /// at once if `autoreset`; else that environment is to be [reset](Self::reset) before it is answered again.
     ///
     /// # Errors
-    /// [`EnvError`], the first by environment; also if an environment has no episode under way.
+    /// [`EnvError`], the first by environment: one has no episode under way, or the next cannot begin. An episode
+    /// that fails only [ends](crate::End::Failed).
     pub fn step(
         &mut self,
         answers: &[f32],
@@ -161,6 +165,11 @@ impl Environments {
         let packets =
             |slot: &mut Slot| slot.packets + slot.episode.as_mut().map_or(0, Episode::packets);
         self.slots.iter_mut().map(packets).sum()
+    }
+
+    /// Why the last episode of an environment that [failed](crate::End::Failed) did.
+    pub fn failure(&self, environment: usize) -> Option<&EnvError> {
+        self.slots[environment].failure.as_ref()
     }
 
     /// The scenario and the seed of an environment's episode.
@@ -204,7 +213,10 @@ impl Slot {
             let name = format!("environment.{}.episode.{}", self.index, self.next_episode);
             self.next_episode += 1;
             let mut episode = Episode::new(spec, Stream::new(self.seed, &name).bits())?;
-            let pause = episode.advance()?;
+            let pause = episode.advance();
+            if pause == Pause::End(End::Failed) {
+                self.failure = episode.failure().cloned();
+            }
             if pause == Pause::Decision {
                 observation.copy_from_slice(episode.observation(0));
                 self.episode = Some(episode);
@@ -231,7 +243,7 @@ impl Slot {
         };
         episode.answer(0, answer);
         episode.resume();
-        let pause = episode.advance()?;
+        let pause = episode.advance();
         episode.measure(0, row.measurements);
         let Pause::End(end) = pause else {
             *row.end = 0;
@@ -239,6 +251,9 @@ impl Slot {
             return Ok(());
         };
         *row.end = end as u8;
+        if end == End::Failed {
+            self.failure = episode.failure().cloned();
+        }
         row.final_observation
             .copy_from_slice(episode.observation(0));
         match autoreset {

@@ -25,6 +25,7 @@ pub struct Episode {
     patience: Duration,
     packet_size: Bytes,
     end: Option<End>,
+    failure: Option<EnvError>,
 }
 
 /// A flow that learns, and its way as the last step ended.
@@ -62,35 +63,41 @@ pub enum End {
     Time = 3,
     /// No flow has had to decide for a long time.
     Stalled = 4,
+    /// It [failed](Episode::failure).
+    Failed = 5,
 }
 
 impl End {
     /// Every end, with its name in infos.
-    pub const NAMES: [(End, &'static str); 4] = [
+    pub const NAMES: [(End, &'static str); 5] = [
         (End::Done, "done"),
         (End::Steps, "steps"),
         (End::Time, "time"),
         (End::Stalled, "stalled"),
+        (End::Failed, "failed"),
     ];
 }
 
-/// Holds a simulation at every decision.
+/// Holds a simulation at every decision, and once a learner has nothing left to send.
 #[derive(Debug)]
 struct Decisions {
     hold: Hold,
-    asked: bool,
+    holds: bool,
 }
 
 impl Observer for Decisions {
     #[inline]
     fn on_sender(&mut self, _: Time, _: u32, _: Option<&Ack>, sender: &mut Sender) {
         let learned = sender.steered::<Learned<External>>();
-        self.asked = learned.is_some_and(|learned| learned.awaits_answer());
+        self.holds = match learned {
+            Some(learned) => learned.awaits_answer() || sender.is_done(),
+            None => false,
+        };
     }
 
     #[inline]
     fn holds(&mut self) -> Hold {
-        match self.asked {
+        match self.holds {
             true => self.hold,
             false => Hold::No,
         }
@@ -135,7 +142,7 @@ impl Episode {
                 true => Hold::AfterThisInstant,
                 false => Hold::Now,
             },
-            asked: false,
+            holds: false,
         };
         let simulation =
             Simulation::observed(&network, &agent, &spec.registry, &traces, options, observer)
@@ -151,6 +158,7 @@ impl Episode {
             patience: spec.patience,
             packet_size: network.packet_size,
             end: None,
+            failure: None,
         };
         for learner in 0..episode.learners.len() {
             episode.read_way(learner);
@@ -159,42 +167,64 @@ impl Episode {
     }
 
     /// Runs to the next decision or the end.
-    ///
-    /// # Errors
-    /// [`EnvError::Failed`]; the episode is over then.
-    pub fn advance(&mut self) -> Result<Pause, EnvError> {
+    pub fn advance(&mut self) -> Pause {
         if let Some(end) = self.end {
-            return Ok(Pause::End(end));
+            return Pause::End(end);
         }
         let last = self.simulation.now() + self.patience;
-        let run = self.simulation.run_until(last);
-        run.map_err(|error| EnvError::Failed {
-            scenario: self.scenario.clone(),
-            seed: self.seed,
-            error,
-        })?;
-        let held = self.simulation.held();
-        let learners = self.learners.iter().enumerate();
-        let asked = learners.filter(|(_, learner)| held.contains(&learner.flow));
-        self.waiting.clear();
-        self.waiting.extend(asked.map(|(index, _)| index));
-        let end = if !self.waiting.is_empty() {
-            (self.steps >= self.most_steps).then_some(End::Steps)
-        } else if self.is_done() {
-            Some(End::Done)
-        } else if self.simulation.now() >= self.simulation.end() {
-            Some(End::Time)
-        } else {
-            Some(End::Stalled)
+        let end = match self.run_until(last) {
+            Err(error) => {
+                self.failure = Some(EnvError::Failed {
+                    scenario: self.scenario.clone(),
+                    seed: self.seed,
+                    error,
+                });
+                Some(End::Failed)
+            }
+            Ok(()) if self.is_done() => Some(End::Done),
+            Ok(()) if !self.waiting.is_empty() => {
+                (self.steps >= self.most_steps).then_some(End::Steps)
+            }
+            Ok(()) if self.simulation.now() >= self.simulation.end() => Some(End::Time),
+            Ok(()) => Some(End::Stalled),
         };
         self.end = end;
-        if end.is_some_and(|end| end != End::Steps) {
-            let now = self.simulation.now();
-            for learner in 0..self.learners.len() {
+        let Some(end) = end else {
+            return Pause::Decision;
+        };
+        // The interval of those that wait has just ended.
+        let now = self.simulation.now();
+        for learner in 0..self.learners.len() {
+            if !self.waiting.contains(&learner) {
                 self.learned(learner).conclude(now);
             }
         }
-        Ok(end.map_or(Pause::Decision, Pause::End))
+        Pause::End(end)
+    }
+
+    /// Runs until a learner waits, all are done, or `last`.
+    fn run_until(&mut self, last: Time) -> Result<(), SimulationError> {
+        self.waiting.clear();
+        loop {
+            self.simulation.run_until(last)?;
+            for learner in 0..self.learners.len() {
+                let flow = self.learners[learner].flow;
+                if self.simulation.held().contains(&flow) && self.learned(learner).awaits_answer() {
+                    self.waiting.push(learner);
+                }
+            }
+            let is_over = self.simulation.held().is_empty() || self.is_done();
+            if is_over || !self.waiting.is_empty() {
+                return Ok(());
+            }
+            // One of several is done: the others go on.
+            self.simulation.release();
+        }
+    }
+
+    /// Why it failed, if it did.
+    pub fn failure(&self) -> Option<&EnvError> {
+        self.failure.as_ref()
     }
 
     fn is_done(&mut self) -> bool {

@@ -12,7 +12,7 @@ use headway_policy::{AgentSpec, Learned, Policy};
 use headway_scenario::{Scenario, TraceSpec, TraceStore};
 use headway_sim::{Options, Simulation};
 
-const AGENTS: [&str; 3] = [
+const AGENTS: [&str; 4] = [
     r#"{"clock": {"kind": "rtt", "n": 0.5, "estimator": "mean"},
         "observation": {"history": 3, "features": [{"name": "rtt_ratio"}, {"name": "send_ratio"}]},
         "action": {"kind": "continuous", "limit": 5.0, "effect": {"does": "scale-rate", "delta": 0.05}},
@@ -25,10 +25,17 @@ const AGENTS: [&str; 3] = [
         "observation": {"history": 1, "features": [{"name": "in_flight_packets"}, {"name": "loss"}]},
         "action": {"kind": "continuous", "limit": 1.0, "effect": {"does": "scale-cwnd", "base": 1.2}},
         "beneath": {"kind": "scheme", "name": "newreno"}}"#,
+    r#"{"clock": {"kind": "every-ack"},
+        "observation": {"history": 2, "features": [{"name": "cwnd_packets"}, {"name": "rtt_ms"}]},
+        "action": {"kind": "discrete", "choices": [-3.0, -1.0, 0.0, 1.0, 3.0], "effect": {"does": "add-cwnd"}},
+        "beneath": {"kind": "scheme", "name": "cubic"}}"#,
 ];
 
 const SCENARIO: &str = "schema = 1\nname = \"native\"\nseconds = 20\n[bottleneck]\nrate = \"2Mbps..20Mbps log\"\n\
     delay = \"5ms..50ms\"\nqueue = \"0.5bdp..2bdp\"\nloss = \"0..1%\"\n";
+
+/// The host hands several acknowledgements on at once.
+const JITTER: &str = "[varies]\nhost_jitter = \"5ms\"\n";
 
 /// Depends on every bit of what is seen.
 fn answer(observation: &[f32]) -> f32 {
@@ -87,63 +94,69 @@ fn native(agent: &Arc<AgentSpec>, latency: Duration) -> Selection {
 
 #[test]
 fn an_answer_from_outside_is_as_good_as_a_policys_own() {
-    let scenario = Scenario::parse(SCENARIO, "native").unwrap();
     for agent in AGENTS {
-        let agent: Arc<AgentSpec> = Arc::new(serde_json::from_str(agent).unwrap());
-        for latency in [Duration::ZERO, Duration::from_millis(3)] {
-            let spec = EnvSpec {
-                agent: Arc::clone(&agent),
-                tasks: vec![Task {
-                    scenario: scenario.clone(),
-                    weight: 1.0,
-                }],
-                steps: None,
-                length: None,
-                patience: Duration::from_secs(60),
-                latency,
-                start: Start::Spec,
-                registry: Registry::new(SCHEMES),
-                traces: TraceStore::of([]),
-            };
-            for seed in 1..4 {
-                let mut episode = Episode::new(&spec, seed).unwrap();
-                let mut decisions = 0;
-                while episode.advance().unwrap() == Pause::Decision {
-                    let answer = answer(episode.observation(0));
-                    episode.answer(0, answer);
-                    episode.resume();
-                    decisions += 1;
-                }
-                assert!(decisions > 100, "{decisions}");
-                assert_eq!(episode.advance().unwrap(), Pause::End(End::Time));
+        for jitter in ["", JITTER] {
+            let scenario = Scenario::parse(&format!("{SCENARIO}{jitter}"), "native").unwrap();
+            compare(agent, &scenario);
+        }
+    }
+}
 
-                let options = Options {
-                    duration: Duration::from_secs(20),
-                    warmup: Duration::ZERO,
-                    seed,
-                    grid: None,
-                };
-                let network = scenario.draw(seed);
-                let traces = |_: &TraceSpec| Err("none".to_owned());
-                let mut run = Simulation::new(
-                    &network,
-                    &native(&agent, latency),
-                    &spec.registry,
-                    &traces,
-                    options,
-                )
-                .unwrap();
-                run.run_until(run.end()).unwrap();
-                let sender = run.sender_mut(0);
-                let counters = *sender.counters();
-                let learned = sender.steered::<Learned<Fixed>>().unwrap();
-                learned.conclude(headway_cc::Time::ZERO + options.duration);
-                assert_eq!(learned.observation(), episode.observation(0));
-                assert_eq!(
-                    counters.sent.get() / network.packet_size.get(),
-                    episode.packets()
-                );
+fn compare(agent: &str, scenario: &Scenario) {
+    let agent: Arc<AgentSpec> = Arc::new(serde_json::from_str(agent).unwrap());
+    for latency in [Duration::ZERO, Duration::from_millis(3)] {
+        let spec = EnvSpec {
+            agent: Arc::clone(&agent),
+            tasks: vec![Task {
+                scenario: scenario.clone(),
+                weight: 1.0,
+            }],
+            steps: None,
+            length: None,
+            patience: Duration::from_secs(60),
+            latency,
+            start: Start::Spec,
+            registry: Registry::new(SCHEMES),
+            traces: TraceStore::of([]),
+        };
+        for seed in 1..4 {
+            let mut episode = Episode::new(&spec, seed).unwrap();
+            let mut decisions = 0;
+            while episode.advance() == Pause::Decision {
+                let answer = answer(episode.observation(0));
+                episode.answer(0, answer);
+                episode.resume();
+                decisions += 1;
             }
+            assert!(decisions > 100, "{decisions}");
+            assert_eq!(episode.advance(), Pause::End(End::Time));
+
+            let options = Options {
+                duration: Duration::from_secs(20),
+                warmup: Duration::ZERO,
+                seed,
+                grid: None,
+            };
+            let network = scenario.draw(seed);
+            let traces = |_: &TraceSpec| Err("none".to_owned());
+            let mut run = Simulation::new(
+                &network,
+                &native(&agent, latency),
+                &spec.registry,
+                &traces,
+                options,
+            )
+            .unwrap();
+            run.run_until(run.end()).unwrap();
+            let sender = run.sender_mut(0);
+            let counters = *sender.counters();
+            let learned = sender.steered::<Learned<Fixed>>().unwrap();
+            learned.conclude(headway_cc::Time::ZERO + options.duration);
+            assert_eq!(learned.observation(), episode.observation(0));
+            assert_eq!(
+                counters.sent.get() / network.packet_size.get(),
+                episode.packets()
+            );
         }
     }
 }

@@ -161,6 +161,14 @@ impl Environments {
         Ok(episode.map(|(scenario, seed)| (scenario.to_owned(), seed)))
     }
 
+    fn failure(&self, environment: usize) -> PyResult<Option<String>> {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        if environment >= self.count {
+            return Err(usage(format!("there is no environment {environment}")));
+        }
+        Ok(inner.failure(environment).map(ToString::to_string))
+    }
+
     #[getter]
     fn packets(&self) -> u64 {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
@@ -278,10 +286,14 @@ impl Flows {
             })
         };
         match py.detach(advance).ok_or_else(no_episode)? {
-            Ok(Pause::Decision) => Ok(0),
-            Ok(Pause::End(end)) => Ok(end as u8),
-            Err(error) => Err(failure(error)),
+            Pause::Decision => Ok(0),
+            Pause::End(end) => Ok(end as u8),
         }
+    }
+
+    fn failure(&self) -> Option<String> {
+        let guard = self.lock();
+        Some(guard.as_ref()?.failure()?.to_string())
     }
 
     fn waiting(&self) -> PyResult<Vec<usize>> {

@@ -65,6 +65,8 @@ class _Simulation:
         brought = {self.names[index]: self._read(index) for index in told}
         for _, info in brought.values() if end else ():
             info["end"] = ENDS[end]
+            if info["end"] == "failed":
+                info["failure"] = self.core.failure()
         return end, brought
 
     def _read(self, index: int) -> tuple[float, dict[str, Any]]:

@@ -55,7 +55,11 @@ class HeadwayEnv(gymnasium.Env[Array, Any]):
         self._core.step(answers, self._observations, self._final, self._rows, self._ends, False)
         end = int(self._ends[0])
         measured = Measurements(self._rows)
-        info = {name: float(column[0]) for name, column in measured.columns()}
+        info: dict[str, Any] = {name: float(column[0]) for name, column in measured.columns()}
         info["dt"] = info["dt_s"]
         reward = float(self._reward(measured)[0])
-        return self._observations[0].copy(), reward, end == 1, end > 1, info | ({"end": ENDS[end]} if end else {})
+        if end:
+            info["end"] = ENDS[end]
+            if info["end"] == "failed":
+                info["failure"] = self._core.failure(0)
+        return self._observations[0].copy(), reward, end == 1, end > 1, info

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-ENDS = {1: "done", 2: "steps", 3: "time", 4: "stalled"}
+ENDS = {1: "done", 2: "steps", 3: "time", 4: "stalled", 5: "failed"}
 """Why an episode has ended. `done`: the flow has sent all that it had to send, which is its termination. The others
-are truncations: as many decisions as the configuration allows, the end of the simulated time, and no decision for
-`patience_s`."""
+are truncations: as many decisions as the configuration allows, the end of the simulated time, no decision for
+`patience_s`, and a simulation that cannot go on (`failure` in the infos says why, with its scenario and seed)."""
 
 
 def spaces(config: EnvConfig) -> tuple[Box, gymnasium.Space[Any]]:
@@ -141,11 +141,15 @@ class HeadwayVectorEnv(VectorEnv[Array, Array, Array]):
 
     def _final_info(self, over: Array) -> dict[str, Any]:
         """What Gymnasium's own vector environments say of episodes that are over."""
-        seen, ends = np.full((2, self.num_envs), None, dtype=object)
+        seen, ends, failures = np.full((3, self.num_envs), None, dtype=object)
         for index in np.flatnonzero(over):
             seen[index] = self._final[index].copy()
             ends[index] = ENDS[int(self._ends[index])]
         final = {"end": ends, "_end": over}
+        if (failed := ends == "failed").any():
+            for index in np.flatnonzero(failed):
+                failures[index] = self._core.failure(int(index))
+            final |= {"failure": failures, "_failure": failed}
         return {"final_obs": seen, "_final_obs": over, "final_info": final, "_final_info": over}
 
     def _given(self, array: Array) -> Array:

@@ -4,6 +4,7 @@
 use std::any::Any;
 use std::fmt;
 
+use crate::registry::{seconds, split_unit};
 use crate::{
     CongestionControl, Control, Duration, Feedback, Need, NetworkView, Probe, Rto, Sent, Stamp,
     Tag, Time,
@@ -19,17 +20,21 @@ pub enum DigestInterval {
 }
 
 impl DigestInterval {
+    /// As a parameter of a `batched-` scheme.
+    pub(crate) const KEY: &str = "interval";
+
     /// What may be written.
     pub(crate) const WHAT: &str = "a time from 100us to 10s, such as 10ms, or round trips from 0.01rtt to 100rtt, such as 0.25rtt";
 
-    /// From a number and its unit: `rtt`, or seconds in that many.
-    pub(crate) fn of(number: f64, unit: &str, seconds: Option<f64>) -> Option<DigestInterval> {
+    /// Reads `0.25rtt` or `10ms`.
+    pub(crate) fn read(text: &str) -> Option<DigestInterval> {
+        let (number, unit) = split_unit(text)?;
         if unit == "rtt" {
             return (0.01..=100.0)
                 .contains(&number)
                 .then_some(DigestInterval::Rtts(number));
         }
-        let period = Duration::from_secs_f64(number * seconds?);
+        let period = Duration::from_secs_f64(number * seconds(unit)?);
         (Duration::from_micros(100)..=Duration::from_secs(10))
             .contains(&period)
             .then_some(DigestInterval::Period(period))

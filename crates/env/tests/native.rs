@@ -3,10 +3,7 @@
 use std::sync::Arc;
 
 use headway_cc::schemes::SCHEMES;
-use headway_cc::{
-    CongestionControl, Duration, Family, Kind, Loaded, Need, Param, Registry, Scheme, Selection,
-    Setup, Values,
-};
+use headway_cc::{Duration, Need, Registry, Scheme, Selection};
 use headway_env::{End, EnvSpec, Episode, Pause, Start, Task};
 use headway_policy::{AgentSpec, Learned, Policy};
 use headway_scenario::{Scenario, TraceSpec, TraceStore};
@@ -54,42 +51,13 @@ impl Policy for Fixed {
     }
 }
 
-const AGENT: Param = Param {
-    name: "agent",
-    help: "",
-    kind: Kind::Loaded {
-        what: "",
-        default: None,
-        load: |_| Err(String::new()),
-    },
-};
-
-static NATIVE: Scheme = Scheme {
-    name: "native",
-    family: Family::Learned,
-    summary: "",
-    source: "",
-    deviations: &[],
-    needs: &[Need::RateSample, Need::Pacing],
-    params: &[AGENT],
-    build: |setup: &Setup, values: &Values| -> Box<dyn CongestionControl> {
-        let (spec, latency) = &*values.loaded::<(Arc<AgentSpec>, Duration)>(&AGENT);
-        Box::new(Learned::new(Arc::clone(spec), setup, Fixed, *latency).unwrap())
-    },
-    receiver: None,
-    router: None,
-};
+static NATIVE: Scheme = Scheme::unlisted("native", &[Need::RateSample, Need::Pacing]);
 
 fn native(agent: &Arc<AgentSpec>, latency: Duration) -> Selection {
-    let loaded = Loaded {
-        id: String::new(),
-        content: Arc::new((Arc::clone(agent), latency)),
-    };
-    Selection {
-        spec: "native".to_owned(),
-        scheme: &NATIVE,
-        values: Values::defaults(NATIVE.params).with_loaded(&AGENT, loaded),
-    }
+    let agent = Arc::clone(agent);
+    NATIVE.built_by(move |setup| {
+        Box::new(Learned::new(Arc::clone(&agent), setup, Fixed, latency).unwrap())
+    })
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use headway_cc::{
-    CongestionControl, Control, Duration, Ecn, Family, Feedback, Kind, Loaded, Need, Param,
-    Registry, Rto, Scheme, Selection, Sent, Setup, Stamp, Tag, Time, Values, schemes,
+    CongestionControl, Control, Duration, Ecn, Feedback, Need, Registry, Rto, Scheme, Sent, Setup,
+    Stamp, Tag, Time, schemes,
 };
 use headway_kernel::abi::Message;
 use headway_kernel::{Datapath, FakeKernel};
@@ -30,48 +30,10 @@ struct Found {
 }
 type Finds = Arc<Mutex<BTreeMap<&'static str, Found>>>;
 
-const TAP: Param = Param {
-    name: "tap",
-    help: "what to compare",
-    kind: Kind::Loaded {
-        what: "a tap",
-        default: None,
-        load: |_| Err("the test gives it".to_owned()),
-    },
-};
-static SCHEME: Scheme = Scheme {
-    name: "tap",
-    family: Family::Learned,
-    summary: "",
-    source: "",
-    deviations: &[],
-    needs: &[Need::RateSample, Need::Pacing, Need::PerSend, Need::EcnEcho],
-    params: &[TAP],
-    build,
-    receiver: None,
-    router: None,
-};
-
-struct Plan {
-    spec: AgentSpec,
-    interval: Duration,
-    finds: Finds,
-}
-
-fn build(setup: &Setup, values: &Values) -> Box<dyn CongestionControl> {
-    let plan: Arc<Plan> = values.loaded(&TAP);
-    let kernel = FakeKernel::new(1 << 20);
-    Box::new(Tap {
-        datapath: Datapath::new(&kernel, &plan.spec, setup).expect("a controller"),
-        kernel,
-        reporter: Reporter::new(setup.mss),
-        ours: Monitor::new(setup.start, ALL),
-        theirs: Monitor::new(setup.start, ALL),
-        due: setup.start + plan.interval,
-        interval: plan.interval,
-        finds: Arc::clone(&plan.finds),
-    })
-}
+static SCHEME: Scheme = Scheme::unlisted(
+    "tap",
+    &[Need::RateSample, Need::Pacing, Need::PerSend, Need::EcnEcho],
+);
 
 /// Hosts the fake kernel's flow and listens to both ends.
 #[derive(Debug)]
@@ -87,6 +49,20 @@ struct Tap {
 }
 
 impl Tap {
+    fn new(spec: &AgentSpec, setup: &Setup, interval: Duration, finds: &Finds) -> Tap {
+        let kernel = FakeKernel::new(1 << 20);
+        Tap {
+            datapath: Datapath::new(&kernel, spec, setup).expect("a controller"),
+            kernel,
+            reporter: Reporter::new(setup.mss),
+            ours: Monitor::new(setup.start, ALL),
+            theirs: Monitor::new(setup.start, ALL),
+            due: setup.start + interval,
+            interval,
+            finds: Arc::clone(finds),
+        }
+    }
+
     fn listen(&mut self, now: Time) {
         while let Some(bytes) = self.kernel.next_message() {
             match Message::read(&bytes).expect("a message") {
@@ -182,20 +158,10 @@ fn watch(beneath: &str, interval_ms: u64, network: &str, finds: &Finds) {
          observation = {{ history = 1, features = [{{ name = \"rtt_ms\" }}] }}\n"
     );
     let table: toml::Table = spec.parse().expect("TOML");
-    let plan = Plan {
-        spec: AgentSpec::read(table).expect("a spec"),
-        interval: Duration::from_millis(interval_ms),
-        finds: Arc::clone(finds),
-    };
-    let tap = Loaded {
-        id: "tap".to_owned(),
-        content: Arc::new(plan),
-    };
-    let selection = Selection {
-        spec: "tap".to_owned(),
-        scheme: &SCHEME,
-        values: Values::defaults(SCHEME.params).with_loaded(&TAP, tap),
-    };
+    let spec = AgentSpec::read(table).expect("a spec");
+    let (interval, finds) = (Duration::from_millis(interval_ms), Arc::clone(finds));
+    let selection =
+        SCHEME.built_by(move |setup| Box::new(Tap::new(&spec, setup, interval, &finds)));
     let text = format!("schema = 1\nname = \"features\"\nseconds = 20\n{network}");
     let scenario = Scenario::parse(&text, "features").expect("a scenario");
     let registry = Registry::new(schemes::SCHEMES);

@@ -2,36 +2,13 @@
 
 use std::sync::{Arc, Mutex};
 
-use headway_cc::{
-    CongestionControl, Duration, Family, Kind, Loaded, Need, Param, Registry, Scheme, Selection,
-    Setup, Values, schemes,
-};
+use headway_cc::{Duration, Need, Registry, Scheme, Selection, schemes};
 use headway_net::trace::Trace;
 use headway_policy::{AgentSpec, Learned, Policy};
 use headway_scenario::{Scenario, TraceSpec};
 use headway_sim::{Options, Outcome, Simulation};
 
-const AGENT: Param = Param {
-    name: "agent",
-    help: "the agent",
-    kind: Kind::Loaded {
-        what: "an agent",
-        default: None,
-        load: |_| Err("the test gives it".to_owned()),
-    },
-};
-static SCHEME: Scheme = Scheme {
-    name: "agent",
-    family: Family::Learned,
-    summary: "",
-    source: "",
-    deviations: &[],
-    needs: &[Need::RateSample, Need::Pacing, Need::PerSend],
-    params: &[AGENT],
-    build,
-    receiver: None,
-    router: None,
-};
+static SCHEME: Scheme = Scheme::unlisted("agent", &[Need::RateSample, Need::Pacing, Need::PerSend]);
 
 /// Answers in turn, and keeps what it was shown.
 #[derive(Clone, Debug)]
@@ -48,15 +25,6 @@ impl Policy for Scripted {
         self.shown.lock().unwrap().push(observation.to_vec());
         Some(answer)
     }
-}
-
-type Agent = (AgentSpec, Scripted, Duration);
-
-fn build(setup: &Setup, values: &Values) -> Box<dyn CongestionControl> {
-    let agent: Arc<Agent> = values.loaded(&AGENT);
-    let (spec, policy, latency) = agent.as_ref();
-    let learned = Learned::new(Arc::new(spec.clone()), setup, policy.clone(), *latency);
-    Box::new(learned.expect("a spec that can be carried out"))
 }
 
 fn simulate(selection: &Selection, rest: &str) -> Outcome {
@@ -84,18 +52,11 @@ fn run(spec: &str, answers: &[f32], latency_ms: u64, rest: &str) -> (Outcome, Ve
         asked: 0,
         shown: Arc::clone(&shown),
     };
-    let agent: Agent = (spec, policy, Duration::from_millis(latency_ms));
-    let selection = Selection {
-        spec: "agent".to_owned(),
-        scheme: &SCHEME,
-        values: Values::defaults(SCHEME.params).with_loaded(
-            &AGENT,
-            Loaded {
-                id: "agent".to_owned(),
-                content: Arc::new(agent),
-            },
-        ),
-    };
+    let (spec, latency) = (Arc::new(spec), Duration::from_millis(latency_ms));
+    let selection = SCHEME.built_by(move |setup| {
+        let learned = Learned::new(Arc::clone(&spec), setup, policy.clone(), latency);
+        Box::new(learned.expect("a spec that can be carried out"))
+    });
     let outcome = simulate(&selection, rest);
     let shown = shown.lock().unwrap().clone();
     (outcome, shown)

@@ -1,0 +1,153 @@
+//! The parameters that a scheme declares, and what may be written for each.
+
+use std::fmt;
+
+use super::quantity::{bits_per_second, seconds, split_unit};
+use super::values::{Loaded, Value};
+use crate::{Duration, Rate};
+
+/// A parameter that a scheme declares.
+#[derive(Debug)]
+pub struct Param {
+    /// As written in `scheme:name=value`.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub help: &'static str,
+    /// What may be written, and its default.
+    pub kind: Kind,
+}
+
+impl Param {
+    /// Has it to be written?
+    pub fn is_required(&self) -> bool {
+        matches!(self.kind, Kind::Loaded { default: None, .. })
+    }
+
+    /// What stands for one that was not written, or what is wrong.
+    pub(super) fn load_default(&self) -> Result<Value, String> {
+        match self.kind {
+            Kind::Loaded {
+                default: Some(text),
+                ..
+            } => self.kind.read(text),
+            _ => Err(format!("needs {}, {}", self.name, self.kind)),
+        }
+    }
+}
+
+/// What a parameter's value may be. Numbers carry their default and inclusive range.
+#[derive(Debug)]
+pub enum Kind {
+    /// A plain number.
+    Number {
+        /// Where nothing is written.
+        default: f64,
+        /// The least allowed.
+        min: f64,
+        /// The most allowed.
+        max: f64,
+    },
+    /// A whole number.
+    Count {
+        /// Where nothing is written.
+        default: u64,
+        /// The least allowed.
+        min: u64,
+        /// The most allowed.
+        max: u64,
+    },
+    /// A time, written `20ms` or `10s`.
+    Time {
+        /// Where nothing is written.
+        default: Duration,
+        /// The least allowed.
+        min: Duration,
+        /// The most allowed.
+        max: Duration,
+    },
+    /// A rate, written `12Mbps`.
+    Rate {
+        /// Where nothing is written.
+        default: Rate,
+        /// The least allowed.
+        min: Rate,
+        /// The most allowed.
+        max: Rate,
+    },
+    /// One of several words, the first by default.
+    Choice(&'static [&'static str]),
+    /// Something that is loaded from what is written, such as a model's folder.
+    Loaded {
+        /// What may be written.
+        what: &'static str,
+        /// Loaded where nothing is written; `None` where something has to be.
+        default: Option<&'static str>,
+        /// Loads it; the error is one line.
+        load: fn(&str) -> Result<Loaded, String>,
+    },
+}
+
+impl Kind {
+    /// The nearest allowed value to a plain number: a time in seconds, a rate in bit/s. Words and what is
+    /// loaded stay as they are.
+    pub fn within(&self, value: f64) -> f64 {
+        match *self {
+            Kind::Number { min, max, .. } => value.clamp(min, max),
+            Kind::Count { min, max, .. } => libm::round(value).clamp(min as f64, max as f64),
+            Kind::Time { min, max, .. } => value.clamp(min.as_secs_f64(), max.as_secs_f64()),
+            Kind::Rate { min, max, .. } => value.clamp(min.as_bps() as f64, max.as_bps() as f64),
+            Kind::Choice(_) | Kind::Loaded { .. } => value,
+        }
+    }
+
+    /// The value that `text` stands for, or what is wrong with it.
+    pub(super) fn read(&self, text: &str) -> Result<Value, String> {
+        if let Kind::Loaded { load, .. } = self {
+            return load(text)
+                .map(Value::Loaded)
+                .map_err(|e| format!("is refused: {e}"));
+        }
+        self.read_plain(text)
+            .ok_or_else(|| format!("must be {self}"))
+    }
+
+    fn read_plain(&self, text: &str) -> Option<Value> {
+        let (number, unit) = split_unit(text)?;
+        match *self {
+            Kind::Number { min, max, .. } => {
+                (unit.is_empty() && (min..=max).contains(&number)).then_some(Value::Number(number))
+            }
+            Kind::Count { min, max, .. } => {
+                let n = text.parse().ok()?;
+                (min..=max).contains(&n).then_some(Value::Count(n))
+            }
+            Kind::Time { min, max, .. } => {
+                let d = Duration::from_secs_f64(number * seconds(unit)?);
+                (min..=max).contains(&d).then_some(Value::Time(d))
+            }
+            Kind::Rate { min, max, .. } => {
+                let r = Rate::from_bps_f64(number * bits_per_second(unit)?);
+                (min..=max).contains(&r).then_some(Value::Rate(r))
+            }
+            Kind::Choice(words) => words.iter().find(|w| **w == text).map(|w| Value::Choice(w)),
+            Kind::Loaded { .. } => None,
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Kind::Number { min, max, .. } => write!(f, "a number from {min} to {max}"),
+            Kind::Count { min, max, .. } => write!(f, "a whole number from {min} to {max}"),
+            Kind::Time { min, max, .. } => {
+                write!(f, "a time from {min:?} to {max:?}, such as 20ms")
+            }
+            Kind::Rate { min, max, .. } => {
+                write!(f, "a rate from {min:?} to {max:?}, such as 12Mbps")
+            }
+            Kind::Choice(words) => write!(f, "one of {}", words.join(", ")),
+            Kind::Loaded { what, .. } => f.write_str(what),
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! A scheme with its parameters' values.
+
+use super::values::Value;
+use super::{Registry, Scheme, Setup, Values};
+use crate::{Batched, CongestionControl, DigestInterval, Receiver};
+
+/// A scheme with parameter values: what `cubic:hystart=none` stands for.
+#[derive(Clone, Debug)]
+pub struct Selection {
+    /// As it was written; names the row in tables.
+    pub spec: String,
+    /// The scheme.
+    pub scheme: &'static Scheme,
+    /// Its parameters.
+    pub values: Values,
+    /// How far apart digests are, if it is to have digests.
+    pub digests: Option<DigestInterval>,
+}
+
+impl Selection {
+    /// Builds the sender's half for one flow.
+    pub fn build(&self, setup: &Setup) -> Box<dyn CongestionControl> {
+        let controller = (self.scheme.build)(setup, &self.values);
+        match self.digests {
+            Some(interval) => Box::new(Batched::new(controller, interval)),
+            None => controller,
+        }
+    }
+
+    /// Builds the receiver's half for one flow, if the scheme has one.
+    pub fn build_receiver(&self, setup: &Setup) -> Option<Box<dyn Receiver>> {
+        self.scheme.receiver.map(|build| build(setup, &self.values))
+    }
+
+    /// Names the trained model that it runs, if it runs one: the same for the same content.
+    pub fn model(&self) -> Option<&str> {
+        self.values.0.iter().find_map(|(_, value)| match value {
+            Value::Loaded(loaded) => Some(loaded.id.as_str()),
+            _ => None,
+        })
+    }
+
+    /// The scheme with every parameter, in one spelling: `copa:delta=0.5`.
+    pub fn canonical(&self) -> String {
+        let mut spec = self.scheme.name.to_owned();
+        for (param, value) in &self.values.0 {
+            spec += &format!(":{}={value}", param.name);
+        }
+        match self.digests {
+            Some(interval) => format!(
+                "{}{spec}:{}={interval}",
+                Registry::BATCHED,
+                DigestInterval::KEY
+            ),
+            None => spec,
+        }
+    }
+}

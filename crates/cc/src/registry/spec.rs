@@ -1,0 +1,131 @@
+//! Reads what a user writes: `name:key=value:key=value`.
+
+use super::values::Value;
+use super::{Registry, SchemeError, Selection, Values};
+use crate::{DigestInterval, suggest};
+
+impl Registry {
+    /// A scheme that gets [digests](crate::Batched) in the place of each acknowledgement: `batched-cubic:interval=10ms`.
+    pub const BATCHED: &str = "batched-";
+
+    /// Reads `name` or `name:key=value:key=value`, either with [`batched-`](Self::BATCHED) before it.
+    ///
+    /// # Errors
+    /// [`SchemeError`], whose text says what is wrong and what would be right.
+    pub fn select(&self, spec: &str) -> Result<Selection, SchemeError> {
+        if let Some(rest) = spec.strip_prefix(Registry::BATCHED) {
+            return self.select_batched(spec, rest);
+        }
+        let mut parts = spec.split(':');
+        let name = parts.next().unwrap_or_default();
+        let scheme = self.find(name).ok_or_else(|| {
+            let names: Vec<&str> = self.iter().map(|s| s.name).collect();
+            SchemeError(format!("unknown scheme '{name}'; {}", suggest(name, names)))
+        })?;
+        let mut values = Values::defaults(scheme.params);
+        let mut seen = Vec::new();
+        for part in parts {
+            let (key, text) = part.split_once('=').ok_or_else(|| {
+                SchemeError(format!(
+                    "scheme '{spec}': '{part}' is not of the form key=value"
+                ))
+            })?;
+            if seen.contains(&key) {
+                return Err(SchemeError(format!(
+                    "scheme '{spec}': '{key}' is given twice"
+                )));
+            }
+            seen.push(key);
+            let slot = values
+                .0
+                .iter_mut()
+                .find(|(p, _)| p.name == key)
+                .ok_or_else(|| {
+                    let names: Vec<&str> = scheme.params.iter().map(|p| p.name).collect();
+                    SchemeError(format!(
+                        "scheme '{name}' has no parameter '{key}'; {}",
+                        suggest(key, names)
+                    ))
+                })?;
+            slot.1 = slot
+                .0
+                .kind
+                .read(text)
+                .map_err(|why| SchemeError(format!("scheme '{name}': {key}='{text}' {why}")))?;
+        }
+        for (param, value) in &mut values.0 {
+            if matches!(value, Value::Missing) {
+                *value = param.load_default().map_err(|why| {
+                    SchemeError(format!("scheme '{name}' {why}: {name}:{}=...", param.name))
+                })?;
+            }
+        }
+        Ok(Selection {
+            spec: spec.to_owned(),
+            scheme,
+            values,
+            digests: None,
+        })
+    }
+
+    /// Reads `batched-name:interval=10ms:key=value`.
+    fn select_batched(&self, spec: &str, rest: &str) -> Result<Selection, SchemeError> {
+        const KEY: &str = DigestInterval::KEY;
+        let refused = |why: String| Err(SchemeError(format!("scheme '{spec}': {why}")));
+        if rest.starts_with(Registry::BATCHED) {
+            return refused("there are no digests of digests".to_owned());
+        }
+        let is_interval = |part: &&str| part.split('=').next() == Some(KEY);
+        let (intervals, others): (Vec<&str>, Vec<&str>) = rest.split(':').partition(is_interval);
+        let within = self.select(&others.join(":"))?;
+        if let Some(need) = within
+            .scheme
+            .needs
+            .iter()
+            .find(|n| DigestInterval::lacks(**n))
+        {
+            return refused(format!(
+                "it needs {}, which digests do not give",
+                need.name()
+            ));
+        }
+        let what = DigestInterval::WHAT;
+        let text = match intervals[..] {
+            [one] => one.split_once('=').unwrap_or_default().1,
+            [] => return refused(format!("it needs {KEY}, {what}")),
+            _ => return refused(format!("'{KEY}' is given twice")),
+        };
+        let Some(interval) = DigestInterval::read(text) else {
+            return refused(format!("{KEY}='{text}' must be {what}"));
+        };
+        Ok(Selection {
+            spec: spec.to_owned(),
+            digests: Some(interval),
+            ..within
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schemes::SCHEMES;
+
+    #[test]
+    fn a_scheme_has_one_canonical_spelling() {
+        let registry = Registry::new(SCHEMES);
+        let canonical = |spec: &str| registry.select(spec).unwrap().canonical();
+        assert_eq!(
+            canonical("fixed-rate:rate=12Mbps"),
+            "fixed-rate:rate=12000000bps"
+        );
+        assert_eq!(
+            canonical("fixed-rate:rate=12000kbps"),
+            canonical("fixed-rate:rate=1.2e7bps")
+        );
+        for scheme in registry.iter() {
+            let once = canonical(scheme.name);
+            assert_eq!(canonical(&once), once, "it can be read back");
+        }
+    }
+}

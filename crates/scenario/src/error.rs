@@ -64,3 +64,15 @@ pub enum ScenarioError {
         why: String,
     },
 }
+
+/// What the user wrote, in quotes, on one line and not too long.
+pub(crate) fn quoted(text: &str) -> String {
+    let short: String = text.chars().take(40).collect();
+    let dots = if short.len() < text.len() { "..." } else { "" };
+    format!("'{}{dots}'", short.escape_debug())
+}
+
+/// A path, in quotes and whole: its end is what tells one from another.
+pub(crate) fn quoted_path(path: &str) -> String {
+    format!("'{}'", path.escape_debug())
+}

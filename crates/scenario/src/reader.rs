@@ -6,7 +6,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::ScenarioError;
-use crate::quantity::{Dimension, PROBABILITY, Quantity, quoted};
+use crate::error::quoted;
+use crate::quantity::{Dimension, PROBABILITY, Quantity};
 use headway_cc::suggest;
 
 /// The text that errors point into.

@@ -6,9 +6,9 @@ use std::io::Read;
 use headway_cc::Duration;
 use sha2::{Digest, Sha256};
 
+use crate::error::{quoted, quoted_path};
 use crate::parse::{MAX_SECONDS, MAX_TEXT, Parsed, parse};
 use crate::plan::RatePlan;
-use crate::quantity::{quoted, quoted_path};
 use crate::sweep::{Sweep, expand};
 use crate::{Network, ScenarioError, TraceSpec};
 use headway_cc::suggest;

@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use crate::TraceSpec;
 use crate::collections::collection_of;
-use crate::quantity::quoted;
+use crate::error::quoted;
 use crate::split::{Part, Shares};
 
 /// A larger file is no trace that fits in memory.

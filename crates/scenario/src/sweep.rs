@@ -1,8 +1,8 @@
 //! Families: one file in which one value takes several in turn (`[sweep]`).
 
 use crate::ScenarioError;
+use crate::error::quoted;
 use crate::parse::document;
-use crate::quantity::quoted;
 use crate::reader::{Item, Table};
 
 const MAX_VALUES: usize = 1000;

@@ -2,9 +2,10 @@
 
 use super::topology::{self, Topology};
 use super::{impairment, queue};
+use crate::error::quoted;
 use crate::impairment::LossPlan;
 use crate::plan::{LinkPlan, RatePlan, TracePlan};
-use crate::quantity::{DELAY, Quantity, RATE, quoted};
+use crate::quantity::{DELAY, Quantity, RATE};
 use crate::queue::QueuePlan;
 use crate::reader::{Item, Place, Table};
 use crate::route::Routes;

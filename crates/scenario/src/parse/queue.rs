@@ -6,9 +6,10 @@ use headway_net::queue::{
 };
 
 use crate::ScenarioError;
+use crate::error::quoted;
 use crate::quantity::{
     BDP, Dimension, GAIN, PACKETS, PERIOD, PROBABILITY, QUEUES, Quantity, SIZE, TIME, TOKENS,
-    quoted, split_unit, without_log,
+    split_unit, without_log,
 };
 use crate::queue::{CoDelPlan, DisciplinePlan, LimitsPlan, QueueBytes, QueuePlan};
 use crate::reader::{Item, Table};

@@ -1,8 +1,9 @@
 //! `[switches]`: what senders are told by the switches on their way.
 
 use crate::ScenarioError;
+use crate::error::quoted;
 use crate::plan::Plan;
-use crate::quantity::{DELAY, PERIOD, Quantity, quoted};
+use crate::quantity::{DELAY, PERIOD, Quantity};
 use crate::reader::{Item, Table};
 use crate::switches::{Known, SwitchesPlan, switches_on};
 

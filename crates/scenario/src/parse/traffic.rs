@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use super::links::{Graph, routes};
 use crate::ScenarioError;
+use crate::error::quoted;
 use crate::plan::{CrossPlan, FlowPlan, PatternPlan, PresencePlan, RatePlan, SourcePlan};
 use crate::quantity::{
-    GAP, PACKET_SIZE, PACKETS, PERIOD, Quantity, RATE, SIZE, TIME, quoted, split_unit, without_log,
+    GAP, PACKET_SIZE, PACKETS, PERIOD, Quantity, RATE, SIZE, TIME, split_unit, without_log,
 };
 use crate::reader::{Item, Table};
 use crate::route::Routes;

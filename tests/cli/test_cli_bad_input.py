@@ -1,0 +1,166 @@
+"""Whatever is wrong is one line that says what would be right, and exit code 2."""
+
+import pytest
+
+BENCH = ("bench", "--schemes", "newreno", "--scenario", "pantheon-default", "--seconds", "2", "--runs", "2")
+
+
+def bad(*arguments, says, environment=None):
+    return pytest.param(arguments, says, environment or {}, id=" ".join(arguments)[:70])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says", "environment"),
+    [
+        # What is said names the place and what would be right.
+        bad("bnech", says=["bnech", "bench"]),
+        bad("bench", says=["--schemes", "for example"]),
+        bad("bench", "--bogus", says=["--bogus", "--schemes"]),
+        bad("bench", "--schemes", says=["--schemes", "argument"]),
+        bad(*BENCH, "surplus", says=["surplus"]),
+        bad("bench", "--schemes", "cubik", "--scenario", "rax-1", says=["cubik", "cubic"]),
+        bad("schemes", "cubik", says=["cubik", "cubic"]),
+        bad(
+            *("bench", "--schemes", "cubic", "--scenario", "owl-duration", "--seconds", "3"),
+            says=["owl-duration:seconds=1", "leave --seconds out"],
+        ),
+        bad("bench", "--schemes", "cubic,,bbr", "--scenario", "rax-1", says=["--schemes", "cubic,,bbr"]),
+        bad("bench", "--schemes", "cubic,cubic", "--scenario", "rax-1", says=["cubic", "twice"]),
+        bad("bench", "--schemes", "fixed-window:widow=3", "--scenario", "rax-1", says=["widow", "window"]),
+        bad("bench", "--schemes", "fixed-window:window=-1", "--scenario", "rax-1", says=["window", "-1"]),
+        bad("bench", "--schemes", "fixed-window:window=many", "--scenario", "rax-1", says=["window", "many"]),
+        bad("bench", "--schemes", "cubic", "--scenario", "rax1", says=["rax1", "rax-1"]),
+        bad("bench", "--schemes", "cubic", "--scenario", "owl-nash:count=4", says=["count=4", "count=2"]),
+        bad(
+            *("bench", "--schemes", "cubic", "--scenario", "bbr-training", "--seconds", "900000"),
+            says=["seconds must be at most", "bbr-training"],
+        ),
+        bad("bench", "--schemes", "cubic", "--scenario", "./nowhere.toml", says=["nowhere.toml"]),
+        bad(*BENCH, "--runs", "0", says=["--runs", "'0'", "1"]),
+        bad(*BENCH, "--runs", "1000001", says=["--runs", "1000001", "1000000"]),
+        bad(*BENCH, "--runs", "few", says=["--runs", "'few'", "integer"]),
+        bad(*BENCH, "--seconds", "-1", says=["--seconds", "-1"]),
+        bad(*BENCH, "--seconds", "nan", says=["--seconds", "nan", "a number"]),
+        bad(*BENCH, "--seconds", "inf", says=["--seconds", "inf"]),
+        bad(*BENCH, "--warmup", "3", says=["warmup", "3"]),
+        bad(*BENCH, "--warmup", "inf", says=["--warmup", "inf"]),
+        bad(*BENCH, "--seed", "-1", says=["--seed", "-1"]),
+        bad(*BENCH, "--jobs", "0", says=["--jobs", "'0'"]),
+        bad(*BENCH, "--jobs", "1025", says=["--jobs", "1025", "1024"]),
+        bad(*BENCH, "--out", "/proc/x", says=["--out /proc/x", "folder"]),
+        bad("bench", "--schemes", "cubic", "--scenario", "nope.toml", says=["nope.toml", "no such file", "give"]),
+        bad("bench", "--schemes", "cubic,cubic:beta=0.70", "--scenario", "rax-1", says=["cubic:beta=0.70", "same"]),
+        bad(
+            *("bench", "--schemes", "fixed-rate:rate=12Mbps,fixed-rate:rate=12000kbps", "--scenario", "rax-1"),
+            says=["12Mbps", "12000kbps", "same"],
+        ),
+        bad("traces", "convert", "Vorizon", "b.csv", says=["Vorizon", "headway traces fetch"]),
+        bad(*BENCH, "--world", "moon", says=["moon", "sim"]),
+        bad(*BENCH, "--world", "emu", "--pcap", says=["emu", "--pcap", "--logs"]),
+        bad(
+            *("bench", "--world", "emu", "--schemes", "newreno,kernel-reno", "--scenario", "rax-1"),
+            says=["newreno", "kernel-reno", "same"],
+        ),
+        bad(
+            *("bench", "--world", "emu", "--schemes", "kernel-renno", "--scenario", "rax-1"),
+            says=["'renno'", "'reno'"],
+        ),
+        bad(
+            *("bench", "--world", "emu", "--schemes", "abc", "--scenario", "parking-lot"),
+            says=["router"],
+        ),
+        bad(*BENCH, "--out", "/dev/null", says=["--out /dev/null", "folder"]),
+        bad(*BENCH, says=["--jobs", "'all'"], environment={"HEADWAY_JOBS": "all"}),
+        bad("shell", "--up", "12Mbs", "--", "true", says=["--up 12Mbs", "Mbps"]),
+        bad("shell", "--down", "Vorizon.down", "--", "true", says=["--down", "Vorizon.down", "not found"]),
+        bad("shell", "--queue", "100pkt", "--", "true", says=["--queue 100pkt", "--up"]),
+        bad("shell", "--up", "1Mbps", "--queue", "codell", "--", "true", says=["codell", "codel"]),
+        bad(
+            "shell", "--up", "1Mbps", "--queue", "red:max=1pkt", "--", "true", says=["--queue red:max=1pkt", "min"]
+        ),
+        bad("shell", "--loss", "2", "true", says=["--loss 2", "from 0 to 1"]),
+        bad("shell", "--hosts", "65", "true", says=["--hosts 65", "64"]),
+        bad("shell", "--live", "loud", "true", says=["--live", "loud", "title"]),
+        bad("shell", "--list", "--clean", says=["--list", "--clean"]),
+        bad("traces", "fetch", says=["collection", "mahimahi"]),
+        bad("traces", "fetch", "mahimaki", says=["mahimaki", "mahimahi"]),
+        bad("traces", "fetch", "mahimahi", "--from", "/nowhere", says=["/nowhere"]),
+        bad("traces", "info", "Vorizon", says=["Vorizon", "headway traces fetch"]),
+        bad("traces", "plot", "synthetic-att.up", "--out", "a.gif", says=["a.gif", ".svg"]),
+        bad("traces", "plot", "synthetic-att.up", "--interval", "5", says=["--interval", "'5'", "100ms"]),
+        bad("traces", "convert", "a.csv", "b.csv", says=["a.csv", "b.csv"]),
+        bad("traces", "convert", "nowhere.csv", "b.down", says=["nowhere.csv"]),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_2(run, arguments, says, environment):
+    done = run(*arguments, **environment)
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    assert done.stderr.startswith("headway: ")
+    assert done.stderr.count("\n") == 1, done.stderr
+    for word in says:
+        assert word in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("toml", "says"),
+    [
+        ("name = ", [":1"]),
+        ('schema = 1\nname = "x"\nseconds = 5\nbogus = 1\n', ["bogus"]),
+        (
+            'schema = 1\nname = "x"\ndescription = "x"\nseconds = -5\n[bottleneck]\nrate = "1Mbps"\n',
+            [":4", "seconds", "60"],
+        ),
+        ('schema = 1\nname = "x"\ndescription = "x"\nseconds = 5\n[bottleneck]\nrate = "fast"\n', ["rate", "fast"]),
+        ('schema = 1\nname = "x"\ndescription = "x"\nseconds = 5\n[bottleneck]\nrat = "1Mbps"\n', ["rat", "rate"]),
+        ('schema = 99\nname = "x"\n', ["schema", "99"]),
+        ("\x00\xff", []),
+    ],
+)
+def test_a_damaged_scenario_is_one_line_and_exit_2(run, tmp_path, toml, says):
+    path = tmp_path / "mine.toml"
+    path.write_text(toml, encoding="latin-1")
+    done = run("bench", "--schemes", "cubic", "--scenario", "./mine.toml", cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.count("\n") == 1, done.stderr
+    for word in ["mine.toml", *says]:
+        assert word in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("1\n2\nthree\n", ["line 3", "three"]),
+        ("5\n4\n", ["line 2", "4"]),
+        ("", []),
+        ("0\n", []),
+        ("-3\n", ["line 1", "-3"]),
+    ],
+)
+def test_a_damaged_trace_is_one_line_and_exit_2(run, tmp_path, content, says):
+    path = tmp_path / "my.down"
+    path.write_text(content)
+    done = run("traces", "info", path)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.count("\n") == 1, done.stderr
+    for word in ["my.down", *says]:
+        assert word in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("scenario", "trace", "collection"),
+    [("lte-verizon", "Verizon-LTE-short.down", "mahimahi"), ("cellular-taxi", "nyc-taxi.down", "nyc")],
+)
+def test_a_missing_trace_names_the_command_that_fetches_it(run, tmp_path, scenario, trace, collection):
+    """Never another trace in its stead. An empty home and folder: no recorded trace is in reach."""
+    done = run(
+        *("bench", "--schemes", "cubic", "--scenario", scenario, "--out", tmp_path / "out"),
+        cwd=tmp_path,
+        HOME=str(tmp_path),
+        XDG_CACHE_HOME=str(tmp_path),
+    )
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert trace in done.stderr
+    assert f"headway traces fetch {collection}`" in done.stderr
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,253 @@
+"""What `headway bench` prints and writes."""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from hashlib import sha256
+
+import pytest
+
+METRICS = {
+    "throughput_mbps",
+    "delay_mean_ms",
+    "delay_p95_ms",
+    "queue_p95_ms",
+    "loss",
+    "utilisation",
+    "power",
+    "utility",
+    "jain",
+    "rtt_mean_ms",
+    "rtt_p95_ms",
+    "power_p95",
+    "convergence_s",
+}
+"""As DESIGN.md lists them, and the convergence time."""
+ABOUT = {
+    "schema",
+    "code_version",
+    "seed",
+    "scheme",
+    "model",
+    "scenario",
+    "scenario_hash",
+    "world",
+    "runs",
+    "seconds",
+    "traces",
+    "fitness",
+}
+
+BENCH = ("bench", "--schemes", "newreno", "--scenario", "pantheon-default", "--seconds", "2", "--runs", "2")
+
+
+def test_bench_json_has_the_fields_of_the_design(run, tmp_path):
+    done = run(*BENCH, "--json", "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout)
+    assert set(row) == ABOUT | METRICS
+    assert (row["scheme"], row["scenario"], row["world"]) == ("newreno", "pantheon-default", "sim")
+    assert (row["runs"], row["seconds"]) == (2, 2)
+    for name in METRICS:
+        assert set(row[name]) == {"mean", "ci95"}
+    rate = row["throughput_mbps"]
+    assert rate["ci95"][0] <= rate["mean"] <= rate["ci95"][1]
+    # A 12 Mbit/s link of 60 ms: two seconds of NewReno fill some of it, and no packet is earlier than light.
+    assert 1 < rate["mean"] <= 12
+    assert row["delay_mean_ms"]["mean"] >= 60
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
+        "bench.json",
+        "report.html",
+        "results.parquet",
+        "series.parquet",
+    ]
+
+
+FAMILY = """schema = 1
+name = "family"
+seconds = 2
+[bottleneck]
+rate = "8Mbps"
+delay = "10ms"
+queue = "5pkt"
+[[flow]]
+[sweep]
+key = "bottleneck.queue"
+values = ["5pkt", "50pkt"]
+"""
+
+
+def test_a_family_is_all_its_members_or_one(run, tmp_path):
+    (tmp_path / "family.toml").write_text(FAMILY)
+    base = ("bench", "--schemes", "newreno", "--json", "--scenario")
+    rows = json.loads(run(*base, "family.toml", cwd=tmp_path).stdout)
+    assert [row["scenario"] for row in rows] == ["family:queue=5pkt", "family:queue=50pkt"]
+    small, large = (row["throughput_mbps"]["mean"] for row in rows)
+    assert small < large
+    (one,) = json.loads(run(*base, "family.toml:queue=50pkt", cwd=tmp_path).stdout)
+    assert one == rows[1]
+    wrong = run(*base, "family.toml:queue=51pkt", cwd=tmp_path)
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert "queue=50pkt" in wrong.stderr
+
+
+def test_two_scenarios_of_one_name_are_refused(run, tmp_path):
+    (tmp_path / "mine.toml").write_text(
+        'schema = 1\nname = "rax-1"\nseconds = 2\n[bottleneck]\nrate = "1Mbps"\nqueue = "9pkt"\n'
+    )
+    done = run("bench", "--schemes", "cubic", "--scenario", "rax-1,mine.toml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert all(word in done.stderr for word in ("mine.toml", "'rax-1'"))
+
+
+def test_the_command_of_a_result_gives_it_again(run, tmp_path):
+    """Whatever came from the environment and from defaults stands in it."""
+    first, again = tmp_path / "first", tmp_path / "again"
+    given = {"HEADWAY_RUNS": "2", "HEADWAY_SECONDS": "1.5", "HEADWAY_WARMUP": "0.25", "HEADWAY_SEED": "7"}
+    run("bench", "--schemes", "cubic,newreno", "--scenario", "rax-2", "--out", first, **given)
+    bench = json.loads((first / "bench.json").read_text())
+    done = run(*shlex.split(bench["command"])[1:], "--out", again)
+    assert done.returncode == 0, done.stderr
+    assert (again / "results.parquet").read_bytes() == (first / "results.parquet").read_bytes()
+    row = bench["results"][0]
+    assert (row["seed"], row["runs"], row["seconds"], row["code_version"]) == (7, 2, 1.5, bench["code_version"])
+    assert row["scenario_hash"] == bench["scenarios"][0]["hash"]
+
+
+def test_the_command_of_a_member_named_by_its_length_gives_it_again(run, tmp_path):
+    """It says nothing of --seconds, which such a family refuses."""
+    first, again = tmp_path / "first", tmp_path / "again"
+    run("bench", "--schemes", "cubic", "--scenario", "owl-duration:seconds=1", "--runs", "2", "--out", first)
+    command = json.loads((first / "bench.json").read_text())["command"]
+    done = run(*shlex.split(command)[1:], "--out", again)
+    assert done.returncode == 0, done.stderr
+    assert (again / "results.parquet").read_bytes() == (first / "results.parquet").read_bytes()
+
+
+def test_results_name_their_traces_by_hash_and_warn_of_another(run, tmp_path):
+    """A trace of a published name that is another file is used, and said to be so."""
+    for name in ("Verizon-LTE-short.down", "Verizon-LTE-short.up"):
+        (tmp_path / name).write_text("".join(f"{t}\n" for t in range(1, 3000)))
+    done = run(
+        *("bench", "--schemes", "cubic", "--scenario", "lte-verizon", "--runs", "1", "--seconds", "1", "--json"),
+        *("--out", tmp_path / "out"),
+        HEADWAY_TRACES=str(tmp_path),
+    )
+    assert done.returncode == 0, done.stderr
+    digest = sha256((tmp_path / "Verizon-LTE-short.down").read_bytes()).hexdigest()
+    assert json.loads(done.stdout)[0]["traces"]["Verizon-LTE-short.down"] == digest
+    assert done.stderr.count("warning: trace Verizon-LTE-short.down is not the published file") == 1
+    html = (tmp_path / "out" / "report.html").read_text()
+    assert digest in html
+    assert "Verizon-LTE-short.down is not the published file" in html
+
+
+@pytest.mark.parametrize(
+    ("scenario", "runs", "says"),
+    [
+        ("rax-1", 3, "Intervals from fewer than 10 runs are rough; --runs 30 is better."),
+        ("rax-1", 10, None),
+        ("synthetic-att", 12, "Intervals are rough where runs overlap in one trace; --runs 100 is better."),
+        # Nothing varies between one run: no interval.
+        ("rax-1", 1, None),
+    ],
+)
+def test_intervals_from_few_samples_are_called_rough(on_a_terminal, tmp_path, scenario, runs, says):
+    lines = on_a_terminal(
+        *("bench", "--schemes", "bbr", "--scenario", scenario, "--runs", runs, "--seconds", "9", "--out", "o")
+    )
+    assert max(map(len, lines)) <= 80
+    assert [line for line in lines if "are rough" in line] == ([says] if says else [])
+    assert ("are rough" in (tmp_path / "o" / "report.html").read_text()) == bool(says)
+
+
+def test_several_flows_are_listed(run, tmp_path):
+    done = run(
+        *("bench", "--schemes", "newreno", "--scenario", "rax-2", "--runs", "1", "--seconds", "2"),
+        *("--json", "--out", tmp_path),
+    )
+    (row,) = json.loads(done.stdout)
+    assert len(row["flows"]) > 1
+    assert set(row["flows"][0]) >= METRICS
+    assert 0 < row["jain"]["mean"] <= 1
+
+
+def test_a_scheme_that_nothing_varies_runs_once(run, tmp_path):
+    scenario = tmp_path / "still.toml"
+    scenario.write_text(
+        'schema = 1\nname = "still"\ndescription = "nothing varies"\nseconds = 2\n'
+        '[bottleneck]\nrate = "12Mbps"\ndelay = "10ms"\nqueue = "50pkt"\n'
+    )
+    done = run("bench", "--schemes", "newreno", "--scenario", scenario, "--json", "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout)
+    assert row["runs"] == 1
+    assert row["throughput_mbps"]["ci95"] is None
+
+
+def test_all_schemes(run, tmp_path):
+    def bench(scenario):
+        done = run(
+            *("bench", "--schemes", "all", "--scenario", scenario, "--runs", "1", "--seconds", "1"),
+            *("--json", "--out", tmp_path),
+        )
+        assert done.returncode == 0
+        return {row["scheme"] for row in json.loads(done.stdout)}, done.stderr
+
+    names = {s["name"] for s in json.loads(run("schemes", "--json").stdout) if "sim" in s["worlds"]}
+    # It needs to be told which model.
+    names.remove("learned")
+    # Its queue becomes the router of those that need one.
+    ran, said = bench("synthetic-verizon")
+    assert ran == names
+    assert "leaves out" not in said
+
+    # A scenario without: they are named, in the results too, and the command that repeats them works.
+    routed = {"abc", "xcp", "xcp-w"}
+    ran, said = bench("pantheon-default")
+    assert ran == names - routed
+    line = "pantheon-default leaves out abc, xcp, xcp-w: no router on the way is the scheme's other half"
+    assert said.count(line) == 1
+    facts = json.loads((tmp_path / "bench.json").read_text())
+    assert [note.split(",")[0] for note in facts["notes"]] == ["pantheon-default leaves out abc"]
+    assert "--schemes all" in facts["command"]
+
+
+def test_a_scheme_without_its_router_is_refused(run, tmp_path):
+    done = run("bench", "--schemes", "cubic,abc", "--scenario", "pantheon-default", "--out", tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "scheme 'abc' needs a router" in done.stderr
+    assert 'router = "scheme"' in done.stderr
+
+
+def test_flags_beat_the_environment_which_beats_the_scenario(run, tmp_path):
+    base = ("bench", "--schemes", "newreno", "--scenario", "pantheon-default", "--runs", "1", "--json")
+
+    def seconds(*flags, **environment):
+        return json.loads(run(*base, *flags, "--out", tmp_path, **environment).stdout)[0]["seconds"]
+
+    assert seconds() == 60
+    assert seconds(HEADWAY_SECONDS="3") == 3
+    assert seconds("--seconds", "2", HEADWAY_SECONDS="3") == 2
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
+def test_interrupted_it_keeps_what_is_finished(tmp_path):
+    command = [sys.executable, "-m", "headway", "bench", "--schemes", "newreno", "--scenario", "rax-1"]
+    command += ["--runs", "100000", "--seconds", "20", "--out", str(tmp_path)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(3)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "of 100000 runs" in errors
+    bench = json.loads((tmp_path / "bench.json").read_text())
+    assert 0 < bench["finished_runs"] < bench["total_runs"] == 100000
+    assert bench["results"][0]["runs"] == bench["finished_runs"]
+    assert "Interrupted" in (tmp_path / "report.html").read_text()

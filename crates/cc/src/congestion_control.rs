@@ -146,6 +146,9 @@ pub trait Base: CongestionControl {
     fn phase(&self) -> Phase;
     /// Takes over a window chosen above and goes on from there.
     fn set_cwnd(&mut self, now: Time, rtt: Duration, cwnd: Bytes);
+    /// From now on the window does not grow by itself at or above ssthresh: whoever steers it does that. Slow start,
+    /// losses and time-outs stay this controller's (Owl §VI).
+    fn hold(&mut self);
 }
 
 /// A controller whose parameters may be changed while it runs: BBR under a tuner.

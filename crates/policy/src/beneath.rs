@@ -39,7 +39,19 @@ pub enum BeneathSpec {
     Scheme {
         /// Its name: `newreno` or `cubic` to steer a window, `bbr` to set parameters.
         name: String,
+        /// Does its window grow by itself in congestion avoidance, where it may be steered? If not, only the policy
+        /// moves it there (Owl §IV-A and §VI); slow start, losses and time-outs are the controller's in any case.
+        #[serde(default = "yes", skip_serializing_if = "is_yes")]
+        grows: bool,
     },
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn is_yes(flag: &bool) -> bool {
+    *flag
 }
 
 impl BeneathSpec {
@@ -68,10 +80,14 @@ impl BeneathSpec {
                 })
             }
             (
-                BeneathSpec::Scheme { name },
+                BeneathSpec::Scheme { name, .. },
                 of_effect!(Effect::AddCwnd | Effect::ScaleCwnd { .. }),
             ) => base_named(name).map(|_| ()),
-            (BeneathSpec::Scheme { name }, ActionSpec::Settings { parameters, choices }) => {
+            (BeneathSpec::Scheme { grows: false, .. }, _) => Err(SpecError(
+                "beneath: grows = false is for a window that is steered, by add-cwnd or scale-cwnd"
+                    .to_owned(),
+            )),
+            (BeneathSpec::Scheme { name, .. }, ActionSpec::Settings { parameters, choices }) => {
                 let tunables = tunable_named(name)?.0;
                 for (i, parameter) in parameters.iter().enumerate() {
                     let values = choices.iter().map(|choice| choice[i]);
@@ -80,7 +96,7 @@ impl BeneathSpec {
                 Ok(())
             }
             (
-                BeneathSpec::Scheme { name },
+                BeneathSpec::Scheme { name, .. },
                 ActionSpec::Discrete {
                     effect: Effect::Set { parameter },
                     choices,
@@ -186,10 +202,16 @@ impl Beneath {
                 rtt: Duration::ZERO,
             })),
             (
-                BeneathSpec::Scheme { name },
+                BeneathSpec::Scheme { name, .. },
                 ActionSpec::Settings { .. } | of_effect!(Effect::Set { .. }),
             ) => Ok(Beneath::Tunable(tunable_named(name)?.1(setup))),
-            (BeneathSpec::Scheme { name }, _) => Ok(Beneath::Base(base_named(name)?(setup))),
+            (BeneathSpec::Scheme { name, grows }, _) => {
+                let mut scheme = base_named(name)?(setup);
+                if !grows {
+                    scheme.hold();
+                }
+                Ok(Beneath::Base(scheme))
+            }
         }
     }
 
@@ -295,7 +317,14 @@ impl CongestionControl for RateControl {
 
 #[cfg(test)]
 mod tests {
+    use headway_cc::testing::{MSS, feedback, rto, setup};
+    use headway_cc::{Congestion, Recovery};
+
     use super::*;
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Duration::from_millis(ms)
+    }
 
     #[test]
     fn no_answer_makes_a_window_that_memory_cannot_hold() {
@@ -307,6 +336,7 @@ mod tests {
         };
         let spec = BeneathSpec::Scheme {
             name: "newreno".to_owned(),
+            grows: true,
         };
         let mut beneath = Beneath::new(&spec, &action, &setup).unwrap();
         for (action, packets) in [
@@ -318,5 +348,75 @@ mod tests {
             beneath.act(Time::ZERO, mss, &RttStats::default(), action);
             assert_eq!(beneath.controller().control().cwnd, mss * packets);
         }
+    }
+
+    /// Owl's: the window that Cubic would have, but for its growth in congestion avoidance.
+    #[test]
+    fn a_window_that_does_not_grow_is_held_there_and_cubics_everywhere_else() {
+        let action = ActionSpec::Continuous {
+            effect: Effect::AddCwnd,
+            limit: 10.0,
+        };
+        let spec = BeneathSpec::Scheme {
+            name: "cubic".to_owned(),
+            grows: false,
+        };
+        let mut held = Beneath::new(&spec, &action, &setup()).unwrap();
+        let values = Values::defaults(cubic::SCHEME.params);
+        let mut plain = cubic::Cubic::new(&setup(), &values);
+        let packets = |cc: &dyn CongestionControl| cc.control().cwnd.as_f64() / MSS.as_f64();
+        let acked = |ms: u64| Feedback {
+            acked_bytes: MSS,
+            ..feedback(at(ms))
+        };
+        let loss = |ms: u64, in_flight: u64| Feedback {
+            congestion: Some(Congestion::Loss),
+            recovery: Recovery::Recovery,
+            prior_in_flight: MSS * in_flight,
+            ..acked(ms)
+        };
+        // Slow start, from 10 to 100 packets, and the first loss: the same.
+        for ms in 0..90 {
+            held.controller_mut().on_feedback(&acked(ms));
+            plain.on_feedback(&acked(ms));
+            assert_eq!(packets(held.controller()), packets(&plain));
+        }
+        assert!(!held.may_act());
+        held.controller_mut().on_feedback(&loss(100, 100));
+        plain.on_feedback(&loss(100, 100));
+        assert_eq!((packets(held.controller()), packets(&plain)), (70.0, 70.0));
+        // Congestion avoidance: ten seconds and 10,000 acknowledgements leave the window as it is.
+        for ms in 200..10_200 {
+            held.controller_mut().on_feedback(&acked(ms));
+            plain.on_feedback(&acked(ms));
+            assert_eq!(packets(held.controller()), 70.0);
+            assert!(held.may_act());
+        }
+        assert!(packets(&plain) > 150.0, "{}", packets(&plain));
+        // RFC 9438 §4.6: 0.7 of what was in flight; §4.8: after a time-out slow start leads there again.
+        held.controller_mut().on_feedback(&loss(10_200, 70));
+        assert!((packets(held.controller()) - 49.0).abs() < 1e-9);
+        held.controller_mut().on_rto(&rto(at(10_300), 49, 1));
+        assert_eq!(packets(held.controller()), 1.0);
+        for ms in 10_400..10_600 {
+            held.controller_mut().on_feedback(&acked(ms));
+        }
+        assert!((packets(held.controller()) - 0.7 * 49.0).abs() < 1.0);
+    }
+
+    #[test]
+    fn only_a_window_can_be_held() {
+        let spec = BeneathSpec::Scheme {
+            name: "bbr".to_owned(),
+            grows: false,
+        };
+        let action = ActionSpec::Settings {
+            parameters: vec!["btlbw_window".to_owned()],
+            choices: vec![vec![10.0], vec![5.0]],
+        };
+        assert_eq!(
+            spec.check(&action).unwrap_err().to_string(),
+            "beneath: grows = false is for a window that is steered, by add-cwnd or scale-cwnd"
+        );
     }
 }

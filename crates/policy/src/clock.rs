@@ -1,10 +1,9 @@
 //! When a policy decides.
 
-use std::collections::VecDeque;
-
 use headway_cc::{Duration, Time};
 use serde::{Deserialize, Serialize};
 
+use crate::least_rtt::LeastRtt;
 use crate::{Record, SpecError};
 
 /// When a policy decides.
@@ -160,13 +159,10 @@ struct Estimate {
     last_mean_us: f64,
     ewma_us: f64,
     variation_us: f64,
-    /// Candidates for the least of the last 10 s: later ones are larger.
-    least: VecDeque<(Time, u32)>,
+    least: LeastRtt,
 }
 
 impl Estimate {
-    const WINDOW: Duration = Duration::from_secs(10);
-
     fn is_empty(&self) -> bool {
         self.latest_us == 0.0
     }
@@ -184,17 +180,7 @@ impl Estimate {
         self.mean.0 += us;
         self.mean.1 += 1.0;
         if estimator == RttEstimator::MinFiltered {
-            while self.least.back().is_some_and(|&(_, least)| least >= rtt_us) {
-                self.least.pop_back();
-            }
-            self.least.push_back((now, rtt_us));
-            while self
-                .least
-                .front()
-                .is_some_and(|&(at, _)| now.since(at) > Estimate::WINDOW)
-            {
-                self.least.pop_front();
-            }
+            self.least.add(now, rtt_us);
         }
     }
 
@@ -205,7 +191,7 @@ impl Estimate {
             RttEstimator::Mean => self.last_mean_us,
             RttEstimator::Ewma => self.ewma_us,
             RttEstimator::JacobsonKarels => self.ewma_us + 4.0 * self.variation_us,
-            RttEstimator::MinFiltered => self.least.front().map_or(0.0, |&(_, us)| f64::from(us)),
+            RttEstimator::MinFiltered => f64::from(self.least.get_us()),
         };
         Duration::from_secs_f64(us * 1e-6)
     }

@@ -27,6 +27,8 @@ pub struct Interval {
     pub lost: u32,
     /// The RTT samples.
     pub rtt: RttSummary,
+    /// The least RTT sample of the 10 s that end with the newest one, in microseconds; zero before the first.
+    pub min_rtt_10s_us: u32,
     /// The flow's state at the last record.
     pub latest: Record,
     /// The largest delivery rate of the flow so far, in packets a second.

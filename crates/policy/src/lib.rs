@@ -13,6 +13,7 @@ mod clock;
 mod feature;
 mod interval;
 mod learned;
+mod least_rtt;
 pub mod model;
 mod monitor;
 pub mod nn;

@@ -2,6 +2,7 @@
 
 use headway_cc::{Duration, NetworkView, Time};
 
+use crate::least_rtt::LeastRtt;
 use crate::{Averages, Interval, Record, RttSummary, Spread};
 
 /// What is folded at every acknowledgement only if an observation asks for it.
@@ -26,6 +27,7 @@ pub struct Monitor {
     acks: u32,
     rtt: Samples,
     last_rtt_us: u32,
+    least_rtt: LeastRtt,
     last_summary: RttSummary,
     delivery_rate: f64,
     max_delivery_rate: f64,
@@ -50,6 +52,7 @@ impl Monitor {
             acks: 0,
             rtt: Samples::default(),
             last_rtt_us: 0,
+            least_rtt: LeastRtt::default(),
             last_summary: RttSummary::default(),
             delivery_rate: 0.0,
             max_delivery_rate: 0.0,
@@ -71,6 +74,7 @@ impl Monitor {
             let at = record.now().since(self.begun).as_secs_f64();
             self.rtt.add(at, record.rtt_us, self.last_rtt_us);
             self.last_rtt_us = record.rtt_us;
+            self.least_rtt.add(record.now(), record.rtt_us);
         }
         if record.rate_interval_us > 0 {
             self.delivery_rate =
@@ -121,6 +125,7 @@ impl Monitor {
             delivered_ce: latest.delivered_ce.wrapping_sub(before.delivered_ce),
             lost: latest.lost.wrapping_sub(before.lost),
             rtt,
+            min_rtt_10s_us: self.least_rtt.get_us(),
             latest: *latest,
             max_delivery_rate: self.max_delivery_rate,
             delivery_rate: self.delivery_rate,

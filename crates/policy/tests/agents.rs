@@ -126,6 +126,22 @@ fn the_neutral_action_changes_nothing() {
     }
 }
 
+/// Where Cubic's own growth is left out, an agent that never does anything sees a window that only losses move.
+#[test]
+fn a_held_window_is_moved_by_losses_alone() {
+    let windows = |beneath: &str| {
+        let spec = over("cubic", EVERY_ACK, OWL, "cwnd_packets").replace("\"cubic\"", beneath);
+        let (_, shown) = run(&spec, &[1.0], 0, LOSSY);
+        assert!(shown.len() > 500, "it was asked {} times", shown.len());
+        shown.iter().map(|o| o[0]).collect::<Vec<f32>>()
+    };
+    let rises = |windows: &[f32]| windows.windows(2).filter(|w| w[1] > w[0]).count();
+    let held = windows("\"cubic\", grows = false");
+    assert_eq!(rises(&held), 0);
+    assert!(held[0] >= 10.0 && held[held.len() - 1] < 5.0, "losses do");
+    assert!(rises(&windows("\"cubic\"")) > 100);
+}
+
 /// BBR under a tuner that sets its own defaults is BBR; with short windows it is not.
 #[test]
 fn a_tuner_that_sets_the_defaults_changes_nothing() {

@@ -89,6 +89,8 @@ fn two_intervals_by_hand() {
         ("srtt_ms", 42.5),
         ("rttvar_ms", 20.0),
         ("min_rtt_ms", 40.0),
+        ("min_rtt_10s_ms", 40.0),
+        ("rtt_ratio_10s", 1.25),
         ("min_rtt_share", 40.0 / 42.5),
         ("queue_delay_ms", 10.0),
         ("sent_packets", 16.0),
@@ -213,6 +215,35 @@ fn an_interval_without_news_keeps_what_was_known() {
     is("throughput_mbps", &monitor.close(at(20.0)), 0.0);
 }
 
+/// Owl §IV-A: RTTmin is that of the last 10 s, the flow's least that of all its life.
+#[test]
+fn the_least_rtt_of_ten_seconds_is_forgotten_after_them() {
+    let mut monitor = Monitor::new(Time::ZERO, Folds::default());
+    let mut seconds = |s: f64, rtt_ms: u32| {
+        monitor.on_record(&Record {
+            rtt_us: rtt_ms * 1000,
+            min_rtt_us: 20_000,
+            ..ack(s * 1e3)
+        });
+        monitor.close(at(s * 1e3))
+    };
+    for (s, rtt_ms, least, ratio) in [
+        (1.0, 20, 20.0, 1.0),
+        (5.0, 50, 20.0, 2.5),
+        (10.9, 80, 20.0, 4.0),
+        (11.1, 80, 50.0, 1.6), // that of 1 s is gone
+        (14.0, 60, 50.0, 1.2),
+        (30.0, 90, 90.0, 1.0), // alone
+    ] {
+        let interval = seconds(s, rtt_ms);
+        is("min_rtt_10s_ms", &interval, least);
+        is("rtt_ratio_10s", &interval, ratio);
+    }
+    is("min_rtt_ms", &seconds(31.0, 90), 20.0);
+    // Silence keeps what was known.
+    is("min_rtt_10s_ms", &monitor.close(at(60e3)), 90.0);
+}
+
 #[test]
 fn counters_wrap() {
     let mut monitor = Monitor::new(Time::ZERO, ALL);
@@ -287,6 +318,8 @@ fn nothing_but_loss() {
         ("in_flight_packets", 0.0),
         ("rtt_ms", 0.0),
         ("rtt_ratio", 1.0),
+        ("rtt_ratio_10s", 1.0),
+        ("min_rtt_10s_ms", 0.0),
         ("recovering", 1.0),
         ("mss_bytes", 1500.0),
         ("cwnd_packets", 10.0),

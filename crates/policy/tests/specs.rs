@@ -148,7 +148,13 @@ fn what_is_wrong_is_said_in_one_line() {
                 scheme,
             )
     };
-    assert!(read(&over(r#"kind = "scheme", name = "cubic""#)).is_ok());
+    let hash = |more: &str| {
+        let spec = over(&format!(r#"kind = "scheme", name = "cubic"{more}"#));
+        read(&spec).expect("a spec").hash()
+    };
+    // A card written before there was `grows` keeps its hash.
+    assert_eq!(hash(""), hash(", grows = true"));
+    assert_ne!(hash(""), hash(", grows = false"));
     let error = read(&over(r#"kind = "scheme", name = "bbr""#)).expect_err("BBR");
     assert!(
         error.contains("the window of 'bbr' cannot be steered"),

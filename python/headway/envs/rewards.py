@@ -41,14 +41,14 @@ def interval(m: Measurements, *, throughput: float = 10.0, delay: float = 1000.0
 
 
 def owl(m: Measurements, *, delta: float = 0.5, beta: float = 0.5) -> Array:
-    """Owl's utility: Mbit/s, less `delta` of them over 1 - loss, less `beta` x log of RTT over least RTT.
+    """Owl's utility: Mbit/s, less `delta` of them over 1 - loss, less `beta` x log of RTT over the least of 10 s.
 
-    Sacco et al., INFOCOM 2021, Eq. 7; section VII has both weights at 0.5. The logarithm is the natural one.
-    A loss of 1 counts as 0.999, so that the utility stays finite.
+    Sacco et al., TNSM 2023, Eq. 7; section VII has both weights at 0.5. The logarithm is the natural one.
+    A loss of 1 counts as 0.999, so that the utility stays finite. `owl:online=on` learns from the same in Rust.
     """
     rate = m["throughput_mbps"]
     lost = np.minimum(m["loss"], 0.999)
-    inflation = np.log(np.maximum(m["rtt_ratio"], 1.0))
+    inflation = np.log(np.maximum(m["rtt_ratio_10s"], 1.0))
     return rate - delta * rate / (1.0 - lost) - beta * inflation
 
 

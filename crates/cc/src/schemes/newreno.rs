@@ -39,6 +39,8 @@ pub struct NewReno {
     /// (cwnd, ssthresh) before the last reduction, for [`Feedback::undo`].
     undo: Option<(Bytes, Bytes)>,
     recovery: Recovery,
+    /// Is congestion avoidance somebody else's?
+    is_held: bool,
 }
 
 impl NewReno {
@@ -56,6 +58,7 @@ impl NewReno {
             acked: Bytes::ZERO,
             undo: None,
             recovery: Recovery::Open,
+            is_held: false,
         }
     }
 
@@ -66,6 +69,9 @@ impl NewReno {
             let step = acked.min(self.ssthresh.saturating_sub(self.cwnd));
             self.cwnd += step;
             acked -= step;
+        }
+        if self.is_held {
+            return;
         }
         self.acked += acked;
         while self.acked >= self.cwnd {
@@ -151,6 +157,10 @@ impl Base for NewReno {
         }
         self.cwnd = chosen;
         self.acked = Bytes::ZERO;
+    }
+
+    fn hold(&mut self) {
+        self.is_held = true;
     }
 }
 

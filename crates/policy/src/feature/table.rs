@@ -54,6 +54,10 @@ pub static FEATURES: &[Feature] = features! {
         Rtt Clock, MicrosOverInterval(20), |i| i.rtt.slope;
     "rtt_ratio": "mean RTT of the interval over the flow's least";
         Rtt MinRtt, MicrosOfRtt(4), |i| ratio(i.rtt.mean_us, f64::from(i.latest.min_rtt_us), 1.0);
+    "min_rtt_10s_ms": "least RTT sample of the last 10 s (Owl's RTTmin, Eq. 7), counted from the newest, to 10 ms";
+        Rtt Clock, Micros(2), |i| f64::from(i.min_rtt_10s_us) * 1e-3;
+    "rtt_ratio_10s": "mean RTT of the interval over the least sample of the last 10 s";
+        Rtt Clock, MicrosOfRtt(4), |i| ratio(i.rtt.mean_us, f64::from(i.min_rtt_10s_us), 1.0);
     "srtt_ms": "smoothed RTT, gain 1/8";
         Srtt, Micros(2), |i| f64::from(i.latest.srtt_us) * 1e-3;
     "rttvar_ms": "mean deviation of the RTT, gain 1/4";

@@ -136,6 +136,8 @@ pub struct Cubic {
     window: Window,
     undo: Option<Window>,
     recovery: Recovery,
+    /// Is congestion avoidance somebody else's?
+    is_held: bool,
     /// Until when time has counted for the epoch.
     counted: Time,
 }
@@ -167,6 +169,7 @@ impl Cubic {
             },
             undo: None,
             recovery: Recovery::Open,
+            is_held: false,
             counted: Time::ZERO,
         }
     }
@@ -176,7 +179,7 @@ impl Cubic {
         if self.window.cwnd < self.window.ssthresh {
             acked = self.slow_start(f, acked);
         }
-        if acked > 0.0 {
+        if acked > 0.0 && !self.is_held {
             self.avoid_congestion(f, acked);
         }
     }
@@ -353,5 +356,9 @@ impl Base for Cubic {
         }
         w.cwnd = chosen;
         w.epoch = None;
+    }
+
+    fn hold(&mut self) {
+        self.is_held = true;
     }
 }

@@ -1,0 +1,66 @@
+//! The least RTT of the last ten seconds.
+
+use std::collections::VecDeque;
+
+use headway_cc::{Duration, Time};
+
+/// The least of the RTT samples of the last 10 s, counted from the newest sample, to the nearest 10 ms: samples
+/// are kept by slots of so long a time, so that there are never more than a thousand candidates.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LeastRtt {
+    /// (slot, microseconds): slots rise, samples too.
+    candidates: VecDeque<(u64, u32)>,
+}
+
+impl LeastRtt {
+    const SLOT: Duration = Duration::from_millis(10);
+    const SLOTS: u64 = 1000;
+
+    /// Time never goes back.
+    #[inline]
+    pub fn add(&mut self, now: Time, rtt_us: u32) {
+        let slot = now.as_nanos() / LeastRtt::SLOT.as_nanos();
+        while (self.candidates.back()).is_some_and(|&(_, least)| least >= rtt_us) {
+            self.candidates.pop_back();
+        }
+        if (self.candidates.back()).is_none_or(|&(last, _)| last < slot) {
+            self.candidates.push_back((slot, rtt_us));
+        }
+        while (self.candidates.front()).is_some_and(|&(at, _)| slot - at >= LeastRtt::SLOTS) {
+            self.candidates.pop_front();
+        }
+    }
+
+    /// In microseconds; zero before the first sample.
+    pub fn get_us(&self) -> u32 {
+        self.candidates.front().map_or(0, |&(_, least)| least)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headway_cc::Stream;
+
+    #[test]
+    fn agrees_with_a_search_through_the_window() {
+        let mut random = Stream::new(1, "rtts");
+        let (mut least, mut all) = (LeastRtt::default(), Vec::new());
+        let mut ms = 0;
+        for _ in 0..20_000 {
+            ms += random.below(8);
+            // Rises for minutes, so that there are many candidates, and falls now and then.
+            let rise = 30_000 + (ms % 25_000) as u32;
+            let rtt_us = rise + random.below(500) as u32;
+            least.add(Time::ZERO + Duration::from_millis(ms), rtt_us);
+            all.push((ms / 10, rtt_us));
+            let within = all
+                .iter()
+                .rev()
+                .take_while(|(slot, _)| slot + 1000 > ms / 10);
+            assert_eq!(Some(least.get_us()), within.map(|&(_, us)| us).min());
+            assert!(least.candidates.len() <= 1000);
+        }
+        assert!(ms > 60_000, "{ms}");
+    }
+}

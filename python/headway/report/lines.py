@@ -171,7 +171,9 @@ def _marker(look: Style, size: int) -> Spec:
 def sweep(lines: Sequence[tuple[Style, Sequence[tuple[float, float, float, float]]]], x: Axis, y: Axis) -> Spec:
     """A metric over the swept value, its 95% interval as a band; a line's points are (value, mean, low, high)."""
     values = sorted({v for _, points in lines for v, *_ in points})
-    at = {"x": x.encode("x", 8, grid=False, values=values, labelOverlap=True), "y": y.encode("y")}
+    # As they are: an axis would round its labels to the distance of its ticks.
+    written = {"values": values, "labelExpr": "format(datum.value, '~g')", "labelOverlap": True}
+    at = {"x": x.encode("x", 8, grid=False, **written), "y": y.encode("y")}
     layers: list[Spec] = []
     for look, points in lines:
         data = {"values": [{"x": v, "y": m, "low": a, "high": b} for v, m, a, b in points]}

@@ -1,8 +1,8 @@
-"""Throughput against delay: one point a scheme, with the region in which its means lie."""
+"""Throughput against delay, or against loss: one point a scheme, with the region in which its means lie."""
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from headway.report.labels import Box, place
 from headway.report.style import INK, SOFT, Style
@@ -19,12 +19,29 @@ MANY = 10
 """From so many schemes on, markers are smaller and ellipses paler."""
 
 
+class Across(NamedTuple):
+    """What is drawn from right to left: less of it is better."""
+
+    metric: str
+    title: str
+    unit: str
+    said: str
+    """Its name beside a number."""
+    digits: int = 0
+    scale: float = 1.0
+
+
+P95_DELAY = Across("delay_p95_ms", "p95 one-way delay", "ms", "p95 delay")
+LOSS = Across("loss", "loss", "%", "loss", digits=2, scale=100)
+
+
 def throughput_against_delay(
     rows: Sequence[Row],
     style: Mapping[str, Style],
     regions: Mapping[str, Ellipse],
     title: str = "",
     size: tuple[int, int] = WIDE,
+    across: Across = P95_DELAY,
 ) -> Spec:
     """Mean throughput over mean p95 delay, delay growing to the left: better is up and to the right.
 
@@ -34,8 +51,10 @@ def throughput_against_delay(
         regions: The confidence ellipse of each scheme that has one; the others get whiskers.
         title: Stands above the chart.
         size: Of the plot, in pixels.
+        across: In the place of delay; `regions` are then of it.
     """
-    points = [_point(row, regions.get(row["scheme"])) for row in rows if row["delay_p95_ms"]["mean"] is not None]
+    there = (row for row in rows if row[across.metric]["mean"] is not None)
+    points = [_point(row, across, regions.get(row["scheme"])) for row in there]
     if not points:
         return {"width": size[0], "height": 20, "data": {"values": []}, "mark": "point", "title": title}
     capacity = _capacity(rows)
@@ -43,20 +62,21 @@ def throughput_against_delay(
     middle = min(p["delay"] for p in points), max(p["delay"] for p in points)
     low = max(min(p["delay_low"] for p in points), middle[0] / 2)
     high = min(max(p["delay_high"] for p in points), middle[1] * 2)
-    log = high > 6 * low
+    log = 0 < 6 * low < high
     if log:
         x_domain = [low / 1.25, high * 1.25]
     else:
         # A millisecond of a hundred is not to look like a world apart.
-        margin = max(0.12 * (high - low), 0.05 * high)
+        margin = max(0.12 * (high - low), 0.05 * high) or 1.0
         x_domain = [max(0, low - margin), high + margin]
     top = max([p["rate_high"] for p in points] + ([capacity] if capacity else [])) * 1.12
     _label(points, x_domain, log, top, capacity, size)
 
-    x_axis: Spec = {"title": "p95 one-way delay (ms), reversed", "format": "~r", "gridOpacity": 0.6, "tickCount": 8}
+    title_of_x = f"{across.title} ({across.unit}), reversed"
+    x_axis: Spec = {"title": title_of_x, "format": "~r", "gridOpacity": 0.6, "tickCount": 8}
     if log:
         x_axis["values"] = one_two_five(*x_domain)
-        x_axis["title"] = "p95 one-way delay (ms), reversed, log"
+        x_axis["title"] = f"{title_of_x}, log"
     x = {
         "field": "delay",
         "type": "quantitative",
@@ -97,13 +117,13 @@ def side_by_side(charts: Sequence[Spec], title: str) -> Spec:
     }
 
 
-def _point(row: Row, region: Ellipse | None) -> dict[str, Any]:
-    def span(metric: Row) -> tuple[float, float, float]:
+def _point(row: Row, across: Across, region: Ellipse | None) -> dict[str, Any]:
+    def span(metric: Row, scale: float = 1.0) -> tuple[float, float, float]:
         low, high = metric["ci95"] or (metric["mean"], metric["mean"])
-        return metric["mean"], low, high
+        return scale * metric["mean"], scale * low, scale * high
 
     rate, rate_low, rate_high = span(row["throughput_mbps"])
-    delay, delay_low, delay_high = span(row["delay_p95_ms"])
+    delay, delay_low, delay_high = span(row[across.metric], across.scale)
     outline = region.outline() if region else []
     if outline:
         delay_low, delay_high = min(x for x, _ in outline), max(x for x, _ in outline)
@@ -118,7 +138,7 @@ def _point(row: Row, region: Ellipse | None) -> dict[str, Any]:
         "delay_low": delay_low,
         "delay_high": delay_high,
         "outline": outline,
-        "text": f"{row['scheme']}{model}: {rate:.2f} Mbit/s, p95 delay {delay:.0f} ms",
+        "text": f"{row['scheme']}{model}: {rate:.2f} Mbit/s, {across.said} {delay:.{across.digits}f} {across.unit}",
     }
 
 

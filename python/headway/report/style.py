@@ -61,6 +61,7 @@ FIXED = {
     "xcp": ("black", "diamond"),
     "xcp-w": ("black", "star"),
     "owl": ("purple", "circle"),
+    "owl-loss": ("sky", "circle"),
     "aurora": ("orange", "circle"),
     "orca": ("sky", "diamond"),
     "rax": ("green", "diamond"),

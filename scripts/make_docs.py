@@ -17,6 +17,7 @@ COMMANDS = (
     "shell",
     "report",
     "gap",
+    "reproduce",
     "train",
     "schemes",
     "scenarios",

@@ -8,7 +8,7 @@ import typer
 from typer.exceptions import TyperException
 
 from headway._native import RunError, UsageError
-from headway.cli import bench, gap, lists, models, report, shell, traces, train
+from headway.cli import bench, gap, lists, models, report, reproduce, shell, traces, train
 from headway.cli.usage import EPILOG, one_line
 
 app = typer.Typer(
@@ -31,6 +31,9 @@ app.command(
 )(shell.shell)
 app.command("report", short_help="Write the report of a bench again.", epilog=EPILOG["report"])(report.report)
 app.command("gap", short_help="Compare the simulator with the emulator.", epilog=EPILOG["gap"])(gap.gap)
+app.command("reproduce", short_help="Make a paper's figures again.", epilog=EPILOG["reproduce"])(
+    reproduce.reproduce
+)
 app.command("train", short_help="Train a model.", epilog=EPILOG["train"])(train.train)
 app.command("schemes", epilog=EPILOG["schemes"])(lists.schemes)
 app.command("scenarios", epilog=EPILOG["scenarios"])(lists.scenarios)

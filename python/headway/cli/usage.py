@@ -23,6 +23,7 @@ EXAMPLES = {
     "shell": "headway shell --up 12Mbps --down Verizon-LTE-short.down --delay 20ms --queue 100pkt -- bash",
     "report": "headway report out/lte --open",
     "gap": "headway gap --schemes newreno,copa --scenario pantheon-default,lte-verizon --runs 5 --seconds 30",
+    "reproduce": "headway reproduce owl fig7 --quick",
     "train": "headway train quick --seed 2",
     "schemes": "headway schemes cubic",
     "scenarios": "headway scenarios",

@@ -1,0 +1,211 @@
+"""`headway reproduce`: a paper's figures made again, and its claims held against them."""
+
+from __future__ import annotations
+
+import json as js
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from headway._native import UsageError
+from headway.cli.bench import MOST_JOBS
+from headway.cli.usage import Json, console, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from headway.reproduce.engine import Begun, Outcome
+    from headway.reproduce.figure import Figure, Paper
+    from headway.reproduce.lab import Lab
+    from headway.runs.store import Store
+
+RESULTS = Path("docs/results")
+
+
+def reproduce(
+    paper: Annotated[str, typer.Argument(help="The paper: owl.")],
+    figure: Annotated[str, typer.Argument(help="A figure, such as fig4, or all.")] = "all",
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Two runs of at most 10 s each: whether it works, not what holds.")
+    ] = False,
+    publish: Annotated[
+        bool, typer.Option("--publish", help="Rewrite docs/results/PAPER.md and its figures with the result.")
+    ] = False,
+    models: Annotated[
+        Path | None,
+        typer.Option(help="Folder of trained ablations; else where headway train writes them.", show_default=False),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=MOST_JOBS, envvar="HEADWAY_JOBS", help="Runs at a time, else one a core; changes no result."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of runs and figures, else out/reproduce/PAPER; what has finished is not run again."
+        ),
+    ] = None,
+    stand_in: Annotated[
+        list[str] | None,
+        typer.Option(hidden=True, help="NAME=SPEC: another scheme in the place of one; never published."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Make a paper's figures again: runs, charts, and each claim beside what is measured here."""
+    from headway.files import make_folder, write_atomic
+    from headway.reproduce.engine import Begun, begin
+    from headway.reproduce.lab import FULL, QUICK, Lab
+    from headway.reproduce.publish import publish as write_page
+    from headway.runs.store import Store
+
+    source = _paper(paper)
+    figures = _figures(source, figure)
+    if publish and (quick or stand_in):
+        raise UsageError(
+            "--publish: only full runs of what the paper has are published; leave the other option out"
+        )
+    if publish and not RESULTS.parent.is_dir():
+        raise UsageError("--publish: no docs here; run it in the folder of Headway's sources")
+    lab = Lab(QUICK if quick else FULL, models, _stand_ins(stand_in or []))
+    folder = make_folder(out or Path("out") / "reproduce" / source.name, "--out")
+    store = Store(folder, "reproduce")
+    started = time.monotonic()
+    begun = begin(figures, lab)
+    outcomes = _make([one for one in begun if isinstance(one, Begun)], store, jobs or os.cpu_count() or 1)
+    outcomes = sorted(
+        [*outcomes, *(one for one in begun if not isinstance(one, Begun))], key=lambda o: figures.index(o.figure)
+    )
+    store.close()
+    results = [outcome.json(source, quick) for outcome in outcomes]
+    for outcome, result in zip(outcomes, results, strict=True):
+        _write(outcome, result, folder)
+    if not json:
+        _print(source, outcomes, lab, folder, time.monotonic() - started)
+    for outcome in outcomes:
+        for line in [*([outcome.missing] if outcome.missing else []), *outcome.failures]:
+            print(f"headway: {outcome.figure.name}: {line}", file=sys.stderr)
+    made = [outcome for outcome in outcomes if outcome.drawn]
+    if publish and made:
+        make_folder(RESULTS / "img", "--publish")
+        for path in write_page(RESULTS, source, made):
+            print(f"published: {path}", file=sys.stderr)
+    write_atomic(folder / "claims.json", js.dumps(results, indent=2) + "\n")
+    if json:
+        print(js.dumps(results if figure == "all" else results[0], indent=2))
+    if not made or any(outcome.failures for outcome in outcomes):
+        raise typer.Exit(1)
+
+
+def _paper(name: str) -> Paper:
+    from headway.reproduce import PAPERS, paper
+
+    if name not in PAPERS:
+        raise UsageError(f"no paper '{name}'{nearest(name, PAPERS)}; papers are {', '.join(PAPERS)}")
+    return paper(name)
+
+
+def _figures(paper: Paper, name: str) -> list[Figure]:
+    known = {figure.name: figure for figure in paper.figures}
+    if name == "all":
+        return list(paper.figures)
+    if name not in known:
+        raise UsageError(f"no figure '{name}'{nearest(name, known)}; figures are {', '.join(known)}, or all")
+    return [known[name]]
+
+
+def _stand_ins(given: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for text in given:
+        name, equals, spec = text.partition("=")
+        if not (name and equals and spec):
+            raise UsageError(f"--stand-in '{text}': write NAME=SPEC, such as owl=aurora")
+        found[name] = spec
+    return found
+
+
+def _make(begun: Sequence[Begun], store: Store, jobs: int) -> list[Outcome]:
+    """Runs and draws them, with progress over all; exits if interrupted."""
+    from headway.cli.progress import progress_of_runs
+    from headway.reproduce.engine import make, missing_runs
+
+    missing = {one.figure.name: missing_runs(one, store) for one in begun}
+    total = sum(len(tasks) for tasks in missing.values())
+    total_s = sum(task.seconds for tasks in missing.values() for task in tasks)
+    outcomes, runs, done_s, now = [], 0, 0.0, 0
+    try:
+        with progress_of_runs() as bar:
+            line = bar.add_task("", total=total_s or 1.0, runs="")
+
+            def show(finished: int, seconds: float) -> None:
+                nonlocal now
+                now = finished
+                bar.update(line, completed=done_s + seconds, runs=f"{runs + finished}/{total}")
+
+            for one in begun:
+                bar.update(line, description=one.figure.name)
+                now = 0
+                outcomes.append(make(one, store, jobs, show))
+                runs += now
+                done_s += sum(task.seconds for task in missing[one.figure.name])
+    except KeyboardInterrupt:
+        print(
+            f"headway: interrupted: {runs + now} of {total} runs finished; they are in {store.path.parent}, "
+            "and the same command goes on from there",
+            file=sys.stderr,
+        )
+        raise typer.Exit(130) from None
+    return outcomes
+
+
+def _write(outcome: Outcome, result: dict[str, object], folder: Path) -> None:
+    """Leaves a figure's chart and claims in the folder."""
+    from headway.files import write_atomic
+    from headway.report.svg import standalone
+
+    if outcome.drawn:
+        write_atomic(folder / f"{outcome.figure.name}.svg", standalone(outcome.drawn.chart) + "\n")
+        write_atomic(folder / f"{outcome.figure.name}.json", js.dumps(result, indent=2) + "\n")
+
+
+def _print(paper: Paper, outcomes: Sequence[Outcome], lab: Lab, folder: Path, seconds: float) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.markup import escape
+    from rich.table import Table
+
+    from headway.reproduce.claim import Verdict, text_of
+
+    colours = {Verdict.HOLDS: "green", Verdict.FAILS: "red", Verdict.OPEN: "yellow"}
+    screen = console()
+    verdicts = []
+    for outcome in outcomes:
+        if not outcome.drawn:
+            continue
+        screen.print(f"\n[bold]{outcome.figure.name}[/bold]  {escape(outcome.figure.title)}")
+        table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+        for title in ("claim", "here", "95% interval", ""):
+            table.add_column(title, no_wrap=title != "claim")
+        for claim in outcome.drawn.claims:
+            verdicts.append(claim.verdict)
+            mean, ends = text_of(claim.ours, claim.unit)
+            table.add_row(
+                f"{claim.id}\n[dim]{escape(claim.how)}[/dim]",
+                mean,
+                ends,
+                f"[{colours[claim.verdict]}]{claim.verdict}[/]",
+            )
+        screen.print(table)
+        for note in outcome.notes:
+            screen.print(f"[dim]{escape(note)}[/dim]", soft_wrap=True)
+        screen.print(f"figure: {folder / outcome.figure.name}.svg", soft_wrap=True, highlight=False)
+    counts = ", ".join(f"{verdicts.count(v)} {v}" for v in Verdict)
+    screen.print(f"\n{paper.name}: {len(verdicts)} claims: {counts}; {seconds:.0f} s")
+    if lab.quick:
+        screen.print("quick: two short runs of each show that it works, and nothing about what holds")
+    if lab.stand_ins:
+        screen.print(f"stand-ins: {', '.join(f'{k}={v}' for k, v in lab.stand_ins.items())}")

@@ -1,0 +1,18 @@
+"""A paper's figures made again, and its claims held against them: one module a paper, one function a figure."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from headway.reproduce.figure import Paper
+
+PAPERS = {"owl": "headway.reproduce.owl"}
+"""Papers by the name that the command line gives them; the module has the Paper as PAPER."""
+
+
+def paper(name: str) -> Paper:
+    """A paper of PAPERS."""
+    found: Paper = import_module(PAPERS[name]).PAPER
+    return found

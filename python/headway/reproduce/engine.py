@@ -1,0 +1,135 @@
+"""Runs what figures need and is not there yet, and has them drawn and judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from headway._native import UsageError, code_version
+from headway.reproduce.lab import MissingError
+from headway.reproduce.measured import Measured
+from headway.runs.collect import collect
+from headway.runs.store import machine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from headway.reproduce.figure import Drawn, Figure, Made, Paper
+    from headway.reproduce.lab import Lab, OneRun, Wanted
+    from headway.runs.store import Store
+
+SCHEMA = 1
+
+Progress = "Callable[[int, float], None]"
+
+
+@dataclass
+class Begun:
+    """A figure that knows which runs it needs."""
+
+    figure: Figure
+    lab: Lab
+    making: Made
+    wanted: Sequence[Wanted]
+
+    @property
+    def tasks(self) -> list[OneRun]:
+        """Every run once: the first of each point, then the second."""
+        most = max((len(one.seeds) for one in self.wanted), default=0)
+        rounds = (one.tasks[k] for k in range(most) for one in self.wanted if k < len(one.seeds))
+        return list({(tuple(task.key.values()), task.grid_ms): task for task in rounds}.values())
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A figure made again, or why it could not be."""
+
+    figure: Figure
+    drawn: Drawn | None = None
+    notes: Sequence[str] = ()
+    """What was left out of it, a line each."""
+    missing: str | None = None
+    """What it cannot be made without."""
+    failures: Sequence[str] = ()
+    """Runs that failed, a line each."""
+    runs: int = 0
+
+    def json(self, paper: Paper, quick: bool) -> dict[str, Any]:
+        """As `headway reproduce --json` prints it."""
+        claims = self.drawn.claims if self.drawn else ()
+        return {
+            "schema": SCHEMA,
+            "paper": paper.name,
+            "figure": self.figure.name,
+            "code_version": code_version,
+            "quick": quick,
+            "runs": self.runs,
+            "missing": self.missing,
+            "failures": list(self.failures),
+            "notes": list(self.notes),
+            "claims": [
+                {
+                    "id": claim.id,
+                    "paper": claim.paper,
+                    "measured": claim.how,
+                    "ours": claim.ours["mean"],
+                    "ci95": claim.ours["ci95"],
+                    "unit": claim.unit,
+                    "holds": claim.verdict.value,
+                    "note": claim.note,
+                    "command": command(paper, self.figure),
+                }
+                for claim in claims
+            ],
+        }
+
+
+def command(paper: Paper, figure: Figure) -> str:
+    """What makes a figure again."""
+    return f"headway reproduce {paper.name} {figure.name}"
+
+
+def begin(figures: Sequence[Figure], lab: Lab) -> list[Begun | Outcome]:
+    """Asks figures for the runs that they need; those that cannot be made are outcomes already."""
+    begun: list[Begun | Outcome] = []
+    for figure in figures:
+        own = replace(lab, notes=[])
+        making = figure.make(own)
+        try:
+            begun.append(Begun(figure, own, making, next(making)))
+        except MissingError as why:
+            begun.append(Outcome(figure, missing=str(why)))
+        except UsageError as error:
+            # A trace that is not on this machine, for one.
+            begun.append(Outcome(figure, missing=str(error)))
+    return begun
+
+
+def missing_runs(begun: Begun, store: Store) -> list[OneRun]:
+    """Those that are still to be run."""
+    return [task for task in begun.tasks if store.find(task) is None]
+
+
+def make(begun: Begun, store: Store, jobs: int, progress: Callable[[int, float], None]) -> Outcome:
+    """Runs what is missing, `jobs` at a time, then draws and judges. KeyboardInterrupt leaves what has finished."""
+    failures = collect(missing_runs(begun, store), jobs, store, progress)
+    if failures:
+        return Outcome(begun.figure, failures=failures, notes=begun.lab.notes)
+    found = {}
+    for one in begun.wanted:
+        runs = [store.find(task) for task in one.tasks]
+        found[one] = [run for run in runs if run is not None]
+    try:
+        begun.making.send(Measured(found))
+    except StopIteration as end:
+        drawn: Drawn = end.value
+    else:
+        raise AssertionError(f"{begun.figure.name} asks for runs twice")
+    notes = [*drawn.notes, *begun.lab.notes]
+    return Outcome(begun.figure, drawn, notes, runs=len(begun.tasks))
+
+
+def circumstances(outcomes: Sequence[Outcome]) -> str:
+    """How much was run, where and by which code."""
+    runs = sum(outcome.runs for outcome in outcomes)
+    return f"{runs} runs in simulated time. {machine()}, Headway {code_version}."

@@ -1,0 +1,53 @@
+"""What a figure is: a function that says which runs it needs, is given them, and draws and judges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from headway.reproduce.lab import Lab, Wanted
+from headway.reproduce.measured import Measured
+
+if TYPE_CHECKING:
+    from headway.report.svg import Spec
+    from headway.reproduce.claim import Claim
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure made again."""
+
+    chart: Spec
+    claims: Sequence[Claim]
+    table: Sequence[Sequence[str]] = ()
+    """What else was measured: a row of titles, then rows of cells."""
+    notes: Sequence[str] = ()
+    """What a reader is to know of how it was made here, a sentence each."""
+
+
+Made = Generator[Sequence[Wanted], Measured, Drawn]
+"""A figure under way: it yields the runs that it needs, once, is sent what they gave, and returns what is drawn."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of a paper."""
+
+    name: str
+    """As the command line has it: fig4."""
+    title: str
+    caption: str
+    """What is to be seen, and how it was run: the paper's terms, and ours where it says nothing."""
+    make: Callable[[Lab], Made]
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper whose figures are made again."""
+
+    name: str
+    title: str
+    where: str
+    """Authors, venue and year."""
+    figures: Sequence[Figure] = field(default=())

@@ -1,0 +1,178 @@
+"""What a figure chooses its runs from: schemes that may not be there, scenarios, how many runs and how long."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from headway._native import Scenario, UsageError, canonical_scheme, check_scheme, schemes
+from headway.cli.usage import nearest
+from headway.report.families import families
+from headway.runs.task import SIM, seeds_from
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+GRID_MS = 500.0
+"""Bins of time series, as those of Pantheon's plots."""
+
+
+class MissingError(Exception):
+    """A scheme or a model that is not there; the text is one line that says what, and what makes it."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How much is run."""
+
+    runs: int = 30
+    most_seconds: float | None = None
+    """Runs are cut to so much, and longer ones of a sweep of lengths left out."""
+    seed: int = 1
+
+
+FULL = Settings()
+QUICK = Settings(runs=2, most_seconds=10.0)
+"""Enough to see that everything works, and no more."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The runs of one scheme on one scenario: a point of a figure."""
+
+    label: str
+    """What the figure calls the scheme."""
+    spec: str
+    scenario: Scenario
+    seconds: float
+    seeds: tuple[int, ...]
+    series: bool = False
+    """Are time series wanted?"""
+
+    @cached_property
+    def tasks(self) -> list[OneRun]:
+        """A run a seed."""
+        return [OneRun(self, seed) for seed in self.seeds]
+
+
+@dataclass(frozen=True)
+class OneRun:
+    """One of them, in simulated time. A `headway.runs.task.Task`."""
+
+    wanted: Wanted
+    seed: int
+    world: str = SIM
+    warmup: float = 0.0
+    transport: str | None = None
+
+    @property
+    def scenario(self) -> Scenario:
+        """Where it runs."""
+        return self.wanted.scenario
+
+    @property
+    def spec(self) -> str:
+        """What runs."""
+        return self.wanted.spec
+
+    @property
+    def seconds(self) -> float:
+        """How long."""
+        return self.wanted.seconds
+
+    @property
+    def grid_ms(self) -> float | None:
+        """Time series are kept where they are drawn."""
+        return GRID_MS if self.wanted.series else None
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """By every parameter of the scheme and the contents of its model: a new one is run anew."""
+        return {
+            "world": self.world,
+            "scenario_hash": self.scenario.hash,
+            "scheme": canonical_scheme(self.spec, self.world),
+            "seed": self.seed,
+            "seconds": self.seconds,
+            "warmup": self.warmup,
+            "transport": self.transport,
+        }
+
+
+@dataclass
+class Lab:
+    """Gives figures what they ask for, and notes what is not there."""
+
+    settings: Settings = FULL
+    models: Path | None = None
+    """The folder in which trained ablations are."""
+    stand_ins: Mapping[str, str] = field(default_factory=dict)
+    """Other schemes in the place of some, to try figures out before a model is trained; never published."""
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def quick(self) -> bool:
+        """Is this less than the paper's runs?"""
+        return self.settings != FULL
+
+    def scheme(self, name: str) -> str:
+        """The spec of a scheme. Raises MissingError."""
+        spec = self.stand_ins.get(name, name)
+        try:
+            return check_scheme(spec)
+        except UsageError as error:
+            known = {scheme["name"] for scheme in schemes()}
+            if spec.partition(":")[0] in known:
+                raise
+            raise MissingError(f"no scheme {name} here{nearest(name, known)}") from error
+
+    def those(self, names: Iterable[str]) -> dict[str, str]:
+        """The specs of those schemes that are there; the others are noted."""
+        found = {}
+        for name in names:
+            try:
+                found[name] = self.scheme(name)
+            except MissingError as why:
+                self.note(f"{why}: left out")
+        return found
+
+    def note(self, line: str) -> None:
+        """What a reader is to know, once."""
+        if line not in self.notes:
+            self.notes.append(line)
+
+    def want(
+        self, label: str, spec: str, scenario: Scenario, *, seconds: float | None = None, series: bool = False
+    ) -> Wanted:
+        """The runs of a scheme on a scenario, of its own length unless told."""
+        length = scenario.seconds if seconds is None else seconds
+        if self.settings.most_seconds is not None:
+            length = min(length, self.settings.most_seconds)
+        runs = self.settings.runs if scenario.varies else 1
+        seeds = tuple(islice(seeds_from(self.settings.seed), runs))
+        return Wanted(label, spec, scenario, length, seeds, series)
+
+    def each(
+        self, specs: Mapping[str, str], scenario: Scenario, *, seconds: float | None = None, series: bool = False
+    ) -> dict[str, Wanted]:
+        """`want` for several schemes on one scenario, by label."""
+        return {
+            label: self.want(label, spec, scenario, seconds=seconds, series=series) for label, spec in specs.items()
+        }
+
+    def lengths(self, seconds: Sequence[float]) -> list[float]:
+        """Those lengths that are run."""
+        most = self.settings.most_seconds
+        return [s for s in seconds if most is None or s <= most]
+
+
+def family(name: str) -> dict[float, Scenario]:
+    """The members of a family by the value that differs, ascending, in the unit of the first. Raises UsageError."""
+    members = {one.name: one for one in Scenario.load_all(name)}
+    found = families([{"name": one.name, "sweep": one.sweep} for one in members.values()])
+    if len(found) != 1:
+        raise UsageError(f"{name}: its members do not differ in a number")
+    return {value: members[member] for member, value in found[0].values.items()}

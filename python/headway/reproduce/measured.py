@@ -1,0 +1,97 @@
+"""What the runs of a figure gave: means, and differences of runs with the same seed, with 95% intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from headway.runs import pairs
+from headway.summary import in_blocks, summarise
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from headway.reproduce.lab import Wanted
+    from headway.runs.store import Run
+    from headway.stats import Ellipse
+    from headway.summary import Metric, Offsets
+
+Of = str | Callable[["Run"], float | None]
+"""A metric by name, or a function of a run; None where it does not apply."""
+
+
+class Measured:
+    """Runs by what asked for them."""
+
+    def __init__(self, runs: Mapping[Wanted, Sequence[Run]]) -> None:
+        """All runs of each."""
+        self._runs = runs
+
+    def runs(self, wanted: Wanted) -> Sequence[Run]:
+        """In the order of its seeds."""
+        return self._runs[wanted]
+
+    def mean(self, wanted: Wanted, of: Of) -> Metric:
+        """The mean over runs."""
+        return self._over([wanted], lambda run: _value(run, of))
+
+    def difference(self, one: Wanted, other: Wanted, of: Of) -> Metric:
+        """`one` less `other`, of runs with the same seed."""
+
+        def less(a: Run, b: Run) -> float | None:
+            first, second = _value(a, of), _value(b, of)
+            return None if first is None or second is None else first - second
+
+        return self._over([one, other], less)
+
+    def percent(self, one: Wanted, other: Wanted, of: Of) -> Metric:
+        """How far `one` lies above `other`, in % of the other's mean; of runs with the same seed."""
+        both, block = self._ordered([one, other])
+        values = [(_value(b, of), _value(a, of)) for a, b in both]
+        known = [(b, a) for b, a in values if b is not None and a is not None]
+        return pairs.percent(known, block)
+
+    def _over(self, wanted: Sequence[Wanted], of: Callable[..., float | None]) -> Metric:
+        ordered, block = self._ordered(wanted)
+        values = [value for runs in ordered if (value := of(*runs)) is not None]
+        return pairs.mean(values, block)
+
+    def across(self, wanted: Sequence[Wanted], of: Callable[..., float | None]) -> Metric:
+        """The mean of what `of` makes of the runs with one seed, one of each of `wanted`; None says nothing."""
+        return self._over(wanted, of)
+
+    def _ordered(self, wanted: Sequence[Wanted]) -> tuple[list[tuple[Run, ...]], int]:
+        """Runs of one seed together, ordered so that neighbours are alike, and how many of them make a block."""
+        together = [
+            {"runs": runs, "seed": runs[0]["seed"], "seconds": runs[0]["seconds"]}
+            for runs in zip(*(self._runs[one] for one in wanted), strict=True)
+        ]
+        ordered, block = in_blocks(together, self._starts(wanted[0]))
+        return [each["runs"] for each in ordered], block
+
+    def _starts(self, wanted: Wanted) -> Offsets | None:
+        return pairs.offsets_of(wanted.scenario)
+
+    def rows(self, wanted: Sequence[Wanted]) -> list[dict[str, Any]]:
+        """Rows as a bench's, by label: what `headway.report` draws."""
+        return [row for one in wanted for row in summarise(self._labelled(one), self._offsets(one))]
+
+    def regions(self, wanted: Sequence[Wanted]) -> dict[str, Ellipse]:
+        """The confidence ellipse of p95 delay and throughput, by label."""
+        from headway.summary import regions
+
+        found: dict[str, Ellipse] = {}
+        for one in wanted:
+            found |= {label: e for (label, _), e in regions(self._labelled(one), self._offsets(one)).items()}
+        return found
+
+    def _labelled(self, one: Wanted) -> list[Run]:
+        return [run | {"scheme": one.label} for run in self._runs[one]]
+
+    def _offsets(self, one: Wanted) -> dict[str, Offsets]:
+        starts = self._starts(one)
+        return {one.scenario.name: starts} if starts else {}
+
+
+def _value(run: Run, of: Of) -> float | None:
+    return of(run) if callable(of) else run[of]

@@ -1,0 +1,131 @@
+"""Section VII-C: one flow over buffers of growing size. Figure 7."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from headway.reproduce.charts import looks_of, over, titled
+from headway.reproduce.claim import each_within, within
+from headway.reproduce.figure import Drawn, Figure
+from headway.reproduce.lab import family
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from headway.reproduce.figure import Made
+    from headway.reproduce.lab import Lab, Wanted
+    from headway.reproduce.measured import Measured
+    from headway.runs.store import Run
+    from headway.summary import Metric
+
+BASE_RTT_MS = 30.0
+ENOUGH_MBPS = 45.0
+"""90% of the link's 50 Mbit/s."""
+LARGE_KB = 150.0
+"""Above it RTT inflation is judged."""
+
+
+def inflation(run: Run) -> float | None:
+    """Eq. 11: mean RTT less the base RTT, in ms."""
+    return None if run["rtt_mean_ms"] is None else run["rtt_mean_ms"] - BASE_RTT_MS
+
+
+def fig7(lab: Lab) -> Made:
+    """Throughput, RTT inflation and power over the buffer."""
+    specs = {"owl": lab.scheme("owl")} | lab.those(["cubic", "vivace", "copa"])
+    buffers = {size: lab.each(specs, scenario) for size, scenario in family("owl-buffer").items()}
+    measured = yield [one for points in buffers.values() for one in points.values()]
+
+    def lines(of: str | Callable[[Run], float | None]) -> dict[str, dict[float, Metric]]:
+        return {
+            label: {size: measured.mean(points[label], of) for size, points in buffers.items()} for label in specs
+        }
+
+    x, looks = "buffer (kB)", looks_of(list(specs))
+    chart = titled(
+        [
+            ("(a) throughput", over(lines("throughput_mbps"), looks, x, "throughput (Mbit/s)", log=True)),
+            ("(b) RTT inflation", over(lines(inflation), looks, x, "mean RTT less 30 ms (ms)", log=True)),
+            ("(c) power", over(lines("power"), looks, x, "throughput over mean delay (Mbit/s / s)", log=True)),
+        ],
+        looks,
+    )
+    largest = buffers[max(buffers)]
+    claims = [
+        within(
+            "fig7.enough",
+            "Owl needs almost the same buffer as PCC-Vivace for 90% of 50 Mbit/s (VII-C)",
+            "buffer at which throughput passes 45 Mbit/s (between sizes on a log scale), Owl's over Vivace's "
+            "in runs of one seed; at most 1.5 wanted",
+            _needed(buffers, measured),
+            high=1.5,
+        ),
+        within(
+            "fig7.final",
+            "Owl converges to a higher throughput than PCC-Vivace (VII-C)",
+            "throughput in the largest buffer, Owl's over Vivace's; above 0 wanted",
+            measured.percent(largest["owl"], largest["vivace"], "throughput_mbps"),
+            "%",
+            low=0,
+        ),
+        each_within(
+            "fig7.inflation",
+            "Owl keeps the RTT's inflation at a quarter of Cubic's when the buffer is above 150 kB (VII-C)",
+            "mean RTT inflation, Owl's over Cubic's, in each buffer above 150 kB; at most -75% wanted",
+            {
+                f"{size:g} kB": measured.percent(points["owl"], points["cubic"], inflation)
+                for size, points in buffers.items()
+                if size > LARGE_KB
+            },
+            "%",
+            high=-75,
+        ),
+        each_within(
+            "fig7.power",
+            "Owl's power is above PCC-Vivace's (Fig. 7c)",
+            "power, Owl's over Vivace's, in each buffer above 150 kB; above 0 wanted",
+            {
+                f"{size:g} kB": measured.percent(points["owl"], points["vivace"], "power")
+                for size, points in buffers.items()
+                if size > LARGE_KB
+            },
+            "%",
+            low=0,
+        ),
+    ]
+    return Drawn(chart, claims)
+
+
+def _needed(buffers: Mapping[float, Mapping[str, Wanted]], measured: Measured) -> Metric:
+    """How much more buffer Owl needs than Vivace."""
+    sizes = list(buffers)
+    wanted = [buffers[size][label] for label in ("owl", "vivace") for size in sizes]
+
+    def ratio(*runs: Run) -> float | None:
+        rates = [run["throughput_mbps"] for run in runs]
+        ours, theirs = (passes(sizes, rates[k : k + len(sizes)], ENOUGH_MBPS) for k in (0, len(sizes)))
+        return ours / theirs if ours and theirs else None
+
+    return measured.across(wanted, ratio)
+
+
+def passes(sizes: Sequence[float], rates: Sequence[float], enough: float) -> float | None:
+    """The least size with `enough`, on a line over the logarithm between two; None where none has it."""
+    for k, rate in enumerate(rates):
+        if rate >= enough:
+            if k == 0:
+                return sizes[0]
+            share = (enough - rates[k - 1]) / (rate - rates[k - 1])
+            return math.exp(math.log(sizes[k - 1]) + share * math.log(sizes[k] / sizes[k - 1]))
+    return None
+
+
+FIGURES = (
+    Figure(
+        "fig7",
+        "Throughput (a), RTT inflation (b) and power (c) over the bottleneck's buffer",
+        "One flow for 100 s, 50 Mbit/s, 30 ms of base RTT, buffers of 3 to 2000 packets.",
+        fig7,
+    ),
+)

@@ -1,0 +1,69 @@
+"""Which schemes stand beside Owl, by the paper's five kinds (section VII-A), and where its ablations are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headway._native import schemes
+from headway.reproduce.lab import MissingError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from headway.reproduce.lab import Lab
+
+END_TO_END = (
+    "cubic",
+    "vegas",
+    "bbr",
+    "copa",
+    "pcc-allegro",
+    "vivace",
+    "verus",
+    "sprout",
+    "aurora",
+    "ledbat",
+    "scream",
+    "gcc",
+)
+"""PCC is Allegro, and WebRTC is GCC."""
+IN_NETWORK = ("abc", "xcp")
+NOT_YET = ("tao-va", "indigo")
+"""In the paper, and not among Headway's schemes: they join as soon as they are."""
+LINUX = ("newreno", "cubic", "bbr", "vegas")
+"""What Linux has of what is here; its other modules are not."""
+
+TRAINED = Path("out") / "train"
+"""Where `headway train` writes."""
+
+
+def ablation(lab: Lab, name: str) -> str:
+    """The spec of a trained ablation, with Owl's own latency. Raises MissingError."""
+    base = lab.models or TRAINED
+    model = f"owl-{name}-v1".replace(".", "", name.count("."))
+    found = [folder for folder in (base / model, *sorted(base.glob(f"{model}-seed-*/{model}"))) if folder.is_dir()]
+    if not found:
+        raise MissingError(f"{name} is not trained here: headway train owl --ablation {name}")
+    return f"learned:model={found[0]}{_latency()}"
+
+
+def ablations(lab: Lab, names: Iterable[str]) -> dict[str, str]:
+    """The specs of those that are trained; the others are noted."""
+    found = {}
+    for name in names:
+        try:
+            found[name] = ablation(lab, name)
+        except MissingError as why:
+            lab.note(f"{why}; left out")
+    return found
+
+
+def _latency() -> str:
+    """That of Owl's answers, as a parameter of `learned`."""
+    for scheme in schemes():
+        if scheme["name"] == "owl":
+            for parameter in scheme["params"]:
+                if parameter["name"] == "latency":
+                    return f":latency={parameter['default']}"
+    return ""

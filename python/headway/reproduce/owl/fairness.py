@@ -1,0 +1,220 @@
+"""Section VII-D: how Owl-Loss shares a link with others (figure 8), and whether Eq. 9 holds (figure 9)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headway._native import Scenario
+from headway.reproduce.charts import Bar, bars, looks_of, over, titled
+from headway.reproduce.claim import each_within
+from headway.reproduce.figure import Drawn, Figure
+from headway.reproduce.lab import MissingError, family
+from headway.reproduce.owl.contenders import LINUX, ablations
+from headway.reproduce.scenarios import own
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from headway.reproduce.figure import Made
+    from headway.reproduce.lab import Lab, Wanted
+    from headway.runs.store import Run
+    from headway.summary import Metric
+
+FAIR_MBPS = 25.0
+"""Half of the link that figure 8a and b share."""
+MOST_FLOWS = 8
+"""Up to which Jain's index is judged."""
+PACKET_BITS = 12_000
+
+
+def share(flow: int) -> Callable[[Run], float | None]:
+    """A flow's throughput over its fair share of two."""
+
+    def of(run: Run) -> float | None:
+        rate = run["flows"][flow]["throughput_mbps"]
+        return None if rate is None else rate / FAIR_MBPS
+
+    return of
+
+
+def unfairness(run: Run) -> float | None:
+    """How far the two flows are from a fair share, in the mean."""
+    shares = [share(flow)(run) for flow in (0, 1)]
+    return sum(abs(s - 1) for s in shares if s is not None) / 2
+
+
+def fig8(lab: Lab) -> Made:
+    """Shares beside Linux's schemes, Owl-Loss's and Cubic's own, and Jain's index of many flows."""
+    owl, linux = lab.scheme("owl-loss"), lab.those(LINUX)
+    beside = {s: own(f"owl-friendly:scheme={s}") for s in linux}
+    pair = Scenario.load("owl-fairness:count=2")
+    ours = {s: lab.want("owl-loss", owl, scenario) for s, scenario in beside.items()}
+    ours["owl-loss"] = lab.want("owl-loss", owl, pair)
+    cubics = {s: lab.want("cubic", "cubic", scenario) for s, scenario in beside.items()}
+    many = {"owl-loss": owl} | lab.those(["aurora", "cubic", "vivace", "bbr"])
+    crowds = {count: lab.each(many, scenario) for count, scenario in family("owl-fairness").items()}
+    measured = yield [*ours.values(), *cubics.values(), *(o for c in crowds.values() for o in c.values())]
+
+    def shares(found: dict[str, Wanted], who: str) -> list[Bar]:
+        return [
+            Bar(rival, label, measured.mean(one, share(flow)))
+            for rival, one in found.items()
+            for flow, label in ((0, who), (1, "the other"))
+        ]
+
+    def lines(of: str) -> dict[str, dict[float, Metric]]:
+        return {label: {n: measured.mean(c[label], of) for n, c in crowds.items()} for label in many}
+
+    looks = looks_of(list(many), ["the other"])
+    chart = titled(
+        [
+            (
+                "(a) Owl-Loss beside others",
+                bars(shares(ours, "owl-loss"), looks, "the other", "share over fair", line=1),
+            ),
+            (
+                "(b) Cubic beside others",
+                bars(shares(cubics, "cubic"), looks, "the other", "share over fair", line=1),
+            ),
+            ("(c) Jain's index", over(lines("jain"), looks, "flows of one scheme", "Jain's index", zero=False)),
+            ("(c) loss beside it", over(lines("loss"), looks, "flows of one scheme", "share of packets lost")),
+        ],
+        looks,
+        2,
+    )
+    judged = {n: c for n, c in crowds.items() if n <= MOST_FLOWS}
+    claims = [
+        each_within(
+            "fig8.friendly",
+            "Owl-Loss shares with Linux's default schemes (Fig. 8a)",
+            "each flow's throughput over half of the link, beside each scheme; from 0.5 to 1.5 wanted",
+            {
+                f"{rival}, {'owl-loss' if flow == 0 else rival}'s share": measured.mean(one, share(flow))
+                for rival, one in ours.items()
+                for flow in (0, 1)
+            },
+            low=0.5,
+            high=1.5,
+        ),
+        each_within(
+            "fig8.friendlier-than-cubic",
+            "Cubic has a worse level of friendliness than Owl (Fig. 8b)",
+            "distance of both shares from 1, Owl-Loss's less Cubic's beside the same scheme; below 0 wanted",
+            {s: measured.difference(ours[s], cubics[s], unfairness) for s in linux},
+            high=0,
+        ),
+        *(
+            each_within(
+                f"fig8.jain.{rival}",
+                f"Owl-Loss is fairer among its own flows than {rival} (Fig. 8c)",
+                f"Jain's index of 2 to {MOST_FLOWS} flows, Owl-Loss's less {rival}'s; above 0 wanted",
+                {f"{n:g} flows": measured.difference(c["owl-loss"], c[rival], "jain") for n, c in judged.items()},
+                low=0,
+            )
+            for rival in ("aurora", "cubic")
+            if rival in many
+        ),
+    ]
+    return Drawn(
+        chart, claims, notes=["Owl-Loss is what the paper's section compares; loss is drawn beside the index."]
+    )
+
+
+CAPACITY_MBPS = 100.0
+DELTAS = (0.5, 0.6, 0.7)
+
+
+def equilibrium(flows: int, delta: float, capacity: float) -> tuple[float, float]:
+    """Each sender's rate by Eq. 9, where all have one delta, and the loss that Eq. 10 then gives.
+
+    The sum over the others is then (n - 1) / delta, and C (n - (n - 1)) / delta / (n + 1) = C / (delta (n + 1)).
+    """
+    rate = capacity / (delta * (flows + 1))
+    return rate, max(0.0, 1 - capacity / (flows * rate))
+
+
+def sending_rate(run: Run) -> float:
+    """What a flow sends in the mean, lost packets included, in Mbit/s."""
+    flows: list[dict[str, Any]] = run["flows"]
+    sent = sum(int(flow["sent_packets"]) for flow in flows) / len(flows)
+    return sent * PACKET_BITS / 1e6 / float(run["seconds"])
+
+
+def fig9(lab: Lab) -> Made:
+    """Sending rate and loss of two and three Owl-Loss senders, beside Eq. 9 and Eq. 10."""
+    specs = {f"delta-{delta}": delta for delta in DELTAS}
+    trained = ablations(lab, specs)
+    if not trained:
+        raise MissingError(
+            f"none of {', '.join(specs)} is trained here: headway train owl --ablation {next(iter(specs))}"
+        )
+    links = {int(n): lab.each(trained, scenario) for n, scenario in family("owl-nash").items()}
+    measured = yield [one for link in links.values() for one in link.values()]
+
+    rates, losses, off_rate, off_loss = [], [], {}, {}
+    notes = ["The bars of the theory are Eq. 9's and Eq. 10's; a fair and full link alone is no evidence for them."]
+    for n, link in links.items():
+        for name, one in link.items():
+            rate, loss = equilibrium(n, specs[name], CAPACITY_MBPS)
+            group = f"{n}, {specs[name]}"
+            rates += [Bar(group, "theory", _sure(rate)), Bar(group, "owl-loss", measured.mean(one, sending_rate))]
+            losses += [Bar(group, "theory", _sure(loss)), Bar(group, "owl-loss", measured.mean(one, "loss"))]
+            if loss == 0:
+                notes.append(
+                    f"n = {n} at delta = {specs[name]} lies outside Eq. 10: its rates sum to {n * rate:.1f} "
+                    "Mbit/s, below the link's. It is drawn, not judged."
+                )
+                continue
+            case = f"n = {n}, delta = {specs[name]}"
+            off_rate[case] = measured.across([one], lambda run, rate=rate: 100 * (sending_rate(run) / rate - 1))
+            off_loss[case] = measured.across([one], lambda run, loss=loss: 100 * (run["loss"] / loss - 1))
+    x, looks = "senders, delta", looks_of(["owl-loss"], ["theory"])
+    chart = titled(
+        [
+            ("sending rate", bars(rates, looks, x, "Mbit/s each")),
+            ("loss", bars(losses, looks, x, "share of packets lost")),
+        ],
+        looks,
+        2,
+    )
+    claims = [
+        each_within(
+            "fig9.rate",
+            "Senders' rates are those of Eq. 9 (Fig. 9)",
+            "what each sends, over Eq. 9's rate; within 10% wanted",
+            off_rate,
+            "%",
+            low=-10,
+            high=10,
+        ),
+        each_within(
+            "fig9.loss",
+            "At these rates the loss is Eq. 10's (V)",
+            "share of packets lost, over Eq. 10's; within 10% of it wanted",
+            off_loss,
+            "%",
+            low=-10,
+            high=10,
+        ),
+    ]
+    return Drawn(chart, claims, notes=notes)
+
+
+def _sure(value: float) -> Metric:
+    return {"mean": value, "ci95": None}
+
+
+FIGURES = (
+    Figure(
+        "fig8",
+        "Friendliness of Owl-Loss (a) and of Cubic (b), and fairness among flows of one scheme (c)",
+        "50 Mbit/s, 30 ms of base RTT, 1000 packets of queue; a share of 1 is fair.",
+        fig8,
+    ),
+    Figure(
+        "fig9",
+        "Senders at the equilibrium of Eq. 9",
+        "Two and three Owl-Loss senders on 100 Mbit/s, 30 ms of base RTT, delta of 0.5, 0.6 and 0.7.",
+        fig9,
+    ),
+)

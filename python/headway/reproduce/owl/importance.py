@@ -1,0 +1,62 @@
+"""Connection weights: what each feature weighs in a network's outputs (Olden and Jackson 2002; Owl, section VII-G).
+
+The weight of an input for an output is the sum, over all ways through the network, of the products of the weights
+on the way. Activations do not count, and neither do biases.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headway import models
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    Array = np.ndarray[Any, np.dtype[np.float64]]
+
+
+def connection_weights(layers: Sequence[Array]) -> Array:
+    """The weight of each input for each output, [outputs, inputs], from layers of that shape in their order."""
+    product = np.asarray(layers[0], dtype=np.float64)
+    for layer in layers[1:]:
+        product = layer @ product
+    return product
+
+
+def shares(weights: Array, names: Sequence[str]) -> dict[str, float]:
+    """Each feature's share of all connection weights, in size: they sum to 1.
+
+    Args:
+        weights: [outputs, history x features], interval after interval.
+        names: Of the features of one interval.
+    """
+    sizes = np.abs(weights).mean(axis=0).reshape(-1, len(names)).mean(axis=0)
+    return dict(zip(names, (sizes / sizes.sum()).tolist(), strict=True))
+
+
+def masking(mask: Mapping[str, Any], weight: Array, bias: Array, known: float) -> Array:
+    """What the layer in front of the network multiplies an interval's features by, [features].
+
+    That is sigmoid(weight x known + bias) for masked ones, 0 where nothing is known, and 1 for all others.
+    """
+    factors = np.ones(int(mask["features"]))
+    gate = 1 / (1 + np.exp(-(np.asarray(weight, dtype=np.float64) * known + bias)))
+    factors[list(mask["masked"])] = gate if known > 0 else 0.0
+    return factors
+
+
+def of_model(name: str, known: float) -> dict[str, float]:
+    """The shares of a model's features where so much of the network is known, 0 to 1. Raises UsageError."""
+    model = models.load(name)
+    tensors, net = model.tensors(), model.card["net"]
+    layers = [tensors[f"layers.{k}.weight"] for k in range(len(net["layers"]) - 1)]
+    observation = model.card["agent"]["observation"]
+    names = [feature["name"] for feature in observation["features"]]
+    weights = connection_weights(layers)
+    if "mask" in net:
+        factors = masking(net["mask"], tensors["mask.weight"], tensors["mask.bias"], known)
+        weights = weights * np.tile(factors, weights.shape[1] // len(factors))
+    return shares(weights, names)

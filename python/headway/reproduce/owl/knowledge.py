@@ -1,0 +1,194 @@
+"""Section VII-B: what knowing more of the network is worth. Figure 6."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headway.reproduce.charts import looks_of, over, titled
+from headway.reproduce.claim import each_within
+from headway.reproduce.figure import Drawn, Figure
+from headway.reproduce.lab import MissingError, family
+from headway.reproduce.owl.abc_path import SWITCHES, abc_path
+from headway.reproduce.owl.contenders import ablation
+from headway.reproduce.scenarios import path_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from headway.report.svg import Spec
+    from headway.reproduce.claim import Claim
+    from headway.reproduce.figure import Made
+    from headway.reproduce.lab import Lab, Wanted
+    from headway.reproduce.measured import Measured
+    from headway.summary import Metric
+
+MOSTLY_KNOWN = 60.0
+"""Above so many % of switches known, Owl is to beat ABC."""
+THROUGHPUT, RTT = "throughput_mbps", "rtt_mean_ms"
+
+
+def fig6(lab: Lab) -> Made:
+    """Throughput and RTT over the share of switches known, without and with masking; over the path's length."""
+    levels = {_percent(known): scenario for known, scenario in family("owl-nsfnet").items()}
+    owl = lab.scheme("owl")
+    masked = {level: lab.want("owl", owl, scenario) for level, scenario in levels.items()}
+    unmasked: dict[float, Wanted] = {}
+    try:
+        spec = ablation(lab, "no-mask")
+        unmasked = {level: lab.want("owl", spec, scenario) for level, scenario in levels.items()}
+    except MissingError as why:
+        lab.note(f"{why}; a and b are left out")
+    # Schemes that are told nothing of switches do the same at every level.
+    flat = lab.each(lab.those(["cubic", "aurora"]), levels[0.0])
+    abc = {_percent(k): lab.want("abc", "abc", abc_path(k)) for k in range(1, len(SWITCHES) + 1)}
+    paths, unknown = family("owl-random"), family(path_of("owl-random-unknown"))
+    lengths = {
+        n: {"owl-100": lab.want("owl-100", owl, paths[n]), "owl-0": lab.want("owl-0", owl, unknown[n])}
+        | lab.each(lab.those(["aurora", "cubic"]), unknown[n])
+        for n in paths
+    }
+    measured = yield [
+        *masked.values(),
+        *unmasked.values(),
+        *flat.values(),
+        *abc.values(),
+        *(one for points in lengths.values() for one in points.values()),
+    ]
+
+    looks = looks_of(["owl", *flat, "abc", "owl-100", "owl-0"])
+
+    def panel(own: Mapping[float, Wanted], of: str, title: str) -> Spec:
+        lines = {"owl": {level: measured.mean(one, of) for level, one in own.items()}}
+        lines |= {label: dict.fromkeys(levels, measured.mean(one, of)) for label, one in flat.items()}
+        lines["abc"] = {level: measured.mean(one, of) for level, one in abc.items()}
+        return over(lines, looks, "switches known, or marking for ABC (%)", title, zero=False)
+
+    growing = {
+        label: {n: measured.mean(points[label], THROUGHPUT) for n, points in lengths.items()}
+        for label in next(iter(lengths.values()))
+    }
+    panels = []
+    if unmasked:
+        panels += [
+            ("(a) without masking: throughput", panel(unmasked, THROUGHPUT, "throughput (Mbit/s)")),
+            ("(b) without masking: RTT", panel(unmasked, RTT, "mean RTT (ms)")),
+        ]
+    panels += [
+        ("(c) throughput over the path", over(growing, looks, "informing switches", "throughput (Mbit/s)")),
+        ("(d) with masking: throughput", panel(masked, THROUGHPUT, "throughput (Mbit/s)")),
+        ("(e) with masking: RTT", panel(masked, RTT, "mean RTT (ms)")),
+    ]
+    claims = [
+        *_against_cubic(masked, flat["cubic"], measured),
+        *_against_abc(masked, abc, measured),
+        *_over_length(lengths, measured),
+    ]
+    if unmasked:
+        claims.append(_dip(unmasked, flat["cubic"], measured))
+    notes = [
+        "ABC's routers are at as many switches, spread evenly along the path; with none of them ABC does not run.",
+        "The paper's \u201c100 MBps\u201d are read as Mbit/s.",
+    ]
+    return Drawn(titled(panels, looks, 2 if unmasked else 3), claims, notes=notes)
+
+
+def _percent(switches: float) -> float:
+    return round(100 * switches / len(SWITCHES), 1)
+
+
+def _against_cubic(masked: Mapping[float, Wanted], cubic: Wanted, measured: Measured) -> Iterator[Claim]:
+    for name, of, says, bound in (
+        ("throughput", THROUGHPUT, "higher throughput", {"low": 0.0}),
+        ("rtt", RTT, "lower RTT", {"high": 0.0}),
+    ):
+        yield each_within(
+            f"fig6.masked.{name}",
+            f"With masking Owl consistently outperforms end-to-end schemes, whatever is known: {says} (Fig. 6d-e)",
+            f"{says} than Cubic's, in % of it, at each level of knowledge",
+            {f"{level:g}% known": measured.percent(one, cubic, of) for level, one in masked.items()},
+            "%",
+            **bound,
+        )
+
+
+def _against_abc(
+    masked: Mapping[float, Wanted], abc: Mapping[float, Wanted], measured: Measured
+) -> Iterator[Claim]:
+    for name, of, says, bound in (
+        ("throughput", THROUGHPUT, "higher throughput", {"low": 0.0}),
+        ("rtt", RTT, "lower RTT", {"high": 0.0}),
+    ):
+        yield each_within(
+            f"fig6.abc.{name}",
+            f"Above 60% of switches known, or marking, Owl has {says} than ABC (VII-B)",
+            f"{says} than ABC's, in % of it, at each level above 60%",
+            {
+                f"{level:g}% known": measured.percent(masked[level], one, of)
+                for level, one in abc.items()
+                if level > MOSTLY_KNOWN
+            },
+            "%",
+            **bound,
+        )
+
+
+def _over_length(lengths: Mapping[float, Mapping[str, Wanted]], measured: Measured) -> Iterator[Claim]:
+    short, long = lengths[min(lengths)], lengths[max(lengths)]
+
+    def kept(label: str) -> dict[str, Metric]:
+        return {
+            label: measured.across(
+                [short["owl-100"], long["owl-100"], short[label], long[label]],
+                lambda a, b, c, d: 100 * (b[THROUGHPUT] / a[THROUGHPUT] - d[THROUGHPUT] / c[THROUGHPUT]),
+            )
+        }
+
+    rivals = [label for label in short if label != "owl-100"]
+    yield each_within(
+        "fig6.length",
+        "Throughput degrades least with the path's length where the whole network is known (Fig. 6c)",
+        f"share of the throughput over {min(lengths):g} switches that is left over {max(lengths):g}, Owl-100's "
+        "less each other's; above 0 wanted",
+        {label: metric for rival in rivals for label, metric in kept(rival).items()},
+        "points",
+        low=0,
+    )
+    if "aurora" in short:
+        yield each_within(
+            "fig6.owl-0",
+            "Even Owl-0, which is told nothing, has more throughput than Aurora (Fig. 6c)",
+            "throughput, Owl-0's over Aurora's, at each length; above 0 wanted",
+            {
+                f"{n:g} switches": measured.percent(points["owl-0"], points["aurora"], THROUGHPUT)
+                for n, points in lengths.items()
+            },
+            "%",
+            low=0,
+        )
+
+
+def _dip(unmasked: Mapping[float, Wanted], cubic: Wanted, measured: Measured) -> Claim:
+    half = min(unmasked, key=lambda level: abs(level - 50))
+    return each_within(
+        "fig6.unmasked.dip",
+        "Without masking Owl is at its worst with about half of the switches known, below Cubic (Fig. 6a)",
+        f"throughput with {half:g}% known, over Cubic's and over that with none and with all known; below 0 wanted",
+        {
+            "Cubic's": measured.percent(unmasked[half], cubic, THROUGHPUT),
+            "with none": measured.percent(unmasked[half], unmasked[min(unmasked)], THROUGHPUT),
+            "with all": measured.percent(unmasked[half], unmasked[max(unmasked)], THROUGHPUT),
+        },
+        "%",
+        high=0,
+    )
+
+
+FIGURES = (
+    Figure(
+        "fig6",
+        "Throughput and RTT over how much of the network is known; throughput over the path's length",
+        "Seven switches of NSFNET, 100 Mbit/s, 30 ms of base RTT, one product of buffer, 40% load; c: random paths "
+        "of 50 to 100 Mbit/s.",
+        fig6,
+    ),
+)

@@ -1,0 +1,128 @@
+"""docs/results/PAPER.md: what is measured goes between markers, what a person has written around them stays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headway.files import put_between, write_atomic
+from headway.report.svg import standalone
+from headway.reproduce.charts import on_dark
+from headway.reproduce.claim import Verdict, text_of
+from headway.reproduce.engine import circumstances, command
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from headway.reproduce.claim import Claim
+    from headway.reproduce.engine import Outcome
+    from headway.reproduce.figure import Figure, Paper
+
+END = "<!-- end -->"
+
+
+def publish(folder: Path, paper: Paper, outcomes: Sequence[Outcome]) -> list[Path]:
+    """Writes figures and their claims into the paper's page, which is begun if it is not there.
+
+    Args:
+        folder: docs/results, with a folder `img`.
+        paper: Whose figures they are.
+        outcomes: Of full runs, each drawn; the page's other figures stay as they are.
+
+    Returns:
+        The files written.
+
+    Raises:
+        RunError: If one cannot be written.
+        UsageError: If a marker is missing.
+    """
+    page = folder / f"{paper.name}.md"
+    text = page.read_text() if page.is_file() else skeleton(paper)
+    written = []
+    for outcome in outcomes:
+        name = f"{paper.name}-{outcome.figure.name}"
+        chart = outcome.drawn.chart if outcome.drawn else {}
+        for path, picture in (
+            (folder / "img" / f"{name}.svg", standalone(chart)),
+            (folder / "img" / f"{name}-dark.svg", on_dark(chart)),
+        ):
+            write_atomic(path, picture + "\n")
+            written.append(path)
+        text = put_between(text, marker(outcome.figure), section(paper, outcome), page)
+    if {outcome.figure.name for outcome in outcomes} == {figure.name for figure in paper.figures}:
+        text = put_between(text, "<!-- summary -->", summary(paper, outcomes), page)
+    write_atomic(page, text)
+    return [page, *written]
+
+
+def marker(figure: Figure) -> str:
+    """The line behind which a figure's results stand."""
+    return f"<!-- {figure.name} -->"
+
+
+def skeleton(paper: Paper) -> str:
+    """A page without results."""
+    parts = [
+        f"# {paper.title}: what holds here\n\n{paper.where}. Every figure made again in simulated time, and every "
+        "claim beside what is measured. "
+        "The parts between markers are written by `headway reproduce --publish`, never by hand.\n\n"
+        "*holds*: the whole 95% interval lies where the claim says; *does not hold*: the whole interval lies "
+        "elsewhere; *open*: neither.\n",
+        f"\n<!-- summary -->\n{END}\n",
+    ]
+    for figure in paper.figures:
+        parts.append(f"\n## {figure.name}: {figure.title}\n\n{figure.caption}\n\n{marker(figure)}\n{END}\n")
+    return "".join(parts)
+
+
+def summary(paper: Paper, outcomes: Sequence[Outcome]) -> str:
+    """How many claims there are and what became of them, figure by figure."""
+    lines = []
+    for outcome in outcomes:
+        counts = _counts(outcome.drawn.claims if outcome.drawn else ())
+        lines.append([f"[{outcome.figure.name}](#{_anchor(outcome.figure)})", outcome.figure.title, *counts])
+    every = _counts([claim for outcome in outcomes if outcome.drawn for claim in outcome.drawn.claims])
+    lines.append(["all", "", *every])
+    about = f"```sh\nheadway reproduce {paper.name} all\n```\n\n{circumstances(outcomes)}\n\n"
+    return about + markdown(["figure", "", *(str(v) for v in Verdict)], lines)
+
+
+def _anchor(figure: Figure) -> str:
+    words = f"{figure.name}: {figure.title}".lower()
+    return "".join(c for c in words.replace(" ", "-") if c.isalnum() or c in "-_")
+
+
+def _counts(claims: Sequence[Claim]) -> list[str]:
+    return [str(sum(claim.verdict is v for claim in claims)) for v in Verdict]
+
+
+def section(paper: Paper, outcome: Outcome) -> str:
+    """A figure's picture, claims, table and notes."""
+    drawn = outcome.drawn
+    if drawn is None:
+        return f"{outcome.missing}\n"
+    name = f"{paper.name}-{outcome.figure.name}"
+    picture = (
+        f'<picture>\n  <source media="(prefers-color-scheme: dark)" srcset="img/{name}-dark.svg">\n'
+        f'  <img alt="{outcome.figure.title}" src="img/{name}.svg">\n</picture>\n'
+    )
+    head = ["the paper says", "here", "95% interval", "", "measured", "command"]
+    run = f"`{command(paper, outcome.figure)}`"
+    lines = []
+    for claim in drawn.claims:
+        mean, ends = text_of(claim.ours, claim.unit)
+        verdict = str(claim.verdict) if claim.verdict is Verdict.HOLDS else f"**{claim.verdict}**"
+        how = f"{claim.how}; {claim.note}" if claim.note else claim.how
+        lines.append([claim.paper, mean, ends, verdict, how, run])
+    parts = [picture, circumstances([outcome]) + "\n", markdown(head, lines)]
+    if drawn.table:
+        parts.append(markdown(drawn.table[0], drawn.table[1:]))
+    if outcome.notes:
+        parts.append("".join(f"- {note}\n" for note in outcome.notes))
+    return "\n".join(parts)
+
+
+def markdown(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """A table."""
+    rows = [head, ["---"] * len(head), *lines]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |\n" for row in rows)

@@ -1,0 +1,329 @@
+"""A paper's figures: when claims hold, on numbers worked out by hand; what is run, and what is published."""
+
+import json
+
+import numpy as np
+import pytest
+
+from headway._native import Scenario, UsageError, canonical_scheme
+from headway.reproduce import PAPERS, paper
+from headway.reproduce.charts import recoloured
+from headway.reproduce.claim import Verdict, all_of, any_of, each_within, so_many, text_of, verdict, within
+from headway.reproduce.engine import Outcome
+from headway.reproduce.figure import Drawn
+from headway.reproduce.lab import FULL, QUICK, Lab, MissingError, Settings, family
+from headway.reproduce.measured import Measured
+from headway.reproduce.owl.abc_path import SWITCHES, abc_path
+from headway.reproduce.owl.buffer import passes
+from headway.reproduce.owl.contenders import ablation
+from headway.reproduce.owl.fairness import equilibrium, sending_rate, unfairness
+from headway.reproduce.owl.importance import connection_weights, masking, shares
+from headway.reproduce.publish import publish
+from headway.reproduce.scenarios import own, path_of
+
+OWL = paper("owl")
+HOLDS, FAILS, OPEN = Verdict.HOLDS, Verdict.FAILS, Verdict.OPEN
+
+
+def metric(mean, low=None, high=None):
+    return {"mean": mean, "ci95": None if low is None else [low, high]}
+
+
+@pytest.mark.parametrize(
+    ("ci95", "expected"),
+    [
+        ([0.1, 0.9], HOLDS),
+        ([0.0, 1.0], HOLDS),
+        ([1.1, 2.0], FAILS),
+        ([-2.0, -0.1], FAILS),
+        ([0.9, 1.1], OPEN),
+        (None, OPEN),
+    ],
+)
+def test_a_claim_needs_its_whole_interval(ci95, expected):
+    assert verdict({"mean": 0.5, "ci95": ci95}, low=0, high=1) is expected
+
+
+def test_verdicts_together():
+    assert all_of([HOLDS, HOLDS]) is HOLDS
+    assert all_of([HOLDS, OPEN]) is OPEN
+    assert all_of([OPEN, FAILS, HOLDS]) is FAILS
+    assert any_of([FAILS, HOLDS, OPEN]) is HOLDS
+    assert any_of([FAILS, OPEN]) is OPEN
+    assert any_of([FAILS, FAILS]) is FAILS
+
+
+def test_of_several_cases_the_one_that_fails_is_shown():
+    cases = {"a": metric(-1, -9, 7), "b": metric(-0.5, -0.6, -0.4), "c": metric(3, 2, 4)}
+    claim = each_within("x", "", "", cases, low=0)
+    assert claim.verdict is FAILS
+    assert claim.ours == cases["b"]
+    assert claim.note == "the worst: b"
+    # What is not measured leaves it open, and is named.
+    claim = each_within("x", "", "", {"c": cases["c"], "d": metric(None)}, low=0)
+    assert (claim.verdict, claim.ours) == (OPEN, cases["c"])
+    assert "not measured: d" in claim.note
+    assert each_within("x", "", "", {}, low=0).verdict is OPEN
+
+
+def test_how_many_hold_is_from_the_sure_to_the_possible():
+    cases = {"a": HOLDS, "b": HOLDS, "c": OPEN}
+    claim = so_many("x", "", "", cases, least=2)
+    assert (claim.verdict, claim.ours["ci95"]) == (HOLDS, [2, 3])
+    assert so_many("x", "", "", cases).verdict is OPEN
+    assert so_many("x", "", "", cases | {"d": FAILS}).verdict is FAILS
+    assert so_many("x", "", "", {}).verdict is OPEN
+
+
+def test_numbers_are_written_with_the_digits_that_their_interval_needs():
+    assert text_of(metric(-16.66, -20.04, -13.4), "%") == ("-16.7 %", "-20.0 to -13.4")
+    assert text_of(metric(None)) == ("\u2013", "\u2013")
+    assert text_of(metric(3.0), "ms") == ("3.00 ms", "none")
+
+
+# -- what runs gave --
+
+
+def measured(**values):
+    """Measured and what was wanted, by label: throughputs of runs on a network without a trace."""
+    lab = Lab(Settings(runs=3, seed=5))
+    scenario = Scenario.load("owl-geni:count=2")
+    wanted = {label: lab.want(label, "cubic", scenario) for label in values}
+    runs = {
+        wanted[label]: [
+            {"seed": seed, "seconds": 60.0, "throughput_mbps": rate}
+            for seed, rate in zip(wanted[label].seeds, rates, strict=True)
+        ]
+        for label, rates in values.items()
+    }
+    return Measured(runs), wanted
+
+
+def test_differences_are_of_runs_with_one_seed():
+    found, wanted = measured(owl=[11.0, 21.0, 31.0], cubic=[10.0, 20.0, 30.0])
+    assert found.difference(wanted["owl"], wanted["cubic"], "throughput_mbps") == metric(1.0, 1.0, 1.0)
+    # 21 over 20 in the mean; what pairs add to it are 2.5, 0 and -2.5 points, and Student's factor is 4.303.
+    percent = found.percent(wanted["owl"], wanted["cubic"], "throughput_mbps")
+    half = 4.30265 * 2.5 / 3**0.5
+    assert percent["mean"] == pytest.approx(5.0)
+    assert percent["ci95"] == pytest.approx([5 - half, 5 + half])
+    alone = found.mean(wanted["owl"], "throughput_mbps")
+    assert alone["ci95"] == pytest.approx([21 - 4.30265 * 10 / 3**0.5, 21 + 4.30265 * 10 / 3**0.5])
+
+
+def test_a_run_without_a_value_says_nothing():
+    found, wanted = measured(owl=[11.0, None, 31.0])
+    assert found.mean(wanted["owl"], "throughput_mbps")["mean"] == 21.0
+
+
+def test_a_lab_gives_the_same_seeds_to_all_and_cuts_quick_runs():
+    scenario = Scenario.load("owl-geni:count=2")
+    full, quick = (Lab(s).want("owl", "cubic", scenario) for s in (FULL, QUICK))
+    assert (len(full.seeds), full.seconds) == (30, 60.0)
+    assert (quick.seeds, quick.seconds) == (full.seeds[:2], 10.0)
+    assert Lab(QUICK).lengths([1, 10, 20]) == [1, 10]
+    key = full.tasks[0].key
+    assert key["scheme"] == canonical_scheme("cubic", "sim")
+    assert (key["seed"], key["seconds"], key["scenario_hash"]) == (full.seeds[0], 60.0, scenario.hash)
+
+
+def test_what_is_not_there_is_one_line():
+    lab = Lab()
+    with pytest.raises(MissingError, match="no scheme tao-va here"):
+        lab.scheme("tao-va")
+    assert lab.those(["cubic", "tao-va", "cubik"]) == {"cubic": "cubic"}
+    assert lab.notes == ["no scheme tao-va here: left out", "no scheme cubik here; nearest is cubic: left out"]
+    with pytest.raises(UsageError, match="beta"):
+        lab.scheme("cubic:beta=7")
+
+
+def test_an_ablation_is_where_training_writes_it(tmp_path):
+    lab = Lab(models=tmp_path)
+    with pytest.raises(MissingError, match=r"headway train owl --ablation delta-0\.5$"):
+        ablation(lab, "delta-0.5")
+    folder = tmp_path / "owl-delta-05-v1-seed-3" / "owl-delta-05-v1"
+    folder.mkdir(parents=True)
+    assert ablation(lab, "delta-0.5").startswith(f"learned:model={folder}")
+
+
+# -- Owl's own arithmetic --
+
+
+@pytest.mark.parametrize(
+    ("flows", "delta", "rate", "loss"),
+    [
+        # Two senders: 2 x + y = C / delta for both.
+        (2, 0.5, 200 / 3, 1 / 4),
+        (2, 0.6, 500 / 9, 1 / 10),
+        (2, 0.7, 1000 / 21, 0.0),
+        (3, 0.5, 50.0, 1 / 3),
+        (3, 0.7, 250 / 7, 1 / 15),
+    ],
+)
+def test_the_equilibrium_is_the_solution_of_the_papers_equations(flows, delta, rate, loss):
+    found = equilibrium(flows, delta, 100.0)
+    assert found == pytest.approx((rate, loss))
+    # As the paper's proof has it: twice one's own rate and the others' are C over delta.
+    assert 2 * found[0] + (flows - 1) * found[0] == pytest.approx(100 / delta)
+
+
+def test_what_senders_send_counts_what_is_lost():
+    # 50 s at 1500 bytes: 100,000 packets are 24 Mbit/s.
+    run = {"seconds": 50.0, "flows": [{"sent_packets": 100_000}, {"sent_packets": 50_000}]}
+    assert sending_rate(run) == pytest.approx(18.0)
+
+
+def test_unfairness_is_the_mean_distance_from_half_of_the_link():
+    assert unfairness({"flows": [{"throughput_mbps": 40.0}, {"throughput_mbps": 10.0}]}) == pytest.approx(0.6)
+
+
+def test_the_buffer_that_is_needed_lies_between_sizes_on_a_log_scale():
+    assert passes([10, 40, 160], [40.0, 50.0, 50.0], 45.0) == pytest.approx(20.0)
+    assert passes([10, 40], [46.0, 40.0], 45.0) == 10
+    assert passes([10, 40], [30.0, 40.0], 45.0) is None
+
+
+def test_connection_weights_are_sums_over_ways():
+    """Two inputs, two units, one output: 1 x 3 + 2 x 4 = 11, and -1 x 3 + 0.5 x 4 = -1."""
+    first, second = np.array([[1.0, -1.0], [2.0, 0.5]]), np.array([[3.0, 4.0]])
+    weights = connection_weights([first, second])
+    assert weights.tolist() == [[11.0, -1.0]]
+    assert shares(weights, ["a", "b"]) == pytest.approx({"a": 11 / 12, "b": 1 / 12})
+    # Two intervals of one feature are one feature.
+    assert shares(weights, ["a"]) == {"a": 1.0}
+
+
+def test_masking_weighs_by_what_is_known():
+    mask = {"features": 3, "known": 2, "masked": [1]}
+    weight, bias = np.array([2.0]), np.array([-1.0])
+    assert masking(mask, weight, bias, 0.5).tolist() == [1.0, 0.5, 1.0]
+    assert masking(mask, weight, bias, 0.0).tolist() == [1.0, 0.0, 1.0]
+
+
+def test_abcs_path_is_that_of_the_figure_with_so_many_routers():
+    for routers in range(1, 8):
+        scenario = abc_path(routers)
+        assert scenario.text.count('router = "scheme"') == routers
+        assert scenario.text.count('rate = "40Mbps"') == len(SWITCHES) - 1
+    route = ", ".join(f'"{s}"' for s in SWITCHES)
+    assert route in abc_path(3).text
+    assert route in Scenario.load("owl-nsfnet:known=3").text
+
+
+def test_paths_unknown_differ_from_those_known_in_nothing_else():
+    for value, scenario in family("owl-random").items():
+        other = family(path_of("owl-random-unknown"))[value]
+
+        def told(text):
+            lines = [
+                line for line in text.splitlines() if line and not line.startswith(("#", "name", "description"))
+            ]
+            return [line for line in lines if not line.startswith("known")]
+
+        assert told(scenario.text) == told(other.text)
+        assert 'known = "0%"' in other.text
+    assert own("owl-friendly:scheme=bbr").flows == 2
+    with pytest.raises(UsageError, match="owl-friendly:scheme=copa"):
+        own("owl-friendly:scheme=copa")
+
+
+def test_families_are_in_order_and_in_one_unit():
+    assert list(family("owl-buffer")) == [4.5, 15, 45, 75, 150, 300, 750, 3000]
+    with pytest.raises(UsageError, match="do not differ in a number"):
+        family("owl-geni:count=2")
+
+
+# -- publishing, and the command line --
+
+
+def outcome(name, value):
+    figure = next(figure for figure in OWL.figures if figure.name == name)
+    chart = {"data": {"values": [{"a": 1}]}, "mark": {"type": "point", "color": "#1f4e9c"}, "encoding": {}}
+    claim = within(f"{name}.x", "It is above | 1", "ours; above 1 wanted", metric(value, value, value), low=1)
+    return Outcome(figure, Drawn(chart, [claim], [["scheme", "loss"], ["owl", "0.1"]]), ["A note."], runs=60)
+
+
+def test_publishing_one_figure_leaves_the_others(tmp_path):
+    (tmp_path / "img").mkdir()
+    publish(tmp_path, OWL, [outcome("fig7", 2.0)])
+    page = tmp_path / "owl.md"
+    page.write_text(page.read_text().replace("## fig9", "By hand.\n\n## fig9"))
+    publish(tmp_path, OWL, [outcome("fig10", 0.5)])
+    text = page.read_text()
+    assert "By hand.\n" in text
+    assert (
+        "| It is above \\| 1 | 2.00 | 2.00 to 2.00 | holds | ours; above 1 wanted | `headway reproduce owl fig7` |"
+        in text
+    )
+    assert "| 0.500 | 0.500 to 0.500 | **does not hold** |" in text
+    assert text.count("- A note.") == 2
+    assert text.count("60 runs in simulated time") == 2
+    for figure in OWL.figures:
+        assert f"## {figure.name}: {figure.title}\n" in text
+    for name in ("fig7", "fig10"):
+        assert f'srcset="img/owl-{name}-dark.svg"' in text
+        light, dark = ((tmp_path / "img" / f"owl-{name}{end}.svg").read_text() for end in ("", "-dark"))
+        assert "#1f4e9c" in light
+        assert "#1f4e9c" not in dark
+        assert dark == recoloured(light)
+    page.write_text("# Owl\n")
+    with pytest.raises(UsageError, match="fig7"):
+        publish(tmp_path, OWL, [outcome("fig7", 2.0)])
+
+
+def test_the_summary_counts_when_all_figures_are_published(tmp_path):
+    (tmp_path / "img").mkdir()
+    publish(tmp_path, OWL, [outcome(figure.name, 2.0) for figure in OWL.figures])
+    assert f"| all |  | {len(OWL.figures)} | 0 | 0 |" in (tmp_path / "owl.md").read_text()
+
+
+QUICKLY = ("reproduce", "owl", "fig10", "--quick", "--stand-in", "owl=aurora", "--json")
+
+
+def test_a_figure_is_made_and_what_has_finished_is_not_run_again(run, tmp_path):
+    done = run(*QUICKLY, "--out", tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    result = json.loads(done.stdout)
+    assert (result["paper"], result["figure"], result["quick"]) == ("owl", "fig10", True)
+    assert {claim["id"] for claim in result["claims"]} == {f"fig10.{s}" for s in ("cubic", "bbr", "aurora", "abc")}
+    for claim in result["claims"]:
+        assert claim["holds"] in set(Verdict)
+        assert claim["command"] == "headway reproduce owl fig10"
+        low, high = claim["ci95"]
+        assert low <= claim["ours"] <= high
+    # Owl's stand-in is Aurora itself: the same runs, and no difference.
+    aurora = next(claim for claim in result["claims"] if claim["id"] == "fig10.aurora")
+    assert (aurora["ours"], aurora["ci95"]) == (0.0, [0.0, 0.0])
+    lines = (tmp_path / "runs.jsonl").read_text().splitlines()
+    # Four schemes, lengths of 1, 2, 5 and 10 s, two runs.
+    assert len(lines) == 4 * 4 * 2
+    assert (tmp_path / "fig10.svg").read_text().startswith("<svg")
+    (tmp_path / "runs.jsonl").write_text("\n".join(lines[:-3]) + "\n")
+    assert run(*QUICKLY, "--out", tmp_path).stdout == done.stdout
+    assert len((tmp_path / "runs.jsonl").read_text().splitlines()) == len(lines)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["ovl"], ["no paper 'ovl'", "owl"]),
+        (["owl", "fig44"], ["no figure 'fig44'", "nearest is fig4", "all"]),
+        (["owl", "fig7", "--quick", "--publish"], ["--publish", "only full runs"]),
+        (["owl", "fig7", "--publish"], ["--publish", "sources"]),
+        (["owl", "fig7", "--jobs", "0"], ["--jobs", "'0'"]),
+        (["owl", "fig7", "--out", "/proc/x"], ["--out /proc/x", "folder"]),
+        (["owl", "fig7", "--stand-in", "owl"], ["--stand-in 'owl'", "NAME=SPEC"]),
+    ],
+)
+def test_wrong_input_is_one_line(run, arguments, says):
+    done = run("reproduce", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("headway: ")
+    assert done.stderr.count("\n") == 1, done.stderr
+    for word in says:
+        assert word in done.stderr
+
+
+def test_every_figure_of_the_issue_is_there():
+    assert list(PAPERS) == ["owl"]
+    assert [figure.name for figure in OWL.figures] == [f"fig{n}" for n in range(4, 15)]

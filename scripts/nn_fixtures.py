@@ -33,6 +33,18 @@ NETS: dict[str, dict[str, Any]] = {
         "activations": ["sigmoid"],
         "recurrent_layers": 2,
     },
+    "mlp behind a mask": {
+        "kind": "mlp",
+        "layers": [15, 8, 3],
+        "activations": ["tanh", "identity"],
+        "mask": {"features": 5, "known": 3, "masked": [4, 1]},
+    },
+    "gru behind a mask": {
+        "kind": "gru",
+        "layers": [8, 6, 2],
+        "activations": ["identity"],
+        "mask": {"features": 4, "known": 0, "masked": [3]},
+    },
 }
 
 OUTPUTS_ONLY: dict[str, dict[str, Any]] = {
@@ -57,6 +69,14 @@ OPTIMIZERS: dict[str, dict[str, Any]] = {
     "adam as PPO has it": {"kind": "adam", "lr": 0.01, "betas": [0.8, 0.99], "eps": 1e-5},
 }
 
+Q_NET: dict[str, Any] = {"kind": "mlp", "layers": [6, 12, 3], "activations": ["relu", "identity"]}
+DQN: dict[str, dict[str, Any]] = {
+    "huber": {"gamma": 0.93, "learning_rate": 0.006, "loss": "huber", "target_every": 2},
+    "mse and scaled rewards": {"gamma": 0.5, "learning_rate": 0.01, "loss": "mse", "reward_scale": 0.25},
+    "double": {"gamma": 0.99, "learning_rate": 0.003, "double": True, "gradient_norm": 0.1},
+}
+"""Settings of the learner in `policy::dqn`, where they are not its defaults."""
+
 CLIPS = {"clipped": 0.5, "left alone": 100.0}
 
 ACTIVATIONS = {
@@ -78,6 +98,26 @@ def numbers(seed: int, *shape: int, scale: float = 1.0) -> torch.Tensor:
     return torch.from_numpy(((2 * fraction - 1) * scale).astype(np.float32).reshape(shape))
 
 
+class Mask(torch.nn.Module):
+    """Weighs some features of each interval by how much of the network is known (Owl, section IV-A)."""
+
+    def __init__(self, features: int, known: int, masked: list[int]):
+        super().__init__()
+        self.features, self.known, self.masked = features, known, masked
+        self.weight = torch.nn.Parameter(torch.zeros(len(masked)))
+        self.bias = torch.nn.Parameter(torch.zeros(len(masked)))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Inputs [steps, intervals x features], those masked multiplied by their shares."""
+        rows = x.unflatten(-1, (-1, self.features))
+        known = rows[..., [self.known]]
+        shares = torch.sigmoid(known * self.weight + self.bias) * (known > 0)
+        columns = list(rows.unbind(-1))
+        for j, feature in enumerate(self.masked):
+            columns[feature] = columns[feature] * shares[..., j]
+        return torch.stack(columns, -1).flatten(-2)
+
+
 class Net(torch.nn.Module):
     """A network as `NetSpec` describes it, of PyTorch's own parts and names."""
 
@@ -85,6 +125,7 @@ class Net(torch.nn.Module):
         super().__init__()
         layers = spec["layers"]
         recurrent = 0 if spec["kind"] == "mlp" else spec.get("recurrent_layers", 1)
+        self.mask = Mask(**spec["mask"]) if "mask" in spec else None
         self.recurrent: torch.nn.GRU | torch.nn.LSTM | None = None
         if recurrent:
             make = {"gru": torch.nn.GRU, "lstm": torch.nn.LSTM}[spec["kind"]]
@@ -96,6 +137,8 @@ class Net(torch.nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Outputs [steps, outputs] for inputs [steps, inputs]."""
+        if self.mask is not None:
+            x = self.mask(x)
         if self.recurrent is not None:
             x, _ = self.recurrent(x)
         for layer, activation in zip(self.layers, self.activations, strict=True):
@@ -109,7 +152,7 @@ def tensors(net: Net, kind: str) -> dict[str, torch.nn.Parameter]:
     if net.recurrent is not None:
         recurrent = {f"{kind}.{name}": p for name, p in net.recurrent.named_parameters()}
         named = recurrent | {name: p for name, p in named.items() if name not in recurrent}
-    return named
+    return dict(sorted(named.items(), key=lambda item: not item[0].startswith("mask.")))
 
 
 def listed(tensor: torch.Tensor) -> list[float]:
@@ -117,12 +160,18 @@ def listed(tensor: torch.Tensor) -> list[float]:
     return [float(str(v)) for v in tensor.detach().numpy().ravel()]
 
 
+def seeded(spec: dict[str, Any]) -> Net:
+    """The network whose tensors the tests in Rust make in the same way."""
+    net = Net(spec)
+    for n, tensor in enumerate(tensors(net, spec["kind"]).values()):
+        scale = 1.0 if tensor.ndim == 1 else (3.0 / tensor.shape[1]) ** 0.5
+        tensor.data = numbers(10 + n, *tensor.shape, scale=scale)
+    return net
+
+
 def run_net(spec: dict[str, Any], gradients: bool) -> dict[str, Any]:
     """Outputs of `STEPS` steps; and gradients of the outputs' sum, weighted by `numbers(2, ..)`."""
-    net = Net(spec)
-    for n, (name, tensor) in enumerate(tensors(net, spec["kind"]).items()):
-        scale = 1.0 if "bias" in name else (3.0 / tensor.shape[1]) ** 0.5
-        tensor.data = numbers(10 + n, *tensor.shape, scale=scale)
+    net = seeded(spec)
     x = numbers(1, STEPS, spec["layers"][0], scale=2.0).requires_grad_()
     y = net(x)
     made = {"spec": spec, "outputs": listed(y)}
@@ -148,6 +197,37 @@ def run_optimizer(spec: dict[str, Any]) -> dict[str, Any]:
     return {"spec": spec, "parameters": listed(parameters)}
 
 
+def run_dqn(settings: dict[str, Any]) -> dict[str, Any]:
+    """Losses of four gradient steps on one batch of eight, and the parameters after them (Mnih et al., 2015).
+
+    The rewards are such that no parameter's gradient is zero but for rounding: Adam would scale that up.
+    """
+    batch, (inputs, _, actions) = 8, Q_NET["layers"]
+    net, target = seeded(Q_NET), seeded(Q_NET)
+    states, following = numbers(5, batch, inputs, scale=2.0), numbers(6, batch, inputs, scale=2.0)
+    rewards = numbers(11, batch, scale=2.0) * settings.get("reward_scale", 1.0)
+    taken = torch.arange(batch) % actions
+    loss_of = {"huber": torch.nn.functional.smooth_l1_loss, "mse": torch.nn.functional.mse_loss}[
+        settings.get("loss", "huber")
+    ]
+    optimizer = torch.optim.Adam(net.parameters(), lr=settings["learning_rate"])
+    losses = []
+    for step in range(1, 5):
+        with torch.no_grad():
+            chosen = (net if settings.get("double") else target)(following).argmax(1, keepdim=True)
+            targets = rewards + settings["gamma"] * target(following).gather(1, chosen).squeeze(1)
+        loss = loss_of(net(states).gather(1, taken[:, None]).squeeze(1), targets)
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(net.parameters(), settings.get("gradient_norm", 10.0))
+        optimizer.step()
+        losses.append(float(str(loss.detach().numpy())))
+        if step % settings.get("target_every", 250) == 0:
+            target.load_state_dict(net.state_dict())
+    parameters = [number for tensor in tensors(net, "mlp").values() for number in listed(tensor)]
+    return {"net": Q_NET, "settings": settings, "batch": batch, "losses": losses, "parameters": parameters}
+
+
 def run_clip(limit: float) -> dict[str, Any]:
     """A gradient of eight numbers whose norm is kept to `limit`."""
     parameters = numbers(3, 8).requires_grad_()
@@ -164,6 +244,7 @@ def fixtures() -> dict[str, Any]:
         "nets": {name: run_net(spec, True) for name, spec in NETS.items()}
         | {name: run_net(spec, False) for name, spec in OUTPUTS_ONLY.items()},
         "optimizers": {name: run_optimizer(spec) for name, spec in OPTIMIZERS.items()},
+        "dqn": {name: run_dqn(settings) for name, settings in DQN.items()},
         "clips": {name: run_clip(limit) for name, limit in CLIPS.items()},
     }
 

@@ -26,25 +26,28 @@ def sigmoid(x):
 
 
 def card_of(net, name="mine"):
-    """A card for observations of two features and outputs that choose among so many windows."""
+    """A card for observations of two or three features and outputs that choose among so many windows."""
     action = {
         "kind": "discrete",
         "choices": [float(n) for n in range(net["layers"][-1])],
         "effect": {"does": "add-cwnd"},
     }
-    features = [{"name": "rtt_ratio"}, {"name": "loss"}]
+    names = ["pna", "network_known", "pnc_packets"] if "mask" in net else ["rtt_ratio", "loss"]
+    features = [{"name": name} for name in names]
     agent = {
         "clock": {"kind": "every-ack"},
-        "observation": {"history": net["layers"][0] // 2, "features": features},
+        "observation": {"history": net["layers"][0] // len(names), "features": features},
         "action": action,
         "beneath": {"kind": "scheme", "name": "cubic"},
     }
     return {"name": name, "version": 1, "net": net, "agent": agent}
 
 
-def random_tensors(kind, layers, recurrent, seed=0):
+def random_tensors(kind, layers, recurrent, seed=0, masked=0):
     """By PyTorch's names and in its shapes."""
     rng, tensors = np.random.default_rng(seed), {}
+    if masked:
+        tensors |= {f"mask.{part}": rng.normal(0, 1, masked) for part in ("weight", "bias")}
     gates = {"gru": 3, "lstm": 4}.get(kind, 0)
     for n, (inputs, units) in enumerate(itertools.pairwise(layers)):
         if n < recurrent:
@@ -57,6 +60,16 @@ def random_tensors(kind, layers, recurrent, seed=0):
     return {name: tensor.astype(np.float32) for name, tensor in tensors.items()}
 
 
+def masked(mask, tensors, x):
+    """What of an observation comes through the mask: Owl, section IV-A."""
+    for start in range(0, len(x), mask["features"]) if mask else ():
+        known = x[start + mask["known"]]
+        for j, at in enumerate(mask["masked"]):
+            share = sigmoid(tensors["mask.weight"][j] * known + tensors["mask.bias"][j])
+            x[start + at] *= share if known > 0 else 0
+    return x
+
+
 def by_hand(net, tensors, observations):
     """The outputs for one flow's observations, in double precision, by the formulas of PyTorch's documentation."""
     t = {name: tensor.astype(float) for name, tensor in tensors.items()}
@@ -65,7 +78,7 @@ def by_hand(net, tensors, observations):
     cell = [np.zeros_like(h) for h in hidden]
     found = []
     for row in observations:
-        x = row.astype(float)
+        x = masked(net.get("mask"), t, row.astype(float))
         for n in range(recurrent):
             a = t[f"{kind}.weight_ih_l{n}"] @ x + t[f"{kind}.bias_ih_l{n}"]
             b = t[f"{kind}.weight_hh_l{n}"] @ hidden[n] + t[f"{kind}.bias_hh_l{n}"]
@@ -105,6 +118,18 @@ NETS = {
         "activations": ["identity"],
         "recurrent_layers": 2,
     },
+    "masked": {
+        "kind": "mlp",
+        "layers": [12, 7, 3],
+        "activations": ["relu", "identity"],
+        "mask": {"features": 3, "known": 1, "masked": [2, 0]},
+    },
+    "masked-gru": {
+        "kind": "gru",
+        "layers": [6, UNITS, 3],
+        "activations": ["identity"],
+        "mask": {"features": 3, "known": 1, "masked": [0]},
+    },
 }
 
 
@@ -112,8 +137,9 @@ def model_of(name, folder):
     """A folder of the net of that name; golden outputs are worked out here."""
     net = NETS[name]
     recurrent = 0 if net["kind"] == "mlp" else net.get("recurrent_layers", 1)
-    tensors = random_tensors(net["kind"], net["layers"], recurrent)
-    observations = np.random.default_rng(1).normal(0, 1, (40, 4)).astype(np.float32)
+    of_mask = len(net.get("mask", {}).get("masked", ()))
+    tensors = random_tensors(net["kind"], net["layers"], recurrent, masked=of_mask)
+    observations = np.random.default_rng(1).normal(0, 1, (40, net["layers"][0])).astype(np.float32)
     write(folder, card_of(net), tensors, (observations, by_hand(net, tensors, observations)))
     return load(folder)
 

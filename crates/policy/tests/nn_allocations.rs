@@ -2,7 +2,9 @@
 
 mod numbers;
 
-use headway_policy::nn::{Activation, NetKind, NetSpec, Optimizer, OptimizerSpec, clip_norm};
+use headway_policy::nn::{
+    Activation, MaskSpec, NetKind, NetSpec, Optimizer, OptimizerSpec, clip_norm,
+};
 use numbers::{network, numbers};
 
 #[test]
@@ -15,6 +17,11 @@ fn answers_and_learning_allocate_nothing() {
             layers: vec![8, 40, 2],
             activations: vec![Activation::Tanh; dense],
             recurrent_layers,
+            mask: Some(MaskSpec {
+                features: 4,
+                known: 3,
+                masked: vec![1, 2],
+            }),
         };
         let mut network = network(&spec, 0);
         let (mut state, mut trace) = (network.state(), network.trace());

@@ -2,7 +2,9 @@
 
 mod numbers;
 
-use headway_policy::nn::{Activation, InstructionSet, NetKind, NetSpec, Network, sigmoid, tanh};
+use headway_policy::nn::{
+    Activation, InstructionSet, MaskSpec, NetKind, NetSpec, Network, sigmoid, tanh,
+};
 use numbers::{network, numbers, of};
 
 const KINDS: [NetKind; 3] = [NetKind::Mlp, NetKind::Gru, NetKind::Lstm];
@@ -33,8 +35,19 @@ fn some_spec(seed: u64) -> NetSpec {
     if recurrent == 2 {
         layers[2] = layers[1];
     }
+    let mask = draws[1].is_multiple_of(3).then(|| {
+        let features = 2 + draws[2] % 5;
+        layers[0] = features * (1 + draws[3] % 4);
+        let known = draws[5] % features;
+        MaskSpec {
+            features,
+            known,
+            masked: (0..features).filter(|n| *n != known).collect(),
+        }
+    });
     NetSpec {
         kind,
+        mask,
         activations: (0..dense)
             .map(|n| ACTIVATIONS[(draws[11] + n) % 5])
             .collect(),
@@ -94,6 +107,17 @@ fn an_mlp_is_the_plainest_loop_bit_for_bit() {
         let network = network(&spec, seed);
         let input = numbers(seed, spec.inputs(), 2.0);
         let mut x = input.clone();
+        if let Some(mask) = &spec.mask {
+            let weight = of(&spec, seed, "mask.weight");
+            let bias = of(&spec, seed, "mask.bias");
+            for interval in x.chunks_mut(mask.features) {
+                for (j, &at) in mask.masked.iter().enumerate() {
+                    let known = interval[mask.known];
+                    let share = sigmoid(weight[j] * known + bias[j]);
+                    interval[at] *= if known > 0.0 { share } else { 0.0 };
+                }
+            }
+        }
         for (n, activation) in spec.activations.iter().enumerate() {
             let (inputs, outputs) = (spec.layers[n], spec.layers[n + 1]);
             let weight = of(&spec, seed, &format!("layers.{n}.weight"));

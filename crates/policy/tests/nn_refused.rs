@@ -12,6 +12,11 @@ fn refusal(spec: Value) -> String {
     }
 }
 
+/// A network of six inputs behind such a mask.
+fn masked(mask: Value) -> Value {
+    json!({"kind": "mlp", "layers": [6, 1], "activations": ["tanh"], "mask": mask})
+}
+
 #[test]
 fn bad_specs() {
     let most = "layers must be two or more numbers from 1 to 8192: inputs, units, outputs";
@@ -52,6 +57,38 @@ fn bad_specs() {
         (
             json!({"kind": "mlp", "layers": [3, 1], "activations": ["elu"]}),
             "unknown variant `elu`",
+        ),
+        (
+            masked(json!({"features": 4, "known": 0, "masked": [1]})),
+            "net.mask: features is 4, must divide the 6 inputs into intervals",
+        ),
+        (
+            masked(json!({"features": 0, "known": 0, "masked": [1]})),
+            "net.mask: features is 0, must divide the 6 inputs into intervals",
+        ),
+        (
+            masked(json!({"features": 3, "known": 3, "masked": [1]})),
+            "net.mask: known is 3, must be an index below 3, the number of features",
+        ),
+        (
+            masked(json!({"features": 3, "known": 2, "masked": [1, 2]})),
+            "net.mask: masked is [1, 2], must be one or more indices below 3, each once and not known's",
+        ),
+        (
+            masked(json!({"features": 3, "known": 2, "masked": [0, 1, 0]})),
+            "net.mask: masked is [0, 1, 0], must be",
+        ),
+        (
+            masked(json!({"features": 3, "known": 2, "masked": [3]})),
+            "net.mask: masked is [3], must be",
+        ),
+        (
+            masked(json!({"features": 3, "known": 2, "masked": []})),
+            "net.mask: masked is [], must be",
+        ),
+        (
+            masked(json!({"features": 3, "known": 2, "hidden": [0]})),
+            "unknown field `hidden`",
         ),
         (
             json!({"kind": "mlp", "layers": [3, 1], "width": 3}),

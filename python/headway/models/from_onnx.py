@@ -33,8 +33,8 @@ def import_(graph: Path, card: Path, out: Path) -> str:
     """Writes the folder `out` of an ONNX graph and a card; returns the model's id.
 
     The graph is a chain of Gemm, or MatMul and Add, with Tanh, Relu, LeakyRelu (0.01), Sigmoid or nothing behind
-    each, after any number of GRU or LSTM. The golden outputs are what the graph itself makes of random
-    observations, so a graph that was misread is refused.
+    each, after any number of GRU or LSTM, after a mask as `to_onnx` writes it or none. The golden outputs are what
+    the graph itself makes of random observations, so a graph that was misread is refused.
 
     Args:
         graph: The .onnx file.
@@ -103,7 +103,7 @@ def network(proto: Any) -> tuple[dict[str, Any], dict[str, Array]]:
     inputs = [value.name for value in proto.graph.input if value.name not in constants]
     if not inputs or not proto.graph.output:
         raise UsageError("the graph has no input or no output")
-    chain = _Chain(onnx, constants)
+    chain = _Chain(onnx, constants, {output: node for node in proto.graph.node for output in node.output})
     name = inputs[0]
     while name != proto.graph.output[0].name:
         followers = [n for n in proto.graph.node if name in n.input and n.op_type not in ASIDE]
@@ -117,9 +117,12 @@ def network(proto: Any) -> tuple[dict[str, Any], dict[str, Array]]:
 class _Chain:
     """The layers met so far."""
 
-    def __init__(self, onnx: Any, constants: dict[str, Array]) -> None:
+    def __init__(self, onnx: Any, constants: dict[str, Array], makers: dict[str, Any]) -> None:
         self.onnx = onnx
         self.constants = constants
+        self.makers = makers
+        """The node of each output."""
+        self.mask: dict[str, Any] | None = None
         self.kind = "mlp"
         self.recurrent: list[int] = []
         self.dense: list[int] = []
@@ -132,6 +135,8 @@ class _Chain:
         net: dict[str, Any] = {"kind": self.kind, "layers": layers, "activations": self.activations}
         if len(self.recurrent) > 1:
             net["recurrent_layers"] = len(self.recurrent)
+        if self.mask is not None:
+            net["mask"] = self.mask
         if len(layers) < 2:
             raise UsageError("the graph has no layer")
         return net
@@ -151,6 +156,8 @@ class _Chain:
             self._layer(self._constant(node, 1).T, None)
         elif operator == "Add":
             self._bias(node, x)
+        elif operator == "Mul":
+            self._mask(node, x)
         elif operator in {"GRU", "LSTM"}:
             self._recurrent(node, operator.lower(), attributes)
         else:
@@ -196,6 +203,32 @@ class _Chain:
         if ours == "leaky-relu" and abs(attributes.get("alpha", 0.01) - LEAKY_SLOPE) > 1e-9:
             raise self._refused(node, f"slope {attributes['alpha']:g}, must be {LEAKY_SLOPE}")
         self.activations[-1] = ours
+
+    def _mask(self, node: Any, x: str) -> None:
+        """The last node of a mask, which multiplies the inputs."""
+        if self.inputs or node.input[0] != x:
+            raise self._refused(node)
+        # From its other input back to where the inputs are read: each node's operator, and its constant's place.
+        found = []
+        name = node.input[1]
+        for operator in ("Add", "MatMul", "Reshape", "Mul", "Sigmoid", "Add", "Mul", "Gather"):
+            maker = self.makers.get(name)
+            if maker is None or maker.op_type != operator:
+                raise self._refused(node, "must be a mask as `headway models` exports it")
+            found.append(maker)
+            name = maker.input[0]
+        _, places, _, _, _, bias, weight, gather = found
+        known = self.constants[gather.input[1]].ravel()
+        at = self._constant(places, 1).argmax(axis=1)
+        intervals = len(known)
+        inputs = self._constant(places, 1).shape[1]
+        self.mask = {
+            "features": inputs // intervals,
+            "known": int(known[0]),
+            "masked": at[: len(at) // intervals].tolist(),
+        }
+        self.tensors["mask.weight"] = self._constant(weight, 1)
+        self.tensors["mask.bias"] = self._constant(bias, 1)
 
     def _recurrent(self, node: Any, kind: str, attributes: dict[str, Any]) -> None:
         known = {"hidden_size", "linear_before_reset", "direction"}

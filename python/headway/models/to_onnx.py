@@ -41,6 +41,8 @@ def export(model: Model) -> tuple[bytes, float]:
     recurrent = net["layers"][1 : 1 + _recurrent_layers(net)]
     single = "" if not recurrent else "s"
     x = graph.input(f"observation{single}", [*(["steps"] if recurrent else []), "batch", net["layers"][0]])
+    if "mask" in net:
+        x = _mask(graph, x, net, tensors, bool(recurrent))
     for n, units in enumerate(recurrent):
         x = _recurrent(graph, net["kind"], n, units, x, tensors)
     for n, activation in enumerate(net["activations"]):
@@ -59,6 +61,26 @@ def export(model: Model) -> tuple[bytes, float]:
 
 def _recurrent_layers(net: dict[str, Any]) -> int:
     return 0 if net["kind"] == "mlp" else int(net.get("recurrent_layers") or 1)
+
+
+def _mask(graph: _Graph, x: str, net: dict[str, Any], tensors: dict[str, Array], steps: bool) -> str:
+    """The inputs times what the mask makes of them: 1, or sigmoid(weight x known + bias) where known is above 0."""
+    inputs, (features, known, masked) = net["layers"][0], (net["mask"][k] for k in ("features", "known", "masked"))
+    begins = np.arange(0, inputs, features)
+    # Row after row, where the masked inputs are.
+    places = np.eye(inputs, dtype=np.float32)[(begins[:, np.newaxis] + masked).ravel()]
+    of_known = graph.constant("mask.known", begins[:, np.newaxis] + known)
+    share = graph.node("Gather", [x, of_known], axis=-1)
+    is_known = graph.node("Greater", [share, graph.constant("zero", np.zeros((), np.float32))])
+    is_known = graph.node("Cast", [is_known], to=graph.onnx.TensorProto.FLOAT)
+    weighed = graph.node("Mul", [share, graph.constant("mask.weight", tensors["mask.weight"])])
+    weighed = graph.node("Add", [weighed, graph.constant("mask.bias", tensors["mask.bias"])])
+    weighed = graph.node("Mul", [graph.node("Sigmoid", [weighed]), is_known])
+    flat = graph.constant("mask.flat", np.array([0, 0, -1] if steps else [0, -1]))
+    weighed = graph.node("Reshape", [weighed, flat])
+    weighed = graph.node("MatMul", [weighed, graph.constant("mask.places", places)])
+    scale = graph.node("Add", [weighed, graph.constant("mask.others", 1 - places.sum(axis=0))])
+    return graph.node("Mul", [x, scale])
 
 
 def _dense(graph: _Graph, n: int, x: str, tensors: dict[str, Array], steps: bool) -> str:

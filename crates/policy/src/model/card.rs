@@ -108,10 +108,34 @@ impl Card {
                 "an observation has {seen} numbers ([agent.observation]), but [net] takes {inputs}; they must be the same"
             ));
         }
+        self.check_mask()?;
         let (wanted, outputs) = (self.agent.action.outputs(), self.net.outputs());
         if wanted != outputs {
             return Err(format!(
                 "the action needs {wanted} outputs ([agent.action]), but [net] has {outputs}; they must be the same"
+            ));
+        }
+        Ok(())
+    }
+
+    /// A mask that counts otherwise than the observation would weigh what it should not.
+    fn check_mask(&self) -> Result<(), String> {
+        let Some(mask) = &self.net.mask else {
+            return Ok(());
+        };
+        let features = &self.agent.observation.features;
+        if mask.features != features.len() {
+            return Err(format!(
+                "net.mask: features is {}, but an interval has {} ([agent.observation]); they must be the same",
+                mask.features,
+                features.len()
+            ));
+        }
+        let known = &features[mask.known];
+        if known.name != "network_known" || known.offset != 0.0 || known.scale <= 0.0 {
+            return Err(format!(
+                "net.mask: known is {}, which is {}; must be the index of network_known, with offset 0 and a scale above 0",
+                mask.known, known.name
             ));
         }
         Ok(())

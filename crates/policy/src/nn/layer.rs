@@ -5,10 +5,12 @@ use pulp::Simd;
 use super::dense::Dense;
 use super::gru::{self, Gru};
 use super::lstm::{self, Lstm};
+use super::mask::Mask;
 
 /// One layer: where its parameters lie, and what it does. A step leaves a record, which ends with its outputs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Layer {
+    Mask(Mask),
     Dense(Dense),
     Gru(Gru),
     Lstm(Lstm),
@@ -34,8 +36,18 @@ pub(super) struct Back<'a> {
 }
 
 impl Layer {
+    pub fn inputs(&self) -> usize {
+        match self {
+            Layer::Mask(mask) => mask.inputs,
+            Layer::Dense(dense) => dense.sums.inputs,
+            Layer::Gru(gru) => gru.input.inputs,
+            Layer::Lstm(lstm) => lstm.input.inputs,
+        }
+    }
+
     pub fn outputs(&self) -> usize {
         match self {
+            Layer::Mask(mask) => mask.inputs,
             Layer::Dense(dense) => dense.sums.outputs,
             Layer::Gru(gru) => gru.units,
             Layer::Lstm(lstm) => lstm.units,
@@ -45,6 +57,7 @@ impl Layer {
     /// Where its parameters lie, in the order of `NetSpec::tensors`, row by row.
     pub fn places(&self) -> Vec<usize> {
         let (input, hidden) = match self {
+            Layer::Mask(mask) => return mask.places().collect(),
             Layer::Dense(Dense { sums, .. }) => {
                 return sums.weights().chain(sums.biases()).collect();
             }
@@ -62,7 +75,7 @@ impl Layer {
     /// How many numbers it remembers.
     pub fn memory(&self) -> usize {
         match self {
-            Layer::Dense(_) => 0,
+            Layer::Mask(_) | Layer::Dense(_) => 0,
             Layer::Gru(gru) => gru.units,
             Layer::Lstm(lstm) => 2 * lstm.units,
         }
@@ -71,6 +84,7 @@ impl Layer {
     /// How many numbers a step leaves behind.
     pub fn record(&self) -> usize {
         match self {
+            Layer::Mask(mask) => mask.inputs,
             Layer::Dense(dense) => dense.sums.outputs,
             Layer::Gru(gru) => gru::RECORD * gru.units,
             Layer::Lstm(lstm) => lstm::RECORD * lstm.units,
@@ -80,7 +94,7 @@ impl Layer {
     /// How much room the way back needs.
     pub fn work(&self) -> usize {
         match self {
-            Layer::Dense(_) => 0,
+            Layer::Mask(_) | Layer::Dense(_) => 0,
             Layer::Gru(gru) => gru::WORK * gru.units,
             Layer::Lstm(lstm) => lstm::WORK * lstm.units,
         }
@@ -96,6 +110,7 @@ impl Layer {
         record: &mut [f32],
     ) {
         match self {
+            Layer::Mask(mask) => mask.forward(parameters, x, record),
             Layer::Dense(dense) => dense.forward(simd, parameters, x, record),
             Layer::Gru(gru) => gru.forward(simd, parameters, x, memory, record),
             Layer::Lstm(lstm) => lstm.forward(simd, parameters, x, memory, record),
@@ -105,6 +120,7 @@ impl Layer {
     #[inline(always)]
     pub fn backward(&self, back: Back<'_>) {
         match self {
+            Layer::Mask(mask) => mask.backward(back),
             Layer::Dense(dense) => dense.backward(back),
             Layer::Gru(gru) => gru.backward(back),
             Layer::Lstm(lstm) => lstm.backward(back),

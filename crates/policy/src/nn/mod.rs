@@ -12,6 +12,7 @@ mod gru;
 mod instruction_set;
 mod layer;
 mod lstm;
+mod mask;
 mod network;
 mod optimizer;
 mod spec;
@@ -19,6 +20,7 @@ mod trace;
 
 pub use activation::{sigmoid, tanh};
 pub use instruction_set::InstructionSet;
+pub use mask::MaskSpec;
 pub use network::{Network, State, TensorSource};
 pub use optimizer::{Optimizer, OptimizerSpec, clip_norm};
 pub use spec::{Activation, NetKind, NetSpec};

@@ -7,6 +7,7 @@ use super::dense::Dense;
 use super::gru::Gru;
 use super::layer::Layer;
 use super::lstm::Lstm;
+use super::mask::Mask;
 use super::{InstructionSet, NetError, NetKind, NetSpec};
 
 /// A network with its parameters.
@@ -208,5 +209,10 @@ fn layers(spec: &NetSpec) -> (Vec<Layer>, usize) {
             }),
         }
     };
-    (spec.layers.windows(2).enumerate().map(layer).collect(), end)
+    let mut layers: Vec<Layer> = spec.layers.windows(2).enumerate().map(layer).collect();
+    // Its parameters come last, so that those of the layers lie as they would without it.
+    if let Some(mask) = &spec.mask {
+        layers.insert(0, Layer::Mask(Mask::new(mask, spec.inputs(), &mut end)));
+    }
+    (layers, end)
 }

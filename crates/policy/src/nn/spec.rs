@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::NetError;
+use super::{MaskSpec, NetError};
 
 /// The most units of a layer.
 const MAX_UNITS: usize = 8192;
@@ -33,6 +33,9 @@ pub struct NetSpec {
     /// How many layers are recurrent; they have equally many units, as PyTorch's do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recurrent_layers: Option<usize>,
+    /// What weighs some inputs before the first layer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mask: Option<MaskSpec>,
 }
 
 /// What the first layers of a network are.
@@ -105,9 +108,16 @@ impl NetSpec {
 
     /// The names and shapes of its tensors, in the order in which they are applied; weights are
     /// `[outputs, inputs]`, row by row, as PyTorch has them. `layers.N.weight` and `layers.N.bias` are the dense
-    /// layers', `gru.weight_ih_lN`, `gru.weight_hh_lN`, `gru.bias_ih_lN` and `gru.bias_hh_lN` a recurrent layer's.
+    /// layers', `gru.weight_ih_lN`, `gru.weight_hh_lN`, `gru.bias_ih_lN` and `gru.bias_hh_lN` a recurrent layer's,
+    /// `mask.weight` and `mask.bias` the mask's.
     pub fn tensors(&self) -> Vec<(String, Vec<usize>)> {
         let mut tensors = Vec::new();
+        if let Some(mask) = &self.mask {
+            tensors.extend(["weight", "bias"].map(|part| {
+                let name = format!("mask.{part}");
+                (name, vec![mask.masked.len()])
+            }));
+        }
         let (gates, prefix) = (self.kind.gates(), self.kind.prefix());
         for (n, sizes) in self.layers.windows(2).enumerate() {
             let (inputs, units) = (sizes[0], sizes[1]);
@@ -166,6 +176,9 @@ impl NetSpec {
                 "{} activations for {dense} dense layers; each needs one",
                 self.activations.len()
             ));
+        }
+        if let Some(mask) = &self.mask {
+            mask.check(self.inputs())?;
         }
         let size = |(_, shape): &(String, Vec<usize>)| shape.iter().product::<usize>();
         match self.tensors().iter().map(size).sum::<usize>() {

@@ -110,8 +110,8 @@ impl Network {
         dy[..outputs.len()].copy_from_slice(outputs);
         let mut before = &records[step * *record..][..*record];
         let mut dmemory = &mut dmemory[..];
-        for (n, layer) in self.layers.iter().enumerate().rev() {
-            let inputs = self.spec().layers[n];
+        for layer in self.layers.iter().rev() {
+            let inputs = layer.inputs();
             let (earlier, mine) = before.split_at(before.len() - layer.record());
             let (dearlier, dmine) = dmemory.split_at_mut(dmemory.len() - layer.memory());
             dx[..inputs].fill(0.0);

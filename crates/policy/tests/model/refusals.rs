@@ -108,6 +108,27 @@ fn an_observation_of_the_wrong_size() {
 }
 
 #[test]
+fn a_mask_that_counts_otherwise_than_the_observation() {
+    for (mask, parts) in [
+        (
+            "features = 4\nknown = 0\nmasked = [1]",
+            ["net.mask: features is 4", "an interval has 2"],
+        ),
+        (
+            "features = 2\nknown = 1\nmasked = [0]",
+            ["net.mask: known is 1, which is loss", "network_known"],
+        ),
+        (
+            "features = 3\nknown = 1\nmasked = [0]",
+            ["net.mask: features is 3", "divide the 4 inputs"],
+        ),
+    ] {
+        let net = format!("[net.mask]\n{mask}\n\n[agent.clock]");
+        says(Folder::tiny().card("[agent.clock]", &net), &parts);
+    }
+}
+
+#[test]
 fn weights_that_are_truncated_or_swapped() {
     let mut folder = Folder::tiny();
     folder.weights.truncate(100);

@@ -8,7 +8,18 @@ import pytest
 from headway._native import Scenario, UsageError, canonical_scheme
 from headway.reproduce import PAPERS, paper
 from headway.reproduce.charts import recoloured
-from headway.reproduce.claim import Verdict, all_of, any_of, each_within, so_many, text_of, verdict, within
+from headway.reproduce.claim import (
+    LESS,
+    MORE,
+    Verdict,
+    all_of,
+    any_of,
+    each_within,
+    so_many,
+    text_of,
+    verdict,
+    within,
+)
 from headway.reproduce.engine import Outcome
 from headway.reproduce.figure import Drawn
 from headway.reproduce.lab import FULL, QUICK, Lab, MissingError, Settings, family
@@ -42,6 +53,13 @@ def metric(mean, low=None, high=None):
 )
 def test_a_claim_needs_its_whole_interval(ci95, expected):
     assert verdict({"mean": 0.5, "ci95": ci95}, low=0, high=1) is expected
+
+
+def test_more_is_not_the_same():
+    same = metric(0.0, 0.0, 0.0)
+    assert verdict(same, low=0) is verdict(same, high=0) is HOLDS
+    assert verdict(same, low=MORE) is verdict(same, high=LESS) is FAILS
+    assert verdict(metric(1e-9, 1e-12, 1e-6), low=MORE) is HOLDS
 
 
 def test_verdicts_together():

@@ -133,10 +133,14 @@ def _make(begun: Sequence[Begun], store: Store, jobs: int) -> list[Outcome]:
     """Runs and draws them, with progress over all; exits if interrupted."""
     from headway.cli.progress import progress_of_runs
     from headway.reproduce.engine import make, missing_runs
+    from headway.reproduce.lab import FULL
 
     missing = {one.figure.name: missing_runs(one, store) for one in begun}
     total = sum(len(tasks) for tasks in missing.values())
     total_s = sum(task.seconds for tasks in missing.values() for task in tasks)
+    if total and any(one.lab.settings == FULL for one in begun):
+        count = f"{total} run{'s' * (total > 1)} for {len(begun)} figure{'s' * (len(begun) > 1)}"
+        print(f"headway: {count}; what has finished is kept in {store.path.parent}", file=sys.stderr)
     outcomes, runs, done_s, now = [], 0, 0.0, 0
     try:
         with progress_of_runs() as bar:

@@ -73,7 +73,7 @@ def throughput_against_delay(
     _label(points, x_domain, log, top, capacity, size)
 
     title_of_x = f"{across.title} ({across.unit}), reversed"
-    x_axis: Spec = {"title": title_of_x, "format": "~r", "gridOpacity": 0.6, "tickCount": 8}
+    x_axis: Spec = {"title": title_of_x, "format": "~r", "gridOpacity": 0.6, "tickCount": 8 if size[0] > 500 else 5}
     if log:
         x_axis["values"] = one_two_five(*x_domain)
         x_axis["title"] = f"{title_of_x}, log"

@@ -49,9 +49,9 @@ def titled(panels: Sequence[tuple[str, Spec]], looks: Mapping[str, Style] | None
         panel | {"title": {"text": title, "fontSize": 12, "offset": 6}} if title else panel
         for title, panel in _apart(panels)
     ]
-    rows = [
-        {"hconcat": named[k : k + columns], "spacing": 34, "resolve": APART} for k in range(0, len(named), columns)
-    ]
+    # Plots of one column begin at one place, whatever their labels need; the spacing leaves them room.
+    flush = {"bounds": "flush", "resolve": APART}
+    rows = [flush | {"hconcat": named[k : k + columns], "spacing": 80} for k in range(0, len(named), columns)]
     width = sum(int(panel.get("width", SWEEP[0])) + 80 for panel in named[:columns])
     below = [legend(looks, width)] if looks else []
     return {"vconcat": [*rows, *below], "spacing": 22, "resolve": APART}
@@ -177,12 +177,11 @@ def bars(
         return empty("nothing was measured")
     spans = [[float(v[name]) for name in ("mean", "low", "high")] for v in values]
     domain = _domain([*spans, *([[line] * 3] if line is not None else [])], zero=True)
-    tilted = max(map(len, groups)) * len(groups) > 60
     x: Spec = {
         "field": "g",
         "type": "nominal",
         "sort": groups,
-        "axis": {"title": x_title, "labelAngle": -30 if tilted else 0, "ticks": False},
+        "axis": {"title": x_title, "labelAngle": 0, "ticks": False},
     }
     offset: Spec = {"field": "s", "type": "nominal", "sort": labels, "scale": {"domain": labels}}
     at = {"x": x, "xOffset": offset} if len(labels) > 1 else {"x": x}
@@ -206,7 +205,8 @@ def bars(
     if line is not None:
         across = {"type": "rule", "color": SOFT, "strokeDash": [4, 4]}
         layers.append({"data": {"values": [{"mean": line}]}, "mark": across, "encoding": {"y": y}})
-    width = max(SWEEP[0] // 2, min(2 * SWEEP[0], 26 * len(groups) * len(labels) + 40))
+    wide = len(groups) * max(26 * len(labels), int(CHARACTER * max(map(len, groups))) + 8)
+    width = max(SWEEP[0] // 2, min(2 * SWEEP[0], wide + 40))
     return {"width": width, "height": SWEEP[1], "layer": layers}
 
 

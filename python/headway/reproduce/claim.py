@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from math import inf
+from math import inf, nextafter
 from typing import TYPE_CHECKING
 
 from headway.report.numbers import number
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     from headway.summary import Metric
 
+MORE = nextafter(0.0, inf)
+"""The least number above zero: where something is to be more, and not the same."""
+LESS = -MORE
 NOTHING: Metric = {"mean": None, "ci95": None}
 """What was not measured."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -94,12 +94,18 @@ class OneRun:
         return {
             "world": self.world,
             "scenario_hash": self.scenario.hash,
-            "scheme": canonical_scheme(self.spec, self.world),
+            "scheme": _canonical(self.spec, self.world),
             "seed": self.seed,
             "seconds": self.seconds,
             "warmup": self.warmup,
             "transport": self.transport,
         }
+
+
+@cache
+def _canonical(spec: str, world: str) -> str:
+    """Once a spec: a model's folder is read and checked for it."""
+    return canonical_scheme(spec, world)
 
 
 @dataclass

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from headway.reproduce.charts import looks_of, over, titled
-from headway.reproduce.claim import each_within, within
+from headway.reproduce.claim import MORE, each_within, within
 from headway.reproduce.figure import Drawn, Figure
 from headway.reproduce.lab import family
 
@@ -67,7 +67,7 @@ def fig7(lab: Lab) -> Made:
             "throughput in the largest buffer, Owl's over Vivace's; above 0 wanted",
             measured.percent(largest["owl"], largest["vivace"], "throughput_mbps"),
             "%",
-            low=0,
+            low=MORE,
         ),
         each_within(
             "fig7.inflation",
@@ -91,7 +91,7 @@ def fig7(lab: Lab) -> Made:
                 if size > LARGE_KB
             },
             "%",
-            low=0,
+            low=MORE,
         ),
     ]
     return Drawn(chart, claims)

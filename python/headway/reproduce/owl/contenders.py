@@ -59,11 +59,21 @@ def ablations(lab: Lab, names: Iterable[str]) -> dict[str, str]:
     return found
 
 
+def online(lab: Lab) -> dict[str, str]:
+    """Owl as it goes on learning while it runs (Algorithm 1, lines 11 and 12), beside the frozen one."""
+    if "online" in _parameters() and "owl" not in lab.stand_ins:
+        return {"owl-online": "owl:online=on"}
+    lab.note("no scheme owl that goes on learning here; left out")
+    return {}
+
+
 def _latency() -> str:
     """That of Owl's answers, as a parameter of `learned`."""
-    for scheme in schemes():
-        if scheme["name"] == "owl":
-            for parameter in scheme["params"]:
-                if parameter["name"] == "latency":
-                    return f":latency={parameter['default']}"
-    return ""
+    latency = _parameters().get("latency")
+    return f":latency={latency}" if latency else ""
+
+
+def _parameters() -> dict[str, str]:
+    """Owl's parameters with their defaults; none where there is no such scheme."""
+    found = (scheme["params"] for scheme in schemes() if scheme["name"] == "owl")
+    return {parameter["name"]: parameter["default"] for parameter in next(found, [])}

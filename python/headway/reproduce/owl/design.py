@@ -8,7 +8,7 @@ from headway._native import Scenario, UsageError
 from headway.report.lines import SWEEP
 from headway.report.scatter import LOSS, throughput_against_delay
 from headway.reproduce.charts import Bar, bars, heat, looks_of, titled
-from headway.reproduce.claim import NOTHING, Verdict, any_of, each_within, so_many, verdict
+from headway.reproduce.claim import LESS, NOTHING, Verdict, any_of, each_within, so_many, verdict
 from headway.reproduce.figure import Drawn, Figure
 from headway.reproduce.lab import MissingError, family
 from headway.reproduce.owl.contenders import ablation
@@ -92,7 +92,7 @@ def _best(
         cleaner = verdict(measured.difference(points[other], points[ours], "loss"), low=0)
         return any_of([faster, cleaner])
 
-    how = f"other sets that {ours} beats in throughput or in loss, two flows on one link; all wanted"
+    how = f"other sets that are not ahead of {ours} in both throughput and loss; all wanted"
     says = f"{ours} balances throughput and loss best (Fig. 12{panel})"
     return so_many(name, says, how, {other: judged(other) for other in named if other != ours})
 
@@ -118,7 +118,7 @@ def fig13(lab: Lab) -> Made:
             "share of connection weights that PNC and PNA have, with 20% known less that with 70%; below 0 wanted",
             {"PNC and PNA": {"mean": 100 * (little - much), "ci95": [100 * (little - much)] * 2}},
             "points",
-            high=0,
+            high=LESS,
         ),
         so_many(
             "fig13.signals",
@@ -169,7 +169,7 @@ def fig14(lab: Lab) -> Made:
                     if label != ours
                 },
                 "%",
-                high=0,
+                high=LESS,
             )
         )
     return Drawn(titled(panels, columns=2), claims)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headway.reproduce.charts import looks_of, over, titled
-from headway.reproduce.claim import each_within
+from headway.reproduce.claim import MORE, each_within
 from headway.reproduce.figure import Drawn, Figure
 from headway.reproduce.lab import family
 
@@ -37,7 +37,7 @@ def fig10(lab: Lab) -> Made:
                 for s, points in lengths.items()
             },
             "%",
-            low=0,
+            low=MORE,
         )
         for rival in specs
         if rival != "owl"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from headway._native import Scenario
 from headway.reproduce.charts import Bar, bars, looks_of, over, titled
-from headway.reproduce.claim import each_within
+from headway.reproduce.claim import LESS, MORE, each_within
 from headway.reproduce.figure import Drawn, Figure
 from headway.reproduce.lab import MissingError, family
 from headway.reproduce.owl.contenders import LINUX, ablations
@@ -101,7 +101,7 @@ def fig8(lab: Lab) -> Made:
             "Cubic has a worse level of friendliness than Owl (Fig. 8b)",
             "distance of both shares from 1, Owl-Loss's less Cubic's beside the same scheme; below 0 wanted",
             {s: measured.difference(ours[s], cubics[s], unfairness) for s in linux},
-            high=0,
+            high=LESS,
         ),
         *(
             each_within(
@@ -109,7 +109,7 @@ def fig8(lab: Lab) -> Made:
                 f"Owl-Loss is fairer among its own flows than {rival} (Fig. 8c)",
                 f"Jain's index of 2 to {MOST_FLOWS} flows, Owl-Loss's less {rival}'s; above 0 wanted",
                 {f"{n:g} flows": measured.difference(c["owl-loss"], c[rival], "jain") for n, c in judged.items()},
-                low=0,
+                low=MORE,
             )
             for rival in ("aurora", "cubic")
             if rival in many

@@ -8,7 +8,7 @@ from headway._native import Scenario
 from headway.report.lines import SWEEP
 from headway.report.scatter import LOSS, throughput_against_delay
 from headway.reproduce.charts import looks_of, over, titled
-from headway.reproduce.claim import any_of, each_within, so_many, verdict
+from headway.reproduce.claim import MORE, any_of, each_within, so_many, verdict
 from headway.reproduce.figure import Drawn, Figure
 from headway.reproduce.lab import family
 from headway.reproduce.owl.contenders import LINUX
@@ -61,7 +61,7 @@ def fig11(lab: Lab) -> Made:
             so_many(
                 f"fig11.{ours}",
                 f"{ours} has high throughput and a low loss rate together, beside Linux's schemes (Fig. 11a)",
-                f"Linux's schemes that {ours} beats in throughput or in loss; all wanted",
+                f"Linux's schemes that are not ahead of {ours} in both throughput and loss; all wanted",
                 verdicts,
             )
         )
@@ -77,12 +77,12 @@ def fig11(lab: Lab) -> Made:
                 for rival in rivals
             },
             "%",
-            low=0,
+            low=MORE,
         ),
         each_within(
             "fig11.flows",
             "As flows grow in number Owl keeps a low loss rate (Fig. 11c)",
-            "share of packets lost, Owl's less that of each of Linux's schemes, at each number; below 0 wanted",
+            "share of packets lost, Owl's less that of each of Linux's schemes, at each number; at most 0 wanted",
             {
                 f"{n:g} flows, {rival}": measured.difference(points["owl"], points[rival], _percent_lost)
                 for n, points in crowds.items()

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from headway._native import Scenario, UsageError, canonical_scheme
+from headway.report.svg import standalone
 from headway.reproduce import PAPERS, paper
-from headway.reproduce.charts import recoloured
+from headway.reproduce.charts import Bar, bars, heat, looks_of, over, over_time, recoloured, titled
 from headway.reproduce.claim import (
     LESS,
     MORE,
@@ -330,6 +331,7 @@ def test_a_figure_is_made_and_what_has_finished_is_not_run_again(run, tmp_path):
         (["owl", "fig7", "--publish"], ["--publish", "sources"]),
         (["owl", "fig7", "--jobs", "0"], ["--jobs", "'0'"]),
         (["owl", "fig7", "--out", "/proc/x"], ["--out /proc/x", "folder"]),
+        (["owl", "fig7", "--models", "nowhere"], ["--models nowhere", "no such folder"]),
         (["owl", "fig7", "--stand-in", "owl"], ["--stand-in 'owl'", "NAME=SPEC"]),
     ],
 )
@@ -340,6 +342,38 @@ def test_wrong_input_is_one_line(run, arguments, says):
     assert done.stderr.count("\n") == 1, done.stderr
     for word in says:
         assert word in done.stderr
+
+
+def test_without_its_traces_a_figure_is_not_made_and_says_so(run, tmp_path):
+    nowhere = {name: str(tmp_path) for name in ("HEADWAY_TRACES", "XDG_CACHE_HOME")}
+    done = run("reproduce", "owl", "fig5", "--quick", "--stand-in", "owl=aurora", "--out", tmp_path, **nowhere)
+    assert done.returncode == 1
+    assert "fig5: no trace Verizon-LTE-short.down" in done.stderr or "no scheme owl-loss" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_every_kind_of_chart_is_drawn_on_light_and_on_dark():
+    looks = looks_of(["owl", "cubic"], ["theory"])
+    points = {1.0: metric(3.0, 2.0, 4.0), 10.0: metric(5.0), 100.0: metric(None)}
+    found = [Bar("two", "owl", points[1.0]), Bar("two", "theory", points[10.0]), Bar("three", "owl", points[100.0])]
+    line = [(0.0, 1.0), (0.5, None), (1.0, 2.0)]
+    panels = [
+        (
+            "lines",
+            over({"owl": points, "cubic": {5.0: metric(-1.0)}}, looks, "buffer (kB)", "rate (Mbit/s)", log=True),
+        ),
+        ("bars", bars(found, looks, "senders", "rate (Mbit/s)", line=4)),
+        ("time", over_time({"owl": line}, looks, "rate (Mbit/s)", 1.0, line)),
+        ("weights", heat(["rtt_ms", "pna"], ["20%", "70%"], [[0.9, 0.6], [0.1, 0.4]])),
+        ("none", bars([found[2]], looks, "senders", "rate (Mbit/s)")),
+    ]
+    light = standalone(titled(panels, looks))
+    for word in ("lines", "buffer (kB)", "senders", "rtt_ms", "60.0%", "nothing was measured", "theory"):
+        assert word in light
+    dark = recoloured(light)
+    for style in looks.values():
+        assert style.colour in light
+        assert style.colour not in dark
 
 
 def test_every_figure_of_the_issue_is_there():

@@ -72,6 +72,8 @@ def reproduce(
         )
     if publish and not RESULTS.parent.is_dir():
         raise UsageError("--publish: no docs here; run it in the folder of Headway's sources")
+    if models is not None and not models.is_dir():
+        raise UsageError(f"--models {models}: no such folder; give one that headway train has written into")
     lab = Lab(QUICK if quick else FULL, models, _stand_ins(stand_in or []))
     folder = make_folder(out or Path("out") / "reproduce" / source.name, "--out")
     store = Store(folder, "reproduce")

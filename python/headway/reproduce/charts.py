@@ -19,6 +19,8 @@ PAPER, NIGHT = "#ffffff", "#0d1117"
 """Backgrounds on light screens and on dark ones."""
 APART = {"scale": {"xOffset": "independent"}}
 """Panels have bars of their own."""
+ON_PALE_CELL, ON_DARK_CELL = "#10151b", "#fefefe"
+"""Of a heat map's numbers: cells have their colours on every screen."""
 CHARACTER = 7.2
 """Width of a letter of a legend, about, in pixels."""
 
@@ -226,7 +228,7 @@ def over_time(
     return chart
 
 
-def heat(rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[float]], title: str) -> Spec:
+def heat(rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[float]]) -> Spec:
     """Shares in cells, with their numbers: dark is much."""
     cells: list[dict[str, Any]] = [
         {"r": row, "c": column, "v": value, "t": f"{value:.1%}"}
@@ -234,8 +236,7 @@ def heat(rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[
         for column, value in zip(columns, line, strict=True)
     ]
     most = max(cell["v"] for cell in cells)
-    for cell in cells:
-        cell["ink"] = "#ffffff" if cell["v"] > 0.55 * most else INK
+    pale = [cell for cell in cells if cell["v"] <= 0.55 * most]
     at: Spec = {
         "x": {
             "field": "c",
@@ -250,18 +251,23 @@ def heat(rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[
         "field": "v",
         "type": "quantitative",
         "scale": {"domain": [0, most], "range": ["#eef3fa", "#1f4e9c"]},
-        "legend": {"title": title, "format": ".0%"},
+        "legend": None,
     }
-    ink = {"field": "ink", "type": "nominal", "scale": None}
     return {
         "width": 150 * len(columns),
         "height": 26 * len(rows),
-        "data": {"values": cells},
         "layer": [
-            {"mark": {"type": "rect"}, "encoding": at | {"color": shade}},
-            {
-                "mark": {"type": "text", "fontSize": 11},
-                "encoding": at | {"text": {"field": "t"}, "color": ink},
-            },
+            {"data": {"values": cells}, "mark": {"type": "rect"}, "encoding": at | {"color": shade}},
+            *(
+                {
+                    "data": {"values": some},
+                    "mark": {"type": "text", "fontSize": 11, "color": ink},
+                    "encoding": at | {"text": {"field": "t"}},
+                }
+                for some, ink in (
+                    (pale, ON_PALE_CELL),
+                    ([cell for cell in cells if cell not in pale], ON_DARK_CELL),
+                )
+            ),
         ],
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from headway._native import UsageError, code_version
+from headway._native import Trace, code_version
 from headway.reproduce.lab import MissingError
 from headway.reproduce.measured import Measured
 from headway.runs.collect import collect
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from headway.runs.store import Store
 
 SCHEMA = 1
-
-Progress = "Callable[[int, float], None]"
 
 
 @dataclass
@@ -96,13 +94,20 @@ def begin(figures: Sequence[Figure], lab: Lab) -> list[Begun | Outcome]:
         own = replace(lab, notes=[])
         making = figure.make(own)
         try:
-            begun.append(Begun(figure, own, making, next(making)))
+            wanted = next(making)
+            _need_traces(wanted)
         except MissingError as why:
             begun.append(Outcome(figure, missing=str(why)))
-        except UsageError as error:
-            # A trace that is not on this machine, for one.
-            begun.append(Outcome(figure, missing=str(error)))
+        else:
+            begun.append(Begun(figure, own, making, wanted))
     return begun
+
+
+def _need_traces(wanted: Sequence[Wanted]) -> None:
+    """Raises MissingError where one is not on this machine."""
+    names = dict.fromkeys(name for one in wanted for name in one.scenario.traces)
+    if missing := [name for name in names if Trace.find(name) is None]:
+        raise MissingError(f"no trace {', '.join(missing)} here: headway traces fetch mahimahi")
 
 
 def missing_runs(begun: Begun, store: Store) -> list[OneRun]:

@@ -107,7 +107,9 @@ def fig13(lab: Lab) -> Made:
     yield []
     features = sorted(found[HIGH], key=lambda name: -found[HIGH][name])
     columns = [f"{known:.0%} of the network known" for known in found]
-    chart = titled([("", heat(features, columns, [[found[k][f] for k in found] for f in features], "share"))])
+    chart = titled(
+        [("share of connection weights", heat(features, columns, [[found[k][f] for k in found] for f in features]))]
+    )
     network = ("pnc_packets", "pna")
     little, much = (sum(found[known][name] for name in network) for known in (LOW, HIGH))
     top = sorted(found[LOW], key=lambda name: -found[LOW][name])[:6]

@@ -88,7 +88,9 @@ def test_of_several_cases_the_one_that_fails_is_shown():
 def test_how_many_hold_is_from_the_sure_to_the_possible():
     cases = {"a": HOLDS, "b": HOLDS, "c": OPEN}
     claim = so_many("x", "", "", cases, least=2)
-    assert (claim.verdict, claim.ours["ci95"]) == (HOLDS, [2, 3])
+    assert (claim.verdict, claim.ours) == (HOLDS, metric(2, 2, 3))
+    assert text_of(claim.ours, claim.unit) == ("2 of 3", "2 to 3")
+    assert claim.note == "open: c"
     assert so_many("x", "", "", cases).verdict is OPEN
     assert so_many("x", "", "", cases | {"d": FAILS}).verdict is FAILS
     assert so_many("x", "", "", {}).verdict is OPEN
@@ -292,8 +294,12 @@ def test_publishing_one_figure_leaves_the_others(tmp_path):
 
 def test_the_summary_counts_when_all_figures_are_published(tmp_path):
     (tmp_path / "img").mkdir()
-    publish(tmp_path, OWL, [outcome(figure.name, 2.0) for figure in OWL.figures])
-    assert f"| all |  | {len(OWL.figures)} | 0 | 0 |" in (tmp_path / "owl.md").read_text()
+    first, *others = [outcome(figure.name, 2.0) for figure in OWL.figures]
+    missing = Outcome(first.figure, missing="no trace x here")
+    publish(tmp_path, OWL, [missing, *others])
+    text = (tmp_path / "owl.md").read_text()
+    assert f"| all |  | {len(others)} | 0 | 0 |" in text
+    assert "; not made: no trace x here | 0 | 0 | 0 |" in text
 
 
 QUICKLY = ("reproduce", "owl", "fig10", "--quick", "--stand-in", "owl=aurora", "--json")

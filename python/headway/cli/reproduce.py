@@ -95,7 +95,7 @@ def reproduce(
     made = [outcome for outcome in outcomes if outcome.drawn]
     if publish and made:
         make_folder(RESULTS / "img", "--publish")
-        for path in write_page(RESULTS, source, made):
+        for path in write_page(RESULTS, source, outcomes):
             print(f"published: {path}", file=sys.stderr)
     write_atomic(folder / "claims.json", js.dumps(results, indent=2) + "\n")
     if json:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 MORE = nextafter(0.0, inf)
 """The least number above zero: where something is to be more, and not the same."""
 LESS = -MORE
+OF = "of "
+"""Begins the unit of counts."""
 NOTHING: Metric = {"mean": None, "ci95": None}
 """What was not measured."""
 
@@ -122,23 +124,22 @@ def each_within(
     return Claim(name, paper, how, known[worst], all_of(verdicts.values()), unit, "; ".join(parts))
 
 
-def so_many(
-    name: str, paper: str, how: str, verdicts: Mapping[str, Verdict], *, least: int | None = None, unit: str = ""
-) -> Claim:
+def so_many(name: str, paper: str, how: str, verdicts: Mapping[str, Verdict], *, least: int | None = None) -> Claim:
     """That something holds in at least so many cases, all unless told.
 
-    `ours` counts those in which it holds or is open by half; its interval is from those that are sure to those that
-    are possible.
+    `ours` counts those in which it holds; the interval ends at those in which it may.
     """
     if not verdicts:
-        return Claim(name, paper, how, NOTHING, Verdict.OPEN, unit, "nothing was measured")
+        return Claim(name, paper, how, NOTHING, Verdict.OPEN, note="nothing was measured")
     wanted = len(verdicts) if least is None else least
     sure = sum(found is Verdict.HOLDS for found in verdicts.values())
     possible = sum(found is not Verdict.FAILS for found in verdicts.values())
-    ours: Metric = {"mean": (sure + possible) / 2, "ci95": [float(sure), float(possible)]}
-    others = [f"{case} ({found})" for case, found in verdicts.items() if found is not Verdict.HOLDS]
-    note = f"not: {', '.join(others)}" if others else ""
-    return Claim(name, paper, how, ours, verdict(ours, low=wanted), unit or f"of {len(verdicts)}", note)
+    ours: Metric = {"mean": float(sure), "ci95": [float(sure), float(possible)]}
+    parts = []
+    for other in (Verdict.FAILS, Verdict.OPEN):
+        if cases := [case for case, found in verdicts.items() if found is other]:
+            parts.append(f"{other}: {', '.join(cases)}")
+    return Claim(name, paper, how, ours, verdict(ours, low=wanted), f"{OF}{len(verdicts)}", "; ".join(parts))
 
 
 def text_of(metric: Metric, unit: str = "") -> tuple[str, str]:
@@ -146,6 +147,8 @@ def text_of(metric: Metric, unit: str = "") -> tuple[str, str]:
     if metric["mean"] is None:
         return "\u2013", "\u2013"
     ends = metric["ci95"]
+    if unit.startswith(OF) and ends:
+        return f"{metric['mean']:.0f} {unit}", f"{ends[0]:.0f} to {ends[1]:.0f}"
     like = max(map(abs, [metric["mean"], *(ends or [])]))
     mean = " ".join(part for part in (number(metric["mean"], like), unit) if part)
     return mean, f"{number(ends[0], like)} to {number(ends[1], like)}" if ends else "none"

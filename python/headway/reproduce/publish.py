@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from headway.reproduce.claim import Claim
     from headway.reproduce.engine import Outcome
-    from headway.reproduce.figure import Figure, Paper
+    from headway.reproduce.figure import Drawn, Figure, Paper
 
 END = "<!-- end -->"
 
@@ -27,7 +27,7 @@ def publish(folder: Path, paper: Paper, outcomes: Sequence[Outcome]) -> list[Pat
     Args:
         folder: docs/results, with a folder `img`.
         paper: Whose figures they are.
-        outcomes: Of full runs, each drawn; the page's other figures stay as they are.
+        outcomes: Of full runs; the page's other figures, and those that could not be made, stay as they are.
 
     Returns:
         The files written.
@@ -40,15 +40,16 @@ def publish(folder: Path, paper: Paper, outcomes: Sequence[Outcome]) -> list[Pat
     text = page.read_text() if page.is_file() else skeleton(paper)
     written = []
     for outcome in outcomes:
-        name = f"{paper.name}-{outcome.figure.name}"
-        chart = outcome.drawn.chart if outcome.drawn else {}
+        if outcome.drawn is None:
+            continue
+        name, chart = f"{paper.name}-{outcome.figure.name}", outcome.drawn.chart
         for path, picture in (
             (folder / "img" / f"{name}.svg", standalone(chart)),
             (folder / "img" / f"{name}-dark.svg", on_dark(chart)),
         ):
             write_atomic(path, picture + "\n")
             written.append(path)
-        text = put_between(text, marker(outcome.figure), section(paper, outcome), page)
+        text = put_between(text, marker(outcome.figure), section(paper, outcome, outcome.drawn), page)
     if {outcome.figure.name for outcome in outcomes} == {figure.name for figure in paper.figures}:
         text = put_between(text, "<!-- summary -->", summary(paper, outcomes), page)
     write_atomic(page, text)
@@ -79,8 +80,11 @@ def summary(paper: Paper, outcomes: Sequence[Outcome]) -> str:
     """How many claims there are and what became of them, figure by figure."""
     lines = []
     for outcome in outcomes:
+        title = outcome.figure.title
+        if outcome.drawn is None:
+            title += f"; not made: {outcome.missing or outcome.failures[0]}"
         counts = _counts(outcome.drawn.claims if outcome.drawn else ())
-        lines.append([f"[{outcome.figure.name}](#{_anchor(outcome.figure)})", outcome.figure.title, *counts])
+        lines.append([f"[{outcome.figure.name}](#{_anchor(outcome.figure)})", title, *counts])
     every = _counts([claim for outcome in outcomes if outcome.drawn for claim in outcome.drawn.claims])
     lines.append(["all", "", *every])
     about = f"```sh\nheadway reproduce {paper.name} all\n```\n\n{circumstances(outcomes)}\n\n"
@@ -96,11 +100,8 @@ def _counts(claims: Sequence[Claim]) -> list[str]:
     return [str(sum(claim.verdict is v for claim in claims)) for v in Verdict]
 
 
-def section(paper: Paper, outcome: Outcome) -> str:
+def section(paper: Paper, outcome: Outcome, drawn: Drawn) -> str:
     """A figure's picture, claims, table and notes."""
-    drawn = outcome.drawn
-    if drawn is None:
-        return f"{outcome.missing}\n"
     name = f"{paper.name}-{outcome.figure.name}"
     picture = (
         f'<picture>\n  <source media="(prefers-color-scheme: dark)" srcset="img/{name}-dark.svg">\n'

@@ -24,10 +24,10 @@ END_TO_END = (
     "sprout",
     "aurora",
     "ledbat",
-    "scream",
-    "gcc",
 )
-"""PCC is Allegro, and WebRTC is GCC."""
+"""PCC is Allegro."""
+MEDIA = ("scream", "gcc")
+"""End-to-end too, for real-time media; WebRTC is GCC."""
 IN_NETWORK = ("abc", "xcp")
 NOT_YET = ("tao-va", "indigo")
 """In the paper, and not among Headway's schemes: they join as soon as they are."""

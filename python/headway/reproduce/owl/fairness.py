@@ -156,12 +156,12 @@ def fig9(lab: Lab) -> Made:
     for n, link in links.items():
         for name, one in link.items():
             rate, loss = equilibrium(n, specs[name], CAPACITY_MBPS)
-            group = f"{n}, {specs[name]}"
+            group = f"{n}, {specs[name]}{'' if loss else '*'}"
             rates += [Bar(group, "theory", _sure(rate)), Bar(group, "owl-loss", measured.mean(one, sending_rate))]
             losses += [Bar(group, "theory", _sure(loss)), Bar(group, "owl-loss", measured.mean(one, "loss"))]
             if loss == 0:
                 notes.append(
-                    f"n = {n} at delta = {specs[name]} lies outside Eq. 10: its rates sum to {n * rate:.1f} "
+                    f"* n = {n} at delta = {specs[name]} lies outside Eq. 10: its rates sum to {n * rate:.1f} "
                     "Mbit/s, below the link's. It is drawn, not judged."
                 )
                 continue

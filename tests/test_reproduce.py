@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from headway._native import Scenario, UsageError, canonical_scheme
+from headway._native import Batch, Scenario, UsageError, canonical_scheme
 from headway.report.svg import standalone
 from headway.reproduce import PAPERS, paper
 from headway.reproduce.charts import Bar, bars, heat, looks_of, over, over_time, recoloured, titled
@@ -31,7 +31,7 @@ from headway.reproduce.owl.contenders import ablation
 from headway.reproduce.owl.fairness import equilibrium, sending_rate, unfairness
 from headway.reproduce.owl.importance import connection_weights, masking, shares
 from headway.reproduce.publish import publish
-from headway.reproduce.scenarios import own, path_of
+from headway.reproduce.scenarios import of_text, own, path_of
 
 OWL = paper("owl")
 HOLDS, FAILS, OPEN = Verdict.HOLDS, Verdict.FAILS, Verdict.OPEN
@@ -229,6 +229,20 @@ def test_abcs_path_is_that_of_the_figure_with_so_many_routers():
     route = ", ".join(f'"{s}"' for s in SWITCHES)
     assert route in abc_path(3).text
     assert route in Scenario.load("owl-nsfnet:known=3").text
+
+
+def test_the_path_written_out_behaves_as_the_topology_with_routers_everywhere():
+    text = Scenario.load("owl-nsfnet:known=7").text
+    everywhere = of_text(text.replace('load = "40%"', 'load = "40%"\nrouter = "scheme"'))
+    batch = Batch([everywhere, abc_path(7)], ["abc"], runs=3, seconds=5, grid_ms=None)
+    batch.start()
+    while not batch.wait(1):
+        pass
+    rows = [row for row in batch.results() if row["flow"] == -1]
+    rates, rtts = ([row[name] for row in rows] for name in ("throughput_mbps", "rtt_mean_ms"))
+    # Their cross traffic is drawn under other names.
+    assert sum(rates[:3]) == pytest.approx(sum(rates[3:]), rel=0.02)
+    assert sum(rtts[:3]) == pytest.approx(sum(rtts[3:]), rel=0.02)
 
 
 def test_paths_unknown_differ_from_those_known_in_nothing_else():

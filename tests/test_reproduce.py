@@ -26,7 +26,7 @@ from headway.reproduce.figure import Drawn
 from headway.reproduce.lab import FULL, QUICK, Lab, MissingError, Settings, family
 from headway.reproduce.measured import Measured
 from headway.reproduce.owl.abc_path import SWITCHES, abc_path
-from headway.reproduce.owl.buffer import passes
+from headway.reproduce.owl.buffer import needed, passes
 from headway.reproduce.owl.contenders import ablation
 from headway.reproduce.owl.fairness import equilibrium, sending_rate, unfairness
 from headway.reproduce.owl.importance import connection_weights, masking, shares
@@ -202,6 +202,17 @@ def test_the_buffer_that_is_needed_lies_between_sizes_on_a_log_scale():
     assert passes([10, 40, 160], [40.0, 50.0, 50.0], 45.0) == pytest.approx(20.0)
     assert passes([10, 40], [46.0, 40.0], 45.0) == 10
     assert passes([10, 40], [30.0, 40.0], 45.0) is None
+
+
+@pytest.mark.parametrize(
+    ("owl", "vivace", "ratio"),
+    [([40.0, 50.0], [46.0, 46.0], 2.0), ([40.0, 40.0], [46.0, 46.0], 8.0), ([40.0, 40.0], [40.0, 40.0], None)],
+)
+def test_a_scheme_that_never_has_enough_needs_more_than_the_largest_buffer(owl, vivace, ratio):
+    """Sizes of 10 and 40: 45 lies half-way from 40 to 50, at 20; never is as 80."""
+    found, wanted = measured(a=[owl[0]] * 3, b=[owl[1]] * 3, c=[vivace[0]] * 3, d=[vivace[1]] * 3)
+    buffers = {10: {"owl": wanted["a"], "vivace": wanted["c"]}, 40: {"owl": wanted["b"], "vivace": wanted["d"]}}
+    assert needed(buffers, found)["mean"] == (ratio and pytest.approx(ratio))
 
 
 def test_connection_weights_are_sums_over_ways():

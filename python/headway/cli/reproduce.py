@@ -59,7 +59,7 @@ def reproduce(
 ) -> None:
     """Make a paper's figures again: runs, charts, and each claim beside what is measured here."""
     from headway.files import make_folder, write_atomic
-    from headway.reproduce.engine import Begun, begin
+    from headway.reproduce.engine import begin
     from headway.reproduce.lab import FULL, QUICK, Lab
     from headway.reproduce.publish import publish as write_page
     from headway.runs.store import Store
@@ -78,11 +78,7 @@ def reproduce(
     folder = make_folder(out or Path("out") / "reproduce" / source.name, "--out")
     store = Store(folder, "reproduce")
     started = time.monotonic()
-    begun = begin(figures, lab)
-    outcomes = _make([one for one in begun if isinstance(one, Begun)], store, jobs or os.cpu_count() or 1)
-    outcomes = sorted(
-        [*outcomes, *(one for one in begun if not isinstance(one, Begun))], key=lambda o: figures.index(o.figure)
-    )
+    outcomes = _make(begin(figures, lab), store, jobs or os.cpu_count() or 1)
     store.close()
     results = [outcome.json(source, quick) for outcome in outcomes]
     for outcome, result in zip(outcomes, results, strict=True):
@@ -131,19 +127,21 @@ def _stand_ins(given: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _make(begun: Sequence[Begun], store: Store, jobs: int) -> list[Outcome]:
-    """Runs and draws them, with progress over all; exits if interrupted."""
+def _make(begun: Sequence[Begun | Outcome], store: Store, jobs: int) -> list[Outcome]:
+    """Runs and draws those that can be made, with progress over all; exits if interrupted."""
     from headway.cli.progress import progress_of_runs
-    from headway.reproduce.engine import make, missing_runs
+    from headway.reproduce.engine import Begun, make, missing_runs
     from headway.reproduce.lab import FULL
 
-    missing = {one.figure.name: missing_runs(one, store) for one in begun}
+    possible = [one for one in begun if isinstance(one, Begun)]
+    missing = {one.figure.name: missing_runs(one, store) for one in possible}
     total = sum(len(tasks) for tasks in missing.values())
     total_s = sum(task.seconds for tasks in missing.values() for task in tasks)
-    if total and any(one.lab.settings == FULL for one in begun):
-        count = f"{total} run{'s' * (total > 1)} for {len(begun)} figure{'s' * (len(begun) > 1)}"
+    if total and any(one.lab.settings == FULL for one in possible):
+        count = f"{total} run{'s' * (total > 1)} for {len(possible)} figure{'s' * (len(possible) > 1)}"
         print(f"headway: {count}; what has finished is kept in {store.path.parent}", file=sys.stderr)
-    outcomes, runs, done_s, now = [], 0, 0.0, 0
+    outcomes: list[Outcome] = []
+    runs, done_s, now = 0, 0.0, 0
     try:
         with progress_of_runs() as bar:
             line = bar.add_task("", total=total_s or 1.0, runs="")
@@ -154,6 +152,9 @@ def _make(begun: Sequence[Begun], store: Store, jobs: int) -> list[Outcome]:
                 bar.update(line, completed=done_s + seconds, runs=f"{runs + finished}/{total}")
 
             for one in begun:
+                if not isinstance(one, Begun):
+                    outcomes.append(one)
+                    continue
                 bar.update(line, description=one.figure.name)
                 now = 0
                 outcomes.append(make(one, store, jobs, show))

@@ -26,6 +26,7 @@ class Measured:
     def __init__(self, runs: Mapping[Wanted, Sequence[Run]]) -> None:
         """All runs of each."""
         self._runs = runs
+        self._offsets: dict[str, Offsets | None] = {}
 
     def runs(self, wanted: Wanted) -> Sequence[Run]:
         """In the order of its seeds."""
@@ -70,11 +71,15 @@ class Measured:
         return [each["runs"] for each in ordered], block
 
     def _starts(self, wanted: Wanted) -> Offsets | None:
-        return pairs.offsets_of(wanted.scenario)
+        """Where its runs begin in a trace, which is read once."""
+        scenario = wanted.scenario
+        if scenario.hash not in self._offsets:
+            self._offsets[scenario.hash] = pairs.offsets_of(scenario)
+        return self._offsets[scenario.hash]
 
     def rows(self, wanted: Sequence[Wanted]) -> list[dict[str, Any]]:
         """Rows as a bench's, by label: what `headway.report` draws."""
-        return [row for one in wanted for row in summarise(self._labelled(one), self._offsets(one))]
+        return [row for one in wanted for row in summarise(self._labelled(one), self._begins(one))]
 
     def regions(self, wanted: Sequence[Wanted]) -> dict[str, Ellipse]:
         """The confidence ellipse of p95 delay and throughput, by label."""
@@ -82,13 +87,13 @@ class Measured:
 
         found: dict[str, Ellipse] = {}
         for one in wanted:
-            found |= {label: e for (label, _), e in regions(self._labelled(one), self._offsets(one)).items()}
+            found |= {label: e for (label, _), e in regions(self._labelled(one), self._begins(one)).items()}
         return found
 
     def _labelled(self, one: Wanted) -> list[Run]:
         return [run | {"scheme": one.label} for run in self._runs[one]]
 
-    def _offsets(self, one: Wanted) -> dict[str, Offsets]:
+    def _begins(self, one: Wanted) -> dict[str, Offsets]:
         starts = self._starts(one)
         return {one.scenario.name: starts} if starts else {}
 

@@ -258,9 +258,9 @@ pub struct Rto<'a> {
 /// What a path's switches tell of it (Owl §IV, Eq. 4 and 5).
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct NetworkView {
-    /// Potential network congestion: the largest |packets in - packets out| a second of the known switches.
+    /// Partial network congestion: the largest |packets in - packets out| a second of the known switches.
     pub pnc: f64,
-    /// Potential network availability: the least free share of a known link, 0 to 1.
+    /// Partial network availability: the least free share of a known link, 0 to 1.
     pub pna: f64,
     /// The share of the path's switches that are known, 0 to 1.
     pub known: f64,

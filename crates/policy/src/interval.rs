@@ -35,7 +35,8 @@ pub struct Interval {
     pub max_delivery_rate: f64,
     /// The delivery rate of the newest sample, in packets a second.
     pub delivery_rate: f64,
-    /// The largest throughput of an interval of the flow, this one included, in packets a second.
+    /// The largest throughput of the flow so far, in packets a second, each over one interval or as many as make
+    /// [`Monitor::THROUGHPUT_SPAN`](crate::Monitor::THROUGHPUT_SPAN); zero before the first such.
     pub max_throughput: f64,
     /// Averages over the flow; zero unless the observation has one of them.
     pub averages: Averages,

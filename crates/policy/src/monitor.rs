@@ -32,6 +32,8 @@ pub struct Monitor {
     delivery_rate: f64,
     max_delivery_rate: f64,
     max_throughput: f64,
+    /// Where the span begins over which the next throughput is taken, and what had been delivered.
+    span: (Time, u32),
     averages: Averages,
     spread: Spread,
     network: NetworkView,
@@ -40,6 +42,10 @@ pub struct Monitor {
 }
 
 impl Monitor {
+    /// The shortest time over which a largest throughput is taken: Orca's interval. With a faster clock a burst
+    /// of acknowledgements would be the largest for good.
+    pub const THROUGHPUT_SPAN: Duration = Duration::from_millis(20);
+
     /// For a flow that begins at `start`.
     pub fn new(start: Time, folds: Folds) -> Monitor {
         Monitor {
@@ -57,6 +63,7 @@ impl Monitor {
             delivery_rate: 0.0,
             max_delivery_rate: 0.0,
             max_throughput: 0.0,
+            span: (start, 0),
             averages: Averages::default(),
             spread: Spread::default(),
             network: NetworkView::default(),
@@ -108,13 +115,14 @@ impl Monitor {
 
     /// Ends the interval at `now` and begins the next.
     pub fn close(&mut self, now: Time) -> Interval {
+        self.measure_throughput(now);
         let (latest, before) = (&self.latest, &self.before);
         let rtt = self.rtt.summary(&self.last_summary);
         let mut network = self.network;
         if network.known > 0.0 {
             network.age += now.since(self.network_at);
         }
-        let mut interval = Interval {
+        let interval = Interval {
             end: now,
             age: now.since(self.start),
             length: now.since(self.begun),
@@ -135,10 +143,6 @@ impl Monitor {
             network,
             action_age: self.action_age,
         };
-        self.max_throughput = interval
-            .per_second(interval.delivered)
-            .max(self.max_throughput);
-        interval.max_throughput = self.max_throughput;
         self.begun = now;
         self.before = self.latest;
         self.has_news = false;
@@ -147,6 +151,16 @@ impl Monitor {
         self.spread = Spread::default();
         self.last_summary = rtt;
         interval
+    }
+
+    fn measure_throughput(&mut self, now: Time) {
+        let (begun, before) = self.span;
+        let length = now.since(begun);
+        if length >= Monitor::THROUGHPUT_SPAN {
+            let delivered = f64::from(self.latest.delivered.wrapping_sub(before));
+            self.max_throughput = self.max_throughput.max(delivered / length.as_secs_f64());
+            self.span = (now, self.latest.delivered);
+        }
     }
 }
 

@@ -159,6 +159,39 @@ fn two_intervals_by_hand() {
     }
 }
 
+/// A clock that decides at every acknowledgement: one packet a millisecond, and ten at once after 30 ms.
+#[test]
+fn a_burst_is_not_the_largest_throughput_for_good() {
+    let mut monitor = Monitor::new(Time::ZERO, Folds::default());
+    let mut delivered = 0;
+    let mut decide = |ms: f64| {
+        delivered += 1;
+        monitor.on_record(&Record {
+            delivered,
+            lost: delivered,
+            pacing_rate: 1_500_000,
+            ..ack(ms)
+        });
+        monitor.close(at(ms))
+    };
+    let steady: Vec<Interval> = (1..=30).map(|ms| decide(f64::from(ms))).collect();
+    is("max_throughput_mbps", &steady[18], 0.0); // 19 ms
+    is("max_throughput_mbps", &steady[19], 12.0); // 20 packets of 12 kbit in 20 ms
+    is("throughput_share", &steady[29], 1.0);
+    is("pacing_share", &steady[29], 1.0);
+    let burst: Vec<Interval> = (1..=10)
+        .map(|i| decide(30.0 + 0.001 * f64::from(i)))
+        .collect();
+    is("throughput_mbps", &burst[9], 12_000.0);
+    is("throughput_share", &burst[9], 1000.0);
+    is("max_throughput_mbps", &burst[9], 12.0);
+    let after: Vec<Interval> = (31..=41).map(|ms| decide(f64::from(ms))).collect();
+    // 10 + 10 + 10 packets in the 20 ms that the burst fell into.
+    is("max_throughput_mbps", &after[9], 18.0);
+    is("throughput_share", &after[10], 2.0 / 3.0);
+    is("loss_rate_share", &after[10], 2.0 / 3.0);
+}
+
 /// `np.polyfit(t, rtt, 1)[0]`, `np.std`, `np.mean` (numpy 2).
 #[test]
 fn the_slope_is_numpys() {

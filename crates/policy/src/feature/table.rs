@@ -39,7 +39,7 @@ pub static FEATURES: &[Feature] = features! {
         Mss, Exact, |i| f64::from(i.latest.mss);
     "pacing_rate_mbps": "pacing rate; zero without pacing";
         PacingRate, Exact, |i| i.latest.pacing_rate as f64 * 8e-6;
-    "pacing_share": "pacing rate over the largest throughput of an interval of the flow";
+    "pacing_share": "pacing rate over `max_throughput_mbps`";
         PacingRate Delivered Mss, Exact, |i| ratio(i.latest.pacing_rate as f64 * 8e-6, i.mbps(i.max_throughput), 0.0);
     // Round trips.
     "rtt_ms": "mean RTT of the interval";
@@ -97,11 +97,11 @@ pub static FEATURES: &[Feature] = features! {
     // Rates.
     "throughput_mbps": "acknowledged in the interval, over its length";
         Delivered Mss Clock, Exact, |i| i.mbps(i.per_second(i.delivered));
-    "max_throughput_mbps": "largest throughput of an interval of the flow";
+    "max_throughput_mbps": "largest throughput of the flow, over intervals of together at least 20 ms (a burst is none)";
         Delivered Mss Clock, Exact, |i| i.mbps(i.max_throughput);
-    "throughput_share": "throughput over the largest of an interval of the flow";
+    "throughput_share": "throughput over `max_throughput_mbps`; a burst may exceed 1";
         Delivered Clock, Exact, |i| ratio(i.per_second(i.delivered), i.max_throughput, 0.0);
-    "loss_rate_share": "packets taken for lost a second, over the largest throughput of an interval of the flow";
+    "loss_rate_share": "packets taken for lost a second, over `max_throughput_mbps`";
         Lost Delivered Clock, Exact, |i| ratio(i.per_second(i.lost), i.max_throughput, 0.0);
     "send_rate_mbps": "sent in the interval, over its length";
         Sent Mss Clock, Exact, |i| i.mbps(i.per_second(i.sent));
@@ -205,9 +205,9 @@ pub static FEATURES: &[Feature] = features! {
     "ack_lost_max_packets": "largest over the interval's acknowledgements of packets taken for lost since the acknowledgement before";
         Spread Lost, Exact, |i| i.spread.lost.max();
     // News from inside the network.
-    "pnc_packets": "potential network congestion: largest |packets in - out| a second of a known switch";
+    "pnc_packets": "partial network congestion: largest |packets in - out| a second of a known switch";
         Network, Exact, |i| i.network.pnc;
-    "pna": "potential network availability: least free share of a known link";
+    "pna": "partial network availability: least free share of a known link";
         Network, Exact, |i| i.network.pna;
     "network_known": "share of the path's switches that are known";
         Network, Exact, |i| i.network.known;

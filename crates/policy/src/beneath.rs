@@ -270,7 +270,8 @@ impl Beneath {
     }
 }
 
-/// The most packets that an action makes a window: 10 Gbit/s for 100 ms, and not what memory holds.
+/// The most packets that an action makes a window: more than 10 Gbit/s for 100 ms, and less than memory holds.
+/// A constant and no field of a spec: a policy that comes here has lost its way, and where it stops is no choice of its training.
 const MOST_PACKETS: u64 = 100_000;
 
 /// A window of so many bytes, kept from one packet to [`MOST_PACKETS`].

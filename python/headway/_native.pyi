@@ -6,6 +6,8 @@ from typing import Any, final
 
 import numpy as np
 
+from headway.envs.config import EnvConfig
+
 __all__ = [
     "Batch",
     "Environments",
@@ -23,6 +25,7 @@ __all__ = [
     "clean_shells",
     "code_version",
     "emu_worker",
+    "ends",
     "features",
     "measurements",
     "read_parquet",
@@ -277,6 +280,9 @@ def check_agent(spec: str) -> tuple[str, str]:
 def measurements() -> list[tuple[str, str]]:
     """The columns of the measurements of a step, in their order: name and what it is."""
 
+def ends() -> list[tuple[int, str]]:
+    """Why episodes end: the number that `Environments.step` writes, and its name."""
+
 @final
 class Environments:
     """Simulations side by side, each with one learning flow, each stopped where that flow is to decide.
@@ -285,27 +291,11 @@ class Environments:
     into the arrays that they are given, which are contiguous, and release the GIL.
     """
 
-    def __new__(
-        cls,
-        agent: str,
-        scenarios: Sequence[tuple[str, float]],
-        count: int,
-        *,
-        seed: int = 1,
-        threads: int | None = None,
-        steps: int | None = None,
-        seconds: float | None = None,
-        patience_s: float = 60.0,
-        latency_s: float = 0.0,
-        initial_rate: tuple[float, float] | None = None,
-    ) -> Environments:
+    def __new__(cls, config: EnvConfig, count: int, *, seed: int = 1, threads: int | None = None) -> Environments:
         """`count` environments before their first reset; environment i is seeded with (`seed`, i).
 
-        `agent` is a spec as JSON. One of `scenarios` (name or file, weight) is drawn for each episode; traces give only
-        the seconds that may train. An episode ends after `steps` answers, `seconds` (None: the scenario's own), or
-        `patience_s` without a decision. An answer takes effect after `latency_s`. `initial_rate` is a range for the
-        first rate, in times the bottleneck's. `threads` is one a core unless given.
-        Raises UsageError, also for a scenario in which not exactly one flow learns.
+        One of the scenarios is drawn for each episode; traces give only the seconds that may train. `threads` is one
+        a core unless given. Raises UsageError, also for a scenario in which not exactly one flow learns.
         """
     def reset(
         self,
@@ -329,8 +319,8 @@ class Environments:
     ) -> None:
         """Answers every flow and runs each simulation to its next decision or its episode's end.
 
-        Writes `observations` (count, length), `measurements` (count, columns) and `ends` (count,): 0 goes on, 1 done,
-        2 steps, 3 time, 4 stalled, 5 failed. Where an episode has ended, `final_observations` has what was seen last and, with
+        Writes `observations` (count, length), `measurements` (count, columns) and `ends` (count,): a number of
+        `ends()`, 0 where the episode goes on. Where one has ended, `final_observations` has what was seen last and, with
         `autoreset`, `observations` what is seen first in the next. Raises UsageError.
         """
     def failure(self, environment: int) -> str | None:
@@ -345,18 +335,8 @@ class Environments:
 class Flows:
     """One simulation in which several flows learn, stopped where some of them are to decide."""
 
-    def __new__(
-        cls,
-        agent: str,
-        scenarios: Sequence[tuple[str, float]],
-        *,
-        steps: int | None = None,
-        seconds: float | None = None,
-        patience_s: float = 60.0,
-        latency_s: float = 0.0,
-        initial_rate: tuple[float, float] | None = None,
-    ) -> Flows:
-        """Arguments as of `Environments`; in all scenarios as many flows learn. Raises UsageError."""
+    def __new__(cls, config: EnvConfig) -> Flows:
+        """In all scenarios as many flows learn. Raises UsageError."""
     @property
     def count(self) -> int:
         """How many flows learn."""

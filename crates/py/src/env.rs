@@ -1,7 +1,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use headway_cc::Duration;
-use headway_env::{EnvError, EnvSpec, Episode, Outputs, Pause, Start, Task};
+use headway_env::{End, EnvError, EnvSpec, Episode, Outputs, Pause, Start, Task};
 use headway_policy::AgentSpec;
 use headway_scenario::{Scenario, TraceStore};
 use numpy::{PyReadonlyArray1, PyReadwriteArray1, PyReadwriteArray2, PyUntypedArrayMethods};
@@ -31,6 +31,12 @@ pub(crate) fn measurements() -> Vec<(&'static str, &'static str)> {
         .collect()
 }
 
+/// Why episodes end: number and name.
+#[pyfunction]
+pub(crate) fn ends() -> Vec<(u8, &'static str)> {
+    End::NAMES.map(|(end, name)| (end as u8, name)).to_vec()
+}
+
 /// A failure on the way, as Python sees it.
 fn failure(error: EnvError) -> PyErr {
     match error {
@@ -39,12 +45,45 @@ fn failure(error: EnvError) -> PyErr {
     }
 }
 
-fn duration(name: &str, seconds: f64) -> PyResult<Duration> {
+/// A length of time of which so many make a second.
+fn duration(name: &str, value: f64, a_second: f64) -> PyResult<Duration> {
+    let seconds = value / a_second;
     match (0.0..=1e6).contains(&seconds) {
         true => Ok(Duration::from_secs_f64(seconds)),
         false => Err(usage(format!(
-            "{name} is {seconds}, must be from 0 to 1000000"
+            "{name} is {value}, must be from 0 to {}",
+            1e6 * a_second
         ))),
+    }
+}
+
+/// What an environment is: the attributes of `EnvConfig` in Python.
+#[derive(FromPyObject)]
+struct Config {
+    agent_json: String,
+    scenarios: Vec<(String, f64)>,
+    steps: Option<u32>,
+    seconds: Option<f64>,
+    patience_s: f64,
+    latency_ms: f64,
+    initial_rate: Option<(f64, f64)>,
+}
+
+impl Config {
+    fn spec(&self, py: Python<'_>) -> PyResult<EnvSpec> {
+        let length = self.seconds.map(|s| duration("seconds", s, 1.0));
+        let start = |(low, high)| Start::Capacity(low, high);
+        Ok(EnvSpec {
+            agent: Arc::new(agent_of(&self.agent_json)?),
+            tasks: tasks(&self.scenarios)?,
+            steps: self.steps,
+            length: length.transpose()?,
+            patience: duration("patience_s", self.patience_s, 1.0)?,
+            latency: duration("latency_ms", self.latency_ms, 1e3)?,
+            start: self.initial_rate.map_or(Start::Spec, start),
+            registry: registry(),
+            traces: TraceStore::new([own_traces(py)?]).for_training(),
+        })
     }
 }
 
@@ -58,29 +97,15 @@ pub(crate) struct Environments {
 #[pymethods]
 impl Environments {
     #[new]
-    #[pyo3(signature = (agent, scenarios, count, *, seed=1, threads=None, steps=None, seconds=None, patience_s=60.0, latency_s=0.0, initial_rate=None))]
-    #[allow(clippy::too_many_arguments)] // what an environment is, each given by name
+    #[pyo3(signature = (config, count, *, seed=1, threads=None))]
     fn new(
         py: Python<'_>,
-        agent: &str,
-        scenarios: Vec<(String, f64)>,
+        config: Config,
         count: usize,
         seed: u64,
         threads: Option<usize>,
-        steps: Option<u32>,
-        seconds: Option<f64>,
-        patience_s: f64,
-        latency_s: f64,
-        initial_rate: Option<(f64, f64)>,
     ) -> PyResult<Environments> {
-        let limits = Limits {
-            steps,
-            seconds,
-            patience_s,
-            latency_s,
-            initial_rate,
-        };
-        let spec = limits.spec(py, agent, &scenarios)?;
+        let spec = config.spec(py)?;
         let observation = spec.agent.observation.len();
         let made = py.detach(|| {
             spec.check()?;
@@ -186,32 +211,6 @@ fn check(name: &str, shape: &[usize], wanted: &[usize]) -> PyResult<()> {
     }
 }
 
-/// What an environment is told beside its agent and its scenarios.
-struct Limits {
-    steps: Option<u32>,
-    seconds: Option<f64>,
-    patience_s: f64,
-    latency_s: f64,
-    initial_rate: Option<(f64, f64)>,
-}
-
-impl Limits {
-    fn spec(self, py: Python<'_>, agent: &str, scenarios: &[(String, f64)]) -> PyResult<EnvSpec> {
-        let start = |(low, high)| Start::Capacity(low, high);
-        Ok(EnvSpec {
-            agent: Arc::new(agent_of(agent)?),
-            tasks: tasks(scenarios)?,
-            steps: self.steps,
-            length: self.seconds.map(|s| duration("seconds", s)).transpose()?,
-            patience: duration("patience_s", self.patience_s)?,
-            latency: duration("latency_s", self.latency_s)?,
-            start: self.initial_rate.map_or(Start::Spec, start),
-            registry: registry(),
-            traces: TraceStore::new([own_traces(py)?]).for_training(),
-        })
-    }
-}
-
 /// The scenarios by name with their weights; the members of a family share its weight.
 fn tasks(scenarios: &[(String, f64)]) -> PyResult<Vec<Task>> {
     let mut tasks = Vec::new();
@@ -238,26 +237,8 @@ pub(crate) struct Flows {
 #[pymethods]
 impl Flows {
     #[new]
-    #[pyo3(signature = (agent, scenarios, *, steps=None, seconds=None, patience_s=60.0, latency_s=0.0, initial_rate=None))]
-    #[allow(clippy::too_many_arguments)] // as for Environments
-    fn new(
-        py: Python<'_>,
-        agent: &str,
-        scenarios: Vec<(String, f64)>,
-        steps: Option<u32>,
-        seconds: Option<f64>,
-        patience_s: f64,
-        latency_s: f64,
-        initial_rate: Option<(f64, f64)>,
-    ) -> PyResult<Flows> {
-        let limits = Limits {
-            steps,
-            seconds,
-            patience_s,
-            latency_s,
-            initial_rate,
-        };
-        let spec = limits.spec(py, agent, &scenarios)?;
+    fn new(py: Python<'_>, config: Config) -> PyResult<Flows> {
+        let spec = config.spec(py)?;
         spec.check().map_err(failure)?;
         Ok(Flows {
             count: spec.learners().map_err(failure)?,

@@ -77,6 +77,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(shell::clean_shells, m)?)?;
     m.add_function(wrap_pyfunction!(env::check_agent, m)?)?;
     m.add_function(wrap_pyfunction!(env::measurements, m)?)?;
+    m.add_function(wrap_pyfunction!(env::ends, m)?)?;
     m.add_class::<env::Environments>()?;
     m.add_class::<env::Flows>()?;
     m.add_class::<scenario::Scenario>()?;

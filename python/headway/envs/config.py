@@ -121,16 +121,6 @@ class EnvConfig:
         """Do all flows decide at the same times?"""
         return bool(self._spec["clock"]["kind"] == "period")
 
-    def settings(self) -> dict[str, Any]:
-        """What the compiled core is told, by name."""
-        return {
-            "steps": self.steps,
-            "seconds": self.seconds,
-            "patience_s": self.patience_s,
-            "latency_s": self.latency_ms / 1e3,
-            "initial_rate": self.initial_rate,
-        }
-
 
 def _limits(table: Mapping[str, Any]) -> dict[str, Any]:
     """`[env]`, every value of the right type; ranges are the core's to check. Raises UsageError."""

@@ -30,7 +30,7 @@ class _Simulation:
 
     def __init__(self, config: EnvConfig, seed: int) -> None:
         self.config = config
-        self.core = _native.Flows(config.agent_json, config.scenarios, **config.settings())
+        self.core = _native.Flows(config)
         self.seen_space, self.action_space = spaces(config)
         self.names = [f"flow_{index}" for index in range(self.core.count)]
         self.random = np.random.default_rng(seed)

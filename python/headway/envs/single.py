@@ -32,9 +32,7 @@ class HeadwayEnv(gymnasium.Env[Array, Any]):
         """Of `config`. Raises UsageError for a configuration or a scenario that cannot be."""
         self.config = config
         self.observation_space, self.action_space = spaces(config)
-        self._core = _native.Environments(
-            config.agent_json, config.scenarios, 1, seed=seed, threads=1, **config.settings()
-        )
+        self._core = _native.Environments(config, 1, seed=seed, threads=1)
         self._reward = config.reward.function()
         self._observations = np.zeros((1, *(self.observation_space.shape or ())), dtype=np.float32)
         self._final = np.zeros_like(self._observations)

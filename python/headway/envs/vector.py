@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-ENDS = {1: "done", 2: "steps", 3: "time", 4: "stalled", 5: "failed"}
+ENDS: dict[int, str] = dict(_native.ends())
 """Why an episode has ended. `done`: the flow has sent all that it had to send, which is its termination. The others
 are truncations: as many decisions as the configuration allows, the end of the simulated time, no decision for
 `patience_s`, and a simulation that cannot go on (`failure` in the infos says why, with its scenario and seed)."""
@@ -87,9 +87,7 @@ class HeadwayVectorEnv(VectorEnv[Array, Array, Array]):
         self.single_observation_space, self.single_action_space = spaces(config)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._core = _native.Environments(
-            config.agent_json, config.scenarios, num_envs, seed=seed, threads=threads, **config.settings()
-        )
+        self._core = _native.Environments(config, num_envs, seed=seed, threads=threads)
         self._reward = config.reward.function()
         self.copies = copy
         """Are arrays the caller's own?"""

@@ -75,7 +75,7 @@ class _Simulation:
         self.core.read(index, seen, row[0])
         self.seen[self.names[index]] = seen
         measured = Measurements(row)
-        info = {name: float(column[0]) for name, column in measured.columns()}
+        info = measured.of_one()
         info["dt"] = info["dt_s"]
         return float(self._reward(measured)[0]), info
 

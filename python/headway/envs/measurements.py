@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from headway import _native
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 COLUMNS: dict[str, str] = dict(_native.measurements())
 """Every column and what it is: `dt_s`, `time_s`, `throughput_packets_per_s`, `capacity_mbps`, `queue_packets` and
@@ -47,7 +45,11 @@ class Measurements:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def columns(self) -> Iterator[tuple[str, Array]]:
-        """Every column with its name."""
-        for name, index in _INDEX.items():
-            yield name, self.rows[:, index]
+    @cached_property
+    def columns(self) -> dict[str, Array]:
+        """Every column by its name: views of the rows."""
+        return dict(zip(COLUMNS, self.rows.T, strict=True))
+
+    def of_one(self) -> dict[str, float]:
+        """What was measured of the first environment, by name."""
+        return dict(zip(COLUMNS, self.rows[0].tolist(), strict=True))

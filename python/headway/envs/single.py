@@ -53,7 +53,7 @@ class HeadwayEnv(gymnasium.Env[Array, Any]):
         self._core.step(answers, self._observations, self._final, self._rows, self._ends, False)
         end = int(self._ends[0])
         measured = Measurements(self._rows)
-        info: dict[str, Any] = {name: float(column[0]) for name, column in measured.columns()}
+        info: dict[str, Any] = measured.of_one()
         info["dt"] = info["dt_s"]
         reward = float(self._reward(measured)[0])
         if end:

@@ -97,8 +97,11 @@ class HeadwayVectorEnv(VectorEnv[Array, Array, Array]):
         self._observations = np.zeros((num_envs, size), dtype=np.float32)
         self._final = np.zeros((num_envs, size), dtype=np.float32)
         self._rows = np.zeros((num_envs, len(COLUMNS)))
+        self._measured = Measurements(self._rows)
         self._ends = np.zeros(num_envs, dtype=np.uint8)
         self._all = np.ones(num_envs, dtype=bool)
+        self._masks: dict[str, Any] = dict.fromkeys([f"_{name}" for name in ("dt", *COLUMNS)], self._all)
+        """That each column of an info holds for every environment."""
 
     def reset(
         self, *, seed: int | Sequence[int] | None = None, options: dict[str, Any] | None = None
@@ -126,11 +129,9 @@ class HeadwayVectorEnv(VectorEnv[Array, Array, Array]):
         begun = time.perf_counter()
         self._core.step(answers, self._observations, self._final, self._rows, self._ends, True)
         self.core_s += time.perf_counter() - begun
-        measured = Measurements(self._rows.copy() if self.copies else self._rows)
-        info: dict[str, Any] = {"dt": measured["dt_s"], "_dt": self._all}
-        for name, column in measured.columns():
-            info[name] = column
-            info[f"_{name}"] = self._all
+        measured = Measurements(self._rows.copy()) if self.copies else self._measured
+        info = self._masks | measured.columns
+        info["dt"] = info["dt_s"]
         terminated = self._ends == 1
         truncated = self._ends > 1
         if self._ends.any():

@@ -7,6 +7,7 @@ import sys
 import time
 from contextlib import AbstractContextManager, nullcontext
 from enum import StrEnum
+from functools import partial
 from os.path import relpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,9 +16,11 @@ import typer
 
 from headway._native import Batch, RunError, Scenario, UsageError, __version__, canonical_scheme, code_version
 from headway._native import schemes as all_schemes
-from headway.cli.usage import Json, Seconds, Warmup, command_line, console, words
+from headway.cli.usage import Json, Seconds, Seed, Warmup, command_line, console, that_fits, words
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.table import Table
 
     from headway.report.numbers import Column
@@ -59,15 +62,7 @@ def bench(
     ] = 30,
     seconds: Seconds = None,
     warmup: Warmup = 0.0,
-    seed: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            max=2**63 - 1,
-            envvar="HEADWAY_SEED",
-            help="Of the first run; the others' are drawn from it. Same seed, same results in world sim.",
-        ),
-    ] = 1,
+    seed: Seed = 1,
     jobs: Annotated[
         int | None,
         typer.Option(
@@ -325,13 +320,11 @@ def _print(bench: Bench, scenarios: list[Scenario], folder: Path, recordings: in
         if not of_scenario:
             continue
         # Where the terminal is narrow, the last columns stay away; bench.json and the report have them.
-        columns = columns_for(of_scenario)
-        while screen.measure(_table(of_scenario, columns)).maximum >= screen.width and len(columns) > 1:
-            columns.pop()
+        table = that_fits(screen, columns_for(of_scenario), partial(_table, of_scenario))
         runs, seconds = max(row["runs"] for row in of_scenario), of_scenario[0]["seconds"]
         screen.print()
         screen.print(f"[bold]{scenario.name}[/bold]  [dim]{runs} run{'s' * (runs > 1)} of {seconds:g} s[/dim]")
-        screen.print(_table(of_scenario, columns))
+        screen.print(table)
         for row in of_scenario:
             if why := reason(row):
                 screen.print(f"[yellow]unfit[/yellow]  {escape(why)}", soft_wrap=True, highlight=False)
@@ -344,7 +337,7 @@ def _print(bench: Bench, scenarios: list[Scenario], folder: Path, recordings: in
         screen.print(f"recordings: {folder / 'recordings'} ({files})", soft_wrap=True, highlight=False)
 
 
-def _table(rows: list[dict[str, Any]], columns: list[Column]) -> Table:
+def _table(rows: list[dict[str, Any]], columns: Sequence[Column]) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json as js
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,10 +13,12 @@ import typer
 
 from headway._native import RunError, Scenario, Trace, UsageError, canonical_scheme
 from headway.cli.bench import MOST_JOBS, MOST_RUNS, load
-from headway.cli.usage import Json, Seconds, Warmup, command_line, console, words
+from headway.cli.usage import Json, Seconds, Seed, Warmup, command_line, console, that_fits, words
 from headway.gap.plan import EMU, KERNEL, SCENARIOS, SIM, UDP_HOSTED, Settings, check, hosted, spec_in, tasks
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.table import Table
 
     from headway.gap.plan import Task
@@ -52,15 +55,7 @@ def gap(
     ] = 10,
     seconds: Seconds = None,
     warmup: Warmup = 0.0,
-    seed: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            max=2**63 - 1,
-            envvar="HEADWAY_SEED",
-            help="Of the first pair; the others' are drawn from it.",
-        ),
-    ] = 1,
+    seed: Seed = 1,
     jobs: Annotated[
         int,
         typer.Option(
@@ -220,11 +215,9 @@ def _print(rows: list[dict[str, Any]], out: Path) -> None:
     for scenario in dict.fromkeys(row["scenario"] for row in rows):
         own = [row for row in rows if row["scenario"] == scenario]
         # Where the terminal is narrow, the last columns stay away; gap.json has them.
-        columns = list(COLUMNS)
-        while screen.measure(_table(own, columns)).maximum >= screen.width and len(columns) > 1:
-            columns.pop()
+        table = that_fits(screen, COLUMNS, partial(_table, own))
         screen.print(f"\n[bold]{scenario}[/bold]  [dim]runs of {own[0]['seconds']:g} s[/dim]")
-        screen.print(_table(own, columns))
+        screen.print(table)
     for row in rows:
         if row["unfit"]:
             screen.print(f"unfit: {row['scenario']}, {row['scheme']}: {row['why_unfit']}", soft_wrap=True)
@@ -232,7 +225,7 @@ def _print(rows: list[dict[str, Any]], out: Path) -> None:
     screen.print(f"figure: {out / 'gap.svg'}", soft_wrap=True, highlight=False)
 
 
-def _table(rows: list[dict[str, Any]], columns: list[Column]) -> Table:
+def _table(rows: list[dict[str, Any]], columns: Sequence[Column]) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 

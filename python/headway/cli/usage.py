@@ -5,8 +5,8 @@ import math
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 from typer.exceptions import TyperException
@@ -16,6 +16,8 @@ from headway._native import UsageError
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+
+T = TypeVar("T")
 
 EXAMPLES = {
     "headway": "headway bench --schemes cubic,bbr --scenario pantheon-default",
@@ -61,6 +63,17 @@ Warmup = Annotated[
     typer.Option(min=0, max=LONGEST_S, envvar="HEADWAY_WARMUP", help="Metrics leave out so many seconds at first."),
 ]
 """The window of a run, of every command that runs scenarios."""
+
+Seed = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        max=2**63 - 1,
+        envvar="HEADWAY_SEED",
+        help="Of the first run; the others' are drawn from it. Same seed, same results in simulated time.",
+    ),
+]
+"""Of a command that runs scenarios several times."""
 
 
 def one_line(error: TyperException) -> str:
@@ -122,6 +135,14 @@ def console() -> "Console":
     from rich.console import Console
 
     return Console(width=None if sys.stdout.isatty() else WIDE, highlight=False)
+
+
+def that_fits(screen: "Console", columns: Sequence[T], draw: Callable[[Sequence[T]], "Table"]) -> "Table":
+    """The table of as many of the columns as the screen is wide enough for, the first in any case."""
+    shown = len(columns)
+    while shown > 1 and screen.measure(draw(columns[:shown])).maximum >= screen.width:
+        shown -= 1
+    return draw(columns[:shown])
 
 
 def table_of(*columns: str) -> "Table":

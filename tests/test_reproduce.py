@@ -27,7 +27,7 @@ from headway.reproduce.lab import FULL, QUICK, Lab, MissingError, Settings, fami
 from headway.reproduce.measured import Measured
 from headway.reproduce.owl.abc_path import SWITCHES, abc_path
 from headway.reproduce.owl.buffer import needed, passes
-from headway.reproduce.owl.contenders import ablation
+from headway.reproduce.owl.contenders import ablation, model_of
 from headway.reproduce.owl.fairness import equilibrium, sending_rate, unfairness
 from headway.reproduce.owl.importance import connection_weights, masking, shares
 from headway.reproduce.publish import publish
@@ -165,6 +165,12 @@ def test_an_ablation_is_where_training_writes_it(tmp_path):
     folder = tmp_path / "owl-delta-05-v1-seed-3" / "owl-delta-05-v1"
     folder.mkdir(parents=True)
     assert ablation(lab, "delta-0.5").startswith(f"learned:model={folder}")
+
+
+def test_the_model_of_a_spec_is_its_folder_or_the_schemes_own():
+    assert model_of("learned:model=out/mine-v1:latency=1ms") == "out/mine-v1"
+    assert model_of("owl:model=v3") == "owl-v3"
+    assert model_of("owl").startswith("owl-v")
 
 
 # -- Owl's own arithmetic --

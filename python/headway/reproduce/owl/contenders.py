@@ -59,6 +59,15 @@ def ablations(lab: Lab, names: Iterable[str]) -> dict[str, str]:
     return found
 
 
+def model_of(spec: str) -> str:
+    """The model that a spec of Owl runs: the folder that `learned` names, else the scheme's own by its title."""
+    name, *parameters = spec.split(":")
+    given = dict(parameter.split("=", 1) for parameter in parameters)
+    if name == "learned":
+        return given["model"]
+    return f"{name}-{given.get('model') or _parameters().get('model', 'v1')}"
+
+
 def online(lab: Lab) -> dict[str, str]:
     """Owl as it goes on learning while it runs (Algorithm 1, lines 11 and 12), beside the frozen one."""
     if "online" in _parameters() and "owl" not in lab.stand_ins:

@@ -11,7 +11,7 @@ from headway.reproduce.charts import Bar, bars, heat, looks_of, titled
 from headway.reproduce.claim import LESS, NOTHING, Verdict, any_of, each_within, so_many, verdict
 from headway.reproduce.figure import Drawn, Figure
 from headway.reproduce.lab import MissingError, family
-from headway.reproduce.owl.contenders import ablation
+from headway.reproduce.owl.contenders import ablation, model_of
 from headway.reproduce.owl.geni import TWO
 from headway.reproduce.owl.importance import of_model
 from headway.reproduce.scenarios import path_of
@@ -41,7 +41,6 @@ WEIGHTS = {
     "0.5, 0.5": BASE,
     "0.9, 0.1": "delta-0.9-beta-0.1",
 }
-MODEL = "owl-v1"
 LOW, HIGH = 0.2, 0.7
 """The shares of the network that figure 13 compares."""
 
@@ -99,9 +98,9 @@ def _best(
 
 def fig13(lab: Lab) -> Made:
     """How much each feature weighs in the network's decisions, with little and with much of the network known."""
-    lab.scheme("owl")
+    model = model_of(lab.scheme("owl"))
     try:
-        found = {known: of_model(MODEL, known) for known in (LOW, HIGH)}
+        found = {known: of_model(model, known) for known in (LOW, HIGH)}
     except UsageError as why:
         raise MissingError(str(why)) from None
     yield []
@@ -187,8 +186,8 @@ FIGURES = (
     Figure(
         "fig13",
         "What each feature weighs in the network's decisions",
-        "Connection weights (Olden and Jackson 2002) of models/owl-v1, averaged over the history, with 20% and "
-        "with 70% of the network known.",
+        "Connection weights (Olden and Jackson 2002) of Owl's model, averaged over the history, with 20% "
+        "and with 70% of the network known.",
         fig13,
     ),
     Figure(

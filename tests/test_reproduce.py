@@ -28,7 +28,8 @@ from headway.reproduce.measured import Measured
 from headway.reproduce.owl.abc_path import SWITCHES, abc_path
 from headway.reproduce.owl.buffer import needed, passes
 from headway.reproduce.owl.contenders import ablation, model_of
-from headway.reproduce.owl.fairness import equilibrium, sending_rate, unfairness
+from headway.reproduce.owl.design import ACTIONS, HISTORIES, LAYERS, STATES, WEIGHTS
+from headway.reproduce.owl.fairness import DELTAS, equilibrium, sending_rate, unfairness
 from headway.reproduce.owl.importance import connection_weights, masking, shares
 from headway.reproduce.publish import publish
 from headway.reproduce.scenarios import of_text, own, path_of
@@ -165,6 +166,12 @@ def test_an_ablation_is_where_training_writes_it(tmp_path):
     folder = tmp_path / "owl-delta-05-v1-seed-3" / "owl-delta-05-v1"
     folder.mkdir(parents=True)
     assert ablation(lab, "delta-0.5").startswith(f"learned:model={folder}")
+
+
+def test_every_ablation_that_figures_take_can_be_trained():
+    ablation = pytest.importorskip("headway.train.ablation")
+    taken = {name for named in (STATES, ACTIONS, HISTORIES, LAYERS, WEIGHTS) for name in named.values() if name}
+    assert {"no-mask", *(f"delta-{delta}" for delta in DELTAS), *taken} <= set(ablation.names("owl"))
 
 
 def test_the_model_of_a_spec_is_its_folder_or_the_schemes_own():

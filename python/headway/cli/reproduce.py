@@ -48,7 +48,9 @@ def reproduce(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Folder of runs and figures, else out/reproduce/PAPER; what has finished is not run again."
+            help="Folder of runs and figures, else out/reproduce/PAPER (quick: PAPER-quick); what has finished is "
+            "not run again.",
+            show_default=False,
         ),
     ] = None,
     stand_in: Annotated[
@@ -75,7 +77,8 @@ def reproduce(
     if models is not None and not models.is_dir():
         raise UsageError(f"--models {models}: no such folder; give one that headway train has written into")
     lab = Lab(QUICK if quick else FULL, models, _stand_ins(stand_in or []))
-    folder = make_folder(out or Path("out") / "reproduce" / source.name, "--out")
+    name = f"{source.name}-quick" if quick else source.name
+    folder = make_folder(out or Path("out") / "reproduce" / name, "--out")
     store = Store(folder, "reproduce")
     started = time.monotonic()
     outcomes = _make(begin(figures, lab), store, jobs or os.cpu_count() or 1)

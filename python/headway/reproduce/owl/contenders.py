@@ -41,7 +41,7 @@ TRAINED = Path("out") / "train"
 def ablation(lab: Lab, name: str) -> str:
     """The spec of a trained ablation, with Owl's own latency. Raises MissingError."""
     base = lab.models or TRAINED
-    model = f"owl-{name}-v1".replace(".", "", name.count("."))
+    model = f"owl-{name}-v1".replace(".", "")
     found = [folder for folder in (base / model, *sorted(base.glob(f"{model}-seed-*/{model}"))) if folder.is_dir()]
     if not found:
         raise MissingError(f"{name} is not trained here: headway train owl --ablation {name}")

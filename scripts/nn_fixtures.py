@@ -72,7 +72,7 @@ OPTIMIZERS: dict[str, dict[str, Any]] = {
 Q_NET: dict[str, Any] = {"kind": "mlp", "layers": [6, 12, 3], "activations": ["relu", "identity"]}
 DQN: dict[str, dict[str, Any]] = {
     "huber": {"gamma": 0.93, "learning_rate": 0.006, "loss": "huber", "target_every": 2},
-    "mse and scaled rewards": {"gamma": 0.5, "learning_rate": 0.01, "loss": "mse", "reward_scale": 0.25},
+    "mse": {"gamma": 0.5, "learning_rate": 0.01, "loss": "mse"},
     "double": {"gamma": 0.99, "learning_rate": 0.003, "double": True, "gradient_norm": 0.1},
 }
 """Settings of the learner in `policy::dqn`, where they are not its defaults."""
@@ -205,7 +205,7 @@ def run_dqn(settings: dict[str, Any]) -> dict[str, Any]:
     batch, (inputs, _, actions) = 8, Q_NET["layers"]
     net, target = seeded(Q_NET), seeded(Q_NET)
     states, following = numbers(5, batch, inputs, scale=2.0), numbers(6, batch, inputs, scale=2.0)
-    rewards = numbers(11, batch, scale=2.0) * settings.get("reward_scale", 1.0)
+    rewards = numbers(11, batch, scale=2.0)
     taken = torch.arange(batch) % actions
     loss_of = {"huber": torch.nn.functional.smooth_l1_loss, "mse": torch.nn.functional.mse_loss}[
         settings.get("loss", "huber")

@@ -43,6 +43,24 @@ def test_a_worked_step(name):
     assert Reward(name).function()(STEP) == pytest.approx([WORKED[name]], rel=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("mbps", "loss", "rtt_ratio", "beta", "utility"),
+    [
+        (12, 0, 1, 0.5, 6),
+        (12, 133 / 1333, 2, 0.5, 12 - 6 * 1333 / 1200 - 0.5 * math.log(2)),
+        (12, 0, 2, 0, 6),
+        (0, 0, 4, 0.5, -math.log(2)),
+        (0, 1, 1, 0.5, 0),
+        (6, 0.5, 1, 0.5, 0),
+        (3, 0.75, 1, 0.5, 3 - 0.5 * 3 * 4),
+    ],
+)
+def test_owls_reward_is_what_it_learns_from_in_use(mbps, loss, rtt_ratio, beta, utility):
+    # crates/policy/tests/dqn.rs has the same numbers, worked by hand, for the reward in Rust.
+    step = Measurements.of(throughput_mbps=mbps, loss=loss, rtt_ratio_10s=rtt_ratio)
+    assert Reward("owl", {"beta": beta}).function()(step) == pytest.approx([utility], abs=1e-12)
+
+
 def test_parameters_take_the_place_of_the_sources():
     # 1 x 250 - 0 - 100 x 0.1
     reward = Reward("aurora", {"throughput": 1, "latency": 0, "loss": 100, "scale": 1}).function()

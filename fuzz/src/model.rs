@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use headway_policy::Policy;
 use headway_policy::model::{CARD, Files, GOLDEN, Model, WEIGHTS, sha256};
+use headway_policy::{Interval, Policy};
 
 use super::one_line;
 
@@ -46,11 +46,13 @@ pub fn model(input: &[u8]) {
         Ok(model) => model,
         Err(error) => return one_line(&error),
     };
-    let mut policy = model.policy();
+    let (seen_before, mut policy) = (Interval::default(), model.policy());
     let seen = model.card().agent.observation.len();
     for number in [0.0, 1.0, -1e30, f32::MAX, f32::NAN] {
         for length in [seen, seen + 1, 0] {
-            let answer = policy.decide(&vec![number; length]).expect("an answer");
+            let answer = policy
+                .decide(&vec![number; length], &seen_before)
+                .expect("an answer");
             assert!(
                 answer.is_nan() || (answer.is_finite() && number.is_finite() && length == seen)
             );

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use headway_cc::schemes::SCHEMES;
 use headway_cc::{Duration, Need, Registry, Scheme, Selection};
 use headway_env::{End, EnvSpec, Episode, Pause, Start, Task};
-use headway_policy::{AgentSpec, Learned, Policy};
+use headway_policy::{AgentSpec, Interval, Learned, Policy};
 use headway_scenario::{Scenario, TraceSpec, TraceStore};
 use headway_sim::{Options, Simulation};
 
@@ -46,7 +46,7 @@ fn answer(observation: &[f32]) -> f32 {
 struct Fixed;
 
 impl Policy for Fixed {
-    fn decide(&mut self, observation: &[f32]) -> Option<f32> {
+    fn decide(&mut self, observation: &[f32], _: &Interval) -> Option<f32> {
         Some(answer(observation))
     }
 }

@@ -88,15 +88,7 @@ impl ActionSpec {
     /// The answer that a network's outputs stand for: the index of the largest (the first of equals), or the value.
     pub fn choose(&self, outputs: &[f32]) -> f32 {
         match self {
-            ActionSpec::Discrete { .. } | ActionSpec::Settings { .. } => {
-                let mut best = 0;
-                for (i, output) in outputs.iter().enumerate() {
-                    if *output > outputs[best] {
-                        best = i;
-                    }
-                }
-                best as f32
-            }
+            ActionSpec::Discrete { .. } | ActionSpec::Settings { .. } => largest(outputs) as f32,
             ActionSpec::Continuous { .. } => outputs[0],
         }
     }
@@ -162,6 +154,12 @@ impl ActionSpec {
             _ => Ok(()),
         }
     }
+}
+
+/// The index of the largest, the first of equals.
+pub(crate) fn largest(values: &[f32]) -> usize {
+    let better = |best: usize, i: usize| if values[i] > values[best] { i } else { best };
+    (1..values.len()).fold(0, better)
 }
 
 /// The index that an answer stands for.

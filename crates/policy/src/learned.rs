@@ -17,8 +17,8 @@ use crate::{
 /// Decides.
 pub trait Policy: Debug + Send + 'static {
     /// The answer to an observation, as [`ActionSpec`](crate::ActionSpec) reads it; `None` if it will come from
-    /// outside ([`Learned::act`]).
-    fn decide(&mut self, observation: &[f32]) -> Option<f32>;
+    /// outside ([`Learned::act`]). `interval` is what was seen since the last decision, for a policy that learns.
+    fn decide(&mut self, observation: &[f32], interval: &Interval) -> Option<f32>;
 
     /// Named values for recordings.
     fn probe(&self, _: &mut dyn Probe) {}
@@ -29,7 +29,7 @@ pub trait Policy: Debug + Send + 'static {
 pub struct External;
 
 impl Policy for External {
-    fn decide(&mut self, _: &[f32]) -> Option<f32> {
+    fn decide(&mut self, _: &[f32], _: &Interval) -> Option<f32> {
         None
     }
 }
@@ -136,7 +136,8 @@ impl<P: Policy> Learned<P> {
         self.interval = self.monitor.close(now);
         self.clock.restart(now);
         self.observation.push(&self.interval);
-        match self.policy.decide(self.observation.values()) {
+        let (observation, interval) = (self.observation.values(), &self.interval);
+        match self.policy.decide(observation, interval) {
             Some(answer) => self.act(now, answer),
             None => self.awaits_answer = true,
         }

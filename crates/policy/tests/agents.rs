@@ -2,9 +2,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use headway_cc::{Duration, Need, Registry, Scheme, Selection, schemes};
+use headway_cc::{
+    Congestion, CongestionControl, Duration, Feedback, Need, NetworkView, Registry, Scheme,
+    Selection, Time, schemes, testing,
+};
 use headway_net::trace::Trace;
-use headway_policy::{AgentSpec, Learned, Policy};
+use headway_policy::{AgentSpec, Interval, Learned, Policy};
 use headway_scenario::{Scenario, TraceSpec};
 use headway_sim::{Options, Outcome, Simulation};
 
@@ -19,7 +22,7 @@ struct Scripted {
 }
 
 impl Policy for Scripted {
-    fn decide(&mut self, observation: &[f32]) -> Option<f32> {
+    fn decide(&mut self, observation: &[f32], _: &Interval) -> Option<f32> {
         let answer = self.answers[self.asked % self.answers.len()];
         self.asked += 1;
         self.shown.lock().unwrap().push(observation.to_vec());
@@ -92,6 +95,9 @@ fn over(scheme: &str, clock: &str, action: &str, feature: &str) -> String {
          observation = {{ history = 1, features = [{{ name = \"{feature}\" }}] }}\n"
     )
 }
+/// What the known switches tell, as the features of an observation.
+const NETWORK: &str =
+    "pnc_packets\" }, { name = \"pna\" }, { name = \"network_known\" }, { name = \"network_age_ms";
 const EVERY_ACK: &str = "{ kind = \"every-ack\" }";
 const OWL: &str =
     "{ kind = \"discrete\", choices = [-10, 0, 10], effect = { does = \"add-cwnd\" } }";
@@ -140,6 +146,74 @@ fn a_held_window_is_moved_by_losses_alone() {
     assert_eq!(rises(&held), 0);
     assert!(held[0] >= 10.0 && held[held.len() - 1] < 5.0, "losses do");
     assert!(rises(&windows("\"cubic\"")) > 100);
+}
+
+/// Owl's in-network features on a path of five switches: before the first counters and where no switch is known all are
+/// zero; between two readings they stay, and their age grows.
+#[test]
+fn it_sees_what_is_known_and_how_old_that_is() {
+    let shown = |known: u32| {
+        let path = format!(
+            "flow = [{{ from = \"sender\", to = \"receiver\" }}]\n\
+             switches = {{ known = {known}, period = \"1s\", latency = \"50ms\" }}\n\
+             topology = {{ kind = \"chain\", switches = 5, rate = \"20Mbps\", delay = \"2ms\", queue = \"50kB\" }}\n"
+        );
+        run(&over("cubic", EVERY_ACK, OWL, NETWORK), &[1.0], 0, &path).1
+    };
+    assert!(shown(0).iter().all(|o| o[..] == [0.0; 4]));
+    let shown = shown(2);
+    let (before, after): (Vec<_>, Vec<_>) = shown.iter().partition(|o| o[2] == 0.0);
+    assert!(before.len() > 100 && before.iter().all(|o| o[..] == [0.0; 4]));
+    assert!(after.len() > 1000);
+    for o in &after {
+        assert!(
+            o[0] >= 0.0 && (0.0..=1.0).contains(&o[1]) && o[2] == 0.4,
+            "{o:?}"
+        );
+        assert!((50.0..1050.1).contains(&o[3]), "{o:?}");
+    }
+    for pair in after.windows(2) {
+        let (old, new) = (pair[0], pair[1]);
+        assert!(
+            new[..3] == old[..3] || new[3] < old[3],
+            "news is young: {pair:?}"
+        );
+    }
+}
+
+/// The controller of the network is gone: what it said last stays, and its age grows without end.
+#[test]
+fn a_lost_controller_leaves_the_last_view_and_its_age() {
+    let spec = over("cubic", EVERY_ACK, OWL, NETWORK);
+    let table: toml::Table = spec.parse().expect("TOML");
+    let spec = Arc::new(AgentSpec::read(table).expect("a spec"));
+    let shown: Arc<Mutex<Vec<Vec<f32>>>> = Arc::default();
+    let policy = Scripted {
+        answers: vec![1.0],
+        asked: 0,
+        shown: Arc::clone(&shown),
+    };
+    let setup = testing::setup();
+    let mut owl = Learned::new(spec, &setup, policy, Duration::ZERO).expect("a spec");
+    let at = |seconds: u64| Time::ZERO + Duration::from_secs(seconds);
+    // A mark ends slow start, so that it is asked.
+    owl.on_feedback(&Feedback {
+        congestion: Some(Congestion::Ecn),
+        prior_in_flight: testing::MSS * 10,
+        ..testing::feedback(at(0))
+    });
+    let view = NetworkView {
+        pnc: 7.0,
+        pna: 0.25,
+        known: 0.5,
+        age: Duration::from_millis(50),
+    };
+    owl.on_network(at(1), &view);
+    for (seconds, age_ms) in [(1, 50.0), (2, 1050.0), (61, 60_050.0), (901, 900_050.0)] {
+        owl.on_feedback(&testing::feedback(at(seconds)));
+        let seen = shown.lock().unwrap().last().cloned();
+        assert_eq!(seen, Some(vec![7.0, 0.25, 0.5, age_ms]));
+    }
 }
 
 /// BBR under a tuner that sets its own defaults is BBR; with short windows it is not.

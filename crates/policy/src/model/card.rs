@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::AgentSpec;
+use crate::dqn::DqnSpec;
 use crate::nn::NetSpec;
+use crate::{AgentSpec, Shaping};
 
 /// What `card.toml` says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -54,9 +55,39 @@ pub struct Training {
     pub seconds: f64,
     /// The scenarios that it was trained on, each with its canonical hash.
     pub scenarios: BTreeMap<String, String>,
+    /// How it goes on learning in use, where that is not as `config` says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub online: Option<DqnSpec>,
     /// All else: the algorithm and its settings, the machine.
     #[serde(flatten)]
     pub more: toml::Table,
+}
+
+impl Training {
+    /// How it goes on learning in use: with the discount and the reward of the system's file that it was trained by
+    /// (`config`, as `headway train` writes it), so that its values keep their meaning.
+    pub fn online(&self) -> DqnSpec {
+        if let Some(online) = &self.online {
+            return online.clone();
+        }
+        let text = self.more.get("config").and_then(toml::Value::as_str);
+        let config: toml::Table = text.and_then(|t| t.parse().ok()).unwrap_or_default();
+        let number = |section: &str, key: &str| match config.get(section)?.get(key)? {
+            toml::Value::Float(number) => Some(*number),
+            toml::Value::Integer(number) => Some(*number as f64),
+            _ => None,
+        };
+        let (usual, plain) = (DqnSpec::default(), Shaping::default());
+        DqnSpec {
+            gamma: number("dqn", "gamma").unwrap_or(usual.gamma),
+            reward: Shaping {
+                scale: number("reward", "scale").unwrap_or(plain.scale),
+                exponent: number("reward", "exponent").unwrap_or(plain.exponent),
+                regret: number("reward", "regret").unwrap_or(plain.regret),
+            },
+            ..usual
+        }
+    }
 }
 
 impl Card {
@@ -109,6 +140,10 @@ impl Card {
             ));
         }
         self.check_mask()?;
+        let online = self.training.online();
+        online
+            .check()
+            .map_err(|e| format!("training.online: {e}"))?;
         let (wanted, outputs) = (self.agent.action.outputs(), self.net.outputs());
         if wanted != outputs {
             return Err(format!(

@@ -25,8 +25,9 @@ pub use golden::Golden;
 pub use policy::NetworkPolicy;
 pub use shipped::{Shipped, shipped};
 
+use crate::dqn::DqnPolicy;
 use crate::nn::Network;
-use crate::{ActionSpec, AgentSpec, Learned, SpecError};
+use crate::{ActionSpec, AgentSpec, Learned, Policy, SpecError, Utility};
 
 /// The files of a folder.
 pub const CARD: &str = "card.toml";
@@ -156,16 +157,44 @@ impl Model {
         NetworkPolicy::new(Arc::clone(&self.network), Arc::clone(&self.action))
     }
 
-    /// The controller of one flow; an answer takes effect `latency` after its observation.
+    /// What decides for one flow and goes on learning as the card says ([`Training::online`]): rewarded with Owl's
+    /// [`Utility`] of these weights, `delta` and `beta`, and with a share `epsilon` of random actions.
+    ///
+    /// # Errors
+    /// [`SpecError`], one line: the network is recurrent, or the actions are none to choose from.
+    pub fn learning_policy(
+        &self,
+        setup: &Setup,
+        [delta, beta]: [f64; 2],
+        epsilon: f64,
+    ) -> Result<DqnPolicy, SpecError> {
+        if let ActionSpec::Continuous { .. } = *self.action {
+            return Err(SpecError(
+                "online learning: the action is continuous, must be one of several choices"
+                    .to_owned(),
+            ));
+        }
+        let network = Network::clone(&self.network);
+        let spec = self.card.training.online();
+        let utility = Utility {
+            delta,
+            beta,
+            shaping: spec.reward,
+        };
+        DqnPolicy::new(network, spec, utility, epsilon, setup).map_err(|e| SpecError(e.to_string()))
+    }
+
+    /// The controller of one flow, which `policy` decides for; an answer takes effect `latency` after its observation.
     ///
     /// # Errors
     /// None for a model that was loaded: its agent is checked.
-    pub fn controller(
+    pub fn controller<P: Policy>(
         &self,
         setup: &Setup,
+        policy: P,
         latency: Duration,
-    ) -> Result<Learned<NetworkPolicy>, SpecError> {
-        Learned::new(Arc::clone(&self.agent), setup, self.policy(), latency)
+    ) -> Result<Learned<P>, SpecError> {
+        Learned::new(Arc::clone(&self.agent), setup, policy, latency)
     }
 }
 

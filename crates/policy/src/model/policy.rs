@@ -5,7 +5,7 @@ use std::sync::Arc;
 use headway_cc::Probe;
 
 use crate::nn::{Network, State};
-use crate::{ActionSpec, Policy};
+use crate::{ActionSpec, Interval, Policy};
 
 /// A model's network, at work for one flow.
 ///
@@ -60,7 +60,7 @@ impl NetworkPolicy {
 }
 
 impl Policy for NetworkPolicy {
-    fn decide(&mut self, observation: &[f32]) -> Option<f32> {
+    fn decide(&mut self, observation: &[f32], _: &Interval) -> Option<f32> {
         Some(self.answer(observation).unwrap_or_else(|| {
             self.refused += 1;
             ActionSpec::NEUTRAL

@@ -4,7 +4,7 @@ use std::io::{Cursor, Write};
 use std::path::PathBuf;
 
 use headway_policy::model::{CARD, Files, GOLDEN, Model, ModelError, WEIGHTS, sha256};
-use headway_policy::{ActionSpec, Policy};
+use headway_policy::{ActionSpec, Interval, Policy};
 use proptest::prelude::*;
 
 /// The fixture's folder.
@@ -117,7 +117,9 @@ fn a_model_says_what_its_author_worked_out_by_hand() {
         ([0.0, 0.0, 0.25, 0.0], 0.0),
         ([0.0, 0.0, 0.25, 0.1], -0.964_027_6),
     ] {
-        let ours = policy.decide(&observation).expect("an answer");
+        let ours = policy
+            .decide(&observation, &Interval::default())
+            .expect("an answer");
         assert!((ours - answer).abs() < 1e-6, "{observation:?}: {ours}");
     }
 }
@@ -159,11 +161,17 @@ fn what_is_not_finite_is_answered_by_doing_nothing_and_counted() {
         &[],
     ];
     for (count, observation) in wrong.iter().enumerate() {
-        let answer = policy.decide(observation).expect("an answer");
+        let answer = policy
+            .decide(observation, &Interval::default())
+            .expect("an answer");
         assert!(answer.is_nan(), "{observation:?}: {answer}");
         assert_eq!(policy.refused(), count as u64 + 1);
     }
-    assert_eq!(policy.decide(&[0.0; 4]), Some(0.0), "and then goes on");
+    assert_eq!(
+        policy.decide(&[0.0; 4], &Interval::default()),
+        Some(0.0),
+        "and then goes on"
+    );
     assert!(ActionSpec::NEUTRAL.is_nan());
 }
 
@@ -173,7 +181,7 @@ proptest! {
         observation in prop::collection::vec(any::<f32>(), 0..6),
     ) {
         let mut policy = Model::load(&tiny()).expect("a model").policy();
-        let answer = policy.decide(&observation).expect("an answer");
+        let answer = policy.decide(&observation, &Interval::default()).expect("an answer");
         let sound = observation.len() == 4 && observation.iter().all(|x| x.is_finite());
         prop_assert_eq!(answer.is_finite(), sound);
         prop_assert_eq!(policy.refused(), u64::from(!sound));

@@ -1,0 +1,351 @@
+//! Learning in use: against PyTorch's step, against values worked by hand, and in the simulator.
+
+mod numbers;
+
+use headway_cc::testing::setup;
+use headway_cc::{Stream, Time};
+use headway_policy::dqn::{DqnPolicy, DqnSpec, Learner, Replay, TdLoss, Transition};
+use headway_policy::nn::{NetSpec, Network};
+use headway_policy::{ActionSpec, Interval, Policy, Record, RttSummary, Shaping, Utility};
+use numbers::{network, numbers};
+use serde::Deserialize;
+use serde_json::json;
+
+fn net(layers: &[usize]) -> NetSpec {
+    let mut activations = vec!["relu"; layers.len() - 2];
+    activations.push("identity");
+    let spec = json!({"kind": "mlp", "layers": layers, "activations": activations});
+    serde_json::from_value(spec).expect("a network")
+}
+
+/// What scripts/nn_fixtures.py wrote down of gradient steps with PyTorch.
+#[derive(Deserialize)]
+struct Steps {
+    net: NetSpec,
+    settings: DqnSpec,
+    batch: usize,
+    losses: Vec<f32>,
+    parameters: Vec<f32>,
+}
+
+/// Two steps on the same batch, with a target network that is copied in between: losses and parameters.
+#[test]
+fn a_step_is_pytorchs() {
+    let fixtures: serde_json::Value =
+        serde_json::from_str(include_str!("fixtures/nn.json")).expect("the file is as written");
+    let all = fixtures["dqn"].as_object().expect("several");
+    assert_eq!(all.len(), 3);
+    for (name, steps) in all {
+        let Steps {
+            net,
+            settings,
+            batch,
+            losses,
+            parameters,
+        } = Steps::deserialize(steps).expect("the file is as written");
+        let (inputs, outputs) = (net.inputs(), net.outputs());
+        let states = numbers(5, batch * inputs, 2.0);
+        let nexts = numbers(6, batch * inputs, 2.0);
+        let rewards = numbers(11, batch, 2.0);
+        let transitions = || {
+            (states
+                .chunks(inputs)
+                .zip(nexts.chunks(inputs))
+                .zip(&rewards)
+                .enumerate())
+            .map(|(n, ((state, next), reward))| Transition {
+                state,
+                action: n % outputs,
+                reward: *reward,
+                next,
+            })
+        };
+        let mut learner = Learner::new(network(&net, 0), settings).expect("settings in range");
+        for right in losses {
+            let loss = learner.learn(transitions()).expect("a finite loss");
+            assert!(
+                (loss - right).abs() < 1e-5 * right.max(1.0),
+                "{name}: {loss}, PyTorch {right}"
+            );
+        }
+        let ours = learner.network();
+        let tensors = ours.tensors(ours.parameters());
+        let ours = tensors.iter().flat_map(|(_, _, values)| values);
+        let off = ours.zip(&parameters).map(|(a, b)| (a - b).abs());
+        let off = off.fold(0.0, f32::max);
+        println!("{name}: off by {off:e}");
+        assert!(off < 1e-5, "{name}: off by {off:e}");
+        assert_eq!(
+            tensors.iter().map(|t| t.2.len()).sum::<usize>(),
+            parameters.len()
+        );
+    }
+}
+
+/// Two states: action 0 stays, action 1 goes to the other. Staying in the second pays 1, leaving the first 0.2.
+/// With gamma 0.5: V(2) = 1 / (1 - 0.5) = 2, so Q(2, stay) = 2 and Q(1, go) = 0.2 + 0.5 x 2 = 1.2 = V(1);
+/// Q(1, stay) = 0.5 x 1.2 = 0.6 and Q(2, go) = 0.5 x 1.2 = 0.6.
+#[test]
+fn a_chain_of_two_states_is_learned() {
+    const VALUES: [[f32; 2]; 2] = [[0.6, 1.2], [2.0, 0.6]];
+    let states = [[1.0, 0.0], [0.0, 1.0]];
+    let mut replay = Replay::new(100, 2);
+    for (from, action) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        let reward = [[0.0, 0.2], [1.0, 0.0]][from][action];
+        replay.push(Transition {
+            state: &states[from],
+            action,
+            reward,
+            next: &states[from ^ action],
+        });
+    }
+    for (layers, loss, double) in [
+        (&[2, 2][..], TdLoss::Mse, false),
+        (&[2, 16, 2], TdLoss::Huber, false),
+        (&[2, 16, 2], TdLoss::Huber, true),
+    ] {
+        let spec = DqnSpec {
+            gamma: 0.5,
+            learning_rate: 0.01,
+            loss,
+            double,
+            target_every: 20,
+            ..DqnSpec::default()
+        };
+        let mut learner = Learner::new(network(&net(layers), 1), spec).expect("settings in range");
+        let mut random = Stream::new(1, "chain");
+        for _ in 0..1500 {
+            learner
+                .learn(replay.sample(8, &mut random))
+                .expect("a finite loss");
+        }
+        for (state, right) in states.iter().zip(VALUES) {
+            for (value, right) in learner.values(state).iter().zip(right) {
+                assert!(
+                    (value - right).abs() < 0.02,
+                    "{layers:?}, {loss:?}: {value}, not {right}"
+                );
+            }
+        }
+    }
+}
+
+/// An interval of 1 s in which so many packets of 1250 bytes (a hundred are 1 Mbit/s) arrived or were lost.
+fn second(delivered: u32, lost: u32, rtt_ms: f64, least_ms: u32) -> Interval {
+    Interval {
+        end: Time::ZERO,
+        length: headway_cc::Duration::from_secs(1),
+        delivered,
+        lost,
+        rtt: RttSummary {
+            mean_us: rtt_ms * 1e3,
+            ..RttSummary::default()
+        },
+        min_rtt_10s_us: least_ms * 1000,
+        latest: Record {
+            mss: 1250,
+            ..Record::default()
+        },
+        ..Interval::default()
+    }
+}
+
+/// Eq. 7 by hand; tests/test_rewards.py has the same numbers for the reward `owl`.
+#[test]
+fn the_utility_is_eq_7() {
+    let half = Utility {
+        delta: 0.5,
+        beta: 0.5,
+        shaping: Shaping::default(),
+    };
+    let loss_only = Utility { beta: 0.0, ..half };
+    let ln_2 = std::f64::consts::LN_2;
+    for (utility, interval, right) in [
+        (half, second(1200, 0, 40.0, 40), 6.0),
+        // 12 - 6 / 0.9 - 0.5 ln 2
+        (
+            half,
+            second(1200, 133, 80.0, 40),
+            12.0 - 6.0 * 1333.0 / 1200.0 - 0.5 * ln_2,
+        ),
+        (loss_only, second(1200, 0, 80.0, 40), 6.0),
+        (half, second(0, 0, 160.0, 40), -ln_2),
+        // All is lost: 0 Mbit/s, whatever is divided by.
+        (half, second(0, 50, 0.0, 0), 0.0),
+        // Half is lost: nothing is left at delta 0.5.
+        (half, second(600, 600, 40.0, 40), 0.0),
+        // More than half: less than nothing.
+        (half, second(300, 900, 40.0, 40), 3.0 - 0.5 * 3.0 * 4.0),
+    ] {
+        let ours = utility.of(&interval);
+        assert!((ours - right).abs() < 1e-9, "{ours}, not {right}");
+    }
+}
+
+/// As the reward `owl` is shaped in training; 4 Mbit/s is the most that the flow ever got.
+#[test]
+fn the_rate_counts_as_in_training() {
+    let utility = Utility {
+        delta: 0.4,
+        beta: 0.5,
+        shaping: Shaping {
+            scale: 3.0,
+            exponent: 0.5,
+            regret: 1.0,
+        },
+    };
+    let interval = Interval {
+        max_throughput: 400.0,
+        ..second(100, 100, 80.0, 40)
+    };
+    // The root of 4 is 2, so 1 Mbit/s counts 1.5 and 4 count 6: 1.5 - 0.4 x 3 - 0.5 ln 2 - 0.6 x 6
+    let right = 1.5 - 1.2 - 0.5 * std::f64::consts::LN_2 - 3.6;
+    assert!((utility.of(&interval) - right).abs() < 1e-9);
+}
+
+fn learning(network: Network, spec: DqnSpec, epsilon: f64) -> DqnPolicy {
+    let utility = Utility {
+        delta: 0.5,
+        beta: 0.5,
+        shaping: Shaping::default(),
+    };
+    DqnPolicy::new(network, spec, utility, epsilon, &setup()).expect("settings in range")
+}
+
+/// The rate decides what the reward is, and one action leads to the higher: it comes to be preferred.
+#[test]
+fn it_comes_to_prefer_what_pays() {
+    let spec = DqnSpec {
+        gamma: 0.0,
+        learning_rate: 0.01,
+        warmup: 50,
+        every: 1,
+        ..DqnSpec::default()
+    };
+    let mut policy = learning(network(&net(&[1, 8, 3]), 0), spec, 0.2);
+    let mut answers = Vec::new();
+    let mut interval = Interval::default();
+    for _ in 0..2000 {
+        let answer = policy.decide(&[1.0], &interval).expect("an answer");
+        // Eq. 7 of 1, 2 or 4 Mbit/s without loss or queue: half of it.
+        interval = second(100 << (answer as u32), 0, 40.0, 40);
+        answers.push(answer);
+    }
+    let best = |of: &[f32]| of.iter().filter(|a| **a == 2.0).count();
+    assert!(best(&answers[..50]) < 45, "{}", best(&answers[..50]));
+    // 0.8 + 0.2 / 3 of them.
+    assert!(best(&answers[1500..]) > 400, "{}", best(&answers[1500..]));
+    let values = policy.learner().clone().values(&[1.0]).to_vec();
+    for (value, right) in values.iter().zip([0.5, 1.0, 2.0]) {
+        assert!((value - right).abs() < 0.1, "{values:?}");
+    }
+}
+
+#[test]
+fn without_chance_and_before_the_warm_up_it_is_the_network() {
+    let network = network(&net(&[4, 8, 3]), 3);
+    let action = ActionSpec::Discrete {
+        effect: headway_policy::Effect::AddCwnd,
+        choices: vec![-1.0, 0.0, 1.0],
+    };
+    let mut policy = learning(network.clone(), DqnSpec::default(), 0.0);
+    let mut values = vec![0.0; 3];
+    for observation in numbers(8, 400, 2.0).chunks(4) {
+        network.forward(&mut network.state(), observation, &mut values);
+        let answer = policy.decide(observation, &second(100, 0, 40.0, 40));
+        assert_eq!(answer, Some(action.choose(&values)));
+    }
+}
+
+#[test]
+fn the_same_seed_learns_the_same_to_the_bit() {
+    let run = |epsilon| {
+        let spec = DqnSpec {
+            warmup: 20,
+            every: 2,
+            ..DqnSpec::default()
+        };
+        let mut policy = learning(network(&net(&[4, 8, 3]), 3), spec, epsilon);
+        for (n, observation) in numbers(8, 2000, 2.0).chunks(4).enumerate() {
+            policy.decide(observation, &second(100 + n as u32, n as u32 % 7, 50.0, 40));
+        }
+        assert!(policy.learner().steps() > 200 && policy.is_learning());
+        let parameters = policy.learner().network().parameters();
+        parameters.iter().map(|p| p.to_bits()).collect::<Vec<u32>>()
+    };
+    assert_eq!(run(0.1), run(0.1));
+    assert_ne!(run(0.1), run(0.5));
+}
+
+/// Learning ends, and what was learned until then goes on deciding; nothing that is not finite ever acts.
+#[test]
+fn numbers_that_are_not_finite_end_the_learning() {
+    let spec = DqnSpec {
+        warmup: 1,
+        every: 1,
+        batch: 1,
+        capacity: 1,
+        ..DqnSpec::default()
+    };
+    let mut policy = learning(network(&net(&[4, 8, 3]), 3), spec, 0.0);
+    let fine = second(100, 0, 40.0, 40);
+    for _ in 0..5 {
+        assert!(
+            policy
+                .decide(&[0.5; 4], &fine)
+                .expect("an answer")
+                .is_finite()
+        );
+    }
+    assert!(policy.is_learning());
+    let before = policy.learner().network().parameters().to_vec();
+    let steps = policy.learner().steps();
+    // An RTT that cannot be.
+    let bad = Interval {
+        rtt: RttSummary {
+            mean_us: f64::INFINITY,
+            ..RttSummary::default()
+        },
+        ..fine
+    };
+    let answer = policy.decide(&[0.5; 4], &bad).expect("an answer");
+    assert!(answer.is_finite() && !policy.is_learning());
+    assert_eq!(policy.learner().network().parameters(), before);
+    for _ in 0..5 {
+        assert_eq!(policy.decide(&[0.5; 4], &fine), Some(answer));
+    }
+    assert_eq!(policy.learner().steps(), steps);
+    for wrong in [&[f32::NAN; 4][..], &[0.5; 3]] {
+        assert!(policy.decide(wrong, &fine).expect("an answer").is_nan());
+    }
+}
+
+#[test]
+fn settings_out_of_range_are_refused() {
+    type Change = fn(&mut DqnSpec);
+    let cases: [(Change, &str); 6] = [
+        (|s| s.gamma = 1.0, "gamma is 1, must be 0 to below 1"),
+        (
+            |s| s.learning_rate = 0.0,
+            "learning_rate is 0, must be above 0 to 1",
+        ),
+        (
+            |s| s.reward.scale = f64::NAN,
+            "reward: scale NaN, exponent 0, regret 0 must be above 0, 0 to 1, 0 to 1",
+        ),
+        (|s| s.batch = 0, "batch is 0, must be 1 to 1024"),
+        (|s| s.capacity = 10, "capacity is 10, must be 32 to 1000000"),
+        (|s| s.warmup = 20_000, "warmup is 20000, must be 1 to 10000"),
+    ];
+    for (change, says) in cases {
+        let mut spec = DqnSpec::default();
+        change(&mut spec);
+        let error = Learner::new(network(&net(&[2, 2]), 0), spec).expect_err("refused");
+        assert_eq!(error.to_string(), format!("online learning: {says}"));
+    }
+    assert_eq!(DqnSpec::default().check(), Ok(()));
+    let gru = json!({"kind": "gru", "layers": [3, 4]});
+    let gru: NetSpec = serde_json::from_value(gru).expect("a network");
+    let error = Learner::new(network(&gru, 0), DqnSpec::default()).expect_err("refused");
+    assert!(error.to_string().contains("must be an mlp"), "{error}");
+}

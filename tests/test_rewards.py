@@ -18,6 +18,8 @@ STEP = Measurements.of(
     loss=0.1,
     delivered_packets=90.0,
     lost_packets=10.0,
+    dt_s=0.36,
+    mss_bytes=1500.0,
     capacity_mbps=4.0,
     max_delivery_rate_mbps=6.0,
 )
@@ -29,7 +31,7 @@ WORKED = {
     # 3 - 0.5 x 3 / 0.9 - 0.5 ln 2
     "owl": 3 - 1.5 / 0.9 - 0.5 * math.log(2),
     "power": 15.0,
-    # Lost: 1/9 of 3 Mbit/s. (3 - 5/3) / 6, times 125/250
+    # Lost: 10 x 1500 bytes in 0.36 s, 1/3 Mbit/s. (3 - 5/3) / 6, times 125/250
     "orca": (3 - 5 / 3) / 6 * 0.5,
     # 0.375 MB/s, 100 ms of queue
     "mvfst-rl": math.log(0.37501) - 0.2 * math.log(100.00001),
@@ -59,6 +61,18 @@ def test_owls_reward_is_what_it_learns_from_in_use(mbps, loss, rtt_ratio, beta, 
     # crates/policy/tests/dqn.rs has the same numbers, worked by hand, for the reward in Rust.
     step = Measurements.of(throughput_mbps=mbps, loss=loss, rtt_ratio_10s=rtt_ratio)
     assert Reward("owl", {"beta": beta}).function()(step) == pytest.approx([utility], abs=1e-12)
+
+
+def test_orca_pays_for_loss_where_nothing_arrives():
+    common = {
+        "dt_s": 1.0,
+        "mss_bytes": 1500.0,
+        "max_delivery_rate_mbps": 6.0,
+        "srtt_ms": 100.0,
+        "min_rtt_ms": 100.0,
+    }
+    # 50 packets of 12 kbit lost in a second are 0.6 Mbit/s, five times over: half of 6 Mbit/s.
+    assert Reward("orca").function()(Measurements.of(**common, lost_packets=50.0)) == pytest.approx([-0.5])
 
 
 def test_parameters_take_the_place_of_the_sources():

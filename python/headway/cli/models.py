@@ -84,19 +84,16 @@ def show(name: Which, json: Json = False) -> None:
 
 
 @app.command(epilog=EPILOG["models check"])
-def check(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A model's folder.")], json: Json = False
-) -> None:
-    """Check a folder as it is checked before it runs: hashes, shapes, numbers, golden outputs."""
-    from headway._native import check_model
+def check(name: Which, json: Json = False) -> None:
+    """Check a model as it is checked before it runs: hashes, shapes, numbers, golden outputs."""
+    from headway.models import load
 
-    found = check_model(folder)
+    model = load(name)
     if json:
         kept = ("id", "parameters", "golden_rows", "golden_error")
-        print(js.dumps({key: found[key] for key in kept}, indent=2))
+        print(js.dumps({key: getattr(model, key) for key in kept}, indent=2))
         return
-    rows, error = found["golden_rows"], found["golden_error"]
-    print(f"{found['id']}: sound; {rows} golden outputs, largest difference {error:.1e}")
+    print(f"{model.id}: sound; {model.golden_rows} golden outputs, largest difference {model.golden_error:.1e}")
 
 
 @app.command(epilog=EPILOG["models export"])

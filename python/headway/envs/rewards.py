@@ -65,17 +65,13 @@ def orca(m: Measurements, *, loss: float = 5.0, tolerance: float = 1.25) -> Arra
     largest throughput so far is the flow's largest delivery rate.
     """
     best = m["max_delivery_rate_mbps"]
-    lost = m["throughput_mbps"] * _odds(m)
+    seconds = m["dt_s"]
+    lost_mbit = m["lost_packets"] * m["mss_bytes"] * 8e-6
+    lost = np.divide(lost_mbit, seconds, out=np.zeros_like(seconds), where=seconds > 0)
     share = np.divide(m["throughput_mbps"] - loss * lost, best, out=np.zeros_like(best), where=best > 0)
     srtt = m["srtt_ms"]
     near = np.divide(tolerance * m["min_rtt_ms"], srtt, out=np.ones_like(srtt), where=srtt > 0)
     return share * np.minimum(near, 1.0)
-
-
-def _odds(m: Measurements) -> Array:
-    """Packets lost for each one delivered: with the throughput, the loss rate."""
-    delivered = m["delivered_packets"]
-    return np.divide(m["lost_packets"], delivered, out=np.zeros_like(delivered), where=delivered > 0)
 
 
 def mvfst_rl(m: Measurements, *, delay: float = 0.2) -> Array:

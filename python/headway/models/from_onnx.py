@@ -12,7 +12,7 @@ from headway._native import UsageError
 from headway.models.extras import need
 from headway.models.run_onnx import TOLERANCE, rollout
 from headway.models.to_onnx import GATES, LEAKY_SLOPE, OPERATORS
-from headway.models.writer import write
+from headway.models.writer import weights_file, write
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,14 +38,14 @@ def import_(graph: Path, card: Path, out: Path) -> str:
 
     Args:
         graph: The .onnx file.
-        card: TOML with name, version and `[agent]`, and description, `[training]`, `[evaluation]` if wanted. A
-            `[net]` must be the graph's.
+        card: TOML with name, version and `[agent]`, and description, `[training]`, `[evaluation]` if wanted; these
+            two are left out where they are of a model with other weights. A `[net]` must be the graph's.
         out: The folder; nothing may be there.
 
     Raises:
         UsageError: A file cannot be read; the graph is something else; or the loader refuses the model.
     """
-    wanted = _card(card)
+    wanted, weights_of = _card(card)
     try:
         data = graph.read_bytes()
         proto = need("onnx").load_model_from_string(data)
@@ -66,6 +66,9 @@ def import_(graph: Path, card: Path, out: Path) -> str:
     if "net" in wanted and wanted["net"] != net:
         raise UsageError(f"{card}: [net] is {wanted['net']}, but the graph's is {net}; leave [net] out")
     source = {"imported_from": graph.name, "imported_sha256": hashlib.sha256(data).hexdigest()}
+    if weights_of not in (None, hashlib.sha256(weights_file(tensors)).hexdigest()):
+        # The card is another model's: how that one was trained, and what was measured of it, is not of this one.
+        wanted = {key: value for key, value in wanted.items() if key not in ("training", "evaluation")}
     training = {**wanted.get("training", {}), **source}
     try:
         return write(out, {**wanted, "net": net, "training": training}, tensors, (observations, outputs))
@@ -77,7 +80,8 @@ def import_(graph: Path, card: Path, out: Path) -> str:
         raise
 
 
-def _card(path: Path) -> dict[str, Any]:
+def _card(path: Path) -> tuple[dict[str, Any], str | None]:
+    """What the card says, and the hash of the weights that it was written for, if it was for any."""
     try:
         card = tomllib.loads(path.read_text())
     except OSError as error:
@@ -87,7 +91,7 @@ def _card(path: Path) -> dict[str, Any]:
     for key in ("name", "version", "agent"):
         if key not in card:
             raise UsageError(f"{path}: {key} is missing; a card has name, version and [agent]")
-    return {key: value for key, value in card.items() if key not in MADE_HERE}
+    return {key: value for key, value in card.items() if key not in MADE_HERE}, card.get("weights_sha256")
 
 
 def network(proto: Any) -> tuple[dict[str, Any], dict[str, Array]]:

@@ -76,9 +76,7 @@ def _content(
     card: Mapping[str, Any], tensors: Mapping[str, Array], golden: tuple[Array, Array]
 ) -> dict[str, bytes]:
     """The files of the folder. The same arguments give the same bytes."""
-    weights = need("safetensors.numpy", "train").save(
-        {name: np.ascontiguousarray(tensor, dtype=np.float32) for name, tensor in sorted(tensors.items())}
-    )
+    weights = weights_file(tensors)
     observations, answers = (np.ascontiguousarray(array, dtype=np.float32) for array in golden)
     buffer = io.BytesIO()
     # float32 throughout: what the network is shown and puts out in deployment.
@@ -97,6 +95,13 @@ def _content(
     }
     text = need("tomli_w", "train").dumps(_plain({**added, **card, **added, "agent": json.loads(spec)}))
     return {CARD: text.encode(), WEIGHTS: weights, GOLDEN: arrays}
+
+
+def weights_file(tensors: Mapping[str, Array]) -> bytes:
+    """What `weights.safetensors` holds of these tensors, by name; the same tensors give the same bytes."""
+    plain = {name: np.ascontiguousarray(tensor, dtype=np.float32) for name, tensor in sorted(tensors.items())}
+    data: bytes = need("safetensors.numpy", "train").save(plain)
+    return data
 
 
 def _plain(value: Any) -> Any:

@@ -11,7 +11,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from headway._native import RunError, UsageError
+from headway._native import RunError, UsageError, read_parquet
 from headway.models import load, write
 from headway.models.from_onnx import import_
 from headway.models.to_onnx import export
@@ -317,6 +317,45 @@ def test_the_commands(run, tmp_path):
     assert json.loads(done.stdout) == {"folder": str(back), "id": shown["id"]}
     again = tomllib.loads((back / "card.toml").read_text())
     assert again["training"]["imported_from"] == "tiny.onnx"
+    assert again["training"]["command"]
+    # With other weights the card tells of another model's training.
+    proto = onnx.load(graph)
+    for tensor in proto.graph.initializer:
+        if tensor.data_type == TensorProto.FLOAT:
+            tensor.CopyFrom(numpy_helper.from_array(0.5 * numpy_helper.to_array(tensor), tensor.name))
+    onnx.save(proto, graph)
+    other = tmp_path / "other"
+    done = run("models", "import", "--onnx", graph, "--card", FOLDER / "card.toml", "--out", other)
+    assert done.returncode == 0, done.stderr
+    assert "command" not in tomllib.loads((other / "card.toml").read_text())["training"]
+
+
+def test_a_network_that_overflows_is_told_of(run, tmp_path):
+    agent = {
+        "clock": {"kind": "rtt", "n": 0.5, "estimator": "mean"},
+        "observation": {"history": 1, "features": [{"name": "rtt_ratio", "clip": [0.0, 10.0]}]},
+        "action": {"kind": "continuous", "limit": 4.0, "effect": {"does": "scale-rate", "delta": 0.1}},
+        "beneath": {"kind": "rate", "initial_mbps": 2.0, "min_mbps": 0.1, "max_mbps": 100.0},
+    }
+    net = {"kind": "mlp", "layers": [1, 1, 1], "activations": ["identity", "identity"]}
+    weights = {f"layers.{n}.weight": np.full((1, 1), 3e38) for n in (0, 1)}
+    biases = {f"layers.{n}.bias": np.zeros(1) for n in (0, 1)}
+    card = {"name": "huge", "version": 1, "net": net, "agent": agent}
+    # Nothing is finite but the answer to an observation of 0, which no flow ever has.
+    write(tmp_path / "huge-v1", card, weights | biases, (np.zeros((1, 1)), np.zeros((1, 1))))
+    scheme = f"learned:model={tmp_path / 'huge-v1'}"
+    done = run(
+        *("bench", "--schemes", f"{scheme},newreno", "--scenario", "pantheon-default", "--runs", "2"),
+        *("--seconds", "2", "--out", tmp_path / "out"),
+    )
+    assert done.returncode == 0
+    warned = [line for line in done.stderr.splitlines() if "decisions of 2 runs did nothing" in line]
+    assert len(warned) == 1
+    assert scheme in warned[0]
+    _, rows = read_parquet(str(tmp_path / "out" / "results.parquet"))
+    refused = dict(zip(rows["scheme"], rows["refused_decisions"], strict=True))
+    assert refused["newreno"] == 0
+    assert refused[scheme] > 20
 
 
 def test_results_name_the_model_that_decided(run, tmp_path):
@@ -333,7 +372,7 @@ def test_results_name_the_model_that_decided(run, tmp_path):
     ("arguments", "says"),
     [
         (("models", "show", "auroar-v1"), ["auroar-v1", "no such model"]),
-        (("models", "check", "nowhere"), ["nowhere", "no such folder"]),
+        (("models", "check", "nowhere"), ["nowhere", "no such model, nor folder"]),
         (("models", "export", FOLDER, "--onnx", "nowhere/x.onnx"), ["nowhere/x.onnx", "folder that is there"]),
         (("models", "import", "--onnx", "x.onnx", "--card", "nowhere.toml", "--out", "o"), ["nowhere.toml"]),
         (("bench", "--schemes", "learned", "--scenario", "pantheon-default"), ["learned:model=..."]),

@@ -257,7 +257,7 @@ class Batch:
         Keys: schema, code_version, scenario, scenario_hash, scheme, run, seed, flow (index; -1 is all flows under test together), flow_scheme, model (id of the trained model, else None), world,
         seconds, and the metrics throughput_mbps, delay_mean_ms, delay_p95_ms, queue_mean_ms, queue_p95_ms, loss,
         utilisation, rtt_mean_ms, rtt_p95_ms, power, power_p95, utility, jain, convergence_s, sent_packets,
-        delivered_packets. A metric that does not apply is None. Of a run in real time also lateness_p50_ms, lateness_p99_ms,
+        delivered_packets, refused_decisions (of a learned controller, that did nothing because a number was not finite). A metric that does not apply is None. Of a run in real time also lateness_p50_ms, lateness_p99_ms,
         longest_stall_ms, emulator_wait_ms, host_wait_ms, cpu_idle, emulator_cpu, unexplained_loss, and unfit: why its numbers are the machine's, in one line (docs/fitness.md).
         In simulated time these are None.
         """

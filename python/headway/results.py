@@ -8,13 +8,13 @@ from typing import Any
 
 from headway._native import UsageError, read_parquet, results_schema
 from headway.stats import FEW, Ellipse, block_length
-from headway.summary import Offsets, regions, summarise
+from headway.summary import ALL_FLOWS, Offsets, regions, summarise
 
 BENCH_SCHEMA = 1
 """Version of bench.json and of the footer of results.parquet that it is made from."""
 
-READABLE = ("2", str(results_schema))
-"""Versions of results.parquet and series.parquet; 2 had no column `model`."""
+READABLE = ("2", "3", str(results_schema))
+"""Versions of results.parquet and series.parquet; 2 had no column `model`, 3 no `refused_decisions`."""
 
 FILES = ("results.parquet", "series.parquet")
 SERIES_KEYS = ("scenario", "scheme", "run", "flow")
@@ -48,6 +48,19 @@ class Bench:
         traces = {s["name"]: s["traces"] for s in self.facts["scenarios"]}
         own = {key: self.facts[key] for key in ("schema", "code_version", "seed")}
         return [own | row | {"traces": traces[row["scenario"]]} for row in summarise(self.runs, self.offsets)]
+
+    @property
+    def refused(self) -> list[str]:
+        """For each scheme of which a network's numbers were not finite: that it was, and what that means."""
+        counts: dict[str, list[int]] = {}
+        for run in self.runs:
+            if run["flow"] == ALL_FLOWS and run.get("refused_decisions"):
+                counts.setdefault(run["scheme"], []).append(run["refused_decisions"])
+        return [
+            f"{scheme}: {sum(found):,} decisions of {len(found)} runs did nothing, since an observation or the "
+            "network's output was not finite; such a model is not fit for these networks"
+            for scheme, found in counts.items()
+        ]
 
     @property
     def rough(self) -> str | None:

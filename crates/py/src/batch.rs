@@ -221,10 +221,12 @@ fn result<'py>(py: Python<'py>, row: &Row) -> PyResult<Bound<'py, PyDict>> {
     let Metrics {
         sent_packets,
         delivered_packets,
+        refused_decisions,
         ..
     } = row.metrics;
     d.set_item("sent_packets", sent_packets)?;
     d.set_item("delivered_packets", delivered_packets)?;
+    d.set_item("refused_decisions", refused_decisions)?;
     let fitness = row.fitness.clone().unwrap_or_default();
     for (name, value) in fitness.named() {
         d.set_item(name, value)?;

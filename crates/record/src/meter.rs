@@ -28,6 +28,7 @@ pub struct FlowMeter {
     recent_bytes: u64,
     /// Bytes that were on a wire, not in a queue, when the run ended.
     pub(crate) propagating_bytes: u64,
+    pub(crate) refused_decisions: u64,
 }
 
 impl FlowMeter {
@@ -103,6 +104,11 @@ impl FlowMeter {
         }
     }
 
+    /// The run is over: so many of the controller's decisions did nothing, because a number was not finite.
+    pub fn on_refused_decisions(&mut self, count: u64) {
+        self.refused_decisions = count;
+    }
+
     /// Folds another flow in, for the pooled row of a run.
     pub fn merge(&mut self, other: &FlowMeter) {
         self.since = self.since.min(other.since);
@@ -121,5 +127,6 @@ impl FlowMeter {
         self.rtt.merge(&other.rtt);
         self.min_rtt = self.min_rtt.min(other.min_rtt);
         self.propagating_bytes += other.propagating_bytes;
+        self.refused_decisions += other.refused_decisions;
     }
 }

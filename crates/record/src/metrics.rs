@@ -44,6 +44,8 @@ pub struct Metrics {
     pub sent_packets: u64,
     /// Packets that arrived.
     pub delivered_packets: u64,
+    /// Decisions of a learned controller that did nothing, because a number was not finite.
+    pub refused_decisions: u64,
 }
 
 /// The busiest link on a flow's way, over the time that is measured.
@@ -117,6 +119,7 @@ impl Metrics {
             convergence_s: None,
             sent_packets: meter.sent_packets,
             delivered_packets: meter.delivered_packets,
+            refused_decisions: meter.refused_decisions,
         }
     }
 }

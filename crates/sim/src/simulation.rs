@@ -386,6 +386,10 @@ impl<O: Observer> Simulation<O> {
             }
         }
         let (mut links, mut flows) = (self.links, self.flows);
+        for flow in &mut flows {
+            let refused = flow.sender.refused_decisions();
+            flow.measured.meter.on_refused_decisions(refused);
+        }
         Ok(self.measurement.finish(&mut links, &mut flows))
     }
 }

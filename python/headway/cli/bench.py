@@ -167,6 +167,8 @@ def bench(
             print(js.dumps(written.rows, indent=2))
         else:
             _print(written, loaded, folder, len(batch.recordings()))
+        for refused in written.refused:
+            print(f"headway: warning: {refused}", file=sys.stderr)
         if unfit := verdict(written.rows):
             hint = "" if strict else "warning: "
             print(f"headway: {hint}{unfit}", file=sys.stderr)

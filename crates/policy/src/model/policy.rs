@@ -10,7 +10,7 @@ use crate::{ActionSpec, Interval, Policy};
 /// A model's network, at work for one flow.
 ///
 /// An observation of the wrong size or with a number that is not finite, and outputs that are not finite, give the
-/// [neutral answer](ActionSpec::NEUTRAL); they are counted, and recordings show the count as `refused_decisions`.
+/// [neutral answer](ActionSpec::NEUTRAL); they are counted (`refused_decisions` of results).
 #[derive(Clone, Debug)]
 pub struct NetworkPolicy {
     network: Arc<Network>,

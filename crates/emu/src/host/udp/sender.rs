@@ -81,6 +81,8 @@ impl Sender {
             readable = is_busy || bell.wait(now, until)?;
         }
         self.report.sent = self.transport.counters().sent;
+        let refused = self.transport.refused_decisions();
+        self.report.meter.on_refused_decisions(refused);
         self.report.failures = self.socket.failures;
         self.report.cpu = cpu.used();
         Ok(self.report)

@@ -378,6 +378,22 @@ impl Sender {
         self.cc.probe(probe);
     }
 
+    /// How many decisions of a learned controller did nothing, because a number was not finite.
+    pub fn refused_decisions(&self) -> u64 {
+        #[derive(Default)]
+        struct Refused(u64);
+        impl Probe for Refused {
+            fn value(&mut self, name: &'static str, value: f64) {
+                if name == "refused_decisions" {
+                    self.0 = value as u64;
+                }
+            }
+        }
+        let mut refused = Refused::default();
+        self.probe(&mut refused);
+        refused.0
+    }
+
     fn window(&self) -> Bytes {
         match &self.prr {
             Some(prr) => prr.cwnd(),

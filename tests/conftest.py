@@ -12,6 +12,9 @@ from headway._native import Trace
 
 RECORDED = ("Verizon-LTE-short.down", "Verizon-LTE-short.up")
 
+# The program is started some hundred times, and without bytecode would compile all its modules each time.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 

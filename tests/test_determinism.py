@@ -3,16 +3,19 @@
 import pyarrow.parquet as pq
 import pytest
 
+from headway._native import Batch, Scenario
 
-@pytest.fixture(scope="module")
-def bench(run, tmp_path_factory):
+
+@pytest.fixture
+def bench(tmp_path):
     def call(seed, jobs):
-        out = tmp_path_factory.mktemp(f"seed{seed}-jobs{jobs}")
-        done = run(
-            *("bench", "--schemes", "newreno,cubic,bbr", "--scenario", "pantheon-default,synthetic-verizon"),
-            *("--runs", "4", "--seconds", "6", "--seed", str(seed), "--jobs", str(jobs), "--out", out),
-        )
-        assert done.returncode == 0, done.stderr
+        out = tmp_path / f"seed{seed}-jobs{jobs}"
+        out.mkdir()
+        scenarios = [Scenario.load(name) for name in ("pantheon-default", "synthetic-verizon")]
+        batch = Batch(scenarios, ["newreno", "cubic", "bbr"], runs=4, seconds=6, seed=seed, jobs=jobs)
+        batch.start()
+        assert batch.wait(60)
+        batch.write_parquet(str(out), "{}")
         return out
 
     return call

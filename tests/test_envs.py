@@ -185,6 +185,7 @@ def test_measurements_are_those_of_the_network(short):
     assert (delivered >= 0.95 * capacity).all(), "three times the link's rate keeps it busy"
     assert (capacity / dt >= 2).all()
     assert (capacity / dt <= 10).all()
+    assert capacity / dt == pytest.approx(m["path_mbps"]), "the link's rate does not change"
     assert (lost > 0).all()
 
 

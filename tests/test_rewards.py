@@ -21,6 +21,7 @@ STEP = Measurements.of(
     dt_s=0.36,
     mss_bytes=1500.0,
     capacity_mbps=4.0,
+    path_mbps=5.0,
     max_delivery_rate_mbps=6.0,
 )
 
@@ -79,6 +80,20 @@ def test_parameters_take_the_place_of_the_sources():
     # 1 x 250 - 0 - 100 x 0.1
     reward = Reward("aurora", {"throughput": 1, "latency": 0, "loss": 100, "scale": 1}).function()
     assert reward(STEP) == pytest.approx([240.0])
+
+
+def test_owl_is_trained_on_scaled_rates_and_on_what_was_left_unused():
+    # 3 and 4 of 5 Mbit/s, 10 for a full link: 6 and 8
+    inflation = 0.5 * math.log(2)
+    shared = Reward("owl", {"scale": 10.0, "exponent": 1}).function()
+    assert shared(STEP) == pytest.approx([6 - 3 / 0.9 - inflation])
+    regretted = Reward("owl", {"scale": 10.0, "exponent": 1, "regret": 1.0}).function()
+    assert regretted(STEP) == pytest.approx([6 - 3 / 0.9 - inflation - 4])
+    rooted = Reward("owl", {"scale": 2.0, "exponent": 0.5}).function()
+    assert rooted(STEP) == pytest.approx([(3 - 1.5 / 0.9) * 2 / math.sqrt(5) - inflation])
+    assert Reward("owl", {"regret": 1.0}).function()(STEP) == pytest.approx([WORKED["owl"] - 2])
+    with pytest.raises(UsageError, match="needs a link with a rate"):
+        shared(Measurements.of(**UNLIMITED, path_mbps=math.inf))
 
 
 def test_nothing_measured_is_finite():

@@ -36,6 +36,8 @@ struct Learner {
     route: Box<[u32]>,
     begun: Time,
     base_rtt_ms: f64,
+    /// The mean rate of the slowest of those links.
+    path_mbps: f64,
     /// Bytes that each link of its way could have carried by then.
     offered: Vec<Option<f64>>,
     offered_at: Time,
@@ -122,14 +124,16 @@ impl Episode {
         };
         let length = spec.length_of(scenario);
         let network = scenario.draw_for(seed, length);
-        let learners = learners(&network).map_err(|e| wrong(e.into()))?;
+        let mut learners = learners(&network).map_err(|e| wrong(e.into()))?;
+        for learner in &mut learners {
+            learner.path_mbps = spec.slowest_mbps(&network, &learner.route);
+        }
         let Some(first) = learners.first() else {
             return Err(EnvError::Usage(format!(
                 "scenario '{name}': no flow learns; leave out the scheme of one"
             )));
         };
-        let capacity = spec.slowest_mbps(&network, &first.route);
-        let agent = external::selection(spec.agent(seed, capacity), spec.latency);
+        let agent = external::selection(spec.agent(seed, first.path_mbps), spec.latency);
         let options = Options {
             duration: length,
             warmup: Duration::ZERO,
@@ -305,6 +309,7 @@ impl Episode {
         let Learner {
             flow,
             base_rtt_ms,
+            path_mbps,
             offered,
             offered_at,
             ..
@@ -315,6 +320,7 @@ impl Episode {
             capacity_mbps: f64::INFINITY,
             queue_packets: 0,
             base_rtt_ms: *base_rtt_ms,
+            path_mbps: *path_mbps,
         };
         offered.resize(route.len(), None);
         for (&link, before) in route.iter().zip(offered) {
@@ -344,6 +350,7 @@ fn learners(network: &Network) -> Result<Vec<Learner>, SetupError> {
             route: way.data,
             begun: spec.start,
             base_rtt_ms: rtt.as_millis_f64(),
+            path_mbps: f64::INFINITY,
             offered: Vec::new(),
             offered_at: Time::ZERO,
             answers: 0,

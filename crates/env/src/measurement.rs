@@ -17,7 +17,7 @@ const fn column(name: &'static str, help: &'static str) -> Measurement {
 }
 
 /// What a simulation says of a step beside the features.
-const OWN: [Measurement; 6] = [
+const OWN: [Measurement; 7] = [
     column("dt_s", "how long the step took, in simulated time"),
     column("time_s", "simulated time since the flow began"),
     column(
@@ -35,6 +35,10 @@ const OWN: [Measurement; 6] = [
     column(
         "base_rtt_ms",
         "propagation there and back, as the episode began",
+    ),
+    column(
+        "path_mbps",
+        "mean rate of the slowest link on the way, as the episode began; infinite if none has a rate",
     ),
 ];
 
@@ -55,6 +59,7 @@ pub(crate) struct WayState {
     pub capacity_mbps: f64,
     pub queue_packets: usize,
     pub base_rtt_ms: f64,
+    pub path_mbps: f64,
 }
 
 /// Writes the row of a step.
@@ -67,6 +72,7 @@ pub(crate) fn write(row: &mut [f64], begun: Time, interval: &Interval, way: WayS
         way.capacity_mbps,
         way.queue_packets as f64,
         way.base_rtt_ms,
+        way.path_mbps,
     ]);
     for (value, feature) in features.iter_mut().zip(FEATURES) {
         *value = (feature.value)(interval);

@@ -177,8 +177,8 @@ impl EnvSpec {
     }
 
     /// The agent of the episode `seed`, with its first rate.
-    pub(crate) fn agent(&self, seed: u64, capacity_mbps: Option<f64>) -> Arc<AgentSpec> {
-        let (Start::Capacity(low, high), Some(capacity)) = (self.start, capacity_mbps) else {
+    pub(crate) fn agent(&self, seed: u64, path_mbps: f64) -> Arc<AgentSpec> {
+        let (Start::Capacity(low, high), true) = (self.start, path_mbps.is_finite()) else {
             return Arc::clone(&self.agent);
         };
         let mut agent = AgentSpec::clone(&self.agent);
@@ -189,13 +189,13 @@ impl EnvSpec {
         } = &mut agent.beneath
         {
             let times = Stream::new(seed, "episode.initial_rate").range(low, high);
-            *initial_mbps = (times * capacity).clamp(*min_mbps, *max_mbps);
+            *initial_mbps = (times * path_mbps).clamp(*min_mbps, *max_mbps);
         }
         Arc::new(agent)
     }
 
-    /// The mean rate of the slowest of these links; `None` if none has a rate.
-    pub(crate) fn slowest_mbps(&self, network: &Network, links: &[u32]) -> Option<f64> {
+    /// The mean rate of the slowest of these links; infinite if none has a rate.
+    pub(crate) fn slowest_mbps(&self, network: &Network, links: &[u32]) -> f64 {
         let rates = links
             .iter()
             .filter_map(|&l| match &network.links[l as usize].rate {
@@ -206,6 +206,6 @@ impl EnvSpec {
                     None => self.traces.load_spec(trace).ok().map(|t| t.mean_mbps()),
                 },
             });
-        rates.reduce(f64::min)
+        rates.fold(f64::INFINITY, f64::min)
     }
 }

@@ -63,6 +63,11 @@ shipped!(
     "aurora-training",
     "aurora-training-wide",
     "lte-training",
+    "owl-training",
+    "owl-training-path",
+    "owl-training-lte",
+    "owl-validation",
+    "owl-validation-lte",
 );
 
 /// The names of the scenarios and families that come with Headway, in the order of the documentation.

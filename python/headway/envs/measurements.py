@@ -10,8 +10,9 @@ import numpy as np
 from headway import _native
 
 COLUMNS: dict[str, str] = dict(_native.measurements())
-"""Every column and what it is: `dt_s`, `time_s`, `throughput_packets_per_s`, `capacity_mbps`, `queue_packets` and
-`base_rtt_ms`, which only a simulation knows, then every feature of docs/features.md, not normalised."""
+"""Every column and what it is: those that only a simulation knows (`dt_s`, `time_s`, `throughput_packets_per_s`,
+`capacity_mbps`, `queue_packets`, `base_rtt_ms`, `path_mbps`), then each feature of docs/features.md as it is.
+"""
 
 _INDEX = {name: index for index, name in enumerate(COLUMNS)}
 

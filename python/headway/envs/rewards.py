@@ -40,16 +40,37 @@ def interval(m: Measurements, *, throughput: float = 10.0, delay: float = 1000.0
     return aurora(m, throughput=throughput, latency=delay, loss=loss, scale=1.0)
 
 
-def owl(m: Measurements, *, delta: float = 0.5, beta: float = 0.5) -> Array:
+def owl(
+    m: Measurements,
+    *,
+    delta: float = 0.5,
+    beta: float = 0.5,
+    scale: float = 1.0,
+    exponent: float = 0.0,
+    regret: float = 0.0,
+) -> Array:
     """Owl's utility: Mbit/s, less `delta` of them over 1 - loss, less `beta` x log of RTT over the least of 10 s.
 
     Sacco et al., TNSM 2023, Eq. 7; section VII has both weights at 0.5. The logarithm is the natural one.
     A loss of 1 counts as 0.999, so that the utility stays finite. `owl:online=on` learns from the same in Rust.
+
+    The others are for training. Rates count `scale` over the slowest link's mean rate to the `exponent`: at 1 slow
+    and fast networks count alike, at 0 the fast ones count most. `regret` takes away so many times what the links
+    could have carried at no loss, which no action changes: less is left to chance where rates vary. Raises
+    UsageError where one of these needs a link with a rate, and there is none.
     """
+    unit: Array = np.full(len(m), scale)
     rate = m["throughput_mbps"]
+    best: Array = np.zeros_like(rate)
+    if exponent or regret:
+        if not np.isfinite(m["path_mbps"]).all():
+            raise UsageError("reward: 'owl' with exponent or regret needs a link with a rate in every scenario")
+        unit = scale * np.power(np.maximum(m["path_mbps"], 1e-9), -exponent)
+        best = (1.0 - delta) * m["capacity_mbps"] * unit
+    rate = rate * unit
     lost = np.minimum(m["loss"], 0.999)
     inflation = np.log(np.maximum(m["rtt_ratio_10s"], 1.0))
-    return rate - delta * rate / (1.0 - lost) - beta * inflation
+    return rate - delta * rate / (1.0 - lost) - beta * inflation - regret * best
 
 
 def power(m: Measurements) -> Array:

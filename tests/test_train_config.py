@@ -7,7 +7,7 @@ import pytest
 from headway import UsageError
 from headway._native import Scenario
 from headway.envs.config import EnvConfig
-from headway.train import config
+from headway.train import ablation, config
 from headway.train.stopwatch import Stopwatch
 
 QUICK = config.systems()["quick"].read_text()
@@ -37,6 +37,9 @@ def test_systems_are_in_order_and_validate_on_what_they_do_not_train_on(system):
         ("[net]", "[nets]", ["unknown key 'nets'", "nearest is net"]),
         ("[net]", "[net", ["not TOML"]),
         ("every = ", "every = 0\n#", ["[validation]", "every"]),
+        ("[ppo]", "[dqn]", ["[dqn]", "unknown key"]),
+        ("[ppo]", "[dqn]\n[ppo]", ["has [ppo] and [dqn]", "must have one"]),
+        ("[ppo]", "[net.mask]\nfeatures = 3\nknown = 2\nmasked = [0]\n[ppo]", ["[net.mask] goes with [dqn]"]),
     ],
 )
 def test_a_wrong_configuration_is_one_line(old, new, says):
@@ -50,8 +53,60 @@ def test_a_wrong_configuration_is_one_line(old, new, says):
         assert word in message
 
 
+OWL = config.systems()["owl-v1"].read_text()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("masked = [9, 10]", "masked = [9, 18]", ["[net]: mask", "18 is no feature", "17"]),
+        ("masked = [9, 10]", "masked = [9, 11]", ["none of them known"]),
+        ("masked = [9, 10]", 'masked = ["pna"]', ["masked is 'pna'", "whole number"]),
+        ("epsilon = [", "epsilon = [0.5, ", ["two shares from 0 to 1"]),
+        ("returns = ", "returns = 1000 #", ["returns is 1000", "warmup"]),
+        ("memory = ", "memory = 1000 #", ["memory is 1000", "at least"]),
+        ("reward_scale", "reward_scale = 0 #", ["reward_scale is 0"]),
+    ],
+)
+def test_a_wrong_q_learner_is_one_line(old, new, says):
+    text = OWL if old in OWL else OWL.replace("[dqn]", f"[dqn]\n{old}")
+    with pytest.raises(UsageError) as caught:
+        config.parse(text.replace(old, new, 1), "my.toml")
+    message = str(caught.value)
+    assert "\n" not in message
+    for word in says:
+        assert word in message
+
+
+@pytest.mark.parametrize("name", ablation.names("owl"))
+def test_ablations_are_the_system_with_some_of_it_changed(name):
+    changed, system = ablation.find("owl", name), config.find("owl-v1", None)
+    EnvConfig.of(changed.environment)
+    assert changed.model == f"owl-{name}-v1".replace(".", "")
+    assert changed.asked == f"owl --ablation {name}"
+    assert changed.algorithm.total_steps < system.algorithm.total_steps * 2
+    parts = [(changed.environment[key], system.environment[key]) for key in ("agent", "reward")] + [
+        (changed.net, system.net)
+    ]
+    differs = sum(one != other for one, other in parts)
+    assert differs or name == "neurons-256-128"
+    assert changed.hash != system.hash
+
+
+def test_an_unknown_ablation_names_the_nearest(run):
+    for asked, says in [
+        (("owl", "--ablation", "no-masks"), "nearest is no-mask"),
+        (("aurora", "--ablation", "no-mask"), "only of owl"),
+        (("owl", "--ablation", "no-mask", "--config", "x.toml"), "give one of them"),
+    ]:
+        done = run("train", *asked)
+        assert done.returncode == 2
+        assert says in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
 def test_a_missing_section_is_named():
-    with pytest.raises(UsageError, match="'ppo' is missing"):
+    with pytest.raises(UsageError, match="'validation' is missing"):
         config.parse(QUICK.partition("[ppo]")[0], "my.toml")
 
 
@@ -73,7 +128,7 @@ def test_without_pytorch_one_line_says_how_to_get_it(run):
 def test_the_last_stretch_is_whole():
     found = config.parse(QUICK.replace("total_steps = ", "total_steps = 1 #", 1), "my.toml")
     assert found.stretches == 1
-    assert found.stretch_steps == found.validation.every * found.ppo.environments * found.ppo.steps
+    assert found.stretch_steps == found.validation.every * found.algorithm.environments * found.algorithm.steps
 
 
 def test_shares_of_time_add_up_to_one():

@@ -6,12 +6,14 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from headway import UsageError
 from headway.train import config
+from headway.train.sections import Net
 
 pytestmark = pytest.mark.train
 
@@ -164,21 +166,13 @@ def test_the_exported_network_is_the_policy():
     from gymnasium import spaces
     from stable_baselines3.common.policies import ActorCriticPolicy
 
-    from headway.train import export
+    from headway.train.ppo import PpoLearner
 
     torch.manual_seed(7)
     box = spaces.Box(-10, 10, (6,), np.float32)
     policy = ActorCriticPolicy(box, spaces.Box(-5, 5, (1,), np.float32), lambda _: 0.1, net_arch=[5, 4])
-
-    class Fake:
-        class config:  # noqa: N801
-            net = config.Net((5, 4))
-
-        class ppo:  # noqa: N801
-            pass
-
-    Fake.ppo.policy = policy
-    spec, tensors = export.network(Fake)
+    fake = SimpleNamespace(config=SimpleNamespace(net=Net((5, 4))), ppo=SimpleNamespace(policy=policy))
+    spec, tensors = PpoLearner.network(fake)
     assert spec == {"kind": "mlp", "layers": [6, 5, 4, 1], "activations": ["tanh", "tanh", "identity"]}
     seen = np.random.default_rng(3).normal(size=(20, 6)).astype(np.float32)
     x = seen

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headway._native import RunError
+from headway._native import RunError, UsageError
 from headway.cli.usage import Json  # noqa: TC001  # Typer reads it
 
 if TYPE_CHECKING:
@@ -36,11 +36,15 @@ NEEDS = (
 
 def train(
     system: Annotated[
-        str, typer.Argument(help="What to train: aurora-v1, aurora-v2, quick; see docs/training.md.")
+        str, typer.Argument(help="What to train: quick, aurora-v1, aurora-v2, owl-v1, ...; see docs/training.md.")
     ],
     config: Annotated[
         Path | None,
         typer.Option(help="A configuration of your own, in the place of the system's; SYSTEM names it."),
+    ] = None,
+    ablation: Annotated[
+        str | None,
+        typer.Option(help="With SYSTEM owl: owl-v1 with some of it changed, such as history-1 (docs/training.md)."),
     ] = None,
     out: Annotated[
         Path | None,
@@ -54,9 +58,7 @@ def train(
     json: Json = False,
 ) -> None:
     """Train a model. The same command goes on from the last checkpoint of one that was interrupted or killed."""
-    from headway.train.config import find
-
-    chosen = find(system, config)
+    chosen = _chosen(system, config, ablation)
     _need_pytorch()
     from headway.files import make_folder
     from headway.train.environments import Headway
@@ -73,6 +75,19 @@ def train(
         raise typer.Exit(130)
     summary = _summary(training, folder)
     print(js.dumps(summary, indent=2) if json else _text(summary))
+
+
+def _chosen(system: str, config: Path | None, name: str | None) -> TrainConfig:
+    """What is asked for. Raises UsageError."""
+    if name is None:
+        from headway.train.config import find
+
+        return find(system, config)
+    if config is not None:
+        raise UsageError("--ablation and --config: give one of them")
+    from headway.train import ablation
+
+    return ablation.find(system, name)
 
 
 def _need_pytorch() -> None:

@@ -3,131 +3,19 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from headway._native import UsageError
 from headway.cli.usage import nearest
+from headway.train.sections import ALGORITHMS, Algorithm, Dqn, EarlyStop, Net, Validation, read_section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SYSTEMS = Path(__file__).parent / "systems"
-
-Section = TypeVar("Section")
-
-
-@dataclass(frozen=True)
-class Net:
-    """`[net]`: the policy's network, an MLP; the value function has one of its own, of the same shape."""
-
-    hidden: tuple[int, ...]
-    """Units of each hidden layer, 1 to 4096, at most 8 layers."""
-    activation: str = "tanh"
-    """After each hidden layer: tanh or relu."""
-
-    def check(self) -> None:
-        """Raises ValueError."""
-        if not 1 <= len(self.hidden) <= 8 or not all(1 <= units <= 4096 for units in self.hidden):
-            raise ValueError("hidden must be 1 to 8 layers of 1 to 4096 units")
-        if self.activation not in ("tanh", "relu"):
-            raise ValueError(f"activation is '{self.activation}', must be tanh or relu")
-
-
-@dataclass(frozen=True)
-class Ppo:
-    """`[ppo]`: the learner. Names of the paper (Schulman et al., 2017) in words."""
-
-    total_steps: int
-    """Decisions in all, of all simulations together; rounded up to whole stretches of `[validation]`."""
-    environments: int
-    """Simulations at a time."""
-    steps: int
-    """Decisions of each simulation between two updates."""
-    minibatch: int
-    """Decisions in a gradient step; divides environments x steps."""
-    epochs: int = 4
-    """How often an update goes over its decisions."""
-    learning_rate: float = 1e-3
-    anneal: bool = True
-    """Does the learning rate fall to zero, linearly?"""
-    gamma: float = 0.99
-    """Discount of a decision later."""
-    gae_lambda: float = 0.95
-    clip: float = 0.2
-    """How far an update may change a decision's probability."""
-    entropy: float = 0.01
-    """Weight of the entropy bonus."""
-    value: float = 1.0
-    """Weight of the value function's error."""
-    gradient_norm: float = 1e9
-    """Gradients are scaled down to this norm."""
-    initial_std: float = 1.0
-    """Of the Gaussian that actions are drawn from, at the start."""
-    normalise_rewards: bool = True
-    """Are rewards divided by the running deviation of their discounted sum?"""
-    threads: int = 1
-    """Of PyTorch. Part of what decides the weights, to the bit."""
-
-    def check(self) -> None:
-        """Raises ValueError."""
-        least = {"total_steps": 1, "environments": 1, "steps": 2, "minibatch": 2, "epochs": 1, "threads": 1}
-        for name, low in least.items():
-            if not low <= getattr(self, name) <= 10**12:
-                raise ValueError(f"{name} is {getattr(self, name)}, must be at least {low}")
-        for name in ("learning_rate", "clip", "gradient_norm", "initial_std"):
-            if not 0 < getattr(self, name) < float("inf"):
-                raise ValueError(f"{name} is {getattr(self, name)}, must be above 0")
-        for name in ("gamma", "gae_lambda", "entropy", "value"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} is {getattr(self, name)}, must be from 0 to 1")
-        if self.update_steps % self.minibatch:
-            raise ValueError(
-                f"minibatch is {self.minibatch}, must divide environments x steps = {self.update_steps}"
-            )
-
-    @property
-    def update_steps(self) -> int:
-        """Decisions that one update learns from."""
-        return self.environments * self.steps
-
-
-@dataclass(frozen=True)
-class Validation:
-    """`[validation]`: on what a policy is measured while it is trained. Never on what it is trained on."""
-
-    scenarios: tuple[str, ...]
-    """Names or files."""
-    every: int = 25
-    """Updates between two measurements; each ends a stretch, with a checkpoint."""
-    runs: int = 4
-    """Of each scenario; the same seeds each time."""
-    seconds: float = 30.0
-    """Length of a run."""
-
-    def check(self) -> None:
-        """Raises ValueError."""
-        if not self.scenarios:
-            raise ValueError("scenarios is empty, must name at least one")
-        if not (self.every >= 1 and 1 <= self.runs <= 1000 and 0.1 <= self.seconds <= 3600):
-            raise ValueError("every must be at least 1, runs 1 to 1000, seconds 0.1 to 3600")
-
-
-@dataclass(frozen=True)
-class EarlyStop:
-    """`[early_stop]`: when to end before `total_steps`. The best policy is kept either way."""
-
-    patience: int = 1_000_000
-    """Stretches without a better validation reward."""
-    least_gain: float = 0.0
-    """What counts as better, as a share of the best."""
-
-    def check(self) -> None:
-        """Raises ValueError."""
-        if self.patience < 1 or not 0 <= self.least_gain < 1:
-            raise ValueError("patience must be at least 1, least_gain from 0 to below 1")
 
 
 @dataclass(frozen=True)
@@ -141,11 +29,13 @@ class TrainConfig:
     environment: Mapping[str, Any]
     """`[agent]`, `[env]` and `[reward]`, which the environments read themselves."""
     net: Net
-    ppo: Ppo
+    algorithm: Algorithm
     validation: Validation
     early_stop: EarlyStop
     text: str
-    """The file as it was written."""
+    """The file as it was written, and what was laid over it."""
+    asked: str
+    """What stands behind `headway train` to get it."""
 
     @property
     def model(self) -> str:
@@ -160,12 +50,12 @@ class TrainConfig:
     @property
     def stretch_steps(self) -> int:
         """Decisions between two checkpoints."""
-        return self.validation.every * self.ppo.update_steps
+        return self.validation.every * self.algorithm.update_steps
 
     @property
     def stretches(self) -> int:
         """How many there are unless training stops early."""
-        return -(-self.ppo.total_steps // self.stretch_steps)
+        return -(-self.algorithm.total_steps // self.stretch_steps)
 
 
 def systems() -> dict[str, Path]:
@@ -186,25 +76,38 @@ def find(system: str, file: Path | None) -> TrainConfig:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         raise UsageError(f"--config {path}: cannot be read; give a TOML file") from None
-    return parse(text, str(path))
+    return parse(text, str(path), asked=system if file is None else f"{system} --config {file}")
 
 
-def parse(text: str, where: str) -> TrainConfig:
+def parse(text: str, where: str, asked: str = "") -> TrainConfig:
     """A configuration from its text; `where` it is from, for messages. Raises UsageError, one line."""
+    return of_table(toml(text, where), text, where, asked)
+
+
+def toml(text: str, where: str) -> dict[str, Any]:
+    """The tables of `text`. Raises UsageError."""
     try:
-        table = tomllib.loads(text)
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{where}: not TOML: {error}") from None
-    sections = ("agent", "env", "reward", "net", "ppo", "validation", "early_stop")
+
+
+def of_table(table: dict[str, Any], text: str, where: str, asked: str) -> TrainConfig:
+    """A configuration from the tables of a file. Raises UsageError, one line."""
+    sections = ("agent", "env", "reward", "net", *ALGORITHMS, "validation", "early_stop")
     known = ("name", "version", "description", *sections)
     for key in table:
         if key not in known:
             raise UsageError(f"{where}: unknown key '{key}'{nearest(key, known)}")
     for key in known:
-        if key not in table and key != "early_stop":
+        if key not in table and key not in ALGORITHMS and key != "early_stop":
             raise UsageError(f"{where}: '{key}' is missing")
         if key in sections and not isinstance(table.get(key, {}), dict):
             raise UsageError(f"{where}: '{key}' must be a table, [{key}]")
+    learners = [key for key in ALGORITHMS if key in table]
+    if len(learners) != 1:
+        has = " and ".join(f"[{key}]" for key in learners) or "none"
+        raise UsageError(f"{where}: has {has}, must have one of {', '.join(f'[{key}]' for key in ALGORITHMS)}")
     name, version = table["name"], table["version"]
     if not (
         isinstance(name, str) and name and all(c.isascii() and (c.islower() or c in "-0123456789") for c in name)
@@ -212,54 +115,19 @@ def parse(text: str, where: str) -> TrainConfig:
         raise UsageError(f"{where}: name is {name!r}, must be of lower-case letters, digits and '-'")
     if type(version) is not int or version < 1:
         raise UsageError(f"{where}: version is {version!r}, must be a whole number from 1")
+    net: Net = read_section(Net, table["net"], f"{where}: [net]")
+    algorithm: Algorithm = read_section(ALGORITHMS[learners[0]], table[learners[0]], f"{where}: [{learners[0]}]")
+    if net.mask and not isinstance(algorithm, Dqn):
+        raise UsageError(f"{where}: [net.mask] goes with [dqn], not with [{learners[0]}]")
     return TrainConfig(
         name=name,
         version=version,
         description=str(table["description"]),
         environment={key: table[key] for key in ("agent", "env", "reward")},
-        net=_section(Net, table["net"], f"{where}: [net]"),
-        ppo=_section(Ppo, table["ppo"], f"{where}: [ppo]"),
-        validation=_section(Validation, table["validation"], f"{where}: [validation]"),
-        early_stop=_section(EarlyStop, table.get("early_stop", {}), f"{where}: [early_stop]"),
+        net=net,
+        algorithm=algorithm,
+        validation=read_section(Validation, table["validation"], f"{where}: [validation]"),
+        early_stop=read_section(EarlyStop, table.get("early_stop", {}), f"{where}: [early_stop]"),
         text=text,
+        asked=asked,
     )
-
-
-def _section(kind: type[Section], table: dict[str, Any], where: str) -> Section:
-    """A section as its dataclass, every value of the right type and in range. Raises UsageError."""
-    wanted = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
-    for key in table:
-        if key not in wanted:
-            raise UsageError(f"{where}: unknown key '{key}'{nearest(key, wanted)}")
-    values: dict[str, Any] = {}
-    for key, field in wanted.items():
-        if key in table:
-            values[key] = _typed(table[key], str(field.type), f"{where}: {key}")
-        elif field.default is MISSING:
-            raise UsageError(f"{where}: '{key}' is missing")
-    section = kind(**values)
-    try:
-        section.check()  # type: ignore[attr-defined]
-    except ValueError as error:
-        raise UsageError(f"{where}: {error}") from None
-    return section
-
-
-def _typed(value: Any, kind: str, where: str) -> Any:
-    if kind.startswith("tuple"):
-        item = kind.removeprefix("tuple[").partition(",")[0]
-        if not isinstance(value, list):
-            raise UsageError(f"{where} is {value!r}, must be a list")
-        return tuple(_typed(one, item, where) for one in value)
-    kinds: dict[str, tuple[type, str]] = {
-        "int": (int, "a whole number"),
-        "float": (float, "a number"),
-        "bool": (bool, "true or false"),
-        "str": (str, "a text"),
-    }
-    wanted, words = kinds[kind]
-    if wanted is float and type(value) is int:
-        value = float(value)
-    if type(value) is not wanted:
-        raise UsageError(f"{where} is {value!r}, must be {words}")
-    return value

@@ -21,8 +21,8 @@ class Headway:
         self._training: HeadwayVectorEnv | None = None
 
     def training(self, config: TrainConfig) -> VecEnv:
-        """`config.ppo.environments` simulations to learn from."""
-        self._training = HeadwayVectorEnv(EnvConfig.of(config.environment), config.ppo.environments)
+        """`config.algorithm.environments` simulations to learn from."""
+        self._training = HeadwayVectorEnv(EnvConfig.of(config.environment), config.algorithm.environments)
         return SB3VecEnv(self._training)
 
     def validation(self, config: TrainConfig, scenario: str) -> gymnasium.vector.VectorEnv[Any, Any, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,38 +18,12 @@ GOLDEN = 256
 """Observations of which a model folder keeps the outputs, at most."""
 
 
-def network(learner: Learner) -> tuple[dict[str, Any], dict[str, Array]]:
-    """The policy's network as a card's `[net]`, and its tensors; the value function is not deployed."""
-    policy = learner.ppo.policy
-    hidden = [m for m in policy.mlp_extractor.policy_net if isinstance(m, torch.nn.Linear)]
-    layers = [*hidden, policy.action_net]
-    spec = {
-        "kind": "mlp",
-        "layers": [layers[0].in_features, *(layer.out_features for layer in layers)],
-        "activations": [learner.config.net.activation] * len(hidden) + ["identity"],
-    }
-    tensors = {
-        f"layers.{n}.{name}": parameter.detach().numpy().copy()
-        for n, layer in enumerate(layers)
-        for name, parameter in (("weight", layer.weight), ("bias", layer.bias))
-    }
-    return spec, tensors
-
-
-def outputs(learner: Learner, observations: Array) -> Array:
-    """What that network puts out, as PyTorch computes it: `[n, outputs]`, a Gaussian's mean before any clipping."""
-    policy = learner.ppo.policy
-    with torch.no_grad():
-        features = torch.as_tensor(observations, dtype=torch.float32)
-        return np.asarray(policy.action_net(policy.mlp_extractor.forward_actor(features)).numpy())
-
-
 def golden(learner: Learner, seen: list[Array]) -> tuple[Array, Array]:
     """Observations spread evenly over `seen`, and the outputs for them."""
     all_seen = np.concatenate(seen)
     chosen = np.linspace(0, len(all_seen) - 1, min(GOLDEN, len(all_seen))).astype(int)
     observations = np.ascontiguousarray(all_seen[chosen], dtype=np.float32)
-    return observations, outputs(learner, observations)
+    return observations, learner.outputs(observations)
 
 
 def write(
@@ -68,7 +41,7 @@ def write(
     import headway.models as models  # noqa: PLR0402
 
     config: TrainConfig = learner.config
-    net, tensors = network(learner)
+    net, tensors = learner.network()
     card = {
         "name": config.name,
         "version": config.version,

@@ -13,7 +13,7 @@ import torch
 from headway._native import RunError, Scenario, code_version
 from headway.envs.config import EnvConfig
 from headway.train import checkpoint, export
-from headway.train.learner import Learner
+from headway.train.learner import build
 from headway.train.stopwatch import Stopwatch
 from headway.train.validation import Score, measure
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv
 
     from headway.train.config import TrainConfig
+    from headway.train.learner import Learner
 
 VALIDATION_SEED = 0x5EED
 """Of every validation of every training: scores can be compared."""
@@ -35,7 +36,7 @@ class Makes(Protocol):
     """Where environments come from; tests put their own here."""
 
     def training(self, config: TrainConfig) -> VecEnv:
-        """`config.ppo.environments` simulations to learn from."""
+        """`config.algorithm.environments` simulations to learn from."""
 
     def validation(self, config: TrainConfig, scenario: str) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
         """`config.validation.runs` simulations of one scenario, each `config.validation.seconds` long."""
@@ -136,7 +137,7 @@ def train(config: TrainConfig, folder: Path, seed: int, makes: Makes, watcher: W
     watch = Stopwatch()
     with watch.running():
         environments = makes.training(config)
-        training = Training(config, seed, Learner(config, environments, seed, watch, watcher.rollout), watch)
+        training = Training(config, seed, build(config, environments, seed, watch, watcher.rollout), watch)
         same = identity(config, seed)
         if saved := checkpoint.load(folder, same):
             training.restore(saved)
@@ -152,7 +153,7 @@ def train(config: TrainConfig, folder: Path, seed: int, makes: Makes, watcher: W
         checkpoint.save(folder, same, training.state())
         watcher.validated(training)
     if training.is_done and training.best and not (folder / config.model).exists():
-        training.learner.ppo.policy.load_state_dict(training.best["weights"])
+        training.learner.load_weights(training.best["weights"])
         with watch.running():
             scores, seen = validate(training, validations)
         export.write(folder / config.model, training.learner, _about(training), _evaluation(training, scores), seen)
@@ -195,7 +196,7 @@ def _about(training: Training) -> dict[str, Any]:
     """The card's `[training]`."""
     config, watch, best = training.config, training.watch, training.best or {}
     return {
-        "command": f"headway train {config.model} --seed {training.seed}",
+        "command": f"headway train {config.asked} --seed {training.seed}",
         "config": config.text,
         "config_sha256": config.hash,
         "seeds": [training.seed],
@@ -205,7 +206,7 @@ def _about(training: Training) -> dict[str, Any]:
         "torch": str(torch.__version__),
         "stable_baselines3": stable_baselines3.__version__,
         "python": platform.python_version(),
-        "threads": config.ppo.threads,
+        "threads": config.algorithm.threads,
         "steps": training.learner.steps,
         "best_step": training.history[best["stretch"] - 1]["steps"],
         "seconds": round(watch.wall_s, 1),

@@ -1,0 +1,64 @@
+"""Ablations: a system with some of it changed, to see what that was for."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+from headway._native import UsageError
+from headway.cli.usage import nearest
+from headway.train.config import SYSTEMS, TrainConfig, of_table, toml
+
+FOLDER = Path(__file__).parent / "ablations"
+OF_ALL = "every"
+"""The table that all ablations of a file share."""
+
+
+def names(of: str) -> list[str]:
+    """The ablations of `of`, such as "owl". Raises UsageError where it has none."""
+    return [name for name, table in _file(of).items() if isinstance(table, dict) and name != OF_ALL]
+
+
+def find(of: str, name: str) -> TrainConfig:
+    """The configuration of an ablation; its model is called OF-NAME. Raises UsageError."""
+    file = _file(of)
+    known = names(of)
+    if name not in known:
+        raise UsageError(f"--ablation: {of} has no '{name}'{nearest(name, known)}; it has {', '.join(known)}")
+    text = (SYSTEMS / f"{file['system']}.toml").read_text(encoding="utf-8")
+    changes = [file.get(OF_ALL, {}), file[name]]
+    table = toml(text, file["system"])
+    for change in changes:
+        _lay_over(table, copy.deepcopy(change))
+    table["name"] = f"{of}-{name}".replace(".", "")
+    said = "".join(f"# laid over it: {json.dumps(change)}\n" for change in changes)
+    return of_table(table, said + text, f"{of} --ablation {name}", f"{of} --ablation {name}")
+
+
+def _file(of: str) -> dict[str, Any]:
+    path = FOLDER / f"{of}.toml"
+    if not path.exists():
+        known = ", ".join(sorted(path.stem for path in FOLDER.glob("*.toml")))
+        raise UsageError(f"--ablation: there is none of '{of}', only of {known}")
+    return toml(path.read_text(encoding="utf-8"), str(path))
+
+
+def _lay_over(table: dict[str, Any], change: dict[str, Any]) -> None:
+    """Merges tables, replaces everything else, and takes away the keys of `without`."""
+    for path in change.pop("without", []):
+        *parents, last = path.split(".")
+        inner = table
+        for key in parents:
+            inner = inner[key]
+        del inner[last]
+    for key, value in change.items():
+        if isinstance(value, dict) and isinstance(table.get(key), dict):
+            # An effect is one thing, not a table of settings: its keys depend on which it is.
+            if key in ("effect", "beneath"):
+                table[key] = value
+            else:
+                _lay_over(table[key], value)
+        else:
+            table[key] = value

@@ -1,0 +1,196 @@
+"""Deep Q-learning over many simulations at a time: target network, replay, epsilon-greedy, n-step and double."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from gymnasium.spaces import Discrete
+from torch.nn import functional
+from torch.utils.tensorboard import SummaryWriter
+
+from headway._native import RunError, UsageError
+from headway.train.memory import CUT, GOES_ON, TERMINATED, Memory
+from headway.train.networks import Network
+from headway.train.sections import Dqn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from stable_baselines3.common.vec_env import VecEnv
+
+    from headway.train.config import TrainConfig
+    from headway.train.stopwatch import Stopwatch
+
+Array = np.ndarray[Any, Any]
+
+TELL = 50
+"""Rounds between two reports of progress."""
+
+
+class DqnLearner:
+    """DQN (Mnih et al., 2015) as `[dqn]` has it; see `Learner`.
+
+    Headway's own, as Stable-Baselines3's explores with all simulations of a step or with none, and has neither
+    double Q-learning nor a memory that a checkpoint can hold (docs/decisions/0031).
+    """
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        environments: VecEnv,
+        seed: int,
+        watch: Stopwatch,
+        on_rollout: Callable[[int, float], None],
+    ) -> None:
+        """Raises UsageError where actions are not one of several."""
+        assert isinstance(config.algorithm, Dqn)
+        space = environments.action_space
+        if not isinstance(space, Discrete):
+            raise UsageError('[dqn] needs [agent.action] kind = "discrete"; for continuous ones take [ppo]')
+        self.config, self.seed, self._dqn = config, seed, config.algorithm
+        self._environments, self._watch, self._tell = environments, watch, on_rollout
+        self._actions = int(space.n)
+        self._rounds = self._gradient_steps = self._stretches = 0
+        self._log: SummaryWriter | None = None
+        torch.manual_seed(seed)
+        observation = environments.observation_space.shape[0]
+        self._network = Network(config.net, observation, self._actions)
+        self._target = copy.deepcopy(self._network)
+        self._optimiser = torch.optim.Adam(self._network.parameters(), lr=self._dqn.learning_rate)
+        self._chance = torch.Generator().manual_seed(seed)
+        self._memory = Memory(self._dqn.memory // self._dqn.environments, self._dqn.environments, observation)
+
+    @property
+    def steps(self) -> int:
+        """Decisions so far."""
+        return self._rounds * self._dqn.environments
+
+    def log_to(self, folder: Path, after: int) -> None:
+        """TensorBoard's events go to `folder`; those of steps above `after`, of a killed run, are void."""
+        self._log = SummaryWriter(log_dir=str(folder), purge_step=after + 1)
+
+    def log_scores(self, scores: Mapping[str, float], under: str) -> None:
+        """For TensorBoard."""
+        if self._log:
+            for name, value in scores.items():
+                self._log.add_scalar(f"{under}/{name}", value, self.steps)
+            self._log.flush()
+
+    def stretch(self) -> float:
+        """Trains until the next checkpoint; the mean reward of a decision meanwhile."""
+        self._environments.seed(int(np.random.SeedSequence([self.seed, self._stretches]).generate_state(1)[0]))
+        seen = np.asarray(self._environments.reset())
+        rewards: list[float] = []
+        losses: list[float] = []
+        for _ in range(self.config.validation.every):
+            seen, reward = self._round(seen)
+            rewards.append(reward)
+            if self._rounds > self._dqn.warmup:
+                with self._watch.of("learning"):
+                    losses += [self._learn() for _ in range(self._dqn.updates)]
+            if self._rounds % TELL == 0:
+                mean = float(np.mean(rewards[-TELL:]))
+                self.log_scores({"reward": mean, "epsilon": self._epsilon()}, "rollout")
+                self.log_scores({"loss": float(np.mean(losses[-TELL:]))} if losses else {}, "train")
+                self._tell(self.steps, mean)
+        self._memory.cut()
+        self._stretches += 1
+        return float(np.mean(rewards))
+
+    def _round(self, seen: Array) -> tuple[Array, float]:
+        """One decision of every simulation: what they see next, and the mean reward."""
+        with self._watch.of("forward"):
+            actions = self._explore(seen)
+        after, rewards, dones, infos = self._environments.step(actions)
+        ends = np.full(len(dones), GOES_ON, dtype=np.uint8)
+        for index in np.flatnonzero(dones):
+            ends[index] = CUT if infos[index].get("TimeLimit.truncated") else TERMINATED
+        self._memory.add(seen, actions, rewards * self._dqn.reward_scale, ends)
+        self._rounds += 1
+        return np.asarray(after), float(np.mean(rewards))
+
+    def _explore(self, seen: Array) -> Array:
+        """The best action by the network, or, each simulation for itself, one by chance."""
+        count = len(seen)
+        drawn = torch.randint(self._actions, (count,), generator=self._chance).numpy()
+        by_chance = torch.rand(count, generator=self._chance).numpy() < self._epsilon()
+        return np.where(by_chance, drawn, self.act(seen))
+
+    def _epsilon(self) -> float:
+        if self._rounds < self._dqn.warmup:
+            return 1.0
+        first, last = self._dqn.epsilon
+        done = self.steps / max(self._dqn.epsilon_share * self._dqn.total_steps, 1.0)
+        return first + (last - first) * min(done, 1.0)
+
+    def _learn(self) -> float:
+        """One gradient step; the loss."""
+        dqn = self._dqn
+        left = 1.0 - self.steps / (self.config.stretches * self.config.stretch_steps)
+        self._optimiser.param_groups[0]["lr"] = dqn.learning_rate * (left if dqn.anneal else 1.0)
+        batch = self._memory.sample(dqn.minibatch, dqn.gamma, dqn.returns, self._chance)
+        with torch.no_grad():
+            later = self._target(batch.later)
+            chosen = (self._network(batch.later) if dqn.double else later).argmax(1)
+            value = later.gather(1, chosen[:, None]).squeeze(1)
+            target = batch.returns + batch.discounts * value
+        predicted = self._network(batch.observations).gather(1, batch.actions[:, None]).squeeze(1)
+        losses = functional.smooth_l1_loss(predicted, target, reduction="none")
+        loss = (losses * batch.weights).sum() / batch.weights.sum().clamp(min=1.0)
+        self._optimiser.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self._network.parameters(), dqn.gradient_norm)
+        self._optimiser.step()
+        self._gradient_steps += 1
+        if self._gradient_steps % dqn.target_every == 0:
+            self._target.load_state_dict(self._network.state_dict())
+        if not torch.isfinite(loss):
+            raise RunError(
+                f"after {self.steps} decisions: the loss is {loss.item()}, no number; lower learning_rate"
+            )
+        return float(loss.item())
+
+    def act(self, observations: Array) -> Array:
+        """The action of the largest Q-value."""
+        return np.asarray(self.outputs(observations).argmax(1))
+
+    def weights(self) -> dict[str, torch.Tensor]:
+        """A copy of the network's weights."""
+        return {name: tensor.detach().clone() for name, tensor in self._network.state_dict().items()}
+
+    def load_weights(self, weights: dict[str, torch.Tensor]) -> None:
+        """Takes weights that `weights` gave."""
+        self._network.load_state_dict(weights)
+
+    def state(self) -> dict[str, Any]:
+        """All that `restore` needs: tensors, numbers and lists, none of which changes as training goes on."""
+        return {
+            "weights": self.weights(),
+            "target": copy.deepcopy(self._target.state_dict()),
+            "optimiser": copy.deepcopy(self._optimiser.state_dict()),
+            "chance": self._chance.get_state(),
+            "memory": self._memory.state(),
+            "counts": [self._rounds, self._gradient_steps, self._stretches],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Goes on where `state` was taken."""
+        self._network.load_state_dict(state["weights"])
+        self._target.load_state_dict(state["target"])
+        self._optimiser.load_state_dict(state["optimiser"])
+        self._chance.set_state(state["chance"])
+        self._memory.restore(state["memory"])
+        self._rounds, self._gradient_steps, self._stretches = state["counts"]
+
+    def network(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """The Q-network as a card's `[net]`, and its tensors."""
+        return self._network.describe()
+
+    def outputs(self, observations: Array) -> Array:
+        """The Q-values as PyTorch computes them: `[n, actions]`."""
+        with torch.no_grad():
+            return np.asarray(self._network(torch.as_tensor(observations, dtype=torch.float32)).numpy())

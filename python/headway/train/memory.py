@@ -1,0 +1,104 @@
+"""What deep Q-learning remembers (experience replay)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+GOES_ON, CUT, TERMINATED = 0, 1, 2
+"""What a decision was followed by. A cut is no end of what there was to gain: time was up."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Remembered decisions, `n` of each."""
+
+    observations: torch.Tensor
+    actions: torch.Tensor
+    returns: torch.Tensor
+    """The discounted rewards of the decision and those that came after it."""
+    later: torch.Tensor
+    """The observation after them."""
+    discounts: torch.Tensor
+    """Of what `later` is worth: 0 where the episode was terminated."""
+    weights: torch.Tensor
+    """0 for those to leave out, as a cut came between: else 1."""
+
+
+class Memory:
+    """A ring of rounds: what each simulation saw, did and gained, the oldest overwritten.
+
+    An observation is kept once: the next round has the one that came after it.
+    """
+
+    def __init__(self, rounds: int, environments: int, observation: int) -> None:
+        self.rounds, self.environments = rounds, environments
+        self.count = 0
+        """Rounds added so far."""
+        self.kept = {
+            "observations": torch.zeros(rounds, environments, observation),
+            "actions": torch.zeros(rounds, environments, dtype=torch.int16),
+            "rewards": torch.zeros(rounds, environments),
+            "ends": torch.zeros(rounds, environments, dtype=torch.uint8),
+        }
+
+    def __len__(self) -> int:
+        """Rounds that are remembered."""
+        return min(self.count, self.rounds)
+
+    def add(self, observations: Array, actions: Array, rewards: Array, ends: Array) -> None:
+        """A round: `[environments, ...]` each; `ends` of GOES_ON, CUT, TERMINATED."""
+        at = self.count % self.rounds
+        for name, row in (
+            ("observations", observations),
+            ("actions", actions),
+            ("rewards", rewards),
+            ("ends", ends),
+        ):
+            self.kept[name][at] = torch.as_tensor(row)
+        self.count += 1
+
+    def cut(self) -> None:
+        """Whatever comes next does not follow from the newest round: new episodes begin."""
+        if self.count:
+            newest = self.kept["ends"][(self.count - 1) % self.rounds]
+            newest[newest == GOES_ON] = CUT
+
+    def sample(self, size: int, gamma: float, returns: int, chance: torch.Generator) -> Batch:
+        """`size` decisions by chance, each with the sum of `returns` rewards, fewer where its episode ended.
+
+        There must be more rounds than `returns`.
+        """
+        first = torch.randint(len(self) - returns, (size,), generator=chance)
+        of = torch.randint(self.environments, (size,), generator=chance)
+        rounds = (self.count - len(self) + first) % self.rounds
+        window = (rounds + torch.arange(returns)[:, None]) % self.rounds
+        ends = self.kept["ends"][window, of]
+        is_reached = torch.cumsum(ends > 0, 0) - (ends > 0).long() == 0
+        discounts = gamma ** torch.arange(returns)[:, None]
+        end = (ends * is_reached).amax(0)
+        return Batch(
+            observations=self.kept["observations"][rounds, of],
+            actions=self.kept["actions"][rounds, of].long(),
+            returns=(discounts * self.kept["rewards"][window, of] * is_reached).sum(0),
+            later=self.kept["observations"][(rounds + returns) % self.rounds, of],
+            discounts=gamma**returns * (end == GOES_ON).float(),
+            weights=(end != CUT).float(),
+        )
+
+    def state(self) -> dict[str, Any]:
+        """For a checkpoint."""
+        return {"count": self.count, **{name: kept[: len(self)].clone() for name, kept in self.kept.items()}}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Remembers what it did when `state` was taken."""
+        self.count = state["count"]
+        for name, kept in self.kept.items():
+            kept[: len(self)] = state[name]

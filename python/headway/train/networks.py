@@ -1,0 +1,97 @@
+"""Networks in PyTorch, and how a model folder describes them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from headway._native import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+
+    from headway.train.sections import Mask, Net
+
+ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU}
+
+
+class StateMask(nn.Module):
+    """Owl's state masking, as `Mask` says it; the weights begin at 0, so that each x counts half."""
+
+    share: torch.Tensor
+
+    def __init__(self, mask: Mask) -> None:
+        super().__init__()
+        self.features, self.known, self.masked = mask.features, mask.known, list(mask.masked)
+        self.weight = nn.Parameter(torch.zeros(len(mask.masked)))
+        self.bias = nn.Parameter(torch.zeros(len(mask.masked)))
+
+    def forward(self, observations: torch.Tensor) -> torch.Tensor:
+        """`[n, history x features]`, weighed."""
+        intervals = observations.view(len(observations), -1, self.features)
+        known = intervals[:, :, self.known, None]
+        share = torch.where(known > 0, torch.sigmoid(self.weight * known + self.bias), 0.0)
+        masked = intervals.clone()
+        masked[:, :, self.masked] = intervals[:, :, self.masked] * share
+        return masked.view_as(observations)
+
+
+class Network(nn.Module):
+    """An MLP with a state mask in front of it, if `net` has one.
+
+    Tensors have the names that a model folder gives them: `layers.N.weight`, `layers.N.bias`, `mask.weight` and
+    `mask.bias`.
+    """
+
+    def __init__(self, net: Net, inputs: int, outputs: int) -> None:
+        """Raises UsageError if the mask does not divide `inputs` into intervals."""
+        super().__init__()
+        if net.mask and inputs % net.mask.features:
+            raise UsageError(
+                f"[net.mask]: features is {net.mask.features}, must be how many features an interval has "
+                f"(an observation has {inputs} numbers)"
+            )
+        sizes = [inputs, *net.hidden, outputs]
+        self.net = net
+        self.mask = StateMask(net.mask) if net.mask else None
+        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(sizes))
+        self.activation = ACTIVATIONS[net.activation]()
+
+    def forward(self, observations: torch.Tensor) -> torch.Tensor:
+        """`[n, outputs]` of observations `[n, inputs]`."""
+        x = self.mask(observations) if self.mask else observations
+        for layer in self.layers[:-1]:
+            x = self.activation(layer(x))
+        return self.layers[-1](x)
+
+    def describe(self) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
+        """The card's `[net]`, and the tensors it names."""
+        spec, tensors = describe(list(self.layers), self.net.activation)
+        if self.net.mask and self.mask:
+            mask = self.net.mask
+            spec["mask"] = {"features": mask.features, "known": mask.known, "masked": list(mask.masked)}
+            for name, parameter in self.mask.named_parameters():
+                tensors[f"mask.{name}"] = parameter.detach().numpy().copy()
+        return spec, tensors
+
+
+def describe(
+    layers: Sequence[nn.Linear], activation: str
+) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
+    """An MLP of these layers as a card's `[net]`, and its tensors; nothing comes after the last."""
+    spec = {
+        "kind": "mlp",
+        "layers": [layers[0].in_features, *(layer.out_features for layer in layers)],
+        "activations": [activation] * (len(layers) - 1) + ["identity"],
+    }
+    tensors = {
+        f"layers.{n}.{name}": parameter.detach().numpy().copy()
+        for n, layer in enumerate(layers)
+        for name, parameter in (("weight", layer.weight), ("bias", layer.bias))
+    }
+    return spec, tensors

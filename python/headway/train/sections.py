@@ -1,0 +1,274 @@
+"""The sections of a system's file that say how it learns, each a dataclass that checks itself."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, TypeVar
+
+from headway._native import UsageError
+from headway.cli.usage import nearest
+
+Section = TypeVar("Section")
+
+
+@dataclass(frozen=True)
+class Mask:
+    """`[net.mask]`: Owl's state masking, a learned layer in front of the network.
+
+    Each masked number x of an interval becomes m x sigmoid(w known + b): m is 1 if that interval's known share is
+    above 0, else 0; each masked feature has one w and one b for all intervals. After section IV-A of Owl's paper,
+    which says that the layer weighs what is known, and not how.
+    """
+
+    features: int
+    """Numbers of one interval; the observation is history x features."""
+    known: int
+    """Index, within an interval, of the known share: zero marks the masked ones as padding."""
+    masked: tuple[int, ...]
+    """Indices that are weighed."""
+
+    def check(self) -> None:
+        """Raises ValueError."""
+        if not self.masked:
+            raise ValueError("masked is empty, must name at least one feature")
+        for index in (self.known, *self.masked):
+            if not 0 <= index < self.features:
+                raise ValueError(f"{index} is no feature, must be from 0 to features - 1 = {self.features - 1}")
+        if self.known in self.masked or len(set(self.masked)) < len(self.masked):
+            raise ValueError("masked must be different features, and none of them known")
+
+
+@dataclass(frozen=True)
+class Net:
+    """`[net]`: an MLP: PPO's policy (its value function has one of its own, of the same shape) or DQN's values."""
+
+    hidden: tuple[int, ...]
+    """Units of each hidden layer, 1 to 4096, at most 8 layers."""
+    activation: str = "tanh"
+    """After each hidden layer: tanh or relu."""
+    mask: Mask | None = None
+    """In front of the network; DQN only."""
+
+    def check(self) -> None:
+        """Raises ValueError."""
+        if not 1 <= len(self.hidden) <= 8 or not all(1 <= units <= 4096 for units in self.hidden):
+            raise ValueError("hidden must be 1 to 8 layers of 1 to 4096 units")
+        if self.activation not in ("tanh", "relu"):
+            raise ValueError(f"activation is '{self.activation}', must be tanh or relu")
+
+
+@dataclass(frozen=True)
+class Ppo:
+    """`[ppo]`: proximal policy optimisation. Names of the paper (Schulman et al., 2017) in words."""
+
+    total_steps: int
+    """Decisions in all, of all simulations together; rounded up to whole stretches of `[validation]`."""
+    environments: int
+    """Simulations at a time."""
+    steps: int
+    """Decisions of each simulation between two updates."""
+    minibatch: int
+    """Decisions in a gradient step; divides environments x steps."""
+    epochs: int = 4
+    """How often an update goes over its decisions."""
+    learning_rate: float = 1e-3
+    anneal: bool = True
+    """Does the learning rate fall to zero, linearly?"""
+    gamma: float = 0.99
+    """Discount of a decision later."""
+    gae_lambda: float = 0.95
+    clip: float = 0.2
+    """How far an update may change a decision's probability."""
+    entropy: float = 0.01
+    """Weight of the entropy bonus."""
+    value: float = 1.0
+    """Weight of the value function's error."""
+    gradient_norm: float = 1e9
+    """Gradients are scaled down to this norm."""
+    initial_std: float = 1.0
+    """Of the Gaussian that actions are drawn from, at the start."""
+    normalise_rewards: bool = True
+    """Are rewards divided by the running deviation of their discounted sum?"""
+    threads: int = 1
+    """Of PyTorch. Part of what decides the weights, to the bit."""
+
+    def check(self) -> None:
+        """Raises ValueError."""
+        least = {"total_steps": 1, "environments": 1, "steps": 2, "minibatch": 2, "epochs": 1, "threads": 1}
+        for name, low in least.items():
+            if not low <= getattr(self, name) <= 10**12:
+                raise ValueError(f"{name} is {getattr(self, name)}, must be at least {low}")
+        for name in ("learning_rate", "clip", "gradient_norm", "initial_std"):
+            if not 0 < getattr(self, name) < float("inf"):
+                raise ValueError(f"{name} is {getattr(self, name)}, must be above 0")
+        for name in ("gamma", "gae_lambda", "entropy", "value"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} is {getattr(self, name)}, must be from 0 to 1")
+        if self.update_steps % self.minibatch:
+            raise ValueError(
+                f"minibatch is {self.minibatch}, must divide environments x steps = {self.update_steps}"
+            )
+
+    @property
+    def update_steps(self) -> int:
+        """Decisions that one update learns from."""
+        return self.environments * self.steps
+
+
+@dataclass(frozen=True)
+class Dqn:
+    """`[dqn]`: deep Q-learning (Mnih et al., 2015) with many simulations at a time.
+
+    A round is one decision of every simulation and the gradient steps that follow it.
+    """
+
+    total_steps: int
+    """Decisions in all, of all simulations together; rounded up to whole stretches of `[validation]`."""
+    environments: int
+    """Simulations at a time."""
+    memory: int
+    """Decisions that are remembered, of all simulations together."""
+    warmup: int
+    """Rounds before the first gradient step, by chance alone."""
+    minibatch: int
+    """Remembered decisions in a gradient step."""
+    updates: int = 1
+    """Gradient steps of a round."""
+    learning_rate: float = 1e-3
+    anneal: bool = True
+    """Does the learning rate fall to zero, linearly?"""
+    gamma: float = 0.99
+    """Discount of a decision later."""
+    returns: int = 1
+    """Rewards that a target sums before it asks the target network (n of n-step returns)."""
+    double: bool = True
+    """Does the network being trained choose the target's action (van Hasselt et al., 2016)?"""
+    target_every: int = 1000
+    """Gradient steps between two copies into the target network."""
+    epsilon: tuple[float, ...] = (1.0, 0.05)
+    """Share of decisions by chance, at the start and at the end of `epsilon_share`."""
+    epsilon_share: float = 0.1
+    """Of all steps: while they last epsilon falls, linearly."""
+    gradient_norm: float = 10.0
+    """Gradients are scaled down to this norm."""
+    reward_scale: float = 1.0
+    """What rewards are multiplied by before they are learned from."""
+    threads: int = 1
+    """Of PyTorch. Part of what decides the weights, to the bit."""
+
+    def check(self) -> None:
+        """Raises ValueError."""
+        for name in ("total_steps", "environments", "warmup", "minibatch", "updates", "target_every", "threads"):
+            if not 1 <= getattr(self, name) <= 10**12:
+                raise ValueError(f"{name} is {getattr(self, name)}, must be at least 1")
+        for name in ("learning_rate", "gradient_norm", "reward_scale"):
+            if not 0 < getattr(self, name) < float("inf"):
+                raise ValueError(f"{name} is {getattr(self, name)}, must be above 0")
+        for name in ("gamma", "epsilon_share"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} is {getattr(self, name)}, must be from 0 to 1")
+        if len(self.epsilon) != 2 or not all(0 <= share <= 1 for share in self.epsilon):
+            raise ValueError(f"epsilon is {list(self.epsilon)}, must be two shares from 0 to 1 such as [1.0, 0.05]")
+        if not 1 <= self.returns <= self.warmup:
+            raise ValueError(f"returns is {self.returns}, must be from 1 to warmup = {self.warmup}")
+        if self.memory < self.environments * (self.warmup + self.returns):
+            raise ValueError(
+                f"memory is {self.memory}, must hold warmup and returns of all environments: "
+                f"at least {self.environments * (self.warmup + self.returns)}"
+            )
+
+    @property
+    def update_steps(self) -> int:
+        """Decisions of a round."""
+        return self.environments
+
+
+@dataclass(frozen=True)
+class Validation:
+    """`[validation]`: on what a policy is measured while it is trained. Never on what it is trained on."""
+
+    scenarios: tuple[str, ...]
+    """Names or files."""
+    every: int = 25
+    """Updates between two measurements; each ends a stretch, with a checkpoint."""
+    runs: int = 4
+    """Of each scenario; the same seeds each time."""
+    seconds: float = 30.0
+    """Length of a run."""
+
+    def check(self) -> None:
+        """Raises ValueError."""
+        if not self.scenarios:
+            raise ValueError("scenarios is empty, must name at least one")
+        if not (self.every >= 1 and 1 <= self.runs <= 1000 and 0.1 <= self.seconds <= 3600):
+            raise ValueError("every must be at least 1, runs 1 to 1000, seconds 0.1 to 3600")
+
+
+@dataclass(frozen=True)
+class EarlyStop:
+    """`[early_stop]`: when to end before `total_steps`. The best policy is kept either way."""
+
+    patience: int = 1_000_000
+    """Stretches without a better validation reward."""
+    least_gain: float = 0.0
+    """What counts as better, as a share of the best."""
+
+    def check(self) -> None:
+        """Raises ValueError."""
+        if self.patience < 1 or not 0 <= self.least_gain < 1:
+            raise ValueError("patience must be at least 1, least_gain from 0 to below 1")
+
+
+Algorithm = Ppo | Dqn
+"""What learns; each has `total_steps`, `environments`, `update_steps` and `threads`."""
+ALGORITHMS: dict[str, type[Ppo] | type[Dqn]] = {"ppo": Ppo, "dqn": Dqn}
+"""By the name of their section; a system has one of them."""
+
+
+def read_section(kind: type[Section], table: dict[str, Any], where: str) -> Section:
+    """A section as its dataclass, every value of the right type and in range. Raises UsageError."""
+    wanted = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
+    for key in table:
+        if key not in wanted:
+            raise UsageError(f"{where}: unknown key '{key}'{nearest(key, wanted)}")
+    values: dict[str, Any] = {}
+    for key, field in wanted.items():
+        if key in table:
+            if str(field.type) == "Mask | None":
+                values[key] = read_section(Mask, _table(table[key], f"{where}: {key}"), f"{where}: {key}")
+            else:
+                values[key] = _typed(table[key], str(field.type), f"{where}: {key}")
+        elif field.default is MISSING:
+            raise UsageError(f"{where}: '{key}' is missing")
+    section = kind(**values)
+    try:
+        section.check()  # type: ignore[attr-defined]
+    except ValueError as error:
+        raise UsageError(f"{where}: {error}") from None
+    return section
+
+
+def _table(value: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise UsageError(f"{where} is {value!r}, must be a table")
+    return value
+
+
+def _typed(value: Any, kind: str, where: str) -> Any:
+    if kind.startswith("tuple"):
+        item = kind.removeprefix("tuple[").partition(",")[0]
+        if not isinstance(value, list):
+            raise UsageError(f"{where} is {value!r}, must be a list")
+        return tuple(_typed(one, item, where) for one in value)
+    kinds: dict[str, tuple[type, str]] = {
+        "int": (int, "a whole number"),
+        "float": (float, "a number"),
+        "bool": (bool, "true or false"),
+        "str": (str, "a text"),
+    }
+    wanted, words = kinds[kind]
+    if wanted is float and type(value) is int:
+        value = float(value)
+    if type(value) is not wanted:
+        raise UsageError(f"{where} is {value!r}, must be {words}")
+    return value

@@ -1,0 +1,210 @@
+"""Deep Q-learning: what is remembered, what is learned from it, and the network that is exported."""
+
+import re
+from types import SimpleNamespace
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.spaces import Box, Discrete
+
+from headway.train import config
+from headway.train.sections import Mask, Net
+
+pytestmark = pytest.mark.train
+
+
+def test_returns_are_summed_up_to_an_end_and_no_cut_is_crossed():
+    import torch
+
+    from headway.train.memory import CUT, GOES_ON, TERMINATED, Memory
+
+    memory = Memory(rounds=5, environments=3, observation=1)
+    rewards = np.array([[1.0, 2.0, 4.0]] * 7) * (10.0 ** np.arange(7))[:, None]
+    ends = np.zeros((7, 3), dtype=np.uint8)
+    ends[3, 1], ends[3, 2] = TERMINATED, CUT
+    for t in range(7):
+        memory.add(np.full((3, 1), t), np.array([t, t, t]), rewards[t], ends[t])
+    # Rounds 2 to 6 are left; of 2 rewards each, those from round 2, 3 and 4 can be asked for.
+    batch = memory.sample(600, gamma=0.5, returns=2, chance=torch.Generator().manual_seed(3))
+    began = batch.observations[:, 0].long()
+    assert set(began.tolist()) == {2, 3, 4}
+    of = ((batch.returns / 10.0 ** began.double()).round(decimals=6)).tolist()
+    expected = {
+        (2, 6.0): (4.0, 0.25, 1.0),  # goes on: 1 + 10 / 2
+        (2, 12.0): (4.0, 0.0, 1.0),  # terminated at its second: 2 + 20 / 2
+        (2, 24.0): (4.0, 0.0, 0.0),  # cut at its second
+        (3, 6.0): (5.0, 0.25, 1.0),
+        (3, 2.0): (5.0, 0.0, 1.0),  # terminated at once: the next episode's reward is not its own
+        (3, 4.0): (5.0, 0.0, 0.0),
+        (4, 6.0): (6.0, 0.25, 1.0),
+        (4, 12.0): (6.0, 0.25, 1.0),
+        (4, 24.0): (6.0, 0.25, 1.0),
+    }
+    found = {
+        (t, r): (later, discount, weight)
+        for t, r, later, discount, weight in zip(
+            began.tolist(),
+            of,
+            *(x.flatten().tolist() for x in (batch.later, batch.discounts, batch.weights)),
+            strict=True,
+        )
+    }
+    assert found == expected
+    assert (batch.actions == began).all()
+    memory.cut()
+    assert (memory.kept["ends"][(memory.count - 1) % 5] == CUT).all()
+    assert (memory.kept["ends"][(memory.count - 2) % 5] == GOES_ON).all()
+
+
+class Chain:
+    """Two states; action 1 goes to the other one, action 0 stays. Only staying in state 1 pays, 1 each time.
+
+    With gamma 0.5 the best values are Q(1, stay) = 2, Q(1, go) = 0.5, Q(0, stay) = 0.5, Q(0, go) = 1.
+    """
+
+    num_envs = 16
+    observation_space = Box(0.0, 1.0, (2,), np.float32)
+    action_space = Discrete(2)
+
+    def seed(self, seed):
+        self.random = np.random.default_rng(seed)
+
+    def reset(self):
+        self.state = self.random.integers(2, size=self.num_envs)
+        return self.seen()
+
+    def seen(self):
+        return np.eye(2, dtype=np.float32)[self.state]
+
+    def step(self, actions):
+        rewards = ((self.state == 1) & (actions == 0)).astype(np.float32)
+        self.state = np.where(actions == 1, 1 - self.state, self.state)
+        cut = self.random.random(self.num_envs) < 0.05
+        self.state = np.where(cut, self.random.integers(2, size=self.num_envs), self.state)
+        return self.seen(), rewards, cut, [{"TimeLimit.truncated": bool(c)} for c in cut]
+
+
+DQN = config.systems()["owl-v1"].read_text()
+
+
+def learner(**changed):
+    """A small learner on the chain."""
+    import torch
+
+    from headway.train.dqn import DqnLearner
+    from headway.train.sections import Dqn
+    from headway.train.stopwatch import Stopwatch
+
+    torch.set_num_threads(1)
+    values = {
+        "total_steps": 12_800, "environments": 16, "memory": 6_400, "warmup": 20, "minibatch": 64,
+        "learning_rate": 1e-2, "gamma": 0.5, "target_every": 20, "epsilon": (1.0, 0.5),
+    } | changed  # fmt: skip
+    dqn = Dqn(**values)
+    made = SimpleNamespace(
+        algorithm=dqn,
+        net=Net((16,), "relu"),
+        validation=SimpleNamespace(every=400),
+        stretches=2,
+        stretch_steps=6_400,
+    )
+    return DqnLearner(made, Chain(), 5, Stopwatch(), lambda *_: None)
+
+
+@pytest.mark.parametrize("changed", [{}, {"double": False}, {"reward_scale": 3.0}])
+def test_it_finds_the_values_of_a_chain(changed):
+    taught = learner(**changed)
+    taught.stretch()
+    best = np.array([[0.5, 1.0], [2.0, 0.5]]) * changed.get("reward_scale", 1.0)
+    np.testing.assert_allclose(taught.outputs(np.eye(2)), best, atol=0.1 * changed.get("reward_scale", 1.0))
+    assert taught.act(np.eye(2)).tolist() == [1, 0]
+
+
+def test_put_back_it_goes_on_bit_for_bit():
+    import torch
+
+    straight, other = learner(returns=3), learner(returns=3)
+    straight.stretch()
+    state = straight.state()
+    straight.stretch()
+    other.restore(state)
+    other.stretch()
+    for name, tensor in straight.weights().items():
+        assert torch.equal(tensor, other.weights()[name]), name
+
+
+def test_the_mask_weighs_what_is_known_and_drops_the_rest():
+    import torch
+
+    from headway.train.networks import Network
+
+    torch.manual_seed(1)
+    network = Network(Net((5,), "relu", Mask(features=3, known=2, masked=(0,))), inputs=6, outputs=2)
+    with torch.no_grad():
+        network.mask.weight.fill_(2.0)
+        network.mask.bias.fill_(-1.0)
+    spec, tensors = network.describe()
+    assert spec == {
+        "kind": "mlp",
+        "layers": [6, 5, 2],
+        "activations": ["relu", "identity"],
+        "mask": {"features": 3, "known": 2, "masked": [0]},
+    }
+    seen = np.array([[7.0, 1.0, 0.25, 8.0, 2.0, 0.0]], dtype=np.float32)
+    weighed = seen.copy()
+    weighed[0, 0] = 7.0 / (1.0 + np.exp(-(2.0 * 0.25 - 1.0)))
+    weighed[0, 3] = 0.0
+    hidden = np.maximum(weighed @ tensors["layers.0.weight"].T + tensors["layers.0.bias"], 0.0)
+    expected = hidden @ tensors["layers.1.weight"].T + tensors["layers.1.bias"]
+    np.testing.assert_allclose(network(torch.as_tensor(seen)).detach().numpy(), expected, rtol=1e-5)
+    assert len(tensors) == 6
+    assert tensors["mask.weight"].tolist() == [2.0]
+
+
+def test_continuous_actions_are_refused():
+    from headway import UsageError
+    from headway.train.dqn import DqnLearner
+    from headway.train.stopwatch import Stopwatch
+
+    found = config.find("owl-v1", None)
+    environments = SimpleNamespace(action_space=gymnasium.spaces.Box(-1, 1, (1,)))
+    with pytest.raises(UsageError, match=r"needs \[agent.action\]"):
+        DqnLearner(found, environments, 1, Stopwatch(), lambda *_: None)
+
+
+def tiny_text():
+    """Owl in seconds, on what needs no recorded trace."""
+    text = re.sub(r"(?s)scenarios = \[.*?\n\]", 'scenarios = ["owl-training"]', DQN, count=1)
+    text = re.sub(
+        r"(?s)(\[validation\]\n)scenarios = \[.*?\n\]", r'\1scenarios = ["owl-validation:load=30%"]', text
+    )
+    for key, value in {
+        "total_steps": "2048", "environments": "8", "memory": "2048", "warmup": "16", "minibatch": "32",
+        "hidden": "[16, 8]", "every": "128", "runs": "1", "seconds": "1", "steps": "64",
+    }.items():  # fmt: skip
+        text, count = re.subn(rf"(?m)^{key} = .*$", f"{key} = {value}", text)
+        assert count == 1, key
+    return text
+
+
+def test_killed_it_goes_on_bit_for_bit(run, tmp_path):
+    import signal
+    import subprocess
+    import sys
+
+    path = tmp_path / "tiny.toml"
+    path.write_text(tiny_text())
+    straight, killed = tmp_path / "straight", tmp_path / "killed"
+    command = ["train", "owl-v1", "--config", path, "--out"]
+    assert run(*command, straight).returncode == 0
+    process = subprocess.Popen(
+        [sys.executable, "-m", "headway", *map(str, command), str(killed)], stderr=subprocess.PIPE, text=True
+    )
+    assert any("validation" in line for line in process.stderr)
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=60)
+    assert not (killed / "owl-v1").exists()
+    assert run(*command, killed).returncode == 0
+    weights = "owl-v1/weights.safetensors"
+    assert (killed / weights).read_bytes() == (straight / weights).read_bytes()

@@ -5,9 +5,8 @@ import importlib.util
 import pytest
 
 from headway import UsageError
-from headway._native import Scenario
 from headway.envs.config import EnvConfig
-from headway.train import ablation, config
+from headway.train import ablation, config, scenarios
 from headway.train.stopwatch import Stopwatch
 
 QUICK = config.systems()["quick"].read_text()
@@ -17,8 +16,21 @@ QUICK = config.systems()["quick"].read_text()
 def test_systems_are_in_order_and_validate_on_what_they_do_not_train_on(system):
     found = config.find(system, None)
     assert found.model in (system, f"{system}-v1")
-    trained = {s.hash for name, _ in EnvConfig.of(found.environment).scenarios for s in Scenario.load_all(name)}
-    assert not trained & {Scenario.load(name).hash for name in found.validation.scenarios}
+    scenarios.check(found)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('"cellular-static-flat"', '"aurora-training-wide"', ["aurora-training-wide", "trained on", "[env]"]),
+        ('"cellular-static-flat"', '"celular-static-flat"', ["celular-static-flat", "cellular-static-flat"]),
+    ],
+)
+def test_what_is_trained_on_chooses_no_weights(old, new, says):
+    assert old in QUICK
+    with pytest.raises(UsageError) as caught:
+        scenarios.check(config.parse(QUICK.replace(old, new), "my.toml"))
+    assert all(word in str(caught.value) for word in says), caught.value
 
 
 @pytest.mark.parametrize(
@@ -31,6 +43,7 @@ def test_systems_are_in_order_and_validate_on_what_they_do_not_train_on(system):
         ("gamma = 0.99", 'gamma = "high"', ["gamma is 'high'", "must be a number"]),
         ("minibatch = 2048", "minibatch = 1000", ["minibatch is 1000", "must divide"]),
         ("environments = 128", "environments = 0", ["environments is 0", "at least 1"]),
+        ("environments = 128", "environments = 100_000", ["environments is 100000", "at most 65536"]),
         ("hidden = [32, 16]", "hidden = []", ["[net]", "hidden"]),
         ('activation = "tanh"', 'activation = "tan"', ["'tan'", "tanh or relu"]),
         ("version = 1", 'version = "one"', ["version is 'one'", "whole number"]),

@@ -63,6 +63,8 @@ impl SpecError {
     fn malformed(error: &impl std::fmt::Display) -> SpecError {
         let text = error.to_string();
         let line = text.lines().next().unwrap_or_default();
+        // Of JSON that nobody wrote: what is from a TOML file is handed on as such.
+        let line = line.split(" at line 1 column ").next().unwrap_or_default();
         let (what, known) = line.split_once(", expected ").unwrap_or((line, ""));
         let quoted = |text: &str| -> Vec<String> {
             let every_other = text.split('`').skip(1).step_by(2);

@@ -28,6 +28,8 @@ NEEDED = {
     "safetensors": "safetensors",
     "tomli_w": "tomli-w",
 }
+TRY = ("pantheon-default", "high-bdp", "low-bdp", "rax-1", "rax-1-loss", "cellular-taxi")
+"""What to try a model on: the first that neither trained it nor chose its weights."""
 NEEDS = (
     "training needs {missing}: pip install 'headway[train]' --extra-index-url https://download.pytorch.org/whl/cpu "
     "(PyTorch's small build, for CPUs)"
@@ -61,6 +63,9 @@ def train(
     chosen = _chosen(system, config, ablation)
     _need_pytorch()
     from headway.files import make_folder
+    from headway.train import scenarios
+
+    scenarios.check(chosen)
     from headway.train.environments import Headway
     from headway.train.loop import train as run
 
@@ -173,8 +178,11 @@ def _clock(seconds: float) -> str:
 
 
 def _summary(training: Training, folder: Path) -> dict[str, Any]:
+    from headway.train.scenarios import trained_on
+
     config, watch, best = training.config, training.watch, training.best or {}
     kept = training.history[best["stretch"] - 1]
+    known = {*config.validation.scenarios, *trained_on(config)}
     return {
         "model": str(folder / config.model),
         "system": config.model,
@@ -185,6 +193,7 @@ def _summary(training: Training, folder: Path) -> dict[str, Any]:
         "wall_s": round(watch.wall_s, 1),
         "cpu_s": round(watch.cpu_s, 1),
         "time_shares": {part: round(share, 3) for part, share in watch.shares().items()},
+        "new_scenario": next((name for name in TRY if name not in known), TRY[0]),
     }
 
 
@@ -199,6 +208,7 @@ def _text(summary: dict[str, Any]) -> str:
     lines += [f"  {row['scenario']:24s} {_scores([row])}" for row in summary["validation"]["scenarios"]]
     lines += [
         f"model: {summary['model']}",
-        f"try it: headway bench --schemes cubic,learned:model={summary['model']} --scenario pantheon-default",
+        f"try it: headway bench --schemes cubic,learned:model={summary['model']} "
+        f"--scenario {summary['new_scenario']}",
     ]
     return "\n".join(lines)

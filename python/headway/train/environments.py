@@ -28,10 +28,12 @@ class Headway:
     def validation(self, config: TrainConfig, scenario: str) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
         """`config.validation.runs` simulations of one scenario, each `config.validation.seconds` long.
 
-        They begin as the agent does when it is deployed.
+        They begin as the agent does when it is deployed; answers take as long as in training.
         """
+        trained = config.environment["env"]
+        kept = {key: trained[key] for key in ("latency_ms", "patience_s") if key in trained}
         limits = {"scenarios": [scenario], "seconds": config.validation.seconds}
-        table = {**config.environment, "env": limits}
+        table = {**config.environment, "env": kept | limits}
         return HeadwayVectorEnv(EnvConfig.of(table), config.validation.runs)
 
     def simulated_s(self) -> float:

@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import stable_baselines3
 import torch
 
-from headway._native import RunError, Scenario, code_version
-from headway.envs.config import EnvConfig
+from headway._native import RunError, code_version
 from headway.train import checkpoint, export
 from headway.train.learner import build
+from headway.train.scenarios import scenario_hashes, trained_on
 from headway.train.stopwatch import Stopwatch
 from headway.train.validation import Score, measure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
     import gymnasium
@@ -112,16 +111,6 @@ def identity(config: TrainConfig, seed: int) -> dict[str, Any]:
     }
 
 
-def trained_on(config: TrainConfig) -> list[str]:
-    """The scenarios that training draws from, as the configuration names them."""
-    return [name for name, _ in EnvConfig.of(config.environment).scenarios]
-
-
-def scenario_hashes(given: Iterable[str]) -> dict[str, str]:
-    """The canonical hash of each scenario, members of families by their own names."""
-    return {scenario.name: scenario.hash for name in given for scenario in Scenario.load_all(name)}
-
-
 def train(config: TrainConfig, folder: Path, seed: int, makes: Makes, watcher: Watcher) -> Training:
     """Trains until done or interrupted, from the last checkpoint in `folder` if it has one.
 
@@ -146,7 +135,7 @@ def train(config: TrainConfig, folder: Path, seed: int, makes: Makes, watcher: W
     while not training.is_done and not watcher.interrupted():
         with watch.running():
             before = makes.simulated_s()
-            reward = training.learner.stretch()
+            reward = _stretch(training.learner)
             watch.add("simulator", makes.simulated_s() - before)
             scores, _ = validate(training, validations)
             _note(training, reward, scores)
@@ -159,6 +148,18 @@ def train(config: TrainConfig, folder: Path, seed: int, makes: Makes, watcher: W
         export.write(folder / config.model, training.learner, _about(training), _evaluation(training, scores), seen)
     environments.close()
     return training
+
+
+def _stretch(learner: Learner) -> float:
+    try:
+        return learner.stretch()
+    except ValueError as error:
+        # PyTorch's, of a distribution whose parameters are no numbers.
+        if all(bool(torch.isfinite(tensor).all()) for tensor in learner.weights().values()):
+            raise
+        raise RunError(
+            f"diverged after {learner.steps} decisions: weights are not finite; a lower learning_rate may help"
+        ) from error
 
 
 def validate(

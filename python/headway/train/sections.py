@@ -10,6 +10,15 @@ from headway.cli.usage import nearest
 
 Section = TypeVar("Section")
 
+MOST_ENVIRONMENTS = 2**16
+"""Simulations at a time: some 3 GB of memory."""
+
+
+def check_environments(count: int) -> None:
+    """Raises ValueError."""
+    if count > MOST_ENVIRONMENTS:
+        raise ValueError(f"environments is {count}, must be at most {MOST_ENVIRONMENTS}")
+
 
 @dataclass(frozen=True)
 class Mask:
@@ -98,6 +107,7 @@ class Ppo:
         for name, low in least.items():
             if not low <= getattr(self, name) <= 10**12:
                 raise ValueError(f"{name} is {getattr(self, name)}, must be at least {low}")
+        check_environments(self.environments)
         for name in ("learning_rate", "clip", "gradient_norm", "initial_std"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise ValueError(f"{name} is {getattr(self, name)}, must be above 0")
@@ -161,6 +171,7 @@ class Dqn:
         for name in ("total_steps", "environments", "warmup", "minibatch", "updates", "target_every", "threads"):
             if not 1 <= getattr(self, name) <= 10**12:
                 raise ValueError(f"{name} is {getattr(self, name)}, must be at least 1")
+        check_environments(self.environments)
         for name in ("learning_rate", "gradient_norm", "reward_scale"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise ValueError(f"{name} is {getattr(self, name)}, must be above 0")

@@ -1,0 +1,34 @@
+"""The scenarios of a training: what they are, and that validation has none of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headway._native import Scenario, UsageError
+from headway.envs.config import EnvConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from headway.train.config import TrainConfig
+
+
+def trained_on(config: TrainConfig) -> list[str]:
+    """The scenarios that training draws from, as the configuration names them."""
+    return [name for name, _ in EnvConfig.of(config.environment).scenarios]
+
+
+def scenario_hashes(given: Iterable[str]) -> dict[str, str]:
+    """The canonical hash of each scenario, members of families by their own names. Raises UsageError."""
+    return {scenario.name: scenario.hash for name in given for scenario in Scenario.load_all(name)}
+
+
+def check(config: TrainConfig) -> None:
+    """That every scenario is there, and that none is both trained and validated on. Raises UsageError."""
+    trained = {found: name for name, found in scenario_hashes(trained_on(config)).items()}
+    for name, found in scenario_hashes(config.validation.scenarios).items():
+        if found in trained:
+            raise UsageError(
+                f"[validation] has {name}, which is trained on ([env] has {trained[found]}); "
+                "what chooses the weights must be other scenarios"
+            )

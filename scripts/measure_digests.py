@@ -1,6 +1,6 @@
 """Writes docs/digests.md: what digests in the place of each acknowledgement cost each scheme, run by run.
 
-`.venv/bin/python scripts/measure_digests.py` (a minute of two cores).
+`.venv/bin/python scripts/measure_digests.py` (some seconds).
 """
 
 import sys

@@ -34,7 +34,7 @@ class Measured:
 
     def mean(self, wanted: Wanted, of: Of) -> Metric:
         """The mean over runs."""
-        return self._over([wanted], lambda run: _value(run, of))
+        return self.across([wanted], lambda run: _value(run, of))
 
     def difference(self, one: Wanted, other: Wanted, of: Of) -> Metric:
         """`one` less `other`, of runs with the same seed."""
@@ -43,7 +43,7 @@ class Measured:
             first, second = _value(a, of), _value(b, of)
             return None if first is None or second is None else first - second
 
-        return self._over([one, other], less)
+        return self.across([one, other], less)
 
     def percent(self, one: Wanted, other: Wanted, of: Of) -> Metric:
         """How far `one` lies above `other`, in % of the other's mean; of runs with the same seed."""
@@ -52,14 +52,11 @@ class Measured:
         known = [(b, a) for b, a in values if b is not None and a is not None]
         return pairs.percent(known, block)
 
-    def _over(self, wanted: Sequence[Wanted], of: Callable[..., float | None]) -> Metric:
+    def across(self, wanted: Sequence[Wanted], of: Callable[..., float | None]) -> Metric:
+        """The mean of what `of` makes of the runs with one seed, one of each of `wanted`; None says nothing."""
         ordered, block = self._ordered(wanted)
         values = [value for runs in ordered if (value := of(*runs)) is not None]
         return pairs.mean(values, block)
-
-    def across(self, wanted: Sequence[Wanted], of: Callable[..., float | None]) -> Metric:
-        """The mean of what `of` makes of the runs with one seed, one of each of `wanted`; None says nothing."""
-        return self._over(wanted, of)
 
     def _ordered(self, wanted: Sequence[Wanted]) -> tuple[list[tuple[Run, ...]], int]:
         """Runs of one seed together, ordered so that neighbours are alike, and how many of them make a block."""

@@ -14,10 +14,31 @@ MOST_ENVIRONMENTS = 2**16
 """Simulations at a time: some 3 GB of memory."""
 
 
-def check_environments(count: int) -> None:
+def _at_least(section: object, name: str, low: int) -> None:
     """Raises ValueError."""
-    if count > MOST_ENVIRONMENTS:
-        raise ValueError(f"environments is {count}, must be at most {MOST_ENVIRONMENTS}")
+    value = getattr(section, name)
+    if not low <= value <= 10**12:
+        raise ValueError(f"{name} is {value}, must be at least {low}")
+
+
+def _few_enough(environments: int) -> None:
+    """Raises ValueError."""
+    if environments > MOST_ENVIRONMENTS:
+        raise ValueError(
+            f"environments is {environments}, must be at most {MOST_ENVIRONMENTS}: each is a simulation in memory"
+        )
+
+
+def _above_0(section: object, name: str) -> None:
+    """Raises ValueError."""
+    if not 0 < (value := getattr(section, name)) < float("inf"):
+        raise ValueError(f"{name} is {value}, must be above 0")
+
+
+def _share(section: object, name: str) -> None:
+    """Raises ValueError."""
+    if not 0 <= (value := getattr(section, name)) <= 1:
+        raise ValueError(f"{name} is {value}, must be from 0 to 1")
 
 
 @dataclass(frozen=True)
@@ -105,15 +126,12 @@ class Ppo:
         """Raises ValueError."""
         least = {"total_steps": 1, "environments": 1, "steps": 2, "minibatch": 2, "epochs": 1, "threads": 1}
         for name, low in least.items():
-            if not low <= getattr(self, name) <= 10**12:
-                raise ValueError(f"{name} is {getattr(self, name)}, must be at least {low}")
-        check_environments(self.environments)
+            _at_least(self, name, low)
+        _few_enough(self.environments)
         for name in ("learning_rate", "clip", "gradient_norm", "initial_std"):
-            if not 0 < getattr(self, name) < float("inf"):
-                raise ValueError(f"{name} is {getattr(self, name)}, must be above 0")
+            _above_0(self, name)
         for name in ("gamma", "gae_lambda", "entropy", "value"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} is {getattr(self, name)}, must be from 0 to 1")
+            _share(self, name)
         if self.update_steps % self.minibatch:
             raise ValueError(
                 f"minibatch is {self.minibatch}, must divide environments x steps = {self.update_steps}"
@@ -169,15 +187,12 @@ class Dqn:
     def check(self) -> None:
         """Raises ValueError."""
         for name in ("total_steps", "environments", "warmup", "minibatch", "updates", "target_every", "threads"):
-            if not 1 <= getattr(self, name) <= 10**12:
-                raise ValueError(f"{name} is {getattr(self, name)}, must be at least 1")
-        check_environments(self.environments)
+            _at_least(self, name, 1)
+        _few_enough(self.environments)
         for name in ("learning_rate", "gradient_norm", "reward_scale"):
-            if not 0 < getattr(self, name) < float("inf"):
-                raise ValueError(f"{name} is {getattr(self, name)}, must be above 0")
+            _above_0(self, name)
         for name in ("gamma", "epsilon_share"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} is {getattr(self, name)}, must be from 0 to 1")
+            _share(self, name)
         if len(self.epsilon) != 2 or not all(0 <= share <= 1 for share in self.epsilon):
             raise ValueError(f"epsilon is {list(self.epsilon)}, must be two shares from 0 to 1 such as [1.0, 0.05]")
         if not 1 <= self.returns <= self.warmup:

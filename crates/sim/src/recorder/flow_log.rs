@@ -2,7 +2,7 @@
 
 use std::io;
 
-use headway_cc::{Bytes, Probe, Recovery, Time};
+use headway_cc::{Bytes, Recovery, Time};
 use headway_net::transport::Sender;
 use headway_net::{Ack, Body, Packet};
 use headway_record::recording::{Cause, File, Metrics, Qlog};
@@ -89,31 +89,15 @@ impl FlowLog {
 
     /// Where slow start ends, of a controller that tells; [`Bytes::MAX`] where it is yet to be found.
     fn ssthresh(&self, sender: &Sender) -> Option<Bytes> {
-        let mut probe = Ssthresh {
-            packet_size: self.packet_size,
-            told: None,
-        };
-        sender.probe(&mut probe);
-        probe.told
+        let bytes = sender.named_value("ssthresh_bytes").map(Bytes::from_f64);
+        bytes.or_else(|| {
+            let packets = sender.named_value("ssthresh_packets")?;
+            Some(self.packet_size.mul_f64(packets))
+        })
     }
 
     pub(super) fn finish(self) -> io::Result<()> {
         self.log.finish()
-    }
-}
-
-struct Ssthresh {
-    packet_size: Bytes,
-    told: Option<Bytes>,
-}
-
-impl Probe for Ssthresh {
-    fn value(&mut self, name: &'static str, value: f64) {
-        match name {
-            "ssthresh_bytes" => self.told = Some(Bytes::from_f64(value)),
-            "ssthresh_packets" => self.told = Some(self.packet_size.mul_f64(value)),
-            _ => {}
-        }
     }
 }
 

@@ -373,25 +373,24 @@ impl Sender {
         Bytes::new(self.in_flight)
     }
 
-    /// The controller's named values.
-    pub fn probe(&self, probe: &mut dyn Probe) {
-        self.cc.probe(probe);
+    /// The controller's value of this name, if it tells of one.
+    pub fn named_value(&self, name: &str) -> Option<f64> {
+        struct Wanted<'a>(&'a str, Option<f64>);
+        impl Probe for Wanted<'_> {
+            fn value(&mut self, name: &'static str, value: f64) {
+                if name == self.0 {
+                    self.1 = Some(value);
+                }
+            }
+        }
+        let mut wanted = Wanted(name, None);
+        self.cc.probe(&mut wanted);
+        wanted.1
     }
 
     /// How many decisions of a learned controller did nothing, because a number was not finite.
     pub fn refused_decisions(&self) -> u64 {
-        #[derive(Default)]
-        struct Refused(u64);
-        impl Probe for Refused {
-            fn value(&mut self, name: &'static str, value: f64) {
-                if name == "refused_decisions" {
-                    self.0 = value as u64;
-                }
-            }
-        }
-        let mut refused = Refused::default();
-        self.probe(&mut refused);
-        refused.0
+        self.named_value("refused_decisions").unwrap_or(0.0) as u64
     }
 
     fn window(&self) -> Bytes {

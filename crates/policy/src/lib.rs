@@ -24,6 +24,7 @@ mod reporter;
 pub mod schemes;
 mod spec;
 mod spread;
+mod step;
 mod utility;
 
 pub use action::{Action, ActionSpec, Effect};
@@ -39,4 +40,5 @@ pub use record::Record;
 pub use reporter::Reporter;
 pub use spec::{AgentSpec, SpecError};
 pub use spread::{Spread, Statistics};
+pub use step::Step;
 pub use utility::{Shaping, Utility};

@@ -50,7 +50,9 @@ class DqnLearner:
         assert isinstance(config.algorithm, Dqn)
         space = environments.action_space
         if not isinstance(space, Discrete):
-            raise UsageError('[dqn] needs [agent.action] kind = "discrete"; for continuous ones take [ppo]')
+            raise UsageError(
+                '[dqn] needs [agent.action] kind = "discrete" or "steps"; for continuous ones take [ppo]'
+            )
         self.config, self.seed, self._dqn = config, seed, config.algorithm
         self._environments, self._watch, self._tell = environments, watch, on_rollout
         self._actions = int(space.n)

@@ -265,6 +265,35 @@ def test_settings_are_one_of_several():
         environments.step(np.array([3, 0]))
 
 
+def test_steps_add_and_multiply_in_one_set(tmp_path):
+    """Owl's Action-1 by hand, over a Cubic that does not grow by itself."""
+    path = tmp_path / "link.toml"
+    path.write_text(
+        BOTTLENECK.replace("2Mbps..10Mbps", "8Mbps").replace("10ms..40ms", "20ms").replace("1bdp", "200pkt")
+    )
+    env = HeadwayEnv(
+        EnvConfig.of(
+            {
+                "agent": {
+                    "clock": {"kind": "rtt", "n": 2.0, "estimator": "latest"},
+                    "observation": {"history": 1, "features": [{"name": "cwnd_packets"}]},
+                    "action": {"kind": "steps", "choices": ["+0", "-10", "+10", "*2", "/2"]},
+                    "beneath": {"kind": "scheme", "name": "cubic", "grows": False},
+                },
+                "env": {"scenarios": [str(path)]},
+                "reward": {"name": "owl"},
+            }
+        )
+    )
+    assert env.action_space == gymnasium.spaces.Discrete(5)
+    env.reset(seed=1)
+    # Whatever slow start has left is well within the queue then.
+    for _ in range(10):
+        env.step(4)
+    for action, expected in [(0, 1), (2, 11), (3, 22), (2, 32), (4, 16), (1, 6), (4, 3), (1, 1), (3, 2), (0, 2)]:
+        assert env.step(action)[0].item() == pytest.approx(expected, abs=1e-3)
+
+
 def test_every_end_is_documented():
     text = HeadwayVectorEnv.__doc__ or ""
     assert "ENDS" in text

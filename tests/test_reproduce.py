@@ -170,7 +170,7 @@ def test_an_ablation_is_where_training_writes_it(tmp_path):
 
 def test_every_ablation_that_figures_take_can_be_trained():
     ablation = pytest.importorskip("headway.train.ablation")
-    taken = {name for named in (STATES, ACTIONS, HISTORIES, LAYERS, WEIGHTS) for name in named.values() if name}
+    taken = {name for named in (STATES, ACTIONS, HISTORIES, LAYERS, WEIGHTS) for name in named.values()}
     assert {"no-mask", *(f"delta-{delta}" for delta in DELTAS), *taken} <= set(ablation.names("owl"))
 
 

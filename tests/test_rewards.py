@@ -96,6 +96,13 @@ def test_owl_is_trained_on_scaled_rates_and_on_what_was_left_unused():
         shared(Measurements.of(**UNLIMITED, path_mbps=math.inf))
 
 
+def test_owls_rate_may_be_what_was_sent():
+    # Section V: 45 of 60 Mbit/s arrive where 133 come to a link of 100, U = 60 - 0.5 x 60 x 4/3. And without loss.
+    sent = Reward("owl", {"delta": 0.5, "beta": 0.0, "sent": 1.0}).function()
+    measured = Measurements.of(throughput_mbps=[45.0, 45.0], loss=[0.25, 0.0])
+    assert sent(measured) == pytest.approx([20.0, 22.5])
+
+
 def test_nothing_measured_is_finite():
     nothing = Measurements.of(dt_s=[0.0, 1.0])
     total_loss = Measurements.of(loss=1.0, lost_packets=5.0)

@@ -149,6 +149,7 @@ fn actions_survive_the_kernels_whole_numbers() {
         Action::AddCwnd(-10.0),
         Action::AddCwnd(3.0),
         Action::ScaleCwnd(0.25),
+        Action::ScaleCwnd(2.0),
         Action::ScaleRate(1.5),
         Action::Set("rtprop_window", 2.5),
     ] {

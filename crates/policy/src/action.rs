@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::SpecError;
+use crate::{SpecError, Step};
 
 /// How a policy's answer is read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -14,6 +14,11 @@ pub enum ActionSpec {
         effect: Effect,
         /// The values.
         choices: Vec<f64>,
+    },
+    /// One of several steps of the window, which may add and multiply in one set (mvfst-rl); the answer is its index.
+    Steps {
+        /// The steps, as they are read: `"+10"`, `"-10"`, `"*2"`, `"/2"`.
+        choices: Vec<Step>,
     },
     /// One value, kept within `limit` on both sides of zero.
     Continuous {
@@ -80,6 +85,7 @@ impl ActionSpec {
     pub fn outputs(&self) -> usize {
         match self {
             ActionSpec::Discrete { choices, .. } => choices.len(),
+            ActionSpec::Steps { choices } => choices.len(),
             ActionSpec::Continuous { .. } => 1,
             ActionSpec::Settings { choices, .. } => choices.len(),
         }
@@ -88,8 +94,8 @@ impl ActionSpec {
     /// The answer that a network's outputs stand for: the index of the largest (the first of equals), or the value.
     pub fn choose(&self, outputs: &[f32]) -> f32 {
         match self {
-            ActionSpec::Discrete { .. } | ActionSpec::Settings { .. } => largest(outputs) as f32,
             ActionSpec::Continuous { .. } => outputs[0],
+            _ => largest(outputs) as f32,
         }
     }
 
@@ -102,6 +108,7 @@ impl ActionSpec {
             ActionSpec::Discrete { effect, choices } => {
                 effect.of(choices[index(answer, choices.len())])
             }
+            ActionSpec::Steps { choices } => choices[index(answer, choices.len())].action(),
             ActionSpec::Settings {
                 parameters,
                 choices,
@@ -122,6 +129,7 @@ impl ActionSpec {
                 check_choices(choices.len(), choices.iter())?;
                 effect
             }
+            ActionSpec::Steps { choices } => return check_choices(choices.len(), [].iter()),
             ActionSpec::Continuous { effect, limit } => {
                 if !(limit.is_finite() && *limit > 0.0) {
                     return Err(SpecError(format!(

@@ -81,10 +81,11 @@ impl BeneathSpec {
             }
             (
                 BeneathSpec::Scheme { name, .. },
-                of_effect!(Effect::AddCwnd | Effect::ScaleCwnd { .. }),
+                of_effect!(Effect::AddCwnd | Effect::ScaleCwnd { .. })
+                | ActionSpec::Steps { .. },
             ) => base_named(name).map(|_| ()),
             (BeneathSpec::Scheme { grows: false, .. }, _) => Err(SpecError(
-                "beneath: grows = false is for a window that is steered, by add-cwnd or scale-cwnd"
+                "beneath: grows = false is for a window that is steered, by steps, add-cwnd or scale-cwnd"
                     .to_owned(),
             )),
             (BeneathSpec::Scheme { name, .. }, ActionSpec::Settings { parameters, choices }) => {
@@ -108,7 +109,7 @@ impl BeneathSpec {
                 choices.iter().copied(),
             ),
             _ => Err(SpecError(
-                "beneath: a rate takes scale-rate; newreno and cubic take add-cwnd and scale-cwnd; bbr takes settings, and set with discrete choices"
+                "beneath: a rate takes scale-rate; newreno and cubic take steps, add-cwnd and scale-cwnd; bbr takes settings, and set with discrete choices"
                     .to_owned(),
             )),
         }
@@ -417,7 +418,7 @@ mod tests {
         };
         assert_eq!(
             spec.check(&action).unwrap_err().to_string(),
-            "beneath: grows = false is for a window that is steered, by add-cwnd or scale-cwnd"
+            "beneath: grows = false is for a window that is steered, by steps, add-cwnd or scale-cwnd"
         );
     }
 }

@@ -101,6 +101,7 @@ const NETWORK: &str =
 const EVERY_ACK: &str = "{ kind = \"every-ack\" }";
 const OWL: &str =
     "{ kind = \"discrete\", choices = [-10, 0, 10], effect = { does = \"add-cwnd\" } }";
+const STEPS: &str = "{ kind = \"steps\", choices = [\"+0\", \"-10\", \"+10\", \"*2\", \"/2\"] }";
 const ORCA: &str =
     "{ kind = \"continuous\", limit = 1, effect = { does = \"scale-cwnd\", base = 4 } }";
 
@@ -113,6 +114,8 @@ fn the_neutral_action_changes_nothing() {
             let (owl, shown) = run(&over(scheme, EVERY_ACK, OWL, "rtt_ms"), &[1.0], 0, rest);
             assert!(shown.len() > 1000, "it was asked {} times", shown.len());
             same(owl, &alone);
+            let (steps, _) = run(&over(scheme, EVERY_ACK, STEPS, "rtt_ms"), &[0.0], 0, rest);
+            same(steps, &alone);
             let (orca, _) = run(
                 &over(scheme, "{ kind = \"period\", ms = 20 }", ORCA, "rtt_ms"),
                 &[0.0],

@@ -27,6 +27,13 @@ kind = "settings"
 parameters = ["rtprop_window", "btlbw_window"]
 choices = [[10.0, 10.0], [2.0, 10.0], [2.0, 4.0]]
 "#;
+/// Owl's Action-1 (section VII-F), as mvfst-rl has it.
+const STEPS: &str = r#"
+clock = { kind = "every-ack" }
+action = { kind = "steps", choices = ["+0", "-10", "+10", "*2", "/2"] }
+beneath = { kind = "scheme", name = "cubic", grows = false }
+observation = { history = 1, features = [{ name = "rtt_ms" }] }
+"#;
 
 fn read(text: &str) -> Result<AgentSpec, String> {
     let table: toml::Table = text.parse().expect("TOML");
@@ -155,6 +162,31 @@ fn what_is_wrong_is_said_in_one_line() {
     // A card written before there was `grows` keeps its hash.
     assert_eq!(hash(""), hash(", grows = true"));
     assert_ne!(hash(""), hash(", grows = false"));
+    for (from, to, hint) in [
+        (
+            "\"+10\"",
+            "\"10\"",
+            "step '10' must be whole packets such as +10 or -10, or a factor such as *2 or /2",
+        ),
+        ("\"+10\"", "\"+2.5\"", "step '+2.5' must be whole packets"),
+        ("\"/2\"", "\"/0\"", "step '/0' must be"),
+        ("\"+10\"", "10", "expected a string"),
+        (
+            "[\"+0\", \"-10\", \"+10\", \"*2\", \"/2\"]",
+            "[\"+0\"]",
+            "choices must be 2 to 1024",
+        ),
+        ("choices", "chioces", "did you mean 'choices'?"),
+        ("\"steps\"", "\"step\"", "did you mean 'steps'?"),
+        ("cubic", "bbr", "the window of 'bbr' cannot be steered"),
+        (
+            "kind = \"scheme\", name = \"cubic\", grows = false",
+            "kind = \"rate\", initial_mbps = 2.0, min_mbps = 0.5, max_mbps = 300.0",
+            "a rate takes scale-rate",
+        ),
+    ] {
+        wrong(STEPS, from, to, hint);
+    }
     let error = read(&over(r#"kind = "scheme", name = "bbr""#)).expect_err("BBR");
     assert!(
         error.contains("the window of 'bbr' cannot be steered"),
@@ -209,6 +241,40 @@ fn orcas_and_owls_rules() {
     assert_eq!(owl.action(1.0), Action::AddCwnd(-3.0));
     assert_eq!(owl.action(99.0), Action::AddCwnd(10.0));
     assert_eq!(owl.choose(&[0.0, 2.0, 1.0, 2.0, 0.0, 0.0, 0.0]), 1.0);
+}
+
+/// By hand, from a first window of 10 packets; the answers are the indices of the steps.
+#[test]
+fn steps_add_and_multiply_in_one_set() {
+    let spec = read(STEPS).expect("a spec");
+    assert_eq!(spec.action.outputs(), 5);
+    assert_eq!(spec.action.choose(&[0.0, 1.0, 0.0, 3.0, 3.0]), 3.0);
+    let (mss, rtt) = (setup().mss, RttStats::default());
+    let mut beneath = Beneath::new(&spec.beneath, &spec.action, &setup()).expect("Cubic");
+    for (answer, packets) in [
+        (0.0, 10.0),
+        (3.0, 20.0), // *2
+        (2.0, 30.0), // +10
+        (4.0, 15.0), // /2
+        (1.0, 5.0),  // -10
+        (4.0, 2.5),  // /2
+        (f32::NAN, 2.5),
+        (3.0, 5.0), // *2
+        (1.0, 1.0), // -10: no less than a packet
+        (2.0, 11.0),
+        (0.0, 11.0),
+    ] {
+        beneath.act(Time::ZERO, mss, &rtt, spec.action.action(answer));
+        let cwnd = beneath.controller().control().cwnd;
+        assert_eq!(cwnd.as_f64() / mss.as_f64(), packets, "answer {answer}");
+    }
+    // As a card keeps it: the steps as they were written.
+    let json = serde_json::to_value(&spec).expect("JSON");
+    let kept = serde_json::json!(["+0", "-10", "+10", "*2", "/2"]);
+    assert_eq!(json["action"]["choices"], kept);
+    assert_eq!(AgentSpec::read(json).expect("the same"), spec);
+    let same = read(&STEPS.replace("*2", "*2.0")).expect("the same");
+    assert_eq!(same.hash(), spec.hash());
 }
 
 #[test]

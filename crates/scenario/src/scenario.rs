@@ -68,6 +68,8 @@ shipped!(
     "owl-training-lte",
     "owl-validation",
     "owl-validation-lte",
+    "owl-nash-training",
+    "owl-nash-validation",
 );
 
 /// The names of the scenarios and families that come with Headway, in the order of the documentation.

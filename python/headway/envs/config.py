@@ -109,7 +109,7 @@ class EnvConfig:
         return np.tile(low, history), np.tile(high, history)
 
     def choices(self) -> int | None:
-        """How many actions there are, if an action is one of several: `discrete` and `settings`."""
+        """How many actions there are, if an action is one of several: `discrete`, `steps` and `settings`."""
         action = self._spec["action"]
         return len(action["choices"]) if "choices" in action else None
 

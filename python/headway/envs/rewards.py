@@ -48,6 +48,7 @@ def owl(
     scale: float = 1.0,
     exponent: float = 0.0,
     regret: float = 0.0,
+    sent: float = 0.0,
 ) -> Array:
     """Owl's utility: Mbit/s, less `delta` of them over 1 - loss, less `beta` x log of RTT over the least of 10 s.
 
@@ -57,7 +58,9 @@ def owl(
     The others are for training. Rates count `scale` over the slowest link's mean rate to the `exponent`: at 1 slow
     and fast networks count alike, at 0 the fast ones count most. `regret` takes away so many times what the links
     could have carried at no loss, which no action changes: less is left to chance where rates vary. Raises
-    UsageError where one of these needs a link with a rate, and there is none.
+    UsageError where one of these needs a link with a rate, and there is none. With `sent` at 1 the rate is what
+    was sent, as section V has it, not what arrived: counted as its fate becomes known, so that rate and loss are
+    those of the same packets.
     """
     unit: Array = np.full(len(m), scale)
     rate = m["throughput_mbps"]
@@ -69,6 +72,7 @@ def owl(
         best = (1.0 - delta) * m["capacity_mbps"] * unit
     rate = rate * unit
     lost = np.minimum(m["loss"], 0.999)
+    rate = rate / np.power(1.0 - lost, sent)
     inflation = np.log(np.maximum(m["rtt_ratio_10s"], 1.0))
     return rate - delta * rate / (1.0 - lost) - beta * inflation - regret * best
 

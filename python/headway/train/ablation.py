@@ -28,13 +28,20 @@ def find(of: str, name: str) -> TrainConfig:
     if name not in known:
         raise UsageError(f"--ablation: {of} has no '{name}'{nearest(name, known)}; it has {', '.join(known)}")
     text = (SYSTEMS / f"{file['system']}.toml").read_text(encoding="utf-8")
-    changes = [file.get(OF_ALL, {}), file[name]]
+    changes = [file.get(OF_ALL, {}), *_with_those_it_is_like(file, name)]
     table = toml(text, file["system"])
     for change in changes:
         _lay_over(table, copy.deepcopy(change))
     table["name"] = f"{of}-{name}".replace(".", "")
     said = "".join(f"# laid over it: {json.dumps(change)}\n" for change in changes)
     return of_table(table, said + text, f"{of} --ablation {name}", f"{of} --ablation {name}")
+
+
+def _with_those_it_is_like(file: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    """The ablation's table behind that of the one it is `like`, and so on."""
+    table = dict(file[name])
+    like = table.pop("like", None)
+    return [*(_with_those_it_is_like(file, like) if like else []), table]
 
 
 def _file(of: str) -> dict[str, Any]:

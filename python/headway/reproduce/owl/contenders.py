@@ -71,7 +71,7 @@ def model_of(spec: str) -> str:
 def online(lab: Lab) -> dict[str, str]:
     """Owl as it goes on learning while it runs (Algorithm 1, lines 11 and 12), beside the frozen one."""
     if "online" in _parameters() and "owl" not in lab.stand_ins:
-        return {"owl-online": "owl:online=on"}
+        return {"owl-online": "owl:online=true"}
     lab.note("no scheme owl that goes on learning here; left out")
     return {}
 

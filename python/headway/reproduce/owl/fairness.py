@@ -152,7 +152,11 @@ def fig9(lab: Lab) -> Made:
     measured = yield [one for link in links.values() for one in link.values()]
 
     rates, losses, off_rate, off_loss = [], [], {}, {}
-    notes = ["The bars of the theory are Eq. 9's and Eq. 10's; a fair and full link alone is no evidence for them."]
+    notes = [
+        "The bars of the theory are Eq. 9's and Eq. 10's; a fair and full link alone is no evidence for them.",
+        "These senders steer a rate, and were trained each alone beside traffic that heeds no loss: over Cubic "
+        "none can hold a rate that loses much of what is sent (docs/decisions/0033).",
+    ]
     for n, link in links.items():
         for name, one in link.items():
             rate, loss = equilibrium(n, specs[name], CAPACITY_MBPS)

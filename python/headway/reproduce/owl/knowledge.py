@@ -88,6 +88,10 @@ def fig6(lab: Lab) -> Made:
         "ABC's routers are at as many switches, spread evenly along the path; with none of them ABC does not run.",
         "The paper's \u201c100 MBps\u201d are read as Mbit/s.",
     ]
+    if unmasked:
+        notes.append(
+            "a, b: the model without masking was trained half as long (headway train owl --ablation no-mask)."
+        )
     return Drawn(titled(panels, looks, 2 if unmasked else 3), claims, notes=notes)
 
 

@@ -80,6 +80,9 @@ OWL = config.systems()["owl-v1"].read_text()
         ("returns = ", "returns = 1000 #", ["returns is 1000", "warmup"]),
         ("memory = ", "memory = 1000 #", ["memory is 1000", "at least"]),
         ("reward_scale", "reward_scale = 0 #", ["reward_scale is 0"]),
+        ("share = [", "share = [1.5, ", ["[dqn]: guide", "share is", "two numbers from 0 to 1"]),
+        ("rounds = ", "rounds = 0 #", ["rounds is 0, must be at least 1"]),
+        ("packets = ", "packets = -1 #", ["packets is -1"]),
     ],
 )
 def test_a_wrong_q_learner_is_one_line(old, new, says):

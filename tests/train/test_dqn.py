@@ -1,6 +1,7 @@
 """Deep Q-learning: what is remembered, what is learned from it, and the network that is exported."""
 
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import gymnasium
@@ -9,7 +10,7 @@ import pytest
 from gymnasium.spaces import Box, Discrete
 
 from headway.train import config
-from headway.train.sections import Mask, Net
+from headway.train.sections import Guide, Mask, Net
 
 pytestmark = pytest.mark.train
 
@@ -24,7 +25,7 @@ def test_returns_are_summed_up_to_an_end_and_no_cut_is_crossed():
     ends = np.zeros((7, 3), dtype=np.uint8)
     ends[3, 1], ends[3, 2] = TERMINATED, CUT
     for t in range(7):
-        memory.add(np.full((3, 1), t), np.array([t, t, t]), rewards[t], ends[t])
+        memory.add(np.full((3, 1), t), np.array([t, t, t]), rewards[t], ends[t], np.array([t, t, t]) - 7)
     # Rounds 2 to 6 are left; of 2 rewards each, those from round 2, 3 and 4 can be asked for.
     batch = memory.sample(600, gamma=0.5, returns=2, chance=torch.Generator().manual_seed(3))
     began = batch.observations[:, 0].long()
@@ -52,6 +53,7 @@ def test_returns_are_summed_up_to_an_end_and_no_cut_is_crossed():
     }
     assert found == expected
     assert (batch.actions == began).all()
+    assert (batch.advice == began - 7).all()
     memory.cut()
     assert (memory.kept["ends"][(memory.count - 1) % 5] == CUT).all()
     assert (memory.kept["ends"][(memory.count - 2) % 5] == GOES_ON).all()
@@ -82,10 +84,20 @@ class Chain:
         self.state = np.where(actions == 1, 1 - self.state, self.state)
         cut = self.random.random(self.num_envs) < 0.05
         self.state = np.where(cut, self.random.integers(2, size=self.num_envs), self.state)
+        # A window of 10 packets, of which 12 are in order where state 0 is to be left.
+        self.measured = {
+            "peak_throughput_mbps": np.where(self.state == 1, 8.0, 10.0),
+            "min_rtt_10s_ms": np.full(self.num_envs, 12.0),
+            "mss_bytes": np.full(self.num_envs, 1500.0),
+            "cwnd_packets": np.full(self.num_envs, 10.0),
+        }
         return self.seen(), rewards, cut, [{"TimeLimit.truncated": bool(c)} for c in cut]
 
 
 DQN = config.systems()["owl-v1"].read_text()
+
+
+GUIDE = Guide(share=(0.5, 0.1), until=0.5, range=(0.0, 3.0), rounds=7, weight=(0.5, 0.1))
 
 
 def learner(**changed):
@@ -104,6 +116,7 @@ def learner(**changed):
     dqn = Dqn(**values)
     made = SimpleNamespace(
         algorithm=dqn,
+        environment={"agent": {"action": {"choices": [0.0, 2.0]}}},
         net=Net((16,), "relu"),
         validation=SimpleNamespace(every=400),
         stretches=2,
@@ -112,7 +125,7 @@ def learner(**changed):
     return DqnLearner(made, Chain(), 5, Stopwatch(), lambda *_: None)
 
 
-@pytest.mark.parametrize("changed", [{}, {"double": False}, {"reward_scale": 3.0}])
+@pytest.mark.parametrize("changed", [{}, {"double": False}, {"reward_scale": 3.0}, {"averaging": 0.05}])
 def test_it_finds_the_values_of_a_chain(changed):
     taught = learner(**changed)
     taught.stretch()
@@ -121,10 +134,11 @@ def test_it_finds_the_values_of_a_chain(changed):
     assert taught.act(np.eye(2)).tolist() == [1, 0]
 
 
-def test_put_back_it_goes_on_bit_for_bit():
+@pytest.mark.parametrize("changed", [{}, {"averaging": 0.05}, {"guide": GUIDE}])
+def test_put_back_it_goes_on_bit_for_bit(changed):
     import torch
 
-    straight, other = learner(returns=3), learner(returns=3)
+    straight, other = learner(returns=3, **changed), learner(returns=3, **changed)
     straight.stretch()
     state = straight.state()
     straight.stretch()
@@ -132,6 +146,75 @@ def test_put_back_it_goes_on_bit_for_bit():
     other.stretch()
     for name, tensor in straight.weights().items():
         assert torch.equal(tensor, other.weights()[name]), name
+
+
+def test_the_rule_is_the_bandwidth_delay_product_and_some_packets():
+    import torch
+
+    from headway.train.guide import GuideRule
+
+    choices = np.array([-10.0, -3.0, -1.0, 0.0, 1.0, 3.0, 10.0])
+    guide = Guide(share=(1.0, 1.0), until=1.0, range=(4.0, 4.0), rounds=3, packets=2.0)
+    rule = GuideRule(guide, choices, 5, torch.Generator().manual_seed(1))
+    own = np.array([6, 5, 4, 3, 2])
+    assert rule.advice().tolist() == [-1] * 5
+    assert rule.lead(own, 1.0).tolist() == own.tolist()
+    # 12 Mbit/s over 10 ms are 10 packets of 1500 bytes; a flow without a round trip has no advice.
+    rule.measure(
+        {
+            "peak_throughput_mbps": np.full(5, 12.0),
+            "min_rtt_10s_ms": np.array([10.0, 10.0, 10.0, 20.0, 0.0]),
+            "mss_bytes": np.full(5, 1500.0),
+            "cwnd_packets": np.array([10.0, 12.0, 40.0, 10.0, 10.0]),
+        }
+    )
+    assert choices[rule.advice()[:4]].tolist() == [1.0, 0.0, -10.0, 10.0]  # +2 is as near to 1 as to 3
+    assert rule.advice()[4] == -1
+    led = rule.lead(own, 1.0)
+    assert choices[led[:4]].tolist() == [3.0, 1.0, -10.0, 10.0]
+    assert led[4] == own[4]
+    # At e times the rate from which on a queue is kept, 0.5 of the window waits: 10 x 1.5 + 2 packets.
+    longer = replace(guide, queue=0.5, queue_from_mbps=12.0 / np.e)
+    fast = GuideRule(longer, choices, 1, torch.Generator())
+    one = {"peak_throughput_mbps": 12.0, "min_rtt_10s_ms": 10.0, "mss_bytes": 1500.0, "cwnd_packets": 16.0}
+    fast.measure({name: np.array([value]) for name, value in one.items()})
+    assert choices[fast.advice()].tolist() == [1.0]
+    rule.begin()
+    assert rule.lead(own, 1.0).tolist() == own.tolist()
+
+
+def test_a_share_of_the_simulations_is_led_for_some_rounds():
+    import torch
+
+    from headway.train.guide import GuideRule
+
+    guide = Guide(share=(0.3, 0.3), until=1.0, range=(0.0, 0.0), rounds=50)
+    rule = GuideRule(guide, np.array([-1.0, 0.0, 1.0]), 2000, torch.Generator().manual_seed(1))
+    rule.measure(
+        {
+            "peak_throughput_mbps": np.full(2000, 12.0),
+            "min_rtt_10s_ms": np.full(2000, 10.0),
+            "mss_bytes": np.full(2000, 1500.0),
+            "cwnd_packets": np.full(2000, 20.0),
+        }
+    )
+    led = [rule.lead(np.full(2000, 2), 0.3) == 0 for _ in range(100)]
+    assert all((one == led[0]).all() for one in led[:50])
+    assert all((one == led[50]).all() for one in led[50:])
+    # Binomial, 2000 draws of 0.3: 4 standard deviations are 0.041.
+    assert abs(led[0].mean() - 0.3) < 0.041
+    assert abs((led[0] & led[50]).mean() - 0.09) < 0.026
+
+
+def test_imitation_costs_what_the_advised_action_lacks():
+    import torch
+
+    from headway.train.dqn import imitation
+
+    values = torch.tensor([[1.0, 0.0, 0.98], [0.0, 2.0, 0.0], [5.0, 0.0, 0.0]])
+    # 0.98 + 0.05 - 1; the advised one is ahead by more than the margin; no advice.
+    assert imitation(values, torch.tensor([0, 1, -1]), 0.05).item() == pytest.approx(0.03 / 2, abs=1e-6)
+    assert imitation(values, torch.tensor([-1, -1, -1]), 0.05).item() == 0.0
 
 
 def test_the_mask_weighs_what_is_known_and_drops_the_rest():

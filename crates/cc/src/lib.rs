@@ -28,6 +28,7 @@ pub use events::{
     Acked, Arrival, Congestion, Counters, Ecn, Feedback, Header, Lost, NetworkView, RateSample,
     Recovery, Rto, RttStats, Sent, Stamp, Tag,
 };
+pub use max_filter::MaxFilter;
 pub use random::Stream;
 pub use registry::{
     BuildReceiver, Family, Kind, Loaded, Need, Param, Registry, Router, Scheme, SchemeError,

@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 /// The exact maximum of the samples of the last `window` rounds, or whatever else is counted. Keeps a
 /// falling sequence of the samples that may yet become the maximum, one a round at most.
 #[derive(Clone, Debug)]
-pub(crate) struct MaxFilter<T> {
+pub struct MaxFilter<T> {
     window: u64,
     /// (round, sample): rounds rise, samples fall.
     candidates: VecDeque<(u64, T)>,
 }
 
-impl<T: Copy + Ord + Default> MaxFilter<T> {
+impl<T: Copy + PartialOrd + Default> MaxFilter<T> {
     /// A filter over `window` rounds, the current one among them.
     pub fn new(window: u64) -> MaxFilter<T> {
         MaxFilter {

@@ -38,6 +38,10 @@ pub struct Interval {
     /// The largest throughput of the flow so far, in packets a second, each over one interval or as many as make
     /// [`Monitor::THROUGHPUT_SPAN`](crate::Monitor::THROUGHPUT_SPAN); zero before the first such.
     pub max_throughput: f64,
+    /// Throughput over about a round trip (a time constant of 0.7 least RTTs of the last 10 s), in packets a second.
+    pub recent_throughput: f64,
+    /// The largest of it in the last 100 ms, of which an interval counts for 10 at most.
+    pub peak_throughput: f64,
     /// Averages over the flow; zero unless the observation has one of them.
     pub averages: Averages,
     /// How quantities spread over the acknowledgements; zero unless the observation has one of them.

@@ -19,6 +19,7 @@ pub mod model;
 mod monitor;
 pub mod nn;
 mod observation;
+mod recent_rate;
 mod record;
 mod reporter;
 pub mod schemes;

@@ -3,6 +3,7 @@
 use headway_cc::{Duration, NetworkView, Time};
 
 use crate::least_rtt::LeastRtt;
+use crate::recent_rate::RecentRate;
 use crate::{Averages, Interval, Record, RttSummary, Spread};
 
 /// What is folded at every acknowledgement only if an observation asks for it.
@@ -32,6 +33,7 @@ pub struct Monitor {
     delivery_rate: f64,
     max_delivery_rate: f64,
     max_throughput: f64,
+    recent: RecentRate,
     /// Where the span begins over which the next throughput is taken, and what had been delivered.
     span: (Time, u32),
     averages: Averages,
@@ -63,6 +65,7 @@ impl Monitor {
             delivery_rate: 0.0,
             max_delivery_rate: 0.0,
             max_throughput: 0.0,
+            recent: RecentRate::new(),
             span: (start, 0),
             averages: Averages::default(),
             spread: Spread::default(),
@@ -122,7 +125,7 @@ impl Monitor {
         if network.known > 0.0 {
             network.age += now.since(self.network_at);
         }
-        let interval = Interval {
+        let mut interval = Interval {
             end: now,
             age: now.since(self.start),
             length: now.since(self.begun),
@@ -138,11 +141,18 @@ impl Monitor {
             max_delivery_rate: self.max_delivery_rate,
             delivery_rate: self.delivery_rate,
             max_throughput: self.max_throughput,
+            recent_throughput: 0.0,
+            peak_throughput: 0.0,
             averages: self.averages,
             spread: self.spread,
             network,
             action_age: self.action_age,
         };
+        let rate = interval.per_second(interval.delivered);
+        let least = interval.min_rtt_10s_us;
+        self.recent.add(interval.length, rate, least);
+        interval.recent_throughput = self.recent.mean();
+        interval.peak_throughput = self.recent.peak();
         self.begun = now;
         self.before = self.latest;
         self.has_news = false;

@@ -277,6 +277,43 @@ fn the_least_rtt_of_ten_seconds_is_forgotten_after_them() {
     is("min_rtt_10s_ms", &monitor.close(at(60e3)), 90.0);
 }
 
+/// The mean moves by 1 - exp(-dt / (0.7 RTTmin)) to what an interval brought; the peak is the largest of ten intervals.
+#[test]
+fn the_recent_rate_follows_within_a_round_trip_and_its_peak_stays() {
+    let mut monitor = Monitor::new(Time::ZERO, Folds::default());
+    let mut delivered = 0;
+    let mut step = |ms: f64, packets: u32| {
+        delivered += packets;
+        monitor.on_record(&Record {
+            rtt_us: 20_000,
+            min_rtt_us: 20_000,
+            mss: 1500,
+            delivered,
+            ..ack(ms)
+        });
+        monitor.close(at(ms))
+    };
+    // 1000 packets a second of 1500 bytes are 12 Mbit/s; 10 ms of 14 ms leave exp(-5/7) of what was.
+    let kept = libm::exp(-5.0 / 7.0);
+    let first = 12.0 * (1.0 - kept);
+    let second = 12.0 + kept * (first - 12.0);
+    let interval = step(10.0, 10);
+    is("recent_throughput_mbps", &interval, first);
+    is("peak_throughput_mbps", &interval, first);
+    let interval = step(20.0, 10);
+    is("recent_throughput_mbps", &interval, second);
+    // Nothing comes any more: nine intervals of 10 ms remember the best, and a long one counts as another.
+    for tenth in 3..=10 {
+        is(
+            "peak_throughput_mbps",
+            &step(f64::from(tenth) * 10.0, 0),
+            second,
+        );
+    }
+    is("peak_throughput_mbps", &step(1000.0, 0), second);
+    is("peak_throughput_mbps", &step(1010.0, 0), second * kept);
+}
+
 #[test]
 fn counters_wrap() {
     let mut monitor = Monitor::new(Time::ZERO, ALL);

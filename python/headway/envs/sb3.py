@@ -14,7 +14,7 @@ except ImportError as error:
     raise UsageError("Stable-Baselines3 is not installed; install it: pip install 'headway[train]'") from error
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from headway.envs.vector import HeadwayVectorEnv
 
@@ -25,7 +25,8 @@ class SB3VecEnv(VecEnv):
     """A `HeadwayVectorEnv` as a Stable-Baselines3 `VecEnv`.
 
     Each info has `dt` (simulated seconds of the step) and, where an episode is over, `terminal_observation`,
-    `TimeLimit.truncated` and `end`. `seed(s)` seeds the environments with (s, 0), (s, 1), ... at the next reset.
+    `TimeLimit.truncated` and `end`. `measured` has the columns of the last step, by name. `seed(s)` seeds the
+    environments with (s, 0), (s, 1), ... at the next reset.
     """
 
     def __init__(self, environments: HeadwayVectorEnv) -> None:
@@ -36,6 +37,7 @@ class SB3VecEnv(VecEnv):
         if not environments.copies:
             raise UsageError("the vector environment has copy=False; Stable-Baselines3 needs copy=True")
         self.environments = environments
+        self.measured: Mapping[str, Array] = {}
         self._seed: int | None = None
         self._actions: Array | None = None
         super().__init__(
@@ -62,6 +64,7 @@ class SB3VecEnv(VecEnv):
         """Observations, rewards (float32), dones and infos."""
         assert self._actions is not None, "step_async comes first"
         observations, rewards, terminated, truncated, info = self.environments.step(self._actions)
+        self.measured = info
         infos: list[dict[str, Any]] = [{"dt": dt} for dt in info["dt"].tolist()]
         dones = terminated | truncated
         for index in np.flatnonzero(dones):

@@ -12,6 +12,7 @@ from torch.nn import functional
 from torch.utils.tensorboard import SummaryWriter
 
 from headway._native import RunError, UsageError
+from headway.train.guide import GuideRule
 from headway.train.memory import CUT, GOES_ON, TERMINATED, Memory
 from headway.train.networks import Network
 from headway.train.sections import Dqn
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
+NO_ADVICE = -1
 TELL = 50
 """Rounds between two reports of progress."""
 
@@ -64,6 +66,10 @@ class DqnLearner:
         self._target = copy.deepcopy(self._network)
         self._optimiser = torch.optim.Adam(self._network.parameters(), lr=self._dqn.learning_rate)
         self._chance = torch.Generator().manual_seed(seed)
+        self._guide: GuideRule | None = None
+        if self._dqn.guide:
+            choices = np.asarray(config.environment["agent"]["action"]["choices"], dtype=float)
+            self._guide = GuideRule(self._dqn.guide, choices, self._dqn.environments, self._chance)
         self._memory = Memory(self._dqn.memory // self._dqn.environments, self._dqn.environments, observation)
 
     @property
@@ -86,6 +92,8 @@ class DqnLearner:
         """Trains until the next checkpoint; the mean reward of a decision meanwhile."""
         self._environments.seed(int(np.random.SeedSequence([self.seed, self._stretches]).generate_state(1)[0]))
         seen = np.asarray(self._environments.reset())
+        if self._guide:
+            self._guide.begin()
         rewards: list[float] = []
         losses: list[float] = []
         for _ in range(self.config.validation.every):
@@ -106,28 +114,38 @@ class DqnLearner:
     def _round(self, seen: Array) -> tuple[Array, float]:
         """One decision of every simulation: what they see next, and the mean reward."""
         with self._watch.of("forward"):
+            advice = self._guide.advice() if self._guide else np.full(len(seen), NO_ADVICE)
             actions = self._explore(seen)
         after, rewards, dones, infos = self._environments.step(actions)
         ends = np.full(len(dones), GOES_ON, dtype=np.uint8)
         for index in np.flatnonzero(dones):
             ends[index] = CUT if infos[index].get("TimeLimit.truncated") else TERMINATED
-        self._memory.add(seen, actions, rewards * self._dqn.reward_scale, ends)
+        self._memory.add(seen, actions, rewards * self._dqn.reward_scale, ends, advice)
+        if self._guide:
+            self._guide.measure(self._environments.measured)
         self._rounds += 1
         return np.asarray(after), float(np.mean(rewards))
 
     def _explore(self, seen: Array) -> Array:
-        """The best action by the network, or, each simulation for itself, one by chance."""
+        """The best action by the network or the guide's, or, each simulation for itself, one by chance."""
         count = len(seen)
         drawn = torch.randint(self._actions, (count,), generator=self._chance).numpy()
         by_chance = torch.rand(count, generator=self._chance).numpy() < self._epsilon()
-        return np.where(by_chance, drawn, self.act(seen))
+        best = np.asarray(self._values(self._network, seen).argmax(1))
+        if self._guide and self._dqn.guide:
+            best = self._guide.lead(best, self._dqn.guide.at(self._dqn.guide.share, self._done))
+        return np.where(by_chance, drawn, best)
+
+    @property
+    def _done(self) -> float:
+        """Share of all decisions that are made."""
+        return self.steps / self._dqn.total_steps
 
     def _epsilon(self) -> float:
         if self._rounds < self._dqn.warmup:
             return 1.0
         first, last = self._dqn.epsilon
-        done = self.steps / max(self._dqn.epsilon_share * self._dqn.total_steps, 1.0)
-        return first + (last - first) * min(done, 1.0)
+        return first + (last - first) * min(self._done / max(self._dqn.epsilon_share, 1e-9), 1.0)
 
     def _learn(self) -> float:
         """One gradient step; the loss."""
@@ -140,15 +158,22 @@ class DqnLearner:
             chosen = (self._network(batch.later) if dqn.double else later).argmax(1)
             value = later.gather(1, chosen[:, None]).squeeze(1)
             target = batch.returns + batch.discounts * value
-        predicted = self._network(batch.observations).gather(1, batch.actions[:, None]).squeeze(1)
+        values = self._network(batch.observations)
+        predicted = values.gather(1, batch.actions[:, None]).squeeze(1)
         losses = functional.smooth_l1_loss(predicted, target, reduction="none")
         loss = (losses * batch.weights).sum() / batch.weights.sum().clamp(min=1.0)
+        if dqn.guide and (weight := dqn.guide.at(dqn.guide.weight, self._done)):
+            loss = loss + weight * imitation(values, batch.advice, dqn.guide.margin)
         self._optimiser.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self._network.parameters(), dqn.gradient_norm)
         self._optimiser.step()
         self._gradient_steps += 1
-        if self._gradient_steps % dqn.target_every == 0:
+        if dqn.averaging:
+            with torch.no_grad():
+                for mean, new in zip(self._target.parameters(), self._network.parameters(), strict=True):
+                    mean.lerp_(new, dqn.averaging)
+        elif self._gradient_steps % dqn.target_every == 0:
             self._target.load_state_dict(self._network.state_dict())
         if not torch.isfinite(loss):
             raise RunError(
@@ -156,22 +181,31 @@ class DqnLearner:
             )
         return float(loss.item())
 
+    @property
+    def _shipped(self) -> Network:
+        """The network that others see."""
+        return self._target if self._dqn.averaging else self._network
+
+    def _values(self, network: Network, observations: Array) -> Array:
+        with torch.no_grad():
+            return np.asarray(network(torch.as_tensor(observations, dtype=torch.float32)).numpy())
+
     def act(self, observations: Array) -> Array:
         """The action of the largest Q-value."""
         return np.asarray(self.outputs(observations).argmax(1))
 
     def weights(self) -> dict[str, torch.Tensor]:
         """A copy of the network's weights."""
-        return {name: tensor.detach().clone() for name, tensor in self._network.state_dict().items()}
+        return {name: tensor.detach().clone() for name, tensor in self._shipped.state_dict().items()}
 
     def load_weights(self, weights: dict[str, torch.Tensor]) -> None:
         """Takes weights that `weights` gave."""
-        self._network.load_state_dict(weights)
+        self._shipped.load_state_dict(weights)
 
     def state(self) -> dict[str, Any]:
         """All that `restore` needs: tensors, numbers and lists, none of which changes as training goes on."""
         return {
-            "weights": self.weights(),
+            "weights": copy.deepcopy(self._network.state_dict()),
             "target": copy.deepcopy(self._target.state_dict()),
             "optimiser": copy.deepcopy(self._optimiser.state_dict()),
             "chance": self._chance.get_state(),
@@ -190,9 +224,20 @@ class DqnLearner:
 
     def network(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """The Q-network as a card's `[net]`, and its tensors."""
-        return self._network.describe()
+        return self._shipped.describe()
 
     def outputs(self, observations: Array) -> Array:
         """The Q-values as PyTorch computes them: `[n, actions]`."""
-        with torch.no_grad():
-            return np.asarray(self._network(torch.as_tensor(observations, dtype=torch.float32)).numpy())
+        return self._values(self._shipped, observations)
+
+
+def imitation(values: torch.Tensor, advice: torch.Tensor, margin: float) -> torch.Tensor:
+    """By how much some other action is worth more than the advised one less `margin`, in the mean.
+
+    Eq. 2 of Hester et al., 2018; `values` are `[n, actions]`, where `advice` is -1 there was none.
+    """
+    is_advised = advice >= 0
+    advised = advice.clamp(min=0)[:, None]
+    others = values + margin * torch.ones_like(values).scatter_(1, advised, 0.0)
+    excess = others.amax(1) - values.gather(1, advised).squeeze(1)
+    return (excess * is_advised).sum() / is_advised.sum().clamp(min=1)

@@ -28,6 +28,8 @@ class Batch:
     """The observation after them."""
     discounts: torch.Tensor
     """Of what `later` is worth: 0 where the episode was terminated."""
+    advice: torch.Tensor
+    """What the guide would have done; -1 for nothing."""
     weights: torch.Tensor
     """0 for those to leave out, as a cut came between: else 1."""
 
@@ -47,20 +49,22 @@ class Memory:
             "actions": torch.zeros(rounds, environments, dtype=torch.int16),
             "rewards": torch.zeros(rounds, environments),
             "ends": torch.zeros(rounds, environments, dtype=torch.uint8),
+            "advice": torch.zeros(rounds, environments, dtype=torch.int16),
         }
 
     def __len__(self) -> int:
         """Rounds that are remembered."""
         return min(self.count, self.rounds)
 
-    def add(self, observations: Array, actions: Array, rewards: Array, ends: Array) -> None:
-        """A round: `[environments, ...]` each; `ends` of GOES_ON, CUT, TERMINATED."""
+    def add(self, observations: Array, actions: Array, rewards: Array, ends: Array, advice: Array) -> None:
+        """A round: `[environments, ...]` each; `ends` of GOES_ON, CUT, TERMINATED; -1 where there is no advice."""
         at = self.count % self.rounds
         for name, row in (
             ("observations", observations),
             ("actions", actions),
             ("rewards", rewards),
             ("ends", ends),
+            ("advice", advice),
         ):
             self.kept[name][at] = torch.as_tensor(row)
         self.count += 1
@@ -90,6 +94,7 @@ class Memory:
             returns=(discounts * self.kept["rewards"][window, of] * is_reached).sum(0),
             later=self.kept["observations"][(rounds + returns) % self.rounds, of],
             discounts=gamma**returns * (end == GOES_ON).float(),
+            advice=self.kept["advice"][rounds, of].long(),
             weights=(end != CUT).float(),
         )
 

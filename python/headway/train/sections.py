@@ -144,6 +144,53 @@ class Ppo:
 
 
 @dataclass(frozen=True)
+class Guide:
+    """`[dqn.guide]`: a rule that some simulations follow, for the learner to see what it is worth.
+
+    The rule is cwnd = rate x min_rtt_10s x (1 + queue x ln(rate / queue_from_mbps)) + some packets. The rate is
+    peak_throughput_mbps, the logarithm at least 0: what the path carried, and a queue that is the longer the more
+    its rate counts in Eq. 7, where the RTT counts by its logarithm.
+    """
+
+    share: tuple[float, ...]
+    """Of the simulations that follow it, at the start and from `until` on; between, it falls linearly."""
+    until: float
+    """Share of all steps."""
+    range: tuple[float, ...]
+    """Packets: each simulation draws its own between the two."""
+    queue: float = 0.0
+    """Share of the window that waits, for each e-fold of the rate above `queue_from_mbps`."""
+    queue_from_mbps: float = 1.0
+    rounds: int = 500
+    """For so many of which a simulation follows it or does not; then all draw again."""
+    packets: float = 2.0
+    """Those of the rule that is imitated."""
+    weight: tuple[float, ...] = (0.0, 0.0)
+    """Of imitation in the loss, at the start and from `until` on."""
+    margin: float = 0.05
+    """By which imitation wants the rule's action to be worth more than any other."""
+
+    def check(self) -> None:
+        """Raises ValueError."""
+        for name, most in (("share", 1.0), ("range", 1e6), ("weight", 1e6)):
+            pair = getattr(self, name)
+            if len(pair) != 2 or not all(0 <= value <= most for value in pair):
+                raise ValueError(f"{name} is {list(pair)}, must be two numbers from 0 to {most:g}")
+        _share(self, "until")
+        _at_least(self, "rounds", 1)
+        _above_0(self, "margin")
+        _above_0(self, "queue_from_mbps")
+        _share(self, "queue")
+        if not 0 <= self.packets <= 1e6:
+            raise ValueError(f"packets is {self.packets}, must be from 0 to 1e6")
+
+    def at(self, pair: tuple[float, ...], done: float) -> float:
+        """What a pair of values has come to when this share of all steps is done."""
+        first, last = pair
+        return first + (last - first) * min(done / max(self.until, 1e-9), 1.0)
+
+
+@dataclass(frozen=True)
 class Dqn:
     """`[dqn]`: deep Q-learning (Mnih et al., 2015) with many simulations at a time.
 
@@ -173,6 +220,9 @@ class Dqn:
     """Does the network being trained choose the target's action (van Hasselt et al., 2016)?"""
     target_every: int = 1000
     """Gradient steps between two copies into the target network."""
+    averaging: float = 0.0
+    """Where above 0, in place of those: by so much of the difference the target network follows at each gradient
+    step (Lillicrap et al., 2016), and it, the average of many, is what is validated and shipped."""
     epsilon: tuple[float, ...] = (1.0, 0.05)
     """Share of decisions by chance, at the start and at the end of `epsilon_share`."""
     epsilon_share: float = 0.1
@@ -183,6 +233,8 @@ class Dqn:
     """What rewards are multiplied by before they are learned from."""
     threads: int = 1
     """Of PyTorch. Part of what decides the weights, to the bit."""
+    guide: Guide | None = None
+    """Whether there is a rule to learn from."""
 
     def check(self) -> None:
         """Raises ValueError."""
@@ -191,7 +243,7 @@ class Dqn:
         _few_enough(self.environments)
         for name in ("learning_rate", "gradient_norm", "reward_scale"):
             _above_0(self, name)
-        for name in ("gamma", "epsilon_share"):
+        for name in ("gamma", "epsilon_share", "averaging"):
             _share(self, name)
         if len(self.epsilon) != 2 or not all(0 <= share <= 1 for share in self.epsilon):
             raise ValueError(f"epsilon is {list(self.epsilon)}, must be two shares from 0 to 1 such as [1.0, 0.05]")
@@ -251,6 +303,10 @@ ALGORITHMS: dict[str, type[Ppo] | type[Dqn]] = {"ppo": Ppo, "dqn": Dqn}
 """By the name of their section; a system has one of them."""
 
 
+NESTED: dict[str, type[Any]] = {"Mask | None": Mask, "Guide | None": Guide}
+"""Sections within sections, by the type of their field."""
+
+
 def read_section(kind: type[Section], table: dict[str, Any], where: str) -> Section:
     """A section as its dataclass, every value of the right type and in range. Raises UsageError."""
     wanted = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
@@ -260,8 +316,8 @@ def read_section(kind: type[Section], table: dict[str, Any], where: str) -> Sect
     values: dict[str, Any] = {}
     for key, field in wanted.items():
         if key in table:
-            if str(field.type) == "Mask | None":
-                values[key] = read_section(Mask, _table(table[key], f"{where}: {key}"), f"{where}: {key}")
+            if nested := NESTED.get(str(field.type)):
+                values[key] = read_section(nested, _table(table[key], f"{where}: {key}"), f"{where}: {key}")
             else:
                 values[key] = _typed(table[key], str(field.type), f"{where}: {key}")
         elif field.default is MISSING:

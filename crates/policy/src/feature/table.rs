@@ -99,6 +99,10 @@ pub static FEATURES: &[Feature] = features! {
         Delivered Mss Clock, Exact, |i| i.mbps(i.per_second(i.delivered));
     "max_throughput_mbps": "largest throughput of the flow, over intervals of together at least 20 ms (a burst is none)";
         Delivered Mss Clock, Exact, |i| i.mbps(i.max_throughput);
+    "recent_throughput_mbps": "throughput, exponentially weighted with a time constant of 0.7 `min_rtt_10s_ms`";
+        Delivered Mss Rtt Clock, MicrosOfRtt(4), |i| i.mbps(i.recent_throughput);
+    "peak_throughput_mbps": "largest `recent_throughput_mbps` of the last 100 ms, of which an interval counts for 10 at most (a pause is no change of rate)";
+        Delivered Mss Rtt Clock, MicrosOfRtt(4), |i| i.mbps(i.peak_throughput);
     "throughput_share": "throughput over `max_throughput_mbps`; a burst may exceed 1";
         Delivered Clock, Exact, |i| ratio(i.per_second(i.delivered), i.max_throughput, 0.0);
     "loss_rate_share": "packets taken for lost a second, over `max_throughput_mbps`";

@@ -62,8 +62,8 @@ def _lay_over(table: dict[str, Any], change: dict[str, Any]) -> None:
         del inner[last]
     for key, value in change.items():
         if isinstance(value, dict) and isinstance(table.get(key), dict):
-            # An effect is one thing, not a table of settings: its keys depend on which it is.
-            if key in ("effect", "beneath"):
+            # One thing each, not tables of settings: their keys depend on which it is.
+            if key in ("clock", "effect", "beneath"):
                 table[key] = value
             else:
                 _lay_over(table[key], value)

@@ -4,7 +4,7 @@ use headway_cc::{Bytes, Duration, Time};
 use headway_net::Ack;
 use headway_net::transport::Sender;
 use headway_policy::{External, Learned};
-use headway_scenario::{Network, Scenario, TraceSpec};
+use headway_scenario::{FlowSpec, Network, Scenario, TraceSpec};
 use headway_sim::{Hold, Observer, Options, Simulation, SimulationError};
 use headway_world::{SetupError, Ways};
 
@@ -32,16 +32,59 @@ pub struct Episode {
 #[derive(Debug)]
 struct Learner {
     flow: usize,
-    /// The links that its data crosses.
-    route: Box<[u32]>,
     begun: Time,
     base_rtt_ms: f64,
-    /// The mean rate of the slowest of those links.
-    path_mbps: f64,
+    /// The links that its data crosses, those with a rate.
+    shared: Vec<Shared>,
     /// Bytes that each link of its way could have carried by then.
     offered: Vec<Option<f64>>,
     offered_at: Time,
     answers: u32,
+}
+
+/// A link of a learner's way, and the flows whose data crosses it.
+#[derive(Debug)]
+struct Shared {
+    /// Its mean rate.
+    mbps: f64,
+    /// When flows begin, in order ...
+    begin: Box<[Time]>,
+    /// ... and end.
+    end: Box<[Time]>,
+}
+
+impl Shared {
+    fn new(mbps: f64, flows: impl Iterator<Item = (Time, Time)>) -> Shared {
+        let (mut begin, mut end): (Vec<_>, Vec<_>) = flows.filter(|f| f.0 < f.1).unzip();
+        begin.sort_unstable();
+        end.sort_unstable();
+        Shared {
+            mbps,
+            begin: begin.into(),
+            end: end.into(),
+        }
+    }
+
+    /// Its rate over the flows that are there, at least one.
+    fn fair_mbps(&self, now: Time) -> f64 {
+        let before = |times: &[Time]| times.partition_point(|&t| t <= now);
+        let there = before(&self.begin) - before(&self.end);
+        self.mbps / there.max(1) as f64
+    }
+}
+
+impl Learner {
+    /// The mean rate of the slowest link; infinite if none has a rate.
+    fn path_mbps(&self) -> f64 {
+        let rates = self.shared.iter().map(|link| link.mbps);
+        rates.fold(f64::INFINITY, f64::min)
+    }
+
+    /// The least share that a link has for this flow; infinite if none has a rate.
+    fn fair_mbps(&self, now: Time) -> f64 {
+        let shares = self.shared.iter().map(|link| link.fair_mbps(now));
+        shares.fold(f64::INFINITY, f64::min)
+    }
 }
 
 /// Where a run of an episode stopped.
@@ -124,16 +167,13 @@ impl Episode {
         };
         let length = spec.length_of(scenario);
         let network = scenario.draw_for(seed, length);
-        let mut learners = learners(&network).map_err(|e| wrong(e.into()))?;
-        for learner in &mut learners {
-            learner.path_mbps = spec.slowest_mbps(&network, &learner.route);
-        }
+        let learners = learners(spec, &network).map_err(|e| wrong(e.into()))?;
         let Some(first) = learners.first() else {
             return Err(EnvError::Usage(format!(
                 "scenario '{name}': no flow learns; leave out the scheme of one"
             )));
         };
-        let agent = external::selection(spec.agent(seed, first.path_mbps), spec.latency);
+        let agent = external::selection(spec.agent(seed, first.path_mbps()), spec.latency);
         let options = Options {
             duration: length,
             warmup: Duration::ZERO,
@@ -306,22 +346,22 @@ impl Episode {
     /// The state of a learner's way now, and its capacity since this was called last.
     fn read_way(&mut self, learner: usize) -> WayState {
         let now = self.simulation.now();
-        let Learner {
-            flow,
-            base_rtt_ms,
-            path_mbps,
-            offered,
-            offered_at,
-            ..
-        } = &mut self.learners[learner];
-        let (route, links) = self.simulation.way_mut(*flow);
-        let seconds = now.since(*offered_at).as_secs_f64();
+        let learner = &mut self.learners[learner];
         let mut way = WayState {
             capacity_mbps: f64::INFINITY,
             queue_packets: 0,
-            base_rtt_ms: *base_rtt_ms,
-            path_mbps: *path_mbps,
+            base_rtt_ms: learner.base_rtt_ms,
+            path_mbps: learner.path_mbps(),
+            fair_mbps: learner.fair_mbps(now),
         };
+        let Learner {
+            flow,
+            offered,
+            offered_at,
+            ..
+        } = learner;
+        let (route, links) = self.simulation.way_mut(*flow);
+        let seconds = now.since(*offered_at).as_secs_f64();
         offered.resize(route.len(), None);
         for (&link, before) in route.iter().zip(offered) {
             let link = &mut links[link as usize];
@@ -338,24 +378,30 @@ impl Episode {
 }
 
 /// The flows that learn.
-fn learners(network: &Network) -> Result<Vec<Learner>, SetupError> {
+fn learners(spec: &EnvSpec, network: &Network) -> Result<Vec<Learner>, SetupError> {
     let ways = Ways::new(network);
-    let flows = network.flows.iter().enumerate();
-    let learner = |(flow, spec): (usize, &headway_scenario::FlowSpec)| {
-        let way = ways.of_flow(spec)?;
+    let way_of = |flow: &FlowSpec| ways.of_flow(flow);
+    let crossed: Vec<_> = network.flows.iter().map(way_of).collect::<Result<_, _>>()?;
+    let shared = |&link: &u32| {
+        let flows = network.flows.iter().zip(&crossed);
+        let crossing = flows.filter(|(_, way)| way.data.contains(&link));
+        let times = crossing.map(|(flow, _)| (flow.start, flow.stop.unwrap_or(Time::NEVER)));
+        Some(Shared::new(spec.mean_mbps(network, link)?, times))
+    };
+    let flows = network.flows.iter().zip(&crossed).enumerate();
+    let learning = flows.filter(|(_, (flow, _))| flow.scheme.is_none());
+    let learners = learning.map(|(flow, (begins, way))| {
         let links = way.data.iter().chain(&way.acks);
         let rtt: Duration = links.map(|&l| network.links[l as usize].delay).sum();
-        Ok(Learner {
+        Learner {
             flow,
-            route: way.data,
-            begun: spec.start,
+            shared: way.data.iter().filter_map(shared).collect(),
+            begun: begins.start,
             base_rtt_ms: rtt.as_millis_f64(),
-            path_mbps: f64::INFINITY,
             offered: Vec::new(),
             offered_at: Time::ZERO,
             answers: 0,
-        })
-    };
-    let learning = flows.filter(|(_, spec)| spec.scheme.is_none());
-    learning.map(learner).collect()
+        }
+    });
+    Ok(learners.collect())
 }

@@ -17,7 +17,7 @@ const fn column(name: &'static str, help: &'static str) -> Measurement {
 }
 
 /// What a simulation says of a step beside the features.
-const OWN: [Measurement; 7] = [
+const OWN: [Measurement; 8] = [
     column("dt_s", "how long the step took, in simulated time"),
     column("time_s", "simulated time since the flow began"),
     column(
@@ -40,6 +40,10 @@ const OWN: [Measurement; 7] = [
         "path_mbps",
         "mean rate of the slowest link on the way, as the episode began; infinite if none has a rate",
     ),
+    column(
+        "fair_mbps",
+        "a link's mean rate over the flows there whose data crosses it as the step ends, the least on the way; `path_mbps` for a flow alone",
+    ),
 ];
 
 /// What is measured of every step, in this order: the simulation's own, then every feature, not normalised.
@@ -60,6 +64,7 @@ pub(crate) struct WayState {
     pub queue_packets: usize,
     pub base_rtt_ms: f64,
     pub path_mbps: f64,
+    pub fair_mbps: f64,
 }
 
 /// Writes the row of a step.
@@ -73,6 +78,7 @@ pub(crate) fn write(row: &mut [f64], begun: Time, interval: &Interval, way: WayS
         way.queue_packets as f64,
         way.base_rtt_ms,
         way.path_mbps,
+        way.fair_mbps,
     ]);
     for (value, feature) in features.iter_mut().zip(FEATURES) {
         *value = (feature.value)(interval);

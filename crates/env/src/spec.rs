@@ -194,18 +194,15 @@ impl EnvSpec {
         Arc::new(agent)
     }
 
-    /// The mean rate of the slowest of these links; infinite if none has a rate.
-    pub(crate) fn slowest_mbps(&self, network: &Network, links: &[u32]) -> f64 {
-        let rates = links
-            .iter()
-            .filter_map(|&l| match &network.links[l as usize].rate {
-                RateSpec::Unlimited => None,
-                RateSpec::Fixed(rate) => Some(rate.as_mbps()),
-                RateSpec::Trace { trace, .. } => match trace.mean {
-                    Some(mean) => Some(mean.as_mbps()),
-                    None => self.traces.load_spec(trace).ok().map(|t| t.mean_mbps()),
-                },
-            });
-        rates.fold(f64::INFINITY, f64::min)
+    /// The mean rate of this link, if it has one.
+    pub(crate) fn mean_mbps(&self, network: &Network, link: u32) -> Option<f64> {
+        match &network.links[link as usize].rate {
+            RateSpec::Unlimited => None,
+            RateSpec::Fixed(rate) => Some(rate.as_mbps()),
+            RateSpec::Trace { trace, .. } => match trace.mean {
+                Some(mean) => Some(mean.as_mbps()),
+                None => self.traces.load_spec(trace).ok().map(|t| t.mean_mbps()),
+            },
+        }
     }
 }

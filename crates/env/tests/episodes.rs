@@ -6,7 +6,9 @@ use headway_cc::schemes::SCHEMES;
 use headway_cc::{
     Bytes, CongestionControl, Control, Duration, Family, Feedback, Registry, Rto, Scheme, Time,
 };
-use headway_env::{End, EnvSpec, Environments, Episode, Outputs, Pause, Start, Task, width};
+use headway_env::{
+    End, EnvSpec, Environments, Episode, Outputs, Pause, Start, Task, measurements, width,
+};
 use headway_policy::AgentSpec;
 use headway_scenario::{Scenario, TraceStore};
 
@@ -162,4 +164,36 @@ fn an_episode_that_fails_ends_and_the_others_go_on() {
     assert!(count[End::Done as usize] > 2, "{count:?}");
     assert!(count[End::Failed as usize] > 2, "{count:?}");
     assert_eq!(count.iter().sum::<i32>(), 4 * 400);
+}
+
+/// 5 Mbit/s behind 8 that two others share for a while, one of them a second longer; a third comes the other way.
+#[test]
+fn a_fair_share_is_that_of_the_flows_that_are_there() {
+    let text = "schema = 1\nname = \"shared\"\nseconds = 5\n\
+        [[link]]\nfrom = \"a\"\nto = \"b\"\nrate = \"8Mbps\"\ndelay = \"5ms\"\nqueue = \"50pkt\"\nduplex = true\n\
+        [[link]]\nfrom = \"b\"\nto = \"c\"\nrate = \"5Mbps\"\ndelay = \"5ms\"\nqueue = \"50pkt\"\nduplex = true\n\
+        [[flow]]\nfrom = \"a\"\nto = \"c\"\n\
+        [[flow]]\nfrom = \"a\"\nto = \"b\"\nscheme = \"cubic\"\nstart = \"1s\"\nstop = \"4s\"\n\
+        [[flow]]\nfrom = \"a\"\nto = \"b\"\nscheme = \"vegas\"\nstart = \"2s\"\nstop = \"3s\"\n\
+        [[flow]]\nfrom = \"c\"\nto = \"a\"\nscheme = \"cubic\"\n";
+    let mut spec = spec(RTT, &[], None, Duration::ZERO);
+    spec.tasks = vec![Task {
+        scenario: Scenario::parse(text, "shared").unwrap(),
+        weight: 1.0,
+    }];
+    let column = |name| measurements().position(|m| m.name == name).unwrap();
+    let (fair, path) = (column("fair_mbps"), column("path_mbps"));
+    let mut episode = Episode::new(&spec, 1).unwrap();
+    let (mut row, mut steps) = (vec![0.0; width()], [0; 5]);
+    while episode.advance() == Pause::Decision {
+        episode.measure(0, &mut row);
+        let second = row[1] as usize;
+        steps[second] += 1;
+        // The tighter link, or half or a third of the wider.
+        let right = [5.0, 4.0, 8.0 / 3.0, 4.0, 5.0][second];
+        assert_eq!((row[fair], row[path]), (right, 5.0), "at {} s", row[1]);
+        episode.answer(0, 0.0);
+        episode.resume();
+    }
+    assert!(steps.iter().all(|&n| n > 5), "{steps:?}");
 }

@@ -11,7 +11,8 @@ from headway import _native
 
 COLUMNS: dict[str, str] = dict(_native.measurements())
 """Every column and what it is: those that only a simulation knows (`dt_s`, `time_s`, `throughput_packets_per_s`,
-`capacity_mbps`, `queue_packets`, `base_rtt_ms`, `path_mbps`), then each feature of docs/features.md as it is.
+`capacity_mbps`, `queue_packets`, `base_rtt_ms`, `path_mbps`, `fair_mbps`), then each feature of docs/features.md as
+it is.
 """
 
 _INDEX = {name: index for index, name in enumerate(COLUMNS)}

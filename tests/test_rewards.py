@@ -92,7 +92,7 @@ def test_owl_is_trained_on_scaled_rates_and_on_what_was_left_unused():
     rooted = Reward("owl", {"scale": 2.0, "exponent": 0.5}).function()
     assert rooted(STEP) == pytest.approx([(3 - 1.5 / 0.9) * 2 / math.sqrt(5) - inflation])
     assert Reward("owl", {"regret": 1.0}).function()(STEP) == pytest.approx([WORKED["owl"] - 2])
-    with pytest.raises(UsageError, match="needs a link with a rate"):
+    with pytest.raises(UsageError, match="has no link with a rate"):
         shared(Measurements.of(**UNLIMITED, path_mbps=math.inf))
 
 
@@ -101,6 +101,45 @@ def test_owls_rate_may_be_what_was_sent():
     sent = Reward("owl", {"delta": 0.5, "beta": 0.0, "sent": 1.0}).function()
     measured = Measurements.of(throughput_mbps=[45.0, 45.0], loss=[0.25, 0.0])
     assert sent(measured) == pytest.approx([20.0, 22.5])
+
+
+def test_owl_gains_up_to_its_fair_share_where_it_is_trained_beside_others():
+    # 12 Mbit/s for three: 3 are below the share, 4 are the share, 6 are 2 above it, at last with a tenth lost.
+    # What a step saw, a burst or a gap, does not matter.
+    step = Measurements.of(
+        throughput_mbps=[0, 9, 1, 7],
+        delivery_rate_mbps=[3, 4, 6, 6],
+        loss=[0, 0, 0, 0.1],
+        rtt_ratio_10s=1,
+        path_mbps=12,
+        capacity_mbps=12,
+        fair_mbps=4,
+    )
+    beside = Reward("owl", {"delta": 0.4, "fair": 1}).function()
+    assert beside(step) == pytest.approx([3 - 1.2, 4 - 1.6, 4 - 2.4, 4 - 2.4 / 0.9])
+    # 10 for a full share: 7.5, 10 and 15 at a cost of 0.4 each, less the 6 that the share itself earns.
+    shaped = Reward("owl", {"delta": 0.4, "fair": 1, "scale": 10, "exponent": 1, "regret": 1}).function()
+    assert shaped(step) == pytest.approx([7.5 - 3 - 6, 0, 10 - 6 - 6, 10 - 6 / 0.9 - 6])
+    # Half as much again as the share is what it may take: 6 of 12.
+    lenient = Reward("owl", {"delta": 0.4, "fair": 1.5, "regret": 1}).function()
+    assert lenient(step) == pytest.approx([1.8 - 3.6, 2.4 - 3.6, 0, 6 - 2.4 / 0.9 - 3.6])
+    with pytest.raises(UsageError, match="has no link with a rate"):
+        beside(Measurements.of(**UNLIMITED, path_mbps=math.inf, fair_mbps=math.inf))
+
+
+@pytest.mark.parametrize("shape", [{}, {"scale": 5.0, "exponent": 1}, {"exponent": 0.5, "regret": 1.0}])
+def test_a_flow_alone_earns_what_it_does_without_a_fair_share(shape):
+    alone = Measurements.of(
+        throughput_mbps=[3, 9],
+        delivery_rate_mbps=[4, 4],
+        loss=[0.1, 0],
+        rtt_ratio_10s=[2, 1],
+        path_mbps=5,
+        capacity_mbps=[4, 8],
+        fair_mbps=5,
+    )
+    with_it, without = (Reward("owl", {"fair": fair, **shape}).function()(alone) for fair in (1, 0))
+    assert with_it.tolist() == without.tolist()
 
 
 def test_nothing_measured_is_finite():

@@ -19,7 +19,8 @@ pub struct Utility {
 }
 
 /// How the rate counts in training; as in Eq. 7 unless told. A simulation knows what the slowest link carries; in use the
-/// largest throughput of an interval of the flow stands for it.
+/// largest throughput of an interval of the flow stands for it. Nor is a fair share known in use: the gain of a flow trained
+/// with the reward's `fair` stops nowhere there.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Shaping {

@@ -49,6 +49,7 @@ def owl(
     exponent: float = 0.0,
     regret: float = 0.0,
     sent: float = 0.0,
+    fair: float = 0.0,
 ) -> Array:
     """Owl's utility: Mbit/s, less `delta` of them over 1 - loss, less `beta` x log of RTT over the least of 10 s.
 
@@ -57,24 +58,40 @@ def owl(
 
     The others are for training. Rates count `scale` over the slowest link's mean rate to the `exponent`: at 1 slow
     and fast networks count alike, at 0 the fast ones count most. `regret` takes away so many times what the links
-    could have carried at no loss, which no action changes: less is left to chance where rates vary. Raises
-    UsageError where one of these needs a link with a rate, and there is none. With `sent` at 1 the rate is what
-    was sent, as section V has it, not what arrived: counted as its fate becomes known, so that rate and loss are
-    those of the same packets.
+    could have carried at no loss, which no action changes: less is left to chance where rates vary.
+
+    `fair` is for paths with other flows: where a link has less for this flow than the slowest carries, the rate's
+    gain stops at `fair` times that share (`fair_mbps`), while it goes on costing `delta`: who takes more than due
+    pays for it. There the rate is that of the newest delivery-rate sample, over a round trip: flows take turns in a
+    queue, so that a step sees bursts and gaps. `exponent` goes by the share instead of the slowest link, `regret`
+    by the most that can be gained. A flow alone on its path earns what it does without. At 0, as it is unless told,
+    others do not count.
+
+    With `sent` at 1 the rate is what was sent, as section V has it, not what arrived: counted as its fate becomes
+    known, so that rate and loss are those of the same packets. Raises UsageError where one of these needs a link with a rate, and there is none.
     """
     unit: Array = np.full(len(m), scale)
     rate = m["throughput_mbps"]
+    most: Array = np.full(len(m), np.inf)
     best: Array = np.zeros_like(rate)
-    if exponent or regret:
-        if not np.isfinite(m["path_mbps"]).all():
-            raise UsageError("reward: 'owl' with exponent or regret needs a link with a rate in every scenario")
-        unit = scale * np.power(np.maximum(m["path_mbps"], 1e-9), -exponent)
-        best = (1.0 - delta) * m["capacity_mbps"] * unit
-    rate = rate * unit
-    lost = np.minimum(m["loss"], 0.999)
-    rate = rate / np.power(1.0 - lost, sent)
+    if exponent or regret or fair:
+        path = m["path_mbps"]
+        if not np.isfinite(path).all():
+            raise UsageError("reward: 'owl' with exponent, regret or fair: a scenario has no link with a rate")
+        if fair:
+            share = m["fair_mbps"]
+            shared = share < path
+            most = np.where(shared, fair * share, np.inf)
+            rate = np.where(shared, m["delivery_rate_mbps"], rate)
+            path = share
+        unit = scale * np.power(np.maximum(path, 1e-9), -exponent)
+        best = (1.0 - delta) * np.minimum(m["capacity_mbps"], most) * unit
+    arrived = 1.0 - np.minimum(m["loss"], 0.999)
+    rate = rate / np.power(arrived, sent)
+    gain = np.minimum(rate, most) * unit
+    cost = delta * (rate * unit) / arrived
     inflation = np.log(np.maximum(m["rtt_ratio_10s"], 1.0))
-    return rate - delta * rate / (1.0 - lost) - beta * inflation - regret * best
+    return gain - cost - beta * inflation - regret * best
 
 
 def power(m: Measurements) -> Array:

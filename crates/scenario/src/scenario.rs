@@ -66,8 +66,10 @@ shipped!(
     "owl-training",
     "owl-training-path",
     "owl-training-lte",
+    "owl-training-rivals",
     "owl-validation",
     "owl-validation-lte",
+    "owl-validation-rivals",
     "owl-nash-training",
     "owl-nash-validation",
 );

@@ -68,7 +68,9 @@ def owl(
     others do not count.
 
     With `sent` at 1 the rate is what was sent, as section V has it, not what arrived: counted as its fate becomes
-    known, so that rate and loss are those of the same packets. Raises UsageError where one of these needs a link with a rate, and there is none.
+    known, so that rate and loss are those of the same packets.
+
+    Raises UsageError where one of these needs a link with a rate, and there is none.
     """
     unit: Array = np.full(len(m), scale)
     rate = m["throughput_mbps"]

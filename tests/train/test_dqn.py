@@ -116,7 +116,9 @@ def learner(**changed):
     dqn = Dqn(**values)
     made = SimpleNamespace(
         algorithm=dqn,
-        environment={"agent": {"action": {"choices": [0.0, 2.0]}}},
+        environment={
+            "agent": {"action": {"kind": "discrete", "choices": [0.0, 2.0], "effect": {"does": "add-cwnd"}}}
+        },
         net=Net((16,), "relu"),
         validation=SimpleNamespace(every=400),
         stretches=2,
@@ -151,11 +153,12 @@ def test_put_back_it_goes_on_bit_for_bit(changed):
 def test_the_rule_is_the_bandwidth_delay_product_and_some_packets():
     import torch
 
-    from headway.train.guide import GuideRule
+    from headway.train.guide import GuideRule, Moves
 
     choices = np.array([-10.0, -3.0, -1.0, 0.0, 1.0, 3.0, 10.0])
+    moves = Moves.of({"kind": "discrete", "choices": choices.tolist(), "effect": {"does": "add-cwnd"}})
     guide = Guide(share=(1.0, 1.0), until=1.0, range=(4.0, 4.0), rounds=3, packets=2.0)
-    rule = GuideRule(guide, choices, 5, torch.Generator().manual_seed(1))
+    rule = GuideRule(guide, moves, 5, torch.Generator().manual_seed(1))
     own = np.array([6, 5, 4, 3, 2])
     assert rule.advice().tolist() == [-1] * 5
     assert rule.lead(own, 1.0).tolist() == own.tolist()
@@ -175,7 +178,7 @@ def test_the_rule_is_the_bandwidth_delay_product_and_some_packets():
     assert led[4] == own[4]
     # At e times the rate from which on a queue is kept, 0.5 of the window waits: 10 x 1.5 + 2 packets.
     longer = replace(guide, queue=0.5, queue_from_mbps=12.0 / np.e)
-    fast = GuideRule(longer, choices, 1, torch.Generator())
+    fast = GuideRule(longer, moves, 1, torch.Generator())
     one = {"peak_throughput_mbps": 12.0, "min_rtt_10s_ms": 10.0, "mss_bytes": 1500.0, "cwnd_packets": 16.0}
     fast.measure({name: np.array([value]) for name, value in one.items()})
     assert choices[fast.advice()].tolist() == [1.0]
@@ -186,10 +189,10 @@ def test_the_rule_is_the_bandwidth_delay_product_and_some_packets():
 def test_a_share_of_the_simulations_is_led_for_some_rounds():
     import torch
 
-    from headway.train.guide import GuideRule
+    from headway.train.guide import GuideRule, Moves
 
     guide = Guide(share=(0.3, 0.3), until=1.0, range=(0.0, 0.0), rounds=50)
-    rule = GuideRule(guide, np.array([-1.0, 0.0, 1.0]), 2000, torch.Generator().manual_seed(1))
+    rule = GuideRule(guide, Moves(np.ones(3), np.array([-1.0, 0.0, 1.0])), 2000, torch.Generator().manual_seed(1))
     rule.measure(
         {
             "peak_throughput_mbps": np.full(2000, 12.0),
@@ -204,6 +207,36 @@ def test_a_share_of_the_simulations_is_led_for_some_rounds():
     # Binomial, 2000 draws of 0.3: 4 standard deviations are 0.041.
     assert abs(led[0].mean() - 0.3) < 0.041
     assert abs((led[0] & led[50]).mean() - 0.09) < 0.026
+
+
+@pytest.mark.parametrize(
+    ("action", "after"),
+    [
+        ({"kind": "steps", "choices": ["+0", "-10", "+10", "*2", "/2"]}, [20, 10, 30, 40, 10]),
+        ({"kind": "discrete", "choices": [-3.0, 0.0], "effect": {"does": "add-cwnd"}}, [17, 20]),
+        ({"kind": "discrete", "choices": [-1.0, 0.5], "effect": {"does": "scale-cwnd", "base": 4.0}}, [5, 40]),
+        # 24 Mbit/s over 10 ms are as many packets: Aurora's step of 0.1 up, and down.
+        (
+            {"kind": "discrete", "choices": [1.0, -1.0], "effect": {"does": "scale-rate", "delta": 0.1}},
+            [22, 20 / 1.1],
+        ),
+    ],
+)
+def test_the_rule_takes_the_move_that_leads_nearest(action, after):
+    import torch
+
+    from headway.train.guide import GuideRule, Moves
+
+    moves = Moves.of(action)
+    guide = Guide(share=(1.0, 1.0), until=1.0, range=(0.0, 0.0), packets=0.0)
+    for index, window in enumerate(after):
+        rule = GuideRule(guide, moves, 1, torch.Generator())
+        one = {
+            "peak_throughput_mbps": 1.2 * window, "min_rtt_10s_ms": 10.0, "mss_bytes": 1500.0,
+            "cwnd_packets": 0.0 if moves.of_rate else 20.0, "pacing_rate_mbps": 24.0 if moves.of_rate else 0.0,
+        }  # fmt: skip
+        rule.measure({name: np.array([value]) for name, value in one.items()})
+        assert after[rule.advice()[0]] == pytest.approx(window), index
 
 
 def test_imitation_costs_what_the_advised_action_lacks():
@@ -264,7 +297,7 @@ def tiny_text():
     )
     for key, value in {
         "total_steps": "2048", "environments": "8", "memory": "2048", "warmup": "16", "minibatch": "32",
-        "hidden": "[16, 8]", "every": "128", "runs": "1", "seconds": "1", "steps": "64",
+        "hidden": "[16, 8]", "returns": "4", "every": "128", "runs": "1", "seconds": "1", "steps": "64",
     }.items():  # fmt: skip
         text, count = re.subn(rf"(?m)^{key} = .*$", f"{key} = {value}", text)
         assert count == 1, key

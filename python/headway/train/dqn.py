@@ -12,7 +12,7 @@ from torch.nn import functional
 from torch.utils.tensorboard import SummaryWriter
 
 from headway._native import RunError, UsageError
-from headway.train.guide import GuideRule
+from headway.train.guide import GuideRule, Moves
 from headway.train.memory import CUT, GOES_ON, TERMINATED, Memory
 from headway.train.networks import Network
 from headway.train.sections import Dqn
@@ -68,8 +68,8 @@ class DqnLearner:
         self._chance = torch.Generator().manual_seed(seed)
         self._guide: GuideRule | None = None
         if self._dqn.guide:
-            choices = np.asarray(config.environment["agent"]["action"]["choices"], dtype=float)
-            self._guide = GuideRule(self._dqn.guide, choices, self._dqn.environments, self._chance)
+            moves = Moves.of(config.environment["agent"]["action"])
+            self._guide = GuideRule(self._dqn.guide, moves, self._dqn.environments, self._chance)
         self._memory = Memory(self._dqn.memory // self._dqn.environments, self._dqn.environments, observation)
 
     @property

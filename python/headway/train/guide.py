@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+
+from headway._native import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -13,6 +16,40 @@ if TYPE_CHECKING:
     from headway.train.sections import Guide
 
 Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Moves:
+    """What actions make of a window, or of a rate: each so many times as large, and some packets more."""
+
+    factors: Array
+    packets: Array
+    of_rate: bool = False
+    """Of the pacing rate, not of the window."""
+
+    @classmethod
+    def of(cls, action: Mapping[str, Any]) -> Moves:
+        """Those of an `[agent.action]`. Raises UsageError for any that leads to no window."""
+        effect = action.get("effect", {})
+        match action["kind"], effect.get("does"):
+            case "steps", _:
+                sign, number = zip(*((step[0], float(step[1:])) for step in action["choices"]), strict=True)
+                scaled = {"*": 1.0, "/": -1.0}
+                added = {"+": 1.0, "-": -1.0}
+                factors = [n ** scaled.get(s, 0.0) for s, n in zip(sign, number, strict=True)]
+                packets = [n * added.get(s, 0.0) for s, n in zip(sign, number, strict=True)]
+                return cls(np.array(factors), np.array(packets))
+            case "discrete", "add-cwnd":
+                choices = np.array(action["choices"], dtype=float)
+                return cls(np.ones_like(choices), choices)
+            case "discrete", "scale-cwnd":
+                choices = np.array(action["choices"], dtype=float)
+                return cls(effect["base"] ** choices, np.zeros_like(choices))
+            case "discrete", "scale-rate":
+                choices = np.array(action["choices"], dtype=float)
+                factors = (1 + effect["delta"] * np.abs(choices)) ** np.sign(choices)
+                return cls(factors, np.zeros_like(choices), of_rate=True)
+        raise UsageError("[dqn.guide] needs actions on the window or on the pacing rate, or must be left out")
 
 
 class GuideRule:
@@ -24,28 +61,31 @@ class GuideRule:
     Demonstrations, AAAI 2018).
     """
 
-    def __init__(self, guide: Guide, choices: Array, simulations: int, chance: torch.Generator) -> None:
-        """`choices` are the packets that the actions add."""
-        self._guide, self._choices, self._count, self._chance = guide, choices, simulations, chance
+    def __init__(self, guide: Guide, moves: Moves, simulations: int, chance: torch.Generator) -> None:
+        """`moves` are what the actions do."""
+        self._guide, self._moves, self._count, self._chance = guide, moves, simulations, chance
         self.begin()
 
     def begin(self) -> None:
         """New episodes begin, of which nothing has been measured."""
         self._rounds = 0
-        self._missing = np.full(self._count, -np.inf)
+        self._window = np.zeros(self._count)
+        self._current = np.zeros(self._count)
         self._is_followed = np.zeros(self._count, dtype=bool)
         self._packets = np.zeros(self._count)
 
     def measure(self, measured: Mapping[str, Array]) -> None:
         """Takes what was measured of the last step."""
-        rate = measured["peak_throughput_mbps"]
-        product = rate * 1e6 / 8 * measured["min_rtt_10s_ms"] * 1e-3 / np.maximum(measured["mss_bytes"], 1)
-        window = product * (1 + self._guide.queue * np.log(np.maximum(rate / self._guide.queue_from_mbps, 1.0)))
-        self._missing = np.where(window > 0, window - measured["cwnd_packets"], -np.inf)
+        rate, guide = measured["peak_throughput_mbps"], self._guide
+        self._window = packets(rate, measured) * (
+            1 + guide.queue * np.log(np.maximum(rate / guide.queue_from_mbps, 1))
+        )
+        of_rate = self._moves.of_rate
+        self._current = packets(measured["pacing_rate_mbps"], measured) if of_rate else measured["cwnd_packets"]
 
     def advice(self) -> Array:
         """What the rule that is imitated would do in each simulation; -1 where nothing is known."""
-        return np.where(np.isfinite(self._missing), self._nearest(self._guide.packets), -1)
+        return np.where(self._window > 0, self._nearest(self._guide.packets), -1)
 
     def lead(self, actions: Array, share: float) -> Array:
         """The actions, those of about a `share` of the simulations replaced by the rule's."""
@@ -54,9 +94,14 @@ class GuideRule:
             self._is_followed = torch.rand(self._count, generator=self._chance).numpy() < share
             self._packets = low + (high - low) * torch.rand(self._count, generator=self._chance).numpy()
         self._rounds += 1
-        leads = self._is_followed & np.isfinite(self._missing)
-        return np.where(leads, self._nearest(self._packets), actions)
+        return np.where(self._is_followed & (self._window > 0), self._nearest(self._packets), actions)
 
     def _nearest(self, packets: float | Array) -> Array:
-        missing = np.where(np.isfinite(self._missing), self._missing + packets, 0.0)
-        return np.asarray(np.abs(self._choices[None, :] - missing[:, None]).argmin(1))
+        target = self._window + packets
+        after = self._current[:, None] * self._moves.factors + self._moves.packets
+        return np.asarray(np.abs(after - target[:, None]).argmin(1))
+
+
+def packets(mbps: Array, measured: Mapping[str, Array]) -> Array:
+    """What a rate carries in a least RTT, in packets."""
+    return mbps * 1e6 / 8 * measured["min_rtt_10s_ms"] * 1e-3 / np.maximum(measured["mss_bytes"], 1)

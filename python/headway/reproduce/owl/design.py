@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from headway.reproduce.lab import Lab, Wanted
     from headway.reproduce.measured import Measured
 
-BASE = "neurons-256-128"
+BASE = "as-it-is"
 """Owl as it ships, trained with the budget of the ablations: what the others are held against."""
 STATES = {"State-1": "state-1", "State-2": "state-2", "State-3": "state-3", "State-4": "state-4"}
 ACTIONS = {"Action-1": "action-1", "Action-2": "action-2", "Action-3": "action-3", "Action-4": BASE}
 HISTORIES = {"1": "history-1", "3": "history-3", "5": BASE, "10": "history-10"}
 LAYERS = {
     "128-128": "neurons-128-128",
-    "256-128": BASE,
+    "256-128": "neurons-256-128",
     "512-256": "neurons-512-256",
     "256-256-128": "neurons-256-256-128",
     "512-512-256": "neurons-512-512-256",

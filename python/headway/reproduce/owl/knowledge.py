@@ -90,7 +90,7 @@ def fig6(lab: Lab) -> Made:
     ]
     if unmasked:
         notes.append(
-            "a, b: the model without masking was trained half as long (headway train owl --ablation no-mask)."
+            "a, b: the model without masking was trained for less long (headway train owl --ablation no-mask)."
         )
     return Drawn(titled(panels, looks, 2 if unmasked else 3), claims, notes=notes)
 

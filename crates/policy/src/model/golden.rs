@@ -31,10 +31,18 @@ impl Array {
     fn len(&self) -> usize {
         self.values.len() / self.width
     }
+
+    /// The largest magnitude, 1 at least.
+    fn scale(&self) -> f32 {
+        self.values
+            .iter()
+            .fold(1.0, |most, value| most.max(value.abs()))
+    }
 }
 
 impl Golden {
-    /// How far an output may be off: so much, or so large a part of it.
+    /// How far an output may be off: so much, or so large a part of the largest of the file. Single precision is that
+    /// of the sums within a network, which an output that happens to be small does not tell.
     pub const TOLERANCE: f32 = 1e-5;
 
     /// Reads what `numpy.savez(file, observations=..., outputs=...)` wrote; `actions` may stand beside `outputs`
@@ -94,11 +102,12 @@ impl Golden {
                 ("actions", &self.actions, &[answer]),
             ];
             for (name, golden, ours) in pairs {
-                let Some(golden) = golden.as_ref().and_then(|array| array.rows().nth(row)) else {
+                let Some(array) = golden.as_ref() else {
                     continue;
                 };
+                let golden = array.rows().nth(row).unwrap_or_default();
                 for (theirs, ours) in golden.iter().zip(ours) {
-                    let off = (theirs - ours).abs() / theirs.abs().max(1.0);
+                    let off = (theirs - ours).abs() / array.scale();
                     // A number that is none is off too.
                     if off.is_nan() || off > Golden::TOLERANCE {
                         return Err(format!(

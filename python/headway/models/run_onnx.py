@@ -12,7 +12,7 @@ from headway.models.extras import need
 Array = np.ndarray[Any, Any]
 
 TOLERANCE = 1e-5
-"""How far outputs may be off: so much, or so large a part of them. As the loader's."""
+"""How far outputs may be off: so much, or so large a part of the largest of them. As the loader's."""
 
 
 def rollout(proto: Any, observations: Array) -> Array:

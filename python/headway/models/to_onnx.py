@@ -159,7 +159,7 @@ class _Graph:
 
 
 def _check(proto: Any, model: Model) -> float:
-    """The largest difference from the golden outputs, relative above 1. Raises RunError beyond 1e-5."""
+    """The largest difference from the golden outputs, over the largest of these above 1. Raises RunError beyond 1e-5."""
     from headway.models.run_onnx import TOLERANCE, rollout
 
     golden = model.golden()
@@ -170,7 +170,7 @@ def _check(proto: Any, model: Model) -> float:
         theirs = golden["actions"].reshape(ours.shape)
     else:
         ours, theirs = ours.argmax(axis=1), golden["actions"]
-    error = float(np.max(np.abs(ours - theirs) / np.maximum(1, np.abs(theirs))))
+    error = float(np.max(np.abs(ours - theirs)) / max(1.0, np.max(np.abs(theirs))))
     if not error <= TOLERANCE:
         raise RunError(
             f"{model.title}: the graph's outputs differ from the golden ones by {error:.1e}; not written"

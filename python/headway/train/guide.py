@@ -73,6 +73,7 @@ class GuideRule:
         self._current = np.zeros(self._count)
         self._is_followed = np.zeros(self._count, dtype=bool)
         self._packets = np.zeros(self._count)
+        self._is_beside = np.zeros(self._count, dtype=bool)
 
     def measure(self, measured: Mapping[str, Array]) -> None:
         """Takes what was measured of the last step."""
@@ -80,6 +81,11 @@ class GuideRule:
         self._window = packets(rate, measured) * (
             1 + guide.queue * np.log(np.maximum(rate / guide.queue_from_mbps, 1))
         )
+        if guide.fair:
+            share = measured["fair_mbps"]
+            self._is_beside = share < measured["path_mbps"]
+            held = packets(guide.fair * share, measured, "srtt_ms")
+            self._window = np.where(self._is_beside, held, self._window)
         of_rate = self._moves.of_rate
         self._current = packets(measured["pacing_rate_mbps"], measured) if of_rate else measured["cwnd_packets"]
 
@@ -97,11 +103,11 @@ class GuideRule:
         return np.where(self._is_followed & (self._window > 0), self._nearest(self._packets), actions)
 
     def _nearest(self, packets: float | Array) -> Array:
-        target = self._window + packets
+        target = self._window + np.where(self._is_beside, 0.0, packets)
         after = self._current[:, None] * self._moves.factors + self._moves.packets
         return np.asarray(np.abs(after - target[:, None]).argmin(1))
 
 
-def packets(mbps: Array, measured: Mapping[str, Array]) -> Array:
-    """What a rate carries in a least RTT, in packets."""
-    return mbps * 1e6 / 8 * measured["min_rtt_10s_ms"] * 1e-3 / np.maximum(measured["mss_bytes"], 1)
+def packets(mbps: Array, measured: Mapping[str, Array], rtt: str = "min_rtt_10s_ms") -> Array:
+    """What a rate carries in a least RTT (or another), in packets."""
+    return mbps * 1e6 / 8 * measured[rtt] * 1e-3 / np.maximum(measured["mss_bytes"], 1)

@@ -161,6 +161,9 @@ class Guide:
     queue: float = 0.0
     """Share of the window that waits, for each e-fold of the rate above `queue_from_mbps`."""
     queue_from_mbps: float = 1.0
+    fair: float = 0.0
+    """Where above 0, and others share the path: the window is so many times the fair share x smoothed RTT, without
+    packets of its own. Only a simulation knows the share."""
     rounds: int = 500
     """For so many of which a simulation follows it or does not; then all draw again."""
     packets: float = 2.0
@@ -181,6 +184,7 @@ class Guide:
         _above_0(self, "margin")
         _above_0(self, "queue_from_mbps")
         _share(self, "queue")
+        _share(self, "fair")
         if not 0 <= self.packets <= 1e6:
             raise ValueError(f"packets is {self.packets}, must be from 0 to 1e6")
 

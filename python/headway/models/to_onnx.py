@@ -159,7 +159,7 @@ class _Graph:
 
 
 def _check(proto: Any, model: Model) -> float:
-    """The largest difference from the golden outputs, over the largest of these above 1. Raises RunError beyond 1e-5."""
+    """The largest difference from the golden outputs, over their largest, 1 at least. RunError beyond 1e-5."""
     from headway.models.run_onnx import TOLERANCE, rollout
 
     golden = model.golden()

@@ -1,6 +1,7 @@
 """`make run`: compares congestion controllers on three operators' LTE links.
 
 Takes recorded traces where it finds them, else the generated ones that come with Headway, and says which.
+Of recorded ones only the seconds that no controller was trained on.
 """
 
 import subprocess
@@ -10,13 +11,13 @@ from pathlib import Path
 from headway._native import Scenario, Trace
 
 OPERATORS = ("verizon", "tmobile", "att")
-SCHEMES = "cubic,bbr,bbr3,vegas,copa,verus,sprout,abc"
+SCHEMES = "owl,cubic,bbr,bbr3,vegas,copa,verus,sprout,abc"
 OUT = "out/lte"
 
 
 def scenario_of(operator: str) -> str:
     """The operator's scenario: the recorded one if every trace of it is there."""
-    recorded = Scenario.load(f"lte-{operator}")
+    recorded = Scenario.load(f"owl-lte-{operator}")
     paths = [Trace.find(name) for name in recorded.traces]
     if None in paths:
         print(f"{operator}: a generated trace (recorded ones: headway traces fetch mahimahi)", flush=True)

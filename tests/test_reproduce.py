@@ -1,11 +1,13 @@
-"""A paper's figures: when claims hold, on numbers worked out by hand; what is run, and what is published."""
+"""A paper's figures: when claims hold, on numbers worked out by hand; what is run, and what is published.
+
+What each figure of Owl judges is in test_reproduce_owl.py.
+"""
 
 import json
 
-import numpy as np
 import pytest
 
-from headway._native import Batch, Scenario, UsageError, canonical_scheme
+from headway._native import Batch, Scenario, UsageError, canonical_scheme, check_scheme
 from headway.report.svg import standalone
 from headway.reproduce import PAPERS, paper
 from headway.reproduce.charts import Bar, bars, heat, looks_of, over, over_time, recoloured, titled
@@ -27,10 +29,9 @@ from headway.reproduce.lab import FULL, QUICK, Lab, MissingError, Settings, fami
 from headway.reproduce.measured import Measured
 from headway.reproduce.owl.abc_path import SWITCHES, abc_path
 from headway.reproduce.owl.buffer import needed, passes
-from headway.reproduce.owl.contenders import ablation, model_of
-from headway.reproduce.owl.design import ACTIONS, HISTORIES, LAYERS, STATES, WEIGHTS
-from headway.reproduce.owl.fairness import DELTAS, equilibrium, sending_rate, unfairness
-from headway.reproduce.owl.importance import connection_weights, masking, shares
+from headway.reproduce.owl.contenders import ablation, model_of, online
+from headway.reproduce.owl.design import ACTIONS, HISTORIES, LAYERS, RULE, STATES, WEIGHTS
+from headway.reproduce.owl.fairness import DELTAS
 from headway.reproduce.publish import publish
 from headway.reproduce.scenarios import of_text, own, path_of
 
@@ -133,6 +134,34 @@ def test_differences_are_of_runs_with_one_seed():
     assert alone["ci95"] == pytest.approx([21 - 4.30265 * 10 / 3**0.5, 21 + 4.30265 * 10 / 3**0.5])
 
 
+def test_what_is_kept_is_a_ratio_of_means():
+    """Of 20 in the mean 16 are left, and of the other's 20 ten: 80% less 50%."""
+    found, wanted = measured(
+        ours=[10.0, 20.0, 30.0], left=[8.0, 16.0, 24.0], theirs=[10.0, 20.0, 30.0], rest=[4.0, 10.0, 16.0]
+    )
+    ours, theirs = (wanted["ours"], wanted["left"]), (wanted["theirs"], wanted["rest"])
+    kept = found.kept(ours, theirs, "throughput_mbps")
+    # The other's rest is 1, 0 and -1 below half of each run's, of 20: 5, 0 and -5 points. (Mean ratio: 48%.)
+    half = 4.30265 * 5 / 3**0.5
+    assert kept["mean"] == pytest.approx(30.0)
+    assert kept["ci95"] == pytest.approx([30 - half, 30 + half])
+
+
+def test_runs_with_nothing_do_not_end_what_is_kept():
+    rates = {"first": [0.0, 20.0, 40.0], "second": [10.0, 10.0, 10.0], "gap": [None, 30.0, 30.0], "none": [0.0] * 3}
+    found, wanted = measured(**rates)
+
+    def kept(*labels):
+        return found.kept(
+            (wanted["first"], wanted["second"]), tuple(wanted[one] for one in labels), "throughput_mbps"
+        )
+
+    assert kept("second", "first")["mean"] == pytest.approx(100 * (10 / 20 - 20 / 10))
+    # Without the first seed: 10 of 30, less 30 of 10.
+    assert kept("second", "gap")["mean"] == pytest.approx(100 * (10 / 30 - 30 / 10))
+    assert kept("none", "first") == metric(None)
+
+
 def test_a_run_without_a_value_says_nothing():
     found, wanted = measured(owl=[11.0, None, 31.0])
     assert found.mean(wanted["owl"], "throughput_mbps")["mean"] == 21.0
@@ -170,7 +199,7 @@ def test_an_ablation_is_where_training_writes_it(tmp_path):
 
 def test_every_ablation_that_figures_take_can_be_trained():
     ablation = pytest.importorskip("headway.train.ablation")
-    taken = {name for named in (STATES, ACTIONS, HISTORIES, LAYERS, WEIGHTS) for name in named.values()}
+    taken = {name for named in (STATES, ACTIONS, HISTORIES, LAYERS, WEIGHTS, RULE) for name in named.values()}
     assert {"no-mask", *(f"delta-{delta}" for delta in DELTAS), *taken} <= set(ablation.names("owl"))
 
 
@@ -180,35 +209,16 @@ def test_the_model_of_a_spec_is_its_folder_or_the_schemes_own():
     assert model_of("owl").startswith("owl-v")
 
 
-# -- Owl's own arithmetic --
+def test_owl_goes_on_learning_beside_itself_and_its_ablations_take_as_long_to_answer(tmp_path):
+    lab = Lab(models=tmp_path)
+    assert [check_scheme(spec) for spec in online(lab).values()] == ["owl:online=true"]
+    assert online(Lab(stand_ins={"owl": "aurora"})) == {}
+    folder = tmp_path / "owl-delta-05-v1"
+    folder.mkdir()
+    assert ablation(lab, "delta-0.5") == f"learned:model={folder}:latency=0.026ms"
 
 
-@pytest.mark.parametrize(
-    ("flows", "delta", "rate", "loss"),
-    [
-        # Two senders: 2 x + y = C / delta for both.
-        (2, 0.5, 200 / 3, 1 / 4),
-        (2, 0.6, 500 / 9, 1 / 10),
-        (2, 0.7, 1000 / 21, 0.0),
-        (3, 0.5, 50.0, 1 / 3),
-        (3, 0.7, 250 / 7, 1 / 15),
-    ],
-)
-def test_the_equilibrium_is_the_solution_of_the_papers_equations(flows, delta, rate, loss):
-    found = equilibrium(flows, delta, 100.0)
-    assert found == pytest.approx((rate, loss))
-    # As the paper's proof has it: twice one's own rate and the others' are C over delta.
-    assert 2 * found[0] + (flows - 1) * found[0] == pytest.approx(100 / delta)
-
-
-def test_what_senders_send_counts_what_is_lost():
-    # 50 s at 1500 bytes: 100,000 packets are 24 Mbit/s.
-    run = {"seconds": 50.0, "flows": [{"sent_packets": 100_000}, {"sent_packets": 50_000}]}
-    assert sending_rate(run) == pytest.approx(18.0)
-
-
-def test_unfairness_is_the_mean_distance_from_half_of_the_link():
-    assert unfairness({"flows": [{"throughput_mbps": 40.0}, {"throughput_mbps": 10.0}]}) == pytest.approx(0.6)
+# -- Owl's buffers and paths --
 
 
 def test_the_buffer_that_is_needed_lies_between_sizes_on_a_log_scale():
@@ -226,23 +236,6 @@ def test_a_scheme_that_never_has_enough_needs_more_than_the_largest_buffer(owl, 
     found, wanted = measured(a=[owl[0]] * 3, b=[owl[1]] * 3, c=[vivace[0]] * 3, d=[vivace[1]] * 3)
     buffers = {10: {"owl": wanted["a"], "vivace": wanted["c"]}, 40: {"owl": wanted["b"], "vivace": wanted["d"]}}
     assert needed(buffers, found)["mean"] == (ratio and pytest.approx(ratio))
-
-
-def test_connection_weights_are_sums_over_ways():
-    """Two inputs, two units, one output: 1 x 3 + 2 x 4 = 11, and -1 x 3 + 0.5 x 4 = -1."""
-    first, second = np.array([[1.0, -1.0], [2.0, 0.5]]), np.array([[3.0, 4.0]])
-    weights = connection_weights([first, second])
-    assert weights.tolist() == [[11.0, -1.0]]
-    assert shares(weights, ["a", "b"]) == pytest.approx({"a": 11 / 12, "b": 1 / 12})
-    # Two intervals of one feature are one feature.
-    assert shares(weights, ["a"]) == {"a": 1.0}
-
-
-def test_masking_weighs_by_what_is_known():
-    mask = {"features": 3, "known": 2, "masked": [1]}
-    weight, bias = np.array([2.0]), np.array([-1.0])
-    assert masking(mask, weight, bias, 0.5).tolist() == [1.0, 0.5, 1.0]
-    assert masking(mask, weight, bias, 0.0).tolist() == [1.0, 0.0, 1.0]
 
 
 def test_abcs_path_is_that_of_the_figure_with_so_many_routers():
@@ -338,6 +331,22 @@ def test_the_summary_counts_when_all_figures_are_published(tmp_path):
     text = (tmp_path / "owl.md").read_text()
     assert f"| all |  | {len(others)} | 0 | 0 |" in text
     assert "; not made: no trace x here | 0 | 0 | 0 |" in text
+
+
+def test_the_summary_follows_a_figure_that_is_published_alone(tmp_path):
+    (tmp_path / "img").mkdir()
+    publish(tmp_path, OWL, [outcome(figure.name, 2.0) for figure in OWL.figures])
+    count = len(OWL.figures)
+    assert f"| all |  | {count} | 0 | 0 |" in (tmp_path / "owl.md").read_text()
+    publish(tmp_path, OWL, [outcome("fig7", 0.5)])
+    text = (tmp_path / "owl.md").read_text()
+    title = outcome("fig7", 0.5).figure.title
+    assert f"| {title} | 0 | 1 | 0 |" in text
+    assert f"| all |  | {count - 1} | 1 | 0 |" in text
+    # A figure that cannot be made now keeps what stands there.
+    publish(tmp_path, OWL, [Outcome(outcome("fig7", 0.5).figure, missing="no trace x here")])
+    text = (tmp_path / "owl.md").read_text()
+    assert f"| {title}; not made anew: no trace x here | 0 | 1 | 0 |" in text
 
 
 QUICKLY = ("reproduce", "owl", "fig10", "--quick", "--stand-in", "owl=aurora", "--json")

@@ -73,7 +73,7 @@ OWL = config.systems()["owl-v1"].read_text()
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ("masked = [9, 10]", "masked = [9, 18]", ["[net]: mask", "18 is no feature", "17"]),
+        ("masked = [9, 10]", "masked = [9, 19]", ["[net]: mask", "19 is no feature", "18"]),
         ("masked = [9, 10]", "masked = [9, 11]", ["none of them known"]),
         ("masked = [9, 10]", 'masked = ["pna"]', ["masked is 'pna'", "whole number"]),
         ("epsilon = [", "epsilon = [0.5, ", ["two shares from 0 to 1"]),
@@ -101,9 +101,13 @@ def test_ablations_are_the_system_with_some_of_it_changed(name):
     EnvConfig.of(changed.environment)
     assert changed.model == f"owl-{name}-v1".replace(".", "")
     assert changed.asked == f"owl --ablation {name}"
+    # What its card keeps trains the same again.
+    kept = config.parse(changed.text, "its card")
+    assert (kept.algorithm, kept.net, kept.environment) == (changed.algorithm, changed.net, changed.environment)
     assert changed.algorithm.total_steps < system.algorithm.total_steps * 2
     parts = [(changed.environment[key], system.environment[key]) for key in ("agent", "reward")] + [
-        (changed.net, system.net)
+        (changed.net, system.net),
+        (getattr(changed.algorithm, "guide", None), system.algorithm.guide),
     ]
     # Figures hold the others against the one that differs in its budget alone.
     assert all(one == other for one, other in parts) == (name == BASE)

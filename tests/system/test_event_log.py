@@ -70,8 +70,9 @@ def test_each_packet_can_be_followed(recorded):
     for event in delivered:
         due = event["time_ns"] - event["wait_ns"]
         assert due == left[event["packet"]]["time_ns"] + 10_000_000
-    late_ms = sorted(e["wait_ns"] / 1e6 for e in events if e["event"] == "delivery")
-    assert late_ms[len(late_ms) // 2] == pytest.approx(row["fitness"]["lateness_p50_ms"], rel=0.02)
+    # The histogram of lateness counts what is below its first octave, 1,024 ns, as that.
+    late_ms = sorted(max(e["wait_ns"], 1024) / 1e6 for e in events if e["event"] == "delivery")
+    assert row["fitness"]["lateness_p50_ms"] == pytest.approx(late_ms[len(late_ms) // 2], rel=0.02)
 
 
 def test_the_run_tells_its_fitness(recorded):

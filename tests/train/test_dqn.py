@@ -182,6 +182,11 @@ def test_the_rule_is_the_bandwidth_delay_product_and_some_packets():
     one = {"peak_throughput_mbps": 12.0, "min_rtt_10s_ms": 10.0, "mss_bytes": 1500.0, "cwnd_packets": 16.0}
     fast.measure({name: np.array([value]) for name, value in one.items()})
     assert choices[fast.advice()].tolist() == [1.0]
+    # Nothing waits where the rate is 0.9 of the link's 13.3 Mbit/s and more: 12 packets are 4 fewer than there are.
+    alone = GuideRule(replace(longer, queue_below=0.9), moves, 2, torch.Generator())
+    links = one | {"path_mbps": [13.3, 13.4]}
+    alone.measure({name: np.broadcast_to(value, 2).astype(float) for name, value in links.items()})
+    assert choices[alone.advice()].tolist() == [-3.0, 1.0]
     # Beside another flow 6 of 12 Mbit/s are 20 packets in an RTT of 40 ms; alone nothing changes.
     beside = GuideRule(replace(guide, fair=1.0), moves, 2, torch.Generator().manual_seed(1))
     two = one | {"path_mbps": 12.0, "srtt_ms": 40.0, "cwnd_packets": [17.0, 12.0], "fair_mbps": [6.0, 12.0]}

@@ -11,6 +11,7 @@ mod batched;
 mod congestion_control;
 mod ecn;
 mod events;
+mod least_rtt;
 mod max_filter;
 mod random;
 mod registry;
@@ -28,6 +29,7 @@ pub use events::{
     Acked, Arrival, Congestion, Counters, Ecn, Feedback, Header, Lost, NetworkView, RateSample,
     Recovery, Rto, RttStats, Sent, Stamp, Tag,
 };
+pub use least_rtt::LeastRtt;
 pub use max_filter::MaxFilter;
 pub use random::Stream;
 pub use registry::{

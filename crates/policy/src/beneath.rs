@@ -2,8 +2,8 @@
 
 use headway_cc::schemes::{bbr, cubic, newreno};
 use headway_cc::{
-    Base, Bytes, CongestionControl, Control, Duration, EcnUse, Feedback, Param, Phase, Rate, Rto,
-    RttStats, Setup, Time, Tunable, Values, suggest,
+    Base, Bytes, CongestionControl, Control, Duration, EcnUse, Feedback, Param, Phase, Rate,
+    Registry, Rto, RttStats, Scheme, Selection, Setup, Time, Tunable, Values, suggest,
 };
 use serde::{Deserialize, Serialize};
 
@@ -37,7 +37,7 @@ pub enum BeneathSpec {
     /// Another controller. One whose window is steered (Owl over Cubic) is left to itself outside congestion
     /// avoidance; one whose parameters are set (the BBR tuner) may be set at any time.
     Scheme {
-        /// Its name: `newreno` or `cubic` to steer a window, `bbr` to set parameters.
+        /// `newreno` or `cubic` to steer a window, with parameters as in `cubic:hystart=classic`; `bbr` to set parameters.
         name: String,
         /// Does its window grow by itself in congestion avoidance, where it may be steered? If not, only the policy
         /// moves it there (Owl §IV-A and §VI); slow start, losses and time-outs are the controller's in any case.
@@ -83,7 +83,7 @@ impl BeneathSpec {
                 BeneathSpec::Scheme { name, .. },
                 of_effect!(Effect::AddCwnd | Effect::ScaleCwnd { .. })
                 | ActionSpec::Steps { .. },
-            ) => base_named(name).map(|_| ()),
+            ) => steered(name).map(|_| ()),
             (BeneathSpec::Scheme { grows: false, .. }, _) => Err(SpecError(
                 "beneath: grows = false is for a window that is steered, by steps, add-cwnd or scale-cwnd"
                     .to_owned(),
@@ -116,20 +116,30 @@ impl BeneathSpec {
     }
 }
 
-type BuildBase = fn(&Setup) -> Box<dyn Base>;
 type BuildTunable = fn(&Setup) -> Box<dyn Tunable>;
 
-fn base_named(name: &str) -> Result<BuildBase, SpecError> {
-    match name {
-        "cubic" => Ok(|setup| {
-            let values = Values::defaults(cubic::SCHEME.params);
-            Box::new(cubic::Cubic::new(setup, &values))
-        }),
-        "newreno" => Ok(|setup| Box::new(newreno::NewReno::new(setup, EcnUse::Off))),
-        _ => Err(SpecError(format!(
+/// What has a window to steer.
+static STEERED: [Scheme; 2] = [cubic::SCHEME, newreno::SCHEME];
+
+/// Reads `name` or `name:key=value`, as anywhere.
+fn steered(spec: &str) -> Result<Selection, SpecError> {
+    let name = spec.split(':').next().unwrap_or_default();
+    if STEERED.iter().all(|scheme| scheme.name != name) {
+        return Err(SpecError(format!(
             "beneath: the window of '{name}' cannot be steered; those of newreno and cubic can"
-        ))),
+        )));
     }
+    Registry::new(&STEERED)
+        .select(spec)
+        .map_err(|why| SpecError(format!("beneath: {why}")))
+}
+
+fn build_steered(spec: &str, setup: &Setup) -> Result<Box<dyn Base>, SpecError> {
+    let Selection { scheme, values, .. } = steered(spec)?;
+    Ok(match scheme.name == cubic::SCHEME.name {
+        true => Box::new(cubic::Cubic::new(setup, &values)),
+        false => Box::new(newreno::NewReno::new(setup, EcnUse::of(&values))),
+    })
 }
 
 /// What may be set of the controller of that name, and how to build it.
@@ -207,7 +217,7 @@ impl Beneath {
                 ActionSpec::Settings { .. } | of_effect!(Effect::Set { .. }),
             ) => Ok(Beneath::Tunable(tunable_named(name)?.1(setup))),
             (BeneathSpec::Scheme { name, grows }, _) => {
-                let mut scheme = base_named(name)?(setup);
+                let mut scheme = build_steered(name, setup)?;
                 if !grows {
                     scheme.hold();
                 }
@@ -404,6 +414,33 @@ mod tests {
             held.controller_mut().on_feedback(&acked(ms));
         }
         assert!((packets(held.controller()) - 0.7 * 49.0).abs() < 1.0);
+    }
+
+    /// Acknowledgements 1 ms apart span half of the least RTT: Linux's HyStart ends slow start there, RFC 9406 does not.
+    #[test]
+    fn parameters_reach_the_controller_beneath() {
+        let action = ActionSpec::Continuous {
+            effect: Effect::AddCwnd,
+            limit: 10.0,
+        };
+        for (name, has_left) in [("cubic", false), ("cubic:hystart=classic", true)] {
+            let spec = BeneathSpec::Scheme {
+                name: name.to_owned(),
+                grows: false,
+            };
+            let mut beneath = Beneath::new(&spec, &action, &setup()).unwrap();
+            for ms in 0..90 {
+                let acked = Feedback {
+                    acked_bytes: MSS,
+                    // A second round from 20 packets on.
+                    largest_acked: u64::from(ms >= 20),
+                    next_number: if ms < 20 { 1 } else { 2 },
+                    ..feedback(at(ms))
+                };
+                beneath.controller_mut().on_feedback(&acked);
+            }
+            assert_eq!(beneath.may_act(), has_left, "{name}");
+        }
     }
 
     #[test]

@@ -1,9 +1,8 @@
 //! When a policy decides.
 
-use headway_cc::{Duration, Time};
+use headway_cc::{Duration, LeastRtt, Time};
 use serde::{Deserialize, Serialize};
 
-use crate::least_rtt::LeastRtt;
 use crate::{Record, SpecError};
 
 /// When a policy decides.

@@ -49,13 +49,14 @@ pub struct Learned<P> {
     rtt: RttStats,
     /// How long an answer takes to take effect.
     latency: Duration,
-    /// Answers on their way: when each takes effect, and what it is.
+    /// Answers on their way: when each comes, and what it is.
     on_their_way: VecDeque<(Time, f32)>,
     awaits_answer: bool,
 }
 
 impl<P: Policy> Learned<P> {
-    /// For one flow. An answer takes effect `latency` after the observation, as inference and messages take time.
+    /// For one flow. Inference and messages take time: an answer comes `latency` after the observation, and takes effect
+    /// with the first acknowledgement from then on, as in a kernel (Owl, Fig. 2). Without latency it does so at once.
     ///
     /// # Errors
     /// [`SpecError`] if the spec cannot be carried out.
@@ -122,6 +123,16 @@ impl<P: Policy> Learned<P> {
         }
     }
 
+    /// Those answers that have come meanwhile.
+    fn carry_out_due(&mut self, now: Time) {
+        while let Some(&(at, answer)) = self.on_their_way.front()
+            && at <= now
+        {
+            self.on_their_way.pop_front();
+            self.carry_out(now, answer, now.since(at) + self.latency);
+        }
+    }
+
     fn take(&mut self, record: &Record) {
         self.monitor.on_record(record);
         self.clock.on_record(record);
@@ -153,6 +164,7 @@ impl<P: Policy> CongestionControl for Learned<P> {
     fn on_feedback(&mut self, feedback: &Feedback<'_>) {
         self.beneath.controller_mut().on_feedback(feedback);
         self.rtt = feedback.rtt_stats;
+        self.carry_out_due(feedback.now);
         let control = self.beneath.controller().control();
         let record = self.reporter.on_feedback(feedback, &control);
         self.take(&record);
@@ -179,21 +191,12 @@ impl<P: Policy> CongestionControl for Learned<P> {
             true => Time::NEVER,
             false => self.clock.next_timer(self.monitor.has_news()),
         };
-        let answer = self.on_their_way.front().map_or(Time::NEVER, |a| a.0);
-        clock
-            .min(answer)
-            .min(self.beneath.controller().next_timer())
+        clock.min(self.beneath.controller().next_timer())
     }
 
     fn on_timer(&mut self, now: Time) {
         if self.beneath.controller().next_timer() <= now {
             self.beneath.controller_mut().on_timer(now);
-        }
-        while let Some(&(at, answer)) = self.on_their_way.front()
-            && at <= now
-        {
-            self.on_their_way.pop_front();
-            self.carry_out(now, answer, self.latency);
         }
         self.decide_if_due(now);
     }

@@ -14,7 +14,6 @@ pub mod dqn;
 mod feature;
 mod interval;
 mod learned;
-mod least_rtt;
 pub mod model;
 mod monitor;
 pub mod nn;

@@ -1,8 +1,7 @@
 //! Folds records into intervals.
 
-use headway_cc::{Duration, NetworkView, Time};
+use headway_cc::{Duration, LeastRtt, NetworkView, Time};
 
-use crate::least_rtt::LeastRtt;
 use crate::recent_rate::RecentRate;
 use crate::{Averages, Interval, Record, RttSummary, Spread};
 

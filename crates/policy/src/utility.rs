@@ -68,14 +68,18 @@ impl Utility {
     /// A larger loss counts as this, so that the utility stays finite.
     const MOST_LOSS: f64 = 0.999;
 
-    /// The utility of an interval.
-    pub fn of(&self, interval: &Interval) -> f64 {
+    /// The utility of an interval; `None` in the first 20 ms of a flow where it counts in shares of the largest throughput,
+    /// which is not known before.
+    pub fn of(&self, interval: &Interval) -> Option<f64> {
         let Utility {
             delta,
             beta,
             shaping,
         } = *self;
-        let best = interval.mbps(interval.max_throughput).max(1e-9);
+        let best = interval.mbps(interval.max_throughput);
+        if best == 0.0 && (shaping.exponent > 0.0 || shaping.regret > 0.0) {
+            return None;
+        }
         let scale = shaping.scale / libm::pow(best, shaping.exponent);
         let rate = interval.mbps(interval.per_second(interval.delivered)) * scale;
         let arrived = 1.0 - interval.loss().min(Utility::MOST_LOSS);
@@ -84,6 +88,6 @@ impl Utility {
             least => (interval.rtt.mean_us / f64::from(least)).max(1.0),
         };
         let regret = shaping.regret * (1.0 - delta) * best * scale;
-        rate - delta * rate / arrived - beta * libm::log(inflation) - regret
+        Some(rate - delta * rate / arrived - beta * libm::log(inflation) - regret)
     }
 }

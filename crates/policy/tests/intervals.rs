@@ -300,6 +300,12 @@ fn the_recent_rate_follows_within_a_round_trip_and_its_peak_stays() {
     let interval = step(10.0, 10);
     is("recent_throughput_mbps", &interval, first);
     is("peak_throughput_mbps", &interval, first);
+    let within_rtt = first / 12.0 * 1000.0 * 0.02;
+    is(
+        "excess_packets",
+        &interval,
+        f64::from(interval.latest.cwnd) - within_rtt,
+    );
     let interval = step(20.0, 10);
     is("recent_throughput_mbps", &interval, second);
     // Nothing comes any more: nine intervals of 10 ms remember the best, and a long one counts as another.

@@ -162,6 +162,7 @@ fn what_is_wrong_is_said_in_one_line() {
     // A card written before there was `grows` keeps its hash.
     assert_eq!(hash(""), hash(", grows = true"));
     assert_ne!(hash(""), hash(", grows = false"));
+    read(&over(r#"kind = "scheme", name = "cubic:hystart=classic""#)).expect("Linux's slow start");
     for (from, to, hint) in [
         (
             "\"+10\"",
@@ -179,6 +180,18 @@ fn what_is_wrong_is_said_in_one_line() {
         ("choices", "chioces", "did you mean 'choices'?"),
         ("\"steps\"", "\"step\"", "did you mean 'steps'?"),
         ("cubic", "bbr", "the window of 'bbr' cannot be steered"),
+        (
+            "cubic",
+            "batched-cubic:interval=10ms",
+            "the window of 'batched-cubic' cannot be steered",
+        ),
+        (
+            "cubic",
+            "cubic:hystart=clasic",
+            "hystart='clasic' must be one of",
+        ),
+        ("cubic", "cubic:hystrat=none", "did you mean 'hystart'?"),
+        ("cubic", "newreno:ecn", "'ecn' is not of the form key=value"),
         (
             "kind = \"scheme\", name = \"cubic\", grows = false",
             "kind = \"rate\", initial_mbps = 2.0, min_mbps = 0.5, max_mbps = 300.0",

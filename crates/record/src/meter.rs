@@ -1,6 +1,6 @@
 //! What is counted of a flow while it runs.
 
-use headway_cc::{Bytes, Duration, Time};
+use headway_cc::{Bytes, Duration, LeastRtt, Time};
 
 use crate::LogHistogram;
 
@@ -22,8 +22,10 @@ pub struct FlowMeter {
     pub(crate) delay: LogHistogram,
     pub(crate) queue: LogHistogram,
     pub(crate) rtt: LogHistogram,
-    /// [`Duration::MAX`] before the first sample.
-    pub(crate) min_rtt: Duration,
+    least_rtt: LeastRtt,
+    /// RTT samples over the least of the last 10 s, summed.
+    inflations: f64,
+    samples: u64,
     /// Bytes arrived since [`take_recent`](Self::take_recent).
     recent_bytes: u64,
     /// Bytes that were on a wire, not in a queue, when the run ended.
@@ -36,7 +38,6 @@ impl FlowMeter {
     pub fn new(since: Time) -> FlowMeter {
         FlowMeter {
             since,
-            min_rtt: Duration::MAX,
             ..FlowMeter::default()
         }
     }
@@ -91,10 +92,20 @@ impl FlowMeter {
     /// The sender took an RTT sample.
     #[inline]
     pub fn on_rtt(&mut self, now: Time, rtt: Duration) {
+        let us = u32::try_from(rtt.as_nanos() / 1000)
+            .unwrap_or(u32::MAX)
+            .max(1);
+        self.least_rtt.add(now, us);
         if now >= self.since {
             self.rtt.add(rtt);
-            self.min_rtt = self.min_rtt.min(rtt);
+            self.inflations += f64::from(us) / f64::from(self.least_rtt.get_us());
+            self.samples += 1;
         }
+    }
+
+    /// Mean of the RTT samples, each over the least of the 10 s before it; `None` without a sample.
+    pub(crate) fn rtt_inflation(&self) -> Option<f64> {
+        (self.samples > 0).then(|| self.inflations / self.samples as f64)
     }
 
     /// A data packet is on a wire, not in a queue, as the run ends: neither delivered nor lost.
@@ -125,7 +136,8 @@ impl FlowMeter {
         self.delay.merge(&other.delay);
         self.queue.merge(&other.queue);
         self.rtt.merge(&other.rtt);
-        self.min_rtt = self.min_rtt.min(other.min_rtt);
+        self.inflations += other.inflations;
+        self.samples += other.samples;
         self.propagating_bytes += other.propagating_bytes;
         self.refused_decisions += other.refused_decisions;
     }

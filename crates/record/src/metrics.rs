@@ -98,8 +98,8 @@ impl Metrics {
             .filter(|b| b.offered_bytes > 0.0)
             .map(|b| b.used_bytes / b.offered_bytes);
         let rtt_mean_ms = meter.rtt.mean_ms();
-        let utility = match (throughput_mbps, loss, rtt_mean_ms) {
-            (Some(x), Some(p), Some(rtt)) => owl_utility(x, p, rtt / meter.min_rtt.as_millis_f64()),
+        let utility = match (throughput_mbps, loss, meter.rtt_inflation()) {
+            (Some(x), Some(p), Some(inflation)) => owl_utility(x, p, inflation),
             _ => None,
         };
         Metrics {
@@ -125,7 +125,8 @@ impl Metrics {
 }
 
 /// Owl's utility (Eq. 7) with delta = beta = 0.5, throughput in Mbit/s, natural logarithm:
-/// `x - delta x / (1 - p) - beta ln(rtt / rtt_min)`. `None` where everything is lost.
+/// `x - delta x / (1 - p) - beta ln(rtt / rtt_min)`, where `rtt_inflation` is the mean RTT over its least, that of
+/// 10 s as in the paper. `None` where everything is lost.
 pub fn owl_utility(throughput_mbps: f64, loss: f64, rtt_inflation: f64) -> Option<f64> {
     const DELTA: f64 = 0.5;
     const BETA: f64 = 0.5;

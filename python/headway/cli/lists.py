@@ -43,13 +43,15 @@ def schemes(
 
 
 def _show(scheme: dict[str, Any]) -> None:
+    from rich.markup import escape
+
     table = table_of(scheme["name"], scheme["summary"])
     table.add_row("source", scheme["source"])
     table.add_row("family", scheme["family"])
     table.add_row("needs", ", ".join(scheme["needs"]) or "nothing special")
     table.add_row("runs in", ", ".join(scheme["worlds"]) or "no world yet")
     for deviation in scheme["deviations"]:
-        table.add_row("departs", deviation)
+        table.add_row("departs", escape(deviation))
     for p in scheme["params"]:
         table.add_row(f":{p['name']}=", f"{p['help']}; {_value(p)}")
     console().print(table)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 Of = str | Callable[["Run"], float | None]
 """A metric by name, or a function of a run; None where it does not apply."""
+Pair = tuple["Wanted", "Wanted"]
+"""What was, and what became of it."""
 
 
 class Measured:
@@ -51,6 +53,22 @@ class Measured:
         values = [(_value(b, of), _value(a, of)) for a, b in both]
         known = [(b, a) for b, a in values if b is not None and a is not None]
         return pairs.percent(known, block)
+
+    def kept(self, ours: Pair, theirs: Pair, of: Of) -> Metric:
+        """The share of the first of `ours` that the second has, less that of `theirs`, in points; of means.
+
+        Its interval is that of what each seed adds to it, to first order, as `percent` has it.
+        """
+        ordered, block = self._ordered([*ours, *theirs])
+        values = [[_value(run, of) for run in runs] for runs in ordered]
+        known = [[v for v in row if v is not None] for row in values if None not in row]
+        a, b, c, d = (sum(column) / len(known) for column in zip(*known, strict=True)) if known else (0.0,) * 4
+        if not (a and c):
+            return {"mean": None, "ci95": None}
+        more = 100 * (b / a - d / c)
+        added = [100 * ((row[1] - b / a * row[0]) / a - (row[3] - d / c * row[2]) / c) for row in known]
+        ends = pairs.mean(added, block)["ci95"]
+        return {"mean": more, "ci95": [more + end for end in ends] if ends else None}
 
     def across(self, wanted: Sequence[Wanted], of: Callable[..., float | None]) -> Metric:
         """The mean of what `of` makes of the runs with one seed, one of each of `wanted`; None says nothing."""

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from headway.reproduce.claim import Claim
     from headway.reproduce.engine import Outcome
     from headway.reproduce.figure import Drawn, Figure, Paper
 
@@ -50,8 +49,7 @@ def publish(folder: Path, paper: Paper, outcomes: Sequence[Outcome]) -> list[Pat
             write_atomic(path, picture + "\n")
             written.append(path)
         text = put_between(text, marker(outcome.figure), section(paper, outcome, outcome.drawn), page)
-    if {outcome.figure.name for outcome in outcomes} == {figure.name for figure in paper.figures}:
-        text = put_between(text, "<!-- summary -->", summary(paper, outcomes), page)
+    text = put_between(text, "<!-- summary -->", summary(paper, outcomes, text), page)
     write_atomic(page, text)
     return [page, *written]
 
@@ -76,28 +74,42 @@ def skeleton(paper: Paper) -> str:
     return "".join(parts)
 
 
-def summary(paper: Paper, outcomes: Sequence[Outcome]) -> str:
-    """How many claims there are and what became of them, figure by figure."""
-    lines = []
-    for outcome in outcomes:
-        title = outcome.figure.title
-        if outcome.drawn is None:
-            title += f"; not made: {outcome.missing or outcome.failures[0]}"
-        counts = _counts(outcome.drawn.claims if outcome.drawn else ())
-        lines.append([f"[{outcome.figure.name}](#{_anchor(outcome.figure)})", title, *counts])
-    every = _counts([claim for outcome in outcomes if outcome.drawn for claim in outcome.drawn.claims])
-    lines.append(["all", "", *every])
-    about = f"```sh\nheadway reproduce {paper.name} all\n```\n\n{circumstances(outcomes)}\n\n"
+def summary(paper: Paper, outcomes: Sequence[Outcome], text: str) -> str:
+    """How many claims there are and what became of them, figure by figure.
+
+    They are counted on the page, `text`: most of its figures may be of another day than `outcomes`.
+    """
+    made = {outcome.figure.name: outcome for outcome in outcomes}
+    lines, counts = [], []
+    for figure in paper.figures:
+        standing, outcome = _standing(figure, text), made.get(figure.name)
+        title = figure.title
+        if outcome and outcome.drawn is None:
+            title += f"; not made{' anew' if standing else ''}: {outcome.missing or outcome.failures[0]}"
+        elif not standing:
+            title += "; not made"
+        counts.append([standing.count(f" | {_cell(v)} | ") for v in Verdict])
+        lines.append([f"[{figure.name}](#{_anchor(figure)})", title, *map(str, counts[-1])])
+    lines.append(["all", "", *(str(sum(column)) for column in zip(*counts, strict=True))])
+    run = "Not all from one round: each figure has its runs and its version below."
+    if len(made) == len(paper.figures):
+        run = circumstances(outcomes)
+    about = f"```sh\nheadway reproduce {paper.name} all\n```\n\n{run}\n\n"
     return about + markdown(["figure", "", *(str(v) for v in Verdict)], lines)
+
+
+def _standing(figure: Figure, text: str) -> str:
+    """What the page has of a figure."""
+    return text.partition(f"{marker(figure)}\n")[2].partition(END)[0].strip()
+
+
+def _cell(verdict: Verdict) -> str:
+    return str(verdict) if verdict is Verdict.HOLDS else f"**{verdict}**"
 
 
 def _anchor(figure: Figure) -> str:
     words = f"{figure.name}: {figure.title}".lower()
     return "".join(c for c in words.replace(" ", "-") if c.isalnum() or c in "-_")
-
-
-def _counts(claims: Sequence[Claim]) -> list[str]:
-    return [str(sum(claim.verdict is v for claim in claims)) for v in Verdict]
 
 
 def section(paper: Paper, outcome: Outcome, drawn: Drawn) -> str:
@@ -112,9 +124,8 @@ def section(paper: Paper, outcome: Outcome, drawn: Drawn) -> str:
     lines = []
     for claim in drawn.claims:
         mean, ends = text_of(claim.ours, claim.unit)
-        verdict = str(claim.verdict) if claim.verdict is Verdict.HOLDS else f"**{claim.verdict}**"
         how = f"{claim.how}; {claim.note}" if claim.note else claim.how
-        lines.append([claim.paper, mean, ends, verdict, how, run])
+        lines.append([claim.paper, mean, ends, _cell(claim.verdict), how, run])
     parts = [picture, circumstances([outcome]) + "\n", markdown(head, lines)]
     if drawn.table:
         parts.append(markdown(drawn.table[0], drawn.table[1:]))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
-import json
 from pathlib import Path
 from typing import Any
+
+import tomli_w
 
 from headway._native import UsageError
 from headway.cli.usage import nearest
@@ -33,8 +34,8 @@ def find(of: str, name: str) -> TrainConfig:
     for change in changes:
         _lay_over(table, copy.deepcopy(change))
     table["name"] = f"{of}-{name}".replace(".", "")
-    said = "".join(f"# laid over it: {json.dumps(change)}\n" for change in changes)
-    return of_table(table, said + text, f"{of} --ablation {name}", f"{of} --ablation {name}")
+    said = f"# headway train {of} --ablation {name}\n"
+    return of_table(table, said + tomli_w.dumps(table), f"{of} --ablation {name}", f"{of} --ablation {name}")
 
 
 def _with_those_it_is_like(file: dict[str, Any], name: str) -> list[dict[str, Any]]:

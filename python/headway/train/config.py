@@ -33,7 +33,7 @@ class TrainConfig:
     validation: Validation
     early_stop: EarlyStop
     text: str
-    """The file as it was written, and what was laid over it."""
+    """The file as it was written; of an ablation, what came of it."""
     asked: str
     """What stands behind `headway train` to get it."""
 

@@ -12,10 +12,10 @@ from torch.nn import functional
 from torch.utils.tensorboard import SummaryWriter
 
 from headway._native import RunError, UsageError
-from headway.train.guide import GuideRule, Moves
+from headway.train.guide import NO_ADVICE, GuideRule, Moves
 from headway.train.memory import CUT, GOES_ON, TERMINATED, Memory
 from headway.train.networks import Network
-from headway.train.sections import Dqn
+from headway.train.sections import Dqn, falling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-NO_ADVICE = -1
 TELL = 50
 """Rounds between two reports of progress."""
 
@@ -132,8 +131,8 @@ class DqnLearner:
         drawn = torch.randint(self._actions, (count,), generator=self._chance).numpy()
         by_chance = torch.rand(count, generator=self._chance).numpy() < self._epsilon()
         best = np.asarray(self._values(self._network, seen).argmax(1))
-        if self._guide and self._dqn.guide:
-            best = self._guide.lead(best, self._dqn.guide.at(self._dqn.guide.share, self._done))
+        if self._guide:
+            best = self._guide.lead(best, self._done)
         return np.where(by_chance, drawn, best)
 
     @property
@@ -144,8 +143,7 @@ class DqnLearner:
     def _epsilon(self) -> float:
         if self._rounds < self._dqn.warmup:
             return 1.0
-        first, last = self._dqn.epsilon
-        return first + (last - first) * min(self._done / max(self._dqn.epsilon_share, 1e-9), 1.0)
+        return falling(self._dqn.epsilon, self._done, self._dqn.epsilon_share)
 
     def _learn(self) -> float:
         """One gradient step; the loss."""
@@ -234,9 +232,9 @@ class DqnLearner:
 def imitation(values: torch.Tensor, advice: torch.Tensor, margin: float) -> torch.Tensor:
     """By how much some other action is worth more than the advised one less `margin`, in the mean.
 
-    Eq. 2 of Hester et al., 2018; `values` are `[n, actions]`, where `advice` is -1 there was none.
+    Eq. 2 of Hester et al., 2018; `values` are `[n, actions]`, where `advice` is NO_ADVICE there was none.
     """
-    is_advised = advice >= 0
+    is_advised = advice != NO_ADVICE
     advised = advice.clamp(min=0)[:, None]
     others = values + margin * torch.ones_like(values).scatter_(1, advised, 0.0)
     excess = others.amax(1) - values.gather(1, advised).squeeze(1)

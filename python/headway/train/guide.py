@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
+NO_ADVICE = -1
+"""In place of an action, where nothing is known yet."""
+
 
 @dataclass(frozen=True)
 class Moves:
@@ -78,9 +81,10 @@ class GuideRule:
     def measure(self, measured: Mapping[str, Array]) -> None:
         """Takes what was measured of the last step."""
         rate, guide = measured["peak_throughput_mbps"], self._guide
-        self._window = packets(rate, measured) * (
-            1 + guide.queue * np.log(np.maximum(rate / guide.queue_from_mbps, 1))
-        )
+        queue = guide.queue * np.log(np.maximum(rate / guide.queue_from_mbps, 1))
+        if guide.queue_below:
+            queue = np.where(rate < guide.queue_below * measured["path_mbps"], queue, 0.0)
+        self._window = packets(rate, measured) * (1 + queue)
         if guide.fair:
             share = measured["fair_mbps"]
             self._is_beside = share < measured["path_mbps"]
@@ -90,12 +94,13 @@ class GuideRule:
         self._current = packets(measured["pacing_rate_mbps"], measured) if of_rate else measured["cwnd_packets"]
 
     def advice(self) -> Array:
-        """What the rule that is imitated would do in each simulation; -1 where nothing is known."""
-        return np.where(self._window > 0, self._nearest(self._guide.packets), -1)
+        """What the rule that is imitated would do in each simulation, or NO_ADVICE."""
+        return np.where(self._window > 0, self._nearest(self._guide.packets), NO_ADVICE)
 
-    def lead(self, actions: Array, share: float) -> Array:
-        """The actions, those of about a `share` of the simulations replaced by the rule's."""
+    def lead(self, actions: Array, done: float) -> Array:
+        """The actions, in some simulations replaced by the rule's: as many as follow it when so much is `done`."""
         if self._rounds % self._guide.rounds == 0:
+            share = self._guide.at(self._guide.share, done)
             low, high = self._guide.range
             self._is_followed = torch.rand(self._count, generator=self._chance).numpy() < share
             self._packets = low + (high - low) * torch.rand(self._count, generator=self._chance).numpy()

@@ -41,6 +41,12 @@ def _share(section: object, name: str) -> None:
         raise ValueError(f"{name} is {value}, must be from 0 to 1")
 
 
+def falling(pair: tuple[float, ...], done: float, until: float) -> float:
+    """From the first of two values to the second in a line, as the `done` share of all steps nears `until`."""
+    first, last = pair
+    return first + (last - first) * min(done / max(until, 1e-9), 1.0)
+
+
 @dataclass(frozen=True)
 class Mask:
     """`[net.mask]`: Owl's state masking, a learned layer in front of the network.
@@ -161,6 +167,9 @@ class Guide:
     queue: float = 0.0
     """Share of the window that waits, for each e-fold of the rate above `queue_from_mbps`."""
     queue_from_mbps: float = 1.0
+    queue_below: float = 0.0
+    """Where above 0, nothing waits once the rate is so large a share of the slowest link's: a queue takes what
+    others leave, and on a link of one's own there is nothing to take. Only a simulation knows the link."""
     fair: float = 0.0
     """Where above 0, and others share the path: the window is so many times the fair share x smoothed RTT, without
     packets of its own. Only a simulation knows the share."""
@@ -184,14 +193,14 @@ class Guide:
         _above_0(self, "margin")
         _above_0(self, "queue_from_mbps")
         _share(self, "queue")
+        _share(self, "queue_below")
         _share(self, "fair")
         if not 0 <= self.packets <= 1e6:
             raise ValueError(f"packets is {self.packets}, must be from 0 to 1e6")
 
     def at(self, pair: tuple[float, ...], done: float) -> float:
         """What a pair of values has come to when this share of all steps is done."""
-        first, last = pair
-        return first + (last - first) * min(done / max(self.until, 1e-9), 1.0)
+        return falling(pair, done, self.until)
 
 
 @dataclass(frozen=True)

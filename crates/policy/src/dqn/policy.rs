@@ -69,10 +69,13 @@ impl DqnPolicy {
     /// Keeps what followed the last decision, and learns if it is time.
     fn learn(&mut self, observation: &[f32], interval: &Interval) {
         let Some(action) = self.action else { return };
+        let Some(reward) = self.utility.of(interval) else {
+            return;
+        };
         self.replay.push(Transition {
             state: &self.before,
             action,
-            reward: self.utility.of(interval) as f32,
+            reward: reward as f32,
             next: observation,
         });
         let DqnSpec {

@@ -48,7 +48,7 @@ impl Default for DqnSpec {
         DqnSpec {
             gamma: 0.93,
             reward: Shaping::default(),
-            learning_rate: 1e-5,
+            learning_rate: 3e-7,
             loss: TdLoss::Huber,
             double: false,
             gradient_norm: 10.0,

@@ -14,6 +14,8 @@ pub enum Rounding {
     MicrosOfRtt(u32),
     /// So many microseconds over the interval's length.
     MicrosOverInterval(u32),
+    /// What comes in so many microseconds at the peak rate, in packets.
+    AtPeak(u32),
 }
 
 impl Rounding {
@@ -24,6 +26,7 @@ impl Rounding {
             Rounding::Micros(us) => format!("{us} us"),
             Rounding::MicrosOfRtt(us) => format!("{us} us in the least RTT"),
             Rounding::MicrosOverInterval(us) => format!("{us} us over the interval's length"),
+            Rounding::AtPeak(us) => format!("{us} us at the peak throughput"),
         }
     }
 
@@ -41,6 +44,7 @@ impl Rounding {
                 Rounding::MicrosOverInterval(us) => {
                     f64::from(us) * 1e-6 / interval.length.as_secs_f64().max(1e-9)
                 }
+                Rounding::AtPeak(us) => f64::from(us) * 1e-6 * interval.peak_throughput,
             }
     }
 }

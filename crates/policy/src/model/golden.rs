@@ -21,22 +21,28 @@ pub struct Golden {
 struct Array {
     width: usize,
     values: Vec<f32>,
+    /// The largest magnitude, 1 at least.
+    scale: f32,
 }
 
 impl Array {
+    fn new(width: usize, values: Vec<f32>) -> Array {
+        let scale = values
+            .iter()
+            .fold(1.0_f32, |most, value| most.max(value.abs()));
+        Array {
+            width,
+            values,
+            scale,
+        }
+    }
+
     fn rows(&self) -> impl Iterator<Item = &[f32]> {
         self.values.chunks_exact(self.width)
     }
 
     fn len(&self) -> usize {
         self.values.len() / self.width
-    }
-
-    /// The largest magnitude, 1 at least.
-    fn scale(&self) -> f32 {
-        self.values
-            .iter()
-            .fold(1.0, |most, value| most.max(value.abs()))
     }
 }
 
@@ -107,7 +113,7 @@ impl Golden {
                 };
                 let golden = array.rows().nth(row).unwrap_or_default();
                 for (theirs, ours) in golden.iter().zip(ours) {
-                    let off = (theirs - ours).abs() / array.scale();
+                    let off = (theirs - ours).abs() / array.scale;
                     // A number that is none is off too.
                     if off.is_nan() || off > Golden::TOLERANCE {
                         return Err(format!(
@@ -162,7 +168,7 @@ fn array(
             data.len()
         ));
     }
-    Ok(Some(Array { width, values }))
+    Ok(Some(Array::new(width, values)))
 }
 
 /// Shape and data of a `.npy` file of float32 in C order, as `numpy.lib.format` defines it: `\x93NUMPY`, the version's

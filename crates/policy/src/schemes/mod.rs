@@ -2,6 +2,7 @@
 
 mod aurora;
 mod learned;
+mod owl;
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use headway_cc::{
 use crate::model::{Model, shipped};
 
 /// Every scheme of this crate.
-pub static SCHEMES: &[Scheme] = &[learned::SCHEME, aurora::SCHEME];
+pub static SCHEMES: &[Scheme] = &[learned::SCHEME, aurora::SCHEME, owl::OWL, owl::OWL_LOSS];
 
 /// How long an answer takes.
 const LATENCY: Param = Param {
@@ -35,9 +36,14 @@ fn loaded(model: Model) -> Loaded {
 
 /// The model `NAME-VERSION` of those that come with Headway.
 fn shipped_version(name: &str, version: &str) -> Result<Loaded, String> {
+    // Of owl and owl-loss, v1 is what is left of owl-v1 alone.
+    let version_of = |title: &'static str| {
+        let version = title.strip_prefix(name)?.strip_prefix('-')?;
+        version.starts_with('v').then_some(version)
+    };
     let of_name = || {
-        let titles = shipped().iter().map(|one| (one, one.title));
-        titles.filter_map(|(one, title)| Some((one, title.strip_prefix(name)?.strip_prefix('-')?)))
+        let all = shipped().iter();
+        all.filter_map(|one| Some((one, version_of(one.title)?)))
     };
     let (one, _) = of_name()
         .find(|(_, own)| *own == version)

@@ -1,7 +1,7 @@
 //! Models as schemes.
 
 use headway_cc::testing::{drive, setup};
-use headway_cc::{Registry, Selection};
+use headway_cc::{Kind, Registry, Selection};
 use headway_policy::model::shipped;
 use headway_policy::schemes::SCHEMES;
 use proptest::prelude::*;
@@ -67,6 +67,48 @@ fn aurora_is_its_newest_model_unless_told() {
     );
 }
 
+/// What is left of owl-loss-v1 is no version of owl.
+#[test]
+fn owl_and_owl_loss_have_models_of_their_own() {
+    let select = |spec: &str| registry().select(spec);
+    for (spec, title) in [("owl", "owl-v1@"), ("owl-loss:online=true", "owl-loss-v1@")] {
+        let selection = select(spec).expect("a scheme");
+        let id = selection.model().expect("a model");
+        assert!(id.starts_with(title), "{spec}: {id}");
+    }
+    assert!(select("owl:model=loss-v1").is_err());
+    // An agent in user space takes its time, in the simulator too.
+    let canonical = select("owl:latency=26us").expect("a scheme").canonical();
+    assert_eq!(select("owl").expect("a scheme").canonical(), canonical);
+}
+
+/// Learning in use goes on with the weights of Eq. 7 that the model was trained with, unless told.
+#[test]
+fn owls_utility_in_use_is_that_of_its_training() {
+    for name in ["owl", "owl-loss"] {
+        let one = shipped()
+            .iter()
+            .find(|one| one.title == format!("{name}-v1"));
+        let model = one.expect("shipped").model().expect("a model");
+        let config: toml::Table = (model.card().training.more["config"].as_str())
+            .and_then(|text| text.parse().ok())
+            .expect("what it was trained by");
+        let registry = registry();
+        let scheme = registry.iter().find(|s| s.name == name).expect("a scheme");
+        for key in ["delta", "beta"] {
+            let param = scheme.params.iter().find(|p| p.name == key);
+            let Kind::Number { default, .. } = param.expect(key).kind else {
+                panic!("{key} is a number");
+            };
+            assert_eq!(
+                config["reward"][key].as_float(),
+                Some(default),
+                "{name}: {key}"
+            );
+        }
+    }
+}
+
 #[test]
 fn every_model_that_comes_with_headway_loads_and_the_newest_of_a_name_is_first() {
     let mut last = None;
@@ -86,6 +128,7 @@ proptest! {
     #[test]
     fn a_learned_scheme_keeps_its_promises(script in prop::collection::vec(any::<u8>(), 0..1200)) {
         let mut selections = vec![learned(""), learned(":latency=30ms")];
+        selections.push(registry().select("owl:online=true:epsilon=0.5").expect("a scheme"));
         let named = registry();
         let named = named.iter().filter(|s| !s.params.iter().any(headway_cc::Param::is_required));
         selections.extend(named.map(|s| registry().select(s.name).expect("defaults")));

@@ -84,11 +84,10 @@ def fig7(lab: Lab) -> Made:
         each_within(
             "fig7.power",
             "Owl's power is above PCC-Vivace's (Fig. 7c)",
-            "power, Owl's over Vivace's, in each buffer above 150 kB; above 0 wanted",
+            "power, Owl's over Vivace's, in each buffer; above 0 wanted",
             {
                 f"{size:g} kB": measured.percent(points["owl"], points["vivace"], "power")
                 for size, points in buffers.items()
-                if size > LARGE_KB
             },
             "%",
             low=MORE,

@@ -11,7 +11,7 @@ from headway.reproduce.charts import Bar, bars, heat, looks_of, titled
 from headway.reproduce.claim import LESS, NOTHING, Verdict, any_of, each_within, so_many, verdict
 from headway.reproduce.figure import Drawn, Figure
 from headway.reproduce.lab import MissingError, family
-from headway.reproduce.owl.contenders import ablation, model_of
+from headway.reproduce.owl.contenders import BASE, IMITATION, ablations, model_of
 from headway.reproduce.owl.geni import TWO
 from headway.reproduce.owl.importance import of_model
 from headway.reproduce.scenarios import path_of
@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from headway.reproduce.figure import Made
     from headway.reproduce.lab import Lab, Wanted
     from headway.reproduce.measured import Measured
+    from headway.summary import Metric
 
-BASE = "as-it-is"
-"""Owl as it ships, trained with the budget of the ablations: what the others are held against."""
 STATES = {"State-1": "state-1", "State-2": "state-2", "State-3": "state-3", "State-4": "state-4"}
 ACTIONS = {"Action-1": "action-1", "Action-2": "action-2", "Action-3": "action-3", "Action-4": BASE}
 HISTORIES = {"1": "history-1", "3": "history-3", "5": BASE, "10": "history-10"}
@@ -38,33 +37,21 @@ LAYERS = {
 }
 WEIGHTS = {
     "0.1, 0.9": "delta-0.1-beta-0.9",
-    "0.5, 0.5": BASE,
+    "0.5, 0.5": "unguided-end",
     "0.9, 0.1": "delta-0.9-beta-0.1",
 }
 LOW, HIGH = 0.2, 0.7
 """The shares of the network that figure 13 compares."""
-
-
-def _variants(lab: Lab, named: Mapping[str, str]) -> dict[str, str]:
-    """The specs by label of what is trained; what is not is noted, and `BASE` has the shipped Owl in its place."""
-    found = {}
-    for label, name in named.items():
-        try:
-            found[label] = ablation(lab, name)
-        except MissingError as why:
-            if name == BASE:
-                found[label] = lab.scheme("owl")
-                lab.note(f"{why}; in its place Owl as it ships, which was trained for longer")
-            else:
-                lab.note(f"{why}; left out")
-    return found
+NETWORK = ("pnc_packets", "pna")
+"""What switches tell."""
+RULE = {"with": BASE, "not at the end": "unguided-end", "without": "no-guide"}
 
 
 def fig12(lab: Lab) -> Made:
     """Throughput against loss of two flows for state sets and for action sets."""
     two = Scenario.load(TWO)
-    states = lab.each(_variants(lab, STATES), two)
-    actions = lab.each(_variants(lab, ACTIONS), two)
+    states = lab.each(ablations(lab, STATES, shipped=True), two)
+    actions = lab.each(ablations(lab, ACTIONS, shipped=True), two)
     measured = yield [*states.values(), *actions.values()]
 
     panels = []
@@ -76,7 +63,7 @@ def fig12(lab: Lab) -> Made:
         _best("fig12.state", "a", "State-4", STATES, states, measured),
         _best("fig12.action", "b", "Action-4", ACTIONS, actions, measured),
     ]
-    return Drawn(titled(panels, columns=2), claims)
+    return Drawn(titled(panels, columns=2), claims, notes=[IMITATION])
 
 
 def _best(
@@ -109,15 +96,14 @@ def fig13(lab: Lab) -> Made:
     chart = titled(
         [("share of connection weights", heat(features, columns, [[found[k][f] for k in found] for f in features]))]
     )
-    network = ("pnc_packets", "pna")
-    little, much = (sum(found[known].get(name, 0.0) for name in network) for known in (LOW, HIGH))
     top = sorted(found[LOW], key=lambda name: -found[LOW][name])[:6]
     claims = [
         each_within(
             "fig13.network",
             "Network feedback plays a minor role when visibility is limited (VII-G)",
-            "share of connection weights that PNC and PNA have, with 20% known less that with 70%; below 0 wanted",
-            {"PNC and PNA": {"mean": 100 * (little - much), "ci95": [100 * (little - much)] * 2}},
+            "share of connection weights that PNC and PNA have with 20% known, less that with 70%, and less "
+            "that of two features if all weighed the same; below 0 wanted",
+            role_of_network(found[LOW], found[HIGH]),
             "points",
             high=LESS,
         ),
@@ -131,9 +117,20 @@ def fig13(lab: Lab) -> Made:
             },
         ),
     ]
-    return Drawn(
-        chart, claims, notes=["Weights of one trained network: nothing varies, and intervals have no width."]
-    )
+    notes = ["Weights of one trained network: nothing varies, and intervals have no width.", IMITATION]
+    return Drawn(chart, claims, notes=notes)
+
+
+def role_of_network(little: Mapping[str, float], much: Mapping[str, float]) -> dict[str, Metric]:
+    """What PNC and PNA weigh with little of the network known, in points above what it is held against.
+
+    That it is less than with much known follows from the sign of the mask's weights, however heavy they are: so it
+    is held against an even share too.
+    """
+    low, high = (sum(found.get(name, 0.0) for name in NETWORK) for found in (little, much))
+    even = len(NETWORK) / len(little)
+    points = {"against 70% known": 100 * (low - high), "against an even share": 100 * (low - even)}
+    return {case: {"mean": value, "ci95": [value, value]} for case, value in points.items()}
 
 
 def fig14(lab: Lab) -> Made:
@@ -144,7 +141,7 @@ def fig14(lab: Lab) -> Made:
         for seconds, scenario in family(path_of("owl-period")).items()
     }
     groups: dict[str, tuple[Iterable[str], dict[str, Wanted], str]] = {
-        title: (named, lab.each(_variants(lab, named), two), ours)
+        title: (named, lab.each(ablations(lab, named, shipped=True), two), ours)
         for title, named, ours in (
             ("(a) history k", HISTORIES, "5"),
             ("(b) neurons", LAYERS, "512-256"),
@@ -153,7 +150,9 @@ def fig14(lab: Lab) -> Made:
     }
     groups["(c) seconds between measurements"] = (periods, periods, "1")
     groups = dict(sorted(groups.items()))
-    measured = yield [one for _, points, _ in groups.values() for one in points.values()]
+    rule = lab.each(ablations(lab, RULE, shipped=True), two)
+    wanted = [points for _, points, _ in groups.values()]
+    measured = yield [one for points in (*wanted, rule) for one in points.values()]
 
     panels, claims = [], []
     for title, (choices, points, ours) in groups.items():
@@ -175,7 +174,15 @@ def fig14(lab: Lab) -> Made:
                 high=LESS,
             )
         )
-    notes = ["a: the paper's k of 0, no history, is 1 here: an agent that sees one interval."]
+    notes = [
+        "a: the paper's k of 0, no history, is 1 here: an agent that sees one interval.",
+        f"a and b: {IMITATION}",
+        "d: at the end of these nothing is imitated: the rule knows no weights of Eq. 7.",
+    ]
+    if "without" in rule:
+        found = [Bar(label, "owl", measured.mean(one, "power")) for label, one in rule.items()]
+        panels.append(("(e) without the rule", bars(found, looks_of(["owl"]), "the rule", "power (Mbit/s / s)")))
+        notes.append("e: not in the paper, nor judged: with the rule, not imitating it at the end, without it.")
     return Drawn(titled(panels, columns=2), claims, notes=notes)
 
 

@@ -6,6 +6,7 @@ on the way. Activations do not count, and neither do biases.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,12 +41,20 @@ def shares(weights: Array, names: Sequence[str]) -> dict[str, float]:
 def masking(mask: Mapping[str, Any], weight: Array, bias: Array, known: float) -> Array:
     """What the layer in front of the network multiplies an interval's features by, [features].
 
-    That is sigmoid(weight x known + bias) for masked ones, 0 where nothing is known, and 1 for all others.
+    That is sigmoid(weight x known + bias) for masked ones, 0 where nothing is known, and 1 for all others; `known`
+    as the network sees it.
     """
     factors = np.ones(int(mask["features"]))
     gate = 1 / (1 + np.exp(-(np.asarray(weight, dtype=np.float64) * known + bias)))
     factors[list(mask["masked"])] = gate if known > 0 else 0.0
     return factors
+
+
+def as_seen(feature: Mapping[str, Any], value: float) -> float:
+    """A feature's value as the network sees it: normalised as its entry in the model's card says."""
+    low, high = feature["clip"]
+    value = math.log1p(value) if feature.get("log") else value
+    return float(min(max((value - feature["offset"]) * feature["scale"], low), high))
 
 
 def of_model(name: str, known: float) -> dict[str, float]:
@@ -57,6 +66,7 @@ def of_model(name: str, known: float) -> dict[str, float]:
     names = [feature["name"] for feature in observation["features"]]
     weights = connection_weights(layers)
     if "mask" in net:
-        factors = masking(net["mask"], tensors["mask.weight"], tensors["mask.bias"], known)
+        share = as_seen(observation["features"][net["mask"]["known"]], known)
+        factors = masking(net["mask"], tensors["mask.weight"], tensors["mask.bias"], share)
         weights = weights * np.tile(factors, weights.shape[1] // len(factors))
     return shares(weights, names)

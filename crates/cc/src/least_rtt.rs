@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 
-use headway_cc::{Duration, Time};
+use crate::{Duration, Time};
 
 /// The least of the RTT samples of the last 10 s, counted from the newest sample, to the nearest 10 ms: samples
 /// are kept by slots of so long a time, so that there are never more than a thousand candidates.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct LeastRtt {
+pub struct LeastRtt {
     /// (slot, microseconds): slots rise, samples too.
     candidates: VecDeque<(u64, u32)>,
 }
@@ -16,7 +16,7 @@ impl LeastRtt {
     const SLOT: Duration = Duration::from_millis(10);
     const SLOTS: u64 = 1000;
 
-    /// Time never goes back.
+    /// A sample, not before the last one.
     #[inline]
     pub fn add(&mut self, now: Time, rtt_us: u32) {
         let slot = now.as_nanos() / LeastRtt::SLOT.as_nanos();
@@ -40,7 +40,7 @@ impl LeastRtt {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use headway_cc::Stream;
+    use crate::Stream;
 
     #[test]
     fn agrees_with_a_search_through_the_window() {

@@ -1,0 +1,125 @@
+//! Owl: a Q-network that adds packets to Cubic's window, told of the path by its sender and by the switches that are
+//! known.
+
+use headway_cc::{CongestionControl, Duration, Family, Kind, Need, Param, Scheme, Setup, Values};
+
+use super::shipped_version;
+use crate::model::Model;
+
+const MODEL: Param = Param {
+    name: "model",
+    help: "which of the trained models decides (headway models)",
+    kind: Kind::Loaded {
+        what: "v1",
+        default: Some("v1"),
+        load: |text| shipped_version("owl", text),
+    },
+};
+const LOSS_MODEL: Param = Param {
+    kind: Kind::Loaded {
+        what: "v1",
+        default: Some("v1"),
+        load: |text| shipped_version("owl-loss", text),
+    },
+    ..MODEL
+};
+/// Half of all answers of an agent in user space are seen by the kernel this long after what they answer: 10 us up, 5 us
+/// for the network, 11 us down (decision 30).
+const LATENCY: Param = Param {
+    name: "latency",
+    help: "how long an answer takes to take effect: the default is that of an agent in user space",
+    kind: Kind::Time {
+        default: Duration::from_micros(26),
+        min: Duration::ZERO,
+        max: Duration::from_secs(10),
+    },
+};
+const ONLINE: Param = Param {
+    name: "online",
+    help: "does it go on learning in use, each flow for itself (Algorithm 1, lines 11 and 12)",
+    kind: Kind::Choice(&["false", "true"]),
+};
+const EPSILON: Param = weight(
+    "epsilon",
+    "with online=true, share of random actions",
+    0.01,
+    1.0,
+);
+const DELTA: Param = weight(
+    "delta",
+    "with online=true, weight of losses in the utility that it learns from (Eq. 7)",
+    0.5,
+    100.0,
+);
+const BETA: Param = weight(
+    "beta",
+    "with online=true, weight of the delay in the utility that it learns from (Eq. 7)",
+    0.5,
+    100.0,
+);
+const NO_BETA: Param = weight("beta", BETA.help, 0.0, 100.0);
+
+const fn weight(name: &'static str, help: &'static str, default: f64, max: f64) -> Param {
+    Param {
+        name,
+        help,
+        kind: Kind::Number {
+            default,
+            min: 0.0,
+            max,
+        },
+    }
+}
+
+/// Sacco et al. 2023.
+pub const OWL: Scheme = Scheme {
+    name: "owl",
+    family: Family::Learned,
+    summary: "a Q-network adds packets to Cubic's window; it sees what the sender measures and what known switches count",
+    source: "Sacco, Flocco, Esposito and Marchetto, IEEE TNSM 2023; trained here (docs/training.md)",
+    deviations: &[
+        "gamma 0.995, since 0.93 looks 57 ms ahead at decisions of 4 ms, less than a round trip; returns of forty steps, double Q-learning, layers of 128 and 64, a learning rate of 0.0005: `headway train owl-paper` has Table II as it stands",
+        "in training some simulations followed a rule for the window, and the network imitates it, less and less (`[dqn.guide]`, decision 31): of actions drawn every 4 ms chance never shows what a good window is worth",
+        "beside the twelve features of Table I it sees the queueing delay, the least RTT of the last 10 s and the RTT over it, the throughput of late and its peak, the window less what that peak brings in the least RTT, and the newest losses: what the twelve hold only together, or over longer than five intervals",
+        "it was trained on Eq. 7 with its rate over the root of the slowest link's, so that slow networks count nearly as much as fast ones; while it learns in use, the most that the flow ever got stands for that link",
+        "in congestion avoidance Cubic's own growth is left out, so that action 0 does nothing (section IV-A)",
+        "without known switches, before their first counters and where their controller is lost it goes on: it is shown zeros, or the last counters while known stays above 0",
+    ],
+    needs: &[Need::RateSample],
+    params: &[MODEL, LATENCY, ONLINE, EPSILON, DELTA, BETA],
+    build: |setup, values| build(setup, values, &MODEL, &BETA),
+    receiver: None,
+    router: None,
+};
+
+/// The same without the delay in its utility.
+pub const OWL_LOSS: Scheme = Scheme {
+    name: "owl-loss",
+    summary: "Owl whose utility counts losses and no delay (beta = 0)",
+    deviations: &[
+        "all of `owl`'s",
+        "beside other flows its reward in training stopped at its fair share, and the rule kept to that; in use nobody knows the share: Eq. 7 with delta 0.5 and no delay rewards whoever takes a link from others (decision 31)",
+    ],
+    params: &[LOSS_MODEL, LATENCY, ONLINE, EPSILON, DELTA, NO_BETA],
+    build: |setup, values| build(setup, values, &LOSS_MODEL, &NO_BETA),
+    ..OWL
+};
+
+fn build(
+    setup: &Setup,
+    values: &Values,
+    model: &Param,
+    beta: &Param,
+) -> Box<dyn CongestionControl> {
+    const CHECKED: &str = "a test builds each of these models, frozen and learning";
+    let model = values.loaded::<Model>(model);
+    let latency = values.time(&LATENCY);
+    if values.choice(&ONLINE) == "false" {
+        let frozen = model.controller(setup, model.policy(), latency);
+        return Box::new(frozen.expect(CHECKED));
+    }
+    let weights = [values.number(&DELTA), values.number(beta)];
+    let policy = model.learning_policy(setup, weights, values.number(&EPSILON));
+    let learning = model.controller(setup, policy.expect(CHECKED), latency);
+    Box::new(learning.expect(CHECKED))
+}

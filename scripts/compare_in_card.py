@@ -1,0 +1,38 @@
+"""Writes another model's evaluation into a card: what the paper's own settings came to, beside what is shipped.
+
+    scripts/compare_in_card.py models/owl-v1 out/train/owl-paper-v1-seed-1/owl-paper-v1
+
+Both must have been validated on the same scenarios, runs and seconds; weights and hashes stay as they are.
+"""
+
+import sys
+import tomllib
+from pathlib import Path
+
+import tomli_w
+
+
+def main(folder: Path, other: Path) -> str | None:
+    """The reason why not, if it cannot be done."""
+    card, compared = (tomllib.loads((path / "card.toml").read_text(encoding="utf-8")) for path in (folder, other))
+    own, theirs = card["evaluation"], compared["evaluation"]
+    for key in ("runs", "seconds", "seed"):
+        if own[key] != theirs[key]:
+            return f"{other}: its evaluation has {key} {theirs[key]}, {folder}'s has {own[key]}"
+    if own["scenarios"].keys() != theirs["scenarios"].keys():
+        return f"{other}: it was evaluated on other scenarios than {folder}"
+    own["compared"] = {
+        "command": compared["training"]["command"],
+        "code_version": compared["training"]["code_version"],
+        "cpu_seconds": compared["training"]["cpu_seconds"],
+        "steps": compared["training"]["steps"],
+        "scenarios": theirs["scenarios"],
+    }
+    (folder / "card.toml").write_text(tomli_w.dumps(card), encoding="utf-8")
+    return None
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    sys.exit(main(Path(sys.argv[1]), Path(sys.argv[2])))

@@ -1,0 +1,261 @@
+"""What each figure of Owl judges, on runs that are made up and numbers worked out by hand."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from headway.report.svg import standalone
+from headway.reproduce.claim import Verdict
+from headway.reproduce.lab import Lab, Settings, family
+from headway.reproduce.measured import Measured
+from headway.reproduce.owl.buffer import fig7
+from headway.reproduce.owl.contenders import END_TO_END, IMITATION, ablations
+from headway.reproduce.owl.design import fig12, fig13, fig14, role_of_network
+from headway.reproduce.owl.fairness import (
+    equilibrium,
+    fig8,
+    fig9,
+    largest_share,
+    least_share,
+    own_losses,
+    sending_rate,
+    sending_rates,
+    unfairness,
+)
+from headway.reproduce.owl.importance import as_seen, connection_weights, masking, of_model, shares
+from headway.reproduce.owl.knowledge import fig6
+from headway.reproduce.owl.lte import _utilities, _utility_over_time
+from headway.summary import ALL_FLOWS, METRICS
+
+HOLDS, FAILS, OPEN = Verdict.HOLDS, Verdict.FAILS, Verdict.OPEN
+ALONE = dict.fromkeys(METRICS, 1.0) | {"throughput_mbps": 10.0, "rtt_mean_ms": 40.0, "jain": 0.9}
+"""A run of one flow, where nothing else is said."""
+
+
+def drawn(figure, lab, run_of):
+    """A figure of made-up runs: `run_of` gives what is wanted and a run's number what the run has beside ALONE."""
+    making = figure(lab)
+    about = {"scenario": "any", "scenario_hash": "any", "world": "sim", "flow": ALL_FLOWS, "seconds": 50.0}
+    runs = {
+        one: [about | {"seed": seed} | ALONE | run_of(one, number) for number, seed in enumerate(one.seeds)]
+        for one in next(making)
+    }
+    with pytest.raises(StopIteration) as end:
+        making.send(Measured(runs))
+    return end.value.value
+
+
+def claims(figure, lab, run_of):
+    """Its claims by id."""
+    return {claim.id: claim for claim in drawn(figure, lab, run_of).claims}
+
+
+def lab(models=None, runs=4):
+    """All schemes are Aurora's, so that none needs to be trained; nothing runs."""
+    return Lab(Settings(runs=runs), models=models, stand_ins={"owl": "aurora", "owl-loss": "aurora"})
+
+
+def trained(folder, *names):
+    """A lab in which these ablations are."""
+    for name in names:
+        (folder / f"owl-{name}-v1").mkdir()
+    return lab(folder)
+
+
+# -- Owl's own arithmetic --
+
+
+@pytest.mark.parametrize(
+    ("flows", "delta", "rate", "loss"),
+    [
+        # Two senders: 2 x + y = C / delta for both.
+        (2, 0.5, 200 / 3, 1 / 4),
+        (2, 0.6, 500 / 9, 1 / 10),
+        (2, 0.7, 1000 / 21, 0.0),
+        (3, 0.5, 50.0, 1 / 3),
+        (3, 0.7, 250 / 7, 1 / 15),
+    ],
+)
+def test_the_equilibrium_is_the_solution_of_the_papers_equations(flows, delta, rate, loss):
+    found = equilibrium(flows, delta, 100.0)
+    assert found == pytest.approx((rate, loss))
+    # As the paper's proof has it: twice one's own rate and the others' are C over delta.
+    assert 2 * found[0] + (flows - 1) * found[0] == pytest.approx(100 / delta)
+
+
+def test_what_senders_send_counts_what_is_lost():
+    # 50 s at 1500 bytes: 100,000 packets are 24 Mbit/s.
+    run = {"seconds": 50.0, "flows": [{"sent_packets": 100_000}, {"sent_packets": 50_000}]}
+    assert sending_rates(run) == pytest.approx([24.0, 12.0])
+    assert sending_rate(run) == pytest.approx(18.0)
+
+
+def test_losses_are_each_senders_own():
+    assert own_losses({"flows": [{"loss": 0.5}, {"loss": None}, {"loss": 0.1}]}) == [0.5, 0.1]
+
+
+def test_unfairness_is_the_mean_distance_from_half_of_the_link():
+    assert unfairness({"flows": [{"throughput_mbps": 40.0}, {"throughput_mbps": 10.0}]}) == pytest.approx(0.6)
+
+
+def test_connection_weights_are_sums_over_ways():
+    """Two inputs, two units, one output: 1 x 3 + 2 x 4 = 11, and -1 x 3 + 0.5 x 4 = -1."""
+    first, second = np.array([[1.0, -1.0], [2.0, 0.5]]), np.array([[3.0, 4.0]])
+    weights = connection_weights([first, second])
+    assert weights.tolist() == [[11.0, -1.0]]
+    assert shares(weights, ["a", "b"]) == pytest.approx({"a": 11 / 12, "b": 1 / 12})
+    # Two intervals of one feature are one feature.
+    assert shares(weights, ["a"]) == {"a": 1.0}
+
+
+def test_masking_weighs_by_what_is_known():
+    mask = {"features": 3, "known": 2, "masked": [1]}
+    weight, bias = np.array([2.0]), np.array([-1.0])
+    assert masking(mask, weight, bias, 0.5).tolist() == [1.0, 0.5, 1.0]
+    assert masking(mask, weight, bias, 0.0).tolist() == [1.0, 0.0, 1.0]
+
+
+# -- What is judged --
+
+
+def test_who_is_not_there_yet_joins_by_itself():
+    one = Lab()
+    assert set(END_TO_END) - set(one.those(END_TO_END)) <= {"tao-va", "indigo"}
+
+
+def test_ablations_that_are_not_trained_are_noted(tmp_path):
+    one = trained(tmp_path, "history-1")
+    assert list(ablations(one, {"1": "history-1", "5": "as-it-is", "10": "history-10"})) == ["1"]
+    found = ablations(one, {"5": "as-it-is", "10": "history-10"}, shipped=True)
+    assert found == {"5": "aurora"}
+    assert [note.partition(" ")[0] for note in one.notes] == ["as-it-is", "history-10", "as-it-is"]
+
+
+def flows(*values, name="throughput_mbps"):
+    return {"flows": [{name: value} for value in values]}
+
+
+def test_shares_of_a_run_are_those_of_its_least_and_its_largest():
+    assert (least_share(flows(47.5, 2.5)), largest_share(flows(47.5, 2.5))) == pytest.approx((0.1, 1.9))
+    # Nothing arrives of one: it has no throughput, and a share of 0.
+    assert (least_share(flows(None, 50.0)), unfairness(flows(None, 50.0))) == (0.0, 1.0)
+
+
+def test_flows_that_shut_each_other_out_in_turns_are_not_friendly():
+    """2.5 and 47.5 Mbit/s in turns: 25 each in the mean."""
+    turns = claims(fig8, lab(), lambda _, k: flows(2.5, 47.5) if k % 2 else flows(47.5, 2.5))["fig8.friendly"]
+    assert turns.verdict is FAILS
+    assert turns.ours["mean"] == pytest.approx(0.1)
+    assert turns.note.startswith("the worst: newreno, least share; fails too: newreno, largest share")
+    even = claims(fig8, lab(), lambda _, k: flows(20.0, 30.0) if k % 2 else flows(30.0, 20.0))["fig8.friendly"]
+    assert (even.verdict, even.ours["mean"]) == (HOLDS, pytest.approx(0.8))
+
+
+def senders(rates, losses):
+    """Senders of a run of 50 s."""
+    sent = [round(rate * 50 / 0.012) for rate in rates]
+    return {"flows": [{"sent_packets": n, "loss": p} for n, p in zip(sent, losses, strict=True)], "loss": losses[0]}
+
+
+def test_senders_at_the_equilibrium_in_the_mean_alone_are_not_there(tmp_path):
+    """Two at delta 0.5: 66.7 Mbit/s and 25% each, which 50 and 83.3, 10% and 40% have in the mean."""
+    one = trained(tmp_path, "delta-05")
+
+    def found(two):
+        three = senders([50.0] * 3, [1 / 3] * 3)
+        return claims(fig9, one, lambda wanted, _: two if wanted.scenario.name.endswith("=2") else three)
+
+    there = found(senders([200 / 3] * 2, [0.25] * 2))
+    assert (there["fig9.rate"].verdict, there["fig9.loss"].verdict) == (HOLDS, HOLDS)
+    apart = found(senders([50.0, 250 / 3], [0.1, 0.4]))
+    assert (apart["fig9.rate"].verdict, apart["fig9.loss"].verdict) == (FAILS, FAILS)
+    assert apart["fig9.rate"].ours["mean"] == pytest.approx(-25, abs=0.01)
+    assert abs(apart["fig9.loss"].ours["mean"]) == pytest.approx(60)
+    assert apart["fig9.rate"].note == "the worst: n = 2, delta = 0.5, least; fails too: n = 2, delta = 0.5, largest"
+
+
+def test_owls_power_is_judged_in_every_buffer():
+    def run_of(one, _):
+        small = one.scenario.name == family("owl-buffer")[15].name
+        return {"power": 90.0 if one.label == "owl" and small else 110.0 if one.label == "owl" else 100.0}
+
+    power = claims(fig7, lab(), run_of)["fig7.power"]
+    assert (power.verdict, power.note) == (FAILS, "the worst: 15 kB")
+    assert power.ours["mean"] == pytest.approx(-10)
+
+
+def test_what_masking_does_is_told_from_what_training_does(tmp_path):
+    """With half known 80 Mbit/s without masking, and 88 with it; Owl, trained for longer, has 95."""
+    rates = {"owl-no-mask": 80.0, "owl-as-it-is": 88.0, "owl": 95.0}
+    one = trained(tmp_path, "no-mask", "as-it-is")
+    made = drawn(fig6, one, lambda wanted, _: {"throughput_mbps": rates.get(wanted.label, 90.0)})
+    found = {claim.id: claim for claim in made.claims}
+    assert found["fig6.masking.throughput"].ours["mean"] == pytest.approx(10.0)
+    assert found["fig6.masking.throughput"].verdict is HOLDS
+    assert found["fig6.masking.rtt"].verdict is FAILS
+    assert "owl-as-it-is" in standalone(made.chart)
+    assert IMITATION in made.notes
+
+
+def test_without_its_counterpart_masking_is_not_judged(tmp_path):
+    made = drawn(fig6, trained(tmp_path, "no-mask"), lambda *_: {})
+    found = {claim.id: claim for claim in made.claims}
+    assert found["fig6.masking.throughput"].verdict is OPEN
+    assert found["fig6.unmasked.dip"].ours["mean"] == 0.0
+    assert not any("owl-as-it-is" in note for note in made.notes)
+
+
+def test_a_bin_that_loses_everything_counts():
+    """Of 8 Mbit/s at half a loss nothing is gained; 1 Mbit/s as all is lost costs 0.5 / 0.001 = 500."""
+    run = {"series": {"time_s": [0.5, 1.0, 1.5], "throughput_mbps": [8.0, 1.0, 0.0], "loss": [0.5, 1.0, 1.0]}}
+    assert [value for _, value in _utilities(run)] == pytest.approx([0.0, 1 - 500, 0.0])
+    assert _utility_over_time(run) == pytest.approx(-499 / 3)
+
+
+def test_the_rule_is_shown_and_not_judged(tmp_path):
+    without = drawn(fig14, lab(tmp_path), lambda *_: {})
+    assert "(e)" not in standalone(without.chart)
+    made = drawn(fig14, trained(tmp_path, "no-guide"), lambda *_: {})
+    assert "(e) without the rule" in standalone(made.chart)
+    assert [claim.id for claim in made.claims] == [claim.id for claim in without.claims]
+    assert len(made.notes) == len(without.notes) + 1
+
+
+def test_figures_of_what_was_learned_say_that_a_rule_was_imitated():
+    for figure in (fig6, fig12, fig14):
+        assert IMITATION in " ".join(drawn(figure, lab(), lambda *_: {}).notes)
+    assert IMITATION in drawn(fig13, Lab(), lambda *_: {}).notes
+
+
+# -- Weights --
+
+
+def test_what_the_network_says_is_held_against_an_even_share():
+    """Two of eight features: 25% if all weighed the same."""
+    others = dict.fromkeys("abcdef", 0.1)
+    little, much = ({"pnc_packets": n, "pna": n} | others for n in (0.15, 0.2))
+    role = {case: metric["mean"] for case, metric in role_of_network(little, much).items()}
+    assert role == pytest.approx({"against 70% known": -10.0, "against an even share": 5.0})
+
+
+def test_the_mask_sees_what_is_known_as_the_network_does(monkeypatch):
+    plain = {"offset": 0.0, "scale": 1.0, "clip": [0.0, 1.0]}
+    assert as_seen(plain | {"scale": 4.0}, 0.2) == pytest.approx(0.8)
+    assert as_seen(plain | {"scale": 4.0}, 0.5) == 1.0
+    assert as_seen(plain | {"offset": 0.1}, 0.3) == pytest.approx(0.2)
+    assert as_seen(plain | {"log": True}, np.e - 1) == pytest.approx(1.0)
+    features = [{"name": name} | plain for name in ("rtt_ms", "pna", "network_known")]
+    features[2] |= {"scale": 2.0, "clip": [0.0, 2.0]}
+    net = {"layers": [3, 1], "mask": {"features": 3, "known": 2, "masked": [1]}}
+    model = SimpleNamespace(
+        card={"net": net, "agent": {"observation": {"features": features}}},
+        tensors=lambda: {
+            "layers.0.weight": np.ones((1, 3)),
+            "mask.weight": np.array([np.log(3.0)]),
+            "mask.bias": np.array([0.0]),
+        },
+    )
+    monkeypatch.setattr("headway.models.load", lambda _: model)
+    # Half known is seen as 1, and the sigmoid of ln 3 is 3/4: of 1 + 3/4 + 1.
+    assert of_model("any", 0.5)["pna"] == pytest.approx(0.75 / 2.75)

@@ -87,7 +87,7 @@ class Chain:
         # A window of 10 packets, of which 12 are in order where state 0 is to be left.
         self.measured = {
             "peak_throughput_mbps": np.where(self.state == 1, 8.0, 10.0),
-            "min_rtt_10s_ms": np.full(self.num_envs, 12.0),
+            "min_rtt_ms": np.full(self.num_envs, 12.0),
             "mss_bytes": np.full(self.num_envs, 1500.0),
             "cwnd_packets": np.full(self.num_envs, 10.0),
         }
@@ -166,7 +166,7 @@ def test_the_rule_is_the_bandwidth_delay_product_and_some_packets():
     rule.measure(
         {
             "peak_throughput_mbps": np.full(5, 12.0),
-            "min_rtt_10s_ms": np.array([10.0, 10.0, 10.0, 20.0, 0.0]),
+            "min_rtt_ms": np.array([10.0, 10.0, 10.0, 20.0, 0.0]),
             "mss_bytes": np.full(5, 1500.0),
             "cwnd_packets": np.array([10.0, 12.0, 40.0, 10.0, 10.0]),
         }
@@ -179,7 +179,7 @@ def test_the_rule_is_the_bandwidth_delay_product_and_some_packets():
     # At e times the rate from which on a queue is kept, 0.5 of the window waits: 10 x 1.5 + 2 packets.
     longer = replace(guide, queue=0.5, queue_from_mbps=12.0 / np.e)
     fast = GuideRule(longer, moves, 1, torch.Generator())
-    one = {"peak_throughput_mbps": 12.0, "min_rtt_10s_ms": 10.0, "mss_bytes": 1500.0, "cwnd_packets": 16.0}
+    one = {"peak_throughput_mbps": 12.0, "min_rtt_ms": 10.0, "mss_bytes": 1500.0, "cwnd_packets": 16.0}
     fast.measure({name: np.array([value]) for name, value in one.items()})
     assert choices[fast.advice()].tolist() == [1.0]
     # Nothing waits where the rate is 0.9 of the link's 13.3 Mbit/s and more: 12 packets are 4 fewer than there are.
@@ -207,7 +207,7 @@ def test_a_share_of_the_simulations_is_led_for_some_rounds():
     rule.measure(
         {
             "peak_throughput_mbps": np.full(2000, 12.0),
-            "min_rtt_10s_ms": np.full(2000, 10.0),
+            "min_rtt_ms": np.full(2000, 10.0),
             "mss_bytes": np.full(2000, 1500.0),
             "cwnd_packets": np.full(2000, 20.0),
         }
@@ -243,7 +243,7 @@ def test_the_rule_takes_the_move_that_leads_nearest(action, after):
     for index, window in enumerate(after):
         rule = GuideRule(guide, moves, 1, torch.Generator())
         one = {
-            "peak_throughput_mbps": 1.2 * window, "min_rtt_10s_ms": 10.0, "mss_bytes": 1500.0,
+            "peak_throughput_mbps": 1.2 * window, "min_rtt_ms": 10.0, "mss_bytes": 1500.0,
             "cwnd_packets": 0.0 if moves.of_rate else 20.0, "pacing_rate_mbps": 24.0 if moves.of_rate else 0.0,
         }  # fmt: skip
         rule.measure({name: np.array([value]) for name, value in one.items()})

@@ -113,6 +113,6 @@ class GuideRule:
         return np.asarray(np.abs(after - target[:, None]).argmin(1))
 
 
-def packets(mbps: Array, measured: Mapping[str, Array], rtt: str = "min_rtt_10s_ms") -> Array:
+def packets(mbps: Array, measured: Mapping[str, Array], rtt: str = "min_rtt_ms") -> Array:
     """What a rate carries in a least RTT (or another), in packets."""
     return mbps * 1e6 / 8 * measured[rtt] * 1e-3 / np.maximum(measured["mss_bytes"], 1)

@@ -153,7 +153,7 @@ class Ppo:
 class Guide:
     """`[dqn.guide]`: a rule that some simulations follow, for the learner to see what it is worth.
 
-    The rule is cwnd = rate x min_rtt_10s x (1 + queue x ln(rate / queue_from_mbps)) + some packets. The rate is
+    The rule is cwnd = rate x min_rtt x (1 + queue x ln(rate / queue_from_mbps)) + some packets. The rate is
     peak_throughput_mbps, the logarithm at least 0: what the path carried, and a queue that is the longer the more
     its rate counts in Eq. 7, where the RTT counts by its logarithm.
     """

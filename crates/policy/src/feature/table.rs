@@ -103,8 +103,8 @@ pub static FEATURES: &[Feature] = features! {
         Delivered Mss Rtt Clock, MicrosOfRtt(4), |i| i.mbps(i.recent_throughput);
     "peak_throughput_mbps": "largest `recent_throughput_mbps` of the last 100 ms, of which an interval counts for 10 at most (a pause is no change of rate)";
         Delivered Mss Rtt Clock, MicrosOfRtt(4), |i| i.mbps(i.peak_throughput);
-    "excess_packets": "congestion window less what `peak_throughput_mbps` brings in `min_rtt_10s_ms`: what would queue";
-        Cwnd Delivered Rtt Clock, AtPeak(8), |i| f64::from(i.latest.cwnd) - i.peak_throughput * f64::from(i.min_rtt_10s_us) * 1e-6;
+    "excess_packets": "congestion window less what `peak_throughput_mbps` brings in `min_rtt_ms`: what would queue";
+        Cwnd Delivered MinRtt Clock, AtPeak(8), |i| f64::from(i.latest.cwnd) - i.peak_throughput * f64::from(i.latest.min_rtt_us) * 1e-6;
     "throughput_share": "throughput over `max_throughput_mbps`; a burst may exceed 1";
         Delivered Clock, Exact, |i| ratio(i.per_second(i.delivered), i.max_throughput, 0.0);
     "loss_rate_share": "packets taken for lost a second, over `max_throughput_mbps`";

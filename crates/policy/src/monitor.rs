@@ -5,6 +5,9 @@ use headway_cc::{Duration, LeastRtt, NetworkView, Time};
 use crate::recent_rate::RecentRate;
 use crate::{Averages, Interval, Record, RttSummary, Spread};
 
+/// Older counters than five of Owl's readings count as none: whoever read them is lost.
+const STALE_AFTER: Duration = Duration::from_secs(5);
+
 /// What is folded at every acknowledgement only if an observation asks for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Folds {
@@ -123,6 +126,9 @@ impl Monitor {
         let mut network = self.network;
         if network.known > 0.0 {
             network.age += now.since(self.network_at);
+            if network.age > STALE_AFTER {
+                network = NetworkView::default();
+            }
         }
         let mut interval = Interval {
             end: now,

@@ -267,6 +267,7 @@ impl Plan {
         }
         if let Some(switches) = &self.switches {
             all.extend([&switches.period, &switches.latency]);
+            all.extend(&switches.until);
             if let Known::Share(share) = &switches.known {
                 all.push(share);
             }

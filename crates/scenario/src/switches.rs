@@ -1,6 +1,6 @@
 //! Which switches of a path a seed makes known to its senders.
 
-use headway_cc::{Duration, Stream};
+use headway_cc::{Duration, Stream, Time};
 use serde::Serialize;
 
 use crate::quantity::Quantity;
@@ -12,6 +12,8 @@ pub(crate) struct SwitchesPlan {
     pub known: Known,
     pub period: Quantity,
     pub latency: Quantity,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<Quantity>,
 }
 
 /// How many of the path's switches are known.
@@ -42,6 +44,7 @@ impl SwitchesPlan {
             known: switches,
             period: Duration::from_nanos(self.period.draw_whole(seed)),
             latency: Duration::from_nanos(self.latency.draw_whole(seed)),
+            until: (self.until.as_ref()).map(|at| Time::from_nanos(at.draw_whole(seed))),
         }
     }
 

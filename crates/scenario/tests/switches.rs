@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use headway_cc::Duration;
+use headway_cc::{Duration, Time};
 use headway_scenario::Scenario;
 
 /// A path of seven switches, `s1` to `s7`, and a flow over it.
@@ -94,12 +94,17 @@ fn one_meaning_has_one_hash_and_times_have_defaults() {
     );
     assert_ne!(hash("[switches]\nknown = 1"), hash("[switches]\nknown = 2"));
     assert_ne!(hash("[switches]\nknown = 0"), hash(""));
-    let switches = seven("[switches]\nknown = 3\nlatency = \"50ms\"")
+    assert_ne!(
+        hash("[switches]\nknown = 7"),
+        hash("[switches]\nknown = 7\nuntil = \"30s\"")
+    );
+    let switches = seven("[switches]\nknown = 3\nlatency = \"50ms\"\nuntil = \"30s\"")
         .draw(1)
         .switches
         .unwrap();
     assert_eq!(switches.period, Duration::from_secs(1));
     assert_eq!(switches.latency, Duration::from_millis(50));
+    assert_eq!(switches.until, Some(Time::from_nanos(30_000_000_000)));
     assert_eq!(seven("").draw(1).switches, None);
 }
 

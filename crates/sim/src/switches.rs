@@ -13,6 +13,7 @@ use crate::flow::Flow;
 pub(crate) struct Switches {
     period: Duration,
     latency: Duration,
+    until: Time,
     next_reading: Time,
     /// For each known switch its links.
     known: Vec<Ports>,
@@ -58,6 +59,7 @@ impl Switches {
             known: nodes,
             period,
             latency,
+            until,
         } = network.switches.as_ref()?;
         let at = |end: fn(&headway_scenario::LinkSpec) -> usize, node: usize| -> Vec<usize> {
             let links = network.links.iter().enumerate();
@@ -83,6 +85,7 @@ impl Switches {
         let mut switches = Switches {
             period: *period,
             latency: *latency,
+            until: until.unwrap_or(Time::NEVER),
             next_reading: Time::ZERO + *period,
             known: nodes.iter().map(ports).collect(),
             paths: network.flows.iter().enumerate().filter_map(path).collect(),
@@ -103,6 +106,10 @@ impl Switches {
     /// Reads the counters if it is time to.
     pub(crate) fn read(&mut self, now: Time, links: &mut [Link], flows: &[Flow]) {
         if now < self.next_reading {
+            return;
+        }
+        if now >= self.until {
+            self.next_reading = Time::NEVER;
             return;
         }
         self.next_reading = now + self.period;

@@ -169,6 +169,14 @@ fn news_takes_its_time_and_says_so() {
 }
 
 #[test]
+fn a_lost_controller_tells_nothing_more() {
+    let network = network("until = \"3s\"\n");
+    let views = views(&network, "fixed-rate:rate=5Mbps");
+    let at: Vec<f64> = views.iter().map(|v| v.0.as_secs_f64()).collect();
+    assert_eq!(at, [1.0, 2.0]);
+}
+
+#[test]
 fn each_flow_is_told_of_its_own_path_and_nothing_where_none_is_known() {
     // The second flow crosses the first switch only, by a link with 2 Mbit/s.
     let mut network = network(

@@ -3,7 +3,7 @@
 use crate::ScenarioError;
 use crate::error::quoted;
 use crate::plan::Plan;
-use crate::quantity::{DELAY, PERIOD, Quantity};
+use crate::quantity::{DELAY, PERIOD, Quantity, TIME};
 use crate::reader::{Item, Table};
 use crate::switches::{Known, SwitchesPlan, switches_on};
 
@@ -15,7 +15,7 @@ pub(super) fn read(root: &Table<'_>, plan: &Plan) -> Result<Option<SwitchesPlan>
     let Some(item) = root.get("switches") else {
         return Ok(None);
     };
-    let table = item.table(&["known", "period", "latency"])?;
+    let table = item.table(&["known", "period", "latency", "until"])?;
     let routes = super::links::routes(&plan.nodes, &plan.links);
     let under_test = plan.flows.iter().filter(|f| f.scheme.is_none());
     let ways = under_test.map(|f| (f.from, f.to, f.route.as_deref()));
@@ -40,6 +40,7 @@ pub(super) fn read(root: &Table<'_>, plan: &Plan) -> Result<Option<SwitchesPlan>
         known: known(&table.require("known", "\"20%\"")?, switches.len() as u64)?,
         period: period.unwrap_or(Quantity::fixed(PERIOD_NS)),
         latency: latency.unwrap_or(Quantity::fixed(0.0)),
+        until: table.quantity("until", &TIME, "switches")?,
     }))
 }
 

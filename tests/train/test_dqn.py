@@ -187,6 +187,11 @@ def test_the_rule_is_the_bandwidth_delay_product_and_some_packets():
     links = one | {"path_mbps": [13.3, 13.4]}
     alone.measure({name: np.broadcast_to(value, 2).astype(float) for name, value in links.items()})
     assert choices[alone.advice()].tolist() == [-3.0, 1.0]
+    # Where packets are lost, one more at a time; fewer as before.
+    careful = GuideRule(replace(guide, careful_above=0.01), moves, 3, torch.Generator())
+    lossy = one | {"cwnd_packets": [5.0, 5.0, 40.0], "loss_ewma256": [0.01, 0.02, 0.02]}
+    careful.measure({name: np.broadcast_to(value, 3).astype(float) for name, value in lossy.items()})
+    assert choices[careful.advice()].tolist() == [10.0, 1.0, -10.0]
     # Beside another flow 6 of 12 Mbit/s are 20 packets in an RTT of 40 ms; alone nothing changes.
     beside = GuideRule(replace(guide, fair=1.0), moves, 2, torch.Generator().manual_seed(1))
     two = one | {"path_mbps": 12.0, "srtt_ms": 40.0, "cwnd_packets": [17.0, 12.0], "fair_mbps": [6.0, 12.0]}

@@ -77,6 +77,7 @@ class GuideRule:
         self._is_followed = np.zeros(self._count, dtype=bool)
         self._packets = np.zeros(self._count)
         self._is_beside = np.zeros(self._count, dtype=bool)
+        self._most = np.full(self._count, np.inf)
 
     def measure(self, measured: Mapping[str, Array]) -> None:
         """Takes what was measured of the last step."""
@@ -92,6 +93,9 @@ class GuideRule:
             self._window = np.where(self._is_beside, held, self._window)
         of_rate = self._moves.of_rate
         self._current = packets(measured["pacing_rate_mbps"], measured) if of_rate else measured["cwnd_packets"]
+        if guide.careful_above:
+            is_careful = measured["loss_ewma256"] > guide.careful_above
+            self._most = np.where(is_careful, self._current + 1, np.inf)
 
     def advice(self) -> Array:
         """What the rule that is imitated would do in each simulation, or NO_ADVICE."""
@@ -108,7 +112,7 @@ class GuideRule:
         return np.where(self._is_followed & (self._window > 0), self._nearest(self._packets), actions)
 
     def _nearest(self, packets: float | Array) -> Array:
-        target = self._window + np.where(self._is_beside, 0.0, packets)
+        target = np.minimum(self._window + np.where(self._is_beside, 0.0, packets), self._most)
         after = self._current[:, None] * self._moves.factors + self._moves.packets
         return np.asarray(np.abs(after - target[:, None]).argmin(1))
 

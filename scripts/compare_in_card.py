@@ -21,6 +21,8 @@ def main(folder: Path, other: Path) -> str | None:
             return f"{other}: its evaluation has {key} {theirs[key]}, {folder}'s has {own[key]}"
     if own["scenarios"].keys() != theirs["scenarios"].keys():
         return f"{other}: it was evaluated on other scenarios than {folder}"
+    if card["training"]["validation_scenarios"] != compared["training"]["validation_scenarios"]:
+        return f"{other}: scenarios of its evaluation have changed since {folder}'s, or before"
     own["compared"] = {
         "command": compared["training"]["command"],
         "code_version": compared["training"]["code_version"],

@@ -34,6 +34,7 @@ from headway.reproduce.owl.design import ACTIONS, HISTORIES, LAYERS, RULE, STATE
 from headway.reproduce.owl.fairness import DELTAS
 from headway.reproduce.publish import publish
 from headway.reproduce.scenarios import of_text, own, path_of
+from headway.train.ablation import find
 
 OWL = paper("owl")
 HOLDS, FAILS, OPEN = Verdict.HOLDS, Verdict.FAILS, Verdict.OPEN
@@ -195,6 +196,27 @@ def test_an_ablation_is_where_training_writes_it(tmp_path):
     folder = tmp_path / "owl-delta-05-v1-seed-3" / "owl-delta-05-v1"
     folder.mkdir(parents=True)
     assert ablation(lab, "delta-0.5").startswith(f"learned:model={folder}")
+
+
+def test_an_ablation_of_other_settings_or_scenarios_is_refused(tmp_path):
+    folder = tmp_path / "owl-no-mask-v1"
+    folder.mkdir()
+
+    def card(settings, scenario):
+        (folder / "card.toml").write_text(
+            f'[training]\nconfig_sha256 = "{settings}"\nscenarios = {{ owl-nash-training = "{scenario}" }}\n'
+            "validation_scenarios = {}\n"
+        )
+        return ablation(Lab(models=tmp_path), "no-mask")
+
+    settings, scenario = find("owl", "no-mask").hash, Scenario.load("owl-nash-training").hash
+    assert card(settings, scenario).startswith(f"learned:model={folder}")
+    with pytest.raises(
+        MissingError, match="other settings than here; remove it, then headway train owl --ablation"
+    ):
+        card("0" * 64, scenario)
+    with pytest.raises(MissingError, match="other scenarios than here"):
+        card(settings, "0" * 16)
 
 
 def test_every_ablation_that_figures_take_can_be_trained():

@@ -171,8 +171,8 @@ class Guide:
     """Where above 0, nothing waits once the rate is so large a share of the slowest link's: a queue takes what
     others leave, and on a link of one's own there is nothing to take. Only a simulation knows the link."""
     careful_above: float = 0.0
-    """Where above 0, the rule adds one packet at a time while loss_ewma256 is larger: several at once overflow a small
-    buffer. For agents that look at loss_ewma256; it is measured for no other."""
+    """Where above 0, the rule adds one packet at a time while loss_ewma256 is larger: several at once overflow a
+    small buffer. For agents that look at loss_ewma256; it is measured for no other."""
     fair: float = 0.0
     """Where above 0, and others share the path: the window is so many times the fair share x smoothed RTT, without
     packets of its own. Only a simulation knows the share."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headway._native import schemes
+from headway._native import Scenario, schemes
 from headway.reproduce.lab import MissingError
+from headway.train.ablation import find
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,7 +56,26 @@ def ablation(lab: Lab, name: str) -> str:
     found = [folder for folder in (base / model, *sorted(base.glob(f"{model}-seed-*/{model}"))) if folder.is_dir()]
     if not found:
         raise MissingError(f"{name} is not trained here: headway train owl --ablation {name}")
+    if differs := _differs(found[0], name):
+        raise MissingError(
+            f"{found[0]} was trained with other {differs} than here; "
+            f"remove it, then headway train owl --ablation {name}"
+        )
     return f"learned:model={found[0]}{_latency()}"
+
+
+def _differs(folder: Path, name: str) -> str | None:
+    """What an ablation was trained with that has changed; a folder without a card is the loader's to refuse."""
+    try:
+        trained = tomllib.loads((folder / "card.toml").read_text(encoding="utf-8"))["training"]
+        scenarios = trained["scenarios"] | trained["validation_scenarios"]
+    except (OSError, ValueError, KeyError):
+        return None
+    if trained["config_sha256"] != find("owl", name).hash:
+        return "settings"
+    if any(Scenario.load(scenario).hash != known for scenario, known in scenarios.items()):
+        return "scenarios"
+    return None
 
 
 def ablations(lab: Lab, named: Mapping[str, str], *, shipped: bool = False) -> dict[str, str]:

@@ -87,7 +87,7 @@ class Chain:
         # A window of 10 packets, of which 12 are in order where state 0 is to be left.
         self.measured = {
             "peak_throughput_mbps": np.where(self.state == 1, 8.0, 10.0),
-            "min_rtt_ms": np.full(self.num_envs, 12.0),
+            "min_rtt_10s_ms": np.full(self.num_envs, 12.0),
             "mss_bytes": np.full(self.num_envs, 1500.0),
             "cwnd_packets": np.full(self.num_envs, 10.0),
         }
@@ -166,7 +166,7 @@ def test_the_rule_is_the_bandwidth_delay_product_and_some_packets():
     rule.measure(
         {
             "peak_throughput_mbps": np.full(5, 12.0),
-            "min_rtt_ms": np.array([10.0, 10.0, 10.0, 20.0, 0.0]),
+            "min_rtt_10s_ms": np.array([10.0, 10.0, 10.0, 20.0, 0.0]),
             "mss_bytes": np.full(5, 1500.0),
             "cwnd_packets": np.array([10.0, 12.0, 40.0, 10.0, 10.0]),
         }
@@ -179,7 +179,7 @@ def test_the_rule_is_the_bandwidth_delay_product_and_some_packets():
     # At e times the rate from which on a queue is kept, 0.5 of the window waits: 10 x 1.5 + 2 packets.
     longer = replace(guide, queue=0.5, queue_from_mbps=12.0 / np.e)
     fast = GuideRule(longer, moves, 1, torch.Generator())
-    one = {"peak_throughput_mbps": 12.0, "min_rtt_ms": 10.0, "mss_bytes": 1500.0, "cwnd_packets": 16.0}
+    one = {"peak_throughput_mbps": 12.0, "min_rtt_10s_ms": 10.0, "mss_bytes": 1500.0, "cwnd_packets": 16.0}
     fast.measure({name: np.array([value]) for name, value in one.items()})
     assert choices[fast.advice()].tolist() == [1.0]
     # Nothing waits where the rate is 0.9 of the link's 13.3 Mbit/s and more: 12 packets are 4 fewer than there are.
@@ -192,6 +192,11 @@ def test_the_rule_is_the_bandwidth_delay_product_and_some_packets():
     lossy = one | {"cwnd_packets": [5.0, 5.0, 40.0], "loss_ewma256": [0.01, 0.02, 0.02]}
     careful.measure({name: np.broadcast_to(value, 3).astype(float) for name, value in lossy.items()})
     assert choices[careful.advice()].tolist() == [10.0, 1.0, -10.0]
+    # Before the least RTT is forgotten, 0.9 of what it carries, without packets.
+    drains = GuideRule(replace(guide, drain_after_s=9.5), moves, 2, torch.Generator())
+    old = one | {"cwnd_packets": [12.0, 12.0], "min_rtt_10s_age_s": [9.5, 9.6]}
+    drains.measure({name: np.broadcast_to(value, 2).astype(float) for name, value in old.items()})
+    assert choices[drains.advice()].tolist() == [0.0, -3.0]
     # Beside another flow 6 of 12 Mbit/s are 20 packets in an RTT of 40 ms; alone nothing changes.
     beside = GuideRule(replace(guide, fair=1.0), moves, 2, torch.Generator().manual_seed(1))
     two = one | {"path_mbps": 12.0, "srtt_ms": 40.0, "cwnd_packets": [17.0, 12.0], "fair_mbps": [6.0, 12.0]}
@@ -212,7 +217,7 @@ def test_a_share_of_the_simulations_is_led_for_some_rounds():
     rule.measure(
         {
             "peak_throughput_mbps": np.full(2000, 12.0),
-            "min_rtt_ms": np.full(2000, 10.0),
+            "min_rtt_10s_ms": np.full(2000, 10.0),
             "mss_bytes": np.full(2000, 1500.0),
             "cwnd_packets": np.full(2000, 20.0),
         }
@@ -248,7 +253,7 @@ def test_the_rule_takes_the_move_that_leads_nearest(action, after):
     for index, window in enumerate(after):
         rule = GuideRule(guide, moves, 1, torch.Generator())
         one = {
-            "peak_throughput_mbps": 1.2 * window, "min_rtt_ms": 10.0, "mss_bytes": 1500.0,
+            "peak_throughput_mbps": 1.2 * window, "min_rtt_10s_ms": 10.0, "mss_bytes": 1500.0,
             "cwnd_packets": 0.0 if moves.of_rate else 20.0, "pacing_rate_mbps": 24.0 if moves.of_rate else 0.0,
         }  # fmt: skip
         rule.measure({name: np.array([value]) for name, value in one.items()})

@@ -10,6 +10,8 @@ use crate::{Duration, Time};
 pub struct LeastRtt {
     /// (slot, microseconds): slots rise, samples too.
     candidates: VecDeque<(u64, u32)>,
+    /// Of the newest sample.
+    slot: u64,
 }
 
 impl LeastRtt {
@@ -20,6 +22,7 @@ impl LeastRtt {
     #[inline]
     pub fn add(&mut self, now: Time, rtt_us: u32) {
         let slot = now.as_nanos() / LeastRtt::SLOT.as_nanos();
+        self.slot = slot;
         while (self.candidates.back()).is_some_and(|&(_, least)| least >= rtt_us) {
             self.candidates.pop_back();
         }
@@ -34,6 +37,12 @@ impl LeastRtt {
     /// In microseconds; zero before the first sample.
     pub fn get_us(&self) -> u32 {
         self.candidates.front().map_or(0, |&(_, least)| least)
+    }
+
+    /// How long before the newest sample it was last seen, to 10 ms; zero before the first.
+    pub fn age(&self) -> Duration {
+        let slots = (self.candidates.front()).map_or(0, |&(at, _)| self.slot - at);
+        LeastRtt::SLOT * slots
     }
 }
 
@@ -58,7 +67,10 @@ mod tests {
                 .iter()
                 .rev()
                 .take_while(|(slot, _)| slot + 1000 > ms / 10);
-            assert_eq!(Some(least.get_us()), within.map(|&(_, us)| us).min());
+            let newest_least = within.min_by_key(|&&(_, us)| us);
+            let &(seen, us) = newest_least.expect("the newest");
+            assert_eq!(least.get_us(), us);
+            assert_eq!(least.age(), Duration::from_millis((ms / 10 - seen) * 10));
             assert!(least.candidates.len() <= 1000);
         }
         assert!(ms > 60_000, "{ms}");

@@ -29,6 +29,8 @@ pub struct Interval {
     pub rtt: RttSummary,
     /// The least RTT sample of the 10 s that end with the newest one, in microseconds; zero before the first.
     pub min_rtt_10s_us: u32,
+    /// How long before the newest sample that one was last seen, to 10 ms.
+    pub min_rtt_10s_age: Duration,
     /// The flow's state at the last record.
     pub latest: Record,
     /// The largest delivery rate of the flow so far, in packets a second.

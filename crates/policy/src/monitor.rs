@@ -142,6 +142,7 @@ impl Monitor {
             lost: latest.lost.wrapping_sub(before.lost),
             rtt,
             min_rtt_10s_us: self.least_rtt.get_us(),
+            min_rtt_10s_age: self.least_rtt.age(),
             latest: *latest,
             max_delivery_rate: self.max_delivery_rate,
             delivery_rate: self.delivery_rate,

@@ -3,7 +3,7 @@
 mod numbers;
 
 use headway_cc::testing::setup;
-use headway_cc::{Stream, Time};
+use headway_cc::{Duration, Stream, Time};
 use headway_policy::dqn::{DqnPolicy, DqnSpec, Learner, Replay, TdLoss, Transition};
 use headway_policy::nn::{NetSpec, Network};
 use headway_policy::{ActionSpec, Interval, Policy, Record, RttSummary, Shaping, Utility};
@@ -142,6 +142,7 @@ fn second(delivered: u32, lost: u32, rtt_ms: f64, least_ms: u32) -> Interval {
             ..RttSummary::default()
         },
         min_rtt_10s_us: least_ms * 1000,
+        min_rtt_10s_age: Duration::ZERO,
         latest: Record {
             mss: 1250,
             ..Record::default()

@@ -260,17 +260,18 @@ fn the_least_rtt_of_ten_seconds_is_forgotten_after_them() {
         });
         monitor.close(at(s * 1e3))
     };
-    for (s, rtt_ms, least, ratio) in [
-        (1.0, 20, 20.0, 1.0),
-        (5.0, 50, 20.0, 2.5),
-        (10.9, 80, 20.0, 4.0),
-        (11.1, 80, 50.0, 1.6), // that of 1 s is gone
-        (14.0, 60, 50.0, 1.2),
-        (30.0, 90, 90.0, 1.0), // alone
+    for (s, rtt_ms, least, ratio, age_s) in [
+        (1.0, 20, 20.0, 1.0, 0.0),
+        (5.0, 50, 20.0, 2.5, 4.0),
+        (10.9, 80, 20.0, 4.0, 9.9),
+        (11.1, 80, 50.0, 1.6, 6.1), // that of 1 s is gone
+        (14.0, 60, 50.0, 1.2, 9.0),
+        (30.0, 90, 90.0, 1.0, 0.0), // alone
     ] {
         let interval = seconds(s, rtt_ms);
         is("min_rtt_10s_ms", &interval, least);
         is("rtt_ratio_10s", &interval, ratio);
+        is("min_rtt_10s_age_s", &interval, age_s);
     }
     is("min_rtt_ms", &seconds(31.0, 90), 20.0);
     // Silence keeps what was known.

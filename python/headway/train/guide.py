@@ -76,7 +76,7 @@ class GuideRule:
         self._current = np.zeros(self._count)
         self._is_followed = np.zeros(self._count, dtype=bool)
         self._packets = np.zeros(self._count)
-        self._is_beside = np.zeros(self._count, dtype=bool)
+        self._adds = np.ones(self._count, dtype=bool)
         self._most = np.full(self._count, np.inf)
 
     def measure(self, measured: Mapping[str, Array]) -> None:
@@ -86,11 +86,16 @@ class GuideRule:
         if guide.queue_below:
             queue = np.where(rate < guide.queue_below * measured["path_mbps"], queue, 0.0)
         self._window = packets(rate, measured) * (1 + queue)
+        self._adds = np.ones(self._count, dtype=bool)
+        if guide.drain_after_s:
+            self._adds = measured["min_rtt_10s_age_s"] <= guide.drain_after_s
+            self._window = np.where(self._adds, self._window, guide.drained * packets(rate, measured))
         if guide.fair:
             share = measured["fair_mbps"]
-            self._is_beside = share < measured["path_mbps"]
+            is_beside = share < measured["path_mbps"]
             held = packets(guide.fair * share, measured, "srtt_ms")
-            self._window = np.where(self._is_beside, held, self._window)
+            self._window = np.where(is_beside, held, self._window)
+            self._adds &= ~is_beside
         of_rate = self._moves.of_rate
         self._current = packets(measured["pacing_rate_mbps"], measured) if of_rate else measured["cwnd_packets"]
         if guide.careful_above:
@@ -112,11 +117,11 @@ class GuideRule:
         return np.where(self._is_followed & (self._window > 0), self._nearest(self._packets), actions)
 
     def _nearest(self, packets: float | Array) -> Array:
-        target = np.minimum(self._window + np.where(self._is_beside, 0.0, packets), self._most)
+        target = np.minimum(self._window + np.where(self._adds, packets, 0.0), self._most)
         after = self._current[:, None] * self._moves.factors + self._moves.packets
         return np.asarray(np.abs(after - target[:, None]).argmin(1))
 
 
-def packets(mbps: Array, measured: Mapping[str, Array], rtt: str = "min_rtt_ms") -> Array:
+def packets(mbps: Array, measured: Mapping[str, Array], rtt: str = "min_rtt_10s_ms") -> Array:
     """What a rate carries in a least RTT (or another), in packets."""
     return mbps * 1e6 / 8 * measured[rtt] * 1e-3 / np.maximum(measured["mss_bytes"], 1)

@@ -153,7 +153,7 @@ class Ppo:
 class Guide:
     """`[dqn.guide]`: a rule that some simulations follow, for the learner to see what it is worth.
 
-    The rule is cwnd = rate x min_rtt x (1 + queue x ln(rate / queue_from_mbps)) + some packets. The rate is
+    The rule is cwnd = rate x min_rtt_10s x (1 + queue x ln(rate / queue_from_mbps)) + some packets. The rate is
     peak_throughput_mbps, the logarithm at least 0: what the path carried, and a queue that is the longer the more
     its rate counts in Eq. 7, where the RTT counts by its logarithm.
     """
@@ -170,6 +170,10 @@ class Guide:
     queue_below: float = 0.0
     """Where above 0, nothing waits once the rate is so large a share of the slowest link's: a queue takes what
     others leave, and on a link of one's own there is nothing to take. Only a simulation knows the link."""
+    drain_after_s: float = 0.0
+    """Where above 0, and min_rtt_10s was last seen so long ago, the window is `drained` of rate x min_rtt_10s, without
+    packets: else what stands in the queue is the least RTT as soon as that is forgotten."""
+    drained: float = 0.9
     careful_above: float = 0.0
     """Where above 0, the rule adds one packet at a time while loss_ewma256 is larger: several at once overflow a
     small buffer. For agents that look at loss_ewma256; it is measured for no other."""
@@ -197,7 +201,10 @@ class Guide:
         _above_0(self, "queue_from_mbps")
         _share(self, "queue")
         _share(self, "queue_below")
+        _share(self, "drained")
         _share(self, "careful_above")
+        if not 0 <= self.drain_after_s < 10:
+            raise ValueError(f"drain_after_s is {self.drain_after_s}, must be from 0 to below 10")
         _share(self, "fair")
         if not 0 <= self.packets <= 1e6:
             raise ValueError(f"packets is {self.packets}, must be from 0 to 1e6")

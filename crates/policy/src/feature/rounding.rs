@@ -16,6 +16,8 @@ pub enum Rounding {
     MicrosOverInterval(u32),
     /// What comes in so many microseconds at the peak rate, in packets.
     AtPeak(u32),
+    /// Any: which of samples that round to one is the least decides.
+    OfEqualSamples,
 }
 
 impl Rounding {
@@ -27,6 +29,7 @@ impl Rounding {
             Rounding::MicrosOfRtt(us) => format!("{us} us in the least RTT"),
             Rounding::MicrosOverInterval(us) => format!("{us} us over the interval's length"),
             Rounding::AtPeak(us) => format!("{us} us at the peak throughput"),
+            Rounding::OfEqualSamples => "any, between samples that round to one".to_owned(),
         }
     }
 
@@ -45,6 +48,7 @@ impl Rounding {
                     f64::from(us) * 1e-6 / interval.length.as_secs_f64().max(1e-9)
                 }
                 Rounding::AtPeak(us) => f64::from(us) * 1e-6 * interval.peak_throughput,
+                Rounding::OfEqualSamples => 10.0,
             }
     }
 }

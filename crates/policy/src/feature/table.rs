@@ -1,6 +1,6 @@
 //! The table of features.
 
-use super::Rounding::{AtPeak, Exact, Micros, MicrosOfRtt, MicrosOverInterval};
+use super::Rounding::{AtPeak, Exact, Micros, MicrosOfRtt, MicrosOverInterval, OfEqualSamples};
 use super::{Feature, Source};
 use crate::{Interval, Record};
 
@@ -58,6 +58,8 @@ pub static FEATURES: &[Feature] = features! {
         Rtt Clock, Micros(2), |i| f64::from(i.min_rtt_10s_us) * 1e-3;
     "rtt_ratio_10s": "mean RTT of the interval over the least sample of the last 10 s";
         Rtt Clock, MicrosOfRtt(4), |i| ratio(i.rtt.mean_us, f64::from(i.min_rtt_10s_us), 1.0);
+    "min_rtt_10s_age_s": "how long before the newest RTT sample `min_rtt_10s_ms` was last seen, to 10 ms; at 10 s it is forgotten";
+        Rtt Clock, OfEqualSamples, |i| i.min_rtt_10s_age.as_secs_f64();
     "srtt_ms": "smoothed RTT, gain 1/8";
         Srtt, Micros(2), |i| f64::from(i.latest.srtt_us) * 1e-3;
     "rttvar_ms": "mean deviation of the RTT, gain 1/4";
@@ -103,8 +105,8 @@ pub static FEATURES: &[Feature] = features! {
         Delivered Mss Rtt Clock, MicrosOfRtt(4), |i| i.mbps(i.recent_throughput);
     "peak_throughput_mbps": "largest `recent_throughput_mbps` of the last 100 ms, of which an interval counts for 10 at most (a pause is no change of rate)";
         Delivered Mss Rtt Clock, MicrosOfRtt(4), |i| i.mbps(i.peak_throughput);
-    "excess_packets": "congestion window less what `peak_throughput_mbps` brings in `min_rtt_ms`: what would queue";
-        Cwnd Delivered MinRtt Clock, AtPeak(8), |i| f64::from(i.latest.cwnd) - i.peak_throughput * f64::from(i.latest.min_rtt_us) * 1e-6;
+    "excess_packets": "congestion window less what `peak_throughput_mbps` brings in `min_rtt_10s_ms`: what would queue";
+        Cwnd Delivered Rtt Clock, AtPeak(8), |i| f64::from(i.latest.cwnd) - i.peak_throughput * f64::from(i.min_rtt_10s_us) * 1e-6;
     "throughput_share": "throughput over `max_throughput_mbps`; a burst may exceed 1";
         Delivered Clock, Exact, |i| ratio(i.per_second(i.delivered), i.max_throughput, 0.0);
     "loss_rate_share": "packets taken for lost a second, over `max_throughput_mbps`";

@@ -73,7 +73,7 @@ OWL = config.systems()["owl-v1"].read_text()
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ("masked = [9, 10]", "masked = [9, 19]", ["[net]: mask", "19 is no feature", "18"]),
+        ("masked = [9, 10]", "masked = [9, 20]", ["[net]: mask", "20 is no feature", "19"]),
         ("masked = [9, 10]", "masked = [9, 11]", ["none of them known"]),
         ("masked = [9, 10]", 'masked = ["pna"]', ["masked is 'pna'", "whole number"]),
         ("epsilon = [", "epsilon = [0.5, ", ["two shares from 0 to 1"]),

@@ -171,8 +171,8 @@ class Guide:
     """Where above 0, nothing waits once the rate is so large a share of the slowest link's: a queue takes what
     others leave, and on a link of one's own there is nothing to take. Only a simulation knows the link."""
     drain_after_s: float = 0.0
-    """Where above 0, and min_rtt_10s was last seen so long ago, the window is `drained` of rate x min_rtt_10s, without
-    packets: else what stands in the queue is the least RTT as soon as that is forgotten."""
+    """Where above 0, and min_rtt_10s was last seen so long ago, the window is `drained` of rate x min_rtt_10s,
+    without packets: else what stands in the queue is the least RTT as soon as that is forgotten."""
     drained: float = 0.9
     careful_above: float = 0.0
     """Where above 0, the rule adds one packet at a time while loss_ewma256 is larger: several at once overflow a

@@ -1,9 +1,14 @@
 //! Models as schemes.
 
+use std::sync::Arc;
+
 use headway_cc::testing::{drive, setup};
-use headway_cc::{Kind, Registry, Selection};
+use headway_cc::{Duration, Kind, Registry, Selection};
+use headway_net::trace::Trace;
 use headway_policy::model::shipped;
 use headway_policy::schemes::SCHEMES;
+use headway_scenario::{Scenario, TraceSpec};
+use headway_sim::{Options, Simulation};
 use proptest::prelude::*;
 
 use crate::folder::tiny;
@@ -80,6 +85,42 @@ fn owl_and_owl_loss_have_models_of_their_own() {
     // An agent in user space takes its time, in the simulator too.
     let canonical = select("owl:latency=26us").expect("a scheme").canonical();
     assert_eq!(select("owl").expect("a scheme").canonical(), canonical);
+}
+
+/// Nothing known, everything known, and a controller that is lost after 4 s: a link of its own is used, and no queue stands.
+#[test]
+fn owl_does_with_any_knowledge_and_with_a_controller_that_is_lost() {
+    let run = |switches: &str| {
+        let text = format!(
+            "schema = 1\nname = \"path\"\nseconds = 30\nflow = [{{ from = \"sender\", to = \"receiver\" }}]\n\
+             switches = {{ {switches}, latency = \"50ms\" }}\n\
+             topology = {{ kind = \"chain\", switches = 5, rate = \"40Mbps\", delay = \"3ms\", queue = \"500kB\" }}\n"
+        );
+        let scenario = Scenario::parse(&text, "path").expect("a scenario");
+        let selection = registry().select("owl").expect("a scheme");
+        let traces = |_: &TraceSpec| -> Result<Arc<Trace>, String> { Err("no traces".to_owned()) };
+        let options = Options {
+            duration: Duration::from_secs(30),
+            warmup: Duration::ZERO,
+            seed: 1,
+            grid: None,
+        };
+        let simulation =
+            Simulation::new(&scenario.draw(1), &selection, &registry(), &traces, options);
+        let outcome = simulation.expect("a run").finish().expect("a run");
+        outcome.rows[0].metrics
+    };
+    for switches in [
+        "known = 0",
+        "known = 5",
+        "known = 5, until = \"4s\"",
+        "known = 2, period = \"8s\"", // stale for 3 s of 8
+    ] {
+        let metrics = run(switches);
+        let (rate, queue) = (metrics.throughput_mbps, metrics.queue_p95_ms);
+        assert!(rate.expect("packets") > 37.0, "{switches}: {rate:?}");
+        assert!(queue.expect("packets") < 25.0, "{switches}: {queue:?}");
+    }
 }
 
 /// Learning in use goes on with the weights of Eq. 7 that the model was trained with, unless told.

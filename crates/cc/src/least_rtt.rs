@@ -8,10 +8,14 @@ use crate::{Duration, Time};
 /// are kept by slots of so long a time, so that there are never more than a thousand candidates.
 #[derive(Clone, Debug, Default)]
 pub struct LeastRtt {
-    /// (slot, microseconds): slots rise, samples too.
-    candidates: VecDeque<(u64, u32)>,
-    /// Of the newest sample.
+    /// Slot and sample: both rise.
+    candidates: VecDeque<(u64, Duration)>,
+    /// The newest sample's slot: which one, when it ends, and the least sample in it.
     slot: u64,
+    slot_ends: Time,
+    slot_least: Duration,
+    /// Of all candidates.
+    least: Duration,
 }
 
 impl LeastRtt {
@@ -20,23 +24,33 @@ impl LeastRtt {
 
     /// A sample, not before the last one.
     #[inline]
-    pub fn add(&mut self, now: Time, rtt_us: u32) {
-        let slot = now.as_nanos() / LeastRtt::SLOT.as_nanos();
+    pub fn add(&mut self, now: Time, rtt: Duration) {
+        if now < self.slot_ends && rtt >= self.slot_least {
+            return; // most of them
+        }
+        self.add_candidate(now.as_nanos() / LeastRtt::SLOT.as_nanos(), rtt);
+    }
+
+    /// The least sample of its slot so far.
+    fn add_candidate(&mut self, slot: u64, rtt: Duration) {
         self.slot = slot;
-        while (self.candidates.back()).is_some_and(|&(_, least)| least >= rtt_us) {
+        self.slot_ends = Time::ZERO + LeastRtt::SLOT * (slot + 1);
+        self.slot_least = rtt;
+        while (self.candidates.back()).is_some_and(|&(_, least)| least >= rtt) {
             self.candidates.pop_back();
         }
         if (self.candidates.back()).is_none_or(|&(last, _)| last < slot) {
-            self.candidates.push_back((slot, rtt_us));
+            self.candidates.push_back((slot, rtt));
         }
         while (self.candidates.front()).is_some_and(|&(at, _)| slot - at >= LeastRtt::SLOTS) {
             self.candidates.pop_front();
         }
+        self.least = (self.candidates.front()).map_or(rtt, |&(_, least)| least);
     }
 
-    /// In microseconds; zero before the first sample.
-    pub fn get_us(&self) -> u32 {
-        self.candidates.front().map_or(0, |&(_, least)| least)
+    /// Zero before the first sample.
+    pub fn get(&self) -> Duration {
+        self.least
     }
 
     /// How long before the newest sample it was last seen, to 10 ms; zero before the first.
@@ -59,17 +73,17 @@ mod tests {
         for _ in 0..20_000 {
             ms += random.below(8);
             // Rises for minutes, so that there are many candidates, and falls now and then.
-            let rise = 30_000 + (ms % 25_000) as u32;
-            let rtt_us = rise + random.below(500) as u32;
-            least.add(Time::ZERO + Duration::from_millis(ms), rtt_us);
-            all.push((ms / 10, rtt_us));
+            let rise = 30_000 + ms % 25_000;
+            let rtt = Duration::from_micros(rise + random.below(500));
+            least.add(Time::ZERO + Duration::from_millis(ms), rtt);
+            all.push((ms / 10, rtt));
             let within = all
                 .iter()
                 .rev()
                 .take_while(|(slot, _)| slot + 1000 > ms / 10);
-            let newest_least = within.min_by_key(|&&(_, us)| us);
-            let &(seen, us) = newest_least.expect("the newest");
-            assert_eq!(least.get_us(), us);
+            let newest_least = within.min_by_key(|&&(_, rtt)| rtt);
+            let &(seen, sample) = newest_least.expect("the newest");
+            assert_eq!(least.get(), sample);
             assert_eq!(least.age(), Duration::from_millis((ms / 10 - seen) * 10));
             assert!(least.candidates.len() <= 1000);
         }

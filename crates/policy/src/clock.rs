@@ -179,7 +179,7 @@ impl Estimate {
         self.mean.0 += us;
         self.mean.1 += 1.0;
         if estimator == RttEstimator::MinFiltered {
-            self.least.add(now, rtt_us);
+            self.least.add(now, Duration::from_micros(rtt_us.into()));
         }
     }
 
@@ -190,7 +190,7 @@ impl Estimate {
             RttEstimator::Mean => self.last_mean_us,
             RttEstimator::Ewma => self.ewma_us,
             RttEstimator::JacobsonKarels => self.ewma_us + 4.0 * self.variation_us,
-            RttEstimator::MinFiltered => f64::from(self.least.get_us()),
+            RttEstimator::MinFiltered => self.least.get().as_secs_f64() * 1e6,
         };
         Duration::from_secs_f64(us * 1e-6)
     }

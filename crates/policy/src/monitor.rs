@@ -86,7 +86,8 @@ impl Monitor {
             let at = record.now().since(self.begun).as_secs_f64();
             self.rtt.add(at, record.rtt_us, self.last_rtt_us);
             self.last_rtt_us = record.rtt_us;
-            self.least_rtt.add(record.now(), record.rtt_us);
+            let rtt = Duration::from_micros(record.rtt_us.into());
+            self.least_rtt.add(record.now(), rtt);
         }
         if record.rate_interval_us > 0 {
             self.delivery_rate =
@@ -141,7 +142,7 @@ impl Monitor {
             delivered_ce: latest.delivered_ce.wrapping_sub(before.delivered_ce),
             lost: latest.lost.wrapping_sub(before.lost),
             rtt,
-            min_rtt_10s_us: self.least_rtt.get_us(),
+            min_rtt_10s_us: (self.least_rtt.get().as_nanos() / 1000) as u32,
             min_rtt_10s_age: self.least_rtt.age(),
             latest: *latest,
             max_delivery_rate: self.max_delivery_rate,

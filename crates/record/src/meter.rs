@@ -23,9 +23,9 @@ pub struct FlowMeter {
     pub(crate) queue: LogHistogram,
     pub(crate) rtt: LogHistogram,
     least_rtt: LeastRtt,
-    /// RTT samples over the least of the last 10 s, summed.
+    /// RTT samples over the least of the last 10 s, summed; those over the newest least are still to be divided.
     inflations: f64,
-    samples: u64,
+    over_least: Duration,
     /// Bytes arrived since [`take_recent`](Self::take_recent).
     recent_bytes: u64,
     /// Bytes that were on a wire, not in a queue, when the run ended.
@@ -92,20 +92,27 @@ impl FlowMeter {
     /// The sender took an RTT sample.
     #[inline]
     pub fn on_rtt(&mut self, now: Time, rtt: Duration) {
-        let us = u32::try_from(rtt.as_nanos() / 1000)
-            .unwrap_or(u32::MAX)
-            .max(1);
-        self.least_rtt.add(now, us);
+        let before = self.least_rtt.get();
+        self.least_rtt.add(now, rtt);
+        if self.least_rtt.get() != before {
+            self.inflations += inflation(self.over_least, before);
+            self.over_least = Duration::ZERO;
+        }
         if now >= self.since {
             self.rtt.add(rtt);
-            self.inflations += f64::from(us) / f64::from(self.least_rtt.get_us());
-            self.samples += 1;
+            self.over_least += rtt;
         }
+    }
+
+    /// RTT samples over the least of the 10 s before each, summed.
+    fn inflations(&self) -> f64 {
+        self.inflations + inflation(self.over_least, self.least_rtt.get())
     }
 
     /// Mean of the RTT samples, each over the least of the 10 s before it; `None` without a sample.
     pub(crate) fn rtt_inflation(&self) -> Option<f64> {
-        (self.samples > 0).then(|| self.inflations / self.samples as f64)
+        let samples = self.rtt.count();
+        (samples > 0).then(|| self.inflations() / samples as f64)
     }
 
     /// A data packet is on a wire, not in a queue, as the run ends: neither delivered nor lost.
@@ -136,9 +143,17 @@ impl FlowMeter {
         self.delay.merge(&other.delay);
         self.queue.merge(&other.queue);
         self.rtt.merge(&other.rtt);
-        self.inflations += other.inflations;
-        self.samples += other.samples;
+        self.inflations = self.inflations() + other.inflations();
+        self.over_least = Duration::ZERO;
         self.propagating_bytes += other.propagating_bytes;
         self.refused_decisions += other.refused_decisions;
     }
+}
+
+/// Samples of so long together, over the least of them.
+fn inflation(sum: Duration, least: Duration) -> f64 {
+    if sum.is_zero() {
+        return 0.0;
+    }
+    sum.as_nanos() as f64 / least.as_nanos().max(1) as f64
 }

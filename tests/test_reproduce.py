@@ -4,6 +4,8 @@ What each figure of Owl judges is in test_reproduce_owl.py.
 """
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -217,6 +219,17 @@ def test_an_ablation_of_other_settings_or_scenarios_is_refused(tmp_path):
         card("0" * 64, scenario)
     with pytest.raises(MissingError, match="other scenarios than here"):
         card(settings, "0" * 16)
+    (folder / "card.toml").write_text("[training]\nscenarios = {}\nvalidation_scenarios = {}\n")
+    assert ablation(Lab(models=tmp_path), "no-mask").startswith("learned:")
+
+
+def test_figures_need_nothing_of_training():
+    code = (
+        "import sys; sys.modules |= dict.fromkeys(['tomli_w', 'gymnasium', 'torch', 'safetensors', 'onnx']);"
+        "from headway.reproduce import paper; print(len(paper('owl').figures))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("11\n", "")
 
 
 def test_every_ablation_that_figures_take_can_be_trained():

@@ -193,7 +193,7 @@ def test_the_rule_is_the_bandwidth_delay_product_and_some_packets():
     careful.measure({name: np.broadcast_to(value, 3).astype(float) for name, value in lossy.items()})
     assert choices[careful.advice()].tolist() == [10.0, 1.0, -10.0]
     # Before the least RTT is forgotten, 0.9 of what it carries, without packets.
-    drains = GuideRule(replace(guide, drain_after_s=9.5), moves, 2, torch.Generator())
+    drains = GuideRule(replace(guide, drain_after_s=9.5, drained=0.9), moves, 2, torch.Generator())
     old = one | {"cwnd_packets": [12.0, 12.0], "min_rtt_10s_age_s": [9.5, 9.6]}
     drains.measure({name: np.broadcast_to(value, 2).astype(float) for name, value in old.items()})
     assert choices[drains.advice()].tolist() == [0.0, -3.0]

@@ -5,8 +5,8 @@ use headway_cc::{Duration, LeastRtt, NetworkView, Time};
 use crate::recent_rate::RecentRate;
 use crate::{Averages, Interval, Record, RttSummary, Spread};
 
-/// Older counters than five of Owl's readings count as none: whoever read them is lost.
-const STALE_AFTER: Duration = Duration::from_secs(5);
+/// Older counters than ten of Owl's readings count as none: whoever read them is lost.
+const STALE_AFTER: Duration = Duration::from_secs(10);
 
 /// What is folded at every acknowledgement only if an observation asks for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -363,8 +363,8 @@ fn the_networks_news_age() {
     is("pna", &interval, 0.4);
     is("network_known", &interval, 0.5);
     // A controller that is lost is one that was never there.
-    is("network_known", &monitor.close(at(5570.0)), 0.5);
-    let interval = monitor.close(at(5571.0));
+    is("network_known", &monitor.close(at(10570.0)), 0.5);
+    let interval = monitor.close(at(10571.0));
     is("network_known", &interval, 0.0);
     is("pnc_packets", &interval, 0.0);
     is("network_age_ms", &interval, 0.0);

@@ -6,10 +6,9 @@ import copy
 from pathlib import Path
 from typing import Any
 
-import tomli_w
-
 from headway._native import UsageError
 from headway.cli.usage import nearest
+from headway.models.extras import need
 from headway.train.config import SYSTEMS, TrainConfig, of_table, toml
 
 FOLDER = Path(__file__).parent / "ablations"
@@ -35,7 +34,9 @@ def find(of: str, name: str) -> TrainConfig:
         _lay_over(table, copy.deepcopy(change))
     table["name"] = f"{of}-{name}".replace(".", "")
     said = f"# headway train {of} --ablation {name}\n"
-    return of_table(table, said + tomli_w.dumps(table), f"{of} --ablation {name}", f"{of} --ablation {name}")
+    return of_table(
+        table, said + need("tomli_w", "train").dumps(table), f"{of} --ablation {name}", f"{of} --ablation {name}"
+    )
 
 
 def _with_those_it_is_like(file: dict[str, Any], name: str) -> list[dict[str, Any]]:

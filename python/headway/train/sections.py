@@ -155,7 +155,8 @@ class Guide:
 
     The rule is cwnd = rate x min_rtt_10s x (1 + queue x ln(rate / queue_from_mbps)) + some packets. The rate is
     peak_throughput_mbps, the logarithm at least 0: what the path carried, and a queue that is the longer the more
-    its rate counts in Eq. 7, where the RTT counts by its logarithm.
+    its rate counts in Eq. 7, where the RTT counts by its logarithm. `queue_below`, `drain_after_s`, `careful_above` and
+    `fair` change it where they apply.
     """
 
     share: tuple[float, ...]
@@ -172,8 +173,9 @@ class Guide:
     others leave, and on a link of one's own there is nothing to take. Only a simulation knows the link."""
     drain_after_s: float = 0.0
     """Where above 0, and min_rtt_10s was last seen so long ago, the window is `drained` of rate x min_rtt_10s,
-    without packets: else what stands in the queue is the least RTT as soon as that is forgotten."""
-    drained: float = 0.9
+    without packets: else what stands in the queue is the least RTT as soon as that is forgotten. The rate is of the
+    last 100 ms, so that the window goes on falling until RTTmin is seen or forgotten. Not where `fair` applies."""
+    drained: float = 0.95
     careful_above: float = 0.0
     """Where above 0, the rule adds one packet at a time while loss_ewma256 is larger: several at once overflow a
     small buffer. For agents that look at loss_ewma256; it is measured for no other."""

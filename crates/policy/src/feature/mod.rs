@@ -34,6 +34,7 @@ impl Feature {
     /// Its unit, which its name ends with; empty for a bare number.
     pub fn unit(&self) -> &'static str {
         match self.name.rsplit('_').next() {
+            Some("s") => "s",
             Some("ms") => "ms",
             Some("mbps") => "Mbit/s",
             Some("packets") => "packets",

@@ -219,7 +219,7 @@ pub static FEATURES: &[Feature] = features! {
         Network, Exact, |i| i.network.pna;
     "network_known": "share of the path's switches that are known";
         Network, Exact, |i| i.network.known;
-    "network_age_ms": "how old the switches' counters are; after 5 s without news nothing is known";
+    "network_age_ms": "how old the switches' counters are; after 10 s without news nothing is known";
         Network, Exact, |i| i.network.age.as_millis_f64();
 };
 

@@ -80,10 +80,10 @@ pub const OWL: Scheme = Scheme {
     deviations: &[
         "gamma 0.995, since 0.93 looks 57 ms ahead at decisions of 4 ms, less than a round trip; returns of forty steps, double Q-learning, layers of 128 and 64, a learning rate of 0.0005: `headway train owl-paper` has Table II as it stands",
         "in training some simulations followed a rule for the window, and the network imitates it, less and less (`[dqn.guide]`, decision 31): of actions drawn every 4 ms chance never shows what a good window is worth",
-        "beside the twelve features of Table I it sees the queueing delay, the least RTT of the last 10 s and the RTT over it, the throughput of late and its peak, the window less what that peak brings in the least RTT of the flow, and the losses of late: what the twelve hold only together, or over longer than five intervals",
+        "beside the twelve features of Table I it sees the queueing delay, the least RTT of the last 10 s, the RTT over it and how long ago it was seen, the throughput of late and its peak, the window less what that peak brings in that least RTT, and the losses of late: what the twelve hold only together, or over longer than five intervals",
         "it was trained on Eq. 7 with its rate over the root of the slowest link's, so that slow networks count nearly as much as fast ones; while it learns in use, the most that the flow ever got stands for that link",
         "in congestion avoidance Cubic's own growth is left out, so that action 0 does nothing (section IV-A)",
-        "without known switches, before their first counters, and once none came for 5 s (the controller is lost), it is shown that nothing is known",
+        "without known switches, before their first counters, and once none came for 10 s (the controller is lost), it is shown that nothing is known",
     ],
     needs: &[Need::RateSample],
     params: &[MODEL, LATENCY, ONLINE, EPSILON, DELTA, BETA],

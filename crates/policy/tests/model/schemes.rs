@@ -114,7 +114,7 @@ fn owl_does_with_any_knowledge_and_with_a_controller_that_is_lost() {
         "known = 0",
         "known = 5",
         "known = 5, until = \"4s\"",
-        "known = 2, period = \"8s\"", // stale for 3 s of 8
+        "known = 2, period = \"14s\"", // forgotten for 4 s of 14
     ] {
         let metrics = run(switches);
         let (rate, queue) = (metrics.throughput_mbps, metrics.queue_p95_ms);

@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headway._native import Scenario, schemes
+from headway._native import Scenario, UsageError, schemes
 from headway.reproduce.lab import MissingError
 from headway.train.ablation import find
 
@@ -65,17 +65,26 @@ def ablation(lab: Lab, name: str) -> str:
 
 
 def _differs(folder: Path, name: str) -> str | None:
-    """What an ablation was trained with that has changed; a folder without a card is the loader's to refuse."""
+    """What an ablation was trained with that has changed; a folder without a card is the loader's to refuse.
+
+    What a feature or the rule means is code, and not seen here: the card has its version.
+    """
     try:
         trained = tomllib.loads((folder / "card.toml").read_text(encoding="utf-8"))["training"]
+        settings = trained["config_sha256"]
         scenarios = trained["scenarios"] | trained["validation_scenarios"]
     except (OSError, ValueError, KeyError):
         return None
-    if trained["config_sha256"] != find("owl", name).hash:
-        return "settings"
-    if any(Scenario.load(scenario).hash != known for scenario, known in scenarios.items()):
-        return "scenarios"
-    return None
+    try:
+        if settings != find("owl", name).hash:
+            return "settings"
+    except UsageError:  # without headway[train] nobody can tell
+        return None
+    try:
+        changed = any(Scenario.load(scenario).hash != known for scenario, known in scenarios.items())
+    except UsageError:
+        changed = True
+    return "scenarios" if changed else None
 
 
 def ablations(lab: Lab, named: Mapping[str, str], *, shipped: bool = False) -> dict[str, str]:

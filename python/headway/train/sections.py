@@ -155,8 +155,8 @@ class Guide:
 
     The rule is cwnd = rate x min_rtt_10s x (1 + queue x ln(rate / queue_from_mbps)) + some packets. The rate is
     peak_throughput_mbps, the logarithm at least 0: what the path carried, and a queue that is the longer the more
-    its rate counts in Eq. 7, where the RTT counts by its logarithm. `queue_below`, `drain_after_s`, `careful_above` and
-    `fair` change it where they apply.
+    its rate counts in Eq. 7, where the RTT counts by its logarithm. `queue_below`, `drain_after_s`,
+    `careful_above` and `fair` change it where they apply.
     """
 
     share: tuple[float, ...]

@@ -99,8 +99,8 @@ def _learns(metric: str, networks: dict[str, dict[str, Wanted]], measured: Measu
     return each_within(
         f"fig4.online.{metric}",
         f"Ours: that Owl goes on learning while it runs (Algorithm 1, lines 11 and 12) raises {metric}",
-        f"{metric}, Owl's that learns in use, with 1% of actions by chance, over the frozen one's, on each operator; "
-        "above 0 wanted",
+        f"{metric}, Owl's that learns in use, with 1% of actions by chance, over the frozen one's, on each "
+        "operator; above 0 wanted",
         {
             name: measured.percent(network["owl-online"], network["owl"], metric)
             for name, network in networks.items()

@@ -445,14 +445,18 @@ def test_an_interrupted_run_leaves_whole_recordings(tmp_path, tshark):
     command += ["--seconds", "100000", *RECORD, "--out", str(out)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     folder = out / "recordings" / "rax-1" / "cubic"
+    packets = folder / "run-0.sender.pcap"
     deadline = time.monotonic() + 60
-    while not (folder / "run-0.sender.pcap").exists() or (folder / "run-0.sender.pcap").stat().st_size < 1 << 20:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    try:
+        while not packets.exists() or packets.stat().st_size < 1 << 20:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()  # where SIGINT is ignored, as under nohup: it would fill the disk
     assert process.returncode == 130, errors
-    assert complaints(tshark, folder / "run-0.sender.pcap") == []
+    assert complaints(tshark, packets) == []
     check = mahimahi_log.read(folder / "run-0.bottleneck.log")
     assert check.departed > 1000
     assert len(events(folder / "run-0.flow-0.sqlog")) > 1000

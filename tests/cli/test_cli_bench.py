@@ -243,8 +243,11 @@ def test_interrupted_it_keeps_what_is_finished(tmp_path):
     command += ["--runs", "100000", "--seconds", "20", "--out", str(tmp_path)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     time.sleep(3)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    try:
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()  # where SIGINT is ignored, as under nohup
     assert process.returncode == 130, errors
     assert "of 100000 runs" in errors
     bench = json.loads((tmp_path / "bench.json").read_text())

@@ -10,18 +10,29 @@
 #ifndef HEADWAY_ABI_H
 #define HEADWAY_ABI_H
 
-#ifndef __bpf__
+#if defined(__bpf__)
+/* vmlinux.h has the types. */
+#elif defined(__linux__)
 #include <linux/types.h>
+#else
+#include <stdint.h>
+typedef uint8_t __u8;
+typedef uint16_t __u16;
+typedef int32_t __s32;
+typedef uint32_t __u32;
+typedef int64_t __s64;
+typedef uint64_t __u64;
 #endif
 
 #define HEADWAY_MAGIC 0x59574448 /* "HDWY" in little-endian memory */
-#define HEADWAY_VERSION 1
+#define HEADWAY_VERSION 2
 
 /* Kinds of messages from the kernel, through a ring buffer. */
 enum headway_kind {
 	HEADWAY_OPEN = 1,   /* struct headway_open: a flow begins */
 	HEADWAY_REPORT = 2, /* struct headway_report: an acknowledgement, a digest, or a time-out */
 	HEADWAY_CLOSE = 3,  /* struct headway_report: a flow ends, with its last record */
+	HEADWAY_VERDICT = 4, /* struct headway_verdict: the guard takes a flow from its policy, or gives it back */
 };
 
 /* What an action does, to the controller beneath. */
@@ -40,6 +51,8 @@ enum headway_action_kind {
 #define HEADWAY_APP_LIMITED 1u  /* tp->app_limited != 0 */
 #define HEADWAY_CWND_LIMITED 2u /* tp->is_cwnd_limited */
 #define HEADWAY_RECOVERING 4u   /* icsk->icsk_ca_state >= TCP_CA_Recovery */
+#define HEADWAY_STEERABLE 8u    /* an action would be applied now, as far as the controller beneath goes */
+#define HEADWAY_TRIPPED 16u     /* the guard has the flow: its policy is asked on, and what it answers is not done */
 
 /* Every message begins with this. */
 struct headway_header {
@@ -87,8 +100,10 @@ struct headway_open {
 	__u16 remote_port;        /* bpf_ntohs(sk->__sk_common.skc_dport) */
 	__u32 mss;                /* as in a record */
 	__u32 initial_cwnd;       /* tp->snd_cwnd */
-	__u32 reserved;           /* 0 */
+	__u32 slot;               /* where its actions are looked for; HEADWAY_NO_SLOT where all are taken */
 };
+
+#define HEADWAY_NO_SLOT 0xffffffffu
 
 /* A flow's state, or its last. */
 struct headway_report {
@@ -96,20 +111,29 @@ struct headway_report {
 	struct headway_record record;
 };
 
+/* The guard has judged. */
+struct headway_verdict {
+	struct headway_header header;
+	__u64 now_ns;
+	__u32 reason; /* enum headway_reason; 0 where the flow goes back to its policy */
+	__u32 trips;  /* of this flow, so far */
+};
+
 /*
  * What the agent wants of a flow: a slot for each in an array map that the agent maps into its memory. The
  * agent makes sequence odd, writes the rest, and makes it even and larger: the program takes an action whose
  * sequence is even, new, and the same after reading as before. It is applied at the flow's next
- * acknowledgement outside Recovery, unless it has expired: then the controller beneath goes on by itself.
+ * acknowledgement outside Recovery, unless it has expired or is another flow's: slots are used again.
  */
 struct headway_action {
 	__u64 decided_ns; /* now_ns of the record that it answers */
 	__u64 expires_ns; /* by bpf_ktime_get_ns() */
+	__u64 due_ns;     /* the first record from then on wakes the agent, and wants an answer */
 	__s64 values[HEADWAY_PARAMETERS];
 	__u32 kind;       /* enum headway_action_kind */
 	__u32 which;      /* HEADWAY_SET only, else 0 */
 	__u32 sequence;
-	__u32 reserved;   /* 0 */
+	__u32 flow;
 };
 
 #endif

@@ -7,7 +7,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 /// `HEADWAY_MAGIC`
 pub const MAGIC: u32 = 0x5957_4448;
 /// `HEADWAY_VERSION`
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// `HEADWAY_OPEN`
 pub const OPEN: u16 = 1;
@@ -15,6 +15,11 @@ pub const OPEN: u16 = 1;
 pub const REPORT: u16 = 2;
 /// `HEADWAY_CLOSE`
 pub const CLOSE: u16 = 3;
+/// `HEADWAY_VERDICT`
+pub const VERDICT: u16 = 4;
+
+/// `HEADWAY_NO_SLOT`
+pub const NO_SLOT: u32 = u32::MAX;
 
 /// `HEADWAY_NOTHING`
 pub const NOTHING: u32 = 0;
@@ -38,7 +43,7 @@ pub struct Header {
     pub magic: u32,
     /// [`VERSION`]
     pub version: u16,
-    /// [`OPEN`], [`REPORT`], [`CLOSE`]
+    /// [`OPEN`], [`REPORT`], [`CLOSE`], [`VERDICT`]
     pub kind: u16,
     /// The flow's number.
     pub flow: u32,
@@ -66,8 +71,8 @@ pub struct Open {
     pub mss: u32,
     /// The window that it begins with, in packets.
     pub initial_cwnd: u32,
-    /// 0
-    pub reserved: u32,
+    /// Where its actions are looked for; [`NO_SLOT`] where all are taken.
+    pub slot: u32,
 }
 
 /// `struct headway_report`
@@ -80,6 +85,20 @@ pub struct Report {
     pub record: Record,
 }
 
+/// `struct headway_verdict`
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct Verdict {
+    /// What every message begins with.
+    pub header: Header,
+    /// When.
+    pub now_ns: u64,
+    /// Why the guard took the flow; 0 where it gives it back.
+    pub reason: u32,
+    /// How often it took this flow so far.
+    pub trips: u32,
+}
+
 /// `struct headway_action`
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -88,6 +107,8 @@ pub struct ActionSlot {
     pub decided_ns: u64,
     /// From then on it is not applied.
     pub expires_ns: u64,
+    /// The first record from then on wakes the agent.
+    pub due_ns: u64,
     /// What its kind says: of [`SET`] a value for each parameter, else one.
     pub values: [i64; PARAMETERS],
     /// [`ADD_CWND`] and so on.
@@ -96,8 +117,8 @@ pub struct ActionSlot {
     pub which: u32,
     /// Even; larger than the last.
     pub sequence: u32,
-    /// 0
-    pub reserved: u32,
+    /// Whose it is: slots are used again.
+    pub flow: u32,
 }
 
 /// A message that the agent does not understand.
@@ -133,6 +154,8 @@ pub enum Message {
     Report(Report),
     /// A flow ends, with its last state.
     Close(Report),
+    /// The guard takes a flow, or gives it back.
+    Verdict(Verdict),
 }
 
 impl Message {
@@ -163,6 +186,9 @@ impl Message {
             )),
             REPORT => report().map(Message::Report),
             CLOSE => report().map(Message::Close),
+            VERDICT => Ok(Message::Verdict(
+                Verdict::read_from_bytes(bytes).map_err(|_| wrong_size())?,
+            )),
             kind => Err(AbiError::Kind(kind)),
         }
     }

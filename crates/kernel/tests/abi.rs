@@ -7,7 +7,7 @@ use std::process::Command;
 
 use headway_cc::schemes::bbr;
 use headway_kernel::AbiError;
-use headway_kernel::abi::{self, ActionSlot, Header, Message, Open, Report};
+use headway_kernel::abi::{self, ActionSlot, Header, Message, Open, Report, Verdict};
 use headway_policy::{Action, Record};
 use zerocopy::IntoBytes;
 
@@ -30,15 +30,18 @@ fn expressions() -> Vec<(String, u64)> {
     layout!("headway_record", Record: now_ns, pacing_rate, sent, retransmitted, delivered, delivered_ce, lost,
         in_flight, cwnd, mss, rtt_us, srtt_us, rttvar_us, min_rtt_us, rate_delivered, rate_interval_us, acks, flags);
     layout!("headway_open", Open: header, start_ns, local_address, remote_address, local_port, remote_port, mss,
-        initial_cwnd, reserved);
+        initial_cwnd, slot);
+    layout!("headway_verdict", Verdict: header, now_ns, reason, trips);
     layout!("headway_report", Report: header, record);
-    layout!("headway_action", ActionSlot: decided_ns, expires_ns, values, kind, which, sequence, reserved);
+    layout!("headway_action", ActionSlot: decided_ns, expires_ns, due_ns, values, kind, which, sequence, flow);
     for (c, rust) in [
         ("HEADWAY_MAGIC", abi::MAGIC),
         ("HEADWAY_VERSION", abi::VERSION.into()),
         ("HEADWAY_OPEN", abi::OPEN.into()),
         ("HEADWAY_REPORT", abi::REPORT.into()),
         ("HEADWAY_CLOSE", abi::CLOSE.into()),
+        ("HEADWAY_VERDICT", abi::VERDICT.into()),
+        ("HEADWAY_NO_SLOT", abi::NO_SLOT),
         ("HEADWAY_NOTHING", abi::NOTHING),
         ("HEADWAY_ADD_CWND", abi::ADD_CWND),
         ("HEADWAY_SCALE_CWND", abi::SCALE_CWND),
@@ -48,6 +51,8 @@ fn expressions() -> Vec<(String, u64)> {
         ("HEADWAY_APP_LIMITED", Record::APP_LIMITED),
         ("HEADWAY_CWND_LIMITED", Record::CWND_LIMITED),
         ("HEADWAY_RECOVERING", Record::RECOVERING),
+        ("HEADWAY_STEERABLE", Record::STEERABLE),
+        ("HEADWAY_TRIPPED", Record::TRIPPED),
     ] {
         all.push((c.to_owned(), rust.into()));
     }
@@ -121,8 +126,8 @@ fn what_is_no_message_is_refused_in_one_line() {
         "does not begin with Headway's magic number",
     );
     refused(
-        |r| r.header.version = 2,
-        "speak version 2 of the ABI and this agent version 1",
+        |r| r.header.version = 1,
+        "speak version 1 of the ABI and this agent version 2",
     );
     refused(|r| r.header.kind = 9, "no message of kind 9");
     refused(

@@ -67,7 +67,7 @@ impl Tap {
         while let Some(bytes) = self.kernel.next_message() {
             match Message::read(&bytes).expect("a message") {
                 Message::Report(report) => self.theirs.on_record(&report.record),
-                Message::Open(_) | Message::Close(_) => {}
+                Message::Open(_) | Message::Close(_) | Message::Verdict(_) => {}
             }
         }
         assert_eq!(self.kernel.dropped(), 0);

@@ -118,6 +118,11 @@ impl Clock {
         now >= self.due && (has_news || self.spec.is_fixed())
     }
 
+    /// From when on it is time to decide.
+    pub fn due(&self) -> Time {
+        self.due
+    }
+
     /// When the host's timer is to call; never where only an acknowledgement can.
     pub fn next_timer(&self, has_news: bool) -> Time {
         match self.spec {

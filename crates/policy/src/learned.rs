@@ -10,9 +10,7 @@ use headway_cc::{
     Stamp, Tag, Time,
 };
 
-use crate::{
-    AgentSpec, Beneath, Clock, Interval, Monitor, Observation, Record, Reporter, SpecError,
-};
+use crate::{AgentSpec, Beneath, Decider, Interval, Record, Reporter, SpecError};
 
 /// Decides.
 pub trait Policy: Debug + Send + 'static {
@@ -40,12 +38,8 @@ pub struct Learned<P> {
     spec: Arc<AgentSpec>,
     setup: Setup,
     beneath: Beneath,
-    policy: P,
+    decider: Decider<P>,
     reporter: Reporter,
-    monitor: Monitor,
-    clock: Clock,
-    observation: Observation,
-    interval: Interval,
     rtt: RttStats,
     /// How long an answer takes to take effect.
     latency: Duration,
@@ -70,28 +64,24 @@ impl<P: Policy> Learned<P> {
         Ok(Learned {
             beneath: Beneath::new(&spec.beneath, &spec.action, setup)?,
             reporter: Reporter::new(setup.mss),
-            monitor: Monitor::new(setup.start, spec.observation.folds()),
-            clock: Clock::new(&spec.clock, setup.start),
-            observation: Observation::new(&spec.observation)?,
-            interval: Interval::default(),
+            decider: Decider::new(&spec, setup.start, policy)?,
             rtt: RttStats::default(),
             on_their_way: VecDeque::new(),
             awaits_answer: false,
             setup: *setup,
             spec,
-            policy,
             latency,
         })
     }
 
     /// What the policy was last shown.
     pub fn observation(&self) -> &[f32] {
-        self.observation.values()
+        self.decider.observation()
     }
 
     /// The interval that ended with the last decision.
     pub fn interval(&self) -> &Interval {
-        &self.interval
+        self.decider.interval()
     }
 
     /// Has it asked, and had no answer yet?
@@ -110,8 +100,7 @@ impl<P: Policy> Learned<P> {
 
     /// The run ends: so does the interval under way, and the last observation shows it. Nothing is decided any more.
     pub fn conclude(&mut self, now: Time) {
-        self.interval = self.monitor.close(now);
-        self.observation.push(&self.interval);
+        self.decider.conclude(now);
     }
 
     fn carry_out(&mut self, now: Time, answer: f32, age: Duration) {
@@ -119,7 +108,7 @@ impl<P: Policy> Learned<P> {
         if self.beneath.may_act() {
             let action = self.spec.action.action(answer);
             self.beneath.act(now, self.setup.mss, &self.rtt, action);
-            self.monitor.on_action(age);
+            self.decider.on_action(age);
         }
     }
 
@@ -134,21 +123,15 @@ impl<P: Policy> Learned<P> {
     }
 
     fn take(&mut self, record: &Record) {
-        self.monitor.on_record(record);
-        self.clock.on_record(record);
+        self.decider.on_record(record);
         self.decide_if_due(record.now());
     }
 
     fn decide_if_due(&mut self, now: Time) {
-        let is_due = self.clock.is_due(now, self.monitor.has_news());
-        if !is_due || self.awaits_answer || !self.beneath.may_act() {
+        if !self.decider.is_due(now) || self.awaits_answer || !self.beneath.may_act() {
             return;
         }
-        self.interval = self.monitor.close(now);
-        self.clock.restart(now);
-        self.observation.push(&self.interval);
-        let (observation, interval) = (self.observation.values(), &self.interval);
-        match self.policy.decide(observation, interval) {
+        match self.decider.decide(now) {
             Some(answer) => self.act(now, answer),
             None => self.awaits_answer = true,
         }
@@ -182,14 +165,14 @@ impl<P: Policy> CongestionControl for Learned<P> {
     }
 
     fn on_network(&mut self, now: Time, view: &NetworkView) {
-        self.monitor.on_network(now, view);
+        self.decider.on_network(now, view);
         self.beneath.controller_mut().on_network(now, view);
     }
 
     fn next_timer(&self) -> Time {
         let clock = match self.awaits_answer || !self.beneath.may_act() {
             true => Time::NEVER,
-            false => self.clock.next_timer(self.monitor.has_news()),
+            false => self.decider.next_timer(),
         };
         clock.min(self.beneath.controller().next_timer())
     }
@@ -215,7 +198,7 @@ impl<P: Policy> CongestionControl for Learned<P> {
 
     fn probe(&self, probe: &mut dyn Probe) {
         self.beneath.controller().probe(probe);
-        self.policy.probe(probe);
+        self.decider.policy().probe(probe);
     }
 
     fn steered(&mut self) -> Option<&mut dyn Any> {

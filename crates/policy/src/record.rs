@@ -44,7 +44,7 @@ pub struct Record {
     pub rate_interval_us: u32,
     /// How many acknowledgements this stands for; zero at a time-out.
     pub acks: u32,
-    /// [`Record::APP_LIMITED`], [`Record::CWND_LIMITED`], [`Record::RECOVERING`].
+    /// [`Record::APP_LIMITED`] and so on.
     pub flags: u32,
 }
 
@@ -55,6 +55,10 @@ impl Record {
     pub const CWND_LIMITED: u32 = 1 << 1;
     /// Losses are being repaired.
     pub const RECOVERING: u32 = 1 << 2;
+    /// An action would be carried out now, as far as the controller beneath goes. For the agent: no feature.
+    pub const STEERABLE: u32 = 1 << 3;
+    /// The guard has the flow. For the agent: no feature.
+    pub const TRIPPED: u32 = 1 << 4;
 
     /// When.
     pub fn now(&self) -> Time {

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whole-number arithmetic for programs that have no floating point. Helper-free: BPF programs include it, and
+ * crates/fixed compiles it natively, so that both compute the same bits.
+ */
+#ifndef HEADWAY_FIXED_H
+#define HEADWAY_FIXED_H
+
+#include "abi.h"
+
+/* log2(x) in units of 1/65536, off by less than two of them; 0 for x = 0. Squares the mantissa bit by bit. */
+static inline __u32 headway_log2(__u64 x)
+{
+	__u32 whole = 0, fraction = 0;
+	__u64 mantissa;
+	int i;
+
+	if (!x)
+		return 0;
+	for (i = 32; i; i >>= 1) {
+		if (x >> whole >> i)
+			whole += i;
+	}
+	/* From 1 to below 2, in units of 2^-31. */
+	mantissa = whole > 31 ? x >> (whole - 31) : x << (31 - whole);
+	for (i = 15; i >= 0; i--) {
+		mantissa = mantissa * mantissa >> 31;
+		if (mantissa >> 32) {
+			mantissa >>= 1;
+			fraction |= 1u << i;
+		}
+	}
+	return whole << 16 | fraction;
+}
+
+#endif

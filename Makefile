@@ -8,12 +8,15 @@ PYTHON := $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && command -v $$p && break; done)
 UV := $(or $(shell command -v uv 2>/dev/null),build/uv/bin/uv)
 BIN := .venv/bin
+# What the agent for the kernel's flows is made of.
+AGENT := Cargo.toml Cargo.lock $(wildcard models/*/* crates/kernel/bpf/*.h crates/kernel/bpf/objects/*) \
+	$(shell find crates/headwayd crates/kernel crates/fixed crates/policy crates/cc -name '*.rs' -o -name 'Cargo.toml' -o -name '*.c')
 # What the compiled core is made of: when any of it changes, it is built anew.
 CORE := pyproject.toml Cargo.toml Cargo.lock split.toml $(wildcard scenarios/*.toml models/*/*) \
 	$(shell find crates -name '*.rs' -o -name 'Cargo.toml')
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-train test-system lint bench docs fuzz tools
+.PHONY: help run test test-train test-system lint bench docs fuzz tools libraries headwayd
 
 help: ## say what there is
 	@echo "usage: make TARGET"
@@ -31,6 +34,8 @@ test: .venv/core.stamp .venv/dev.stamp ## run the tests of the Rust crates and o
 	@$(BIN)/python -m pytest -q
 
 # PyTorch has an environment of its own, which finds the package where maturin has built it.
+headwayd: .venv/headwayd.stamp ## build the agent for the kernel's flows, .venv/bin/headwayd (needs libelf)
+
 test-train: .venv/core.stamp build/train.stamp ## run the tests that need PyTorch
 	@echo "make: testing what needs PyTorch"
 	@PYTHONPATH="$(CURDIR)/python" build/train/bin/python -m pytest -q -m train $(if $(ONLY),-k "$(ONLY)")
@@ -81,6 +86,13 @@ tools:
 	|| { echo "make: Rust 1.89 or newer is missing; install it: rustup update stable" >&2; exit 1; }
 need = command -v $(1) >/dev/null || { echo "make: $(1) is missing; install it: $(2)" >&2; exit 1; }
 
+# libbpf comes along; what it stands on is the system's.
+LIBRARIES := libelf zlib
+libraries:
+	@$(call need,pkg-config,$(APT) pkg-config libelf-dev zlib1g-dev)
+	@pkg-config --exists $(LIBRARIES) \
+	|| { echo "make: libelf or zlib is missing; install them: $(APT) libelf-dev zlib1g-dev" >&2; exit 1; }
+
 build/uv/bin/uv: | tools
 	@echo "make: installing uv $(UV_VERSION) into build/uv"
 	@$(PYTHON) -m venv build/uv
@@ -101,6 +113,12 @@ build/train.stamp: pyproject.toml uv.lock | tools $(UV)
 	@echo "make: installing the locked dependencies with PyTorch into build/train (3 GB on Linux, some minutes)"
 	@UV_PROJECT_ENVIRONMENT="$(CURDIR)/build/train" $(UV) sync --quiet --locked --no-install-project --group train \
 		--python "$(PYTHON)"
+	@touch $@
+
+.venv/headwayd.stamp: $(AGENT) | tools libraries .venv/deps.stamp
+	@echo "make: building headwayd"
+	@cargo build --locked --quiet --release -p headwayd
+	@cp target/release/headwayd $(BIN)/headwayd
 	@touch $@
 
 .venv/core.stamp: $(CORE) .venv/deps.stamp

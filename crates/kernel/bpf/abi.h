@@ -2,7 +2,7 @@
 /*
  * What the BPF programs and the agent say to each other.
  *
- * Plain C without helpers: BPF programs include it after vmlinux.h, and a test of crates/kernel compiles it
+ * Plain C without helpers: BPF programs include it after kernel.h, and a test of crates/kernel compiles it
  * natively and compares every size and offset with the Rust types (crates/kernel/src/abi.rs, and Record in
  * crates/policy). Both sides run on one machine: numbers are in its byte order. Nothing is padded by the
  * compiler. tp is the socket's tcp_sock, icsk its inet_connection_sock.
@@ -11,7 +11,7 @@
 #define HEADWAY_ABI_H
 
 #if defined(__bpf__)
-/* vmlinux.h has the types. */
+/* kernel.h has the types. */
 #elif defined(__linux__)
 #include <linux/types.h>
 #else
@@ -53,6 +53,7 @@ enum headway_action_kind {
 #define HEADWAY_RECOVERING 4u   /* icsk->icsk_ca_state >= TCP_CA_Recovery */
 #define HEADWAY_STEERABLE 8u    /* an action would be applied now, as far as the controller beneath goes */
 #define HEADWAY_TRIPPED 16u     /* the guard has the flow: its policy is asked on, and what it answers is not done */
+#define HEADWAY_ASKS 32u        /* an answer is waited for, if only one that does nothing: the guard counts its age */
 
 /* Every message begins with this. */
 struct headway_header {
@@ -134,6 +135,15 @@ struct headway_action {
 	__u32 which;      /* HEADWAY_SET only, else 0 */
 	__u32 sequence;
 	__u32 flow;
+};
+
+/* What the programs count, in an array map of one that the agent maps into its memory. */
+struct headway_counters {
+	__u64 flows;        /* opened so far */
+	__u64 slots_full;   /* of these, left to the controller beneath since all slots were taken */
+	__u64 ring_dropped; /* messages that found no room */
+	__u64 returns;      /* times that the guard gave a flow back */
+	__u64 trips[8];     /* times that it took one, by enum headway_reason */
 };
 
 #endif

@@ -1,7 +1,8 @@
 //! `bpf/abi.h` in Rust. `tests/abi.rs` compares both, byte by byte.
 
 use headway_cc::{Kind, Param};
-use headway_policy::{Action, Record};
+use headway_fixed::Limits;
+use headway_policy::{Action, AgentSpec, BeneathSpec, Record};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// `HEADWAY_MAGIC`
@@ -156,6 +157,69 @@ pub enum Message {
     Close(Report),
     /// The guard takes a flow, or gives it back.
     Verdict(Verdict),
+}
+
+/// `struct headway_counters`
+#[repr(C)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
+)]
+pub struct CounterValues {
+    /// Flows opened so far.
+    pub flows: u64,
+    /// Of these, left to the controller beneath since all slots were taken.
+    pub slots_full: u64,
+    /// Messages that found no room.
+    pub ring_dropped: u64,
+    /// Times that the guard gave a flow back.
+    pub returns: u64,
+    /// Times that it took one, by its reason.
+    pub trips: [u64; 8],
+}
+
+/// `struct headway_settings`
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct SettingValues {
+    /// Of a steered rate: where it begins, in bytes a second on the wire.
+    pub initial_rate: u64,
+    /// The least.
+    pub min_rate: u64,
+    /// The most.
+    pub max_rate: u64,
+    /// A record stands for the acknowledgements of so long; 0: for each.
+    pub report_interval_us: u32,
+    /// Does Cubic's window grow by itself where the policy may act?
+    pub grows: u32,
+    /// Cubic decides, and the agent is asked what it would have done.
+    pub is_shadow: u32,
+    /// 0
+    pub unused: u32,
+    /// What the guard allows.
+    pub limits: Limits,
+}
+
+impl SettingValues {
+    /// For flows of such an agent.
+    pub fn of(agent: &AgentSpec) -> SettingValues {
+        let bytes_a_second = |mbps: f64| (mbps * 1e6 / 8.0) as u64;
+        match agent.beneath {
+            BeneathSpec::Rate {
+                initial_mbps,
+                min_mbps,
+                max_mbps,
+            } => SettingValues {
+                initial_rate: bytes_a_second(initial_mbps),
+                min_rate: bytes_a_second(min_mbps),
+                max_rate: bytes_a_second(max_mbps),
+                ..SettingValues::default()
+            },
+            BeneathSpec::Scheme { grows, .. } => SettingValues {
+                grows: grows.into(),
+                ..SettingValues::default()
+            },
+        }
+    }
 }
 
 impl Message {

@@ -53,6 +53,7 @@ fn expressions() -> Vec<(String, u64)> {
         ("HEADWAY_RECOVERING", Record::RECOVERING),
         ("HEADWAY_STEERABLE", Record::STEERABLE),
         ("HEADWAY_TRIPPED", Record::TRIPPED),
+        ("HEADWAY_ASKS", Record::ASKS),
     ] {
         all.push((c.to_owned(), rust.into()));
     }

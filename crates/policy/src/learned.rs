@@ -18,8 +18,27 @@ pub trait Policy: Debug + Send + 'static {
     /// outside ([`Learned::act`]). `interval` is what was seen since the last decision, for a policy that learns.
     fn decide(&mut self, observation: &[f32], interval: &Interval) -> Option<f32>;
 
+    /// What it has learned so far, if it goes on learning: numbers that another of its kind can go on from.
+    fn learned(&self) -> Option<&[f32]> {
+        None
+    }
+
     /// Named values for recordings.
     fn probe(&self, _: &mut dyn Probe) {}
+}
+
+impl Policy for Box<dyn Policy> {
+    fn decide(&mut self, observation: &[f32], interval: &Interval) -> Option<f32> {
+        (**self).decide(observation, interval)
+    }
+
+    fn learned(&self) -> Option<&[f32]> {
+        (**self).learned()
+    }
+
+    fn probe(&self, probe: &mut dyn Probe) {
+        (**self).probe(probe);
+    }
 }
 
 /// Decides nothing itself: the answer comes from outside, as in training.

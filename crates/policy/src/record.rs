@@ -59,6 +59,8 @@ impl Record {
     pub const STEERABLE: u32 = 1 << 3;
     /// The guard has the flow. For the agent: no feature.
     pub const TRIPPED: u32 = 1 << 4;
+    /// An answer is waited for. For the agent: no feature.
+    pub const ASKS: u32 = 1 << 5;
 
     /// When.
     pub fn now(&self) -> Time {

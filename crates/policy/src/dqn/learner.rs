@@ -60,6 +60,15 @@ impl Learner {
         &self.network
     }
 
+    /// Goes on from the parameters that another has learned, if they are this network's size and finite.
+    pub fn go_on_from(&mut self, parameters: &[f32]) {
+        let is_its = parameters.len() == self.network.parameters().len();
+        if is_its && parameters.iter().all(|x| x.is_finite()) {
+            self.network.parameters_mut().copy_from_slice(parameters);
+            self.target.parameters_mut().copy_from_slice(parameters);
+        }
+    }
+
     /// The network that targets come from.
     pub fn target(&self) -> &Network {
         &self.target

@@ -61,6 +61,11 @@ impl DqnPolicy {
         &self.learner
     }
 
+    /// Goes on from what another has learned ([`Policy::learned`]), if it is of the same size.
+    pub fn go_on_from(&mut self, learned: &[f32]) {
+        self.learner.go_on_from(learned);
+    }
+
     /// Does it still learn?
     pub fn is_learning(&self) -> bool {
         self.is_learning
@@ -124,6 +129,10 @@ impl Policy for DqnPolicy {
         };
         self.before.copy_from_slice(observation);
         Some(action as f32)
+    }
+
+    fn learned(&self) -> Option<&[f32]> {
+        Some(self.learner.network().parameters())
     }
 
     fn probe(&self, probe: &mut dyn Probe) {

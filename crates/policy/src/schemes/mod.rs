@@ -3,6 +3,9 @@
 mod aurora;
 mod learned;
 mod owl;
+mod served;
+
+pub use served::Served;
 
 use std::sync::Arc;
 

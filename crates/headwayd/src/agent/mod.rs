@@ -1,0 +1,232 @@
+//! Serves flows: what they say comes in, what their policies decide goes out.
+
+mod flow;
+mod policies;
+mod serve;
+mod shadow;
+mod statistics;
+mod store;
+mod timers;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use headway_cc::Time;
+use headway_kernel::abi::{Message, NO_SLOT, Open, Report, Verdict};
+use headway_policy::schemes::Served;
+
+pub use policies::Policies;
+pub use serve::serve;
+pub use shadow::Shadow;
+pub use store::Store;
+
+use crate::error::Result;
+use crate::programs::Program;
+use crate::system::clock;
+use flow::Flow;
+use statistics::Statistics;
+use timers::Timers;
+
+/// A flow: which program it is of, and its number there.
+type Key = (usize, u32);
+
+/// Everything that the agent keeps.
+pub struct Agent {
+    programs: Vec<Program>,
+    policies: Vec<Policies>,
+    flows: HashMap<Key, Flow>,
+    timers: Timers,
+    statistics: Statistics,
+    shadow: Option<Shadow>,
+    store: Store,
+    begun: Time,
+}
+
+impl Agent {
+    /// For these programs, each with its policies.
+    pub fn new(programs: Vec<(Program, Policies)>, shadow: Option<Shadow>, store: Store) -> Agent {
+        let (programs, policies) = programs.into_iter().unzip();
+        Agent {
+            programs,
+            policies,
+            flows: HashMap::new(),
+            timers: Timers::default(),
+            statistics: Statistics::default(),
+            shadow,
+            store,
+            begun: clock::now(),
+        }
+    }
+
+    /// A message of the program of that index.
+    pub fn on_message(&mut self, program: usize, bytes: &[u8]) {
+        match Message::read(bytes) {
+            Ok(Message::Report(report)) => self.on_report(program, &report),
+            Ok(Message::Open(open)) => self.on_open(program, &open),
+            Ok(Message::Close(report)) => self.on_close(program, &report),
+            Ok(Message::Verdict(verdict)) => self.on_verdict(program, &verdict),
+            Err(error) => {
+                self.statistics.malformed += 1;
+                tracing::error!(%error, "a message that is none");
+            }
+        }
+    }
+
+    fn on_open(&mut self, program: usize, open: &Open) {
+        if open.slot == NO_SLOT {
+            return;
+        }
+        let key = (program, open.header.flow);
+        let served = self.policies[program].of(flow::remote(open));
+        let learned = self.store.learned(&served);
+        match Flow::new(open, served, learned) {
+            Ok(flow) => {
+                tracing::info!(flow = key.1, remote = %flow.remote(), policy = flow.policy(), "opens");
+                // Its slot may be of one whose end found no room in the ring.
+                self.flows
+                    .retain(|k, f| k.0 != program || f.slot() != open.slot);
+                self.flows.insert(key, flow);
+            }
+            Err(error) => tracing::error!(flow = key.1, %error, "cannot be served"),
+        }
+    }
+
+    fn on_report(&mut self, program: usize, report: &Report) {
+        self.statistics.reports += 1;
+        let key = (program, report.header.flow);
+        let Some(flow) = self.flows.get_mut(&key) else {
+            self.statistics.unknown += 1;
+            return;
+        };
+        if flow.on_record(&report.record) {
+            let now = report.record.now();
+            let program = &self.programs[program];
+            flow.answer(program, now, &mut self.statistics, self.shadow.as_mut());
+        }
+        if let Some(due) = flow.next_timer() {
+            self.timers.set(key, due);
+        }
+    }
+
+    fn on_close(&mut self, program: usize, report: &Report) {
+        let Some(flow) = self.flows.remove(&(program, report.header.flow)) else {
+            return;
+        };
+        tracing::info!(
+            flow = report.header.flow,
+            delivered = report.record.delivered,
+            lost = report.record.lost,
+            "closes"
+        );
+        self.keep_learned(&flow);
+    }
+
+    fn on_verdict(&mut self, program: usize, verdict: &Verdict) {
+        let number = verdict.header.flow;
+        let reason = statistics::reason(verdict.reason);
+        if verdict.reason == 0 {
+            tracing::info!(
+                flow = number,
+                trips = verdict.trips,
+                "goes back to its policy"
+            );
+        } else {
+            tracing::warn!(
+                flow = number,
+                reason,
+                trips = verdict.trips,
+                "is Cubic's: the guard tripped"
+            );
+        }
+        if let Some(flow) = self.flows.get_mut(&(program, number)) {
+            flow.on_verdict(verdict);
+        }
+    }
+
+    fn keep_learned(&mut self, flow: &Flow) {
+        if let Some(learned) = flow.learned() {
+            self.store.keep(flow.served(), learned);
+        }
+    }
+
+    /// Decides where a clock, not an acknowledgement, says when. Returns when to come again.
+    pub fn on_timers(&mut self, now: Time) -> Time {
+        while let Some(key) = self.timers.due(now) {
+            let Some(flow) = self.flows.get_mut(&key) else {
+                continue;
+            };
+            if flow.is_due(now) {
+                let program = &self.programs[key.0];
+                flow.answer(program, now, &mut self.statistics, self.shadow.as_mut());
+            }
+            if let Some(due) = flow.next_timer().filter(|due| *due > now) {
+                self.timers.set(key, due);
+            }
+        }
+        self.timers.next()
+    }
+
+    /// Puts other policies in the place of those that there are, also for the flows that there are. Nothing changes if
+    /// one of them cannot be.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn reload(&mut self, policies: Vec<Policies>) -> Result<()> {
+        for (program, policies) in self.programs.iter().zip(&policies) {
+            policies.check(program.controller)?;
+        }
+        let mut flows: Vec<(Key, Flow)> = self.flows.drain().collect();
+        for ((program, _), flow) in &mut flows {
+            let served = policies[*program].of(flow.remote().ip());
+            let learned = self.store.learned(&served);
+            flow.take_policy(served, learned)?;
+        }
+        self.flows.extend(flows);
+        self.policies = policies;
+        Ok(())
+    }
+
+    /// Which policies there are now, read anew: a model's folder may hold another model.
+    pub fn read_policies_anew(&self) -> Result<Vec<Policies>> {
+        self.policies.iter().map(Policies::read_anew).collect()
+    }
+
+    /// Saves what flows have learned. To be called at the end.
+    pub fn save(&mut self) {
+        let learned: Vec<(Arc<Served>, Vec<f32>)> = (self.flows.values())
+            .filter_map(|flow| Some((Arc::clone(flow.served()), flow.learned()?.to_vec())))
+            .collect();
+        for (served, learned) in learned {
+            self.store.keep(&served, &learned);
+        }
+        self.store.save();
+        if let Some(shadow) = &mut self.shadow {
+            shadow.flush();
+        }
+    }
+
+    /// What happens, for `headwayd status`.
+    pub fn status(&self) -> serde_json::Value {
+        let controllers: Vec<_> = (self.programs.iter().zip(&self.policies))
+            .map(|(program, policies)| policies.describe(&program.name))
+            .collect();
+        let now = clock::now();
+        let mut flows: Vec<_> = self.flows.iter().collect();
+        flows.sort_unstable_by_key(|(key, _)| **key);
+        let flows: Vec<_> = (flows.into_iter())
+            .map(|((program, number), flow)| {
+                flow.describe(*number, &self.programs[*program].name, now)
+            })
+            .collect();
+        serde_json::json!({
+            "schema": 1,
+            "version": env!("CARGO_PKG_VERSION"),
+            "uptime_s": now.since(self.begun).as_secs_f64(),
+            "shadow": self.shadow.is_some(),
+            "controllers": controllers,
+            "counters": self.statistics.counters(&self.programs, self.flows.len()),
+            "latency_us": self.statistics.latency(),
+            "flows": flows,
+        })
+    }
+}

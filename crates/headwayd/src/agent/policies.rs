@@ -1,0 +1,160 @@
+//! Which policy a flow has, by where it goes.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use headway_policy::schemes::Served;
+use ipnet::IpNet;
+
+use crate::error::{Error, Result};
+use crate::programs::Controller;
+
+/// A policy for each prefix of destinations, and one for all others.
+#[derive(Clone, Debug)]
+pub struct Policies {
+    /// The longest prefixes first; the last is for all others.
+    by_prefix: Vec<(Option<IpNet>, Arc<Served>)>,
+}
+
+impl Policies {
+    /// Reads `SPEC`, and `PREFIX=SPEC` for destinations of a prefix. One without a prefix has to be there.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn read<'a>(specs: impl IntoIterator<Item = &'a str>) -> Result<Policies> {
+        let mut by_prefix = Vec::new();
+        for text in specs {
+            let (prefix, spec) = split(text)?;
+            if by_prefix.iter().any(|(other, _)| *other == prefix) {
+                let which = prefix.map_or("all destinations".to_owned(), |p| p.to_string());
+                return Err(Error::Usage(format!("--policy: two for {which}; give one")));
+            }
+            let served = Served::read(spec).map_err(|e| Error::Usage(format!("--policy: {e}")))?;
+            by_prefix.push((prefix, Arc::new(served)));
+        }
+        by_prefix.sort_by_key(|(prefix, _)| {
+            std::cmp::Reverse(prefix.map_or(-1, |p| i32::from(p.prefix_len())))
+        });
+        match by_prefix.last() {
+            Some((None, _)) => Ok(Policies { by_prefix }),
+            _ => Err(Error::Usage(
+                "--policy: one without a prefix is missing, for all other destinations".to_owned(),
+            )),
+        }
+    }
+
+    /// The same, read anew.
+    pub fn read_anew(&self) -> Result<Policies> {
+        let text = |(prefix, served): &(Option<IpNet>, Arc<Served>)| match prefix {
+            Some(prefix) => format!("{prefix}={}", served.spec()),
+            None => served.spec().to_owned(),
+        };
+        let texts: Vec<String> = self.by_prefix.iter().map(text).collect();
+        Policies::read(texts.iter().map(String::as_str))
+    }
+
+    /// The controller that carries out what they decide, which has to be one.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn controller(&self) -> Result<Controller> {
+        let controller = Controller::of(self.otherwise().agent());
+        self.check(controller)?;
+        Ok(controller)
+    }
+
+    /// That `controller` can carry out what they decide.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn check(&self, controller: Controller) -> Result<()> {
+        let mut all = self.by_prefix.iter();
+        all.try_for_each(|(_, served)| controller.check(served.spec(), served.agent()))
+    }
+
+    /// The policy for destinations of no prefix.
+    pub fn otherwise(&self) -> &Arc<Served> {
+        &self.by_prefix[self.by_prefix.len() - 1].1
+    }
+
+    /// The policy of a flow to `remote`.
+    pub fn of(&self, remote: IpAddr) -> Arc<Served> {
+        let holds = |prefix: &Option<IpNet>| prefix.is_none_or(|p| p.contains(&remote));
+        let found = self.by_prefix.iter().find(|(prefix, _)| holds(prefix));
+        Arc::clone(found.map_or(self.otherwise(), |(_, served)| served))
+    }
+
+    /// For `headwayd status`, and the line that says that it serves.
+    pub fn describe(&self, controller: &str) -> serde_json::Value {
+        let served = self.otherwise();
+        let prefixes: Vec<_> = (self.by_prefix.iter())
+            .filter_map(|(prefix, served)| {
+                Some(serde_json::json!({
+                    "to": (*prefix)?.to_string(), "policy": served.spec(), "model": served.model_id(),
+                }))
+            })
+            .collect();
+        serde_json::json!({
+            "name": controller,
+            "policy": served.spec(),
+            "model": served.model_id(),
+            "prefixes": prefixes,
+        })
+    }
+}
+
+/// `10.0.0.0/8=owl:online=true` is the policy `owl:online=true` for a prefix; `owl:online=true` is one for all.
+fn split(text: &str) -> Result<(Option<IpNet>, &str)> {
+    let Some((left, spec)) = text.split_once('=') else {
+        return Ok((None, text));
+    };
+    if !left.contains('/') && left.parse::<IpAddr>().is_err() {
+        return Ok((None, text));
+    }
+    let prefix = left
+        .parse::<IpNet>()
+        .or_else(|why| left.parse::<IpAddr>().map(IpNet::from).map_err(|_| why));
+    let wrong = |_| {
+        Error::Usage(format!(
+            "--policy: '{}' is no prefix such as 10.0.0.0/8 or 2001:db8::/32",
+            left.escape_debug()
+        ))
+    };
+    Ok((Some(prefix.map_err(wrong)?.trunc()), spec))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_prefix_decides() {
+        let policies = Policies::read(["owl", "10.0.0.0/8=owl-loss", "10.1.2.3=owl:online=true"]);
+        let policies = policies.expect("policies");
+        let of = |remote: &str| {
+            policies
+                .of(remote.parse().expect("an address"))
+                .spec()
+                .to_owned()
+        };
+        assert_eq!(of("10.1.2.3"), "owl:online=true");
+        assert_eq!(of("10.1.2.4"), "owl-loss");
+        assert_eq!(of("2001:db8::1"), "owl");
+        let again = policies.read_anew().expect("the same");
+        assert_eq!(again.by_prefix.len(), 3);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_in_one_line() {
+        for (specs, hint) in [
+            (vec!["10.0.0.0/8=owl"], "one without a prefix is missing"),
+            (vec!["owl", "owl-loss"], "two for all destinations"),
+            (vec!["owl", "10.0.0.0/99=owl"], "'10.0.0.0/99' is no prefix"),
+            (vec!["own"], "owl"),
+            (vec!["learned:model=/nowhere"], "/nowhere"),
+        ] {
+            let error = Policies::read(specs).expect_err(hint).to_string();
+            assert!(error.contains(hint) && !error.contains('\n'), "{error}");
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! What is counted.
+
+use headway_record::LogHistogram;
+
+use crate::programs::Program;
+
+/// What the agent counts; the programs count the rest.
+#[derive(Debug, Default)]
+pub struct Statistics {
+    /// Flows' states that came.
+    pub reports: u64,
+    /// Of flows that are not known.
+    pub unknown: u64,
+    /// Messages that are none.
+    pub malformed: u64,
+    /// Answers that a policy gave.
+    pub decisions: u64,
+    /// From a record in the kernel to its answer in the slot.
+    pub latency: LogHistogram,
+}
+
+/// Why the guard took a flow: `enum headway_reason`.
+pub const REASONS: [&str; 6] = ["", "stale", "loss", "delay", "utility", "bounds"];
+
+/// In one word; nothing for none.
+pub fn reason(reason: u32) -> &'static str {
+    REASONS.get(reason as usize).unwrap_or(&"unknown")
+}
+
+impl Statistics {
+    pub fn counters(&self, programs: &[Program], flows: usize) -> serde_json::Value {
+        let mut sums = [0; 4];
+        let mut trips = [0; REASONS.len()];
+        for program in programs {
+            let counted = program.counters.read();
+            let own = [
+                counted.flows,
+                counted.slots_full,
+                counted.ring_dropped,
+                counted.returns,
+            ];
+            sums.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
+            (trips.iter_mut().zip(counted.trips)).for_each(|(sum, own)| *sum += own);
+        }
+        let by_reason: serde_json::Map<String, serde_json::Value> = (REASONS.iter().zip(trips))
+            .skip(1)
+            .map(|(name, count)| ((*name).to_owned(), count.into()))
+            .collect();
+        serde_json::json!({
+            "flows_opened": sums[0],
+            "flows": flows,
+            "slots_full": sums[1],
+            "ring_dropped": sums[2],
+            "guard_trips": trips.iter().sum::<u64>(),
+            "guard_trips_by_reason": by_reason,
+            "guard_returns": sums[3],
+            "reports": self.reports,
+            "reports_of_unknown_flows": self.unknown,
+            "malformed_messages": self.malformed,
+            "actions": self.decisions,
+        })
+    }
+
+    pub fn latency(&self) -> serde_json::Value {
+        let us = |p: f64| self.latency.percentile_ms(p).map(|ms| ms * 1e3);
+        serde_json::json!({ "p50": us(0.5), "p99": us(0.99), "count": self.latency.count() })
+    }
+}

@@ -1,0 +1,307 @@
+//! The command line.
+
+use std::cell::RefCell;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::thread;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use headway_kernel::abi::SettingValues;
+
+use crate::agent::{Agent, Policies, Shadow, Store, serve};
+use crate::control::{self, Mailbox, Socket};
+use crate::error::{Error, Result};
+use crate::programs::{Controller, Options, Program};
+use crate::system::capabilities;
+use crate::system::cgroup::Cgroup;
+use crate::system::default_controller::DefaultController;
+use crate::system::signals::Signals;
+
+const SOCKET: &str = "/run/headway/headwayd.sock";
+
+/// Learned congestion control for the sockets of a stock kernel.
+#[derive(Debug, Parser)]
+#[command(version, name = "headwayd")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Register controllers in the kernel and serve the flows that choose them.
+    #[command(after_help = "\
+Examples:
+  headwayd run --policy owl                 then: iperf3 -C headway_owl -c HOST, or any program's
+                                            setsockopt(TCP_CONGESTION), or by route:
+                                            ip route change 192.0.2.0/24 via 10.0.0.1 congctl headway_owl
+  headwayd run --policy owl --shadow owl.jsonl --default
+                                            Cubic decides; what Owl would have done is written down
+  headwayd run --policy owl --policy 10.0.0.0/8=owl-loss --cgroup /sys/fs/cgroup/system.slice/backup.service")]
+    Run(Box<Run>),
+    /// Say what the agent does: flows, windows, RTTs, rates, the guard.
+    #[command(
+        after_help = "Example:\n  headwayd status --json | jq '.flows[] | select(.guard == \"cubic\")'"
+    )]
+    Status {
+        #[command(flatten)]
+        at: At,
+        /// One JSON object on standard output.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Have the agent read its policies anew; no flow is interrupted.
+    #[command(after_help = "Example:\n  cp -r new-model/. /etc/headway/model && headwayd reload")]
+    Reload {
+        #[command(flatten)]
+        at: At,
+    },
+}
+
+#[derive(Debug, Args)]
+struct At {
+    /// The agent's control socket.
+    #[arg(long, env = "HEADWAYD_SOCKET", default_value = SOCKET, value_name = "PATH")]
+    socket: PathBuf,
+}
+
+#[derive(Debug, Args)]
+struct Run {
+    /// A learned scheme, as `headway bench --schemes` takes it: owl, owl:online=true, learned:model=DIR. For destinations of
+    /// a prefix: 10.0.0.0/8=owl-loss.
+    #[arg(
+        long,
+        value_name = "[PREFIX=]SPEC",
+        required_unless_present = "no_agent"
+    )]
+    policy: Vec<String>,
+    /// The program that carries answers out; else the one that fits the policy.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "NAME,...")]
+    controllers: Vec<Controller>,
+    /// The controller's name in the kernel, at most 15 characters; else its program's.
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Register the controllers and serve nobody: each flow is the kernel's Cubic, or BBR.
+    #[arg(long, conflicts_with = "policy")]
+    no_agent: bool,
+    /// Let Cubic decide, and write down what the policy would have done: a line of JSON for each decision.
+    #[arg(long, value_name = "FILE")]
+    shadow: Option<PathBuf>,
+    /// Make it the controller of all sockets that choose none, until the agent ends.
+    #[arg(long)]
+    default: bool,
+    /// Make it the controller of the connections of a cgroup.
+    #[arg(long, value_name = "FOLDER")]
+    cgroup: Option<PathBuf>,
+    /// How many flows are served at once; others are left to the controller beneath.
+    #[arg(long, default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=i64::from(Program::MOST_FLOWS)))]
+    flows: u32,
+    /// Put acknowledgements of so many microseconds into one record; 0 has one for each.
+    #[arg(long, default_value_t = 0, value_name = "US", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    report_interval: u32,
+    /// Room for messages that have not been read, in KiB: a power of two.
+    #[arg(long, default_value_t = 4096, value_name = "KIB", value_parser = clap::value_parser!(u32).range(4..=1_048_576))]
+    ring: u32,
+    /// Never sleep: answers come sooner, and a processor is gone.
+    #[arg(long)]
+    busy_poll: bool,
+    /// Where what policies learn in use is kept (owl:online=true).
+    #[arg(long, env = "STATE_DIRECTORY", value_name = "FOLDER")]
+    state: Option<PathBuf>,
+    #[command(flatten)]
+    at: At,
+    /// Serve Prometheus' metrics at this address of loopback.
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:9464")]
+    metrics: Option<SocketAddr>,
+    /// How to write logs, on standard error. RUST_LOG=warn has fewer of them.
+    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    log: LogFormat,
+    /// End once standard input closes: with whoever started it.
+    #[arg(long)]
+    until_stdin_closes: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum LogFormat {
+    Text,
+    Json,
+}
+
+pub fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Run(run) => run_agent(&run),
+        Command::Status { at, json } => {
+            control::ask(&at.socket, "status").map(|status| match json {
+                true => println!("{status}"),
+                false => control::print_table(&status),
+            })
+        }
+        Command::Reload { at } => control::ask(&at.socket, "reload").map(|_| ()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("headwayd: {error}");
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn run_agent(run: &Run) -> Result<()> {
+    start_logs(run.log);
+    let signals = Signals::new()?;
+    check(run)?;
+    let stdin = io::stdin();
+    let until = run.until_stdin_closes.then(|| stdin.as_fd());
+    match run.no_agent {
+        true => register(run, &signals, until),
+        false => serve_flows(run, &signals, until),
+    }
+}
+
+/// Registers controllers that nobody serves.
+fn register(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> Result<()> {
+    let controllers = match run.controllers[..] {
+        [] => &Controller::ALL[..],
+        _ => &run.controllers[..],
+    };
+    let load = |controller: &Controller| load(run, *controller, None);
+    let programs: Vec<Program> = controllers.iter().map(load).collect::<Result<_>>()?;
+    let _choice = Choice::make(run, &programs[0].name)?;
+    let names = programs
+        .iter()
+        .map(|program| serde_json::json!({ "name": program.name }));
+    say_ready(names.collect());
+    signals.wait(until)
+}
+
+fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> Result<()> {
+    let policies = Policies::read(run.policy.iter().map(String::as_str))?;
+    let controller = match run.controllers[..] {
+        [] => policies.controller()?,
+        [one] => one,
+        _ => return Err(Error::Usage("--controllers: a policy has one".to_owned())),
+    };
+    policies.check(controller)?;
+    let socket = Socket::bind(&run.at.socket)?;
+    let metrics = run.metrics.map(listen).transpose()?;
+    let shadow = run.shadow.as_deref().map(Shadow::create).transpose()?;
+    let program = load(run, controller, Some(&policies))?;
+    let ready = policies.describe(&program.name);
+    let choice = Choice::make(run, &program.name)?;
+
+    let (mailbox, sender) = Mailbox::new()?;
+    let listener = socket.listener()?;
+    let asks = sender.clone();
+    thread::spawn(move || control::serve_socket(&listener, &asks));
+    if let Some(listener) = metrics {
+        thread::spawn(move || control::serve_metrics(&listener, &sender));
+    }
+    let store = Store::new(run.state.clone());
+    let agent = Agent::new(vec![(program, policies)], shadow, store);
+    let agent = Rc::new(RefCell::new(agent));
+    say_ready(vec![ready]);
+    let served = serve(&agent, &mailbox, signals, until, run.busy_poll);
+    agent.borrow_mut().save();
+    drop(choice);
+    served
+}
+
+/// Whose controller it is made, beside those who choose it; dropped, that is undone.
+struct Choice {
+    _default: Option<DefaultController>,
+    _cgroup: Option<Cgroup>,
+}
+
+impl Choice {
+    /// And gives up what the agent may do beyond what it needs from now on.
+    fn make(run: &Run, name: &str) -> Result<Choice> {
+        let default = run.default.then(|| DefaultController::set(name));
+        let cgroup = run
+            .cgroup
+            .as_deref()
+            .map(|folder| Cgroup::attach(folder, name));
+        let choice = Choice {
+            _default: default.transpose()?,
+            _cgroup: cgroup.transpose()?,
+        };
+        capabilities::drop_all_others(run.default)?;
+        Ok(choice)
+    }
+}
+
+fn load(run: &Run, controller: Controller, policies: Option<&Policies>) -> Result<Program> {
+    let own = policies.map(|policies| SettingValues::of(policies.otherwise().agent()));
+    let options = Options {
+        name: run.name.as_deref().unwrap_or(controller.name()),
+        flows: run.flows,
+        ring_bytes: run.ring * 1024,
+        has_agent: policies.is_some(),
+    };
+    let settings = SettingValues {
+        report_interval_us: run.report_interval,
+        is_shadow: run.shadow.is_some().into(),
+        ..own.unwrap_or_default()
+    };
+    Program::load(controller, options, settings)
+}
+
+fn say_ready(controllers: Vec<serde_json::Value>) {
+    println!(
+        "{}",
+        serde_json::json!({ "event": "ready", "controllers": controllers })
+    );
+}
+
+fn start_logs(format: LogFormat) {
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    let logs = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_target(false);
+    match format {
+        LogFormat::Text => logs
+            .compact()
+            .with_ansi(io::IsTerminal::is_terminal(&io::stderr()))
+            .init(),
+        LogFormat::Json => logs.json().flatten_event(true).init(),
+    }
+}
+
+fn check(run: &Run) -> Result<()> {
+    let wrong = |text: String| Err(Error::Usage(text));
+    if let Some(name) = &run.name {
+        let fits = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+        if name.is_empty() || name.len() > Program::LONGEST_NAME || !name.chars().all(fits) {
+            return wrong(format!(
+                "--name '{}' must be 1 to {} letters, digits, '_', '-' or '.'",
+                name.escape_debug(),
+                Program::LONGEST_NAME
+            ));
+        }
+        if run.no_agent && run.controllers.len() > 1 {
+            return wrong("--name is for one controller; give one of --controllers".to_owned());
+        }
+    }
+    if !run.ring.is_power_of_two() {
+        return wrong(format!("--ring {} must be a power of two", run.ring));
+    }
+    if run.state.as_ref().is_some_and(|folder| !folder.is_dir()) {
+        return wrong("--state must be a folder that there is".to_owned());
+    }
+    Ok(())
+}
+
+fn listen(address: SocketAddr) -> Result<TcpListener> {
+    if !address.ip().is_loopback() {
+        return Err(Error::Usage(format!(
+            "--metrics {address}: only an address of loopback is served, such as 127.0.0.1:9464; let a proxy with authentication in front"
+        )));
+    }
+    TcpListener::bind(address).map_err(|e| Error::Usage(format!("--metrics {address}: {e}")))
+}

@@ -1,0 +1,36 @@
+//! `headwayd status` and `headwayd reload`.
+
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Asks the agent that listens at `path`.
+///
+/// # Errors
+/// One line: nobody listens there, or it answers that it cannot.
+pub fn ask(path: &Path, word: &str) -> Result<Value> {
+    let wrong = |why: &dyn std::fmt::Display| {
+        Error::Failed(format!("no agent answers at {}: {why}", path.display()))
+    };
+    let mut agent = UnixStream::connect(path).map_err(|e| wrong(&e))?;
+    let asked = agent
+        .set_read_timeout(Some(PATIENCE))
+        .and_then(|()| writeln!(agent, "{word}"))
+        .and_then(|()| agent.shutdown(Shutdown::Write));
+    asked.map_err(|e| wrong(&e))?;
+    let mut answer = String::new();
+    agent.read_to_string(&mut answer).map_err(|e| wrong(&e))?;
+    let answer: Value = serde_json::from_str(&answer).map_err(|e| wrong(&e))?;
+    match answer["error"].as_str() {
+        Some(error) => Err(Error::Failed(error.to_owned())),
+        None => Ok(answer),
+    }
+}

@@ -1,0 +1,83 @@
+//! Wishes on their way to the agent's thread, and its answers.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
+
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+
+/// What somebody wants of the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// To know what happens.
+    Status,
+    /// That it reads its policies anew.
+    Reload,
+}
+
+type Letter = (Wish, SyncSender<Value>);
+
+/// The agent's end.
+#[derive(Debug)]
+pub struct Mailbox {
+    letters: Receiver<Letter>,
+    bell: Arc<EventFd>,
+}
+
+/// The end of those who ask.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    letters: SyncSender<Letter>,
+    bell: Arc<EventFd>,
+}
+
+impl Mailbox {
+    /// With room for so many letters as there are threads that ask.
+    ///
+    /// # Errors
+    /// If the system has no eventfd left.
+    pub fn new() -> Result<(Mailbox, Sender)> {
+        let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
+        let bell =
+            EventFd::from_flags(flags).map_err(|e| Error::failed("cannot make an eventfd", e))?;
+        let bell = Arc::new(bell);
+        let (to, letters) = sync_channel(4);
+        let sender = Sender {
+            letters: to,
+            bell: Arc::clone(&bell),
+        };
+        Ok((Mailbox { letters, bell }, sender))
+    }
+
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+
+    /// Answers all that is there.
+    pub fn answer(&self, mut fulfil: impl FnMut(Wish) -> Value) {
+        let _ = self.bell.read();
+        for (wish, to) in self.letters.try_iter() {
+            // Who asked may have gone.
+            let _ = to.try_send(fulfil(wish));
+        }
+    }
+}
+
+impl Sender {
+    /// How long an answer may take.
+    const PATIENCE: Duration = Duration::from_secs(5);
+
+    /// Asks, and waits for the answer.
+    pub fn ask(&self, wish: Wish) -> Value {
+        let (to, from) = sync_channel(1);
+        let sent = self.letters.try_send((wish, to)).is_ok() && self.bell.write(1).is_ok();
+        match from.recv_timeout(Sender::PATIENCE) {
+            Ok(answer) if sent => answer,
+            _ => serde_json::json!({ "error": "the agent does not answer" }),
+        }
+    }
+}

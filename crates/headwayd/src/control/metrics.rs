@@ -1,0 +1,176 @@
+//! Prometheus' text format, over HTTP on loopback.
+
+use std::fmt::Write as _;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::Wish;
+use super::mailbox::Sender;
+
+const PATIENCE: Duration = Duration::from_secs(2);
+const LONGEST_REQUEST: usize = 4096;
+
+/// Answers one request after the other.
+pub fn serve(listener: &TcpListener, agent: &Sender) {
+    for client in listener.incoming().flatten() {
+        if let Err(error) = answer(client, agent) {
+            tracing::debug!(%error, "a client of the metrics left");
+        }
+    }
+}
+
+fn answer(mut client: TcpStream, agent: &Sender) -> std::io::Result<()> {
+    client.set_read_timeout(Some(PATIENCE))?;
+    client.set_write_timeout(Some(PATIENCE))?;
+    let path = path(&mut client)?;
+    let (status, body) = match path.as_deref() {
+        Some("/metrics") => ("200 OK", page(&agent.ask(Wish::Status))),
+        Some(_) => ("404 Not Found", "there is /metrics\n".to_owned()),
+        None => ("400 Bad Request", "GET /metrics\n".to_owned()),
+    };
+    write!(
+        client,
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// What a request asks for; nothing if it is none, or too long.
+fn path(client: &mut TcpStream) -> std::io::Result<Option<String>> {
+    let mut request = Vec::new();
+    let mut part = [0; 512];
+    while !request.windows(4).any(|w| w == b"\r\n\r\n") {
+        let read = client.read(&mut part)?;
+        if read == 0 || request.len() > LONGEST_REQUEST {
+            return Ok(None);
+        }
+        request.extend_from_slice(&part[..read]);
+    }
+    let request = String::from_utf8_lossy(&request);
+    let mut words = request.split_whitespace();
+    Ok(match (words.next(), words.next()) {
+        (Some("GET"), Some(path)) => Some(path.to_owned()),
+        _ => None,
+    })
+}
+
+/// Name, kind, what it says, and where the status has it.
+const METRICS: [(&str, &str, &str, &str); 12] = [
+    (
+        "headway_flows",
+        "gauge",
+        "Flows that are served now.",
+        "/counters/flows",
+    ),
+    (
+        "headway_flows_opened_total",
+        "counter",
+        "Flows that chose a controller of Headway's.",
+        "/counters/flows_opened",
+    ),
+    (
+        "headway_slots_full_total",
+        "counter",
+        "Flows left to the controller beneath, all slots being taken.",
+        "/counters/slots_full",
+    ),
+    (
+        "headway_reports_total",
+        "counter",
+        "States of flows that came from the kernel.",
+        "/counters/reports",
+    ),
+    (
+        "headway_ring_dropped_total",
+        "counter",
+        "Messages that found no room in the ring buffer.",
+        "/counters/ring_dropped",
+    ),
+    (
+        "headway_decisions_total",
+        "counter",
+        "Answers that policies gave.",
+        "/counters/actions",
+    ),
+    (
+        "headway_guard_returns_total",
+        "counter",
+        "Flows that the guard gave back to their policy.",
+        "/counters/guard_returns",
+    ),
+    (
+        "headway_malformed_messages_total",
+        "counter",
+        "Messages that were none.",
+        "/counters/malformed_messages",
+    ),
+    (
+        "headway_unknown_reports_total",
+        "counter",
+        "States of flows that are not known.",
+        "/counters/reports_of_unknown_flows",
+    ),
+    (
+        "headway_uptime_seconds",
+        "gauge",
+        "Since the agent began.",
+        "/uptime_s",
+    ),
+    (
+        "headway_decision_latency_p50_microseconds",
+        "gauge",
+        "From a record in the kernel to its answer, median since the start.",
+        "/latency_us/p50",
+    ),
+    (
+        "headway_decision_latency_p99_microseconds",
+        "gauge",
+        "The same, 99th percentile.",
+        "/latency_us/p99",
+    ),
+];
+
+fn page(status: &Value) -> String {
+    let mut page = String::new();
+    let mut say = |line: std::fmt::Arguments<'_>| {
+        // Writing to a string does not fail.
+        let _ = page.write_fmt(line);
+    };
+    for (name, kind, help, place) in METRICS {
+        if let Some(value) = status.pointer(place).and_then(Value::as_f64) {
+            say(format_args!(
+                "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n"
+            ));
+        }
+    }
+    let name = "headway_guard_trips_total";
+    say(format_args!(
+        "# HELP {name} Flows that the guard gave to Cubic, by its reason.\n# TYPE {name} counter\n"
+    ));
+    let reasons = status.pointer("/counters/guard_trips_by_reason");
+    for (reason, count) in reasons.and_then(Value::as_object).into_iter().flatten() {
+        say(format_args!("{name}{{reason=\"{reason}\"}} {count}\n"));
+    }
+    let name = "headway_controller_info";
+    say(format_args!(
+        "# HELP {name} A controller and its model.\n# TYPE {name} gauge\n"
+    ));
+    for one in status["controllers"].as_array().into_iter().flatten() {
+        let word = |key: &str| {
+            one[key]
+                .as_str()
+                .unwrap_or_default()
+                .replace(['"', '\\', '\n'], "_")
+        };
+        say(format_args!(
+            "{name}{{name=\"{}\",policy=\"{}\",model=\"{}\"}} 1\n",
+            word("name"),
+            word("policy"),
+            word("model")
+        ));
+    }
+    page
+}

@@ -1,0 +1,15 @@
+//! What others ask of the agent while it serves: by a socket of the file system, and over HTTP on loopback.
+//!
+//! Whoever asks is heard by a thread of its own, which hands the wish on and waits: a slow reader holds up nobody.
+
+mod client;
+mod mailbox;
+mod metrics;
+mod socket;
+mod table;
+
+pub use client::ask;
+pub use mailbox::{Mailbox, Wish};
+pub use metrics::serve as serve_metrics;
+pub use socket::{Socket, serve as serve_socket};
+pub use table::print as print_table;

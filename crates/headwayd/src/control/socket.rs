@@ -1,0 +1,91 @@
+//! The control socket: a word in, a line of JSON out. Only who may open the file can ask.
+
+use std::fs::{self, Permissions};
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::Wish;
+use super::mailbox::Sender;
+use crate::error::{Error, Result};
+
+/// How long a client may take to ask, and to read.
+const PATIENCE: Duration = Duration::from_secs(2);
+const LONGEST_WORD: u64 = 64;
+
+/// A socket of the file system; dropped, its file is gone.
+#[derive(Debug)]
+pub struct Socket {
+    path: PathBuf,
+    listener: UnixListener,
+}
+
+impl Socket {
+    /// At `path`, for its owner alone. What an agent left there that is no more is taken away.
+    ///
+    /// # Errors
+    /// One line: another agent listens there, or the folder is not ours to write.
+    pub fn bind(path: &Path) -> Result<Socket> {
+        let wrong = |why: &dyn std::fmt::Display| {
+            Error::Usage(format!("--socket {}: {why}", path.display()))
+        };
+        if UnixStream::connect(path).is_ok() {
+            return Err(wrong(&"another headwayd listens there"));
+        }
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(|e| wrong(&e))?;
+        }
+        let is_left = fs::symlink_metadata(path).is_ok_and(|m| {
+            use std::os::unix::fs::FileTypeExt;
+            m.file_type().is_socket()
+        });
+        if is_left {
+            fs::remove_file(path).map_err(|e| wrong(&e))?;
+        }
+        let listener = UnixListener::bind(path).map_err(|e| wrong(&e))?;
+        fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(|e| wrong(&e))?;
+        Ok(Socket {
+            path: path.to_owned(),
+            listener,
+        })
+    }
+
+    /// The end that listens, for a thread.
+    ///
+    /// # Errors
+    /// If there are no descriptors left.
+    pub fn listener(&self) -> Result<UnixListener> {
+        let listener = self.listener.try_clone();
+        listener.map_err(|e| Error::failed("cannot listen on the control socket", e))
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Answers one client after the other.
+pub fn serve(listener: &UnixListener, agent: &Sender) {
+    for client in listener.incoming().flatten() {
+        if let Err(error) = answer(client, agent) {
+            tracing::debug!(%error, "a client of the control socket left");
+        }
+    }
+}
+
+fn answer(mut client: UnixStream, agent: &Sender) -> std::io::Result<()> {
+    client.set_read_timeout(Some(PATIENCE))?;
+    client.set_write_timeout(Some(PATIENCE))?;
+    let mut word = String::new();
+    (&client).take(LONGEST_WORD).read_to_string(&mut word)?;
+    let said = match word.trim() {
+        "status" => agent.ask(Wish::Status),
+        "reload" => agent.ask(Wish::Reload),
+        _ => serde_json::json!({ "error": "unknown word; there are status and reload" }),
+    };
+    writeln!(client, "{said}")
+}

@@ -1,0 +1,9 @@
+//! The BPF programs, loaded and registered.
+
+mod controller;
+mod map;
+mod program;
+
+pub use controller::Controller;
+pub use map::{Counters, Settings, Slots};
+pub use program::{Options, Program};

@@ -1,0 +1,154 @@
+//! A program, loaded and registered.
+
+use std::mem::size_of;
+
+use headway_kernel::abi::{ActionSlot, SettingValues};
+use libbpf_rs::{Link, MapCore, MapFlags, MapMut, Object, ObjectBuilder, OpenObject};
+
+use super::{Controller, Counters, Settings, Slots};
+use crate::error::{Error, Result};
+use crate::system::kernel;
+
+/// How a program is to be loaded.
+#[derive(Clone, Copy, Debug)]
+pub struct Options<'a> {
+    /// Its controller's name in the kernel.
+    pub name: &'a str,
+    /// How many flows it serves at once.
+    pub flows: u32,
+    /// Of the ring buffer: a power of two, and at least a page.
+    pub ring_bytes: u32,
+    /// Does anybody answer? If not, no flow has a slot, and each is its controller's beneath.
+    pub has_agent: bool,
+}
+
+/// A program, loaded and registered; dropped, it is unregistered, and flows that have it keep it.
+pub struct Program {
+    pub controller: Controller,
+    pub name: String,
+    pub slots: Slots,
+    pub counters: Counters,
+    pub settings: Settings,
+    object: Object,
+    _link: Link,
+}
+
+impl Program {
+    /// The longest name that the kernel takes.
+    pub const LONGEST_NAME: usize = 15;
+    /// `HEADWAY_FLOWS`
+    pub const MOST_FLOWS: u32 = 16384;
+
+    /// Loads and registers a controller.
+    ///
+    /// # Errors
+    /// One line: the kernel is too old, does not permit it, or has a controller of that name.
+    pub fn load(
+        controller: Controller,
+        options: Options<'_>,
+        settings: SettingValues,
+    ) -> Result<Program> {
+        kernel::check(controller)?;
+        let refused = |e: libbpf_rs::Error| Error::Failed(refusal(controller, options.name, &e));
+        let mut builder = ObjectBuilder::default();
+        let mut open = builder.open_memory(controller.object()).map_err(refused)?;
+        configure(&mut open, controller, options).map_err(refused)?;
+        let mut object = open.load().map_err(refused)?;
+        let find = |name: &str| {
+            let mut maps = object.maps();
+            let found = maps.find(|map| map.name() == name);
+            found.ok_or_else(|| Error::Failed(format!("its program has no map '{name}'")))
+        };
+        let slots = Slots::new(&find("actions")?, options.flows as usize)?;
+        let counters = Counters::new(&find("counters")?)?;
+        let set = Settings::new(&find("settings")?)?;
+        set.write(settings);
+        if options.has_agent {
+            let free = find("free_slots")?;
+            for slot in 0..options.flows {
+                let value = slot.to_ne_bytes();
+                free.update(&[], &value, MapFlags::ANY).map_err(refused)?;
+            }
+        }
+        let link = struct_ops(&mut object, controller)?
+            .attach_struct_ops()
+            .map_err(refused)?;
+        Ok(Program {
+            controller,
+            name: options.name.to_owned(),
+            slots,
+            counters,
+            settings: set,
+            object,
+            _link: link,
+        })
+    }
+
+    /// Where its messages come from.
+    ///
+    /// # Panics
+    /// Never: it was loaded with it.
+    pub fn messages(&self) -> libbpf_rs::Map<'_> {
+        let mut maps = self.object.maps();
+        let found = maps.find(|map| map.name() == "messages");
+        found.expect("each program has one")
+    }
+}
+
+fn struct_ops(object: &mut Object, controller: Controller) -> Result<MapMut<'_>> {
+    let found = object
+        .maps_mut()
+        .find(|map| map.name() == controller.name());
+    found.ok_or_else(|| Error::Failed("its program has no tcp_congestion_ops".to_owned()))
+}
+
+fn configure(
+    open: &mut OpenObject,
+    controller: Controller,
+    options: Options<'_>,
+) -> libbpf_rs::Result<()> {
+    for mut map in open.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        match name.as_str() {
+            "messages" => map.set_max_entries(options.ring_bytes)?,
+            "actions" | "free_slots" => map.set_max_entries(options.flows)?,
+            own if own == controller.name() => {
+                if let Some(value) = map.initial_value_mut() {
+                    rename(value, controller.name(), options.name);
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Puts another name where the controller's own is in its `tcp_congestion_ops`.
+fn rename(value: &mut [u8], own: &str, name: &str) {
+    let mut wanted = own.as_bytes().to_vec();
+    wanted.resize(Program::LONGEST_NAME + 1, 0);
+    let found = value.windows(wanted.len()).position(|w| w == wanted);
+    if let Some(at) = found {
+        let field = &mut value[at..at + wanted.len()];
+        field.fill(0);
+        field[..name.len()].copy_from_slice(name.as_bytes());
+    }
+}
+
+fn refusal(controller: Controller, name: &str, error: &libbpf_rs::Error) -> String {
+    let why = match error.kind() {
+        libbpf_rs::ErrorKind::PermissionDenied => {
+            "not permitted; it takes CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN (root has them), and no lockdown".to_owned()
+        }
+        libbpf_rs::ErrorKind::AlreadyExists => {
+            "the kernel has a controller of that name; is another headwayd running? --name gives it another".to_owned()
+        }
+        libbpf_rs::ErrorKind::NotFound if controller == Controller::HeadwayBbr => {
+            "the kernel has no BBR to call; 'modprobe tcp_bbr' may help".to_owned()
+        }
+        _ => error.to_string().lines().next().unwrap_or_default().to_owned(),
+    };
+    format!("cannot register {name}: {why}")
+}
+
+const _: () = assert!(size_of::<ActionSlot>() == 72);

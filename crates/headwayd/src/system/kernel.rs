@@ -1,0 +1,63 @@
+//! What the running kernel has.
+
+use std::path::Path;
+
+use nix::sys::utsname::uname;
+
+use crate::error::{Error, Result};
+use crate::programs::Controller;
+
+/// That this kernel has what a controller needs.
+///
+/// # Errors
+/// One line.
+pub fn check(controller: Controller) -> Result<()> {
+    let running = uname().map_err(|e| Error::failed("cannot ask for the kernel's version", e))?;
+    let release = running.release().to_string_lossy();
+    check_release(controller, &release)?;
+    match Path::new("/sys/kernel/btf/vmlinux").exists() {
+        true => Ok(()),
+        false => Err(Error::Failed(
+            "this kernel tells nothing of its types (no /sys/kernel/btf/vmlinux); it takes one with CONFIG_DEBUG_INFO_BTF"
+                .to_owned(),
+        )),
+    }
+}
+
+fn check_release(controller: Controller, release: &str) -> Result<()> {
+    let mut numbers = release
+        .split(|c: char| !c.is_ascii_digit())
+        .map(str::parse::<u32>);
+    let (Some(Ok(major)), Some(Ok(minor))) = (numbers.next(), numbers.next()) else {
+        // A name of somebody's own: loading will tell.
+        return Ok(());
+    };
+    let oldest = controller.oldest_kernel();
+    match (major, minor) >= oldest {
+        true => Ok(()),
+        false => Err(Error::Failed(format!(
+            "{} needs Linux {}.{} or newer; this is {release}",
+            controller.name(),
+            oldest.0,
+            oldest.1
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_kernel_is_refused_in_one_line() {
+        let check = |c, release| check_release(c, release).map_err(|e| e.to_string());
+        for fits in ["6.1.0-18-amd64", "6.18.44-fc-v669", "7.0", "mine"] {
+            assert_eq!(check(Controller::HeadwayOwl, fits), Ok(()));
+        }
+        assert_eq!(
+            check(Controller::HeadwayBbr, "6.8.0-generic"),
+            Err("headway_bbr needs Linux 6.10 or newer; this is 6.8.0-generic".to_owned())
+        );
+        assert!(check(Controller::HeadwayOwl, "5.15.2").is_err());
+    }
+}

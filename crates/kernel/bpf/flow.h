@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/* A flow as every program keeps it: its messages to the agent, the agent's actions, and the guard. */
+#ifndef HEADWAY_FLOW_H
+#define HEADWAY_FLOW_H
+
+#include "kernel.h"
+#include "abi.h"
+#include "settings.h"
+
+/* As many as the agent asks for, up to this: each has a slot. */
+#define HEADWAY_FLOWS 16384
+#define HEADWAY_RING (1 << 22)
+/* However far ahead an answer says that the next is due: without one for so long the agent is asked again. */
+#define HEADWAY_LATEST_DUE_NS 1000000000ull
+
+struct flow {
+	struct headway_guard guard;
+	__u64 due_ns;        /* when the agent is to be asked next */
+	__u64 reported_ns;   /* the last record */
+	__u64 pacing_rate;   /* headway_rate: bytes a second on the wire */
+	__u32 number;
+	__u32 slot;
+	__u32 sequence;      /* of the last action that was found */
+	__u32 acks;          /* since the last record */
+	__s32 rtt_us;        /* the newest sample, until a record has it */
+	__u32 srtt_us;       /* times 8, as the kernel keeps it */
+	__u32 mdev_us;       /* times 4 */
+	__u32 min_rtt_us;
+	__u32 prr_delivered; /* where this program does what tcp_cwnd_reduction() would */
+	bool is_asked;       /* and has not answered */
+	bool is_pending;     /* an acknowledgement that no record tells of yet */
+	bool is_cubics;      /* by the guard */
+	bool is_open;        /* the agent knows of it */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct flow);
+} flows SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, HEADWAY_RING);
+} messages SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, HEADWAY_FLOWS);
+	__type(key, __u32);
+	__type(value, struct headway_action);
+} actions SEC(".maps");
+
+/* The slots that no flow has; the agent puts them in, once it serves. */
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, HEADWAY_FLOWS);
+	__type(value, __u32);
+} free_slots SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct headway_settings);
+} settings SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct headway_counters);
+} counters SEC(".maps");
+
+__u32 flow_number = 0;
+
+static __always_inline struct headway_settings *the_settings(void)
+{
+	__u32 first = 0;
+
+	return bpf_map_lookup_elem(&settings, &first);
+}
+
+static __always_inline struct headway_counters *the_counters(void)
+{
+	__u32 first = 0;
+
+	return bpf_map_lookup_elem(&counters, &first);
+}
+
+#define COUNT(what) do { \
+	struct headway_counters *the = the_counters(); \
+	if (the) \
+		__sync_fetch_and_add(&the->what, 1); \
+} while (0)
+
+/* The flow of a socket that the agent serves; none where all slots were taken. */
+static __always_inline struct flow *flow_of(struct sock *sk)
+{
+	struct flow *f = bpf_sk_storage_get(&flows, sk, 0, 0);
+
+	return f && f->slot < HEADWAY_FLOWS ? f : 0;
+}
+
+static __always_inline __u32 ip_header(struct sock *sk)
+{
+	return sk->__sk_common.skc_family == AF_INET6 ? 40 : 20;
+}
+
+/* A full packet on the wire. */
+static __always_inline __u32 wire_mss(struct sock *sk)
+{
+	return tcp_sk(sk)->mss_cache + tcp_sk(sk)->tcp_header_len + ip_header(sk);
+}
+
+static __always_inline void *message(struct flow *f, __u16 kind, __u32 size)
+{
+	struct headway_header *header = bpf_ringbuf_reserve(&messages, size, 0);
+
+	if (!header) {
+		COUNT(ring_dropped);
+		return 0;
+	}
+	header->magic = HEADWAY_MAGIC;
+	header->version = HEADWAY_VERSION;
+	header->kind = kind;
+	header->flow = f->number;
+	header->size = size;
+	return header;
+}
+
+static __always_inline void map_address(__u8 *to, __u32 address)
+{
+	__u32 *words = (__u32 *)to;
+
+	words[0] = words[1] = 0;
+	words[2] = 0xffff0000; /* ::ffff:0:0/96, in memory */
+	words[3] = address;
+}
+
+static __always_inline void say_open(struct sock *sk, struct flow *f, __u64 now_ns)
+{
+	struct headway_open *open = message(f, HEADWAY_OPEN, sizeof(*open));
+
+	if (!open)
+		return;
+	open->start_ns = now_ns;
+	if (sk->__sk_common.skc_family == AF_INET6) {
+		__u32 *local = (__u32 *)open->local_address, *remote = (__u32 *)open->remote_address;
+
+		for (int i = 0; i < 4; i++) {
+			local[i] = sk->__sk_common.skc_v6_rcv_saddr.in6_u.u6_addr32[i];
+			remote[i] = sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32[i];
+		}
+	} else {
+		map_address(open->local_address, sk->__sk_common.skc_rcv_saddr);
+		map_address(open->remote_address, sk->__sk_common.skc_daddr);
+	}
+	open->local_port = sk->__sk_common.skc_num;
+	open->remote_port = __builtin_bswap16(sk->__sk_common.skc_dport);
+	open->mss = wire_mss(sk);
+	open->initial_cwnd = tcp_sk(sk)->snd_cwnd;
+	open->slot = f->slot;
+	f->is_open = 1;
+	bpf_ringbuf_submit(open, BPF_RB_NO_WAKEUP);
+}
+
+/* A socket begins to be steered. */
+static __always_inline struct flow *open_flow(struct sock *sk)
+{
+	struct flow *f = bpf_sk_storage_get(&flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	struct headway_settings *set = the_settings();
+	__u64 now_ns = bpf_ktime_get_ns();
+	__u32 slot;
+
+	if (!f || !set)
+		return 0;
+	/* A socket may come here again, by another setsockopt(). */
+	__builtin_memset(f, 0, sizeof(*f));
+	f->number = __sync_fetch_and_add(&flow_number, 1) + 1;
+	f->rtt_us = -1;
+	COUNT(flows);
+	if (bpf_map_pop_elem(&free_slots, &slot)) {
+		f->slot = HEADWAY_NO_SLOT;
+		COUNT(slots_full);
+		return 0;
+	}
+	f->slot = slot;
+	f->is_cubics = set->is_shadow;
+	headway_guard_open(&f->guard, now_ns);
+	say_open(sk, f, now_ns);
+	return f;
+}
+
+/* What abi.h calls a record. */
+static __always_inline void write_record(struct sock *sk, struct flow *f, struct headway_record *r, __u64 now_ns,
+					 __u32 acks, __u32 flags)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	__u64 pacing_rate = f->pacing_rate;
+
+	if (!pacing_rate && sk->sk_pacing_status != SK_PACING_NONE)
+		pacing_rate = sk->sk_pacing_rate;
+	r->now_ns = now_ns;
+	r->pacing_rate = pacing_rate;
+	r->sent = tp->data_segs_out;
+	r->retransmitted = tp->total_retrans;
+	r->delivered = tp->delivered;
+	r->delivered_ce = tp->delivered_ce;
+	r->lost = tp->lost;
+	r->in_flight = in_flight(tp);
+	r->cwnd = tp->snd_cwnd;
+	r->mss = wire_mss(sk);
+	r->rtt_us = f->rtt_us > 0 ? f->rtt_us : 0;
+	r->srtt_us = f->srtt_us >> 3;
+	r->rttvar_us = f->mdev_us >> 2;
+	r->min_rtt_us = f->min_rtt_us;
+	r->rate_delivered = tp->rate_delivered;
+	r->rate_interval_us = tp->rate_interval_us;
+	r->acks = acks;
+	r->flags = flags;
+	if (tp->app_limited)
+		r->flags |= HEADWAY_APP_LIMITED;
+	if (BITS(tp, is_cwnd_limited))
+		r->flags |= HEADWAY_CWND_LIMITED;
+	if (ca_state(sk) >= TCP_CA_Recovery)
+		r->flags |= HEADWAY_RECOVERING;
+}
+
+/* RFC 6298 in whole numbers, as tcp_rtt_estimator() has them, but with gain 1/4 both ways. */
+static __always_inline void sample_rtt(struct flow *f, __s32 rtt_us)
+{
+	__s32 error;
+
+	if (rtt_us <= 0)
+		return;
+	f->rtt_us = rtt_us;
+	if (!f->srtt_us) {
+		f->srtt_us = rtt_us << 3;
+		f->mdev_us = rtt_us << 1;
+		f->min_rtt_us = rtt_us;
+		return;
+	}
+	error = rtt_us - (__s32)(f->srtt_us >> 3);
+	f->mdev_us += (error < 0 ? -error : error) - (__s32)(f->mdev_us >> 2);
+	f->srtt_us += error;
+	if ((__u32)rtt_us < f->min_rtt_us)
+		f->min_rtt_us = rtt_us;
+}
+
+static __always_inline void say_verdict(struct flow *f, __u64 now_ns, __u32 reason)
+{
+	struct headway_verdict *verdict = message(f, HEADWAY_VERDICT, sizeof(*verdict));
+
+	if (!verdict)
+		return;
+	verdict->now_ns = now_ns;
+	verdict->reason = reason;
+	verdict->trips = f->guard.trips;
+	bpf_ringbuf_submit(verdict, BPF_RB_NO_WAKEUP);
+}
+
+/*
+ * The flow's state after an acknowledgement (acks 1) or a time-out (0): the guard judges it, and the agent is told.
+ * `is_steerable` where an action would be carried out. Returns enum headway_judgement.
+ */
+static __always_inline int report(struct sock *sk, struct flow *f, __u32 acks, bool is_steerable)
+{
+	struct headway_settings *set = the_settings();
+	__u64 now_ns = bpf_ktime_get_ns(), flags = BPF_RB_NO_WAKEUP;
+	struct headway_report *told;
+	struct headway_record r;
+	bool asks = 0;
+	int judgement;
+
+	f->is_pending = 0;
+	if (!set)
+		return HEADWAY_POLICYS;
+	f->acks += acks;
+	write_record(sk, f, &r, now_ns, f->acks, is_steerable ? HEADWAY_STEERABLE : 0);
+	if (is_steerable && !f->is_asked && now_ns >= f->due_ns) {
+		/* Whether there is room for the message or not: no answer is no answer. */
+		f->is_asked = asks = 1;
+		headway_guard_ask(&f->guard, now_ns);
+	}
+	judgement = set->is_shadow ? HEADWAY_CUBICS : headway_guard_judge(&f->guard, &set->limits, &r);
+	if (judgement == HEADWAY_TRIPS) {
+		struct headway_counters *count = the_counters();
+		__u32 reason = f->guard.reason & 7;
+
+		f->is_cubics = 1;
+		if (count)
+			__sync_fetch_and_add(&count->trips[reason], 1);
+		say_verdict(f, now_ns, reason);
+	} else if (judgement == HEADWAY_RETURNS) {
+		f->is_cubics = 0;
+		COUNT(returns);
+		say_verdict(f, now_ns, 0);
+	}
+	if (f->is_cubics)
+		r.flags |= HEADWAY_TRIPPED;
+	/* Between reports acknowledgements add up, unless there is news that cannot wait. */
+	if (acks && !asks && now_ns - f->reported_ns < (__u64)set->report_interval_us * 1000)
+		return judgement;
+	if (asks) {
+		r.flags |= HEADWAY_ASKS;
+		flags = BPF_RB_FORCE_WAKEUP;
+	}
+	f->reported_ns = now_ns;
+	f->acks = 0;
+	f->rtt_us = -1;
+	if (!f->is_open)
+		say_open(sk, f, now_ns);
+	told = message(f, HEADWAY_REPORT, sizeof(*told));
+	if (!told)
+		return judgement;
+	told->record = r;
+	bpf_ringbuf_submit(told, flags);
+	return judgement;
+}
+
+/* The agent's new action for the flow, if there is one that may be carried out. */
+static __always_inline bool find_action(struct flow *f, struct headway_action *action)
+{
+	struct headway_settings *set = the_settings();
+	__u32 slot = f->slot, sequence;
+	struct headway_action *a = bpf_map_lookup_elem(&actions, &slot);
+	__u64 now_ns;
+
+	if (!a || !set || VOLATILE(a->sequence) == f->sequence)
+		return 0;
+	/* Adding 0 orders what is read around it, on every architecture. */
+	sequence = __sync_fetch_and_add(&a->sequence, 0);
+	*action = *a;
+	if (sequence & 1 || __sync_fetch_and_add(&a->sequence, 0) != sequence)
+		return 0; /* half written: at the next acknowledgement */
+	f->sequence = sequence;
+	if (action->flow != f->number)
+		return 0;
+	now_ns = bpf_ktime_get_ns();
+	f->is_asked = 0;
+	f->due_ns = action->due_ns < now_ns + HEADWAY_LATEST_DUE_NS ? action->due_ns : now_ns + HEADWAY_LATEST_DUE_NS;
+	return headway_guard_answer(&f->guard, &set->limits, action->decided_ns, now_ns) &&
+	       now_ns < action->expires_ns && !f->is_cubics;
+}
+
+/* What an action makes of a window, within the guard's bounds. */
+static __always_inline __u32 steer_cwnd(struct flow *f, const struct headway_action *action, __u32 cwnd)
+{
+	struct headway_settings *set = the_settings();
+	__s64 wanted = cwnd, value = action->values[0];
+
+	if (action->kind == HEADWAY_ADD_CWND) {
+		/* Whatever the agent writes, no sum wraps. */
+		wanted += value > 1 << 20 ? 1 << 20 : value < -(1 << 20) ? -(1 << 20) : value;
+	} else if (action->kind == HEADWAY_SCALE_CWND) {
+		__u64 factor = value < 0 ? 0 : value > 1 << 24 ? 1 << 24 : value;
+
+		wanted = (cwnd * factor + (1 << 15)) >> 16;
+	} else {
+		return cwnd;
+	}
+	return set ? headway_guard_cwnd(&f->guard, &set->limits, wanted) : cwnd;
+}
+
+/* The socket is closed, or takes another controller. */
+static __always_inline void close_flow(struct sock *sk)
+{
+	struct flow *f = flow_of(sk);
+	struct headway_report *last;
+	__u64 now_ns;
+	__u32 slot;
+
+	if (!f)
+		return;
+	slot = f->slot;
+	f->slot = HEADWAY_NO_SLOT;
+	bpf_map_push_elem(&free_slots, &slot, 0);
+	now_ns = bpf_ktime_get_ns();
+	last = message(f, HEADWAY_CLOSE, sizeof(*last));
+	if (!last)
+		return;
+	write_record(sk, f, &last->record, now_ns, f->acks, 0);
+	bpf_ringbuf_submit(last, BPF_RB_NO_WAKEUP);
+}
+
+#endif

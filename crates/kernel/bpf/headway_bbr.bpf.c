@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
+/*
+ * The kernel's BBR, with its two windows set per flow at run time: HEADWAY_SET with values[0] the BtlBw window in
+ * rounds and values[1] the RTprop window in nanoseconds. Without an agent it is BBR with its own windows; where the guard
+ * has a flow it is Cubic's.
+ */
+#include "kernel.h"
+#include "flow.h"
+#include "beneath.h"
+
+char _license[] SEC("license") = "Dual MIT/GPL";
+
+extern void bbr_init(struct sock *sk) __ksym;
+extern void bbr_main(struct sock *sk, __u32 ack, int flag, const struct rate_sample *rs) __ksym;
+extern __u32 bbr_sndbuf_expand(struct sock *sk) __ksym;
+extern __u32 bbr_undo_cwnd(struct sock *sk) __ksym;
+extern void bbr_cwnd_event(struct sock *sk, enum tcp_ca_event event) __ksym;
+extern __u32 bbr_ssthresh(struct sock *sk) __ksym;
+extern __u32 bbr_min_tso_segs(struct sock *sk) __ksym;
+extern void bbr_set_state(struct sock *sk, __u8 state) __ksym;
+extern unsigned long CONFIG_HZ __kconfig;
+
+/* net/ipv4/tcp_bbr.c: bbr_min_rtt_win_sec and bbr_bw_rtts */
+#define BBR_RTPROP_S 10
+#define BBR_BTLBW_ROUNDS 10
+
+/* What the kernel's windows are made to seem. */
+struct windows {
+	__u64 rounds;       /* of the bandwidth filter's clock, times 65536 */
+	__u32 rtprop_ms;
+	__u32 btlbw_rounds;
+	__u32 true_stamp;   /* min_rtt_stamp as BBR set it, in jiffies */
+	__u32 shown_stamp;  /* and as we last showed it to BBR */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct windows);
+} windows SEC(".maps");
+
+static __always_inline struct bbr *bbr_of(struct sock *sk)
+{
+	return (struct bbr *)((struct inet_connection_sock *)sk)->icsk_ca_priv;
+}
+
+static __always_inline struct windows *windows_of(struct sock *sk)
+{
+	return bpf_sk_storage_get(&windows, sk, 0, 0);
+}
+
+static __always_inline bool is_cubics(struct sock *sk)
+{
+	struct flow *f = flow_of(sk);
+
+	return f && f->is_cubics;
+}
+
+static __always_inline void begin(struct sock *sk, struct windows *w)
+{
+	bbr_init(sk);
+	w->rounds = 0;
+	w->true_stamp = w->shown_stamp = bbr_of(sk)->min_rtt_stamp;
+}
+
+/* BBR has set the stamp itself. */
+static __always_inline void keep_stamp(struct sock *sk, struct windows *w)
+{
+	__u32 stamp = bbr_of(sk)->min_rtt_stamp;
+
+	if (stamp != w->shown_stamp)
+		w->true_stamp = w->shown_stamp = stamp;
+}
+
+static __always_inline void tell(struct sock *sk, struct flow *f, __u32 acks)
+{
+	struct windows *w = windows_of(sk);
+	int judgement = report(sk, f, acks, 1);
+
+	if (judgement == HEADWAY_TRIPS) {
+		give_to_cubic(sk, f);
+		if (sk->sk_pacing_status == SK_PACING_NEEDED)
+			sk->sk_pacing_status = SK_PACING_NONE;
+	} else if (judgement == HEADWAY_RETURNS && w) {
+		begin(sk, w);
+	}
+}
+
+static __always_inline void set_windows(struct windows *w, const struct headway_action *action)
+{
+	__s64 rounds = action->values[0], rtprop_ns = action->values[1];
+
+	if (action->kind != HEADWAY_SET)
+		return;
+	if (action->which & 1)
+		w->btlbw_rounds = rounds < 1 ? 1 : rounds > 10000 ? 10000 : rounds;
+	if (action->which & 2)
+		w->rtprop_ms = rtprop_ns < 1000000 ? 1 :
+			       rtprop_ns > 3600000000000ll ? 3600000 : (__u64)rtprop_ns / 1000000;
+}
+
+/*
+ * BBR takes its RTprop for expired 10 s after min_rtt_stamp: it is shown a stamp that old once our window is over, and
+ * a fresh one before. Its bandwidth filter keeps 10 rounds of rtt_cnt: that clock is run at 10/N of its speed.
+ */
+static __always_inline void run_bbr(struct sock *sk, struct windows *w, __u32 ack, int flag,
+				    const struct rate_sample *rs)
+{
+	struct bbr *bbr = bbr_of(sk);
+	__u32 hz = CONFIG_HZ, now = bpf_jiffies64(), rounds = w->btlbw_rounds ? w->btlbw_rounds : 1;
+	__u64 window = (__u64)w->rtprop_ms * hz / 1000;
+
+	w->shown_stamp = now - w->true_stamp > window ? now - (BBR_RTPROP_S * hz + 1) : now - 1;
+	bbr->min_rtt_stamp = w->shown_stamp;
+	/* bbr_update_bw() counts a round up itself, by the same test. */
+	if (rs->delivered >= 0 && rs->interval_us > 0 && (__s32)(rs->prior_delivered - bbr->next_rtt_delivered) >= 0) {
+		w->rounds += ((__u64)BBR_BTLBW_ROUNDS << 16) / rounds;
+		bbr->rtt_cnt = (__u32)(w->rounds >> 16) - 1;
+	} else {
+		bbr->rtt_cnt = w->rounds >> 16;
+	}
+	bbr_main(sk, ack, flag, rs);
+	keep_stamp(sk, w);
+}
+
+SEC("struct_ops")
+void tuned_init(__u64 *ctx)
+{
+	struct sock *sk = (void *)ctx[0];
+	struct windows *w = bpf_sk_storage_get(&windows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+
+	if (w) {
+		w->rtprop_ms = BBR_RTPROP_S * 1000;
+		w->btlbw_rounds = BBR_BTLBW_ROUNDS;
+		begin(sk, w);
+	} else {
+		bbr_init(sk);
+	}
+	open_flow(sk);
+}
+
+SEC("struct_ops")
+void tuned_release(__u64 *ctx)
+{
+	close_flow((void *)ctx[0]);
+}
+
+SEC("struct_ops")
+void tuned_cong_control(__u64 *ctx)
+{
+	struct sock *sk = (void *)ctx[0];
+	__u32 ack = ctx[1];
+	int flag = ctx[2];
+	const struct rate_sample *rs = (void *)ctx[3];
+	struct windows *w = windows_of(sk);
+	struct flow *f = flow_of(sk);
+	struct headway_action action;
+
+	if (f) {
+		sample_rtt(f, rs->rtt_us);
+		if (find_action(f, &action) && w)
+			set_windows(w, &action);
+	}
+	if (f && f->is_cubics)
+		cubic_control(sk, f, ack, rs);
+	else if (w)
+		run_bbr(sk, w, ack, flag, rs);
+	else
+		bbr_main(sk, ack, flag, rs);
+	if (f)
+		tell(sk, f, 1);
+}
+
+SEC("struct_ops")
+void tuned_pkts_acked(__u64 *ctx)
+{
+	struct sock *sk = (void *)ctx[0];
+
+	if (is_cubics(sk))
+		cubictcp_acked(sk, (void *)ctx[1]);
+}
+
+SEC("struct_ops")
+void tuned_set_state(__u64 *ctx)
+{
+	struct sock *sk = (void *)ctx[0];
+	__u8 state = ctx[1];
+	struct flow *f = flow_of(sk);
+
+	if (f && f->is_cubics)
+		cubic_state(sk, f, state);
+	else
+		bbr_set_state(sk, state);
+	if (f && state == TCP_CA_Loss)
+		tell(sk, f, 0);
+}
+
+SEC("struct_ops")
+void tuned_cwnd_event(__u64 *ctx)
+{
+	struct sock *sk = (void *)ctx[0];
+	struct windows *w = windows_of(sk);
+
+	if (is_cubics(sk)) {
+		cubictcp_cwnd_event(sk, ctx[1]);
+		return;
+	}
+	bbr_cwnd_event(sk, ctx[1]);
+	if (w)
+		keep_stamp(sk, w);
+}
+
+SEC("struct_ops")
+__u32 tuned_ssthresh(__u64 *ctx)
+{
+	struct sock *sk = (void *)ctx[0];
+
+	return is_cubics(sk) ? cubictcp_recalc_ssthresh(sk) : bbr_ssthresh(sk);
+}
+
+SEC("struct_ops")
+__u32 tuned_undo_cwnd(__u64 *ctx)
+{
+	struct sock *sk = (void *)ctx[0];
+
+	return is_cubics(sk) ? tcp_reno_undo_cwnd(sk) : bbr_undo_cwnd(sk);
+}
+
+SEC("struct_ops")
+__u32 tuned_sndbuf_expand(__u64 *ctx)
+{
+	return is_cubics((void *)ctx[0]) ? 2 : bbr_sndbuf_expand((void *)ctx[0]);
+}
+
+SEC("struct_ops")
+__u32 tuned_min_tso_segs(__u64 *ctx)
+{
+	return is_cubics((void *)ctx[0]) ? 2 : bbr_min_tso_segs((void *)ctx[0]);
+}
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops headway_bbr = {
+	.init = (void *)tuned_init,
+	.release = (void *)tuned_release,
+	.pkts_acked = (void *)tuned_pkts_acked,
+	.cong_control = (void *)tuned_cong_control,
+	.set_state = (void *)tuned_set_state,
+	.cwnd_event = (void *)tuned_cwnd_event,
+	.ssthresh = (void *)tuned_ssthresh,
+	.undo_cwnd = (void *)tuned_undo_cwnd,
+	.sndbuf_expand = (void *)tuned_sndbuf_expand,
+	.min_tso_segs = (void *)tuned_min_tso_segs,
+	.flags = TCP_CONG_NON_RESTRICTED,
+	.name = "headway_bbr",
+};

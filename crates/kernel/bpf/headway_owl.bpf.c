@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
+/*
+ * The policy's window in congestion avoidance; slow start, ssthresh, recovery and time-outs are the kernel's Cubic
+ * (Owl, section VI; Orca). Without an agent all is Cubic's.
+ */
+#include "kernel.h"
+#include "flow.h"
+#include "beneath.h"
+
+char _license[] SEC("license") = "Dual MIT/GPL";
+
+static __always_inline bool is_avoiding(struct sock *sk)
+{
+	return tcp_sk(sk)->snd_cwnd >= tcp_sk(sk)->snd_ssthresh && ca_state(sk) < TCP_CA_CWR;
+}
+
+static __always_inline void tell(struct sock *sk, struct flow *f, __u32 acks)
+{
+	if (report(sk, f, acks, is_avoiding(sk)) == HEADWAY_TRIPS)
+		give_to_cubic(sk, f);
+}
+
+SEC("struct_ops")
+void owl_init(__u64 *ctx)
+{
+	struct sock *sk = (void *)ctx[0];
+
+	cubictcp_init(sk);
+	open_flow(sk);
+}
+
+SEC("struct_ops")
+void owl_release(__u64 *ctx)
+{
+	close_flow((void *)ctx[0]);
+}
+
+/* Comes before loss detection; cong_avoid after it, but not in recovery. */
+SEC("struct_ops")
+void owl_pkts_acked(__u64 *ctx)
+{
+	struct sock *sk = (void *)ctx[0];
+	const struct ack_sample *sample = (void *)ctx[1];
+	struct flow *f;
+
+	cubictcp_acked(sk, sample);
+	f = flow_of(sk);
+	if (!f)
+		return;
+	if (f->is_pending)
+		tell(sk, f, 1);
+	sample_rtt(f, sample->rtt_us);
+	f->is_pending = 1;
+	if (ca_state(sk) >= TCP_CA_CWR) {
+		struct headway_action dropped;
+
+		find_action(f, &dropped);
+		tell(sk, f, 1);
+	}
+}
+
+SEC("struct_ops")
+void owl_cong_avoid(__u64 *ctx)
+{
+	struct sock *sk = (void *)ctx[0];
+	__u32 ack = ctx[1], acked = ctx[2];
+	struct headway_settings *set = the_settings();
+	struct flow *f = flow_of(sk);
+	struct headway_action action;
+
+	if (!f || !set || f->is_cubics || set->grows || !is_avoiding(sk))
+		cubictcp_cong_avoid(sk, ack, acked);
+	if (!f)
+		return;
+	if (find_action(f, &action) && is_avoiding(sk))
+		tcp_sk(sk)->snd_cwnd = steer_cwnd(f, &action, tcp_sk(sk)->snd_cwnd);
+	if (f->is_pending)
+		tell(sk, f, 1);
+}
+
+SEC("struct_ops")
+void owl_set_state(__u64 *ctx)
+{
+	struct sock *sk = (void *)ctx[0];
+	__u8 state = ctx[1];
+	struct flow *f;
+
+	cubictcp_state(sk, state);
+	f = flow_of(sk);
+	if (f && state == TCP_CA_Loss)
+		tell(sk, f, 0);
+}
+
+SEC("struct_ops")
+void owl_cwnd_event(__u64 *ctx)
+{
+	cubictcp_cwnd_event((void *)ctx[0], ctx[1]);
+}
+
+SEC("struct_ops")
+__u32 owl_ssthresh(__u64 *ctx)
+{
+	return cubictcp_recalc_ssthresh((void *)ctx[0]);
+}
+
+SEC("struct_ops")
+__u32 owl_undo_cwnd(__u64 *ctx)
+{
+	return tcp_reno_undo_cwnd((void *)ctx[0]);
+}
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops headway_owl = {
+	.init = (void *)owl_init,
+	.release = (void *)owl_release,
+	.pkts_acked = (void *)owl_pkts_acked,
+	.cong_avoid = (void *)owl_cong_avoid,
+	.set_state = (void *)owl_set_state,
+	.cwnd_event = (void *)owl_cwnd_event,
+	.ssthresh = (void *)owl_ssthresh,
+	.undo_cwnd = (void *)owl_undo_cwnd,
+	.flags = TCP_CONG_NON_RESTRICTED,
+	.name = "headway_owl",
+};

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
+/*
+ * The policy's pacing rate (Aurora), with a window that only bounds what an outage can pile up. Without an agent,
+ * and where the guard has a flow, all is Cubic's.
+ */
+#include "kernel.h"
+#include "flow.h"
+#include "beneath.h"
+
+char _license[] SEC("license") = "Dual MIT/GPL";
+
+/* Of the two signatures that cong_control has had the newer one, since Linux 6.10. */
+struct tcp_congestion_ops___with_ack {
+	void (*cong_control)(struct sock *sk, __u32 ack, int flag, const struct rate_sample *rs);
+} __attribute__((preserve_access_index));
+
+static __always_inline void apply_rate(struct sock *sk, struct flow *f)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	__u64 mss = wire_mss(sk), cwnd = 100;
+
+	if (!mss)
+		return;
+	if (f->srtt_us)
+		cwnd = 10 + 2 * (f->pacing_rate * (f->srtt_us >> 3) / 1000000) / mss;
+	tp->snd_cwnd = cwnd < 100000 ? cwnd : 100000;
+	if (sk->sk_pacing_status == SK_PACING_NONE)
+		sk->sk_pacing_status = SK_PACING_NEEDED;
+	/* The kernel paces payload. */
+	sk->sk_pacing_rate = f->pacing_rate * tp->mss_cache / mss;
+}
+
+static __always_inline __u64 within(const struct headway_settings *set, __u64 rate)
+{
+	return rate < set->min_rate ? set->min_rate : rate > set->max_rate ? set->max_rate : rate;
+}
+
+static __always_inline void tell(struct sock *sk, struct flow *f, __u32 acks)
+{
+	struct headway_settings *set = the_settings();
+	struct tcp_sock *tp = tcp_sk(sk);
+	int judgement = report(sk, f, acks, 1);
+
+	if (judgement == HEADWAY_TRIPS) {
+		give_to_cubic(sk, f);
+		f->pacing_rate = 0;
+		if (sk->sk_pacing_status == SK_PACING_NEEDED)
+			sk->sk_pacing_status = SK_PACING_NONE;
+	} else if (judgement == HEADWAY_RETURNS && set) {
+		/* From what Cubic's window brings. */
+		__u64 rate = (__u64)tp->snd_cwnd * wire_mss(sk) * 1000000;
+
+		f->pacing_rate = within(set, f->srtt_us >> 3 ? rate / (f->srtt_us >> 3) : set->initial_rate);
+	}
+}
+
+SEC("struct_ops")
+void rate_init(__u64 *ctx)
+{
+	struct sock *sk = (void *)ctx[0];
+	struct headway_settings *set = the_settings();
+	struct flow *f;
+
+	cubictcp_init(sk);
+	f = open_flow(sk);
+	if (!f || !set)
+		return;
+	f->pacing_rate = set->initial_rate;
+	apply_rate(sk, f);
+}
+
+SEC("struct_ops")
+void rate_release(__u64 *ctx)
+{
+	close_flow((void *)ctx[0]);
+}
+
+SEC("struct_ops")
+void rate_pkts_acked(__u64 *ctx)
+{
+	cubictcp_acked((void *)ctx[0], (void *)ctx[1]);
+}
+
+SEC("struct_ops")
+void rate_cong_control(__u64 *ctx)
+{
+	struct sock *sk = (void *)ctx[0];
+	struct headway_settings *set = the_settings();
+	const struct rate_sample *rs;
+	struct headway_action action;
+	struct flow *f = flow_of(sk);
+
+	/* Both loads have to stand in the program; which one is run is known when it is loaded. */
+	if (__builtin_preserve_type_info(*(struct tcp_congestion_ops___with_ack *)0, TYPE_MATCHES))
+		asm volatile("%0 = *(u64 *)(%1 + 24)" : "=r"(rs) : "r"(ctx));
+	else
+		asm volatile("%0 = *(u64 *)(%1 + 8)" : "=r"(rs) : "r"(ctx));
+	if (!f || !set) {
+		cubic_control(sk, 0, tcp_sk(sk)->snd_una, rs);
+		return;
+	}
+	sample_rtt(f, rs->rtt_us);
+	if (find_action(f, &action) && action.kind == HEADWAY_SCALE_RATE) {
+		__u64 factor = action.values[0] < 0 ? 0 : action.values[0] > 1 << 24 ? 1 << 24 : action.values[0];
+
+		f->pacing_rate = headway_guard_rate(&f->guard, &set->limits,
+						    within(set, (f->pacing_rate * factor) >> 16));
+	}
+	if (f->is_cubics)
+		cubic_control(sk, f, tcp_sk(sk)->snd_una, rs);
+	else
+		apply_rate(sk, f);
+	tell(sk, f, 1);
+}
+
+SEC("struct_ops")
+void rate_set_state(__u64 *ctx)
+{
+	struct sock *sk = (void *)ctx[0];
+	__u8 state = ctx[1];
+	struct flow *f = flow_of(sk);
+
+	if (!f || f->is_cubics)
+		cubic_state(sk, f, state);
+	else
+		cubictcp_state(sk, state);
+	if (f && state == TCP_CA_Loss)
+		tell(sk, f, 0);
+}
+
+SEC("struct_ops")
+void rate_cwnd_event(__u64 *ctx)
+{
+	cubictcp_cwnd_event((void *)ctx[0], ctx[1]);
+}
+
+SEC("struct_ops")
+__u32 rate_ssthresh(__u64 *ctx)
+{
+	return cubictcp_recalc_ssthresh((void *)ctx[0]);
+}
+
+SEC("struct_ops")
+__u32 rate_undo_cwnd(__u64 *ctx)
+{
+	return tcp_reno_undo_cwnd((void *)ctx[0]);
+}
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops headway_rate = {
+	.init = (void *)rate_init,
+	.release = (void *)rate_release,
+	.pkts_acked = (void *)rate_pkts_acked,
+	.cong_control = (void *)rate_cong_control,
+	.set_state = (void *)rate_set_state,
+	.cwnd_event = (void *)rate_cwnd_event,
+	.ssthresh = (void *)rate_ssthresh,
+	.undo_cwnd = (void *)rate_undo_cwnd,
+	.flags = TCP_CONG_NON_RESTRICTED,
+	.name = "headway_rate",
+};

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the agent sets for all flows of a program, in an array map of one that it maps into its memory. */
+#ifndef HEADWAY_SETTINGS_H
+#define HEADWAY_SETTINGS_H
+
+#include "guard.h"
+
+struct headway_settings {
+	__u64 initial_rate;       /* headway_rate: bytes a second on the wire */
+	__u64 min_rate;
+	__u64 max_rate;
+	__u32 report_interval_us; /* a record stands for the acknowledgements of so long; 0: for each */
+	__u32 grows;              /* headway_owl: does Cubic's window grow where the policy may act? */
+	__u32 is_shadow;          /* Cubic decides, and the agent is asked what it would have done */
+	__u32 unused;             /* 0 */
+	struct headway_limits limits;
+};
+
+#endif

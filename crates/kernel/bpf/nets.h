@@ -41,19 +41,26 @@ struct headway_mlp_values {
 	__u8 hidden2[HEADWAY_MLP_HIDDEN2];
 };
 
-/* Loops of known length are written out: a third of the time in BPF. */
-#if defined(__clang__)
+/*
+ * In BPF loops of known length are written out. A sum is finished product by product, and what it is made of is
+ * read anew for each unit: what the compiler would rather keep for later would fill the stack.
+ */
+#if defined(__bpf__)
 #define HEADWAY_UNROLL _Pragma("unroll")
+#define HEADWAY_IN_ORDER(sum) __asm__ volatile("" : "+r"(sum) : : "memory")
 #else
 #define HEADWAY_UNROLL
+#define HEADWAY_IN_ORDER(sum)
 #endif
 
 /* At most 32 products of 255 * 128: below 2^20. */
-#define HEADWAY_DOT(sum, weights, values, length)                \
-	do {                                                     \
-		HEADWAY_UNROLL                                   \
-		for (int j = 0; j < (length); j++)               \
+#define HEADWAY_DOT(sum, weights, values, length)                   \
+	do {                                                        \
+		HEADWAY_UNROLL                                      \
+		for (int j = 0; j < (length); j++) {                \
 			(sum) += (__s32)(weights)[j] * (values)[j]; \
+			HEADWAY_IN_ORDER(sum);                      \
+		}                                                   \
 	} while (0)
 
 /*

@@ -3,6 +3,11 @@
 //! Both sides compute the same bits, so what was measured in simulated time holds for the kernel's flows.
 
 mod log2;
+mod mlp;
 mod native;
+mod rate_agent;
+pub mod vectors;
 
 pub use log2::log2;
+pub use mlp::{HIDDEN1, HIDDEN2, INPUTS, Mlp, MlpValues};
+pub use rate_agent::{FEATURES, HISTORY, Int8, RateAgent, RecordBytes};

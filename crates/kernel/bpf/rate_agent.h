@@ -42,7 +42,8 @@ struct headway_int8 {
 	/* A feature x of the unit above becomes (x - offset) * steps / 2^32, rounded, clipped to 0 to 255. */
 	__s32 offsets[HEADWAY_RATE_FEATURES];
 	__u32 steps[HEADWAY_RATE_FEATURES]; /* the lowest 30 bits count */
-	__u8 blank[8]; /* the input of each feature for an interval before the first; 3 unused, zero */
+	__u8 blank[HEADWAY_RATE_FEATURES]; /* the input of each feature for an interval before the first */
+	__u8 unused[3]; /* zero */
 	struct headway_mlp net;
 };
 

@@ -4,7 +4,12 @@
 
 mod guard;
 mod log2;
-pub use guard::Limits;
+mod mlp;
 mod native;
+mod rate_agent;
+pub mod vectors;
 
+pub use guard::Limits;
 pub use log2::log2;
+pub use mlp::{HIDDEN1, HIDDEN2, INPUTS, Mlp, MlpValues};
+pub use rate_agent::{FEATURES, HISTORY, Int8, RateAgent, RecordBytes};

@@ -12,7 +12,7 @@
 static inline __u32 headway_log2(__u64 x)
 {
 	__u32 whole = 0, fraction = 0;
-	__u64 mantissa;
+	__u64 mantissa, bit;
 	int i;
 
 	if (!x)
@@ -23,12 +23,12 @@ static inline __u32 headway_log2(__u64 x)
 	}
 	/* From 1 to below 2, in units of 2^-31. */
 	mantissa = whole > 31 ? x >> (whole - 31) : x << (31 - whole);
-	for (i = 15; i >= 0; i--) {
+	/* Without branches, each of which the verifier would follow. */
+	for (i = 0; i < 16; i++) {
 		mantissa = mantissa * mantissa >> 31;
-		if (mantissa >> 32) {
-			mantissa >>= 1;
-			fraction |= 1u << i;
-		}
+		bit = mantissa >> 32;
+		mantissa >>= bit;
+		fraction = fraction << 1 | (__u32)bit;
 	}
 	return whole << 16 | fraction;
 }

@@ -205,13 +205,16 @@ impl Beneath {
                     max_mbps,
                 },
                 _,
-            ) => Ok(Beneath::Rate(RateControl {
-                rate: Rate::from_mbps(*initial_mbps),
-                min: Rate::from_mbps(*min_mbps),
-                max: Rate::from_mbps(*max_mbps),
-                mss: setup.mss,
-                rtt: Duration::ZERO,
-            })),
+            ) => {
+                let [initial, min, max] =
+                    [*initial_mbps, *min_mbps, *max_mbps].map(Rate::from_mbps);
+                let control = RateControl::new(setup.mss, initial);
+                Ok(Beneath::Rate(RateControl {
+                    min,
+                    max,
+                    ..control
+                }))
+            }
             (
                 BeneathSpec::Scheme { name, .. },
                 ActionSpec::Settings { .. } | of_effect!(Effect::Set { .. }),
@@ -258,7 +261,7 @@ impl Beneath {
             // The controller beneath goes on as if there were nobody above it.
             (_, Action::AddCwnd(0.0) | Action::ScaleCwnd(1.0)) => {}
             (Beneath::Rate(control), Action::ScaleRate(factor)) => {
-                control.rate = control.rate.mul_f64(factor).clamp(control.min, control.max);
+                control.set(control.rate.mul_f64(factor));
             }
             (Beneath::Base(scheme), Action::AddCwnd(packets)) => {
                 let cwnd = scheme.control().cwnd.as_f64() + packets * mss.as_f64();
@@ -305,6 +308,24 @@ pub struct RateControl {
     max: Rate,
     mss: Bytes,
     rtt: Duration,
+}
+
+impl RateControl {
+    /// That begins at a rate, and takes any.
+    pub fn new(mss: Bytes, initial: Rate) -> RateControl {
+        RateControl {
+            rate: initial,
+            min: Rate::ZERO,
+            max: Rate::MAX,
+            mss,
+            rtt: Duration::ZERO,
+        }
+    }
+
+    /// Sends at that rate from now on, within its limits.
+    pub fn set(&mut self, rate: Rate) {
+        self.rate = rate.clamp(self.min, self.max);
+    }
 }
 
 impl CongestionControl for RateControl {

@@ -13,6 +13,7 @@ mod clock;
 mod decider;
 pub mod dqn;
 mod feature;
+pub mod int8;
 mod interval;
 mod learned;
 pub mod model;

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use headway_fixed::Mlp;
 use serde::{Deserialize, Serialize};
 
 use crate::dqn::DqnSpec;
-use crate::nn::NetSpec;
+use crate::int8::compile;
+use crate::nn::{NetKind, NetSpec};
 use crate::{AgentSpec, Shaping};
 
 /// What `card.toml` says.
@@ -140,6 +142,9 @@ impl Card {
             ));
         }
         self.check_mask()?;
+        if self.net.kind == NetKind::Int8 {
+            compile(&self.agent, Mlp::default()).map_err(|e| format!("agent: {e}"))?;
+        }
         let online = self.training.online();
         online
             .check()

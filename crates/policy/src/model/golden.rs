@@ -92,10 +92,15 @@ impl Golden {
     }
 
     /// Puts every observation to `policy`, and returns the largest difference, as [`Golden::TOLERANCE`] counts it.
+    /// Whole numbers have to be the same.
     ///
     /// # Errors
     /// One line: which row is off, and by how much.
     pub fn replay(&self, policy: &mut NetworkPolicy) -> Result<f32, String> {
+        let tolerance = match policy.is_whole() {
+            true => 0.0,
+            false => Golden::TOLERANCE,
+        };
         let mut largest = 0.0_f32;
         for (row, observation) in self.observations.rows().enumerate() {
             let Some(answer) = policy.answer(observation) else {
@@ -115,10 +120,9 @@ impl Golden {
                 for (theirs, ours) in golden.iter().zip(ours) {
                     let off = (theirs - ours).abs() / array.scale;
                     // A number that is none is off too.
-                    if off.is_nan() || off > Golden::TOLERANCE {
+                    if off.is_nan() || off > tolerance {
                         return Err(format!(
-                            "row {row}: {name} {theirs} in the file, {ours} by the weights; they must agree to {:e}",
-                            Golden::TOLERANCE
+                            "row {row}: {name} {theirs} in the file, {ours} by the weights; they must agree to {tolerance:e}"
                         ));
                     }
                     largest = largest.max(off);

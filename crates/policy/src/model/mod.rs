@@ -16,7 +16,8 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use headway_cc::{Duration, Setup};
+use headway_cc::{CongestionControl, Duration, Setup};
+use headway_fixed::Int8;
 use sha2::{Digest, Sha256};
 
 pub use card::{Card, Training};
@@ -26,8 +27,10 @@ pub use policy::NetworkPolicy;
 pub use shipped::{Shipped, shipped};
 
 use crate::dqn::DqnPolicy;
+use crate::int8::Int8Controller;
 use crate::nn::Network;
 use crate::{ActionSpec, AgentSpec, Learned, Policy, SpecError, Utility};
+use policy::Net;
 
 /// The files of a folder.
 pub const CARD: &str = "card.toml";
@@ -58,7 +61,7 @@ pub struct Model {
     card: Card,
     agent: Arc<AgentSpec>,
     action: Arc<ActionSpec>,
-    network: Arc<Network>,
+    net: Net,
     golden_rows: usize,
     golden_error: f32,
 }
@@ -106,11 +109,11 @@ impl Model {
         let card = Card::read(text).map_err(wrong(CARD))?;
         check_hash(files.weights, &card.weights_sha256).map_err(wrong(WEIGHTS))?;
         check_hash(files.golden, &card.golden_sha256).map_err(wrong(GOLDEN))?;
-        let network = weights::network(&card.net, files.weights).map_err(wrong(WEIGHTS))?;
-        let (network, action) = (Arc::new(network), Arc::new(card.agent.action.clone()));
+        let net = weights::net(&card, files.weights).map_err(wrong(WEIGHTS))?;
+        let action = Arc::new(card.agent.action.clone());
         let golden = Golden::read(files.golden, card.net.inputs(), card.net.outputs())
             .map_err(wrong(GOLDEN))?;
-        let mut policy = NetworkPolicy::new(Arc::clone(&network), Arc::clone(&action));
+        let mut policy = NetworkPolicy::new(net.clone(), &card.net, Arc::clone(&action));
         let golden_error = golden.replay(&mut policy).map_err(wrong(GOLDEN))?;
         Ok(Model {
             agent: Arc::new(card.agent.clone()),
@@ -118,7 +121,7 @@ impl Model {
             golden_error,
             card,
             action,
-            network,
+            net,
         })
     }
 
@@ -154,7 +157,15 @@ impl Model {
 
     /// What decides for one flow.
     pub fn policy(&self) -> NetworkPolicy {
-        NetworkPolicy::new(Arc::clone(&self.network), Arc::clone(&self.action))
+        NetworkPolicy::new(self.net.clone(), &self.card.net, Arc::clone(&self.action))
+    }
+
+    /// What the kernel's program evaluates, if the network is one of whole numbers.
+    pub fn int8(&self) -> Option<&Int8> {
+        match &self.net {
+            Net::Float(_) => None,
+            Net::Int8(policy) => Some(policy.policy()),
+        }
     }
 
     /// What decides for one flow and goes on learning as the card says ([`Training::online`]): rewarded with Owl's
@@ -174,7 +185,13 @@ impl Model {
                     .to_owned(),
             ));
         }
-        let network = Network::clone(&self.network);
+        let Net::Float(network) = &self.net else {
+            return Err(SpecError(
+                "online learning: the network is of whole numbers, must be one of floating point"
+                    .to_owned(),
+            ));
+        };
+        let network = Network::clone(network);
         let spec = self.card.training.online();
         let utility = Utility {
             delta,
@@ -182,6 +199,22 @@ impl Model {
             shaping: spec.reward,
         };
         DqnPolicy::new(network, spec, utility, epsilon, setup).map_err(|e| SpecError(e.to_string()))
+    }
+
+    /// The controller of one flow as the model is deployed: one of whole numbers is its own, as in the kernel. An
+    /// answer takes effect `latency` after its observation.
+    ///
+    /// # Errors
+    /// None for a model that was loaded: its agent is checked.
+    pub fn deployed(
+        &self,
+        setup: &Setup,
+        latency: Duration,
+    ) -> Result<Box<dyn CongestionControl>, SpecError> {
+        Ok(match &self.net {
+            Net::Float(_) => Box::new(self.controller(setup, self.policy(), latency)?),
+            Net::Int8(policy) => Box::new(Int8Controller::new(Arc::clone(policy), setup, latency)),
+        })
     }
 
     /// The controller of one flow, which `policy` decides for; an answer takes effect `latency` after its observation.

@@ -4,8 +4,18 @@ use std::sync::Arc;
 
 use headway_cc::Probe;
 
-use crate::nn::{Network, State};
+use crate::int8::Quantised;
+use crate::nn::{NetSpec, Network, State};
 use crate::{ActionSpec, Interval, Policy};
+
+/// What computes a model's outputs; flows have it in common.
+#[derive(Clone, Debug)]
+pub(super) enum Net {
+    /// In floating point.
+    Float(Arc<Network>),
+    /// In whole numbers.
+    Int8(Arc<Quantised>),
+}
 
 /// A model's network, at work for one flow.
 ///
@@ -13,21 +23,27 @@ use crate::{ActionSpec, Interval, Policy};
 /// [neutral answer](ActionSpec::NEUTRAL); they are counted (`refused_decisions` of results).
 #[derive(Clone, Debug)]
 pub struct NetworkPolicy {
-    network: Arc<Network>,
+    net: Net,
+    inputs: usize,
     action: Arc<ActionSpec>,
+    /// What a network of floating point remembers.
     state: State,
     outputs: Vec<f32>,
     refused: u64,
 }
 
 impl NetworkPolicy {
-    /// For a flow that has just begun. The network has as many outputs as `action` wants.
-    pub(super) fn new(network: Arc<Network>, action: Arc<ActionSpec>) -> NetworkPolicy {
+    /// For a flow that has just begun. The network has the inputs and outputs of `spec`, as many as `action` wants.
+    pub(super) fn new(net: Net, spec: &NetSpec, action: Arc<ActionSpec>) -> NetworkPolicy {
         NetworkPolicy {
-            state: network.state(),
-            outputs: vec![0.0; network.spec().outputs()],
+            state: match &net {
+                Net::Float(network) => network.state(),
+                Net::Int8(_) => State::default(),
+            },
+            inputs: spec.inputs(),
+            outputs: vec![0.0; spec.outputs()],
             refused: 0,
-            network,
+            net,
             action,
         }
     }
@@ -42,14 +58,23 @@ impl NetworkPolicy {
         self.refused
     }
 
+    /// Does it compute in whole numbers, the same to the last bit anywhere?
+    pub(super) fn is_whole(&self) -> bool {
+        matches!(self.net, Net::Int8(_))
+    }
+
     /// The answer, unless something is amiss.
     pub(super) fn answer(&mut self, observation: &[f32]) -> Option<f32> {
         let finite = |numbers: &[f32]| numbers.iter().all(|x| x.is_finite());
-        if observation.len() != self.network.spec().inputs() || !finite(observation) {
+        if observation.len() != self.inputs || !finite(observation) {
             return None;
         }
-        self.network
-            .forward(&mut self.state, observation, &mut self.outputs);
+        match &self.net {
+            Net::Float(network) => {
+                network.forward(&mut self.state, observation, &mut self.outputs);
+            }
+            Net::Int8(policy) => self.outputs[0] = policy.output(observation),
+        }
         if !finite(&self.outputs) {
             // What it remembers may not be finite either.
             self.state.reset();

@@ -24,7 +24,7 @@ pub struct Network {
 pub type TensorSource<'a> = dyn FnMut(&str, &[usize]) -> Result<Vec<f32>, NetError> + 'a;
 
 /// What a network remembers from one answer to the next, and room to work in.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct State {
     pub(super) memory: Vec<f32>,
     record: Vec<f32>,
@@ -55,6 +55,10 @@ impl Network {
     /// is not finite.
     pub fn new(spec: &NetSpec, source: &mut TensorSource<'_>) -> Result<Network, NetError> {
         spec.check()?;
+        if spec.kind == NetKind::Int8 {
+            let text = "net: an int8 network is no network of floating point; load its model";
+            return Err(NetError(text.to_owned()));
+        }
         let (layers, size) = layers(spec);
         let mut parameters = vec![0.0; size];
         let mut places = layers.iter().flat_map(Layer::places);

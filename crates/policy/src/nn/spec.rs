@@ -1,5 +1,6 @@
 //! What a network is made of.
 
+use headway_fixed::{HIDDEN1, HIDDEN2, INPUTS};
 use serde::{Deserialize, Serialize};
 
 use super::{MaskSpec, NetError};
@@ -19,7 +20,8 @@ const MAX_PARAMETERS: usize = 1 << 24;
 /// ```
 ///
 /// A `gru` or an `lstm` has `recurrent_layers` (1 unless told) of that kind, then dense ones: with
-/// `layers = [9, 64, 2]`, 9 inputs, one recurrent layer of 64 units, and 2 outputs.
+/// `layers = [9, 64, 2]`, 9 inputs, one recurrent layer of 64 units, and 2 outputs. An `int8` network is a
+/// [`headway_fixed::Mlp`]: its layers are that one's, and it has no activations to choose.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NetSpec {
@@ -48,6 +50,8 @@ pub enum NetKind {
     Gru,
     /// Long short-term memory (`torch.nn.LSTM`).
     Lstm,
+    /// Dense, in whole numbers, for the kernel ([`headway_fixed::Mlp`]).
+    Int8,
 }
 
 /// What a dense layer applies to its sums.
@@ -71,7 +75,7 @@ impl NetKind {
     /// How many gates a layer has: blocks of rows in PyTorch's tensors.
     pub(super) fn gates(self) -> usize {
         match self {
-            NetKind::Mlp => 1,
+            NetKind::Mlp | NetKind::Int8 => 1,
             NetKind::Gru => 3,
             NetKind::Lstm => 4,
         }
@@ -80,7 +84,7 @@ impl NetKind {
     /// What the names of its recurrent tensors begin with.
     pub(super) fn prefix(self) -> &'static str {
         match self {
-            NetKind::Mlp => "layers",
+            NetKind::Mlp | NetKind::Int8 => "layers",
             NetKind::Gru => "gru",
             NetKind::Lstm => "lstm",
         }
@@ -101,7 +105,7 @@ impl NetSpec {
     /// How many layers are recurrent.
     pub fn recurrent(&self) -> usize {
         match self.kind {
-            NetKind::Mlp => 0,
+            NetKind::Mlp | NetKind::Int8 => 0,
             NetKind::Gru | NetKind::Lstm => self.recurrent_layers.unwrap_or(1),
         }
     }
@@ -109,7 +113,7 @@ impl NetSpec {
     /// The names and shapes of its tensors, in the order in which they are applied; weights are
     /// `[outputs, inputs]`, row by row, as PyTorch has them. `layers.N.weight` and `layers.N.bias` are the dense
     /// layers', `gru.weight_ih_lN`, `gru.weight_hh_lN`, `gru.bias_ih_lN` and `gru.bias_hh_lN` a recurrent layer's,
-    /// `mask.weight` and `mask.bias` the mask's.
+    /// `mask.weight` and `mask.bias` the mask's. `multipliers` and `shifts` scale the sums of an int8 network's layers.
     pub fn tensors(&self) -> Vec<(String, Vec<usize>)> {
         let mut tensors = Vec::new();
         if let Some(mask) = &self.mask {
@@ -140,6 +144,10 @@ impl NetSpec {
                 ]),
             }
         }
+        if self.kind == NetKind::Int8 {
+            let layers = vec![self.layers.len() - 1];
+            tensors.extend(["multipliers", "shifts"].map(|part| (part.to_owned(), layers.clone())));
+        }
         tensors
     }
 
@@ -153,6 +161,9 @@ impl NetSpec {
             return fail(format!(
                 "layers must be two or more numbers from 1 to {MAX_UNITS}: inputs, units, outputs"
             ));
+        }
+        if self.kind == NetKind::Int8 {
+            return self.check_int8();
         }
         let transitions = self.layers.len() - 1;
         match (self.kind, self.recurrent_layers) {
@@ -185,5 +196,23 @@ impl NetSpec {
             0..=MAX_PARAMETERS => Ok(()),
             n => fail(format!("{n} parameters, must be at most {MAX_PARAMETERS}")),
         }
+    }
+
+    /// The kernel's program has room for one size.
+    fn check_int8(&self) -> Result<(), NetError> {
+        let size = [INPUTS, HIDDEN1, HIDDEN2, 1];
+        if self.layers != size {
+            let found = &self.layers;
+            return Err(NetError(format!(
+                "net: layers is {found:?}, of an int8 network it must be {size:?}"
+            )));
+        }
+        if !self.activations.is_empty() || self.recurrent_layers.is_some() || self.mask.is_some() {
+            return Err(NetError(
+                "net: an int8 network has no activations, recurrent_layers or mask; take them out"
+                    .to_owned(),
+            ));
+        }
+        Ok(())
     }
 }

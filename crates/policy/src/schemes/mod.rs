@@ -57,6 +57,6 @@ fn shipped_version(name: &str, version: &str) -> Result<Loaded, String> {
 /// Builds the sender's half: the model of parameter `model`, answering after [`LATENCY`].
 fn build(setup: &Setup, values: &Values, model: &Param) -> Box<dyn CongestionControl> {
     let model = values.loaded::<Model>(model);
-    let controller = model.controller(setup, model.policy(), values.time(&LATENCY));
-    Box::new(controller.expect("the agent of a loaded model is checked"))
+    let controller = model.deployed(setup, values.time(&LATENCY));
+    controller.expect("the agent of a loaded model is checked")
 }

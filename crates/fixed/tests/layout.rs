@@ -1,0 +1,79 @@
+//! The headers' types as a C compiler lays them out, against the Rust ones.
+
+use std::fmt::Write;
+use std::mem::{offset_of, size_of};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use headway_fixed::{FEATURES, HIDDEN1, HIDDEN2, HISTORY, INPUTS};
+use headway_fixed::{Int8, Mlp, MlpValues, RateAgent, RecordBytes};
+
+/// What C says, and what it is in Rust.
+fn expressions() -> Vec<(String, usize)> {
+    let mut all = Vec::new();
+    macro_rules! layout {
+        ($c:literal, $rust:ty: $($field:ident),+) => {
+            all.push((format!("sizeof(struct {})", $c), size_of::<$rust>()));
+            $(all.push((
+                format!("offsetof(struct {}, {})", $c, stringify!($field)),
+                offset_of!($rust, $field),
+            ));)+
+        };
+    }
+    layout!("headway_mlp", Mlp: multipliers, shifts, biases1, biases2, bias3, unused, weights1, weights2, weights3);
+    layout!("headway_mlp_values", MlpValues: inputs, unused, hidden1, hidden2);
+    layout!("headway_int8", Int8: generation, interval, initial_rate, min_rate, max_rate, limit, delta, offsets,
+        steps, blank, unused, net);
+    all.push((
+        "sizeof(struct headway_rate_agent)".to_owned(),
+        size_of::<RateAgent>(),
+    ));
+    all.push((
+        "sizeof(struct headway_record)".to_owned(),
+        size_of::<RecordBytes>(),
+    ));
+    for (c, rust) in [
+        ("HEADWAY_MLP_INPUTS", INPUTS),
+        ("HEADWAY_MLP_HIDDEN1", HIDDEN1),
+        ("HEADWAY_MLP_HIDDEN2", HIDDEN2),
+        ("HEADWAY_RATE_FEATURES", FEATURES),
+        ("HEADWAY_RATE_HISTORY", HISTORY),
+    ] {
+        all.push((c.to_owned(), rust));
+    }
+    all
+}
+
+#[test]
+fn the_c_compiler_lays_it_out_as_rust_does() {
+    let headers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kernel/bpf");
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let (source, program) = (folder.join("layout.c"), folder.join("layout"));
+    let mut c =
+        "#include <stdio.h>\n#include <stddef.h>\n#include \"rate_agent.h\"\nint main(void) {\n"
+            .to_owned();
+    for (expression, _) in expressions() {
+        writeln!(c, "printf(\"%zu\\n\", (size_t)({expression}));").expect("text");
+    }
+    c += "return 0; }\n";
+    std::fs::write(&source, c).expect("a file");
+    let built = Command::new("cc")
+        .args(["-std=c11", "-Wall", "-Wextra", "-Wpadded", "-Werror", "-I"])
+        .arg(&headers)
+        .arg(&source)
+        .arg("-o")
+        .arg(&program)
+        .output()
+        .expect("the C compiler that built this crate");
+    let complaints = String::from_utf8_lossy(&built.stderr);
+    assert!(built.status.success(), "{complaints}");
+    let said = Command::new(&program).output().expect("it runs").stdout;
+    let said = String::from_utf8(said).expect("numbers");
+    let said: Vec<usize> = said.lines().map(|n| n.parse().expect("a number")).collect();
+    assert_eq!(said.len(), expressions().len());
+    for (c, (expression, rust)) in said.iter().zip(expressions()) {
+        assert_eq!(*c, rust, "{expression}: C says {c}, Rust {rust}");
+    }
+    // What a flow may take of the kernel's memory.
+    assert!(size_of::<RateAgent>() < 512);
+}

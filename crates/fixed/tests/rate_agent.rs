@@ -1,0 +1,199 @@
+//! The agent of a rate: by hand, with any records, and with a compiler that watches what it may not do.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use headway_fixed::vectors::Draw;
+use headway_fixed::{FEATURES, HISTORY, Int8, RateAgent, RecordBytes};
+use proptest::prelude::*;
+use zerocopy::IntoBytes;
+
+const MS: u64 = 1_000_000;
+
+/// A policy whose output is `bias` in 1/65536 whatever it sees; its inputs are the features in 1/16 above `-8`.
+fn constant(bias: i32) -> Int8 {
+    let mut policy = Draw::new(1).policy();
+    policy.net = Default::default();
+    policy.net.multipliers[2] = 1;
+    policy.net.bias3 = bias;
+    policy.offsets = [-8 << 16; FEATURES];
+    policy.steps = [16 << 16; FEATURES];
+    policy.blank = [0; FEATURES];
+    policy
+}
+
+/// `abi.h`: times in ns, counts, RTTs in us.
+fn record(
+    now_ns: u64,
+    [sent, delivered, lost]: [u64; 3],
+    rtt_us: u64,
+    min_rtt_us: u64,
+) -> RecordBytes {
+    [
+        now_ns,
+        0,
+        sent,
+        delivered,
+        lost,
+        0,
+        rtt_us,
+        min_rtt_us << 32,
+        0,
+        1,
+    ]
+}
+
+#[test]
+fn it_decides_every_half_mean_rtt_and_scales_the_rate_as_aurora_does() {
+    for (action, factor) in [
+        (2.0, 1.2),
+        (-2.0, 1.0 / 1.2),
+        (9.0, 1.4),
+        (-9.0, 1.0 / 1.4),
+        (0.0, 1.0),
+    ] {
+        let policy = constant((action * 65536.0) as i32);
+        let mut agent = RateAgent::new(&policy, 0);
+        assert_eq!(agent.rate(), 250_000);
+        // The first sample, of 40 ms: an interval ends 20 ms later, then 25 after the mean of 40 and 60.
+        let mut rate = 250_000.0;
+        for (at, rtt, decisions) in [
+            (40, 40, 0),
+            (59, 60, 0),
+            (60, 0, 1),
+            (84, 70, 1),
+            (85, 30, 2),
+        ] {
+            let paced = agent.record(&policy, &record(at * MS, [at, at, 0], rtt * 1000, 40_000));
+            assert_eq!(agent.decisions(), decisions, "at {at} ms");
+            if decisions > 0 && [60, 85].contains(&at) {
+                rate *= factor;
+            }
+            assert!(
+                (paced as f64 - rate).abs() < 1e-4 * rate,
+                "{paced}, must be {rate}"
+            );
+        }
+    }
+}
+
+#[test]
+fn it_sees_the_last_intervals() {
+    let policy = constant(0);
+    let mut agent = RateAgent::new(&policy, 0);
+    // RTTs rise by 10 ms in 20 ms; 30 sent, 15 delivered and 5 lost; the least RTT is 20 ms.
+    agent.record(&policy, &record(100 * MS, [10, 5, 0], 40_000, 20_000));
+    agent.record(&policy, &record(110 * MS, [20, 10, 0], 45_000, 20_000));
+    agent.record(&policy, &record(120 * MS, [30, 15, 5], 50_000, 20_000));
+    let log2 = f64::log2;
+    let features = [0.5, log2(1.0 + 45.0 / 20.0), log2(3.0), 0.25, log2(16.0)];
+    let inputs = features.map(|x: f64| ((x + 8.0) * 16.0 + 0.5) as u8);
+    let (before, newest) = agent.inputs().split_at((HISTORY - 1) * FEATURES);
+    assert_eq!((agent.decisions(), newest), (1, &inputs[..]));
+    assert!(before.iter().all(|input| *input == 0));
+    // An interval without a sample: no slope, the mean of before. Nothing delivered: a send ratio of 1.
+    agent.record(&policy, &record(200 * MS, [31, 15, 5], 0, 20_000));
+    let features = [0.0, features[1], 1.0, 0.0, 0.0];
+    let (before, newest) = agent.inputs().split_at((HISTORY - 1) * FEATURES);
+    assert_eq!(
+        newest,
+        &features.map(|x: f64| ((x + 8.0) * 16.0 + 0.5) as u8)[..]
+    );
+    assert_eq!(&before[(HISTORY - 2) * FEATURES..], &inputs[..]);
+}
+
+#[test]
+fn while_a_policy_is_written_nothing_is_decided() {
+    let mut policy = constant(65536);
+    let mut agent = RateAgent::new(&policy, 0);
+    for (generation, decisions) in [(2, 1), (3, 1), (0, 1), (4, 2)] {
+        policy.generation = generation;
+        agent.record(&policy, &record(MS << generation, [1, 1, 0], 0, 0));
+        assert_eq!(agent.decisions(), decisions, "generation {generation}");
+    }
+    // Without any policy there is no rate to be had.
+    let none = Int8::default();
+    assert_eq!(
+        RateAgent::new(&none, 0).record(&none, &record(MS, [1, 1, 0], 1000, 1000)),
+        0
+    );
+}
+
+/// The bytes of a policy: any, or those of one that makes sense with some changed.
+fn policies() -> impl Strategy<Value = Int8> {
+    let changes = prop::collection::vec((0..size_of::<Int8>(), any::<u8>()), 0..20);
+    (any::<u64>(), any::<bool>(), changes).prop_map(|(seed, wild, changes)| {
+        let mut draw = Draw::new(seed);
+        let mut policy = draw.policy();
+        let bytes = policy.as_mut_bytes();
+        if wild {
+            bytes.iter_mut().for_each(|byte| *byte = draw.bits() as u8);
+        }
+        for (at, byte) in changes {
+            bytes[at] = byte;
+        }
+        policy
+    })
+}
+
+proptest! {
+    #[test]
+    fn any_records_give_a_rate_within_bounds_and_the_same_again(policy in policies(), seed in any::<u64>()) {
+        let run = || {
+            let mut draw = Draw::new(seed);
+            let mut last = [0; 10];
+            let mut agent = RateAgent::new(&policy, draw.bits());
+            let rates: Vec<u64> = (0..200).map(|_| {
+                last = draw.record(&last);
+                agent.record(&policy, &last)
+            }).collect();
+            (rates, agent)
+        };
+        let (rates, agent) = run();
+        let most = policy.max_rate.min(1 << 40);
+        prop_assert!(rates.iter().all(|rate| (policy.min_rate.min(most)..=most).contains(rate)));
+        prop_assert_eq!((rates, agent), run());
+    }
+}
+
+/// A program of its own with the same header: overflows and shifts too far end it.
+#[test]
+fn nothing_is_undefined_whatever_the_policy_and_the_records() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let program = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("sanitized");
+    let sanitizers = "-fsanitize=undefined,signed-integer-overflow,shift,bounds,address";
+    let built = Command::new("cc")
+        .args([
+            "-std=c11",
+            "-O1",
+            "-g",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            sanitizers,
+            "-fno-sanitize-recover=all",
+            "-I",
+        ])
+        .arg(here.join("../kernel/bpf"))
+        .arg(here.join("tests/sanitized.c"))
+        .arg("-o")
+        .arg(&program)
+        .output()
+        .expect("the C compiler that built this crate");
+    if !built.status.success() {
+        let complaints = String::from_utf8_lossy(&built.stderr);
+        let without = ["cannot find", "unrecognized", "unsupported"];
+        assert!(
+            without.iter().any(|words| complaints.contains(words)),
+            "{complaints}"
+        );
+        eprintln!("skipped: this C compiler has no sanitizers");
+        return;
+    }
+    let run = Command::new(&program).output().expect("it runs");
+    let complaints = String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.success(), "{complaints}");
+    let said = String::from_utf8_lossy(&run.stdout);
+    let decisions: u64 = said.trim().parse().expect("how many decisions there were");
+    assert!(decisions > 10_000, "{decisions} decisions");
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The agent under sanitizers, with policies and records of any bytes; says how often it decided. */
+#include <stdio.h>
+#include <string.h>
+
+#include "rate_agent.h"
+
+static __u64 state = 1;
+
+/* xorshift64* (Vigna 2016). */
+static __u64 draw(void)
+{
+	state ^= state >> 12;
+	state ^= state << 25;
+	state ^= state >> 27;
+	return state * 2685821657736338717ull;
+}
+
+/* Any bits, all, or none. */
+static __u32 extreme(void)
+{
+	switch (draw() >> 32 & 3) {
+	case 0:
+		return 0;
+	case 1:
+		return ~0u;
+	case 2:
+		return 1u << (draw() >> 32 & 31);
+	default:
+		return (__u32)(draw() >> 32);
+	}
+}
+
+static void fill(void *to, unsigned long size)
+{
+	for (unsigned long at = 0; at + 4 <= size; at += 4) {
+		__u32 word = extreme();
+
+		memcpy((char *)to + at, &word, 4);
+	}
+}
+
+int main(void)
+{
+	unsigned long long decisions = 0;
+
+	for (int round = 0; round < 2000; round++) {
+		struct headway_int8 policy;
+		struct headway_rate_agent agent;
+		struct headway_record record;
+
+		fill(&policy, sizeof(policy));
+		policy.generation = 2;
+		memset(&agent, 0, sizeof(agent));
+		fill(&record, sizeof(record));
+		record.now_ns = draw() >> (draw() >> 32 & 63);
+		headway_rate_agent_open(&agent, &policy, record.now_ns);
+		for (int i = 0; i < 100; i++) {
+			__u64 now_ns = record.now_ns;
+
+			fill(&record, sizeof(record));
+			/* Now and then back in time, or far ahead. */
+			if (draw() >> 32 & 15)
+				record.now_ns = now_ns + (draw() >> (20 + (draw() >> 32 & 43)));
+			headway_rate_agent_record(&agent, &policy, &record);
+		}
+		decisions += agent.decisions;
+	}
+	/* So many samples of the largest in one interval that sums would be the largest. */
+	for (int slope = -1; slope <= 1; slope += 2) {
+		struct headway_int8 policy = { .generation = 2, .interval = 0xfffff };
+		struct headway_rate_agent agent = { .mean_us = 0 };
+		struct headway_record record = { .rtt_us = slope > 0 ? 1 : ~0u };
+
+		headway_rate_agent_open(&agent, &policy, ~0ull);
+		agent.due_ns = ~0ull;
+		headway_rate_agent_record(&agent, &policy, &record);
+		agent.shift = 0;
+		agent.due_ns = ~0ull;
+		record.now_ns = ~0ull - 1;
+		record.rtt_us = slope > 0 ? ~0u : 1;
+		for (long i = 0; i < 70000; i++)
+			headway_rate_agent_record(&agent, &policy, &record);
+		record.now_ns = ~0ull;
+		headway_rate_agent_record(&agent, &policy, &record);
+		decisions += agent.decisions;
+	}
+	printf("%llu\n", decisions);
+	return 0;
+}

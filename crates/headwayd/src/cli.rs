@@ -12,7 +12,7 @@ use std::thread;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use headway_kernel::abi::SettingValues;
 
-use crate::agent::{Agent, Policies, Shadow, Store, serve};
+use crate::agent::{Agent, Frame, Policies, Shadow, Store, serve};
 use crate::control::{self, Mailbox, Socket};
 use crate::error::{Error, Result};
 use crate::programs::{Controller, Options, Program};
@@ -100,9 +100,9 @@ struct Run {
     /// How many flows are served at once; others are left to the controller beneath.
     #[arg(long, default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=i64::from(Program::MOST_FLOWS)))]
     flows: u32,
-    /// Put acknowledgements of so many microseconds into one record; 0 has one for each.
-    #[arg(long, default_value_t = 0, value_name = "US", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
-    report_interval: u32,
+    /// Put acknowledgements of so many microseconds into one record; else there is one for each.
+    #[arg(long, value_name = "US", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    report_interval: Option<u32>,
     /// Room for messages that have not been read, in KiB: a power of two.
     #[arg(long, default_value_t = 4096, value_name = "KIB", value_parser = clap::value_parser!(u32).range(4..=1_048_576))]
     ring: u32,
@@ -202,7 +202,7 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
         thread::spawn(move || control::serve_metrics(&listener, &sender));
     }
     let store = Store::new(run.state.clone());
-    let agent = Agent::new(vec![(program, policies)], shadow, store);
+    let agent = Agent::new(vec![(program, policies)], shadow, store, frame(run));
     let agent = Rc::new(RefCell::new(agent));
     say_ready(vec![ready]);
     let served = serve(&agent, &mailbox, signals, until, run.busy_poll);
@@ -235,19 +235,26 @@ impl Choice {
 }
 
 fn load(run: &Run, controller: Controller, policies: Option<&Policies>) -> Result<Program> {
-    let own = policies.map(|policies| SettingValues::of(policies.otherwise().agent()));
     let options = Options {
         name: run.name.as_deref().unwrap_or(controller.name()),
         flows: run.flows,
         ring_bytes: run.ring * 1024,
         has_agent: policies.is_some(),
     };
-    let settings = SettingValues {
+    let mut program = Program::load(controller, options)?;
+    match policies {
+        Some(policies) => policies.configure(&program, frame(run)),
+        None => program.configure(SettingValues::default(), None),
+    }
+    program.register()?;
+    Ok(program)
+}
+
+fn frame(run: &Run) -> Frame {
+    Frame {
         report_interval_us: run.report_interval,
-        is_shadow: run.shadow.is_some().into(),
-        ..own.unwrap_or_default()
-    };
-    Program::load(controller, options, settings)
+        is_shadow: run.shadow.is_some(),
+    }
 }
 
 fn say_ready(controllers: Vec<serde_json::Value>) {

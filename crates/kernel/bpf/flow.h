@@ -78,6 +78,12 @@ struct {
 
 __u32 flow_number = 0;
 
+/* Of its own for the verifier, which then follows it once and not at every call. */
+__attribute__((noinline)) int judge(struct headway_guard *g, const struct headway_limits *l, const struct headway_record *r)
+{
+	return g && l && r ? headway_guard_judge(g, l, r) : HEADWAY_POLICYS;
+}
+
 static __always_inline struct headway_settings *the_settings(void)
 {
 	__u32 first = 0;
@@ -265,15 +271,15 @@ static __always_inline void say_verdict(struct flow *f, __u64 now_ns, __u32 reas
 }
 
 /*
- * The flow's state after an acknowledgement (acks 1) or a time-out (0): the guard judges it, and the agent is told.
- * `is_steerable` where an action would be carried out. Returns enum headway_judgement.
+ * The flow's state after an acknowledgement (acks 1) or a time-out (0), which goes into r: the guard judges it, and
+ * the agent is told. `is_steerable` where an action would be carried out. Returns enum headway_judgement.
  */
-static __always_inline int report(struct sock *sk, struct flow *f, __u32 acks, bool is_steerable)
+static __always_inline int report(struct sock *sk, struct flow *f, struct headway_record *r, __u32 acks,
+				  bool is_steerable)
 {
 	struct headway_settings *set = the_settings();
 	__u64 now_ns = bpf_ktime_get_ns(), flags = BPF_RB_NO_WAKEUP;
 	struct headway_report *told;
-	struct headway_record r;
 	bool asks = 0;
 	int judgement;
 
@@ -281,13 +287,13 @@ static __always_inline int report(struct sock *sk, struct flow *f, __u32 acks, b
 	if (!set)
 		return HEADWAY_POLICYS;
 	f->acks += acks;
-	write_record(sk, f, &r, now_ns, f->acks, is_steerable ? HEADWAY_STEERABLE : 0);
+	write_record(sk, f, r, now_ns, f->acks, is_steerable ? HEADWAY_STEERABLE : 0);
 	if (is_steerable && !f->is_asked && now_ns >= f->due_ns) {
 		/* Whether there is room for the message or not: no answer is no answer. */
 		f->is_asked = asks = 1;
 		headway_guard_ask(&f->guard, now_ns);
 	}
-	judgement = set->is_shadow ? HEADWAY_CUBICS : headway_guard_judge(&f->guard, &set->limits, &r);
+	judgement = set->is_shadow ? HEADWAY_CUBICS : judge(&f->guard, &set->limits, r);
 	if (judgement == HEADWAY_TRIPS) {
 		struct headway_counters *count = the_counters();
 		__u32 reason = f->guard.reason & 7;
@@ -302,12 +308,12 @@ static __always_inline int report(struct sock *sk, struct flow *f, __u32 acks, b
 		say_verdict(f, now_ns, 0);
 	}
 	if (f->is_cubics)
-		r.flags |= HEADWAY_TRIPPED;
+		r->flags |= HEADWAY_TRIPPED;
 	/* Between reports acknowledgements add up, unless there is news that cannot wait. */
 	if (acks && !asks && now_ns - f->reported_ns < (__u64)set->report_interval_us * 1000)
 		return judgement;
 	if (asks) {
-		r.flags |= HEADWAY_ASKS;
+		r->flags |= HEADWAY_ASKS;
 		flags = BPF_RB_FORCE_WAKEUP;
 	}
 	f->reported_ns = now_ns;
@@ -318,7 +324,7 @@ static __always_inline int report(struct sock *sk, struct flow *f, __u32 acks, b
 	told = message(f, HEADWAY_REPORT, sizeof(*told));
 	if (!told)
 		return judgement;
-	told->record = r;
+	told->record = *r;
 	bpf_ringbuf_submit(told, flags);
 	return judgement;
 }

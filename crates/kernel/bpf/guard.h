@@ -1,15 +1,337 @@
-#ifndef G
-#define G
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The guard of a flow that a policy steers. It watches how old answers are, what they want, and what becomes of the
+ * flow beside a Cubic that saw the same; where that is bad the flow is Cubic's for a probation. Helper-free and in
+ * whole numbers: BPF programs include it, so that it works when the agent does not, and crates/fixed compiles it
+ * natively for simulated flows. docs/guard.md
+ */
+#ifndef HEADWAY_GUARD_H
+#define HEADWAY_GUARD_H
+
 #include "abi.h"
-enum { HEADWAY_FINE, HEADWAY_STALE };
-enum { HEADWAY_POLICYS, HEADWAY_TRIPS, HEADWAY_CUBICS, HEADWAY_RETURNS };
-struct headway_limits { __u32 max_cwnd, pad; };
-struct headway_guard { __u64 asked_ns; __u32 reason, trips; };
-static inline void headway_guard_open(struct headway_guard *g, __u64 now) {}
-static inline void headway_guard_ask(struct headway_guard *g, __u64 now) { g->asked_ns = now; }
-static inline int headway_guard_answer(struct headway_guard *g, const struct headway_limits *l, __u64 decided, __u64 now) { g->asked_ns = 0; return 1; }
-static inline int headway_guard_judge(struct headway_guard *g, const struct headway_limits *l, const struct headway_record *r) { return 0; }
-static inline __u32 headway_guard_cwnd(struct headway_guard *g, const struct headway_limits *l, __s64 w) { return w < 2 ? 2 : w > 100000 ? 100000 : w; }
-static inline __u64 headway_guard_rate(struct headway_guard *g, const struct headway_limits *l, __u64 w) { return w; }
-static inline __u32 headway_guard_restart(const struct headway_guard *g, const struct headway_record *r) { return r->cwnd; }
+#include "cubic.h"
+#include "fixed.h"
+
+/* Why a flow was taken from its policy. */
+enum headway_reason {
+	HEADWAY_FINE = 0,
+	HEADWAY_TOO_STALE = 1,   /* no answer, or one that came too late */
+	HEADWAY_TOO_LOSSY = 2,    /* it loses too much */
+	HEADWAY_TOO_SLOW = 3,   /* its queue is too long */
+	HEADWAY_TOO_POOR = 4, /* Cubic would do much better */
+	HEADWAY_TOO_WILD = 5,  /* it keeps wanting what may not be */
+};
+#define HEADWAY_REASONS 6
+
+/* Whose the flow is. */
+enum headway_judgement {
+	HEADWAY_POLICYS = 0,
+	HEADWAY_TRIPS = 1, /* Cubic's, just now */
+	HEADWAY_CUBICS = 2,
+	HEADWAY_RETURNS = 3, /* the policy's again, just now */
+};
+
+struct headway_limits {
+	__u64 max_rate;       /* bytes a second */
+	__u32 min_cwnd;       /* packets */
+	__u32 max_cwnd;       /* packets */
+	__u32 wild_answers;   /* so many in a row that want other windows or rates */
+	__u32 answer_us;      /* an answer may take so long, ... */
+	__u32 answer_rtts;    /* ... or so many smoothed RTTs if that is longer, ... */
+	__u32 answer_most_us; /* ... but never longer than this */
+	__u32 epoch_us;       /* what follows is judged over so long, and two RTTs at least */
+	__u32 epochs;         /* so many in a row have to be bad */
+	__u32 loss;           /* share of packets lost, in 1/65536 */
+	__u32 inflation;      /* smoothed over least RTT, in 1/256, ... */
+	__u32 inflation_us;   /* ... and so much above it */
+	__u32 margin;         /* of utility, log2(rate) - weight * log2(RTT / least RTT), in 1/65536 */
+	__u32 weight;         /* in 1/65536 */
+	__u32 probation_ms;   /* the first; each further one is twice as long, ... */
+	__u32 doublings;      /* ... so many times at most */
+	__u32 pardon_ms;      /* for each such time that it behaves one doubling is forgotten */
+};
+
+struct headway_guard {
+	struct headway_cubic cubic;
+	__u64 asked_ns;   /* the question that is open; 0 for none */
+	__u64 fresh_ns;   /* the last answer that was not too old */
+	__u64 until_ns;   /* the end of a probation */
+	__u64 since_ns;   /* since when it is the policy's */
+	__u64 epoch_ns;   /* the epoch under way: where it began, ... */
+	__u64 peak_ns;    /* ... and the half of the peaks' window */
+	__u64 peak;       /* the largest rate of an epoch in this half, in 1/256 packets a second, ... */
+	__u64 last_peak;  /* ... and in the half before */
+	__u32 delivered;  /* as of the last record, ... */
+	__u32 lost;
+	__u32 epoch_delivered; /* ... and as of the epoch's begin */
+	__u32 epoch_lost;
+	__u32 max_rtt_us; /* the largest smoothed RTT of the flow */
+	__u32 bounds_us;  /* how old an answer may be, by the last record */
+	__u16 lossy;      /* epochs in a row that were bad */
+	__u16 slow;
+	__u16 poor;
+	__u16 wild;       /* answers in a row */
+	__u32 reason;     /* enum headway_reason: whose doing it is that it is Cubic's */
+	__u32 trips;      /* so far */
+	__u32 level;      /* how often the next probation is doubled */
+	__u32 is_app_limited; /* in this epoch */
+};
+
+/* Rates of the last 10 to 20 s count. */
+#define HEADWAY_PEAK_NS 10000000000ull
+#define HEADWAY_GUARD_MS 1000000ull
+
+static inline void headway_guard_open(struct headway_guard *g, __u64 now_ns)
+{
+	g->since_ns = g->fresh_ns = g->peak_ns = now_ns;
+	g->epoch_ns = 0;
+	headway_cubic_open(&g->cubic, 10);
+}
+
+/* A record went out that wants an answer, or found no room. */
+static inline void headway_guard_ask(struct headway_guard *g, __u64 now_ns)
+{
+	if (!g->asked_ns)
+		g->asked_ns = now_ns;
+}
+
+/* How old an answer may be. */
+static inline __u32 headway_guard_patience(const struct headway_limits *l, __u32 srtt_us)
+{
+	__u64 patience = (__u64)srtt_us * l->answer_rtts;
+
+	if (patience < l->answer_us)
+		patience = l->answer_us;
+	return patience < l->answer_most_us ? patience : l->answer_most_us;
+}
+
+/* An answer was found, decided at decided_ns: may it be carried out? */
+static inline int headway_guard_answer(struct headway_guard *g, const struct headway_limits *l, __u64 decided_ns,
+				       __u64 now_ns)
+{
+	__u64 patience = (__u64)(g->bounds_us ? g->bounds_us : l->answer_us) * 1000;
+
+	g->asked_ns = 0;
+	if (now_ns > decided_ns && now_ns - decided_ns > patience)
+		return 0;
+	g->fresh_ns = now_ns;
+	return !g->reason;
+}
+
+static inline void headway_guard_count_wild(struct headway_guard *g, int is_wild)
+{
+	if (!is_wild)
+		g->wild = 0;
+	else if (g->wild < 0xffff)
+		g->wild++;
+}
+
+/* The window that a policy may have, in packets. */
+static inline __u32 headway_guard_cwnd(struct headway_guard *g, const struct headway_limits *l, __s64 wanted)
+{
+	__s64 least = l->min_cwnd, most = l->max_cwnd;
+
+	/* The least window is where many steps end that are meant: only what is far beyond is wild. */
+	headway_guard_count_wild(g, wanted > most);
+	if (wanted < least)
+		return l->min_cwnd;
+	return wanted > most ? l->max_cwnd : (__u32)wanted;
+}
+
+/* The rate that a policy may have, in bytes a second. */
+static inline __u64 headway_guard_rate(struct headway_guard *g, const struct headway_limits *l, __u64 wanted)
+{
+	headway_guard_count_wild(g, wanted > l->max_rate);
+	return wanted > l->max_rate ? l->max_rate : wanted;
+}
+
+static inline __u64 headway_guard_peak(const struct headway_guard *g)
+{
+	return g->peak > g->last_peak ? g->peak : g->last_peak;
+}
+
+/* Where Cubic takes over: the ssthresh in packets, near what the path carries. */
+static inline __u32 headway_guard_restart(const struct headway_guard *g, const struct headway_record *r)
+{
+	/* At most 2^32 packets a second times 256, and RTTs below 2^24 us: below 2^64. */
+	__u64 peak = headway_guard_peak(g) < 1ull << 40 ? headway_guard_peak(g) : 1ull << 40;
+	__u64 rtt_us = r->min_rtt_us < 1u << 24 ? r->min_rtt_us : 1u << 24;
+	__u64 bdp = (peak * rtt_us >> 8) / 1000000 + 1;
+	int is_too_large = g->reason == HEADWAY_TOO_LOSSY || g->reason == HEADWAY_TOO_SLOW || g->reason == HEADWAY_TOO_WILD;
+
+	if (!peak || !rtt_us)
+		return r->cwnd > 2 ? r->cwnd : 2;
+	if (!is_too_large && bdp < r->cwnd)
+		bdp = r->cwnd;
+	if (is_too_large && bdp > r->cwnd)
+		bdp = r->cwnd;
+	return bdp > 4 ? (__u32)bdp : 4;
+}
+
+/* What was counted in the epoch that ends with a record. */
+struct headway_epoch {
+	__u64 rate;    /* 1/256 packets a second */
+	__u64 packets; /* delivered and lost */
+	__u64 lost;
+};
+
+static inline struct headway_epoch headway_guard_close_epoch(struct headway_guard *g, const struct headway_record *r)
+{
+	__u64 us = (r->now_ns - g->epoch_ns) / 1000;
+	__u64 delivered = (__u32)(r->delivered - g->epoch_delivered);
+	struct headway_epoch epoch;
+
+	epoch.lost = (__u32)(r->lost - g->epoch_lost);
+	epoch.packets = delivered + epoch.lost;
+	/* 2^32 times 256 times 10^6: below 2^60. */
+	epoch.rate = us ? delivered * 256000000 / us : 0;
+	if (r->now_ns - g->peak_ns > HEADWAY_PEAK_NS) {
+		g->last_peak = r->now_ns - g->peak_ns > 2 * HEADWAY_PEAK_NS ? 0 : g->peak;
+		g->peak = 0;
+		g->peak_ns = r->now_ns;
+	}
+	if (epoch.rate > g->peak)
+		g->peak = epoch.rate;
+	g->epoch_ns = r->now_ns;
+	g->epoch_delivered = r->delivered;
+	g->epoch_lost = r->lost;
+	return epoch;
+}
+
+/* log2(rate) - weight * log2(rtt / least), in 1/65536. */
+static inline __s64 headway_utility(const struct headway_limits *l, __u64 rate, __u64 rtt_us, __u64 least_us)
+{
+	__s64 inflation = (__s64)headway_log2(rtt_us) - headway_log2(least_us);
+
+	return (__s64)headway_log2(rate) - (inflation > 0 ? (__s64)((__u64)inflation * l->weight >> 16) : 0);
+}
+
+/* The same of the Cubic that saw the same: what its window brings, by what the path has carried of late. */
+static inline __s64 headway_cubics_utility(struct headway_guard *g, const struct headway_limits *l,
+					   const struct headway_record *r)
+{
+	__u64 peak = headway_guard_peak(g), rtt_us = r->min_rtt_us, rate;
+
+	if (!peak || !rtt_us)
+		return 0;
+	/* A window of 2^28 at most, in 1/256 packets, times 10^6: below 2^48. */
+	rate = g->cubic.cwnd * 1000000 / rtt_us;
+	if (rate > peak) {
+		rtt_us = g->cubic.cwnd * 1000000 / peak;
+		if (rtt_us > g->max_rtt_us)
+			rtt_us = g->max_rtt_us;
+		rate = peak;
+	}
+	return headway_utility(l, rate, rtt_us, r->min_rtt_us);
+}
+
+/* What an epoch says against the policy. */
+static inline __u32 headway_guard_judge_epoch(struct headway_guard *g, const struct headway_limits *l,
+					      const struct headway_record *r, const struct headway_epoch *epoch)
+{
+	__u64 least = r->min_rtt_us, srtt = r->srtt_us;
+	int is_beyond_cubic = (__u64)r->cwnd * HEADWAY_CUBIC_ONE > g->cubic.cwnd;
+	int is_lossy = epoch->packets >= 50 && epoch->lost << 16 > epoch->packets * l->loss;
+	int is_slow = srtt << 8 > least * l->inflation && srtt > least + l->inflation_us;
+	/* Without a queue it is the sender that is slow, and not the path. */
+	int has_queue = srtt > least + least / 8 + 2000;
+	int is_poor = !g->is_app_limited && !has_queue &&
+		      headway_utility(l, epoch->rate, srtt, least) + (__s64)l->margin < headway_cubics_utility(g, l, r);
+
+	g->is_app_limited = 0;
+	g->lossy = is_lossy && is_beyond_cubic ? g->lossy + 1 : 0;
+	g->slow = is_slow && is_beyond_cubic ? g->slow + 1 : 0;
+	g->poor = is_poor ? g->poor + 1 : 0;
+	if (g->lossy >= l->epochs)
+		return HEADWAY_TOO_LOSSY;
+	if (g->slow >= l->epochs)
+		return HEADWAY_TOO_SLOW;
+	if (g->poor >= l->epochs)
+		return HEADWAY_TOO_POOR;
+	return HEADWAY_FINE;
+}
+
+static inline void headway_guard_run_cubic(struct headway_guard *g, const struct headway_record *r)
+{
+	__u64 rtt_ns = (__u64)r->srtt_us * 1000;
+	__u32 acked = r->delivered - g->delivered;
+
+	if (!r->acks) {
+		headway_cubic_time_out(&g->cubic);
+		return;
+	}
+	if (r->lost != g->lost)
+		headway_cubic_lose(&g->cubic, r->now_ns, rtt_ns);
+	else if (acked)
+		headway_cubic_acked(&g->cubic, acked, r->now_ns, rtt_ns);
+	if (r->srtt_us > r->min_rtt_us + r->min_rtt_us / 8 + 2000)
+		headway_cubic_leave_slow_start(&g->cubic);
+}
+
+static inline int headway_guard_trip(struct headway_guard *g, const struct headway_limits *l, __u64 now_ns, __u32 reason)
+{
+	__u32 level = g->level < l->doublings ? g->level : l->doublings;
+
+	g->reason = reason;
+	g->trips++;
+	g->level = level + 1;
+	g->until_ns = now_ns + (l->probation_ms * HEADWAY_GUARD_MS << (level & 15));
+	g->lossy = g->slow = g->poor = g->wild = 0;
+	return HEADWAY_TRIPS;
+}
+
+/*
+ * The flow's state at an acknowledgement or a time-out, after the controller beneath. Returns enum headway_judgement.
+ */
+static inline int headway_guard_judge(struct headway_guard *g, const struct headway_limits *l,
+				      const struct headway_record *r)
+{
+	__u64 now_ns = r->now_ns, epoch_ns = (__u64)l->epoch_us * 1000;
+	__u32 reason = HEADWAY_FINE;
+
+	g->bounds_us = headway_guard_patience(l, r->srtt_us);
+	if (g->epoch_ns) {
+		headway_guard_run_cubic(g, r);
+	} else {
+		g->epoch_ns = now_ns;
+		g->epoch_delivered = r->delivered;
+		g->epoch_lost = r->lost;
+	}
+	g->delivered = r->delivered;
+	g->lost = r->lost;
+	if (r->srtt_us > g->max_rtt_us)
+		g->max_rtt_us = r->srtt_us;
+	if (r->flags & HEADWAY_APP_LIMITED)
+		g->is_app_limited = 1;
+	if (epoch_ns < 2000ull * r->srtt_us)
+		epoch_ns = 2000ull * r->srtt_us;
+	if (now_ns - g->epoch_ns >= epoch_ns) {
+		struct headway_epoch epoch = headway_guard_close_epoch(g, r);
+
+		reason = headway_guard_judge_epoch(g, l, r, &epoch);
+	}
+
+	if (g->reason) {
+		/* Only a policy that answers may have another chance. */
+		__u64 patience = (__u64)l->answer_most_us * 2000;
+
+		if (now_ns < g->until_ns || now_ns - g->fresh_ns > patience)
+			return HEADWAY_CUBICS;
+		g->reason = HEADWAY_FINE;
+		g->since_ns = now_ns;
+		g->asked_ns = 0;
+		g->lossy = g->slow = g->poor = g->wild = 0;
+		return HEADWAY_RETURNS;
+	}
+	if (g->level && now_ns - g->since_ns > l->pardon_ms * HEADWAY_GUARD_MS) {
+		g->level--;
+		g->since_ns = now_ns;
+	}
+	if (g->asked_ns && now_ns > g->asked_ns && now_ns - g->asked_ns > (__u64)g->bounds_us * 1000)
+		reason = HEADWAY_TOO_STALE;
+	else if (g->wild >= l->wild_answers)
+		reason = HEADWAY_TOO_WILD;
+	return reason ? headway_guard_trip(g, l, now_ns, reason) : HEADWAY_POLICYS;
+}
+
 #endif

@@ -75,8 +75,9 @@ static __always_inline void keep_stamp(struct sock *sk, struct windows *w)
 
 static __always_inline void tell(struct sock *sk, struct flow *f, __u32 acks)
 {
+	struct headway_record r;
 	struct windows *w = windows_of(sk);
-	int judgement = report(sk, f, acks, 1);
+	int judgement = report(sk, f, &r, acks, 1);
 
 	if (judgement == HEADWAY_TRIPS) {
 		give_to_cubic(sk, f);

@@ -16,7 +16,9 @@ static __always_inline bool is_avoiding(struct sock *sk)
 
 static __always_inline void tell(struct sock *sk, struct flow *f, __u32 acks)
 {
-	if (report(sk, f, acks, is_avoiding(sk)) == HEADWAY_TRIPS)
+	struct headway_record r;
+
+	if (report(sk, f, &r, acks, is_avoiding(sk)) == HEADWAY_TRIPS)
 		give_to_cubic(sk, f);
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
 /*
- * The policy's pacing rate (Aurora), with a window that only bounds what an outage can pile up. Without an agent,
- * and where the guard has a flow, all is Cubic's.
+ * The policy's pacing rate (Aurora), with a window that only bounds what an outage can pile up. The policy is the
+ * agent's, or one in whole numbers that is evaluated here. Without either, and where the guard has a flow, all is Cubic's.
  */
 #include "kernel.h"
 #include "flow.h"
 #include "beneath.h"
+#include "rate_agent.h"
 
 char _license[] SEC("license") = "Dual MIT/GPL";
 
@@ -14,15 +15,40 @@ struct tcp_congestion_ops___with_ack {
 	void (*cong_control)(struct sock *sk, __u32 ack, int flag, const struct rate_sample *rs);
 } __attribute__((preserve_access_index));
 
+/* The policy that is evaluated here; its generation is 0 where the agent decides. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct headway_int8);
+} int8 SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct headway_rate_agent);
+} rate_agents SEC(".maps");
+
+static __always_inline struct headway_int8 *the_int8(void)
+{
+	__u32 first = 0;
+	struct headway_int8 *net = bpf_map_lookup_elem(&int8, &first);
+
+	return net && headway_int8_generation(net) ? net : 0;
+}
+
 static __always_inline void apply_rate(struct sock *sk, struct flow *f)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	__u64 mss = wire_mss(sk), cwnd = 100;
+	__u64 mss = wire_mss(sk), rtt_us = f->srtt_us >> 3, cwnd = 100;
 
 	if (!mss)
 		return;
-	if (f->srtt_us)
-		cwnd = 10 + 2 * (f->pacing_rate * (f->srtt_us >> 3) / 1000000) / mss;
+	/* At most 2^37 bytes a second (settings) times 2^26 us. */
+	if (rtt_us)
+		cwnd = 10 + 2 * (f->pacing_rate * (rtt_us < 1 << 26 ? rtt_us : 1 << 26) / 1000000) / mss;
 	tp->snd_cwnd = cwnd < 100000 ? cwnd : 100000;
 	if (sk->sk_pacing_status == SK_PACING_NONE)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
@@ -35,23 +61,52 @@ static __always_inline __u64 within(const struct headway_settings *set, __u64 ra
 	return rate < set->min_rate ? set->min_rate : rate > set->max_rate ? set->max_rate : rate;
 }
 
+/* The policy that is evaluated here takes a record, and may change the rate. */
+static __always_inline void decide(struct sock *sk, struct flow *f, const struct headway_settings *set,
+				   const struct headway_int8 *net, const struct headway_record *r)
+{
+	struct headway_rate_agent *agent = bpf_sk_storage_get(&rate_agents, sk, 0, 0);
+	__u32 decisions;
+	__u64 rate;
+
+	if (!agent)
+		return;
+	decisions = agent->decisions;
+	agent->rate = f->is_cubics ? within(set, sk->sk_pacing_rate) : f->pacing_rate;
+	rate = headway_rate_agent_record(agent, net, r);
+	if (agent->decisions == decisions)
+		return;
+	headway_guard_ask(&f->guard, r->now_ns);
+	if (!headway_guard_answer(&f->guard, &set->limits, r->now_ns, r->now_ns) || f->is_cubics)
+		return;
+	f->pacing_rate = headway_guard_rate(&f->guard, &set->limits, rate);
+}
+
 static __always_inline void tell(struct sock *sk, struct flow *f, __u32 acks)
 {
 	struct headway_settings *set = the_settings();
+	struct headway_int8 *net = the_int8();
 	struct tcp_sock *tp = tcp_sk(sk);
-	int judgement = report(sk, f, acks, 1);
+	struct headway_record r;
+	int judgement = report(sk, f, &r, acks, !net);
 
+	if (!set)
+		return;
 	if (judgement == HEADWAY_TRIPS) {
 		give_to_cubic(sk, f);
 		f->pacing_rate = 0;
 		if (sk->sk_pacing_status == SK_PACING_NEEDED)
 			sk->sk_pacing_status = SK_PACING_NONE;
-	} else if (judgement == HEADWAY_RETURNS && set) {
+	} else if (judgement == HEADWAY_RETURNS) {
 		/* From what Cubic's window brings. */
 		__u64 rate = (__u64)tp->snd_cwnd * wire_mss(sk) * 1000000;
 
 		f->pacing_rate = within(set, f->srtt_us >> 3 ? rate / (f->srtt_us >> 3) : set->initial_rate);
 	}
+	if (net)
+		decide(sk, f, set, net, &r);
+	if (!f->is_cubics)
+		apply_rate(sk, f);
 }
 
 SEC("struct_ops")
@@ -59,11 +114,22 @@ void rate_init(__u64 *ctx)
 {
 	struct sock *sk = (void *)ctx[0];
 	struct headway_settings *set = the_settings();
+	struct headway_int8 *net = the_int8();
+	struct headway_rate_agent *agent;
 	struct flow *f;
 
 	cubictcp_init(sk);
 	f = open_flow(sk);
 	if (!f || !set)
+		return;
+	if (net) {
+		agent = bpf_sk_storage_get(&rate_agents, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+		if (agent) {
+			__builtin_memset(agent, 0, sizeof(*agent));
+			headway_rate_agent_open(agent, net, bpf_ktime_get_ns());
+		}
+	}
+	if (f->is_cubics)
 		return;
 	f->pacing_rate = set->initial_rate;
 	apply_rate(sk, f);
@@ -108,8 +174,6 @@ void rate_cong_control(__u64 *ctx)
 	}
 	if (f->is_cubics)
 		cubic_control(sk, f, tcp_sk(sk)->snd_una, rs);
-	else
-		apply_rate(sk, f);
 	tell(sk, f, 1);
 }
 

@@ -8,7 +8,9 @@ char _license[] SEC("license") = "Dual MIT/GPL";
 
 static __always_inline void tell(struct sock *sk, struct flow *f, __u32 acks)
 {
-	if (report(sk, f, acks, 1) == HEADWAY_TRIPS)
+	struct headway_record r;
+
+	if (report(sk, f, &r, acks, 1) == HEADWAY_TRIPS)
 		give_to_cubic(sk, f);
 }
 

@@ -11,6 +11,7 @@ typedef unsigned char __u8;
 typedef unsigned short __u16;
 typedef unsigned int __u32;
 typedef unsigned long long __u64;
+typedef signed char __s8;
 typedef signed int __s32;
 typedef signed long long __s64;
 typedef _Bool bool;

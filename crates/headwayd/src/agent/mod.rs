@@ -15,7 +15,7 @@ use headway_cc::Time;
 use headway_kernel::abi::{Message, NO_SLOT, Open, Report, Verdict};
 use headway_policy::schemes::Served;
 
-pub use policies::Policies;
+pub use policies::{Frame, Policies};
 pub use serve::serve;
 pub use shadow::Shadow;
 pub use store::Store;
@@ -39,12 +39,18 @@ pub struct Agent {
     statistics: Statistics,
     shadow: Option<Shadow>,
     store: Store,
+    frame: Frame,
     begun: Time,
 }
 
 impl Agent {
     /// For these programs, each with its policies.
-    pub fn new(programs: Vec<(Program, Policies)>, shadow: Option<Shadow>, store: Store) -> Agent {
+    pub fn new(
+        programs: Vec<(Program, Policies)>,
+        shadow: Option<Shadow>,
+        store: Store,
+        frame: Frame,
+    ) -> Agent {
         let (programs, policies) = programs.into_iter().unzip();
         Agent {
             programs,
@@ -54,6 +60,7 @@ impl Agent {
             statistics: Statistics::default(),
             shadow,
             store,
+            frame,
             begun: clock::now(),
         }
     }
@@ -182,6 +189,9 @@ impl Agent {
             flow.take_policy(served, learned)?;
         }
         self.flows.extend(flows);
+        for (program, policies) in self.programs.iter().zip(&policies) {
+            policies.configure(program, self.frame);
+        }
         self.policies = policies;
         Ok(())
     }

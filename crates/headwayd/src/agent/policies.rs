@@ -3,11 +3,26 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use headway_kernel::abi::SettingValues;
 use headway_policy::schemes::Served;
 use ipnet::IpNet;
 
 use crate::error::{Error, Result};
-use crate::programs::Controller;
+use crate::programs::{Controller, Program};
+
+/// What is set for flows whatever their policy.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Frame {
+    /// How far apart records of a flow are; `None`: as the policy needs them.
+    pub report_interval_us: Option<u32>,
+    /// Does Cubic decide?
+    pub is_shadow: bool,
+}
+
+impl Frame {
+    /// Of a policy that the program evaluates itself: enough to say what it does.
+    const OWN_POLICY_INTERVAL_US: u32 = 100_000;
+}
 
 /// A policy for each prefix of destinations, and one for all others.
 #[derive(Clone, Debug)]
@@ -69,7 +84,28 @@ impl Policies {
     /// One line.
     pub fn check(&self, controller: Controller) -> Result<()> {
         let mut all = self.by_prefix.iter();
-        all.try_for_each(|(_, served)| controller.check(served.spec(), served.agent()))
+        all.try_for_each(|(_, served)| controller.check(served.spec(), served.agent()))?;
+        let has_own = self.by_prefix.iter().any(|(_, s)| s.int8().is_some());
+        match has_own && self.by_prefix.len() > 1 {
+            false => Ok(()),
+            true => Err(Error::Usage(
+                "--policy: one that is evaluated in the kernel is for all destinations; give it alone"
+                    .to_owned(),
+            )),
+        }
+    }
+
+    /// Sets what holds for all flows of their program.
+    pub fn configure(&self, program: &Program, frame: Frame) {
+        let served = self.otherwise();
+        let own_policy = served.int8();
+        let natural = own_policy.map_or(0, |_| Frame::OWN_POLICY_INTERVAL_US);
+        let settings = SettingValues {
+            report_interval_us: frame.report_interval_us.unwrap_or(natural),
+            is_shadow: frame.is_shadow.into(),
+            ..SettingValues::of(served.agent())
+        };
+        program.configure(settings, own_policy);
     }
 
     /// The policy for destinations of no prefix.

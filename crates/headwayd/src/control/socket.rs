@@ -87,5 +87,5 @@ fn answer(mut client: UnixStream, agent: &Sender) -> std::io::Result<()> {
         "reload" => agent.ask(Wish::Reload),
         _ => serde_json::json!({ "error": "unknown word; there are status and reload" }),
     };
-    writeln!(client, "{said}")
+    client.write_all(format!("{said}\n").as_bytes())
 }

@@ -7,6 +7,7 @@ use std::os::fd::AsFd;
 use std::ptr::{NonNull, addr_of_mut, read_volatile, write_volatile};
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
+use headway_fixed::Int8;
 use headway_kernel::abi::{ActionSlot, CounterValues, SettingValues};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 
@@ -118,5 +119,33 @@ impl Settings {
     pub fn write(&self, values: SettingValues) {
         // SAFETY: within the mapping. A flow that reads while it changes has some of the old values once.
         unsafe { write_volatile(self.0.first.as_ptr(), values) }
+    }
+}
+
+/// The policy that a program evaluates itself.
+#[derive(Debug)]
+pub struct OwnPolicy(Shared<Int8>);
+
+impl OwnPolicy {
+    pub fn new(map: &impl AsFd) -> Result<OwnPolicy> {
+        Ok(OwnPolicy(Shared::new(map, 1)?))
+    }
+
+    /// Replaces it, also for the flows that there are: while its generation is odd nothing is decided.
+    pub fn write(&self, policy: &Int8) {
+        let place = self.0.first.as_ptr();
+        // SAFETY: within the mapping, aligned; only this thread writes, and its first field is the generation.
+        unsafe {
+            let generation = AtomicU32::from_ptr(addr_of_mut!((*place).generation));
+            let next = (generation.load(Ordering::Relaxed) & !1)
+                .wrapping_add(2)
+                .max(2);
+            generation.store(next.wrapping_sub(1), Ordering::Relaxed);
+            fence(Ordering::SeqCst);
+            let mut whole = policy.clone();
+            whole.generation = next.wrapping_sub(1);
+            write_volatile(place, whole);
+            generation.store(next, Ordering::Release);
+        }
     }
 }

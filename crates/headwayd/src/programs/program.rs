@@ -2,9 +2,11 @@
 
 use std::mem::size_of;
 
+use headway_fixed::Int8;
 use headway_kernel::abi::{ActionSlot, SettingValues};
-use libbpf_rs::{Link, MapCore, MapFlags, MapMut, Object, ObjectBuilder, OpenObject};
+use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder, OpenObject};
 
+use super::map::OwnPolicy;
 use super::{Controller, Counters, Settings, Slots};
 use crate::error::{Error, Result};
 use crate::system::kernel;
@@ -22,15 +24,16 @@ pub struct Options<'a> {
     pub has_agent: bool,
 }
 
-/// A program, loaded and registered; dropped, it is unregistered, and flows that have it keep it.
+/// A program; dropped, it is unregistered, and flows that have it keep it.
 pub struct Program {
     pub controller: Controller,
     pub name: String,
     pub slots: Slots,
     pub counters: Counters,
-    pub settings: Settings,
+    settings: Settings,
+    own_policy: Option<OwnPolicy>,
     object: Object,
-    _link: Link,
+    link: Option<Link>,
 }
 
 impl Program {
@@ -39,21 +42,17 @@ impl Program {
     /// `HEADWAY_FLOWS`
     pub const MOST_FLOWS: u32 = 16384;
 
-    /// Loads and registers a controller.
+    /// Loads a controller's program.
     ///
     /// # Errors
-    /// One line: the kernel is too old, does not permit it, or has a controller of that name.
-    pub fn load(
-        controller: Controller,
-        options: Options<'_>,
-        settings: SettingValues,
-    ) -> Result<Program> {
+    /// One line: the kernel is too old, or does not permit it.
+    pub fn load(controller: Controller, options: Options<'_>) -> Result<Program> {
         kernel::check(controller)?;
         let refused = |e: libbpf_rs::Error| Error::Failed(refusal(controller, options.name, &e));
         let mut builder = ObjectBuilder::default();
         let mut open = builder.open_memory(controller.object()).map_err(refused)?;
-        configure(&mut open, controller, options).map_err(refused)?;
-        let mut object = open.load().map_err(refused)?;
+        adapt(&mut open, controller, options).map_err(refused)?;
+        let object = open.load().map_err(refused)?;
         let find = |name: &str| {
             let mut maps = object.maps();
             let found = maps.find(|map| map.name() == name);
@@ -61,8 +60,11 @@ impl Program {
         };
         let slots = Slots::new(&find("actions")?, options.flows as usize)?;
         let counters = Counters::new(&find("counters")?)?;
-        let set = Settings::new(&find("settings")?)?;
-        set.write(settings);
+        let settings = Settings::new(&find("settings")?)?;
+        let own_policy = match controller {
+            Controller::HeadwayRate => Some(OwnPolicy::new(&find("int8")?)?),
+            _ => None,
+        };
         if options.has_agent {
             let free = find("free_slots")?;
             for slot in 0..options.flows {
@@ -70,18 +72,38 @@ impl Program {
                 free.update(&[], &value, MapFlags::ANY).map_err(refused)?;
             }
         }
-        let link = struct_ops(&mut object, controller)?
-            .attach_struct_ops()
-            .map_err(refused)?;
         Ok(Program {
             controller,
             name: options.name.to_owned(),
             slots,
             counters,
-            settings: set,
+            settings,
+            own_policy,
             object,
-            _link: link,
+            link: None,
         })
+    }
+
+    /// Sets what holds for all its flows, also for those that there are.
+    pub fn configure(&self, settings: SettingValues, own_policy: Option<&Int8>) {
+        self.settings.write(settings);
+        if let (Some(place), Some(policy)) = (&self.own_policy, own_policy) {
+            place.write(policy);
+        }
+    }
+
+    /// Registers the controller in the kernel: from now on sockets may choose it.
+    ///
+    /// # Errors
+    /// One line: the kernel has a controller of that name.
+    pub fn register(&mut self) -> Result<()> {
+        let refused = |e: libbpf_rs::Error| Error::Failed(refusal(self.controller, &self.name, &e));
+        let mut maps = self.object.maps_mut();
+        let own = maps.find(|map| map.name() == self.controller.name());
+        let mut own =
+            own.ok_or_else(|| Error::Failed("its program registers nothing".to_owned()))?;
+        self.link = Some(own.attach_struct_ops().map_err(refused)?);
+        Ok(())
     }
 
     /// Where its messages come from.
@@ -95,14 +117,7 @@ impl Program {
     }
 }
 
-fn struct_ops(object: &mut Object, controller: Controller) -> Result<MapMut<'_>> {
-    let found = object
-        .maps_mut()
-        .find(|map| map.name() == controller.name());
-    found.ok_or_else(|| Error::Failed("its program has no tcp_congestion_ops".to_owned()))
-}
-
-fn configure(
+fn adapt(
     open: &mut OpenObject,
     controller: Controller,
     options: Options<'_>,

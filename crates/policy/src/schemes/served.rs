@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use headway_cc::{Param, Registry, SchemeError, Selection, Setup, Values};
+use headway_fixed::Int8;
 
 use super::SCHEMES;
 use crate::model::Model;
@@ -54,6 +55,11 @@ impl Served {
     /// What it sees and does.
     pub fn agent(&self) -> &AgentSpec {
         &self.model.card().agent
+    }
+
+    /// What decides, if that is in whole numbers and may be evaluated where the flow is.
+    pub fn int8(&self) -> Option<&Int8> {
+        self.model.int8()
     }
 
     /// Does it go on learning in use?

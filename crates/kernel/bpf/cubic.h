@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Cubic's window in whole numbers (RFC 9438), on what happens to a flow that somebody else steers: what the guard
+ * compares with. Helper-free: BPF programs include it, and crates/fixed compiles it natively.
+ */
+#ifndef HEADWAY_CUBIC_H
+#define HEADWAY_CUBIC_H
+
+#include "abi.h"
+#include "fixed.h"
+
+/* Windows are in 1/256 packets. */
+#define HEADWAY_CUBIC_ONE 256
+#define HEADWAY_CUBIC_MOST (1000000ull * HEADWAY_CUBIC_ONE)
+
+struct headway_cubic {
+	__u64 cwnd;
+	__u64 ssthresh;   /* 0: none yet */
+	__u64 w_max;      /* RFC 9438, section 4.1.2: before the last reduction */
+	__u64 epoch_ns;   /* when congestion avoidance began; 0 before that */
+	__u64 reduced_ns; /* the last reduction: one a round trip at most */
+	__u64 k_ms;       /* K, until the window is w_max again */
+};
+
+/* The cube root of x, off by one at most; x below 2^48. Newton's steps from above, without branches. */
+static inline __u64 headway_cbrt(__u64 x)
+{
+	__u64 root = 1ull << ((headway_log2(x) >> 16) / 3 + 1);
+	int i;
+
+	for (i = 0; i < 6; i++)
+		root = (2 * root + x / (root * root)) / 3 | !x;
+	return root;
+}
+
+static inline void headway_cubic_open(struct headway_cubic *c, __u32 initial_cwnd)
+{
+	c->cwnd = (__u64)initial_cwnd * HEADWAY_CUBIC_ONE;
+	c->ssthresh = c->w_max = c->epoch_ns = c->reduced_ns = c->k_ms = 0;
+}
+
+/* Section 4.2: K = cbrt(w_max * (1 - beta) / C), with beta = 0.7 and C = 0.4. */
+static inline void headway_cubic_begin_epoch(struct headway_cubic *c, __u64 now_ns)
+{
+	/* At most 10^6 packets: 0.75 * 10^6 * 10^9 is beyond 2^48, so K is then that of 375,000. */
+	__u64 gap = c->w_max > c->cwnd ? (c->w_max - c->cwnd) / HEADWAY_CUBIC_ONE : 0;
+
+	if (gap > 100000)
+		gap = 100000;
+	c->epoch_ns = now_ns;
+	c->k_ms = headway_cbrt(gap * 2500000000ull);
+	if (c->w_max < c->cwnd)
+		c->w_max = c->cwnd;
+}
+
+/* Sections 4.6 and 4.7: a loss; at most one reduction a round trip. */
+static inline void headway_cubic_lose(struct headway_cubic *c, __u64 now_ns, __u64 rtt_ns)
+{
+	if (c->reduced_ns && now_ns - c->reduced_ns < rtt_ns)
+		return;
+	c->reduced_ns = now_ns;
+	c->w_max = c->cwnd < c->w_max ? c->cwnd * 17 / 20 : c->cwnd;
+	c->cwnd = c->cwnd * 7 / 10;
+	if (c->cwnd < 2 * HEADWAY_CUBIC_ONE)
+		c->cwnd = 2 * HEADWAY_CUBIC_ONE;
+	c->ssthresh = c->cwnd;
+	headway_cubic_begin_epoch(c, now_ns);
+}
+
+/* Section 4.8: a time-out. */
+static inline void headway_cubic_time_out(struct headway_cubic *c)
+{
+	c->ssthresh = c->cwnd * 7 / 10;
+	c->w_max = c->cwnd;
+	c->cwnd = HEADWAY_CUBIC_ONE;
+	c->epoch_ns = 0;
+}
+
+/* Slow start is over where the delay says so (HyStart). */
+static inline void headway_cubic_leave_slow_start(struct headway_cubic *c)
+{
+	if (!c->ssthresh || c->cwnd < c->ssthresh)
+		c->ssthresh = c->cwnd;
+}
+
+/* So many packets were acknowledged. */
+static inline void headway_cubic_acked(struct headway_cubic *c, __u32 packets, __u64 now_ns, __u64 rtt_ns)
+{
+	__u64 elapsed, off, cube, delta, target, most;
+
+	if (!c->ssthresh || c->cwnd < c->ssthresh) {
+		c->cwnd += (__u64)packets * HEADWAY_CUBIC_ONE;
+		if (c->ssthresh && c->cwnd > c->ssthresh)
+			c->cwnd = c->ssthresh;
+		if (c->cwnd > HEADWAY_CUBIC_MOST)
+			c->cwnd = HEADWAY_CUBIC_MOST;
+		return;
+	}
+	if (!c->epoch_ns)
+		headway_cubic_begin_epoch(c, now_ns);
+	/* Section 4.2: W(t + RTT) = C * (t + RTT - K)^3 + w_max; times below 100 s, so that cubes are below 2^50. */
+	elapsed = (now_ns - c->epoch_ns + rtt_ns) / 1000000;
+	off = elapsed > c->k_ms ? elapsed - c->k_ms : c->k_ms - elapsed;
+	if (off > 100000)
+		off = 100000;
+	cube = off * off * off;
+	/* 0.4 * 256 / 10^9 */
+	delta = cube / 9765625;
+	if (elapsed > c->k_ms)
+		target = c->w_max + delta;
+	else
+		target = c->w_max > delta ? c->w_max - delta : 0;
+	/* Section 4.4: between the window and 1.5 times it, and an RTT to get there: (target - cwnd) / cwnd a packet. */
+	most = c->cwnd + c->cwnd / 2;
+	if (target > most)
+		target = most;
+	if (target > c->cwnd && c->cwnd)
+		c->cwnd += (target - c->cwnd) * packets * HEADWAY_CUBIC_ONE / c->cwnd;
+	if (c->cwnd > HEADWAY_CUBIC_MOST)
+		c->cwnd = HEADWAY_CUBIC_MOST;
+}
+
+#endif

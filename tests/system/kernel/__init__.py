@@ -1,0 +1,1 @@
+"""headwayd and flows that it serves, for the tests."""

@@ -1,0 +1,123 @@
+"""A headwayd that lives as long as a test needs it."""
+
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+ROOT = Path(__file__).parents[3]
+AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+PATIENCE_S = 20.0
+
+
+def program() -> str | None:
+    """By the environment variable HEADWAYD, of this tree, or in PATH."""
+    own = ROOT / ".venv" / "bin" / "headwayd"
+    return os.environ.get("HEADWAYD") or (str(own) if own.exists() else shutil.which("headwayd"))
+
+
+def refusal() -> str | None:
+    """Why BPF controllers cannot be had here; None where they can."""
+    found = program()
+    if not found:
+        return "no headwayd: make headwayd"
+    with tempfile.TemporaryDirectory() as folder:
+        command = [found, "run", "--no-agent", "--controllers", "headway_owl", "--name", "headway_try"]
+        command += ["--until-stdin-closes", "--socket", f"{folder}/socket"]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    return None if done.returncode == 0 else done.stderr.strip().split("\n")[-1]
+
+
+def registered() -> set[str]:
+    """The controllers that sockets can choose now."""
+    return set(AVAILABLE.read_text().split())
+
+
+class Daemon:
+    """`headwayd run` with these options; at the end it is asked to go, and its controllers have to be gone too."""
+
+    def __init__(self, *options: str) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+        self.socket = f"{self._folder.name}/headwayd.sock"
+        self._log = Path(self._folder.name, "log")
+        self._before = registered()
+        self._options = options
+        self.ready: dict[str, Any] = {}
+
+    def __enter__(self) -> Self:
+        found = program()
+        assert found
+        with self._log.open("w") as log:
+            self.process = subprocess.Popen(
+                [found, "run", "--socket", self.socket, "--until-stdin-closes", *self._options],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        assert self.process.stdout
+        if not select.select([self.process.stdout], [], [], PATIENCE_S)[0]:
+            self._end()
+            raise AssertionError(f"not ready after {PATIENCE_S} s: {self.log}")
+        line = self.process.stdout.readline()
+        if not line:
+            self._end()
+            raise AssertionError(f"headwayd ended: {self.log}")
+        self.ready = json.loads(line)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: TracebackType | BaseException | None) -> None:
+        self._end()
+        self._folder.cleanup()
+        left = registered() - self._before
+        if kind is None:
+            assert not left, f"left registered: {left}"
+
+    def _end(self) -> None:
+        assert self.process.stdin
+        # It may be stopped.
+        self.process.send_signal(signal.SIGCONT)
+        self.process.stdin.close()
+        try:
+            self.process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        until = time.monotonic() + 1
+        while registered() - self._before and time.monotonic() < until:
+            time.sleep(0.02)
+
+    @property
+    def log(self) -> str:
+        """What it has said on standard error."""
+        return self._log.read_text()
+
+    def kill(self) -> None:
+        """Without a chance to say good-bye."""
+        self.process.kill()
+        self.process.wait()
+
+    def signal(self, number: int) -> None:
+        """Sends it one."""
+        self.process.send_signal(number)
+
+    def ask(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """`headwayd WORD --socket ...`."""
+        found = program()
+        assert found
+        command = [found, words[0], "--socket", self.socket, *words[1:]]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+
+    def status(self) -> dict[str, Any]:
+        """What `headwayd status --json` prints."""
+        done = self.ask("status", "--json")
+        assert done.returncode == 0, done.stderr
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found

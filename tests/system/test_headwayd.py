@@ -1,0 +1,284 @@
+"""headwayd and the flows of a real kernel."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+from kernel import daemon, path
+from kernel.bulk import PORT
+
+pytestmark = pytest.mark.system
+
+CGROUPS = Path("/sys/fs/cgroup")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def bpf():
+    if why := daemon.refusal():
+        pytest.skip(f"BPF controllers cannot be had: {why}")
+
+
+def sending(status):
+    """The flows that have sent anything: a receiver's socket may have a controller of ours too."""
+    return [flow for flow in status["flows"] if flow["delivered_packets"] > 10]
+
+
+@pytest.mark.parametrize(("policy", "controller"), [("owl", "headway_owl"), ("aurora", "headway_rate")])
+def test_a_policy_serves_a_flow(tmp_path, policy, controller):
+    with daemon.Daemon("--policy", policy) as agent:
+        assert agent.ready["event"] == "ready"
+        assert agent.ready["controllers"][0]["name"] == controller
+        with path.flow(tmp_path, controller, 8) as flow:
+            flow.wait(6)
+            status = agent.status()
+            # 20 Mbit/s less headers; both leave a twentieth at most once they are under way.
+            assert flow.mbps(flow.begun + 3, flow.begun + 6) > 0.85 * 20
+    (one,) = sending(status)
+    assert one["policy"] == policy
+    assert one["guard"] == "policy"
+    assert one["guard_trips"] == 0
+    # Decisions at 250 Hz in congestion avoidance; at half a round trip of 20 ms and its queue.
+    assert one["decisions"] > 100
+    assert 20 <= one["min_rtt_ms"] < 30
+    assert 0.8 * 20 < one["delivery_rate_mbps"] < 1.2 * 20
+    counters = status["counters"]
+    assert counters["malformed_messages"] == counters["ring_dropped"] == 0
+    assert counters["reports_of_unknown_flows"] == 0
+
+
+def test_a_window_policy_may_have_every_state(tmp_path):
+    options = ["--policy", "owl", "--controllers", "headway_window"]
+    with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_window", 6) as flow:
+        flow.wait(5)
+        (one,) = sending(agent.status())
+        assert one["decisions"] > 100
+        assert flow.mbps(flow.begun + 1, flow.begun + 5) > 1
+
+
+def test_prefixes_choose_and_names_are_given(tmp_path):
+    options = ["--policy", "owl", "--policy", "100.64.0.0/10=owl-loss", "--name", "mine"]
+    with daemon.Daemon(*options) as agent, path.flow(tmp_path, "mine", 4) as flow:
+        flow.wait(2)
+        (one,) = sending(agent.status())
+        assert (one["controller"], one["policy"]) == ("mine", "owl-loss")
+        table = agent.ask("status")
+        assert "owl-loss" in table.stdout
+        assert "Mbit/s" in table.stdout
+
+
+def test_who_has_no_slot_is_cubics(tmp_path):
+    options = ["--policy", "owl", "--flows", "1"]
+    with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_owl", 6, flows=3) as flow:
+        flow.wait(5)
+        status = agent.status()
+        assert flow.mbps(flow.begun + 1, flow.begun + 5) > 0.85 * 20
+    assert status["counters"]["slots_full"] >= 2
+    assert status["counters"]["flows"] == 1
+
+
+def test_slots_are_used_again(tmp_path):
+    with daemon.Daemon("--policy", "owl", "--flows", "2") as agent:
+        for _ in range(3):
+            with path.flow(tmp_path, "headway_owl", 1.5) as flow:
+                flow.wait(1)
+                assert len(sending(agent.status())) == 1
+            time.sleep(0.5)
+        status = agent.status()
+        assert status["counters"]["slots_full"] == 0
+        assert status["counters"]["flows_opened"] >= 3
+
+
+def test_a_shadow_decides_and_changes_nothing(tmp_path):
+    record = tmp_path / "shadow.jsonl"
+    with daemon.Daemon("--policy", "owl", "--shadow", str(record)) as agent:
+        assert agent.status()["shadow"]
+        with path.flow(tmp_path, "headway_owl", 6) as flow:
+            flow.wait(5)
+            (one,) = sending(agent.status())
+    lines = [json.loads(line) for line in record.read_text().splitlines()]
+    assert len(lines) > 100
+    assert {line["would"] for line in lines} <= {"add-cwnd", "nothing"}
+    assert any(line["value"] for line in lines)
+    # Cubic fills the queue that Owl would leave: 60 packets of 1500 bytes are 36 ms at 20 Mbit/s.
+    assert one["srtt_ms"] > 30
+    assert one["guard_trips"] == 0
+
+
+def test_policies_are_read_anew_while_flows_go_on(tmp_path):
+    with daemon.Daemon("--policy", "owl") as agent, path.flow(tmp_path, "headway_owl", 6) as flow:
+        flow.wait(2)
+        (before,) = sending(agent.status())
+        agent.signal(signal.SIGHUP)
+        assert agent.ask("reload").returncode == 0
+        flow.wait(4)
+        (after,) = sending(agent.status())
+        assert after["flow"] == before["flow"]
+        assert after["decisions"] > before["decisions"] + 100
+        assert after["guard_trips"] == 0
+        assert "read anew" in agent.log
+
+
+def test_what_was_learned_is_kept(tmp_path):
+    state = tmp_path / "state"
+    state.mkdir()
+    options = ["--policy", "owl:online=true", "--state", str(state)]
+    for again in (False, True):
+        with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_owl", 4) as flow:
+            flow.wait(3)
+            assert len(sending(agent.status())) == 1
+            assert ("goes on from what was learned" in agent.log) == again
+        (kept,) = state.iterdir()
+        assert kept.suffix == ".learned"
+        assert kept.stat().st_size > 10_000
+
+
+def test_metrics_are_prometheus(tmp_path):
+    address = "127.0.0.1:19464"
+    with daemon.Daemon("--policy", "owl", "--metrics", address), path.flow(tmp_path, "headway_owl", 4) as flow:
+        flow.wait(2)
+        with urllib.request.urlopen(f"http://{address}/metrics", timeout=5) as page:
+            text = page.read().decode()
+            assert page.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+        with pytest.raises(urllib.error.HTTPError) as none:
+            urllib.request.urlopen(f"http://{address}/other", timeout=5)
+        assert none.value.code == 404
+        with socket.create_connection(("127.0.0.1", 19464), timeout=5) as client:
+            client.sendall(b"nonsense\r\n\r\n")
+            assert client.recv(100).startswith(b"HTTP/1.1 400")
+    # The text format: a name, perhaps labels, a number; each announced.
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    assert all(
+        re.fullmatch(r'[a-z_0-9]+(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? [-+0-9.e]+', line) for line in lines
+    )
+    values = dict(line.rsplit(" ", 1) for line in lines)
+    assert float(values["headway_flows"]) >= 1
+    assert float(values["headway_decisions_total"]) > 10
+    assert 'headway_guard_trips_total{reason="stale"}' in values
+
+
+def test_metrics_beyond_loopback_are_refused():
+    done = subprocess.run(
+        [
+            daemon.program(),
+            "run",
+            "--policy",
+            "owl",
+            "--metrics",
+            "0.0.0.0:9464",
+            "--socket",
+            "/run/headway-refused",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=20,
+    )
+    assert done.returncode == 2
+    assert re.fullmatch(r"headwayd: --metrics .* only an address of loopback .*\n", done.stderr)
+
+
+def test_it_keeps_two_capabilities():
+    with daemon.Daemon("--policy", "owl") as agent:
+        text = Path(f"/proc/{agent.process.pid}/status").read_text()
+        held = int(re.search(r"CapPrm:\s*([0-9a-f]+)", text)[1], 16)
+        bounding = int(re.search(r"CapBnd:\s*([0-9a-f]+)", text)[1], 16)
+    perfmon, bpf = 38, 39
+    assert held == bounding == 1 << perfmon | 1 << bpf
+
+
+def test_the_socket_is_its_owners_and_another_agent_is_refused(tmp_path):
+    with daemon.Daemon("--policy", "owl") as agent:
+        assert Path(agent.socket).stat().st_mode & 0o777 == 0o600
+        command = [daemon.program(), "run", "--policy", "owl", "--socket"]
+        for address, hint in [
+            (agent.socket, "another headwayd listens there"),
+            (str(tmp_path / "other"), "the kernel has a controller of that name"),
+        ]:
+            done = subprocess.run([*command, address], capture_output=True, text=True, check=False, timeout=20)
+            assert done.returncode in {1, 2}
+            assert hint in done.stderr
+            assert done.stderr.count("\n") == 1
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(agent.socket)
+            client.sendall(b"x" * 1000)
+            client.shutdown(socket.SHUT_WR)
+            assert b"unknown word" in client.recv(200)
+
+
+def test_it_is_the_default_until_it_ends():
+    default = Path("/proc/sys/net/ipv4/tcp_congestion_control")
+    before = default.read_text()
+    with daemon.Daemon("--policy", "owl", "--default"):
+        assert default.read_text().strip() == "headway_owl"
+    assert default.read_text() == before
+
+
+def loopback_controller():
+    """Which controller a new connection over loopback has."""
+    with socket.create_server(("127.0.0.1", PORT)) as listener, socket.create_connection(("127.0.0.1", PORT)) as s:
+        listener.accept()[0].close()
+        return s.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0").decode()
+
+
+def test_a_route_chooses_it():
+    with daemon.Daemon("--policy", "owl"):
+        subprocess.run(
+            ["ip", "route", "add", "local", "127.9.0.0/16", "dev", "lo", "congctl", "headway_owl"], check=True
+        )
+        try:
+            with (
+                socket.create_server(("127.9.0.1", PORT)) as listener,
+                socket.create_connection(("127.9.0.1", PORT)) as s,
+            ):
+                listener.accept()[0].close()
+                chosen = s.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+        finally:
+            subprocess.run(["ip", "route", "del", *route], check=True)
+    assert chosen.rstrip(b"\0") == b"headway_owl"
+
+
+def test_a_cgroup_chooses_it():
+    if not (CGROUPS / "cgroup.controllers").exists():
+        pytest.skip("no cgroups of version 2 at /sys/fs/cgroup")
+    own = CGROUPS / f"headway-test-{os.getpid()}"
+    try:
+        own.mkdir()
+    except OSError as error:
+        pytest.skip(f"cgroups cannot be made here: {error.strerror}")
+    folder = Path(__file__).parent
+    code = f'import sys; sys.path.insert(0, "{folder}"); import test_headwayd as t; print(t.loopback_controller())'
+    try:
+        with daemon.Daemon("--policy", "owl", "--cgroup", str(own)):
+            join = f"echo $$ > {own}/cgroup.procs && exec {sys.executable} -c '{code}'"
+            inside = subprocess.run(["sh", "-c", join], capture_output=True, text=True, check=False)
+            assert inside.stdout.strip() == "headway_owl", inside.stderr
+            assert loopback_controller() != "headway_owl"
+    finally:
+        own.rmdir()
+
+
+def test_bad_options_are_said_in_one_line(tmp_path):
+    command = [daemon.program(), "run", "--socket", str(tmp_path / "socket")]
+    for options, hint in [
+        (["--policy", "copa"], "copa"),
+        (["--policy", "owl", "--controllers", "headway_bbr"], "headway_owl can"),
+        (["--policy", "10.0.0.0/8=owl"], "one without a prefix is missing"),
+        (["--policy", "owl", "--ring", "5"], "power of two"),
+        (["--policy", "owl", "--state", "/nowhere"], "--state"),
+        (["--policy", "owl", "--cgroup", str(tmp_path)], "not a cgroup's folder"),
+        (["--policy", "owl", "--shadow", "/nowhere/file"], "--shadow"),
+    ]:
+        done = subprocess.run([*command, *options], capture_output=True, text=True, check=False, timeout=20)
+        assert done.returncode == 2, (options, done)
+        assert hint in done.stderr
+        assert done.stderr.count("\n") == 1
+        assert not daemon.registered() & {"headway_owl", "headway_bbr"}

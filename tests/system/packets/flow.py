@@ -147,9 +147,10 @@ class Flow:
         return self._take()
 
     def ack(self, packets: Iterable[Packet], *, every: int = 1, spacing: float = 0.0, ece: bool = False) -> None:
-        """Receives these in turn, and sends an ACK after each or `every` so many, `spacing` seconds between them.
+        """Receives these in turn, and sends an ACK after each or `every` so many.
 
-        With `ece` ECE is set from the first of these on, until the kernel sends CWR.
+        That is a round trip after the packet, or as soon as possible where that has passed, or `spacing` seconds
+        after the one before. With `ece` ECE is set from the first of these on, until the kernel sends CWR.
         """
         due = time.monotonic()
         self.echo |= ece
@@ -161,6 +162,8 @@ class Flow:
             if spacing:
                 self.wait(due, timed=True)
                 due += spacing
+            else:
+                self.wait(packet.at + self.rtt)
             self.send_ack(packet.number)
 
     def receive(self, packets: Iterable[Packet]) -> None:
@@ -194,6 +197,8 @@ class Flow:
 
     def wait(self, until: float, *, timed: bool = False) -> None:
         """Reads on, but does nothing, until then; `timed` counts how late that comes to be."""
+        # What has passed already is the script's own doing, as after a train of ACKs.
+        until = max(until, time.monotonic())
         self._read()
         # select() ends a little late: the last of it is waited for by looking.
         while (left := until - time.monotonic()) > 0:
@@ -231,9 +236,7 @@ class Flow:
 
     def _send(self, flags: int, options: bytes) -> None:
         ends = (socket.inet_aton(place.PEER), PORT), (socket.inet_aton(place.KERNEL), self.port)
-        os.write(
-            self.tun, wire.build(*ends, self.own & 0xFFFFFFFF, self._seq(self.next), flags, WINDOW, options)
-        )
+        os.write(self.tun, wire.build(*ends, self.own & 0xFFFFFFFF, self._seq(self.next), flags, WINDOW, options))
 
     def _seq(self, number: int) -> int:
         return (self.isn + 1 + number * MSS) & 0xFFFFFFFF
@@ -288,6 +291,8 @@ class Flow:
                 continue
             number, rest = divmod((segment.seq - self.isn - 1) & 0xFFFFFFFF, MSS)
             if rest or segment.payload != MSS:
-                raise AssertionError(f"{self.controller} sends {segment.payload} bytes at {number} * {MSS} + {rest}")
+                raise AssertionError(
+                    f"{self.controller} sends {segment.payload} bytes at {number} * {MSS} + {rest}"
+                )
             self.news.append(Packet(number, number <= self.highest, time.monotonic(), segment))
             self.highest = max(self.highest, number)

@@ -35,9 +35,7 @@ class Script:
 
     def flow(self, controller: str) -> Flow:
         """A connection for it, not opened yet."""
-        return Flow(
-            controller, rtt=self.rtt, timestamps=self.timestamps, ecn=self.ecn, sysctls=dict(self.sysctls)
-        )
+        return Flow(controller, rtt=self.rtt, timestamps=self.timestamps, ecn=self.ecn, sysctls=dict(self.sysctls))
 
 
 CUBIC: dict[str, Script] = {}
@@ -336,14 +334,15 @@ def cubic_curve(flow: Flow) -> None:
     """RFC 9438, 4.2: W(t) = C (t - K)^3 + W_max, for three seconds after a loss at 80 packets.
 
     K = cbrt(0.3 * 80 / 0.4) = 3.91 s. At 150 ms the Reno-friendly window stays below. Each ACK takes the window
-    towards W(t + RTT), so that after a flight's it is between that and W(t); and one packet for whole ones.
+    towards W(t + RTT), so that after a flight's it is between that and W(t). FACT: how many ACKs a packet of growth
+    takes is rounded down, which brings up to two packets more.
     """
     w_max = 80
     k = math.cbrt((w_max - reduced(w_max)) / C)
     start, grown = lose_one(flow, w_max), []
     while (t := time.monotonic() - start) < 3:
         cwnd, now, then = flow.info().cwnd, *(C * (s - k) ** 3 + w_max for s in (t, t + flow.rtt))
-        assert now - 1 <= cwnd <= then + 1, f"W({t:.2f} s) is {now:.1f} to {then:.1f}, cwnd {cwnd}"
+        assert now - 1 <= cwnd <= then + 2.5, f"W({t:.2f} s) is {now:.1f} to {then:.1f}, cwnd {cwnd}"
         grown.append(cwnd)
         flow.ack(flow.flight())
     third = len(grown) // 3
@@ -461,3 +460,51 @@ def probe_that_repairs(flow: Flow) -> None:
     assert flow.info().state == OPEN
     assert flow.info().ssthresh in {reduced(cwnd), reduced(cwnd + 1)}
     assert flow.info().cwnd <= flow.info().ssthresh
+
+
+# BBR, which promises less
+
+
+@script(BBR, slack=6)
+def bbr_startup(flow: Flow) -> None:
+    """BBR's draft, 4.3.1: ten packets, and up to twice as many each round trip, paced over it."""
+    flow.write(PLENTY)
+    before = 0
+    for window in (10, 20, 40):
+        flight = flow.flight()
+        assert not any(packet.again for packet in flight)
+        assert 1.25 * before <= len(flight) <= window + 1
+        before = len(flight)
+        flow.ack(flight)
+
+
+@script(BBR, slack=6)
+def bbr_loss(flow: Flow) -> None:
+    """A lost packet is sent again, once; the window is kept over recovery."""
+    flow.write(PLENTY)
+    for _ in range(2):
+        flow.ack(flow.flight())
+    lost, *others = flow.flight()
+    cwnd = flow.info().cwnd
+    flow.ack(others)
+    assert flow.info().state == RECOVERY
+    flight = flow.flight()
+    assert numbers([packet for packet in flight if packet.again]) == [lost.number]
+    flow.ack(flight)
+    assert flow.info().state == OPEN
+    assert flow.info().cwnd >= cwnd
+
+
+@script(BBR, slack=6, sysctls={**NO_PROBES, "tcp_frto": 0})
+def bbr_timeout(flow: Flow) -> None:
+    """RFC 6298: one packet after an RTO, and again after twice that; the window is one packet."""
+    flow.write(PLENTY)
+    flow.ack(flow.flight())
+    since = time.monotonic()
+    flight = flow.flight()
+    rto = flow.info().rto_ms
+    for backoff in (1, 2):
+        packet = timeout(flow, since, rto * backoff)
+        since = packet.at
+        assert packet.number == flight[0].number
+        assert (flow.info().cwnd, flow.info().state) == (1, LOSS)

@@ -10,7 +10,7 @@ from contextlib import ExitStack, suppress
 
 import pytest
 
-from packets.controllers import Unavailable, without_agent
+from packets.controllers import UnavailableError, without_agent
 from packets.flow import Flow
 from packets.scripts import BBR, CUBIC, Script
 
@@ -44,7 +44,7 @@ def ours() -> Iterator[list[str]]:
     with ExitStack() as stack:
         try:
             names = stack.enter_context(without_agent())
-        except Unavailable as why:
+        except UnavailableError as why:
             pytest.skip(f"our controllers without an agent: {why}")
         yield names
 
@@ -64,7 +64,9 @@ def play(script: Script, controller: str) -> Flow:
                 script.run(flow)
         except AssertionError as error:
             if flow.late <= LATE_S or not left:
-                error.add_note(f"{controller}, at most {flow.late * 1000:.1f} ms late:\n{flow.story()}")
+                error.add_note(
+                    f"{controller}, at most {flow.late * 1000:.1f} ms late; the last of it:\n{flow.story(last=30)}"
+                )
                 raise
         else:
             if flow.late <= LATE_S:

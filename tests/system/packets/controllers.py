@@ -17,7 +17,7 @@ VENV = Path(__file__).parents[3] / ".venv" / "bin" / "headwayd"
 PATIENCE_S = 20.0
 
 
-class Unavailable(Exception):
+class UnavailableError(Exception):
     """They cannot be had here; says why."""
 
 
@@ -37,19 +37,19 @@ def headwayd() -> str | None:
 def without_agent() -> Iterator[list[str]]:
     """Registers them, and takes them away again; those that somebody else has registered are taken as they are.
 
-    Raises Unavailable where the program is absent, or does not register them.
+    Raises UnavailableError where the program is absent, or does not register them.
     """
     if names := registered():
         yield names
         return
     program = headwayd()
     if not program:
-        raise Unavailable("no headwayd: cargo build -p headwayd, or set HEADWAYD to it")
+        raise UnavailableError("no headwayd: cargo build -p headwayd, or set HEADWAYD to it")
     command = [program, "run", "--no-agent", "--controllers", ",".join(NAMES), "--until-stdin-closes"]
     try:
         daemon = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     except OSError as error:
-        raise Unavailable(f"{program} cannot be run: {error.strerror}") from None
+        raise UnavailableError(f"{program} cannot be run: {error.strerror}") from None
     with daemon:
         try:
             _wait_until_ready(daemon)
@@ -77,7 +77,7 @@ def _wait_until_ready(daemon: subprocess.Popen[bytes]) -> None:
         if not line:
             daemon.stdin.close()
             said = daemon.stderr.read().decode(errors="replace").split("\n")[0]
-            raise Unavailable(f"headwayd does not register them: {said}")
+            raise UnavailableError(f"headwayd does not register them: {said}")
         if _event(line) == "ready":
             return
     raise AssertionError(f"headwayd says nothing of being ready for {PATIENCE_S:.0f} s")

@@ -1,7 +1,7 @@
 """One connection: a kernel socket sends, and a script receives, acknowledges, drops and keeps silent.
 
 Segments are counted in packets of one MSS, from 0. Time is real. An ACK that is written is handled by the kernel
-before the write returns, and what it sends in answer can be read at once: which segment answers which ACK is certain.
+before the write returns, and what it sends in answer can be read at once: which segment answers which is certain.
 """
 
 import os
@@ -89,14 +89,13 @@ class Flow:
     controller: str
     rtt: float = 0.05
     """Seconds between a segment and its ACK, where the script says nothing else."""
-    sack: bool = True
     timestamps: bool = True
     ecn: bool = False
     sysctls: dict[str, int] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
     rounds: list[Round] = field(default_factory=list)
     late: float = 0.0
-    """Seconds by which the latest of the timed ACKs was late: the machine's noise."""
+    """Seconds, the longest by which a wait has ended too late or an ACK has taken: the machine's noise."""
 
     def __enter__(self) -> Self:
         self.tun, self.socket = place.make({"tcp_ecn": int(self.ecn), **self.sysctls})
@@ -142,8 +141,8 @@ class Flow:
     def flight(self) -> list[Packet]:
         """All that arrives until the ACK of the first of it is due: a round trip's worth."""
         if not self.news and not self._poll(time.monotonic() + 5):
-            raise AssertionError(f"{self.controller} sends nothing for 5 s; so far:\n{self.story()}")
-        self.wait(self.news[0].at + self.rtt, timed=True)
+            raise AssertionError(f"{self.controller} sends nothing for 5 s")
+        self.wait(self.news[0].at + self.rtt)
         return self._take()
 
     def ack(self, packets: Iterable[Packet], *, every: int = 1, spacing: float = 0.0, ece: bool = False) -> None:
@@ -159,11 +158,8 @@ class Flow:
             self.receive([packet])
             if count % every and count < len(packets):
                 continue
-            if spacing:
-                self.wait(due, timed=True)
-                due += spacing
-            else:
-                self.wait(packet.at + self.rtt)
+            self.wait(due if spacing else packet.at + self.rtt)
+            due += spacing
             self.send_ack(packet.number)
 
     def receive(self, packets: Iterable[Packet]) -> None:
@@ -179,13 +175,16 @@ class Flow:
                 self.echo = False
 
     def send_ack(self, newest: int | None = None) -> list[Packet]:
-        """Acknowledges all that was received; the block with `newest` is the first. What the kernel sends on that."""
-        blocks = self._blocks(newest) if self.sack else []
+        """Acknowledges all that was received; what the kernel sends on that. The block with `newest` is first."""
+        since = time.monotonic()
+        blocks = self._blocks(newest)
         edges = [(self._seq(first), self._seq(end)) for first, end in blocks]
         options = wire.ack_options(self._timestamp(), edges)
         self._send(wire.ACK | (wire.ECE if self.echo else 0), options)
         sacked = " ".join(f"{first}-{end - 1}" for first, end in blocks)
-        return self._step(f"ack {self.next}{' sack ' if sacked else ''}{sacked}{' ece' if self.echo else ''}")
+        sent = self._step(f"ack {self.next}{' sack ' if sacked else ''}{sacked}{' ece' if self.echo else ''}")
+        self._stalled(since)
+        return sent
 
     def silence(self, seconds: float) -> list[Packet]:
         """Says nothing until packets arrive or so long; what has arrived."""
@@ -195,8 +194,8 @@ class Flow:
         self.steps.append(Step("silence", taken, self.info()))
         return taken
 
-    def wait(self, until: float, *, timed: bool = False) -> None:
-        """Reads on, but does nothing, until then; `timed` counts how late that comes to be."""
+    def wait(self, until: float) -> None:
+        """Reads on, but does nothing, until then."""
         # What has passed already is the script's own doing, as after a train of ACKs.
         until = max(until, time.monotonic())
         self._read()
@@ -205,12 +204,11 @@ class Flow:
             if left > 0.0002:
                 select.select([self.tun], [], [], left - 0.0001)
             self._read()
-        if timed:
-            self.late = max(self.late, time.monotonic() - until)
+        self._stalled(until)
 
-    def story(self) -> str:
-        """All steps, a line each."""
-        return "\n".join(map(str, self.steps))
+    def story(self, last: int = 0) -> str:
+        """All steps, or the last so many, a line each."""
+        return "\n".join(map(str, self.steps[-last:]))
 
     # What is beneath.
 
@@ -226,9 +224,9 @@ class Flow:
         wanted = wire.ECE | wire.CWR
         assert (syn.flags & wanted == wanted) == self.ecn
         assert {wire.SACK_PERMITTED, wire.TIMESTAMPS} <= syn.options
-        self.wait(time.monotonic() + self.rtt, timed=True)
+        self.wait(time.monotonic() + self.rtt)
         mss = MSS + (TIMESTAMP_BYTES if self.timestamps else 0)
-        options = wire.syn_options(mss, sack=self.sack, timestamp=self._timestamp())
+        options = wire.syn_options(mss, self._timestamp())
         self._send(wire.SYN | wire.ACK | (wire.ECE if self.ecn else 0), options)
         self.own += 1
         self.socket.setblocking(True)
@@ -270,6 +268,9 @@ class Flow:
         self.steps.append(Step(did, sent, self.info()))
         return sent
 
+    def _stalled(self, since: float) -> None:
+        self.late = max(self.late, time.monotonic() - since)
+
     def _poll(self, until: float) -> bool:
         while not self.news and (left := until - time.monotonic()) > 0:
             select.select([self.tun], [], [], left)
@@ -291,8 +292,6 @@ class Flow:
                 continue
             number, rest = divmod((segment.seq - self.isn - 1) & 0xFFFFFFFF, MSS)
             if rest or segment.payload != MSS:
-                raise AssertionError(
-                    f"{self.controller} sends {segment.payload} bytes at {number} * {MSS} + {rest}"
-                )
+                raise AssertionError(f"{segment.payload} bytes at {number} * {MSS} + {rest}, not a whole packet")
             self.news.append(Packet(number, number <= self.highest, time.monotonic(), segment))
             self.highest = max(self.highest, number)

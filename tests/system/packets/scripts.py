@@ -454,7 +454,7 @@ def probe_that_repairs(flow: Flow) -> None:
     flow.wait(probe.at + flow.rtt)
     flow.receive([probe])
     flow.send_ack()
-    # FACT: whether the probe or the original arrived it takes from the next ACK: without DSACK the original did not.
+    # FACT: the next ACK decides: without a DSACK on the way only the probe has arrived.
     flow.write(1)
     flow.ack(flow.flight())
     assert flow.info().state == OPEN

@@ -59,11 +59,9 @@ def build(
     return head[:10] + struct.pack("!H", _checksum(head)) + head[12:] + segment
 
 
-def syn_options(mss: int, *, sack: bool, timestamp: tuple[int, int] | None) -> bytes:
-    """The options of a SYN-ACK: a window scale of 10 always, the others as told."""
-    options = struct.pack("!BBH", MSS, 4, mss) + bytes((WINDOW_SCALE, 3, 10))
-    if sack:
-        options += bytes((SACK_PERMITTED, 2))
+def syn_options(mss: int, timestamp: tuple[int, int] | None) -> bytes:
+    """The options of a SYN-ACK: MSS, a window scale of 10, SACK, and perhaps timestamps."""
+    options = struct.pack("!BBH", MSS, 4, mss) + bytes((WINDOW_SCALE, 3, 10, SACK_PERMITTED, 2))
     return options + (_timestamps(timestamp) if timestamp else b"")
 
 

@@ -194,6 +194,10 @@ class Flow:
         self.steps.append(Step("silence", taken, self.info()))
         return taken
 
+    def in_flight(self) -> int:
+        """Packets between the last acknowledged and the newest that was sent."""
+        return self.highest + 1 - self.next
+
     def wait(self, until: float) -> None:
         """Reads on, but does nothing, until then."""
         # What has passed already is the script's own doing, as after a train of ACKs.

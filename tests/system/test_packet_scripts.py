@@ -19,8 +19,6 @@ SUITES = {"cubic": CUBIC, "bbr": BBR}
 CASES = [(beneath, name) for beneath, suite in SUITES.items() for name in suite]
 BENEATH = {"headway_bbr": "bbr"}
 """Which of the kernel's controllers one of ours is without an agent, where that is not Cubic."""
-SLACK = {"headway_window": 2, "headway_rate": 2}
-"""Packets by which a flight of these may differ from Cubic's: they reduce the window by a PRR of their own."""
 LATE_S = 0.002
 """A run with a later ACK is none: the machine was busy, and slow start ends where the RTT grows by 6 ms."""
 TRIES = 5
@@ -111,7 +109,7 @@ def test_ours_without_an_agent_answer_as_what_is_beneath(ours, references, benea
         except AssertionError as error:
             wrong.append(f"{controller}: {error}\n" + "\n".join(getattr(error, "__notes__", [])))
             continue
-        if found := differences(flow, like, max(script.slack, SLACK.get(controller, 0))):
+        if found := differences(flow, like, script.slack):
             wrong.append(f"{controller} answers otherwise than {beneath}:\n" + "\n".join(found))
     assert not wrong, "\n".join(wrong)
 

@@ -35,13 +35,13 @@ def headwayd() -> str | None:
 
 @contextmanager
 def without_agent() -> Iterator[list[str]]:
-    """Registers them, and takes them away again; those that somebody else has registered are taken as they are.
+    """Registers them, and takes them away again.
 
-    Raises UnavailableError where the program is absent, or does not register them.
+    Raises UnavailableError where the program is absent or does not register them, and where somebody else has
+    registered some: an agent may serve those.
     """
     if names := registered():
-        yield names
-        return
+        raise UnavailableError(f"{' '.join(names)} registered already, perhaps with one; end that headwayd")
     program = headwayd()
     if not program:
         raise UnavailableError("no headwayd: cargo build -p headwayd, or set HEADWAYD to it")

@@ -29,7 +29,7 @@ def prompt() -> Iterator[None]:
     """Ahead of what else the machine does, where that is permitted."""
     before = os.sched_getscheduler(0), os.sched_getparam(0)
     with suppress(PermissionError):
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
     yield
     with suppress(PermissionError):
         os.sched_setscheduler(0, *before)

@@ -24,8 +24,6 @@ PORT = 5001
 WINDOW = 60_000
 """As in the header: with the scale of 10, 61 MB; no script fills it."""
 TCP_INFO_WORDS = struct.Struct("8B21I")
-SO_SNDBUFFORCE = 32
-SEND_BUFFER = 1 << 28
 OPEN, DISORDER, CWR, RECOVERY, LOSS = range(5)
 STATES = ("Open", "Disorder", "CWR", "Recovery", "Loss")
 INFINITE = 0x7FFFFFFF
@@ -218,7 +216,6 @@ class Flow:
 
     def _handshake(self) -> None:
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, self.controller.encode())
-        self.socket.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, SEND_BUFFER)
         self.socket.setblocking(False)
         self.socket.connect_ex((place.PEER, PORT))
         self.isn, self.own = 0, random.getrandbits(32)

@@ -14,6 +14,8 @@ CLONE_NEWNET = 0x40000000
 TUNSETIFF = 0x400454CA
 IFF_TUN, IFF_NO_PI = 0x0001, 0x1000
 DEVICE = "tun0"
+SEND_BUFFER = "4096 268435456 268435456"
+"""Room for all that a script writes, from the beginning: so writing never waits."""
 KERNEL, PEER = "192.0.2.1", "192.0.2.2"
 """The addresses of both ends (RFC 5737: for documentation)."""
 
@@ -51,6 +53,7 @@ def _make(sysctls: Mapping[str, int]) -> tuple[int, socket.socket]:
     try:
         fcntl.ioctl(tun, TUNSETIFF, struct.pack("16sH22x", DEVICE.encode(), IFF_TUN | IFF_NO_PI))
         subprocess.run(["ip", "-batch", "-"], input=LINK, text=True, check=True)
+        Path("/proc/sys/net/ipv4/tcp_wmem").write_text(SEND_BUFFER)
         for name, value in sysctls.items():
             Path("/proc/sys/net/ipv4", name).write_text(f"{value}\n")
         return tun, socket.socket(socket.AF_INET, socket.SOCK_STREAM)

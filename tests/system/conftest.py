@@ -4,6 +4,9 @@ import pytest
 
 import enclosure
 
+# Its assertions are those of tests, and say what they have found.
+pytest.register_assert_rewrite("packets.scripts")
+
 
 @pytest.fixture(scope="session", autouse=True)
 def permitted() -> None:

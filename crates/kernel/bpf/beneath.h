@@ -2,7 +2,9 @@
 /*
  * The kernel's Cubic beneath every program: what a flow goes back to. Where a program has cong_control the kernel
  * leaves out what it does around cong_avoid (tcp_cong_control() in net/ipv4/tcp_input.c): the reduction after a loss
- * (PRR, RFC 6937) and the pacing rate. cubic_control() and cubic_state() do it.
+ * (PRR, RFC 6937), the pacing rate, and the restart after idle. cubic_control(), cubic_state() and cubic_event() do
+ * it, for flows that no slot was left for too: all flows, without an agent. tests/system/test_packet_scripts.py
+ * compares them with the kernel's packet by packet.
  */
 #ifndef HEADWAY_BENEATH_H
 #define HEADWAY_BENEATH_H
@@ -17,8 +19,14 @@ static __always_inline bool is_reducing(struct sock *sk)
 	return state == TCP_CA_CWR || state == TCP_CA_Recovery;
 }
 
+/* What the program keeps of a socket, whether the agent serves it or not; none only where memory was short. */
+static __always_inline struct flow *kept_of(struct sock *sk)
+{
+	return bpf_sk_storage_get(&flows, sk, 0, 0);
+}
+
 /* RFC 6937 with the slow-start reduction bound, over this program's own count of what was delivered. */
-static __always_inline void reduce(struct sock *sk, struct flow *f, const struct rate_sample *rs)
+static __always_inline void reduce(struct sock *sk, struct flow *f, const struct rate_sample *rs, bool advances)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	__s32 acked = rs->acked_sacked, flying = in_flight(tp), ssthresh = tp->snd_ssthresh, out = tp->prr_out, send;
@@ -33,7 +41,7 @@ static __always_inline void reduce(struct sock *sk, struct flow *f, const struct
 		send = (__s32)f->prr_delivered - out;
 		if (send < acked)
 			send = acked;
-		if (!rs->losses)
+		if (advances && !rs->losses)
 			send++;
 		if (send > ssthresh - flying)
 			send = ssthresh - flying;
@@ -59,29 +67,64 @@ static __always_inline void pace_window(struct sock *sk)
 }
 
 /* An acknowledgement, as Cubic without us would take it. */
-static __always_inline void cubic_control(struct sock *sk, struct flow *f, __u32 ack, const struct rate_sample *rs)
+static __always_inline void cubic_control(struct sock *sk, __u32 ack, const struct rate_sample *rs)
 {
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct flow *f = kept_of(sk);
+	bool advances = !f || f->una != tp->snd_una;
+
+	if (f)
+		f->una = tp->snd_una;
 	if (is_reducing(sk) && f)
-		reduce(sk, f, rs);
-	else if (rs->acked_sacked)
+		reduce(sk, f, rs, advances);
+	else if (is_reducing(sk))
+		tp->snd_cwnd = tp->snd_ssthresh;
+	else if (rs->acked_sacked && (advances || tp->reordering > TCP_REORDERING))
+		/* tcp_may_raise_cwnd(): a SACK alone lets the window grow only where packets are known to overtake. */
 		cubictcp_cong_avoid(sk, ack, rs->acked_sacked);
 	pace_window(sk);
 }
 
 /* Before the kernel enters `state`: where a reduction begins and ends (tcp_end_cwnd_reduction()). */
-static __always_inline void cubic_state(struct sock *sk, struct flow *f, __u8 state)
+static __always_inline void cubic_state(struct sock *sk, __u8 state)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
+	struct flow *f = kept_of(sk);
 	__u32 before = ca_state(sk);
 
 	cubictcp_state(sk, state);
-	if (!f)
-		return;
-	if (!is_reducing(sk))
+	if (!is_reducing(sk) && f)
 		f->prr_delivered = 0;
-	else if (state < TCP_CA_CWR && tp->snd_ssthresh < TCP_INFINITE_SSTHRESH &&
+	else if (is_reducing(sk) && state < TCP_CA_CWR && tp->snd_ssthresh < TCP_INFINITE_SSTHRESH &&
 		 (before == TCP_CA_CWR || tp->undo_marker))
 		tp->snd_cwnd = tp->snd_ssthresh;
+}
+
+/* tcp_cwnd_restart(): half the window for each RTO of idleness, down to the initial one. */
+static __always_inline void restart_after_idle(struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	__u32 rto = tp->inet_conn.icsk_rto, idle = (__u32)bpf_jiffies64() - tp->lsndtime, cwnd = tp->snd_cwnd;
+
+	/* Nothing sent yet has nothing to restart from. */
+	if (!tp->data_segs_out || !rto || idle <= rto)
+		return;
+	if (tp->snd_ssthresh < (cwnd >> 1) + (cwnd >> 2))
+		tp->snd_ssthresh = (cwnd >> 1) + (cwnd >> 2);
+	/* A window has 32 bits. */
+	for (int i = 0; i < 32 && idle > rto && cwnd > TCP_INIT_CWND; i++) {
+		idle -= rto;
+		cwnd >>= 1;
+	}
+	if (tp->snd_cwnd > TCP_INIT_CWND)
+		tp->snd_cwnd = cwnd > TCP_INIT_CWND ? cwnd : TCP_INIT_CWND;
+}
+
+static __always_inline void cubic_event(struct sock *sk, enum tcp_ca_event event)
+{
+	cubictcp_cwnd_event(sk, event);
+	if (event == CA_EVENT_TX_START)
+		restart_after_idle(sk);
 }
 
 /* Cubic takes over, from near what the path carries: by slow start if the policy left less. */

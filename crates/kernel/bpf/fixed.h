@@ -8,8 +8,15 @@
 
 #include "abi.h"
 
+/* In BPF a function that is not static is verified once, and not along every way that leads to it. */
+#if defined(__bpf__)
+#define HEADWAY_ONCE __attribute__((noinline))
+#else
+#define HEADWAY_ONCE static inline
+#endif
+
 /* log2(x) in units of 1/65536, off by less than two of them; 0 for x = 0. Squares the mantissa bit by bit. */
-static inline __u32 headway_log2(__u64 x)
+HEADWAY_ONCE __u32 headway_log2(__u64 x)
 {
 	__u32 whole = 0, fraction = 0;
 	__u64 mantissa, bit;

@@ -26,6 +26,7 @@ struct flow {
 	__u32 srtt_us;       /* times 8, as the kernel keeps it */
 	__u32 mdev_us;       /* times 4 */
 	__u32 min_rtt_us;
+	__u32 una;           /* tp->snd_una when Cubic was asked last */
 	__u32 prr_delivered; /* where this program does what tcp_cwnd_reduction() would */
 	bool is_asked;       /* and has not answered */
 	bool is_pending;     /* an acknowledgement that no record tells of yet */
@@ -78,8 +79,7 @@ struct {
 
 __u32 flow_number = 0;
 
-/* Of its own for the verifier, which then follows it once and not at every call. */
-__attribute__((noinline)) int judge(struct headway_guard *g, const struct headway_limits *l, const struct headway_record *r)
+HEADWAY_ONCE int judge(struct headway_guard *g, const struct headway_limits *l, const struct headway_record *r)
 {
 	return g && l && r ? headway_guard_judge(g, l, r) : HEADWAY_POLICYS;
 }

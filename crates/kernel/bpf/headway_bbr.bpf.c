@@ -164,7 +164,7 @@ void tuned_cong_control(__u64 *ctx)
 			set_windows(w, &action);
 	}
 	if (f && f->is_cubics)
-		cubic_control(sk, f, ack, rs);
+		cubic_control(sk, ack, rs);
 	else if (w)
 		run_bbr(sk, w, ack, flag, rs);
 	else
@@ -190,7 +190,7 @@ void tuned_set_state(__u64 *ctx)
 	struct flow *f = flow_of(sk);
 
 	if (f && f->is_cubics)
-		cubic_state(sk, f, state);
+		cubic_state(sk, state);
 	else
 		bbr_set_state(sk, state);
 	if (f && state == TCP_CA_Loss)
@@ -204,7 +204,7 @@ void tuned_cwnd_event(__u64 *ctx)
 	struct windows *w = windows_of(sk);
 
 	if (is_cubics(sk)) {
-		cubictcp_cwnd_event(sk, ctx[1]);
+		cubic_event(sk, ctx[1]);
 		return;
 	}
 	bbr_cwnd_event(sk, ctx[1]);

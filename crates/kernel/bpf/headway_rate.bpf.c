@@ -162,7 +162,7 @@ void rate_cong_control(__u64 *ctx)
 	else
 		asm volatile("%0 = *(u64 *)(%1 + 8)" : "=r"(rs) : "r"(ctx));
 	if (!f || !set) {
-		cubic_control(sk, 0, tcp_sk(sk)->snd_una, rs);
+		cubic_control(sk, tcp_sk(sk)->snd_una, rs);
 		return;
 	}
 	sample_rtt(f, rs->rtt_us);
@@ -173,7 +173,7 @@ void rate_cong_control(__u64 *ctx)
 						    within(set, (f->pacing_rate * factor) >> 16));
 	}
 	if (f->is_cubics)
-		cubic_control(sk, f, tcp_sk(sk)->snd_una, rs);
+		cubic_control(sk, tcp_sk(sk)->snd_una, rs);
 	tell(sk, f, 1);
 }
 
@@ -185,7 +185,7 @@ void rate_set_state(__u64 *ctx)
 	struct flow *f = flow_of(sk);
 
 	if (!f || f->is_cubics)
-		cubic_state(sk, f, state);
+		cubic_state(sk, state);
 	else
 		cubictcp_state(sk, state);
 	if (f && state == TCP_CA_Loss)
@@ -195,7 +195,13 @@ void rate_set_state(__u64 *ctx)
 SEC("struct_ops")
 void rate_cwnd_event(__u64 *ctx)
 {
-	cubictcp_cwnd_event((void *)ctx[0], ctx[1]);
+	struct sock *sk = (void *)ctx[0];
+	struct flow *f = flow_of(sk);
+
+	if (!f || f->is_cubics)
+		cubic_event(sk, ctx[1]);
+	else
+		cubictcp_cwnd_event(sk, ctx[1]);
 }
 
 SEC("struct_ops")

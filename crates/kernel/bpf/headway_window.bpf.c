@@ -49,7 +49,7 @@ void window_cong_control(__u64 *ctx)
 	if (f && find_action(f, &action))
 		tcp_sk(sk)->snd_cwnd = steer_cwnd(f, &action, tcp_sk(sk)->snd_cwnd);
 	if (!f || f->is_cubics)
-		cubic_control(sk, f, ack, rs);
+		cubic_control(sk, ack, rs);
 	pace_window(sk);
 	if (f)
 		tell(sk, f, 1);
@@ -63,7 +63,7 @@ void window_set_state(__u64 *ctx)
 	struct flow *f = flow_of(sk);
 
 	if (!f || f->is_cubics)
-		cubic_state(sk, f, state);
+		cubic_state(sk, state);
 	else
 		cubictcp_state(sk, state);
 	if (f && state == TCP_CA_Loss)
@@ -73,7 +73,13 @@ void window_set_state(__u64 *ctx)
 SEC("struct_ops")
 void window_cwnd_event(__u64 *ctx)
 {
-	cubictcp_cwnd_event((void *)ctx[0], ctx[1]);
+	struct sock *sk = (void *)ctx[0];
+	struct flow *f = flow_of(sk);
+
+	if (!f || f->is_cubics)
+		cubic_event(sk, ctx[1]);
+	else
+		cubictcp_cwnd_event(sk, ctx[1]);
 }
 
 SEC("struct_ops")

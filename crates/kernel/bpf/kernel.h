@@ -46,6 +46,8 @@ static void (*const bpf_ringbuf_submit)(void *data, __u64 flags) = (void *)132;
 
 #define AF_INET6 10
 #define TCP_INFINITE_SSTHRESH 0x7fffffff
+#define TCP_INIT_CWND 10
+#define TCP_REORDERING 3 /* net.ipv4.tcp_reordering, unless somebody has set it */
 #define SK_PACING_NONE 0
 #define SK_PACING_NEEDED 1
 #define TCP_CONG_NON_RESTRICTED 1 /* any process may choose it */
@@ -86,6 +88,7 @@ struct inet_sock {
 struct inet_connection_sock {
 	struct inet_sock icsk_inet;
 	__u8 icsk_ca_state : 5;
+	__u32 icsk_rto;
 	__u64 icsk_ca_priv[13];
 };
 
@@ -97,10 +100,12 @@ struct tcp_sock {
 	__u32 delivered_ce;
 	__u32 lost;
 	__u32 lost_out;
+	__u32 lsndtime;
 	__u32 mss_cache;
 	__u32 packets_out;
 	__u32 prior_cwnd;
 	__u32 prr_out;
+	__u32 reordering;
 	__u32 rate_delivered;
 	__u32 rate_interval_us;
 	__u32 retrans_out;

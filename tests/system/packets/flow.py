@@ -1,0 +1,298 @@
+"""One connection: a kernel socket sends, and a script receives, acknowledges, drops and keeps silent.
+
+Segments are counted in packets of one MSS, from 0. Time is real. An ACK that is written is handled by the kernel
+before the write returns, and what it sends in answer can be read at once: which segment answers which is certain.
+"""
+
+import os
+import random
+import select
+import socket
+import struct
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from packets import place, wire
+
+MSS = 1000
+"""Payload of a segment in bytes."""
+TIMESTAMP_BYTES = 12
+PORT = 5001
+WINDOW = 60_000
+"""As in the header: with the scale of 10, 61 MB; no script fills it."""
+TCP_INFO_WORDS = struct.Struct("8B21I")
+OPEN, DISORDER, CWR, RECOVERY, LOSS = range(5)
+STATES = ("Open", "Disorder", "CWR", "Recovery", "Loss")
+INFINITE = 0x7FFFFFFF
+"""ssthresh before anything has set it."""
+
+
+class Info(NamedTuple):
+    """Of tcp_info."""
+
+    cwnd: int
+    ssthresh: int
+    state: int
+    """Of congestion control: `STATES`."""
+    rtt_ms: float
+    rto_ms: float
+
+    def __str__(self) -> str:
+        ssthresh = "-" if self.ssthresh >= INFINITE else self.ssthresh
+        return f"cwnd {self.cwnd} ssthresh {ssthresh} {STATES[self.state]}"
+
+
+class Packet(NamedTuple):
+    """A data segment as it arrived."""
+
+    number: int
+    again: bool
+    """It has been sent before."""
+    at: float
+    """By time.monotonic()."""
+    segment: wire.Segment
+
+    def __str__(self) -> str:
+        return f"{self.number}{'r' if self.again else ''}"
+
+
+@dataclass
+class Step:
+    """What the script did, what the kernel sent in answer, and its state after that."""
+
+    did: str
+    sent: list[Packet]
+    info: Info
+
+    def __str__(self) -> str:
+        return f"{self.did:<24} -> {' '.join(map(str, self.sent)) or 'nothing'} | {self.info}"
+
+
+class Round(NamedTuple):
+    """A flight or a silence, counted."""
+
+    fresh: int
+    again: int
+    """Packets sent for the first time, and sent before."""
+    info: Info
+
+
+@dataclass
+class Flow:
+    """A connection by one congestion controller; `with Flow(...) as flow`."""
+
+    controller: str
+    rtt: float = 0.05
+    """Seconds between a segment and its ACK, where the script says nothing else."""
+    timestamps: bool = True
+    ecn: bool = False
+    sysctls: dict[str, int] = field(default_factory=dict)
+    steps: list[Step] = field(default_factory=list)
+    rounds: list[Round] = field(default_factory=list)
+    late: float = 0.0
+    """Seconds, the longest by which a wait has ended too late or an ACK has taken: the machine's noise."""
+
+    def __enter__(self) -> Self:
+        self.tun, self.socket = place.make({"tcp_ecn": int(self.ecn), **self.sysctls})
+        self.news: list[Packet] = []
+        self.received: set[int] = set()
+        self.next = 0
+        self.highest = -1
+        self.recent = 0
+        self.echo = False
+        try:
+            self._handshake()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the connection without a word, and the namespace with it."""
+        # A reset needs no time to linger.
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.socket.close()
+        os.close(self.tun)
+
+    # What the application does.
+
+    def write(self, packets: int) -> list[Packet]:
+        """Gives the kernel so many packets to send; what goes out at once."""
+        self.socket.sendall(bytes(packets * MSS))
+        return self._step(f"write {packets}")
+
+    def info(self) -> Info:
+        words = TCP_INFO_WORDS.unpack(
+            self.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO_WORDS.size)
+        )
+        rto_us, rtt_us, ssthresh, cwnd = (words[8 + i] for i in (0, 15, 17, 18))
+        return Info(cwnd, ssthresh, words[1], rtt_us / 1000, rto_us / 1000)
+
+    # What the receiver does.
+
+    def flight(self) -> list[Packet]:
+        """All that arrives until the ACK of the first of it is due: a round trip's worth."""
+        if not self.news and not self._poll(time.monotonic() + 5):
+            raise AssertionError(f"{self.controller} sends nothing for 5 s")
+        self.wait(self.news[0].at + self.rtt)
+        return self._take()
+
+    def ack(self, packets: Iterable[Packet], *, every: int = 1, spacing: float = 0.0, ece: bool = False) -> None:
+        """Receives these in turn, and sends an ACK after each or `every` so many.
+
+        That is a round trip after the packet, or as soon as possible where that has passed, or `spacing` seconds
+        after the one before. With `ece` ECE is set from the first of these on, until the kernel sends CWR.
+        """
+        due = time.monotonic()
+        self.echo |= ece
+        packets = list(packets)
+        for count, packet in enumerate(packets, 1):
+            self.receive([packet])
+            if count % every and count < len(packets):
+                continue
+            self.wait(due if spacing else packet.at + self.rtt)
+            due += spacing
+            self.send_ack(packet.number)
+
+    def receive(self, packets: Iterable[Packet]) -> None:
+        """Receives these without an ACK."""
+        for packet in packets:
+            self.received.add(packet.number)
+            if packet.number <= self.next:
+                # RFC 7323, 4.3: the timestamp of the segment that advances the window.
+                self.recent = packet.segment.timestamp
+            while self.next in self.received:
+                self.next += 1
+            if packet.segment.flags & wire.CWR:
+                self.echo = False
+
+    def send_ack(self, newest: int | None = None) -> list[Packet]:
+        """Acknowledges all that was received; what the kernel sends on that. The block with `newest` is first."""
+        since = time.monotonic()
+        blocks = self._blocks(newest)
+        edges = [(self._seq(first), self._seq(end)) for first, end in blocks]
+        options = wire.ack_options(self._timestamp(), edges)
+        self._send(wire.ACK | (wire.ECE if self.echo else 0), options)
+        sacked = " ".join(f"{first}-{end - 1}" for first, end in blocks)
+        sent = self._step(f"ack {self.next}{' sack ' if sacked else ''}{sacked}{' ece' if self.echo else ''}")
+        self._stalled(since)
+        return sent
+
+    def silence(self, seconds: float) -> list[Packet]:
+        """Says nothing until packets arrive or so long; what has arrived."""
+        if not self.news:
+            self._poll(time.monotonic() + seconds)
+        taken = self._take()
+        self.steps.append(Step("silence", taken, self.info()))
+        return taken
+
+    def in_flight(self) -> int:
+        """Packets between the last acknowledged and the newest that was sent."""
+        return self.highest + 1 - self.next
+
+    def wait(self, until: float) -> None:
+        """Reads on, but does nothing, until then."""
+        # What has passed already is the script's own doing, as after a train of ACKs.
+        until = max(until, time.monotonic())
+        self._read()
+        # select() ends a little late: the last of it is waited for by looking.
+        while (left := until - time.monotonic()) > 0:
+            if left > 0.0002:
+                select.select([self.tun], [], [], left - 0.0001)
+            self._read()
+        self._stalled(until)
+
+    def story(self, last: int = 0) -> str:
+        """All steps, or the last so many, a line each."""
+        return "\n".join(map(str, self.steps[-last:]))
+
+    # What is beneath.
+
+    def _handshake(self) -> None:
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, self.controller.encode())
+        self.socket.setblocking(False)
+        self.socket.connect_ex((place.PEER, PORT))
+        self.isn, self.own = 0, random.getrandbits(32)
+        syn = next(filter(None, map(wire.parse, self._packets())))
+        self.isn, self.port, self.recent = syn.seq, syn.source, syn.timestamp
+        # RFC 3168, 6.1.1: the SYN asks with both, the SYN-ACK agrees with ECE.
+        wanted = wire.ECE | wire.CWR
+        assert (syn.flags & wanted == wanted) == self.ecn
+        assert {wire.SACK_PERMITTED, wire.TIMESTAMPS} <= syn.options
+        self.wait(time.monotonic() + self.rtt)
+        mss = MSS + (TIMESTAMP_BYTES if self.timestamps else 0)
+        options = wire.syn_options(mss, self._timestamp())
+        self._send(wire.SYN | wire.ACK | (wire.ECE if self.ecn else 0), options)
+        self.own += 1
+        self.socket.setblocking(True)
+        self._read()
+
+    def _send(self, flags: int, options: bytes) -> None:
+        ends = (socket.inet_aton(place.PEER), PORT), (socket.inet_aton(place.KERNEL), self.port)
+        os.write(self.tun, wire.build(*ends, self.own & 0xFFFFFFFF, self._seq(self.next), flags, WINDOW, options))
+
+    def _seq(self, number: int) -> int:
+        return (self.isn + 1 + number * MSS) & 0xFFFFFFFF
+
+    def _timestamp(self) -> tuple[int, int] | None:
+        return (int(time.monotonic() * 1000) & 0xFFFFFFFF, self.recent) if self.timestamps else None
+
+    def _blocks(self, newest: int | None) -> list[tuple[int, int]]:
+        """RFC 2018: the block with the newest segment first, then others; three fit beside timestamps."""
+        above = sorted(n for n in self.received if n > self.next)
+        blocks: list[tuple[int, int]] = []
+        for n in above:
+            if blocks and blocks[-1][1] == n:
+                blocks[-1] = (blocks[-1][0], n + 1)
+            else:
+                blocks.append((n, n + 1))
+        blocks.sort(key=lambda b: (newest is not None and b[0] <= newest < b[1], b[0]), reverse=True)
+        return blocks[:3]
+
+    def _take(self) -> list[Packet]:
+        self._read()
+        taken, self.news = self.news, []
+        again = sum(packet.again for packet in taken)
+        self.rounds.append(Round(len(taken) - again, again, self.info()))
+        return taken
+
+    def _step(self, did: str) -> list[Packet]:
+        before = len(self.news)
+        self._read()
+        sent = self.news[before:]
+        self.steps.append(Step(did, sent, self.info()))
+        return sent
+
+    def _stalled(self, since: float) -> None:
+        self.late = max(self.late, time.monotonic() - since)
+
+    def _poll(self, until: float) -> bool:
+        while not self.news and (left := until - time.monotonic()) > 0:
+            select.select([self.tun], [], [], left)
+            self._read()
+        return bool(self.news)
+
+    def _packets(self) -> list[bytes]:
+        packets = []
+        try:
+            while True:
+                packets.append(os.read(self.tun, 2048))
+        except BlockingIOError:
+            return packets
+
+    def _read(self) -> None:
+        for packet in self._packets():
+            segment = wire.parse(packet)
+            if not segment or not segment.payload:
+                continue
+            number, rest = divmod((segment.seq - self.isn - 1) & 0xFFFFFFFF, MSS)
+            if rest or segment.payload != MSS:
+                raise AssertionError(f"{segment.payload} bytes at {number} * {MSS} + {rest}, not a whole packet")
+            self.news.append(Packet(number, number <= self.highest, time.monotonic(), segment))
+            self.highest = max(self.highest, number)

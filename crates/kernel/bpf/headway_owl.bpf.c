@@ -74,8 +74,14 @@ void owl_cong_avoid(__u64 *ctx)
 		cubictcp_cong_avoid(sk, ack, acked);
 	if (!f)
 		return;
-	if (find_action(f, &action) && is_avoiding(sk))
-		tcp_sk(sk)->snd_cwnd = steer_cwnd(f, &action, tcp_sk(sk)->snd_cwnd);
+	if (find_action(f, &action) && is_avoiding(sk)) {
+		struct tcp_sock *tp = tcp_sk(sk);
+
+		tp->snd_cwnd = steer_cwnd(f, &action, tp->snd_cwnd);
+		/* Below ssthresh it would be slow start's, which leads back. */
+		if (tp->snd_ssthresh > tp->snd_cwnd)
+			tp->snd_ssthresh = tp->snd_cwnd;
+	}
 	if (f->is_pending)
 		tell(sk, f, 1);
 }

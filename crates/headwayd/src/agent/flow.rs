@@ -116,6 +116,7 @@ impl Flow {
         if is_decision {
             let answer = self.decider.decide(now);
             action = answer.map_or(Action::Nothing, |a| agent.action.action(a));
+            tracing::trace!(flow = self.number, ?answer, seen = ?self.decider.interval(), "decides");
             self.decisions += 1;
             statistics.decisions += 1;
         }

@@ -61,8 +61,12 @@ pub struct RateAgent {
     sent: u32,
     delivered: u32,
     lost: u32,
+    min_rtt_us: u32,
+    sent_before: u32,
+    delivered_before: u32,
+    lost_before: u32,
+    has_news: u32,
     decisions: u32,
-    unused: u32,
     values: MlpValues,
 }
 
@@ -84,6 +88,11 @@ impl RateAgent {
     /// second that holds from now on; 0 where there has been no policy yet.
     pub fn record(&mut self, policy: &Int8, record: &RecordBytes) -> u64 {
         native::headway_native_rate_agent_record(self, policy, record)
+    }
+
+    /// When the next decision is to be made: it is made with the first record from then on.
+    pub fn due_ns(&self) -> u64 {
+        self.due_ns
     }
 
     /// How often it has decided; wraps.

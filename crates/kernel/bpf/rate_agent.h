@@ -50,7 +50,7 @@ struct headway_int8 {
 /* A flow's state; zeroed and opened it is valid. */
 struct headway_rate_agent {
 	__u64 rate;   /* bytes a second */
-	__u64 due_ns; /* the first record from then on decides */
+	__u64 due_ns; /* when the next decision is to be made */
 	/* The RTT samples of the interval under way; times and RTTs from its first sample on, see below. */
 	__u64 first_ns;
 	__u64 sum_us;
@@ -62,12 +62,16 @@ struct headway_rate_agent {
 	__u32 samples;
 	__u32 first_us;
 	__u32 shift;
-	/* What the record said with which the last interval ended. */
+	/* What the newest record said, and how much of it the intervals before had. */
 	__u32 sent;
 	__u32 delivered;
 	__u32 lost;
+	__u32 min_rtt_us;
+	__u32 sent_before;
+	__u32 delivered_before;
+	__u32 lost_before;
+	__u32 has_news;  /* has there been a record in the interval under way? */
 	__u32 decisions; /* so far; wraps */
-	__u32 unused;    /* zero */
 	struct headway_mlp_values values;
 };
 
@@ -184,13 +188,12 @@ static inline void headway_rate_agent_see(struct headway_rate_agent *a, const st
 	a->values.inputs[HEADWAY_MLP_INPUTS - HEADWAY_RATE_FEATURES + feature] = headway_mlp_clip(input);
 }
 
-/* Ends the interval under way with a record, and begins the next: what it was stands in values.inputs. */
-static inline void headway_rate_agent_close(struct headway_rate_agent *a, const struct headway_int8 *net,
-					    const struct headway_record *r)
+/* Ends the interval under way, and begins the next: what it was stands in values.inputs. */
+static inline void headway_rate_agent_close(struct headway_rate_agent *a, const struct headway_int8 *net, __u64 now_ns)
 {
-	__u64 sent = (__u32)(r->sent - a->sent);
-	__u64 delivered = (__u32)(r->delivered - a->delivered);
-	__u64 lost = (__u32)(r->lost - a->lost);
+	__u64 sent = (__u32)(a->sent - a->sent_before);
+	__u64 delivered = (__u32)(a->delivered - a->delivered_before);
+	__u64 lost = (__u32)(a->lost - a->lost_before);
 	__u64 known = lost + delivered;
 	__u64 mean = headway_rate_agent_mean(a);
 	int i;
@@ -200,13 +203,13 @@ static inline void headway_rate_agent_close(struct headway_rate_agent *a, const 
 		a->values.inputs[i] = a->values.inputs[i + HEADWAY_RATE_FEATURES];
 	headway_rate_agent_see(a, net, HEADWAY_RTT_SLOPE, headway_rate_agent_slope(a));
 	/* min_rtt_us shifted by 8 is below 2^40. */
-	headway_rate_agent_see(a, net, HEADWAY_RTT_RATIO, headway_log2_ratio(mean, (__u64)r->min_rtt_us << 8));
+	headway_rate_agent_see(a, net, HEADWAY_RTT_RATIO, headway_log2_ratio(mean, (__u64)a->min_rtt_us << 8));
 	headway_rate_agent_see(a, net, HEADWAY_SEND_RATIO, headway_log2_ratio(sent, delivered));
 	/* lost shifted by 16 is below 2^48. */
 	headway_rate_agent_see(a, net, HEADWAY_LOSS, known ? (__s64)((lost << 16) / known) : 0);
 	headway_rate_agent_see(a, net, HEADWAY_DELIVERED, headway_log2(1 + delivered));
 
-	headway_rate_agent_restart(a, net, r->now_ns);
+	headway_rate_agent_restart(a, net, now_ns);
 	a->mean_us = mean;
 	a->samples = 0;
 	a->sum_us = 0;
@@ -214,9 +217,10 @@ static inline void headway_rate_agent_close(struct headway_rate_agent *a, const 
 	a->sum_rise = 0;
 	a->sum_t_t = 0;
 	a->sum_t_rise = 0;
-	a->sent = r->sent;
-	a->delivered = r->delivered;
-	a->lost = r->lost;
+	a->sent_before = a->sent;
+	a->delivered_before = a->delivered;
+	a->lost_before = a->lost;
+	a->has_news = 0;
 }
 
 static inline __u64 headway_rate_agent_clamp(const struct headway_int8 *net, __u64 rate)
@@ -262,26 +266,45 @@ static inline void headway_rate_agent_open(struct headway_rate_agent *a, const s
 	}
 }
 
+/* Ends the interval under way, and acts on what it was. */
+static inline void headway_rate_agent_decide(struct headway_rate_agent *a, const struct headway_int8 *net,
+					     __u32 generation, __u64 now_ns)
+{
+	__s64 output;
+
+	headway_rate_agent_close(a, net, now_ns);
+	output = headway_mlp_run(&net->net, &a->values);
+	if (headway_int8_generation(net) != generation)
+		return;
+	a->rate = headway_rate_agent_scaled(net, a->rate, output);
+	a->decisions++;
+}
+
 /*
  * The flow's state at an acknowledgement or a time-out, in the order of their times. The pacing rate in bytes a
  * second that holds from now on; 0 where there has been no policy yet.
+ *
+ * There is no timer here. Where one would have gone off since the last record, the decision is made up for, of the
+ * records that there were then: only its effect is late. Were this record counted too, intervals of few packets
+ * would be others than those of training, and rates would fall without end (docs/int8.md).
  */
 static inline __u64 headway_rate_agent_record(struct headway_rate_agent *a, const struct headway_int8 *net,
 					      const struct headway_record *r)
 {
 	__u32 generation = headway_int8_generation(net);
-	__s64 output;
+	int is_usable = generation && !(generation & 1);
 
+	if (is_usable && a->has_news && r->now_ns > a->due_ns && (a->samples || a->mean_us))
+		headway_rate_agent_decide(a, net, generation, a->due_ns);
 	if (r->rtt_us)
 		headway_rate_agent_sample(a, net, r->now_ns, r->rtt_us);
-	if (r->now_ns < a->due_ns || !generation || generation & 1)
-		return a->rate;
-	headway_rate_agent_close(a, net, r);
-	output = headway_mlp_run(&net->net, &a->values);
-	if (headway_int8_generation(net) != generation)
-		return a->rate;
-	a->rate = headway_rate_agent_scaled(net, a->rate, output);
-	a->decisions++;
+	a->sent = r->sent;
+	a->delivered = r->delivered;
+	a->lost = r->lost;
+	a->min_rtt_us = r->min_rtt_us;
+	a->has_news = 1;
+	if (is_usable && r->now_ns >= a->due_ns)
+		headway_rate_agent_decide(a, net, generation, r->now_ns);
 	return a->rate;
 }
 

@@ -39,7 +39,8 @@ def write(
         folder: Where, such as models/aurora-v1; nothing may be there, as models are never changed.
         card: `name`, `version` (from 1 on), `description`, `net` (as in docs/models.md), `agent` (an agent spec),
             `training`, `evaluation`. Versions and hashes are added here. Values that are None are left out.
-        tensors: The weights by PyTorch's names and in its shapes, float32 or what can be made of it.
+        tensors: The weights by PyTorch's names and in its shapes, float32 or what can be made of it; of an int8
+            model int8 and int32.
         golden: Observations `[n, inputs]`, and what the trained network makes of them: outputs `[n, outputs]`, or
             actions `[n]`. Rows are one flow's successive decisions: a recurrent network carries its state over.
 
@@ -99,9 +100,14 @@ def _content(
 
 def weights_file(tensors: Mapping[str, Array]) -> bytes:
     """What `weights.safetensors` holds of these tensors, by name; the same tensors give the same bytes."""
-    plain = {name: np.ascontiguousarray(tensor, dtype=np.float32) for name, tensor in sorted(tensors.items())}
+    plain = {name: np.ascontiguousarray(tensor, dtype=_kept(tensor)) for name, tensor in sorted(tensors.items())}
     data: bytes = need("safetensors.numpy", "train").save(plain)
     return data
+
+
+def _kept(tensor: Array) -> type:
+    """Whole numbers of an int8 model stay what they are; all else is float32."""
+    return tensor.dtype.type if tensor.dtype in (np.int8, np.int32) else np.float32
 
 
 def _plain(value: Any) -> Any:

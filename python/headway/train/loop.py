@@ -15,7 +15,7 @@ from headway.train import checkpoint, export
 from headway.train.learner import build
 from headway.train.scenarios import scenario_hashes, trained_on
 from headway.train.stopwatch import Stopwatch
-from headway.train.validation import Score, measure
+from headway.train.validation import VALIDATION_SEED, Score, measure
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
     from headway.train.config import TrainConfig
     from headway.train.learner import Learner
-
-VALIDATION_SEED = 0x5EED
-"""Of every validation of every training: scores can be compared."""
 
 
 class Makes(Protocol):

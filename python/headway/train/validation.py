@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
+VALIDATION_SEED = 0x5EED
+"""Of every validation of every training: scores can be compared."""
+
 
 @dataclass(frozen=True)
 class Score:

@@ -1,0 +1,243 @@
+"""From a teacher and a seed to a model folder of whole numbers."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from headway import _native
+from headway._native import UsageError
+from headway.distill import whole
+from headway.distill.student import SIZES, Student
+from headway.distill.teacher import Teacher
+from headway.envs import EnvConfig, HeadwayVectorEnv
+from headway.models import write
+from headway.train.scenarios import scenario_hashes
+from headway.train.sections import Validation, read_section
+from headway.train.validation import VALIDATION_SEED, Score, measure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Array = np.ndarray[Any, Any]
+
+HISTORY = 6
+"""Intervals that the kernel's program keeps."""
+GOLDEN = 256
+"""Rows of golden.npz."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much is done. Each round the student of the rounds before drives, and the teacher says what it would do."""
+
+    rounds: int = 8
+    environments: int = 256
+    decisions: int = 200
+    """Of each environment in a round: as many as an episode of training has."""
+    steps: int = 1500
+    """Of learning after each round, from new weights."""
+    last_steps: int = 12_000
+    """After the last one."""
+    batch: int = 1024
+    rate: float = 3e-3
+
+    @property
+    def total(self) -> int:
+        """Units of progress: decisions of an environment, and hundreds of steps."""
+        return self.rounds * self.decisions + ((self.rounds - 1) * self.steps + self.last_steps) // 100
+
+
+class Screen(Protocol):
+    """Is told how far it is."""
+
+    def advance(self, units: float) -> None:
+        """Of `Plan.total`, so many more are done."""
+        ...
+
+    def line(self, text: str) -> None:
+        """Something for people."""
+        ...
+
+
+@dataclass
+class Distilled:
+    """What came of it."""
+
+    folder: Path
+    id: str
+    error: float
+    """Root of the mean square by which the student's actions differ from the teacher's, the student driving."""
+    spread: float
+    """The standard deviation of the teacher's actions meanwhile."""
+    scores: dict[str, list[Score]] = field(default_factory=dict)
+    """On the teacher's validation scenarios: `teacher` and `student`."""
+    seconds: float = 0.0
+
+
+def distill(
+    teacher: Teacher, plan: Plan, folder: Path, *, version: int, seed: int, command: str, screen: Screen
+) -> Distilled:
+    """Writes the model folder. Raises UsageError, RunError."""
+    begun = time.perf_counter()
+    if folder.exists():
+        raise UsageError(f"{folder}: is there already, and models are never changed; give another --out")
+    agent = _agent(teacher)
+    collected = _Collected(teacher, agent, plan, seed, screen)
+    student: Student | None = None
+    for number in range(plan.rounds):
+        error, spread = collected.drive(student, number)
+        driver = "the teacher" if student is None else "the student"
+        screen.line(
+            f"round {number + 1} of {plan.rounds}: {driver} drove; actions differ by {error:.3f} of {spread:.3f}"
+        )
+        is_last = number == plan.rounds - 1
+        student = collected.taught(seed, plan.last_steps if is_last else plan.steps)
+    assert student is not None
+    tensors = whole.quantise(student)
+    features = agent["observation"]["features"]
+    answer = _deployed(tensors, features, teacher.limit)
+    error, spread = collected.judge(answer)
+    scores = {
+        "teacher": _validate(teacher, lambda seen: teacher.act(seen)),
+        "student": _validate(teacher, lambda seen: answer(seen[:, -SIZES[0] :])),
+    }
+    inputs = collected.spread_inputs(GOLDEN)
+    outputs = whole.run(tensors, inputs)[:, np.newaxis] / whole.UNIT
+    card = {
+        "name": f"{teacher.model.card['name']}-int8",
+        "version": version,
+        "description": f"{teacher.model.title} in whole numbers, for the kernel: the last {HISTORY} intervals, weights of int8",
+        "net": {"kind": "int8", "layers": list(SIZES)},
+        "agent": agent,
+        "training": _training(teacher, plan, seed, command, time.perf_counter() - begun),
+        "evaluation": {
+            "teacher": teacher.model.id,
+            "action_error": round(error, 4),
+            "action_spread": round(spread, 4),
+            **{who: {score.scenario: _rounded(score) for score in given} for who, given in scores.items()},
+        },
+    }
+    found = write(folder, card, tensors, (whole.to_observations(inputs, features), outputs))
+    return Distilled(folder, found, error, spread, scores, time.perf_counter() - begun)
+
+
+def _agent(teacher: Teacher) -> dict[str, Any]:
+    """The teacher's, with as much history as the kernel keeps."""
+    agent: dict[str, Any] = dict(teacher.model.card["agent"])
+    agent["observation"] = agent["observation"] | {"history": HISTORY}
+    return agent
+
+
+def _deployed(tensors: dict[str, Array], features: list[dict[str, Any]], limit: float) -> Callable[[Array], Array]:
+    def answer(observations: Array) -> Array:
+        outputs = whole.run(tensors, whole.to_inputs(observations, features)) / whole.UNIT
+        return np.clip(outputs, -limit, limit).astype(np.float32)
+
+    return answer
+
+
+class _Collected:
+    """What was seen, as inputs 0 to 255, and what the teacher would do."""
+
+    def __init__(self, teacher: Teacher, agent: dict[str, Any], plan: Plan, seed: int, screen: Screen) -> None:
+        self._teacher, self._plan, self._screen, self._seed = teacher, plan, screen, seed
+        self._features = agent["observation"]["features"]
+        sections = {key: teacher.config[key] for key in ("agent", "env", "reward")}
+        self._config = EnvConfig.of({**sections, "agent": teacher.model.card["agent"]})
+        self._inputs: list[Array] = []
+        self._answers: list[Array] = []
+
+    def drive(self, student: Student | None, number: int) -> tuple[float, float]:
+        """A round with new episodes, kept; the student's error and the spread of answers."""
+        drives = self._teacher.act
+
+        def of_student(observations: Array) -> Array:
+            assert student is not None
+            return student.forward(self._shown(observations).astype(np.float32) / 255)
+
+        seen, answers, errors = self._episodes(drives if student is None else of_student, number)
+        self._inputs.append(self._shown(seen))
+        self._answers.append(answers)
+        return _root_mean_square(errors), float(answers.std())
+
+    def judge(self, answer: Callable[[Array], Array]) -> tuple[float, float]:
+        """As `drive`, of what will be deployed, in episodes of its own; nothing is kept."""
+        _, answers, errors = self._episodes(lambda seen: answer(seen[:, -SIZES[0] :]), self._plan.rounds)
+        return _root_mean_square(errors), float(answers.std())
+
+    def _episodes(self, act: Callable[[Array], Array], number: int) -> tuple[Array, Array, Array]:
+        plan = self._plan
+        environments = HeadwayVectorEnv(self._config, plan.environments)
+        state = np.random.SeedSequence([self._seed, number]).generate_state(1)
+        observations, _ = environments.reset(seed=int(state[0]))
+        seen, answers, errors = [], [], []
+        for _ in range(plan.decisions):
+            wanted = self._teacher.act(observations)
+            actions = np.clip(act(observations), -self._teacher.limit, self._teacher.limit)
+            seen.append(observations)
+            answers.append(wanted)
+            errors.append(actions - wanted)
+            observations, *_ = environments.step(actions)
+            self._screen.advance(1)
+        environments.close()
+        return np.concatenate(seen), np.concatenate(answers), np.concatenate(errors)
+
+    def _shown(self, observations: Array) -> Array:
+        return whole.to_inputs(observations[:, -SIZES[0] :], self._features)
+
+    def taught(self, seed: int, steps: int) -> Student:
+        """A student of all that was collected."""
+        inputs = np.concatenate(self._inputs).astype(np.float32) / 255
+        answers = np.concatenate(self._answers).astype(np.float32)
+        student = Student(seed, inputs)
+        student.fit(
+            inputs, answers, steps, self._plan.rate, self._plan.batch, lambda _: self._screen.advance(0.01)
+        )
+        return student
+
+    def spread_inputs(self, count: int) -> Array:
+        """So many, spread evenly over all that was seen."""
+        inputs = np.concatenate(self._inputs)
+        chosen = np.linspace(0, len(inputs) - 1, count).astype(int)
+        return np.asarray(inputs[chosen])
+
+
+def _root_mean_square(errors: Array) -> float:
+    return float(np.sqrt(np.mean(np.square(errors, dtype=np.float64))))
+
+
+def _validate(teacher: Teacher, act: Callable[[Array], Array]) -> list[Score]:
+    """Scores on the scenarios that chose the teacher's weights, none of which it was trained on."""
+    validation: Validation = read_section(Validation, teacher.config["validation"], "[validation]")
+    scores = []
+    for scenario in validation.scenarios:
+        limits = {"scenarios": [scenario], "seconds": validation.seconds}
+        table = {"agent": teacher.model.card["agent"], "env": limits, "reward": teacher.config["reward"]}
+        environments = HeadwayVectorEnv(EnvConfig.of(table), validation.runs)
+        scores.append(measure(scenario, environments, VALIDATION_SEED, act, []))
+        environments.close()
+    return scores
+
+
+def _rounded(score: Score) -> dict[str, Any]:
+    return {key: round(value, 4) for key, value in score.row().items() if key != "scenario"}
+
+
+def _training(teacher: Teacher, plan: Plan, seed: int, command: str, seconds: float) -> dict[str, Any]:
+    config = EnvConfig.of({key: teacher.config[key] for key in ("agent", "env", "reward")})
+    return {
+        "command": command,
+        "teacher": teacher.model.id,
+        "seeds": [seed],
+        "code_version": _native.code_version,
+        "numpy": np.__version__,
+        "seconds": round(seconds, 1),
+        "rounds": plan.rounds,
+        "decisions": plan.rounds * plan.decisions * plan.environments,
+        "scenarios": scenario_hashes(name for name, _ in config.scenarios),
+    }

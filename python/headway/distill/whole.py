@@ -1,0 +1,80 @@
+"""A network in whole numbers: made of a student's, and computed as `crates/kernel/bpf/nets.h` says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headway.distill.student import STEPS, scale
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from headway.distill.student import Student
+
+Array = np.ndarray[Any, Any]
+
+UNIT = 65536
+"""Of an output: so many are 1."""
+
+
+def quantise(student: Student) -> dict[str, Array]:
+    """The tensors of an int8 model: weights int8, biases, multipliers and shifts int32."""
+    tensors: dict[str, Array] = {}
+    multipliers, shifts = [], []
+    last = len(student.weights) - 1
+    for n, (weight, bias) in enumerate(zip(student.weights, student.biases, strict=True)):
+        step = float(scale(weight))
+        tensors[f"layers.{n}.weight"] = np.round(weight / np.float32(step)).astype(np.int8)
+        # Sums count products of a weight's step and an input's.
+        tensors[f"layers.{n}.bias"] = np.round(bias.astype(np.float64) * STEPS / step).astype(np.int32)
+        multiplier, shift = _fraction(step if n < last else step * UNIT / STEPS)
+        multipliers.append(multiplier)
+        shifts.append(shift)
+    tensors["multipliers"] = np.array(multipliers, dtype=np.int32)
+    tensors["shifts"] = np.array(shifts, dtype=np.int32)
+    return tensors
+
+
+def _fraction(factor: float) -> tuple[int, int]:
+    """`factor` as multiplier / 2^shift, the multiplier as large as 24 bits hold."""
+    mantissa, exponent = np.frexp(factor)
+    multiplier, shift = round(float(mantissa) * 2**24), 24 - int(exponent)
+    if multiplier == 2**24:
+        multiplier, shift = multiplier // 2, shift - 1
+    return multiplier, shift
+
+
+def run(tensors: Mapping[str, Array], inputs: Array) -> Array:
+    """The outputs [n] in 1/65536 for inputs [n, 30] of 0 to 255: whole numbers throughout."""
+    x = inputs.astype(np.int64)
+    for n in range(3):
+        sums = x @ tensors[f"layers.{n}.weight"].astype(np.int64).T + tensors[f"layers.{n}.bias"]
+        shift = int(tensors["shifts"][n])
+        half = 1 << shift >> 1
+        x = (sums * int(tensors["multipliers"][n]) + half) >> shift
+        if n < 2:
+            x = np.clip(x, 0, 255)
+    outputs: Array = x[:, 0]
+    return outputs
+
+
+def to_inputs(observations: Array, features: Sequence[Mapping[str, Any]]) -> Array:
+    """0 to 255 for each normalised feature: where it stands between the limits of its clip, a half rounded up."""
+    low, high = limits(features, observations.shape[1])
+    steps = np.floor((observations.astype(np.float64) - low) * 255 / (high - low) + 0.5)
+    return np.clip(steps, 0, 255).astype(np.uint8)
+
+
+def to_observations(inputs: Array, features: Sequence[Mapping[str, Any]]) -> Array:
+    """Normalised features, float32, that become such inputs."""
+    low, high = limits(features, inputs.shape[1])
+    return (low + inputs * (high - low) / 255).astype(np.float32)
+
+
+def limits(features: Sequence[Mapping[str, Any]], length: int) -> tuple[Array, Array]:
+    """The clip of each number of an observation."""
+    clips = np.array([used["clip"] for used in features], dtype=np.float64)
+    low, high = np.tile(clips, (length // len(features), 1)).T
+    return low, high

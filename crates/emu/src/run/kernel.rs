@@ -62,6 +62,7 @@ impl Kernel {
             scheme: scheme.to_owned(),
             why,
         })?;
+        self.emu.check_place()?;
         let daemon = Daemon::start(&program, scheme).map_err(RunError::Failed)?;
         let other = &daemon.served().model;
         if *other != model {
@@ -157,7 +158,6 @@ impl World for Kernel {
     }
 
     fn check(&self, trial: &Trial<'_>) -> Result<(), RunError> {
-        self.emu.check_place()?;
         let hosting = self.hosting(trial)?;
         self.emu.check_in(trial, &hosting)
     }

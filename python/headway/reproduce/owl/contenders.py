@@ -36,6 +36,10 @@ IN_NETWORK = ("abc", "xcp")
 LINUX = ("newreno", "cubic", "bbr", "vegas")
 """What Linux has of what is here; its other modules are not."""
 
+AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+OURS = ("hw-", "headway")
+"""Begin the names of controllers that a headwayd has brought."""
+
 TRAINED = Path("out") / "train"
 """Where `headway train` writes."""
 BASE = "as-it-is"
@@ -47,6 +51,13 @@ IMITATION = (
     "more than rewards."
 )
 """A note of the figures that hold Owl's variants, or its inputs, against one another."""
+
+
+def of_this_kernel() -> list[str]:
+    """Every controller that this kernel has, as world `kernel` names it; a module that is not loaded is missing."""
+    names = AVAILABLE.read_text().split() if AVAILABLE.exists() else []
+    plain = {"reno": "newreno", "cubic": "cubic", "bbr": "bbr"}
+    return sorted(plain.get(name, f"kernel-{name}") for name in names if not name.startswith(OURS))
 
 
 def ablation(lab: Lab, name: str) -> str:

@@ -1,7 +1,7 @@
 """Speaks as headwayd does, for tests of who asks it: registers nothing, and names a controller that any Linux has.
 
-A learned scheme that it "serves" is in truth the kernel's Cubic. The flows that it counts are made up: one more each
-time it is asked, and of the guard as many trips as STAND_IN_TRIPS says.
+A learned scheme that it "serves" is in truth the kernel's Cubic. What it counts is made up: one more flow each time
+it is asked, and of the guard as many trips as STAND_IN_TRIPS says.
 """
 
 import argparse

@@ -56,7 +56,7 @@ fn find_in(
     let folders = folders.chain(path.map(env::split_paths).into_iter().flatten());
     let mut files = folders.map(|folder| folder.join(PROGRAM));
     files.find(runs).ok_or_else(|| {
-        format!("there is no {PROGRAM} here, which serves it; 'make headwayd' builds it")
+        format!("there is no {PROGRAM} here; 'make headwayd' builds it")
     })
 }
 

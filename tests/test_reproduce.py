@@ -288,9 +288,7 @@ def test_a_lab_of_the_kernel_asks_for_runs_there(monkeypatch, tmp_path):
 def test_what_the_kernel_lacks_is_one_line(monkeypatch):
     monkeypatch.setenv("HEADWAYD", "/nowhere")
     lab = Lab(world="kernel")
-    with pytest.raises(
-        MissingError, match=r"^owl is not in this kernel: HEADWAYD=/nowhere: no such program"
-    ):
+    with pytest.raises(MissingError, match=r"^owl is not in this kernel: HEADWAYD=/nowhere: no such program"):
         lab.scheme("owl")
     assert lab.those(["kernel-reno", "kernel-renno"]) == {"kernel-reno": "kernel-reno"}
     assert "kernel-renno is not in this kernel: the kernel has no congestion control 'renno'" in lab.notes[0]
@@ -298,7 +296,7 @@ def test_what_the_kernel_lacks_is_one_line(monkeypatch):
 
 def test_every_controller_of_the_kernel_is_a_contender(monkeypatch, tmp_path):
     available = tmp_path / "available"
-    available.write_text("reno bbr cubic vegas hw-12-0 headway_owl\n")
+    available.write_text("reno bbr cubic vegas hw_12_0 headway_owl pk_owl dctcp\n")
     monkeypatch.setattr(contenders, "AVAILABLE", available)
     assert contenders.of_this_kernel() == ["bbr", "cubic", "kernel-vegas", "newreno"]
 

@@ -246,7 +246,7 @@ def headwayd():
         program = find_headwayd()
     except UsageError as why:
         pytest.skip(str(why))
-    asked = [program, "run", "--policy", "owl", "--name", f"hw-{os.getpid()}-t", "--socket", "/dev/null/x"]
+    asked = [program, "run", "--policy", "owl", "--name", f"hw_{os.getpid()}_t", "--socket", "/dev/null/x"]
     tried = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=30, stdin=subprocess.DEVNULL)
     if any(word in tried.stderr for word in ("BPF", "permi", "root", "kernel")):
         pytest.skip(tried.stderr.strip())

@@ -55,9 +55,9 @@ fn find_in(
     let folders = beside.map(Path::to_owned).into_iter();
     let folders = folders.chain(path.map(env::split_paths).into_iter().flatten());
     let mut files = folders.map(|folder| folder.join(PROGRAM));
-    files.find(runs).ok_or_else(|| {
-        format!("there is no {PROGRAM} here; 'make headwayd' builds it")
-    })
+    files
+        .find(runs)
+        .ok_or_else(|| format!("there is no {PROGRAM} here; 'make headwayd' builds it"))
 }
 
 /// A daemon that serves one scheme. Dropped, it is ended; it ends also when this process does.
@@ -241,11 +241,11 @@ impl Drop for Daemon {
 }
 
 /// A name for a controller that no other process has, and none of this one's: of at most 15 characters, since
-/// process numbers have 7 at most.
+/// process numbers have 7 at most, and of those that the kernel takes for a BPF object's.
 fn own_name() -> String {
     static MADE: AtomicU32 = AtomicU32::new(0);
     let number = MADE.fetch_add(1, Ordering::Relaxed) % 1000;
-    format!("hw-{}-{number}", std::process::id())
+    format!("hw_{}_{number}", std::process::id())
 }
 
 /// What a daemon that serves has told.
@@ -325,7 +325,7 @@ echo $$ > "$(dirname "$7")/pid""#;
         assert_eq!(served.scheme, "owl:online=true");
         assert_eq!(served.model, "owl-v1@abcdef123456");
         let name = &served.controller;
-        assert!(name.starts_with("hw-") && name.len() <= 15, "{name}");
+        assert!(name.starts_with("hw_") && name.len() <= 15, "{name}");
         let counters = daemon.counters().unwrap();
         let expected = Counters {
             flows_opened: 3,

@@ -76,7 +76,7 @@ mod tests {
     fn owl() -> Served {
         Served {
             scheme: "owl:online=true".to_owned(),
-            controller: "hw-7-0".to_owned(),
+            controller: "hw_7_0".to_owned(),
             model: "owl-v1@0123456789ab".to_owned(),
         }
     }
@@ -89,7 +89,7 @@ mod tests {
             ("newreno", "reno", None),
             ("cubic", "cubic", None),
             ("kernel-reno", "reno", None),
-            ("owl:online=true", "hw-7-0", Some("owl-v1@0123456789ab")),
+            ("owl:online=true", "hw_7_0", Some("owl-v1@0123456789ab")),
         ] {
             let driver = world.driver(scheme, &registry).expect(scheme);
             assert_eq!(driver.controller(), Some(controller));

@@ -37,8 +37,18 @@ LINUX = ("newreno", "cubic", "bbr", "vegas")
 """What Linux has of what is here; its other modules are not."""
 
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
-OURS = ("hw-", "headway")
-"""Begin the names of controllers that a headwayd has brought."""
+OF_LINUX = {
+    **{"reno": "newreno", "cubic": "cubic", "bbr": "bbr"},
+    **{
+        name: f"kernel-{name}"
+        for name in (
+            *("bic", "cdg", "highspeed", "htcp", "hybla", "illinois", "lp", "nv", "scalable", "vegas", "veno"),
+            *("westwood", "yeah"),
+        )
+    },
+}
+"""The controllers of Linux's sources, as world `kernel` names them, but for DCTCP, which needs marks. Others that a
+kernel has are programs that somebody has loaded."""
 
 TRAINED = Path("out") / "train"
 """Where `headway train` writes."""
@@ -56,8 +66,7 @@ IMITATION = (
 def of_this_kernel() -> list[str]:
     """Every controller that this kernel has, as world `kernel` names it; a module that is not loaded is missing."""
     names = AVAILABLE.read_text().split() if AVAILABLE.exists() else []
-    plain = {"reno": "newreno", "cubic": "cubic", "bbr": "bbr"}
-    return sorted(plain.get(name, f"kernel-{name}") for name in names if not name.startswith(OURS))
+    return sorted(OF_LINUX[name] for name in names if name in OF_LINUX)
 
 
 def ablation(lab: Lab, name: str) -> str:

@@ -27,6 +27,7 @@ __all__ = [
     "emu_worker",
     "ends",
     "features",
+    "find_headwayd",
     "measurements",
     "read_parquet",
     "results_schema",
@@ -72,7 +73,13 @@ def canonical_scheme(spec: str, world: str) -> str:
     """
 
 def emu_worker() -> None:
-    """What a process of world "emu" does: reads a run as JSON from standard input, carries it out, answers in lines of JSON."""
+    """What a process of world "emu" or "kernel" does: reads a run as JSON from standard input, carries it out, answers in lines of JSON."""
+
+def find_headwayd() -> str:
+    """Where the daemon is: as the environment's HEADWAYD says, else beside this Python, else on the PATH.
+
+    Raises UsageError where it is not, in one line that says what builds it.
+    """
 
 def check_model(folder: str | PathLike[str]) -> dict[str, Any]:
     """Loads a model's folder with every check: id, card (JSON), parameters, golden_rows, golden_error.
@@ -230,7 +237,7 @@ class Batch:
 
         Run 0 has the seed `seed`; the others' are drawn from it and their number.
         A scenario whose seed varies nothing is run once in simulated time. `seconds` None takes each scenario's own.
-        `world` is "sim" (simulated time) or "emu" (real packets in real time). `jobs` None leaves it to the world.
+        `world` is "sim" (simulated time), "emu" (real packets in real time) or "kernel" (so, and every flow a socket of the kernel's). `jobs` None leaves it to the world.
         `transport` "simple" or "linux" takes the place of each scenario's own; rows keep the scenario's hash.
         `grid_ms` is 500 unless given; None records no time series; the series are kept for the first run of each scheme and scenario.
         A scheme that a scenario cannot serve is an error, or with `leave_out` has no runs there and a row in `left_out`.
@@ -257,7 +264,7 @@ class Batch:
         Keys: schema, code_version, scenario, scenario_hash, scheme, run, seed, flow (index; -1 is all flows under test together), flow_scheme, model (id of the trained model, else None), world,
         seconds, and the metrics throughput_mbps, delay_mean_ms, delay_p95_ms, queue_mean_ms, queue_p95_ms, loss,
         utilisation, rtt_mean_ms, rtt_p95_ms, power, power_p95, utility, jain, convergence_s, sent_packets,
-        delivered_packets, refused_decisions (of a learned controller, that did nothing because a number was not finite). A metric that does not apply is None. Of a run in real time also lateness_p50_ms, lateness_p99_ms,
+        delivered_packets, refused_decisions (of a learned controller, that did nothing because a number was not finite), guard_trips (in world "kernel", for all flows together: how often the guard took one from its policy). A metric that does not apply is None. Of a run in real time also lateness_p50_ms, lateness_p99_ms,
         longest_stall_ms, emulator_wait_ms, host_wait_ms, cpu_idle, emulator_cpu, unexplained_loss, and unfit: why its numbers are the machine's, in one line (docs/fitness.md).
         In simulated time these are None.
         """

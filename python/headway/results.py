@@ -1,6 +1,8 @@
 """What a bench leaves in its folder, read back: everything stands in results.parquet and series.parquet."""
 
 import json
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,8 +15,9 @@ from headway.summary import ALL_FLOWS, Offsets, regions, summarise
 BENCH_SCHEMA = 1
 """Version of bench.json and of the footer of results.parquet that it is made from."""
 
-READABLE = ("2", "3", str(results_schema))
-"""Versions of results.parquet and series.parquet; 2 had no column `model`, 3 no `refused_decisions`."""
+READABLE = ("2", "3", "4", str(results_schema))
+"""Versions of results.parquet and series.parquet: 2 had no column `model`, 3 no `refused_decisions`, 4 no
+`guard_trips`."""
 
 FILES = ("results.parquet", "series.parquet")
 SERIES_KEYS = ("scenario", "scheme", "run", "flow")
@@ -52,15 +55,25 @@ class Bench:
     @property
     def refused(self) -> list[str]:
         """For each scheme of which a network's numbers were not finite: that it was, and what that means."""
-        counts: dict[str, list[int]] = {}
-        for run in self.runs:
-            if run["flow"] == ALL_FLOWS and run.get("refused_decisions"):
-                counts.setdefault(run["scheme"], []).append(run["refused_decisions"])
         return [
             f"{scheme}: {sum(found):,} decisions of {len(found)} runs did nothing, since an observation or the "
             "network's output was not finite; such a model is not fit for these networks"
-            for scheme, found in counts.items()
+            for scheme, found in self._counts("refused_decisions").items()
         ]
+
+    @property
+    def guarded(self) -> list[str]:
+        """For each learned scheme whose flows the kernel's guard took over: how often, and what that means."""
+        runs = Counter(run["scheme"] for run in self.runs if run["flow"] == ALL_FLOWS)
+        return [guarded(scheme, trips, runs[scheme]) for scheme, trips in self._counts("guard_trips").items()]
+
+    def _counts(self, name: str) -> dict[str, list[int]]:
+        """What was counted under that name in runs where it is not zero, by scheme."""
+        counts: dict[str, list[int]] = {}
+        for run in self.runs:
+            if run["flow"] == ALL_FLOWS and run.get(name):
+                counts.setdefault(run["scheme"], []).append(run[name])
+        return counts
 
     @property
     def rough(self) -> str | None:
@@ -79,6 +92,21 @@ class Bench:
     def regions(self) -> dict[tuple[str, str], Ellipse]:
         """The 95% confidence ellipse of p95 delay and throughput, by scheme and scenario."""
         return regions(self.runs, self.offsets)
+
+
+def guarded(scheme: str, trips: Sequence[int], runs: int) -> str:
+    """That the guard took flows of a scheme over, a sentence without its end.
+
+    Args:
+        scheme: Whose.
+        trips: How often, of each run in which it did; at least one.
+        runs: How many runs there are in all.
+    """
+    times = "once" if sum(trips) == 1 else f"{sum(trips):,} times"
+    return (
+        f"{scheme}: the guard took over {times}, in {len(trips)} of {runs} run{'s' * (runs > 1)}; what those "
+        "show is in part Cubic's, not the policy's"
+    )
 
 
 def read_bench(folder: Path) -> Bench:

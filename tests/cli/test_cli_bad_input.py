@@ -69,6 +69,17 @@ def bad(*arguments, says, environment=None):
             *("bench", "--world", "emu", "--schemes", "abc", "--scenario", "parking-lot"),
             says=["router"],
         ),
+        bad(*BENCH, "--world", "kernel", "--pcap", says=["kernel", "--pcap", "--logs"]),
+        bad(
+            *("bench", "--world", "kernel", "--schemes", "copa", "--scenario", "rax-1"),
+            says=["'copa'", "'sim' and 'emu'", "learned"],
+        ),
+        bad(
+            *("bench", "--world", "kernel", "--schemes", "owl", "--scenario", "rax-1"),
+            says=["'owl'", "HEADWAYD=/nowhere", "make headwayd"],
+            environment={"HEADWAYD": "/nowhere"},
+        ),
+        bad("reproduce", "owl", "fig7", "--world", "kernel", says=["'fig7' with --world kernel", "fig11"]),
         bad(*BENCH, "--out", "/dev/null", says=["--out /dev/null", "folder"]),
         bad(*BENCH, says=["--jobs", "'all'"], environment={"HEADWAY_JOBS": "all"}),
         bad("shell", "--up", "12Mbs", "--", "true", says=["--up 12Mbs", "Mbps"]),

@@ -222,11 +222,13 @@ fn result<'py>(py: Python<'py>, row: &Row) -> PyResult<Bound<'py, PyDict>> {
         sent_packets,
         delivered_packets,
         refused_decisions,
+        guard_trips,
         ..
     } = row.metrics;
     d.set_item("sent_packets", sent_packets)?;
     d.set_item("delivered_packets", delivered_packets)?;
     d.set_item("refused_decisions", refused_decisions)?;
+    d.set_item("guard_trips", guard_trips)?;
     let fitness = row.fitness.clone().unwrap_or_default();
     for (name, value) in fitness.named() {
         d.set_item(name, value)?;

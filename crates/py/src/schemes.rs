@@ -26,9 +26,11 @@ pub(crate) fn schemes(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
             "needs",
             scheme.needs.iter().map(|n| n.name()).collect::<Vec<_>>(),
         )?;
-        let worlds = worlds.iter().map(|w| w.about());
-        let serving = worlds.filter(|w| w.lacks(scheme).is_none());
-        row.set_item("worlds", serving.map(|w| w.name).collect::<Vec<_>>())?;
+        let serving = worlds.iter().filter(|w| w.serves(scheme));
+        row.set_item(
+            "worlds",
+            serving.map(|w| w.about().name).collect::<Vec<_>>(),
+        )?;
         let params = scheme
             .params
             .iter()

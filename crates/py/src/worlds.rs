@@ -13,7 +13,11 @@ use crate::usage;
 pub(crate) fn worlds(py: Python<'_>) -> PyResult<Vec<Arc<dyn World>>> {
     let sim = Arc::new(Sim::new(registry()));
     #[cfg(target_os = "linux")]
-    return Ok(vec![sim, Arc::new(emu::world(py)?)]);
+    return Ok(vec![
+        sim,
+        Arc::new(emu::world(py)?),
+        Arc::new(emu::kernel(py)?),
+    ]);
     #[cfg(not(target_os = "linux"))]
     return Ok(vec![sim]);
 }
@@ -36,17 +40,37 @@ pub(crate) fn world_named(py: Python<'_>, name: &str) -> PyResult<Arc<dyn World>
 pub(crate) mod emu {
     use std::ffi::OsString;
 
-    use headway_emu::run::{Emu, worker};
+    use std::path::Path;
+
+    use headway_emu::run::{Emu, Kernel, worker};
 
     use super::*;
 
     /// World 2, whose runs are processes of this Python.
     pub(super) fn world(py: Python<'_>) -> PyResult<Emu> {
-        let python: OsString = py.import("sys")?.getattr("executable")?.extract()?;
+        Ok(Emu::new(registry(), worker_command(py)?))
+    }
+
+    /// World 3, whose runs are too.
+    pub(super) fn kernel(py: Python<'_>) -> PyResult<Kernel> {
+        Ok(Kernel::new(registry(), worker_command(py)?))
+    }
+
+    fn worker_command(py: Python<'_>) -> PyResult<Vec<OsString>> {
         let code = "from headway._native import emu_worker; emu_worker()";
         let arguments = ["-P", "-c", code].map(OsString::from);
-        let command = [vec![python], arguments.to_vec()].concat();
-        Ok(Emu::new(registry(), command))
+        Ok([vec![executable(py)?], arguments.to_vec()].concat())
+    }
+
+    fn executable(py: Python<'_>) -> PyResult<OsString> {
+        py.import("sys")?.getattr("executable")?.extract()
+    }
+
+    #[pyfunction]
+    pub(crate) fn find_headwayd(py: Python<'_>) -> PyResult<String> {
+        let python = executable(py)?;
+        let found = headway_emu::run::find_headwayd(Path::new(&python).parent());
+        found.map(|path| path.display().to_string()).map_err(usage)
     }
 
     #[pyfunction]

@@ -46,6 +46,9 @@ pub struct Metrics {
     pub delivered_packets: u64,
     /// Decisions of a learned controller that did nothing, because a number was not finite.
     pub refused_decisions: u64,
+    /// How often the guard took flows from a learned controller in the kernel (world `kernel`, and of the pooled
+    /// row only: its daemon counts those of all its flows together).
+    pub guard_trips: u64,
 }
 
 /// The busiest link on a flow's way, over the time that is measured.
@@ -120,6 +123,7 @@ impl Metrics {
             sent_packets: meter.sent_packets,
             delivered_packets: meter.delivered_packets,
             refused_decisions: meter.refused_decisions,
+            guard_trips: 0,
         }
     }
 }

@@ -130,6 +130,7 @@ pub fn write_results(path: &Path, rows: &[Row], bench: &str) -> Result<(), Write
     columns.push(("sent_packets", count(|m| m.sent_packets)));
     columns.push(("delivered_packets", count(|m| m.delivered_packets)));
     columns.push(("refused_decisions", count(|m| m.refused_decisions)));
+    columns.push(("guard_trips", count(|m| m.guard_trips)));
     let fitness = |r: &Row| r.fitness.as_ref().map(crate::Fitness::named);
     let names = crate::Fitness::default().named().map(|(name, _)| name);
     for (i, name) in names.into_iter().enumerate() {

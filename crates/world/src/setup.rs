@@ -145,6 +145,14 @@ pub enum SetupError {
         /// The world.
         world: &'static str,
     },
+    /// This world cannot run the scheme, or cannot on this machine.
+    #[error("scheme '{scheme}': {why}")]
+    Unserved {
+        /// The scheme, as it was written.
+        scheme: String,
+        /// Why not, and what would be right.
+        why: String,
+    },
     /// A scheme has a half in the routers, and there is none on a flow's way.
     #[error(
         "scheme '{scheme}' needs a router on its way that is its other half; write router = \"scheme\" at the bottleneck, or queue = {{ kind = \"{router}\", packets = \"100pkt\" }}"
@@ -180,6 +188,7 @@ impl SetupError {
     pub fn unserved(&self) -> Option<String> {
         match self {
             SetupError::Needs { need, .. } => Some(format!("this world does not supply {need}")),
+            SetupError::Unserved { why, .. } => Some(why.clone()),
             SetupError::NoRouter { .. } => Some(
                 "no router on the way is the scheme's other half, as router = \"scheme\" at the bottleneck makes it"
                     .to_owned(),

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::path::PathBuf;
 
-use headway_cc::{Duration, SchemeError};
+use headway_cc::{Duration, Scheme, SchemeError};
 use headway_scenario::{Network, Scenario, TraceStore};
 
 use crate::{Outcome, Recorded, Recordings, SetupError};
@@ -18,6 +18,11 @@ pub trait World: Debug + Send + Sync {
     /// # Errors
     /// [`SchemeError`] if there is no such scheme, or no such parameter.
     fn canonical(&self, scheme: &str) -> Result<String, SchemeError>;
+
+    /// Can it run the scheme at all, on some scenario and some machine?
+    fn serves(&self, scheme: &Scheme) -> bool {
+        self.about().lacks(scheme).is_none()
+    }
 
     /// Runs at a time unless told otherwise; `None` for one a core.
     fn default_jobs(&self) -> Option<usize> {

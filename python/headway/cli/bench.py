@@ -36,6 +36,7 @@ class World(StrEnum):
 
     SIM = "sim"
     EMU = "emu"
+    KERNEL = "kernel"
 
 
 def bench(
@@ -49,7 +50,11 @@ def bench(
         ),
     ],
     world: Annotated[
-        World, typer.Option(help="Where they run: in simulated time, or as real packets in real time.")
+        World,
+        typer.Option(
+            help="Where they run: in simulated time; as real packets in real time; or so, and over the kernel's "
+            "own sockets alone, learned schemes by headwayd."
+        ),
     ] = World.SIM,
     runs: Annotated[
         int,
@@ -69,7 +74,7 @@ def bench(
             min=1,
             max=MOST_JOBS,
             envvar="HEADWAY_JOBS",
-            help="Runs at a time; else one a core, and in world emu one. Changes no result in world sim.",
+            help="Runs at a time; else one a core, and in real time one. Changes no result in world sim.",
         ),
     ] = None,
     out: Annotated[
@@ -167,8 +172,8 @@ def bench(
             print(js.dumps(written.rows, indent=2))
         else:
             _print(written, loaded, folder, len(batch.recordings()))
-        for refused in written.refused:
-            print(f"headway: warning: {refused}", file=sys.stderr)
+        for warning in [*written.refused, *written.guarded]:
+            print(f"headway: warning: {warning}", file=sys.stderr)
         if unfit := verdict(written.rows):
             hint = "" if strict else "warning: "
             print(f"headway: {hint}{unfit}", file=sys.stderr)

@@ -11,10 +11,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headway._native import RunError, Scenario, Trace, UsageError, canonical_scheme
+from headway._native import RunError, Scenario, Trace, UsageError, canonical_scheme, find_headwayd
 from headway.cli.bench import MOST_JOBS, MOST_RUNS, load
 from headway.cli.usage import Json, Seconds, Seed, Warmup, command_line, console, that_fits, words
-from headway.gap.plan import EMU, KERNEL, SCENARIOS, SIM, UDP_HOSTED, Settings, check, hosted, spec_in, tasks
+from headway.gap.plan import (
+    EMU,
+    KERNEL,
+    LEARNED,
+    OF_KERNEL,
+    SCENARIOS,
+    SIM,
+    UDP_HOSTED,
+    Settings,
+    check,
+    hosted,
+    spec_in,
+    tasks,
+    usual,
+)
+from headway.runs.task import served
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,12 +45,14 @@ DOCS = Path("docs")
 
 def gap(
     schemes: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="Schemes with commas between. newreno, cubic and bbr are the kernel's in the emulator, "
-            "others ours over UDP; udp-NAME is ours in any case."
+            "others ours over UDP; udp-NAME is ours in any case. Learned ones run in the kernel too, where there "
+            f"is a headwayd. Else {','.join((*OF_KERNEL, *UDP_HOSTED))}, and with a headwayd {','.join(LEARNED)}.",
+            show_default=False,
         ),
-    ] = ",".join((*KERNEL, *UDP_HOSTED)),
+    ] = None,
     scenario: Annotated[
         str | None,
         typer.Option(
@@ -78,32 +95,35 @@ def gap(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Run the same in simulator and emulator: differences of pairs of runs, with 95% intervals."""
+    """Run the same in simulator, emulator and kernel: differences of pairs of runs, with 95% intervals."""
     from headway.files import make_folder, write_atomic
     from headway.gap.chart import figure
     from headway.gap.compare import compare
+    from headway.gap.page import guards
     from headway.gap.page import publish as write_page
     from headway.report.svg import standalone
     from headway.runs.store import Store
 
     if publish and not (DOCS / "gap.md").is_file():
         raise UsageError("--publish: no docs/gap.md here; run it in the folder of Headway's sources")
-    names = words(schemes, "--schemes")
+    names = usual() if schemes is None else words(schemes, "--schemes")
     _distinct(names)
     loaded, notes = _scenarios(scenario)
     settings = Settings(runs, seconds, warmup, seed)
     check(SIM, loaded, names, settings)
-    notes += _changed(loaded)
+    in_kernel, why_not = _in_kernel(names)
+    notes += _changed(loaded) + why_not
     for note in notes:
         print(f"headway: warning: {note}", file=sys.stderr)
     store = Store(make_folder(out, "--out"), "gap")
-    wanted = {world: tasks(world, loaded, names, settings) for world in (SIM, EMU)}
+    wanted = {SIM: names, EMU: names, KERNEL: in_kernel}
 
     failures = []
-    for world in (SIM, EMU):
-        missing = [task for task in wanted[world] if not (run := store.find(task)) or (again and run["unfit"])]
-        if missing and world == EMU:
-            check(EMU, loaded, names, settings)
+    for world, schemes_there in wanted.items():
+        planned = tasks(world, loaded, schemes_there, settings)
+        missing = [task for task in planned if not (run := store.find(task)) or (again and run["unfit"])]
+        if missing and world != SIM:
+            check(world, loaded, schemes_there, settings)
         failures += _run(world, missing, os.cpu_count() or 1 if world == SIM else jobs, store)
     for failure in failures:
         print(f"headway: {failure}", file=sys.stderr)
@@ -114,10 +134,12 @@ def gap(
     write_atomic(out / "gap.svg", standalone(figure(rows)) + "\n")
     if publish:
         missing_runs = [f"{len(failures)} runs failed and are missing"] if failures else []
-        given = {"--schemes": schemes, "--scenario": scenario, "--runs": runs, "--seconds": seconds}
+        given = {"--schemes": ",".join(names), "--scenario": scenario, "--runs": runs, "--seconds": seconds}
         command = command_line(given | {"--warmup": warmup, "--seed": seed}, "gap")
         for path in write_page(DOCS, rows, command, [f"{note}." for note in notes + missing_runs]):
             print(f"published: {path}", file=sys.stderr)
+    for guard in guards(rows):
+        print(f"headway: warning: {guard}", file=sys.stderr)
     if json:
         print(js.dumps(rows, indent=2))
     else:
@@ -130,8 +152,9 @@ def _disappoints(rows: list[dict[str, Any]]) -> bool:
     """Whether a run was unfit or the reach is missed anywhere, which is said."""
     from headway.gap.compare import MISSED
 
-    unfit = sum(row["unfit"] for row in rows)
-    missed = [row for row in rows if row["reach"] and MISSED in row["reach"].values()]
+    found = rows + [row["kernel"] for row in rows if row["kernel"]]
+    unfit = sum(row["unfit"] for row in found)
+    missed = [row for row in found if row["reach"] and MISSED in row["reach"].values()]
     if unfit or missed:
         print(f"headway: --strict: unfit runs: {unfit}; rows that miss the reach: {len(missed)}", file=sys.stderr)
     return bool(unfit or missed)
@@ -145,6 +168,17 @@ def _distinct(schemes: list[str]) -> None:
         if meaning in seen:
             raise UsageError(f"--schemes: {seen[meaning]} and {spec} are the same scheme; name it once")
         seen[meaning] = spec
+
+
+def _in_kernel(names: list[str]) -> tuple[list[str], list[str]]:
+    """The schemes that run in the kernel too, and why those do not that could."""
+    learned = served(names)
+    if learned:
+        try:
+            find_headwayd()
+        except UsageError as why:
+            return [], [f"{', '.join(learned)}: not in the kernel: {why}"]
+    return learned, []
 
 
 def _scenarios(given: str | None) -> tuple[list[Scenario], list[str]]:
@@ -169,14 +203,14 @@ def _changed(scenarios: list[Scenario]) -> list[str]:
 
 def _run(world: str, missing: list[Task], jobs: int, store: Store) -> list[str]:
     """Runs what is missing, with progress; a line for each run that failed. Exits if interrupted."""
-    from headway.cli.progress import progress_of_runs
+    from headway.cli.progress import duration, progress_of_runs
     from headway.runs.collect import collect
 
     if not missing:
         return []
     total_s = sum(task.seconds for task in missing)
-    if world == EMU:
-        about = _duration(total_s / min(jobs, len(missing)))
+    if world != SIM:
+        about = duration(total_s / min(jobs, len(missing)))
         count = f"{len(missing)} run{'s' * (len(missing) > 1)}"
         print(
             f"headway: {count} in real time, about {about}; what has finished is kept in {store.path.parent}, "
@@ -186,7 +220,9 @@ def _run(world: str, missing: list[Task], jobs: int, store: Store) -> list[str]:
     finished = 0
     try:
         with progress_of_runs() as bar:
-            line = bar.add_task({SIM: "simulator", EMU: "emulator"}[world], total=total_s, runs="")
+            line = bar.add_task(
+                {SIM: "simulator", EMU: "emulator", KERNEL: "kernel"}[world], total=total_s, runs=""
+            )
 
             def show(runs: int, done_s: float) -> None:
                 nonlocal finished
@@ -203,25 +239,23 @@ def _run(world: str, missing: list[Task], jobs: int, store: Store) -> list[str]:
         raise typer.Exit(130) from None
 
 
-def _duration(seconds: float) -> str:
-    hours, minutes = divmod(round(seconds / 60), 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min" if minutes else f"{seconds:.0f} s"
-
-
 def _print(rows: list[dict[str, Any]], out: Path) -> None:
-    from headway.gap.tables import COLUMNS
+    from headway.gap.tables import columns_for
 
     screen = console()
     for scenario in dict.fromkeys(row["scenario"] for row in rows):
         own = [row for row in rows if row["scenario"] == scenario]
         # Where the terminal is narrow, the last columns stay away; gap.json has them.
-        table = that_fits(screen, COLUMNS, partial(_table, own))
+        table = that_fits(screen, columns_for(own), partial(_table, own))
         screen.print(f"\n[bold]{scenario}[/bold]  [dim]runs of {own[0]['seconds']:g} s[/dim]")
         screen.print(table)
     for row in rows:
-        if row["unfit"]:
-            screen.print(f"unfit: {row['scenario']}, {row['scheme']}: {row['why_unfit']}", soft_wrap=True)
-    screen.print("\n[dim]emulator less simulator, with 95% intervals over pairs of runs[/dim]")
+        for where, found in (("", row), (" in the kernel", row["kernel"])):
+            if found and found["unfit"]:
+                about = f"unfit: {row['scenario']}, {row['scheme']}{where}: {found['why_unfit']}"
+                screen.print(about, soft_wrap=True)
+    in_kernel = " and kernel" if any(row["kernel"] for row in rows) else ""
+    screen.print(f"\n[dim]emulator{in_kernel} less simulator, with 95% intervals over pairs of runs[/dim]")
     screen.print(f"figure: {out / 'gap.svg'}", soft_wrap=True, highlight=False)
 
 
@@ -231,12 +265,14 @@ def _table(rows: list[dict[str, Any]], columns: Sequence[Column]) -> Table:
 
     from headway.gap.tables import pairs, reach
 
+    in_kernel = any(row["kernel"] for row in rows)
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("\nscheme", style="bold", no_wrap=True)
-    for title in ("pairs", "reach"):
-        table.add_column(f"\n{title}", no_wrap=True)
+    for title in ("\npairs", "\nreach", *(("kernel\npairs", "kernel\nreach") if in_kernel else ())):
+        table.add_column(title, no_wrap=True)
     for column in columns:
         table.add_column(f"{column.title}\n[dim]{column.unit}[/dim]", justify="right", no_wrap=True)
     for row in rows:
-        table.add_row(row["scheme"], pairs(row), reach(row), *(column.cell(row) for column in columns))
+        kernel = (pairs(row["kernel"]), reach(row["kernel"])) if in_kernel else ()
+        table.add_row(row["scheme"], pairs(row), reach(row), *kernel, *(column.cell(row) for column in columns))
     return table

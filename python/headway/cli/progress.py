@@ -18,3 +18,9 @@ def progress_of_runs() -> Progress:
         console=console,
         disable=not console.is_terminal,
     )
+
+
+def duration(seconds: float) -> str:
+    """As a person says it: 2 h 5 min."""
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min" if minutes else f"{seconds:.0f} s"

@@ -6,6 +6,7 @@ import json as js
 import os
 import sys
 import time
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +15,7 @@ import typer
 from headway._native import UsageError
 from headway.cli.bench import MOST_JOBS
 from headway.cli.usage import Json, console, nearest
+from headway.runs.task import KERNEL, SIM
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +28,13 @@ if TYPE_CHECKING:
 RESULTS = Path("docs/results")
 
 
+class Where(StrEnum):
+    """Where figures are made."""
+
+    SIM = SIM
+    KERNEL = KERNEL
+
+
 def reproduce(
     paper: Annotated[str, typer.Argument(help="The paper: owl.")],
     figure: Annotated[str, typer.Argument(help="A figure, such as fig4, or all.")] = "all",
@@ -35,6 +44,12 @@ def reproduce(
     publish: Annotated[
         bool, typer.Option("--publish", help="Rewrite docs/results/PAPER.md and its figures with the result.")
     ] = False,
+    world: Annotated[
+        Where,
+        typer.Option(
+            help="In simulated time, or over the kernel's own sockets in real time, for the figures that have that."
+        ),
+    ] = Where.SIM,
     models: Annotated[
         Path | None,
         typer.Option(help="Folder of trained ablations; else where headway train writes them.", show_default=False),
@@ -42,7 +57,10 @@ def reproduce(
     jobs: Annotated[
         int | None,
         typer.Option(
-            min=1, max=MOST_JOBS, envvar="HEADWAY_JOBS", help="Runs at a time, else one a core; changes no result."
+            min=1,
+            max=MOST_JOBS,
+            envvar="HEADWAY_JOBS",
+            help="Runs at a time; else one a core, and in real time one.",
         ),
     ] = None,
     out: Annotated[
@@ -62,12 +80,12 @@ def reproduce(
     """Make a paper's figures again: runs, charts, and each claim beside what is measured here."""
     from headway.files import make_folder, write_atomic
     from headway.reproduce.engine import begin
-    from headway.reproduce.lab import FULL, QUICK, Lab
+    from headway.reproduce.lab import FULL, FULL_KERNEL, QUICK, QUICK_KERNEL, Lab
     from headway.reproduce.publish import publish as write_page
     from headway.runs.store import Store
 
     source = _paper(paper)
-    figures = _figures(source, figure)
+    figures = _figures(source, figure, world)
     if publish and (quick or stand_in):
         raise UsageError(
             "--publish: only full runs of what the paper has are published; leave the other option out"
@@ -76,12 +94,14 @@ def reproduce(
         raise UsageError("--publish: no docs here; run it in the folder of Headway's sources")
     if models is not None and not models.is_dir():
         raise UsageError(f"--models {models}: no such folder; give one that headway train has written into")
-    lab = Lab(QUICK if quick else FULL, models, _stand_ins(stand_in or []))
+    full, short = (FULL, QUICK) if world == SIM else (FULL_KERNEL, QUICK_KERNEL)
+    lab = Lab(short if quick else full, models, _stand_ins(stand_in or []))
     name = f"{source.name}-quick" if quick else source.name
     folder = make_folder(out or Path("out") / "reproduce" / name, "--out")
     store = Store(folder, "reproduce")
     started = time.monotonic()
-    outcomes = _make(begin(figures, lab), store, jobs or os.cpu_count() or 1)
+    at_a_time = jobs or (os.cpu_count() if world == SIM else 1) or 1
+    outcomes = _make(begin(figures, lab), store, at_a_time)
     store.close()
     results = [outcome.json(source, quick) for outcome in outcomes]
     for outcome, result in zip(outcomes, results, strict=True):
@@ -111,12 +131,13 @@ def _paper(name: str) -> Paper:
     return paper(name)
 
 
-def _figures(paper: Paper, name: str) -> list[Figure]:
-    known = {figure.name: figure for figure in paper.figures}
+def _figures(paper: Paper, name: str, world: str) -> list[Figure]:
+    known = {figure.asked: figure for figure in paper.figures if figure.world == world}
     if name == "all":
-        return list(paper.figures)
+        return list(known.values())
     if name not in known:
-        raise UsageError(f"no figure '{name}'{nearest(name, known)}; figures are {', '.join(known)}, or all")
+        there = "" if world == SIM else f" with --world {world}"
+        raise UsageError(f"no figure '{name}'{there}{nearest(name, known)}; figures are {', '.join(known)}, or all")
     return [known[name]]
 
 
@@ -132,16 +153,17 @@ def _stand_ins(given: Sequence[str]) -> dict[str, str]:
 
 def _make(begun: Sequence[Begun | Outcome], store: Store, jobs: int) -> list[Outcome]:
     """Runs and draws those that can be made, with progress over all; exits if interrupted."""
-    from headway.cli.progress import progress_of_runs
+    from headway.cli.progress import duration, progress_of_runs
     from headway.reproduce.engine import Begun, make, missing_runs
-    from headway.reproduce.lab import FULL
 
     possible = [one for one in begun if isinstance(one, Begun)]
     missing = {one.figure.name: missing_runs(one, store) for one in possible}
     total = sum(len(tasks) for tasks in missing.values())
     total_s = sum(task.seconds for tasks in missing.values() for task in tasks)
-    if total and any(one.lab.settings == FULL for one in possible):
+    if total and not all(one.lab.quick for one in possible):
         count = f"{total} run{'s' * (total > 1)} for {len(possible)} figure{'s' * (len(possible) > 1)}"
+        if real_s := sum(task.seconds for tasks in missing.values() for task in tasks if task.world != SIM):
+            count += f", in real time, about {duration(real_s / min(jobs, total))}"
         print(f"headway: {count}; what has finished is kept in {store.path.parent}", file=sys.stderr)
     outcomes: list[Outcome] = []
     runs, done_s, now = 0, 0.0, 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headway.gap.compare import REACH
+from headway.gap.compare import REACH, REACH_KERNEL
 from headway.report.style import CAPACITY, INK, SOFT, styles
 
 if TYPE_CHECKING:
@@ -31,11 +31,14 @@ class Panel(NamedTuple):
         return REACH[self.metric]
 
 
+IN_KERNEL = ", kernel"
+"""Ends the name of a scheme's line that is the kernel's."""
 PANELS = (Panel("throughput_mbps", "throughput"), Panel("delay_p95_ms", "p95 delay"))
 
 
 def figure(rows: Sequence[Row]) -> Spec:
     """Scenarios downwards, throughput and p95 delay side by side; schemes are the lines of a panel."""
+    rows = [line for row in rows for line in _lines(row)]
     scenarios = list(dict.fromkeys(row["scenario"] for row in rows))
     schemes = list(dict.fromkeys(row["scheme"] for row in rows))
     axes = {panel: _axis(panel, rows) for panel in PANELS}
@@ -51,10 +54,13 @@ def figure(rows: Sequence[Row]) -> Spec:
                 "bounds": "flush",
             }
         )
+    in_kernel = any(row["scheme"].endswith(IN_KERNEL) for row in rows)
     band = "the band: " + ", ".join(f"\u00b1{panel.reach:g}% of {panel.title}" for panel in PANELS)
+    limits = ", ".join(f"{REACH_KERNEL[panel.metric]:g}%" for panel in PANELS)
+    band += f" (in the kernel {limits})" if in_kernel else ""
     return {
         "title": {
-            "text": "Emulator less simulator",
+            "text": "Emulator and kernel less simulator" if in_kernel else "Emulator less simulator",
             "subtitle": f"Means over pairs of runs with 95% intervals; {band}; hollow: one pair, no interval",
             "subtitleColor": SOFT,
             "offset": 14,
@@ -62,6 +68,13 @@ def figure(rows: Sequence[Row]) -> Spec:
         "vconcat": lines,
         "spacing": 14,
     }
+
+
+def _lines(row: Row) -> list[Row]:
+    """What a panel shows of a row: a line for the emulator, and one for the kernel."""
+    kernel = row["kernel"]
+    named = {"scenario": row["scenario"], "scheme": f"{row['scheme']}{IN_KERNEL}"}
+    return [row, *([kernel | named] if kernel else [])]
 
 
 def _axis(panel: Panel, rows: Sequence[Row]) -> Spec:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
-from headway.gap.plan import EMU, SIM, TRANSPORT, Settings, Task, all_seeds, hosted
+from headway.gap.plan import EMU, KERNEL, SIM, TRANSPORT, Settings, Task, all_seeds, hosted
 from headway.runs.pairs import mean, offsets_of, percent
+from headway.runs.task import served
 from headway.summary import Metric, Offsets, in_blocks
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ REACH = {"throughput_mbps": 3.0, "delay_p95_ms": 10.0}
 REACHED_ON = ("pantheon-default", "low-bdp", "high-bdp")
 REACHED_BY = ("newreno", "cubic", "bbr")
 """Where that is aimed at; elsewhere the gap is only stated."""
+REACH_KERNEL = {"throughput_mbps": 10.0, "delay_p95_ms": 20.0}
+"""The same of a learned scheme in the kernel."""
+REACHED_IN_KERNEL = ("owl",)
 
 MET, MISSED, OPEN = "met", "missed", "open"
 """The whole interval within the reach; the whole interval beyond; or neither, so that more runs would tell."""
@@ -36,14 +40,9 @@ MET, MISSED, OPEN = "met", "missed", "open"
 Row = dict[str, Any]
 
 
-class Gap(TypedDict):
-    """A metric in both worlds. Differences are emulator less simulator, of runs with the same seed."""
-
-    sim: Metric
-    emu: Metric
-    difference: Metric
-    percent: Metric
-    """The difference of the means, of the simulator's mean; none where that is zero."""
+Gap = dict[str, Metric]
+"""A metric in two worlds: `sim`, `emu` or `kernel`, `difference` (the other less the simulator, of runs with the
+same seed) and `percent`: the difference of the means, of the simulator's mean; none where that is zero."""
 
 
 def compare(
@@ -56,7 +55,9 @@ def compare(
 
     Pairs beyond those asked for count too, up to the first that lacks a run: a row may have more than another.
     It has a Gap for each of METRICS, how many pairs they are from, how many emulated runs were unfit and left out,
-    why the first of them was, and what became of the reach where there is one.
+    why the first of them was, and what became of the reach where there is one. `kernel` has the same of a learned
+    scheme in the kernel; None where there are no such runs. `guard_trips` is how often the guard took flows over,
+    of each run of a pair in which it did.
     """
     rows = []
     for scenario in scenarios:
@@ -85,24 +86,13 @@ def _row(
     find: Callable[[Task], Run | None],
     starts: Offsets | None,
 ) -> Row | None:
-    seconds = settings.seconds or scenario.seconds
-    pairs, unfit = [], []
-    for number, seed in enumerate(all_seeds(settings)):
-        sim, emu = (find(Task(world, scenario, scheme, seed, seconds, settings.warmup)) for world in (SIM, EMU))
-        if number >= settings.runs and not (sim and emu):
-            break
-        if emu and emu["unfit"]:
-            unfit.append(emu)
-        elif sim and emu:
-            pairs.append((sim, emu))
-    if not pairs and not unfit:
+    beside = {
+        world: _beside(world, scenario, scheme, settings, find, starts)
+        for world in (EMU, *([KERNEL] if served([scheme]) else []))
+    }
+    emu, kernel = beside[EMU], beside.get(KERNEL)
+    if emu is None and kernel is None:
         return None
-    ordered, block = in_blocks(
-        [{"sim": s, "emu": e, "seed": s["seed"], "seconds": seconds} for s, e in pairs], starts
-    )
-    gaps = {name: _gap([(p["sim"][name], p["emu"][name]) for p in ordered], block) for name in METRICS}
-    aimed = scenario.name in REACHED_ON and scheme in REACHED_BY
-    of_emu = [emu for _, emu in pairs] + unfit
     return {
         "schema": SCHEMA,
         "scenario": scenario.name,
@@ -110,28 +100,86 @@ def _row(
         "scheme": scheme,
         "hosted": hosted(scheme),
         "transport": TRANSPORT,
-        "pairs": len(pairs),
-        "unfit": len(unfit),
-        "why_unfit": unfit[0]["unfit"] if unfit else None,
-        "seconds": seconds,
+        "seconds": settings.seconds or scenario.seconds,
         "warmup": settings.warmup,
         "seed": settings.seed,
-        "code_versions": sorted({run["code_version"] for pair in pairs for run in pair}),
-        "machines": sorted({run["machine"] for run in of_emu}),
-        "first": min(run["at"] for run in of_emu),
-        "last": max(run["at"] for run in of_emu),
-        "lateness_p99_ms": max((v for run in of_emu if (v := run["lateness_p99_ms"]) is not None), default=None),
-        **gaps,
-        "reach": {name: verdict(gaps[name]["percent"], limit) for name, limit in REACH.items()} if aimed else None,
+        **(emu or _nothing(EMU)),
+        "kernel": kernel,
     }
 
 
-def _gap(values: Sequence[tuple[float | None, float | None]], block: int) -> Gap:
-    """A metric from (simulator, emulator) pairs; where one of the two is missing the pair says nothing."""
-    both = [(s, e) for s, e in values if s is not None and e is not None]
+def _beside(
+    world: str,
+    scenario: Scenario,
+    scheme: str,
+    settings: Settings,
+    find: Callable[[Task], Run | None],
+    starts: Offsets | None,
+) -> Row | None:
+    """What runs of `world` are beside those of the simulator; None if there are none."""
+    seconds = settings.seconds or scenario.seconds
+    pairs, unfit = [], []
+    for number, seed in enumerate(all_seeds(settings)):
+        sim, real = (find(Task(w, scenario, scheme, seed, seconds, settings.warmup)) for w in (SIM, world))
+        if number >= settings.runs and not (sim and real):
+            break
+        if real and real["unfit"]:
+            unfit.append(real)
+        elif sim and real:
+            pairs.append((sim, real))
+    if not pairs and not unfit:
+        return None
+    ordered, block = in_blocks(
+        [{SIM: s, world: r, "seed": s["seed"], "seconds": seconds} for s, r in pairs], starts
+    )
+    gaps = {name: _gap(world, [(p[SIM][name], p[world][name]) for p in ordered], block) for name in METRICS}
+    limits = _reach(world, scenario, scheme)
+    real_runs = [real for _, real in pairs] + unfit
     return {
-        "sim": mean([s for s, _ in both], block),
-        "emu": mean([e for _, e in both], block),
-        "difference": mean([e - s for s, e in both], block),
+        "pairs": len(pairs),
+        "unfit": len(unfit),
+        "why_unfit": unfit[0]["unfit"] if unfit else None,
+        "guard_trips": [trips for _, real in pairs if (trips := real.get("guard_trips"))],
+        "code_versions": sorted({run["code_version"] for pair in pairs for run in pair}),
+        "machines": sorted({run["machine"] for run in real_runs}),
+        "first": min(run["at"] for run in real_runs),
+        "last": max(run["at"] for run in real_runs),
+        "lateness_p99_ms": max((v for run in real_runs if (v := run["lateness_p99_ms"]) is not None), default=None),
+        **gaps,
+        "reach": {name: verdict(gaps[name]["percent"], limit) for name, limit in limits.items()} or None,
+    }
+
+
+def _nothing(world: str) -> Row:
+    """Where no run of a world has finished."""
+    return {
+        "pairs": 0,
+        "unfit": 0,
+        "why_unfit": None,
+        "guard_trips": [],
+        "code_versions": [],
+        "machines": [],
+        "first": None,
+        "last": None,
+        "lateness_p99_ms": None,
+        **{name: _gap(world, [], 1) for name in METRICS},
+        "reach": None,
+    }
+
+
+def _reach(world: str, scenario: Scenario, scheme: str) -> dict[str, float]:
+    """How near a world is to be, by metric in %; empty where nothing is aimed at."""
+    aims = {EMU: (REACHED_BY, REACH), KERNEL: (REACHED_IN_KERNEL, REACH_KERNEL)}
+    schemes, limits = aims[world]
+    return limits if scenario.name in REACHED_ON and scheme in schemes else {}
+
+
+def _gap(world: str, values: Sequence[tuple[float | None, float | None]], block: int) -> Gap:
+    """A metric from (simulator, `world`) pairs; where one of the two is missing the pair says nothing."""
+    both = [(s, r) for s, r in values if s is not None and r is not None]
+    return {
+        SIM: mean([s for s, _ in both], block),
+        world: mean([r for _, r in both], block),
+        "difference": mean([r - s for s, r in both], block),
         "percent": percent(both, block),
     }

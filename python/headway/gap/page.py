@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from headway.files import put_between, write_atomic
 from headway.gap.chart import PANELS, figure
-from headway.gap.compare import REACH
-from headway.gap.tables import COLUMNS, pairs, signed
+from headway.gap.compare import REACH, REACH_KERNEL
+from headway.gap.plan import EMU, KERNEL
+from headway.gap.tables import columns_for, pairs, signed
 from headway.report.svg import standalone
+from headway.results import guarded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -48,35 +50,66 @@ def publish(docs: Path, rows: Sequence[Row], command: str, notes: Sequence[str])
 
 def about(rows: Sequence[Row], command: str, notes: Sequence[str]) -> str:
     """What was measured, where, when and with which command."""
-    emulated, unfit = sum(r["pairs"] + r["unfit"] for r in rows), sum(r["unfit"] for r in rows)
-    days = sorted({r[end][:10] for r in rows for end in ("first", "last")})
+    worlds = [row for row in rows if row["pairs"] + row["unfit"]] + _in_kernel(rows)
+    days = sorted({r[end][:10] for r in worlds for end in ("first", "last")})
     when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
-    machines = "; ".join(sorted({m for r in rows for m in r["machines"]}))
-    versions = ", ".join(sorted({v for r in rows for v in r["code_versions"]}))
-    late = [r["lateness_p99_ms"] for r in rows if r["lateness_p99_ms"] is not None]
+    machines = "; ".join(sorted({m for r in worlds for m in r["machines"]}))
+    versions = ", ".join(sorted({v for r in worlds for v in r["code_versions"]}))
+    late = [r["lateness_p99_ms"] for r in worlds if r["lateness_p99_ms"] is not None]
+    unfit = sum(r["unfit"] for r in worlds)
     left_out = f"{unfit} of them unfit and left out" if unfit else "none of them unfit"
     lateness = f"; p99 lateness of the emulator at most {max(late):.3g} ms" if late else ""
     lines = [
         f"```sh\n{command}\n```\n",
-        f"{emulated} emulated runs, {left_out}{lateness}. {when}, {machines}, Headway {versions}.",
-        *(f"Unfit, for one: {why}." for why in dict.fromkeys(r["why_unfit"] for r in rows if r["unfit"])),
+        f"{_count(rows)}, {left_out}{lateness}. {when}, {machines}, Headway {versions}.",
+        *(f"Unfit, for one: {why}." for why in dict.fromkeys(r["why_unfit"] for r in worlds if r["unfit"])),
+        *(f"{line}." for line in guards(rows)),
         *notes,
     ]
     return "\n".join(lines) + "\n"
 
 
+def _in_kernel(rows: Sequence[Row]) -> list[Row]:
+    """What is known of runs in the kernel."""
+    return [row["kernel"] for row in rows if row["kernel"]]
+
+
+def _count(rows: Sequence[Row]) -> str:
+    """How many runs there were in real time."""
+    emulated, kernel = (sum(r["pairs"] + r["unfit"] for r in found) for found in (rows, _in_kernel(rows)))
+    return f"{emulated} emulated runs and {kernel} in the kernel" if kernel else f"{emulated} emulated runs"
+
+
+def guards(rows: Sequence[Row]) -> list[str]:
+    """Where the guard took over in the kernel, a sentence each without its end."""
+    return [
+        f"In the kernel, {row['scenario']}, "
+        + guarded(row["scheme"], row["kernel"]["guard_trips"], row["kernel"]["pairs"])
+        for row in rows
+        if row["kernel"] and row["kernel"]["guard_trips"]
+    ]
+
+
 def reached(rows: Sequence[Row]) -> str:
-    """The reach, row by row, with how many were met."""
-    aimed = [row for row in rows if row["reach"]]
+    """The reach of the emulator and of the kernel, row by row, with how many were met."""
+    in_kernel = [row | row["kernel"] for row in rows if row["kernel"] and row["kernel"]["reach"]]
+    parts = [
+        _reached([row for row in rows if row["reach"]], REACH, EMU),
+        _reached(in_kernel, REACH_KERNEL, KERNEL),
+    ]
+    return "\n".join(part for part in parts if part) or "Nothing was measured where there is a reach.\n"
+
+
+def _reached(aimed: Sequence[Row], limits: Mapping[str, float], world: str) -> str:
     if not aimed:
-        return "Nothing was measured where there is a reach.\n"
+        return ""
     verdicts = [verdict for row in aimed for verdict in row["reach"].values()]
     counts = ", ".join(
         f"{verdicts.count(v)} {v}" for v in dict.fromkeys(("met", "missed", "open")) if v in verdicts
     )
     head = ["scenario", "scheme", "pairs"]
     for panel in PANELS:
-        head += [f"{panel.title}, within {REACH[panel.metric]:g}%", ""]
+        head += [f"{panel.title}, within {limits[panel.metric]:g}%", ""]
     lines = []
     for row in aimed:
         cells = [row["scenario"], row["scheme"], pairs(row)]
@@ -84,18 +117,27 @@ def reached(rows: Sequence[Row]) -> str:
             verdict = row["reach"][panel.metric]
             cells += [signed(row[panel.metric]["percent"]), verdict if verdict == "met" else f"**{verdict}**"]
         lines.append(cells)
-    return f"Of {len(verdicts)}: {counts}.\n\n{_markdown(head, lines)}"
+    where = "In the kernel, of" if world == KERNEL else "Of"
+    return f"{where} {len(verdicts)}: {counts}.\n\n{_markdown(head, lines)}"
 
 
 def tables(rows: Sequence[Row]) -> str:
     """A table for each scenario."""
     parts = []
     for scenario in dict.fromkeys(row["scenario"] for row in rows):
-        head = ["scheme", "in the emulator", "pairs", *(f"{c.title} ({c.unit})" for c in COLUMNS)]
+        own = [row for row in rows if row["scenario"] == scenario]
+        columns, in_kernel = columns_for(own), bool(_in_kernel(own))
+        head = ["scheme", "in the emulator", "pairs", *(["in the kernel"] if in_kernel else [])]
+        head += [f"{c.title} ({c.unit})" for c in columns]
         lines = [
-            [row["scheme"], HOSTED[row["hosted"]], pairs(row), *(c.cell(row) for c in COLUMNS)]
-            for row in rows
-            if row["scenario"] == scenario
+            [
+                row["scheme"],
+                HOSTED[row["hosted"]],
+                pairs(row),
+                *([pairs(row["kernel"])] if in_kernel else []),
+                *(c.cell(row) for c in columns),
+            ]
+            for row in own
         ]
         parts.append(f"### {scenario}\n\n{_markdown(head, lines)}")
     return "\n".join(parts)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from headway._native import Batch
-from headway.runs.task import EMU, SIM, seeds_from
+from headway._native import Batch, UsageError, find_headwayd
+from headway.runs.task import EMU, KERNEL, SIM, seeds_from
 
-__all__ = ["EMU", "SIM"]
+__all__ = ["EMU", "KERNEL", "SIM"]
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,10 +28,12 @@ SCENARIOS = (
     "lte-att",
 )
 """The seven networks of the interval paper's Table 1, and two operators' LTE."""
-KERNEL = ("newreno", "cubic", "bbr")
+OF_KERNEL = ("newreno", "cubic", "bbr")
 """Without parameters these are the kernel's own in the emulator."""
 UDP_HOSTED = ("copa", "vegas", "bbr3", "vivace", "sprout")
 """Five kinds: by delay, by delay and window, by a model, by a learner's trials, by a forecast at the receiver."""
+LEARNED = ("owl",)
+"""What runs in the kernel itself too, where there is a headwayd."""
 OVER_UDP = "udp-"
 """In front of a scheme that the emulator is to host over UDP where it would take the kernel's."""
 TRANSPORT = "linux"
@@ -96,7 +98,16 @@ def spec_in(world: str, scheme: str) -> str:
 
 def hosted(scheme: str) -> str:
     """Who sends in the emulator: the kernel's TCP, or our own transport over UDP."""
-    return "kernel" if scheme in KERNEL else "udp"
+    return "kernel" if scheme in OF_KERNEL else "udp"
+
+
+def usual() -> list[str]:
+    """The schemes that are compared unless others are asked for."""
+    try:
+        find_headwayd()
+    except UsageError:
+        return [*OF_KERNEL, *UDP_HOSTED]
+    return [*OF_KERNEL, *UDP_HOSTED, *LEARNED]
 
 
 def seeds(settings: Settings) -> list[int]:

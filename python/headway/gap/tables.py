@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.gap.compare import REACH
+from headway.gap.plan import EMU, KERNEL
 from headway.report.numbers import number, spread
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from headway.summary import Metric
 
@@ -26,18 +27,27 @@ class Column(NamedTuple):
     kind: str
     """sim, difference or percent."""
     scale: float = 1.0
+    world: str = EMU
+    """Whose gap it is: of the emulator, or of the kernel."""
 
     def cell(self, row: Row) -> str:
         """What stands in a row."""
-        metric = row[self.metric][self.kind]
+        source = row["kernel"] if self.world == KERNEL else row
+        if source is None:
+            return NOTHING
+        if self.kind == "sim" and not source["pairs"] and row["kernel"]:
+            source = row["kernel"]
+        metric = source[self.metric][self.kind]
         return plain(metric, self.scale) if self.kind == "sim" else signed(metric, self.scale)
 
 
 COLUMNS = (
     Column("throughput_mbps", "throughput, sim", "Mbit/s", "sim"),
     Column("throughput_mbps", "emu less sim", "%", "percent"),
+    Column("throughput_mbps", "kernel less sim", "%", "percent", world=KERNEL),
     Column("delay_p95_ms", "p95 delay, sim", "ms", "sim"),
     Column("delay_p95_ms", "emu less sim", "%", "percent"),
+    Column("delay_p95_ms", "kernel less sim", "%", "percent", world=KERNEL),
     Column("delay_mean_ms", "mean delay", "%", "percent"),
     Column("rtt_mean_ms", "mean RTT", "%", "percent"),
     Column("queue_p95_ms", "p95 queue", "ms", "difference"),
@@ -47,14 +57,21 @@ COLUMNS = (
 """In the order of what matters: a narrow terminal shows the first ones."""
 
 
-def pairs(row: Row) -> str:
-    """From how many pairs a row is, and how many emulated runs were left out."""
+def columns_for(rows: Sequence[Row]) -> list[Column]:
+    """Those of a table of these rows: the kernel's where any of them has been there."""
+    return [column for column in COLUMNS if column.world == EMU or any(row["kernel"] for row in rows)]
+
+
+def pairs(row: Row | None) -> str:
+    """From how many pairs a row is, and how many runs in real time were left out."""
+    if row is None:
+        return NOTHING
     return f"{row['pairs']}, {row['unfit']} unfit" if row["unfit"] else str(row["pairs"])
 
 
-def reach(row: Row) -> str:
+def reach(row: Row | None) -> str:
     """What became of the reach, where there is one."""
-    if not row["reach"] or not row["pairs"]:
+    if not row or not row["reach"] or not row["pairs"]:
         return NOTHING
     verdicts = row["reach"]
     if len(set(verdicts.values())) == 1:

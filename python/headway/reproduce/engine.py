@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 from headway._native import Trace, code_version
 from headway.reproduce.lab import MissingError
 from headway.reproduce.measured import Measured
+from headway.results import guarded
 from headway.runs.collect import collect
 from headway.runs.store import machine
+from headway.runs.task import SIM
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -84,14 +86,15 @@ class Outcome:
 
 def command(paper: Paper, figure: Figure) -> str:
     """What makes a figure again."""
-    return f"headway reproduce {paper.name} {figure.name}"
+    world = "" if figure.world == SIM else f" --world {figure.world}"
+    return f"headway reproduce {paper.name} {figure.asked}{world}"
 
 
 def begin(figures: Sequence[Figure], lab: Lab) -> list[Begun | Outcome]:
     """Asks figures for the runs that they need; those that cannot be made are outcomes already."""
     begun: list[Begun | Outcome] = []
     for figure in figures:
-        own = replace(lab, notes=[])
+        own = replace(lab, notes=[], world=figure.world)
         making = figure.make(own)
         try:
             wanted = next(making)
@@ -123,18 +126,33 @@ def make(begun: Begun, store: Store, jobs: int, progress: Callable[[int, float],
     found = {}
     for one in begun.wanted:
         runs = [store.find(task) for task in one.tasks]
-        found[one] = [run for run in runs if run is not None]
+        found[one] = [run for run in runs if run is not None and not run["unfit"]]
     try:
         begun.making.send(Measured(found))
     except StopIteration as end:
         drawn: Drawn = end.value
     else:
         raise AssertionError(f"{begun.figure.name} asks for runs twice")
-    notes = [*drawn.notes, *begun.lab.notes]
+    notes = [*drawn.notes, *begun.lab.notes, *_of_real_time(begun, store)]
     return Outcome(begun.figure, drawn, notes, runs=len(begun.tasks))
+
+
+def _of_real_time(begun: Begun, store: Store) -> list[str]:
+    """What a reader is to know of the runs: how many were unfit, and where the guard took over."""
+    runs = [(task, run) for task in begun.tasks if (run := store.find(task))]
+    unfit = [run["unfit"] for _, run in runs if run["unfit"]]
+    notes = [f"{len(unfit)} of {len(runs)} runs are unfit and left out, for one: {unfit[0]}."] if unfit else []
+    for label in dict.fromkeys(task.wanted.label for task, _ in runs):
+        own = [run for task, run in runs if task.wanted.label == label and not run["unfit"]]
+        if trips := [count for run in own if (count := run.get("guard_trips"))]:
+            notes.append(f"{guarded(label, trips, len(own))}.")
+    return notes
 
 
 def circumstances(outcomes: Sequence[Outcome]) -> str:
     """How much was run, where and by which code."""
     runs = sum(outcome.runs for outcome in outcomes)
-    return f"{runs} runs in simulated time. {machine()}, Headway {code_version}."
+    real = sum(outcome.runs for outcome in outcomes if outcome.figure.world != SIM)
+    parts = [(runs - real, "simulated"), (real, "real")]
+    counts = [f"{count} runs in {time} time" for count, time in parts if count]
+    return f"{' and '.join(counts) or 'No runs'}. {machine()}, Headway {code_version}."

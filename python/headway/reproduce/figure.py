@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from headway.reproduce.lab import Lab, Wanted
 from headway.reproduce.measured import Measured
+from headway.runs.task import SIM
 
 if TYPE_CHECKING:
     from headway.report.svg import Spec
@@ -40,6 +41,13 @@ class Figure:
     caption: str
     """What is to be seen, and how it was run: the paper's terms, and ours where it says nothing."""
     make: Callable[[Lab], Made]
+    world: str = SIM
+    """Where its runs are carried out. One of another world than the simulator is named after it: fig11-kernel."""
+
+    @property
+    def asked(self) -> str:
+        """Its name on the command line, beside `--world`."""
+        return self.name.removesuffix(f"-{self.world}")
 
 
 @dataclass(frozen=True)

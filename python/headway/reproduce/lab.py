@@ -7,10 +7,10 @@ from functools import cache, cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from headway._native import Scenario, UsageError, canonical_scheme, check_scheme, schemes
+from headway._native import Scenario, UsageError, canonical_scheme, check_scheme, find_headwayd, schemes
 from headway.cli.usage import nearest
 from headway.report.families import families
-from headway.runs.task import SIM, seeds_from
+from headway.runs.task import KERNEL, SIM, seeds_from, served
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -37,6 +37,9 @@ class Settings:
 FULL = Settings()
 QUICK = Settings(runs=2, most_seconds=10.0)
 """Enough to see that everything works, and no more."""
+FULL_KERNEL = Settings(runs=5)
+"""In real time, which takes as long as the runs are."""
+QUICK_KERNEL = Settings(runs=2, most_seconds=2.0)
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,7 @@ class Wanted:
     seeds: tuple[int, ...]
     series: bool = False
     """Are time series wanted?"""
+    world: str = SIM
 
     @cached_property
     def tasks(self) -> list[OneRun]:
@@ -60,13 +64,21 @@ class Wanted:
 
 @dataclass(frozen=True)
 class OneRun:
-    """One of them, in simulated time. A `headway.runs.task.Task`."""
+    """One of them. A `headway.runs.task.Task`."""
 
     wanted: Wanted
     seed: int
-    world: str = SIM
     warmup: float = 0.0
-    transport: str | None = None
+
+    @property
+    def world(self) -> str:
+        """In simulated time, or in real time."""
+        return self.wanted.world
+
+    @property
+    def transport(self) -> str | None:
+        """The scenario's own; the kernel has but one."""
+        return None if self.world == SIM else "linux"
 
     @property
     def scenario(self) -> Scenario:
@@ -118,15 +130,19 @@ class Lab:
     stand_ins: Mapping[str, str] = field(default_factory=dict)
     """Other schemes in the place of some, to try figures out before a model is trained; never published."""
     notes: list[str] = field(default_factory=list)
+    world: str = SIM
+    """Where runs are carried out."""
 
     @property
     def quick(self) -> bool:
         """Is this less than the paper's runs?"""
-        return self.settings != FULL
+        return self.settings not in {FULL, FULL_KERNEL}
 
     def scheme(self, name: str) -> str:
         """The spec of a scheme. Raises MissingError."""
         spec = self.stand_ins.get(name, name)
+        if self.world == KERNEL:
+            return _in_kernel(spec)
         try:
             return check_scheme(spec)
         except UsageError as error:
@@ -157,9 +173,10 @@ class Lab:
         length = scenario.seconds if seconds is None else seconds
         if self.settings.most_seconds is not None:
             length = min(length, self.settings.most_seconds)
-        runs = self.settings.runs if scenario.varies else 1
+        # Real time varies by itself.
+        runs = self.settings.runs if scenario.varies or self.world != SIM else 1
         seeds = tuple(islice(seeds_from(self.settings.seed), runs))
-        return Wanted(label, spec, scenario, length, seeds, series)
+        return Wanted(label, spec, scenario, length, seeds, series, self.world)
 
     def each(
         self, specs: Mapping[str, str], scenario: Scenario, *, seconds: float | None = None, series: bool = False
@@ -169,10 +186,28 @@ class Lab:
             label: self.want(label, spec, scenario, seconds=seconds, series=series) for label, spec in specs.items()
         }
 
+    def members(self, name: str) -> dict[float, Scenario]:
+        """Those of a family that are run: its first and last where a quick look is in real time."""
+        found = family(name)
+        if self.settings == QUICK_KERNEL:
+            return {value: found[value] for value in (min(found), max(found))}
+        return found
+
     def lengths(self, seconds: Sequence[float]) -> list[float]:
         """Those lengths that are run."""
         most = self.settings.most_seconds
         return [s for s in seconds if most is None or s <= most]
+
+
+def _in_kernel(spec: str) -> str:
+    """The spec of a scheme that runs over the kernel's sockets. Raises MissingError."""
+    try:
+        canonical_scheme(spec, KERNEL)
+        if served([spec]):
+            find_headwayd()
+    except UsageError as error:
+        raise MissingError(f"{spec} is not in this kernel: {error}") from error
+    return spec
 
 
 def family(name: str) -> dict[float, Scenario]:

@@ -26,7 +26,7 @@ class Measured:
     """Runs by what asked for them."""
 
     def __init__(self, runs: Mapping[Wanted, Sequence[Run]]) -> None:
-        """All runs of each."""
+        """All runs of each; of those in real time only the fit ones, so that seeds may be missing."""
         self._runs = runs
         self._offsets: dict[str, Offsets | None] = {}
 
@@ -78,9 +78,11 @@ class Measured:
 
     def _ordered(self, wanted: Sequence[Wanted]) -> tuple[list[tuple[Run, ...]], int]:
         """Runs of one seed together, ordered so that neighbours are alike, and how many of them make a block."""
+        by_seed = [{run["seed"]: run for run in self._runs[one]} for one in wanted]
         together = [
-            {"runs": runs, "seed": runs[0]["seed"], "seconds": runs[0]["seconds"]}
-            for runs in zip(*(self._runs[one] for one in wanted), strict=True)
+            {"runs": tuple(of[run["seed"]] for of in by_seed), "seed": run["seed"], "seconds": run["seconds"]}
+            for run in self._runs[wanted[0]]
+            if all(run["seed"] in of for of in by_seed)
         ]
         ordered, block = in_blocks(together, self._starts(wanted[0]))
         return [each["runs"] for each in ordered], block

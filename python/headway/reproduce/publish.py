@@ -9,6 +9,7 @@ from headway.report.svg import standalone
 from headway.reproduce.charts import on_dark
 from headway.reproduce.claim import Verdict, text_of
 from headway.reproduce.engine import circumstances, command
+from headway.runs.task import SIM
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,8 +63,8 @@ def marker(figure: Figure) -> str:
 def skeleton(paper: Paper) -> str:
     """A page without results."""
     parts = [
-        f"# {paper.title}: what holds here\n\n{paper.where}. Every figure made again in simulated time, and every "
-        "claim beside what is measured. "
+        f"# {paper.title}: what holds here\n\n{paper.where}. Every figure made again, in simulated time unless it "
+        "says otherwise, and every claim beside what is measured. "
         "The parts between markers are written by `headway reproduce --publish`, never by hand.\n\n"
         "*holds*: the whole 95% interval lies where the claim says; *does not hold*: the whole interval lies "
         "elsewhere; *open*: neither.\n",
@@ -92,7 +93,8 @@ def summary(paper: Paper, outcomes: Sequence[Outcome], text: str) -> str:
         lines.append([f"[{figure.name}](#{_anchor(figure)})", title, *map(str, counts[-1])])
     lines.append(["all", "", *(str(sum(column)) for column in zip(*counts, strict=True))])
     run = "Not all from one round: each figure has its runs and its version below."
-    if len(made) == len(paper.figures):
+    simulated = {figure.name for figure in paper.figures if figure.world == SIM}
+    if simulated <= made.keys():
         run = circumstances(outcomes)
     about = f"```sh\nheadway reproduce {paper.name} all\n```\n\n{run}\n\n"
     return about + markdown(["figure", "", *(str(v) for v in Verdict)], lines)

@@ -6,12 +6,14 @@ from hashlib import sha256
 from itertools import count
 from typing import TYPE_CHECKING, Any, Protocol
 
+from headway._native import schemes
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from headway._native import Scenario
 
-SIM, EMU = "sim", "emu"
+SIM, EMU, KERNEL = "sim", "emu", "kernel"
 
 
 class Task(Protocol):
@@ -51,6 +53,12 @@ def seeds_from(first: int) -> Iterator[int]:
     """
     yield first
     yield from (_drawn(first, number) for number in count(1))
+
+
+def served(specs: Sequence[str]) -> list[str]:
+    """Those of them that a headwayd brings into the kernel: learned schemes."""
+    found = {one["name"] for one in schemes() if one["family"] == "learned" and KERNEL in one["worlds"]}
+    return [spec for spec in specs if spec.partition(":")[0] in found]
 
 
 def _drawn(seed: int, number: int) -> int:

@@ -1,6 +1,7 @@
 //! Who carries a flow.
 
 use headway_cc::{Registry, SchemeError, Selection, suggest};
+use serde::{Deserialize, Serialize};
 
 use super::kernel;
 
@@ -9,8 +10,21 @@ use super::kernel;
 pub enum Driver {
     /// The kernel's controller of that name.
     Kernel(String),
+    /// A controller that a daemon has given the kernel for a learned scheme.
+    Served(Served),
     /// A scheme of the registry.
     Udp(Selection),
+}
+
+/// A learned scheme that a daemon serves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Served {
+    /// The scheme, as it was written.
+    pub scheme: String,
+    /// The name of its controller in the kernel.
+    pub controller: String,
+    /// The trained model that decides.
+    pub model: String,
 }
 
 /// Schemes that the kernel has too, and what it calls them.
@@ -51,19 +65,39 @@ impl Driver {
         Ok(Driver::Udp(selection))
     }
 
+    /// Is it a scheme that this kernel, or another, has too?
+    pub fn is_kernels(name: &str) -> bool {
+        OF_KERNEL.iter().any(|(ours, _)| *ours == name)
+    }
+
+    /// Does a spec say that our transport is to carry the flow?
+    pub fn names_udp(spec: &str) -> bool {
+        spec.starts_with(UDP)
+    }
+
     /// The trained model that decides, if one does.
     pub fn model(&self) -> Option<&str> {
         match self {
             Driver::Kernel(_) => None,
+            Driver::Served(served) => Some(&served.model),
             Driver::Udp(selection) => selection.model(),
+        }
+    }
+
+    /// The kernel's controller, if the flow is the kernel's.
+    pub fn controller(&self) -> Option<&str> {
+        match self {
+            Driver::Kernel(name) => Some(name),
+            Driver::Served(served) => Some(&served.controller),
+            Driver::Udp(_) => None,
         }
     }
 
     /// The name of its transport, for messages and tables.
     pub fn transport(&self) -> &'static str {
-        match self {
-            Driver::Kernel(_) => "tcp",
-            Driver::Udp(_) => "udp",
+        match self.controller() {
+            Some(_) => "tcp",
+            None => "udp",
         }
     }
 }

@@ -19,7 +19,7 @@ use std::sync::atomic::AtomicBool;
 use headway_cc::SchemeError;
 use headway_world::FlowPlan;
 
-pub use driver::Driver;
+pub use driver::{Driver, Served};
 pub use report::{Completion, Failures, ReceiverReport, SenderReport};
 
 use crate::sys::Clock;
@@ -90,9 +90,10 @@ pub fn sender(
     remote: SocketAddr,
 ) -> Result<SenderEnd, HostError> {
     Ok(match driver {
-        Driver::Kernel(name) => {
-            SenderEnd::Tcp(Box::new(tcp::Sender::new(plan, name, local, remote)?))
-        }
+        Driver::Kernel(name)
+        | Driver::Served(Served {
+            controller: name, ..
+        }) => SenderEnd::Tcp(Box::new(tcp::Sender::new(plan, name, local, remote)?)),
         Driver::Udp(scheme) => {
             SenderEnd::Udp(Box::new(udp::Sender::new(plan, scheme, local, remote)?))
         }
@@ -111,7 +112,9 @@ pub fn receiver(
     remote: SocketAddr,
 ) -> Result<ReceiverEnd, HostError> {
     Ok(match driver {
-        Driver::Kernel(_) => ReceiverEnd::Tcp(Box::new(tcp::Receiver::new(plan, local)?)),
+        Driver::Kernel(_) | Driver::Served(_) => {
+            ReceiverEnd::Tcp(Box::new(tcp::Receiver::new(plan, local)?))
+        }
         Driver::Udp(scheme) => {
             ReceiverEnd::Udp(Box::new(udp::Receiver::new(plan, scheme, local, remote)?))
         }

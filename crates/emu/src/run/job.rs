@@ -7,6 +7,8 @@ use headway_scenario::Transport;
 use headway_world::{Options, Outcome, Recorded, Recordings, Trial};
 use serde::{Deserialize, Serialize};
 
+use super::hosting::Hosting;
+
 /// What a worker is to do.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Job {
@@ -31,6 +33,7 @@ pub(super) struct RunTask {
     pub scenario: String,
     pub name: String,
     pub scheme: String,
+    pub hosting: Hosting,
     pub linux_transport: bool,
     pub duration_ns: u64,
     pub warmup_ns: u64,
@@ -63,7 +66,7 @@ pub(super) enum Answer {
 }
 
 impl RunTask {
-    pub fn of(trial: &Trial<'_>) -> RunTask {
+    pub fn of(trial: &Trial<'_>, hosting: &Hosting) -> RunTask {
         let options = &trial.options;
         let log = |wanted: &Recordings| wanted.logs;
         let recording = trial.recording.as_ref().filter(|r| log(r.wanted));
@@ -71,6 +74,7 @@ impl RunTask {
             scenario: trial.scenario.text().to_owned(),
             name: trial.scenario.name().to_owned(),
             scheme: trial.scheme.to_owned(),
+            hosting: hosting.clone(),
             linux_transport: trial.network.transport == Transport::Linux,
             duration_ns: options.duration.as_nanos(),
             warmup_ns: options.warmup.as_nanos(),

@@ -49,7 +49,7 @@ impl Meter {
                 MeasuredFlow::new(spec, &flow.scheme, model, flow.way.data.clone(), &options)
             })
             .collect::<Vec<_>>();
-        let of_kernel = |driver: &Driver| matches!(driver, Driver::Kernel(_));
+        let of_kernel = |driver: &Driver| driver.controller().is_some();
         let rtts = plan.flows.iter().map(|f| &f.driver);
         let next_look = match completions.iter().any(Option::is_some) {
             true => Time::ZERO,

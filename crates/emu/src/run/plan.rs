@@ -8,7 +8,7 @@ use headway_world::{
     check_scheme, router_of_run,
 };
 
-use super::WORLD;
+use super::hosting::Hosting;
 use crate::host::Driver;
 use crate::sys::Tun;
 
@@ -37,7 +37,7 @@ impl Plan {
     /// Smaller packets leave no room for headers and data.
     pub const LEAST_PACKET: u64 = 128;
 
-    /// Works a run out. `test` is the scheme under test.
+    /// Works a run of world `emu` out. `test` is the scheme under test.
     ///
     /// # Errors
     /// [`RunError`], if this world cannot carry it.
@@ -47,18 +47,30 @@ impl Plan {
         registry: &Registry,
         options: Options,
     ) -> Result<Plan, RunError> {
-        check_size(network)?;
-        let driver = |scheme: &str| Driver::parse(scheme, registry);
+        Plan::hosted(network, test, &Hosting::Emu, registry, options)
+    }
+
+    /// As [`new`](Self::new), of the world that hosts flows so.
+    pub(super) fn hosted(
+        network: &Network,
+        test: &str,
+        hosting: &Hosting,
+        registry: &Registry,
+        options: Options,
+    ) -> Result<Plan, RunError> {
+        let world = hosting.world();
+        check_size(network, world.name)?;
+        let driver = |scheme: &str| hosting.driver(scheme, registry);
         let router_of = |scheme: &str| router_of_driver(&driver(scheme).ok()?);
         let router = router_of_run(network, router_of(test), router_of);
         let ways = Ways::new(network);
         let mut flows = Vec::with_capacity(network.flows.len());
         for spec in &network.flows {
             let scheme = spec.scheme.as_deref().unwrap_or(test);
-            let driver = driver(scheme).map_err(SetupError::from)?;
+            let driver = driver(scheme)?;
             let way = ways.of_flow(spec)?;
             if let Driver::Udp(selection) = &driver {
-                check_scheme(&WORLD, selection.scheme, &way.data, network, router)?;
+                check_scheme(&world, selection.scheme, &way.data, network, router)?;
             }
             flows.push(PlannedFlow {
                 scheme: scheme.to_owned(),
@@ -100,7 +112,7 @@ impl Plan {
     /// Does the kernel carry any of its flows?
     pub(super) fn has_kernel_flows(&self) -> bool {
         let mut drivers = self.flows.iter().map(|flow| &flow.driver);
-        drivers.any(|driver| matches!(driver, Driver::Kernel(_)))
+        drivers.any(|driver| driver.controller().is_some())
     }
 
     /// The nodes at which a flow begins or ends, in order.
@@ -115,22 +127,22 @@ impl Plan {
 
 fn router_of_driver(driver: &Driver) -> Option<Router> {
     match driver {
-        Driver::Kernel(_) => None,
         Driver::Udp(selection) => selection.scheme.router,
+        Driver::Kernel(_) | Driver::Served(_) => None,
     }
 }
 
-fn check_size(network: &Network) -> Result<(), RunError> {
+fn check_size(network: &Network, world: &str) -> Result<(), RunError> {
     let (flows, packet) = (network.flows.len(), network.packet_size.get());
     let sizes = Plan::LEAST_PACKET..=Tun::MTU as u64;
     let why = if flows > Plan::MOST_FLOWS {
         format!(
-            "{flows} flows; the world 'emu' carries at most {}",
+            "{flows} flows; the world '{world}' carries at most {}",
             Plan::MOST_FLOWS
         )
     } else if !sizes.contains(&packet) {
         format!(
-            "packets of {packet} bytes; the world 'emu' carries from {} to {}",
+            "packets of {packet} bytes; the world '{world}' carries from {} to {}",
             sizes.start(),
             sizes.end()
         )

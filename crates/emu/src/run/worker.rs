@@ -52,7 +52,8 @@ fn run(task: &RunTask, registry: &Registry) -> Result<(Outcome, Option<Recorded>
     let scenario = Scenario::parse(&task.scenario, &task.name).map_err(|e| e.to_string())?;
     let mut network = scenario.draw_for(options.seed, options.duration);
     network.transport = task.transport();
-    let plan = Plan::new(&network, &task.scheme, registry, options).map_err(|e| e.to_string())?;
+    let plan = Plan::hosted(&network, &task.scheme, &task.hosting, registry, options);
+    let plan = plan.map_err(|e| e.to_string())?;
     let store = TraceStore::of(task.trace_folders.iter().cloned());
     let traces = |spec: &TraceSpec| store.load_spec(spec).map_err(|e| e.to_string());
     let mut go_on = |at: Time| {

@@ -36,6 +36,20 @@ IN_NETWORK = ("abc", "xcp")
 LINUX = ("newreno", "cubic", "bbr", "vegas")
 """What Linux has of what is here; its other modules are not."""
 
+AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+OF_LINUX = {
+    **{"reno": "newreno", "cubic": "cubic", "bbr": "bbr"},
+    **{
+        name: f"kernel-{name}"
+        for name in (
+            *("bic", "cdg", "highspeed", "htcp", "hybla", "illinois", "lp", "nv", "scalable", "vegas", "veno"),
+            *("westwood", "yeah"),
+        )
+    },
+}
+"""The controllers of Linux's sources, as world `kernel` names them, but for DCTCP, which needs marks. Others that a
+kernel has are programs that somebody has loaded."""
+
 TRAINED = Path("out") / "train"
 """Where `headway train` writes."""
 BASE = "as-it-is"
@@ -47,6 +61,12 @@ IMITATION = (
     "more than rewards."
 )
 """A note of the figures that hold Owl's variants, or its inputs, against one another."""
+
+
+def of_this_kernel() -> list[str]:
+    """Every controller that this kernel has, as world `kernel` names it; a module that is not loaded is missing."""
+    names = AVAILABLE.read_text().split() if AVAILABLE.exists() else []
+    return sorted(OF_LINUX[name] for name in names if name in OF_LINUX)
 
 
 def ablation(lab: Lab, name: str) -> str:

@@ -1,0 +1,436 @@
+//! A `headwayd` of this process's own: it gives the kernel a controller for one learned scheme.
+
+use std::env;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::{self, sleep};
+use std::time::Duration as Wait;
+
+use headway_cc::{Duration, Time};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{AccessFlags, Pid, access};
+use serde::Deserialize;
+
+use super::complaints::{complaints_of, last_line};
+use crate::host::Served;
+use crate::sys::Clock;
+
+/// What the program is called, and which variable of the environment says where it is.
+const PROGRAM: &str = "headwayd";
+const VARIABLE: &str = "HEADWAYD";
+
+/// Where `headwayd` is: as the environment variable `HEADWAYD` says, else in the folder `beside`, else on the
+/// PATH.
+///
+/// # Errors
+/// One line, if it is nowhere.
+pub fn find_headwayd(beside: Option<&Path>) -> Result<PathBuf, String> {
+    let path = env::var_os("PATH");
+    find_in(env::var_os(VARIABLE).as_deref(), beside, path.as_deref())
+}
+
+fn find_in(
+    given: Option<&OsStr>,
+    beside: Option<&Path>,
+    path: Option<&OsStr>,
+) -> Result<PathBuf, String> {
+    let runs = |file: &PathBuf| file.is_file() && access(file, AccessFlags::X_OK).is_ok();
+    if let Some(given) = given.filter(|given| !given.is_empty()) {
+        let file = PathBuf::from(given);
+        return match runs(&file) {
+            true => Ok(file),
+            false => Err(format!(
+                "{VARIABLE}={}: no such program; 'make headwayd' builds one",
+                file.display()
+            )),
+        };
+    }
+    let folders = beside.map(Path::to_owned).into_iter();
+    let folders = folders.chain(path.map(env::split_paths).into_iter().flatten());
+    let mut files = folders.map(|folder| folder.join(PROGRAM));
+    files
+        .find(runs)
+        .ok_or_else(|| format!("there is no {PROGRAM} here; 'make headwayd' builds it"))
+}
+
+/// A daemon that serves one scheme. Dropped, it is ended; it ends also when this process does.
+#[derive(Debug)]
+pub(super) struct Daemon {
+    program: PathBuf,
+    process: Child,
+    /// Closed, it asks the daemon to end: as it is whenever this process ends.
+    _stdin: Option<ChildStdin>,
+    /// Nobody else's, with its socket in it.
+    folder: PathBuf,
+    served: Served,
+}
+
+/// What a daemon says once it serves.
+#[derive(Debug, Deserialize)]
+struct Ready {
+    event: String,
+    controllers: Vec<Controller>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Controller {
+    name: String,
+    model: String,
+}
+
+/// What a daemon has counted since it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub(super) struct Counters {
+    /// Connections that it was told of.
+    pub flows_opened: u64,
+    /// How often the guard took one from the policy.
+    pub guard_trips: u64,
+    /// Connections for which there was no room.
+    pub slots_full: u64,
+}
+
+#[derive(Debug, Deserialize)]
+struct Status {
+    counters: Counters,
+}
+
+impl Counters {
+    /// What has come on top of `before`.
+    pub fn since(self, before: Counters) -> Counters {
+        Counters {
+            flows_opened: self.flows_opened.saturating_sub(before.flows_opened),
+            guard_trips: self.guard_trips.saturating_sub(before.guard_trips),
+            slots_full: self.slots_full.saturating_sub(before.slots_full),
+        }
+    }
+}
+
+impl Daemon {
+    /// It loads a model and programs for the kernel, which takes a second at most.
+    const TO_SERVE: Wait = Wait::from_secs(20);
+    const TO_ANSWER: Wait = Wait::from_secs(5);
+    /// After so long it is killed.
+    const TO_END: Duration = Duration::from_secs(2);
+
+    /// Starts `program` for `scheme`, and waits until it serves.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn start(program: &Path, scheme: &str) -> Result<Daemon, String> {
+        let name = own_name();
+        let folder = env::temp_dir().join(format!("headway-{name}"));
+        let made = fs::DirBuilder::new().mode(0o700).create(&folder);
+        made.map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
+        let mut command = Command::new(program);
+        command
+            .args(["run", "--policy", scheme, "--name", &name, "--socket"])
+            .arg(folder.join("socket"))
+            .arg("--until-stdin-closes")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // Ctrl-C is its parent's business.
+            .process_group(0);
+        let mut process = command.spawn().map_err(|e| {
+            let _ = fs::remove_dir(&folder);
+            format!("cannot start {}: {e}", program.display())
+        })?;
+        let (stdin, stdout) = (process.stdin.take(), process.stdout.take());
+        let complaints = process.stderr.take().map(complaints_of);
+        let mut daemon = Daemon {
+            program: program.to_owned(),
+            process,
+            _stdin: stdin,
+            folder,
+            served: Served {
+                scheme: scheme.to_owned(),
+                controller: String::new(),
+                model: String::new(),
+            },
+        };
+        let lines = stdout.map(first_line_of);
+        match lines.and_then(|line| line.recv_timeout(Self::TO_SERVE).ok()) {
+            Some(line) if !line.is_empty() => {
+                let controller = ready(&line)?;
+                daemon.served.controller = controller.name;
+                daemon.served.model = controller.model;
+                Ok(daemon)
+            }
+            Some(_) => {
+                // It has ended, or is about to, and has said why.
+                daemon.end();
+                let said = complaints.and_then(|c| c.join().ok()).unwrap_or_default();
+                let why = last_line(&said);
+                Err(match why.starts_with(PROGRAM) {
+                    true => why.to_owned(),
+                    false => format!("{PROGRAM}: it ended before it served: {why}"),
+                })
+            }
+            None => Err(format!(
+                "{PROGRAM}: it does not serve '{scheme}' after {} s",
+                Self::TO_SERVE.as_secs()
+            )),
+        }
+    }
+
+    /// What it serves, and under which name.
+    pub fn served(&self) -> &Served {
+        &self.served
+    }
+
+    /// What it has counted so far.
+    ///
+    /// # Errors
+    /// One line, as when it has died.
+    pub fn counters(&self) -> Result<Counters, String> {
+        let mut asking = Command::new(&self.program)
+            .args(["status", "--json", "--socket"])
+            .arg(self.folder.join("socket"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|e| format!("cannot start {}: {e}", self.program.display()))?;
+        let complaints = asking.stderr.take().map(complaints_of);
+        let answer = asking.stdout.take().map(all_of);
+        let answer = answer.and_then(|text| text.recv_timeout(Self::TO_ANSWER).ok());
+        // If it has answered it has ended.
+        let _ = asking.kill();
+        let _ = asking.wait();
+        let text = answer.ok_or_else(|| {
+            let seconds = Self::TO_ANSWER.as_secs();
+            format!("{PROGRAM}: it does not tell its status within {seconds} s")
+        })?;
+        if text.trim().is_empty() {
+            let said = complaints.and_then(|c| c.join().ok()).unwrap_or_default();
+            return Err(format!("{PROGRAM} serves no more: {}", last_line(&said)));
+        }
+        let status: Result<Status, _> = serde_json::from_str(&text);
+        status.map(|s| s.counters).map_err(|e| strange(&text, &e))
+    }
+
+    fn end(&mut self) {
+        let _ = kill(Pid::from_raw(self.process.id() as i32), Signal::SIGTERM);
+        let clock = Clock::start();
+        while clock.now() < Time::ZERO + Self::TO_END {
+            if !matches!(self.process.try_wait(), Ok(None)) {
+                return;
+            }
+            sleep(Wait::from_millis(5));
+        }
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // Once it has been waited for, its number may be another's.
+        if matches!(self.process.try_wait(), Ok(None)) {
+            self.end();
+        }
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// A name for a controller that no other process has, and none of this one's: of at most 15 characters, since
+/// process numbers have 7 at most, and of those that the kernel takes for a BPF object's.
+fn own_name() -> String {
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    let number = MADE.fetch_add(1, Ordering::Relaxed) % 1000;
+    format!("hw_{}_{number}", std::process::id())
+}
+
+/// What a daemon that serves has told.
+fn ready(line: &str) -> Result<Controller, String> {
+    let ready: Ready = serde_json::from_str(line).map_err(|e| strange(line, &e))?;
+    let mut controllers = ready.controllers;
+    match (ready.event.as_str(), controllers.pop()) {
+        ("ready", Some(controller)) if controllers.is_empty() => Ok(controller),
+        _ => Err(strange(line, &"not ready with one controller")),
+    }
+}
+
+fn strange(text: &str, why: &dyn std::fmt::Display) -> String {
+    let text: String = text.trim().chars().take(60).collect();
+    format!("{PROGRAM} said what is no answer ({why}): {text:?}")
+}
+
+/// The first line, empty if there is none; what follows is read and thrown away.
+fn first_line_of(stdout: ChildStdout) -> Receiver<String> {
+    let (said, line) = channel();
+    thread::spawn(move || {
+        let mut stdout = BufReader::new(stdout);
+        let mut first = String::new();
+        let _ = stdout.read_line(&mut first);
+        let _ = said.send(first);
+        let _ = std::io::copy(&mut stdout, &mut std::io::sink());
+    });
+    line
+}
+
+/// All of it, once it ends.
+fn all_of(mut stdout: ChildStdout) -> Receiver<String> {
+    let (said, text) = channel();
+    thread::spawn(move || {
+        let mut all = String::new();
+        let _ = stdout.read_to_string(&mut all);
+        let _ = said.send(all);
+    });
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A program in a folder of its own, which goes with it.
+    struct Program(PathBuf);
+
+    impl Drop for Program {
+        fn drop(&mut self) {
+            let _ = self.0.parent().map(fs::remove_dir_all);
+        }
+    }
+
+    fn program(name: &str, text: &str) -> Program {
+        let folder = env::temp_dir().join(format!("headway-test-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir(&folder).unwrap();
+        let file = folder.join(PROGRAM);
+        // By a process: a file that this one has open for writing is busy for whatever another thread starts.
+        let write = r#"printf '#!/bin/sh\n%s\n' "$1" > "$0" && chmod 755 "$0""#;
+        let mut shell = Command::new("sh");
+        let done = shell.arg("-c").arg(write).arg(&file).arg(text).status();
+        assert!(done.unwrap().success());
+        Program(file)
+    }
+
+    const READY: &str = r#"[ "$1" = status ] && { echo '{"flows":[],"counters":{"flows_opened":3,"guard_trips":2,"reports":9,"actions":9,"ring_dropped":0,"slots_full":1}}'; exit; }
+echo '{"event":"ready","controllers":[{"name":"'$5'","policy":"'$3'","model":"owl-v1@abcdef123456"}]}'
+echo $$ > "$(dirname "$7")/pid""#;
+
+    #[test]
+    fn it_serves_until_it_is_dropped() {
+        let file = program("serves", &format!("{READY}\nexec cat"));
+        let daemon = Daemon::start(&file.0, "owl:online=true").unwrap();
+        let served = daemon.served();
+        assert_eq!(served.scheme, "owl:online=true");
+        assert_eq!(served.model, "owl-v1@abcdef123456");
+        let name = &served.controller;
+        assert!(name.starts_with("hw_") && name.len() <= 15, "{name}");
+        let counters = daemon.counters().unwrap();
+        let expected = Counters {
+            flows_opened: 3,
+            guard_trips: 2,
+            slots_full: 1,
+        };
+        assert_eq!(counters, expected);
+        assert_eq!(counters.since(counters), Counters::default());
+        let (folder, process) = (daemon.folder.clone(), daemon.process.id());
+        drop(daemon);
+        assert!(!folder.exists());
+        assert!(!Path::new(&format!("/proc/{process}")).exists());
+    }
+
+    /// As when this process is killed: its end of the pipe closes.
+    #[test]
+    fn it_ends_with_its_standard_input() {
+        let file = program("stdin", &format!("{READY}\nexec cat"));
+        let mut daemon = Daemon::start(&file.0, "owl").unwrap();
+        daemon._stdin = None;
+        let clock = Clock::start();
+        while matches!(daemon.process.try_wait(), Ok(None)) {
+            assert!(clock.now() < Time::from_millis(5_000), "it goes on");
+            sleep(Wait::from_millis(5));
+        }
+    }
+
+    #[test]
+    fn one_that_ignores_the_signal_is_killed() {
+        let file = program(
+            "deaf",
+            &format!("trap '' TERM\n{READY}\nwhile :; do sleep 1; done"),
+        );
+        let daemon = Daemon::start(&file.0, "owl").unwrap();
+        let (clock, process) = (Clock::start(), daemon.process.id());
+        drop(daemon);
+        let took = clock.now();
+        let bounds = Time::from_millis(2_000)..Time::from_millis(4_000);
+        assert!(bounds.contains(&took), "{took:?}");
+        assert!(!Path::new(&format!("/proc/{process}")).exists());
+    }
+
+    #[test]
+    fn what_goes_wrong_is_one_line() {
+        for (name, text, says) in [
+            (
+                "refuses",
+                "echo noise >&2; echo 'headwayd: needs CAP_BPF; run as root' >&2; exit 2",
+                "headwayd: needs CAP_BPF; run as root",
+            ),
+            (
+                "crashes",
+                "exit 1",
+                "headwayd: it ended before it served: it said nothing",
+            ),
+            (
+                "babbles",
+                "echo hello; cat",
+                "headwayd said what is no answer (expected value at line 1 column 1): \"hello\"",
+            ),
+            (
+                "other",
+                r#"echo '{"event":"ready","controllers":[]}'; cat"#,
+                "headwayd said what is no answer (not ready with one controller): \
+                 \"{\\\"event\\\":\\\"ready\\\",\\\"controllers\\\":[]}\"",
+            ),
+        ] {
+            let why = Daemon::start(&program(name, text).0, "owl").unwrap_err();
+            assert_eq!(why, says, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_daemon_that_has_died_is_told() {
+        let text = "[ $1 = status ] && { echo 'headwayd: no daemon at x' >&2; exit 1; }";
+        let file = program("dies", &format!("{text}\n{READY}\nexec cat"));
+        let daemon = Daemon::start(&file.0, "owl").unwrap();
+        let why = daemon.counters().unwrap_err();
+        assert_eq!(why, "headwayd serves no more: headwayd: no daemon at x");
+    }
+
+    #[test]
+    fn it_is_found_in_order() {
+        let (named, beside, on_path) = (
+            program("named", ""),
+            program("beside", ""),
+            program("path", ""),
+        );
+        let folder = |file: &Program| file.0.parent().unwrap().to_owned();
+        let path = env::join_paths([Path::new("/nowhere"), &folder(&on_path)]).unwrap();
+        let find = |given: Option<&Path>, beside: Option<&Path>| {
+            find_in(given.map(Path::as_os_str), beside, Some(&path))
+        };
+        assert_eq!(
+            find(Some(&named.0), Some(&folder(&beside))).unwrap(),
+            named.0
+        );
+        assert_eq!(find(None, Some(&folder(&beside))).unwrap(), beside.0);
+        assert_eq!(find(None, None).unwrap(), on_path.0);
+        let wrong = find(Some(Path::new("/nowhere/headwayd")), None).unwrap_err();
+        assert_eq!(
+            wrong,
+            "HEADWAYD=/nowhere/headwayd: no such program; 'make headwayd' builds one"
+        );
+        let none = find_in(None, None, None).unwrap_err();
+        assert!(none.contains("'make headwayd' builds it"), "{none}");
+    }
+}

@@ -1,0 +1,136 @@
+//! Who carries the flows of a world.
+
+use headway_cc::{Registry, World};
+use headway_world::{RunError, SetupError};
+use serde::{Deserialize, Serialize};
+
+use super::{EMU, KERNEL};
+use crate::host::{Driver, Served};
+
+/// Who carries the flows of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Hosting {
+    /// World `emu`: the kernel's TCP under its own controllers, our transport over UDP for all else.
+    Emu,
+    /// World `kernel`: the kernel's TCP alone. Learned schemes are served by daemons, these.
+    Kernel(Vec<Served>),
+}
+
+impl Hosting {
+    pub fn world(&self) -> World {
+        match self {
+            Hosting::Emu => EMU,
+            Hosting::Kernel(_) => KERNEL,
+        }
+    }
+
+    /// Who carries a flow under `scheme`.
+    ///
+    /// # Errors
+    /// [`RunError`] for a scheme that nobody has, and for one that this world cannot run.
+    pub fn driver(&self, scheme: &str, registry: &Registry) -> Result<Driver, RunError> {
+        let served = match self {
+            Hosting::Emu => &[],
+            Hosting::Kernel(served) => served.as_slice(),
+        };
+        if let Some(served) = served.iter().find(|s| s.scheme == scheme) {
+            return Ok(Driver::Served(served.clone()));
+        }
+        let driver = Driver::parse(scheme, registry).map_err(SetupError::from)?;
+        match (self, &driver) {
+            (Hosting::Kernel(_), Driver::Udp(_)) => Err(elsewhere(scheme).into()),
+            _ => Ok(driver),
+        }
+    }
+}
+
+/// That the world `kernel` cannot run a scheme, and who can.
+fn elsewhere(scheme: &str) -> SetupError {
+    // The simulator knows no hosts.
+    let worlds = match Driver::names_udp(scheme) {
+        true => "the world 'emu'",
+        false => "the worlds 'sim' and 'emu'",
+    };
+    SetupError::Unserved {
+        scheme: scheme.to_owned(),
+        why: format!(
+            "it runs in {worlds}; in 'kernel' every flow is the kernel's TCP, under newreno, cubic, bbr, \
+             kernel-NAME or a learned scheme"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use headway_cc::schemes;
+
+    use super::*;
+
+    fn registry() -> Registry {
+        let mut registry = Registry::new(schemes::SCHEMES);
+        registry.add(headway_policy::schemes::SCHEMES);
+        registry
+    }
+
+    /// `owl` as a daemon serves it.
+    fn owl() -> Served {
+        Served {
+            scheme: "owl:online=true".to_owned(),
+            controller: "hw_7_0".to_owned(),
+            model: "owl-v1@0123456789ab".to_owned(),
+        }
+    }
+
+    #[test]
+    fn in_the_kernel_every_flow_is_its_tcp() {
+        let (world, registry) = (Hosting::Kernel(vec![owl()]), registry());
+        // Every Linux has these two.
+        for (scheme, controller, model) in [
+            ("newreno", "reno", None),
+            ("cubic", "cubic", None),
+            ("kernel-reno", "reno", None),
+            ("owl:online=true", "hw_7_0", Some("owl-v1@0123456789ab")),
+        ] {
+            let driver = world.driver(scheme, &registry).expect(scheme);
+            assert_eq!(driver.controller(), Some(controller));
+            assert_eq!(driver.model(), model);
+            assert_eq!(driver.transport(), "tcp");
+        }
+    }
+
+    #[test]
+    fn what_is_not_the_kernels_is_refused_in_a_line_that_says_where_it_runs() {
+        let (world, registry) = (Hosting::Kernel(vec![owl()]), registry());
+        for (scheme, worlds) in [
+            ("copa", "it runs in the worlds 'sim' and 'emu'; in 'kernel'"),
+            ("cubic:hystart=none", "the worlds 'sim' and 'emu'"),
+            ("batched-cubic:interval=10ms", "the worlds 'sim' and 'emu'"),
+            ("udp-cubic", "it runs in the world 'emu'; in 'kernel'"),
+            // Another daemon's scheme than the one that is served.
+            (
+                "owl",
+                "under newreno, cubic, bbr, kernel-NAME or a learned scheme",
+            ),
+        ] {
+            let error = world.driver(scheme, &registry).expect_err(scheme);
+            let text = error.to_string();
+            assert!(text.starts_with(&format!("scheme '{scheme}': ")), "{text}");
+            assert!(text.contains(worlds), "{text}");
+            assert!(!text.contains('\n'), "{text}");
+            // So that --schemes all can leave it out.
+            assert!(error.unserved().is_some(), "{scheme}");
+        }
+        let unknown = world.driver("cubik", &registry).unwrap_err();
+        assert!(unknown.to_string().contains("did you mean 'cubic'?"));
+        assert_eq!(unknown.unserved(), None);
+    }
+
+    /// The worker is told by its parent who serves what.
+    #[test]
+    fn it_survives_json() {
+        for hosting in [Hosting::Emu, Hosting::Kernel(vec![owl()])] {
+            let text = serde_json::to_string(&hosting).unwrap();
+            assert_eq!(serde_json::from_str::<Hosting>(&text).unwrap(), hosting);
+        }
+    }
+}

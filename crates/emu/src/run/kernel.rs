@@ -1,0 +1,265 @@
+//! World 3 as a world of a batch: runs of world 2 in which every flow is a socket of the kernel's, learned ones
+//! under controllers that `headwayd` gives it.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use headway_cc::{Duration, Kind, Registry, Scheme, SchemeError};
+use headway_net::transport::SUPPLIES;
+use headway_world::{Ended, Outcome, RunError, SetupError, Trial, World};
+
+use super::daemon::{Counters, Daemon, find_headwayd};
+use super::emu::Emu;
+use super::hosting::Hosting;
+use crate::host::{Driver, Served};
+
+/// This world. What a scheme needs its own half of the kernel supplies, if there is one.
+pub const KERNEL: headway_cc::World = headway_cc::World {
+    name: "kernel",
+    supplies: SUPPLIES,
+};
+
+/// World 3: sockets of the kernel's, through emulated links.
+#[derive(Debug)]
+pub struct Kernel {
+    emu: Emu,
+    /// By scheme, once a run with it has been checked. They end with this world.
+    daemons: Mutex<HashMap<String, Arc<Daemon>>>,
+}
+
+impl Kernel {
+    /// As [`Emu::new`].
+    pub fn new(registry: Registry, command: Vec<OsString>) -> Kernel {
+        Kernel {
+            emu: Emu::new(registry, command),
+            daemons: Mutex::default(),
+        }
+    }
+
+    /// The model by which a scheme decides, if a daemon can serve it.
+    fn model_of(&self, scheme: &str) -> Result<Option<String>, SchemeError> {
+        Ok(match Driver::parse(scheme, self.emu.registry())? {
+            Driver::Udp(selection) if !Driver::names_udp(scheme) && selection.digests.is_none() => {
+                selection.model().map(str::to_owned)
+            }
+            _ => None,
+        })
+    }
+
+    /// The daemon of a learned scheme, started if need be; `None` for one that needs none.
+    fn daemon(&self, scheme: &str) -> Result<Option<Arc<Daemon>>, RunError> {
+        let Some(model) = self.model_of(scheme).map_err(SetupError::from)? else {
+            return Ok(None);
+        };
+        let mut daemons = self.daemons.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(daemon) = daemons.get(scheme) {
+            return Ok(Some(Arc::clone(daemon)));
+        }
+        let beside = self.emu.program().and_then(Path::parent);
+        let program = find_headwayd(beside).map_err(|why| SetupError::Unserved {
+            scheme: scheme.to_owned(),
+            why,
+        })?;
+        self.emu.check_place()?;
+        let daemon = Daemon::start(&program, scheme).map_err(RunError::Failed)?;
+        let other = &daemon.served().model;
+        if *other != model {
+            let why = format!(
+                "{} serves {other}, and this Headway has {model}; 'make headwayd' builds one with the same models",
+                program.display()
+            );
+            return Err(RunError::Failed(why));
+        }
+        let daemon = Arc::new(daemon);
+        daemons.insert(scheme.to_owned(), Arc::clone(&daemon));
+        Ok(Some(daemon))
+    }
+
+    /// Who carries the flows of a run: starts the daemons that it needs.
+    fn hosting(&self, trial: &Trial<'_>) -> Result<Hosting, RunError> {
+        let others = trial.network.flows.iter();
+        let mut schemes: Vec<&str> = others.filter_map(|f| f.scheme.as_deref()).collect();
+        schemes.push(trial.scheme);
+        schemes.sort_unstable();
+        schemes.dedup();
+        let mut served: Vec<Served> = Vec::new();
+        for scheme in schemes {
+            served.extend(self.daemon(scheme)?.map(|daemon| daemon.served().clone()));
+        }
+        Ok(Hosting::Kernel(served))
+    }
+
+    /// A run with whatever its scheme's daemon has counted meanwhile.
+    fn watched(
+        &self,
+        trial: &Trial<'_>,
+        go_on: &mut dyn FnMut(Duration) -> bool,
+    ) -> Result<Ended, RunError> {
+        let hosting = self.hosting(trial)?;
+        let Some(daemon) = self.daemon(trial.scheme)? else {
+            return Ok(self.emu.run_in(trial, &hosting, go_on));
+        };
+        let before = daemon.counters().map_err(RunError::Failed)?;
+        let mut ended = self.emu.run_in(trial, &hosting, go_on);
+        if let Ok(Some(outcome)) = &mut ended.outcome {
+            let counted = daemon.counters().map_err(RunError::Failed)?.since(before);
+            note(outcome, counted).map_err(RunError::Failed)?;
+        }
+        Ok(ended)
+    }
+}
+
+/// Notes in a run's outcome what became of its learned flows. One that the daemon has not had is no result of its
+/// scheme.
+fn note(outcome: &mut Outcome, counted: Counters) -> Result<(), String> {
+    let Some(pooled) = outcome.rows.first_mut() else {
+        return Ok(());
+    };
+    if counted.slots_full > 0 {
+        let flows = counted.slots_full;
+        return Err(format!(
+            "headwayd had no room for {flows} of the run's flows"
+        ));
+    }
+    if counted.flows_opened == 0 && pooled.metrics.delivered_packets > 0 {
+        return Err("headwayd was told of none of the run's flows".to_owned());
+    }
+    pooled.metrics.guard_trips = counted.guard_trips;
+    Ok(())
+}
+
+impl World for Kernel {
+    fn about(&self) -> headway_cc::World {
+        KERNEL
+    }
+
+    fn serves(&self, scheme: &Scheme) -> bool {
+        let has_model = |kind: &Kind| matches!(kind, Kind::Loaded { .. });
+        Driver::is_kernels(scheme.name) || scheme.params.iter().any(|p| has_model(&p.kind))
+    }
+
+    fn canonical(&self, scheme: &str) -> Result<String, SchemeError> {
+        Ok(match Driver::parse(scheme, self.emu.registry())? {
+            Driver::Kernel(name) => format!("kernel-{name}"),
+            Driver::Served(served) => served.scheme,
+            // With every parameter and its model; what this world cannot run is refused when a run is checked.
+            Driver::Udp(selection) => selection.canonical(),
+        })
+    }
+
+    fn default_jobs(&self) -> Option<usize> {
+        self.emu.default_jobs()
+    }
+
+    fn is_deterministic(&self) -> bool {
+        self.emu.is_deterministic()
+    }
+
+    fn check(&self, trial: &Trial<'_>) -> Result<(), RunError> {
+        let hosting = self.hosting(trial)?;
+        self.emu.check_in(trial, &hosting)
+    }
+
+    fn run(&self, trial: &Trial<'_>, go_on: &mut dyn FnMut(Duration) -> bool) -> Ended {
+        self.watched(trial, go_on).unwrap_or_else(Ended::failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use headway_cc::schemes;
+    use headway_record::ALL_FLOWS;
+    use headway_world::FlowOutcome;
+
+    use super::*;
+
+    fn kernel() -> Kernel {
+        let mut registry = Registry::new(schemes::SCHEMES);
+        registry.add(headway_policy::schemes::SCHEMES);
+        Kernel::new(registry, vec!["/bin/false".into()])
+    }
+
+    #[test]
+    fn daemons_serve_what_a_model_decides() {
+        let world = kernel();
+        for (scheme, model) in [
+            ("owl", Some("owl-v1@")),
+            ("owl:online=true", Some("owl-v1@")),
+            ("aurora:model=v1", Some("aurora-v1@")),
+            ("cubic", None),
+            ("kernel-reno", None),
+            // Refused, and not by a daemon.
+            ("copa", None),
+            ("udp-owl", None),
+            ("batched-owl:interval=10ms", None),
+        ] {
+            let found = world.model_of(scheme).unwrap();
+            match (model, &found) {
+                (None, None) => {}
+                (Some(model), Some(found)) if found.starts_with(model) => {}
+                _ => panic!("{scheme}: {found:?}"),
+            }
+        }
+        assert!(world.model_of("owl:onlin=true").is_err());
+    }
+
+    #[test]
+    fn it_serves_the_kernels_schemes_and_learned_ones() {
+        let world = kernel();
+        let served = world.emu.registry().iter().filter(|s| world.serves(s));
+        let mut names: Vec<&str> = served.map(|s| s.name).collect();
+        names.sort_unstable();
+        assert_eq!(
+            names,
+            [
+                "aurora", "bbr", "cubic", "learned", "newreno", "owl", "owl-loss"
+            ]
+        );
+    }
+
+    #[test]
+    fn two_spellings_are_one_scheme() {
+        let world = kernel();
+        let same = |a: &str, b: &str| world.canonical(a).unwrap() == world.canonical(b).unwrap();
+        assert!(same("newreno", "kernel-reno"));
+        assert!(same("owl", "owl:online=false"));
+        assert!(!same("owl", "owl:online=true"));
+        assert!(!same("owl", "owl-loss"));
+        // Its model is a part of it: results of another are not this one's.
+        assert!(world.canonical("owl").unwrap().contains("owl-v1@"));
+    }
+
+    fn outcome(delivered_packets: u64) -> Outcome {
+        let mut row = FlowOutcome {
+            flow: ALL_FLOWS,
+            scheme: "owl".to_owned(),
+            model: None,
+            metrics: headway_record::Metrics::default(),
+        };
+        row.metrics.delivered_packets = delivered_packets;
+        Outcome {
+            rows: vec![row],
+            ..Outcome::default()
+        }
+    }
+
+    #[test]
+    fn a_run_says_how_often_the_guard_took_over() {
+        let counted = |flows_opened, guard_trips, slots_full| Counters {
+            flows_opened,
+            guard_trips,
+            slots_full,
+        };
+        let mut run = outcome(9);
+        note(&mut run, counted(1, 3, 0)).unwrap();
+        assert_eq!(run.rows[0].metrics.guard_trips, 3);
+        let full = note(&mut outcome(9), counted(1, 0, 2)).unwrap_err();
+        assert_eq!(full, "headwayd had no room for 2 of the run's flows");
+        let unseen = note(&mut outcome(9), counted(0, 0, 0)).unwrap_err();
+        assert_eq!(unseen, "headwayd was told of none of the run's flows");
+        // A flow that has not begun.
+        note(&mut outcome(0), counted(0, 0, 0)).unwrap();
+    }
+}

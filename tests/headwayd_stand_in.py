@@ -1,0 +1,69 @@
+"""Speaks as headwayd does, for tests of who asks it: registers nothing, and names a controller that any Linux has.
+
+A learned scheme that it "serves" is in truth the kernel's Cubic. What it counts is made up: one more flow each time
+it is asked, and of the guard as many trips as STAND_IN_TRIPS says.
+"""
+
+import argparse
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+from headway._native import canonical_scheme
+
+
+def main() -> int:
+    """`run` or `status`."""
+    parser = argparse.ArgumentParser("headwayd")
+    parser.add_argument("command", choices=["run", "status"])
+    for option in ("--policy", "--name", "--socket"):
+        parser.add_argument(option)
+    for option in ("--until-stdin-closes", "--json"):
+        parser.add_argument(option, action="store_true")
+    given = parser.parse_args()
+    counts = Path(f"{given.socket}.counts")
+    return run(given, counts) if given.command == "run" else status(counts)
+
+
+def run(given: argparse.Namespace, counts: Path) -> int:
+    """Says that it serves, and stays."""
+    if refusal := os.environ.get("STAND_IN_REFUSES"):
+        print(f"headwayd: {refusal}", file=sys.stderr)
+        return 1
+    assert len(given.name) <= 15, given.name
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    model = canonical_scheme(given.policy, "sim").partition(":model=")[2].partition(":")[0]
+    counts.write_text("0")
+    controller = {"name": "cubic", "policy": given.policy, "model": model}
+    print(json.dumps({"event": "ready", "controllers": [controller]}), flush=True)
+    if given.until_stdin_closes:
+        sys.stdin.read()
+        return 0
+    while True:
+        time.sleep(60)
+
+
+def status(counts: Path) -> int:
+    """Counts, more of them each time."""
+    if not counts.exists():
+        print(f"headwayd: nobody serves at {counts.parent}", file=sys.stderr)
+        return 1
+    asked = int(counts.read_text()) + 1
+    counts.write_text(str(asked))
+    counted = {
+        "flows_opened": asked,
+        "guard_trips": asked * int(os.environ.get("STAND_IN_TRIPS", "0")),
+        "reports": 100 * asked,
+        "actions": 100 * asked,
+        "ring_dropped": 0,
+        "slots_full": 0,
+    }
+    print(json.dumps({"flows": [], "counters": counted}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -30,7 +30,7 @@ pub struct Flow {
     /// When the newest answer was given.
     answered: Time,
     decisions: u64,
-    guard: (u32, u32),
+    guard: Guarded,
 }
 
 impl Flow {
@@ -55,7 +55,7 @@ impl Flow {
             last: Record::default(),
             answered: Time::ZERO,
             decisions: 0,
-            guard: (0, 0),
+            guard: Guarded::default(),
         })
     }
 
@@ -99,7 +99,11 @@ impl Flow {
     }
 
     pub fn on_verdict(&mut self, verdict: &Verdict) {
-        self.guard = (verdict.reason, verdict.trips);
+        self.guard = Guarded {
+            reason: verdict.reason,
+            trips: verdict.trips,
+            at_ns: verdict.now_ns,
+        };
     }
 
     /// Decides if it is time, and answers in any case.
@@ -193,11 +197,20 @@ impl Flow {
             "lost_packets": lost,
             "decisions": self.decisions,
             "refused_decisions": refused.0,
-            "guard": if self.guard.0 == 0 { "policy" } else { "cubic" },
-            "guard_reason": statistics::reason(self.guard.0),
-            "guard_trips": self.guard.1,
+            "guard": if self.guard.reason == 0 { "policy" } else { "cubic" },
+            "guard_reason": statistics::reason(self.guard.reason),
+            "guard_trips": self.guard.trips,
+            "guard_judged_at_s": self.guard.at_ns as f64 * 1e-9,
         })
     }
+}
+
+/// What the guard said last.
+#[derive(Clone, Copy, Debug, Default)]
+struct Guarded {
+    reason: u32,
+    trips: u32,
+    at_ns: u64,
 }
 
 /// How many decisions a policy could not give.

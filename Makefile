@@ -41,6 +41,8 @@ test-train: .venv/core.stamp build/train.stamp ## run the tests that need PyTorc
 	@PYTHONPATH="$(CURDIR)/python" build/train/bin/python -m pytest -q -m train $(if $(ONLY),-k "$(ONLY)")
 
 test-system: .venv/core.stamp .venv/dev.stamp ## run the tests that need root or user namespaces; ONLY="word ..." for some
+	@if pkg-config --exists $(LIBRARIES) 2>/dev/null; then $(MAKE) --no-print-directory headwayd; \
+	else echo "make: no headwayd, and no tests of it: pkg-config, libelf or zlib is missing; install them: $(LIBRARIES_APT)"; fi
 	@echo "make: testing with network namespaces, serially"
 	@$(BIN)/python scripts/system_tests.py $(ONLY)
 
@@ -48,7 +50,10 @@ lint: .venv/dev.stamp ## check format, lints and types
 	@echo "make: checking format, lints and types"
 	@# cargo fmt does not find the modules that the list of schemes declares.
 	@rustfmt --check --edition 2024 $$(git ls-files '*.rs')
-	@cargo clippy --locked --quiet --workspace --all-targets -- -D warnings
+	@cargo clippy --locked --quiet --all-targets -- -D warnings
+	@if pkg-config --exists $(LIBRARIES) 2>/dev/null; then \
+		cargo clippy --locked --quiet -p headwayd --all-targets -- -D warnings; \
+	else echo "make: headwayd is not checked: pkg-config, libelf or zlib is missing; install them: $(LIBRARIES_APT)"; fi
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --quiet --check .
 	@$(BIN)/mypy --no-error-summary
@@ -88,10 +93,10 @@ need = command -v $(1) >/dev/null || { echo "make: $(1) is missing; install it: 
 
 # libbpf comes along; what it stands on is the system's.
 LIBRARIES := libelf zlib
+LIBRARIES_APT := $(APT) pkg-config libelf-dev zlib1g-dev
 libraries:
-	@$(call need,pkg-config,$(APT) pkg-config libelf-dev zlib1g-dev)
-	@pkg-config --exists $(LIBRARIES) \
-	|| { echo "make: libelf or zlib is missing; install them: $(APT) libelf-dev zlib1g-dev" >&2; exit 1; }
+	@pkg-config --exists $(LIBRARIES) 2>/dev/null \
+	|| { echo "make: pkg-config, libelf or zlib is missing; install them: $(LIBRARIES_APT)" >&2; exit 1; }
 
 build/uv/bin/uv: | tools
 	@echo "make: installing uv $(UV_VERSION) into build/uv"

@@ -9,6 +9,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "docs" / "checks.json"
 CARGO = ["cargo", "test", "--locked", "--quiet"]
+LIBRARIES = ["libelf", "zlib"]
+"""What headwayd links, and nothing else does."""
 COMMAND = [*CARGO, "-p", "headway-sim", "--test", "validation", "--", "--show-output"]
 
 Check = dict[str, Any]
@@ -19,6 +21,15 @@ def read(output: str) -> list[Check]:
     """The checks in what tests printed, by scheme and source."""
     found = [json.loads(line) for line in re.findall(r"^check (\{.*\})$", output, flags=re.MULTILINE)]
     return sorted(found, key=lambda check: (check["scheme"], check["source"], check["what"]))
+
+
+def without_headwayd() -> str | None:
+    """Why headwayd cannot be built here; None where it can."""
+    try:
+        found = subprocess.run(["pkg-config", "--exists", *LIBRARIES], check=False).returncode == 0
+    except FileNotFoundError:
+        found = False
+    return None if found else "headwayd: pkg-config, libelf or zlib is missing: make headwayd says what to install"
 
 
 def skipped(output: str) -> list[str]:

@@ -54,6 +54,17 @@ Examples:
         #[arg(long)]
         json: bool,
     },
+    /// Set windows of the kernel's BBR, of a flow or of all, while they run (headwayd run --controllers headway_bbr).
+    #[command(after_help = "Example:\n  headwayd set all btlbw_window=4 rtprop_window=2s")]
+    Set {
+        #[command(flatten)]
+        at: At,
+        /// A flow's number, as headwayd status has it, or 'all'.
+        flow: String,
+        /// btlbw_window in rounds, rtprop_window a time.
+        #[arg(required = true, value_name = "NAME=VALUE")]
+        settings: Vec<String>,
+    },
     /// Have the agent read its policies anew; no flow is interrupted.
     #[command(after_help = "Example:\n  cp -r new-model/. /etc/headway/model && headwayd reload")]
     Reload {
@@ -76,7 +87,7 @@ struct Run {
     #[arg(
         long,
         value_name = "[PREFIX=]SPEC",
-        required_unless_present = "no_agent"
+        required_unless_present_any = ["no_agent", "controllers"]
     )]
     policy: Vec<String>,
     /// The program that carries answers out; else the one that fits the policy.
@@ -140,6 +151,10 @@ pub fn main() -> ExitCode {
                 false => control::print_table(&status),
             })
         }
+        Command::Set { at, flow, settings } => {
+            let words = format!("set {flow} {}", settings.join(" "));
+            control::ask(&at.socket, &words).map(|answer| println!("flows: {}", answer["flows"]))
+        }
         Command::Reload { at } => control::ask(&at.socket, "reload").map(|_| ()),
     };
     match done {
@@ -180,18 +195,15 @@ fn register(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> Resu
 }
 
 fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> Result<()> {
-    let policies = Policies::read(run.policy.iter().map(String::as_str))?;
-    let controller = match run.controllers[..] {
-        [] => policies.controller()?,
-        [one] => one,
-        _ => return Err(Error::Usage("--controllers: a policy has one".to_owned())),
-    };
-    policies.check(controller)?;
+    let (controller, policies) = chosen(run)?;
     let socket = Socket::bind(&run.at.socket)?;
     let metrics = run.metrics.map(listen).transpose()?;
     let shadow = run.shadow.as_deref().map(Shadow::create).transpose()?;
-    let program = load(run, controller, Some(&policies))?;
-    let ready = policies.describe(&program.name);
+    let program = load(run, controller, policies.as_ref())?;
+    let ready = match &policies {
+        Some(policies) => policies.describe(&program.name),
+        None => serde_json::json!({ "name": program.name }),
+    };
     let choice = Choice::make(run, &program.name)?;
 
     let (mailbox, sender) = Mailbox::new()?;
@@ -209,6 +221,27 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     agent.borrow_mut().save();
     drop(choice);
     served
+}
+
+/// The controller, and who decides; nobody does where a tuner sets BBR's windows.
+fn chosen(run: &Run) -> Result<(Controller, Option<Policies>)> {
+    if run.policy.is_empty() {
+        return match run.controllers[..] {
+            [Controller::HeadwayBbr] => Ok((Controller::HeadwayBbr, None)),
+            _ => Err(Error::Usage(
+                "--policy is missing; only of headway_bbr, given alone, parameters are set by headwayd set"
+                    .to_owned(),
+            )),
+        };
+    }
+    let policies = Policies::read(run.policy.iter().map(String::as_str))?;
+    let controller = match run.controllers[..] {
+        [] => policies.controller()?,
+        [one] => one,
+        _ => return Err(Error::Usage("--controllers: a policy has one".to_owned())),
+    };
+    policies.check(controller)?;
+    Ok((controller, Some(policies)))
 }
 
 /// Whose controller it is made, beside those who choose it; dropped, that is undone.
@@ -239,7 +272,7 @@ fn load(run: &Run, controller: Controller, policies: Option<&Policies>) -> Resul
         name: run.name.as_deref().unwrap_or(controller.name()),
         flows: run.flows,
         ring_bytes: run.ring * 1024,
-        has_agent: policies.is_some(),
+        has_agent: !run.no_agent,
     };
     let mut program = Program::load(controller, options)?;
     match policies {

@@ -16,12 +16,22 @@ use crate::system::clock;
 
 /// From then on an action is not carried out any more.
 const EXPIRES_AFTER: Duration = Duration::from_secs(1);
+/// How often a flow asks whether its parameters are still the same.
+const TUNERS_PATIENCE: Duration = Duration::from_millis(500);
+
+/// Who says what a flow is to do.
+#[derive(Debug)]
+enum Decides {
+    /// A policy.
+    Policy(Arc<Served>, Box<Decider<Box<dyn Policy>>>),
+    /// Somebody who sets parameters from time to time: their names, and their values.
+    Tuner(Vec<String>, Vec<f64>),
+}
 
 /// A flow that is served.
 #[derive(Debug)]
 pub struct Flow {
-    served: Arc<Served>,
-    decider: Decider<Box<dyn Policy>>,
+    decides: Decides,
     setup: Setup,
     number: u32,
     slot: u32,
@@ -38,7 +48,7 @@ impl Flow {
     ///
     /// # Errors
     /// One line, if its policy cannot be had.
-    pub fn new(open: &Open, served: Arc<Served>, learned: Option<&[f32]>) -> Result<Flow> {
+    pub fn new(open: &Open, served: Option<Arc<Served>>, learned: Option<&[f32]>) -> Result<Flow> {
         let mss = Bytes::new(open.mss.into());
         let setup = Setup {
             initial_cwnd: mss * u64::from(open.initial_cwnd),
@@ -46,8 +56,10 @@ impl Flow {
             ..Setup::new(mss, u64::from(open.header.flow))
         };
         Ok(Flow {
-            decider: decider(&served, &setup, learned)?,
-            served,
+            decides: match served {
+                Some(served) => policy(served, &setup, learned)?,
+                None => Decides::Tuner(Vec::new(), Vec::new()),
+            },
             setup,
             number: open.header.flow,
             slot: open.slot,
@@ -67,35 +79,47 @@ impl Flow {
         self.slot
     }
 
-    pub fn served(&self) -> &Arc<Served> {
-        &self.served
+    pub fn policy(&self) -> Option<&str> {
+        match &self.decides {
+            Decides::Policy(served, _) => Some(served.spec()),
+            Decides::Tuner(..) => None,
+        }
     }
 
-    pub fn policy(&self) -> &str {
-        self.served.spec()
-    }
-
-    pub fn learned(&self) -> Option<&[f32]> {
-        self.decider.policy().learned()
+    /// What its policy has learned.
+    pub fn learned(&self) -> Option<(&Arc<Served>, &[f32])> {
+        match &self.decides {
+            Decides::Policy(served, decider) => Some((served, decider.policy().learned()?)),
+            Decides::Tuner(..) => None,
+        }
     }
 
     /// Takes its state. Is an answer waited for?
     pub fn on_record(&mut self, record: &Record) -> bool {
         self.last = *record;
-        self.decider.on_record(record);
+        if let Decides::Policy(_, decider) = &mut self.decides {
+            decider.on_record(record);
+        }
         // An answer that a clock gave meanwhile is one to this.
         record.has(Record::ASKS) && self.answered <= record.now()
     }
 
     /// Is it time to decide, though no acknowledgement came?
     pub fn is_due(&self, now: Time) -> bool {
-        self.last.has(Record::STEERABLE) && self.decider.is_due(now)
+        match &self.decides {
+            Decides::Policy(_, decider) => self.last.has(Record::STEERABLE) && decider.is_due(now),
+            Decides::Tuner(..) => false,
+        }
     }
 
     /// When its clock wants to see whether it is.
     pub fn next_timer(&self) -> Option<Time> {
-        let due = self.decider.next_timer();
-        (due != Time::NEVER).then_some(due)
+        match &self.decides {
+            Decides::Policy(_, decider) => {
+                Some(decider.next_timer()).filter(|due| *due != Time::NEVER)
+            }
+            Decides::Tuner(..) => None,
+        }
     }
 
     pub fn on_verdict(&mut self, verdict: &Verdict) {
@@ -114,37 +138,79 @@ impl Flow {
         statistics: &mut Statistics,
         shadow: Option<&mut Shadow>,
     ) {
-        let agent = self.served.agent();
-        let mut action = Action::Nothing;
-        let is_decision = self.decider.is_due(now);
-        if is_decision {
-            let answer = self.decider.decide(now);
-            action = answer.map_or(Action::Nothing, |a| agent.action.action(a));
-            tracing::trace!(flow = self.number, ?answer, seen = ?self.decider.interval(), "decides");
-            self.decisions += 1;
-            statistics.decisions += 1;
-        }
-        let is_shadow = shadow.is_some();
-        if let Some(shadow) = shadow
-            && is_decision
-        {
-            shadow.write(self.number, self.remote, &self.last, action);
-        }
-        let told = if is_shadow { Action::Nothing } else { action };
+        let tunables = program.controller.tunables();
+        let (slot, due, is_decision) = match &mut self.decides {
+            Decides::Policy(served, decider) => {
+                let mut action = Action::Nothing;
+                let is_decision = decider.is_due(now);
+                if is_decision {
+                    let answer = decider.decide(now);
+                    action = answer.map_or(action, |a| served.agent().action.action(a));
+                    tracing::trace!(flow = self.number, ?answer, seen = ?decider.interval(), "decides");
+                }
+                let told = if shadow.is_some() {
+                    Action::Nothing
+                } else {
+                    action
+                };
+                if let Some(shadow) = shadow
+                    && is_decision
+                {
+                    shadow.write(self.number, self.remote, &self.last, action);
+                }
+                (ActionSlot::of(told, tunables), decider.due(), is_decision)
+            }
+            // Said again with each answer: none is ever lost.
+            Decides::Tuner(names, values) => {
+                let action = Action::Settings(names, values);
+                (
+                    ActionSlot::of(action, tunables),
+                    now + TUNERS_PATIENCE,
+                    false,
+                )
+            }
+        };
         let slot = ActionSlot {
             decided_ns: now.as_nanos(),
             expires_ns: (now + EXPIRES_AFTER).as_nanos(),
-            due_ns: self.decider.due().as_nanos(),
+            due_ns: due.as_nanos(),
             flow: self.number,
-            ..ActionSlot::of(told, program.controller.tunables())
+            ..slot
         };
         program.slots.write(self.slot, &slot);
         self.answered = clock::now();
-        let age = self.answered.since(now);
         if is_decision {
-            self.decider.on_action(age);
+            let age = self.answered.since(now);
+            self.decisions += 1;
+            statistics.decisions += 1;
             statistics.latency.add(age);
+            if let Decides::Policy(_, decider) = &mut self.decides {
+                decider.on_action(age);
+            }
         }
+    }
+
+    /// Sets parameters of the controller beneath, which stay set. Whether the flow is one that a tuner sets.
+    pub fn set(
+        &mut self,
+        settings: &[(&str, f64)],
+        program: &Program,
+        statistics: &mut Statistics,
+    ) -> bool {
+        let Decides::Tuner(names, values) = &mut self.decides else {
+            return false;
+        };
+        for (name, value) in settings {
+            match names.iter().position(|n| n == name) {
+                Some(at) => values[at] = *value,
+                None => {
+                    names.push((*name).to_owned());
+                    values.push(*value);
+                }
+            }
+        }
+        self.answer(program, clock::now(), statistics, None);
+        true
     }
 
     /// Another policy decides from now on. What was seen of the flow stays, if the other sees the same.
@@ -152,13 +218,15 @@ impl Flow {
     /// # Errors
     /// One line, if it cannot be had.
     pub fn take_policy(&mut self, served: Arc<Served>, learned: Option<&[f32]>) -> Result<()> {
-        let sees_the_same = served.agent() == self.served.agent();
-        if sees_the_same {
-            *self.decider.policy_mut() = policy(&served, &self.setup, learned)?;
+        if let Decides::Policy(before, decider) = &mut self.decides
+            && before.agent() == served.agent()
+        {
+            let policy = served.policy(&self.setup, learned);
+            *decider.policy_mut() = policy.map_err(|e| Error::Failed(e.to_string()))?;
+            *before = served;
         } else {
-            self.decider = decider(&served, &self.setup, learned)?;
+            self.decides = policy(served, &self.setup, learned)?;
         }
-        self.served = served;
         Ok(())
     }
 
@@ -180,11 +248,23 @@ impl Flow {
         let rate =
             f64::from(rate_delivered) * f64::from(mss) * 8.0 / f64::from(rate_interval_us.max(1));
         let mut refused = Refused::default();
-        self.decider.policy().probe(&mut refused);
+        let mut settings = serde_json::Map::new();
+        match &self.decides {
+            Decides::Policy(_, decider) => decider.policy().probe(&mut refused),
+            Decides::Tuner(names, values) => {
+                settings.extend(
+                    names
+                        .iter()
+                        .cloned()
+                        .zip(values.iter().map(|v| (*v).into())),
+                );
+            }
+        }
         serde_json::json!({
             "flow": number,
             "controller": controller,
             "policy": self.policy(),
+            "settings": settings,
             "remote": self.remote.to_string(),
             "age_s": now.since(self.setup.start).as_secs_f64(),
             "cwnd_packets": cwnd,
@@ -225,19 +305,11 @@ impl Probe for Refused {
     }
 }
 
-fn policy(served: &Served, setup: &Setup, learned: Option<&[f32]>) -> Result<Box<dyn Policy>> {
-    served
-        .policy(setup, learned)
-        .map_err(|e| Error::Failed(e.to_string()))
-}
-
-fn decider(
-    served: &Served,
-    setup: &Setup,
-    learned: Option<&[f32]>,
-) -> Result<Decider<Box<dyn Policy>>> {
-    let policy = policy(served, setup, learned)?;
-    Decider::new(served.agent(), setup.start, policy).map_err(|e| Error::Failed(e.to_string()))
+fn policy(served: Arc<Served>, setup: &Setup, learned: Option<&[f32]>) -> Result<Decides> {
+    let failed = |e: &dyn std::fmt::Display| Error::Failed(e.to_string());
+    let policy = served.policy(setup, learned).map_err(|e| failed(&e))?;
+    let decider = Decider::new(served.agent(), setup.start, policy).map_err(|e| failed(&e))?;
+    Ok(Decides::Policy(served, Box::new(decider)))
 }
 
 /// Where a flow goes.

@@ -7,6 +7,7 @@ mod shadow;
 mod statistics;
 mod store;
 mod timers;
+mod tuning;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ pub use serve::serve;
 pub use shadow::Shadow;
 pub use store::Store;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::programs::Program;
 use crate::system::clock;
 use flow::Flow;
@@ -33,7 +34,7 @@ type Key = (usize, u32);
 /// Everything that the agent keeps.
 pub struct Agent {
     programs: Vec<Program>,
-    policies: Vec<Policies>,
+    policies: Vec<Option<Policies>>,
     flows: HashMap<Key, Flow>,
     timers: Timers,
     statistics: Statistics,
@@ -44,9 +45,9 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// For these programs, each with its policies.
+    /// For these programs, each with its policies; without any its flows are a tuner's.
     pub fn new(
-        programs: Vec<(Program, Policies)>,
+        programs: Vec<(Program, Option<Policies>)>,
         shadow: Option<Shadow>,
         store: Store,
         frame: Frame,
@@ -84,8 +85,11 @@ impl Agent {
             return;
         }
         let key = (program, open.header.flow);
-        let served = self.policies[program].of(flow::remote(open));
-        let learned = self.store.learned(&served);
+        let served = self.policies[program].as_ref();
+        let served = served.map(|policies| policies.of(flow::remote(open)));
+        let learned = served
+            .as_ref()
+            .and_then(|served| self.store.learned(served));
         match Flow::new(open, served, learned) {
             Ok(flow) => {
                 tracing::info!(flow = key.1, remote = %flow.remote(), policy = flow.policy(), "opens");
@@ -151,8 +155,8 @@ impl Agent {
     }
 
     fn keep_learned(&mut self, flow: &Flow) {
-        if let Some(learned) = flow.learned() {
-            self.store.keep(flow.served(), learned);
+        if let Some((served, learned)) = flow.learned() {
+            self.store.keep(served, learned);
         }
     }
 
@@ -178,33 +182,64 @@ impl Agent {
     ///
     /// # Errors
     /// One line.
-    pub fn reload(&mut self, policies: Vec<Policies>) -> Result<()> {
+    pub fn reload(&mut self, policies: Vec<Option<Policies>>) -> Result<()> {
         for (program, policies) in self.programs.iter().zip(&policies) {
-            policies.check(program.controller)?;
+            policies
+                .iter()
+                .try_for_each(|p| p.check(program.controller))?;
         }
         let mut flows: Vec<(Key, Flow)> = self.flows.drain().collect();
         for ((program, _), flow) in &mut flows {
-            let served = policies[*program].of(flow.remote().ip());
+            let Some(policies) = &policies[*program] else {
+                continue;
+            };
+            let served = policies.of(flow.remote().ip());
             let learned = self.store.learned(&served);
             flow.take_policy(served, learned)?;
         }
         self.flows.extend(flows);
         for (program, policies) in self.programs.iter().zip(&policies) {
-            policies.configure(program, self.frame);
+            if let Some(policies) = policies {
+                policies.configure(program, self.frame);
+            }
         }
         self.policies = policies;
         Ok(())
     }
 
     /// Which policies there are now, read anew: a model's folder may hold another model.
-    pub fn read_policies_anew(&self) -> Result<Vec<Policies>> {
-        self.policies.iter().map(Policies::read_anew).collect()
+    pub fn read_policies_anew(&self) -> Result<Vec<Option<Policies>>> {
+        let read =
+            |policies: &Option<Policies>| policies.as_ref().map(Policies::read_anew).transpose();
+        self.policies.iter().map(read).collect()
+    }
+
+    /// Sets parameters of a flow's controller, or of all that are a tuner's. Returns of how many.
+    ///
+    /// # Errors
+    /// One line, if there is no such flow, or what is to be set is wrong.
+    pub fn set(&mut self, number: Option<u32>, settings: &str) -> Result<usize> {
+        let settings = tuning::read(settings)?;
+        let mut found = 0;
+        for ((program, own), flow) in &mut self.flows {
+            if number.is_none_or(|wanted| wanted == *own) {
+                let program = &self.programs[*program];
+                found += usize::from(flow.set(&settings, program, &mut self.statistics));
+            }
+        }
+        match (number, found) {
+            (Some(number), 0) => Err(Error::Usage(format!(
+                "no flow {number} whose parameters may be set; headwayd status lists them, of headway_bbr without a policy"
+            ))),
+            _ => Ok(found),
+        }
     }
 
     /// Saves what flows have learned. To be called at the end.
     pub fn save(&mut self) {
         let learned: Vec<(Arc<Served>, Vec<f32>)> = (self.flows.values())
-            .filter_map(|flow| Some((Arc::clone(flow.served()), flow.learned()?.to_vec())))
+            .filter_map(|flow| flow.learned())
+            .map(|(served, learned)| (Arc::clone(served), learned.to_vec()))
             .collect();
         for (served, learned) in learned {
             self.store.keep(&served, &learned);
@@ -218,7 +253,10 @@ impl Agent {
     /// What happens, for `headwayd status`.
     pub fn status(&self) -> serde_json::Value {
         let controllers: Vec<_> = (self.programs.iter().zip(&self.policies))
-            .map(|(program, policies)| policies.describe(&program.name))
+            .map(|(program, policies)| match policies {
+                Some(policies) => policies.describe(&program.name),
+                None => serde_json::json!({ "name": program.name }),
+            })
             .collect();
         let now = clock::now();
         let mut flows: Vec<_> = self.flows.iter().collect();

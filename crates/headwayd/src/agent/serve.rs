@@ -100,6 +100,10 @@ fn wait(next: Time, is_busy: bool) -> Option<TimeSpec> {
 fn fulfil(agent: &RefCell<Agent>, wish: Wish) -> serde_json::Value {
     match wish {
         Wish::Status => agent.borrow().status(),
+        Wish::Set(number, settings) => match agent.borrow_mut().set(number, &settings) {
+            Ok(flows) => serde_json::json!({ "flows": flows }),
+            Err(error) => serde_json::json!({ "error": error.to_string() }),
+        },
         Wish::Reload => match reload(agent) {
             Ok(()) => agent.borrow().status(),
             Err(error) => serde_json::json!({ "error": error.to_string() }),

@@ -11,12 +11,14 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 
 /// What somebody wants of the agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wish {
     /// To know what happens.
     Status,
     /// That it reads its policies anew.
     Reload,
+    /// That it sets parameters of a flow, or of all.
+    Set(Option<u32>, String),
 }
 
 type Letter = (Wish, SyncSender<Value>);

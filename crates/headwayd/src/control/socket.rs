@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 
 /// How long a client may take to ask, and to read.
 const PATIENCE: Duration = Duration::from_secs(2);
-const LONGEST_WORD: u64 = 64;
+const LONGEST_WORD: u64 = 256;
 
 /// A socket of the file system; dropped, its file is gone.
 #[derive(Debug)]
@@ -82,10 +82,27 @@ fn answer(mut client: UnixStream, agent: &Sender) -> std::io::Result<()> {
     client.set_write_timeout(Some(PATIENCE))?;
     let mut word = String::new();
     (&client).take(LONGEST_WORD).read_to_string(&mut word)?;
-    let said = match word.trim() {
-        "status" => agent.ask(Wish::Status),
-        "reload" => agent.ask(Wish::Reload),
-        _ => serde_json::json!({ "error": "unknown word; there are status and reload" }),
+    let said = match wish(word.trim()) {
+        Some(wish) => agent.ask(wish),
+        None => serde_json::json!({ "error": "unknown word; there are status, reload and set" }),
     };
     client.write_all(format!("{said}\n").as_bytes())
+}
+
+/// `status`, `reload`, `set all NAME=VALUE ...`, `set 3 NAME=VALUE ...`.
+fn wish(words: &str) -> Option<Wish> {
+    let (word, rest) = words.split_once(' ').unwrap_or((words, ""));
+    match word {
+        "status" => Some(Wish::Status),
+        "reload" => Some(Wish::Reload),
+        "set" => {
+            let (flow, settings) = rest.split_once(' ')?;
+            let number = match flow {
+                "all" => None,
+                _ => Some(flow.parse().ok()?),
+            };
+            Some(Wish::Set(number, settings.to_owned()))
+        }
+        _ => None,
+    }
 }

@@ -1,0 +1,68 @@
+"""Figures over the kernel's TCP: what is run, and what stands beside Owl."""
+
+import pytest
+
+from headway._native import Scenario, canonical_scheme
+from headway.reproduce.engine import command
+from headway.reproduce.lab import FULL_KERNEL, QUICK_KERNEL, Lab, MissingError, family
+from headway.reproduce.measured import Measured
+from headway.reproduce.owl import contenders
+from headway.reproduce.scenarios import of_text
+from test_reproduce import OWL, measured, metric
+
+
+def test_a_figure_of_the_kernel_is_beside_the_simulators():
+    (in_kernel,) = [figure for figure in OWL.figures if figure.world == "kernel"]
+    assert (in_kernel.name, in_kernel.asked) == ("fig11-kernel", "fig11")
+    assert command(OWL, in_kernel) == "headway reproduce owl fig11 --world kernel"
+    (simulated,) = [figure for figure in OWL.figures if figure.asked == "fig11" and figure.world == "sim"]
+    assert command(OWL, simulated) == "headway reproduce owl fig11"
+
+
+def test_a_lab_of_the_kernel_asks_for_runs_there(monkeypatch, tmp_path):
+    program = tmp_path / "headwayd"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("HEADWAYD", str(program))
+    full, quick = (Lab(settings, world="kernel") for settings in (FULL_KERNEL, QUICK_KERNEL))
+    assert (full.quick, quick.quick) == (False, True)
+    assert quick.lengths([1, 2, 5]) == [1, 2]
+    assert list(quick.members("owl-geni")) == [1, 16]
+    assert list(full.members("owl-geni")) == list(family("owl-geni"))
+    task = full.want("owl", full.scheme("owl"), Scenario.load("owl-geni:count=2")).tasks[0]
+    assert (task.world, task.transport) == ("kernel", "linux")
+    assert task.key["scheme"] == canonical_scheme("owl", "kernel")
+    assert task.key["world"] == "kernel"
+    # A seed that varies nothing does not make real time the same.
+    fixed = of_text('schema = 1\nname = "fixed"\nseconds = 4\n[bottleneck]\nrate = "12Mbps"\ndelay = "9ms"\n')
+    assert fixed.varies == []
+    assert [len(lab.want("c", "cubic", fixed).seeds) for lab in (full, Lab())] == [5, 1]
+
+
+def test_what_the_kernel_lacks_is_one_line(monkeypatch):
+    monkeypatch.setenv("HEADWAYD", "/nowhere")
+    lab = Lab(world="kernel")
+    with pytest.raises(MissingError, match=r"^owl is not in this kernel: HEADWAYD=/nowhere: no such program"):
+        lab.scheme("owl")
+    assert lab.those(["kernel-reno", "kernel-renno"]) == {"kernel-reno": "kernel-reno"}
+    assert "kernel-renno is not in this kernel: the kernel has no congestion control 'renno'" in lab.notes[0]
+
+
+def test_every_controller_of_the_kernel_is_a_contender(monkeypatch, tmp_path):
+    available = tmp_path / "available"
+    available.write_text("reno bbr cubic vegas hw_12_0 headway_owl pk_owl dctcp\n")
+    monkeypatch.setattr(contenders, "AVAILABLE", available)
+    assert contenders.of_this_kernel() == ["bbr", "cubic", "kernel-vegas", "newreno"]
+
+
+def test_unfit_runs_are_left_out_pair_by_pair():
+    """The second of Owl's is unfit: its seed says nothing of the difference, and neither does Cubic's run of it."""
+    found, wanted = measured(owl=[11.0, 99.0, 31.0], cubic=[10.0, 20.0, 30.0])
+    runs = {one: list(found.runs(one)) for one in wanted.values()}
+    del runs[wanted["owl"]][1]
+    found = Measured(runs)
+    assert found.difference(wanted["owl"], wanted["cubic"], "throughput_mbps")["mean"] == 1.0
+    assert found.mean(wanted["owl"], "throughput_mbps")["mean"] == 21.0
+    del runs[wanted["owl"]][:]
+    nothing = found.difference(wanted["owl"], wanted["cubic"], "throughput_mbps")
+    assert nothing == metric(None)

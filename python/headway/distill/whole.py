@@ -64,13 +64,15 @@ def to_inputs(observations: Array, features: Sequence[Mapping[str, Any]]) -> Arr
     """0 to 255 for each normalised feature: where it stands between the limits of its clip, a half rounded up."""
     low, high = limits(features, observations.shape[1])
     steps = np.floor((observations.astype(np.float64) - low) * 255 / (high - low) + 0.5)
-    return np.clip(steps, 0, 255).astype(np.uint8)
+    inputs: Array = np.clip(steps, 0, 255).astype(np.uint8)
+    return inputs
 
 
 def to_observations(inputs: Array, features: Sequence[Mapping[str, Any]]) -> Array:
     """Normalised features, float32, that become such inputs."""
     low, high = limits(features, inputs.shape[1])
-    return (low + inputs * (high - low) / 255).astype(np.float32)
+    observations: Array = (low + inputs * (high - low) / 255).astype(np.float32)
+    return observations
 
 
 def limits(features: Sequence[Mapping[str, Any]], length: int) -> tuple[Array, Array]:

@@ -59,7 +59,7 @@ def distill(
 class _Screen:
     """Progress on standard error: a bar on a terminal, and a line for each round anywhere."""
 
-    def __init__(self, title: str, total: int) -> None:
+    def __init__(self, title: str, total: float) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 

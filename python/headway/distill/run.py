@@ -36,28 +36,28 @@ GOLDEN = 256
 class Plan:
     """How much is done. Each round the student of those before drives, and the teacher says what it would do."""
 
-    rounds: int = 8
+    rounds: int = 16
     environments: int = 256
-    decisions: int = 200
-    """Of each environment in a round: as many as an episode of training has."""
-    steps: int = 1500
+    decisions: int = 300
+    """Of each environment in a round."""
+    steps: int = 2000
     """Of learning after each round, from new weights."""
-    last_steps: int = 12_000
+    last_steps: int = 40_000
     """After the last one."""
     batch: int = 1024
-    rate: float = 3e-3
+    rate: float = 5e-3
 
     @property
-    def total(self) -> int:
-        """Units of progress: decisions of an environment, and hundreds of steps."""
-        return self.rounds * self.decisions + ((self.rounds - 1) * self.steps + self.last_steps) // 100
+    def total(self) -> float:
+        """Units of progress: decisions of an environment, in one round more to judge by, and hundreds of steps."""
+        return (self.rounds + 1) * self.decisions + ((self.rounds - 1) * self.steps + self.last_steps) / 100
 
 
 class Screen(Protocol):
     """Is told how far it is."""
 
     def advance(self, units: float) -> None:
-        """Of `Plan.total`, so many more are done."""
+        """So many more are done."""
         ...
 
     def line(self, text: str) -> None:

@@ -23,13 +23,13 @@ def quantise(student: Student) -> dict[str, Array]:
     """The tensors of an int8 model: weights int8, biases, multipliers and shifts int32."""
     tensors: dict[str, Array] = {}
     multipliers, shifts = [], []
-    last = len(student.weights) - 1
-    for n, (weight, bias) in enumerate(zip(student.weights, student.biases, strict=True)):
+    layers = student.deployed()
+    for n, (weight, bias) in enumerate(layers):
         step = float(scale(weight))
         tensors[f"layers.{n}.weight"] = np.round(weight / np.float32(step)).astype(np.int8)
         # Sums count products of a weight's step and an input's.
         tensors[f"layers.{n}.bias"] = np.round(bias.astype(np.float64) * STEPS / step).astype(np.int32)
-        multiplier, shift = _fraction(step if n < last else step * UNIT / STEPS)
+        multiplier, shift = _fraction(step if n < len(layers) - 1 else step * UNIT / STEPS)
         multipliers.append(multiplier)
         shifts.append(shift)
     tensors["multipliers"] = np.array(multipliers, dtype=np.int32)

@@ -30,8 +30,8 @@ def random_tensors(random):
     return tensors
 
 
-def model(folder, tensors, change=0):
-    """A folder whose golden outputs NumPy computed, one of them off by `change` in 1/65536."""
+def model(folder, tensors, change=0, wrong=None):
+    """A folder whose golden outputs NumPy computed, one off by `change` in 1/65536; `wrong` tensors instead."""
     agent = dict(load("aurora-v2").card["agent"])
     agent["observation"] = agent["observation"] | {"history": 6}
     inputs = np.random.default_rng(7).integers(0, 256, (512, 30)).astype(np.uint8)
@@ -40,7 +40,7 @@ def model(folder, tensors, change=0):
     outputs[-1] += change
     card = {"name": "random", "version": 1, "net": {"kind": "int8", "layers": list(SIZES)}, "agent": agent}
     golden = whole.to_observations(inputs, FEATURES), outputs[:, np.newaxis] / whole.UNIT
-    return write(folder, card, tensors, golden)
+    return write(folder, card, tensors | (wrong or {}), golden)
 
 
 def test_numpy_and_the_c_of_the_kernel_compute_the_same_bits(tmp_path):
@@ -61,7 +61,7 @@ def test_tensors_of_another_type_or_out_of_range_are_refused_in_one_line(tmp_pat
         ("multipliers", np.array([1, -2, 3], np.int32), "-2 must be from 0 to 16777215"),
     ]:
         with pytest.raises(UsageError, match=says) as refused:
-            model(tmp_path / "wrong", tensors | {name: wrong})
+            model(tmp_path / "wrong", tensors, wrong={name: wrong})
         assert "\n" not in str(refused.value)
 
 

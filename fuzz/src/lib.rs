@@ -5,6 +5,7 @@
 mod controller;
 mod model;
 mod queue;
+mod rate_agent;
 mod scenario;
 mod trace;
 mod wire;
@@ -12,6 +13,7 @@ mod wire;
 pub use controller::{controller, registry, spec};
 pub use model::model;
 pub use queue::queue;
+pub use rate_agent::rate_agent;
 pub use scenario::scenario;
 pub use trace::trace;
 pub use wire::wire;
@@ -20,12 +22,13 @@ pub use wire::wire;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 6] = [
+pub const TARGETS: [Target; 7] = [
     ("scenario", scenario),
     ("trace", trace),
     ("controller", controller),
     ("model", model),
     ("queue", queue),
+    ("rate_agent", rate_agent),
     ("wire", wire),
 ];
 

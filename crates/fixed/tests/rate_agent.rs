@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use headway_fixed::vectors::Draw;
-use headway_fixed::{FEATURES, HISTORY, Int8, RateAgent, RecordBytes};
+use headway_fixed::{FEATURES, HISTORY, INPUTS, Int8, RateAgent, RecordBytes};
 use proptest::prelude::*;
 use zerocopy::IntoBytes;
 
@@ -100,6 +100,25 @@ fn it_sees_the_last_intervals() {
         &features.map(|x: f64| ((x + 8.0) * 16.0 + 0.5) as u8)[..]
     );
     assert_eq!(&before[(HISTORY - 2) * FEATURES..], &inputs[..]);
+}
+
+/// A timer would have gone off 20 ms after the first sample, and again 20 ms later: of that interval nothing was heard.
+#[test]
+fn a_timer_that_is_not_there_is_made_up_for_of_the_records_before() {
+    let policy = constant(65536);
+    let mut agent = RateAgent::new(&policy, 0);
+    agent.record(&policy, &record(100 * MS, [8, 4, 0], 40_000, 40_000));
+    agent.record(&policy, &record(110 * MS, [12, 8, 0], 40_000, 40_000));
+    assert_eq!((agent.decisions(), agent.due_ns()), (0, 120 * MS));
+    let rate = agent.record(&policy, &record(150 * MS, [28, 9, 0], 80_000, 40_000));
+    assert_eq!((agent.decisions(), agent.due_ns()), (2, 190 * MS));
+    assert_eq!(rate, 302_511); // 250,000 times 1 + 6554 / 65536, twice
+    let seen = |ratio: f64, sent: f64, packets: f64| {
+        [0.0, (1.0 + ratio).log2(), (1.0 + sent).log2(), 0.0, (1.0 + packets).log2()]
+            .map(|x| ((x + 8.0) * 16.0 + 0.5) as u8)
+    };
+    let last_two = [seen(1.0, 12.0 / 8.0, 8.0), seen(2.0, 16.0, 1.0)].concat();
+    assert_eq!(agent.inputs()[INPUTS - 2 * FEATURES..], last_two);
 }
 
 #[test]

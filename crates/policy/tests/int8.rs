@@ -1,71 +1,138 @@
-//! The kernel's agent in whole numbers beside this crate's in floating point: of the same records both see the same,
-//! to a step of an input or two.
+//! The kernel's agent in whole numbers beside this crate's in floating point: told the same records both decide at
+//! the same times and see the same, to a step of an input.
 
 use std::sync::{Arc, Mutex};
 
 use headway_cc::{
     CongestionControl, Control, Duration, Feedback, Need, Rate, Registry, Rto, Scheme, Sent, Setup,
-    Tag, Time, schemes,
+    Tag, schemes,
 };
+use headway_fixed::vectors::Draw;
 use headway_fixed::{FEATURES, Int8, RateAgent};
 use headway_net::trace::Trace;
-use headway_policy::model::Model;
-use headway_policy::{Folds, Monitor, Observation, ObservationSpec, RateControl, Record, Reporter};
+use headway_policy::int8::compile;
+use headway_policy::{
+    AgentSpec, Clock, Folds, Monitor, Observation, RateControl, Record, Reporter,
+};
 use headway_scenario::{Scenario, TraceSpec};
 use headway_sim::{Options, Simulation};
 use zerocopy::transmute_ref;
 
 static SCHEME: Scheme = Scheme::unlisted("tap", &[Need::RateSample, Need::Pacing]);
 
-type Rows = Arc<Mutex<Vec<([u8; FEATURES], [f64; FEATURES], u32, Time)>>>;
+/// Aurora's agent, of six intervals. Loss and packets have their whole range, so that every step is met.
+const AGENT: &str = r#"
+clock = { kind = "rtt", n = 0.5, estimator = "mean" }
+action = { kind = "continuous", limit = 4, effect = { does = "scale-rate", delta = 0.1 } }
+beneath = { kind = "rate", initial_mbps = 2, min_mbps = 0.1, max_mbps = 1000 }
+[observation]
+history = 6
+features = [
+  { name = "rtt_slope", scale = 2, clip = [-2, 2] },
+  { name = "rtt_ratio", log = true, offset = 0.6931472, scale = 5, clip = [-1, 5] },
+  { name = "send_ratio", log = true, offset = 0.6931472, scale = 3, clip = [-2, 5] },
+  { name = "loss", scale = 5, clip = [0, 2] },
+  { name = "delivered_packets", log = true, offset = 3, scale = 0.3, clip = [-1, 2] },
+]
+"#;
 
+fn agent() -> AgentSpec {
+    let table: toml::Table = AGENT.parse().expect("TOML");
+    AgentSpec::read(table).expect("a spec")
+}
+
+/// What was found of a feature: how many steps of an input it was off at most, and the inputs that it came to.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    worst: f64,
+    least: u8,
+    largest: u8,
+}
+
+type Finds = Arc<Mutex<([Found; FEATURES], usize)>>;
+
+/// Sends at the rate that the kernel's agent says, and has what it sees checked.
 #[derive(Debug)]
 struct Tap {
-    policy: Arc<Int8>,
-    agent: RateAgent,
-    spec: ObservationSpec,
+    policy: Int8,
+    ours: RateAgent,
+    spec: AgentSpec,
     monitor: Monitor,
+    clock: Clock,
     observation: Observation,
     reporter: Reporter,
     beneath: RateControl,
-    rows: Rows,
+    finds: Finds,
 }
 
 impl Tap {
-    fn new(model: &Model, setup: &Setup, rows: &Rows) -> Tap {
-        let policy = model.int8().expect("int8").clone();
-        let agent = RateAgent::new(&policy, setup.start.as_nanos());
-        let spec = model.card().agent.observation.clone();
+    fn new(setup: &Setup, seed: u64, finds: &Finds) -> Tap {
+        let spec = agent();
+        let policy = compile(&spec, Draw::new(seed).net()).expect("a policy");
+        let ours = RateAgent::new(&policy, setup.start.as_nanos());
         Tap {
-            beneath: RateControl::new(setup.mss, Rate::from_bps(agent.rate() * 8)),
+            beneath: RateControl::new(setup.mss, Rate::from_bps(ours.rate() * 8)),
             monitor: Monitor::new(setup.start, Folds::default()),
-            observation: Observation::new(&spec).expect("a spec"),
+            clock: Clock::new(&spec.clock, setup.start),
+            observation: Observation::new(&spec.observation).expect("a spec"),
             reporter: Reporter::new(setup.mss),
-            policy: Arc::new(policy),
-            rows: Arc::clone(rows),
-            agent,
+            finds: Arc::clone(finds),
+            policy,
+            ours,
             spec,
         }
     }
 
     fn take(&mut self, record: &Record) {
-        let before = self.agent.decisions();
-        let rate = self.agent.record(&self.policy, transmute_ref!(record));
-        self.monitor.on_record(record);
-        if self.agent.decisions() == before {
-            return;
-        }
+        let before = self.ours.decisions();
+        let rate = self.ours.record(&self.policy, transmute_ref!(record));
         self.beneath.set(Rate::from_bps(rate * 8));
-        let interval = self.monitor.close(record.now());
-        self.observation.push(&interval);
-        let newest = self.observation.values().last_chunk::<FEATURES>().expect("features");
-        let ours = *self.agent.inputs().last_chunk().expect("features");
-        let mut theirs = [0.0; FEATURES];
-        for ((theirs, value), used) in theirs.iter_mut().zip(newest).zip(&self.spec.features) {
-            let [low, high] = used.clip;
-            *theirs = (f64::from(*value) - low) * 255.0 / (high - low);
+        let mut decisions = 0;
+        // A timer of the host would have come first.
+        let (timer, now) = (self.clock.next_timer(self.monitor.has_news()), record.now());
+        if timer < now {
+            decisions += 1;
+            self.monitor_closes(timer);
         }
-        self.rows.lock().unwrap().push((ours, theirs, interval.rtt.samples, record.now()));
+        self.monitor.on_record(record);
+        self.clock.on_record(record);
+        if self.clock.is_due(now, self.monitor.has_news()) {
+            decisions += 1;
+            self.monitor_closes(now);
+        }
+        assert_eq!(self.ours.decisions() - before, decisions, "at {now:?}");
+        // To the microsecond: whole numbers have the mean RTT in 1/256 us.
+        let apart = (self.ours.due_ns()).abs_diff(self.clock.due().as_nanos());
+        assert!(
+            apart < 1000 || self.clock.due() <= now,
+            "due {apart} ns apart"
+        );
+        if decisions > 0 {
+            self.compare();
+        }
+    }
+
+    fn monitor_closes(&mut self, now: headway_cc::Time) {
+        self.observation.push(&self.monitor.close(now));
+        self.clock.restart(now);
+    }
+
+    fn compare(&self) {
+        let newest = (self.observation.values().last_chunk::<FEATURES>()).expect("features");
+        let ours = self.ours.inputs().last_chunk::<FEATURES>();
+        let (finds, decisions) = &mut *self.finds.lock().unwrap();
+        *decisions += 1;
+        let features = ours.expect("features").iter().zip(newest);
+        let used = &self.spec.observation.features;
+        for ((found, used), (ours, value)) in finds.iter_mut().zip(used).zip(features) {
+            let [low, high] = used.clip;
+            let theirs = (f64::from(*value) - low) * 255.0 / (high - low);
+            let off = (f64::from(*ours) - theirs).abs();
+            assert!(off <= 1.0, "{}: input {ours}, must be {theirs}", used.name);
+            found.worst = found.worst.max(off);
+            found.least = found.least.min(*ours);
+            found.largest = found.largest.max(*ours);
+        }
     }
 }
 
@@ -95,24 +162,61 @@ impl CongestionControl for Tap {
     }
 }
 
-#[test]
-fn explore() {
-    let Ok(folder) = std::env::var("INT8_MODEL") else { return };
-    let model = Model::load(folder.as_ref()).expect("a model");
-    let rows = Rows::default();
-    let mine = Arc::clone(&rows);
-    let selection = SCHEME.built_by(move |setup| Box::new(Tap::new(&model, setup, &mine)));
-    let text = "schema = 1\nname = \"x\"\nseconds = 20\nbottleneck = { trace = \"t\", delay = \"10ms\", queue = \"250pkt\" }\n";
-    let scenario = Scenario::parse(text, "x").expect("a scenario");
+fn watch(seed: u64, network: &str, finds: &Finds) {
+    let finds = Arc::clone(finds);
+    let selection = SCHEME.built_by(move |setup| Box::new(Tap::new(setup, seed, &finds)));
+    let text = format!("schema = 1\nname = \"int8\"\nseconds = 20\n{network}");
+    let scenario = Scenario::parse(&text, "int8").expect("a scenario");
     let registry = Registry::new(schemes::SCHEMES);
-    let trace = std::fs::read("/work/shared/traces/Verizon-LTE-short.down").unwrap();
-    let trace = Arc::new(Trace::parse(trace).unwrap());
+    // Bursts and outages, as a cell has them.
+    let rates: Vec<f64> = (0..200)
+        .map(|i| f64::from((i * 37) % 11) * f64::from(i % 13).min(3.0))
+        .collect();
+    let trace = Arc::new(Trace::from_rates(&rates, Duration::from_millis(100)).expect("rates"));
     let traces = move |_: &TraceSpec| -> Result<Arc<Trace>, String> { Ok(Arc::clone(&trace)) };
-    let options = Options { duration: Duration::from_secs(20), warmup: Duration::ZERO, seed: 1, grid: None };
-    Simulation::new(&scenario.draw(1), &selection, &registry, &traces, options).expect("a run").finish().expect("a run");
-    let rows = rows.lock().unwrap();
-    for (n, (ours, theirs, samples, at)) in rows.iter().enumerate() {
-        if n < 150 { println!("{at:?} n {samples} {ours:?} {:?}", theirs.map(|t| (t * 10.0).round() / 10.0)); }
+    let options = Options {
+        duration: Duration::from_secs(20),
+        warmup: Duration::ZERO,
+        seed: 1,
+        grid: None,
+    };
+    let simulation = Simulation::new(&scenario.draw(1), &selection, &registry, &traces, options);
+    simulation.expect("a run").finish().expect("a run");
+}
+
+#[test]
+fn what_the_kernels_agent_sees_is_what_the_monitor_sees() {
+    let nothing = Found {
+        worst: 0.0,
+        least: u8::MAX,
+        largest: 0,
+    };
+    let finds: Finds = Arc::new(Mutex::new(([nothing; FEATURES], 0)));
+    let link = |rest: &str| format!("bottleneck = {{ delay = \"13.7ms\", {rest} }}\n");
+    for network in [
+        link("rate = \"17.3Mbps\", queue = \"1bdp\""),
+        link("rate = \"0.9Mbps\", queue = \"20pkt\""),
+        link("rate = \"170Mbps\", queue = \"2bdp\""),
+        link("rate = \"17.3Mbps\", queue = \"1bdp\", loss = 0.02"),
+        link("trace = \"cell\", queue = \"100pkt\""),
+        format!(
+            "transport = \"linux\"\n{}",
+            link("rate = \"5Mbps\", queue = \"2bdp\"")
+        ),
+        format!(
+            "{}at = [{{ time = \"5s\", loss = 1 }}, {{ time = \"9s\", loss = 0 }}]\n",
+            link("rate = \"8Mbps\", queue = \"1bdp\"")
+        ),
+    ] {
+        for seed in 0..6 {
+            watch(seed, &network, &finds);
+        }
     }
-    println!("{} decisions", rows.len());
+    let (finds, decisions) = *finds.lock().unwrap();
+    assert!(decisions > 20_000, "{decisions} decisions");
+    println!("{decisions} decisions: {finds:?}");
+    for (found, used) in finds.iter().zip(agent().observation.features) {
+        let span = found.largest - found.least;
+        assert!(span > 100, "{}: {found:?} hardly moved", used.name);
+    }
 }

@@ -8,7 +8,7 @@ import typer
 from typer.exceptions import TyperException
 
 from headway._native import RunError, UsageError
-from headway.cli import bench, gap, lists, models, report, reproduce, shell, traces, train
+from headway.cli import bench, distill, gap, lists, models, report, reproduce, shell, traces, train
 from headway.cli.usage import EPILOG, one_line
 
 app = typer.Typer(
@@ -35,6 +35,9 @@ app.command("reproduce", short_help="Make a paper's figures again.", epilog=EPIL
     reproduce.reproduce
 )
 app.command("train", short_help="Train a model.", epilog=EPILOG["train"])(train.train)
+app.command("distill", short_help="Make a small policy for the kernel of a model.", epilog=EPILOG["distill"])(
+    distill.distill
+)
 app.command("schemes", epilog=EPILOG["schemes"])(lists.schemes)
 app.command("scenarios", epilog=EPILOG["scenarios"])(lists.scenarios)
 app.add_typer(models.app, name="models", short_help="Trained models: list, show, check, and as ONNX.")

@@ -27,6 +27,7 @@ EXAMPLES = {
     "gap": "headway gap --schemes newreno,copa --scenario pantheon-default,lte-verizon --runs 5 --seconds 30",
     "reproduce": "headway reproduce owl fig7 --quick",
     "train": "headway train quick --seed 2",
+    "distill": "headway distill aurora --to int8 --out out/aurora-int8",
     "schemes": "headway schemes cubic",
     "scenarios": "headway scenarios",
     "models": "headway models show aurora-v1",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -13,7 +12,6 @@ from headway import _native
 from headway._native import UsageError
 from headway.distill import whole
 from headway.distill.student import SIZES, Student
-from headway.distill.teacher import Teacher
 from headway.envs import EnvConfig, HeadwayVectorEnv
 from headway.models import write
 from headway.train.scenarios import scenario_hashes
@@ -22,6 +20,9 @@ from headway.train.validation import VALIDATION_SEED, Score, measure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
+
+    from headway.distill.teacher import Teacher
 
 Array = np.ndarray[Any, Any]
 
@@ -33,30 +34,30 @@ GOLDEN = 256
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is done. Each round the student of the rounds before drives, and the teacher says what it would do."""
+    """How much is done. Each round the student of those before drives, and the teacher says what it would do."""
 
-    rounds: int = 8
+    rounds: int = 16
     environments: int = 256
-    decisions: int = 200
-    """Of each environment in a round: as many as an episode of training has."""
-    steps: int = 1500
+    decisions: int = 300
+    """Of each environment in a round."""
+    steps: int = 2000
     """Of learning after each round, from new weights."""
-    last_steps: int = 12_000
+    last_steps: int = 40_000
     """After the last one."""
     batch: int = 1024
-    rate: float = 3e-3
+    rate: float = 5e-3
 
     @property
-    def total(self) -> int:
-        """Units of progress: decisions of an environment, and hundreds of steps."""
-        return self.rounds * self.decisions + ((self.rounds - 1) * self.steps + self.last_steps) // 100
+    def total(self) -> float:
+        """Units of progress: decisions of an environment, in one round more to judge by, and hundreds of steps."""
+        return (self.rounds + 1) * self.decisions + ((self.rounds - 1) * self.steps + self.last_steps) / 100
 
 
 class Screen(Protocol):
     """Is told how far it is."""
 
     def advance(self, units: float) -> None:
-        """Of `Plan.total`, so many more are done."""
+        """So many more are done."""
         ...
 
     def line(self, text: str) -> None:
@@ -103,7 +104,7 @@ def distill(
     answer = _deployed(tensors, features, teacher.limit)
     error, spread = collected.judge(answer)
     scores = {
-        "teacher": _validate(teacher, lambda seen: teacher.act(seen)),
+        "teacher": _validate(teacher, teacher.act),
         "student": _validate(teacher, lambda seen: answer(seen[:, -SIZES[0] :])),
     }
     inputs = collected.spread_inputs(GOLDEN)
@@ -111,7 +112,7 @@ def distill(
     card = {
         "name": f"{teacher.model.card['name']}-int8",
         "version": version,
-        "description": f"{teacher.model.title} in whole numbers, for the kernel: the last {HISTORY} intervals, weights of int8",
+        "description": f"{teacher.model.title} for the kernel: the last {HISTORY} intervals, whole numbers",
         "net": {"kind": "int8", "layers": list(SIZES)},
         "agent": agent,
         "training": _training(teacher, plan, seed, command, time.perf_counter() - begun),
@@ -195,9 +196,7 @@ class _Collected:
         inputs = np.concatenate(self._inputs).astype(np.float32) / 255
         answers = np.concatenate(self._answers).astype(np.float32)
         student = Student(seed, inputs)
-        student.fit(
-            inputs, answers, steps, self._plan.rate, self._plan.batch, lambda _: self._screen.advance(0.01)
-        )
+        student.fit(inputs, answers, steps, self._plan.rate, self._plan.batch, lambda _: self._screen.advance(0.01))
         return student
 
     def spread_inputs(self, count: int) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,27 +30,32 @@ class Student:
     def __init__(self, seed: int, inputs: Array) -> None:
         """With weights drawn for such `inputs` [n, 30], each 0 to 1."""
         self._random = np.random.default_rng(seed)
-        spread = inputs.std(axis=0) + 0.01
-        self._paces = [np.float32(1) / spread, np.float32(1), np.float32(1)]
-        """Of learning, for each layer's weights: an input that hardly moves needs large ones."""
+        self._centre = inputs.mean(axis=0)
+        # An input that hardly moves may have large weights, but not so large that others round to nothing.
+        spread = np.maximum(inputs.std(axis=0), 0.1)
+        self._paces = [1 / spread, np.float32(1), np.float32(1)]
+        """Of learning, for each layer's weights."""
         self.weights, self.biases = [], []
-        for n, (fan_in, units) in enumerate(zip(SIZES, SIZES[1:], strict=False)):
-            weight = self._random.normal(size=(units, fan_in)) * (0.4 / np.sqrt(fan_in)) * self._paces[n]
+        for n, (fan_in, units) in enumerate(pairwise(SIZES)):
+            weight = self._random.normal(size=(units, fan_in)) * (0.58 / np.sqrt(fan_in)) * self._paces[n]
             # Hidden units begin in the middle of what they can hold.
             bias = np.full(units, 0.5 if n < len(SIZES) - 2 else 0.0)
-            if n == 0:
-                bias -= weight @ inputs.mean(axis=0)
             self.weights.append(weight.astype(np.float32))
             self.biases.append(bias.astype(np.float32))
+
+    def deployed(self) -> list[tuple[Array, Array]]:
+        """Weights, not rounded yet, and biases of each layer, for inputs that are not centred as in learning."""
+        first = self.biases[0] - rounded(self.weights[0]) @ self._centre
+        return list(zip(self.weights, [first, *self.biases[1:]], strict=True))
 
     def forward(self, inputs: Array) -> Array:
         """The outputs [n] for inputs [n, 30]."""
         return self._forward(inputs)[-1][:, 0]
 
     def _forward(self, inputs: Array) -> list[Array]:
-        """What each layer is given, and the outputs; between them the sums of hidden layers, before they are clipped."""
+        """What each layer is given, each followed by its sums before any clip: the last are the outputs."""
         last = len(self.weights) - 1
-        x, seen = inputs, []
+        x, seen = inputs - self._centre, []
         for n, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             sums = x @ rounded(weight).T + bias
             seen += [x, sums]
@@ -59,7 +65,7 @@ class Student:
     def fit(
         self, inputs: Array, answers: Array, steps: int, rate: float, batch: int, tell: Callable[[int], None]
     ) -> None:
-        """Learns `answers` [n] by the Huber loss, with Adam and a rate that falls to 0 along a cosine."""
+        """Learns `answers` [n] by their squared errors, with Adam and a rate that falls to 0 along a cosine."""
         parameters = [*self.weights, *self.biases]
         paces = [*self._paces, *[np.float32(1)] * len(self.biases)]
         first, second = ([np.zeros_like(p) for p in parameters] for _ in range(2))
@@ -77,8 +83,7 @@ class Student:
     def _gradients(self, inputs: Array, answers: Array) -> list[Array]:
         seen = self._forward(inputs)
         given, sums = seen[::2], seen[1::2]
-        # Of the Huber loss: the error, but never more than 1.
-        back = np.clip(sums[-1] - answers[:, np.newaxis], -1, 1) / np.float32(len(inputs))
+        back = (sums[-1] - answers[:, np.newaxis]) / np.float32(len(inputs))
         weights: list[Array] = []
         biases: list[Array] = []
         for n in reversed(range(len(self.weights))):

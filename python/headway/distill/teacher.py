@@ -11,11 +11,13 @@ from headway._native import UsageError
 from headway.models import load, shipped
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from headway.models import Model
 
 Array = np.ndarray[Any, Any]
 
-ACTIVATIONS = {
+ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "identity": lambda x: x,
     "relu": lambda x: np.maximum(x, 0),
     "leaky-relu": lambda x: np.where(x > 0, x, 0.01 * x),

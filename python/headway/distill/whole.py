@@ -23,13 +23,13 @@ def quantise(student: Student) -> dict[str, Array]:
     """The tensors of an int8 model: weights int8, biases, multipliers and shifts int32."""
     tensors: dict[str, Array] = {}
     multipliers, shifts = [], []
-    last = len(student.weights) - 1
-    for n, (weight, bias) in enumerate(zip(student.weights, student.biases, strict=True)):
+    layers = student.deployed()
+    for n, (weight, bias) in enumerate(layers):
         step = float(scale(weight))
         tensors[f"layers.{n}.weight"] = np.round(weight / np.float32(step)).astype(np.int8)
         # Sums count products of a weight's step and an input's.
         tensors[f"layers.{n}.bias"] = np.round(bias.astype(np.float64) * STEPS / step).astype(np.int32)
-        multiplier, shift = _fraction(step if n < last else step * UNIT / STEPS)
+        multiplier, shift = _fraction(step if n < len(layers) - 1 else step * UNIT / STEPS)
         multipliers.append(multiplier)
         shifts.append(shift)
     tensors["multipliers"] = np.array(multipliers, dtype=np.int32)
@@ -64,13 +64,15 @@ def to_inputs(observations: Array, features: Sequence[Mapping[str, Any]]) -> Arr
     """0 to 255 for each normalised feature: where it stands between the limits of its clip, a half rounded up."""
     low, high = limits(features, observations.shape[1])
     steps = np.floor((observations.astype(np.float64) - low) * 255 / (high - low) + 0.5)
-    return np.clip(steps, 0, 255).astype(np.uint8)
+    inputs: Array = np.clip(steps, 0, 255).astype(np.uint8)
+    return inputs
 
 
 def to_observations(inputs: Array, features: Sequence[Mapping[str, Any]]) -> Array:
     """Normalised features, float32, that become such inputs."""
     low, high = limits(features, inputs.shape[1])
-    return (low + inputs * (high - low) / 255).astype(np.float32)
+    observations: Array = (low + inputs * (high - low) / 255).astype(np.float32)
+    return observations
 
 
 def limits(features: Sequence[Mapping[str, Any]], length: int) -> tuple[Array, Array]:

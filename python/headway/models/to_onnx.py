@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headway._native import RunError
+from headway._native import RunError, UsageError
 from headway.models.extras import need
 
 if TYPE_CHECKING:
@@ -32,12 +32,15 @@ def export(model: Model) -> tuple[bytes, float]:
     too) [1, batch, units] of each layer N, zeros for a new flow, to `next_hidden_N` (`next_cell_N`).
 
     Raises:
-        UsageError: The package onnx is missing.
+        UsageError: The package onnx is missing, or the network is one of whole numbers.
         RunError: The graph is not valid, or its outputs differ by more than 1e-5.
     """
+    net = model.card["net"]
+    if net["kind"] == "int8":
+        raise UsageError(f"{model.title}: an int8 network has no ONNX graph; export the model that it was made of")
     onnx = need("onnx")
     graph = _Graph(onnx)
-    tensors, net = model.tensors(), model.card["net"]
+    tensors = model.tensors()
     recurrent = net["layers"][1 : 1 + _recurrent_layers(net)]
     single = "" if not recurrent else "s"
     x = graph.input(f"observation{single}", [*(["steps"] if recurrent else []), "batch", net["layers"][0]])

@@ -100,7 +100,9 @@ def _content(
 
 def weights_file(tensors: Mapping[str, Array]) -> bytes:
     """What `weights.safetensors` holds of these tensors, by name; the same tensors give the same bytes."""
-    plain = {name: np.ascontiguousarray(tensor, dtype=_kept(tensor)) for name, tensor in sorted(tensors.items())}
+    plain: dict[str, Array] = {
+        name: np.ascontiguousarray(tensor, dtype=_kept(tensor)) for name, tensor in sorted(tensors.items())
+    }
     data: bytes = need("safetensors.numpy", "train").save(plain)
     return data
 

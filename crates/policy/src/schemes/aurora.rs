@@ -8,7 +8,7 @@ const MODEL: Param = Param {
     name: "model",
     help: "which of the trained models decides (headway models)",
     kind: Kind::Loaded {
-        what: "one of v2, v1",
+        what: "one of v2, v1, int8-v1",
         default: Some("v2"),
         load: |text| shipped_version("aurora", text),
     },
@@ -22,6 +22,7 @@ pub const SCHEME: Scheme = Scheme {
     source: "Jay, Rotman, Godfrey, Schapira and Tamar, ICML 2019; recipe v1 as in PCC-RL (docs/training.md)",
     deviations: &[
         "v1 was trained by the authors' recipe in our simulator, not with their weights; it serves 1.2 to 6 Mbit/s, as theirs",
+        "int8-v1 is v2 as the kernel evaluates it: whole numbers, six intervals in the place of ten, and answers that wait for the next acknowledgement, as there is no timer (docs/int8.md)",
         "v2 was trained on 0.5 to 200 Mbit/s and round trips of 5 to 400 ms; its features and its reward have no scale, it also sees loss and how many packets an interval had, and an action may change the rate by four times as much",
     ],
     needs: &[Need::RateSample, Need::Pacing],

@@ -42,7 +42,8 @@ fn shipped_version(name: &str, version: &str) -> Result<Loaded, String> {
     // Of owl and owl-loss, v1 is what is left of owl-v1 alone.
     let version_of = |title: &'static str| {
         let version = title.strip_prefix(name)?.strip_prefix('-')?;
-        version.starts_with('v').then_some(version)
+        let number = version.strip_prefix("int8-").unwrap_or(version);
+        number.starts_with('v').then_some(version)
     };
     let of_name = || {
         let all = shipped().iter();

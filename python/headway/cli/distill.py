@@ -1,0 +1,113 @@
+"""`headway distill`: from a trained model to a small policy that the kernel evaluates itself."""
+
+from __future__ import annotations
+
+import json as js
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from headway._native import UsageError
+from headway.cli.usage import Json, nearest  # Typer reads Json
+
+if TYPE_CHECKING:
+    from headway.distill.run import Distilled
+
+KINDS = ("int8",)
+
+
+def distill(
+    teacher: Annotated[
+        str, typer.Argument(metavar="TEACHER", help="A model: aurora (the newest), aurora-v2, or a folder.")
+    ],
+    to: Annotated[str, typer.Option(help="What it becomes: int8, 30-32-16-1 in whole numbers.")] = "int8",
+    out: Annotated[
+        Path | None,
+        typer.Option(envvar="HEADWAY_OUT", help="The model's folder; else out/distill/TEACHER-int8-vN."),
+    ] = None,
+    number: Annotated[int, typer.Option(min=1, max=9999, help="N, the version of the new model.")] = 1,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**31 - 1, envvar="HEADWAY_SEED", help="Same seed, same model.")
+    ] = 1,
+    json: Json = False,
+) -> None:
+    """Distil a model for the kernel: a student drives in simulations, and learns what the model would do."""
+    if to not in KINDS:
+        raise UsageError(f"--to '{to}': there is no such kind{nearest(to, KINDS)}; give {', '.join(KINDS)}")
+    # The sums of one thread are the same anywhere. NumPy reads it when it is first imported.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from headway.models.extras import need
+
+    for module in ("gymnasium", "safetensors", "tomli_w"):
+        need(module, "train")
+    from headway.distill.run import Plan, distill
+    from headway.distill.teacher import Teacher
+
+    chosen = Teacher(teacher)
+    folder = out or Path("out") / "distill" / f"{chosen.model.card['name']}-int8-v{number}"
+    command = f"headway distill {chosen.model.title} --to {to} --number {number} --seed {seed}"
+    plan = Plan()
+    screen = _Screen(chosen.model.title, plan.total)
+    with screen.progress:
+        done = distill(chosen, plan, folder, version=number, seed=seed, command=command, screen=screen)
+    print(js.dumps(_summary(done), indent=2) if json else _text(done))
+
+
+class _Screen:
+    """Progress on standard error: a bar on a terminal, and a line for each round anywhere."""
+
+    def __init__(self, title: str, total: float) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        console = Console(stderr=True)
+        self.progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.percentage:>3.0f}%"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(elapsed_when_finished=False),
+            console=console,
+            disable=not console.is_terminal,
+        )
+        self._task = self.progress.add_task(title, total=total)
+
+    def advance(self, units: float) -> None:
+        self.progress.advance(self._task, units)
+
+    def line(self, text: str) -> None:
+        if self.progress.disable:
+            print(text, file=sys.stderr, flush=True)
+        else:
+            self.progress.console.print(text, highlight=False, markup=False)
+
+
+def _summary(done: Distilled) -> dict[str, Any]:
+    return {
+        "model": str(done.folder),
+        "id": done.id,
+        "action_error": done.error,
+        "action_spread": done.spread,
+        "scores": {who: [score.row() for score in scores] for who, scores in done.scores.items()},
+        "wall_s": round(done.seconds, 1),
+    }
+
+
+def _text(done: Distilled) -> str:
+    differ = f"{done.error:.3f} of {done.spread:.3f}"
+    lines = [f"distilled in {done.seconds:.0f} s; actions differ by {differ} (root mean square)"]
+    for teacher, student in zip(done.scores["teacher"], done.scores["student"], strict=True):
+        lines.append(
+            f"  {teacher.scenario:24s} utilisation {teacher.utilisation:4.2f} -> {student.utilisation:4.2f}"
+            f"  RTT {teacher.rtt_ms:5.0f} -> {student.rtt_ms:5.0f} ms"
+            f"  loss {teacher.loss:6.2%} -> {student.loss:6.2%}"
+        )
+    lines += [
+        f"model: {done.folder}",
+        f"try it: headway bench --schemes aurora,learned:model={done.folder} --scenario pantheon-default",
+    ]
+    return "\n".join(lines)

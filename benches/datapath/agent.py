@@ -30,6 +30,7 @@ class Agent:
         self._folder = tempfile.TemporaryDirectory()
         self._socket = f"{self._folder.name}/headwayd.sock"
         self._options = options
+        self.is_serving = "--no-agent" not in options
 
     def __enter__(self) -> "Agent":
         own = ["run", "--socket", self._socket, "--until-stdin-closes", *self._options]
@@ -66,7 +67,7 @@ class Agent:
         return self.process.pid
 
     def status(self) -> dict[str, Any]:
-        """What `headwayd status --json` prints, without a process for it; with --no-agent there is none."""
+        """What `headwayd status --json` prints, without a process for it; only where it serves."""
         with socket.socket(socket.AF_UNIX) as client:
             client.settimeout(PATIENCE_S)
             client.connect(self._socket)

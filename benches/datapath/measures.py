@@ -84,14 +84,13 @@ def _name(number: int) -> str:
 
 def _transfer(controller: str, seconds: float, agent: Agent | None, server: int, heart: int) -> dict[str, Any]:
     """One flow, and what it took of the machine."""
-    has_status = agent is not None and "--no-agent" not in agent.options
-    before = agent.status()["counters"] if agent and has_status else {}
+    before = agent.status()["counters"] if agent and agent.is_serving else {}
     pids = [server, *([agent.pid] if agent else [])]
     children, busy, used, beat = _children_s(), place.busy_s(), [place.used_s(pid) for pid in pids], place.used_s(heart)
     start = time.monotonic()
     client = place.Client(controller, seconds)
     state: dict[str, Any] = {}
-    if agent and has_status:
+    if agent and agent.is_serving:
         time.sleep(seconds * 0.8)
         state = _steering(agent.status(), before)
     found = client.result()

@@ -95,8 +95,8 @@ def test_within_two_round_trips_it_is_cubics(tmp_path):
         agent.signal(signal.SIGCONT)
         time.sleep(0.5)
         (one,) = sending(agent.status())
-    (verdict,) = [line for line in agent.log.splitlines() if "the guard tripped" in line]
-    assert "stale" in verdict
+        (verdict,) = [line for line in agent.log.splitlines() if "the guard tripped" in line]
+        assert "stale" in verdict
     assert 0.1 <= one["guard_judged_at_s"] - stopped * 1e-9 < 0.1 + 0.05 + 2 * one["srtt_ms"] * 1e-3
 
 

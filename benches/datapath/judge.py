@@ -11,7 +11,7 @@ def targets(figures: Figures) -> list[Figures]:
 
     def target(name: str, value: float, sense: str, limit: float) -> None:
         met = value >= limit if sense == "at least" else value <= limit
-        found.append({"name": name, "value": value, "sense": sense, "target": limit, "met": met})
+        found.append({"name": name, "value": value, "sense": sense, "target": limit, "met": met, "note": ""})
 
     for path, variants in figures.get("cost", {"paths": {}})["paths"].items():
         for name, of_name in variants.items():

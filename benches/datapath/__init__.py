@@ -1,0 +1,1 @@
+"""The measurements of the Linux datapath (benches/kernel.py)."""

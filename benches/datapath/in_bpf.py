@@ -1,0 +1,58 @@
+"""Policies in whole numbers that BPF evaluates: their test, which also says how long they take."""
+
+import json
+import os
+import re
+import statistics
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from datapath import place
+from datapath.progress import Progress
+
+BUILD = ["cargo", "test", "--locked", "--quiet", "--release", "-p", "headwayd", "--test", "int8", "--no-run"]
+TEST = "bpf_computes_what_the_native_build_does"
+
+
+def shipped(root: Path) -> str | None:
+    """The newest policy in whole numbers that there is, as `headwayd run --policy` takes it."""
+    cards = sorted((root / "models").glob("*/card.toml"))
+    found = [card.parent for card in cards if re.search(r'^kind = "int8"$', card.read_text(), re.MULTILINE)]
+    return f"learned:model={found[-1]}" if found else None
+
+
+def build(root: Path) -> str | None:
+    """Builds the test; the path of its program, or None where cargo cannot."""
+    try:
+        done = subprocess.run(
+            [*BUILD, "--message-format", "json"],
+            cwd=root,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            check=False,
+        )
+    except FileNotFoundError:
+        return None
+    messages = (json.loads(line) for line in done.stdout.splitlines() if line.startswith("{"))
+    names = (m["executable"] for m in messages if m.get("executable") and m["target"]["name"] == "int8")
+    return next(names, None)
+
+
+def measure(progress: Progress, program: str) -> dict[str, Any]:
+    """ns a call inside BPF, which BPF_PROG_TEST_RUN counts: the network alone, and the whole agent a decision.
+
+    Raises:
+        RuntimeError: If BPF computes other bits than the native build.
+    """
+    found: list[dict[str, float]] = []
+    for _ in progress.rounds("int8"):
+        progress.say("a network inside BPF")
+        command = ["taskset", "-c", str(place.AGENT_CPU), program, "--ignored", "--exact", TEST, "--nocapture"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
+        lines = re.findall(r"^int8 (\{.*\})$", done.stdout, re.MULTILINE)
+        if done.returncode or not lines:
+            raise RuntimeError(f"{TEST} fails; run: cargo test -p headwayd --test int8 -- --ignored")
+        found.append(json.loads(lines[0]))
+    return {key: statistics.median(row[key] for row in found) for key in found[0]}

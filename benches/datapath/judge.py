@@ -1,0 +1,42 @@
+"""What was to be reached, beside what is."""
+
+from typing import Any
+
+Figures = dict[str, Any]
+
+
+def targets(figures: Figures) -> list[Figures]:
+    """Each target beside its figure: name, value, target, sense ("at least" or "at most"), met."""
+    found: list[Figures] = []
+
+    def target(name: str, value: float, sense: str, limit: float) -> None:
+        met = value >= limit if sense == "at least" else value <= limit
+        found.append({"name": name, "value": value, "sense": sense, "target": limit, "met": met, "note": ""})
+
+    for path, variants in figures.get("cost", {"paths": {}})["paths"].items():
+        for name, of_name in variants.items():
+            # What a policy decides is not what the datapath costs: shadows decide nothing.
+            if name.endswith("-shadow"):
+                title = f"{figures['titles'][name]}, {PATHS[path]}"
+                target(f"throughput over Cubic's: {title}", of_name["mbps_ratio"]["median"], "at least", 0.97)
+                target(f"CPU a GB over Cubic's: {title}", of_name["cpu_s_per_gb_ratio"]["median"], "at most", 1.05)
+    for row in figures.get("hooks", []):
+        if row["path"].startswith("unshaped") and row["variant"] in {"owl", "aurora"}:
+            target(f"ns an ACK: {figures['titles'][row['variant']]}, {row['path']}", row["ns_an_ack"], "at most", 300)
+        if row["variant"] == "int8" and row["path"] == "unshaped, 1500 bytes":
+            target("ns an ACK: int8 Aurora on live flows", row["ns_an_ack"], "at most", 2500)
+    for row in figures.get("latency", []):
+        if row["wait"] == "epoll":
+            target(f"us from an ACK to Owl's action, p50, {row['path']}", row["p50"], "at most", 30)
+            target(f"us from an ACK to Owl's action, p99, {row['path']}", row["p99"], "at most", 100)
+    for row in figures.get("flows", []):
+        if row["policy"] == "aurora":
+            title = f"cores for {row['flows']:,} flows with Aurora, a decision a flow each"
+            target(f"{title} {row['decisions_a_flow_ms']:.1f} ms", row["agent_cores"], "at most", 0.5)
+    if "int8" in figures:
+        target("ns a decision of int8 Aurora in BPF", figures["int8"]["agent_ns"], "at most", 2500)
+    return found
+
+
+PATHS = {"tso": "packets as TSO makes them", "mtu": "packets of 1500 bytes"}
+"""The unshaped paths, by what crosses them."""

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Many TCP flows that send as fast as they may: many_flows receive PORT | send HOST PORT CONTROLLER FLOWS SECONDS.
+ * What comes is not copied, so that the flows and not their program are what costs.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#define EVENTS 256
+
+static char block[1 << 14];
+
+static void fail(const char *what)
+{
+	fprintf(stderr, "many_flows: %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static double now_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec * 1e-9;
+}
+
+static void watch(int epoll, int fd, unsigned int events)
+{
+	struct epoll_event event = { .events = events, .data.fd = fd };
+
+	if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event))
+		fail("epoll_ctl");
+}
+
+static _Noreturn void receive_all(int port)
+{
+	struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = htons(port) };
+	struct epoll_event events[EVENTS];
+	int epoll = epoll_create1(0), listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), on = 1;
+
+	setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (bind(listener, (struct sockaddr *)&any, sizeof(any)) || listen(listener, 4096))
+		fail("listen");
+	watch(epoll, listener, EPOLLIN);
+	for (;;) {
+		int n = epoll_wait(epoll, events, EVENTS, -1);
+
+		for (int i = 0; i < n; i++) {
+			int fd = events[i].data.fd, one;
+
+			if (fd == listener) {
+				while ((one = accept4(listener, NULL, NULL, SOCK_NONBLOCK)) >= 0)
+					watch(epoll, one, EPOLLIN);
+			} else if (recv(fd, NULL, 1 << 20, MSG_TRUNC) == 0) {
+				close(fd);
+			}
+		}
+	}
+}
+
+static int open_flow(const char *host, int port, const char *controller)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(port) };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), room = 1 << 17;
+
+	if (fd < 0)
+		fail("socket");
+	if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, controller, strlen(controller)))
+		fail(controller);
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+	if (inet_pton(AF_INET, host, &to.sin_addr) != 1)
+		fail(host);
+	if (connect(fd, (struct sockaddr *)&to, sizeof(to)) && errno != EINPROGRESS)
+		fail("connect");
+	return fd;
+}
+
+static int send_all(const char *host, int port, const char *controller, int flows, double seconds)
+{
+	struct epoll_event events[EVENTS];
+	int epoll = epoll_create1(0), failed = 0;
+	unsigned long long sent = 0;
+	double end = now_s() + seconds;
+
+	for (int i = 0; i < flows; i++) {
+		watch(epoll, open_flow(host, port, controller), EPOLLOUT);
+		/* Not all at once: their first packets have to find room. */
+		usleep(1000);
+	}
+	while (now_s() < end) {
+		int n = epoll_wait(epoll, events, EVENTS, 100);
+
+		for (int i = 0; i < n; i++) {
+			ssize_t size = send(events[i].data.fd, block, sizeof(block), MSG_NOSIGNAL);
+
+			if (size > 0) {
+				sent += size;
+			} else if (size < 0 && errno != EAGAIN) {
+				failed++;
+				close(events[i].data.fd);
+			}
+		}
+	}
+	printf("{\"bytes\": %llu, \"failed\": %d}\n", sent, failed);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct rlimit files = { 65536, 65536 };
+
+	setrlimit(RLIMIT_NOFILE, &files);
+	if (argc == 3 && !strcmp(argv[1], "receive"))
+		receive_all(atoi(argv[2]));
+	if (argc == 7 && !strcmp(argv[1], "send"))
+		return send_all(argv[2], atoi(argv[3]), argv[4], atoi(argv[5]), atof(argv[6]));
+	fprintf(stderr, "usage: many_flows receive PORT | send HOST PORT CONTROLLER FLOWS SECONDS\n");
+	return 2;
+}

@@ -1,0 +1,158 @@
+"""Two hosts and a link between them, and what the machine does meanwhile.
+
+Traffic has one processor and the agent the other, where a heartbeat keeps the second from sleeping: a machine of
+two virtual processors halves its throughput when one of them idles.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+NEAR, FAR = "bench-near", "bench-far"
+FAR_ADDRESS = "10.77.0.2"
+TRAFFIC_CPU, AGENT_CPU = 0, 1
+TICKS = os.sysconf("SC_CLK_TCK")
+OFFLOADS = Path(__file__).with_name("offloads.py")
+HEARTBEAT = "import time\nwhile True: time.sleep(0.001)"
+QUEUE_S = 0.02
+"""What the queue of a link with a rate holds."""
+
+
+def inside(host: str, cpu: int, *command: str) -> list[str]:
+    """The command that runs another one on a host and a processor."""
+    return ["ip", "netns", "exec", host, "taskset", "-c", str(cpu), *command]
+
+
+@contextmanager
+def link(is_offloaded: bool = True, mbps: int | None = None) -> Iterator[None]:
+    """A veth pair between two hosts of its own, unshaped or of so many Mbit/s; the hosts end with it.
+
+    Args:
+        is_offloaded: Do packets cross it as TSO, GSO and GRO make them? If not, each is of 1500 bytes.
+        mbps: Its rate; None for none.
+    """
+    try:
+        for host in (NEAR, FAR):
+            _ip("netns", "add", host)
+        _ip("-n", NEAR, "link", "add", "veth", "type", "veth", "peer", "name", "veth", "netns", FAR)
+        for host, address in ((NEAR, "10.77.0.1"), (FAR, FAR_ADDRESS)):
+            _ip("-n", host, "addr", "add", f"{address}/24", "dev", "veth")
+            _ip("-n", host, "link", "set", "veth", "up")
+            state = "on" if is_offloaded else "off"
+            _run(*inside(host, TRAFFIC_CPU, sys.executable, str(OFFLOADS), "veth", state))
+        if mbps:
+            limit = int(mbps * 1e6 / 8 * QUEUE_S)
+            words = f"qdisc add dev veth root tbf rate {mbps}mbit burst 16kb limit {limit}"
+            _run("tc", "-n", NEAR, *words.split())
+        yield
+    finally:
+        for host in (NEAR, FAR):
+            subprocess.run(["ip", "netns", "del", host], check=False, capture_output=True)
+
+
+@contextmanager
+def heartbeat() -> Iterator[int]:
+    """Keeps the agent's processor awake; the process that does."""
+    beat = subprocess.Popen(["taskset", "-c", str(AGENT_CPU), sys.executable, "-c", HEARTBEAT])
+    try:
+        yield beat.pid
+    finally:
+        beat.kill()
+        beat.wait()
+
+
+class Server:
+    """`iperf3 -s` on the far host."""
+
+    def __enter__(self) -> "Server":
+        command = inside(FAR, TRAFFIC_CPU, "iperf3", "-s")
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+class Client:
+    """`iperf3 -c` on the near host, under way."""
+
+    def __init__(self, controller: str, seconds: float) -> None:
+        words = f"iperf3 -c {FAR_ADDRESS} -C {controller} -t {seconds:g} -J".split()
+        self.seconds = seconds
+        self.process = subprocess.Popen(
+            inside(NEAR, TRAFFIC_CPU, *words), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+
+    def result(self) -> dict[str, float]:
+        """Waits for its end. What it sent and received, and the flow's means.
+
+        Raises:
+            RuntimeError: If it failed.
+        """
+        try:
+            text, _ = self.process.communicate(timeout=self.seconds + 20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise RuntimeError(f"iperf3 was not done after {self.seconds + 20:.0f} s") from None
+        found = json.loads(text or "{}")
+        if "error" in found or "end" not in found:
+            raise RuntimeError(f"iperf3: {found.get('error', 'no answer')}")
+        end = found["end"]
+        sender = end["streams"][0]["sender"]
+        windows = [row["streams"][0]["snd_cwnd"] for row in found["intervals"]]
+        return {
+            "mbps": end["sum_received"]["bits_per_second"] * 1e-6,
+            "gb": end["sum_sent"]["bytes"] * 1e-9,
+            "cwnd_kb": sum(windows) / len(windows) / 1e3,
+            "rtt_us": sender["mean_rtt"],
+            "retransmits": sender["retransmits"],
+        }
+
+
+def wait_for_server() -> None:
+    """Until the far host answers.
+
+    Raises:
+        RuntimeError: If it does not.
+    """
+    until = time.monotonic() + 10
+    words = inside(FAR, TRAFFIC_CPU, "ss", "-Hltn", "sport = :5201")
+    while not subprocess.run(words, check=True, capture_output=True).stdout:
+        if time.monotonic() > until:
+            raise RuntimeError("iperf3 -s does not listen")
+        time.sleep(0.05)
+
+
+def busy_s() -> float:
+    """Seconds of work of all processors since the machine's start."""
+    user, nice, system, _, _, irq, softirq, *_ = map(int, Path("/proc/stat").read_text().split("\n")[0].split()[1:])
+    return (user + nice + system + irq + softirq) / TICKS
+
+
+def used_s(pid: int) -> float:
+    """Processor seconds of a process and its threads, or of children that it waited for: see proc(5)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def others_cores(heart: int, seconds: float = 0.5) -> float:
+    """How many cores somebody else uses, while nothing is measured."""
+    start, busy, beat = time.monotonic(), busy_s(), used_s(heart)
+    time.sleep(seconds)
+    return max(0.0, busy_s() - busy - (used_s(heart) - beat)) / (time.monotonic() - start)
+
+
+def _ip(*words: str) -> None:
+    _run("ip", *words)
+
+
+def _run(*words: str) -> None:
+    done = subprocess.run(words, check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(words)}: {done.stderr.strip()}")

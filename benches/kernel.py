@@ -1,0 +1,165 @@
+"""`make bench-kernel`: what the Linux datapath costs beside the kernel's own Cubic, and how soon the agent answers.
+
+Needs root and a kernel that takes BPF controllers. All it makes is in network, mount and process namespaces of its
+own, which end with it. docs/kernel-performance.md
+"""
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import enclosure
+import performance
+from datapath import agent, in_bpf, judge, measures, page
+from datapath.progress import Progress
+from headway import UsageError
+
+ROOT = Path(__file__).resolve().parent.parent
+OUT = ROOT / "build" / "bench"
+KEPT = OUT / "kernel.json"
+PAGE = ROOT / "docs" / "kernel-performance.md"
+TOOLS = {"iperf3": "iperf3", "ip": "iproute2", "tc": "iproute2", "taskset": "util-linux", "cc": "build-essential"}
+STAGES = ("cost", "hooks", "latency", "flows", "int8")
+
+
+def refusal() -> str | None:
+    """Why this cannot run here, in one line; None where it can."""
+    if os.geteuid():
+        return "it takes root, for BPF programs and namespaces: sudo make bench-kernel"
+    if (os.cpu_count() or 1) < 2:
+        return "it takes two processors: one for the traffic, one for the agent"
+    for tool, package in TOOLS.items():
+        if not shutil.which(tool):
+            return f"{tool} is missing; install it: apt-get install -y {package}"
+    if why := enclosure.refusal():
+        return why
+    if not agent.program():
+        return "no headwayd: make headwayd"
+    try:
+        with agent.Agent("--no-agent", "--controllers", "headway_owl", "--name", "headway_try"):
+            return None
+    except RuntimeError as error:
+        return str(error)
+
+
+def arguments() -> argparse.Namespace:
+    """As given."""
+    parser = argparse.ArgumentParser(prog="benches/kernel.py", description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print build/bench/kernel.json instead of tables")
+    parser.add_argument("--quick", action="store_true", help="short runs, few rounds: does it work?")
+    parser.add_argument("--rounds", type=int, metavar="N", help="of everything; else 7 for the cost and 3 for the rest")
+    parser.add_argument("--seconds", type=float, metavar="S", help="of each transfer; else 4, with --quick 1")
+    parser.add_argument("--flows", type=int, default=1000, metavar="N", help="that one agent serves at once")
+    parser.add_argument("--only", metavar="STAGE,...", help=f"of {', '.join(STAGES)}; the rest is the last's")
+    parser.add_argument("--int8", metavar="SPEC", help="the policy in whole numbers; else what models/ has")
+    parser.add_argument("--last", action="store_true", help="take the last measurement instead of a new one")
+    parser.add_argument("--publish", action="store_true", help="write docs/kernel-performance.md")
+    args = parser.parse_args()
+    if args.rounds is not None and args.rounds < 1:
+        parser.error(f"--rounds {args.rounds}: at least 1")
+    if args.seconds is not None and not 1 <= args.seconds <= 600:
+        parser.error(f"--seconds {args.seconds:g}: 1 to 600")
+    if not 1 <= args.flows <= 4096:
+        parser.error(f"--flows {args.flows}: 1 to 4096")
+    args.only = args.only.split(",") if args.only else list(STAGES)
+    if unknown := set(args.only) - set(STAGES):
+        parser.error(f"--only {unknown.pop()}: one or more of {', '.join(STAGES)}")
+    return args
+
+
+def measure(args: argparse.Namespace, tested: str | None) -> dict[str, Any]:
+    """Runs every stage that is asked for; others are the last measurement's."""
+    figures: dict[str, Any] = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    figures |= {"schema": 1, "machine": performance.machine() | {"kernel": os.uname().release}, "skipped": []}
+    seconds = args.seconds or (1 if args.quick else 4)
+    rounds = args.rounds or (1 if args.quick else 3)
+    int8 = args.int8 or in_bpf.shipped(ROOT)
+    compared = measures.variants(int8)
+    if not int8:
+        figures["skipped"].append("flows with a policy inside BPF: no model in whole numbers; --int8 SPEC names one")
+    plan = {
+        "cost": (args.rounds or (1 if args.quick else 7), 2 * len(compared) * (seconds + 0.5) + 2),
+        "hooks": (rounds, 3 * (len(compared) - 1) * (seconds + 1.5)),
+        "latency": (rounds, 6 * (2 * seconds + 1.5)),
+        "flows": (rounds, 2 * (2 * seconds + args.flows * 2e-3 + 12)),
+        "int8": (rounds, 3.0),
+    }
+    progress = Progress({stage: plan[stage] for stage in STAGES if stage in args.only})
+    if "cost" in args.only:
+        figures["cost"] = measures.cost(progress, compared, seconds)
+    if "hooks" in args.only:
+        figures["hooks"] = measures.hook_times(progress, compared, seconds)
+    if "latency" in args.only:
+        figures["latency"] = measures.latencies(progress, 2 * seconds)
+    if "flows" in args.only:
+        program = OUT / "many_flows"
+        subprocess.run(["cc", "-O2", "-o", program, Path(__file__).parent / "datapath/many_flows.c"], check=True)
+        figures["flows"] = measures.many_flows(progress, program, 2 * seconds, args.flows, OUT)
+    if "int8" in args.only:
+        if tested:
+            figures["int8"] = in_bpf.measure(progress, tested)
+        else:
+            figures["skipped"].append("the network alone inside BPF: cargo cannot build its test")
+    progress.done()
+    figures["titles"] = {name: variant.title for name, variant in compared.items()}
+    figures["targets"] = judge.targets(figures)
+    return figures
+
+
+def enter() -> int:
+    """Runs this script again in a place of its own, which ends with whatever ends this process."""
+    tested = in_bpf.build(ROOT)
+    command = enclosure.command(sys.executable, __file__, *sys.argv[1:])
+    inside = os.environ | {enclosure.INSIDE: "1", "HEADWAY_INT8_TEST": tested or ""}
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    with subprocess.Popen(command, env=inside) as place:
+        try:
+            return place.wait()
+        except KeyboardInterrupt:
+            # It has been told too, and cleans up.
+            place.wait(20)
+            return 130
+        finally:
+            place.kill()
+
+
+def main() -> int:
+    """Measures, keeps, shows; 0 even where a target is missed, for this is a measurement and not a test."""
+    args = arguments()
+    OUT.mkdir(parents=True, exist_ok=True)
+    if args.last and not KEPT.exists():
+        print("benches/kernel.py: --last: nothing has been measured yet; leave it out", file=sys.stderr)
+        return 2
+    if not args.last and not enclosure.is_inside():
+        if why := refusal():
+            print(f"SKIPPED the kernel's measurements: {why}")
+            return 0
+        return enter()
+    if not args.last:
+        try:
+            figures = measure(args, os.environ.get("HEADWAY_INT8_TEST"))
+        except KeyboardInterrupt:
+            return 130
+        except (RuntimeError, OSError, subprocess.CalledProcessError, UsageError) as error:
+            print(f"\nbenches/kernel.py: {str(error).splitlines()[0]}", file=sys.stderr)
+            return 1
+        KEPT.write_text(json.dumps(figures, indent=1) + "\n")
+    figures = json.loads(KEPT.read_text())
+    if args.json:
+        print(KEPT.read_text(), end="")
+    else:
+        page.show(figures)
+    if args.publish:
+        PAGE.write_text(page.markdown(figures))
+        print(f"bench: wrote {PAGE.relative_to(ROOT)}", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

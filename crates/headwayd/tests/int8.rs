@@ -1,0 +1,142 @@
+//! A policy in whole numbers inside BPF: the same bits as the native build, and how long it takes. As root:
+//! `cargo test -p headwayd --test int8 -- --ignored --nocapture`.
+#![cfg(target_os = "linux")]
+
+use headway_fixed::vectors::Draw;
+use headway_fixed::{MlpValues, RateAgent, RecordBytes};
+use libbpf_rs::{ErrorKind, MapCore, MapFlags, Object, ObjectBuilder, ProgramInput};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
+
+const OBJECT: &[u8] = include_bytes!("../../kernel/bpf/tests/int8_test.bpf.o");
+const NETS: u64 = 2_000;
+const FLOWS: u64 = 40;
+const RECORDS: u64 = 500;
+const REPEAT: u32 = 20_000;
+const ROUNDS: usize = 7;
+
+/// `struct asked` of the program.
+#[repr(C)]
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+struct Asked {
+    repeat: u32,
+    decisions: u32,
+    ns: u64,
+    result: i64,
+}
+
+impl Asked {
+    const ONCE: Asked = Asked {
+        repeat: 1,
+        decisions: 0,
+        ns: 0,
+        result: 0,
+    };
+}
+
+struct Loaded(Object);
+
+impl Loaded {
+    fn new() -> Result<Loaded, libbpf_rs::Error> {
+        let mut builder = ObjectBuilder::default();
+        Ok(Loaded(builder.open_memory(OBJECT)?.load()?))
+    }
+
+    fn put(&self, map: &str, value: &(impl IntoBytes + Immutable)) {
+        let found = self.0.maps().find(|m| m.name() == map).expect(map);
+        let key = 0u32.to_ne_bytes();
+        let put = found.update(&key, value.as_bytes(), MapFlags::ANY);
+        put.expect("its value is of that size");
+    }
+
+    fn get<T: FromBytes>(&self, map: &str) -> T {
+        let found = self.0.maps().find(|m| m.name() == map).expect(map);
+        let bytes = found.lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
+        let bytes = bytes.expect("it can be read").expect("an array has all");
+        T::read_from_bytes(&bytes).expect("its value is of that size")
+    }
+
+    fn run(&self, program: &str, asked: Asked) -> Asked {
+        self.put("asked", &asked);
+        let found = self.0.progs_mut().find(|p| p.name() == program);
+        let done = found
+            .expect(program)
+            .test_run(ProgramInput::default())
+            .expect("it runs");
+        assert_eq!(done.return_value, 0, "{program}");
+        self.get("asked")
+    }
+
+    /// ns a repetition, the median of some rounds.
+    fn ns(&self, program: &str, decisions: bool) -> f64 {
+        let asked = Asked {
+            repeat: REPEAT,
+            decisions: decisions.into(),
+            ..Asked::ONCE
+        };
+        let mut rounds: Vec<u64> = (0..ROUNDS).map(|_| self.run(program, asked).ns).collect();
+        rounds.sort_unstable();
+        rounds[ROUNDS / 2] as f64 / f64::from(REPEAT)
+    }
+}
+
+#[test]
+#[ignore = "needs root: make test-system"]
+fn bpf_computes_what_the_native_build_does() {
+    let bpf = match Loaded::new() {
+        Ok(bpf) => bpf,
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            println!("skipped: BPF programs are not permitted here");
+            return;
+        }
+        Err(error) => panic!("{error:#}"),
+    };
+    let mut draw = Draw::new(1);
+    for net in 0..NETS {
+        let policy = draw.policy();
+        let mut values = draw.values();
+        bpf.put("policy", &policy);
+        bpf.put("values", &values);
+        let found = bpf.run("test_net", Asked::ONCE);
+        assert_eq!(found.result, policy.net.run(&mut values), "net {net}");
+        let after: MlpValues = bpf.get("values");
+        assert_eq!(after, values, "net {net}");
+    }
+    let mut decisions = 0;
+    for flow in 0..FLOWS {
+        let policy = draw.policy();
+        let start = draw.below(1 << 40);
+        let mut last: RecordBytes = [start, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let mut native = RateAgent::new(&policy, start);
+        bpf.put("policy", &policy);
+        bpf.put("record", &last);
+        bpf.put("agent", &RateAgent::new_zeroed());
+        bpf.run("test_open", Asked::ONCE);
+        assert_eq!(bpf.get::<RateAgent>("agent"), native, "flow {flow} opens");
+        for record in 0..RECORDS {
+            last = draw.record(&last);
+            bpf.put("record", &last);
+            let found = bpf.run("test_record", Asked::ONCE);
+            let rate = native.record(&policy, &last);
+            assert_eq!(found.result as u64, rate, "flow {flow}, record {record}");
+            let after: RateAgent = bpf.get("agent");
+            assert_eq!(after, native, "flow {flow}, record {record}");
+        }
+        decisions += u64::from(native.decisions());
+    }
+    assert!(decisions > FLOWS * RECORDS / 100, "{decisions} decisions");
+
+    // A flow that goes on, for the times.
+    bpf.put("policy", &Draw::new(2).policy());
+    let last: RecordBytes = [1 << 40, 0, 2, 2, 0, 0, 20_000, 20_000 << 32, 0, 1];
+    bpf.put("record", &last);
+    let [net, agent, record] = [
+        ("test_net", false),
+        ("test_record", true),
+        ("test_record", false),
+    ]
+    .map(|(p, d)| bpf.ns(p, d));
+    let records = FLOWS * RECORDS;
+    println!(
+        r#"int8 {{"net_ns": {net:.1}, "agent_ns": {agent:.1}, "record_ns": {record:.1}, "nets": {NETS}, "records": {records}, "decisions": {decisions}}}"#
+    );
+}

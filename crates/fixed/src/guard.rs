@@ -1,6 +1,8 @@
 //! The guard of a flow that a policy steers (`guard.h`).
 
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
+
+use crate::{Cubic, RecordBytes, native};
 
 /// `struct headway_limits`: what the guard allows.
 #[repr(C)]
@@ -63,5 +65,157 @@ impl Default for Limits {
             doublings: 5,
             pardon_ms: 600_000,
         }
+    }
+}
+
+/// `enum headway_reason`: why a flow was taken from its policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// It was not.
+    Fine,
+    /// No answer, or one that came too late.
+    Stale,
+    /// It loses too much.
+    Lossy,
+    /// Its queue is too long.
+    Slow,
+    /// Cubic would do much better.
+    Poor,
+    /// It keeps wanting windows or rates that may not be.
+    Wild,
+}
+
+impl Reason {
+    /// Every reason, at the index that the header gives it.
+    pub const ALL: [Reason; 6] = [
+        Reason::Fine,
+        Reason::Stale,
+        Reason::Lossy,
+        Reason::Slow,
+        Reason::Poor,
+        Reason::Wild,
+    ];
+
+    /// The reason of that number; `None` if there is none.
+    pub fn of(number: u32) -> Option<Reason> {
+        Reason::ALL.get(number as usize).copied()
+    }
+
+    /// In one word; nothing for [`Reason::Fine`].
+    pub fn name(self) -> &'static str {
+        match self {
+            Reason::Fine => "",
+            Reason::Stale => "stale",
+            Reason::Lossy => "loss",
+            Reason::Slow => "delay",
+            Reason::Poor => "utility",
+            Reason::Wild => "bounds",
+        }
+    }
+}
+
+/// `enum headway_judgement`: whose a flow is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    /// The policy's.
+    Policys,
+    /// Cubic's, just now.
+    Trips,
+    /// Cubic's.
+    Cubics,
+    /// The policy's again, just now.
+    Returns,
+}
+
+/// `struct headway_guard`: a flow's state.
+#[repr(C)]
+#[derive(Clone, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct Guard {
+    cubic: Cubic,
+    asked_ns: u64,
+    fresh_ns: u64,
+    until_ns: u64,
+    since_ns: u64,
+    epoch_ns: u64,
+    peak_ns: u64,
+    peak: u64,
+    last_peak: u64,
+    delivered: u32,
+    lost: u32,
+    epoch_delivered: u32,
+    epoch_lost: u32,
+    max_rtt_us: u32,
+    bounds_us: u32,
+    lossy: u16,
+    slow: u16,
+    poor: u16,
+    wild: u16,
+    reason: u32,
+    trips: u32,
+    level: u32,
+    is_app_limited: u32,
+}
+
+impl Guard {
+    /// A flow begins.
+    pub fn new(now_ns: u64) -> Guard {
+        let mut guard = Guard::new_zeroed();
+        native::headway_native_guard_open(&mut guard, now_ns);
+        guard
+    }
+
+    /// An answer is waited for from now on, if none is yet.
+    pub fn ask(&mut self, now_ns: u64) {
+        native::headway_native_guard_ask(self, now_ns);
+    }
+
+    /// An answer came, to what was seen at `decided_ns`: may it be carried out?
+    pub fn answer(&mut self, limits: &Limits, decided_ns: u64, now_ns: u64) -> bool {
+        native::headway_native_guard_answer(self, limits, decided_ns, now_ns) != 0
+    }
+
+    /// The flow's state at an acknowledgement or a time-out, after the controller beneath, in the order of their times.
+    pub fn judge(&mut self, limits: &Limits, record: &RecordBytes) -> Judgement {
+        match native::headway_native_guard_judge(self, limits, record) {
+            0 => Judgement::Policys,
+            1 => Judgement::Trips,
+            2 => Judgement::Cubics,
+            _ => Judgement::Returns,
+        }
+    }
+
+    /// The window in packets that a policy may have that wants this one.
+    pub fn cwnd(&mut self, limits: &Limits, wanted: i64) -> u32 {
+        native::headway_native_guard_cwnd(self, limits, wanted)
+    }
+
+    /// The rate in bytes a second that a policy may have that wants this one.
+    pub fn rate(&mut self, limits: &Limits, wanted: u64) -> u64 {
+        native::headway_native_guard_rate(self, limits, wanted)
+    }
+
+    /// Where Cubic takes over: the ssthresh in packets, near what the path carries.
+    pub fn restart(&self, record: &RecordBytes) -> u32 {
+        native::headway_native_guard_restart(self, record)
+    }
+
+    /// Why it is Cubic's; [`Reason::Fine`] while it is the policy's.
+    pub fn reason(&self) -> Reason {
+        Reason::of(self.reason).unwrap_or(Reason::Fine)
+    }
+
+    /// How often it was taken from the policy.
+    pub fn trips(&self) -> u32 {
+        self.trips
+    }
+
+    /// When the probation under way ends, in nanoseconds.
+    pub fn until_ns(&self) -> u64 {
+        self.until_ns
+    }
+
+    /// The Cubic that it compares with.
+    pub fn cubic(&self) -> &Cubic {
+        &self.cubic
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Both sides compute the same bits, so what was measured in simulated time holds for the kernel's flows.
 
+mod cubic;
 mod guard;
 mod log2;
 mod mlp;
@@ -9,7 +10,8 @@ mod native;
 mod rate_agent;
 pub mod vectors;
 
-pub use guard::Limits;
+pub use cubic::Cubic;
+pub use guard::{Guard, Judgement, Limits, Reason};
 pub use log2::log2;
 pub use mlp::{HIDDEN1, HIDDEN2, INPUTS, Mlp, MlpValues};
 pub use rate_agent::{FEATURES, HISTORY, Int8, RateAgent, RecordBytes};

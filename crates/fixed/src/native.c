@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The functions of the headers that BPF programs share, for Rust to call. */
 #include "fixed.h"
+#include "guard.h"
 #include "nets.h"
 #include "rate_agent.h"
 
@@ -23,4 +24,66 @@ __u64 headway_native_rate_agent_record(struct headway_rate_agent *a, const struc
 				       const struct headway_record *r)
 {
 	return headway_rate_agent_record(a, net, r);
+}
+
+void headway_native_cubic_open(struct headway_cubic *c, __u32 initial_cwnd)
+{
+	headway_cubic_open(c, initial_cwnd);
+}
+
+void headway_native_cubic_acked(struct headway_cubic *c, __u32 packets, __u64 now_ns, __u64 rtt_ns)
+{
+	headway_cubic_acked(c, packets, now_ns, rtt_ns);
+}
+
+void headway_native_cubic_lose(struct headway_cubic *c, __u64 now_ns, __u64 rtt_ns)
+{
+	headway_cubic_lose(c, now_ns, rtt_ns);
+}
+
+void headway_native_cubic_time_out(struct headway_cubic *c)
+{
+	headway_cubic_time_out(c);
+}
+
+void headway_native_cubic_leave_slow_start(struct headway_cubic *c)
+{
+	headway_cubic_leave_slow_start(c);
+}
+
+void headway_native_guard_open(struct headway_guard *g, __u64 now_ns)
+{
+	headway_guard_open(g, now_ns);
+}
+
+void headway_native_guard_ask(struct headway_guard *g, __u64 now_ns)
+{
+	headway_guard_ask(g, now_ns);
+}
+
+__s32 headway_native_guard_answer(struct headway_guard *g, const struct headway_limits *l, __u64 decided_ns,
+				  __u64 now_ns)
+{
+	return headway_guard_answer(g, l, decided_ns, now_ns);
+}
+
+__s32 headway_native_guard_judge(struct headway_guard *g, const struct headway_limits *l,
+				 const struct headway_record *r)
+{
+	return headway_guard_judge(g, l, r);
+}
+
+__u32 headway_native_guard_cwnd(struct headway_guard *g, const struct headway_limits *l, __s64 wanted)
+{
+	return headway_guard_cwnd(g, l, wanted);
+}
+
+__u64 headway_native_guard_rate(struct headway_guard *g, const struct headway_limits *l, __u64 wanted)
+{
+	return headway_guard_rate(g, l, wanted);
+}
+
+__u32 headway_native_guard_restart(const struct headway_guard *g, const struct headway_record *r)
+{
+	return headway_guard_restart(g, r);
 }

@@ -1,7 +1,7 @@
 //! The C functions of `native.c`.
 #![allow(unsafe_code, reason = "functions of C")]
 
-use crate::{Int8, Mlp, MlpValues, RateAgent, RecordBytes};
+use crate::{Cubic, Guard, Int8, Limits, Mlp, MlpValues, RateAgent, RecordBytes};
 
 // SAFETY: the types are laid out as the headers say (tests/layout.rs), references are valid for as long as a call,
 // and the functions keep within what they point to, whatever it holds.
@@ -14,4 +14,25 @@ unsafe extern "C" {
         net: &Int8,
         record: &RecordBytes,
     ) -> u64;
+    pub safe fn headway_native_cubic_open(cubic: &mut Cubic, initial_cwnd: u32);
+    pub safe fn headway_native_cubic_acked(c: &mut Cubic, packets: u32, now_ns: u64, rtt_ns: u64);
+    pub safe fn headway_native_cubic_lose(cubic: &mut Cubic, now_ns: u64, rtt_ns: u64);
+    pub safe fn headway_native_cubic_time_out(cubic: &mut Cubic);
+    pub safe fn headway_native_cubic_leave_slow_start(cubic: &mut Cubic);
+    pub safe fn headway_native_guard_open(guard: &mut Guard, now_ns: u64);
+    pub safe fn headway_native_guard_ask(guard: &mut Guard, now_ns: u64);
+    pub safe fn headway_native_guard_answer(
+        guard: &mut Guard,
+        limits: &Limits,
+        decided_ns: u64,
+        now_ns: u64,
+    ) -> i32;
+    pub safe fn headway_native_guard_judge(
+        guard: &mut Guard,
+        limits: &Limits,
+        record: &RecordBytes,
+    ) -> i32;
+    pub safe fn headway_native_guard_cwnd(guard: &mut Guard, limits: &Limits, wanted: i64) -> u32;
+    pub safe fn headway_native_guard_rate(guard: &mut Guard, limits: &Limits, wanted: u64) -> u64;
+    pub safe fn headway_native_guard_restart(guard: &Guard, record: &RecordBytes) -> u32;
 }

@@ -100,6 +100,11 @@ impl RateAgent {
         self.decisions
     }
 
+    /// Somebody else has set the rate: the next decision goes on from there.
+    pub fn set_rate(&mut self, rate: u64) {
+        self.rate = rate;
+    }
+
     /// The pacing rate in bytes a second.
     pub fn rate(&self) -> u64 {
         self.rate

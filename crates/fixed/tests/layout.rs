@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use headway_fixed::{FEATURES, HIDDEN1, HIDDEN2, HISTORY, INPUTS};
-use headway_fixed::{Int8, Mlp, MlpValues, RateAgent, RecordBytes};
+use headway_fixed::{Cubic, Guard, Int8, Limits, Mlp, MlpValues, RateAgent, Reason, RecordBytes};
 
 /// What C says, and what it is in Rust.
 fn expressions() -> Vec<(String, usize)> {
@@ -24,6 +24,21 @@ fn expressions() -> Vec<(String, usize)> {
     layout!("headway_mlp_values", MlpValues: inputs, unused, hidden1, hidden2);
     layout!("headway_int8", Int8: generation, interval, initial_rate, min_rate, max_rate, limit, delta, offsets,
         steps, blank, unused, net);
+    layout!("headway_limits", Limits: max_rate, min_cwnd, max_cwnd, wild_answers, answer_us, answer_rtts,
+        answer_most_us, epoch_us, epochs, loss, inflation, inflation_us, margin, weight, probation_ms, doublings,
+        pardon_ms);
+    for (c, rust) in [
+        ("cubic", size_of::<Cubic>()),
+        ("guard", size_of::<Guard>()),
+    ] {
+        all.push((format!("sizeof(struct headway_{c})"), rust));
+    }
+    let reasons = ["FINE", "TOO_STALE", "TOO_LOSSY", "TOO_SLOW", "TOO_POOR", "TOO_WILD"];
+    for (c, rust) in reasons.iter().zip(Reason::ALL) {
+        assert_eq!(Reason::of(rust as u32), Some(rust));
+        all.push((format!("HEADWAY_{c}"), rust as usize));
+    }
+    all.push(("HEADWAY_REASONS".to_owned(), Reason::ALL.len()));
     all.push((
         "sizeof(struct headway_rate_agent)".to_owned(),
         size_of::<RateAgent>(),
@@ -50,7 +65,7 @@ fn the_c_compiler_lays_it_out_as_rust_does() {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let (source, program) = (folder.join("layout.c"), folder.join("layout"));
     let mut c =
-        "#include <stdio.h>\n#include <stddef.h>\n#include \"rate_agent.h\"\nint main(void) {\n"
+        "#include <stdio.h>\n#include <stddef.h>\n#include \"rate_agent.h\"\n#include \"guard.h\"\nint main(void) {\n"
             .to_owned();
     for (expression, _) in expressions() {
         writeln!(c, "printf(\"%zu\\n\", (size_t)({expression}));").expect("text");

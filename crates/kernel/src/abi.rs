@@ -340,6 +340,6 @@ fn units(kind: &Kind) -> f64 {
         Kind::Time { .. } => 1e9,
         // A rate is in bit/s here.
         Kind::Rate { .. } => 1.0 / 8.0,
-        Kind::Count { .. } | Kind::Choice(_) | Kind::Loaded { .. } => 1.0,
+        Kind::Count { .. } | Kind::Choice(_) | Kind::Switch | Kind::Loaded { .. } => 1.0,
     }
 }

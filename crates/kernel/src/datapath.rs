@@ -70,7 +70,7 @@ impl Datapath {
             Beneath::Rate(_) | Beneath::Base(_) => &[],
         };
         for action in slot.actions(tunables) {
-            self.beneath.act(now, self.mss, &self.rtt, action);
+            (self.beneath).act(now, self.mss, &self.rtt, action, None);
         }
     }
 }

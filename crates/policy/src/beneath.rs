@@ -7,7 +7,7 @@ use headway_cc::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{Action, ActionSpec, Effect, SpecError};
+use crate::{Action, ActionSpec, Effect, Guarding, SpecError};
 
 /// An action of one value with such an effect.
 macro_rules! of_effect {
@@ -247,6 +247,19 @@ impl Beneath {
         }
     }
 
+    /// A guard gives the flow back to its policy: a window as it is, a rate from the window that Cubic left.
+    pub fn return_to_policy(&mut self, spec: &BeneathSpec, left: Option<Bytes>, rtt: &RttStats) {
+        match (self, spec) {
+            (Beneath::Base(scheme), BeneathSpec::Scheme { grows: false, .. }) => scheme.hold(),
+            (Beneath::Rate(control), _) => {
+                if let Some(rate) = left.and_then(|cwnd| rate_of(cwnd, rtt)) {
+                    control.set(rate);
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// May a policy act now?
     pub fn may_act(&self) -> bool {
         match self {
@@ -255,21 +268,29 @@ impl Beneath {
         }
     }
 
-    /// Carries an action out; one that means nothing here is ignored (specs are checked).
-    pub fn act(&mut self, now: Time, mss: Bytes, rtt: &RttStats, action: Action<'_>) {
+    /// Carries an action out, within the bounds of a guard; one that means nothing here is ignored (specs are checked).
+    pub fn act(
+        &mut self,
+        now: Time,
+        mss: Bytes,
+        rtt: &RttStats,
+        action: Action<'_>,
+        guard: Option<&mut Guarding>,
+    ) {
         match (self, action) {
             // The controller beneath goes on as if there were nobody above it.
             (_, Action::AddCwnd(0.0) | Action::ScaleCwnd(1.0)) => {}
             (Beneath::Rate(control), Action::ScaleRate(factor)) => {
-                control.set(control.rate.mul_f64(factor));
+                let wanted = control.within(control.rate.mul_f64(factor));
+                control.set(guard.map_or(wanted, |guard| guard.rate(wanted)));
             }
             (Beneath::Base(scheme), Action::AddCwnd(packets)) => {
                 let cwnd = scheme.control().cwnd.as_f64() + packets * mss.as_f64();
-                scheme.set_cwnd(now, rtt.smoothed, within_window(cwnd, mss));
+                scheme.set_cwnd(now, rtt.smoothed, within_window(cwnd, mss, guard));
             }
             (Beneath::Base(scheme), Action::ScaleCwnd(factor)) => {
                 let cwnd = scheme.control().cwnd.as_f64() * factor;
-                scheme.set_cwnd(now, rtt.smoothed, within_window(cwnd, mss));
+                scheme.set_cwnd(now, rtt.smoothed, within_window(cwnd, mss, guard));
             }
             (Beneath::Tunable(scheme), Action::Set(parameter, value)) => {
                 tune(scheme.as_mut(), parameter, value);
@@ -288,10 +309,12 @@ impl Beneath {
 /// A constant and no field of a spec: a policy that comes here has lost its way, and where it stops is no choice of its training.
 const MOST_PACKETS: u64 = 100_000;
 
-/// A window of so many bytes, kept from one packet to [`MOST_PACKETS`].
-fn within_window(cwnd: f64, mss: Bytes) -> Bytes {
-    let most = mss * MOST_PACKETS;
-    Bytes::from_f64(cwnd.clamp(mss.as_f64(), most.as_f64()))
+/// A window of so many bytes, kept from one packet to [`MOST_PACKETS`], or as a guard says.
+fn within_window(cwnd: f64, mss: Bytes, guard: Option<&mut Guarding>) -> Bytes {
+    match guard {
+        Some(guard) => guard.cwnd(cwnd),
+        None => Bytes::from_f64(cwnd.clamp(mss.as_f64(), (mss * MOST_PACKETS).as_f64())),
+    }
 }
 
 fn tune(scheme: &mut dyn Tunable, parameter: &str, value: f64) {
@@ -322,9 +345,19 @@ impl RateControl {
         }
     }
 
+    /// What it sends at.
+    pub fn rate(&self) -> Rate {
+        self.rate
+    }
+
     /// Sends at that rate from now on, within its limits.
     pub fn set(&mut self, rate: Rate) {
-        self.rate = rate.clamp(self.min, self.max);
+        self.rate = self.within(rate);
+    }
+
+    /// The nearest rate within its limits.
+    fn within(&self, rate: Rate) -> Rate {
+        rate.clamp(self.min, self.max)
     }
 }
 
@@ -346,6 +379,12 @@ impl CongestionControl for RateControl {
     fn owns_recovery(&self) -> bool {
         true
     }
+}
+
+/// What a window brings.
+pub(crate) fn rate_of(cwnd: Bytes, rtt: &RttStats) -> Option<Rate> {
+    let seconds = rtt.smoothed.as_secs_f64();
+    (seconds > 0.0).then(|| Rate::from_bps_f64(cwnd.as_f64() * 8.0 / seconds))
 }
 
 #[cfg(test)]
@@ -378,7 +417,7 @@ mod tests {
             (Action::AddCwnd(-1e300), 1),
             (Action::ScaleCwnd(4.0), 4),
         ] {
-            beneath.act(Time::ZERO, mss, &RttStats::default(), action);
+            beneath.act(Time::ZERO, mss, &RttStats::default(), action, None);
             assert_eq!(beneath.controller().control().cwnd, mss * packets);
         }
     }

@@ -10,7 +10,9 @@ use headway_cc::{
     Stamp, Tag, Time,
 };
 
-use crate::{AgentSpec, Beneath, Decider, Interval, Record, Reporter, SpecError};
+use headway_fixed::{Judgement, Limits};
+
+use crate::{AgentSpec, Beneath, Decider, Guarding, Interval, Record, Reporter, SpecError};
 
 /// Decides.
 pub trait Policy: Debug + Send + 'static {
@@ -62,9 +64,12 @@ pub struct Learned<P> {
     rtt: RttStats,
     /// How long an answer takes to take effect.
     latency: Duration,
-    /// Answers on their way: when each comes, and what it is.
-    on_their_way: VecDeque<(Time, f32)>,
+    /// Answers on their way: when each comes, to what it was asked when, and what it is.
+    on_their_way: VecDeque<(Time, Time, f32)>,
+    /// Of the question that is open.
+    asked: Time,
     awaits_answer: bool,
+    guard: Option<Guarding>,
 }
 
 impl<P: Policy> Learned<P> {
@@ -86,11 +91,22 @@ impl<P: Policy> Learned<P> {
             decider: Decider::new(&spec, setup.start, policy)?,
             rtt: RttStats::default(),
             on_their_way: VecDeque::new(),
+            asked: setup.start,
             awaits_answer: false,
+            guard: None,
             setup: *setup,
             spec,
             latency,
         })
+    }
+
+    /// With the kernel's guard between the policy and what is beneath (`docs/guard.md`).
+    #[must_use]
+    pub fn guarded(self, limits: Limits) -> Learned<P> {
+        Learned {
+            guard: Some(Guarding::new(&self.setup, limits)),
+            ..self
+        }
     }
 
     /// What the policy was last shown.
@@ -112,8 +128,8 @@ impl<P: Policy> Learned<P> {
     pub fn act(&mut self, now: Time, answer: f32) {
         self.awaits_answer = false;
         match self.latency.is_zero() {
-            true => self.carry_out(now, answer, Duration::ZERO),
-            false => (self.on_their_way).push_back((now + self.latency, answer)),
+            true => self.carry_out(now, self.asked, answer, Duration::ZERO),
+            false => (self.on_their_way).push_back((now + self.latency, self.asked, answer)),
         }
     }
 
@@ -122,33 +138,72 @@ impl<P: Policy> Learned<P> {
         self.decider.conclude(now);
     }
 
-    fn carry_out(&mut self, now: Time, answer: f32, age: Duration) {
+    fn carry_out(&mut self, now: Time, asked: Time, answer: f32, age: Duration) {
+        let guard = self.guard.as_mut();
+        let is_allowed = guard.is_none_or(|guard| guard.answer(asked, now));
         // The controller beneath may have left congestion avoidance meanwhile.
-        if self.beneath.may_act() {
+        if is_allowed && self.beneath.may_act() {
             let action = self.spec.action.action(answer);
-            self.beneath.act(now, self.setup.mss, &self.rtt, action);
+            let guard = self.guard.as_mut();
+            (self.beneath).act(now, self.setup.mss, &self.rtt, action, guard);
             self.decider.on_action(age);
         }
     }
 
     /// Those answers that have come meanwhile.
     fn carry_out_due(&mut self, now: Time) {
-        while let Some(&(at, answer)) = self.on_their_way.front()
-            && at <= now
+        while let Some((at, asked, answer)) = self.on_their_way.pop_front_if(|(at, ..)| *at <= now)
         {
-            self.on_their_way.pop_front();
-            self.carry_out(now, answer, now.since(at) + self.latency);
+            self.carry_out(now, asked, answer, now.since(at) + self.latency);
         }
     }
 
     fn take(&mut self, record: &Record) {
         self.decider.on_record(record);
+        self.judge(record);
         self.decide_if_due(record.now());
+    }
+
+    /// The guard may take the flow from the policy, or give it back.
+    fn judge(&mut self, record: &Record) {
+        let Some(guard) = &mut self.guard else { return };
+        match guard.judge(record) {
+            Judgement::Policys | Judgement::Cubics => {}
+            Judgement::Trips => {
+                let start = guard.restart(record, &self.beneath.controller().control());
+                match &mut self.beneath {
+                    Beneath::Base(scheme) => scheme.go_alone(start.0, start.1),
+                    Beneath::Rate(_) | Beneath::Tunable(_) => guard.stand_in(start),
+                }
+            }
+            Judgement::Returns => {
+                let left = guard.stand_down();
+                (self.beneath).return_to_policy(&self.spec.beneath, left, &self.rtt);
+            }
+        }
+    }
+
+    /// Who has the flow: what is beneath, or the guard's Cubic.
+    fn controller(&self) -> &dyn CongestionControl {
+        let substitute = self.guard.as_ref().and_then(Guarding::substitute);
+        substitute.unwrap_or(self.beneath.controller())
+    }
+
+    /// Tells what is beneath, and the guard's Cubic if there is one.
+    fn tell(&mut self, mut news: impl FnMut(&mut dyn CongestionControl)) {
+        news(self.beneath.controller_mut());
+        if let Some(cubic) = self.guard.as_mut().and_then(Guarding::substitute_mut) {
+            news(cubic);
+        }
     }
 
     fn decide_if_due(&mut self, now: Time) {
         if !self.decider.is_due(now) || self.awaits_answer || !self.beneath.may_act() {
             return;
+        }
+        self.asked = now;
+        if let Some(guard) = &mut self.guard {
+            guard.ask(now);
         }
         match self.decider.decide(now) {
             Some(answer) => self.act(now, answer),
@@ -160,32 +215,34 @@ impl<P: Policy> Learned<P> {
 impl<P: Policy> CongestionControl for Learned<P> {
     fn on_sent(&mut self, sent: &Sent) -> Tag {
         self.reporter.on_sent(sent);
-        self.beneath.controller_mut().on_sent(sent)
+        let mut tag = Tag::NONE;
+        self.tell(|controller| tag = controller.on_sent(sent));
+        tag
     }
 
     fn on_feedback(&mut self, feedback: &Feedback<'_>) {
-        self.beneath.controller_mut().on_feedback(feedback);
+        self.tell(|controller| controller.on_feedback(feedback));
         self.rtt = feedback.rtt_stats;
         self.carry_out_due(feedback.now);
-        let control = self.beneath.controller().control();
+        let control = self.controller().control();
         let record = self.reporter.on_feedback(feedback, &control);
         self.take(&record);
     }
 
     fn on_rto(&mut self, rto: &Rto<'_>) {
-        self.beneath.controller_mut().on_rto(rto);
-        let control = self.beneath.controller().control();
+        self.tell(|controller| controller.on_rto(rto));
+        let control = self.controller().control();
         let record = self.reporter.on_rto(rto, &control);
         self.take(&record);
     }
 
     fn on_idle(&mut self, now: Time, idle: Duration) {
-        self.beneath.controller_mut().on_idle(now, idle);
+        self.tell(|controller| controller.on_idle(now, idle));
     }
 
     fn on_network(&mut self, now: Time, view: &NetworkView) {
         self.decider.on_network(now, view);
-        self.beneath.controller_mut().on_network(now, view);
+        self.tell(|controller| controller.on_network(now, view));
     }
 
     fn next_timer(&self) -> Time {
@@ -204,20 +261,23 @@ impl<P: Policy> CongestionControl for Learned<P> {
     }
 
     fn control(&self) -> Control {
-        self.beneath.controller().control()
+        self.controller().control()
     }
 
     fn stamp(&self) -> Stamp {
-        self.beneath.controller().stamp()
+        self.controller().stamp()
     }
 
     fn owns_recovery(&self) -> bool {
-        self.beneath.controller().owns_recovery()
+        self.controller().owns_recovery()
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
-        self.beneath.controller().probe(probe);
+        self.controller().probe(probe);
         self.decider.policy().probe(probe);
+        if let Some(guard) = &self.guard {
+            guard.probe(probe);
+        }
     }
 
     fn steered(&mut self) -> Option<&mut dyn Any> {

@@ -221,7 +221,7 @@ fn auroras_rule() {
     let mut beneath = Beneath::new(&spec.beneath, &spec.action, &setup()).expect("a rate");
     let mut rate = |answer: f32| {
         let action = spec.action.action(answer);
-        beneath.act(Time::ZERO, setup().mss, &RttStats::default(), action);
+        beneath.act(Time::ZERO, setup().mss, &RttStats::default(), action, None);
         beneath
             .controller()
             .control()
@@ -277,7 +277,7 @@ fn steps_add_and_multiply_in_one_set() {
         (2.0, 11.0),
         (0.0, 11.0),
     ] {
-        beneath.act(Time::ZERO, mss, &rtt, spec.action.action(answer));
+        beneath.act(Time::ZERO, mss, &rtt, spec.action.action(answer), None);
         let cwnd = beneath.controller().control().cwnd;
         assert_eq!(cwnd.as_f64() / mss.as_f64(), packets, "answer {answer}");
     }

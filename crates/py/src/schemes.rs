@@ -53,6 +53,7 @@ fn describe_param<'py>(py: Python<'py>, param: &Param) -> PyResult<Bound<'py, Py
         Kind::Time { default, .. } => format!("{default:?}"),
         Kind::Rate { default, .. } => format!("{default:?}"),
         Kind::Choice(words) => words[0].to_owned(),
+        Kind::Switch => "off".to_owned(),
         Kind::Loaded { default, .. } => default.unwrap_or_default().to_owned(),
     };
     row.set_item("default", default)?;

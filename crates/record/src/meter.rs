@@ -31,6 +31,7 @@ pub struct FlowMeter {
     /// Bytes that were on a wire, not in a queue, when the run ended.
     pub(crate) propagating_bytes: u64,
     pub(crate) refused_decisions: u64,
+    pub(crate) guard_trips: u64,
 }
 
 impl FlowMeter {
@@ -127,6 +128,11 @@ impl FlowMeter {
         self.refused_decisions = count;
     }
 
+    /// The run is over: so often a guard took the flow from its policy.
+    pub fn on_guard_trips(&mut self, count: u64) {
+        self.guard_trips = count;
+    }
+
     /// Folds another flow in, for the pooled row of a run.
     pub fn merge(&mut self, other: &FlowMeter) {
         self.since = self.since.min(other.since);
@@ -147,6 +153,7 @@ impl FlowMeter {
         self.over_least = Duration::ZERO;
         self.propagating_bytes += other.propagating_bytes;
         self.refused_decisions += other.refused_decisions;
+        self.guard_trips += other.guard_trips;
     }
 }
 

@@ -46,8 +46,8 @@ pub struct Metrics {
     pub delivered_packets: u64,
     /// Decisions of a learned controller that did nothing, because a number was not finite.
     pub refused_decisions: u64,
-    /// How often the guard took flows from a learned controller in the kernel (world `kernel`, and of the pooled
-    /// row only: its daemon counts those of all its flows together).
+    /// How often the guard took flows from a learned controller; in world `kernel` of the pooled row only: its
+    /// daemon counts those of all its flows together.
     pub guard_trips: u64,
 }
 
@@ -123,7 +123,7 @@ impl Metrics {
             sent_packets: meter.sent_packets,
             delivered_packets: meter.delivered_packets,
             refused_decisions: meter.refused_decisions,
-            guard_trips: 0,
+            guard_trips: meter.guard_trips,
         }
     }
 }

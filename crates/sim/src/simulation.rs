@@ -388,7 +388,9 @@ impl<O: Observer> Simulation<O> {
         let (mut links, mut flows) = (self.links, self.flows);
         for flow in &mut flows {
             let refused = flow.sender.refused_decisions();
+            let trips = flow.sender.guard_trips();
             flow.measured.meter.on_refused_decisions(refused);
+            flow.measured.meter.on_guard_trips(trips);
         }
         Ok(self.measurement.finish(&mut links, &mut flows))
     }

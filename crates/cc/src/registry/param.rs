@@ -76,6 +76,8 @@ pub enum Kind {
     },
     /// One of several words, the first by default.
     Choice(&'static [&'static str]),
+    /// `off` or `on`, off by default. A scheme without it and one with it off are the same.
+    Switch,
     /// Something that is loaded from what is written, such as a model's folder.
     Loaded {
         /// What may be written.
@@ -96,7 +98,7 @@ impl Kind {
             Kind::Count { min, max, .. } => libm::round(value).clamp(min as f64, max as f64),
             Kind::Time { min, max, .. } => value.clamp(min.as_secs_f64(), max.as_secs_f64()),
             Kind::Rate { min, max, .. } => value.clamp(min.as_bps() as f64, max.as_bps() as f64),
-            Kind::Choice(_) | Kind::Loaded { .. } => value,
+            Kind::Choice(_) | Kind::Switch | Kind::Loaded { .. } => value,
         }
     }
 
@@ -130,6 +132,11 @@ impl Kind {
                 (min..=max).contains(&r).then_some(Value::Rate(r))
             }
             Kind::Choice(words) => words.iter().find(|w| **w == text).map(|w| Value::Choice(w)),
+            Kind::Switch => match text {
+                "off" => Some(Value::Switch(false)),
+                "on" => Some(Value::Switch(true)),
+                _ => None,
+            },
             Kind::Loaded { .. } => None,
         }
     }
@@ -147,6 +154,7 @@ impl fmt::Display for Kind {
                 write!(f, "a rate from {min:?} to {max:?}, such as 12Mbps")
             }
             Kind::Choice(words) => write!(f, "one of {}", words.join(", ")),
+            Kind::Switch => f.write_str("off or on"),
             Kind::Loaded { what, .. } => f.write_str(what),
         }
     }

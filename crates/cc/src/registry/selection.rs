@@ -44,7 +44,9 @@ impl Selection {
     pub fn canonical(&self) -> String {
         let mut spec = self.scheme.name.to_owned();
         for (param, value) in &self.values.0 {
-            spec += &format!(":{}={value}", param.name);
+            if !matches!(value, Value::Switch(false)) {
+                spec += &format!(":{}={value}", param.name);
+            }
         }
         match self.digests {
             Some(interval) => format!(

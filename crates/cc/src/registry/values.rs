@@ -30,6 +30,7 @@ pub(super) enum Value {
     Time(Duration),
     Rate(Rate),
     Choice(&'static str),
+    Switch(bool),
     Loaded(Loaded),
     /// A parameter without a default was not written.
     Missing,
@@ -44,6 +45,7 @@ impl fmt::Display for Value {
             Value::Time(time) => write!(f, "{}s", time.as_secs_f64()),
             Value::Rate(rate) => write!(f, "{}bps", rate.as_bps()),
             Value::Choice(word) => f.write_str(word),
+            Value::Switch(is_on) => f.write_str(if *is_on { "on" } else { "off" }),
             Value::Loaded(loaded) => f.write_str(&loaded.id),
             Value::Missing => Ok(()),
         }
@@ -63,6 +65,7 @@ impl Values {
             Kind::Time { default, .. } => Value::Time(default),
             Kind::Rate { default, .. } => Value::Rate(default),
             Kind::Choice(words) => Value::Choice(words[0]),
+            Kind::Switch => Value::Switch(false),
             Kind::Loaded { .. } => Value::Missing,
         };
         Values(params.iter().map(|p| (p, value(p))).collect())
@@ -105,6 +108,14 @@ impl Values {
         match self.get(param) {
             Value::Rate(r) => *r,
             other => panic!("parameter {} is {other:?}, not a rate", param.name),
+        }
+    }
+
+    /// The value of a [`Kind::Switch`] parameter.
+    pub fn is_on(&self, param: &Param) -> bool {
+        match self.get(param) {
+            Value::Switch(is_on) => *is_on,
+            other => panic!("parameter {} is {other:?}, not a switch", param.name),
         }
     }
 

@@ -162,6 +162,15 @@ impl Base for NewReno {
     fn hold(&mut self) {
         self.is_held = true;
     }
+
+    fn go_alone(&mut self, cwnd: Bytes, ssthresh: Bytes) {
+        self.is_held = false;
+        self.undo = None;
+        if self.phase() != Phase::Recovery {
+            self.cwnd = cwnd.max(self.mss);
+            self.ssthresh = ssthresh.max(self.mss * 2);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! What is counted.
 
+use headway_fixed::Reason;
 use headway_record::LogHistogram;
 
 use crate::programs::Program;
@@ -19,18 +20,15 @@ pub struct Statistics {
     pub latency: LogHistogram,
 }
 
-/// Why the guard took a flow: `enum headway_reason`.
-pub const REASONS: [&str; 6] = ["", "stale", "loss", "delay", "utility", "bounds"];
-
-/// In one word; nothing for none.
+/// Why the guard took a flow, in one word; nothing where it did not.
 pub fn reason(reason: u32) -> &'static str {
-    REASONS.get(reason as usize).unwrap_or(&"unknown")
+    Reason::of(reason).map_or("unknown", Reason::name)
 }
 
 impl Statistics {
     pub fn counters(&self, programs: &[Program], flows: usize) -> serde_json::Value {
         let mut sums = [0; 4];
-        let mut trips = [0; REASONS.len()];
+        let mut trips = [0; Reason::ALL.len()];
         for program in programs {
             let counted = program.counters.read();
             let own = [
@@ -42,9 +40,9 @@ impl Statistics {
             sums.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
             (trips.iter_mut().zip(counted.trips)).for_each(|(sum, own)| *sum += own);
         }
-        let by_reason: serde_json::Map<String, serde_json::Value> = (REASONS.iter().zip(trips))
+        let by_reason: serde_json::Map<String, serde_json::Value> = (Reason::ALL.iter().zip(trips))
             .skip(1)
-            .map(|(name, count)| ((*name).to_owned(), count.into()))
+            .map(|(reason, count)| (reason.name().to_owned(), count.into()))
             .collect();
         serde_json::json!({
             "flows_opened": sums[0],

@@ -29,7 +29,7 @@ pub use shipped::{Shipped, shipped};
 use crate::dqn::DqnPolicy;
 use crate::int8::Int8Controller;
 use crate::nn::Network;
-use crate::{ActionSpec, AgentSpec, Learned, Policy, SpecError, Utility};
+use crate::{ActionSpec, AgentSpec, Learned, Limits, Policy, SpecError, Utility};
 use policy::Net;
 
 /// The files of a folder.
@@ -202,7 +202,7 @@ impl Model {
     }
 
     /// The controller of one flow as the model is deployed: one of whole numbers is its own, as in the kernel. An
-    /// answer takes effect `latency` after its observation.
+    /// answer takes effect `latency` after its observation. With limits a guard watches it.
     ///
     /// # Errors
     /// None for a model that was loaded: its agent is checked.
@@ -210,10 +210,23 @@ impl Model {
         &self,
         setup: &Setup,
         latency: Duration,
+        guard: Option<Limits>,
     ) -> Result<Box<dyn CongestionControl>, SpecError> {
         Ok(match &self.net {
-            Net::Float(_) => Box::new(self.controller(setup, self.policy(), latency)?),
-            Net::Int8(policy) => Box::new(Int8Controller::new(Arc::clone(policy), setup, latency)),
+            Net::Float(_) => {
+                let controller = self.controller(setup, self.policy(), latency)?;
+                match guard {
+                    Some(limits) => Box::new(controller.guarded(limits)),
+                    None => Box::new(controller),
+                }
+            }
+            Net::Int8(policy) => {
+                let controller = Int8Controller::new(Arc::clone(policy), setup, latency);
+                match guard {
+                    Some(limits) => Box::new(controller.guarded(limits)),
+                    None => Box::new(controller),
+                }
+            }
         })
     }
 

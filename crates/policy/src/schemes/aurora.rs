@@ -2,7 +2,7 @@
 
 use headway_cc::{Family, Kind, Need, Param, Scheme};
 
-use super::{LATENCY, build, shipped_version};
+use super::{GUARD, LATENCY, build, shipped_version};
 
 const MODEL: Param = Param {
     name: "model",
@@ -26,7 +26,7 @@ pub const SCHEME: Scheme = Scheme {
         "v2 was trained on 0.5 to 200 Mbit/s and round trips of 5 to 400 ms; its features and its reward have no scale, it also sees loss and how many packets an interval had, and an action may change the rate by four times as much",
     ],
     needs: &[Need::RateSample, Need::Pacing],
-    params: &[MODEL, LATENCY],
+    params: &[MODEL, LATENCY, GUARD],
     build: |setup, values| build(setup, values, &MODEL),
     receiver: None,
     router: None,

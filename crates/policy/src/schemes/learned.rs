@@ -4,7 +4,7 @@ use std::path::Path;
 
 use headway_cc::{Family, Kind, Need, Param, Scheme};
 
-use super::{LATENCY, build, loaded};
+use super::{GUARD, LATENCY, build, loaded};
 use crate::model::Model;
 
 const MODEL: Param = Param {
@@ -28,7 +28,7 @@ pub const SCHEME: Scheme = Scheme {
     source: "a model's folder (docs/models.md)",
     deviations: &[],
     needs: &[Need::RateSample, Need::Pacing],
-    params: &[MODEL, LATENCY],
+    params: &[MODEL, LATENCY, GUARD],
     build: |setup, values| build(setup, values, &MODEL),
     receiver: None,
     router: None,

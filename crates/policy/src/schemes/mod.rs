@@ -13,6 +13,7 @@ use headway_cc::{
     CongestionControl, Duration, Kind, Loaded, Param, Scheme, Setup, Values, suggest,
 };
 
+use crate::Limits;
 use crate::model::{Model, shipped};
 
 /// Every scheme of this crate.
@@ -27,6 +28,13 @@ const LATENCY: Param = Param {
         min: Duration::ZERO,
         max: Duration::from_secs(10),
     },
+};
+
+/// Is it guarded?
+const GUARD: Param = Param {
+    name: "guard",
+    help: "does the kernel's guard watch it, and give the flow to Cubic where it does badly (docs/guard.md)",
+    kind: Kind::Switch,
 };
 
 /// A model as a parameter's value.
@@ -58,6 +66,7 @@ fn shipped_version(name: &str, version: &str) -> Result<Loaded, String> {
 /// Builds the sender's half: the model of parameter `model`, answering after [`LATENCY`].
 fn build(setup: &Setup, values: &Values, model: &Param) -> Box<dyn CongestionControl> {
     let model = values.loaded::<Model>(model);
-    let controller = model.deployed(setup, values.time(&LATENCY));
+    let limits = values.is_on(&GUARD).then(Limits::default);
+    let controller = model.deployed(setup, values.time(&LATENCY), limits);
     controller.expect("the agent of a loaded model is checked")
 }

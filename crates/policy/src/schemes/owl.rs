@@ -3,8 +3,9 @@
 
 use headway_cc::{CongestionControl, Duration, Family, Kind, Need, Param, Scheme, Setup, Values};
 
-use super::shipped_version;
+use super::{GUARD, shipped_version};
 use crate::model::Model;
+use crate::{Learned, Limits, Policy};
 
 const MODEL: Param = Param {
     name: "model",
@@ -86,7 +87,7 @@ pub const OWL: Scheme = Scheme {
         "without known switches, before their first counters, and once none came for 10 s (the controller is lost), it is shown that nothing is known",
     ],
     needs: &[Need::RateSample],
-    params: &[MODEL, LATENCY, ONLINE, EPSILON, DELTA, BETA],
+    params: &[MODEL, LATENCY, ONLINE, EPSILON, DELTA, BETA, GUARD],
     build: |setup, values| build(setup, values, &MODEL, &BETA),
     receiver: None,
     router: None,
@@ -100,7 +101,7 @@ pub const OWL_LOSS: Scheme = Scheme {
         "all of `owl`'s",
         "beside other flows its reward in training stopped at its fair share, and the rule kept to that; in use nobody knows the share: Eq. 7 with delta 0.5 and no delay rewards whoever takes a link from others (decision 31)",
     ],
-    params: &[LOSS_MODEL, LATENCY, ONLINE, EPSILON, DELTA, NO_BETA],
+    params: &[LOSS_MODEL, LATENCY, ONLINE, EPSILON, DELTA, NO_BETA, GUARD],
     build: |setup, values| build(setup, values, &LOSS_MODEL, &NO_BETA),
     ..OWL
 };
@@ -116,10 +117,17 @@ fn build(
     let latency = values.time(&LATENCY);
     if values.choice(&ONLINE) == "false" {
         let frozen = model.controller(setup, model.policy(), latency);
-        return Box::new(frozen.expect(CHECKED));
+        return guarded(frozen.expect(CHECKED), values);
     }
     let weights = [values.number(&DELTA), values.number(beta)];
     let policy = model.learning_policy(setup, weights, values.number(&EPSILON));
     let learning = model.controller(setup, policy.expect(CHECKED), latency);
-    Box::new(learning.expect(CHECKED))
+    guarded(learning.expect(CHECKED), values)
+}
+
+fn guarded(learned: Learned<impl Policy>, values: &Values) -> Box<dyn CongestionControl> {
+    match values.is_on(&GUARD) {
+        true => Box::new(learned.guarded(Limits::default())),
+        false => Box::new(learned),
+    }
 }

@@ -361,4 +361,16 @@ impl Base for Cubic {
     fn hold(&mut self) {
         self.is_held = true;
     }
+
+    fn go_alone(&mut self, cwnd: Bytes, ssthresh: Bytes) {
+        self.is_held = false;
+        self.undo = None;
+        let w = &mut self.window;
+        (w.w_max, w.cwnd_prior, w.epoch) = (0.0, 0.0, None);
+        if self.phase() != Phase::Recovery {
+            let packets = |bytes: Bytes| bytes.as_f64() / self.mss;
+            self.window.cwnd = packets(cwnd).max(1.0);
+            self.window.ssthresh = packets(ssthresh).max(2.0);
+        }
+    }
 }

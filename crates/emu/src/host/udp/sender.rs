@@ -83,6 +83,8 @@ impl Sender {
         self.report.sent = self.transport.counters().sent;
         let refused = self.transport.refused_decisions();
         self.report.meter.on_refused_decisions(refused);
+        let trips = self.transport.guard_trips();
+        self.report.meter.on_guard_trips(trips);
         self.report.failures = self.socket.failures;
         self.report.cpu = cpu.used();
         Ok(self.report)

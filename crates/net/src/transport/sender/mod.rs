@@ -393,6 +393,11 @@ impl Sender {
         self.named_value("refused_decisions").unwrap_or(0.0) as u64
     }
 
+    /// How often a guard took the flow from a learned controller.
+    pub fn guard_trips(&self) -> u64 {
+        self.named_value("guard_trips").unwrap_or(0.0) as u64
+    }
+
     fn window(&self) -> Bytes {
         match &self.prr {
             Some(prr) => prr.cwnd(),

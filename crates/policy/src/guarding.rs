@@ -1,0 +1,95 @@
+//! The kernel's guard over a flow in simulated time or over real packets: the bits that it computes there.
+
+use headway_cc::schemes::cubic;
+use headway_cc::{
+    Base, Bytes, CongestionControl, Control, Probe, Rate, Setup, Time, Values,
+};
+use headway_fixed::{Guard, Judgement, Limits};
+use zerocopy::transmute_ref;
+
+use crate::Record;
+
+/// A guard, and the Cubic that stands in where the flow is taken from a policy over something else.
+#[derive(Debug)]
+pub struct Guarding {
+    limits: Limits,
+    guard: Guard,
+    setup: Setup,
+    substitute: Option<Box<cubic::Cubic>>,
+}
+
+impl Guarding {
+    /// For one flow.
+    pub fn new(setup: &Setup, limits: Limits) -> Guarding {
+        Guarding {
+            guard: Guard::new(setup.start.as_nanos()),
+            substitute: None,
+            setup: *setup,
+            limits,
+        }
+    }
+
+    /// The policy is asked.
+    pub fn ask(&mut self, now: Time) {
+        self.guard.ask(now.as_nanos());
+    }
+
+    /// It answers what it was asked at `asked`: may that be carried out?
+    pub fn answer(&mut self, asked: Time, now: Time) -> bool {
+        (self.guard).answer(&self.limits, asked.as_nanos(), now.as_nanos())
+    }
+
+    /// The flow's state after what is beneath has taken it, in the order of their times.
+    pub fn judge(&mut self, record: &Record) -> Judgement {
+        self.guard.judge(&self.limits, transmute_ref!(record))
+    }
+
+    /// The window that a policy may have that wants so many bytes.
+    pub fn cwnd(&mut self, wanted: f64) -> Bytes {
+        let mss = self.setup.mss;
+        let packets = (wanted / mss.as_f64()).round();
+        mss * u64::from(self.guard.cwnd(&self.limits, packets as i64))
+    }
+
+    /// The rate that a policy may have.
+    pub fn rate(&mut self, wanted: Rate) -> Rate {
+        Rate::from_bps(self.guard.rate(&self.limits, wanted.as_bps() / 8) * 8)
+    }
+
+    /// The flow is taken from its policy: where the window goes from `control`, and towards which ssthresh.
+    pub fn restart(&self, record: &Record, control: &Control) -> (Bytes, Bytes) {
+        let ssthresh = self.setup.mss * u64::from(self.guard.restart(transmute_ref!(record)));
+        (control.cwnd.min(ssthresh), ssthresh)
+    }
+
+    /// A Cubic of its own takes the flow.
+    pub fn stand_in(&mut self, (cwnd, ssthresh): (Bytes, Bytes)) {
+        let values = Values::defaults(cubic::SCHEME.params);
+        let mut cubic = cubic::Cubic::new(&self.setup, &values);
+        cubic.go_alone(cwnd, ssthresh);
+        self.substitute = Some(Box::new(cubic));
+    }
+
+    /// It has the flow no more; gives the window that it leaves.
+    pub fn stand_down(&mut self) -> Option<Bytes> {
+        self.substitute.take().map(|cubic| cubic.control().cwnd)
+    }
+
+    /// The Cubic that has the flow.
+    pub fn substitute(&self) -> Option<&dyn CongestionControl> {
+        self.substitute.as_deref().map(|cubic| cubic as _)
+    }
+
+    /// The Cubic that has the flow.
+    pub fn substitute_mut(&mut self) -> Option<&mut dyn CongestionControl> {
+        self.substitute.as_deref_mut().map(|cubic| cubic as _)
+    }
+
+    /// Named values for recordings.
+    pub fn probe(&self, probe: &mut dyn Probe) {
+        probe.value("guard_trips", f64::from(self.guard.trips()));
+        probe.value("guard_reason", f64::from(self.guard.reason() as u8));
+        probe.value("guard_cubic_packets", self.guard.cubic().cwnd());
+    }
+
+}

@@ -72,7 +72,7 @@ fn the_objects_come_out_the_same() {
         }
     }
     let made = Command::new("make")
-        .arg("-s")
+        .args(["-s", "programs"])
         .current_dir(&folder)
         .output()
         .expect("make");

@@ -109,9 +109,14 @@ impl Agent {
             self.statistics.unknown += 1;
             return;
         };
+        let (now, program) = (report.record.now(), &self.programs[program]);
+        // A timer that ran out before this record decides by those before, however late the agent wakes (decision 35).
+        if let Some(due) = flow.next_timer().filter(|due| *due <= now)
+            && flow.is_due(due)
+        {
+            flow.answer(program, due, &mut self.statistics, self.shadow.as_mut());
+        }
         if flow.on_record(&report.record) {
-            let now = report.record.now();
-            let program = &self.programs[program];
             flow.answer(program, now, &mut self.statistics, self.shadow.as_mut());
         }
         if let Some(due) = flow.next_timer() {

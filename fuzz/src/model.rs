@@ -7,24 +7,27 @@ use headway_policy::{Interval, Policy};
 
 use super::one_line;
 
-/// The folder of the model that tests use, wherever this is compiled.
-pub fn fixture() -> PathBuf {
-    let mut up = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
-    let found = up.find_map(|folder| {
-        let fixture = folder.join("crates/policy/tests/fixtures/tiny-v1");
-        fixture.is_dir().then_some(fixture)
-    });
+/// A model's folder, wherever this is compiled: the one that tests use, and one in whole numbers.
+fn fixture(is_int8: bool) -> PathBuf {
+    let path = match is_int8 {
+        true => "models/aurora-int8-v1",
+        false => "crates/policy/tests/fixtures/tiny-v1",
+    };
+    let up = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    let mut folders = up.map(|folder| folder.join(path));
+    let found = folders.find(|folder| folder.is_dir());
     found.expect("the fixture")
 }
 
-/// The first byte says which file the rest takes the place of; the card's hashes are made to fit, so that they do not
+/// The first byte says of which model, and which file, the rest takes the place; the card's hashes are made to fit, so that they do not
 /// keep everything else from being reached. What is loaded decides, whatever it is shown.
 pub fn model(input: &[u8]) {
-    let read = |name: &str| std::fs::read(fixture().join(name)).expect("the fixture");
-    let [mut card, mut weights, mut golden] = [CARD, WEIGHTS, GOLDEN].map(read);
     let Some((which, rest)) = input.split_first() else {
         return;
     };
+    let folder = fixture(which / 3 % 2 == 1);
+    let read = |name: &str| std::fs::read(folder.join(name)).expect("the fixture");
+    let [mut card, mut weights, mut golden] = [CARD, WEIGHTS, GOLDEN].map(read);
     let file = match which % 3 {
         0 => &mut card,
         1 => &mut weights,

@@ -54,7 +54,10 @@ impl Int8Controller {
 
     /// Those rates that have come meanwhile.
     fn carry_out_due(&mut self, now: Time) {
-        while let Some((_, rate)) = self.on_their_way.pop_front_if(|(at, _)| *at <= now) {
+        while let Some(&(at, rate)) = self.on_their_way.front()
+            && at <= now
+        {
+            self.on_their_way.pop_front();
             self.beneath.set(rate);
         }
     }

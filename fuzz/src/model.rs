@@ -7,12 +7,13 @@ use headway_policy::{Interval, Policy};
 
 use super::one_line;
 
-/// A model's folder, wherever this is compiled: the one that tests use, and one in whole numbers.
-fn fixture(is_int8: bool) -> PathBuf {
-    let path = match is_int8 {
-        true => "models/aurora-int8-v1",
-        false => "crates/policy/tests/fixtures/tiny-v1",
-    };
+/// The folder of the model that tests use.
+pub fn fixture() -> PathBuf {
+    folder("crates/policy/tests/fixtures/tiny-v1")
+}
+
+/// A folder of the repository, wherever this is compiled.
+fn folder(path: &str) -> PathBuf {
     let up = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
     let mut folders = up.map(|folder| folder.join(path));
     let found = folders.find(|folder| folder.is_dir());
@@ -25,7 +26,10 @@ pub fn model(input: &[u8]) {
     let Some((which, rest)) = input.split_first() else {
         return;
     };
-    let folder = fixture(which / 3 % 2 == 1);
+    let folder = match which / 3 % 2 {
+        0 => fixture(),
+        _ => folder("models/aurora-int8-v1"),
+    };
     let read = |name: &str| std::fs::read(folder.join(name)).expect("the fixture");
     let [mut card, mut weights, mut golden] = [CARD, WEIGHTS, GOLDEN].map(read);
     let file = match which % 3 {

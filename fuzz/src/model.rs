@@ -7,24 +7,31 @@ use headway_policy::{Interval, Policy};
 
 use super::one_line;
 
-/// The folder of the model that tests use, wherever this is compiled.
+/// The folder of the model that tests use.
 pub fn fixture() -> PathBuf {
-    let mut up = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
-    let found = up.find_map(|folder| {
-        let fixture = folder.join("crates/policy/tests/fixtures/tiny-v1");
-        fixture.is_dir().then_some(fixture)
-    });
+    folder("crates/policy/tests/fixtures/tiny-v1")
+}
+
+/// A folder of the repository, wherever this is compiled.
+fn folder(path: &str) -> PathBuf {
+    let up = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    let mut folders = up.map(|folder| folder.join(path));
+    let found = folders.find(|folder| folder.is_dir());
     found.expect("the fixture")
 }
 
-/// The first byte says which file the rest takes the place of; the card's hashes are made to fit, so that they do not
+/// The first byte says of which model, and which file, the rest takes the place; the card's hashes are made to fit, so that they do not
 /// keep everything else from being reached. What is loaded decides, whatever it is shown.
 pub fn model(input: &[u8]) {
-    let read = |name: &str| std::fs::read(fixture().join(name)).expect("the fixture");
-    let [mut card, mut weights, mut golden] = [CARD, WEIGHTS, GOLDEN].map(read);
     let Some((which, rest)) = input.split_first() else {
         return;
     };
+    let folder = match which / 3 % 2 {
+        0 => fixture(),
+        _ => folder("models/aurora-int8-v1"),
+    };
+    let read = |name: &str| std::fs::read(folder.join(name)).expect("the fixture");
+    let [mut card, mut weights, mut golden] = [CARD, WEIGHTS, GOLDEN].map(read);
     let file = match which % 3 {
         0 => &mut card,
         1 => &mut weights,

@@ -8,7 +8,7 @@ use headway_cc::{
     Tag, schemes,
 };
 use headway_fixed::vectors::Draw;
-use headway_fixed::{FEATURES, Int8, RateAgent};
+use headway_fixed::{FEATURES, Int8, Mlp, RateAgent};
 use headway_net::trace::Trace;
 use headway_policy::int8::compile;
 use headway_policy::{
@@ -39,6 +39,45 @@ features = [
 fn agent() -> AgentSpec {
     let table: toml::Table = AGENT.parse().expect("TOML");
     AgentSpec::read(table).expect("a spec")
+}
+
+/// What the kernel's program cannot do is refused in one line that says what it can.
+#[test]
+fn an_agent_that_the_kernels_program_is_not_is_refused() {
+    assert!(compile(&agent(), Mlp::default()).is_ok());
+    for (old, new, says) in [
+        ("\"mean\"", "\"ewma\"", "clock must be kind rtt"),
+        ("n = 0.5", "n = 16", "n below 16"),
+        (
+            "history = 6",
+            "history = 5",
+            "the last 6 intervals' rtt_slope",
+        ),
+        ("\"loss\"", "\"ce_share\"", "loss (log = false)"),
+        (
+            "\"send_ratio\", log = true",
+            "\"send_ratio\"",
+            "send_ratio (log = true)",
+        ),
+        ("limit = 4", "limit = 16", "a limit below 16"),
+        ("delta = 0.1", "delta = 1", "a delta below 1"),
+        (
+            "scale = 2,",
+            "scale = -2,",
+            "feature 'rtt_slope': scale must be above 0",
+        ),
+        (
+            "clip = [-2, 2]",
+            "clip = [-1e5, 1e5]",
+            "feature 'rtt_slope'",
+        ),
+    ] {
+        assert!(AGENT.contains(old), "{old}");
+        let table: toml::Table = AGENT.replacen(old, new, 1).parse().expect("TOML");
+        let spec = AgentSpec::read(table).expect("a spec");
+        let error = compile(&spec, Mlp::default()).expect_err(new).to_string();
+        assert!(error.contains(says) && !error.contains('\n'), "{error}");
+    }
 }
 
 /// What was found of a feature: how many steps of an input it was off at most, and the inputs that it came to.

@@ -85,9 +85,10 @@ impl Int8Controller {
 
     /// Those rates that have come meanwhile.
     fn carry_out_due(&mut self, now: Time) {
-        while let Some((_, decided, rate)) =
-            self.on_their_way.pop_front_if(|(at, ..)| *at <= now)
+        while let Some(&(at, decided, rate)) = self.on_their_way.front()
+            && at <= now
         {
+            self.on_their_way.pop_front();
             self.carry_out(now, decided, rate);
         }
     }

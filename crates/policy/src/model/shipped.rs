@@ -36,5 +36,11 @@ macro_rules! models {
 
 /// All of them, the newest version of a name first.
 pub fn shipped() -> &'static [Shipped] {
-    models!("aurora-v2", "aurora-v1", "owl-v1", "owl-loss-v1", "aurora-int8-v1")
+    models!(
+        "aurora-v2",
+        "aurora-v1",
+        "owl-v1",
+        "owl-loss-v1",
+        "aurora-int8-v1"
+    )
 }

@@ -62,6 +62,7 @@ fn aurora_is_its_newest_model_unless_told() {
         newest.expect("one").model().expect("a model").id()
     );
     assert!(model("aurora:model=v1").starts_with("aurora-v1@"));
+    assert!(model("aurora:model=int8-v1").starts_with("aurora-int8-v1@"));
     let error = registry()
         .select("aurora:model=v9")
         .expect_err("refused")
@@ -169,7 +170,9 @@ proptest! {
     #[test]
     fn a_learned_scheme_keeps_its_promises(script in prop::collection::vec(any::<u8>(), 0..1200)) {
         let mut selections = vec![learned(""), learned(":latency=30ms")];
-        selections.push(registry().select("owl:online=true:epsilon=0.5").expect("a scheme"));
+        for more in ["owl:online=true:epsilon=0.5", "aurora:model=int8-v1", "aurora:model=int8-v1:latency=30ms"] {
+            selections.push(registry().select(more).expect("a scheme"));
+        }
         let named = registry();
         let named = named.iter().filter(|s| !s.params.iter().any(headway_cc::Param::is_required));
         selections.extend(named.map(|s| registry().select(s.name).expect("defaults")));

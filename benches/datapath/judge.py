@@ -33,7 +33,7 @@ def targets(figures: Figures) -> list[Figures]:
         if row["policy"] == "aurora":
             title = f"cores for {row['flows']:,} flows with Aurora, a decision a flow each"
             target(f"{title} {row['decisions_a_flow_ms']:.1f} ms", row["agent_cores"], "at most", 0.5)
-    if "int8" in figures:
+    if figures.get("int8"):
         target("ns a decision of int8 Aurora in BPF", figures["int8"]["agent_ns"], "at most", 2500)
     return found
 

@@ -19,6 +19,7 @@ TRAFFIC_CPU, AGENT_CPU = 0, 1
 TICKS = os.sysconf("SC_CLK_TCK")
 OFFLOADS = Path(__file__).with_name("offloads.py")
 HEARTBEAT = "import time\nwhile True: time.sleep(0.001)"
+IPERF3_PORT = 5201
 QUEUE_S = 0.02
 """What the queue of a link with a rate holds."""
 
@@ -66,17 +67,24 @@ def heartbeat() -> Iterator[int]:
         beat.wait()
 
 
-class Server:
-    """`iperf3 -s` on the far host."""
+@contextmanager
+def running(host: str, *command: str) -> Iterator["subprocess.Popen[str]"]:
+    """A program on a host and the processor of the traffic, until this ends."""
+    words = inside(host, TRAFFIC_CPU, *command)
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
 
-    def __enter__(self) -> "Server":
-        command = inside(FAR, TRAFFIC_CPU, "iperf3", "-s")
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self.process.kill()
-        self.process.wait()
+@contextmanager
+def server() -> Iterator[int]:
+    """`iperf3 -s` on the far host; its process."""
+    with running(FAR, "sh", "-c", "exec iperf3 -s >/dev/null") as process:
+        wait_for_server(IPERF3_PORT)
+        yield process.pid
 
 
 class Client:
@@ -115,17 +123,17 @@ class Client:
         }
 
 
-def wait_for_server() -> None:
+def wait_for_server(port: int) -> None:
     """Until the far host answers.
 
     Raises:
         RuntimeError: If it does not.
     """
     until = time.monotonic() + 10
-    words = inside(FAR, TRAFFIC_CPU, "ss", "-Hltn", "sport = :5201")
+    words = inside(FAR, TRAFFIC_CPU, "ss", "-Hltn", f"sport = :{port}")
     while not subprocess.run(words, check=True, capture_output=True).stdout:
         if time.monotonic() > until:
-            raise RuntimeError("iperf3 -s does not listen")
+            raise RuntimeError(f"nobody listens at port {port}")
         time.sleep(0.05)
 
 

@@ -88,7 +88,7 @@ def measure(args: argparse.Namespace, tested: str | None) -> None:
         "cost": (args.rounds or (1 if args.quick else 7), 2 * len(compared) * (seconds + 0.5) + 2),
         "hooks": (rounds, 3 * (len(compared) - 1) * (seconds + 1.5)),
         "latency": (rounds, 6 * (2 * seconds + 1.5)),
-        "flows": (rounds, 2 * (2 * seconds + args.flows * 2e-3 + 12)),
+        "flows": (rounds, len(measures.SERVED) * (2 * seconds + args.flows * 2e-3 + 12)),
         "int8": (rounds, 3.0),
     }
     progress = Progress({stage: plan[stage] for stage in STAGES if stage in args.only})

@@ -231,29 +231,36 @@ def many_flows(progress: Progress, program: Path, seconds: float, flows: int) ->
     """What an agent costs that serves many flows, over a link whose queue makes round trips of 20 ms."""
     found: dict[str, list[dict[str, Any]]] = {}
     for _ in progress.rounds("flows"):
-        for policy in ("aurora", "owl"):
+        for policy, options in SERVED.items():
             progress.say(f"{flows} flows, {policy}")
-            found.setdefault(policy, []).append(_many(program, policy, seconds, flows))
+            found.setdefault(policy, []).append(_many(program, options, seconds, flows))
     return [
-        {"policy": policy, "flows": flows, "link_mbps": MANY_MBPS, "rounds": len(rows)}
+        {"policy": policy, "flows": flows, "link_mbps": MANY_MBPS, "mtu": MANY_MTU, "rounds": len(rows)}
         | {key: statistics.median(row[key] for row in rows) for key in rows[0]}
         for policy, rows in found.items()
     ]
 
 
-MANY_MBPS = 1200
-"""Enough for 100 packets a second of each of 1,000 flows: where there is no packet there is nothing to decide on."""
+MANY_MBPS, MANY_MTU = 600, 600
+"""125 packets a second of each of 1,000 flows: where there is no packet there is nothing to decide on."""
 
 
-def _many(program: Path, policy: str, seconds: float, flows: int) -> dict[str, float]:
+SERVED = {
+    "Aurora asked": ("--policy", "aurora", "--shadow", "/dev/null"),
+    "Owl asked": ("--policy", "owl", "--shadow", "/dev/null"),
+    "Aurora decides": ("--policy", "aurora"),
+}
+
+
+def _many(program: Path, options: tuple[str, ...], seconds: float, flows: int) -> dict[str, float]:
     settle = flows * 1e-3 + 3
     lasts = settle + seconds + 2
     receive = [str(program), "receive", str(MANY_PORT)]
     send = [str(program), "send", place.FAR_ADDRESS, str(MANY_PORT), _name(0), str(flows), f"{lasts:g}"]
     with (
         place.heartbeat(),
-        Agent("--policy", policy, "--name", _name(0)) as agent,
-        place.link(mbps=MANY_MBPS),
+        Agent(*options, "--name", _name(0)) as agent,
+        place.link(is_offloaded=False, mbps=MANY_MBPS, mtu=MANY_MTU),
         place.running(place.FAR, *receive),
     ):
         place.wait_for_server(MANY_PORT)

@@ -30,12 +30,13 @@ def inside(host: str, cpu: int, *command: str) -> list[str]:
 
 
 @contextmanager
-def link(is_offloaded: bool = True, mbps: int | None = None) -> Iterator[None]:
+def link(is_offloaded: bool = True, mbps: int | None = None, mtu: int = 1500) -> Iterator[None]:
     """A veth pair between two hosts of its own, unshaped or of so many Mbit/s; the hosts end with it.
 
     Args:
-        is_offloaded: Do packets cross it as TSO, GSO and GRO make them? If not, each is of 1500 bytes.
+        is_offloaded: Do packets cross it as TSO, GSO and GRO make them? If not, each is one of the link.
         mbps: Its rate; None for none.
+        mtu: Bytes of a packet; where they are not 1500, each is acknowledged by itself.
     """
     try:
         for host in (NEAR, FAR):
@@ -43,7 +44,9 @@ def link(is_offloaded: bool = True, mbps: int | None = None) -> Iterator[None]:
         _ip("-n", NEAR, "link", "add", "veth", "type", "veth", "peer", "name", "veth", "netns", FAR)
         for host, address in ((NEAR, "10.77.0.1"), (FAR, FAR_ADDRESS)):
             _ip("-n", host, "addr", "add", f"{address}/24", "dev", "veth")
-            _ip("-n", host, "link", "set", "veth", "up")
+            _ip("-n", host, "link", "set", "veth", "up", "mtu", str(mtu))
+            if mtu != 1500:
+                _ip("-n", host, "route", "change", "10.77.0.0/24", "dev", "veth", "quickack", "1")
             state = "on" if is_offloaded else "off"
             _run(*inside(host, TRAFFIC_CPU, sys.executable, str(OFFLOADS), "veth", state))
         if mbps:

@@ -16,7 +16,7 @@ CORE := pyproject.toml Cargo.toml Cargo.lock split.toml $(wildcard scenarios/*.t
 	$(shell find crates -name '*.rs' -o -name 'Cargo.toml')
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-train test-system lint bench docs fuzz tools libraries headwayd
+.PHONY: help run test test-train test-system lint bench bench-kernel docs fuzz tools libraries headwayd
 
 help: ## say what there is
 	@echo "usage: make TARGET"
@@ -61,6 +61,12 @@ lint: .venv/dev.stamp ## check format, lints and types
 bench: .venv/core.stamp .venv/dev.stamp ## measure accuracy and speed against the outside world
 	@PATH="$(CURDIR)/$(BIN):$$PATH" benches/run
 	@$(BIN)/python benches/environments.py
+	@$(MAKE) --no-print-directory bench-kernel
+
+# Without headwayd it says so, in one line.
+bench-kernel: .venv/core.stamp .venv/dev.stamp ## measure what the kernel's flows cost (root); OPTIONS="--quick ..." for less
+	@if pkg-config --exists $(LIBRARIES) 2>/dev/null; then $(MAKE) --no-print-directory headwayd; fi
+	@PYTHONPATH=scripts $(BIN)/python benches/kernel.py $(OPTIONS)
 
 docs: .venv/core.stamp ## write the generated pages: docs/schemes.md, docs/features.md, docs/cli.md
 	@$(BIN)/python scripts/make_docs.py

@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -73,8 +74,8 @@ def arguments() -> argparse.Namespace:
     return args
 
 
-def measure(args: argparse.Namespace, tested: str | None) -> dict[str, Any]:
-    """Runs every stage that is asked for; others are the last measurement's."""
+def measure(args: argparse.Namespace, tested: str | None) -> None:
+    """Runs every stage that is asked for and keeps what it finds; others are the last measurement's."""
     figures: dict[str, Any] = json.loads(KEPT.read_text()) if KEPT.exists() else {}
     figures |= {"schema": 1, "machine": performance.machine() | {"kernel": os.uname().release}, "skipped": []}
     seconds = args.seconds or (1 if args.quick else 4)
@@ -87,29 +88,33 @@ def measure(args: argparse.Namespace, tested: str | None) -> dict[str, Any]:
         "cost": (args.rounds or (1 if args.quick else 7), 2 * len(compared) * (seconds + 0.5) + 2),
         "hooks": (rounds, 3 * (len(compared) - 1) * (seconds + 1.5)),
         "latency": (rounds, 6 * (2 * seconds + 1.5)),
-        "flows": (rounds, 2 * (2 * seconds + args.flows * 2e-3 + 12)),
+        "flows": (rounds, len(measures.SERVED) * (2 * seconds + args.flows * 2e-3 + 12)),
         "int8": (rounds, 3.0),
     }
     progress = Progress({stage: plan[stage] for stage in STAGES if stage in args.only})
-    if "cost" in args.only:
-        figures["cost"] = measures.cost(progress, compared, seconds)
-    if "hooks" in args.only:
-        figures["hooks"] = measures.hook_times(progress, compared, seconds)
-    if "latency" in args.only:
-        figures["latency"] = measures.latencies(progress, 2 * seconds)
-    if "flows" in args.only:
-        program = OUT / "many_flows"
-        subprocess.run(["cc", "-O2", "-o", program, Path(__file__).parent / "datapath/many_flows.c"], check=True)
-        figures["flows"] = measures.many_flows(progress, program, 2 * seconds, args.flows, OUT)
-    if "int8" in args.only:
-        if tested:
-            figures["int8"] = in_bpf.measure(progress, tested)
-        else:
-            figures["skipped"].append("the network alone inside BPF: cargo cannot build its test")
-    progress.done()
+    measured: dict[str, Callable[[], Any]] = {
+        "cost": lambda: measures.cost(progress, compared, seconds),
+        "hooks": lambda: measures.hook_times(progress, compared, seconds),
+        "latency": lambda: measures.latencies(progress, 2 * seconds),
+        "flows": lambda: measures.many_flows(progress, many_flows(), 2 * seconds, args.flows),
+        "int8": lambda: in_bpf.measure(progress, tested) if tested else None,
+    }
+    if not tested:
+        figures["skipped"].append("the network alone inside BPF: cargo cannot build its test")
     figures["titles"] = {name: variant.title for name, variant in compared.items()}
-    figures["targets"] = judge.targets(figures)
-    return figures
+    for stage in progress.stages():
+        figures[stage] = measured[stage]()
+        figures["targets"] = judge.targets(figures)
+        # What was measured stays, whatever becomes of the rest.
+        KEPT.write_text(json.dumps(figures, indent=1) + "\n")
+    progress.done()
+
+
+def many_flows() -> Path:
+    """Compiles the program that sends and receives many flows."""
+    program = OUT / "many_flows"
+    subprocess.run(["cc", "-O2", "-o", program, Path(__file__).parent / "datapath/many_flows.c"], check=True)
+    return program
 
 
 def enter() -> int:
@@ -143,13 +148,12 @@ def main() -> int:
         return enter()
     if not args.last:
         try:
-            figures = measure(args, os.environ.get("HEADWAY_INT8_TEST"))
+            measure(args, os.environ.get("HEADWAY_INT8_TEST"))
         except KeyboardInterrupt:
             return 130
         except (RuntimeError, OSError, subprocess.CalledProcessError, UsageError) as error:
             print(f"\nbenches/kernel.py: {str(error).splitlines()[0]}", file=sys.stderr)
             return 1
-        KEPT.write_text(json.dumps(figures, indent=1) + "\n")
     figures = json.loads(KEPT.read_text())
     if args.json:
         print(KEPT.read_text(), end="")

@@ -51,7 +51,7 @@ def measure(progress: Progress, program: str) -> dict[str, Any]:
         progress.say("a network inside BPF")
         command = ["taskset", "-c", str(place.AGENT_CPU), program, "--ignored", "--exact", TEST, "--nocapture"]
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
-        lines = re.findall(r"^int8 (\{.*\})$", done.stdout, re.MULTILINE)
+        lines = re.findall(r"int8 (\{.*\})$", done.stdout, re.MULTILINE)
         if done.returncode or not lines:
             raise RuntimeError(f"{TEST} fails; run: cargo test -p headwayd --test int8 -- --ignored")
         found.append(json.loads(lines[0]))

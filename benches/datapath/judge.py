@@ -30,10 +30,10 @@ def targets(figures: Figures) -> list[Figures]:
             target(f"us from an ACK to Owl's action, p50, {row['path']}", row["p50"], "at most", 30)
             target(f"us from an ACK to Owl's action, p99, {row['path']}", row["p99"], "at most", 100)
     for row in figures.get("flows", []):
-        if row["policy"] == "aurora":
-            title = f"cores for {row['flows']:,} flows with Aurora, a decision a flow each"
+        if row["policy"] == "Aurora asked":
+            title = f"cores for {row['flows']:,} flows with Aurora, a flow's decisions apart by"
             target(f"{title} {row['decisions_a_flow_ms']:.1f} ms", row["agent_cores"], "at most", 0.5)
-    if "int8" in figures:
+    if figures.get("int8"):
         target("ns a decision of int8 Aurora in BPF", figures["int8"]["agent_ns"], "at most", 2500)
     return found
 

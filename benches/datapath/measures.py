@@ -3,8 +3,6 @@
 import json
 import resource
 import statistics
-import subprocess
-import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -61,14 +59,13 @@ def cost(progress: Progress, compared: dict[str, Variant], seconds: float) -> di
         for round_ in progress.rounds("cost"):
             others.append(place.others_cores(heart))
             for path in ("tso", "mtu"):
-                with place.link(path == "tso"), place.Server() as server:
-                    place.wait_for_server()
+                with place.link(path == "tso"), place.server() as server:
                     # Each round begins with another one, so that no one always follows the same.
                     for name in names[round_ % len(names) :] + names[: round_ % len(names)]:
                         progress.say(f"cost, {path}, {name}")
                         controller = _name(names.index(name)) if name in agents else name
                         rows[path][name].append(
-                            _transfer(controller, seconds, agents.get(name), server.process.pid, heart)
+                            _transfer(controller, seconds, agents.get(name), server, heart)
                         )
     return {
         "seconds": seconds,
@@ -179,10 +176,9 @@ def _hooks(variant: Variant, seconds: float, is_offloaded: bool, mbps: int | Non
         place.heartbeat(),
         Agent(*variant.options, "--name", _name(0)) as agent,
         place.link(is_offloaded, mbps),
-        place.Server(),
+        place.server(),
         hooks.counted(),
     ):
-        place.wait_for_server()
         client = place.Client(_name(0), seconds)
         # The first rounds are slow start's.
         time.sleep(0.3 * seconds)
@@ -215,9 +211,8 @@ def latencies(progress: Progress, seconds: float) -> list[dict[str, Any]]:
                     place.heartbeat(),
                     Agent("--policy", "owl", "--name", _name(0), *options) as agent,
                     place.link(mbps=mbps),
-                    place.Server(),
+                    place.server(),
                 ):
-                    place.wait_for_server()
                     used, start = place.used_s(agent.pid), time.monotonic()
                     client = place.Client(_name(0), seconds)
                     client.result()
@@ -232,47 +227,54 @@ def latencies(progress: Progress, seconds: float) -> list[dict[str, Any]]:
     ]
 
 
-def many_flows(progress: Progress, program: Path, seconds: float, flows: int, folder: Path) -> list[dict[str, Any]]:
-    """What an agent costs that serves many flows, over an emulated link with a round trip of 20 ms."""
+def many_flows(progress: Progress, program: Path, seconds: float, flows: int) -> list[dict[str, Any]]:
+    """What an agent costs that serves many flows, over a link whose queue makes round trips of 20 ms."""
     found: dict[str, list[dict[str, Any]]] = {}
     for _ in progress.rounds("flows"):
-        for policy in ("aurora", "owl"):
+        for policy, options in SERVED.items():
             progress.say(f"{flows} flows, {policy}")
-            found.setdefault(policy, []).append(_many(program, policy, seconds, flows, folder))
+            found.setdefault(policy, []).append(_many(program, options, seconds, flows))
     return [
-        {"policy": policy, "flows": flows, "link": " ".join(LINK), "rounds": len(rows)}
+        {"policy": policy, "flows": flows, "link_mbps": MANY_MBPS, "mtu": MANY_MTU, "rounds": len(rows)}
         | {key: statistics.median(row[key] for row in rows) for key in rows[0]}
         for policy, rows in found.items()
     ]
 
 
-LINK = "--up 300Mbps --down 300Mbps --delay 10ms --queue 200pkt".split()
+MANY_MBPS, MANY_MTU = 600, 600
+"""125 packets a second of each of 1,000 flows: where there is no packet there is nothing to decide on."""
 
 
-def _many(program: Path, policy: str, seconds: float, flows: int, folder: Path) -> dict[str, float]:
+SERVED = {
+    "Aurora asked": ("--policy", "aurora", "--shadow", "/dev/null"),
+    "Owl asked": ("--policy", "owl", "--shadow", "/dev/null"),
+    "Aurora decides": ("--policy", "aurora"),
+}
+
+
+def _many(program: Path, options: tuple[str, ...], seconds: float, flows: int) -> dict[str, float]:
     settle = flows * 1e-3 + 3
-    command = ["taskset", "-c", str(place.TRAFFIC_CPU), sys.executable, "-m", "headway", "shell", *LINK]
-    command += ["--peer", f"{program} receive {MANY_PORT}", "--"]
-    send = f"{program} send $HEADWAY_PEER {MANY_PORT} {_name(0)} {flows} {settle + seconds + 2:g}"
-    command += ["sh", "-c", f"sleep 0.5; {send}"]
-    said = folder / "many_flows.log"
-    with place.heartbeat(), Agent("--policy", policy, "--name", _name(0)) as agent, said.open("w") as log:
-        shell = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True)
-        try:
-            time.sleep(settle + 1)
+    lasts = settle + seconds + 2
+    receive = [str(program), "receive", str(MANY_PORT)]
+    send = [str(program), "send", place.FAR_ADDRESS, str(MANY_PORT), _name(0), str(flows), f"{lasts:g}"]
+    with (
+        place.heartbeat(),
+        Agent(*options, "--name", _name(0)) as agent,
+        place.link(is_offloaded=False, mbps=MANY_MBPS, mtu=MANY_MTU),
+        place.running(place.FAR, *receive),
+    ):
+        place.wait_for_server(MANY_PORT)
+        with place.running(place.NEAR, *send) as sending:
+            time.sleep(settle)
             before, used, start = agent.status()["counters"], place.used_s(agent.pid), time.monotonic()
             time.sleep(seconds)
             cpu, wall = place.used_s(agent.pid) - used, time.monotonic() - start
             status = agent.status()
-            out, _ = shell.communicate(timeout=60)
-        finally:
-            if shell.poll() is None:
-                shell.terminate()
-                shell.wait(20)
+            out, _ = sending.communicate(timeout=60)
         memory = agent.memory_mib()
-    sender = json.loads(out) if out.startswith("{") else {}
+    sender = json.loads(out or "{}")
     if not sender or sender["failed"]:
-        raise RuntimeError(f"{flows} flows: {sender or said.read_text().strip()[-200:]}")
+        raise RuntimeError(f"{flows} flows: {sender.get('failed', 'all')} of them failed")
     now, served = status["counters"], steered(status)
     decisions = now["actions"] - before["actions"]
     if not served or not decisions:
@@ -291,5 +293,5 @@ def _many(program: Path, policy: str, seconds: float, flows: int, folder: Path) 
         "latency_us_p50": status["latency_us"]["p50"],
         "latency_us_p99": status["latency_us"]["p99"],
         "memory_mib": memory["most"],
-        "mbps": sender["bytes"] * 8e-6 / (settle + seconds + 2),
+        "mbps": sender["bytes"] * 8e-6 / lasts,
     }

@@ -43,8 +43,11 @@ next acknowledgement finds it. The agent has its processor to itself, but for th
 shipped model.
 """
 MANY = """\
-Flows that send as fast as they may, behind `headway shell {link}`; the emulator and both ends share the other
-processor. The agent's processor time is that of all its threads. Cubic's are flows that the guard had at the end.
+Flows that send as fast as they may over a link of {mbps} Mbit/s with a queue of 20 ms, in packets of {mtu}
+bytes that are acknowledged one by one; both ends share the other processor. Where a policy is *asked*, Cubic decides (`--shadow /dev/null`) and keeps all flows busy; the agent writes each answer
+down, too. Aurora itself, at rates and round trips far from those it was trained on, lets many flows down to its least
+rate, and who sends little decides seldom: a decision takes a record. The agent's processor time is that of all its
+threads. Cubic's are flows that the guard had at the end.
 """
 INT8 = """\
 Aurora's network 30-32-16-1 and the whole agent around it, evaluated inside BPF. Each output and each flow state is
@@ -67,8 +70,8 @@ def every(figures: Figures) -> dict[str, tuple[str, list[Table]]]:
     if "latency" in figures:
         found["From an acknowledgement to the action"] = (LATENCY, [_latency(figures)])
     if "flows" in figures:
-        found["Many flows"] = (MANY.format(link=figures["flows"][0]["link"]), [_flows(figures)])
-    if "int8" in figures:
+        found["Many flows"] = (MANY.format(mbps=figures["flows"][0]["link_mbps"], mtu=figures["flows"][0]["mtu"]), [_flows(figures)])
+    if figures.get("int8"):
         found["A policy inside BPF"] = (INT8, [_int8(figures)])
     return found
 

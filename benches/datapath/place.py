@@ -19,6 +19,7 @@ TRAFFIC_CPU, AGENT_CPU = 0, 1
 TICKS = os.sysconf("SC_CLK_TCK")
 OFFLOADS = Path(__file__).with_name("offloads.py")
 HEARTBEAT = "import time\nwhile True: time.sleep(0.001)"
+IPERF3_PORT = 5201
 QUEUE_S = 0.02
 """What the queue of a link with a rate holds."""
 
@@ -29,12 +30,13 @@ def inside(host: str, cpu: int, *command: str) -> list[str]:
 
 
 @contextmanager
-def link(is_offloaded: bool = True, mbps: int | None = None) -> Iterator[None]:
+def link(is_offloaded: bool = True, mbps: int | None = None, mtu: int = 1500) -> Iterator[None]:
     """A veth pair between two hosts of its own, unshaped or of so many Mbit/s; the hosts end with it.
 
     Args:
-        is_offloaded: Do packets cross it as TSO, GSO and GRO make them? If not, each is of 1500 bytes.
+        is_offloaded: Do packets cross it as TSO, GSO and GRO make them? If not, each is one of the link.
         mbps: Its rate; None for none.
+        mtu: Bytes of a packet; where they are not 1500, each is acknowledged by itself.
     """
     try:
         for host in (NEAR, FAR):
@@ -42,7 +44,9 @@ def link(is_offloaded: bool = True, mbps: int | None = None) -> Iterator[None]:
         _ip("-n", NEAR, "link", "add", "veth", "type", "veth", "peer", "name", "veth", "netns", FAR)
         for host, address in ((NEAR, "10.77.0.1"), (FAR, FAR_ADDRESS)):
             _ip("-n", host, "addr", "add", f"{address}/24", "dev", "veth")
-            _ip("-n", host, "link", "set", "veth", "up")
+            _ip("-n", host, "link", "set", "veth", "up", "mtu", str(mtu))
+            if mtu != 1500:
+                _ip("-n", host, "route", "change", "10.77.0.0/24", "dev", "veth", "quickack", "1")
             state = "on" if is_offloaded else "off"
             _run(*inside(host, TRAFFIC_CPU, sys.executable, str(OFFLOADS), "veth", state))
         if mbps:
@@ -66,17 +70,24 @@ def heartbeat() -> Iterator[int]:
         beat.wait()
 
 
-class Server:
-    """`iperf3 -s` on the far host."""
+@contextmanager
+def running(host: str, *command: str) -> Iterator["subprocess.Popen[str]"]:
+    """A program on a host and the processor of the traffic, until this ends."""
+    words = inside(host, TRAFFIC_CPU, *command)
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
 
-    def __enter__(self) -> "Server":
-        command = inside(FAR, TRAFFIC_CPU, "iperf3", "-s")
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self.process.kill()
-        self.process.wait()
+@contextmanager
+def server() -> Iterator[int]:
+    """`iperf3 -s` on the far host; its process."""
+    with running(FAR, "sh", "-c", "exec iperf3 -s >/dev/null") as process:
+        wait_for_server(IPERF3_PORT)
+        yield process.pid
 
 
 class Client:
@@ -115,17 +126,17 @@ class Client:
         }
 
 
-def wait_for_server() -> None:
+def wait_for_server(port: int) -> None:
     """Until the far host answers.
 
     Raises:
         RuntimeError: If it does not.
     """
     until = time.monotonic() + 10
-    words = inside(FAR, TRAFFIC_CPU, "ss", "-Hltn", "sport = :5201")
+    words = inside(FAR, TRAFFIC_CPU, "ss", "-Hltn", f"sport = :{port}")
     while not subprocess.run(words, check=True, capture_output=True).stdout:
         if time.monotonic() > until:
-            raise RuntimeError("iperf3 -s does not listen")
+            raise RuntimeError(f"nobody listens at port {port}")
         time.sleep(0.05)
 
 

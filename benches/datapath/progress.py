@@ -17,6 +17,10 @@ class Progress:
         self._is_terminal = sys.stderr.isatty()
         self._stage, self._round, self._begun = "", 0, time.monotonic()
 
+    def stages(self) -> list[str]:
+        """Those of the plan, in its order."""
+        return list(self._plan)
+
     def rounds(self, stage: str) -> Iterator[int]:
         """The rounds of a stage; what one takes is learned from those before."""
         rounds, _ = self._plan[stage]

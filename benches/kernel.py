@@ -54,7 +54,9 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="benches/kernel.py", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print build/bench/kernel.json instead of tables")
     parser.add_argument("--quick", action="store_true", help="short runs, few rounds: does it work?")
-    parser.add_argument("--rounds", type=int, metavar="N", help="of everything; else 7 for the cost and 3 for the rest")
+    parser.add_argument(
+        "--rounds", type=int, metavar="N", help="of everything; else 7 for the cost and 3 for the rest"
+    )
     parser.add_argument("--seconds", type=float, metavar="S", help="of each transfer; else 4, with --quick 1")
     parser.add_argument("--flows", type=int, default=1000, metavar="N", help="that one agent serves at once")
     parser.add_argument("--only", metavar="STAGE,...", help=f"of {', '.join(STAGES)}; the rest is the last's")
@@ -83,10 +85,12 @@ def measure(args: argparse.Namespace, tested: str | None) -> None:
     int8 = args.int8 or in_bpf.shipped(ROOT)
     compared = measures.variants(int8)
     if not int8:
-        figures["skipped"].append("flows with a policy inside BPF: no model in whole numbers; --int8 SPEC names one")
+        figures["skipped"].append(
+            "flows with a policy inside BPF: no model in whole numbers; --int8 SPEC names one"
+        )
     plan = {
         "cost": (args.rounds or (1 if args.quick else 7), 2 * len(compared) * (seconds + 0.5) + 2),
-        "hooks": (rounds, 3 * (len(compared) - 1) * (seconds + 1.5)),
+        "hooks": (rounds, 3 * len(measures.hooked(compared)) * (seconds + 1.5)),
         "latency": (rounds, 6 * (2 * seconds + 1.5)),
         "flows": (rounds, len(measures.SERVED) * (2 * seconds + args.flows * 2e-3 + 12)),
         "int8": (rounds, 3.0),
@@ -101,7 +105,7 @@ def measure(args: argparse.Namespace, tested: str | None) -> None:
     }
     if not tested:
         figures["skipped"].append("the network alone inside BPF: cargo cannot build its test")
-    figures["titles"] = {name: variant.title for name, variant in compared.items()}
+    figures["titles"] = {name: v.title for name, v in (compared | measures.hooked(compared)).items()}
     for stage in progress.stages():
         figures[stage] = measured[stage]()
         figures["targets"] = judge.targets(figures)

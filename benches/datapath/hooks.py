@@ -1,4 +1,4 @@
-"""How long BPF programs run, as the kernel counts it: what `bpftool prog show` prints with kernel.bpf_stats_enabled.
+"""How long BPF programs run, as the kernel counts it: `bpftool prog show` with kernel.bpf_stats_enabled.
 
 The count is asked for by a file descriptor (BPF_ENABLE_STATS), so that it ends with this process, whatever ends it.
 """
@@ -23,12 +23,12 @@ NAME_BYTES = 16
 class Run(NamedTuple):
     """How often a program ran, and how long together."""
 
-    count: int
+    times: int
     ns: int
 
     def since(self, before: "Run") -> "Run":
         """What came after `before`."""
-        return Run(self.count - before.count, self.ns - before.ns)
+        return Run(self.times - before.times, self.ns - before.ns)
 
 
 @contextmanager

@@ -29,12 +29,10 @@ def variants(int8: str | None) -> dict[str, Variant]:
     found = {
         YARDSTICK: Variant("the kernel's Cubic", ()),
         "owl-no-agent": Variant("headway_owl, no agent", ("--no-agent", "--controllers", "headway_owl")),
-        "owl-shadow": Variant("headway_owl, Owl asked, Cubic decides", ("--policy", "owl", "--shadow", "/dev/null")),
+        "owl-shadow": Variant("headway_owl, Owl asked", ("--policy", "owl", "--shadow", "/dev/null")),
         "owl": Variant("headway_owl, Owl decides", ("--policy", "owl")),
         "rate-no-agent": Variant("headway_rate, no agent", ("--no-agent", "--controllers", "headway_rate")),
-        "aurora-shadow": Variant(
-            "headway_rate, Aurora asked, Cubic decides", ("--policy", "aurora", "--shadow", "/dev/null")
-        ),
+        "aurora-shadow": Variant("headway_rate, Aurora asked", ("--policy", "aurora", "--shadow", "/dev/null")),
         "aurora": Variant("headway_rate, Aurora decides", ("--policy", "aurora")),
     }
     if int8:
@@ -64,9 +62,7 @@ def cost(progress: Progress, compared: dict[str, Variant], seconds: float) -> di
                     for name in names[round_ % len(names) :] + names[: round_ % len(names)]:
                         progress.say(f"cost, {path}, {name}")
                         controller = _name(names.index(name)) if name in agents else name
-                        rows[path][name].append(
-                            _transfer(controller, seconds, agents.get(name), server, heart)
-                        )
+                        rows[path][name].append(_transfer(controller, seconds, agents.get(name), server, heart))
     return {
         "seconds": seconds,
         "others_cores": statistics.median(others),
@@ -83,7 +79,12 @@ def _transfer(controller: str, seconds: float, agent: Agent | None, server: int,
     """One flow, and what it took of the machine."""
     before = agent.status()["counters"] if agent and agent.is_serving else {}
     pids = [server, *([agent.pid] if agent else [])]
-    children, busy, used, beat = _children_s(), place.busy_s(), [place.used_s(pid) for pid in pids], place.used_s(heart)
+    children, busy, used, beat = (
+        _children_s(),
+        place.busy_s(),
+        [place.used_s(pid) for pid in pids],
+        place.used_s(heart),
+    )
     start = time.monotonic()
     client = place.Client(controller, seconds)
     state: dict[str, Any] = {}
@@ -127,7 +128,7 @@ def _steering(status: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
 
 def _against_yardstick(rows: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
     """Medians, and ratios to Cubic's in the same round with their intervals."""
-    found = {}
+    found: dict[str, dict[str, Any]] = {}
     for name, of_name in rows.items():
         found[name] = {
             key: _median([row[key] for row in of_name])
@@ -145,15 +146,22 @@ def _median(values: list[float | None]) -> float | None:
     return statistics.median(there) if there else None
 
 
+def hooked(compared: dict[str, Variant]) -> dict[str, Variant]:
+    """Those with programs of ours; and with an agent that never sleeps, so that no hook wakes it."""
+    found = {name: variant for name, variant in compared.items() if variant.options}
+    for name in ("owl-shadow", "aurora-shadow"):
+        title, options = compared[name]
+        found[f"{name}-awake"] = Variant(f"{title}, busy poll", (*options, "--busy-poll"))
+    return found
+
+
 def hook_times(progress: Progress, compared: dict[str, Variant], seconds: float) -> list[dict[str, Any]]:
-    """ns that each program takes a run, and all of them an acknowledgement; hot, and where caches grow cold."""
+    """The ns that each program takes a run, and all of them an acknowledgement; hot, and where caches grow cold."""
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     paths = {"unshaped, TSO": (True, None), "unshaped, 1500 bytes": (False, None), "100 Mbit/s": (True, 100)}
     for _ in progress.rounds("hooks"):
         for path, (is_offloaded, mbps) in paths.items():
-            for name, variant in compared.items():
-                if not variant.options:
-                    continue
+            for name, variant in hooked(compared).items():
                 progress.say(f"hooks, {path}, {name}")
                 found.setdefault((path, name), []).append(_hooks(variant, seconds, is_offloaded, mbps))
     return [
@@ -187,15 +195,15 @@ def _hooks(variant: Variant, seconds: float, is_offloaded: bool, mbps: int | Non
         after, end = hooks.runs(agent.pid), time.monotonic()
         client.result()
     runs = {name: run.since(before[name]) for name, run in after.items()}
-    runs = {name: run for name, run in runs.items() if run.count}
+    runs = {name: run for name, run in runs.items() if run.times}
     # Each acknowledgement that takes data comes to pkts_acked once.
-    acks = next((run.count for name, run in runs.items() if name.endswith("pkts_acked")), 0)
+    acks = next((run.times for name, run in runs.items() if name.endswith("pkts_acked")), 0)
     if not acks:
         raise RuntimeError(f"{variant.title}: no acknowledgement came to its program")
     return {
         "ns_an_ack": sum(run.ns for run in runs.values()) / acks,
         "acks_a_second": acks / (end - start),
-        "programs": {name: run.ns / run.count for name, run in runs.items()},
+        "programs": {name: run.ns / run.times for name, run in runs.items()},
     }
 
 

@@ -22,38 +22,46 @@ sudo .venv/bin/python benches/kernel.py --only hooks     # one part anew; the re
 
 """
 COST = """\
-One flow of iperf3 between two namespaces over an unshaped veth pair. Both ends are on one processor, the agent on the
-other, where a light heartbeat keeps it from sleeping: throughput halves on a machine of two virtual processors when
-one is idle. Variants follow one another in each round, each round begins with another one, and ratios are to Cubic
-in the same round: medians, with a bootstrap interval of 95%. CPU seconds are the whole machine's, less the
-heartbeat's; beside them those of iperf3's two ends and the agent.
+One flow of iperf3 between two namespaces over an unshaped veth pair. Both ends are on one processor, the agent
+on the other, where a light heartbeat keeps it from sleeping: throughput halves on a machine of two virtual
+processors when one is idle. Variants follow one another in each round, each round begins with another one, and
+ratios are to Cubic in the same round: medians, with a bootstrap interval of 95%. CPU seconds are the whole
+machine's, less the heartbeat's; beside them those of iperf3's two ends and the agent.
 
 A policy steers on an unshaped path too, and its window or rate is then what decides the throughput. Where it is
-*asked* and Cubic decides (`--shadow /dev/null`), the difference to Cubic is what programs, records and agent cost; a
-shadow's guard does not judge. Only these are held to the target.
+*asked* and Cubic decides (`--shadow /dev/null`), the difference to Cubic is what programs, records and agent
+cost; a shadow's guard does not judge. Only these are held to the target.
 """
 HOOKS = """\
-By the kernel's own count (`BPF_ENABLE_STATS`), which adds some 20 ns to each run of a program. All programs that run
-for an acknowledgement together, Cubic's own functions among them: a variant without an agent is those and little
-else. "Beyond" is the difference to it.
+By the kernel's own count (`BPF_ENABLE_STATS`), which adds some 20 ns to each run of a program. All programs
+that run for an acknowledgement together, Cubic's own functions among them: a variant without an agent is those
+and little else. "Beyond" is the difference to it. Where a decision is due the program wakes the agent, if it
+sleeps: that takes longer than all the rest, for a processor that idles has to be interrupted, and on average
+the more the fewer acknowledgements there are between two decisions. An agent that never sleeps (`--busy-poll`)
+is never woken.
 """
 LATENCY = """\
-From the record of an acknowledgement in the kernel until Owl's action stands in the flow's slot, where the flow's
-next acknowledgement finds it. The agent has its processor to itself, but for the heartbeat; its net is that of the
-shipped model.
+From the record of an acknowledgement in the kernel until Owl's action stands in the flow's slot, where the
+flow's next acknowledgement finds it. The agent has its processor to itself, but for the heartbeat; its net is
+that of the shipped model.
 """
 MANY = """\
 Flows that send as fast as they may over a link of {mbps} Mbit/s with a queue of 20 ms, in packets of {mtu}
-bytes that are acknowledged one by one; both ends share the other processor. Where a policy is *asked*, Cubic decides (`--shadow /dev/null`) and keeps all flows busy; the agent writes each answer
-down, too. Aurora itself, at rates and round trips far from those it was trained on, lets many flows down to its least
-rate, and who sends little decides seldom: a decision takes a record. The agent's processor time is that of all its
-threads. Cubic's are flows that the guard had at the end.
+bytes that are acknowledged one by one; both ends share the other processor. Where a policy is *asked*, Cubic
+decides (`--shadow /dev/null`) and keeps all flows busy; the agent writes each answer down, too. Aurora itself,
+at rates and round trips far from those it was trained on, lets many flows down to its least rate, and who sends
+little decides seldom: a decision takes a record. The agent's processor time is that of all its threads. Cubic's
+are flows that the guard had at the end.
 """
 INT8 = """\
-Aurora's network 30-32-16-1 and the whole agent around it, evaluated inside BPF. Each output and each flow state is
-compared bit for bit with the native build of the same headers: `cargo test -p headwayd --test int8 -- --ignored`
-as root. Times are BPF_PROG_TEST_RUN's, over many calls.
+Aurora's network 30-32-16-1 and the whole agent around it, evaluated inside BPF. Each output and each flow state
+is compared bit for bit with the native build of the same headers: `cargo test -p headwayd --test int8 --
+--ignored` as root. Times are BPF_PROG_TEST_RUN's, over many calls.
 """
+
+
+RATIOS = {"mbps": "{:,.0f}", "cpu_s_per_gb": "{:.3f}", "process_cpu_s_per_gb": "{:.3f}"}
+"""What is compared with Cubic's, and how it is written."""
 
 
 def every(figures: Figures) -> dict[str, tuple[str, list[Table]]]:
@@ -70,7 +78,10 @@ def every(figures: Figures) -> dict[str, tuple[str, list[Table]]]:
     if "latency" in figures:
         found["From an acknowledgement to the action"] = (LATENCY, [_latency(figures)])
     if "flows" in figures:
-        found["Many flows"] = (MANY.format(mbps=figures["flows"][0]["link_mbps"], mtu=figures["flows"][0]["mtu"]), [_flows(figures)])
+        found["Many flows"] = (
+            MANY.format(mbps=figures["flows"][0]["link_mbps"], mtu=figures["flows"][0]["mtu"]),
+            [_flows(figures)],
+        )
     if figures.get("int8"):
         found["A policy inside BPF"] = (INT8, [_int8(figures)])
     return found
@@ -120,8 +131,8 @@ def _cost(figures: Figures, path: str) -> list[Table]:
     rows, does = [], []
     for name, of_name in figures["cost"]["paths"][path].items():
         title = figures["titles"][name]
-        ratios = [_ratio(of_name[f"{key}_ratio"]) for key in ("mbps", "cpu_s_per_gb", "process_cpu_s_per_gb")]
-        amounts = [f"{of_name['mbps']:,.0f}", f"{of_name['cpu_s_per_gb']:.3f}", f"{of_name['process_cpu_s_per_gb']:.3f}"]
+        ratios = [_ratio(of_name[f"{key}_ratio"]) for key in RATIOS]
+        amounts = [form.format(of_name[key]) for key, form in RATIOS.items()]
         rows.append([title, *(cell for pair in zip(amounts, ratios, strict=True) for cell in pair)])
         steering = [_optional(of_name.get(key), "{:,.0f}") for key in ("pacing_mbps", "decisions", "guard_trips")]
         dropped = _optional(of_name.get("ring_dropped"), "{:,.0f}")

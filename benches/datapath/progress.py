@@ -43,7 +43,9 @@ class Progress:
         rounds = self._plan.get(self._stage, (0, 0.0))[0]
         of = f", round {self._round + 1} of {rounds}" if rounds else ""
         line = f"bench: {text}{of} (about {self.left_s():.0f} s left)"
-        print(f"\r\033[K{line}" if self._is_terminal else line, end="" if self._is_terminal else "\n", file=sys.stderr)
+        print(
+            f"\r\033[K{line}" if self._is_terminal else line, end="" if self._is_terminal else "\n", file=sys.stderr
+        )
         sys.stderr.flush()
 
     def done(self) -> None:

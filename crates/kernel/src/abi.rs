@@ -193,8 +193,8 @@ pub struct SettingValues {
     pub grows: u32,
     /// Cubic decides, and the agent is asked what it would have done.
     pub is_shadow: u32,
-    /// 0
-    pub unused: u32,
+    /// The agent reads messages now: nobody needs to wake it.
+    pub is_awake: u32,
     /// What the guard allows.
     pub limits: Limits,
 }

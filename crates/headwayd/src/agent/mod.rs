@@ -165,6 +165,11 @@ impl Agent {
         }
     }
 
+    /// Says to the programs whether their messages are being read.
+    pub fn set_awake(&self, is_awake: bool) {
+        self.programs.iter().for_each(|p| p.set_awake(is_awake));
+    }
+
     /// Decides where a clock, not an acknowledgement, says when. Returns when to come again.
     pub fn on_timers(&mut self, now: Time) -> Time {
         while let Some(key) = self.timers.due(now) {

@@ -29,6 +29,13 @@ pub fn serve(
     let ring = ring(agent)?;
     let ring_fd = ring_fd(&ring);
     loop {
+        agent.borrow().set_awake(true);
+        drain(&ring)?;
+        agent.borrow_mut().on_timers(clock::now());
+        if !is_busy {
+            // Who has asked meanwhile has woken nobody: it looks once more before it sleeps.
+            agent.borrow().set_awake(false);
+        }
         drain(&ring)?;
         let next = agent.borrow_mut().on_timers(clock::now());
         let mut waits = vec![

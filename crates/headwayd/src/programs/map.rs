@@ -120,6 +120,14 @@ impl Settings {
         // SAFETY: within the mapping. A flow that reads while it changes has some of the old values once.
         unsafe { write_volatile(self.0.first.as_ptr(), values) }
     }
+
+    /// Says whether messages are being read. What is read after `false` is all that came before it.
+    pub fn set_awake(&self, is_awake: bool) {
+        // SAFETY: within the mapping, aligned.
+        let place = unsafe { AtomicU32::from_ptr(addr_of_mut!((*self.0.first.as_ptr()).is_awake)) };
+        place.store(is_awake.into(), Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+    }
 }
 
 /// The policy that a program evaluates itself.

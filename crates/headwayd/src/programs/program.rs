@@ -92,6 +92,11 @@ impl Program {
         }
     }
 
+    /// Says to it whether its messages are being read: if not, whoever asks wakes the agent.
+    pub fn set_awake(&self, is_awake: bool) {
+        self.settings.set_awake(is_awake);
+    }
+
     /// Registers the controller in the kernel: from now on sockets may choose it.
     ///
     /// # Errors

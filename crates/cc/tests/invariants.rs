@@ -22,7 +22,10 @@ fn specs(registry: &Registry) -> Vec<Selection> {
                 |value: String| specs.push(format!("{}:{}={value}", scheme.name, param.name));
             match param.kind {
                 Kind::Choice(words) => words.iter().for_each(|w| with((*w).to_owned())),
-                Kind::Switch => ["off", "on"].map(|w| with(w.to_owned())).into_iter().collect(),
+                Kind::Switch => ["off", "on"]
+                    .map(|w| with(w.to_owned()))
+                    .into_iter()
+                    .collect(),
                 Kind::Number { min, max, .. } => {
                     [min, max].iter().for_each(|n| with(n.to_string()))
                 }

@@ -5,8 +5,8 @@ use std::mem::{offset_of, size_of};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use headway_fixed::{FEATURES, HIDDEN1, HIDDEN2, HISTORY, INPUTS};
 use headway_fixed::{Cubic, Guard, Int8, Limits, Mlp, MlpValues, RateAgent, Reason, RecordBytes};
+use headway_fixed::{FEATURES, HIDDEN1, HIDDEN2, HISTORY, INPUTS};
 
 /// What C says, and what it is in Rust.
 fn expressions() -> Vec<(String, usize)> {
@@ -27,13 +27,17 @@ fn expressions() -> Vec<(String, usize)> {
     layout!("headway_limits", Limits: max_rate, min_cwnd, max_cwnd, wild_answers, answer_us, answer_rtts,
         answer_most_us, epoch_us, epochs, loss, inflation, inflation_us, margin, weight, probation_ms, doublings,
         pardon_ms);
-    for (c, rust) in [
-        ("cubic", size_of::<Cubic>()),
-        ("guard", size_of::<Guard>()),
-    ] {
+    for (c, rust) in [("cubic", size_of::<Cubic>()), ("guard", size_of::<Guard>())] {
         all.push((format!("sizeof(struct headway_{c})"), rust));
     }
-    let reasons = ["FINE", "TOO_STALE", "TOO_LOSSY", "TOO_SLOW", "TOO_POOR", "TOO_WILD"];
+    let reasons = [
+        "FINE",
+        "TOO_STALE",
+        "TOO_LOSSY",
+        "TOO_SLOW",
+        "TOO_POOR",
+        "TOO_WILD",
+    ];
     for (c, rust) in reasons.iter().zip(Reason::ALL) {
         assert_eq!(Reason::of(rust as u32), Some(rust));
         all.push((format!("HEADWAY_{c}"), rust as usize));

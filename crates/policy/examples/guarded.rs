@@ -212,7 +212,12 @@ fn selection(name: &str, seen: Arc<Mutex<Seen>>) -> Result<Selection, Error> {
             _ => Bad::Noise(setup.stream("noise")),
         };
         let action = agent.action.clone();
-        let learned = Learned::new(Arc::clone(&agent), setup, BadPolicy { bad, action }, latency);
+        let learned = Learned::new(
+            Arc::clone(&agent),
+            setup,
+            BadPolicy { bad, action },
+            latency,
+        );
         let learned = learned.expect("a shipped agent").guarded(Limits::default());
         Box::new(Watched::new(Box::new(learned), &seen))
     }))

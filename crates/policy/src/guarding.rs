@@ -1,9 +1,7 @@
 //! The kernel's guard over a flow in simulated time or over real packets: the bits that it computes there.
 
 use headway_cc::schemes::cubic;
-use headway_cc::{
-    Base, Bytes, CongestionControl, Control, Probe, Rate, Setup, Time, Values,
-};
+use headway_cc::{Base, Bytes, CongestionControl, Control, Probe, Rate, Setup, Time, Values};
 use headway_fixed::{Guard, Judgement, Limits};
 use zerocopy::transmute_ref;
 
@@ -91,5 +89,4 @@ impl Guarding {
         probe.value("guard_reason", f64::from(self.guard.reason() as u8));
         probe.value("guard_cubic_packets", self.guard.cubic().cwnd());
     }
-
 }

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use headway_cc::{
-    CongestionControl, Control, Duration, Feedback, Probe, Rate, Rto, RttStats, Sent, Setup, Tag, Time,
+    CongestionControl, Control, Duration, Feedback, Probe, Rate, Rto, RttStats, Sent, Setup, Tag,
+    Time,
 };
 use headway_fixed::{Judgement, Limits, RateAgent};
 use zerocopy::transmute_ref;

@@ -11,15 +11,17 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import enclosure
 import performance
 from datapath import agent, in_bpf, judge, measures, page
 from datapath.progress import Progress
 from headway import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "build" / "bench"
@@ -29,7 +31,7 @@ TOOLS = {"iperf3": "iperf3", "ip": "iproute2", "tc": "iproute2", "taskset": "uti
 STAGES = ("cost", "hooks", "latency", "flows", "int8")
 
 
-def refusal() -> str | None:
+def refusal() -> str | None:  # noqa: PLR0911 - a reason each
     """Why this cannot run here, in one line; None where it can."""
     if os.geteuid():
         return "it takes root, for BPF programs and namespaces: sudo make bench-kernel"

@@ -50,6 +50,7 @@ fn value(param: &Param, input: &mut Bytes<'_>) -> String {
             format!("{}bps", between(min.as_bps() as f64, max.as_bps() as f64))
         }
         Kind::Choice(words) => words[usize::from(input.byte()) % words.len()].to_owned(),
+        Kind::Switch => ["off", "on"][usize::from(input.byte() % 2)].to_owned(),
         Kind::Loaded { default, .. } => match default {
             Some(text) => (*text).to_owned(),
             None => fixture().display().to_string(),

@@ -227,7 +227,7 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
 fn chosen(run: &Run) -> Result<(Controller, Option<Policies>)> {
     if run.policy.is_empty() {
         return match run.controllers[..] {
-            [Controller::HeadwayBbr] => Ok((Controller::HeadwayBbr, None)),
+            [Controller::Bbr] => Ok((Controller::Bbr, None)),
             _ => Err(Error::Usage(
                 "--policy is missing; only of headway_bbr, given alone, parameters are set by headwayd set"
                     .to_owned(),

@@ -152,8 +152,10 @@ impl<P: Policy> Learned<P> {
 
     /// Those answers that have come meanwhile.
     fn carry_out_due(&mut self, now: Time) {
-        while let Some((at, asked, answer)) = self.on_their_way.pop_front_if(|(at, ..)| *at <= now)
+        while let Some(&(at, asked, answer)) = self.on_their_way.front()
+            && at <= now
         {
+            self.on_their_way.pop_front();
             self.carry_out(now, asked, answer, now.since(at) + self.latency);
         }
     }

@@ -8,49 +8,52 @@ use crate::error::{Error, Result};
 
 /// A controller that there is a program of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-#[value(rename_all = "snake_case")]
 pub enum Controller {
     /// The window in congestion avoidance, over Cubic.
-    HeadwayOwl,
+    #[value(name = "headway_owl")]
+    Owl,
     /// The window in every state.
-    HeadwayWindow,
+    #[value(name = "headway_window")]
+    Window,
     /// The pacing rate.
-    HeadwayRate,
+    #[value(name = "headway_rate")]
+    Rate,
     /// BBR's windows.
-    HeadwayBbr,
+    #[value(name = "headway_bbr")]
+    Bbr,
 }
 
 impl Controller {
     pub const ALL: [Controller; 4] = [
-        Controller::HeadwayOwl,
-        Controller::HeadwayWindow,
-        Controller::HeadwayRate,
-        Controller::HeadwayBbr,
+        Controller::Owl,
+        Controller::Window,
+        Controller::Rate,
+        Controller::Bbr,
     ];
 
     /// Its name in the kernel, unless another is asked for; its program's file and map are called the same.
     pub fn name(self) -> &'static str {
         match self {
-            Controller::HeadwayOwl => "headway_owl",
-            Controller::HeadwayWindow => "headway_window",
-            Controller::HeadwayRate => "headway_rate",
-            Controller::HeadwayBbr => "headway_bbr",
+            Controller::Owl => "headway_owl",
+            Controller::Window => "headway_window",
+            Controller::Rate => "headway_rate",
+            Controller::Bbr => "headway_bbr",
         }
     }
 
     /// Compiled; CO-RE fits it to the running kernel.
     pub fn object(self) -> &'static [u8] {
         match self {
-            Controller::HeadwayOwl => {
+            Controller::Owl => {
                 include_bytes!("../../../kernel/bpf/objects/headway_owl.bpf.o")
             }
-            Controller::HeadwayWindow => {
+            Controller::Window => {
                 include_bytes!("../../../kernel/bpf/objects/headway_window.bpf.o")
             }
-            Controller::HeadwayRate => {
+            Controller::Rate => {
                 include_bytes!("../../../kernel/bpf/objects/headway_rate.bpf.o")
             }
-            Controller::HeadwayBbr => {
+            Controller::Bbr => {
                 include_bytes!("../../../kernel/bpf/objects/headway_bbr.bpf.o")
             }
         }
@@ -59,15 +62,15 @@ impl Controller {
     /// The oldest Linux that has what it needs: writes to the pacing rate, or `cong_control` with four arguments.
     pub fn oldest_kernel(self) -> (u32, u32) {
         match self {
-            Controller::HeadwayOwl | Controller::HeadwayRate => (6, 1),
-            Controller::HeadwayWindow | Controller::HeadwayBbr => (6, 10),
+            Controller::Owl | Controller::Rate => (6, 1),
+            Controller::Window | Controller::Bbr => (6, 10),
         }
     }
 
     /// What may be set of it.
     pub fn tunables(self) -> &'static [Param] {
         match self {
-            Controller::HeadwayBbr => &bbr::TUNABLES,
+            Controller::Bbr => &bbr::TUNABLES,
             _ => &[],
         }
     }
@@ -75,7 +78,7 @@ impl Controller {
     /// The one that carries out what an agent decides, unless another is asked for.
     pub fn of(agent: &AgentSpec) -> Controller {
         match (&agent.beneath, &agent.action) {
-            (BeneathSpec::Rate { .. }, _) => Controller::HeadwayRate,
+            (BeneathSpec::Rate { .. }, _) => Controller::Rate,
             (_, ActionSpec::Settings { .. })
             | (
                 _,
@@ -83,8 +86,8 @@ impl Controller {
                     effect: Effect::Set { .. },
                     ..
                 },
-            ) => Controller::HeadwayBbr,
-            (BeneathSpec::Scheme { .. }, _) => Controller::HeadwayOwl,
+            ) => Controller::Bbr,
+            (BeneathSpec::Scheme { .. }, _) => Controller::Owl,
         }
     }
 
@@ -94,7 +97,7 @@ impl Controller {
     /// One line.
     pub fn check(self, policy: &str, agent: &AgentSpec) -> Result<()> {
         let natural = Controller::of(agent);
-        let steers_window = [Controller::HeadwayOwl, Controller::HeadwayWindow];
+        let steers_window = [Controller::Owl, Controller::Window];
         if self == natural || (steers_window.contains(&self) && steers_window.contains(&natural)) {
             return Ok(());
         }

@@ -62,7 +62,7 @@ impl Program {
         let counters = Counters::new(&find("counters")?)?;
         let settings = Settings::new(&find("settings")?)?;
         let own_policy = match controller {
-            Controller::HeadwayRate => Some(OwnPolicy::new(&find("int8")?)?),
+            Controller::Rate => Some(OwnPolicy::new(&find("int8")?)?),
             _ => None,
         };
         if options.has_agent {
@@ -163,7 +163,7 @@ fn refusal(controller: Controller, name: &str, error: &libbpf_rs::Error) -> Stri
         libbpf_rs::ErrorKind::AlreadyExists => {
             "the kernel has a controller of that name; is another headwayd running? --name gives it another".to_owned()
         }
-        libbpf_rs::ErrorKind::NotFound if controller == Controller::HeadwayBbr => {
+        libbpf_rs::ErrorKind::NotFound if controller == Controller::Bbr => {
             "the kernel has no BBR to call; 'modprobe tcp_bbr' may help".to_owned()
         }
         _ => error.to_string().lines().next().unwrap_or_default().to_owned(),

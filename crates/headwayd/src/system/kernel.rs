@@ -52,12 +52,12 @@ mod tests {
     fn an_old_kernel_is_refused_in_one_line() {
         let check = |c, release| check_release(c, release).map_err(|e| e.to_string());
         for fits in ["6.1.0-18-amd64", "6.18.44-fc-v669", "7.0", "mine"] {
-            assert_eq!(check(Controller::HeadwayOwl, fits), Ok(()));
+            assert_eq!(check(Controller::Owl, fits), Ok(()));
         }
         assert_eq!(
-            check(Controller::HeadwayBbr, "6.8.0-generic"),
+            check(Controller::Bbr, "6.8.0-generic"),
             Err("headway_bbr needs Linux 6.10 or newer; this is 6.8.0-generic".to_owned())
         );
-        assert!(check(Controller::HeadwayOwl, "5.15.2").is_err());
+        assert!(check(Controller::Owl, "5.15.2").is_err());
     }
 }

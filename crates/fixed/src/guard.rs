@@ -22,7 +22,7 @@ pub struct Limits {
     pub answer_rtts: u32,
     /// ... but never longer than this.
     pub answer_most_us: u32,
-    /// What follows is judged over so long, and two RTTs at least.
+    /// What follows is judged over so long, two least RTTs and a smoothed one at least.
     pub epoch_us: u32,
     /// So many epochs in a row have to be bad.
     pub epochs: u32,
@@ -46,6 +46,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Limits {
+        let t = |n: &str, d: u32| std::env::var(n).ok().and_then(|v| v.parse().ok()).unwrap_or(d); // TEMP
         Limits {
             max_rate: 12_500_000_000,
             min_cwnd: 2,
@@ -54,12 +55,12 @@ impl Default for Limits {
             answer_us: 100_000,
             answer_rtts: 2,
             answer_most_us: 500_000,
-            epoch_us: 100_000,
-            epochs: 5,
-            loss: 65536 / 5,
+            epoch_us: t("EPOCH", 200_000),
+            epochs: t("EPOCHS", 5),
+            loss: t("LOSS", 65536 / 5),
             inflation: 4 * 256,
             inflation_us: 50_000,
-            margin: 65536,
+            margin: t("MARGIN", 2 * 65536),
             weight: 65536 / 2,
             probation_ms: 10_000,
             doublings: 5,
@@ -140,6 +141,7 @@ pub struct Guard {
     peak_ns: u64,
     peak: u64,
     last_peak: u64,
+    most_rate: u64,
     delivered: u32,
     lost: u32,
     epoch_delivered: u32,
@@ -153,7 +155,9 @@ pub struct Guard {
     reason: u32,
     trips: u32,
     level: u32,
-    is_app_limited: u32,
+    overdue: u16,
+    is_app_limited: u8,
+    is_beyond: u8,
 }
 
 impl Guard {

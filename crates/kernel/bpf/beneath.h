@@ -142,8 +142,11 @@ static __always_inline void give_to_cubic(struct sock *sk, struct flow *f)
 	if (ca_state(sk) >= TCP_CA_CWR)
 		return;
 	tp->snd_ssthresh = ssthresh;
+	/* Far too much is on its way: half of what the path carries may follow at once, or it comes as a burst. */
 	if (tp->snd_cwnd > ssthresh)
-		tp->snd_cwnd = ssthresh;
+		tp->snd_cwnd = ssthresh / 2;
+	if (tp->snd_cwnd < TCP_INIT_CWND)
+		tp->snd_cwnd = TCP_INIT_CWND < ssthresh ? TCP_INIT_CWND : ssthresh;
 }
 
 #endif

@@ -59,7 +59,12 @@ impl Guarding {
     /// The flow is taken from its policy: where the window goes from `control`, and towards which ssthresh.
     pub fn restart(&self, record: &Record, control: &Control) -> (Bytes, Bytes) {
         let ssthresh = self.setup.mss * u64::from(self.guard.restart(transmute_ref!(record)));
-        (control.cwnd.min(ssthresh), ssthresh)
+        // As give_to_cubic() in beneath.h.
+        let cwnd = match control.cwnd > ssthresh {
+            true => ssthresh / 2,
+            false => control.cwnd,
+        };
+        (cwnd.max(self.setup.initial_cwnd).min(ssthresh), ssthresh)
     }
 
     /// A Cubic of its own takes the flow.

@@ -46,7 +46,6 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Limits {
-        let t = |n: &str, d: u32| std::env::var(n).ok().and_then(|v| v.parse().ok()).unwrap_or(d); // TEMP
         Limits {
             max_rate: 12_500_000_000,
             min_cwnd: 2,
@@ -55,12 +54,12 @@ impl Default for Limits {
             answer_us: 100_000,
             answer_rtts: 2,
             answer_most_us: 500_000,
-            epoch_us: t("EPOCH", 200_000),
-            epochs: t("EPOCHS", 5),
-            loss: t("LOSS", 65536 / 5),
+            epoch_us: 200_000,
+            epochs: 5,
+            loss: 65536 / 5,
             inflation: 4 * 256,
             inflation_us: 50_000,
-            margin: t("MARGIN", 2 * 65536),
+            margin: 2 * 65536,
             weight: 65536 / 2,
             probation_ms: 10_000,
             doublings: 5,
@@ -155,12 +154,16 @@ pub struct Guard {
     reason: u32,
     trips: u32,
     level: u32,
-    overdue: u16,
+    overdue: u8,
+    is_recovering: u8,
     is_app_limited: u8,
     is_beyond: u8,
 }
 
 impl Guard {
+    /// Of [`Self::restart`]: nobody knows what the path carries.
+    pub const NO_SSTHRESH: u32 = 0x7fff_ffff;
+
     /// A flow begins.
     pub fn new(now_ns: u64) -> Guard {
         let mut guard = Guard::new_zeroed();
@@ -201,6 +204,11 @@ impl Guard {
     /// Where Cubic takes over: the ssthresh in packets, near what the path carries.
     pub fn restart(&self, record: &RecordBytes) -> u32 {
         native::headway_native_guard_restart(self, record)
+    }
+
+    /// Has Cubic the flow so newly that losses are of what the policy sent?
+    pub fn spares(&self, now_ns: u64, srtt_us: u32) -> bool {
+        native::headway_native_guard_spares(self, now_ns, srtt_us) != 0
     }
 
     /// Why it is Cubic's; [`Reason::Fine`] while it is the policy's.

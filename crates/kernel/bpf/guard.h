@@ -56,7 +56,7 @@ struct headway_guard {
 	__u64 asked_ns;   /* the question that is open; 0 for none */
 	__u64 fresh_ns;   /* the last answer that was not too old */
 	__u64 until_ns;   /* the end of a probation */
-	__u64 since_ns;   /* since when it is the policy's */
+	__u64 since_ns;   /* since when it is the policy's, or Cubic's */
 	__u64 epoch_ns;   /* the epoch under way: where it began, ... */
 	__u64 peak_ns;    /* ... and the half of the peaks' window */
 	__u64 peak;       /* the largest rate of an epoch in this half, in 1/256 packets a second, ... */
@@ -75,7 +75,8 @@ struct headway_guard {
 	__u32 reason;     /* enum headway_reason: whose doing it is that it is Cubic's */
 	__u32 trips;      /* so far */
 	__u32 level;      /* how often the next probation is doubled */
-	__u16 overdue;    /* acknowledgements in a row that found the answer overdue */
+	__u8 overdue;     /* acknowledgements in a row that found the answer overdue */
+	__u8 is_recovering; /* as of the last record */
 	__u8 is_app_limited; /* in this epoch, as is what follows */
 	__u8 is_beyond;      /* more was in flight than the Cubic's that saw the same */
 };
@@ -181,9 +182,21 @@ static inline __u32 headway_guard_restart(const struct headway_guard *g, const s
 		bdp = r->cwnd;
 	if (!is_too_large && bdp < g->cubic.cwnd / HEADWAY_CUBIC_ONE)
 		bdp = g->cubic.cwnd / HEADWAY_CUBIC_ONE;
+	/* Beside others Cubic holds more than the path alone needs. */
+	if (is_too_large && bdp < g->cubic.cwnd / HEADWAY_CUBIC_ONE)
+		bdp = g->cubic.cwnd / HEADWAY_CUBIC_ONE;
 	if (is_too_large && bdp > r->cwnd)
 		bdp = r->cwnd;
 	return bdp > 4 ? (__u32)bdp : 4;
+}
+
+/*
+ * Cubic has the flow so newly that what is lost now the policy sent: two round trips. Its window began low enough, and
+ * is not lowered for that again.
+ */
+static inline int headway_guard_spares(const struct headway_guard *g, __u64 now_ns, __u32 srtt_us)
+{
+	return g->reason && now_ns - g->since_ns < 2000ull * srtt_us;
 }
 
 /* What was counted in the epoch that ends with a record. */
@@ -250,6 +263,7 @@ static inline __u32 headway_guard_judge_epoch(struct headway_guard *g, const str
 	__u64 least = r->min_rtt_us, srtt = r->srtt_us;
 	int is_lossy = epoch->packets >= 50 && epoch->lost << 16 > epoch->packets * l->loss;
 	int is_slow = srtt << 8 > least * l->inflation && srtt > least + l->inflation_us;
+	__u64 window = r->cwnd < r->in_flight ? r->cwnd : r->in_flight;
 	/* Without a queue it is the sender that is slow, and not the path. */
 	int has_queue = srtt > least + least / 8 + 2000;
 	int is_poor = !g->is_app_limited && !has_queue &&
@@ -260,7 +274,8 @@ static inline __u32 headway_guard_judge_epoch(struct headway_guard *g, const str
 		g->lossy++;
 	else if (g->lossy)
 		g->lossy--;
-	g->slow = is_slow && g->is_beyond ? g->slow + 1 : 0;
+	/* Where the path became slower its window counts that is left: Cubic's queue would be as long. */
+	g->slow = is_slow && window * HEADWAY_CUBIC_ONE > 2 * g->cubic.cwnd ? g->slow + 1 : 0;
 	g->is_app_limited = g->is_beyond = 0;
 	g->poor = is_poor ? g->poor + 1 : 0;
 	if (g->lossy >= l->epochs)
@@ -296,9 +311,10 @@ static inline void headway_guard_run_cubic(struct headway_guard *g, const struct
 		headway_cubic_time_out(&g->cubic);
 		return;
 	}
-	if (r->lost != g->lost)
+	/* One reduction an episode, however long its losses come in. */
+	if (r->lost != g->lost && !g->is_recovering)
 		headway_cubic_lose(&g->cubic, r->now_ns, rtt_ns);
-	else if (acked)
+	else if (acked && r->lost == g->lost)
 		headway_cubic_acked(&g->cubic, acked, r->now_ns, rtt_ns);
 	if (r->srtt_us > r->min_rtt_us + r->min_rtt_us / 8 + 2000)
 		headway_cubic_leave_slow_start(&g->cubic);
@@ -309,6 +325,7 @@ static inline int headway_guard_trip(struct headway_guard *g, const struct headw
 	__u32 level = g->level < l->doublings ? g->level : l->doublings;
 
 	g->reason = reason;
+	g->since_ns = now_ns;
 	g->trips++;
 	g->level = level + 1;
 	g->until_ns = now_ns + (l->probation_ms * HEADWAY_GUARD_MS << (level & 15));
@@ -335,6 +352,7 @@ static inline int headway_guard_judge(struct headway_guard *g, const struct head
 	}
 	g->delivered = r->delivered;
 	g->lost = r->lost;
+	g->is_recovering = r->flags & HEADWAY_RECOVERING ? 1 : 0;
 	if (r->srtt_us > g->max_rtt_us)
 		g->max_rtt_us = r->srtt_us;
 	if (r->flags & HEADWAY_APP_LIMITED)
@@ -374,7 +392,7 @@ static inline int headway_guard_judge(struct headway_guard *g, const struct head
 	/* Answers are looked for at acknowledgements: after an outage one may have waited for the first. */
 	if (!g->asked_ns || now_ns <= g->asked_ns || now_ns - g->asked_ns <= (__u64)g->bounds_us * 1000)
 		g->overdue = 0;
-	else if (r->acks)
+	else if (r->acks && g->overdue < 2)
 		g->overdue++;
 	if (g->overdue > 1)
 		reason = HEADWAY_TOO_STALE;

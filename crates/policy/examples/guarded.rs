@@ -263,7 +263,6 @@ fn main() -> Result<(), Error> {
                     let cubic = run(scenario, "cubic", seed)?;
                     line["after"] = delivered(&seen.delivered[0], from, until).into();
                     line["cubic"] = delivered(&cubic.delivered[0], from, until).into();
-                    if std::env::var("TL").is_ok() { let l: Vec<u64> = (0..20).map(|i| delivered(&seen.delivered[0], from + Duration::from_millis(250*i), from + Duration::from_millis(250*i+250))/1500).collect(); eprintln!("{scenario} {name} {at} {l:?}"); } // TEMP
                 } else if mode == "bad" {
                     let (from, until) = (Time::ZERO, Time::from_nanos(SECONDS * 1_000_000_000));
                     let cubic = run(scenario, "cubic", seed)?;

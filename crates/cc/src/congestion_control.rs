@@ -149,7 +149,7 @@ pub trait Base: CongestionControl {
     /// From now on the window does not grow by itself at or above ssthresh: whoever steers it does that. Slow start,
     /// losses and time-outs stay this controller's (Owl §VI).
     fn hold(&mut self);
-    /// Goes on alone from `cwnd` towards `ssthresh` as if it had just begun there: held no more, what it knew of the
+    /// Goes on alone from `cwnd` towards `ssthresh` (`Bytes::MAX`: none is known) as if it had just begun there: held no more, what it knew of the
     /// path forgotten. In recovery what the loss left stays.
     fn go_alone(&mut self, cwnd: Bytes, ssthresh: Bytes);
 }

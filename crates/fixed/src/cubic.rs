@@ -14,6 +14,8 @@ pub struct Cubic {
     epoch_ns: u64,
     reduced_ns: u64,
     k_ms: u64,
+    w_est: u64,
+    w_prior: u64,
 }
 
 impl Cubic {

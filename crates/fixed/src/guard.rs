@@ -22,7 +22,7 @@ pub struct Limits {
     pub answer_rtts: u32,
     /// ... but never longer than this.
     pub answer_most_us: u32,
-    /// What follows is judged over so long, and two RTTs at least.
+    /// What follows is judged over so long, two least RTTs and a smoothed one at least.
     pub epoch_us: u32,
     /// So many epochs in a row have to be bad.
     pub epochs: u32,
@@ -54,12 +54,12 @@ impl Default for Limits {
             answer_us: 100_000,
             answer_rtts: 2,
             answer_most_us: 500_000,
-            epoch_us: 100_000,
+            epoch_us: 200_000,
             epochs: 5,
             loss: 65536 / 5,
             inflation: 4 * 256,
             inflation_us: 50_000,
-            margin: 65536,
+            margin: 2 * 65536,
             weight: 65536 / 2,
             probation_ms: 10_000,
             doublings: 5,
@@ -140,6 +140,7 @@ pub struct Guard {
     peak_ns: u64,
     peak: u64,
     last_peak: u64,
+    most_rate: u64,
     delivered: u32,
     lost: u32,
     epoch_delivered: u32,
@@ -153,10 +154,16 @@ pub struct Guard {
     reason: u32,
     trips: u32,
     level: u32,
-    is_app_limited: u32,
+    overdue: u8,
+    is_recovering: u8,
+    is_app_limited: u8,
+    is_beyond: u8,
 }
 
 impl Guard {
+    /// Of [`Self::restart`]: nobody knows what the path carries.
+    pub const NO_SSTHRESH: u32 = 0x7fff_ffff;
+
     /// A flow begins.
     pub fn new(now_ns: u64) -> Guard {
         let mut guard = Guard::new_zeroed();
@@ -197,6 +204,11 @@ impl Guard {
     /// Where Cubic takes over: the ssthresh in packets, near what the path carries.
     pub fn restart(&self, record: &RecordBytes) -> u32 {
         native::headway_native_guard_restart(self, record)
+    }
+
+    /// Has Cubic the flow so newly that losses are of what the policy sent?
+    pub fn spares(&self, now_ns: u64, srtt_us: u32) -> bool {
+        native::headway_native_guard_spares(self, now_ns, srtt_us) != 0
     }
 
     /// Why it is Cubic's; [`Reason::Fine`] while it is the policy's.

@@ -83,6 +83,11 @@ __u64 headway_native_guard_rate(struct headway_guard *g, const struct headway_li
 	return headway_guard_rate(g, l, wanted);
 }
 
+__s32 headway_native_guard_spares(const struct headway_guard *g, __u64 now_ns, __u32 srtt_us)
+{
+	return headway_guard_spares(g, now_ns, srtt_us);
+}
+
 __u32 headway_native_guard_restart(const struct headway_guard *g, const struct headway_record *r)
 {
 	return headway_guard_restart(g, r);

@@ -34,5 +34,6 @@ unsafe extern "C" {
     ) -> i32;
     pub safe fn headway_native_guard_cwnd(guard: &mut Guard, limits: &Limits, wanted: i64) -> u32;
     pub safe fn headway_native_guard_rate(guard: &mut Guard, limits: &Limits, wanted: u64) -> u64;
+    pub safe fn headway_native_guard_spares(guard: &Guard, now_ns: u64, srtt_us: u32) -> i32;
     pub safe fn headway_native_guard_restart(guard: &Guard, record: &RecordBytes) -> u32;
 }

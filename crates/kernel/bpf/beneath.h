@@ -127,6 +127,18 @@ static __always_inline void cubic_event(struct sock *sk, enum tcp_ca_event event
 		restart_after_idle(sk);
 }
 
+/* The ssthresh after a loss: Cubic's, but where the guard spares a flow that it has just taken. */
+static __always_inline __u32 cubic_ssthresh(struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct flow *f = kept_of(sk);
+
+	if (f && f->is_cubics && headway_guard_spares(&f->guard, bpf_ktime_get_ns(), f->srtt_us >> 3) &&
+	    tp->snd_ssthresh < TCP_INFINITE_SSTHRESH)
+		return tp->snd_ssthresh;
+	return cubictcp_recalc_ssthresh(sk);
+}
+
 /* Cubic takes over, from near what the path carries: by slow start if the policy left less. */
 static __always_inline void give_to_cubic(struct sock *sk, struct flow *f)
 {
@@ -144,6 +156,8 @@ static __always_inline void give_to_cubic(struct sock *sk, struct flow *f)
 	tp->snd_ssthresh = ssthresh;
 	if (tp->snd_cwnd > ssthresh)
 		tp->snd_cwnd = ssthresh;
+	else if (tp->snd_cwnd < TCP_INIT_CWND)
+		tp->snd_cwnd = TCP_INIT_CWND < ssthresh ? TCP_INIT_CWND : ssthresh;
 }
 
 #endif

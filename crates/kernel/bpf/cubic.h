@@ -20,6 +20,8 @@ struct headway_cubic {
 	__u64 epoch_ns;   /* when congestion avoidance began; 0 before that */
 	__u64 reduced_ns; /* the last reduction: one a round trip at most */
 	__u64 k_ms;       /* K, until the window is w_max again */
+	__u64 w_est;      /* section 4.3: what a Reno flow would have; in 1/65536 packets */
+	__u64 w_prior;    /* the window at the last reduction */
 };
 
 /* The cube root of x, off by one at most; x below 2^48. Newton's steps from above, without branches. */
@@ -36,7 +38,7 @@ static inline __u64 headway_cbrt(__u64 x)
 static inline void headway_cubic_open(struct headway_cubic *c, __u32 initial_cwnd)
 {
 	c->cwnd = (__u64)initial_cwnd * HEADWAY_CUBIC_ONE;
-	c->ssthresh = c->w_max = c->epoch_ns = c->reduced_ns = c->k_ms = 0;
+	c->ssthresh = c->w_max = c->epoch_ns = c->reduced_ns = c->k_ms = c->w_est = c->w_prior = 0;
 }
 
 /* Section 4.2: K = cbrt(w_max * (1 - beta) / C), with beta = 0.7 and C = 0.4. */
@@ -48,6 +50,7 @@ static inline void headway_cubic_begin_epoch(struct headway_cubic *c, __u64 now_
 	if (gap > 100000)
 		gap = 100000;
 	c->epoch_ns = now_ns;
+	c->w_est = c->cwnd << 8;
 	c->k_ms = headway_cbrt(gap * 2500000000ull);
 	if (c->w_max < c->cwnd)
 		c->w_max = c->cwnd;
@@ -60,6 +63,7 @@ static inline void headway_cubic_lose(struct headway_cubic *c, __u64 now_ns, __u
 		return;
 	c->reduced_ns = now_ns;
 	c->w_max = c->cwnd < c->w_max ? c->cwnd * 17 / 20 : c->cwnd;
+	c->w_prior = c->cwnd;
 	c->cwnd = c->cwnd * 7 / 10;
 	if (c->cwnd < 2 * HEADWAY_CUBIC_ONE)
 		c->cwnd = 2 * HEADWAY_CUBIC_ONE;
@@ -67,11 +71,12 @@ static inline void headway_cubic_lose(struct headway_cubic *c, __u64 now_ns, __u
 	headway_cubic_begin_epoch(c, now_ns);
 }
 
-/* Section 4.8: a time-out. */
+/* Section 4.8: a time-out. The next epoch begins at its plateau. */
 static inline void headway_cubic_time_out(struct headway_cubic *c)
 {
 	c->ssthresh = c->cwnd * 7 / 10;
-	c->w_max = c->cwnd;
+	c->w_max = 0;
+	c->w_prior = c->cwnd;
 	c->cwnd = HEADWAY_CUBIC_ONE;
 	c->epoch_ns = 0;
 }
@@ -116,6 +121,11 @@ static inline void headway_cubic_acked(struct headway_cubic *c, __u32 packets, _
 		target = most;
 	if (target > c->cwnd && c->cwnd)
 		c->cwnd += (target - c->cwnd) * packets * HEADWAY_CUBIC_ONE / c->cwnd;
+	/* Section 4.3: alpha = 3 * (1 - beta) / (1 + beta) = 9 / 17 packets a round trip, and 1 from the old window on. */
+	if (c->cwnd)
+		c->w_est += (c->w_est < c->w_prior << 8 ? 34696ull : 65536ull) * packets * HEADWAY_CUBIC_ONE / c->cwnd;
+	if (c->w_est >> 8 > c->cwnd)
+		c->cwnd = c->w_est >> 8;
 	if (c->cwnd > HEADWAY_CUBIC_MOST)
 		c->cwnd = HEADWAY_CUBIC_MOST;
 }

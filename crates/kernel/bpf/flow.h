@@ -314,7 +314,7 @@ static __always_inline int report(struct sock *sk, struct flow *f, struct headwa
 	if (!set)
 		return HEADWAY_POLICYS;
 	f->acks += acks;
-	write_record(sk, f, r, now_ns, f->acks, is_steerable ? HEADWAY_STEERABLE : 0);
+	write_record(sk, f, r, now_ns, acks, is_steerable ? HEADWAY_STEERABLE : 0);
 	if (is_steerable && !f->is_asked && now_ns >= f->due_ns) {
 		/* Whether there is room for the message or not: no answer is no answer. */
 		f->is_asked = asks = 1;
@@ -341,6 +341,8 @@ static __always_inline int report(struct sock *sk, struct flow *f, struct headwa
 		return judgement;
 	if (asks)
 		r->flags |= HEADWAY_ASKS;
+	/* A time-out stands for none. */
+	r->acks = acks ? f->acks : 0;
 	f->reported_ns = now_ns;
 	f->acks = 0;
 	f->rtt_us = -1;

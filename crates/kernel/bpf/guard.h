@@ -39,7 +39,7 @@ struct headway_limits {
 	__u32 answer_us;      /* an answer may take so long, ... */
 	__u32 answer_rtts;    /* ... or so many smoothed RTTs if that is longer, ... */
 	__u32 answer_most_us; /* ... but never longer than this */
-	__u32 epoch_us;       /* what follows is judged over so long, and two RTTs at least */
+	__u32 epoch_us;       /* what follows is judged over so long, two least RTTs, and a smoothed one */
 	__u32 epochs;         /* so many in a row have to be bad */
 	__u32 loss;           /* share of packets lost, in 1/65536 */
 	__u32 inflation;      /* smoothed over least RTT, in 1/256, ... */
@@ -56,11 +56,12 @@ struct headway_guard {
 	__u64 asked_ns;   /* the question that is open; 0 for none */
 	__u64 fresh_ns;   /* the last answer that was not too old */
 	__u64 until_ns;   /* the end of a probation */
-	__u64 since_ns;   /* since when it is the policy's */
+	__u64 since_ns;   /* since when it is the policy's, or Cubic's */
 	__u64 epoch_ns;   /* the epoch under way: where it began, ... */
 	__u64 peak_ns;    /* ... and the half of the peaks' window */
 	__u64 peak;       /* the largest rate of an epoch in this half, in 1/256 packets a second, ... */
 	__u64 last_peak;  /* ... and in the half before */
+	__u64 most_rate;  /* what a policy may pace at by that, in bytes a second; 0 before the first sample */
 	__u32 delivered;  /* as of the last record, ... */
 	__u32 lost;
 	__u32 epoch_delivered; /* ... and as of the epoch's begin */
@@ -74,12 +75,19 @@ struct headway_guard {
 	__u32 reason;     /* enum headway_reason: whose doing it is that it is Cubic's */
 	__u32 trips;      /* so far */
 	__u32 level;      /* how often the next probation is doubled */
-	__u32 is_app_limited; /* in this epoch */
+	__u8 overdue;     /* acknowledgements in a row that found the answer overdue */
+	__u8 is_recovering; /* as of the last record */
+	__u8 is_app_limited; /* in this epoch, as is what follows */
+	__u8 is_beyond;      /* more was in flight than the Cubic's that saw the same */
 };
 
 /* Rates of the last 10 to 20 s count. */
 #define HEADWAY_PEAK_NS 10000000000ull
 #define HEADWAY_GUARD_MS 1000000ull
+/* More than slow start grows from a sample to the next. */
+#define HEADWAY_GUARD_HASTE 3
+/* Where nothing was lost yet: TCP_INFINITE_SSTHRESH. */
+#define HEADWAY_NO_SSTHRESH 0x7fffffffu
 
 static inline void headway_guard_open(struct headway_guard *g, __u64 now_ns)
 {
@@ -112,6 +120,7 @@ static inline int headway_guard_answer(struct headway_guard *g, const struct hea
 	__u64 patience = (__u64)(g->bounds_us ? g->bounds_us : l->answer_us) * 1000;
 
 	g->asked_ns = 0;
+	g->overdue = 0;
 	if (now_ns > decided_ns && now_ns - decided_ns > patience)
 		return 0;
 	g->fresh_ns = now_ns;
@@ -141,8 +150,10 @@ static inline __u32 headway_guard_cwnd(struct headway_guard *g, const struct hea
 /* The rate that a policy may have, in bytes a second. */
 static inline __u64 headway_guard_rate(struct headway_guard *g, const struct headway_limits *l, __u64 wanted)
 {
+	__u64 most = g->most_rate && g->most_rate < l->max_rate ? g->most_rate : l->max_rate;
+
 	headway_guard_count_wild(g, wanted > l->max_rate);
-	return wanted > l->max_rate ? l->max_rate : wanted;
+	return wanted > most ? most : wanted;
 }
 
 static inline __u64 headway_guard_peak(const struct headway_guard *g)
@@ -150,22 +161,42 @@ static inline __u64 headway_guard_peak(const struct headway_guard *g)
 	return g->peak > g->last_peak ? g->peak : g->last_peak;
 }
 
-/* Where Cubic takes over: the ssthresh in packets, near what the path carries. */
+/*
+ * Where Cubic takes over: the ssthresh in packets. After a policy that sent too much that is near what the path
+ * carries. After one that sent too little nobody knows that: it is where the Cubic that saw the same is, if not more.
+ */
 static inline __u32 headway_guard_restart(const struct headway_guard *g, const struct headway_record *r)
 {
 	/* At most 2^32 packets a second times 256, and RTTs below 2^24 us: below 2^64. */
 	__u64 peak = headway_guard_peak(g) < 1ull << 40 ? headway_guard_peak(g) : 1ull << 40;
 	__u64 rtt_us = r->min_rtt_us < 1u << 24 ? r->min_rtt_us : 1u << 24;
-	__u64 bdp = (peak * rtt_us >> 8) / 1000000 + 1;
+	/* Cubic's next loss leaves it what the path carries. */
+	__u64 bdp = (peak * rtt_us >> 8) / 700000 + 1;
 	int is_too_large = g->reason == HEADWAY_TOO_LOSSY || g->reason == HEADWAY_TOO_SLOW || g->reason == HEADWAY_TOO_WILD;
 
+	if (!is_too_large && !g->cubic.reduced_ns)
+		return HEADWAY_NO_SSTHRESH;
 	if (!peak || !rtt_us)
-		return r->cwnd > 2 ? r->cwnd : 2;
+		return r->cwnd > 4 ? r->cwnd : 4;
 	if (!is_too_large && bdp < r->cwnd)
 		bdp = r->cwnd;
+	if (!is_too_large && bdp < g->cubic.cwnd / HEADWAY_CUBIC_ONE)
+		bdp = g->cubic.cwnd / HEADWAY_CUBIC_ONE;
+	/* Beside others Cubic holds more than the path alone needs. */
+	if (is_too_large && bdp < g->cubic.cwnd / HEADWAY_CUBIC_ONE)
+		bdp = g->cubic.cwnd / HEADWAY_CUBIC_ONE;
 	if (is_too_large && bdp > r->cwnd)
 		bdp = r->cwnd;
 	return bdp > 4 ? (__u32)bdp : 4;
+}
+
+/*
+ * Cubic has the flow so newly that what is lost now the policy sent: two round trips. Its window began low enough, and
+ * is not lowered for that again.
+ */
+static inline int headway_guard_spares(const struct headway_guard *g, __u64 now_ns, __u32 srtt_us)
+{
+	return g->reason && now_ns - g->since_ns < 2000ull * srtt_us;
 }
 
 /* What was counted in the epoch that ends with a record. */
@@ -230,17 +261,22 @@ static inline __u32 headway_guard_judge_epoch(struct headway_guard *g, const str
 					      const struct headway_record *r, const struct headway_epoch *epoch)
 {
 	__u64 least = r->min_rtt_us, srtt = r->srtt_us;
-	int is_beyond_cubic = (__u64)r->cwnd * HEADWAY_CUBIC_ONE > g->cubic.cwnd;
 	int is_lossy = epoch->packets >= 50 && epoch->lost << 16 > epoch->packets * l->loss;
 	int is_slow = srtt << 8 > least * l->inflation && srtt > least + l->inflation_us;
+	__u64 window = r->cwnd < r->in_flight ? r->cwnd : r->in_flight;
 	/* Without a queue it is the sender that is slow, and not the path. */
 	int has_queue = srtt > least + least / 8 + 2000;
 	int is_poor = !g->is_app_limited && !has_queue &&
 		      headway_utility(l, epoch->rate, srtt, least) + (__s64)l->margin < headway_cubics_utility(g, l, r);
 
-	g->is_app_limited = 0;
-	g->lossy = is_lossy && is_beyond_cubic ? g->lossy + 1 : 0;
-	g->slow = is_slow && is_beyond_cubic ? g->slow + 1 : 0;
+	/* Losses come in bursts, a round trip apart: an epoch without takes one with them back, not all. */
+	if (is_lossy && g->is_beyond)
+		g->lossy++;
+	else if (g->lossy)
+		g->lossy--;
+	/* Where the path became slower its window counts that is left: Cubic's queue would be as long. */
+	g->slow = is_slow && window * HEADWAY_CUBIC_ONE > 2 * g->cubic.cwnd ? g->slow + 1 : 0;
+	g->is_app_limited = g->is_beyond = 0;
 	g->poor = is_poor ? g->poor + 1 : 0;
 	if (g->lossy >= l->epochs)
 		return HEADWAY_TOO_LOSSY;
@@ -249,6 +285,21 @@ static inline __u32 headway_guard_judge_epoch(struct headway_guard *g, const str
 	if (g->poor >= l->epochs)
 		return HEADWAY_TOO_POOR;
 	return HEADWAY_FINE;
+}
+
+/* What a policy may pace at: some times the most that was delivered of late, over an epoch or by the newest sample. */
+static inline void headway_guard_limit_rate(struct headway_guard *g, const struct headway_record *r)
+{
+	__u64 rate = headway_guard_peak(g) >> 8, newest = 0;
+
+	if (r->rate_interval_us)
+		newest = r->rate_delivered * 1000000ull / r->rate_interval_us;
+	if (rate < newest)
+		rate = newest;
+	/* 2^40 packets of 2^16 bytes a second, times three: below 2^58. */
+	if (rate > 1ull << 40)
+		rate = 1ull << 40;
+	g->most_rate = rate * HEADWAY_GUARD_HASTE * (r->mss & 0xffff);
 }
 
 static inline void headway_guard_run_cubic(struct headway_guard *g, const struct headway_record *r)
@@ -260,9 +311,10 @@ static inline void headway_guard_run_cubic(struct headway_guard *g, const struct
 		headway_cubic_time_out(&g->cubic);
 		return;
 	}
-	if (r->lost != g->lost)
+	/* One reduction an episode, however long its losses come in. */
+	if (r->lost != g->lost && !g->is_recovering)
 		headway_cubic_lose(&g->cubic, r->now_ns, rtt_ns);
-	else if (acked)
+	else if (acked && r->lost == g->lost)
 		headway_cubic_acked(&g->cubic, acked, r->now_ns, rtt_ns);
 	if (r->srtt_us > r->min_rtt_us + r->min_rtt_us / 8 + 2000)
 		headway_cubic_leave_slow_start(&g->cubic);
@@ -273,6 +325,7 @@ static inline int headway_guard_trip(struct headway_guard *g, const struct headw
 	__u32 level = g->level < l->doublings ? g->level : l->doublings;
 
 	g->reason = reason;
+	g->since_ns = now_ns;
 	g->trips++;
 	g->level = level + 1;
 	g->until_ns = now_ns + (l->probation_ms * HEADWAY_GUARD_MS << (level & 15));
@@ -299,17 +352,26 @@ static inline int headway_guard_judge(struct headway_guard *g, const struct head
 	}
 	g->delivered = r->delivered;
 	g->lost = r->lost;
+	g->is_recovering = r->flags & HEADWAY_RECOVERING ? 1 : 0;
 	if (r->srtt_us > g->max_rtt_us)
 		g->max_rtt_us = r->srtt_us;
 	if (r->flags & HEADWAY_APP_LIMITED)
 		g->is_app_limited = 1;
-	if (epoch_ns < 2000ull * r->srtt_us)
-		epoch_ns = 2000ull * r->srtt_us;
+	/* Two Cubics that saw the same differ by less than a quarter. A window may be but a bound: what counts is used. */
+	if ((__u64)r->in_flight * HEADWAY_CUBIC_ONE > g->cubic.cwnd + g->cubic.cwnd / 4)
+		g->is_beyond = 1;
+	/* Not two smoothed RTTs: the longer the queue, the longer it would be allowed. */
+	if (epoch_ns < 2000ull * r->min_rtt_us)
+		epoch_ns = 2000ull * r->min_rtt_us;
+	if (epoch_ns < 1000ull * r->srtt_us)
+		epoch_ns = 1000ull * r->srtt_us;
 	if (now_ns - g->epoch_ns >= epoch_ns) {
 		struct headway_epoch epoch = headway_guard_close_epoch(g, r);
 
 		reason = headway_guard_judge_epoch(g, l, r, &epoch);
 	}
+
+	headway_guard_limit_rate(g, r);
 
 	if (g->reason) {
 		/* Only a policy that answers may have another chance. */
@@ -327,7 +389,12 @@ static inline int headway_guard_judge(struct headway_guard *g, const struct head
 		g->level--;
 		g->since_ns = now_ns;
 	}
-	if (g->asked_ns && now_ns > g->asked_ns && now_ns - g->asked_ns > (__u64)g->bounds_us * 1000)
+	/* Answers are looked for at acknowledgements: after an outage one may have waited for the first. */
+	if (!g->asked_ns || now_ns <= g->asked_ns || now_ns - g->asked_ns <= (__u64)g->bounds_us * 1000)
+		g->overdue = 0;
+	else if (r->acks && g->overdue < 2)
+		g->overdue++;
+	if (g->overdue > 1)
 		reason = HEADWAY_TOO_STALE;
 	else if (g->wild >= l->wild_answers)
 		reason = HEADWAY_TOO_WILD;

@@ -108,7 +108,7 @@ void owl_cwnd_event(__u64 *ctx)
 SEC("struct_ops")
 __u32 owl_ssthresh(__u64 *ctx)
 {
-	return cubictcp_recalc_ssthresh((void *)ctx[0]);
+	return cubic_ssthresh((void *)ctx[0]);
 }
 
 SEC("struct_ops")

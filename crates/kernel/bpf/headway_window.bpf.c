@@ -85,7 +85,7 @@ void window_cwnd_event(__u64 *ctx)
 SEC("struct_ops")
 __u32 window_ssthresh(__u64 *ctx)
 {
-	return cubictcp_recalc_ssthresh((void *)ctx[0]);
+	return cubic_ssthresh((void *)ctx[0]);
 }
 
 SEC("struct_ops")

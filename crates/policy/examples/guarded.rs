@@ -268,6 +268,11 @@ fn main() -> Result<(), Error> {
                     let cubic = run(scenario, "cubic", seed)?;
                     line["after"] = delivered(&seen.delivered[0], from, until).into();
                     line["cubic"] = delivered(&cubic.delivered[0], from, until).into();
+                } else if mode == "bad" {
+                    let (from, until) = (Time::ZERO, Time::from_nanos(SECONDS * 1_000_000_000));
+                    let cubic = run(scenario, "cubic", seed)?;
+                    line["after"] = delivered(&seen.delivered[0], from, until).into();
+                    line["cubic"] = delivered(&cubic.delivered[0], from, until).into();
                 }
                 println!("{line}");
             }

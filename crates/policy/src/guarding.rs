@@ -1,7 +1,9 @@
 //! The kernel's guard over a flow in simulated time or over real packets: the bits that it computes there.
 
 use headway_cc::schemes::cubic;
-use headway_cc::{Base, Bytes, CongestionControl, Control, Probe, Rate, Setup, Time, Values};
+use headway_cc::{
+    Base, Bytes, CongestionControl, Control, Feedback, Probe, Rate, Setup, Time, Values,
+};
 use headway_fixed::{Guard, Judgement, Limits};
 use zerocopy::transmute_ref;
 
@@ -56,8 +58,23 @@ impl Guarding {
 
     /// The flow is taken from its policy: where the window goes from `control`, and towards which ssthresh.
     pub fn restart(&self, record: &Record, control: &Control) -> (Bytes, Bytes) {
-        let ssthresh = self.setup.mss * u64::from(self.guard.restart(transmute_ref!(record)));
-        (control.cwnd.min(ssthresh), ssthresh)
+        let ssthresh = match self.guard.restart(transmute_ref!(record)) {
+            Guard::NO_SSTHRESH => Bytes::MAX,
+            packets => self.setup.mss * u64::from(packets),
+        };
+        // As give_to_cubic() in beneath.h.
+        let cwnd = control.cwnd.max(self.setup.initial_cwnd).min(ssthresh);
+        (cwnd, ssthresh)
+    }
+
+    /// What Cubic hears of it: losses of what the policy sent lower its window no more.
+    pub fn heard<'a>(&self, feedback: &Feedback<'a>) -> Feedback<'a> {
+        let rtt_us = (feedback.rtt_stats.smoothed.as_nanos() / 1000) as u32;
+        let is_spared = self.guard.spares(feedback.now.as_nanos(), rtt_us);
+        Feedback {
+            congestion: feedback.congestion.filter(|_| !is_spared),
+            ..*feedback
+        }
     }
 
     /// A Cubic of its own takes the flow.

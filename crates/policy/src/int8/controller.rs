@@ -136,7 +136,13 @@ impl CongestionControl for Int8Controller {
     }
 
     fn on_feedback(&mut self, feedback: &Feedback<'_>) {
-        self.tell(|controller| controller.on_feedback(feedback));
+        match &self.guard {
+            Some(guard) => {
+                let heard = guard.heard(feedback);
+                self.tell(|controller| controller.on_feedback(&heard));
+            }
+            None => self.beneath.on_feedback(feedback),
+        }
         self.rtt = feedback.rtt_stats;
         self.carry_out_due(feedback.now);
         let control = self.control();

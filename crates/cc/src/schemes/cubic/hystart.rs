@@ -47,6 +47,15 @@ impl HyStart {
         }
     }
 
+    /// The same way from the beginning.
+    pub fn anew(&self) -> HyStart {
+        match self {
+            HyStart::Off => HyStart::Off,
+            HyStart::Classic(_) => HyStart::Classic(Classic::default()),
+            HyStart::PlusPlus(_) => HyStart::PlusPlus(PlusPlus::default()),
+        }
+    }
+
     /// Folds a feedback of slow start; windows in packets.
     pub fn step(&mut self, f: &Feedback<'_>, cwnd: f64, ssthresh: f64) -> Step {
         match self {

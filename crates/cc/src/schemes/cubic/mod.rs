@@ -365,12 +365,16 @@ impl Base for Cubic {
     fn go_alone(&mut self, cwnd: Bytes, ssthresh: Bytes) {
         self.is_held = false;
         self.undo = None;
+        self.hystart = self.hystart.anew();
         let w = &mut self.window;
         (w.w_max, w.cwnd_prior, w.epoch) = (0.0, 0.0, None);
         if self.phase() != Phase::Recovery {
             let packets = |bytes: Bytes| bytes.as_f64() / self.mss;
             self.window.cwnd = packets(cwnd).max(1.0);
-            self.window.ssthresh = packets(ssthresh).max(2.0);
+            self.window.ssthresh = match ssthresh {
+                Bytes::MAX => f64::INFINITY,
+                ssthresh => packets(ssthresh).max(2.0),
+            };
         }
     }
 }

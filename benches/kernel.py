@@ -33,17 +33,16 @@ STAGES = ("cost", "hooks", "latency", "flows", "int8")
 
 def refusal() -> str | None:  # noqa: PLR0911 - a reason each
     """Why this cannot run here, in one line; None where it can."""
-    if os.geteuid():
-        return "it takes root, for BPF programs and namespaces: sudo make bench-kernel"
-    if (os.cpu_count() or 1) < 2:
-        return "it takes two processors: one for the traffic, one for the agent"
-    for tool, package in TOOLS.items():
-        if not shutil.which(tool):
-            return f"{tool} is missing; install it: apt-get install -y {package}"
-    if why := enclosure.refusal():
+    missing = [tool for tool in TOOLS if not shutil.which(tool)]
+    packages = " ".join(sorted({TOOLS[tool] for tool in missing}))
+    reasons = {
+        "it takes root, for BPF programs and namespaces: sudo make bench-kernel": os.geteuid() != 0,
+        "it takes two processors: one for the traffic, one for the agent": (os.cpu_count() or 1) < 2,
+        f"without {', '.join(missing)}; install: apt-get install -y {packages}": bool(missing),
+        "no headwayd: make headwayd": not agent.program(),
+    }
+    if why := next((why for why, holds in reasons.items() if holds), None) or enclosure.refusal():
         return why
-    if not agent.program():
-        return "no headwayd: make headwayd"
     try:
         with agent.Agent("--no-agent", "--controllers", "headway_owl", "--name", "headway_try"):
             return None
@@ -56,9 +55,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="benches/kernel.py", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print build/bench/kernel.json instead of tables")
     parser.add_argument("--quick", action="store_true", help="short runs, few rounds: does it work?")
-    parser.add_argument(
-        "--rounds", type=int, metavar="N", help="of everything; else 7 for the cost and 3 for the rest"
-    )
+    parser.add_argument("--rounds", type=int, metavar="N", help="of all; else 7 for the cost, 3 for others")
     parser.add_argument("--seconds", type=float, metavar="S", help="of each transfer; else 4, with --quick 1")
     parser.add_argument("--flows", type=int, default=1000, metavar="N", help="that one agent serves at once")
     parser.add_argument("--only", metavar="STAGE,...", help=f"of {', '.join(STAGES)}; the rest is the last's")
@@ -81,15 +78,18 @@ def arguments() -> argparse.Namespace:
 def measure(args: argparse.Namespace, tested: str | None) -> None:
     """Runs every stage that is asked for and keeps what it finds; others are the last measurement's."""
     figures: dict[str, Any] = json.loads(KEPT.read_text()) if KEPT.exists() else {}
-    figures |= {"schema": 1, "machine": performance.machine() | {"kernel": os.uname().release}, "skipped": []}
+    figures |= {
+        "schema": 1,
+        "machine": performance.machine() | {"kernel": os.uname().release},
+        "skipped": [],
+        "quick": args.quick,
+    }
     seconds = args.seconds or (1 if args.quick else 4)
     rounds = args.rounds or (1 if args.quick else 3)
     int8 = args.int8 or in_bpf.shipped(ROOT)
     compared = measures.variants(int8)
     if not int8:
-        figures["skipped"].append(
-            "flows with a policy inside BPF: no model in whole numbers; --int8 SPEC names one"
-        )
+        figures["skipped"].append("flows with a policy inside BPF: no model of whole numbers; --int8 SPEC is one")
     plan = {
         "cost": (args.rounds or (1 if args.quick else 7), 2 * len(compared) * (seconds + 0.5) + 2),
         "hooks": (rounds, 3 * len(measures.hooked(compared)) * (seconds + 1.5)),
@@ -142,6 +142,8 @@ def enter() -> int:
 
 def main() -> int:
     """Measures, keeps, shows; 0 even where a target is missed, for this is a measurement and not a test."""
+    # Whatever whoever started this ignores.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     args = arguments()
     OUT.mkdir(parents=True, exist_ok=True)
     if args.last and not KEPT.exists():

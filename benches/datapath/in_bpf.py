@@ -41,7 +41,7 @@ def build(root: Path) -> str | None:
 
 
 def measure(progress: Progress, program: str) -> dict[str, Any]:
-    """Times a call inside BPF in ns, as BPF_PROG_TEST_RUN counts: the network alone, and the whole agent a decision.
+    """Times a call inside BPF, which BPF_PROG_TEST_RUN counts, in ns: the network, and the agent around it.
 
     Raises:
         RuntimeError: If BPF computes other bits than the native build.

@@ -113,6 +113,8 @@ def show(figures: Figures) -> None:
 def markdown(figures: Figures) -> str:
     """The page."""
     text = HEAD + about(figures) + "\n"
+    if figures["quick"]:
+        text += "\nA run of `--quick`: it says that all of this can be measured, and no more.\n"
     for heading, (words, parts) in every(figures).items():
         text += f"\n## {heading}\n" + (f"\n{words}" if words else "")
         for table in parts:

@@ -62,7 +62,9 @@ def link(is_offloaded: bool = True, mbps: int | None = None, mtu: int = 1500) ->
 @contextmanager
 def heartbeat() -> Iterator[int]:
     """Keeps the agent's processor awake; the process that does."""
-    beat = subprocess.Popen(["taskset", "-c", str(AGENT_CPU), sys.executable, "-c", HEARTBEAT])
+    beat = subprocess.Popen(
+        ["taskset", "-c", str(AGENT_CPU), sys.executable, "-c", HEARTBEAT], stderr=subprocess.DEVNULL
+    )
     try:
         yield beat.pid
     finally:

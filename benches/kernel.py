@@ -31,7 +31,7 @@ TOOLS = {"iperf3": "iperf3", "ip": "iproute2", "tc": "iproute2", "taskset": "uti
 STAGES = ("cost", "hooks", "latency", "flows", "int8")
 
 
-def refusal() -> str | None:  # noqa: PLR0911 - a reason each
+def refusal() -> str | None:
     """Why this cannot run here, in one line; None where it can."""
     missing = [tool for tool in TOOLS if not shutil.which(tool)]
     packages = " ".join(sorted({TOOLS[tool] for tool in missing}))

@@ -1,0 +1,245 @@
+//! The guard: each rule by hand, and with any records and answers.
+
+use headway_fixed::vectors::Draw;
+use headway_fixed::{Cubic, Guard, Judgement, Limits, Reason, RecordBytes};
+use proptest::prelude::*;
+
+const MS: u64 = 1_000_000;
+
+/// A flow of 10 ms between records.
+#[derive(Clone, Copy)]
+struct Flow {
+    now_ms: u64,
+    delivered: u64,
+    lost: u64,
+    cwnd: u64,
+    srtt_ms: u64,
+    acks: u64,
+}
+
+const FLOW: Flow = Flow {
+    now_ms: 0,
+    delivered: 0,
+    lost: 0,
+    cwnd: 100,
+    srtt_ms: 100,
+    acks: 1,
+};
+
+impl Flow {
+    /// `abi.h`: the least RTT is 100 ms, the window is in flight.
+    fn record(&self) -> RecordBytes {
+        [
+            self.now_ms * MS,
+            0,
+            0,
+            self.delivered,
+            self.lost | self.cwnd << 32,
+            self.cwnd | 1500 << 32,
+            (self.srtt_ms * 1000) << 32,
+            100_000 << 32,
+            0,
+            self.acks,
+        ]
+    }
+}
+
+/// Goes on for so many records 10 ms apart, `change` before each; the time in ms and why it trips, if it does.
+fn follow(
+    guard: &mut Guard,
+    flow: &mut Flow,
+    records: u32,
+    mut change: impl FnMut(&mut Guard, &mut Flow),
+) -> Option<(u64, Reason)> {
+    for _ in 0..records {
+        flow.now_ms += 10;
+        change(guard, flow);
+        if guard.judge(&Limits::default(), &flow.record()) == Judgement::Trips {
+            return Some((flow.now_ms, guard.reason()));
+        }
+    }
+    None
+}
+
+#[test]
+fn nothing_that_is_well_trips() {
+    let mut guard = Guard::new(0);
+    let trip = follow(&mut guard, &mut FLOW.clone(), 10_000, |_, f| {
+        f.delivered += 10;
+    });
+    assert_eq!((trip, guard.trips()), (None, 0));
+}
+
+#[test]
+fn an_answer_that_does_not_come_trips_after_two_round_trips() {
+    let mut guard = Guard::new(0);
+    let mut flow = FLOW;
+    let limits = Limits::default();
+    follow(&mut guard, &mut flow, 10, |_, f| f.delivered += 10);
+    guard.ask(100 * MS);
+    // 200 ms, and two acknowledgements that might have found it.
+    let trip = follow(&mut guard, &mut flow, 100, |_, f| f.delivered += 10);
+    assert_eq!(trip, Some((320, Reason::Stale)));
+    // It comes too late, is not carried out, and does not end the probation.
+    assert!(!guard.answer(&limits, 100 * MS, 400 * MS));
+    assert_eq!(guard.until_ns(), (320 + 10_000) * MS);
+}
+
+/// An outage ends with a time-out, which looks for no answer, and an acknowledgement that finds it.
+#[test]
+fn an_answer_that_waited_for_an_acknowledgement_is_not_stale() {
+    let (mut guard, mut flow) = (Guard::new(0), FLOW);
+    follow(&mut guard, &mut flow, 10, |_, f| f.delivered += 10);
+    guard.ask(100 * MS);
+    for (after_ms, acks) in [(400, 0), (800, 0), (1000, 1)] {
+        flow.now_ms += after_ms;
+        flow.acks = acks;
+        let judged = guard.judge(&Limits::default(), &flow.record());
+        assert_eq!(judged, Judgement::Policys, "after {after_ms} ms");
+    }
+}
+
+/// Ten packets in 10 ms of which three are lost: five epochs of 200 ms.
+#[test]
+fn losses_that_cubic_would_not_have_trip() {
+    let mut guard = Guard::new(0);
+    let trip = follow(&mut guard, &mut FLOW.clone(), 1000, |_, f| {
+        f.delivered += 7;
+        f.lost += 3;
+    });
+    let (at, reason) = trip.expect("a trip");
+    assert_eq!(reason, Reason::Lossy);
+    assert!((1000..=1300).contains(&at), "{at} ms");
+}
+
+/// An RTT of 500 ms where 100 would do, and twice the window that Cubic would have.
+#[test]
+fn a_queue_that_cubic_would_not_have_trips() {
+    let mut guard = Guard::new(0);
+    let trip = follow(&mut guard, &mut FLOW.clone(), 1000, |_, f| {
+        f.delivered += 1;
+        f.cwnd = 2000;
+        f.srtt_ms = 500;
+    });
+    assert_eq!(trip.expect("a trip").1, Reason::Slow);
+}
+
+/// A second at ten packets in 10 ms, then one.
+#[test]
+fn a_policy_that_leaves_the_path_to_nobody_trips() {
+    let mut guard = Guard::new(0);
+    let mut flow = FLOW;
+    let none = follow(&mut guard, &mut flow, 100, |_, f| f.delivered += 10);
+    assert_eq!(none, None);
+    let trip = follow(&mut guard, &mut flow, 1000, |_, f| {
+        f.delivered += 1;
+        f.cwnd = 10;
+    });
+    let (at, reason) = trip.expect("a trip");
+    assert_eq!(reason, Reason::Poor);
+    assert!(at < 1000 + 1500, "{at} ms");
+}
+
+#[test]
+fn what_may_not_be_is_bounded_and_trips_if_it_is_wanted_again_and_again() {
+    let (mut guard, limits) = (Guard::new(0), Limits::default());
+    for (wanted, given) in [
+        (-5, 2),
+        (1, 2),
+        (2, 2),
+        (7, 7),
+        (100_000, 100_000),
+        (i64::MAX, 100_000),
+    ] {
+        assert_eq!(guard.cwnd(&limits, wanted), given);
+    }
+    let trip = follow(&mut guard, &mut FLOW.clone(), 100, |g, f| {
+        f.delivered += 10;
+        g.cwnd(&limits, 1 << 40);
+    });
+    // The 32nd in a row.
+    assert_eq!(trip, Some((310, Reason::Wild)));
+}
+
+/// Ten seconds, then twenty, forty, ... at most 320.
+#[test]
+fn probations_double() {
+    let (mut guard, limits, mut flow) = (Guard::new(0), Limits::default(), FLOW);
+    // A question at time zero would be none.
+    flow.now_ms = 10;
+    let mut probations = Vec::new();
+    for _ in 0..7 {
+        guard.ask(flow.now_ms * MS);
+        let (at, _) = follow(&mut guard, &mut flow, 100, |_, f| f.delivered += 10).expect("stale");
+        probations.push(guard.until_ns() / MS - at);
+        // Asked on, it answers; not before the end it has the flow again.
+        let until = guard.until_ns() / MS;
+        loop {
+            flow.now_ms += 100;
+            assert!(!guard.answer(&limits, flow.now_ms * MS, flow.now_ms * MS));
+            match guard.judge(&limits, &flow.record()) {
+                Judgement::Cubics => assert!(flow.now_ms < until),
+                judged => {
+                    assert_eq!(judged, Judgement::Returns);
+                    assert!(flow.now_ms >= until && flow.now_ms < until + 200);
+                    break;
+                }
+            }
+        }
+    }
+    assert_eq!(
+        probations,
+        [10_000, 20_000, 40_000, 80_000, 160_000, 320_000, 320_000]
+    );
+}
+
+/// RFC 9438, Figure 1, for a window of 1000 packets that falls to 700: K = cbrt(300 / 0.4) = 9.086 s.
+#[test]
+fn the_cubic_follows_rfc_9438() {
+    let mut cubic = Cubic::new(1000);
+    cubic.leave_slow_start();
+    let rtt_ns = 100 * MS;
+    cubic.lose(rtt_ns, rtt_ns);
+    assert_eq!(cubic.cwnd(), 700.0);
+    let k = (300.0f64 / 0.4).cbrt();
+    let mut worst: f64 = 0.0;
+    for step in 1..=1500u64 {
+        let now_ns = rtt_ns + step * 10 * MS;
+        cubic.acked((cubic.cwnd() / 10.0) as u32, now_ns, rtt_ns);
+        // A round trip to get there: what it was to be a round trip ago.
+        let t = step as f64 / 100.0;
+        let w = 0.4 * (t - k).powi(3) + 1000.0;
+        worst = worst.max((cubic.cwnd() - w).abs() / w);
+    }
+    assert!(worst < 0.02, "off by {worst}");
+}
+
+proptest! {
+    #[test]
+    fn whatever_comes_bounds_and_probations_hold(seed in any::<u64>()) {
+        let (limits, mut draw) = (Limits::default(), Draw::new(seed));
+        let mut last: RecordBytes = [0; 10];
+        let mut guard = Guard::new(0);
+        let mut until = 0;
+        for _ in 0..500 {
+            last = draw.record(&last);
+            let now = last[0];
+            if draw.below(3) == 0 {
+                guard.ask(now);
+            }
+            if draw.below(3) == 0 {
+                guard.answer(&limits, now.wrapping_sub(draw.bits() >> draw.below(64)), now);
+            }
+            let wanted = draw.bits() as i64 >> draw.below(64);
+            prop_assert!((2..=100_000).contains(&guard.cwnd(&limits, wanted)));
+            prop_assert!(guard.rate(&limits, draw.bits()) <= limits.max_rate);
+            prop_assert!(guard.restart(&last) >= 2);
+            match guard.judge(&limits, &last) {
+                Judgement::Trips => until = guard.until_ns(),
+                Judgement::Returns => prop_assert!(now >= until),
+                Judgement::Policys => prop_assert_eq!(guard.reason(), Reason::Fine),
+                Judgement::Cubics => prop_assert_ne!(guard.reason(), Reason::Fine),
+            }
+        }
+    }
+}

@@ -12,10 +12,13 @@
 #define HEADWAY_RING (1 << 22)
 /* However far ahead an answer says that the next is due: without one for so long the agent is asked again. */
 #define HEADWAY_LATEST_DUE_NS 1000000000ull
+/* A question may have found no room in the ring. */
+#define HEADWAY_ASK_AGAIN_NS 100000000ull
 
 struct flow {
 	struct headway_guard guard;
 	__u64 due_ns;        /* when the agent is to be asked next */
+	__u64 asked_ns;      /* when it was asked last */
 	__u64 reported_ns;   /* the last record */
 	__u64 pacing_rate;   /* headway_rate: bytes a second on the wire */
 	__u32 number;
@@ -315,9 +318,10 @@ static __always_inline int report(struct sock *sk, struct flow *f, struct headwa
 		return HEADWAY_POLICYS;
 	f->acks += acks;
 	write_record(sk, f, r, now_ns, acks, is_steerable ? HEADWAY_STEERABLE : 0);
-	if (is_steerable && !f->is_asked && now_ns >= f->due_ns) {
+	if (is_steerable && now_ns >= f->due_ns && (!f->is_asked || now_ns - f->asked_ns > HEADWAY_ASK_AGAIN_NS)) {
 		/* Whether there is room for the message or not: no answer is no answer. */
 		f->is_asked = asks = 1;
+		f->asked_ns = now_ns;
 		headway_guard_ask(&f->guard, now_ns);
 	}
 	judgement = set->is_shadow ? HEADWAY_CUBICS : judge(&f->guard, &set->limits, r);

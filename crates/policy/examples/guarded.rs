@@ -1,5 +1,4 @@
-//! What the guard does of policies that are good and bad: a line of JSON for each run, which
-//! `scripts/measure_guard.py` makes docs/guard.md of.
+//! What the guard does of policies that are good and bad: a line of JSON for each run (docs/guard.md).
 //!
 //! `guarded trips SCENARIO,... SCHEME,... RUNS`: schemes as they come, each flow's trips.
 //! `guarded bad SCENARIO,... POLICY,... RUNS`: bad policies in the place of a scheme's (`owl/noise`, `aurora/up`), what

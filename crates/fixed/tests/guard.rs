@@ -201,7 +201,7 @@ fn the_cubic_follows_rfc_9438() {
     let rtt_ns = 100 * MS;
     cubic.lose(rtt_ns, rtt_ns);
     assert_eq!(cubic.cwnd(), 700.0);
-    let k = (300.0f64 / 0.4).cbrt();
+    let k = libm::cbrt(300.0 / 0.4);
     let mut worst: f64 = 0.0;
     for step in 1..=1500u64 {
         let now_ns = rtt_ns + step * 10 * MS;

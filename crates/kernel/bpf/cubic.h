@@ -88,6 +88,15 @@ static inline void headway_cubic_leave_slow_start(struct headway_cubic *c)
 		c->ssthresh = c->cwnd;
 }
 
+/* Congestion avoidance from there, if the window is larger. */
+static inline void headway_cubic_bound(struct headway_cubic *c, __u64 most)
+{
+	if (c->cwnd <= most)
+		return;
+	c->cwnd = c->ssthresh = most;
+	c->w_max = c->epoch_ns = 0;
+}
+
 /* So many packets were acknowledged. */
 static inline void headway_cubic_acked(struct headway_cubic *c, __u32 packets, __u64 now_ns, __u64 rtt_ns)
 {

@@ -119,9 +119,13 @@ static inline int headway_guard_answer(struct headway_guard *g, const struct hea
 {
 	__u64 patience = (__u64)(g->bounds_us ? g->bounds_us : l->answer_us) * 1000;
 
-	g->asked_ns = 0;
-	g->overdue = 0;
-	if (now_ns > decided_ns && now_ns - decided_ns > patience)
+	if (decided_ns > now_ns)
+		return 0;
+	if (decided_ns >= g->asked_ns) {
+		g->asked_ns = 0;
+		g->overdue = 0;
+	}
+	if (now_ns - decided_ns > patience)
 		return 0;
 	g->fresh_ns = now_ns;
 	return !g->reason;
@@ -211,6 +215,7 @@ static inline struct headway_epoch headway_guard_close_epoch(struct headway_guar
 	__u64 us = (r->now_ns - g->epoch_ns) / 1000;
 	__u64 delivered = (__u32)(r->delivered - g->epoch_delivered);
 	struct headway_epoch epoch;
+	__u64 peak, rtt_us;
 
 	epoch.lost = (__u32)(r->lost - g->epoch_lost);
 	epoch.packets = delivered + epoch.lost;
@@ -223,6 +228,10 @@ static inline struct headway_epoch headway_guard_close_epoch(struct headway_guar
 	}
 	if (epoch.rate > g->peak)
 		g->peak = epoch.rate;
+	/* Twice what the path was seen to hold, and ten packets: Cubic would have met its end there. Below 2^59. */
+	peak = headway_guard_peak(g) < 1ull << 34 ? headway_guard_peak(g) : 1ull << 34;
+	rtt_us = g->max_rtt_us < 1u << 24 ? g->max_rtt_us : 1u << 24;
+	headway_cubic_bound(&g->cubic, 2 * peak * rtt_us / 1000000 + 10 * HEADWAY_CUBIC_ONE);
 	g->epoch_ns = r->now_ns;
 	g->epoch_delivered = r->delivered;
 	g->epoch_lost = r->lost;

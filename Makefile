@@ -12,8 +12,8 @@ BIN := .venv/bin
 AGENT := Cargo.toml Cargo.lock $(wildcard models/*/* crates/kernel/bpf/*.h crates/kernel/bpf/objects/*) \
 	$(shell find crates/headwayd crates/kernel crates/fixed crates/policy crates/cc -name '*.rs' -o -name 'Cargo.toml' -o -name '*.c')
 # What the compiled core is made of: when any of it changes, it is built anew.
-CORE := pyproject.toml Cargo.toml Cargo.lock split.toml $(wildcard scenarios/*.toml models/*/*) \
-	$(shell find crates -name '*.rs' -o -name 'Cargo.toml')
+CORE := pyproject.toml Cargo.toml Cargo.lock split.toml $(wildcard scenarios/*.toml models/*/* crates/kernel/bpf/*.h) \
+	$(shell find crates -name '*.rs' -o -name 'Cargo.toml' -o -name '*.c' -not -name '*.bpf.c')
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-train test-system lint bench bench-kernel docs fuzz tools libraries headwayd

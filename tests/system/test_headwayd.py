@@ -14,8 +14,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from kernel import daemon, path
 from kernel.bulk import PORT
+
+from kernel import daemon, path
 
 pytestmark = pytest.mark.system
 

@@ -42,14 +42,17 @@ class Flow:
 
 @contextmanager
 def flow(folder: Path, controller: str, seconds: float, flows: int = 1, **link: str) -> Iterator[Flow]:
-    """A bulk transfer of so long, or several, in a shell of their own; over when this is."""
+    """A bulk transfer of so long, or several, in a shell of their own; over when this is.
+
+    The network stays until then: what a sender has buffered still goes out.
+    """
     came = folder / f"came-{controller}-{time.monotonic_ns()}"
     bulk = f"{sys.executable} {BULK}"
     options = LINK | {f"--{key}": value for key, value in link.items()}
     words = [word for pair in options.items() for word in pair]
     one = f"{bulk} send $HEADWAY_PEER {controller} {seconds}"
     command = [sys.executable, "-m", "headway", "shell", *words, "--peer", f"{bulk} receive {came}", "--"]
-    command += ["sh", "-c", " & ".join([one] * flows) + " & wait"]
+    command += ["sh", "-c", " & ".join([one] * flows) + " & wait; sleep 60"]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as shell:
         under_way = Flow(came)
         try:

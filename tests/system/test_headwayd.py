@@ -55,6 +55,19 @@ def test_a_policy_serves_a_flow(tmp_path, policy, controller):
     assert counters["reports_of_unknown_flows"] == 0
 
 
+def test_a_policy_in_whole_numbers_needs_no_agent(tmp_path):
+    with daemon.Daemon("--policy", "aurora:model=int8-v1") as agent, path.flow(tmp_path, "headway_rate", 10) as flow:
+        flow.wait(4)
+        (one,) = sending(agent.status())
+        assert (one["guard"], one["decisions"]) == ("policy", 0)
+        # The kernel decides: nobody has to be there.
+        agent.signal(signal.SIGSTOP)
+        flow.wait(9)
+        agent.signal(signal.SIGCONT)
+        assert flow.mbps(flow.begun + 5, flow.begun + 9) > 0.85 * 20
+        assert agent.status()["counters"]["guard_trips"] == 0
+
+
 def test_a_window_policy_may_have_every_state(tmp_path):
     options = ["--policy", "owl", "--controllers", "headway_window"]
     with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_window", 6) as flow:

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 
-use headway_cc::Time;
+use headway_cc::{Duration, Time};
 use libbpf_rs::{RingBuffer, RingBufferBuilder};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -44,7 +44,7 @@ pub fn serve(
             PollFd::new(signals.as_fd(), PollFlags::POLLIN),
         ];
         waits.extend(until.map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
-        match ppoll(&mut waits, wait(next, is_busy), None) {
+        match ppoll(&mut waits, Some(wait(next, is_busy)), None) {
             Ok(0) | Err(Errno::EINTR) => continue,
             Ok(_) => {}
             Err(e) => return Err(Error::failed("cannot wait", e)),
@@ -89,19 +89,16 @@ fn ring_fd<'a>(ring: &'a RingBuffer<'_>) -> BorrowedFd<'a> {
     unsafe { BorrowedFd::borrow_raw(ring.epoll_fd()) }
 }
 
-/// How long to wait at most; `None` for as long as it takes.
-fn wait(next: Time, is_busy: bool) -> Option<TimeSpec> {
-    if is_busy {
-        return Some(TimeSpec::new(0, 0));
-    }
-    if next == Time::NEVER {
-        return None;
-    }
-    let ns = next.since(clock::now()).as_nanos();
-    Some(TimeSpec::new(
-        (ns / 1_000_000_000) as i64,
-        (ns % 1_000_000_000) as i64,
-    ))
+/// Messages that wake nobody are read at least so often: a policy inside the kernel asks nothing.
+const LONGEST_WAIT: Duration = Duration::from_millis(100);
+
+/// How long to wait at most.
+fn wait(next: Time, is_busy: bool) -> TimeSpec {
+    let wait = match is_busy {
+        true => Duration::ZERO,
+        false => next.since(clock::now()).min(LONGEST_WAIT),
+    };
+    TimeSpec::new(0, wait.as_nanos() as i64)
 }
 
 fn fulfil(agent: &RefCell<Agent>, wish: Wish) -> serde_json::Value {

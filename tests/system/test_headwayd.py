@@ -56,7 +56,8 @@ def test_a_policy_serves_a_flow(tmp_path, policy, controller):
 
 
 def test_a_policy_in_whole_numbers_needs_no_agent(tmp_path):
-    with daemon.Daemon("--policy", "aurora:model=int8-v1") as agent, path.flow(tmp_path, "headway_rate", 10) as flow:
+    served = daemon.Daemon("--policy", "aurora:model=int8-v1")
+    with served as agent, path.flow(tmp_path, "headway_rate", 10) as flow:
         flow.wait(4)
         (one,) = sending(agent.status())
         assert (one["guard"], one["decisions"]) == ("policy", 0)

@@ -39,14 +39,13 @@ def refusal() -> str | None:
         "it takes root, for BPF programs and namespaces: sudo make bench-kernel": os.geteuid() != 0,
         "it takes two processors: one for the traffic, one for the agent": (os.cpu_count() or 1) < 2,
         f"without {', '.join(missing)}; install: apt-get install -y {packages}": bool(missing),
-        "no headwayd: make headwayd": not agent.program(),
     }
     if why := next((why for why, holds in reasons.items() if holds), None) or enclosure.refusal():
         return why
     try:
         with agent.Agent("--no-agent", "--controllers", "headway_owl", "--name", "headway_try"):
             return None
-    except RuntimeError as error:
+    except (RuntimeError, UsageError) as error:
         return str(error)
 
 

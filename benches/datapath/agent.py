@@ -3,7 +3,6 @@
 import json
 import os
 import select
-import shutil
 import socket
 import subprocess
 import tempfile
@@ -12,15 +11,9 @@ from types import TracebackType
 from typing import Any
 
 from datapath import place
+from headway._native import find_headwayd
 
-ROOT = Path(__file__).parents[2]
 PATIENCE_S = 30.0
-
-
-def program() -> str | None:
-    """By the environment variable HEADWAYD, of this tree, or in PATH."""
-    own = ROOT / ".venv" / "bin" / "headwayd"
-    return os.environ.get("HEADWAYD") or (str(own) if own.exists() else shutil.which("headwayd"))
 
 
 class Agent:
@@ -37,7 +30,7 @@ class Agent:
         log = Path(self._folder.name, "log")
         with log.open("w") as errors:
             self.process = subprocess.Popen(
-                ["taskset", "-c", str(place.AGENT_CPU), program() or "headwayd", *own],
+                ["taskset", "-c", str(place.AGENT_CPU), find_headwayd(), *own],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from kernel.bulk import PORT
 
+from headway._native import find_headwayd
 from kernel import daemon, path
 
 pytestmark = pytest.mark.system
@@ -186,7 +187,7 @@ def test_metrics_are_prometheus(tmp_path):
 def test_metrics_beyond_loopback_are_refused():
     done = subprocess.run(
         [
-            daemon.program(),
+            find_headwayd(),
             "run",
             "--policy",
             "owl",
@@ -216,7 +217,7 @@ def test_it_keeps_two_capabilities():
 def test_the_socket_is_its_owners_and_another_agent_is_refused(tmp_path):
     with daemon.Daemon("--policy", "owl") as agent:
         assert Path(agent.socket).stat().st_mode & 0o777 == 0o600
-        command = [daemon.program(), "run", "--policy", "owl", "--socket"]
+        command = [find_headwayd(), "run", "--policy", "owl", "--socket"]
         for address, hint in [
             (agent.socket, "another headwayd listens there"),
             (str(tmp_path / "other"), "the kernel has a controller of that name"),
@@ -318,7 +319,7 @@ def test_bbrs_windows_are_set_while_a_flow_runs(tmp_path):
 
 
 def test_bad_options_are_said_in_one_line(tmp_path):
-    command = [daemon.program(), "run", "--socket", str(tmp_path / "socket")]
+    command = [find_headwayd(), "run", "--socket", str(tmp_path / "socket")]
     for options, hint in [
         (["--policy", "copa"], "copa"),
         (["--controllers", "headway_owl"], "--policy is missing"),

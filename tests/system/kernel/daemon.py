@@ -1,9 +1,7 @@
 """A headwayd that lives as long as a test needs it."""
 
 import json
-import os
 import select
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -12,22 +10,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-ROOT = Path(__file__).parents[3]
+from headway._native import UsageError, find_headwayd
+
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 PATIENCE_S = 20.0
 
 
-def program() -> str | None:
-    """By the environment variable HEADWAYD, of this tree, or in PATH."""
-    own = ROOT / ".venv" / "bin" / "headwayd"
-    return os.environ.get("HEADWAYD") or (str(own) if own.exists() else shutil.which("headwayd"))
-
-
 def refusal() -> str | None:
     """Why BPF controllers cannot be had here; None where they can."""
-    found = program()
-    if not found:
-        return "no headwayd: make headwayd"
+    try:
+        found = find_headwayd()
+    except UsageError as missing:
+        return str(missing)
     with tempfile.TemporaryDirectory() as folder:
         command = [found, "run", "--no-agent", "--controllers", "headway_owl", "--name", "headway_try"]
         command += ["--until-stdin-closes", "--socket", f"{folder}/socket"]
@@ -52,11 +46,9 @@ class Daemon:
         self.ready: dict[str, Any] = {}
 
     def __enter__(self) -> Self:
-        found = program()
-        assert found
         with self._log.open("w") as log:
             self.process = subprocess.Popen(
-                [found, "run", "--socket", self.socket, "--until-stdin-closes", *self._options],
+                [find_headwayd(), "run", "--socket", self.socket, "--until-stdin-closes", *self._options],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -110,9 +102,7 @@ class Daemon:
 
     def ask(self, *words: str) -> subprocess.CompletedProcess[str]:
         """`headwayd WORD --socket ...`."""
-        found = program()
-        assert found
-        command = [found, words[0], "--socket", self.socket, *words[1:]]
+        command = [find_headwayd(), words[0], "--socket", self.socket, *words[1:]]
         return subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
 
     def status(self) -> dict[str, Any]:

@@ -1,19 +1,18 @@
 """The BPF controllers with no agent to serve them: registered for as long as a test needs them."""
 
 import json
-import os
 import select
-import shutil
 import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from headway._native import UsageError, find_headwayd
+
 PREFIX = "headway_"
 NAMES = ("headway_owl", "headway_window", "headway_rate", "headway_bbr")
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
-VENV = Path(__file__).parents[3] / ".venv" / "bin" / "headwayd"
 PATIENCE_S = 20.0
 
 
@@ -26,13 +25,6 @@ def registered() -> list[str]:
     return sorted(name for name in AVAILABLE.read_text().split() if name.startswith(PREFIX))
 
 
-def headwayd() -> str | None:
-    """The program: by the environment variable HEADWAYD, of this tree, or in PATH."""
-    if named := os.environ.get("HEADWAYD"):
-        return named
-    return str(VENV) if VENV.exists() else shutil.which("headwayd")
-
-
 @contextmanager
 def without_agent() -> Iterator[list[str]]:
     """Registers them, and takes them away again.
@@ -42,9 +34,10 @@ def without_agent() -> Iterator[list[str]]:
     """
     if names := registered():
         raise UnavailableError(f"{' '.join(names)} registered already, perhaps with one; end that headwayd")
-    program = headwayd()
-    if not program:
-        raise UnavailableError("no headwayd: cargo build -p headwayd, or set HEADWAYD to it")
+    try:
+        program = find_headwayd()
+    except UsageError as missing:
+        raise UnavailableError(str(missing)) from None
     command = [program, "run", "--no-agent", "--controllers", ",".join(NAMES), "--until-stdin-closes"]
     try:
         daemon = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -10,11 +10,9 @@ mod timers;
 mod tuning;
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use headway_cc::Time;
 use headway_kernel::abi::{Message, NO_SLOT, Open, Report, Verdict};
-use headway_policy::schemes::Served;
 
 pub use policies::{Frame, Policies};
 pub use serve::serve;
@@ -134,7 +132,9 @@ impl Agent {
             lost = report.record.lost,
             "closes"
         );
-        self.keep_learned(&flow);
+        if let Some((served, learned)) = flow.learned() {
+            self.store.keep(served, learned);
+        }
     }
 
     fn on_verdict(&mut self, program: usize, verdict: &Verdict) {
@@ -156,12 +156,6 @@ impl Agent {
         }
         if let Some(flow) = self.flows.get_mut(&(program, number)) {
             flow.on_verdict(verdict);
-        }
-    }
-
-    fn keep_learned(&mut self, flow: &Flow) {
-        if let Some((served, learned)) = flow.learned() {
-            self.store.keep(served, learned);
         }
     }
 
@@ -198,8 +192,7 @@ impl Agent {
                 .iter()
                 .try_for_each(|p| p.check(program.controller))?;
         }
-        let mut flows: Vec<(Key, Flow)> = self.flows.drain().collect();
-        for ((program, _), flow) in &mut flows {
+        for ((program, _), flow) in &mut self.flows {
             let Some(policies) = &policies[*program] else {
                 continue;
             };
@@ -207,7 +200,6 @@ impl Agent {
             let learned = self.store.learned(&served);
             flow.take_policy(served, learned)?;
         }
-        self.flows.extend(flows);
         for (program, policies) in self.programs.iter().zip(&policies) {
             if let Some(policies) = policies {
                 policies.configure(program, self.frame);
@@ -247,12 +239,8 @@ impl Agent {
 
     /// Saves what flows have learned. To be called at the end.
     pub fn save(&mut self) {
-        let learned: Vec<(Arc<Served>, Vec<f32>)> = (self.flows.values())
-            .filter_map(|flow| flow.learned())
-            .map(|(served, learned)| (Arc::clone(served), learned.to_vec()))
-            .collect();
-        for (served, learned) in learned {
-            self.store.keep(&served, &learned);
+        for (served, learned) in self.flows.values().filter_map(Flow::learned) {
+            self.store.keep(served, learned);
         }
         self.store.save();
         if let Some(shadow) = &mut self.shadow {

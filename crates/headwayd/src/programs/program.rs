@@ -1,9 +1,7 @@
 //! A program, loaded and registered.
 
-use std::mem::size_of;
-
 use headway_fixed::Int8;
-use headway_kernel::abi::{ActionSlot, SettingValues};
+use headway_kernel::abi::SettingValues;
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder, OpenObject};
 
 use super::map::OwnPolicy;
@@ -170,5 +168,3 @@ fn refusal(controller: Controller, name: &str, error: &libbpf_rs::Error) -> Stri
     };
     format!("cannot register {name}: {why}")
 }
-
-const _: () = assert!(size_of::<ActionSlot>() == 72);

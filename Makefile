@@ -54,7 +54,7 @@ lint: .venv/dev.stamp ## check format, lints and types
 	@if pkg-config --exists $(LIBRARIES) 2>/dev/null; then \
 		cargo clippy --locked --quiet -p headwayd --all-targets -- -D warnings; \
 	else echo "make: headwayd is not checked: pkg-config, libelf or zlib is missing; install them: $(LIBRARIES_APT)"; fi
-	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff check --quiet --no-cache .
 	@$(BIN)/ruff format --quiet --check .
 	@$(BIN)/mypy --no-error-summary
 

@@ -8,10 +8,10 @@ import time
 
 import numpy as np
 import pytest
-from kernel import daemon, path
 
 from headway.models import folder as model_folder
 from headway.models import writer
+from kernel import daemon, path
 
 pytestmark = pytest.mark.system
 

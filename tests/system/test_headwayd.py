@@ -14,10 +14,10 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from kernel.bulk import PORT
 
 from headway._native import find_headwayd
 from kernel import daemon, path
+from kernel.bulk import PORT
 
 pytestmark = pytest.mark.system
 

@@ -10,10 +10,10 @@ from html import escape
 from pathlib import Path
 
 import pytest
-from test_emu_bench import LINK, is_gone, wait_until, workers
 
 from headway._native import Batch, UsageError, canonical_scheme, find_headwayd, read_parquet
 from headway.cli.bench import load
+from test_emu_bench import LINK, is_gone, wait_until, workers
 
 pytestmark = pytest.mark.system
 

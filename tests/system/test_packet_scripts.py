@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 
 import pytest
+
 from packets.controllers import UnavailableError, without_agent
 from packets.flow import Flow
 from packets.scripts import BBR, CUBIC, Script

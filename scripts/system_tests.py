@@ -12,7 +12,9 @@ import sys
 import checks
 import enclosure
 
-BUILD = [*checks.CARGO, "-p", "headway-emu", "--test", "system", "--no-run"]
+BUILD = [*checks.CARGO, "--no-run", "--message-format", "json-render-diagnostics"]
+TESTS = {"headway-emu": "system", "headwayd": "int8"}
+"""By crate, its test that needs root."""
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-m", "system", "tests/system"]
 NO_TESTS = 5
 """pytest's exit code where there is none to run."""
@@ -21,32 +23,36 @@ NO_TESTS = 5
 def main() -> int:
     """Builds outside, where cargo may fetch, and runs inside; 0 if all pass and nothing is left."""
     if enclosure.is_inside():
-        return run(sys.argv[1], sys.argv[2:])
+        return run(json.loads(sys.argv[1]), sys.argv[2:])
     if why := enclosure.refusal():
         print(f"SKIPPED all system tests: {why}")
         return 0
-    return enclosure.enter(__file__, [build(), *sys.argv[1:]])
+    programs = {}
+    for crate, test in TESTS.items():
+        if crate == "headwayd" and (why := checks.without_headwayd()):
+            print(f"SKIPPED {why}")
+        else:
+            programs[crate] = build(crate, test)
+    return enclosure.enter(__file__, [json.dumps(programs), *sys.argv[1:]])
 
 
-def build() -> str:
-    """Builds the Rust tests; the path of their program."""
+def build(crate: str, test: str) -> str:
+    """Builds a crate's test; the path of its program."""
     done = subprocess.run(
-        [*BUILD, "--message-format", "json-render-diagnostics"],
-        cwd=checks.ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=False,
+        [*BUILD, "-p", crate, "--test", test], cwd=checks.ROOT, stdout=subprocess.PIPE, text=True, check=False
     )
     if done.returncode:
         sys.exit(done.returncode)
     messages = map(json.loads, done.stdout.splitlines())
-    return next(m["executable"] for m in messages if m.get("executable") and m["target"]["name"] == "system")
+    return next(m["executable"] for m in messages if m.get("executable") and m["target"]["name"] == test)
 
 
-def run(program: str, words: list[str]) -> int:
+def run(programs: dict[str, str], words: list[str]) -> int:
     """Runs both kinds of tests serially, or those whose names have one of `words` in them."""
     before = enclosure.Census.take()
-    failed = [name for name, test in (("Rust", rust), ("Python", python)) if not test(program, words)]
+    failed = [crate for crate, program in programs.items() if not rust(crate, program, words)]
+    if not python(words):
+        failed.append("Python")
     left = enclosure.left_over(before)
     for line in left:
         print(f"left over: {line}")
@@ -54,10 +60,10 @@ def run(program: str, words: list[str]) -> int:
     return int(bool(failed or left))
 
 
-def rust(program: str, words: list[str]) -> bool:
-    """Whether the Rust tests pass; what they print is shown where one fails."""
+def rust(crate: str, program: str, words: list[str]) -> bool:
+    """Whether a crate's tests pass; what they print is shown where one fails."""
     # As cargo does: tests find their files from their crate's folder.
-    folder = checks.ROOT / "crates" / "emu"
+    folder = checks.ROOT / "crates" / crate.removeprefix("headway-")
     done = subprocess.run(
         [program, "--ignored", "--test-threads=1", "--show-output", *words],
         cwd=folder,
@@ -74,11 +80,11 @@ def rust(program: str, words: list[str]) -> bool:
     skipped = checks.skipped(done.stdout)
     for line in skipped:
         print(f"SKIPPED {line}")
-    print(f"{passed - len(skipped)} passed, {len(skipped)} skipped")
+    print(f"{crate}: {passed - len(skipped)} passed, {len(skipped)} skipped")
     return True
 
 
-def python(_: str, words: list[str]) -> bool:
+def python(words: list[str]) -> bool:
     """Whether the Python tests pass."""
     chosen = ["-k", " or ".join(words)] if words else []
     done = subprocess.run([*PYTEST, *chosen], cwd=checks.ROOT, check=False)

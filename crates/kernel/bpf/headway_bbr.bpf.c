@@ -75,10 +75,14 @@ static __always_inline void keep_stamp(struct sock *sk, struct windows *w)
 
 static __always_inline void tell(struct sock *sk, struct flow *f, __u32 acks)
 {
-	struct headway_record r;
+	const struct headway_settings *set = the_settings();
 	struct windows *w = windows_of(sk);
-	int judgement = report(sk, f, &r, acks, 1);
+	struct headway_report told;
+	int judgement;
 
+	if (!set)
+		return;
+	judgement = report(sk, f, set, &told, acks, 1);
 	if (judgement == HEADWAY_TRIPS) {
 		give_to_cubic(sk, f);
 		if (sk->sk_pacing_status == SK_PACING_NEEDED)
@@ -155,12 +159,13 @@ void tuned_cong_control(__u64 *ctx)
 	int flag = ctx[2];
 	const struct rate_sample *rs = (void *)ctx[3];
 	struct windows *w = windows_of(sk);
+	struct headway_settings *set = the_settings();
 	struct flow *f = flow_of(sk);
 	struct headway_action action;
 
-	if (f) {
+	if (f && set) {
 		sample_rtt(f, rs->rtt_us);
-		if (find_action(f, &action) && w)
+		if (find_action(f, set, &action) && w)
 			set_windows(w, &action);
 	}
 	if (f && f->is_cubics)

@@ -5,7 +5,7 @@
  */
 #include "kernel.h"
 #include "flow.h"
-#include "beneath.h"
+#include "with_cong_control.h"
 #include "rate_agent.h"
 
 char _license[] SEC("license") = "Dual MIT/GPL";
@@ -82,16 +82,13 @@ static __always_inline void decide(struct sock *sk, struct flow *f, const struct
 	f->pacing_rate = headway_guard_rate(&f->guard, &set->limits, rate);
 }
 
-static __always_inline void tell(struct sock *sk, struct flow *f, __u32 acks)
+static __always_inline void tell(struct sock *sk, struct flow *f, const struct headway_settings *set, __u32 acks)
 {
-	struct headway_settings *set = the_settings();
 	struct headway_int8 *net = the_int8();
 	struct tcp_sock *tp = tcp_sk(sk);
-	struct headway_record r;
-	int judgement = report(sk, f, &r, acks, !net);
+	struct headway_report told;
+	int judgement = report(sk, f, set, &told, acks, !net);
 
-	if (!set)
-		return;
 	if (judgement == HEADWAY_TRIPS) {
 		give_to_cubic(sk, f);
 		f->pacing_rate = 0;
@@ -104,7 +101,7 @@ static __always_inline void tell(struct sock *sk, struct flow *f, __u32 acks)
 		f->pacing_rate = within(set, f->srtt_us >> 3 ? rate / (f->srtt_us >> 3) : set->initial_rate);
 	}
 	if (net)
-		decide(sk, f, set, net, &r);
+		decide(sk, f, set, net, &told.record);
 	if (!f->is_cubics)
 		apply_rate(sk, f);
 }
@@ -136,18 +133,6 @@ void rate_init(__u64 *ctx)
 }
 
 SEC("struct_ops")
-void rate_release(__u64 *ctx)
-{
-	close_flow((void *)ctx[0]);
-}
-
-SEC("struct_ops")
-void rate_pkts_acked(__u64 *ctx)
-{
-	cubictcp_acked((void *)ctx[0], (void *)ctx[1]);
-}
-
-SEC("struct_ops")
 void rate_cong_control(__u64 *ctx)
 {
 	struct sock *sk = (void *)ctx[0];
@@ -166,7 +151,7 @@ void rate_cong_control(__u64 *ctx)
 		return;
 	}
 	sample_rtt(f, rs->rtt_us);
-	if (find_action(f, &action) && action.kind == HEADWAY_SCALE_RATE) {
+	if (find_action(f, set, &action) && action.kind == HEADWAY_SCALE_RATE) {
 		__u64 factor = action.values[0] < 0 ? 0 : action.values[0] > 1 << 24 ? 1 << 24 : action.values[0];
 
 		f->pacing_rate = headway_guard_rate(&f->guard, &set->limits,
@@ -174,58 +159,13 @@ void rate_cong_control(__u64 *ctx)
 	}
 	if (f->is_cubics)
 		cubic_control(sk, tcp_sk(sk)->snd_una, rs);
-	tell(sk, f, 1);
-}
-
-SEC("struct_ops")
-void rate_set_state(__u64 *ctx)
-{
-	struct sock *sk = (void *)ctx[0];
-	__u8 state = ctx[1];
-	struct flow *f = flow_of(sk);
-
-	if (!f || f->is_cubics)
-		cubic_state(sk, state);
-	else
-		cubictcp_state(sk, state);
-	if (f && state == TCP_CA_Loss)
-		tell(sk, f, 0);
-}
-
-SEC("struct_ops")
-void rate_cwnd_event(__u64 *ctx)
-{
-	struct sock *sk = (void *)ctx[0];
-	struct flow *f = flow_of(sk);
-
-	if (!f || f->is_cubics)
-		cubic_event(sk, ctx[1]);
-	else
-		cubictcp_cwnd_event(sk, ctx[1]);
-}
-
-SEC("struct_ops")
-__u32 rate_ssthresh(__u64 *ctx)
-{
-	return cubic_ssthresh((void *)ctx[0]);
-}
-
-SEC("struct_ops")
-__u32 rate_undo_cwnd(__u64 *ctx)
-{
-	return tcp_reno_undo_cwnd((void *)ctx[0]);
+	tell(sk, f, set, 1);
 }
 
 SEC(".struct_ops.link")
 struct tcp_congestion_ops headway_rate = {
 	.init = (void *)rate_init,
-	.release = (void *)rate_release,
-	.pkts_acked = (void *)rate_pkts_acked,
 	.cong_control = (void *)rate_cong_control,
-	.set_state = (void *)rate_set_state,
-	.cwnd_event = (void *)rate_cwnd_event,
-	.ssthresh = (void *)rate_ssthresh,
-	.undo_cwnd = (void *)rate_undo_cwnd,
-	.flags = TCP_CONG_NON_RESTRICTED,
+	WITH_CONG_CONTROL,
 	.name = "headway_rate",
 };

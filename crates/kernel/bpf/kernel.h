@@ -41,6 +41,7 @@ static long (*const bpf_map_push_elem)(void *map, const void *value, __u64 flags
 static long (*const bpf_map_pop_elem)(void *map, void *value) = (void *)88;
 static void *(*const bpf_sk_storage_get)(void *map, void *sk, void *value, __u64 flags) = (void *)107;
 static __u64 (*const bpf_jiffies64)(void) = (void *)118;
+static long (*const bpf_ringbuf_output)(void *ring, void *data, __u64 size, __u64 flags) = (void *)130;
 static void *(*const bpf_ringbuf_reserve)(void *ring, __u64 size, __u64 flags) = (void *)131;
 static void (*const bpf_ringbuf_submit)(void *data, __u64 flags) = (void *)132;
 static void (*const bpf_ringbuf_discard)(void *data, __u64 flags) = (void *)133;
@@ -116,6 +117,7 @@ struct tcp_sock {
 	__u32 snd_ssthresh;
 	__u32 snd_una;
 	__u32 srtt_us;
+	__u64 tcp_clock_cache;
 	__u32 total_retrans;
 	__u32 undo_marker;
 	__u16 tcp_header_len;

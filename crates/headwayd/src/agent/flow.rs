@@ -18,6 +18,8 @@ use crate::system::clock;
 const EXPIRES_AFTER: Duration = Duration::from_secs(1);
 /// How often a flow asks whether its parameters are still the same.
 const TUNERS_PATIENCE: Duration = Duration::from_millis(500);
+/// Records that are further apart say nothing of when the next comes.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Who says what a flow is to do.
 #[derive(Debug)]
@@ -37,6 +39,8 @@ pub struct Flow {
     slot: u16,
     remote: SocketAddr,
     last: Record,
+    /// How far apart its records are, on average.
+    apart: Duration,
     /// From when on it is to ask, by the newest answer.
     due: Time,
     /// When the newest answer was given.
@@ -67,6 +71,7 @@ impl Flow {
             slot: open.header.slot,
             remote: SocketAddr::new(remote(open), open.remote_port),
             last: Record::default(),
+            apart: Duration::ZERO,
             due: Time::ZERO,
             answered: Time::ZERO,
             decisions: 0,
@@ -90,6 +95,12 @@ impl Flow {
     /// When that was given.
     pub fn answered(&self) -> Time {
         self.answered
+    }
+
+    /// When its first acknowledgement from a time on is to be expected, by the newest.
+    pub fn acknowledged(&self, from: Time) -> Time {
+        let (last, apart) = (self.last.now(), self.apart.as_nanos().max(1));
+        last + self.apart * from.since(last).as_nanos().div_ceil(apart)
     }
 
     /// Does its policy's clock decide then, whether it asks or not?
@@ -120,6 +131,8 @@ impl Flow {
 
     /// Takes its state. Is an answer waited for?
     pub fn on_record(&mut self, record: &Record) -> bool {
+        let since = record.now().since(self.last.now()).min(PAUSE);
+        self.apart = (self.apart * 7 + since) / 8;
         self.last = *record;
         if let Decides::Policy(_, decider) = &mut self.decides {
             decider.on_record(record);

@@ -19,6 +19,11 @@ impl Flows {
     }
 
     /// The one that a slot has.
+    pub fn get(&self, slot: u16) -> Option<&Flow> {
+        self.0.get(usize::from(slot))?.as_deref()
+    }
+
+    /// The same, to be changed.
     pub fn at(&mut self, slot: u16) -> Option<&mut Flow> {
         self.0.get_mut(usize::from(slot))?.as_deref_mut()
     }

@@ -112,7 +112,7 @@ impl Agent {
             return;
         };
         if flow.on_record(&report.record) {
-            self.rest.on_question(due, now);
+            self.rest.on_question(place, due, now);
             self.answer(place, now);
         }
     }
@@ -128,12 +128,12 @@ impl Agent {
         flow.answer(&self.programs[program], now, statistics, shadow);
         let due = flow.due();
         if flow.has_clock() {
-            self.rest.on_answer(flow.answered(), None);
+            self.rest.on_answer(flow.answered(), place, None);
             if due != before {
                 self.timers.set(place, due);
             }
         } else {
-            self.rest.on_answer(flow.answered(), Some(due));
+            self.rest.on_answer(flow.answered(), place, Some(due));
         }
     }
 
@@ -188,7 +188,11 @@ impl Agent {
                 self.answer(place, now);
             }
         }
-        self.rest.wait(now, self.timers.next())
+        let acknowledged = |place: Place, from| {
+            let flow = self.flows[usize::from(place.0)].get(place.1);
+            flow.map_or(from, |flow| flow.acknowledged(from))
+        };
+        self.rest.wait(now, self.timers.next(), acknowledged)
     }
 
     /// Puts other policies in the place of those that there are, also for the flows that there are. Nothing changes if

@@ -3,6 +3,8 @@
 
 use headway_cc::{Duration, Time};
 
+use super::timers::Place;
+
 /// What to do until there may be something to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
@@ -14,16 +16,28 @@ pub enum Wait {
     Sleep(Duration),
 }
 
+/// A question that a flow is to ask with an acknowledgement.
+#[derive(Clone, Copy, Debug)]
+struct Expected {
+    place: Place,
+    /// From then on it may.
+    due: Time,
+    /// When it is thought to.
+    at: Time,
+    /// By what was heard of it just before that?
+    is_sure: bool,
+}
+
 /// Knows when questions come.
 #[derive(Debug)]
 pub struct Rest {
     /// How far apart answers are, on average.
     apart: Duration,
     answered: Time,
-    /// From when on flows will ask with their next acknowledgement, where they are few.
-    expected: Vec<Time>,
-    /// Which share of questions came soon enough to have been worth looking for.
-    soon: f64,
+    /// Of few flows.
+    expected: Vec<Expected>,
+    /// Which share of questions came when they were expected: else they are not worth looking for.
+    punctual: f64,
     /// For how long it may still look.
     spare: Duration,
     seen: Time,
@@ -37,8 +51,8 @@ impl Rest {
     const NAP: Duration = Duration::from_micros(100);
     /// Getting up takes about so long.
     const EARLY: Duration = Duration::from_micros(50);
-    /// A question is looked for until so long after the flow might have asked.
-    const SOON: Duration = Duration::from_micros(100);
+    /// A question is looked for until so long after it was expected.
+    const LATE: Duration = Duration::from_micros(100);
     /// Beyond so many flows there are others to answer meanwhile.
     const FEW: usize = 16;
     /// It looks for at most one part in so many of the time.
@@ -51,63 +65,88 @@ impl Rest {
             apart: Rest::BUSY * 2,
             answered: now,
             expected: Vec::with_capacity(Rest::FEW),
-            soon: 1.0,
+            punctual: 1.0,
             spare: Duration::ZERO,
             seen: now,
             is_looking: false,
         }
     }
 
-    /// A flow that might ask from `due` on asked at `at`.
-    pub fn on_question(&mut self, due: Time, at: Time) {
-        if let Some(found) = self.expected.iter().position(|e| *e == due) {
-            self.expected.swap_remove(found);
-            self.learn(at.since(due) <= Rest::SOON);
+    /// A flow that was to ask from `due` on asked at `at`.
+    pub fn on_question(&mut self, place: Place, due: Time, at: Time) {
+        let is_it = |e: &Expected| (e.place, e.due) == (place, due);
+        if let Some(found) = self.expected.iter().position(is_it) {
+            let thought = self.expected.swap_remove(found).at;
+            self.learn(thought <= at + Rest::EARLY && at <= thought + Rest::LATE);
         }
     }
 
-    fn learn(&mut self, is_soon: bool) {
-        self.soon += (f64::from(u8::from(is_soon)) - self.soon) / 16.0;
+    fn learn(&mut self, is_punctual: bool) {
+        self.punctual += (f64::from(u8::from(is_punctual)) - self.punctual) / 16.0;
     }
 
-    /// An answer was given. From `expected` on, if ever, the flow asks with an acknowledgement.
-    pub fn on_answer(&mut self, now: Time, expected: Option<Time>) {
+    /// An answer was given. The flow is to ask again from `due` on, with an acknowledgement, if at all.
+    pub fn on_answer(&mut self, now: Time, place: Place, due: Option<Time>) {
         let since = now.since(self.answered).min(Rest::BUSY * 2);
         self.apart = (self.apart * 15 + since) / 16;
         self.answered = now;
-        if let Some(due) = expected
+        if let Some(due) = due
             && self.expected.len() < Rest::FEW
         {
-            self.expected.push(due);
+            self.expected.push(Expected {
+                place,
+                due,
+                at: due,
+                is_sure: false,
+            });
         }
     }
 
-    /// How to wait; `timer` is when a clock wants to decide.
-    pub fn wait(&mut self, now: Time, timer: Time) -> Wait {
+    /// How to wait. `timer` is when a clock wants to decide; `acknowledged` says when a flow's first acknowledgement
+    /// from a time on is to be expected, by what has been heard of it.
+    pub fn wait(
+        &mut self,
+        now: Time,
+        timer: Time,
+        acknowledged: impl Fn(Place, Time) -> Time,
+    ) -> Wait {
         let passed = now.since(self.seen);
         self.seen = now;
         self.spare = (self.spare + passed / Rest::SHARE).min(Rest::MOST_SPARE);
         if std::mem::take(&mut self.is_looking) {
             self.spare = self.spare.saturating_sub(passed);
         }
-        while let Some(late) = (self.expected.iter()).position(|due| now > *due + Rest::SOON) {
-            self.expected.swap_remove(late);
-            self.learn(false);
-        }
+        let next = self.next_question(now, acknowledged);
         // While nobody asks the mean stands still.
         if self.apart.max(now.since(self.answered)) < Rest::BUSY {
             return Wait::Nap(timer.since(now).clamp(Rest::NAP, Rest::BUSY));
         }
-        let expected = match self.soon > 0.25 && self.spare > Duration::ZERO {
-            true => self.expected.iter().copied().min(),
-            false => None,
+        let early = match self.punctual > 0.25 && self.spare > Duration::ZERO {
+            true => next.saturating_sub(Rest::EARLY),
+            false => Time::NEVER,
         };
-        let early = expected.map_or(Time::NEVER, |due| due.saturating_sub(Rest::EARLY));
         if early <= now {
             self.is_looking = true;
             return Wait::Look;
         }
         Wait::Sleep(timer.min(early).since(now))
+    }
+
+    /// When the next question is expected.
+    fn next_question(&mut self, now: Time, acknowledged: impl Fn(Place, Time) -> Time) -> Time {
+        while let Some(late) = (self.expected.iter()).position(|e| now > e.at + Rest::LATE) {
+            self.expected.swap_remove(late);
+            self.learn(false);
+        }
+        for e in &mut self.expected {
+            if !e.is_sure && now + Rest::EARLY >= e.at {
+                let at = acknowledged(e.place, e.due).max(e.due);
+                e.is_sure = at <= e.at + Rest::EARLY;
+                e.at = at;
+            }
+        }
+        let times = self.expected.iter().map(|e| e.at);
+        times.min().unwrap_or(Time::NEVER)
     }
 }
 
@@ -123,15 +162,17 @@ mod tests {
         Wait::Sleep(Duration::from_micros(us))
     }
 
-    /// A flow is answered every 4 ms; with its first acknowledgement `late` us after that it asks again. Returns how
-    /// long the agent looked for questions, and of how many it had to be told.
-    fn serve(rest: &mut Rest, late: u64, questions: u64) -> (u64, u64) {
+    const FLOW: Place = (0, 7);
+
+    /// A flow is answered every 4 ms; with its first acknowledgement `late` us after that it asks again, which was
+    /// `thought` to be so much after. Returns how long the agent looked, and of how many questions it had to be told.
+    fn serve(rest: &mut Rest, late: u64, thought: u64, questions: u64) -> (u64, u64) {
         let (mut looked, mut woken) = (0, 0);
         for n in 0..questions {
             let (mut now, due) = (n * 4000, (n + 1) * 4000);
-            rest.on_answer(us(now), Some(us(due)));
+            rest.on_answer(us(now), FLOW, Some(us(due)));
             while now < due + late {
-                match rest.wait(us(now), Time::NEVER) {
+                match rest.wait(us(now), Time::NEVER, |_, _| us(due + thought)) {
                     Wait::Look => (now, looked) = (now + 1, looked + 1),
                     Wait::Sleep(time) if us(now) + time < us(due + late) => {
                         now += time.as_nanos() / 1000;
@@ -143,29 +184,34 @@ mod tests {
                     Wait::Nap(_) => panic!("one flow keeps nobody busy"),
                 }
             }
-            rest.on_question(us(due), us(due + late));
+            rest.on_question(FLOW, us(due), us(due + late));
         }
         (looked, woken)
     }
 
     #[test]
     fn a_question_that_is_expected_wakes_nobody() {
-        let mut rest = Rest::new(us(0));
-        let (looked, woken) = serve(&mut rest, 30, 1000);
-        assert_eq!(woken, 0);
-        assert_eq!(looked, 1000 * (50 + 30));
+        for (late, thought) in [(30, 0), (700, 700), (700, 720), (700, 640)] {
+            let mut rest = Rest::new(us(0));
+            let (looked, woken) = serve(&mut rest, late, thought, 1000);
+            assert_eq!(
+                woken, 0,
+                "{late} us after it was due, thought to be {thought}"
+            );
+            assert!(looked <= 1000 * 125, "{looked} us");
+        }
     }
 
     #[test]
     fn who_looks_in_vain_sleeps() {
         let mut rest = Rest::new(us(0));
-        let (looked, woken) = serve(&mut rest, 700, 1000);
+        let (looked, woken) = serve(&mut rest, 700, 200, 1000);
         assert_eq!(woken, 1000);
-        // Until fewer than a quarter of the last came soon.
-        assert!(looked <= 22 * 150, "{looked} us");
+        // Until fewer than a quarter of the last were punctual.
+        assert!(looked <= 22 * 151, "{looked} us");
         // It hears of what comes later too, and looks again once that would have been worth it.
-        let (_, woken) = serve(&mut rest, 30, 1000);
-        assert!(woken <= 5, "{woken}");
+        let (_, woken) = serve(&mut rest, 700, 700, 1000);
+        assert!(woken <= 6, "{woken}");
     }
 
     #[test]
@@ -175,12 +221,12 @@ mod tests {
         for now in 0..1_000_000 {
             // Whatever is answered, somebody is to ask at once, and asks 100 us later.
             if now % 600 == 0 {
-                rest.on_answer(us(now), Some(us(now)));
+                rest.on_answer(us(now), FLOW, Some(us(now)));
             }
             if now % 600 == 100 {
-                rest.on_question(us(now - 100), us(now));
+                rest.on_question(FLOW, us(now - 100), us(now));
             }
-            looked += u64::from(rest.wait(us(now), Time::NEVER) == Wait::Look);
+            looked += u64::from(rest.wait(us(now), Time::NEVER, |_, due| due) == Wait::Look);
         }
         assert!(
             (25_000..=32_000).contains(&looked),
@@ -192,25 +238,27 @@ mod tests {
     fn many_questions_are_answered_from_nap_to_nap() {
         let mut rest = Rest::new(us(0));
         for now in 0..100 {
-            rest.on_answer(us(now * 20), None);
+            rest.on_answer(us(now * 20), FLOW, None);
         }
+        let mut wait = |now, timer| rest.wait(us(now), timer, |_, due| due);
         let nap = |us| Wait::Nap(Duration::from_micros(us));
         // As long as until the next clock, within bounds.
-        assert_eq!(rest.wait(us(2000), us(2001)), nap(100));
-        assert_eq!(rest.wait(us(2000), us(2300)), nap(300));
-        assert_eq!(rest.wait(us(2000), Time::NEVER), nap(500));
+        assert_eq!(wait(2000, us(2001)), nap(100));
+        assert_eq!(wait(2000, us(2300)), nap(300));
+        assert_eq!(wait(2000, Time::NEVER), nap(500));
         // Nobody asked for long: whoever does now wakes it.
-        assert_eq!(rest.wait(us(3000), us(9000)), sleep(6000));
-        assert!(matches!(rest.wait(us(9000), Time::NEVER), Wait::Sleep(_)));
+        assert_eq!(wait(3000, us(9000)), sleep(6000));
+        assert!(matches!(wait(9000, Time::NEVER), Wait::Sleep(_)));
     }
 
     #[test]
     fn a_clock_is_slept_for_until_it_decides() {
         let mut rest = Rest::new(us(0));
-        assert_eq!(rest.wait(us(0), us(10_000)), sleep(10_000));
-        rest.on_answer(us(0), Some(us(4000)));
-        assert_eq!(rest.wait(us(1000), us(10_000)), sleep(4000 - 50 - 1000));
-        assert_eq!(rest.wait(us(3970), us(10_000)), Wait::Look);
-        assert_eq!(rest.wait(us(4101), us(10_000)), sleep(10_000 - 4101));
+        let wait = |rest: &mut Rest, now| rest.wait(us(now), us(10_000), |_, due| due);
+        assert_eq!(wait(&mut rest, 0), sleep(10_000));
+        rest.on_answer(us(0), FLOW, Some(us(4000)));
+        assert_eq!(wait(&mut rest, 1000), sleep(4000 - 50 - 1000));
+        assert_eq!(wait(&mut rest, 3970), Wait::Look);
+        assert_eq!(wait(&mut rest, 4101), sleep(10_000 - 4101));
     }
 }

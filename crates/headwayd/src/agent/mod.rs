@@ -111,8 +111,9 @@ impl Agent {
         let Some(flow) = self.flows[program].of(&report.header) else {
             return;
         };
+        let thought = flow.acknowledged(due);
         if flow.on_record(&report.record) {
-            self.rest.on_question(place, due, now);
+            self.rest.on_question(place, due, now, thought);
             self.answer(place, now);
         }
     }

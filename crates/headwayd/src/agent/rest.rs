@@ -38,7 +38,7 @@ pub struct Rest {
     expected: Vec<Expected>,
     /// Which share of questions came when they were expected: else they are not worth looking for.
     punctual: f64,
-    /// For how long it may still look.
+    /// For how long it may look.
     spare: Duration,
     seen: Time,
     is_looking: bool,
@@ -66,17 +66,17 @@ impl Rest {
             answered: now,
             expected: Vec::with_capacity(Rest::FEW),
             punctual: 1.0,
-            spare: Duration::ZERO,
+            spare: Rest::MOST_SPARE,
             seen: now,
             is_looking: false,
         }
     }
 
-    /// A flow that was to ask from `due` on asked at `at`.
-    pub fn on_question(&mut self, place: Place, due: Time, at: Time) {
+    /// A flow that was to ask from `due` on asked at `at`; by what was heard of it before that was `thought`.
+    pub fn on_question(&mut self, place: Place, due: Time, at: Time, thought: Time) {
         let is_it = |e: &Expected| (e.place, e.due) == (place, due);
         if let Some(found) = self.expected.iter().position(is_it) {
-            let thought = self.expected.swap_remove(found).at;
+            self.expected.swap_remove(found);
             self.learn(thought <= at + Rest::EARLY && at <= thought + Rest::LATE);
         }
     }
@@ -113,18 +113,20 @@ impl Rest {
         let passed = now.since(self.seen);
         self.seen = now;
         self.spare = (self.spare + passed / Rest::SHARE).min(Rest::MOST_SPARE);
+        let mut needed = Rest::EARLY + Rest::LATE;
         if std::mem::take(&mut self.is_looking) {
             self.spare = self.spare.saturating_sub(passed);
+            needed = Duration::ZERO;
         }
-        let next = self.next_question(now, acknowledged);
+        let early = (self.next_question(now, acknowledged)).saturating_sub(Rest::EARLY);
         // While nobody asks the mean stands still.
         if self.apart.max(now.since(self.answered)) < Rest::BUSY {
             return Wait::Nap(timer.since(now).clamp(Rest::NAP, Rest::BUSY));
         }
-        let early = match self.punctual > 0.25 && self.spare > Duration::ZERO {
-            true => next.saturating_sub(Rest::EARLY),
-            false => Time::NEVER,
-        };
+        let spare = self.spare + early.since(now) / Rest::SHARE;
+        if self.punctual < 0.25 || spare <= needed {
+            return Wait::Sleep(timer.since(now));
+        }
         if early <= now {
             self.is_looking = true;
             return Wait::Look;
@@ -134,16 +136,16 @@ impl Rest {
 
     /// When the next question is expected.
     fn next_question(&mut self, now: Time, acknowledged: impl Fn(Place, Time) -> Time) -> Time {
-        while let Some(late) = (self.expected.iter()).position(|e| now > e.at + Rest::LATE) {
-            self.expected.swap_remove(late);
-            self.learn(false);
-        }
         for e in &mut self.expected {
             if !e.is_sure && now + Rest::EARLY >= e.at {
                 let at = acknowledged(e.place, e.due).max(e.due);
                 e.is_sure = at <= e.at + Rest::EARLY;
                 e.at = at;
             }
+        }
+        while let Some(late) = (self.expected.iter()).position(|e| now > e.at + Rest::LATE) {
+            self.expected.swap_remove(late);
+            self.learn(false);
         }
         let times = self.expected.iter().map(|e| e.at);
         times.min().unwrap_or(Time::NEVER)
@@ -184,7 +186,7 @@ mod tests {
                     Wait::Nap(_) => panic!("one flow keeps nobody busy"),
                 }
             }
-            rest.on_question(FLOW, us(due), us(due + late));
+            rest.on_question(FLOW, us(due), us(due + late), us(due + thought));
         }
         (looked, woken)
     }
@@ -224,7 +226,7 @@ mod tests {
                 rest.on_answer(us(now), FLOW, Some(us(now)));
             }
             if now % 600 == 100 {
-                rest.on_question(FLOW, us(now - 100), us(now));
+                rest.on_question(FLOW, us(now - 100), us(now), us(now - 100));
             }
             looked += u64::from(rest.wait(us(now), Time::NEVER, |_, due| due) == Wait::Look);
         }

@@ -46,7 +46,7 @@ flow's next acknowledgement finds it. The agent has its processor to itself, but
 that of the shipped model.
 """
 MANY = """\
-Flows that send as fast as they may over a link of {mbps} Mbit/s with a queue of 20 ms, in packets of {mtu}
+Flows that send as fast as they may over a link of {mbps} Mbit/s with a queue of {queue:.0f} ms, in packets of {mtu}
 bytes that are acknowledged one by one; both ends share the other processor. Where a policy is *asked*, Cubic
 decides (`--shadow`) and keeps all flows busy. Aurora itself,
 at rates and round trips far from those it was trained on, lets many flows down to its least rate, and who sends
@@ -78,8 +78,9 @@ def every(figures: Figures) -> dict[str, tuple[str, list[Table]]]:
     if "latency" in figures:
         found["From an acknowledgement to the action"] = (LATENCY, [_latency(figures)])
     if "flows" in figures:
+        first = figures["flows"][0]
         found["Many flows"] = (
-            MANY.format(mbps=figures["flows"][0]["link_mbps"], mtu=figures["flows"][0]["mtu"]),
+            MANY.format(mbps=first["link_mbps"], mtu=first["mtu"], queue=first.get("queue_ms", 20)),
             [_flows(figures)],
         )
     if figures.get("int8"):

@@ -244,23 +244,17 @@ def many_flows(progress: Progress, program: Path, seconds: float, flows: int) ->
         for policy, options in SERVED.items():
             progress.say(f"{flows} flows, {policy}")
             found.setdefault(policy, []).append(_many(program, options, seconds, flows))
+    path = {"link_mbps": MANY_MBPS, "mtu": MANY_MTU, "queue_ms": MANY_QUEUE_S * 1e3}
     return [
-        {
-            "policy": policy,
-            "flows": flows,
-            "link_mbps": MANY_MBPS,
-            "mtu": MANY_MTU,
-            "queue_ms": MANY_QUEUE_S * 1e3,
-            "rounds": len(rows),
-        }
+        {"policy": policy, "flows": flows, **path, "rounds": len(rows)}
         | {key: statistics.median(row[key] for row in rows) for key in rows[0]}
         for policy, rows in found.items()
     ]
 
 
 MANY_MBPS, MANY_MTU, MANY_QUEUE_S = 360, 600, 0.03
-"""75 packets a second of each of 1,000 flows: where there is no packet there is nothing to decide on. The processor of
-the traffic has to be faster than the link, else no queue makes the round trips long, and packets come in bursts."""
+"""75 packets a second of each of 1,000 flows: where there is no packet there is nothing to decide on. The traffic's
+processor has to be faster than the link, else no queue makes the round trips long, and packets come in bursts."""
 
 
 SERVED = {

@@ -54,9 +54,9 @@ def test_a_policy_serves_a_flow(tmp_path, policy, controller):
     counters = status["counters"]
     assert counters["malformed_messages"] == counters["ring_dropped"] == 0
     assert counters["reports_of_unknown_flows"] == 0
-    # Aurora's clock decides by itself: nobody has to wake it but for first questions, and after time-outs.
+    # Aurora's clock decides by itself. Who is faster than that wakes it, as who had no news when it ran out.
     if policy == "aurora":
-        assert counters["wakes"] < 0.2 * counters["actions"]
+        assert counters["wakes"] < 0.5 * counters["actions"]
 
 
 def used_s(agent):

@@ -48,7 +48,7 @@ impl Rest {
     /// Where answers are closer than this, on average, one nap serves some of them.
     const BUSY: Duration = Duration::from_micros(500);
     /// The shortest nap.
-    const NAP: Duration = Duration::from_micros(100);
+    const NAP: Duration = Duration::from_micros(200);
     /// Getting up takes about so long.
     const EARLY: Duration = Duration::from_micros(50);
     /// A question is looked for until so long after it was expected.
@@ -245,7 +245,7 @@ mod tests {
         let mut wait = |now, timer| rest.wait(us(now), timer, |_, due| due);
         let nap = |us| Wait::Nap(Duration::from_micros(us));
         // As long as until the next clock, within bounds.
-        assert_eq!(wait(2000, us(2001)), nap(100));
+        assert_eq!(wait(2000, us(2001)), nap(200));
         assert_eq!(wait(2000, us(2300)), nap(300));
         assert_eq!(wait(2000, Time::NEVER), nap(500));
         // Nobody asked for long: whoever does now wakes it.

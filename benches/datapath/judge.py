@@ -49,7 +49,7 @@ def own_ns(hooks: list[Figures], row: Figures) -> float:
         hooks: All rows.
         row: One of them.
     """
-    return row["ns_an_ack"] - row["counting_ns"] - (cubics_ns(hooks, row) or 0.0)
+    return float(row["ns_an_ack"] - row["counting_ns"] - (cubics_ns(hooks, row) or 0.0))
 
 
 def cubics_ns(hooks: list[Figures], row: Figures) -> float | None:

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * What the BPF programs and the agent say to each other.
  *

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* A flow as every program keeps it: its messages to the agent, the agent's actions, and the guard. */
 #ifndef HEADWAY_FLOW_H
 #define HEADWAY_FLOW_H
@@ -185,6 +185,7 @@ static __always_inline void say_open(struct sock *sk, struct flow *f, __u64 now_
 /* A socket begins to be steered. */
 static __always_inline struct flow *open_flow(struct sock *sk)
 {
+	struct tcp_sock *tp = tcp_sk(sk);
 	struct flow *f = bpf_sk_storage_get(&flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	struct headway_settings *set = the_settings();
 	__u64 now_ns = bpf_ktime_get_ns();
@@ -196,6 +197,12 @@ static __always_inline struct flow *open_flow(struct sock *sk)
 	__builtin_memset(f, 0, sizeof(*f));
 	f->number = __sync_fetch_and_add(&flow_number, 1) + 1;
 	f->rtt_us = -1;
+	/* One that has sent knows its path. */
+	if (tp->data_segs_out && tp->srtt_us) {
+		f->srtt_us = tp->srtt_us;
+		f->mdev_us = tp->mdev_us;
+		f->min_rtt_us = tp->srtt_us >> 3;
+	}
 	COUNT(flows);
 	if (bpf_map_pop_elem(&free_slots, &slot)) {
 		f->slot = HEADWAY_NO_SLOT;
@@ -209,9 +216,9 @@ static __always_inline struct flow *open_flow(struct sock *sk)
 	return f;
 }
 
-/* What abi.h calls a record. */
+/* What abi.h calls a record; in set_state `state` is the one that the kernel enters. */
 static __always_inline void write_record(struct sock *sk, struct flow *f, struct headway_record *r, __u64 now_ns,
-					 __u32 acks, __u32 flags)
+					 __u32 acks, __u32 flags, __u8 state)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	__u64 pacing_rate = f->pacing_rate;
@@ -240,7 +247,7 @@ static __always_inline void write_record(struct sock *sk, struct flow *f, struct
 		r->flags |= HEADWAY_APP_LIMITED;
 	if (BITS(tp, is_cwnd_limited))
 		r->flags |= HEADWAY_CWND_LIMITED;
-	if (ca_state(sk) >= TCP_CA_Recovery)
+	if (state >= TCP_CA_Recovery)
 		r->flags |= HEADWAY_RECOVERING;
 }
 
@@ -311,7 +318,7 @@ static __always_inline void carry_out(struct flow *f, int judgement, __u64 now_n
  * and the agent is told. `is_steerable` where an action would be carried out. Returns enum headway_judgement.
  */
 static __always_inline int report(struct sock *sk, struct flow *f, const struct headway_settings *set,
-				  struct headway_report *told, __u32 acks, bool is_steerable)
+				  struct headway_report *told, __u32 acks, bool is_steerable, __u8 state)
 {
 	__u64 now_ns = tcp_sk(sk)->tcp_clock_cache;
 	struct headway_record *r = &told->record;
@@ -320,7 +327,7 @@ static __always_inline int report(struct sock *sk, struct flow *f, const struct 
 
 	f->is_pending = 0;
 	f->acks += acks;
-	write_record(sk, f, r, now_ns, acks, is_steerable ? HEADWAY_STEERABLE : 0);
+	write_record(sk, f, r, now_ns, acks, is_steerable ? HEADWAY_STEERABLE : 0, state);
 	if (is_steerable && now_ns >= f->due_ns && (!f->is_asked || now_ns - f->asked_ns > HEADWAY_ASK_AGAIN_NS)) {
 		/* Whether there is room for the message or not: no answer is no answer. */
 		f->is_asked = asks = 1;
@@ -404,7 +411,7 @@ static __always_inline void close_flow(struct sock *sk)
 	if (!f)
 		return;
 	write_header(&last.header, f, HEADWAY_CLOSE, sizeof(last));
-	write_record(sk, f, &last.record, bpf_ktime_get_ns(), f->acks, 0);
+	write_record(sk, f, &last.record, bpf_ktime_get_ns(), f->acks, 0, ca_state(sk));
 	/* Before another flow has the slot, and says so. */
 	send(&last, sizeof(last));
 	slot = f->slot;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
  * The policy's window in congestion avoidance; slow start, ssthresh, recovery and time-outs are the kernel's Cubic
  * (Owl, section VI; Orca). Without an agent all is Cubic's.
@@ -14,12 +14,13 @@ static __always_inline bool is_avoiding(struct sock *sk)
 	return tcp_sk(sk)->snd_cwnd >= tcp_sk(sk)->snd_ssthresh && ca_state(sk) < TCP_CA_CWR;
 }
 
-static __always_inline void tell(struct sock *sk, struct flow *f, const struct headway_settings *set, __u32 acks)
+static __always_inline void tell(struct sock *sk, struct flow *f, const struct headway_settings *set, __u32 acks,
+				 __u8 state)
 {
 	struct headway_report told;
 
-	if (report(sk, f, set, &told, acks, is_avoiding(sk)) == HEADWAY_TRIPS)
-		give_to_cubic(sk, f);
+	if (report(sk, f, set, &told, acks, state < TCP_CA_CWR && is_avoiding(sk), state) == HEADWAY_TRIPS)
+		give_to_cubic(sk, f, state);
 }
 
 SEC("struct_ops")
@@ -51,14 +52,14 @@ void owl_pkts_acked(__u64 *ctx)
 	if (!f || !set)
 		return;
 	if (f->is_pending)
-		tell(sk, f, set, 1);
+		tell(sk, f, set, 1, ca_state(sk));
 	sample_rtt(f, sample->rtt_us);
 	f->is_pending = 1;
 	if (ca_state(sk) >= TCP_CA_CWR) {
 		struct headway_action dropped;
 
 		find_action(f, set, &dropped);
-		tell(sk, f, set, 1);
+		tell(sk, f, set, 1, ca_state(sk));
 	}
 }
 
@@ -84,7 +85,7 @@ void owl_cong_avoid(__u64 *ctx)
 			tp->snd_ssthresh = tp->snd_cwnd;
 	}
 	if (f->is_pending)
-		tell(sk, f, set, 1);
+		tell(sk, f, set, 1, ca_state(sk));
 }
 
 SEC("struct_ops")
@@ -98,7 +99,7 @@ void owl_set_state(__u64 *ctx)
 	cubictcp_state(sk, state);
 	f = flow_of(sk);
 	if (f && set && state == TCP_CA_Loss)
-		tell(sk, f, set, 0);
+		tell(sk, f, set, 0, state);
 }
 
 SEC("struct_ops")

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
 /* The policy's window in every state (Rax). Without an agent, and where the guard has a flow, all is Cubic's. */
 #include "kernel.h"
 #include "flow.h"
@@ -6,12 +6,13 @@
 
 char _license[] SEC("license") = "Dual MIT/GPL";
 
-static __always_inline void tell(struct sock *sk, struct flow *f, const struct headway_settings *set, __u32 acks)
+static __always_inline void tell(struct sock *sk, struct flow *f, const struct headway_settings *set, __u32 acks,
+				 __u8 state)
 {
 	struct headway_report told;
 
-	if (report(sk, f, set, &told, acks, 1) == HEADWAY_TRIPS)
-		give_to_cubic(sk, f);
+	if (report(sk, f, set, &told, acks, 1, state) == HEADWAY_TRIPS)
+		give_to_cubic(sk, f, state);
 }
 
 SEC("struct_ops")
@@ -44,7 +45,7 @@ void window_cong_control(__u64 *ctx)
 		cubic_control(sk, ack, rs);
 	else
 		pace_window(sk);
-	tell(sk, f, set, 1);
+	tell(sk, f, set, 1, ca_state(sk));
 }
 
 SEC(".struct_ops.link")

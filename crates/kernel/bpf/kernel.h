@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * What BPF programs need of the kernel: types with only the fields that are used (CO-RE finds where the running
  * kernel has them), helpers by their numbers, and the kernel's own controllers. It stands in for a vmlinux.h
@@ -66,7 +66,20 @@ struct in6_addr {
 	} in6_u;
 };
 
+struct netns_ipv4 {
+	__u8 sysctl_tcp_slow_start_after_idle;
+};
+
+struct net {
+	struct netns_ipv4 ipv4;
+};
+
+typedef struct {
+	struct net *net;
+} possible_net_t;
+
 struct sock_common {
+	possible_net_t skc_net;
 	__u32 skc_daddr;
 	__u32 skc_rcv_saddr;
 	__u16 skc_dport;
@@ -103,6 +116,7 @@ struct tcp_sock {
 	__u32 lost;
 	__u32 lost_out;
 	__u32 lsndtime;
+	__u32 mdev_us;
 	__u32 mss_cache;
 	__u32 packets_out;
 	__u32 prior_cwnd;

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* What the agent sets for all flows of a program, in an array map of one that it maps into its memory. */
 #ifndef HEADWAY_SETTINGS_H
 #define HEADWAY_SETTINGS_H

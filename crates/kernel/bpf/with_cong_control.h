@@ -1,16 +1,19 @@
-/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * The hooks beside cong_control, the same in each program that has it: where the policy has the flow Cubic's state is
- * kept, and where Cubic has it, or nobody, all of Cubic is done. Each
- * program has a tell() of its own.
+ * kept, and where Cubic has it, or nobody, all of Cubic is done. Each program has a tell() of its own.
  */
 #ifndef HEADWAY_WITH_CONG_CONTROL_H
 #define HEADWAY_WITH_CONG_CONTROL_H
 
 #include "beneath.h"
 
-/* The flow's state at a time-out (acks 0) or after an acknowledgement (1): to the guard, and to who decides. */
-static __always_inline void tell(struct sock *sk, struct flow *f, const struct headway_settings *set, __u32 acks);
+/*
+ * The flow's state at a time-out (acks 0) or after an acknowledgement (1): to the guard, and to who decides. `state` is
+ * what the kernel is in, or enters.
+ */
+static __always_inline void tell(struct sock *sk, struct flow *f, const struct headway_settings *set, __u32 acks,
+				 __u8 state);
 
 SEC("struct_ops")
 void cc_release(__u64 *ctx)
@@ -37,7 +40,7 @@ void cc_set_state(__u64 *ctx)
 	else
 		cubictcp_state(sk, state);
 	if (f && set && state == TCP_CA_Loss)
-		tell(sk, f, set, 0);
+		tell(sk, f, set, 0, state);
 }
 
 SEC("struct_ops")

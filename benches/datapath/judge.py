@@ -9,9 +9,9 @@ def targets(figures: Figures) -> list[Figures]:
     """Each target beside its figure: name, value, target, sense ("at least" or "at most"), met."""
     found: list[Figures] = []
 
-    def target(name: str, value: float, sense: str, limit: float) -> None:
+    def target(name: str, value: float, sense: str, limit: float, note: str = "") -> None:
         met = value >= limit if sense == "at least" else value <= limit
-        found.append({"name": name, "value": value, "sense": sense, "target": limit, "met": met, "note": ""})
+        found.append({"name": name, "value": value, "sense": sense, "target": limit, "met": met, "note": note})
 
     for path, variants in figures.get("cost", {"paths": {}})["paths"].items():
         for name, of_name in variants.items():
@@ -22,9 +22,9 @@ def targets(figures: Figures) -> list[Figures]:
                 target(f"CPU a GB over Cubic's: {title}", of_name["cpu_s_per_gb_ratio"]["median"], "at most", 1.05)
     for row in figures.get("hooks", []):
         if row["path"].startswith("unshaped") and row["variant"] in HOOKED:
-            target(
-                f"ns an ACK: {figures['titles'][row['variant']]}, {row['path']}", row["ns_an_ack"], "at most", 300
-            )
+            title = f"ns an ACK: {figures['titles'][row['variant']]}, {row['path']}"
+            note = f"{row['ns_an_ack']:.0f} with Cubic's functions and the counting"
+            target(title, own_ns(figures["hooks"], row), "at most", 300, note)
         if row["variant"] == "int8" and row["path"] == "unshaped, 1500 bytes":
             target("ns an ACK: int8 Aurora on live flows", row["ns_an_ack"], "at most", 2500)
     for row in figures.get("latency", []):
@@ -40,6 +40,23 @@ def targets(figures: Figures) -> list[Figures]:
     if figures.get("int8"):
         target("ns a decision of int8 Aurora in BPF", figures["int8"]["agent_ns"], "at most", 2500)
     return found
+
+
+def own_ns(hooks: list[Figures], row: Figures) -> float:
+    """What a program takes an ACK beyond its counting, and beyond what it takes where nobody is told of it.
+
+    Args:
+        hooks: All rows.
+        row: One of them.
+    """
+    return float(row["ns_an_ack"] - row["counting_ns"] - (cubics_ns(hooks, row) or 0.0))
+
+
+def cubics_ns(hooks: list[Figures], row: Figures) -> float | None:
+    """What the program takes an ACK without an agent, beyond its counting; None where nobody measured it."""
+    name = f"{'owl' if row['variant'].startswith('owl') else 'rate'}-no-agent"
+    found = [r["ns_an_ack"] - r["counting_ns"] for r in hooks if (r["path"], r["variant"]) == (row["path"], name)]
+    return found[0] if found else None
 
 
 HOOKED = ("owl-shadow", "owl-shadow-awake", "aurora-shadow", "aurora-shadow-awake")

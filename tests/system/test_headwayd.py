@@ -54,6 +54,38 @@ def test_a_policy_serves_a_flow(tmp_path, policy, controller):
     counters = status["counters"]
     assert counters["malformed_messages"] == counters["ring_dropped"] == 0
     assert counters["reports_of_unknown_flows"] == 0
+    # Aurora's clock decides by itself. Who is faster than that wakes it, as who had no news when it ran out.
+    if policy == "aurora":
+        assert counters["wakes"] < 0.5 * counters["actions"]
+
+
+def used_s(agent):
+    """Processor seconds of it so far."""
+    fields = Path(f"/proc/{agent.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_an_agent_that_nobody_asks_sleeps():
+    with daemon.Daemon("--policy", "owl") as agent:
+        time.sleep(1)
+        used = used_s(agent)
+        time.sleep(3)
+        assert used_s(agent) - used <= 0.03
+
+
+def test_who_asks_while_the_agent_sleeps_is_answered(tmp_path):
+    """Owl asks with the first acknowledgement after each 4 ms: a question that nobody heard would cost 100 ms."""
+    with daemon.Daemon("--policy", "owl") as agent, path.flow(tmp_path, "headway_owl", 8) as flow:
+        flow.wait(2)
+        before, used = agent.status()["counters"], used_s(agent)
+        flow.wait(6)
+        after, used = agent.status()["counters"], used_s(agent) - used
+    decisions = after["actions"] - before["actions"]
+    # 20 Mbit/s are 1,667 packets a second, of which every second is acknowledged: nearly each 4 ms have one.
+    assert decisions > 0.8 * 4 * 250
+    assert after["wakes"] - before["wakes"] <= decisions
+    # Each takes some tens of microseconds; looking for questions a thirty-second of the time.
+    assert used < 0.06 * 4
 
 
 def test_a_policy_in_whole_numbers_needs_no_agent(tmp_path):

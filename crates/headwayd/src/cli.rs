@@ -99,9 +99,10 @@ struct Run {
     /// Register the controllers and serve nobody: each flow is the kernel's Cubic, or BBR.
     #[arg(long, conflicts_with = "policy")]
     no_agent: bool,
-    /// Let Cubic decide, and write down what the policy would have done: a line of JSON for each decision.
-    #[arg(long, value_name = "FILE")]
-    shadow: Option<PathBuf>,
+    /// Let Cubic decide, and write down what the policy would have done: a line of JSON for each decision. Without a
+    /// file the policy is asked, and that is all.
+    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    shadow: Option<Option<PathBuf>>,
     /// Make it the controller of all sockets that choose none, until the agent ends.
     #[arg(long)]
     default: bool,
@@ -198,7 +199,9 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     let (controller, policies) = chosen(run)?;
     let socket = Socket::bind(&run.at.socket)?;
     let metrics = run.metrics.map(listen).transpose()?;
-    let shadow = run.shadow.as_deref().map(Shadow::create).transpose()?;
+    let shadow = (run.shadow.as_ref())
+        .map(|file| Shadow::create(file.as_deref()))
+        .transpose()?;
     let program = load(run, controller, policies.as_ref())?;
     let ready = match &policies {
         Some(policies) => policies.describe(&program.name),

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * The guard of a flow that a policy steers. It watches how old answers are, what they want, and what becomes of the
  * flow beside a Cubic that saw the same; where that is bad the flow is Cubic's for a probation. Helper-free and in

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use headway_cc::{Bytes, Duration, Probe, Setup, Time};
 use headway_kernel::abi::{ActionSlot, Open, Verdict};
 use headway_policy::schemes::Served;
-use headway_policy::{Action, Decider, Policy, Record};
+use headway_policy::{Action, ClockSpec, Decider, Policy, Record};
 
 use super::Shadow;
 use super::statistics::{self, Statistics};
@@ -18,6 +18,8 @@ use crate::system::clock;
 const EXPIRES_AFTER: Duration = Duration::from_secs(1);
 /// How often a flow asks whether its parameters are still the same.
 const TUNERS_PATIENCE: Duration = Duration::from_millis(500);
+/// Records that are further apart say nothing of when the next comes.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Who says what a flow is to do.
 #[derive(Debug)]
@@ -34,9 +36,13 @@ pub struct Flow {
     decides: Decides,
     setup: Setup,
     number: u32,
-    slot: u32,
+    slot: u16,
     remote: SocketAddr,
     last: Record,
+    /// How far apart its records are, on average.
+    apart: Duration,
+    /// From when on it is to ask, by the newest answer.
+    due: Time,
     /// When the newest answer was given.
     answered: Time,
     decisions: u64,
@@ -62,9 +68,11 @@ impl Flow {
             },
             setup,
             number: open.header.flow,
-            slot: open.slot,
+            slot: open.header.slot,
             remote: SocketAddr::new(remote(open), open.remote_port),
             last: Record::default(),
+            apart: Duration::ZERO,
+            due: Time::ZERO,
             answered: Time::ZERO,
             decisions: 0,
             guard: Guarded::default(),
@@ -75,8 +83,35 @@ impl Flow {
         self.remote
     }
 
-    pub fn slot(&self) -> u32 {
-        self.slot
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// From when on it is to ask, by the newest answer.
+    pub fn due(&self) -> Time {
+        self.due
+    }
+
+    /// When that was given.
+    pub fn answered(&self) -> Time {
+        self.answered
+    }
+
+    /// When its first acknowledgement from a time on is to be expected, by the newest.
+    pub fn acknowledged(&self, from: Time) -> Time {
+        let (last, apart) = (self.last.now(), self.apart.as_nanos().max(1));
+        last + self.apart * from.since(last).as_nanos().div_ceil(apart)
+    }
+
+    /// Does its policy's clock decide then, whether it asks or not?
+    pub fn has_clock(&self) -> bool {
+        match &self.decides {
+            Decides::Policy(served, _) => match served.agent().clock {
+                ClockSpec::Period { .. } | ClockSpec::Rtt { .. } => true,
+                ClockSpec::EveryAck | ClockSpec::Jiffies { .. } => false,
+            },
+            Decides::Tuner(..) => false,
+        }
     }
 
     pub fn policy(&self) -> Option<&str> {
@@ -96,6 +131,8 @@ impl Flow {
 
     /// Takes its state. Is an answer waited for?
     pub fn on_record(&mut self, record: &Record) -> bool {
+        let since = record.now().since(self.last.now()).min(PAUSE);
+        self.apart = (self.apart * 7 + since) / 8;
         self.last = *record;
         if let Decides::Policy(_, decider) = &mut self.decides {
             decider.on_record(record);
@@ -109,16 +146,6 @@ impl Flow {
         match &self.decides {
             Decides::Policy(_, decider) => self.last.has(Record::STEERABLE) && decider.is_due(now),
             Decides::Tuner(..) => false,
-        }
-    }
-
-    /// When its clock wants to see whether it is.
-    pub fn next_timer(&self) -> Option<Time> {
-        match &self.decides {
-            Decides::Policy(_, decider) => {
-                Some(decider.next_timer()).filter(|due| *due != Time::NEVER)
-            }
-            Decides::Tuner(..) => None,
         }
     }
 
@@ -178,6 +205,7 @@ impl Flow {
             ..slot
         };
         program.slots.write(self.slot, &slot);
+        self.due = due;
         self.answered = clock::now();
         if is_decision {
             let age = self.answered.since(now);
@@ -231,7 +259,7 @@ impl Flow {
     }
 
     /// For `headwayd status`.
-    pub fn describe(&self, number: u32, controller: &str, now: Time) -> serde_json::Value {
+    pub fn describe(&self, controller: &str, now: Time) -> serde_json::Value {
         let Record {
             cwnd,
             srtt_us,
@@ -261,7 +289,7 @@ impl Flow {
             }
         }
         serde_json::json!({
-            "flow": number,
+            "flow": self.number,
             "controller": controller,
             "policy": self.policy(),
             "settings": settings,

@@ -1,7 +1,9 @@
 //! Serves flows: what they say comes in, what their policies decide goes out.
 
 mod flow;
+mod flows;
 mod policies;
+mod rest;
 mod serve;
 mod shadow;
 mod statistics;
@@ -9,10 +11,8 @@ mod store;
 mod timers;
 mod tuning;
 
-use std::collections::HashMap;
-
 use headway_cc::Time;
-use headway_kernel::abi::{Message, NO_SLOT, Open, Report, Verdict};
+use headway_kernel::abi::{Message, Open, Report, Verdict};
 
 pub use policies::{Frame, Policies};
 pub use serve::serve;
@@ -23,18 +23,19 @@ use crate::error::{Error, Result};
 use crate::programs::Program;
 use crate::system::clock;
 use flow::Flow;
+use flows::Flows;
+use rest::{Rest, Wait};
 use statistics::Statistics;
-use timers::Timers;
-
-/// A flow: which program it is of, and its number there.
-type Key = (usize, u32);
+use timers::{Place, Timers};
 
 /// Everything that the agent keeps.
 pub struct Agent {
     programs: Vec<Program>,
     policies: Vec<Option<Policies>>,
-    flows: HashMap<Key, Flow>,
+    /// Of each program.
+    flows: Vec<Flows>,
     timers: Timers,
+    rest: Rest,
     statistics: Statistics,
     shadow: Option<Shadow>,
     store: Store,
@@ -50,12 +51,13 @@ impl Agent {
         store: Store,
         frame: Frame,
     ) -> Agent {
-        let (programs, policies) = programs.into_iter().unzip();
+        let (programs, policies): (Vec<_>, Vec<_>) = programs.into_iter().unzip();
         Agent {
+            flows: programs.iter().map(|_| Flows::default()).collect(),
             programs,
             policies,
-            flows: HashMap::new(),
             timers: Timers::default(),
+            rest: Rest::new(clock::now()),
             statistics: Statistics::default(),
             shadow,
             store,
@@ -79,10 +81,7 @@ impl Agent {
     }
 
     fn on_open(&mut self, program: usize, open: &Open) {
-        if open.slot == NO_SLOT {
-            return;
-        }
-        let key = (program, open.header.flow);
+        let number = open.header.flow;
         let served = self.policies[program].as_ref();
         let served = served.map(|policies| policies.of(flow::remote(open)));
         let learned = served
@@ -90,44 +89,61 @@ impl Agent {
             .and_then(|served| self.store.learned(served));
         match Flow::new(open, served, learned) {
             Ok(flow) => {
-                tracing::info!(flow = key.1, remote = %flow.remote(), policy = flow.policy(), "opens");
-                // Its slot may be of one whose end found no room in the ring.
-                self.flows
-                    .retain(|k, f| k.0 != program || f.slot() != open.slot);
-                self.flows.insert(key, flow);
+                tracing::info!(flow = number, remote = %flow.remote(), policy = flow.policy(), "opens");
+                self.flows[program].put(open.header.slot, flow);
             }
-            Err(error) => tracing::error!(flow = key.1, %error, "cannot be served"),
+            Err(error) => tracing::error!(flow = number, %error, "cannot be served"),
         }
     }
 
     fn on_report(&mut self, program: usize, report: &Report) {
         self.statistics.reports += 1;
-        let key = (program, report.header.flow);
-        let Some(flow) = self.flows.get_mut(&key) else {
+        let Some(flow) = self.flows[program].of(&report.header) else {
             self.statistics.unknown += 1;
             return;
         };
-        let (now, program) = (report.record.now(), &self.programs[program]);
-        // A timer that ran out before this record decides by those before, however late the agent wakes (decision 35).
-        if let Some(due) = flow.next_timer().filter(|due| *due <= now)
-            && flow.is_due(due)
-        {
-            flow.answer(program, due, &mut self.statistics, self.shadow.as_mut());
+        let place = (program as u16, report.header.slot);
+        let (now, due) = (report.record.now(), flow.due());
+        // A clock that ran out before this record decides by those before, however late the agent wakes (decision 35).
+        if flow.has_clock() && due <= now && flow.is_due(due) {
+            self.answer(place, due);
         }
+        let Some(flow) = self.flows[program].of(&report.header) else {
+            return;
+        };
+        let thought = flow.acknowledged(due);
         if flow.on_record(&report.record) {
-            flow.answer(program, now, &mut self.statistics, self.shadow.as_mut());
+            self.rest.on_question(place, due, now, thought);
+            self.answer(place, now);
         }
-        if let Some(due) = flow.next_timer() {
-            self.timers.set(key, due);
+    }
+
+    /// Answers a flow, and sees to it that somebody is there when it asks next, or its clock decides.
+    fn answer(&mut self, place: Place, now: Time) {
+        let program = usize::from(place.0);
+        let Some(flow) = self.flows[program].at(place.1) else {
+            return;
+        };
+        let before = flow.due();
+        let (statistics, shadow) = (&mut self.statistics, self.shadow.as_mut());
+        flow.answer(&self.programs[program], now, statistics, shadow);
+        let due = flow.due();
+        if flow.has_clock() {
+            self.rest.on_answer(flow.answered(), place, None);
+            if due != before {
+                self.timers.set(place, due);
+            }
+        } else {
+            self.rest.on_answer(flow.answered(), place, Some(due));
         }
     }
 
     fn on_close(&mut self, program: usize, report: &Report) {
-        let Some(flow) = self.flows.remove(&(program, report.header.flow)) else {
+        let Some(flow) = self.flows[program].take(&report.header) else {
             return;
         };
         tracing::info!(
-            flow = report.header.flow,
+            flow = flow.number(),
             delivered = report.record.delivered,
             lost = report.record.lost,
             "closes"
@@ -154,7 +170,7 @@ impl Agent {
                 "is Cubic's: the guard tripped"
             );
         }
-        if let Some(flow) = self.flows.get_mut(&(program, number)) {
+        if let Some(flow) = self.flows[program].of(&verdict.header) {
             flow.on_verdict(verdict);
         }
     }
@@ -164,21 +180,20 @@ impl Agent {
         self.programs.iter().for_each(|p| p.set_awake(is_awake));
     }
 
-    /// Decides where a clock, not an acknowledgement, says when. Returns when to come again.
-    pub fn on_timers(&mut self, now: Time) -> Time {
-        while let Some(key) = self.timers.due(now) {
-            let Some(flow) = self.flows.get_mut(&key) else {
-                continue;
-            };
-            if flow.is_due(now) {
-                let program = &self.programs[key.0];
-                flow.answer(program, now, &mut self.statistics, self.shadow.as_mut());
-            }
-            if let Some(due) = flow.next_timer().filter(|due| *due > now) {
-                self.timers.set(key, due);
+    /// Decides where a clock, not an acknowledgement, says when. Returns how to wait for what comes next.
+    pub fn on_timers(&mut self, now: Time) -> Wait {
+        while let Some((due, place)) = self.timers.due(now) {
+            let flow = self.flows[usize::from(place.0)].at(place.1);
+            // Another may have the slot by now, or have asked meanwhile.
+            if flow.is_some_and(|flow| flow.due() == due && flow.is_due(now)) {
+                self.answer(place, now);
             }
         }
-        self.timers.next()
+        let acknowledged = |place: Place, from| {
+            let flow = self.flows[usize::from(place.0)].get(place.1);
+            flow.map_or(from, |flow| flow.acknowledged(from))
+        };
+        self.rest.wait(now, self.timers.next(), acknowledged)
     }
 
     /// Puts other policies in the place of those that there are, also for the flows that there are. Nothing changes if
@@ -192,13 +207,13 @@ impl Agent {
                 .iter()
                 .try_for_each(|p| p.check(program.controller))?;
         }
-        for ((program, _), flow) in &mut self.flows {
-            let Some(policies) = &policies[*program] else {
-                continue;
-            };
-            let served = policies.of(flow.remote().ip());
-            let learned = self.store.learned(&served);
-            flow.take_policy(served, learned)?;
+        for (flows, policies) in self.flows.iter_mut().zip(&policies) {
+            let Some(policies) = policies else { continue };
+            for flow in flows.iter_mut() {
+                let served = policies.of(flow.remote().ip());
+                let learned = self.store.learned(&served);
+                flow.take_policy(served, learned)?;
+            }
         }
         for (program, policies) in self.programs.iter().zip(&policies) {
             if let Some(policies) = policies {
@@ -223,10 +238,11 @@ impl Agent {
     pub fn set(&mut self, number: Option<u32>, settings: &str) -> Result<usize> {
         let settings = tuning::read(settings)?;
         let mut found = 0;
-        for ((program, own), flow) in &mut self.flows {
-            if number.is_none_or(|wanted| wanted == *own) {
-                let program = &self.programs[*program];
-                found += usize::from(flow.set(&settings, program, &mut self.statistics));
+        for (flows, program) in self.flows.iter_mut().zip(&self.programs) {
+            for flow in flows.iter_mut() {
+                if number.is_none_or(|wanted| wanted == flow.number()) {
+                    found += usize::from(flow.set(&settings, program, &mut self.statistics));
+                }
             }
         }
         match (number, found) {
@@ -239,7 +255,8 @@ impl Agent {
 
     /// Saves what flows have learned. To be called at the end.
     pub fn save(&mut self) {
-        for (served, learned) in self.flows.values().filter_map(Flow::learned) {
+        for (served, learned) in (self.flows.iter().flat_map(Flows::iter)).filter_map(Flow::learned)
+        {
             self.store.keep(served, learned);
         }
         self.store.save();
@@ -257,12 +274,12 @@ impl Agent {
             })
             .collect();
         let now = clock::now();
-        let mut flows: Vec<_> = self.flows.iter().collect();
-        flows.sort_unstable_by_key(|(key, _)| **key);
+        let mut flows: Vec<_> = (self.flows.iter().zip(&self.programs))
+            .flat_map(|(flows, program)| flows.iter().map(|flow| (flow, &program.name)))
+            .collect();
+        flows.sort_unstable_by_key(|(flow, _)| flow.number());
         let flows: Vec<_> = (flows.into_iter())
-            .map(|((program, number), flow)| {
-                flow.describe(*number, &self.programs[*program].name, now)
-            })
+            .map(|(flow, controller)| flow.describe(controller, now))
             .collect();
         serde_json::json!({
             "schema": 1,
@@ -270,7 +287,7 @@ impl Agent {
             "uptime_s": now.since(self.begun).as_secs_f64(),
             "shadow": self.shadow.is_some(),
             "controllers": controllers,
-            "counters": self.statistics.counters(&self.programs, self.flows.len()),
+            "counters": self.statistics.counters(&self.programs, flows.len()),
             "latency_us": self.statistics.latency(),
             "flows": flows,
         })

@@ -58,7 +58,7 @@ fn path(client: &mut TcpStream) -> std::io::Result<Option<String>> {
 }
 
 /// Name, kind, what it says, and where the status has it.
-const METRICS: [(&str, &str, &str, &str); 12] = [
+const METRICS: [(&str, &str, &str, &str); 13] = [
     (
         "headway_flows",
         "gauge",
@@ -94,6 +94,12 @@ const METRICS: [(&str, &str, &str, &str); 12] = [
         "counter",
         "Answers that policies gave.",
         "/counters/actions",
+    ),
+    (
+        "headway_wakes_total",
+        "counter",
+        "Questions that found the agent asleep, and woke it.",
+        "/counters/wakes",
     ),
     (
         "headway_guard_returns_total",

@@ -67,8 +67,8 @@ impl Slots {
     }
 
     /// Publishes an action; its `sequence` is given here. A slot that there is not takes nothing.
-    pub fn write(&self, slot: u32, action: &ActionSlot) {
-        let Some(place) = self.0.at(slot as usize) else {
+    pub fn write(&self, slot: u16, action: &ActionSlot) {
+        let Some(place) = self.0.at(slot.into()) else {
             return;
         };
         // SAFETY: within the mapping, aligned as the kernel aligns map values (8 bytes). Only this thread writes.

@@ -1,8 +1,11 @@
 //! What the guard does of policies that are good and bad: a line of JSON for each run (docs/guard.md).
 //!
-//! `guarded trips SCENARIO,... SCHEME,... RUNS`: schemes as they come, each flow's trips.
-//! `guarded bad SCENARIO,... POLICY,... RUNS`: bad policies in the place of a scheme's (`owl/noise`, `aurora/up`), what
-//! the flow delivers in the 5 s after the first trip, and what plain Cubic does then.
+//! `guarded SCENARIO,... NAME,... FIRST-LAST`: names are of schemes (`owl`, guarded), or of what is put in the place of
+//! a scheme's policy: `owl/noise`, `owl/up`, `owl/down`, `owl/frozen`, `owl/slow`; `FIRST-LAST` are seeds. Each run is
+//! also done without the guard and with plain Cubic: a line has what each of the three had in the same seconds.
+//! scripts/guard_tables.py makes tables of the lines.
+//!
+//! `guarded judge`: the time that a judgement takes.
 
 use std::sync::{Arc, Mutex};
 
@@ -21,6 +24,8 @@ static WATCHED: Scheme = Scheme::unlisted(
     &[Need::RateSample, Need::Pacing, Need::PerPacket],
 );
 const SECONDS: u64 = 60;
+/// After a trip this much is compared, twice.
+const AFTER: Duration = Duration::from_secs(5);
 
 type Error = Box<dyn std::error::Error>;
 
@@ -29,8 +34,22 @@ type Error = Box<dyn std::error::Error>;
 struct Seen {
     trips: Vec<Value>,
     returns: Vec<Value>,
-    /// Per flow: bytes delivered, every 10 ms.
-    delivered: Vec<Vec<(Time, u64)>>,
+    /// Per flow, every 10 ms: bytes delivered, and the smoothed RTT.
+    samples: Vec<Vec<(Time, u64, Duration)>>,
+}
+
+impl Seen {
+    /// The rate in Mbit/s and the mean smoothed RTT in ms of a flow between two times.
+    fn between(&self, flow: usize, from: Time, until: Time) -> Value {
+        let all = &self.samples[flow];
+        let index = |time: Time| all.partition_point(|(t, ..)| *t <= time);
+        let delivered = |i: usize| i.checked_sub(1).map_or(0, |i| all[i].1);
+        let (first, last) = (index(from), index(until));
+        let bits = (delivered(last) - delivered(first)) as f64 * 8.0;
+        let rtts = all[first..last].iter().map(|(.., rtt)| rtt.as_secs_f64());
+        let rtt = rtts.sum::<f64>() / (last - first).max(1) as f64;
+        json!({"mbps": bits / until.since(from).as_secs_f64() / 1e6, "rtt_ms": rtt * 1e3})
+    }
 }
 
 /// Writes down what becomes of a controller.
@@ -54,16 +73,16 @@ impl Probe for Said {
 impl Watched {
     fn new(within: Box<dyn CongestionControl>, seen: &Arc<Mutex<Seen>>) -> Watched {
         let mut all = seen.lock().expect("no panic");
-        all.delivered.push(Vec::new());
+        all.samples.push(Vec::new());
         Watched {
             within,
-            flow: all.delivered.len() - 1,
+            flow: all.samples.len() - 1,
             seen: Arc::clone(seen),
             guard: (0.0, 0.0),
         }
     }
 
-    fn look(&mut self, now: Time, why: &str) {
+    fn look(&mut self, now: Time, why: Value) {
         let mut said = Said::default();
         self.within.probe(&mut said);
         let of = |name: &str| said.0.iter().find(|(n, _)| *n == name).map_or(0.0, |v| v.1);
@@ -72,12 +91,10 @@ impl Watched {
         let mut seen = self.seen.lock().expect("no panic");
         let at = now.as_nanos() as f64 / 1e9;
         if guard.0 > before.0 {
-            let said: serde_json::Map<_, _> = (said.0.iter())
-                .map(|(name, value)| ((*name).to_owned(), (*value).into()))
-                .collect();
-            seen.trips.push(
-                json!({"flow": self.flow, "at": at, "reason": guard.1, "why": why, "said": said}),
-            );
+            let reason = headway_fixed::Reason::of(guard.1 as u32).map_or("", |r| r.name());
+            let cubic = of("guard_cubic_packets");
+            let trip = json!({"flow": self.flow, "at": at, "reason": reason, "why": why, "cubic": cubic});
+            seen.trips.push(trip);
         } else if guard.1 == 0.0 && before.1 > 0.0 {
             seen.returns.push(json!({"flow": self.flow, "at": at}));
         }
@@ -92,26 +109,28 @@ impl CongestionControl for Watched {
     fn on_feedback(&mut self, feedback: &Feedback<'_>) {
         self.within.on_feedback(feedback);
         let rtt = feedback.rtt_stats;
-        let why = format!(
-            "cwnd {:.1} rtt {:?} min {:?} delivered {} lost {}",
-            self.within.control().cwnd.as_f64() / 1500.0,
-            rtt.smoothed,
-            rtt.min,
-            feedback.counters.delivered.get() / 1500,
-            feedback.counters.lost.get() / 1500,
-        );
-        self.look(feedback.now, &why);
+        let why = json!({
+            "cwnd": self.within.control().cwnd.as_f64() / 1500.0,
+            "in_flight": feedback.in_flight.as_f64() / 1500.0,
+            "rtt_ms": rtt.smoothed.as_secs_f64() * 1e3,
+            "min_ms": rtt.min.as_secs_f64() * 1e3,
+            "lost": feedback.counters.lost.get() / 1500,
+        });
+        self.look(feedback.now, why);
         let mut seen = self.seen.lock().expect("no panic");
-        let line = &mut seen.delivered[self.flow];
-        let is_new = |last: &(Time, u64)| feedback.now.since(last.0) >= Duration::from_millis(10);
+        let line = &mut seen.samples[self.flow];
+        let is_new = |last: &(Time, u64, Duration)| {
+            feedback.now.since(last.0) >= Duration::from_millis(10)
+        };
         if line.last().is_none_or(is_new) {
-            line.push((feedback.now, feedback.counters.delivered.get()));
+            let delivered = feedback.counters.delivered.get();
+            line.push((feedback.now, delivered, rtt.smoothed));
         }
     }
 
     fn on_rto(&mut self, rto: &Rto<'_>) {
         self.within.on_rto(rto);
-        self.look(rto.now, "time-out");
+        self.look(rto.now, json!("time-out"));
     }
 
     fn on_idle(&mut self, now: Time, idle: Duration) {
@@ -187,22 +206,21 @@ fn registry() -> Registry {
     registry
 }
 
-/// A scheme, or `owl/noise` for a bad policy in its place.
-fn selection(name: &str, seen: Arc<Mutex<Seen>>) -> Result<Selection, Error> {
+/// A scheme, or `owl/noise` for a bad policy in its place, with the guard or without.
+fn selection(name: &str, is_guarded: bool, seen: Arc<Mutex<Seen>>) -> Result<Selection, Error> {
     let Some((scheme, bad)) = name.split_once('/') else {
-        let inner = registry().select(name)?;
+        let guard = if is_guarded { ":guard=on" } else { "" };
+        let inner = registry().select(&format!("{name}{guard}"))?;
         return Ok(WATCHED.built_by(move |setup| Box::new(Watched::new(inner.build(setup), &seen))));
     };
-    let latency = match bad {
-        "frozen" => Some("10s"),
-        "slow" => Some("1s"),
-        _ => None,
-    };
-    if let Some(latency) = latency {
-        return selection(&format!("{scheme}:latency={latency}:guard=on"), seen);
+    let bad = bad.to_owned();
+    match bad.as_str() {
+        "frozen" => return selection(&format!("{scheme}:latency=10s"), is_guarded, seen),
+        "slow" => return selection(&format!("{scheme}:latency=1s"), is_guarded, seen),
+        "noise" | "up" | "down" => {}
+        _ => return Err(format!("{name}: bad policies are noise, up, down, frozen, slow").into()),
     }
     let agent = Arc::new(Served::read(scheme)?.agent().clone());
-    let bad = bad.to_owned();
     let latency = Duration::from_micros(26);
     Ok(WATCHED.built_by(move |setup: &Setup| {
         let bad = match bad.as_str() {
@@ -210,21 +228,22 @@ fn selection(name: &str, seen: Arc<Mutex<Seen>>) -> Result<Selection, Error> {
             "down" => Bad::Always(false),
             _ => Bad::Noise(setup.stream("noise")),
         };
-        let action = agent.action.clone();
-        let learned = Learned::new(
-            Arc::clone(&agent),
-            setup,
-            BadPolicy { bad, action },
-            latency,
-        );
-        let learned = learned.expect("a shipped agent").guarded(Limits::default());
+        let policy = BadPolicy {
+            action: agent.action.clone(),
+            bad,
+        };
+        let learned = Learned::new(Arc::clone(&agent), setup, policy, latency);
+        let mut learned = learned.expect("a shipped agent");
+        if is_guarded {
+            learned = learned.guarded(Limits::default());
+        }
         Box::new(Watched::new(Box::new(learned), &seen))
     }))
 }
 
-fn run(scenario: &str, scheme: &str, seed: u64) -> Result<Seen, Error> {
+fn run(scenario: &str, name: &str, is_guarded: bool, seed: u64) -> Result<Seen, Error> {
     let seen = Arc::new(Mutex::new(Seen::default()));
-    let selection = selection(scheme, Arc::clone(&seen))?;
+    let selection = selection(name, is_guarded, Arc::clone(&seen))?;
     let store = TraceStore::new([]);
     let traces = |spec: &TraceSpec| store.load_spec(spec).map_err(|e| e.to_string());
     let options = Options {
@@ -238,42 +257,48 @@ fn run(scenario: &str, scheme: &str, seed: u64) -> Result<Seen, Error> {
     Ok(std::mem::take(&mut *seen.lock().expect("no panic")))
 }
 
-/// Bytes delivered between two times.
-fn delivered(line: &[(Time, u64)], from: Time, until: Time) -> u64 {
-    let at = |time: Time| {
-        let before = line.partition_point(|(t, _)| *t <= time);
-        before.checked_sub(1).map_or(0, |i| line[i].1)
+/// A run with the guard beside one without and one of plain Cubic.
+fn compare(scenario: &str, name: &str, seed: u64) -> Result<Value, Error> {
+    let mut guarded = run(scenario, name, true, seed)?;
+    let others = [("policy", run(scenario, name, false, seed)?), ("plain", run(scenario, "cubic", false, seed)?)];
+    let end = Time::from_nanos(SECONDS * 1_000_000_000);
+    let mut trips = std::mem::take(&mut guarded.trips);
+    for trip in &mut trips {
+        let at = Time::from_nanos((trip["at"].as_f64().unwrap_or(0.0) * 1e9) as u64);
+        let flow = trip["flow"].as_u64().unwrap_or(0) as usize;
+        for (span, until) in [("after", at + AFTER), ("later", at + AFTER + AFTER)] {
+            let until = until.min(end);
+            let from = if span == "after" { at } else { (at + AFTER).min(end) };
+            if until.since(from) < Duration::from_secs(2) {
+                continue;
+            }
+            trip[span] = json!({"guarded": guarded.between(flow, from, until)});
+            for (who, seen) in &others {
+                trip[span][*who] = seen.between(flow, from, until);
+            }
+        }
+    }
+    let whole = |seen: &Seen| -> Value {
+        (0..seen.samples.len()).map(|flow| seen.between(flow, Time::ZERO, end)).collect()
     };
-    at(until).saturating_sub(at(from))
+    Ok(json!({
+        "scenario": scenario, "name": name, "seed": seed, "trips": trips, "returns": guarded.returns,
+        "guarded": whole(&guarded), "policy": whole(&others[0].1), "plain": whole(&others[1].1),
+    }))
 }
 
 fn main() -> Result<(), Error> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [mode, scenarios, names, runs] = arguments.as_slice() else {
-        return Err("guarded trips|bad SCENARIO,... NAME,... RUNS".into());
+    let usage = "guarded SCENARIO,... NAME,... FIRST-LAST";
+    let [scenarios, names, seeds] = arguments.as_slice() else {
+        return Err(usage.into());
     };
-    let runs: u64 = runs.parse()?;
+    let (first, last) = seeds.split_once('-').ok_or(usage)?;
+    let seeds = first.parse::<u64>()?..=last.parse()?;
     for scenario in scenarios.split(',') {
         for name in names.split(',') {
-            for seed in 1..=runs {
-                let mut seen = run(scenario, name, seed)?;
-                let mut line = json!({"scenario": scenario, "name": name, "seed": seed});
-                line["trips"] = std::mem::take(&mut seen.trips).into();
-                line["returns"] = std::mem::take(&mut seen.returns).into();
-                let first = line["trips"].get(0).and_then(|trip| trip["at"].as_f64());
-                if let (Some(at), "bad") = (first, mode.as_str()) {
-                    let from = Time::from_nanos((at * 1e9) as u64);
-                    let until = from + Duration::from_secs(5);
-                    let cubic = run(scenario, "cubic", seed)?;
-                    line["after"] = delivered(&seen.delivered[0], from, until).into();
-                    line["cubic"] = delivered(&cubic.delivered[0], from, until).into();
-                } else if mode == "bad" {
-                    let (from, until) = (Time::ZERO, Time::from_nanos(SECONDS * 1_000_000_000));
-                    let cubic = run(scenario, "cubic", seed)?;
-                    line["after"] = delivered(&seen.delivered[0], from, until).into();
-                    line["cubic"] = delivered(&cubic.delivered[0], from, until).into();
-                }
-                println!("{line}");
+            for seed in seeds.clone() {
+                println!("{}", compare(scenario, name, seed)?);
             }
         }
     }

@@ -46,6 +46,8 @@ struct headway_limits {
 	__u32 inflation_us;   /* ... and so much above it */
 	__u32 margin;         /* of utility, log2(rate) - weight * log2(RTT / least RTT), in 1/65536 */
 	__u32 weight;         /* in 1/65536 */
+	__u32 slow_epochs;    /* a long queue, and a mean rate that is too low, have to last so many in a row */
+	__u32 share;          /* of what the path carries, in 1/65536: a mean rate below that is too low */
 	__u32 probation_ms;   /* the first; each further one is twice as long, ... */
 	__u32 doublings;      /* ... so many times at most */
 	__u32 pardon_ms;      /* for each such time that it behaves one doubling is forgotten */
@@ -61,17 +63,24 @@ struct headway_guard {
 	__u64 peak_ns;    /* ... and the half of the peaks' window */
 	__u64 peak;       /* the largest rate of an epoch in this half, in 1/256 packets a second, ... */
 	__u64 last_peak;  /* ... and in the half before */
+	__u64 mean;       /* of epochs' rates, gain 1/32, ... */
+	__u64 capacity;   /* ... and of those that had a queue throughout, gain 1/8 */
 	__u64 most_rate;  /* what a policy may pace at by that, in bytes a second; 0 before the first sample */
 	__u32 delivered;  /* as of the last record, ... */
 	__u32 lost;
 	__u32 epoch_delivered; /* ... and as of the epoch's begin */
 	__u32 epoch_lost;
 	__u32 max_rtt_us; /* the largest smoothed RTT of the flow */
+	__u32 full_rtt_us; /* the smoothed RTT where packets were lost last: a queue that is full, or that drops early */
+	__u32 epoch_rtt_us; /* the least RTT sample of the epoch; 0 for none */
+	__u32 most_in_flight; /* in this epoch */
 	__u32 bounds_us;  /* how old an answer may be, by the last record */
 	__u16 lossy;      /* epochs in a row that were bad */
 	__u16 slow;
 	__u16 poor;
+	__u16 hungry;
 	__u16 wild;       /* answers in a row */
+	__u16 unused;
 	__u32 reason;     /* enum headway_reason: whose doing it is that it is Cubic's */
 	__u32 trips;      /* so far */
 	__u32 level;      /* how often the next probation is doubled */
@@ -86,6 +95,8 @@ struct headway_guard {
 #define HEADWAY_GUARD_MS 1000000ull
 /* More than slow start grows from a sample to the next. */
 #define HEADWAY_GUARD_HASTE 3
+/* Packets in flight that make no queue. */
+#define HEADWAY_GUARD_FEW 4
 /* Where nothing was lost yet: TCP_INFINITE_SSTHRESH. */
 #define HEADWAY_NO_SSTHRESH 0x7fffffffu
 
@@ -208,7 +219,15 @@ struct headway_epoch {
 	__u64 rate;    /* 1/256 packets a second */
 	__u64 packets; /* delivered and lost */
 	__u64 lost;
+	int is_full;  /* a queue stood all along: what was delivered is what the path carries */
+	int is_thin;  /* so few packets were in flight that no queue is the flow's */
 };
+
+/* Is an RTT one with a queue? */
+static inline int headway_guard_has_queue(__u64 rtt_us, __u64 least_us)
+{
+	return rtt_us > least_us + least_us / 8 + 2000;
+}
 
 static inline struct headway_epoch headway_guard_close_epoch(struct headway_guard *g, const struct headway_record *r)
 {
@@ -221,6 +240,18 @@ static inline struct headway_epoch headway_guard_close_epoch(struct headway_guar
 	epoch.packets = delivered + epoch.lost;
 	/* 2^32 times 256 times 10^6: below 2^60. */
 	epoch.rate = us ? delivered * 256000000 / us : 0;
+	epoch.is_full = headway_guard_has_queue(g->epoch_rtt_us, r->min_rtt_us);
+	epoch.is_thin = g->most_in_flight <= HEADWAY_GUARD_FEW;
+	/* What slow start has before there was a queue is nobody's fault. */
+	if (!g->is_app_limited) {
+		__u64 rate = epoch.rate < 1ull << 40 ? epoch.rate : 1ull << 40;
+
+		if (epoch.is_full && !g->capacity)
+			g->mean = g->capacity = rate;
+		else if (epoch.is_full)
+			g->capacity += rate / 8 - g->capacity / 8;
+		g->mean += rate / 32 - g->mean / 32;
+	}
 	if (r->now_ns - g->peak_ns > HEADWAY_PEAK_NS) {
 		g->last_peak = r->now_ns - g->peak_ns > 2 * HEADWAY_PEAK_NS ? 0 : g->peak;
 		g->peak = 0;
@@ -235,6 +266,7 @@ static inline struct headway_epoch headway_guard_close_epoch(struct headway_guar
 	g->epoch_ns = r->now_ns;
 	g->epoch_delivered = r->delivered;
 	g->epoch_lost = r->lost;
+	g->epoch_rtt_us = g->most_in_flight = 0;
 	return epoch;
 }
 
@@ -246,16 +278,21 @@ static inline __s64 headway_utility(const struct headway_limits *l, __u64 rate, 
 	return (__s64)headway_log2(rate) - (inflation > 0 ? (__s64)((__u64)inflation * l->weight >> 16) : 0);
 }
 
+/* What the window of the Cubic that saw the same brings without a queue, in 1/256 packets a second; 0 if unknown. */
+static inline __u64 headway_guard_cubics_rate(const struct headway_guard *g, const struct headway_record *r)
+{
+	/* A window of 2^28 at most, in 1/256 packets, times 10^6: below 2^48. */
+	return r->min_rtt_us ? g->cubic.cwnd * 1000000 / r->min_rtt_us : 0;
+}
+
 /* The same of the Cubic that saw the same: what its window brings, by what the path has carried of late. */
 static inline __s64 headway_cubics_utility(struct headway_guard *g, const struct headway_limits *l,
 					   const struct headway_record *r)
 {
-	__u64 peak = headway_guard_peak(g), rtt_us = r->min_rtt_us, rate;
+	__u64 peak = headway_guard_peak(g), rtt_us = r->min_rtt_us, rate = headway_guard_cubics_rate(g, r);
 
 	if (!peak || !rtt_us)
 		return 0;
-	/* A window of 2^28 at most, in 1/256 packets, times 10^6: below 2^48. */
-	rate = g->cubic.cwnd * 1000000 / rtt_us;
 	if (rate > peak) {
 		rtt_us = g->cubic.cwnd * 1000000 / peak;
 		if (rtt_us > g->max_rtt_us)
@@ -271,12 +308,16 @@ static inline __u32 headway_guard_judge_epoch(struct headway_guard *g, const str
 {
 	__u64 least = r->min_rtt_us, srtt = r->srtt_us;
 	int is_lossy = epoch->packets >= 50 && epoch->lost << 16 > epoch->packets * l->loss;
-	int is_slow = srtt << 8 > least * l->inflation && srtt > least + l->inflation_us;
+	/* Where losses come at such an RTT, Cubic's queue is as long. */
+	int is_slow = srtt << 8 > least * l->inflation && srtt > least + l->inflation_us && srtt > 2ull * g->full_rtt_us;
 	__u64 window = r->cwnd < r->in_flight ? r->cwnd : r->in_flight;
-	/* Without a queue it is the sender that is slow, and not the path. */
-	int has_queue = srtt > least + least / 8 + 2000;
-	int is_poor = !g->is_app_limited && !has_queue &&
+	/* Without a queue of its own it is the sender that is slow, and not the path. */
+	int is_idle = epoch->is_thin || !headway_guard_has_queue(srtt, least);
+	int is_poor = !g->is_app_limited && is_idle &&
 		      headway_utility(l, epoch->rate, srtt, least) + (__s64)l->margin < headway_cubics_utility(g, l, r);
+	__u64 cubics = headway_guard_cubics_rate(g, r);
+	__u64 carried = g->capacity < cubics ? g->capacity : cubics;
+	int is_hungry = !g->is_app_limited && g->mean < carried * l->share >> 16;
 
 	/* Losses come in bursts, a round trip apart: an epoch without takes one with them back, not all. */
 	if (is_lossy && g->is_beyond)
@@ -287,11 +328,12 @@ static inline __u32 headway_guard_judge_epoch(struct headway_guard *g, const str
 	g->slow = is_slow && window * HEADWAY_CUBIC_ONE > 2 * g->cubic.cwnd ? g->slow + 1 : 0;
 	g->is_app_limited = g->is_beyond = 0;
 	g->poor = is_poor ? g->poor + 1 : 0;
+	g->hungry = is_hungry ? g->hungry + 1 : 0;
 	if (g->lossy >= l->epochs)
 		return HEADWAY_TOO_LOSSY;
-	if (g->slow >= l->epochs)
+	if (g->slow >= l->slow_epochs)
 		return HEADWAY_TOO_SLOW;
-	if (g->poor >= l->epochs)
+	if (g->poor >= l->epochs || g->hungry >= l->slow_epochs)
 		return HEADWAY_TOO_POOR;
 	return HEADWAY_FINE;
 }
@@ -321,10 +363,12 @@ static inline void headway_guard_run_cubic(struct headway_guard *g, const struct
 		return;
 	}
 	/* One reduction an episode, however long its losses come in. */
-	if (r->lost != g->lost && !g->is_recovering)
+	if (r->lost != g->lost && !g->is_recovering) {
 		headway_cubic_lose(&g->cubic, r->now_ns, rtt_ns);
-	else if (acked && r->lost == g->lost)
+		g->full_rtt_us = r->srtt_us;
+	} else if (acked && r->lost == g->lost) {
 		headway_cubic_acked(&g->cubic, acked, r->now_ns, rtt_ns);
+	}
 	if (r->srtt_us > r->min_rtt_us + r->min_rtt_us / 8 + 2000)
 		headway_cubic_leave_slow_start(&g->cubic);
 }
@@ -338,7 +382,7 @@ static inline int headway_guard_trip(struct headway_guard *g, const struct headw
 	g->trips++;
 	g->level = level + 1;
 	g->until_ns = now_ns + (l->probation_ms * HEADWAY_GUARD_MS << (level & 15));
-	g->lossy = g->slow = g->poor = g->wild = 0;
+	g->lossy = g->slow = g->poor = g->hungry = g->wild = 0;
 	return HEADWAY_TRIPS;
 }
 
@@ -364,6 +408,10 @@ static inline int headway_guard_judge(struct headway_guard *g, const struct head
 	g->is_recovering = r->flags & HEADWAY_RECOVERING ? 1 : 0;
 	if (r->srtt_us > g->max_rtt_us)
 		g->max_rtt_us = r->srtt_us;
+	if (r->rtt_us && (!g->epoch_rtt_us || r->rtt_us < g->epoch_rtt_us))
+		g->epoch_rtt_us = r->rtt_us;
+	if (r->in_flight > g->most_in_flight)
+		g->most_in_flight = r->in_flight;
 	if (r->flags & HEADWAY_APP_LIMITED)
 		g->is_app_limited = 1;
 	/* Two Cubics that saw the same differ by less than a quarter. A window may be but a bound: what counts is used. */
@@ -391,7 +439,8 @@ static inline int headway_guard_judge(struct headway_guard *g, const struct head
 		g->reason = HEADWAY_FINE;
 		g->since_ns = now_ns;
 		g->asked_ns = 0;
-		g->lossy = g->slow = g->poor = g->wild = 0;
+		g->mean = g->capacity;
+		g->lossy = g->slow = g->poor = g->hungry = g->wild = 0;
 		return HEADWAY_RETURNS;
 	}
 	if (g->level && now_ns - g->since_ns > l->pardon_ms * HEADWAY_GUARD_MS) {

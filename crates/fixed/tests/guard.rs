@@ -1,5 +1,7 @@
 //! The guard: each rule by hand, and with any records and answers.
 
+mod sanitized;
+
 use headway_fixed::vectors::Draw;
 use headway_fixed::{Cubic, Guard, Judgement, Limits, Reason, RecordBytes};
 use proptest::prelude::*;
@@ -124,6 +126,19 @@ fn a_queue_that_cubic_would_not_have_trips() {
     assert_eq!(trip.expect("a trip").1, Reason::Slow);
 }
 
+/// The same queue where losses come at such an RTT, one in five seconds: Cubic's would be as long.
+#[test]
+fn a_queue_that_cubic_would_have_too_trips_nothing() {
+    let mut guard = Guard::new(0);
+    let trip = follow(&mut guard, &mut FLOW.clone(), 3000, |_, f| {
+        f.delivered += 1;
+        f.lost += u64::from(f.now_ms % 5000 == 100);
+        f.cwnd = 2000;
+        f.srtt_ms = 500;
+    });
+    assert_eq!(trip, None);
+}
+
 /// A second at ten packets in 10 ms, then one.
 #[test]
 fn a_policy_that_leaves_the_path_to_nobody_trips() {
@@ -138,6 +153,53 @@ fn a_policy_that_leaves_the_path_to_nobody_trips() {
     let (at, reason) = trip.expect("a trip");
     assert_eq!(reason, Reason::Poor);
     assert!(at < 1000 + 1500, "{at} ms");
+}
+
+/// The same with two packets in flight and an RTT that others' queue makes: it is not the flow's.
+#[test]
+fn a_policy_that_starves_beside_others_trips() {
+    let mut guard = Guard::new(0);
+    let mut flow = FLOW;
+    follow(&mut guard, &mut flow, 100, |_, f| f.delivered += 10);
+    let trip = follow(&mut guard, &mut flow, 1000, |_, f| {
+        f.delivered += u64::from(f.now_ms % 100 == 0);
+        f.cwnd = 2;
+        f.srtt_ms = 200;
+    });
+    let (at, reason) = trip.expect("a trip");
+    assert_eq!(reason, Reason::Poor);
+    assert!(at < 1000 + 2000, "{at} ms");
+}
+
+/// `rate` of 10 packets in 10 ms and `srtt_ms` after five seconds at 10 with an RTT of 200 ms, where a packet is lost.
+fn gives_up(rate: u64, srtt_ms: u64) -> Option<(u64, Reason)> {
+    let mut guard = Guard::new(0);
+    let mut flow = Flow {
+        srtt_ms: 200,
+        cwnd: 200,
+        ..FLOW
+    };
+    let none = follow(&mut guard, &mut flow, 500, |_, f| {
+        f.delivered += 10;
+        f.lost += u64::from(f.now_ms == 3000);
+    });
+    assert_eq!(none, None);
+    follow(&mut guard, &mut flow, 6000, |_, f| {
+        f.delivered += rate;
+        f.srtt_ms = srtt_ms;
+    })
+}
+
+/// Utility's price of a rate: half of it for a quarter of the RTT. Averages go over 32 epochs of 200 ms.
+#[test]
+fn less_for_long_trips_where_no_delay_is_saved() {
+    // Seven tenths at nine tenths of the RTT.
+    let (at, reason) = gives_up(7, 180).expect("a trip");
+    assert_eq!(reason, Reason::Poor);
+    assert!((5000 + 4000..5000 + 20_000).contains(&at), "{at} ms");
+    // Nine tenths are enough; and eight at half the RTT are a bargain.
+    assert_eq!(gives_up(9, 190), None);
+    assert_eq!(gives_up(8, 105), None);
 }
 
 #[test]
@@ -241,5 +303,12 @@ proptest! {
                 Judgement::Cubics => prop_assert_ne!(guard.reason(), Reason::Fine),
             }
         }
+    }
+}
+
+#[test]
+fn nothing_is_undefined_whatever_the_limits_and_the_records() {
+    if let Some(trips) = sanitized::run("guard") {
+        assert!(trips > 10_000, "{trips} trips");
     }
 }

@@ -44,16 +44,16 @@ SAMPLES = {
     "in-sample": Sample(
         "In sample",
         ("pantheon-default", "low-bdp", "lte-verizon", "cellular-bus", "cellular-walking", "owl-geni:count=4"),
-        "1-10",
+        "1-5",
         ("pantheon-default", "low-bdp", "lte-verizon"),
-        "1-3",
+        "1-2",
     ),
     "held-out": Sample(
         "Held out",
         ("high-bdp", "lte-att", "lte-tmobile", "cellular-taxi", "cellular-static", "owl-geni:count=8"),
-        "101-110",
+        "201-205",
         ("high-bdp", "lte-att", "cellular-taxi"),
-        "101-103",
+        "201-202",
     ),
 }
 

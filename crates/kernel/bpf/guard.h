@@ -64,7 +64,7 @@ struct headway_guard {
 	__u64 peak;       /* the largest rate of an epoch in this half, in 1/256 packets a second, ... */
 	__u64 last_peak;  /* ... and in the half before */
 	__u64 mean;       /* of epochs' rates, gain 1/32, ... */
-	__u64 capacity;   /* ... and of those that had a queue throughout, gain 1/8 */
+	__u64 capacity;   /* ... and of those that had a queue throughout */
 	__u64 most_rate;  /* what a policy may pace at by that, in bytes a second; 0 before the first sample */
 	__u32 delivered;  /* as of the last record, ... */
 	__u32 lost;
@@ -238,7 +238,7 @@ static inline void headway_guard_average(struct headway_guard *g, __u64 rate, __
 		g->mean = g->capacity = rate;
 		g->mean_rtt_us = srtt_us;
 	} else if (is_full) {
-		g->capacity += rate / 8 - g->capacity / 8;
+		g->capacity += rate / 32 - g->capacity / 32;
 	}
 	g->mean += rate / 32 - g->mean / 32;
 	g->mean_rtt_us += srtt_us / 32 - g->mean_rtt_us / 32;

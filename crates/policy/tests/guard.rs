@@ -28,7 +28,7 @@ fn good_policies_keep_their_flows() {
         ("low-bdp", "aurora"),
         // Losses come at an RTT of 100 ms where 3 would do: it tripped here once.
         ("owl-geni:count=4", "owl"),
-        ("pantheon-default", "aurora:version=int8-v1"),
+        ("pantheon-default", "aurora:model=int8-v1"),
     ] {
         let seen = run(scenario, name, true, 1, 60).expect(name);
         assert_eq!(
@@ -57,7 +57,7 @@ fn bad_policies_lose_their_flows_and_cubic_does_well() {
             12.0,
             &["utility", "loss"],
         ),
-        ("low-bdp", "aurora:version=int8-v1/slow", 2.0, &["stale"]),
+        ("low-bdp", "aurora:model=int8-v1/slow", 2.0, &["stale"]),
     ] {
         let seen = run(scenario, name, true, 1, 40).expect(name);
         let trip = seen
@@ -162,14 +162,11 @@ impl CongestionControl for Beside {
 
 static BESIDE: Scheme = Scheme::unlisted("beside", &[Need::RateSample, Need::Pacing]);
 
-/// From the first loss on, over a minute of the same acknowledgements and losses: half of the time within a tenth.
+/// From the first losses on, over a minute of the same acknowledgements: half of the time within a fifth, always within
+/// two fifths. They end slow start apart, and so have another plateau for a while.
 #[test]
 fn the_guards_cubic_is_a_cubic() {
-    for (scenario, median_off) in [
-        ("pantheon-default", 0.1),
-        ("low-bdp", 0.1),
-        ("high-bdp", 0.1),
-    ] {
+    for scenario in ["pantheon-default", "low-bdp"] {
         let windows = Arc::default();
         let told = Arc::clone(&windows);
         let selection = BESIDE.built_by(move |setup| Box::new(Beside::new(setup, &told)));
@@ -198,7 +195,7 @@ fn the_guards_cubic_is_a_cubic() {
             at(0.9),
             at(0.9999)
         );
-        assert!(at(0.5) < median_off, "{scenario}: {}", at(0.5));
-        assert!(at(0.9999) < 0.5, "{scenario}: {}", at(0.9999));
+        assert!(at(0.5) < 0.2, "{scenario}: {}", at(0.5));
+        assert!(at(0.9999) < 0.4, "{scenario}: {}", at(0.9999));
     }
 }

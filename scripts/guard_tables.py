@@ -1,6 +1,6 @@
 """Writes the tables of docs/guard.md: how often the guard trips good policies, and what it makes of bad ones.
 
-`nice .venv/bin/python scripts/guard_tables.py` (about an hour of one core; what is already in `target/guard` is not
+`nice .venv/bin/python scripts/guard_tables.py` (minutes of an idle core; what is already in `target/guard` is not
 run again: remove it after a change of the guard). `--tables` writes them of what there is.
 """
 
@@ -59,7 +59,7 @@ SAMPLES = {
 
 
 def main() -> int:
-    """Runs what is missing, and writes the tables; 0."""
+    """Runs what is missing, and writes the tables; always 0."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--tables", action="store_true", help="run nothing: write the tables of what there is")
     arguments.add_argument("--only", choices=list(SAMPLES), help="one sample's runs alone")
@@ -110,17 +110,17 @@ def lines(scenario: str, name: str, seeds: str) -> list[Line]:
 def table(sample: Sample) -> str:
     """Both tables of a sample."""
     good = [
-        f"{sample.title}, good policies: runs of 60 s with at least one trip, seeds {sample.good_seeds} of each scenario "
-        f"({', '.join(sample.scenarios)}).",
+        f"{sample.title}, good policies: runs of 60 s with at least one trip, seeds {sample.good_seeds} of each "
+        f"scenario ({', '.join(sample.scenarios)}).",
         "",
         "| scheme | runs | tripped (95%) | trips: deserved | where |",
         "|---|---|---|---|---|",
         *(good_row(sample, name) for name in GOOD),
     ]
     bad = [
-        f"{sample.title}, bad policies, seeds {sample.bad_seeds}: runs that tripped; seconds to the first trip; what the flow "
-        "has over the next 5 s (over the run where it does not trip) in parts of plain Cubic's then, the median and the "
-        "least; in bold below 0.9.",
+        f"{sample.title}, bad policies, seeds {sample.bad_seeds}: runs that tripped; seconds to the first trip; what "
+        "the flow has over the next 5 s (over the run where it does not trip) in parts of plain Cubic's then, the "
+        "median and the least; in bold below 0.9.",
         "",
         f"| policy | {' | '.join(sample.bad_scenarios)} |",
         "|---|" + "---|" * len(sample.bad_scenarios),
@@ -153,11 +153,11 @@ def is_deserved(trip: Line) -> bool:
     spans = [trip[span] for span in ("after", "later") if span in trip]
 
     def mean(who: str, what: str) -> float:
-        return sum(span[who][what] for span in spans) / len(spans)
+        return sum(float(span[who][what]) for span in spans) / len(spans)
 
     rate = mean("guarded", "mbps") / max(mean("policy", "mbps"), 1e-9)
     delay = mean("guarded", "rtt_ms") / max(mean("policy", "rtt_ms"), 1e-9)
-    return rate >= 1.1 and delay <= 1.1 or rate >= WANTED and delay <= 0.7 or rate / delay**0.5 >= 1.2
+    return (rate >= 1.1 and delay <= 1.1) or (rate >= WANTED and delay <= 0.7) or rate / math.sqrt(delay) >= 1.2
 
 
 def share(line: Line) -> float:
@@ -192,8 +192,8 @@ def reached(sample: Sample) -> str:
     caught = sum(bool(line["trips"]) for line in runs)
     low, high = wilson(good, len(runs))
     return (
-        f"{caught} of {len(runs)} runs tripped; in {good} ({low:.0%} to {high:.0%}, 95%) the flow has at least {WANTED} of "
-        "plain Cubic's throughput."
+        f"{caught} of {len(runs)} runs tripped; in {good} ({low:.0%} to {high:.0%}, 95%) the flow has at least "
+        f"{WANTED} of plain Cubic's throughput."
     )
 
 

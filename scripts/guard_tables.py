@@ -118,9 +118,9 @@ def table(sample: Sample) -> str:
         *(good_row(sample, name) for name in GOOD),
     ]
     bad = [
-        f"{sample.title}, bad policies, seeds {sample.bad_seeds}: runs that tripped; seconds to the first trip; what "
-        "the flow has over the next 5 s (over the run where it does not trip) in parts of plain Cubic's then, the "
-        "median and the least; in bold below 0.9.",
+        f"{sample.title}, bad policies, seeds {sample.bad_seeds}: runs that tripped; seconds to the first trip; "
+        "what the flow has over the next 5 s (over the run where it does not trip) in parts of plain Cubic's then, "
+        "the median and the least; in bold below 0.9.",
         "",
         f"| policy | {' | '.join(sample.bad_scenarios)} |",
         "|---|" + "---|" * len(sample.bad_scenarios),

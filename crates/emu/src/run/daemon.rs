@@ -4,7 +4,6 @@ use std::env;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -15,7 +14,7 @@ use std::time::Duration as Wait;
 
 use headway_cc::{Duration, Time};
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::{AccessFlags, Pid, access};
+use nix::unistd::{AccessFlags, Pid, access, mkdtemp};
 use serde::Deserialize;
 
 use super::complaints::{complaints_of, last_line};
@@ -125,9 +124,10 @@ impl Daemon {
     /// One line.
     pub fn start(program: &Path, scheme: &str) -> Result<Daemon, String> {
         let name = own_name();
-        let folder = env::temp_dir().join(format!("headway-{name}"));
-        let made = fs::DirBuilder::new().mode(0o700).create(&folder);
-        made.map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
+        // Whose name nobody can guess, and nobody else enters.
+        let folder = env::temp_dir().join("headway-XXXXXX");
+        let folder =
+            mkdtemp(&folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
         let mut command = Command::new(program);
         command
             .args(["run", "--policy", scheme, "--name", &name, "--socket"])

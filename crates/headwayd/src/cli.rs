@@ -256,7 +256,8 @@ struct Choice {
 impl Choice {
     /// And gives up what the agent may do beyond what it needs from now on.
     fn make(run: &Run, name: &str) -> Result<Choice> {
-        let default = run.default.then(|| DefaultController::set(name));
+        let kept = run.at.socket.with_extension("default");
+        let default = run.default.then(|| DefaultController::set(name, &kept));
         let cgroup = run
             .cgroup
             .as_deref()
@@ -279,7 +280,7 @@ fn load(run: &Run, controller: Controller, policies: Option<&Policies>) -> Resul
     };
     let mut program = Program::load(controller, options)?;
     match policies {
-        Some(policies) => policies.configure(&program, frame(run)),
+        Some(policies) => policies.configure(&mut program, frame(run)),
         None => program.configure(SettingValues::default(), None),
     }
     program.register()?;

@@ -11,7 +11,7 @@ mod store;
 mod timers;
 mod tuning;
 
-use headway_cc::Time;
+use headway_cc::{Duration, Time};
 use headway_kernel::abi::{Message, Open, Report, Verdict};
 
 pub use policies::{Frame, Policies};
@@ -41,7 +41,12 @@ pub struct Agent {
     store: Store,
     frame: Frame,
     begun: Time,
+    /// When what was learned is saved next.
+    saves: Time,
 }
+
+/// How much of what was learned a crash may cost.
+const SAVE_EVERY: Duration = Duration::from_secs(30);
 
 impl Agent {
     /// For these programs, each with its policies; without any its flows are a tuner's.
@@ -63,6 +68,7 @@ impl Agent {
             store,
             frame,
             begun: clock::now(),
+            saves: clock::now() + SAVE_EVERY,
         }
     }
 
@@ -80,7 +86,15 @@ impl Agent {
         }
     }
 
+    /// Who had its slot before has ended, even if that found no room in the ring.
     fn on_open(&mut self, program: usize, open: &Open) {
+        if let Some(before) = self.flows[program].put(*open) {
+            self.on_end(&before);
+        }
+    }
+
+    /// A flow says something for the first time. Many never do: receivers, and whoever changes its mind.
+    fn begin(&mut self, program: usize, open: &Open) {
         let number = open.header.flow;
         let served = self.policies[program].as_ref();
         let served = served.map(|policies| policies.of(flow::remote(open)));
@@ -89,8 +103,8 @@ impl Agent {
             .and_then(|served| self.store.learned(served));
         match Flow::new(open, served, learned) {
             Ok(flow) => {
-                tracing::info!(flow = number, remote = %flow.remote(), policy = flow.policy(), "opens");
-                self.flows[program].put(open.header.slot, flow);
+                tracing::debug!(flow = number, remote = %flow.remote(), policy = flow.policy(), "begins");
+                self.flows[program].begin(open.header.slot, flow);
             }
             Err(error) => tracing::error!(flow = number, %error, "cannot be served"),
         }
@@ -98,6 +112,9 @@ impl Agent {
 
     fn on_report(&mut self, program: usize, report: &Report) {
         self.statistics.reports += 1;
+        if let Some(open) = self.flows[program].opened(&report.header) {
+            self.begin(program, &open);
+        }
         let Some(flow) = self.flows[program].of(&report.header) else {
             self.statistics.unknown += 1;
             return;
@@ -106,7 +123,7 @@ impl Agent {
         let (now, due) = (report.record.now(), flow.due());
         // A clock that ran out before this record decides by those before, however late the agent wakes (decision 35).
         if flow.has_clock() && due <= now && flow.is_due(due) {
-            self.answer(place, due);
+            self.answer(place, due, now);
         }
         let Some(flow) = self.flows[program].of(&report.header) else {
             return;
@@ -114,19 +131,20 @@ impl Agent {
         let thought = flow.acknowledged(due);
         if flow.on_record(&report.record) {
             self.rest.on_question(place, due, now, thought);
-            self.answer(place, now);
+            self.answer(place, now, now);
         }
     }
 
-    /// Answers a flow, and sees to it that somebody is there when it asks next, or its clock decides.
-    fn answer(&mut self, place: Place, now: Time) {
+    /// Answers a flow, as of `now` and with what it had said until `read`, and sees to it that somebody is there when it
+    /// asks next, or its clock decides.
+    fn answer(&mut self, place: Place, now: Time, read: Time) {
         let program = usize::from(place.0);
         let Some(flow) = self.flows[program].at(place.1) else {
             return;
         };
         let before = flow.due();
         let (statistics, shadow) = (&mut self.statistics, self.shadow.as_mut());
-        flow.answer(&self.programs[program], now, statistics, shadow);
+        flow.answer(&self.programs[program], now, read, statistics, shadow);
         let due = flow.due();
         if flow.has_clock() {
             self.rest.on_answer(flow.answered(), place, None);
@@ -142,12 +160,16 @@ impl Agent {
         let Some(flow) = self.flows[program].take(&report.header) else {
             return;
         };
-        tracing::info!(
+        tracing::debug!(
             flow = flow.number(),
             delivered = report.record.delivered,
             lost = report.record.lost,
             "closes"
         );
+        self.on_end(&flow);
+    }
+
+    fn on_end(&mut self, flow: &Flow) {
         if let Some((served, learned)) = flow.learned() {
             self.store.keep(served, learned);
         }
@@ -186,8 +208,13 @@ impl Agent {
             let flow = self.flows[usize::from(place.0)].at(place.1);
             // Another may have the slot by now, or have asked meanwhile.
             if flow.is_some_and(|flow| flow.due() == due && flow.is_due(now)) {
-                self.answer(place, now);
+                self.answer(place, now, now);
             }
+        }
+        if now >= self.saves {
+            self.saves = now + SAVE_EVERY;
+            self.keep_learned();
+            self.store.save();
         }
         let acknowledged = |place: Place, from| {
             let flow = self.flows[usize::from(place.0)].get(place.1);
@@ -207,15 +234,22 @@ impl Agent {
                 .iter()
                 .try_for_each(|p| p.check(program.controller))?;
         }
-        for (flows, policies) in self.flows.iter_mut().zip(&policies) {
+        let mut next = Vec::new();
+        for (flows, policies) in self.flows.iter().zip(&policies) {
             let Some(policies) = policies else { continue };
-            for flow in flows.iter_mut() {
+            for flow in flows.iter() {
                 let served = policies.of(flow.remote().ip());
                 let learned = self.store.learned(&served);
-                flow.take_policy(served, learned)?;
+                next.push(flow.policy_of(served, learned)?);
             }
         }
-        for (program, policies) in self.programs.iter().zip(&policies) {
+        let mut next = next.into_iter();
+        for (flows, policies) in self.flows.iter_mut().zip(&policies) {
+            if policies.is_some() {
+                (flows.iter_mut().zip(&mut next)).for_each(|(flow, next)| flow.take_policy(next));
+            }
+        }
+        for (program, policies) in self.programs.iter_mut().zip(&policies) {
             if let Some(policies) = policies {
                 policies.configure(program, self.frame);
             }
@@ -253,26 +287,60 @@ impl Agent {
         }
     }
 
-    /// Saves what flows have learned. To be called at the end.
-    pub fn save(&mut self) {
-        for (served, learned) in (self.flows.iter().flat_map(Flows::iter)).filter_map(Flow::learned)
-        {
-            self.store.keep(served, learned);
+    /// Of each policy what the flow has learned that has decided most.
+    fn keep_learned(&mut self) {
+        if !self.store.is_kept() {
+            return;
         }
+        let mut flows: Vec<&Flow> = (self.flows.iter().flat_map(Flows::iter))
+            .filter(|flow| flow.learned().is_some())
+            .collect();
+        flows.sort_unstable_by_key(|flow| std::cmp::Reverse(flow.decisions()));
+        let mut seen: Vec<&str> = Vec::new();
+        for flow in flows {
+            if let Some((served, learned)) = flow.learned()
+                && !seen.contains(&served.spec())
+            {
+                seen.push(served.spec());
+                self.store.keep(served, learned);
+            }
+        }
+    }
+
+    /// Saves what flows have learned, and ends.
+    pub fn save(&mut self) {
+        self.keep_learned();
+        self.store.finish();
         self.store.save();
+        self.store.finish();
         if let Some(shadow) = &mut self.shadow {
             shadow.flush();
         }
     }
 
-    /// What happens, for `headwayd status`.
-    pub fn status(&self) -> serde_json::Value {
+    /// What happens, but for each flow: it takes the same time however many there are.
+    pub fn counters(&self) -> serde_json::Value {
         let controllers: Vec<_> = (self.programs.iter().zip(&self.policies))
             .map(|(program, policies)| match policies {
                 Some(policies) => policies.describe(&program.name),
                 None => serde_json::json!({ "name": program.name }),
             })
             .collect();
+        let now = clock::now();
+        let flows = self.flows.iter().map(Flows::count).sum();
+        serde_json::json!({
+            "schema": 1,
+            "version": env!("CARGO_PKG_VERSION"),
+            "uptime_s": now.since(self.begun).as_secs_f64(),
+            "shadow": self.shadow.is_some(),
+            "controllers": controllers,
+            "counters": self.statistics.counters(&self.programs, flows),
+            "latency_us": self.statistics.latency(),
+        })
+    }
+
+    /// What happens, for `headwayd status`.
+    pub fn status(&self) -> serde_json::Value {
         let now = clock::now();
         let mut flows: Vec<_> = (self.flows.iter().zip(&self.programs))
             .flat_map(|(flows, program)| flows.iter().map(|flow| (flow, &program.name)))
@@ -281,15 +349,8 @@ impl Agent {
         let flows: Vec<_> = (flows.into_iter())
             .map(|(flow, controller)| flow.describe(controller, now))
             .collect();
-        serde_json::json!({
-            "schema": 1,
-            "version": env!("CARGO_PKG_VERSION"),
-            "uptime_s": now.since(self.begun).as_secs_f64(),
-            "shadow": self.shadow.is_some(),
-            "controllers": controllers,
-            "counters": self.statistics.counters(&self.programs, flows.len()),
-            "latency_us": self.statistics.latency(),
-            "flows": flows,
-        })
+        let mut status = self.counters();
+        status["flows"] = flows.into();
+        status
     }
 }

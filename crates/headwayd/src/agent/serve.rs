@@ -16,7 +16,7 @@ use super::Agent;
 use super::rest::Wait;
 use crate::control::{Mailbox, Wish};
 use crate::error::{Error, Result};
-use crate::system::{clock, signals::Signals};
+use crate::system::{capabilities, clock, signals::Signals};
 
 /// Serves until a signal ends it, or standard input closes where that is to end it.
 ///
@@ -97,11 +97,18 @@ fn ring(agent: &Rc<RefCell<Agent>>) -> Result<RingBuffer<'static>> {
     builder.build().map_err(failed)
 }
 
-/// Serves all that there is now; how to wait for more.
+/// Serves what there is now; how to wait for more.
 fn look(agent: &RefCell<Agent>, ring: &RingBuffer<'_>) -> Result<Wait> {
-    ring.consume()
-        .map_err(|e| Error::failed("cannot read the programs' messages", e))?;
-    Ok(agent.borrow_mut().on_timers(clock::now()))
+    let read = ring.consume_raw_n(MOST_MESSAGES);
+    let Ok(read) = usize::try_from(read) else {
+        let why = Errno::from_raw(-read);
+        return Err(Error::failed("cannot read the programs' messages", why));
+    };
+    let wait = agent.borrow_mut().on_timers(clock::now());
+    Ok(match read < MOST_MESSAGES {
+        true => wait,
+        false => Wait::Nap(Duration::ZERO),
+    })
 }
 
 #[allow(unsafe_code, reason = "libbpf-rs gives a number")]
@@ -110,12 +117,15 @@ fn ring_fd<'a>(ring: &'a RingBuffer<'_>) -> BorrowedFd<'a> {
     unsafe { BorrowedFd::borrow_raw(ring.epoll_fd()) }
 }
 
+/// Read at once: messages may come faster than they are read, and clocks, signals and the mailbox have their turn.
+const MOST_MESSAGES: usize = 1024;
 /// Messages that wake nobody are read at least so often: a policy inside the kernel asks nothing.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
 fn fulfil(agent: &RefCell<Agent>, wish: Wish) -> serde_json::Value {
     match wish {
         Wish::Status => agent.borrow().status(),
+        Wish::Counters => agent.borrow().counters(),
         Wish::Set(number, settings) => match agent.borrow_mut().set(number, &settings) {
             Ok(flows) => serde_json::json!({ "flows": flows }),
             Err(error) => serde_json::json!({ "error": error.to_string() }),
@@ -128,7 +138,8 @@ fn fulfil(agent: &RefCell<Agent>, wish: Wish) -> serde_json::Value {
 }
 
 fn reload(agent: &RefCell<Agent>) -> Result<()> {
-    let policies = agent.borrow().read_policies_anew()?;
+    let policies = agent.borrow().read_policies_anew();
+    let policies = policies.map_err(capabilities::explain)?;
     agent.borrow_mut().reload(policies)?;
     tracing::info!("policies read anew");
     Ok(())

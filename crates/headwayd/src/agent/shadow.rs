@@ -1,8 +1,9 @@
 //! What policies would have done, without doing it.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use headway_policy::{Action, Record};
@@ -32,13 +33,14 @@ struct Line {
 }
 
 impl Shadow {
-    /// Into a new file, or nowhere.
+    /// Into a file, a new one for its owner alone, or nowhere.
     ///
     /// # Errors
     /// One line, if it cannot be made.
     pub fn create(path: Option<&Path>) -> Result<Shadow> {
         let create = |path: &Path| {
-            let file = File::create(path);
+            let mut options = OpenOptions::new();
+            let file = (options.write(true).create(true).truncate(true).mode(0o600)).open(path);
             file.map_err(|e| Error::Usage(format!("--shadow: cannot make {}: {e}", path.display())))
         };
         let file = path.map(create).transpose()?;

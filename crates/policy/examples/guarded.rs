@@ -60,6 +60,7 @@ fn compare(scenario: &str, name: &str, seed: u64) -> Result<Value, Error> {
 }
 
 /// Prints the nanoseconds that a judgement takes, of five times a million records: the median and the least.
+#[expect(clippy::disallowed_methods, reason = "it measures time")]
 fn time_judge() {
     let mut draw = Draw::new(1);
     let mut records: Vec<RecordBytes> = vec![[0; 10]];

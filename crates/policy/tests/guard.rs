@@ -100,6 +100,9 @@ fn bad_policies_lose_their_flows_and_cubic_does_well() {
     }
 }
 
+/// When, and both windows in packets.
+type Windows = Arc<Mutex<Vec<(Time, f64, f64)>>>;
+
 /// The guard's Cubic in whole numbers, told what a Cubic of this project is told: windows in packets, both.
 #[derive(Debug)]
 struct Beside {
@@ -107,11 +110,11 @@ struct Beside {
     guard: Guard,
     reporter: Reporter,
     mss: f64,
-    windows: Arc<Mutex<Vec<(Time, f64, f64)>>>,
+    windows: Windows,
 }
 
 impl Beside {
-    fn new(setup: &Setup, windows: &Arc<Mutex<Vec<(Time, f64, f64)>>>) -> Beside {
+    fn new(setup: &Setup, windows: &Windows) -> Beside {
         Beside {
             cubic: cubic::Cubic::new(setup, &Values::defaults(cubic::SCHEME.params)),
             guard: Guard::new(setup.start.as_nanos()),
@@ -167,7 +170,7 @@ static BESIDE: Scheme = Scheme::unlisted("beside", &[Need::RateSample, Need::Pac
 #[test]
 fn the_guards_cubic_is_a_cubic() {
     for scenario in ["pantheon-default", "low-bdp"] {
-        let windows = Arc::default();
+        let windows = Windows::default();
         let told = Arc::clone(&windows);
         let selection = BESIDE.built_by(move |setup| Box::new(Beside::new(setup, &told)));
         let options = Options {
@@ -185,7 +188,7 @@ fn the_guards_cubic_is_a_cubic() {
             .iter()
             .filter(|(at, ..)| *at > Time::ZERO + Duration::from_secs(10));
         let mut off: Vec<f64> = later
-            .map(|(_, ours, cubics)| (ours / cubics).ln().abs())
+            .map(|(_, ours, cubics)| libm::log(ours / cubics).abs())
             .collect();
         off.sort_by(f64::total_cmp);
         let at = |share: f64| off[(off.len() as f64 * share) as usize];

@@ -3,7 +3,7 @@
 use headway_fixed::{Guard, Judgement, Limits, Reason, RecordBytes};
 use zerocopy::FromBytes;
 
-use crate::Bytes;
+use super::Bytes;
 
 /// The input is whether limits are usual, limits, then steps: what happens before a record, and the record. Whatever
 /// they say, windows and rates keep within bounds, a flow is somebody's, and an agent that answers has it back some day.
@@ -57,9 +57,9 @@ fn next(last: &RecordBytes, input: &mut Bytes<'_>) -> RecordBytes {
     record[3] = u64::from((record[3] as u32).wrapping_add(delivered as u32));
     record[4] = u64::from((record[4] as u32).wrapping_add(lost as u32 / 16)) | in_flight << 32;
     record[5] = cwnd | 1500 << 32;
-    record[6] = srtt * 1000 | (srtt * 1000) << 32;
+    record[6] = (srtt * 1000) | ((srtt * 1000) << 32);
     record[7] = 20_000 << 32;
-    record[9] = acks % 2 | (flags % 8) << 32;
+    record[9] = (acks % 2) | ((flags % 8) << 32);
     record
 }
 

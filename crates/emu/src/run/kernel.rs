@@ -276,7 +276,7 @@ mod tests {
         found.sort_unstable();
         assert_eq!(found, names);
         assert!(world.idle()["owl"].is_empty());
-        assert_eq!(hosting(&taken).world(), KERNEL);
+        assert_eq!(hosting(&taken).world().name, KERNEL.name);
     }
 
     fn outcome(delivered_packets: u64) -> Outcome {

@@ -3,12 +3,14 @@
 use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use headway_cc::Time;
 use serde_json::Value;
 
 use super::Wish;
 use super::mailbox::Sender;
+use crate::system::clock;
 
 /// How long a client may take to ask, in all, and to read.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -40,14 +42,14 @@ fn answer(mut client: TcpStream, agent: &Sender) -> std::io::Result<()> {
 
 /// What a request asks for; nothing if it is none, or too long.
 fn path(client: &mut TcpStream) -> std::io::Result<Option<String>> {
-    let until = Instant::now() + PATIENCE;
+    let begun = clock::now();
     let mut request = Vec::new();
     let mut part = [0; 512];
     while !request.windows(4).any(|w| w == b"\r\n\r\n") {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(std::io::ErrorKind::TimedOut.into());
-        }
+        let left = PATIENCE
+            .checked_sub(since(begun))
+            .filter(|left| !left.is_zero());
+        let left = left.ok_or(std::io::ErrorKind::TimedOut)?;
         client.set_read_timeout(Some(left))?;
         let read = client.read(&mut part)?;
         if read == 0 || request.len() > LONGEST_REQUEST {
@@ -61,6 +63,10 @@ fn path(client: &mut TcpStream) -> std::io::Result<Option<String>> {
         (Some("GET"), Some(path)) => Some(path.to_owned()),
         _ => None,
     })
+}
+
+fn since(begun: Time) -> Duration {
+    Duration::from_nanos(clock::now().since(begun).as_nanos())
 }
 
 /// Name, kind, what it says, and where the status has it.
@@ -200,15 +206,15 @@ mod tests {
         let address = listener.local_addr().expect("it has one");
         let slow = thread::spawn(move || {
             let mut agent = TcpStream::connect(address).expect("it listens");
-            let begun = Instant::now();
-            while begun.elapsed() < PATIENCE * 3 && agent.write_all(b"G").is_ok() {
+            let begun = clock::now();
+            while since(begun) < PATIENCE * 3 && agent.write_all(b"G").is_ok() {
                 thread::sleep(PATIENCE / 20);
             }
         });
         let (mut client, _) = listener.accept().expect("a client");
-        let begun = Instant::now();
+        let begun = clock::now();
         assert!(path(&mut client).is_err());
-        assert!(begun.elapsed() < PATIENCE * 3 / 2, "{:?}", begun.elapsed());
+        assert!(since(begun) < PATIENCE * 3 / 2, "{:?}", since(begun));
         drop(client);
         slow.join().expect("it ends");
     }

@@ -170,17 +170,18 @@ def test_who_decides_changes_between_kernel_and_agent(tmp_path, models):
         for until, name in [(6, models[0]), (11, models[1]), (16, models[0])]:
             put_model(folder, name)
             assert agent.ask("reload").returncode == 0
-            (before,) = sending(agent.status()) or [{"decisions": 0}]
             is_kernels = "int8" in name
             flow.wait(until - 2)
+            (before,) = sending(agent.status())
             if is_kernels:
-                (before,) = sending(agent.status())
                 agent.signal(signal.SIGSTOP)
             flow.wait(until)
             agent.signal(signal.SIGCONT)
             (one,) = sending(agent.status())
             assert (one["guard"], one["guard_trips"]) == ("policy", 0), agent.log
             assert (one["decisions"] > before["decisions"]) != is_kernels, name
+            # Whoever it is goes on deciding.
+            assert one["pacing_rate_mbps"] != before["pacing_rate_mbps"], name
             assert flow.mbps(flow.begun + until - 1.5, flow.begun + until) > 0.7 * 20, name
 
 

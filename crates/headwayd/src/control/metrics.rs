@@ -3,12 +3,14 @@
 use std::fmt::Write as _;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use headway_cc::Time;
 use serde_json::Value;
 
 use super::Wish;
 use super::mailbox::Sender;
+use crate::system::clock;
 
 /// How long a client may take to ask, in all, and to read.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -40,11 +42,11 @@ fn answer(mut client: TcpStream, agent: &Sender) -> std::io::Result<()> {
 
 /// What a request asks for; nothing if it is none, or too long.
 fn path(client: &mut TcpStream) -> std::io::Result<Option<String>> {
-    let until = Instant::now() + PATIENCE;
+    let begun = clock::now();
     let mut request = Vec::new();
     let mut part = [0; 512];
     while !request.windows(4).any(|w| w == b"\r\n\r\n") {
-        let left = until.saturating_duration_since(Instant::now());
+        let left = PATIENCE.saturating_sub(passed(begun));
         if left.is_zero() {
             return Err(std::io::ErrorKind::TimedOut.into());
         }
@@ -61,6 +63,10 @@ fn path(client: &mut TcpStream) -> std::io::Result<Option<String>> {
         (Some("GET"), Some(path)) => Some(path.to_owned()),
         _ => None,
     })
+}
+
+fn passed(since: Time) -> Duration {
+    Duration::from_nanos(clock::now().since(since).as_nanos())
 }
 
 /// Name, kind, what it says, and where the status has it.
@@ -200,15 +206,16 @@ mod tests {
         let address = listener.local_addr().expect("it has one");
         let slow = thread::spawn(move || {
             let mut agent = TcpStream::connect(address).expect("it listens");
-            let begun = Instant::now();
-            while begun.elapsed() < PATIENCE * 3 && agent.write_all(b"G").is_ok() {
+            let begun = clock::now();
+            while passed(begun) < PATIENCE * 3 && agent.write_all(b"G").is_ok() {
                 thread::sleep(PATIENCE / 20);
             }
         });
         let (mut client, _) = listener.accept().expect("a client");
-        let begun = Instant::now();
+        let begun = clock::now();
         assert!(path(&mut client).is_err());
-        assert!(begun.elapsed() < PATIENCE * 3 / 2, "{:?}", begun.elapsed());
+        let took = passed(begun);
+        assert!(took < PATIENCE * 3 / 2, "{took:?}");
         drop(client);
         slow.join().expect("it ends");
     }

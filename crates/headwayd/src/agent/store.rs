@@ -7,6 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
+use headway_cc::{Bytes, Setup};
 use headway_policy::schemes::Served;
 
 /// The newest that a flow of each policy has learned; a new flow goes on from it. Without a folder there is none: each
@@ -46,7 +47,7 @@ impl Store {
         let name = file_name(served);
         if !self.learned.contains_key(&name) {
             let file = folder.join(&name);
-            let read = read(&file, served.parameters()).unwrap_or_else(|why| {
+            let read = read(&file, size_of(served)).unwrap_or_else(|why| {
                 tracing::warn!(file = %file.display(), why, "goes on from the model, not from what was learned");
                 None
             });
@@ -135,15 +136,22 @@ fn write(file: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::rename(&part, file)
 }
 
+/// How many numbers what it learns consists of: a network has some between its parameters that change nothing.
+fn size_of(served: &Served) -> usize {
+    let policy = served.policy(&Setup::new(Bytes::new(1500), 0), None);
+    let policy = policy.as_ref().ok();
+    policy.and_then(|p| p.learned()).map_or(0, <[f32]>::len)
+}
+
 /// Nothing if there is no file.
-fn read(file: &Path, parameters: usize) -> Result<Option<Vec<f32>>, String> {
+fn read(file: &Path, size: usize) -> Result<Option<Vec<f32>>, String> {
     let bytes = match fs::read(file) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error.to_string()),
     };
-    if bytes.len() != parameters * 4 {
-        let (is, right) = (bytes.len(), parameters * 4);
+    if bytes.len() != size * 4 {
+        let (is, right) = (bytes.len(), size * 4);
         return Err(format!("it has {is} bytes, not {right}"));
     }
     let (numbers, _) = bytes.as_chunks::<4>();
@@ -192,14 +200,14 @@ mod tests {
     #[test]
     fn without_a_folder_each_flow_begins_with_the_model() {
         let (mut store, served) = (Store::new(None), served());
-        store.keep(&served, &vec![1.0; served.parameters()]);
+        store.keep(&served, &vec![1.0; size_of(&served)]);
         assert_eq!(store.learned(&served), None);
     }
 
     #[test]
     fn what_is_kept_is_whole_and_its_owners() {
         let (folder, served) = (Folder::new("kept"), served());
-        let learned = vec![0.5; served.parameters()];
+        let learned = vec![0.5; size_of(&served)];
         let mut store = Store::new(Some(folder.0.clone()));
         assert_eq!(store.learned(&served), None);
         store.keep(&served, &learned);
@@ -225,7 +233,7 @@ mod tests {
         let (folder, served) = (Folder::new("later"), served());
         let place = folder.0.join("state");
         let mut store = Store::new(Some(place.clone()));
-        store.keep(&served, &vec![0.5; served.parameters()]);
+        store.keep(&served, &vec![0.5; size_of(&served)]);
         store.save();
         store.finish();
         fs::create_dir(&place).expect("a folder");

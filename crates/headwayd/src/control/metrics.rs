@@ -46,10 +46,10 @@ fn path(client: &mut TcpStream) -> std::io::Result<Option<String>> {
     let mut request = Vec::new();
     let mut part = [0; 512];
     while !request.windows(4).any(|w| w == b"\r\n\r\n") {
-        let left = PATIENCE
-            .checked_sub(since(begun))
-            .filter(|left| !left.is_zero());
-        let left = left.ok_or(std::io::ErrorKind::TimedOut)?;
+        let left = PATIENCE.saturating_sub(passed(begun));
+        if left.is_zero() {
+            return Err(std::io::ErrorKind::TimedOut.into());
+        }
         client.set_read_timeout(Some(left))?;
         let read = client.read(&mut part)?;
         if read == 0 || request.len() > LONGEST_REQUEST {
@@ -65,8 +65,8 @@ fn path(client: &mut TcpStream) -> std::io::Result<Option<String>> {
     })
 }
 
-fn since(begun: Time) -> Duration {
-    Duration::from_nanos(clock::now().since(begun).as_nanos())
+fn passed(since: Time) -> Duration {
+    Duration::from_nanos(clock::now().since(since).as_nanos())
 }
 
 /// Name, kind, what it says, and where the status has it.
@@ -207,14 +207,15 @@ mod tests {
         let slow = thread::spawn(move || {
             let mut agent = TcpStream::connect(address).expect("it listens");
             let begun = clock::now();
-            while since(begun) < PATIENCE * 3 && agent.write_all(b"G").is_ok() {
+            while passed(begun) < PATIENCE * 3 && agent.write_all(b"G").is_ok() {
                 thread::sleep(PATIENCE / 20);
             }
         });
         let (mut client, _) = listener.accept().expect("a client");
         let begun = clock::now();
         assert!(path(&mut client).is_err());
-        assert!(since(begun) < PATIENCE * 3 / 2, "{:?}", since(begun));
+        let took = passed(begun);
+        assert!(took < PATIENCE * 3 / 2, "{took:?}");
         drop(client);
         slow.join().expect("it ends");
     }

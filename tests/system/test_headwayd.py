@@ -540,6 +540,9 @@ def test_bad_options_are_said_in_one_line(tmp_path):
         (["--policy", "owl", "--state", "/nowhere"], "--state"),
         (["--policy", "owl", "--cgroup", str(tmp_path)], "not a cgroup's folder"),
         (["--policy", "owl", "--shadow", "/nowhere/file"], "--shadow"),
+        (["--policy", "owl", "--flows", "0"], "--flows"),
+        (["--policy", "owl", "--log", "yaml"], "--log"),
+        (["--polcy", "owl"], "--polcy"),
     ]:
         done = subprocess.run([*command, *options], capture_output=True, text=True, check=False, timeout=20)
         assert done.returncode == 2, (options, done)

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::thread;
 
+use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use headway_kernel::abi::SettingValues;
 
@@ -143,8 +144,27 @@ enum LogFormat {
     Json,
 }
 
+const NO_COMMAND: ErrorKind = ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+
+/// What clap says over some paragraphs, without the usage at its end.
+fn one_line(error: &str) -> String {
+    let said = error.split("\n\nUsage:").next().unwrap_or(error);
+    let said = said.split("\n\nFor more").next().unwrap_or(said);
+    let words: Vec<&str> = said.split_whitespace().collect();
+    words.join(" ").trim_start_matches("error: ").to_owned()
+}
+
 pub fn main() -> ExitCode {
-    let done = match Cli::parse().command {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        // Help and version; and help where no command was given.
+        Err(error) if !error.use_stderr() || error.kind() == NO_COMMAND => error.exit(),
+        Err(error) => {
+            eprintln!("headwayd: {}", one_line(&error.to_string()));
+            return ExitCode::from(2);
+        }
+    };
+    let done = match cli.command {
         Command::Run(run) => run_agent(&run),
         Command::Status { at, json } => {
             control::ask(&at.socket, "status").map(|status| match json {
@@ -169,6 +189,10 @@ pub fn main() -> ExitCode {
 
 fn run_agent(run: &Run) -> Result<()> {
     start_logs(run.log);
+    // What libbpf has to say of an error comes with the error, in one line; the rest is for who looks for it.
+    libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Debug, |_, said| {
+        tracing::debug!("{}", said.trim_end())
+    })));
     let signals = Signals::new()?;
     check(run)?;
     let stdin = io::stdin();

@@ -164,10 +164,9 @@ fn read(file: &Path, size: usize) -> Result<Option<Vec<f32>>, String> {
 
 /// The same model, told to learn in the same way.
 fn file_name(served: &Served) -> String {
-    let model = served
-        .model_id()
-        .replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', "-");
-    format!("{model}.learned")
+    let name = format!("{}-{}", served.model_id(), served.spec());
+    let name = name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', "-");
+    format!("{name}.learned")
 }
 
 #[cfg(test)]

@@ -144,11 +144,12 @@ def fit(found: Runs) -> Runs:
 
 
 def of_real_time(found: Runs, shown: Runs) -> list[str]:
-    """What a reader is to know of the runs: how many were unfit, and where the guard took over."""
+    """What a reader is to know: of which code the runs are, how many were unfit, where the guard took over."""
     # Points may share runs.
     runs = {id(run): run for of_one in found.values() for run in of_one}.values()
     unfit = [run["unfit"] for run in runs if run["unfit"]]
-    notes = []
+    versions = sorted({run["code_version"] for run in runs if "code_version" in run} - {code_version})
+    notes = [f"Of these runs some are of an earlier version: {', '.join(versions)}."] if versions else []
     if unfit and shown is found:
         notes.append(
             f"**{len(unfit)} of {len(runs)} runs are unfit, and shown all the same**: points would have none "

@@ -6,20 +6,32 @@ Figures = dict[str, Any]
 
 
 def targets(figures: Figures) -> list[Figures]:
-    """Each target beside its figure: name, value, target, sense ("at least" or "at most"), met."""
+    """Each target beside its figure: name, value, target, sense ("at least" or "at most"), verdict, met, note.
+
+    The verdict is met, missed, open where the interval has the target within it, or void.
+    """
     found: list[Figures] = []
 
-    def target(name: str, value: float, sense: str, limit: float, note: str = "") -> None:
-        met = value >= limit if sense == "at least" else value <= limit
-        found.append({"name": name, "value": value, "sense": sense, "target": limit, "met": met, "note": note})
+    def target(name: str, value: float, sense: str, limit: float, note: str = "", verdict: str = "") -> None:
+        is_met = value >= limit if sense == "at least" else value <= limit
+        verdict = verdict or ("met" if is_met else "missed")
+        known = {"name": name, "value": value, "sense": sense, "target": limit, "note": note}
+        found.append(known | {"verdict": verdict, "met": verdict == "met"})
+
+    def ratio(name: str, of_name: Figures, key: str, sense: str, limit: float) -> None:
+        low, high = of_name[key]["ci95"] or [of_name[key]["median"]] * 2
+        verdict, note = "open" if low < limit < high else "", f"{low:.2f} .. {high:.2f}"
+        if not of_name["decisions"]:
+            verdict, note = "void", "the policy was asked nothing"
+        target(name, of_name[key]["median"], sense, limit, note, verdict)
 
     for path, variants in figures.get("cost", {"paths": {}})["paths"].items():
         for name, of_name in variants.items():
             # What a policy decides is not what the datapath costs: shadows decide nothing.
             if name.endswith("-shadow"):
                 title = f"{figures['titles'][name]}, {PATHS[path]}"
-                target(f"throughput over Cubic's: {title}", of_name["mbps_ratio"]["median"], "at least", 0.97)
-                target(f"CPU a GB over Cubic's: {title}", of_name["cpu_s_per_gb_ratio"]["median"], "at most", 1.05)
+                ratio(f"throughput over Cubic's: {title}", of_name, "mbps_ratio", "at least", 0.97)
+                ratio(f"CPU a GB over Cubic's: {title}", of_name, "cpu_s_per_gb_ratio", "at most", 1.05)
     for row in figures.get("hooks", []):
         if row["path"].startswith("unshaped") and row["variant"] in HOOKED:
             title = f"ns an ACK: {figures['titles'][row['variant']]}, {row['path']}"

@@ -107,8 +107,8 @@ def show(figures: Figures) -> None:
     console.print(about(figures))
     for line in figures["skipped"]:
         console.print(f"skipped {line}")
-    missed = [t["name"] for t in figures["targets"] if not t["met"]]
-    console.print(f"missed: {'; '.join(missed)}" if missed else "every target is met")
+    others = [f"{t['name']} ({t['verdict']})" for t in figures["targets"] if t["verdict"] != "met"]
+    console.print(f"not met: {'; '.join(others)}" if others else "every target is met")
 
 
 def markdown(figures: Figures) -> str:

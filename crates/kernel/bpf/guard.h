@@ -44,7 +44,7 @@ struct headway_limits {
 	__u32 loss;           /* share of packets lost, in 1/65536 */
 	__u32 inflation;      /* smoothed over least RTT, in 1/256, ... */
 	__u32 inflation_us;   /* ... and so much above it */
-	__u32 margin;         /* of utility, log2(rate) - weight * log2(RTT / least RTT), in 1/65536 */
+	__u32 margin;         /* of utility, log2(rate) - weight * log2(RTT / least RTT), in 1/65536; a sixteenth of long means' */
 	__u32 weight;         /* in 1/65536 */
 	__u32 share;          /* of what the path carries, in 1/65536: a mean rate below that is too low, ... */
 	__u32 long_epochs;    /* ... so many epochs in a row */
@@ -325,7 +325,9 @@ static inline int headway_guard_is_hungry(const struct headway_guard *g, const s
 	/* 2^41 times 2^17. */
 	if (g->mean >= rate * (l->share & 0x1ffff) >> 16)
 		return 0;
-	return headway_utility(l, g->mean, g->mean_rtt_us, r->min_rtt_us) < headway_utility(l, rate, rtt_us, r->min_rtt_us);
+	/* Long means vary little: a sixteenth of the margin will do. */
+	return headway_utility(l, g->mean, g->mean_rtt_us, r->min_rtt_us) + (__s64)(l->margin >> 4) <
+	       headway_utility(l, rate, rtt_us, r->min_rtt_us);
 }
 
 /* What an epoch says against the policy. */

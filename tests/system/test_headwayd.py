@@ -103,13 +103,23 @@ def test_a_policy_in_whole_numbers_needs_no_agent(tmp_path):
         assert agent.status()["counters"]["guard_trips"] == 0
 
 
-def test_a_window_policy_may_have_every_state(tmp_path):
-    options = ["--policy", "owl", "--controllers", "headway_window"]
-    with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_window", 6) as flow:
-        flow.wait(5)
-        (one,) = sending(agent.status())
+@pytest.mark.parametrize(("controller", "owns"), [("headway_window", True), ("headway_owl", False)])
+def test_a_window_policy_has_every_state(tmp_path, controller, owns):
+    """A net that never changes the window: with every state its own it stays the first one, whatever is lost."""
+    folder = tmp_path / "model"
+    folder.mkdir()
+    write_model(folder, *always(3))
+    options = ["--policy", f"learned:model={folder}", "--controllers", controller]
+    with daemon.Daemon(*options) as agent, path.flow(tmp_path, controller, 8, loss="2%") as flow:
+        flow.wait(1)
+        seen = set()
+        while time.monotonic() < flow.begun + 6:
+            (one,) = sending(agent.status())
+            seen.add(one["cwnd_packets"])
+            time.sleep(0.02)
         assert one["decisions"] > 100
-        assert flow.mbps(flow.begun + 1, flow.begun + 5) > 1
+        assert one["lost_packets"] > 10
+        assert (seen == {10}) == owns, seen
 
 
 def test_prefixes_choose_and_names_are_given(tmp_path):

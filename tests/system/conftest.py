@@ -3,6 +3,7 @@
 import pytest
 
 import enclosure
+from kernel import daemon
 
 # Its assertions are those of tests, and say what they have found.
 pytest.register_assert_rewrite("packets.scripts")
@@ -12,3 +13,10 @@ pytest.register_assert_rewrite("packets.scripts")
 def permitted() -> None:
     if why := enclosure.refusal():
         pytest.skip(why)
+
+
+@pytest.fixture(scope="module")
+def bpf() -> None:
+    """For tests whose agent has to be there."""
+    if why := daemon.refusal():
+        pytest.skip(f"BPF controllers cannot be had: {why}")

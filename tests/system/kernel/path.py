@@ -46,8 +46,8 @@ def flow(
 ) -> Iterator[Flow]:
     """A bulk transfer of so long, or several, in a shell of their own; over when this is.
 
-    The network stays until then: what a sender has buffered still goes out. `to` is the other end, as a shell reads it;
-    IPv6 to $HEADWAY_PEER6.
+    The network stays until then: what a sender has buffered still goes out. `to` is the other end, as sh reads it:
+    $HEADWAY_PEER6 is its IPv6 address.
     """
     came = folder / f"came-{controller}-{time.monotonic_ns()}"
     bulk = f"{sys.executable} {BULK}"

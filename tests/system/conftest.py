@@ -2,8 +2,8 @@
 
 import pytest
 
+import daemon
 import enclosure
-from kernel import daemon
 
 # Its assertions are those of tests, and say what they have found.
 pytest.register_assert_rewrite("packets.scripts")

@@ -9,9 +9,10 @@ import time
 import numpy as np
 import pytest
 
+import daemon
 from headway.models import folder as model_folder
 from headway.models import writer
-from kernel import daemon, path
+from kernel import path
 
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
 

@@ -15,9 +15,10 @@ from pathlib import Path
 
 import pytest
 
+import daemon
 from headway._native import find_headwayd
 from headway.models import folder as model_folder
-from kernel import daemon, path
+from kernel import path
 from kernel.bulk import PORT
 from test_guard_live import always, write_model
 

@@ -6,7 +6,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from kernel import daemon, path
+import daemon
+from kernel import path
 from kernel.bulk import PORT
 
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+import daemon
 from headway._native import find_headwayd
-from kernel import daemon, path
+from kernel import path
 from test_guard_live import always, write_model
 
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]

@@ -24,6 +24,7 @@ NET_ADMIN, PERFMON, BPF = 1 << 12, 1 << 38, 1 << 39
 
 def test_logs_for_machines_are_lines_of_json(tmp_path):
     folder = tmp_path / "model"
+    folder.mkdir()
     write_model(folder, *always(0))
     options = ["--policy", f"learned:model={folder}", "--log", "json"]
     with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_owl", 5) as flow:

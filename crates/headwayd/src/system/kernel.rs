@@ -24,16 +24,23 @@ pub fn check(controller: Controller) -> Result<()> {
     }
 }
 
-fn check_release(controller: Controller, release: &str) -> Result<()> {
+/// Whether a controller is registered by a link, and so for no longer than somebody has the link: since Linux 6.4.
+pub fn has_links() -> bool {
+    let running = uname().map(|running| running.release().to_string_lossy().into_owned());
+    version(&running.unwrap_or_default()).is_none_or(|version| version >= (6, 4))
+}
+
+/// Nothing where it is a name of somebody's own: loading will tell.
+fn version(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release
         .split(|c: char| !c.is_ascii_digit())
-        .map(str::parse::<u32>);
-    let (Some(Ok(major)), Some(Ok(minor))) = (numbers.next(), numbers.next()) else {
-        // A name of somebody's own: loading will tell.
-        return Ok(());
-    };
+        .map(|number| number.parse().ok());
+    Some((numbers.next()??, numbers.next()??))
+}
+
+fn check_release(controller: Controller, release: &str) -> Result<()> {
     let oldest = controller.oldest_kernel();
-    match (major, minor) >= oldest {
+    match version(release).is_none_or(|version| version >= oldest) {
         true => Ok(()),
         false => Err(Error::Failed(format!(
             "{} needs Linux {}.{} or newer; this is {release}",

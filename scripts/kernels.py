@@ -1,0 +1,284 @@
+"""`make test-kernels`: boots Debian's kernels in virtual machines, and tries each controller on each of them.
+
+Takes the newest of each version that apt offers for a cloud's machines, and packages given as files. Nothing is
+installed; what is downloaded and built lies in build/kernels.
+"""
+
+import argparse
+import json
+import lzma
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import checks
+
+OUT = checks.ROOT / "build" / "kernels"
+GUEST = Path(__file__).with_name("kernels_guest.sh")
+HEADWAYD = checks.ROOT / ".venv" / "bin" / "headwayd"
+MODEL = checks.ROOT / "models" / "aurora-int8-v1"
+TOOLS = {
+    "qemu-system-x86_64": "qemu-system-x86",
+    "busybox": "busybox-static",
+    "iperf3": "iperf3",
+    "ip": "iproute2",
+    "tc": "iproute2",
+    "apt-get": "apt, and Debian",
+    "dpkg-deb": "dpkg",
+}
+"""Each with the package that it comes from."""
+IN_GUEST = ("ip", "tc", "iperf3")
+MODULES = ("veth", "sch_netem", "tcp_bbr")
+KERNEL = re.compile(r"linux-image-(\d+\.\d+)\.\S*cloud-amd64")
+FLOORS = {"headway_owl": (6, 1), "headway_rate": (6, 1), "headway_window": (6, 10), "headway_bbr": (6, 10)}
+"""By controller, the oldest kernel that it is for (docs/kernel.md)."""
+WANTED = 0.5
+"""Of Cubic's throughput there: this tells a controller that works from one that does not, no more."""
+BEGIN_S = 30
+"""So soon says something what KVM runs."""
+LIMIT_S = 400
+"""For a kernel's trials, which take about 100 s where KVM is to be had."""
+
+Said = dict[str, dict[str, str]]
+"""What the virtual machine has written: by what was tried, by what it is."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table."""
+
+    kernel: str
+    what: str
+    verdict: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"| {self.kernel} | {self.what} | {self.verdict} | {self.why} |"
+
+
+def main() -> int:
+    """Tries all kernels that are to be had; 1 if one does otherwise than the documentation says."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("packages", nargs="*", type=Path, help="kernels beside apt's: .deb files for amd64")
+    given = arguments.parse_args()
+    if why := refusal():
+        print(f"SKIPPED all kernels: {why}")
+        return 0
+    OUT.mkdir(parents=True, exist_ok=True)
+    print("| kernel | controller | verdict | what was seen |\n|---|---|---|---|")
+    rows = []
+    for kernel in [*offered(), *given.packages]:
+        rows += tried(kernel)
+    if not rows:
+        print("SKIPPED all kernels: apt offers none (apt-get update?)")
+    return int(any(row.verdict == "FAILS" for row in rows))
+
+
+def refusal() -> str | None:
+    """Why nothing can be tried here, and what would help; None where it can."""
+    if platform.machine() != "x86_64":
+        return f"they are for x86_64, and this is {platform.machine()}"
+    for tool, package in TOOLS.items():
+        if not shutil.which(tool):
+            return f"{tool} is missing; install it: sudo apt-get install -y {package}"
+    return None if HEADWAYD.exists() else f"{HEADWAYD} is missing: make headwayd"
+
+
+def offered() -> list[str]:
+    """The packages that apt has: of each version the newest."""
+    names = subprocess.run(["apt-cache", "pkgnames", "linux-image-"], capture_output=True, text=True, check=True)
+    newest: dict[str, str] = {}
+    for name in sorted(filter(KERNEL.fullmatch, names.stdout.split()), key=numbers):
+        newest[".".join(map(str, numbers(name)[:2]))] = name
+    return list(newest.values())
+
+
+def numbers(name: str) -> list[int]:
+    """The numbers in a name."""
+    return [int(number) for number in re.findall(r"\d+", name.removesuffix("amd64"))]
+
+
+def tried(kernel: str | Path) -> Iterable[Row]:
+    """Downloads a kernel that is none of the files, boots it, and prints what came of it."""
+    try:
+        package = kernel if isinstance(kernel, Path) else download(kernel)
+        root = unpacked(package)
+        said = boot(root)
+    except subprocess.CalledProcessError as error:
+        why = (error.stderr or b"").decode(errors="replace").strip().split("\n")[-1]
+        rows = [Row(str(kernel), "all", "skipped", why or str(error))]
+    except Unfit as error:
+        rows = [Row(str(kernel), "all", "FAILS", str(error))]
+    else:
+        rows = judged(said)
+    for row in rows:
+        print(row, flush=True)
+    return rows
+
+
+class Unfit(Exception):
+    """A kernel that was not there, or did not end."""
+
+
+def download(name: str) -> Path:
+    """The package's file, where it is not here yet."""
+    found = sorted(OUT.glob(f"{name}_*.deb"))
+    if not found:
+        subprocess.run(["apt-get", "download", "-qq", name], cwd=OUT, check=True, capture_output=True, timeout=LIMIT_S)
+        found = sorted(OUT.glob(f"{name}_*.deb"))
+    return found[-1]
+
+
+def unpacked(package: Path) -> Path:
+    """The folder with a package's files."""
+    root = OUT / package.stem
+    if not root.exists():
+        half = root.with_suffix(".half")
+        shutil.rmtree(half, ignore_errors=True)
+        subprocess.run(["dpkg-deb", "-x", package, half], check=True, capture_output=True)
+        half.rename(root)
+    return root
+
+
+def boot(root: Path) -> Said:
+    """Runs the trials under a kernel."""
+    image = next(root.glob("boot/vmlinuz-*"), None)
+    if not image:
+        raise Unfit("no boot/vmlinuz-* in the package")
+    initrd, console, results = OUT / "initrd", OUT / f"{root.name}.console", OUT / f"{root.name}.results"
+    initrd.write_bytes(archive(contents(root)))
+    command = ["qemu-system-x86_64", "-cpu", "max", "-m", "1024", "-smp", "2", "-nodefaults", "-display", "none"]
+    command += ["-no-reboot", "-kernel", str(image), "-initrd", str(initrd)]
+    command += ["-append", "console=ttyS0 quiet panic=-1 rdinit=/init"]
+    command += ["-serial", f"file:{console}", "-serial", f"file:{results}"]
+    # There are machines whose KVM starts a virtual machine, and then it does nothing.
+    for accelerator, patience_s in (("kvm", BEGIN_S), ("tcg", LIMIT_S)):
+        results.write_text("")
+        with subprocess.Popen([*command, "-accel", accelerator], stderr=subprocess.DEVNULL) as machine:
+            began = time.monotonic()
+            try:
+                while machine.poll() is None and time.monotonic() < began + LIMIT_S:
+                    if time.monotonic() > began + patience_s and not results.stat().st_size:
+                        break
+                    time.sleep(0.5)
+            finally:
+                machine.kill()
+        if results.stat().st_size:
+            break
+    said: Said = {}
+    for line in results.read_text(errors="replace").splitlines():
+        what, key, value = line.split("\t", 2)
+        said.setdefault(what, {})[key] = value
+    if "end" not in said.get("kernel", {}):
+        raise Unfit(f"has not come to the end; its console: {console}")
+    return said
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    """The files of the virtual machine by their paths."""
+    files = {"init": GUEST.read_bytes(), "bin/busybox": Path(str(shutil.which("busybox"))).read_bytes()}
+    programs = {f"usr/bin/{name}": Path(str(shutil.which(name))) for name in IN_GUEST}
+    for path, program in (programs | {"usr/bin/headwayd": HEADWAYD}).items():
+        files[path] = program.read_bytes()
+        listed = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
+        files |= {library[1:]: Path(library).read_bytes() for library in re.findall(r"(/\S+) \(0x", listed)}
+    files |= {f"model/{file.name}": file.read_bytes() for file in MODEL.iterdir()}
+    return files | modules(root)
+
+
+def modules(root: Path) -> dict[str, bytes]:
+    """The modules that there are, named so that each comes after those it needs."""
+    found: dict[str, bytes] = {}
+
+    def add(name: str) -> None:
+        file = next(root.glob(f"lib/modules/**/{name}.ko*"), None)
+        if not file or any(path.endswith(f"-{name}.ko") for path in found):
+            return
+        code = lzma.decompress(file.read_bytes()) if file.suffix == ".xz" else file.read_bytes()
+        needs = re.search(rb"\0depends=([^\0]*)\0", code)
+        for other in needs[1].decode().split(",") if needs else ():
+            add(other)
+        found[f"modules/{len(found):02}-{name}.ko"] = code
+
+    for name in MODULES:
+        add(name)
+    return found
+
+
+def archive(files: dict[str, bytes]) -> bytes:
+    """An archive as the kernel unpacks it at its start (Documentation/driver-api/early-userspace/buffer-format.rst)."""
+    folders = {str(folder) for path in files for folder in Path(path).parents if folder.name}
+    folder_mode, file_mode = 0o040755, 0o100755
+    entries = [(path, folder_mode, b"") for path in sorted(folders)]
+    entries += [(path, file_mode, content) for path, content in files.items()]
+    packed = bytearray()
+    for inode, (path, mode, content) in enumerate([*entries, ("TRAILER!!!", 0, b"")], 1):
+        name = path.encode() + b"\0"
+        fields = (inode, mode, 0, 0, 1, 0, len(content), 0, 0, 0, 0, len(name), 0)
+        packed += b"070701" + b"".join(b"%08X" % field for field in fields) + name
+        packed += bytes(-len(packed) % 4) + content
+        packed += bytes(-len(packed) % 4)
+    return bytes(packed)
+
+
+def judged(said: Said) -> list[Row]:
+    """A row for each trial."""
+    release = said["kernel"]["release"]
+    cubic = mbps(said["cubic"]["flow"])
+    return [
+        Row(release, what, *verdict(what.split(",")[0], trial, release, cubic))
+        for what, trial in said.items()
+        if what not in ("kernel", "cubic")
+    ]
+
+
+def verdict(controller: str, trial: dict[str, str], release: str, cubic: float) -> tuple[str, str]:
+    """Whether a controller did what it should under a kernel, and what was seen."""
+    floor = FLOORS[controller]
+    is_fit = tuple(numbers(release)[:2]) >= floor
+    if "refused" in trial:
+        why = trial["refused"]
+        is_right = not is_fit and why.endswith(f"needs Linux {floor[0]}.{floor[1]} or newer; this is {release}")
+        return ("refused" if is_right else "FAILS"), why
+    status = json.loads(trial["status"])
+    served = [flow for flow in status["flows"] if flow["controller"] == controller]
+    decisions, trips = status["counters"]["actions"], status["counters"]["guard_trips"]
+    rate, after = mbps(trial["flow"]), mbps(trial["flow_of_killed"])
+    wrong = [
+        said
+        for is_wrong, said in (
+            (not is_fit, "it is not for this kernel"),
+            (not served, "serves no flow"),
+            (not decisions and not status["controllers"][0].get("int8"), "decides nothing"),
+            (rate < WANTED * cubic, "slow"),
+            (after < WANTED * cubic, "slow after its agent was killed"),
+            (trial["ended"] != "0", f"ended with {trial['ended']}"),
+            ('"ready"' not in trial["again"], f"does not begin again: {trial['again']}"),
+            *((controller in trial[f"after_{end}"], f"left registered after {end}") for end in ("term", "again")),
+        )
+        if is_wrong
+    ]
+    seen = f"{rate:.1f} Mbit/s, {decisions} decisions, {trips} trips; agent killed {after:.1f} (Cubic {cubic:.1f})"
+    if controller in trial["after_kill"]:
+        seen += "; killed, it stays registered until the next"
+    return ("FAILS" if wrong else "works"), "; ".join([*wrong, seen])
+
+
+def mbps(flow: str) -> float:
+    """What came through, as iperf3 has counted it."""
+    try:
+        return float(json.loads(flow)["end"]["sum_received"]["bits_per_second"]) / 1e6
+    except (json.JSONDecodeError, KeyError):
+        return 0.0
+
+
+if __name__ == "__main__":
+    os.nice(10)
+    sys.exit(main())

@@ -66,6 +66,8 @@ try() {
 	[ $name = headway_bbr ] && headwayd set all btlbw_window=4 rtprop_window=2s
 	sleep $((SECONDS_OF_FLOW - 2))
 	say status "$(headwayd status --json)"
+	headwayd run --socket /tmp/another "$@" 2>/tmp/log
+	say another "$(cat /tmp/log)"
 	wait $flow
 	say flow "$(cat /tmp/flow)"
 	kill $agent
@@ -90,6 +92,9 @@ try() {
 	say_available after_again
 }
 
+what="headway_bbr, no tcp_bbr"
+start_agent --controllers headway_bbr
+say refused "$(cat /tmp/log /tmp/ready)"
 for module in /modules/*; do
 	insmod $module
 done

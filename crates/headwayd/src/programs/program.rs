@@ -51,6 +51,9 @@ impl Program {
         let mut builder = ObjectBuilder::default();
         let mut open = builder.open_memory(controller.object()).map_err(refused)?;
         adapt(&mut open, controller, options).map_err(refused)?;
+        if controller == Controller::Bbr {
+            set_hz(&mut open, kernel::hz()?);
+        }
         let object = open.load().map_err(refused)?;
         let find = |name: &str| {
             let mut maps = object.maps();
@@ -160,6 +163,17 @@ fn adapt(
     Ok(())
 }
 
+/// The one constant of headway_bbr.
+fn set_hz(open: &mut OpenObject, hz: u32) {
+    for mut map in open.maps_mut() {
+        if map.name().to_string_lossy().ends_with(".rodata")
+            && let Some(value) = map.initial_value_mut()
+        {
+            value[..4].copy_from_slice(&hz.to_ne_bytes());
+        }
+    }
+}
+
 /// Puts another name where the controller's own is in its `tcp_congestion_ops`.
 fn rename(value: &mut [u8], own: &str, name: &str) {
     if let Some(at) = Program::find_name(value, own) {
@@ -181,7 +195,7 @@ fn refusal(controller: Controller, name: &str, error: &libbpf_rs::Error) -> Stri
             "the kernel has a controller of that name; is another headwayd running? --name gives it another; if one was killed: bpftool struct_ops unregister name {}",
             controller.name()
         ),
-        libbpf_rs::ErrorKind::NotFound if controller == Controller::Bbr => {
+        _ if controller == Controller::Bbr && !kernel::has_bbr() => {
             "the kernel has no BBR to call; 'modprobe tcp_bbr' may help".to_owned()
         }
         _ => error.to_string().lines().next().unwrap_or_default().to_owned(),

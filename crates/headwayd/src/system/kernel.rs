@@ -1,8 +1,11 @@
 //! What the running kernel has.
 
+use std::fs;
 use std::path::Path;
 
+use nix::sys::time::TimeValLike;
 use nix::sys::utsname::uname;
+use nix::time::{ClockId, clock_getres};
 
 use crate::error::{Error, Result};
 use crate::programs::Controller;
@@ -28,6 +31,22 @@ pub fn check(controller: Controller) -> Result<()> {
 pub fn has_links() -> bool {
     let running = uname().map(|running| running.release().to_string_lossy().into_owned());
     version(&running.unwrap_or_default()).is_none_or(|version| version >= (6, 4))
+}
+
+/// Whether there is a BBR to call: it may be a module.
+pub fn has_bbr() -> bool {
+    let available = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    available.is_ok_and(|names| names.split_whitespace().any(|name| name == "bbr"))
+}
+
+/// How many jiffies a second has: its coarse clocks go by them.
+///
+/// # Errors
+/// One line.
+pub fn hz() -> Result<u32> {
+    let jiffy = clock_getres(ClockId::CLOCK_MONOTONIC_COARSE)
+        .map_err(|e| Error::failed("cannot ask for the kernel's HZ", e))?;
+    Ok((1e9 / jiffy.num_nanoseconds() as f64).round() as u32)
 }
 
 /// Nothing where it is a name of somebody's own: loading will tell.

@@ -1,12 +1,11 @@
 """`make test-kernels`: boots Debian's kernels in virtual machines, and tries each controller on each of them.
 
-Takes the newest of each version that apt offers for a cloud's machines, and packages given as files. Nothing is
+Takes the newest of each version that apt offers for a cloud's machines, and others that are given. Nothing is
 installed; what is downloaded and built lies in build/kernels.
 """
 
 import argparse
 import json
-import lzma
 import os
 import platform
 import re
@@ -32,14 +31,18 @@ TOOLS = {
     "tc": "iproute2",
     "apt-get": "apt, and Debian",
     "dpkg-deb": "dpkg",
+    "xz": "xz-utils",
+    "zstd": "zstd",
 }
 """Each with the package that it comes from."""
 IN_GUEST = ("ip", "tc", "iperf3")
 MODULES = ("veth", "sch_netem", "tcp_bbr")
+UNPACK = {".xz": "xz", ".zst": "zstd", ".gz": "gzip"}
+"""By the end of a module's name, the program that unpacks it."""
 KERNEL = re.compile(r"linux-image-(\d+\.\d+)\.\S*cloud-amd64")
 FLOORS = {"headway_owl": (6, 1), "headway_rate": (6, 1), "headway_window": (6, 10), "headway_bbr": (6, 10)}
 """By controller, the oldest kernel that it is for (docs/kernel.md)."""
-WANTED = 0.5
+WANTED = 0.3
 """Of Cubic's throughput there: this tells a controller that works from one that does not, no more."""
 ACCELERATORS = (("kvm", 30), ("tcg", 120))
 """Of qemu, each with the seconds in which a kernel has begun to say something."""
@@ -66,7 +69,8 @@ class Row:
 def main() -> int:
     """Tries all kernels that are to be had; 1 if one does otherwise than the documentation says."""
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("packages", nargs="*", type=Path, help="kernels beside apt's: .deb files for amd64")
+    others = "kernels beside apt's: .deb files for amd64, or folders with what was in some"
+    arguments.add_argument("others", nargs="*", type=Path, help=others)
     given = arguments.parse_args()
     if why := refusal():
         print(f"SKIPPED all kernels: {why}")
@@ -74,7 +78,7 @@ def main() -> int:
     OUT.mkdir(parents=True, exist_ok=True)
     print("| kernel | controller | verdict | what was seen |\n|---|---|---|---|")
     rows = []
-    for kernel in [*offered(), *given.packages]:
+    for kernel in [*offered(), *given.others]:
         rows += tried(kernel)
     if not rows:
         print("SKIPPED all kernels: apt offers none (apt-get update?)")
@@ -138,7 +142,7 @@ def download(name: str) -> Path:
 
 def unpacked(package: Path) -> Path:
     """The folder with a package's files."""
-    root = OUT / package.stem
+    root = package if package.is_dir() else OUT / package.stem
     if not root.exists():
         half = root.with_suffix(".half")
         shutil.rmtree(half, ignore_errors=True)
@@ -149,9 +153,9 @@ def unpacked(package: Path) -> Path:
 
 def boot(root: Path) -> Said:
     """Runs the trials under a kernel."""
-    image = next(root.glob("boot/vmlinuz-*"), None)
+    image = next(root.rglob("vmlinuz*"), None)
     if not image:
-        raise Unfit("no boot/vmlinuz-* in the package")
+        raise Unfit("no vmlinuz in the package")
     initrd, console, results = OUT / "initrd", OUT / f"{root.name}.console", OUT / f"{root.name}.results"
     initrd.write_bytes(archive(contents(root)))
     command = ["qemu-system-x86_64", "-cpu", "max", "-m", "1024", "-smp", "2", "-nodefaults", "-display", "none"]
@@ -202,10 +206,12 @@ def modules(root: Path) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
 
     def add(name: str) -> None:
-        file = next(root.glob(f"lib/modules/**/{name}.ko*"), None)
+        file = next(root.rglob(f"{name}.ko*"), None)
         if not file or any(path.endswith(f"-{name}.ko") for path in found):
             return
-        code = lzma.decompress(file.read_bytes()) if file.suffix == ".xz" else file.read_bytes()
+        code = file.read_bytes()
+        if unpack := UNPACK.get(file.suffix):
+            code = subprocess.run([unpack, "-dc"], input=code, check=True, capture_output=True).stdout
         needs = re.search(rb"\0depends=([^\0]*)\0", code)
         for other in needs[1].decode().split(",") if needs else ():
             add(other)
@@ -259,8 +265,7 @@ def verdict(what: str, trial: dict[str, str], release: str, cubic: float) -> tup
     rate, after = mbps(trial["flow"]), mbps(trial["flow_of_killed"])
     wrong = {
         "serves no flow": all(flow["controller"] != controller for flow in status["flows"]),
-        # What decides in the kernel is not counted: that the flow is no slower shows it.
-        "decides nothing": not decisions and how != "int8",
+        "is not steered": not decides(controller, how, trial),
         f"slower than {WANTED} of Cubic": rate < WANTED * cubic,
         f"slower than {WANTED} of Cubic once its agent was killed": after < WANTED * cubic,
         f"lets another take its name: {trial['another']}": "another headwayd running" not in trial["another"],
@@ -273,6 +278,17 @@ def verdict(what: str, trial: dict[str, str], release: str, cubic: float) -> tup
         seen += ", registered until the next agent"
     found = [said for said, is_so in wrong.items() if is_so]
     return ("FAILS" if found else "works"), "; ".join([*found, seen])
+
+
+def decides(controller: str, how: str, trial: dict[str, str]) -> bool:
+    """Whether the flow was steered."""
+    if controller == "headway_bbr":
+        # With an RTprop window of 2 s it has come to PROBE_RTT, and so to 4 packets; with BBR's own it comes after 10 s.
+        flow = json.loads(trial["flow"])
+        windows = [interval["streams"][0]["snd_cwnd"] for interval in flow["intervals"]]
+        return bool(min(windows) <= 4 * flow["start"]["tcp_mss_default"])
+    # What the kernel evaluates itself is not counted: but without a decision a flow has a sixth of the link.
+    return how == "int8" or json.loads(trial["status"])["counters"]["actions"] > 0
 
 
 def mbps(flow: str) -> float:

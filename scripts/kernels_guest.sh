@@ -34,7 +34,7 @@ say_available() {
 start_flow() {
 	(
 		echo 0 >/cgroup/some/cgroup.procs
-		exec iperf3 -c 10.0.0.2 -t $SECONDS_OF_FLOW --json "$@" >/tmp/flow
+		exec iperf3 -c 10.0.0.2 -t $SECONDS_OF_FLOW --interval 0.1 --json "$@" >/tmp/flow
 	) &
 	flow=$!
 }

@@ -86,4 +86,25 @@ mod tests {
         );
         assert!(check(Controller::Owl, "5.15.2").is_err());
     }
+
+    #[test]
+    fn a_release_begins_with_its_version() {
+        for (release, expected) in [
+            ("6.1.0-56-cloud-amd64", Some((6, 1))),
+            ("6.12.117+deb12-cloud-amd64", Some((6, 12))),
+            ("6.4-rc1", Some((6, 4))),
+            ("mine", None),
+            ("", None),
+        ] {
+            assert_eq!(version(release), expected);
+        }
+    }
+
+    #[test]
+    fn hz_is_one_that_a_kernel_can_have() {
+        // kernel/Kconfig.hz, and those of other architectures.
+        assert!(
+            [24, 32, 48, 64, 100, 128, 250, 256, 300, 1000, 1024, 1200].contains(&hz().unwrap())
+        );
+    }
 }

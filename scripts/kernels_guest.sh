@@ -4,6 +4,7 @@
 export PATH=/usr/bin:/bin
 SECONDS_OF_FLOW=5
 PATIENCE=40
+AVAILABLE=/proc/sys/net/ipv4/tcp_available_congestion_control
 
 /bin/busybox --install -s /bin
 mkdir -p /proc /sys /run /tmp /dev /cgroup
@@ -27,7 +28,7 @@ say() {
 
 # What sockets may choose: after an agent has ended, nothing of ours.
 say_available() {
-	say "$1" "$(cat /proc/sys/net/ipv4/tcp_available_congestion_control)"
+	say "$1" "$(cat $AVAILABLE)"
 }
 
 # A connection over the path, in a cgroup, whose figures go to /tmp/flow.
@@ -63,6 +64,7 @@ try() {
 	fi
 	start_flow $choice
 	sleep 1
+	say early "$(headwayd status --json)"
 	[ $name = headway_bbr ] && headwayd set all btlbw_window=4 rtprop_window=2s
 	sleep $((SECONDS_OF_FLOW - 2))
 	say status "$(headwayd status --json)"
@@ -92,9 +94,11 @@ try() {
 	say_available after_again
 }
 
-what="headway_bbr, no tcp_bbr"
-start_agent --controllers headway_bbr
-say refused "$(cat /tmp/log /tmp/ready)"
+if ! grep -qw bbr $AVAILABLE; then
+	what="headway_bbr, no tcp_bbr"
+	start_agent --controllers headway_bbr && kill $agent
+	say refused "$(cat /tmp/log)"
+fi
 for module in /modules/*; do
 	insmod $module
 done

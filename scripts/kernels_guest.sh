@@ -65,7 +65,7 @@ try() {
 	start_flow $choice
 	sleep 1
 	say early "$(headwayd status --json)"
-	[ $name = headway_bbr ] && headwayd set all btlbw_window=4 rtprop_window=2s
+	[ $name = headway_bbr ] && headwayd set all btlbw_window=4 rtprop_window=500ms
 	sleep $((SECONDS_OF_FLOW - 2))
 	say status "$(headwayd status --json)"
 	headwayd run --socket /tmp/another "$@" 2>/tmp/log

@@ -184,16 +184,15 @@ def boot(root: Path) -> Said:
 def runs(command: list[str], results: Path, begin_s: float) -> bool:
     """Runs a virtual machine until it ends, or LIMIT_S; not longer than `begin_s` if it says nothing by then."""
     results.write_text("")
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as machine:
-        began = time.monotonic()
+    # It ends also if this here is killed.
+    limited = ["timeout", "--kill-after=5", str(LIMIT_S), *command]
+    with subprocess.Popen(limited, stderr=subprocess.DEVNULL) as machine:
+        until = time.monotonic() + begin_s
         try:
-            while machine.poll() is None:
-                limit_s = LIMIT_S if results.stat().st_size else begin_s
-                if time.monotonic() > began + limit_s:
-                    break
+            while machine.poll() is None and (results.stat().st_size or time.monotonic() < until):
                 time.sleep(0.5)
         finally:
-            machine.kill()
+            machine.terminate()
     return results.stat().st_size > 0
 
 

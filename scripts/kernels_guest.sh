@@ -2,7 +2,7 @@
 # The first process of a virtual machine that scripts/kernels.py boots. It tries each controller, and writes what it finds
 # to the second serial port, a line each: which controller, what, and the value, with tabs between.
 export PATH=/usr/bin:/bin
-SECONDS_OF_FLOW=5
+SECONDS_OF_FLOW=8
 PATIENCE=40
 AVAILABLE=/proc/sys/net/ipv4/tcp_available_congestion_control
 
@@ -63,10 +63,10 @@ try() {
 		return
 	fi
 	start_flow $choice
-	sleep 1
+	sleep 0.5
 	say early "$(headwayd status --json)"
 	[ $name = headway_bbr ] && headwayd set all btlbw_window=4 rtprop_window=500ms
-	sleep $((SECONDS_OF_FLOW - 2))
+	sleep 3
 	say status "$(headwayd status --json)"
 	headwayd run --socket /tmp/another "$@" 2>/tmp/log
 	say another "$(cat /tmp/log)"

@@ -16,7 +16,7 @@ CORE := pyproject.toml Cargo.toml Cargo.lock split.toml $(wildcard scenarios/*.t
 	$(shell find crates -name '*.rs' -o -name 'Cargo.toml' -o -name '*.c' -not -name '*.bpf.c')
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-train test-system lint bench bench-kernel docs fuzz wheel tools libraries archives headwayd
+.PHONY: help run test test-train test-system test-kernels lint bench bench-kernel docs fuzz wheel tools libraries archives headwayd
 
 help: ## say what there is
 	@echo "usage: make TARGET"
@@ -45,6 +45,9 @@ test-system: .venv/core.stamp .venv/dev.stamp ## run the tests that need root or
 	else echo "make: no headwayd, and no tests of it: pkg-config, libelf or zlib is missing; install them: $(LIBRARIES_APT)"; fi
 	@echo "make: testing with network namespaces, serially"
 	@$(BIN)/python scripts/system_tests.py $(ONLY)
+
+test-kernels: .venv/headwayd.stamp ## try the controllers on Debian's kernels in virtual machines; KERNELS="FILE ..." for more
+	@$(BIN)/python scripts/kernels.py $(KERNELS)
 
 lint: .venv/dev.stamp ## check format, lints and types
 	@echo "make: checking format, lints and types"

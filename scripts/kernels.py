@@ -6,7 +6,6 @@ installed; what is downloaded and built lies in build/kernels.
 
 import argparse
 import json
-import os
 import platform
 import re
 import shutil
@@ -313,5 +312,4 @@ def mbps(flow: str) -> float:
 
 
 if __name__ == "__main__":
-    os.nice(10)
     sys.exit(main())

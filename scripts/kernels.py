@@ -250,7 +250,8 @@ def judged(said: Said) -> list[Row]:
     release = said["kernel"]["release"]
     name = f"{release} ({said['kernel']['accelerator']})"
     cubic = mbps(said["cubic"]["flow"])
-    rows = []
+    complaints = said["kernel"]["complaints"]
+    rows = [Row(name, "all", "FAILS", f"the kernel says: {complaints}")] if complaints else []
     for what, trial in said.items():
         if what in ("kernel", "cubic"):
             continue

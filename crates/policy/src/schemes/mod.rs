@@ -3,8 +3,10 @@
 mod aurora;
 mod learned;
 mod owl;
+mod rax;
 mod served;
 
+pub use rax::{Rax, RaxSpec};
 pub use served::Served;
 
 use std::sync::Arc;
@@ -17,7 +19,13 @@ use crate::Limits;
 use crate::model::{Model, shipped};
 
 /// Every scheme of this crate.
-pub static SCHEMES: &[Scheme] = &[learned::SCHEME, aurora::SCHEME, owl::OWL, owl::OWL_LOSS];
+pub static SCHEMES: &[Scheme] = &[
+    learned::SCHEME,
+    aurora::SCHEME,
+    owl::OWL,
+    owl::OWL_LOSS,
+    rax::SCHEME,
+];
 
 /// How long an answer takes.
 const LATENCY: Param = Param {

@@ -1,0 +1,165 @@
+//! Acts, and waits for what comes of it.
+
+use std::collections::VecDeque;
+
+use headway_cc::Stream;
+
+use super::gaussian::Gaussian;
+use super::nets::{self, Memories};
+use super::segment::{Segment, Step};
+use super::{Diverged, PalSpec, Task, Weights};
+
+/// One agent: what it did, what it waits for (Algorithm 1).
+#[derive(Clone, Debug)]
+pub struct Agent<T, const N: usize> {
+    task: T,
+    random: Stream,
+    memories: Memories,
+    /// For a look ahead that leaves no trace.
+    scratch: Memories,
+    /// The oldest first; the last is the one under way.
+    segments: VecDeque<Segment<N>>,
+    /// To be used again.
+    spare: Vec<Segment<N>>,
+    /// The number of the next step.
+    next: u64,
+    policy: Gaussian,
+    values: [f32; N],
+    forgotten: u64,
+}
+
+impl<T: Task<N>, const N: usize> Agent<T, N> {
+    /// One that has done nothing yet, and will act with `weights`.
+    pub fn new(task: T, weights: &Weights<N>, random: Stream) -> Agent<T, N> {
+        let memories = Memories::of(&weights.nets);
+        Agent {
+            task,
+            random,
+            scratch: memories.clone(),
+            memories,
+            segments: VecDeque::new(),
+            spare: Vec::new(),
+            next: 0,
+            policy: Gaussian {
+                mean: 0.0,
+                deviation: 1.0,
+            },
+            values: [0.0; N],
+            forgotten: 0,
+        }
+    }
+
+    /// Acts on an observation, after learning from what is rewarded by now. `round` is how many units of partial actions
+    /// make a round now; `units` what one of each reward is expected to be about.
+    ///
+    /// # Errors
+    /// [`Diverged`]: the weights are of no use any more.
+    pub fn act(
+        &mut self,
+        weights: &mut Weights<N>,
+        observation: &[f32],
+        round: f32,
+        units: [f32; N],
+    ) -> Result<f32, Diverged> {
+        self.learn(weights)?;
+        self.turn_over(weights, observation, units);
+        let segment = self.segments.back_mut().expect("one is under way");
+        let outputs = segment.outputs(&mut self.memories, observation);
+        let values = nets::values(&outputs, &segment.units);
+        let PalSpec {
+            initial_deviation,
+            least_deviation,
+            ..
+        } = *weights.spec();
+        let policy = Gaussian::of([outputs[0], outputs[1]], initial_deviation, least_deviation);
+        let action = policy.mean + policy.deviation * self.random.normal() as f32;
+        if !action.is_finite() {
+            return Err(Diverged);
+        }
+        (self.policy, self.values) = (policy, values);
+        segment.add(Step {
+            outputs,
+            values,
+            action,
+            round,
+            rewards: [0.0; N],
+            awaited: 0,
+        });
+        self.next += 1;
+        Ok(action)
+    }
+
+    /// The last action has caused a partial action of this size: its number, for [`feedback`](Self::feedback).
+    #[inline]
+    pub fn partial_action(&mut self, size: f32) -> u64 {
+        if let Some(segment) = self.segments.back_mut() {
+            segment.cause(size);
+        }
+        self.next.wrapping_sub(1)
+    }
+
+    /// What came of one partial action of the action with that number. What was given up is ignored.
+    #[inline]
+    pub fn feedback(&mut self, number: u64, rewards: &[f32; N]) {
+        let segment = self.segments.iter_mut().rev().find(|s| s.first <= number);
+        if let Some(segment) = segment {
+            segment.feedback(number, rewards);
+        }
+    }
+
+    /// Forgets all that is under way and all that was remembered.
+    pub fn reset(&mut self) {
+        self.spare.extend(self.segments.drain(..));
+        self.memories.reset();
+    }
+
+    /// What the last action was drawn from.
+    pub fn policy(&self) -> Gaussian {
+        self.policy
+    }
+
+    /// What the critics expected then.
+    pub fn values(&self) -> &[f32; N] {
+        &self.values
+    }
+
+    /// Actions given up because their feedback did not come.
+    pub fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
+    /// Learns from every segment that is rewarded, the oldest first.
+    fn learn(&mut self, weights: &mut Weights<N>) -> Result<(), Diverged> {
+        while self.segments.front().is_some_and(Segment::is_rewarded) {
+            let mut segment = self.segments.pop_front().expect("it is there");
+            let learned = weights.learn(&self.task, &mut segment);
+            self.spare.push(segment);
+            learned?;
+        }
+        Ok(())
+    }
+
+    /// Ends the segment under way if it is time, and begins the next with the newest weights (Algorithm 1, lines 9
+    /// to 13).
+    fn turn_over(&mut self, weights: &Weights<N>, observation: &[f32], units: [f32; N]) {
+        let spec = weights.spec();
+        if let Some(segment) = self.segments.back_mut() {
+            if !segment.is_due(spec.shortest, spec.longest) {
+                return;
+            }
+            self.scratch.copy_from(&self.memories);
+            let outputs = segment.outputs_untraced(&mut self.scratch, observation);
+            segment.continuation = Some(nets::values(&outputs, &segment.units));
+        }
+        if self.segments.len() >= spec.most_awaited
+            && let Some(segment) = self.segments.pop_front()
+        {
+            self.forgotten += segment.steps.len() as u64;
+            self.spare.push(segment);
+        }
+        let spare = self.spare.pop();
+        let mut segment = spare.unwrap_or_else(|| Segment::new(&weights.nets));
+        segment.begin(self.next, &weights.nets, units);
+        self.segments.push_back(segment);
+    }
+}

@@ -1,0 +1,294 @@
+//! Rax: congestion control that learns while it runs, from random weights, on every acknowledgement.
+
+use headway_cc::schemes::newreno::NewReno;
+use headway_cc::{
+    Acked, Base, Bytes, CongestionControl, Control, Duration, EcnUse, Family, Feedback, Kind, Lost,
+    Need, Param, Probe, Rto, Scheme, Sent, Setup, Stream, Tag, Time,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::nn::NetError;
+use crate::pal::{Agent, PalSpec, Task, Weights};
+
+const ALPHA: Param = Param {
+    name: "alpha",
+    help: "how much a lost packet counts against a delivered one (Eq. 7); 1, 2 and 4 in the paper",
+    kind: Kind::Number {
+        default: 4.0,
+        min: 0.0,
+        max: 100.0,
+    },
+};
+
+/// Bachl, Zseby and Fabini 2019.
+pub const SCHEME: Scheme = Scheme {
+    name: "rax",
+    family: Family::Learned,
+    summary: "learns while it runs, from random weights: every acknowledgement changes the window by what a network of gated units draws",
+    source: "Bachl, Zseby and Fabini, Rax: Deep Reinforcement Learning for Congestion Control (docs/decisions/0040-rax.md)",
+    deviations: &[],
+    needs: &[Need::PerPacket],
+    params: &[ALPHA],
+    build: |setup, values| {
+        let spec = RaxSpec {
+            alpha: values.number(&ALPHA) as f32,
+            ..RaxSpec::default()
+        };
+        Box::new(Rax::new(setup, spec).expect("a test builds it"))
+    },
+    receiver: None,
+    router: None,
+};
+
+/// How a flow learns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RaxSpec {
+    /// How much a lost packet counts against a delivered one (Eq. 7).
+    pub alpha: f32,
+    /// How it learns.
+    pub pal: PalSpec,
+    /// How much of a window one unit of the actor's output is: packets.
+    pub action_scale: f32,
+}
+
+impl Default for RaxSpec {
+    fn default() -> RaxSpec {
+        RaxSpec {
+            alpha: 4.0,
+            pal: PalSpec::default(),
+            action_scale: 1.0,
+        }
+    }
+}
+
+/// How many features an observation has.
+const FEATURES: usize = 8;
+/// Rewards: packets received, packets sent, ms between acknowledgements.
+const REWARDS: usize = 3;
+/// The gains of the averages (§3.2).
+const GAINS: [f32; 2] = [1.0 / 8.0, 1.0 / 256.0];
+/// No window is larger, in packets.
+const LARGEST_WINDOW: f32 = 8000.0;
+/// After the weights diverged NewReno runs for so long.
+const FALLBACK: Duration = Duration::from_secs(10);
+
+/// What Rax learns: Eq. 5, 7 and 8.
+#[derive(Clone, Copy, Debug)]
+struct Throughput {
+    alpha: f32,
+}
+
+impl Task<REWARDS> for Throughput {
+    fn utility(&self, [received, sent, duration]: &[f32; REWARDS]) -> f32 {
+        (received - self.alpha * (sent - received)) / duration.max(1e-6)
+    }
+
+    fn gamma(&self, window: f32, [_, sent, _]: &[f32; REWARDS]) -> f32 {
+        2.0 / (1.0 + (window / sent.max(1e-6)).max(10.0))
+    }
+}
+
+/// Averages of what was seen, two of each (§3.2).
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    /// Time between acknowledgements in ms, RTT in ms, loss, window in packets.
+    averages: [[f32; 2]; 4],
+    is_known: bool,
+}
+
+impl State {
+    fn update(&mut self, signals: [f32; 4]) {
+        for (averages, signal) in self.averages.iter_mut().zip(signals) {
+            for (average, gain) in averages.iter_mut().zip(GAINS) {
+                *average += if self.is_known { gain } else { 1.0 } * (signal - *average);
+            }
+        }
+        self.is_known = true;
+    }
+
+    /// On scales that suit a network, whatever the path.
+    fn observation(&self, least_rtt_ms: f32) -> [f32; FEATURES] {
+        let [gaps, rtts, losses, windows] = self.averages;
+        let mut all = [0.0; FEATURES];
+        for n in 0..2 {
+            all[n] = 0.5 * libm::logf(gaps[n] + 0.01);
+            all[2 + n] = (10.0 * (rtts[n] / least_rtt_ms - 1.0)).min(5.0);
+            all[4 + n] = 10.0 * losses[n];
+            all[6 + n] = 0.5 * libm::logf(windows[n]);
+        }
+        all
+    }
+}
+
+/// A flow that learns.
+#[derive(Debug)]
+pub struct Rax {
+    setup: Setup,
+    spec: RaxSpec,
+    random: Stream,
+    weights: Weights<REWARDS>,
+    agent: Agent<Throughput, REWARDS>,
+    state: State,
+    /// In packets, 1 or more.
+    window: f32,
+    last_ack: Option<Time>,
+    rtt_ms: f32,
+    least_rtt_ms: f32,
+    /// In the place of a network that diverged.
+    fallback: Option<(NewReno, Time)>,
+    divergences: u64,
+}
+
+impl Rax {
+    /// A flow that knows nothing yet.
+    ///
+    /// # Errors
+    /// [`NetError`], one line: a setting is out of range.
+    pub fn new(setup: &Setup, spec: RaxSpec) -> Result<Rax, NetError> {
+        let mut random = setup.stream("rax weights");
+        let weights = Weights::random(spec.pal.clone(), FEATURES, &[2, 1], &mut random)?;
+        let task = Throughput { alpha: spec.alpha };
+        let agent = Agent::new(task, &weights, setup.stream("rax"));
+        Ok(Rax {
+            setup: *setup,
+            spec,
+            random,
+            weights,
+            agent,
+            state: State::default(),
+            window: 1.0,
+            last_ack: None,
+            rtt_ms: 0.0,
+            least_rtt_ms: f32::INFINITY,
+            fallback: None,
+            divergences: 0,
+        })
+    }
+
+    fn packets(&self, size: Bytes) -> f32 {
+        size.get() as f32 / self.setup.mss.get() as f32
+    }
+
+    fn on_acked(&mut self, now: Time, acked: &Acked) {
+        let last = self.last_ack.replace(now).unwrap_or(acked.sent);
+        let gap_ms = now.since(last).as_millis_f64() as f32;
+        self.rtt_ms = now.since(acked.sent).as_millis_f64() as f32;
+        self.least_rtt_ms = self.least_rtt_ms.min(self.rtt_ms.max(1e-3));
+        let size = self.packets(acked.size);
+        self.answer(acked.tag, &[size, size, gap_ms]);
+        self.state
+            .update([gap_ms, self.rtt_ms, 0.0, self.window]);
+        self.act(now);
+    }
+
+    fn on_lost(&mut self, now: Time, lost: &Lost) {
+        let size = self.packets(lost.size);
+        self.answer(lost.tag, &[0.0, size, 0.0]);
+        if !self.state.is_known {
+            return;
+        }
+        let gap_ms = self.state.averages[0][0];
+        self.state
+            .update([gap_ms, self.rtt_ms, 1.0, self.window]);
+        self.act(now);
+    }
+
+    fn answer(&mut self, tag: Tag, rewards: &[f32; REWARDS]) {
+        if let Some(number) = tag.0.checked_sub(1) {
+            self.agent.feedback(number, rewards);
+        }
+    }
+
+    fn act(&mut self, now: Time) {
+        if let Some((_, until)) = &self.fallback {
+            if now < *until {
+                return;
+            }
+            self.fallback = None;
+        }
+        let observation = self.state.observation(self.least_rtt_ms);
+        let units = [1.0, 1.0, self.state.averages[1][0].max(1e-3) / self.window];
+        let action = self
+            .agent
+            .act(&mut self.weights, &observation, self.window, units);
+        match action {
+            Ok(action) => {
+                let window = self.window + self.spec.action_scale * action;
+                self.window = window.clamp(1.0, LARGEST_WINDOW);
+            }
+            Err(_) => self.start_over(now),
+        }
+    }
+
+    /// The weights have diverged: NewReno for a while, then random weights anew.
+    fn start_over(&mut self, now: Time) {
+        self.divergences += 1;
+        let mut newreno = NewReno::new(&self.setup, EcnUse::Off);
+        let cwnd = self.control().cwnd;
+        newreno.go_alone(cwnd, cwnd);
+        self.fallback = Some((newreno, now + FALLBACK));
+        let spec = self.spec.pal.clone();
+        let weights = Weights::random(spec, FEATURES, &[2, 1], &mut self.random);
+        self.weights = weights.expect("the same as before");
+        self.agent.reset();
+    }
+}
+
+impl CongestionControl for Rax {
+    fn on_sent(&mut self, sent: &Sent) -> Tag {
+        if self.fallback.is_some() || !self.state.is_known {
+            return Tag::NONE;
+        }
+        let size = self.packets(sent.size);
+        Tag(self.agent.partial_action(size) + 1)
+    }
+
+    fn on_feedback(&mut self, feedback: &Feedback<'_>) {
+        if let Some((newreno, _)) = &mut self.fallback {
+            newreno.on_feedback(feedback);
+            self.window = self.packets(self.control().cwnd);
+        }
+        for lost in feedback.lost {
+            self.on_lost(feedback.now, lost);
+        }
+        for acked in feedback.acked {
+            self.on_acked(feedback.now, acked);
+        }
+    }
+
+    fn on_rto(&mut self, rto: &Rto<'_>) {
+        if let Some((newreno, _)) = &mut self.fallback {
+            newreno.on_rto(rto);
+            self.window = self.packets(self.control().cwnd);
+        }
+        for lost in rto.lost {
+            self.on_lost(rto.now, lost);
+        }
+    }
+
+    fn control(&self) -> Control {
+        match &self.fallback {
+            Some((newreno, _)) => newreno.control(),
+            None => Control::window(self.setup.mss.mul_f64(f64::from(self.window))),
+        }
+    }
+
+    fn owns_recovery(&self) -> bool {
+        true
+    }
+
+    fn probe(&self, probe: &mut dyn Probe) {
+        let policy = self.agent.policy();
+        let [received, sent, duration] = *self.agent.values();
+        probe.value("window_packets", self.window.into());
+        probe.value("action_mean", policy.mean.into());
+        probe.value("action_deviation", policy.deviation.into());
+        probe.value("expected_received_packets", received.into());
+        probe.value("expected_sent_packets", sent.into());
+        probe.value("expected_duration_ms", duration.into());
+        probe.value("updates", self.weights.updates() as f64);
+        probe.value("divergences", self.divergences as f64);
+        probe.value("forgotten_actions", self.agent.forgotten() as f64);
+    }
+}

@@ -61,8 +61,9 @@ impl<T: Task<N>, const N: usize> Agent<T, N> {
         round: f32,
         units: [f32; N],
     ) -> Result<f32, Diverged> {
+        self.end_segment(weights.spec(), observation);
         self.learn(weights)?;
-        self.turn_over(weights, observation, units);
+        self.begin_segment(weights, units);
         let segment = self.segments.back_mut().expect("one is under way");
         let outputs = segment.outputs(&mut self.memories, observation);
         let values = nets::values(&outputs, &segment.units);
@@ -123,6 +124,16 @@ impl<T: Task<N>, const N: usize> Agent<T, N> {
         &self.values
     }
 
+    /// Actions that gradients still wait for.
+    pub fn awaited(&self) -> usize {
+        self.segments.iter().map(|segment| segment.steps.len()).sum()
+    }
+
+    /// Was the last action the first of its segment?
+    pub fn began_segment(&self) -> bool {
+        self.segments.back().is_some_and(|s| s.steps.len() == 1)
+    }
+
     /// Actions given up because their feedback did not come.
     pub fn forgotten(&self) -> u64 {
         self.forgotten
@@ -139,19 +150,23 @@ impl<T: Task<N>, const N: usize> Agent<T, N> {
         Ok(())
     }
 
-    /// Ends the segment under way if it is time, and begins the next with the newest weights (Algorithm 1, lines 9
-    /// to 13).
-    fn turn_over(&mut self, weights: &Weights<N>, observation: &[f32], units: [f32; N]) {
-        let spec = weights.spec();
-        if let Some(segment) = self.segments.back_mut() {
-            if !segment.is_due(spec.shortest, spec.longest) {
-                return;
-            }
+    /// Ends the segment under way if it is time (Algorithm 3). What its own weights expect of the step that follows is
+    /// what its averages end with: Algorithm 1, line 8.
+    fn end_segment(&mut self, spec: &PalSpec, observation: &[f32]) {
+        let under_way = self.segments.back_mut();
+        if let Some(segment) = under_way.filter(|s| s.is_due(spec.shortest, spec.longest)) {
             self.scratch.copy_from(&self.memories);
             let outputs = segment.outputs_untraced(&mut self.scratch, observation);
             segment.continuation = Some(nets::values(&outputs, &segment.units));
         }
-        if self.segments.len() >= spec.most_awaited
+    }
+
+    /// Begins the next with the newest weights if none is under way (Algorithm 1, lines 9 to 13).
+    fn begin_segment(&mut self, weights: &Weights<N>, units: [f32; N]) {
+        if self.segments.back().is_some_and(|s| s.continuation.is_none()) {
+            return;
+        }
+        if self.segments.len() >= weights.spec().most_awaited
             && let Some(segment) = self.segments.pop_front()
         {
             self.forgotten += segment.steps.len() as u64;

@@ -22,7 +22,7 @@ mod weights;
 
 pub use agent::Agent;
 pub use gaussian::Gaussian;
-pub use spec::{PalSpec, Weighting};
+pub use spec::{Centre, PalSpec, Weighting};
 pub use weights::{Diverged, Weights};
 
 /// What an agent learns to do: `N` rewards, and what they are worth together.

@@ -26,8 +26,8 @@ pub struct PalSpec {
     pub gradient_norm: f32,
     /// Are advantages divided by their root mean square of late? It is kept by this much a segment; 0 leaves them as they are.
     pub advantage_memory: f32,
-    /// Is the mean advantage of late taken away from each?
-    pub centred: bool,
+    /// What is taken away from advantages.
+    pub centre: Centre,
     /// An advantage counts for no more than this, after scaling; 0 for no limit.
     pub advantage_limit: f32,
     /// How rewards are averaged.
@@ -40,6 +40,18 @@ pub struct PalSpec {
     pub most_awaited: usize,
     /// Weights whose norm is above this have diverged.
     pub largest_norm: f32,
+}
+
+/// What is taken away from advantages: a critic that is wrong by as much everywhere then does no harm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Centre {
+    /// Nothing (Eq. 6).
+    Nothing,
+    /// Their mean of late.
+    Late,
+    /// Their mean in the segment.
+    Segment,
 }
 
 /// How the rewards of a segment are averaged.
@@ -79,13 +91,13 @@ impl Default for PalSpec {
             initial_deviation: 0.5,
             least_deviation: 0.01,
             gradient_norm: 1.0,
-            advantage_memory: 0.99,
-            centred: true,
+            advantage_memory: 0.9,
+            centre: Centre::Late,
             advantage_limit: 5.0,
             weighting: Weighting::Average,
             shortest: 10,
             longest: 1024,
-            most_awaited: 8,
+            most_awaited: 16,
             largest_norm: 1e3,
         }
     }

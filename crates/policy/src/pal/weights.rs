@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::gaussian::{Gaussian, softplus_slope};
 use super::nets::{self, MAX_OUTPUTS};
 use super::segment::Segment;
-use super::{PalSpec, Task};
+use super::{Centre, PalSpec, Task};
 use crate::nn::{NetError, Network, Optimizer, clip_norm};
 
 /// The weights that agents act with, and what their optimisers know.
@@ -57,9 +57,14 @@ impl<const N: usize> Weights<N> {
                 MAX_OUTPUTS - 2
             )));
         }
-        let nets: Vec<Network> = (nets::specs(&spec, inputs, groups).iter())
+        let nets = (nets::specs(&spec, inputs, groups).iter())
             .map(|net| nets::random(net, stream))
             .collect::<Result<_, _>>()?;
+        Weights::of(spec, nets)
+    }
+
+    /// Of these networks, which have learned nothing yet.
+    fn of(spec: PalSpec, nets: Vec<Network>) -> Result<Weights<N>, NetError> {
         let optimizer = |(n, net): (usize, &Network)| {
             let one = match n {
                 0 => spec.actor_optimizer,
@@ -67,11 +72,10 @@ impl<const N: usize> Weights<N> {
             };
             Optimizer::new(one, net.parameters().len())
         };
+        let optimizers = nets.iter().enumerate().map(optimizer);
         let widest = nets.iter().map(|net| net.parameters().len()).max();
         Ok(Weights {
-            optimizers: (nets.iter().enumerate())
-                .map(optimizer)
-                .collect::<Result<_, _>>()?,
+            optimizers: optimizers.collect::<Result<_, _>>()?,
             moments: Moments::default(),
             updates: 0,
             gradient: vec![0.0; widest.unwrap_or(0)],
@@ -189,34 +193,140 @@ impl<const N: usize> Weights<N> {
 }
 
 impl Moments {
-    /// Counts the advantages of a segment in, then scales them.
+    /// Centres and scales the advantages of a segment, counting them in.
     fn scale(&mut self, advantages: &mut [f32], spec: &PalSpec) {
-        let before = self.mean();
+        let share = 1.0 / advantages.len().max(1) as f32;
+        let mean = share * advantages.iter().sum::<f32>();
+        let centre = match spec.centre {
+            Centre::Nothing => 0.0,
+            Centre::Late => self.mean(),
+            Centre::Segment => mean,
+        };
+        advantages.iter_mut().for_each(|a| *a -= centre);
         let kept = spec.advantage_memory;
         if kept > 0.0 {
-            let count = advantages.len().max(1) as f32;
-            let mean = advantages.iter().sum::<f32>() / count;
-            let centre = if spec.centred { before } else { 0.0 };
-            let squares = advantages.iter().map(|a| (a - centre) * (a - centre));
-            let square = squares.sum::<f32>() / count;
-            self.mean = kept * self.mean + (1.0 - kept) * mean;
-            self.square = kept * self.square + (1.0 - kept) * square;
-            self.weight = kept * self.weight + (1.0 - kept);
-        }
-        let scale = match kept > 0.0 && self.square > 0.0 {
-            true => 1.0 / (self.square / self.weight).sqrt(),
-            false => 1.0,
-        };
-        let centre = if spec.centred { before } else { 0.0 };
-        for advantage in advantages {
-            *advantage = (*advantage - centre) * scale;
-            if spec.advantage_limit > 0.0 {
-                *advantage = advantage.clamp(-spec.advantage_limit, spec.advantage_limit);
+            let square = share * advantages.iter().map(|a| a * a).sum::<f32>();
+            let keep = |sum: f32, new: f32| kept * sum + (1.0 - kept) * new;
+            self.mean = keep(self.mean, mean);
+            self.square = keep(self.square, square);
+            self.weight = keep(self.weight, 1.0);
+            if self.square > 0.0 {
+                let scale = (self.weight / self.square).sqrt();
+                advantages.iter_mut().for_each(|a| *a *= scale);
             }
+        }
+        if spec.advantage_limit > 0.0 {
+            let limit = spec.advantage_limit;
+            advantages.iter_mut().for_each(|a| *a = a.clamp(-limit, limit));
         }
     }
 
     fn mean(&self) -> f32 {
-        if self.weight > 0.0 { self.mean / self.weight } else { 0.0 }
+        match self.weight > 0.0 {
+            true => self.mean / self.weight,
+            false => 0.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde::Deserialize;
+
+    use super::super::nets::{Memories, values};
+    use super::super::segment::Step;
+    use super::*;
+    use crate::nn::{NetSpec, OptimizerSpec};
+    use crate::schemes::rax::Throughput;
+
+    /// As scripts/pal_fixtures.py wrote it down.
+    #[derive(Deserialize)]
+    struct Fixtures {
+        alpha: f32,
+        entropy: f32,
+        initial: f32,
+        least: f32,
+        units: [f32; 3],
+        windows: Vec<f32>,
+        observations: Vec<f32>,
+        actions: Vec<f32>,
+        rewards: Vec<f32>,
+        continuation: [f32; 3],
+        nets: Vec<Net>,
+    }
+
+    #[derive(Deserialize)]
+    struct Net {
+        spec: NetSpec,
+        tensors: BTreeMap<String, Vec<f32>>,
+        gradient: BTreeMap<String, Vec<f32>>,
+    }
+
+    /// Plain steps of size 1 from the fixture's networks: parameters move by the gradient.
+    fn weights(fixtures: &Fixtures) -> Weights<3> {
+        let plain = OptimizerSpec::Sgd {
+            lr: 1.0,
+            momentum: 0.0,
+        };
+        let spec = PalSpec {
+            actor_optimizer: plain,
+            critic_optimizer: plain,
+            entropy: fixtures.entropy,
+            initial_deviation: fixtures.initial,
+            least_deviation: fixtures.least,
+            gradient_norm: 1e6,
+            advantage_memory: 0.0,
+            centre: Centre::Nothing,
+            advantage_limit: 0.0,
+            ..PalSpec::default()
+        };
+        let network = |net: &Net| {
+            let network = Network::new(&net.spec, &mut |name, _| Ok(net.tensors[name].clone()));
+            network.expect("a good network")
+        };
+        Weights::of(spec, fixtures.nets.iter().map(network).collect()).expect("settings in range")
+    }
+
+    /// Eq. 1, 4, 5, 6 and 8, through time.
+    #[test]
+    fn gradients_are_those_of_pytorchs_autograd_within_1e_4() {
+        let text = include_str!("../../tests/fixtures/pal.json");
+        let fixtures: Fixtures = serde_json::from_str(text).expect("the file is as written");
+        let mut weights = weights(&fixtures);
+        let before: Vec<Network> = weights.nets.clone();
+        let mut segment = Segment::<3>::new(&weights.nets);
+        segment.begin(0, &weights.nets, fixtures.units);
+        let mut memories = Memories::of(&weights.nets);
+        for (step, seen) in fixtures.observations.chunks(8).enumerate() {
+            let outputs = segment.outputs(&mut memories, seen);
+            segment.add(Step {
+                outputs,
+                values: values(&outputs, &fixtures.units),
+                action: fixtures.actions[step],
+                round: fixtures.windows[step],
+                rewards: std::array::from_fn(|n| fixtures.rewards[3 * step + n]),
+                awaited: 0,
+            });
+        }
+        segment.continuation = Some(fixtures.continuation);
+        let task = Throughput {
+            alpha: fixtures.alpha,
+        };
+        weights.learn(&task, &mut segment).expect("finite");
+        for ((net, before), after) in fixtures.nets.iter().zip(&before).zip(&weights.nets) {
+            let moved: Vec<f32> = (before.parameters().iter().zip(after.parameters()))
+                .map(|(before, after)| before - after)
+                .collect();
+            for (name, _, ours) in before.tensors(&moved) {
+                let theirs = &net.gradient[&name];
+                let largest = theirs.iter().fold(1.0_f32, |most, g| most.max(g.abs()));
+                let off = (ours.iter().zip(theirs)).map(|(a, b)| (a - b).abs());
+                let off = off.fold(0.0, f32::max) / largest;
+                assert!(off < 1e-4, "{name}: off by {off:e}");
+            }
+            assert!(moved.iter().any(|g| g.abs() > 1e-2), "there is a gradient");
+        }
     }
 }

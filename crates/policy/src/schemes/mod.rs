@@ -3,7 +3,7 @@
 mod aurora;
 mod learned;
 mod owl;
-mod rax;
+pub(crate) mod rax;
 mod served;
 
 pub use rax::{Rax, RaxSpec};

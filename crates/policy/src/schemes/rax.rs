@@ -57,7 +57,7 @@ impl Default for RaxSpec {
         RaxSpec {
             alpha: 4.0,
             pal: PalSpec::default(),
-            action_scale: 1.0,
+            action_scale: 0.3,
         }
     }
 }
@@ -68,15 +68,17 @@ const FEATURES: usize = 8;
 const REWARDS: usize = 3;
 /// The gains of the averages (§3.2).
 const GAINS: [f32; 2] = [1.0 / 8.0, 1.0 / 256.0];
-/// No window is larger, in packets.
-const LARGEST_WINDOW: f32 = 8000.0;
-/// After the weights diverged NewReno runs for so long.
+/// A window that grows to so many packets has run away: beyond, an action would change nothing any more, and more steps
+/// would await feedback than are kept.
+const LARGEST_WINDOW: f32 = 4000.0;
+/// After the weights diverged or the window ran away NewReno runs for so long.
 const FALLBACK: Duration = Duration::from_secs(10);
 
 /// What Rax learns: Eq. 5, 7 and 8.
 #[derive(Clone, Copy, Debug)]
-struct Throughput {
-    alpha: f32,
+pub(crate) struct Throughput {
+    /// How much a lost packet counts against a delivered one.
+    pub alpha: f32,
 }
 
 impl Task<REWARDS> for Throughput {
@@ -214,14 +216,16 @@ impl Rax {
             .act(&mut self.weights, &observation, self.window, units);
         match action {
             Ok(action) => {
-                let window = self.window + self.spec.action_scale * action;
-                self.window = window.clamp(1.0, LARGEST_WINDOW);
+                self.window = (self.window + self.spec.action_scale * action).max(1.0);
+                if self.window > LARGEST_WINDOW {
+                    self.start_over(now);
+                }
             }
             Err(_) => self.start_over(now),
         }
     }
 
-    /// The weights have diverged: NewReno for a while, then random weights anew.
+    /// NewReno for a while, then random weights anew.
     fn start_over(&mut self, now: Time) {
         self.divergences += 1;
         let mut newreno = NewReno::new(&self.setup, EcnUse::Off);

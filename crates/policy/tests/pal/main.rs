@@ -1,0 +1,6 @@
+//! Partial Action Learning, without congestion control.
+
+mod a2c;
+mod algorithms;
+mod order;
+mod task;

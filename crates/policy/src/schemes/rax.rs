@@ -57,7 +57,7 @@ impl Default for RaxSpec {
         RaxSpec {
             alpha: 4.0,
             pal: PalSpec::default(),
-            action_scale: 0.3,
+            action_scale: 0.5,
         }
     }
 }

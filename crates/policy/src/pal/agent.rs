@@ -108,6 +108,22 @@ impl<T: Task<N>, const N: usize> Agent<T, N> {
         }
     }
 
+    /// What its networks remember: the actor's units, then the critics'.
+    pub fn memories(&self) -> Vec<Vec<f32>> {
+        let memories = self.memories.0.iter();
+        memories.map(|state| state.memory().to_vec()).collect()
+    }
+
+    /// Goes on from what such networks remembered.
+    ///
+    /// # Panics
+    /// If they have other sizes.
+    pub fn remember(&mut self, memories: &[Vec<f32>]) {
+        for (state, memory) in self.memories.0.iter_mut().zip(memories) {
+            state.memory_mut().copy_from_slice(memory);
+        }
+    }
+
     /// Forgets all that is under way and all that was remembered.
     pub fn reset(&mut self) {
         self.spare.extend(self.segments.drain(..));

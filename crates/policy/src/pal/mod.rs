@@ -14,6 +14,7 @@
 //! 2016), which a test shows.
 
 mod agent;
+mod checkpoint;
 mod gaussian;
 mod nets;
 mod segment;
@@ -21,6 +22,7 @@ mod spec;
 mod weights;
 
 pub use agent::Agent;
+pub use checkpoint::Checkpoint;
 pub use gaussian::Gaussian;
 pub use spec::{Centre, PalSpec, Weighting};
 pub use weights::{Diverged, Weights};

@@ -14,9 +14,9 @@ use crate::nn::{NetError, Network, Optimizer, clip_norm};
 pub struct Weights<const N: usize> {
     spec: PalSpec,
     pub(super) nets: Vec<Network>,
-    optimizers: Vec<Optimizer>,
-    moments: Moments,
-    updates: u64,
+    pub(super) optimizers: Vec<Optimizer>,
+    pub(super) moments: Moments,
+    pub(super) updates: u64,
     // Room to work in.
     gradient: Vec<f32>,
     slopes: Vec<f32>,
@@ -26,7 +26,7 @@ pub struct Weights<const N: usize> {
 
 /// Mean and mean square of the advantages of late.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-struct Moments {
+pub(super) struct Moments {
     mean: f32,
     square: f32,
     /// How much of both is known yet, up to 1.
@@ -64,7 +64,7 @@ impl<const N: usize> Weights<N> {
     }
 
     /// Of these networks, which have learned nothing yet.
-    fn of(spec: PalSpec, nets: Vec<Network>) -> Result<Weights<N>, NetError> {
+    pub(super) fn of(spec: PalSpec, nets: Vec<Network>) -> Result<Weights<N>, NetError> {
         let optimizer = |(n, net): (usize, &Network)| {
             let one = match n {
                 0 => spec.actor_optimizer,

@@ -8,7 +8,7 @@ use headway_cc::{
 use serde::{Deserialize, Serialize};
 
 use crate::nn::NetError;
-use crate::pal::{Agent, PalSpec, Task, Weights};
+use crate::pal::{Agent, Checkpoint, PalSpec, Task, Weights};
 
 const ALPHA: Param = Param {
     name: "alpha",
@@ -66,6 +66,8 @@ impl Default for RaxSpec {
 const FEATURES: usize = 8;
 /// Rewards: packets received, packets sent, ms between acknowledgements.
 const REWARDS: usize = 3;
+/// Those that are alike are predicted together (Fig. 4).
+const CRITICS: [usize; 2] = [2, 1];
 /// The gains of the averages (§3.2).
 const GAINS: [f32; 2] = [1.0 / 8.0, 1.0 / 256.0];
 /// A window that grows to so many packets has run away: beyond, an action would change nothing any more, and more steps
@@ -149,15 +151,33 @@ impl Rax {
     /// [`NetError`], one line: a setting is out of range.
     pub fn new(setup: &Setup, spec: RaxSpec) -> Result<Rax, NetError> {
         let mut random = setup.stream("rax weights");
-        let weights = Weights::random(spec.pal.clone(), FEATURES, &[2, 1], &mut random)?;
+        let weights = Weights::random(spec.pal.clone(), FEATURES, &CRITICS, &mut random)?;
+        Ok(Rax::with(setup, spec, weights, random))
+    }
+
+    /// A flow that goes on from what another has learned ([`learned`](Self::learned)).
+    ///
+    /// # Errors
+    /// [`NetError`], one line: it is no whole checkpoint of this scheme.
+    pub fn resumed(setup: &Setup, spec: &RaxSpec, learned: &str) -> Result<Rax, NetError> {
+        let Checkpoint { weights, memories } = Checkpoint::read(learned, FEATURES, &CRITICS)?;
+        let spec = RaxSpec {
+            pal: weights.spec().clone(),
+            ..spec.clone()
+        };
+        let mut rax = Rax::with(setup, spec, weights, setup.stream("rax weights"));
+        rax.agent.remember(&memories);
+        Ok(rax)
+    }
+
+    fn with(setup: &Setup, spec: RaxSpec, weights: Weights<REWARDS>, random: Stream) -> Rax {
         let task = Throughput { alpha: spec.alpha };
-        let agent = Agent::new(task, &weights, setup.stream("rax"));
-        Ok(Rax {
+        Rax {
+            agent: Agent::new(task, &weights, setup.stream("rax")),
             setup: *setup,
             spec,
             random,
             weights,
-            agent,
             state: State::default(),
             window: 1.0,
             last_ack: None,
@@ -165,7 +185,16 @@ impl Rax {
             least_rtt_ms: f32::INFINITY,
             fallback: None,
             divergences: 0,
-        })
+        }
+    }
+
+    /// What it has learned so far, for a [`resumed`](Self::resumed) flow to go on from.
+    pub fn learned(&self) -> String {
+        let checkpoint = Checkpoint {
+            weights: self.weights.clone(),
+            memories: self.agent.memories(),
+        };
+        checkpoint.write()
     }
 
     fn packets(&self, size: Bytes) -> f32 {
@@ -233,7 +262,7 @@ impl Rax {
         newreno.go_alone(cwnd, cwnd);
         self.fallback = Some((newreno, now + FALLBACK));
         let spec = self.spec.pal.clone();
-        let weights = Weights::random(spec, FEATURES, &[2, 1], &mut self.random);
+        let weights = Weights::random(spec, FEATURES, &CRITICS, &mut self.random);
         self.weights = weights.expect("the same as before");
         self.agent.reset();
     }

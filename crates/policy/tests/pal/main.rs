@@ -2,5 +2,6 @@
 
 mod a2c;
 mod algorithms;
+mod checkpoint;
 mod order;
 mod task;

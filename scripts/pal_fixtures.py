@@ -3,12 +3,12 @@
 Needs PyTorch. `tests/train` checks that the file is what PyTorch says today.
 """
 
-import json
 import math
 from pathlib import Path
 from typing import Any
 
 import torch
+
 from nn_fixtures import Net, compact, listed, numbers, seeded, tensors
 
 FIXTURES = Path(__file__).parent.parent / "crates/policy/tests/fixtures/pal.json"

@@ -82,7 +82,11 @@ impl Drop for Watched {
         let values = self.values();
         let of = |name| values.iter().find(|(n, _)| *n == name).map_or(0.0, |v| v.1);
         if let Ok(mut kept) = self.kept.lock() {
-            kept.push((self.within.learned(), of("divergences"), of("forgotten_actions")));
+            kept.push((
+                self.within.learned(),
+                of("divergences"),
+                of("forgotten_actions"),
+            ));
         }
     }
 }
@@ -186,7 +190,12 @@ fn main() -> Result<(), Error> {
                 every: rest.get(2).map(|text| text.parse()).transpose()?,
                 kept: Kept::default(),
             };
-            run(scenario, seed + 10_000 * run_of_seed, seconds.parse()?, &chosen)?;
+            run(
+                scenario,
+                seed + 10_000 * run_of_seed,
+                seconds.parse()?,
+                &chosen,
+            )?;
             let mut kept = chosen.kept.lock().expect("no panic");
             learned = kept.drain(..).next().map(|one| one.0);
         }

@@ -142,7 +142,10 @@ impl<T: Task<N>, const N: usize> Agent<T, N> {
 
     /// Actions that gradients still wait for.
     pub fn awaited(&self) -> usize {
-        self.segments.iter().map(|segment| segment.steps.len()).sum()
+        self.segments
+            .iter()
+            .map(|segment| segment.steps.len())
+            .sum()
     }
 
     /// Was the last action the first of its segment?
@@ -179,7 +182,11 @@ impl<T: Task<N>, const N: usize> Agent<T, N> {
 
     /// Begins the next with the newest weights if none is under way (Algorithm 1, lines 9 to 13).
     fn begin_segment(&mut self, weights: &Weights<N>, units: [f32; N]) {
-        if self.segments.back().is_some_and(|s| s.continuation.is_none()) {
+        if self
+            .segments
+            .back()
+            .is_some_and(|s| s.continuation.is_none())
+        {
             return;
         }
         if self.segments.len() >= weights.spec().most_awaited

@@ -152,8 +152,7 @@ impl<const N: usize> Weights<N> {
         }
         self.returns.reverse();
         self.advantages.reverse();
-        self.moments
-            .scale(&mut self.advantages, &self.spec);
+        self.moments.scale(&mut self.advantages, &self.spec);
     }
 
     fn actor_slopes(&mut self, segment: &Segment<N>) {
@@ -217,7 +216,9 @@ impl Moments {
         }
         if spec.advantage_limit > 0.0 {
             let limit = spec.advantage_limit;
-            advantages.iter_mut().for_each(|a| *a = a.clamp(-limit, limit));
+            advantages
+                .iter_mut()
+                .for_each(|a| *a = a.clamp(-limit, limit));
         }
     }
 

@@ -208,8 +208,7 @@ impl Rax {
         self.least_rtt_ms = self.least_rtt_ms.min(self.rtt_ms.max(1e-3));
         let size = self.packets(acked.size);
         self.answer(acked.tag, &[size, size, gap_ms]);
-        self.state
-            .update([gap_ms, self.rtt_ms, 0.0, self.window]);
+        self.state.update([gap_ms, self.rtt_ms, 0.0, self.window]);
         self.act(now);
     }
 
@@ -220,8 +219,7 @@ impl Rax {
             return;
         }
         let gap_ms = self.state.averages[0][0];
-        self.state
-            .update([gap_ms, self.rtt_ms, 1.0, self.window]);
+        self.state.update([gap_ms, self.rtt_ms, 1.0, self.window]);
         self.act(now);
     }
 

@@ -30,7 +30,12 @@ impl Net {
         };
         let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
         let new = (0..u).map(|i| {
-            let gate = |g: usize| (row(w_ih, b_ih, g * u + i, x), row(w_hh, b_hh, g * u + i, hidden));
+            let gate = |g: usize| {
+                (
+                    row(w_ih, b_ih, g * u + i, x),
+                    row(w_hh, b_hh, g * u + i, hidden),
+                )
+            };
             let (r, z, (n, q)) = (gate(0), gate(1), gate(2));
             let (r, z) = (sigmoid(r.0 + r.1), sigmoid(z.0 + z.1));
             (1.0 - z) * (n + r * q).tanh() + z * hidden[i]
@@ -53,7 +58,10 @@ fn softplus_from_one(x: f64) -> f64 {
 
 fn policy(outputs: &[f64]) -> (f64, f64) {
     let (initial, least) = (f64::from(0.6_f32), f64::from(0.05_f32));
-    (outputs[0], least + (initial - least) * softplus_from_one(outputs[1]))
+    (
+        outputs[0],
+        least + (initial - least) * softplus_from_one(outputs[1]),
+    )
 }
 
 impl Reference {
@@ -97,7 +105,8 @@ impl Reference {
             rewards.push(f64::from(reward(x, last)));
         }
         let mut ahead = self.hidden[1].clone();
-        let mut next = softplus_from_one(self.outputs(1, &mut ahead, observation(first + STEPS, last))[0]);
+        let mut next =
+            softplus_from_one(self.outputs(1, &mut ahead, observation(first + STEPS, last))[0]);
         let mut returns = vec![0.0; STEPS];
         for step in (0..STEPS).rev() {
             next = f64::from(GAMMA) * rewards[step] + (1.0 - f64::from(GAMMA)) * next;

@@ -23,7 +23,11 @@ fn learned(arrange: impl Fn(&mut Vec<(u64, f32)>)) -> Vec<f32> {
         for part in 0..step % 4 {
             // Quarters and halves: their sums are exact in any order.
             let part = if part == 0 { 0.5 } else { 0.25 };
-            let reward = if reward(seen, action) > 0.0 { part } else { 0.0 };
+            let reward = if reward(seen, action) > 0.0 {
+                part
+            } else {
+                0.0
+            };
             feedback.push((agent.partial_action(1.0), reward));
         }
     }
@@ -35,7 +39,10 @@ fn learned(arrange: impl Fn(&mut Vec<(u64, f32)>)) -> Vec<f32> {
 fn feedback_may_come_in_any_order() {
     let in_order = learned(|_| {});
     assert_eq!(in_order, learned(|all| all.reverse()));
-    assert_eq!(in_order, learned(|all| all.sort_by_key(|(n, _)| n.wrapping_mul(0x9e37_79b9) % 101)));
+    assert_eq!(
+        in_order,
+        learned(|all| all.sort_by_key(|(n, _)| n.wrapping_mul(0x9e37_79b9) % 101))
+    );
     let wrong = learned(|all| all.iter_mut().for_each(|(_, reward)| *reward = 0.25));
     assert_ne!(in_order, wrong, "it matters what comes");
 }
@@ -118,7 +125,11 @@ fn what_is_not_finite_is_noticed() {
         Ok(())
     };
     for reward in [f32::NAN, f32::INFINITY, 1e30] {
-        assert_eq!(run(reward, &mut weights(plain(10))), Err(Diverged), "{reward}");
+        assert_eq!(
+            run(reward, &mut weights(plain(10))),
+            Err(Diverged),
+            "{reward}"
+        );
     }
     let mut spec = plain(10);
     spec.largest_norm = 0.1;

@@ -1,0 +1,159 @@
+//! Rax on the link of its paper: 20 Mbit/s, 50 ms, ten packets of buffer.
+
+use std::sync::{Arc, Mutex};
+
+use headway_cc::{
+    CongestionControl, Control, Duration, Feedback, Need, Probe, Registry, Rto, Scheme, Sent, Tag,
+    schemes,
+};
+use headway_policy::pal::PalSpec;
+use headway_policy::schemes::{Rax, RaxSpec};
+use headway_scenario::Scenario;
+use headway_sim::{Options, Simulation};
+
+static KEPT: Scheme = Scheme::unlisted("rax-kept", &[Need::PerPacket]);
+
+/// Keeps what a flow has learned, and its values.
+#[derive(Debug)]
+struct Kept {
+    within: Rax,
+    kept: Arc<Mutex<Values>>,
+}
+
+#[derive(Debug, Default)]
+struct Values {
+    learned: String,
+    values: Vec<(&'static str, f64)>,
+}
+
+impl Probe for Values {
+    fn value(&mut self, name: &'static str, value: f64) {
+        self.values.push((name, value));
+    }
+}
+
+impl Values {
+    fn of(&self, name: &str) -> f64 {
+        let found = self.values.iter().find(|(n, _)| *n == name);
+        found.expect("a value of Rax's").1
+    }
+}
+
+impl CongestionControl for Kept {
+    fn on_sent(&mut self, sent: &Sent) -> Tag {
+        self.within.on_sent(sent)
+    }
+
+    fn on_feedback(&mut self, feedback: &Feedback<'_>) {
+        self.within.on_feedback(feedback);
+    }
+
+    fn on_rto(&mut self, rto: &Rto<'_>) {
+        self.within.on_rto(rto);
+    }
+
+    fn control(&self) -> Control {
+        self.within.control()
+    }
+
+    fn owns_recovery(&self) -> bool {
+        self.within.owns_recovery()
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let mut values = Values {
+            learned: self.within.learned(),
+            values: Vec::new(),
+        };
+        self.within.probe(&mut values);
+        *self.kept.lock().expect("no panic") = values;
+    }
+}
+
+/// Mbit/s and share lost in each second.
+struct Run {
+    mbps: Vec<f64>,
+    loss: Vec<f64>,
+    values: Values,
+}
+
+fn run(seed: u64, seconds: u64, pal: PalSpec, learned: Option<String>) -> Run {
+    let kept = Arc::new(Mutex::new(Values::default()));
+    let keeper = Arc::clone(&kept);
+    let selection = KEPT.built_by(move |setup| {
+        let spec = RaxSpec {
+            pal: pal.clone(),
+            ..RaxSpec::default()
+        };
+        let within = match &learned {
+            Some(learned) => Rax::resumed(setup, &spec, learned),
+            None => Rax::new(setup, spec),
+        };
+        Box::new(Kept {
+            within: within.expect("settings in range"),
+            kept: Arc::clone(&keeper),
+        })
+    });
+    let options = Options {
+        duration: Duration::from_secs(seconds),
+        warmup: Duration::ZERO,
+        seed,
+        grid: Some(Duration::from_secs(1)),
+    };
+    let network = Scenario::load("rax-1").expect("a scenario").draw(seed);
+    let none = |_: &_| Err("no traces".to_owned());
+    let simulation = Simulation::new(
+        &network,
+        &selection,
+        &Registry::new(schemes::SCHEMES),
+        &none,
+        options,
+    );
+    let mut outcome = simulation.expect("a network").finish().expect("it ends");
+    let series = outcome.series.remove(0).series;
+    Run {
+        mbps: series.throughput_mbps,
+        loss: series.loss.iter().map(|l| l.unwrap_or(0.0)).collect(),
+        values: std::mem::take(&mut *kept.lock().expect("no panic")),
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The paper: "a stable, close-to-optimum solution within the order of minutes". Resumed, "flows seem to simply resume
+/// where they ended" (§4.3).
+#[test]
+fn it_learns_from_random_weights_and_goes_on_from_what_it_learned() {
+    let first = run(1001, 120, PalSpec::default(), None);
+    let (mbps, loss) = (mean(&first.mbps[90..]), mean(&first.loss[90..]));
+    assert!(mbps > 0.95 * 20.0 && loss < 0.01, "{mbps} {loss}");
+    assert!(mean(&first.mbps[..5]) < 18.0, "it had to be learned");
+    assert_eq!(first.values.of("divergences"), 0.0);
+    let again = run(1001, 120, PalSpec::default(), None);
+    assert_eq!(
+        first.values.learned, again.values.learned,
+        "same seed, same bits"
+    );
+
+    let resumed = run(1002, 30, PalSpec::default(), Some(first.values.learned));
+    let (mbps, loss) = (mean(&resumed.mbps[5..]), mean(&resumed.loss[..10]));
+    assert!(mbps > 0.9 * 20.0 && loss < 0.02, "{mbps} {loss}");
+}
+
+/// Weights that are taken for diverged at once: NewReno for 10 s, a new start, and so on; the flow is carried all the same.
+#[test]
+fn a_network_that_diverges_gives_way_to_newreno_for_a_while() {
+    let pal = PalSpec {
+        largest_norm: 0.1,
+        ..PalSpec::default()
+    };
+    let run = run(1001, 60, pal, None);
+    let divergences = run.values.of("divergences");
+    assert!((4.0..=6.0).contains(&divergences), "{divergences}");
+    let mbps = mean(&run.mbps[30..]);
+    assert!(mbps > 0.5 * 20.0, "{mbps}");
+}

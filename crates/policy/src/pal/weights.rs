@@ -128,7 +128,7 @@ impl<const N: usize> Weights<N> {
             let parameters = self.nets[n].parameters_mut();
             self.optimizers[n].step(parameters, gradient);
             let norm = parameters.iter().map(|w| w * w).sum::<f32>().sqrt();
-            if !(norm <= self.spec.largest_norm) {
+            if norm.is_nan() || norm > self.spec.largest_norm {
                 return Err(Diverged);
             }
         }

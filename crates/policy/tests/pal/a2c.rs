@@ -28,7 +28,7 @@ impl Net {
             let products = w[i * x.len()..][..x.len()].iter().zip(x);
             b[i] + products.map(|(w, x)| w * x).sum::<f64>()
         };
-        let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
+        let sigmoid = |x: f64| 1.0 / (1.0 + libm::exp(-x));
         let new = (0..u).map(|i| {
             let gate = |g: usize| {
                 (
@@ -38,7 +38,7 @@ impl Net {
             };
             let (r, z, (n, q)) = (gate(0), gate(1), gate(2));
             let (r, z) = (sigmoid(r.0 + r.1), sigmoid(z.0 + z.1));
-            (1.0 - z) * (n + r * q).tanh() + z * hidden[i]
+            (1.0 - z) * libm::tanh(n + r * q) + z * hidden[i]
         });
         *hidden = new.collect();
         (0..self.outputs).map(|i| row(w, b, i, hidden)).collect()
@@ -53,7 +53,7 @@ struct Reference {
 }
 
 fn softplus_from_one(x: f64) -> f64 {
-    (1.0 + (x + (std::f64::consts::E - 1.0).ln()).exp()).ln()
+    libm::log(1.0 + libm::exp(x + libm::log(std::f64::consts::E - 1.0)))
 }
 
 fn policy(outputs: &[f64]) -> (f64, f64) {
@@ -107,7 +107,7 @@ impl Reference {
         let mut ahead = self.hidden[1].clone();
         let mut next =
             softplus_from_one(self.outputs(1, &mut ahead, observation(first + STEPS, last))[0]);
-        let mut returns = vec![0.0; STEPS];
+        let mut returns = [0.0; STEPS];
         for step in (0..STEPS).rev() {
             next = f64::from(GAMMA) * rewards[step] + (1.0 - f64::from(GAMMA)) * next;
             returns[step] = next;
@@ -117,8 +117,8 @@ impl Reference {
             let losses = (0..STEPS).map(|step| {
                 let (mean, deviation) = policy(&self.nets[0].forward(p, &mut hidden, &seen[step]));
                 let z = (actions[step] - mean) / deviation;
-                let log_density = -0.5 * z * z - deviation.ln();
-                let entropy = deviation.ln();
+                let log_density = -0.5 * z * z - libm::log(deviation);
+                let entropy = libm::log(deviation);
                 -log_density * (returns[step] - values[step]) - f64::from(0.02_f32) * entropy
             });
             losses.sum::<f64>() / STEPS as f64

@@ -20,16 +20,16 @@ impl Printed {
     /// `#(l_windows) - 1` where the step about to be taken is: as printed the loop of line 3 does not end.)
     fn update_weights(&self) -> bool {
         let mut i = 0;
-        'next: while i < self.actions.len() {
+        while i < self.actions.len() {
             let mut w = (self.windows[i] + self.actions[i]).floor();
-            for j in i..self.actions.len() {
-                w -= self.sent[j];
-                if w <= 0.0 && j - i + 1 >= 10 {
-                    i = j + 1;
-                    continue 'next;
-                }
+            let is_last = |j: &usize| {
+                w -= self.sent[*j];
+                w <= 0.0 && j - i + 1 >= 10
+            };
+            match (i..self.actions.len()).find(is_last) {
+                Some(j) => i = j + 1,
+                None => return false,
             }
-            return false;
         }
         true
     }

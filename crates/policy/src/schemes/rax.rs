@@ -26,7 +26,13 @@ pub const SCHEME: Scheme = Scheme {
     family: Family::Learned,
     summary: "learns while it runs, from random weights: every acknowledgement changes the window by what a network of gated units draws",
     source: "Bachl, Zseby and Fabini, Rax: Deep Reinforcement Learning for Congestion Control (docs/decisions/0040-rax.md)",
-    deviations: &[],
+    deviations: &[
+        "what the paper leaves open (widths, optimiser, rates, beta, scales of features and actions) is ours: docs/decisions/0040-rax.md",
+        "rewards are averaged by Eq. 1; Algorithm 2, line 9, as printed weighs otherwise and stays at 70% of the paper's link",
+        "advantages are centred and scaled by those of late, so that one set of rates serves links of any speed",
+        "the first action follows the first acknowledgement: before, nothing is known to act on",
+        "a window above 4000 packets and weights that are not finite or too large are taken for divergence: NewReno for 10 s, then random weights anew",
+    ],
     needs: &[Need::PerPacket],
     params: &[ALPHA],
     build: |setup, values| {

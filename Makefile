@@ -129,7 +129,8 @@ build/train.stamp: pyproject.toml uv.lock | tools $(UV)
 .venv/headwayd.stamp: $(AGENT) | tools libraries .venv/deps.stamp
 	@echo "make: building headwayd"
 	@cargo build --locked --quiet --release -p headwayd
-	@cp target/release/headwayd $(BIN)/headwayd
+	@# One that serves keeps its own file.
+	@cp target/release/headwayd $(BIN)/headwayd.new && mv $(BIN)/headwayd.new $(BIN)/headwayd
 	@touch $@
 
 .venv/core.stamp: $(CORE) .venv/deps.stamp

@@ -162,8 +162,9 @@ def main() -> int:
             print(f"\nbenches/kernel.py: {str(error).splitlines()[0]}", file=sys.stderr)
             return 1
     figures = json.loads(KEPT.read_text())
+    figures["targets"] = judge.targets(figures)
     if args.json:
-        print(KEPT.read_text(), end="")
+        print(json.dumps(figures, indent=1))
     else:
         page.show(figures)
     if args.publish:

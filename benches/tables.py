@@ -76,7 +76,8 @@ def targets(figures: Figures) -> Table:
 
 
 def _verdict(target: Figures) -> str:
-    return ("met" if target["met"] else "**missed**") + (f" ({target['note']})" if target["note"] else "")
+    verdict = "met" if target["met"] else f"**{target.get('verdict', 'missed')}**"
+    return verdict + (f" ({target['note']})" if target["note"] else "")
 
 
 def speed(figures: Figures) -> Table:

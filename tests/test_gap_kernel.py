@@ -92,3 +92,15 @@ def test_usual_schemes_have_owl_where_a_daemon_is(monkeypatch, tmp_path):
     program.chmod(0o755)
     monkeypatch.setenv("HEADWAYD", str(program))
     assert plan.usual()[-1] == "owl"
+
+
+def test_a_part_of_the_page_that_was_not_measured_stays(tmp_path):
+    (tmp_path / "img").mkdir()
+    names = ["about", "reach", "tables", "kernel: about", "kernel: reach", "kernel: tables"]
+    parts = "".join(f"<!-- gap: {name} -->\nold {name}\n<!-- end -->\n" for name in names)
+    (tmp_path / "gap.md").write_text(parts)
+    written = page.publish(tmp_path, [owl_row()], "headway gap --schemes owl", [])
+    assert [path.name for path in written] == ["gap.md", "gap-kernel.svg"]
+    text = (tmp_path / "gap.md").read_text()
+    assert [name for name in names if f"old {name}\n" in text] == ["about", "reach", "tables"]
+    assert "in the kernel" in text

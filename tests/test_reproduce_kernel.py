@@ -3,7 +3,7 @@
 import pytest
 
 from headway._native import Scenario, canonical_scheme
-from headway.reproduce.engine import command
+from headway.reproduce.engine import command, fit, of_real_time
 from headway.reproduce.lab import FULL_KERNEL, QUICK_KERNEL, Lab, MissingError, family
 from headway.reproduce.measured import Measured
 from headway.reproduce.owl import contenders
@@ -66,3 +66,21 @@ def test_unfit_runs_are_left_out_pair_by_pair():
     del runs[wanted["owl"]][:]
     nothing = found.difference(wanted["owl"], wanted["cubic"], "throughput_mbps")
     assert nothing == metric(None)
+
+
+def test_where_no_run_of_a_point_is_fit_all_are_shown_and_that_is_said():
+    found, wanted = measured(owl=[11.0, 99.0, 31.0], cubic=[10.0, 20.0, 30.0])
+    runs = {one: [run | {"unfit": None, "guard_trips": 0} for run in found.runs(one)] for one in wanted.values()}
+    owl = runs[wanted["owl"]]
+    assert (fit(runs), of_real_time(runs, fit(runs))) == (runs, [])
+    owl[0] |= {"unfit": "it stood still", "guard_trips": 3}
+    shown = fit(runs)
+    assert [run["throughput_mbps"] for run in shown[wanted["owl"]]] == [99.0, 31.0]
+    assert of_real_time(runs, shown) == ["1 of 6 runs are unfit and left out, for one: it stood still."]
+    owl[1]["unfit"] = owl[2]["unfit"] = "it was late"
+    shown = fit(runs)
+    assert shown is runs
+    said, guard = of_real_time(runs, shown)
+    assert said.startswith("**3 of 6 runs are unfit, and shown all the same**")
+    assert "it stood still" in said
+    assert "owl" in guard

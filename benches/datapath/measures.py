@@ -29,10 +29,10 @@ def variants(int8: str | None) -> dict[str, Variant]:
     found = {
         YARDSTICK: Variant("the kernel's Cubic", ()),
         "owl-no-agent": Variant("headway_owl, no agent", ("--no-agent", "--controllers", "headway_owl")),
-        "owl-shadow": Variant("headway_owl, Owl asked", ("--policy", "owl", "--shadow", "/dev/null")),
+        "owl-shadow": Variant("headway_owl, Owl asked", ("--policy", "owl", "--shadow")),
         "owl": Variant("headway_owl, Owl decides", ("--policy", "owl")),
         "rate-no-agent": Variant("headway_rate, no agent", ("--no-agent", "--controllers", "headway_rate")),
-        "aurora-shadow": Variant("headway_rate, Aurora asked", ("--policy", "aurora", "--shadow", "/dev/null")),
+        "aurora-shadow": Variant("headway_rate, Aurora asked", ("--policy", "aurora", "--shadow")),
         "aurora": Variant("headway_rate, Aurora decides", ("--policy", "aurora")),
     }
     if int8:
@@ -123,6 +123,7 @@ def _steering(status: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
         "decisions": now["actions"] - before["actions"],
         "guard_trips": now["guard_trips"] - before["guard_trips"],
         "ring_dropped": now["ring_dropped"] - before["ring_dropped"],
+        "wakes": now["wakes"] - before["wakes"],
     }
 
 
@@ -168,8 +169,7 @@ def hook_times(progress: Progress, compared: dict[str, Variant], seconds: float)
         {
             "path": path,
             "variant": name,
-            "ns_an_ack": statistics.median(row["ns_an_ack"] for row in rows),
-            "acks_a_second": statistics.median(row["acks_a_second"] for row in rows),
+            **{key: statistics.median(row[key] for row in rows) for key in rows[0] if key != "programs"},
             "programs": {
                 program: statistics.median(row["programs"][program] for row in rows if program in row["programs"])
                 for program in rows[-1]["programs"]
@@ -187,6 +187,7 @@ def _hooks(variant: Variant, seconds: float, is_offloaded: bool, mbps: int | Non
         place.server(),
         hooks.counted(),
     ):
+        counting = hooks.counting_ns()
         client = place.Client(_name(0), seconds)
         # The first rounds are slow start's.
         time.sleep(0.3 * seconds)
@@ -202,6 +203,7 @@ def _hooks(variant: Variant, seconds: float, is_offloaded: bool, mbps: int | Non
         raise RuntimeError(f"{variant.title}: no acknowledgement came to its program")
     return {
         "ns_an_ack": sum(run.ns for run in runs.values()) / acks,
+        "counting_ns": sum(run.times for run in runs.values()) / acks * counting,
         "acks_a_second": acks / (end - start),
         "programs": {name: run.ns / run.times for name, run in runs.items()},
     }
@@ -236,26 +238,28 @@ def latencies(progress: Progress, seconds: float) -> list[dict[str, Any]]:
 
 
 def many_flows(progress: Progress, program: Path, seconds: float, flows: int) -> list[dict[str, Any]]:
-    """What an agent costs that serves many flows, over a link whose queue makes round trips of 20 ms."""
+    """What an agent costs that serves many flows, over a link whose queue makes the round trips."""
     found: dict[str, list[dict[str, Any]]] = {}
     for _ in progress.rounds("flows"):
         for policy, options in SERVED.items():
             progress.say(f"{flows} flows, {policy}")
             found.setdefault(policy, []).append(_many(program, options, seconds, flows))
+    path = {"link_mbps": MANY_MBPS, "mtu": MANY_MTU, "queue_ms": MANY_QUEUE_S * 1e3}
     return [
-        {"policy": policy, "flows": flows, "link_mbps": MANY_MBPS, "mtu": MANY_MTU, "rounds": len(rows)}
+        {"policy": policy, "flows": flows, **path, "rounds": len(rows)}
         | {key: statistics.median(row[key] for row in rows) for key in rows[0]}
         for policy, rows in found.items()
     ]
 
 
-MANY_MBPS, MANY_MTU = 600, 600
-"""125 packets a second of each of 1,000 flows: where there is no packet there is nothing to decide on."""
+MANY_MBPS, MANY_MTU, MANY_QUEUE_S = 360, 600, 0.03
+"""75 packets a second of each of 1,000 flows: where there is no packet there is nothing to decide on. The traffic's
+processor has to be faster than the link, else no queue makes the round trips long, and packets come in bursts."""
 
 
 SERVED = {
-    "Aurora asked": ("--policy", "aurora", "--shadow", "/dev/null"),
-    "Owl asked": ("--policy", "owl", "--shadow", "/dev/null"),
+    "Aurora asked": ("--policy", "aurora", "--shadow"),
+    "Owl asked": ("--policy", "owl", "--shadow"),
     "Aurora decides": ("--policy", "aurora"),
 }
 
@@ -268,7 +272,7 @@ def _many(program: Path, options: tuple[str, ...], seconds: float, flows: int) -
     with (
         place.heartbeat(),
         Agent(*options, "--name", _name(0)) as agent,
-        place.link(is_offloaded=False, mbps=MANY_MBPS, mtu=MANY_MTU),
+        place.link(is_offloaded=False, mbps=MANY_MBPS, mtu=MANY_MTU, queue_s=MANY_QUEUE_S),
         place.running(place.FAR, *receive),
     ):
         place.wait_for_server(MANY_PORT)
@@ -295,6 +299,7 @@ def _many(program: Path, options: tuple[str, ...], seconds: float, flows: int) -
         "us_a_decision": cpu / decisions * 1e6,
         "reports_a_second": (now["reports"] - before["reports"]) / wall,
         "ring_dropped": now["ring_dropped"] - before["ring_dropped"],
+        "wakes": (now["wakes"] - before["wakes"]) / decisions,
         "guard_trips": now["guard_trips"] - before["guard_trips"],
         "cubics": sum(flow["guard"] == "cubic" for flow in served),
         "srtt_ms": statistics.median(flow["srtt_ms"] for flow in served),

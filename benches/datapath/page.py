@@ -3,7 +3,7 @@
 from typing import Any
 
 import tables
-from datapath.judge import PATHS
+from datapath.judge import PATHS, cubics_ns, own_ns
 from tables import Table
 
 Figures = dict[str, Any]
@@ -29,16 +29,16 @@ ratios are to Cubic in the same round: medians, with a bootstrap interval of 95%
 machine's, less the heartbeat's; beside them those of iperf3's two ends and the agent.
 
 A policy steers on an unshaped path too, and its window or rate is then what decides the throughput. Where it is
-*asked* and Cubic decides (`--shadow /dev/null`), the difference to Cubic is what programs, records and agent
+*asked* and Cubic decides (`--shadow`), the difference to Cubic is what programs, records and agent
 cost; a shadow's guard does not judge. Only these are held to the target.
 """
 HOOKS = """\
-By the kernel's own count (`BPF_ENABLE_STATS`), which adds some 20 ns to each run of a program. All programs
-that run for an acknowledgement together, Cubic's own functions among them: a variant without an agent is those
-and little else. "Beyond" is the difference to it. Where a decision is due the program wakes the agent, if it
-sleeps: that takes longer than all the rest, for a processor that idles has to be interrupted, and on average
-the more the fewer acknowledgements there are between two decisions. An agent that never sleeps (`--busy-poll`)
-is never woken.
+By the kernel's own count (`BPF_ENABLE_STATS`): all programs that run for an acknowledgement together. "Counting"
+is the count's own part, as a program that does nothing shows it; "Cubic's" is what the same program takes where no
+agent is told of anything: Cubic's own functions, which it calls, and how it is entered. The rest is Headway's: the
+record, the action, the guard. Where the agent sleeps when a decision is due the program wakes it, which takes
+longer than all the rest: tens of microseconds where its processor idles. An agent that never sleeps
+(`--busy-poll`) is never woken.
 """
 LATENCY = """\
 From the record of an acknowledgement in the kernel until Owl's action stands in the flow's slot, where the
@@ -46,9 +46,9 @@ flow's next acknowledgement finds it. The agent has its processor to itself, but
 that of the shipped model.
 """
 MANY = """\
-Flows that send as fast as they may over a link of {mbps} Mbit/s with a queue of 20 ms, in packets of {mtu}
+Flows that send as fast as they may over a link of {mbps} Mbit/s with a queue of {queue:.0f} ms, in packets of {mtu}
 bytes that are acknowledged one by one; both ends share the other processor. Where a policy is *asked*, Cubic
-decides (`--shadow /dev/null`) and keeps all flows busy; the agent writes each answer down, too. Aurora itself,
+decides (`--shadow`) and keeps all flows busy. Aurora itself,
 at rates and round trips far from those it was trained on, lets many flows down to its least rate, and who sends
 little decides seldom: a decision takes a record. The agent's processor time is that of all its threads. Cubic's
 are flows that the guard had at the end.
@@ -78,8 +78,9 @@ def every(figures: Figures) -> dict[str, tuple[str, list[Table]]]:
     if "latency" in figures:
         found["From an acknowledgement to the action"] = (LATENCY, [_latency(figures)])
     if "flows" in figures:
+        first = figures["flows"][0]
         found["Many flows"] = (
-            MANY.format(mbps=figures["flows"][0]["link_mbps"], mtu=figures["flows"][0]["mtu"]),
+            MANY.format(mbps=first["link_mbps"], mtu=first["mtu"], queue=first.get("queue_ms", 20)),
             [_flows(figures)],
         )
     if figures.get("int8"):
@@ -106,8 +107,8 @@ def show(figures: Figures) -> None:
     console.print(about(figures))
     for line in figures["skipped"]:
         console.print(f"skipped {line}")
-    missed = [t["name"] for t in figures["targets"] if not t["met"]]
-    console.print(f"missed: {'; '.join(missed)}" if missed else "every target is met")
+    others = [f"{t['name']} ({t['verdict']})" for t in figures["targets"] if t["verdict"] != "met"]
+    console.print(f"not met: {'; '.join(others)}" if others else "every target is met")
 
 
 def markdown(figures: Figures) -> str:
@@ -137,7 +138,7 @@ def _cost(figures: Figures, path: str) -> list[Table]:
         amounts = [form.format(of_name[key]) for key, form in RATIOS.items()]
         rows.append([title, *(cell for pair in zip(amounts, ratios, strict=True) for cell in pair)])
         steering = [_optional(of_name.get(key), "{:,.0f}") for key in ("pacing_mbps", "decisions", "guard_trips")]
-        dropped = _optional(of_name.get("ring_dropped"), "{:,.0f}")
+        counted = [_optional(of_name.get(key), "{:,.0f}") for key in ("wakes", "ring_dropped")]
         does.append(
             [
                 title,
@@ -145,13 +146,13 @@ def _cost(figures: Figures, path: str) -> list[Table]:
                 f"{of_name['rtt_us']:,.0f}",
                 f"{of_name['retransmits']:,.0f}",
                 *steering,
-                dropped,
+                *counted,
                 f"{of_name['agent_cores']:.2f}",
             ]
         )
     columns = ["", "Mbit/s", "over Cubic's", "CPU s a GB", "over Cubic's", "of the processes", "over Cubic's"]
     acts = ["", "mean cwnd, kB", "mean RTT, us", "retransmits", "paced, Mbit/s", "decisions", "guard trips"]
-    acts += ["records dropped", "agent's cores"]
+    acts += ["woke the agent", "records dropped", "agent's cores"]
     return [
         Table(PATHS[path].capitalize().replace("tso", "TSO"), columns, rows),
         Table(f"What windows and rates were: {PATHS[path]}", acts, does),
@@ -160,22 +161,23 @@ def _cost(figures: Figures, path: str) -> list[Table]:
 
 def _hooks(figures: Figures) -> Table:
     rows = []
-    found = {(row["path"], row["variant"]): row for row in figures["hooks"]}
-    for (path, name), row in found.items():
-        bare = found.get((path, f"{'owl' if name.startswith('owl') else 'rate'}-no-agent"))
-        beyond = f"{row['ns_an_ack'] - bare['ns_an_ack']:.0f}" if bare and bare is not row else ""
+    for row in figures["hooks"]:
+        cubics = cubics_ns(figures["hooks"], row)
         programs = ", ".join(f"{n.partition('_')[2]} {ns:.0f}" for n, ns in row["programs"].items())
         rows.append(
             [
-                figures["titles"][name],
-                path,
+                figures["titles"][row["variant"]],
+                row["path"],
                 f"{row['ns_an_ack']:.0f}",
-                beyond,
+                f"{row['counting_ns']:.0f}",
+                _optional(cubics, "{:.0f}"),
+                f"{own_ns(figures['hooks'], row):.0f}",
                 f"{row['acks_a_second']:,.0f}",
                 programs,
             ]
         )
-    return Table("", ["", "path", "ns an ACK", "beyond", "ACKs a second", "ns a run of each"], rows)
+    columns = ["", "path", "ns an ACK", "counting", "Cubic's", "Headway's", "ACKs a second", "ns a run of each"]
+    return Table("", columns, rows)
 
 
 def _latency(figures: Figures) -> Table:
@@ -201,6 +203,7 @@ def _flows(figures: Figures) -> Table:
         "us of CPU a decision": "{us_a_decision:.1f}",
         "records a second": "{reports_a_second:,.0f}",
         "records dropped": "{ring_dropped:,.0f}",
+        "woke the agent, a decision": "{wakes:.3f}",
         "Cubic's": "{cubics:.0f}",
         "RTT, ms": "{srtt_ms:.1f}",
         "answer p50, us": "{latency_us_p50:,.0f}",

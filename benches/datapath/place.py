@@ -21,7 +21,7 @@ OFFLOADS = Path(__file__).with_name("offloads.py")
 HEARTBEAT = "import time\nwhile True: time.sleep(0.001)"
 IPERF3_PORT = 5201
 QUEUE_S = 0.02
-"""What the queue of a link with a rate holds."""
+"""What the queue of a link with a rate holds, unless told."""
 
 
 def inside(host: str, cpu: int, *command: str) -> list[str]:
@@ -30,13 +30,16 @@ def inside(host: str, cpu: int, *command: str) -> list[str]:
 
 
 @contextmanager
-def link(is_offloaded: bool = True, mbps: int | None = None, mtu: int = 1500) -> Iterator[None]:
+def link(
+    is_offloaded: bool = True, mbps: int | None = None, mtu: int = 1500, queue_s: float = QUEUE_S
+) -> Iterator[None]:
     """A veth pair between two hosts of its own, unshaped or of so many Mbit/s; the hosts end with it.
 
     Args:
         is_offloaded: Do packets cross it as TSO, GSO and GRO make them? If not, each is one of the link.
         mbps: Its rate; None for none.
         mtu: Bytes of a packet; where they are not 1500, each is acknowledged by itself.
+        queue_s: What its queue holds, in seconds.
     """
     try:
         for host in (NEAR, FAR):
@@ -50,7 +53,7 @@ def link(is_offloaded: bool = True, mbps: int | None = None, mtu: int = 1500) ->
             state = "on" if is_offloaded else "off"
             _run(*inside(host, TRAFFIC_CPU, sys.executable, str(OFFLOADS), "veth", state))
         if mbps:
-            limit = int(mbps * 1e6 / 8 * QUEUE_S)
+            limit = int(mbps * 1e6 / 8 * queue_s)
             words = f"qdisc add dev veth root tbf rate {mbps}mbit burst 16kb limit {limit}"
             _run("tc", "-n", NEAR, *words.split())
         yield

@@ -3,6 +3,7 @@
 //! that are kept, on stable Rust.
 
 mod controller;
+mod guard;
 mod model;
 mod queue;
 mod rate_agent;
@@ -11,6 +12,7 @@ mod trace;
 mod wire;
 
 pub use controller::{controller, registry, spec};
+pub use guard::guard;
 pub use model::model;
 pub use queue::queue;
 pub use rate_agent::rate_agent;
@@ -22,13 +24,14 @@ pub use wire::wire;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 7] = [
+pub const TARGETS: [Target; 8] = [
     ("scenario", scenario),
     ("trace", trace),
     ("controller", controller),
     ("model", model),
     ("queue", queue),
     ("rate_agent", rate_agent),
+    ("guard", guard),
     ("wire", wire),
 ];
 

@@ -16,8 +16,10 @@ from pathlib import Path
 import pytest
 
 from headway._native import find_headwayd
+from headway.models import folder as model_folder
 from kernel import daemon, path
 from kernel.bulk import PORT
+from test_guard_live import always, write_model
 
 pytestmark = pytest.mark.system
 
@@ -54,6 +56,38 @@ def test_a_policy_serves_a_flow(tmp_path, policy, controller):
     counters = status["counters"]
     assert counters["malformed_messages"] == counters["ring_dropped"] == 0
     assert counters["reports_of_unknown_flows"] == 0
+    # Aurora's clock decides by itself. Who is faster than that wakes it, as who had no news when it ran out.
+    if policy == "aurora":
+        assert counters["wakes"] < 0.5 * counters["actions"]
+
+
+def used_s(agent):
+    """Processor seconds of it so far."""
+    fields = Path(f"/proc/{agent.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_an_agent_that_nobody_asks_sleeps():
+    with daemon.Daemon("--policy", "owl") as agent:
+        time.sleep(1)
+        used = used_s(agent)
+        time.sleep(3)
+        assert used_s(agent) - used <= 0.03
+
+
+def test_who_asks_while_the_agent_sleeps_is_answered(tmp_path):
+    """Owl asks with the first acknowledgement after each 4 ms: a question that nobody heard would cost 100 ms."""
+    with daemon.Daemon("--policy", "owl") as agent, path.flow(tmp_path, "headway_owl", 8) as flow:
+        flow.wait(2)
+        before, used = agent.status()["counters"], used_s(agent)
+        flow.wait(6)
+        after, used = agent.status()["counters"], used_s(agent) - used
+    decisions = after["actions"] - before["actions"]
+    # 20 Mbit/s are 1,667 packets a second, of which every second is acknowledged: nearly each 4 ms have one.
+    assert decisions > 0.8 * 4 * 250
+    assert after["wakes"] - before["wakes"] <= decisions
+    # Each takes some tens of microseconds; looking for questions a thirty-second of the time.
+    assert used < 0.06 * 4
 
 
 def test_a_policy_in_whole_numbers_needs_no_agent(tmp_path):
@@ -132,6 +166,124 @@ def test_a_shadow_decides_and_changes_nothing(tmp_path):
     assert one["guard_trips"] == 0
 
 
+def put_model(folder, name):
+    """A shipped model as a model's folder."""
+    folder.mkdir(exist_ok=True)
+    for file, content in model_folder.load(name).files.items():
+        (folder / file).write_bytes(content)
+
+
+def test_another_model_decides_after_a_reload(tmp_path):
+    folder, record = tmp_path / "model", tmp_path / "shadow.jsonl"
+    put_model(folder, "owl-v1")
+    options = ["--policy", f"learned:model={folder}", "--shadow", str(record)]
+    with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_owl", 8) as flow:
+        flow.wait(2)
+        write_model(folder, *always(0))
+        assert agent.ask("reload").returncode == 0
+        reloaded = time.monotonic_ns()
+        flow.wait(5)
+        (one,) = sending(agent.status())
+    lines = [json.loads(line) for line in record.read_text().splitlines()]
+    lines = [line for line in lines if line["flow"] == one["flow"]]
+    after = [line["value"] for line in lines if line["at_ns"] > reloaded]
+    assert len({line["value"] for line in lines if line["at_ns"] < reloaded}) > 1
+    # The one that there is now takes the first choice, whatever it sees.
+    assert len(after) > 100
+    assert len(set(after)) == 1
+
+
+@pytest.mark.parametrize("models", [("aurora-int8-v1", "aurora-v2"), ("aurora-v2", "aurora-int8-v1")])
+def test_who_decides_changes_between_kernel_and_agent(tmp_path, models):
+    folder = tmp_path / "model"
+    put_model(folder, models[0])
+    served = daemon.Daemon("--policy", f"learned:model={folder}")
+    with served as agent, path.flow(tmp_path, "headway_rate", 20) as flow:
+        for until, name in [(6, models[0]), (11, models[1]), (16, models[0])]:
+            put_model(folder, name)
+            assert agent.ask("reload").returncode == 0
+            is_kernels = "int8" in name
+            flow.wait(until - 2)
+            (before,) = sending(agent.status())
+            if is_kernels:
+                agent.signal(signal.SIGSTOP)
+            flow.wait(until)
+            agent.signal(signal.SIGCONT)
+            (one,) = sending(agent.status())
+            assert (one["guard"], one["guard_trips"]) == ("policy", 0), agent.log
+            assert (one["decisions"] > before["decisions"]) != is_kernels, name
+            assert flow.mbps(flow.begun + until - 1.5, flow.begun + until) > 0.7 * 20, name
+
+
+def test_a_model_that_only_root_can_read_is_not_read_anew(tmp_path):
+    folder = tmp_path / "model"
+    put_model(folder, "owl-v1")
+    try:
+        os.chown(folder, 65534, 65534)
+    except OSError as error:
+        pytest.skip(f"files cannot be given to others here: {error.strerror}")
+    folder.chmod(0o700)
+    with daemon.Daemon("--policy", f"learned:model={folder}") as agent:
+        done = agent.ask("reload")
+    assert done.returncode == 1
+    assert "CAP_DAC_OVERRIDE" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_what_the_guard_did_is_seen_though_the_ring_was_full(tmp_path):
+    """4 KiB are full long before the guard loses its patience: its verdict may find no room."""
+    options = ["--policy", "owl", "--ring", "4"]
+    with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_owl", 8) as flow:
+        flow.wait(3)
+        agent.signal(signal.SIGSTOP)
+        flow.wait(5)
+        agent.signal(signal.SIGCONT)
+        time.sleep(0.3)
+        status = agent.status()
+        (one,) = sending(status)
+        assert status["counters"]["guard_trips"] == 1
+        assert one["guard"] == "cubic"
+
+
+def test_slow_clocks_are_answered_in_time(tmp_path):
+    """Aurora decides each half of a round trip, here a second: each question has its answer, not the next one's."""
+    link = {"delay": "500ms", "queue": "2000pkt"}
+    with daemon.Daemon("--policy", "aurora") as agent, path.flow(tmp_path, "headway_rate", 30, **link) as flow:
+        flow.wait(25)
+        (one,) = sending(agent.status())
+        assert one["decisions"] > 20
+        assert agent.status()["counters"]["guard_trips_by_reason"]["stale"] == 0
+
+
+STORM = """
+import socket
+listener = socket.create_server(("127.0.0.1", 0))
+with socket.create_connection(listener.getsockname()) as s:
+    while True:
+        s.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"headway_owl")
+        s.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"cubic")
+"""
+
+
+def test_a_storm_of_opens_holds_up_nobody():
+    with daemon.Daemon("--policy", "owl:online=true") as agent:
+        storms = [subprocess.Popen([sys.executable, "-c", STORM]) for _ in range(4)]
+        try:
+            until = time.monotonic() + 20
+            while agent.status()["counters"]["flows_opened"] < 10_000:
+                assert time.monotonic() < until
+                time.sleep(0.1)
+            # None of them has said anything.
+            assert agent.status()["counters"]["flows"] == 0
+            agent.signal(signal.SIGTERM)
+            assert agent.process.wait(5) == 0
+            assert agent.log.count("\n") < 100
+        finally:
+            for storm in storms:
+                storm.kill()
+                storm.wait()
+
+
 def test_policies_are_read_anew_while_flows_go_on(tmp_path):
     with daemon.Daemon("--policy", "owl") as agent, path.flow(tmp_path, "headway_owl", 6) as flow:
         flow.wait(2)
@@ -158,6 +310,44 @@ def test_what_was_learned_is_kept(tmp_path):
         (kept,) = state.iterdir()
         assert kept.suffix == ".learned"
         assert kept.stat().st_size > 10_000
+
+
+def test_what_was_learned_outlives_a_kill(tmp_path):
+    state = tmp_path / "state"
+    state.mkdir()
+    options = ["--policy", "owl:online=true", "--state", str(state)]
+    with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_owl", 40) as flow:
+        flow.wait(36)
+        agent.kill()
+    (kept,) = state.iterdir()
+    size = kept.stat().st_size
+    assert kept.stat().st_mode & 0o777 == 0o600
+    kept.write_bytes(kept.read_bytes()[:-3])
+    with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_owl", 4, flows=2) as flow:
+        flow.wait(3)
+        (said,) = [line for line in agent.log.splitlines() if "goes on from the model" in line]
+        assert f"it has {size - 3} bytes, not {size}" in said
+    assert kept.stat().st_size == size
+
+
+def test_a_full_disk_ends_nothing(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", str(disk)], check=True)
+    try:
+        options = ["--policy", "owl:online=true", "--state", str(disk), "--shadow", str(disk / "shadow.jsonl")]
+        with daemon.Daemon(*options) as agent:
+            with path.flow(tmp_path, "headway_owl", 6) as flow:
+                flow.wait(5)
+                (one,) = sending(agent.status())
+                assert one["decisions"] > 500
+            agent.signal(signal.SIGTERM)
+            assert agent.process.wait(10) == 0
+            for said in ("cannot write what the policy would have done", "cannot keep what was learned"):
+                (line,) = [line for line in agent.log.splitlines() if said in line]
+                assert "No space left on device" in line
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
 
 
 def test_metrics_are_prometheus(tmp_path):
@@ -239,6 +429,27 @@ def test_it_is_the_default_until_it_ends():
     with daemon.Daemon("--policy", "owl", "--default"):
         assert default.read_text().strip() == "headway_owl"
     assert default.read_text() == before
+
+
+def test_who_was_killed_is_not_the_default_before():
+    default = Path("/proc/sys/net/ipv4/tcp_congestion_control")
+    before = default.read_text()
+    default.write_text("reno")
+    try:
+        with daemon.Daemon("--policy", "owl", "--default") as agent:
+            agent.kill()
+            assert default.read_text() == "headway_owl\n"
+            command = [find_headwayd(), "run", "--policy", "owl", "--default", "--socket", agent.socket]
+            command += ["--until-stdin-closes"]
+            with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as again:
+                assert b"ready" in again.stdout.readline()
+                assert default.read_text() == "headway_owl\n"
+                again.stdin.close()
+                assert again.wait(20) == 0
+            assert default.read_text() == "reno\n"
+            assert not list(Path(agent.socket).parent.glob("*.default"))
+    finally:
+        default.write_text(before)
 
 
 def loopback_controller():
@@ -329,6 +540,9 @@ def test_bad_options_are_said_in_one_line(tmp_path):
         (["--policy", "owl", "--state", "/nowhere"], "--state"),
         (["--policy", "owl", "--cgroup", str(tmp_path)], "not a cgroup's folder"),
         (["--policy", "owl", "--shadow", "/nowhere/file"], "--shadow"),
+        (["--policy", "owl", "--flows", "0"], "--flows"),
+        (["--policy", "owl", "--log", "yaml"], "--log"),
+        (["--polcy", "owl"], "--polcy"),
     ]:
         done = subprocess.run([*command, *options], capture_output=True, text=True, check=False, timeout=20)
         assert done.returncode == 2, (options, done)

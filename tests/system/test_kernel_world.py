@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from headway._native import Batch, UsageError, canonical_scheme, find_headwayd, read_parquet
+from headway._native import Batch, canonical_scheme, read_parquet
 from headway.cli.bench import load
+from kernel.daemon import refusal
 from test_emu_bench import LINK, is_gone, wait_until, workers
 
 pytestmark = pytest.mark.system
@@ -241,16 +242,9 @@ def test_figure_11_is_made_over_the_kernels_tcp(tmp_path):
 
 @pytest.fixture
 def headwayd():
-    """A headwayd that serves here; the test is skipped where there is none."""
-    try:
-        program = find_headwayd()
-    except UsageError as why:
-        pytest.skip(str(why))
-    asked = [program, "run", "--policy", "owl", "--name", f"hw_{os.getpid()}_t", "--socket", "/dev/null/x"]
-    tried = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=30, stdin=subprocess.DEVNULL)
-    if any(word in tried.stderr for word in ("BPF", "permi", "root", "kernel")):
-        pytest.skip(tried.stderr.strip())
-    return program
+    """The test is skipped where none serves."""
+    if why := refusal():
+        pytest.skip(why)
 
 
 @pytest.mark.usefixtures("headwayd")

@@ -24,7 +24,7 @@ pub struct Limits {
     pub answer_most_us: u32,
     /// What follows is judged over so long, two least RTTs and a smoothed one at least.
     pub epoch_us: u32,
-    /// So many epochs in a row have to be bad.
+    /// So many epochs in a row have to be bad; of delay twice as many.
     pub epochs: u32,
     /// Share of packets lost, in 1/65536.
     pub loss: u32,
@@ -36,6 +36,10 @@ pub struct Limits {
     pub margin: u32,
     /// In 1/65536.
     pub weight: u32,
+    /// Of what the path carries, in 1/65536: a mean rate below that is too low, ...
+    pub share: u32,
+    /// ... so many epochs in a row.
+    pub long_epochs: u32,
     /// The first probation; each further one is twice as long, ...
     pub probation_ms: u32,
     /// ... so many times at most.
@@ -61,6 +65,8 @@ impl Default for Limits {
             inflation_us: 50_000,
             margin: 2 * 65536,
             weight: 65536 / 2,
+            share: 65536 / 5 * 4,
+            long_epochs: 20,
             probation_ms: 10_000,
             doublings: 5,
             pardon_ms: 600_000,
@@ -140,17 +146,24 @@ pub struct Guard {
     peak_ns: u64,
     peak: u64,
     last_peak: u64,
+    mean: u64,
+    capacity: u64,
     most_rate: u64,
     delivered: u32,
     lost: u32,
     epoch_delivered: u32,
     epoch_lost: u32,
     max_rtt_us: u32,
+    full_rtt_us: u32,
+    epoch_rtt_us: u32,
+    mean_rtt_us: u32,
     bounds_us: u32,
     lossy: u16,
     slow: u16,
     poor: u16,
+    hungry: u16,
     wild: u16,
+    most_in_flight: u16,
     reason: u32,
     trips: u32,
     level: u32,

@@ -1,5 +1,7 @@
 //! The guard: each rule by hand, and with any records and answers.
 
+mod sanitized;
+
 use headway_fixed::vectors::Draw;
 use headway_fixed::{Cubic, Guard, Judgement, Limits, Reason, RecordBytes};
 use proptest::prelude::*;
@@ -36,7 +38,7 @@ impl Flow {
             self.delivered,
             self.lost | self.cwnd << 32,
             self.cwnd | 1500 << 32,
-            (self.srtt_ms * 1000) << 32,
+            self.srtt_ms * 1000 * (1 | 1 << 32),
             100_000 << 32,
             0,
             self.acks,
@@ -124,6 +126,19 @@ fn a_queue_that_cubic_would_not_have_trips() {
     assert_eq!(trip.expect("a trip").1, Reason::Slow);
 }
 
+/// The same queue where losses come at such an RTT, one in five seconds: Cubic's would be as long.
+#[test]
+fn a_queue_that_cubic_would_have_too_trips_nothing() {
+    let mut guard = Guard::new(0);
+    let trip = follow(&mut guard, &mut FLOW.clone(), 3000, |_, f| {
+        f.delivered += 1;
+        f.lost += u64::from(f.now_ms % 5000 == 100);
+        f.cwnd = 2000;
+        f.srtt_ms = 500;
+    });
+    assert_eq!(trip, None);
+}
+
 /// A second at ten packets in 10 ms, then one.
 #[test]
 fn a_policy_that_leaves_the_path_to_nobody_trips() {
@@ -138,6 +153,52 @@ fn a_policy_that_leaves_the_path_to_nobody_trips() {
     let (at, reason) = trip.expect("a trip");
     assert_eq!(reason, Reason::Poor);
     assert!(at < 1000 + 1500, "{at} ms");
+}
+
+/// The same with two packets in flight and an RTT that others' queue makes: it is not the flow's.
+#[test]
+fn a_policy_that_starves_beside_others_trips() {
+    let mut guard = Guard::new(0);
+    let mut flow = FLOW;
+    follow(&mut guard, &mut flow, 100, |_, f| f.delivered += 10);
+    let trip = follow(&mut guard, &mut flow, 1000, |_, f| {
+        f.delivered += u64::from(f.now_ms % 100 == 0);
+        f.cwnd = 2;
+        f.srtt_ms = 200;
+    });
+    let (at, reason) = trip.expect("a trip");
+    assert_eq!(reason, Reason::Poor);
+    assert!(at < 1000 + 2000, "{at} ms");
+}
+
+/// `rate` packets in 10 ms without a queue, after five seconds of ten with an RTT of `queue_ms`, where a packet is lost.
+fn gives_up(rate: u64, queue_ms: u64) -> Option<(u64, Reason)> {
+    let mut guard = Guard::new(0);
+    let mut flow = Flow {
+        srtt_ms: queue_ms,
+        cwnd: queue_ms,
+        ..FLOW
+    };
+    let none = follow(&mut guard, &mut flow, 500, |_, f| {
+        f.delivered += 10;
+        f.lost += u64::from(f.now_ms == 3000);
+    });
+    assert_eq!(none, None);
+    follow(&mut guard, &mut flow, 6000, |_, f| {
+        f.delivered += rate;
+        f.srtt_ms = 105;
+    })
+}
+
+/// Utility's price: half of the rate for a quarter of the RTT. Averages go over 32 epochs of 200 ms.
+#[test]
+fn less_for_long_trips_where_too_little_delay_is_saved() {
+    let (at, reason) = gives_up(6, 200).expect("a trip");
+    assert_eq!(reason, Reason::Poor);
+    assert!((9_000..25_000).contains(&at), "{at} ms");
+    // Nine tenths are enough, and six tenths for a quarter of the RTT a bargain.
+    assert_eq!(gives_up(9, 200), None);
+    assert_eq!(gives_up(6, 400), None);
 }
 
 #[test]
@@ -241,5 +302,12 @@ proptest! {
                 Judgement::Cubics => prop_assert_ne!(guard.reason(), Reason::Fine),
             }
         }
+    }
+}
+
+#[test]
+fn nothing_is_undefined_whatever_the_limits_and_the_records() {
+    if let Some(trips) = sanitized::run("guard") {
+        assert!(trips > 10_000, "{trips} trips");
     }
 }

@@ -25,8 +25,8 @@ fn expressions() -> Vec<(String, usize)> {
     layout!("headway_int8", Int8: generation, interval, initial_rate, min_rate, max_rate, limit, delta, offsets,
         steps, blank, unused, net);
     layout!("headway_limits", Limits: max_rate, min_cwnd, max_cwnd, wild_answers, answer_us, answer_rtts,
-        answer_most_us, epoch_us, epochs, loss, inflation, inflation_us, margin, weight, probation_ms, doublings,
-        pardon_ms);
+        answer_most_us, epoch_us, epochs, loss, inflation, inflation_us, margin, weight, share, long_epochs,
+        probation_ms, doublings, pardon_ms);
     for (c, rust) in [("cubic", size_of::<Cubic>()), ("guard", size_of::<Guard>())] {
         all.push((format!("sizeof(struct headway_{c})"), rust));
     }

@@ -1,7 +1,6 @@
 //! The agent of a rate: by hand, with any records, and with a compiler that watches what it may not do.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+mod sanitized;
 
 use headway_fixed::vectors::Draw;
 use headway_fixed::{FEATURES, HISTORY, INPUTS, Int8, RateAgent, RecordBytes};
@@ -181,44 +180,9 @@ proptest! {
     }
 }
 
-/// A program of its own with the same header: overflows and shifts too far end it.
 #[test]
 fn nothing_is_undefined_whatever_the_policy_and_the_records() {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let program = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("sanitized");
-    let sanitizers = "-fsanitize=undefined,signed-integer-overflow,shift,bounds,address";
-    let built = Command::new("cc")
-        .args([
-            "-std=c11",
-            "-O1",
-            "-g",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            sanitizers,
-            "-fno-sanitize-recover=all",
-            "-I",
-        ])
-        .arg(here.join("../kernel/bpf"))
-        .arg(here.join("tests/sanitized.c"))
-        .arg("-o")
-        .arg(&program)
-        .output()
-        .expect("the C compiler that built this crate");
-    if !built.status.success() {
-        let complaints = String::from_utf8_lossy(&built.stderr);
-        let without = ["cannot find", "unrecognized", "unsupported"];
-        assert!(
-            without.iter().any(|words| complaints.contains(words)),
-            "{complaints}"
-        );
-        eprintln!("skipped: this C compiler has no sanitizers");
-        return;
+    if let Some(decisions) = sanitized::run("rate_agent") {
+        assert!(decisions > 10_000, "{decisions} decisions");
     }
-    let run = Command::new(&program).output().expect("it runs");
-    let complaints = String::from_utf8_lossy(&run.stderr);
-    assert!(run.status.success(), "{complaints}");
-    let said = String::from_utf8_lossy(&run.stdout);
-    let decisions: u64 = said.trim().parse().expect("how many decisions there were");
-    assert!(decisions > 10_000, "{decisions} decisions");
 }

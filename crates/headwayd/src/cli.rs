@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::thread;
 
+use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use headway_kernel::abi::SettingValues;
 
@@ -99,9 +100,10 @@ struct Run {
     /// Register the controllers and serve nobody: each flow is the kernel's Cubic, or BBR.
     #[arg(long, conflicts_with = "policy")]
     no_agent: bool,
-    /// Let Cubic decide, and write down what the policy would have done: a line of JSON for each decision.
-    #[arg(long, value_name = "FILE")]
-    shadow: Option<PathBuf>,
+    /// Let Cubic decide, and write down what the policy would have done: a line of JSON for each decision. Without a
+    /// file the policy is asked, and that is all.
+    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    shadow: Option<Option<PathBuf>>,
     /// Make it the controller of all sockets that choose none, until the agent ends.
     #[arg(long)]
     default: bool,
@@ -142,8 +144,27 @@ enum LogFormat {
     Json,
 }
 
+const NO_COMMAND: ErrorKind = ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+
+/// What clap says over some paragraphs, without the usage at its end.
+fn one_line(error: &str) -> String {
+    let said = error.split("\n\nUsage:").next().unwrap_or(error);
+    let said = said.split("\n\nFor more").next().unwrap_or(said);
+    let words: Vec<&str> = said.split_whitespace().collect();
+    words.join(" ").trim_start_matches("error: ").to_owned()
+}
+
 pub fn main() -> ExitCode {
-    let done = match Cli::parse().command {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        // Help and version; and help where no command was given.
+        Err(error) if !error.use_stderr() || error.kind() == NO_COMMAND => error.exit(),
+        Err(error) => {
+            eprintln!("headwayd: {}", one_line(&error.to_string()));
+            return ExitCode::from(2);
+        }
+    };
+    let done = match cli.command {
         Command::Run(run) => run_agent(&run),
         Command::Status { at, json } => {
             control::ask(&at.socket, "status").map(|status| match json {
@@ -168,6 +189,10 @@ pub fn main() -> ExitCode {
 
 fn run_agent(run: &Run) -> Result<()> {
     start_logs(run.log);
+    // What libbpf has to say of an error comes with the error, in one line; the rest is for who looks for it.
+    libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Debug, |_, said| {
+        tracing::debug!("{}", said.trim_end())
+    })));
     let signals = Signals::new()?;
     check(run)?;
     let stdin = io::stdin();
@@ -198,7 +223,9 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     let (controller, policies) = chosen(run)?;
     let socket = Socket::bind(&run.at.socket)?;
     let metrics = run.metrics.map(listen).transpose()?;
-    let shadow = run.shadow.as_deref().map(Shadow::create).transpose()?;
+    let shadow = (run.shadow.as_ref())
+        .map(|file| Shadow::create(file.as_deref()))
+        .transpose()?;
     let program = load(run, controller, policies.as_ref())?;
     let ready = match &policies {
         Some(policies) => policies.describe(&program.name),
@@ -253,7 +280,8 @@ struct Choice {
 impl Choice {
     /// And gives up what the agent may do beyond what it needs from now on.
     fn make(run: &Run, name: &str) -> Result<Choice> {
-        let default = run.default.then(|| DefaultController::set(name));
+        let kept = run.at.socket.with_extension("default");
+        let default = run.default.then(|| DefaultController::set(name, &kept));
         let cgroup = run
             .cgroup
             .as_deref()
@@ -276,7 +304,7 @@ fn load(run: &Run, controller: Controller, policies: Option<&Policies>) -> Resul
     };
     let mut program = Program::load(controller, options)?;
     match policies {
-        Some(policies) => policies.configure(&program, frame(run)),
+        Some(policies) => policies.configure(&mut program, frame(run)),
         None => program.configure(SettingValues::default(), None),
     }
     program.register()?;

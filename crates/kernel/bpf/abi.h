@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * What the BPF programs and the agent say to each other.
  *
@@ -25,7 +25,7 @@ typedef uint64_t __u64;
 #endif
 
 #define HEADWAY_MAGIC 0x59574448 /* "HDWY" in little-endian memory */
-#define HEADWAY_VERSION 2
+#define HEADWAY_VERSION 3
 
 /* Kinds of messages from the kernel, through a ring buffer. */
 enum headway_kind {
@@ -61,7 +61,8 @@ struct headway_header {
 	__u16 version; /* HEADWAY_VERSION */
 	__u16 kind;    /* enum headway_kind */
 	__u32 flow;    /* the program numbers flows: socket cookies are refused there */
-	__u32 size;    /* of the whole message in bytes */
+	__u16 slot;    /* where the flow's actions are looked for: no other flow has it at the same time */
+	__u16 size;    /* of the whole message in bytes */
 };
 
 /*
@@ -70,7 +71,7 @@ struct headway_header {
  * the next; at a time-out from set_state(TCP_CA_Loss), with acks zero. Counts are of packets and wrap.
  */
 struct headway_record {
-	__u64 now_ns;           /* bpf_ktime_get_ns() */
+	__u64 now_ns;           /* tp->tcp_clock_cache: when it arrived, by bpf_ktime_get_ns() */
 	__u64 pacing_rate;      /* sk->sk_pacing_rate, bytes a second; 0 if sk->sk_pacing_status is SK_PACING_NONE */
 	__u32 sent;             /* tp->data_segs_out */
 	__u32 retransmitted;    /* tp->total_retrans */
@@ -101,10 +102,8 @@ struct headway_open {
 	__u16 remote_port;        /* bpf_ntohs(sk->__sk_common.skc_dport) */
 	__u32 mss;                /* as in a record */
 	__u32 initial_cwnd;       /* tp->snd_cwnd */
-	__u32 slot;               /* where its actions are looked for; HEADWAY_NO_SLOT where all are taken */
+	__u32 unused;             /* zero */
 };
-
-#define HEADWAY_NO_SLOT 0xffffffffu
 
 /* A flow's state, or its last. */
 struct headway_report {
@@ -129,7 +128,7 @@ struct headway_verdict {
 struct headway_action {
 	__u64 decided_ns; /* now_ns of the record that it answers */
 	__u64 expires_ns; /* by bpf_ktime_get_ns() */
-	__u64 due_ns;     /* the first record from then on wakes the agent, and wants an answer */
+	__u64 due_ns;     /* the first record from then on wants an answer, and wakes the agent if it sleeps */
 	__s64 values[HEADWAY_PARAMETERS];
 	__u32 kind;       /* enum headway_action_kind */
 	__u32 which;      /* HEADWAY_SET only, else 0 */
@@ -143,6 +142,7 @@ struct headway_counters {
 	__u64 slots_full;   /* of these, left to the controller beneath since all slots were taken */
 	__u64 ring_dropped; /* messages that found no room */
 	__u64 returns;      /* times that the guard gave a flow back */
+	__u64 wakes;        /* times that a question found the agent asleep, and woke it */
 	__u64 trips[8];     /* times that it took one, by enum headway_reason */
 };
 

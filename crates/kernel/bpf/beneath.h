@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * The kernel's Cubic beneath every program: what a flow goes back to. Where a program has cong_control the kernel
  * leaves out what it does around cong_avoid (tcp_cong_control() in net/ipv4/tcp_input.c): the reduction after a loss
@@ -11,6 +11,13 @@
 
 #include "kernel.h"
 #include "flow.h"
+
+/* As it was before the program asked for pacing, unless the application has. */
+static __always_inline void stop_pacing(struct sock *sk)
+{
+	if (sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == ~0ul)
+		sk->sk_pacing_status = SK_PACING_NONE;
+}
 
 static __always_inline bool is_reducing(struct sock *sk)
 {
@@ -105,9 +112,10 @@ static __always_inline void restart_after_idle(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	__u32 rto = tp->inet_conn.icsk_rto, idle = (__u32)bpf_jiffies64() - tp->lsndtime, cwnd = tp->snd_cwnd;
+	struct net *net = sk->__sk_common.skc_net.net;
 
 	/* Nothing sent yet has nothing to restart from. */
-	if (!tp->data_segs_out || !rto || idle <= rto)
+	if (!tp->data_segs_out || !rto || idle <= rto || !net->ipv4.sysctl_tcp_slow_start_after_idle)
 		return;
 	if (tp->snd_ssthresh < (cwnd >> 1) + (cwnd >> 2))
 		tp->snd_ssthresh = (cwnd >> 1) + (cwnd >> 2);
@@ -139,20 +147,30 @@ static __always_inline __u32 cubic_ssthresh(struct sock *sk)
 	return cubictcp_recalc_ssthresh(sk);
 }
 
-/* Cubic takes over, from near what the path carries: by slow start if the policy left less. */
-static __always_inline void give_to_cubic(struct sock *sk, struct flow *f)
+/*
+ * Cubic takes over, from near what the path carries: by slow start if the policy left less. In set_state `state` is the
+ * one that the kernel enters.
+ */
+static __always_inline void give_to_cubic(struct sock *sk, struct flow *f, __u8 state)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct headway_record now = {};
 	__u32 ssthresh;
 
-	write_record(sk, f, &now, 0, 0, 0);
+	write_record(sk, f, &now, 0, 0, 0, state);
+	/* A reduction is under way: the window is not the policy's any more. */
+	if (state >= TCP_CA_CWR && now.cwnd < tp->prior_cwnd)
+		now.cwnd = tp->prior_cwnd;
 	ssthresh = headway_guard_restart(&f->guard, &now);
 	cubictcp_init(sk);
-	/* In recovery PRR leads to the ssthresh of the loss, from here on. */
+	/* In recovery PRR leads to the ssthresh of the loss, from here on; after a time-out slow start does. */
 	f->prr_delivered = tp->prr_out;
-	if (ca_state(sk) >= TCP_CA_CWR)
+	if (state >= TCP_CA_CWR) {
+		/* Who has none is BBR. */
+		if (tp->snd_ssthresh >= TCP_INFINITE_SSTHRESH)
+			tp->snd_ssthresh = ssthresh;
 		return;
+	}
 	tp->snd_ssthresh = ssthresh;
 	if (tp->snd_cwnd > ssthresh)
 		tp->snd_cwnd = ssthresh;

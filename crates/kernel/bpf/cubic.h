@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Cubic's window in whole numbers (RFC 9438), on what happens to a flow that somebody else steers: what the guard
  * compares with. Helper-free: BPF programs include it, and crates/fixed compiles it natively.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * Whole-number arithmetic for programs that have no floating point. Helper-free: BPF programs include it, and
  * crates/fixed compiles it natively, so that both compute the same bits.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* A flow as every program keeps it: its messages to the agent, the agent's actions, and the guard. */
 #ifndef HEADWAY_FLOW_H
 #define HEADWAY_FLOW_H
@@ -15,26 +15,29 @@
 /* A question may have found no room in the ring. */
 #define HEADWAY_ASK_AGAIN_NS 100000000ull
 
+#define HEADWAY_NO_SLOT 0xffffffffu
+
+/* What each acknowledgement looks at stands first, in as few cache lines as there may be. */
 struct flow {
-	struct headway_guard guard;
-	__u64 due_ns;        /* when the agent is to be asked next */
-	__u64 asked_ns;      /* when it was asked last */
-	__u64 reported_ns;   /* the last record */
-	__u64 pacing_rate;   /* headway_rate: bytes a second on the wire */
+	__u32 slot;          /* HEADWAY_NO_SLOT where all were taken */
 	__u32 number;
-	__u32 slot;
 	__u32 sequence;      /* of the last action that was found */
 	__u32 acks;          /* since the last record */
 	__s32 rtt_us;        /* the newest sample, until a record has it */
 	__u32 srtt_us;       /* times 8, as the kernel keeps it */
 	__u32 mdev_us;       /* times 4 */
 	__u32 min_rtt_us;
+	bool is_cubics;      /* by the guard */
+	bool is_pending;     /* an acknowledgement that no record tells of yet */
+	bool is_asked;       /* and has not answered */
+	bool is_open;        /* the agent knows of it */
 	__u32 una;           /* tp->snd_una when Cubic was asked last */
 	__u32 prr_delivered; /* where this program does what tcp_cwnd_reduction() would */
-	bool is_asked;       /* and has not answered */
-	bool is_pending;     /* an acknowledgement that no record tells of yet */
-	bool is_cubics;      /* by the guard */
-	bool is_open;        /* the agent knows of it */
+	__u64 due_ns;        /* when the agent is to be asked next */
+	__u64 reported_ns;   /* the last record */
+	__u64 pacing_rate;   /* headway_rate: bytes a second on the wire */
+	__u64 asked_ns;      /* when it was asked last */
+	struct headway_guard guard;
 };
 
 struct {
@@ -126,20 +129,24 @@ static __always_inline __u32 wire_mss(struct sock *sk)
 	return tcp_sk(sk)->mss_cache + tcp_sk(sk)->tcp_header_len + ip_header(sk);
 }
 
-static __always_inline void *message(struct flow *f, __u16 kind, __u32 size)
+static __always_inline void write_header(struct headway_header *header, const struct flow *f, __u16 kind, __u16 size)
 {
-	struct headway_header *header = bpf_ringbuf_reserve(&messages, size, 0);
-
-	if (!header) {
-		COUNT(ring_dropped);
-		return 0;
-	}
 	header->magic = HEADWAY_MAGIC;
 	header->version = HEADWAY_VERSION;
 	header->kind = kind;
 	header->flow = f->number;
+	header->slot = f->slot;
 	header->size = size;
-	return header;
+}
+
+/* To the agent, which is not woken: has it room? */
+static __always_inline bool send(void *message, __u16 size)
+{
+	bool is_sent = !bpf_ringbuf_output(&messages, message, size, BPF_RB_NO_WAKEUP);
+
+	if (!is_sent)
+		COUNT(ring_dropped);
+	return is_sent;
 }
 
 static __always_inline void map_address(__u8 *to, __u32 address)
@@ -153,34 +160,32 @@ static __always_inline void map_address(__u8 *to, __u32 address)
 
 static __always_inline void say_open(struct sock *sk, struct flow *f, __u64 now_ns)
 {
-	struct headway_open *open = message(f, HEADWAY_OPEN, sizeof(*open));
+	struct headway_open open = {};
 
-	if (!open)
-		return;
-	open->start_ns = now_ns;
+	write_header(&open.header, f, HEADWAY_OPEN, sizeof(open));
+	open.start_ns = now_ns;
 	if (sk->__sk_common.skc_family == AF_INET6) {
-		__u32 *local = (__u32 *)open->local_address, *remote = (__u32 *)open->remote_address;
+		__u32 *local = (__u32 *)open.local_address, *remote = (__u32 *)open.remote_address;
 
 		for (int i = 0; i < 4; i++) {
 			local[i] = sk->__sk_common.skc_v6_rcv_saddr.in6_u.u6_addr32[i];
 			remote[i] = sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32[i];
 		}
 	} else {
-		map_address(open->local_address, sk->__sk_common.skc_rcv_saddr);
-		map_address(open->remote_address, sk->__sk_common.skc_daddr);
+		map_address(open.local_address, sk->__sk_common.skc_rcv_saddr);
+		map_address(open.remote_address, sk->__sk_common.skc_daddr);
 	}
-	open->local_port = sk->__sk_common.skc_num;
-	open->remote_port = __builtin_bswap16(sk->__sk_common.skc_dport);
-	open->mss = wire_mss(sk);
-	open->initial_cwnd = tcp_sk(sk)->snd_cwnd;
-	open->slot = f->slot;
-	f->is_open = 1;
-	bpf_ringbuf_submit(open, BPF_RB_NO_WAKEUP);
+	open.local_port = sk->__sk_common.skc_num;
+	open.remote_port = __builtin_bswap16(sk->__sk_common.skc_dport);
+	open.mss = wire_mss(sk);
+	open.initial_cwnd = tcp_sk(sk)->snd_cwnd;
+	f->is_open = send(&open, sizeof(open));
 }
 
 /* A socket begins to be steered. */
 static __always_inline struct flow *open_flow(struct sock *sk)
 {
+	struct tcp_sock *tp = tcp_sk(sk);
 	struct flow *f = bpf_sk_storage_get(&flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	struct headway_settings *set = the_settings();
 	__u64 now_ns = bpf_ktime_get_ns();
@@ -192,6 +197,12 @@ static __always_inline struct flow *open_flow(struct sock *sk)
 	__builtin_memset(f, 0, sizeof(*f));
 	f->number = __sync_fetch_and_add(&flow_number, 1) + 1;
 	f->rtt_us = -1;
+	/* One that has sent knows its path. */
+	if (tp->data_segs_out && tp->srtt_us) {
+		f->srtt_us = tp->srtt_us;
+		f->mdev_us = tp->mdev_us;
+		f->min_rtt_us = tp->srtt_us >> 3;
+	}
 	COUNT(flows);
 	if (bpf_map_pop_elem(&free_slots, &slot)) {
 		f->slot = HEADWAY_NO_SLOT;
@@ -205,9 +216,9 @@ static __always_inline struct flow *open_flow(struct sock *sk)
 	return f;
 }
 
-/* What abi.h calls a record. */
+/* What abi.h calls a record; in set_state `state` is the one that the kernel enters. */
 static __always_inline void write_record(struct sock *sk, struct flow *f, struct headway_record *r, __u64 now_ns,
-					 __u32 acks, __u32 flags)
+					 __u32 acks, __u32 flags, __u8 state)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	__u64 pacing_rate = f->pacing_rate;
@@ -236,7 +247,7 @@ static __always_inline void write_record(struct sock *sk, struct flow *f, struct
 		r->flags |= HEADWAY_APP_LIMITED;
 	if (BITS(tp, is_cwnd_limited))
 		r->flags |= HEADWAY_CWND_LIMITED;
-	if (ca_state(sk) >= TCP_CA_Recovery)
+	if (state >= TCP_CA_Recovery)
 		r->flags |= HEADWAY_RECOVERING;
 }
 
@@ -261,63 +272,62 @@ static __always_inline void sample_rtt(struct flow *f, __s32 rtt_us)
 		f->min_rtt_us = rtt_us;
 }
 
-static __always_inline void say_verdict(struct flow *f, __u64 now_ns, __u32 reason)
+static __always_inline void say_verdict(const struct flow *f, __u64 now_ns, __u32 reason)
 {
-	struct headway_verdict *verdict = message(f, HEADWAY_VERDICT, sizeof(*verdict));
+	struct headway_verdict verdict = { .now_ns = now_ns, .reason = reason, .trips = f->guard.trips };
 
-	if (!verdict)
-		return;
-	verdict->now_ns = now_ns;
-	verdict->reason = reason;
-	verdict->trips = f->guard.trips;
-	bpf_ringbuf_submit(verdict, BPF_RB_NO_WAKEUP);
-}
-
-/* Adding 0 orders what is read around it, on every architecture. */
-static __always_inline bool is_awake(struct headway_settings *set)
-{
-	return __sync_fetch_and_add(&set->is_awake, 0);
+	write_header(&verdict.header, f, HEADWAY_VERDICT, sizeof(verdict));
+	send(&verdict, sizeof(verdict));
 }
 
 /*
- * The agent is to read its messages soon. To wake it takes tens of microseconds where its processor sleeps, and some
- * even where it does not: much more than all the rest of an acknowledgement. Where it falls asleep just now, a
- * message that is none wakes it.
+ * The agent is to read its messages soon. To wake it takes tens of microseconds where its processor sleeps: much more
+ * than all the rest of an acknowledgement. So it says whether it is awake. Before it sleeps it says that it is not,
+ * and reads once more; here the question was sent before this is read, and sending is a full barrier: one of both sees
+ * the other. A message that is none wakes it.
  */
-static __always_inline void submit_and_wake(struct headway_report *told, struct headway_settings *set)
+static __always_inline void wake(const struct headway_settings *set)
 {
 	void *none;
 
-	if (!is_awake(set)) {
-		bpf_ringbuf_submit(told, BPF_RB_FORCE_WAKEUP);
-		return;
-	}
-	bpf_ringbuf_submit(told, BPF_RB_NO_WAKEUP);
-	if (is_awake(set))
+	if (VOLATILE(set->is_awake))
 		return;
 	none = bpf_ringbuf_reserve(&messages, 8, 0);
-	if (none)
-		bpf_ringbuf_discard(none, BPF_RB_FORCE_WAKEUP);
+	if (!none)
+		return;
+	COUNT(wakes);
+	bpf_ringbuf_discard(none, BPF_RB_FORCE_WAKEUP);
+}
+
+/* What the guard has decided. */
+static __always_inline void carry_out(struct flow *f, int judgement, __u64 now_ns)
+{
+	struct headway_counters *count = the_counters();
+	__u32 reason = f->guard.reason & 7;
+
+	if (judgement != HEADWAY_TRIPS && judgement != HEADWAY_RETURNS)
+		return;
+	f->is_cubics = judgement == HEADWAY_TRIPS;
+	if (count)
+		__sync_fetch_and_add(f->is_cubics ? &count->trips[reason] : &count->returns, 1);
+	say_verdict(f, now_ns, f->is_cubics ? reason : 0);
 }
 
 /*
- * The flow's state after an acknowledgement (acks 1) or a time-out (0), which goes into r: the guard judges it, and
- * the agent is told. `is_steerable` where an action would be carried out. Returns enum headway_judgement.
+ * The flow's state after an acknowledgement (acks 1) or a time-out (0), which goes into `told`: the guard judges it,
+ * and the agent is told. `is_steerable` where an action would be carried out. Returns enum headway_judgement.
  */
-static __always_inline int report(struct sock *sk, struct flow *f, struct headway_record *r, __u32 acks,
-				  bool is_steerable)
+static __always_inline int report(struct sock *sk, struct flow *f, const struct headway_settings *set,
+				  struct headway_report *told, __u32 acks, bool is_steerable, __u8 state)
 {
-	struct headway_settings *set = the_settings();
-	__u64 now_ns = bpf_ktime_get_ns();
-	struct headway_report *told;
+	__u64 now_ns = tcp_sk(sk)->tcp_clock_cache;
+	struct headway_record *r = &told->record;
 	bool asks = 0;
 	int judgement;
 
 	f->is_pending = 0;
-	if (!set)
-		return HEADWAY_POLICYS;
 	f->acks += acks;
-	write_record(sk, f, r, now_ns, acks, is_steerable ? HEADWAY_STEERABLE : 0);
+	write_record(sk, f, r, now_ns, acks, is_steerable ? HEADWAY_STEERABLE : 0, state);
 	if (is_steerable && now_ns >= f->due_ns && (!f->is_asked || now_ns - f->asked_ns > HEADWAY_ASK_AGAIN_NS)) {
 		/* Whether there is room for the message or not: no answer is no answer. */
 		f->is_asked = asks = 1;
@@ -325,19 +335,7 @@ static __always_inline int report(struct sock *sk, struct flow *f, struct headwa
 		headway_guard_ask(&f->guard, now_ns);
 	}
 	judgement = set->is_shadow ? HEADWAY_CUBICS : judge(&f->guard, &set->limits, r);
-	if (judgement == HEADWAY_TRIPS) {
-		struct headway_counters *count = the_counters();
-		__u32 reason = f->guard.reason & 7;
-
-		f->is_cubics = 1;
-		if (count)
-			__sync_fetch_and_add(&count->trips[reason], 1);
-		say_verdict(f, now_ns, reason);
-	} else if (judgement == HEADWAY_RETURNS) {
-		f->is_cubics = 0;
-		COUNT(returns);
-		say_verdict(f, now_ns, 0);
-	}
+	carry_out(f, judgement, now_ns);
 	if (f->is_cubics)
 		r->flags |= HEADWAY_TRIPPED;
 	/* Between reports acknowledgements add up, unless there is news that cannot wait. */
@@ -352,26 +350,21 @@ static __always_inline int report(struct sock *sk, struct flow *f, struct headwa
 	f->rtt_us = -1;
 	if (!f->is_open)
 		say_open(sk, f, now_ns);
-	told = message(f, HEADWAY_REPORT, sizeof(*told));
-	if (!told)
-		return judgement;
-	told->record = *r;
-	if (asks)
-		submit_and_wake(told, set);
-	else
-		bpf_ringbuf_submit(told, BPF_RB_NO_WAKEUP);
+	write_header(&told->header, f, HEADWAY_REPORT, sizeof(*told));
+	if (send(told, sizeof(*told)) && asks)
+		wake(set);
 	return judgement;
 }
 
 /* The agent's new action for the flow, if there is one that may be carried out. */
-static __always_inline bool find_action(struct flow *f, struct headway_action *action)
+static __always_inline bool find_action(struct flow *f, const struct headway_settings *set,
+					struct headway_action *action)
 {
-	struct headway_settings *set = the_settings();
 	__u32 slot = f->slot, sequence;
 	struct headway_action *a = bpf_map_lookup_elem(&actions, &slot);
 	__u64 now_ns;
 
-	if (!a || !set || VOLATILE(a->sequence) == f->sequence)
+	if (!a || VOLATILE(a->sequence) == f->sequence)
 		return 0;
 	/* Adding 0 orders what is read around it, on every architecture. */
 	sequence = __sync_fetch_and_add(&a->sequence, 0);
@@ -381,6 +374,7 @@ static __always_inline bool find_action(struct flow *f, struct headway_action *a
 	f->sequence = sequence;
 	if (action->flow != f->number)
 		return 0;
+	/* An answer may have been given since the acknowledgement arrived. */
 	now_ns = bpf_ktime_get_ns();
 	f->is_asked = 0;
 	f->due_ns = action->due_ns < now_ns + HEADWAY_LATEST_DUE_NS ? action->due_ns : now_ns + HEADWAY_LATEST_DUE_NS;
@@ -389,9 +383,9 @@ static __always_inline bool find_action(struct flow *f, struct headway_action *a
 }
 
 /* What an action makes of a window, within the guard's bounds. */
-static __always_inline __u32 steer_cwnd(struct flow *f, const struct headway_action *action, __u32 cwnd)
+static __always_inline __u32 steer_cwnd(struct flow *f, const struct headway_settings *set,
+					const struct headway_action *action, __u32 cwnd)
 {
-	struct headway_settings *set = the_settings();
 	__s64 wanted = cwnd, value = action->values[0];
 
 	if (action->kind == HEADWAY_ADD_CWND) {
@@ -404,28 +398,25 @@ static __always_inline __u32 steer_cwnd(struct flow *f, const struct headway_act
 	} else {
 		return cwnd;
 	}
-	return set ? headway_guard_cwnd(&f->guard, &set->limits, wanted) : cwnd;
+	return headway_guard_cwnd(&f->guard, &set->limits, wanted);
 }
 
 /* The socket is closed, or takes another controller. */
 static __always_inline void close_flow(struct sock *sk)
 {
 	struct flow *f = flow_of(sk);
-	struct headway_report *last;
-	__u64 now_ns;
+	struct headway_report last;
 	__u32 slot;
 
 	if (!f)
 		return;
+	write_header(&last.header, f, HEADWAY_CLOSE, sizeof(last));
+	write_record(sk, f, &last.record, bpf_ktime_get_ns(), f->acks, 0, ca_state(sk));
+	/* Before another flow has the slot, and says so. */
+	send(&last, sizeof(last));
 	slot = f->slot;
 	f->slot = HEADWAY_NO_SLOT;
 	bpf_map_push_elem(&free_slots, &slot, 0);
-	now_ns = bpf_ktime_get_ns();
-	last = message(f, HEADWAY_CLOSE, sizeof(*last));
-	if (!last)
-		return;
-	write_record(sk, f, &last->record, now_ns, f->acks, 0);
-	bpf_ringbuf_submit(last, BPF_RB_NO_WAKEUP);
 }
 
 #endif

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * The guard of a flow that a policy steers. It watches how old answers are, what they want, and what becomes of the
  * flow beside a Cubic that saw the same; where that is bad the flow is Cubic's for a probation. Helper-free and in
@@ -40,12 +40,14 @@ struct headway_limits {
 	__u32 answer_rtts;    /* ... or so many smoothed RTTs if that is longer, ... */
 	__u32 answer_most_us; /* ... but never longer than this */
 	__u32 epoch_us;       /* what follows is judged over so long, two least RTTs, and a smoothed one */
-	__u32 epochs;         /* so many in a row have to be bad */
+	__u32 epochs;         /* so many in a row have to be bad; of delay twice as many */
 	__u32 loss;           /* share of packets lost, in 1/65536 */
 	__u32 inflation;      /* smoothed over least RTT, in 1/256, ... */
 	__u32 inflation_us;   /* ... and so much above it */
 	__u32 margin;         /* of utility, log2(rate) - weight * log2(RTT / least RTT), in 1/65536 */
 	__u32 weight;         /* in 1/65536 */
+	__u32 share;          /* of what the path carries, in 1/65536: a mean rate below that is too low, ... */
+	__u32 long_epochs;    /* ... so many epochs in a row */
 	__u32 probation_ms;   /* the first; each further one is twice as long, ... */
 	__u32 doublings;      /* ... so many times at most */
 	__u32 pardon_ms;      /* for each such time that it behaves one doubling is forgotten */
@@ -61,17 +63,24 @@ struct headway_guard {
 	__u64 peak_ns;    /* ... and the half of the peaks' window */
 	__u64 peak;       /* the largest rate of an epoch in this half, in 1/256 packets a second, ... */
 	__u64 last_peak;  /* ... and in the half before */
+	__u64 mean;       /* of epochs' rates, gain 1/32, ... */
+	__u64 capacity;   /* ... and of those that had a queue throughout */
 	__u64 most_rate;  /* what a policy may pace at by that, in bytes a second; 0 before the first sample */
 	__u32 delivered;  /* as of the last record, ... */
 	__u32 lost;
 	__u32 epoch_delivered; /* ... and as of the epoch's begin */
 	__u32 epoch_lost;
 	__u32 max_rtt_us; /* the largest smoothed RTT of the flow */
+	__u32 full_rtt_us; /* the smoothed RTT where packets were lost last: a queue that is full, or that drops early */
+	__u32 epoch_rtt_us; /* the least RTT sample of the epoch; 0 for none */
+	__u32 mean_rtt_us; /* of the smoothed RTT, gain 1/32 */
 	__u32 bounds_us;  /* how old an answer may be, by the last record */
 	__u16 lossy;      /* epochs in a row that were bad */
 	__u16 slow;
 	__u16 poor;
+	__u16 hungry;     /* epochs in a row whose mean rate was too low */
 	__u16 wild;       /* answers in a row */
+	__u16 most_in_flight; /* in this epoch, 65535 at most */
 	__u32 reason;     /* enum headway_reason: whose doing it is that it is Cubic's */
 	__u32 trips;      /* so far */
 	__u32 level;      /* how often the next probation is doubled */
@@ -86,6 +95,8 @@ struct headway_guard {
 #define HEADWAY_GUARD_MS 1000000ull
 /* More than slow start grows from a sample to the next. */
 #define HEADWAY_GUARD_HASTE 3
+/* So few packets in flight make no queue. */
+#define HEADWAY_GUARD_FEW 2
 /* Where nothing was lost yet: TCP_INFINITE_SSTHRESH. */
 #define HEADWAY_NO_SSTHRESH 0x7fffffffu
 
@@ -208,7 +219,30 @@ struct headway_epoch {
 	__u64 rate;    /* 1/256 packets a second */
 	__u64 packets; /* delivered and lost */
 	__u64 lost;
+	int is_full;  /* a queue stood all along: what was delivered is what the path carries */
+	int is_thin;  /* so few packets were in flight that no queue is the flow's */
 };
+
+/* Is an RTT one with a queue? */
+static inline int headway_guard_has_queue(__u64 rtt_us, __u64 least_us)
+{
+	return rtt_us > least_us + least_us / 8 + 2000;
+}
+
+/* The averages begin with the first full epoch: what slow start had before is nobody's fault. */
+static inline void headway_guard_average(struct headway_guard *g, __u64 rate, __u32 srtt_us, int is_full)
+{
+	if (rate > 1ull << 40)
+		rate = 1ull << 40;
+	if (is_full && !g->capacity) {
+		g->mean = g->capacity = rate;
+		g->mean_rtt_us = srtt_us;
+	} else if (is_full) {
+		g->capacity += rate / 32 - g->capacity / 32;
+	}
+	g->mean += rate / 32 - g->mean / 32;
+	g->mean_rtt_us += srtt_us / 32 - g->mean_rtt_us / 32;
+}
 
 static inline struct headway_epoch headway_guard_close_epoch(struct headway_guard *g, const struct headway_record *r)
 {
@@ -221,6 +255,10 @@ static inline struct headway_epoch headway_guard_close_epoch(struct headway_guar
 	epoch.packets = delivered + epoch.lost;
 	/* 2^32 times 256 times 10^6: below 2^60. */
 	epoch.rate = us ? delivered * 256000000 / us : 0;
+	epoch.is_full = headway_guard_has_queue(g->epoch_rtt_us, r->min_rtt_us);
+	epoch.is_thin = g->most_in_flight <= HEADWAY_GUARD_FEW;
+	if (!g->is_app_limited)
+		headway_guard_average(g, epoch.rate, r->srtt_us, epoch.is_full);
 	if (r->now_ns - g->peak_ns > HEADWAY_PEAK_NS) {
 		g->last_peak = r->now_ns - g->peak_ns > 2 * HEADWAY_PEAK_NS ? 0 : g->peak;
 		g->peak = 0;
@@ -235,6 +273,7 @@ static inline struct headway_epoch headway_guard_close_epoch(struct headway_guar
 	g->epoch_ns = r->now_ns;
 	g->epoch_delivered = r->delivered;
 	g->epoch_lost = r->lost;
+	g->epoch_rtt_us = g->most_in_flight = 0;
 	return epoch;
 }
 
@@ -246,16 +285,21 @@ static inline __s64 headway_utility(const struct headway_limits *l, __u64 rate, 
 	return (__s64)headway_log2(rate) - (inflation > 0 ? (__s64)((__u64)inflation * l->weight >> 16) : 0);
 }
 
+/* What the window of the Cubic that saw the same brings without a queue, in 1/256 packets a second; 0 if unknown. */
+static inline __u64 headway_guard_cubics_rate(const struct headway_guard *g, const struct headway_record *r)
+{
+	/* A window of 2^28 at most, in 1/256 packets, times 10^6: below 2^48. */
+	return r->min_rtt_us ? g->cubic.cwnd * 1000000 / r->min_rtt_us : 0;
+}
+
 /* The same of the Cubic that saw the same: what its window brings, by what the path has carried of late. */
 static inline __s64 headway_cubics_utility(struct headway_guard *g, const struct headway_limits *l,
 					   const struct headway_record *r)
 {
-	__u64 peak = headway_guard_peak(g), rtt_us = r->min_rtt_us, rate;
+	__u64 peak = headway_guard_peak(g), rtt_us = r->min_rtt_us, rate = headway_guard_cubics_rate(g, r);
 
 	if (!peak || !rtt_us)
 		return 0;
-	/* A window of 2^28 at most, in 1/256 packets, times 10^6: below 2^48. */
-	rate = g->cubic.cwnd * 1000000 / rtt_us;
 	if (rate > peak) {
 		rtt_us = g->cubic.cwnd * 1000000 / peak;
 		if (rtt_us > g->max_rtt_us)
@@ -265,17 +309,35 @@ static inline __s64 headway_cubics_utility(struct headway_guard *g, const struct
 	return headway_utility(l, rate, rtt_us, r->min_rtt_us);
 }
 
+/*
+ * Has the flow had too little for long? What the path carries was seen where a queue stood, and what Cubic would pay
+ * for it is the RTT where losses come, or the longest so far: a policy may give rate for delay, at utility's price.
+ */
+static inline int headway_guard_is_hungry(const struct headway_guard *g, const struct headway_limits *l,
+					  const struct headway_record *r)
+{
+	__u64 rtt_us = g->full_rtt_us ? g->full_rtt_us : g->max_rtt_us, rate = headway_guard_cubics_rate(g, r);
+
+	if (rate > g->capacity)
+		rate = g->capacity;
+	/* 2^41 times 2^17. */
+	if (g->mean >= rate * (l->share & 0x1ffff) >> 16)
+		return 0;
+	return headway_utility(l, g->mean, g->mean_rtt_us, r->min_rtt_us) < headway_utility(l, rate, rtt_us, r->min_rtt_us);
+}
+
 /* What an epoch says against the policy. */
 static inline __u32 headway_guard_judge_epoch(struct headway_guard *g, const struct headway_limits *l,
 					      const struct headway_record *r, const struct headway_epoch *epoch)
 {
 	__u64 least = r->min_rtt_us, srtt = r->srtt_us;
 	int is_lossy = epoch->packets >= 50 && epoch->lost << 16 > epoch->packets * l->loss;
-	int is_slow = srtt << 8 > least * l->inflation && srtt > least + l->inflation_us;
+	/* Where losses come at such an RTT, Cubic's queue is as long. */
+	int is_slow = srtt << 8 > least * l->inflation && srtt > least + l->inflation_us && srtt > 2ull * g->full_rtt_us;
 	__u64 window = r->cwnd < r->in_flight ? r->cwnd : r->in_flight;
-	/* Without a queue it is the sender that is slow, and not the path. */
-	int has_queue = srtt > least + least / 8 + 2000;
-	int is_poor = !g->is_app_limited && !has_queue &&
+	/* Without a queue of its own it is the sender that is slow, and not the path. */
+	int is_idle = epoch->is_thin || !headway_guard_has_queue(srtt, least);
+	int is_poor = !g->is_app_limited && is_idle &&
 		      headway_utility(l, epoch->rate, srtt, least) + (__s64)l->margin < headway_cubics_utility(g, l, r);
 
 	/* Losses come in bursts, a round trip apart: an epoch without takes one with them back, not all. */
@@ -285,13 +347,14 @@ static inline __u32 headway_guard_judge_epoch(struct headway_guard *g, const str
 		g->lossy--;
 	/* Where the path became slower its window counts that is left: Cubic's queue would be as long. */
 	g->slow = is_slow && window * HEADWAY_CUBIC_ONE > 2 * g->cubic.cwnd ? g->slow + 1 : 0;
-	g->is_app_limited = g->is_beyond = 0;
 	g->poor = is_poor ? g->poor + 1 : 0;
+	g->hungry = !g->is_app_limited && headway_guard_is_hungry(g, l, r) ? g->hungry + 1 : 0;
+	g->is_app_limited = g->is_beyond = 0;
 	if (g->lossy >= l->epochs)
 		return HEADWAY_TOO_LOSSY;
-	if (g->slow >= l->epochs)
+	if (g->slow >= 2 * l->epochs)
 		return HEADWAY_TOO_SLOW;
-	if (g->poor >= l->epochs)
+	if (g->poor >= l->epochs || g->hungry >= l->long_epochs)
 		return HEADWAY_TOO_POOR;
 	return HEADWAY_FINE;
 }
@@ -321,10 +384,12 @@ static inline void headway_guard_run_cubic(struct headway_guard *g, const struct
 		return;
 	}
 	/* One reduction an episode, however long its losses come in. */
-	if (r->lost != g->lost && !g->is_recovering)
+	if (r->lost != g->lost && !g->is_recovering) {
 		headway_cubic_lose(&g->cubic, r->now_ns, rtt_ns);
-	else if (acked && r->lost == g->lost)
+		g->full_rtt_us = r->srtt_us;
+	} else if (acked && r->lost == g->lost) {
 		headway_cubic_acked(&g->cubic, acked, r->now_ns, rtt_ns);
+	}
 	if (r->srtt_us > r->min_rtt_us + r->min_rtt_us / 8 + 2000)
 		headway_cubic_leave_slow_start(&g->cubic);
 }
@@ -338,7 +403,7 @@ static inline int headway_guard_trip(struct headway_guard *g, const struct headw
 	g->trips++;
 	g->level = level + 1;
 	g->until_ns = now_ns + (l->probation_ms * HEADWAY_GUARD_MS << (level & 15));
-	g->lossy = g->slow = g->poor = g->wild = 0;
+	g->lossy = g->slow = g->poor = g->hungry = g->wild = 0;
 	return HEADWAY_TRIPS;
 }
 
@@ -364,6 +429,10 @@ static inline int headway_guard_judge(struct headway_guard *g, const struct head
 	g->is_recovering = r->flags & HEADWAY_RECOVERING ? 1 : 0;
 	if (r->srtt_us > g->max_rtt_us)
 		g->max_rtt_us = r->srtt_us;
+	if (r->rtt_us && (!g->epoch_rtt_us || r->rtt_us < g->epoch_rtt_us))
+		g->epoch_rtt_us = r->rtt_us;
+	if (r->in_flight > g->most_in_flight)
+		g->most_in_flight = r->in_flight < 0xffff ? r->in_flight : 0xffff;
 	if (r->flags & HEADWAY_APP_LIMITED)
 		g->is_app_limited = 1;
 	/* Two Cubics that saw the same differ by less than a quarter. A window may be but a bound: what counts is used. */
@@ -391,7 +460,8 @@ static inline int headway_guard_judge(struct headway_guard *g, const struct head
 		g->reason = HEADWAY_FINE;
 		g->since_ns = now_ns;
 		g->asked_ns = 0;
-		g->lossy = g->slow = g->poor = g->wild = 0;
+		g->mean = g->capacity;
+		g->lossy = g->slow = g->poor = g->hungry = g->wild = 0;
 		return HEADWAY_RETURNS;
 	}
 	if (g->level && now_ns - g->since_ns > l->pardon_ms * HEADWAY_GUARD_MS) {

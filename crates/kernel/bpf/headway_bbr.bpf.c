@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
  * The kernel's BBR, with its two windows set per flow at run time: HEADWAY_SET with values[0] the BtlBw window in
  * rounds and values[1] the RTprop window in nanoseconds. Without an agent it is BBR with its own windows; where the guard
@@ -73,16 +73,19 @@ static __always_inline void keep_stamp(struct sock *sk, struct windows *w)
 		w->true_stamp = w->shown_stamp = stamp;
 }
 
-static __always_inline void tell(struct sock *sk, struct flow *f, __u32 acks)
+static __always_inline void tell(struct sock *sk, struct flow *f, __u32 acks, __u8 state)
 {
-	struct headway_record r;
+	const struct headway_settings *set = the_settings();
 	struct windows *w = windows_of(sk);
-	int judgement = report(sk, f, &r, acks, 1);
+	struct headway_report told;
+	int judgement;
 
+	if (!set)
+		return;
+	judgement = report(sk, f, set, &told, acks, 1, state);
 	if (judgement == HEADWAY_TRIPS) {
-		give_to_cubic(sk, f);
-		if (sk->sk_pacing_status == SK_PACING_NEEDED)
-			sk->sk_pacing_status = SK_PACING_NONE;
+		give_to_cubic(sk, f, state);
+		stop_pacing(sk);
 	} else if (judgement == HEADWAY_RETURNS && w) {
 		begin(sk, w);
 	}
@@ -130,15 +133,19 @@ void tuned_init(__u64 *ctx)
 {
 	struct sock *sk = (void *)ctx[0];
 	struct windows *w = bpf_sk_storage_get(&windows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	struct flow *f = open_flow(sk);
 
 	if (w) {
 		w->rtprop_ms = BBR_RTPROP_S * 1000;
 		w->btlbw_rounds = BBR_BTLBW_ROUNDS;
-		begin(sk, w);
-	} else {
-		bbr_init(sk);
 	}
-	open_flow(sk);
+	/* Both keep their state in the same place. */
+	if (f && f->is_cubics)
+		cubictcp_init(sk);
+	else if (w)
+		begin(sk, w);
+	else
+		bbr_init(sk);
 }
 
 SEC("struct_ops")
@@ -155,12 +162,13 @@ void tuned_cong_control(__u64 *ctx)
 	int flag = ctx[2];
 	const struct rate_sample *rs = (void *)ctx[3];
 	struct windows *w = windows_of(sk);
+	struct headway_settings *set = the_settings();
 	struct flow *f = flow_of(sk);
 	struct headway_action action;
 
-	if (f) {
+	if (f && set) {
 		sample_rtt(f, rs->rtt_us);
-		if (find_action(f, &action) && w)
+		if (find_action(f, set, &action) && w)
 			set_windows(w, &action);
 	}
 	if (f && f->is_cubics)
@@ -170,7 +178,7 @@ void tuned_cong_control(__u64 *ctx)
 	else
 		bbr_main(sk, ack, flag, rs);
 	if (f)
-		tell(sk, f, 1);
+		tell(sk, f, 1, ca_state(sk));
 }
 
 SEC("struct_ops")
@@ -194,7 +202,7 @@ void tuned_set_state(__u64 *ctx)
 	else
 		bbr_set_state(sk, state);
 	if (f && state == TCP_CA_Loss)
-		tell(sk, f, 0);
+		tell(sk, f, 0, state);
 }
 
 SEC("struct_ops")
@@ -217,7 +225,7 @@ __u32 tuned_ssthresh(__u64 *ctx)
 {
 	struct sock *sk = (void *)ctx[0];
 
-	return is_cubics(sk) ? cubictcp_recalc_ssthresh(sk) : bbr_ssthresh(sk);
+	return is_cubics(sk) ? cubic_ssthresh(sk) : bbr_ssthresh(sk);
 }
 
 SEC("struct_ops")

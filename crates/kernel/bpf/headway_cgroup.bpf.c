@@ -1,10 +1,10 @@
-// SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
-/* Gives each TCP connection of a cgroup a controller, as it is about to begin. */
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+/* Gives each TCP connection of a cgroup a controller, as it begins. */
 #include "kernel.h"
 
 #define SOL_TCP 6
 #define TCP_CONGESTION 13
-#define BPF_SOCK_OPS_TCP_CONNECT_CB 3
+#define BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB 4
 #define BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB 5
 
 struct bpf_sock_ops {
@@ -23,7 +23,7 @@ int choose(struct bpf_sock_ops *ops)
 {
 	char name[16];
 
-	if (ops->op != BPF_SOCK_OPS_TCP_CONNECT_CB && ops->op != BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB)
+	if (ops->op != BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB && ops->op != BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB)
 		return 1;
 	for (int i = 0; i < 16; i++)
 		name[i] = controller[i];

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
  * The policy's window in congestion avoidance; slow start, ssthresh, recovery and time-outs are the kernel's Cubic
  * (Owl, section VI; Orca). Without an agent all is Cubic's.
@@ -14,12 +14,13 @@ static __always_inline bool is_avoiding(struct sock *sk)
 	return tcp_sk(sk)->snd_cwnd >= tcp_sk(sk)->snd_ssthresh && ca_state(sk) < TCP_CA_CWR;
 }
 
-static __always_inline void tell(struct sock *sk, struct flow *f, __u32 acks)
+static __always_inline void tell(struct sock *sk, struct flow *f, const struct headway_settings *set, __u32 acks,
+				 __u8 state)
 {
-	struct headway_record r;
+	struct headway_report told;
 
-	if (report(sk, f, &r, acks, is_avoiding(sk)) == HEADWAY_TRIPS)
-		give_to_cubic(sk, f);
+	if (report(sk, f, set, &told, acks, state < TCP_CA_CWR && is_avoiding(sk), state) == HEADWAY_TRIPS)
+		give_to_cubic(sk, f, state);
 }
 
 SEC("struct_ops")
@@ -43,21 +44,22 @@ void owl_pkts_acked(__u64 *ctx)
 {
 	struct sock *sk = (void *)ctx[0];
 	const struct ack_sample *sample = (void *)ctx[1];
+	struct headway_settings *set = the_settings();
 	struct flow *f;
 
 	cubictcp_acked(sk, sample);
 	f = flow_of(sk);
-	if (!f)
+	if (!f || !set)
 		return;
 	if (f->is_pending)
-		tell(sk, f, 1);
+		tell(sk, f, set, 1, ca_state(sk));
 	sample_rtt(f, sample->rtt_us);
 	f->is_pending = 1;
 	if (ca_state(sk) >= TCP_CA_CWR) {
 		struct headway_action dropped;
 
-		find_action(f, &dropped);
-		tell(sk, f, 1);
+		find_action(f, set, &dropped);
+		tell(sk, f, set, 1, ca_state(sk));
 	}
 }
 
@@ -72,18 +74,18 @@ void owl_cong_avoid(__u64 *ctx)
 
 	if (!f || !set || f->is_cubics || set->grows || !is_avoiding(sk))
 		cubictcp_cong_avoid(sk, ack, acked);
-	if (!f)
+	if (!f || !set)
 		return;
-	if (find_action(f, &action) && is_avoiding(sk)) {
+	if (find_action(f, set, &action) && is_avoiding(sk)) {
 		struct tcp_sock *tp = tcp_sk(sk);
 
-		tp->snd_cwnd = steer_cwnd(f, &action, tp->snd_cwnd);
+		tp->snd_cwnd = steer_cwnd(f, set, &action, tp->snd_cwnd);
 		/* Below ssthresh it would be slow start's, which leads back. */
 		if (tp->snd_ssthresh > tp->snd_cwnd)
 			tp->snd_ssthresh = tp->snd_cwnd;
 	}
 	if (f->is_pending)
-		tell(sk, f, 1);
+		tell(sk, f, set, 1, ca_state(sk));
 }
 
 SEC("struct_ops")
@@ -91,12 +93,13 @@ void owl_set_state(__u64 *ctx)
 {
 	struct sock *sk = (void *)ctx[0];
 	__u8 state = ctx[1];
+	struct headway_settings *set = the_settings();
 	struct flow *f;
 
 	cubictcp_state(sk, state);
 	f = flow_of(sk);
-	if (f && state == TCP_CA_Loss)
-		tell(sk, f, 0);
+	if (f && set && state == TCP_CA_Loss)
+		tell(sk, f, set, 0, state);
 }
 
 SEC("struct_ops")

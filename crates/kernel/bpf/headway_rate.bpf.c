@@ -1,11 +1,11 @@
-// SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
  * The policy's pacing rate (Aurora), with a window that only bounds what an outage can pile up. The policy is the
  * agent's, or one in whole numbers that is evaluated here. Without either, and where the guard has a flow, all is Cubic's.
  */
 #include "kernel.h"
 #include "flow.h"
-#include "beneath.h"
+#include "with_cong_control.h"
 #include "rate_agent.h"
 
 char _license[] SEC("license") = "Dual MIT/GPL";
@@ -42,7 +42,7 @@ static __always_inline struct headway_int8 *the_int8(void)
 static __always_inline void apply_rate(struct sock *sk, struct flow *f)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
-	__u64 mss = wire_mss(sk), rtt_us = f->srtt_us >> 3, cwnd = 100;
+	__u64 mss = wire_mss(sk), rtt_us = f->srtt_us >> 3, cwnd = 100, rate;
 
 	if (!mss)
 		return;
@@ -52,13 +52,32 @@ static __always_inline void apply_rate(struct sock *sk, struct flow *f)
 	tp->snd_cwnd = cwnd < 100000 ? cwnd : 100000;
 	if (sk->sk_pacing_status == SK_PACING_NONE)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
-	/* The kernel paces payload. */
-	sk->sk_pacing_rate = f->pacing_rate * tp->mss_cache / mss;
+	/* The kernel paces payload; the application may have set a limit. */
+	rate = f->pacing_rate * tp->mss_cache / mss;
+	sk->sk_pacing_rate = rate < sk->sk_max_pacing_rate ? rate : sk->sk_max_pacing_rate;
 }
 
 static __always_inline __u64 within(const struct headway_settings *set, __u64 rate)
 {
 	return rate < set->min_rate ? set->min_rate : rate > set->max_rate ? set->max_rate : rate;
+}
+
+/* What a window brings, in bytes a second on the wire. */
+static __always_inline __u64 rate_of(struct sock *sk, const struct headway_settings *set, __u32 cwnd, __u32 srtt_us)
+{
+	return within(set, srtt_us ? (__u64)cwnd * wire_mss(sk) * 1000000 / srtt_us : set->initial_rate);
+}
+
+/* For a flow that begins, or that another policy had. */
+static __always_inline struct headway_rate_agent *open_agent(struct sock *sk, const struct headway_int8 *net, __u64 now_ns)
+{
+	struct headway_rate_agent *agent = bpf_sk_storage_get(&rate_agents, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+
+	if (agent) {
+		__builtin_memset(agent, 0, sizeof(*agent));
+		headway_rate_agent_open(agent, net, now_ns);
+	}
+	return agent;
 }
 
 /* The policy that is evaluated here takes a record, and may change the rate. */
@@ -69,8 +88,15 @@ static __always_inline void decide(struct sock *sk, struct flow *f, const struct
 	__u32 decisions;
 	__u64 rate;
 
-	if (!agent)
-		return;
+	/* A policy that decides here has taken the place of one of the agent's. */
+	if (!agent) {
+		agent = open_agent(sk, net, r->now_ns);
+		if (!agent)
+			return;
+		agent->sent = agent->sent_before = r->sent;
+		agent->delivered = agent->delivered_before = r->delivered;
+		agent->lost = agent->lost_before = r->lost;
+	}
 	decisions = agent->decisions;
 	agent->rate = f->is_cubics ? within(set, sk->sk_pacing_rate) : f->pacing_rate;
 	rate = headway_rate_agent_record(agent, net, r);
@@ -82,29 +108,24 @@ static __always_inline void decide(struct sock *sk, struct flow *f, const struct
 	f->pacing_rate = headway_guard_rate(&f->guard, &set->limits, rate);
 }
 
-static __always_inline void tell(struct sock *sk, struct flow *f, __u32 acks)
+static __always_inline void tell(struct sock *sk, struct flow *f, const struct headway_settings *set, __u32 acks,
+				 __u8 state)
 {
-	struct headway_settings *set = the_settings();
 	struct headway_int8 *net = the_int8();
 	struct tcp_sock *tp = tcp_sk(sk);
-	struct headway_record r;
-	int judgement = report(sk, f, &r, acks, !net);
+	struct headway_report told;
+	int judgement = report(sk, f, set, &told, acks, !net, state);
 
-	if (!set)
-		return;
 	if (judgement == HEADWAY_TRIPS) {
-		give_to_cubic(sk, f);
+		give_to_cubic(sk, f, state);
 		f->pacing_rate = 0;
-		if (sk->sk_pacing_status == SK_PACING_NEEDED)
-			sk->sk_pacing_status = SK_PACING_NONE;
+		stop_pacing(sk);
 	} else if (judgement == HEADWAY_RETURNS) {
-		/* From what Cubic's window brings. */
-		__u64 rate = (__u64)tp->snd_cwnd * wire_mss(sk) * 1000000;
-
-		f->pacing_rate = within(set, f->srtt_us >> 3 ? rate / (f->srtt_us >> 3) : set->initial_rate);
+		/* From what Cubic's window brings; a time-out has just taken that. */
+		f->pacing_rate = rate_of(sk, set, state == TCP_CA_Loss ? tp->snd_ssthresh : tp->snd_cwnd, f->srtt_us >> 3);
 	}
 	if (net)
-		decide(sk, f, set, net, &r);
+		decide(sk, f, set, net, &told.record);
 	if (!f->is_cubics)
 		apply_rate(sk, f);
 }
@@ -115,36 +136,18 @@ void rate_init(__u64 *ctx)
 	struct sock *sk = (void *)ctx[0];
 	struct headway_settings *set = the_settings();
 	struct headway_int8 *net = the_int8();
-	struct headway_rate_agent *agent;
 	struct flow *f;
 
 	cubictcp_init(sk);
 	f = open_flow(sk);
 	if (!f || !set)
 		return;
-	if (net) {
-		agent = bpf_sk_storage_get(&rate_agents, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-		if (agent) {
-			__builtin_memset(agent, 0, sizeof(*agent));
-			headway_rate_agent_open(agent, net, bpf_ktime_get_ns());
-		}
-	}
+	if (net)
+		open_agent(sk, net, bpf_ktime_get_ns());
 	if (f->is_cubics)
 		return;
-	f->pacing_rate = set->initial_rate;
+	f->pacing_rate = rate_of(sk, set, tcp_sk(sk)->snd_cwnd, f->srtt_us >> 3);
 	apply_rate(sk, f);
-}
-
-SEC("struct_ops")
-void rate_release(__u64 *ctx)
-{
-	close_flow((void *)ctx[0]);
-}
-
-SEC("struct_ops")
-void rate_pkts_acked(__u64 *ctx)
-{
-	cubictcp_acked((void *)ctx[0], (void *)ctx[1]);
 }
 
 SEC("struct_ops")
@@ -166,7 +169,7 @@ void rate_cong_control(__u64 *ctx)
 		return;
 	}
 	sample_rtt(f, rs->rtt_us);
-	if (find_action(f, &action) && action.kind == HEADWAY_SCALE_RATE) {
+	if (find_action(f, set, &action) && action.kind == HEADWAY_SCALE_RATE) {
 		__u64 factor = action.values[0] < 0 ? 0 : action.values[0] > 1 << 24 ? 1 << 24 : action.values[0];
 
 		f->pacing_rate = headway_guard_rate(&f->guard, &set->limits,
@@ -174,58 +177,13 @@ void rate_cong_control(__u64 *ctx)
 	}
 	if (f->is_cubics)
 		cubic_control(sk, tcp_sk(sk)->snd_una, rs);
-	tell(sk, f, 1);
-}
-
-SEC("struct_ops")
-void rate_set_state(__u64 *ctx)
-{
-	struct sock *sk = (void *)ctx[0];
-	__u8 state = ctx[1];
-	struct flow *f = flow_of(sk);
-
-	if (!f || f->is_cubics)
-		cubic_state(sk, state);
-	else
-		cubictcp_state(sk, state);
-	if (f && state == TCP_CA_Loss)
-		tell(sk, f, 0);
-}
-
-SEC("struct_ops")
-void rate_cwnd_event(__u64 *ctx)
-{
-	struct sock *sk = (void *)ctx[0];
-	struct flow *f = flow_of(sk);
-
-	if (!f || f->is_cubics)
-		cubic_event(sk, ctx[1]);
-	else
-		cubictcp_cwnd_event(sk, ctx[1]);
-}
-
-SEC("struct_ops")
-__u32 rate_ssthresh(__u64 *ctx)
-{
-	return cubic_ssthresh((void *)ctx[0]);
-}
-
-SEC("struct_ops")
-__u32 rate_undo_cwnd(__u64 *ctx)
-{
-	return tcp_reno_undo_cwnd((void *)ctx[0]);
+	tell(sk, f, set, 1, ca_state(sk));
 }
 
 SEC(".struct_ops.link")
 struct tcp_congestion_ops headway_rate = {
 	.init = (void *)rate_init,
-	.release = (void *)rate_release,
-	.pkts_acked = (void *)rate_pkts_acked,
 	.cong_control = (void *)rate_cong_control,
-	.set_state = (void *)rate_set_state,
-	.cwnd_event = (void *)rate_cwnd_event,
-	.ssthresh = (void *)rate_ssthresh,
-	.undo_cwnd = (void *)rate_undo_cwnd,
-	.flags = TCP_CONG_NON_RESTRICTED,
+	WITH_CONG_CONTROL,
 	.name = "headway_rate",
 };

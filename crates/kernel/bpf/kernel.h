@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * What BPF programs need of the kernel: types with only the fields that are used (CO-RE finds where the running
  * kernel has them), helpers by their numbers, and the kernel's own controllers. It stands in for a vmlinux.h
@@ -41,6 +41,7 @@ static long (*const bpf_map_push_elem)(void *map, const void *value, __u64 flags
 static long (*const bpf_map_pop_elem)(void *map, void *value) = (void *)88;
 static void *(*const bpf_sk_storage_get)(void *map, void *sk, void *value, __u64 flags) = (void *)107;
 static __u64 (*const bpf_jiffies64)(void) = (void *)118;
+static long (*const bpf_ringbuf_output)(void *ring, void *data, __u64 size, __u64 flags) = (void *)130;
 static void *(*const bpf_ringbuf_reserve)(void *ring, __u64 size, __u64 flags) = (void *)131;
 static void (*const bpf_ringbuf_submit)(void *data, __u64 flags) = (void *)132;
 static void (*const bpf_ringbuf_discard)(void *data, __u64 flags) = (void *)133;
@@ -65,7 +66,20 @@ struct in6_addr {
 	} in6_u;
 };
 
+struct netns_ipv4 {
+	__u8 sysctl_tcp_slow_start_after_idle;
+};
+
+struct net {
+	struct netns_ipv4 ipv4;
+};
+
+typedef struct {
+	struct net *net;
+} possible_net_t;
+
 struct sock_common {
+	possible_net_t skc_net;
 	__u32 skc_daddr;
 	__u32 skc_rcv_saddr;
 	__u16 skc_dport;
@@ -102,6 +116,7 @@ struct tcp_sock {
 	__u32 lost;
 	__u32 lost_out;
 	__u32 lsndtime;
+	__u32 mdev_us;
 	__u32 mss_cache;
 	__u32 packets_out;
 	__u32 prior_cwnd;
@@ -116,6 +131,7 @@ struct tcp_sock {
 	__u32 snd_ssthresh;
 	__u32 snd_una;
 	__u32 srtt_us;
+	__u64 tcp_clock_cache;
 	__u32 total_retrans;
 	__u32 undo_marker;
 	__u16 tcp_header_len;

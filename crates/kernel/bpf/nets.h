@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * A small network in whole numbers, to be evaluated inside BPF. Helper-free: BPF programs include it, and
  * crates/fixed compiles it natively, so that both compute the same bits.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * A learned controller of a sending rate, whole: what it sees, when it decides, what it does (Aurora). In whole
  * numbers and helper-free: BPF programs include it, and crates/fixed compiles it natively, so that what a

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* What the agent sets for all flows of a program, in an array map of one that it maps into its memory. */
 #ifndef HEADWAY_SETTINGS_H
 #define HEADWAY_SETTINGS_H
@@ -12,7 +12,7 @@ struct headway_settings {
 	__u32 report_interval_us; /* a record stands for the acknowledgements of so long; 0: for each */
 	__u32 grows;              /* headway_owl: does Cubic's window grow where the policy may act? */
 	__u32 is_shadow;          /* Cubic decides, and the agent is asked what it would have done */
-	__u32 is_awake;           /* the agent reads messages now: nobody needs to wake it */
+	__u32 is_awake;           /* the agent reads messages now, or very soon: nobody needs to wake it */
 	struct headway_limits limits;
 };
 

@@ -8,7 +8,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 /// `HEADWAY_MAGIC`
 pub const MAGIC: u32 = 0x5957_4448;
 /// `HEADWAY_VERSION`
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 
 /// `HEADWAY_OPEN`
 pub const OPEN: u16 = 1;
@@ -18,9 +18,6 @@ pub const REPORT: u16 = 2;
 pub const CLOSE: u16 = 3;
 /// `HEADWAY_VERDICT`
 pub const VERDICT: u16 = 4;
-
-/// `HEADWAY_NO_SLOT`
-pub const NO_SLOT: u32 = u32::MAX;
 
 /// `HEADWAY_NOTHING`
 pub const NOTHING: u32 = 0;
@@ -48,8 +45,10 @@ pub struct Header {
     pub kind: u16,
     /// The flow's number.
     pub flow: u32,
+    /// Where its actions are looked for: no other flow has it at the same time.
+    pub slot: u16,
     /// Of the whole message in bytes.
-    pub size: u32,
+    pub size: u16,
 }
 
 /// `struct headway_open`
@@ -72,8 +71,8 @@ pub struct Open {
     pub mss: u32,
     /// The window that it begins with, in packets.
     pub initial_cwnd: u32,
-    /// Where its actions are looked for; [`NO_SLOT`] where all are taken.
-    pub slot: u32,
+    /// Zero.
+    pub unused: u32,
 }
 
 /// `struct headway_report`
@@ -108,7 +107,7 @@ pub struct ActionSlot {
     pub decided_ns: u64,
     /// From then on it is not applied.
     pub expires_ns: u64,
-    /// The first record from then on wakes the agent.
+    /// The first record from then on wants an answer, and wakes the agent if it sleeps.
     pub due_ns: u64,
     /// What its kind says: of [`SET`] a value for each parameter, else one.
     pub values: [i64; PARAMETERS],
@@ -173,6 +172,8 @@ pub struct CounterValues {
     pub ring_dropped: u64,
     /// Times that the guard gave a flow back.
     pub returns: u64,
+    /// Times that a question found the agent asleep, and woke it.
+    pub wakes: u64,
     /// Times that it took one, by its reason.
     pub trips: [u64; 8],
 }
@@ -193,7 +194,7 @@ pub struct SettingValues {
     pub grows: u32,
     /// Cubic decides, and the agent is asked what it would have done.
     pub is_shadow: u32,
-    /// The agent reads messages now: nobody needs to wake it.
+    /// The agent reads messages now, or very soon: nobody needs to wake it.
     pub is_awake: u32,
     /// What the guard allows.
     pub limits: Limits,
@@ -240,7 +241,7 @@ impl Message {
             return Err(AbiError::Version(header.version));
         }
         let wrong_size = || too_short(header.kind);
-        if header.size as usize != bytes.len() {
+        if usize::from(header.size) != bytes.len() {
             return Err(wrong_size());
         }
         let report = || Report::read_from_bytes(bytes).map_err(|_| wrong_size());
@@ -260,13 +261,14 @@ impl Message {
 
 impl Header {
     /// Of a message of `T`.
-    pub fn of<T>(kind: u16, flow: u32) -> Header {
+    pub fn of<T>(kind: u16, flow: u32, slot: u16) -> Header {
         Header {
             magic: MAGIC,
             version: VERSION,
             kind,
             flow,
-            size: size_of::<T>() as u32,
+            slot,
+            size: size_of::<T>() as u16,
         }
     }
 }

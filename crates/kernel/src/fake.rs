@@ -69,7 +69,7 @@ impl FakeKernel {
         state.flows += 1;
         let flow = state.flows;
         let open = Open {
-            header: Header::of::<Open>(OPEN, flow),
+            header: Header::of::<Open>(OPEN, flow, slot(flow)),
             start_ns: TcpSock::now_ns(setup.start),
             mss: setup.mss.get() as u32,
             initial_cwnd: (setup.initial_cwnd.get() / setup.mss.get().max(1)) as u32,
@@ -91,7 +91,7 @@ impl FakeKernel {
     }
 
     fn push(&self, kind: u16, flow: u32, record: Record) {
-        let header = Header::of::<Report>(kind, flow);
+        let header = Header::of::<Report>(kind, flow, slot(flow));
         let report = Report { header, record };
         self.state().ring.push(report.as_bytes());
     }
@@ -112,4 +112,9 @@ impl FakeKernel {
         }
         flow
     }
+}
+
+/// There is one for each flow: none is used again.
+fn slot(flow: u32) -> u16 {
+    flow as u16
 }

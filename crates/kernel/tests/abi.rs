@@ -7,7 +7,9 @@ use std::process::Command;
 
 use headway_cc::schemes::bbr;
 use headway_kernel::AbiError;
-use headway_kernel::abi::{self, ActionSlot, Header, Message, Open, Report, Verdict};
+use headway_kernel::abi::{
+    self, ActionSlot, CounterValues, Header, Message, Open, Report, Verdict,
+};
 use headway_policy::{Action, Record};
 use zerocopy::IntoBytes;
 
@@ -26,13 +28,14 @@ fn expressions() -> Vec<(String, u64)> {
             assert!(last.is_sorted(), "{}: in the order of the header", $c);
         };
     }
-    layout!("headway_header", Header: magic, version, kind, flow, size);
+    layout!("headway_header", Header: magic, version, kind, flow, slot, size);
     layout!("headway_record", Record: now_ns, pacing_rate, sent, retransmitted, delivered, delivered_ce, lost,
         in_flight, cwnd, mss, rtt_us, srtt_us, rttvar_us, min_rtt_us, rate_delivered, rate_interval_us, acks, flags);
     layout!("headway_open", Open: header, start_ns, local_address, remote_address, local_port, remote_port, mss,
-        initial_cwnd, slot);
+        initial_cwnd, unused);
     layout!("headway_verdict", Verdict: header, now_ns, reason, trips);
     layout!("headway_report", Report: header, record);
+    layout!("headway_counters", CounterValues: flows, slots_full, ring_dropped, returns, wakes, trips);
     layout!("headway_action", ActionSlot: decided_ns, expires_ns, due_ns, values, kind, which, sequence, flow);
     for (c, rust) in [
         ("HEADWAY_MAGIC", abi::MAGIC),
@@ -41,7 +44,6 @@ fn expressions() -> Vec<(String, u64)> {
         ("HEADWAY_REPORT", abi::REPORT.into()),
         ("HEADWAY_CLOSE", abi::CLOSE.into()),
         ("HEADWAY_VERDICT", abi::VERDICT.into()),
-        ("HEADWAY_NO_SLOT", abi::NO_SLOT),
         ("HEADWAY_NOTHING", abi::NOTHING),
         ("HEADWAY_ADD_CWND", abi::ADD_CWND),
         ("HEADWAY_SCALE_CWND", abi::SCALE_CWND),
@@ -101,7 +103,7 @@ fn the_c_compiler_lays_it_out_as_rust_does() {
 
 fn report() -> Report {
     Report {
-        header: Header::of::<Report>(abi::REPORT, 7),
+        header: Header::of::<Report>(abi::REPORT, 7, 3),
         record: Record {
             now_ns: 1,
             flags: 5,
@@ -127,8 +129,8 @@ fn what_is_no_message_is_refused_in_one_line() {
         "does not begin with Headway's magic number",
     );
     refused(
-        |r| r.header.version = 1,
-        "speak version 1 of the ABI and this agent version 2",
+        |r| r.header.version = 2,
+        "speak version 2 of the ABI and this agent version 3",
     );
     refused(|r| r.header.kind = 9, "no message of kind 9");
     refused(

@@ -357,3 +357,25 @@ fn settings_out_of_range_are_refused() {
     let error = Learner::new(network(&gru, 0), DqnSpec::default()).expect_err("refused");
     assert!(error.to_string().contains("must be an mlp"), "{error}");
 }
+
+/// What follows an answer while the guard has the flow is Cubic's doing, and so is what follows the last such answer.
+#[test]
+fn what_was_not_carried_out_teaches_nothing() {
+    let spec = DqnSpec {
+        warmup: 1,
+        every: 1,
+        ..DqnSpec::default()
+    };
+    let steps = |tripped: [bool; 5]| {
+        let mut policy = learning(network(&net(&[1, 8, 3]), 0), spec.clone(), 0.0);
+        tripped.map(|is_tripped| {
+            let mut interval = second(100, 0, 40.0, 40);
+            interval.latest.flags = if is_tripped { Record::TRIPPED } else { 0 };
+            policy.decide(&[1.0], &interval).expect("it answers on");
+            policy.learner().steps()
+        })
+    };
+    assert_eq!(steps([false; 5]), [0, 1, 2, 3, 4]);
+    assert_eq!(steps([true; 5]), [0; 5]);
+    assert_eq!(steps([false, false, true, false, false]), [0, 1, 1, 1, 2]);
+}

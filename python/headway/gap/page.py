@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     Row = Mapping[str, Any]
 
 PAGE = "gap.md"
-PICTURE = "img/gap.svg"
+PICTURES = {EMU: "img/gap.svg", KERNEL: "img/gap-kernel.svg"}
+"""The page has two parts, each with a picture: of schemes that run in the emulator alone, and in the kernel too."""
 
 
 def publish(docs: Path, rows: Sequence[Row], command: str, notes: Sequence[str]) -> list[Path]:
-    """Writes the figures into docs/gap.md, and the picture beside it.
+    """Writes the figures into docs/gap.md, and the pictures beside it. A part that was not measured stays.
 
     Args:
         docs: The folder with gap.md.
@@ -38,14 +39,20 @@ def publish(docs: Path, rows: Sequence[Row], command: str, notes: Sequence[str])
         RunError: If one cannot be written.
         UsageError: If a marker is missing.
     """
-    page, picture = docs / PAGE, docs / PICTURE
-    text = page.read_text()
-    blocks = {"about": about(rows, command, notes), "reach": reached(rows), "tables": tables(rows)}
-    for name, block in blocks.items():
-        text = put_between(text, f"<!-- gap: {name} -->", block, page)
+    page = docs / PAGE
+    text, written = page.read_text(), []
+    for part, picture in PICTURES.items():
+        own = [row for row in rows if bool(row["kernel"]) == (part == KERNEL)]
+        if not own:
+            continue
+        blocks = {"about": about(own, command, notes), "reach": reached(own), "tables": tables(own)}
+        for name, block in blocks.items():
+            marker = f"{part}: {name}" if part == KERNEL else name
+            text = put_between(text, f"<!-- gap: {marker} -->", block, page)
+        write_atomic(docs / picture, standalone(figure(own)) + "\n")
+        written.append(docs / picture)
     write_atomic(page, text)
-    write_atomic(picture, standalone(figure(rows)) + "\n")
-    return [page, picture]
+    return [page, *written]
 
 
 def about(rows: Sequence[Row], command: str, notes: Sequence[str]) -> str:

@@ -14,11 +14,13 @@ from headway.runs.store import machine
 from headway.runs.task import SIM
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from headway.reproduce.figure import Drawn, Figure, Made, Paper
     from headway.reproduce.lab import Lab, OneRun, Wanted
-    from headway.runs.store import Store
+    from headway.runs.store import Run, Store
+
+    Runs = Mapping[Wanted, Sequence[Run]]
 
 SCHEMA = 1
 
@@ -123,27 +125,40 @@ def make(begun: Begun, store: Store, jobs: int, progress: Callable[[int, float],
     failures = collect(missing_runs(begun, store), jobs, store, progress)
     if failures:
         return Outcome(begun.figure, failures=failures, notes=begun.lab.notes)
-    found = {}
-    for one in begun.wanted:
-        runs = [store.find(task) for task in one.tasks]
-        found[one] = [run for run in runs if run is not None and not run["unfit"]]
+    found = {one: [run for task in one.tasks if (run := store.find(task))] for one in begun.wanted}
+    shown = fit(found)
     try:
-        begun.making.send(Measured(found))
+        begun.making.send(Measured(shown))
     except StopIteration as end:
         drawn: Drawn = end.value
     else:
         raise AssertionError(f"{begun.figure.name} asks for runs twice")
-    notes = [*drawn.notes, *begun.lab.notes, *_of_real_time(begun, store)]
+    notes = [*drawn.notes, *begun.lab.notes, *of_real_time(found, shown)]
     return Outcome(begun.figure, drawn, notes, runs=len(begun.tasks))
 
 
-def _of_real_time(begun: Begun, store: Store) -> list[str]:
-    """What a reader is to know of the runs: how many were unfit, and where the guard took over."""
-    runs = [(task, run) for task in begun.tasks if (run := store.find(task))]
-    unfit = [run["unfit"] for _, run in runs if run["unfit"]]
-    notes = [f"{len(unfit)} of {len(runs)} runs are unfit and left out, for one: {unfit[0]}."] if unfit else []
-    for label in dict.fromkeys(task.wanted.label for task, _ in runs):
-        own = [run for task, run in runs if task.wanted.label == label and not run["unfit"]]
+def fit(found: Runs) -> Runs:
+    """The runs that the machine kept up with; all of them where a point would be left without any."""
+    kept = {one: [run for run in runs if not run["unfit"]] for one, runs in found.items()}
+    return kept if all(kept.values()) else found
+
+
+def of_real_time(found: Runs, shown: Runs) -> list[str]:
+    """What a reader is to know: of which code the runs are, how many were unfit, where the guard took over."""
+    # Points may share runs.
+    runs = {id(run): run for of_one in found.values() for run in of_one}.values()
+    unfit = [run["unfit"] for run in runs if run["unfit"]]
+    versions = sorted({run["code_version"] for run in runs if "code_version" in run} - {code_version})
+    notes = [f"Of these runs some are of an earlier version: {', '.join(versions)}."] if versions else []
+    if unfit and shown is found:
+        notes.append(
+            f"**{len(unfit)} of {len(runs)} runs are unfit, and shown all the same**: points would have none "
+            f"without them. The first one's reason: {unfit[0]}."
+        )
+    elif unfit:
+        notes.append(f"{len(unfit)} of {len(runs)} runs are unfit and left out, for one: {unfit[0]}.")
+    for label in dict.fromkeys(one.label for one in shown):
+        own = list({id(run): run for one, of_one in shown.items() if one.label == label for run in of_one}.values())
         if trips := [count for run in own if (count := run.get("guard_trips"))]:
             notes.append(f"{guarded(label, trips, len(own))}.")
     return notes

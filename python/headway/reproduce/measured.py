@@ -26,7 +26,7 @@ class Measured:
     """Runs by what asked for them."""
 
     def __init__(self, runs: Mapping[Wanted, Sequence[Run]]) -> None:
-        """All runs of each; of those in real time only the fit ones, so that seeds may be missing."""
+        """All runs of each; of those in real time the fit ones where there are any, so seeds may be missing."""
         self._runs = runs
         self._offsets: dict[str, Offsets | None] = {}
 

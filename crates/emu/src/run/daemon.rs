@@ -4,7 +4,6 @@ use std::env;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -15,7 +14,7 @@ use std::time::Duration as Wait;
 
 use headway_cc::{Duration, Time};
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::{AccessFlags, Pid, access};
+use nix::unistd::{AccessFlags, Pid, access, mkdtemp};
 use serde::Deserialize;
 
 use super::complaints::{complaints_of, last_line};
@@ -125,9 +124,10 @@ impl Daemon {
     /// One line.
     pub fn start(program: &Path, scheme: &str) -> Result<Daemon, String> {
         let name = own_name();
-        let folder = env::temp_dir().join(format!("headway-{name}"));
-        let made = fs::DirBuilder::new().mode(0o700).create(&folder);
-        made.map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
+        // Whose name nobody can guess, and nobody else enters.
+        let folder = env::temp_dir().join("headway-XXXXXX");
+        let folder =
+            mkdtemp(&folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
         let mut command = Command::new(program);
         command
             .args(["run", "--policy", scheme, "--name", &name, "--socket"])
@@ -288,11 +288,11 @@ fn all_of(mut stdout: ChildStdout) -> Receiver<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// A program in a folder of its own, which goes with it.
-    struct Program(PathBuf);
+    pub struct Program(pub PathBuf);
 
     impl Drop for Program {
         fn drop(&mut self) {
@@ -300,7 +300,7 @@ mod tests {
         }
     }
 
-    fn program(name: &str, text: &str) -> Program {
+    pub fn program(name: &str, text: &str) -> Program {
         let folder = env::temp_dir().join(format!("headway-test-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir(&folder).unwrap();
@@ -313,7 +313,7 @@ mod tests {
         Program(file)
     }
 
-    const READY: &str = r#"[ "$1" = status ] && { echo '{"flows":[],"counters":{"flows_opened":3,"guard_trips":2,"reports":9,"actions":9,"ring_dropped":0,"slots_full":1}}'; exit; }
+    pub const READY: &str = r#"[ "$1" = status ] && { echo '{"flows":[],"counters":{"flows_opened":3,"guard_trips":2,"reports":9,"actions":9,"ring_dropped":0,"slots_full":1}}'; exit; }
 echo '{"event":"ready","controllers":[{"name":"'$5'","policy":"'$3'","model":"owl-v1@abcdef123456"}]}'
 echo $$ > "$(dirname "$7")/pid""#;
 

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use headway_cc::{Duration, Kind, Registry, Scheme, SchemeError};
 use headway_net::transport::SUPPLIES;
@@ -13,7 +13,7 @@ use headway_world::{Ended, Outcome, RunError, SetupError, Trial, World};
 use super::daemon::{Counters, Daemon, find_headwayd};
 use super::emu::Emu;
 use super::hosting::Hosting;
-use crate::host::{Driver, Served};
+use crate::host::Driver;
 
 /// This world. What a scheme needs its own half of the kernel supplies, if there is one.
 pub const KERNEL: headway_cc::World = headway_cc::World {
@@ -25,8 +25,8 @@ pub const KERNEL: headway_cc::World = headway_cc::World {
 #[derive(Debug)]
 pub struct Kernel {
     emu: Emu,
-    /// By scheme, once a run with it has been checked. They end with this world.
-    daemons: Mutex<HashMap<String, Arc<Daemon>>>,
+    /// By scheme, those that serve no run now. They end with this world.
+    idle: Mutex<HashMap<String, Vec<Daemon>>>,
 }
 
 impl Kernel {
@@ -34,7 +34,7 @@ impl Kernel {
     pub fn new(registry: Registry, command: Vec<OsString>) -> Kernel {
         Kernel {
             emu: Emu::new(registry, command),
-            daemons: Mutex::default(),
+            idle: Mutex::default(),
         }
     }
 
@@ -48,14 +48,17 @@ impl Kernel {
         })
     }
 
-    /// The daemon of a learned scheme, started if need be; `None` for one that needs none.
-    fn daemon(&self, scheme: &str) -> Result<Option<Arc<Daemon>>, RunError> {
+    fn idle(&self) -> MutexGuard<'_, HashMap<String, Vec<Daemon>>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A daemon of a learned scheme that serves no other run, started if need be; `None` for one that needs none.
+    fn daemon(&self, scheme: &str) -> Result<Option<Daemon>, RunError> {
         let Some(model) = self.model_of(scheme).map_err(SetupError::from)? else {
             return Ok(None);
         };
-        let mut daemons = self.daemons.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(daemon) = daemons.get(scheme) {
-            return Ok(Some(Arc::clone(daemon)));
+        if let Some(daemon) = self.idle().get_mut(scheme).and_then(Vec::pop) {
+            return Ok(Some(daemon));
         }
         let beside = self.emu.program().and_then(Path::parent);
         let program = find_headwayd(beside).map_err(|why| SetupError::Unserved {
@@ -72,33 +75,52 @@ impl Kernel {
             );
             return Err(RunError::Failed(why));
         }
-        let daemon = Arc::new(daemon);
-        daemons.insert(scheme.to_owned(), Arc::clone(&daemon));
         Ok(Some(daemon))
     }
 
-    /// Who carries the flows of a run: starts the daemons that it needs.
-    fn hosting(&self, trial: &Trial<'_>) -> Result<Hosting, RunError> {
+    /// The daemons that a run needs, to be given [back](Self::give_back).
+    fn daemons(&self, trial: &Trial<'_>) -> Result<Vec<Daemon>, RunError> {
         let others = trial.network.flows.iter();
         let mut schemes: Vec<&str> = others.filter_map(|f| f.scheme.as_deref()).collect();
         schemes.push(trial.scheme);
         schemes.sort_unstable();
         schemes.dedup();
-        let mut served: Vec<Served> = Vec::new();
+        let mut daemons = Vec::new();
         for scheme in schemes {
-            served.extend(self.daemon(scheme)?.map(|daemon| daemon.served().clone()));
+            daemons.extend(self.daemon(scheme)?);
         }
-        Ok(Hosting::Kernel(served))
+        Ok(daemons)
     }
 
-    /// A run with whatever its scheme's daemon has counted meanwhile.
+    fn give_back(&self, daemons: Vec<Daemon>) {
+        let mut idle = self.idle();
+        for daemon in daemons {
+            let scheme = daemon.served().scheme.clone();
+            idle.entry(scheme).or_default().push(daemon);
+        }
+    }
+
+    /// A run with whatever its scheme's daemon has counted meanwhile. One that fails is given no other run.
     fn watched(
         &self,
         trial: &Trial<'_>,
         go_on: &mut dyn FnMut(Duration) -> bool,
     ) -> Result<Ended, RunError> {
-        let hosting = self.hosting(trial)?;
-        let Some(daemon) = self.daemon(trial.scheme)? else {
+        let daemons = self.daemons(trial)?;
+        let ended = self.served(trial, &daemons, go_on)?;
+        self.give_back(daemons);
+        Ok(ended)
+    }
+
+    fn served(
+        &self,
+        trial: &Trial<'_>,
+        daemons: &[Daemon],
+        go_on: &mut dyn FnMut(Duration) -> bool,
+    ) -> Result<Ended, RunError> {
+        let hosting = hosting(daemons);
+        let own = daemons.iter().find(|d| d.served().scheme == trial.scheme);
+        let Some(daemon) = own else {
             return Ok(self.emu.run_in(trial, &hosting, go_on));
         };
         let before = daemon.counters().map_err(RunError::Failed)?;
@@ -109,6 +131,11 @@ impl Kernel {
         }
         Ok(ended)
     }
+}
+
+/// Who carries the flows of a run.
+fn hosting(daemons: &[Daemon]) -> Hosting {
+    Hosting::Kernel(daemons.iter().map(|d| d.served().clone()).collect())
 }
 
 /// Notes in a run's outcome what became of its learned flows. One that the daemon has not had is no result of its
@@ -158,8 +185,10 @@ impl World for Kernel {
     }
 
     fn check(&self, trial: &Trial<'_>) -> Result<(), RunError> {
-        let hosting = self.hosting(trial)?;
-        self.emu.check_in(trial, &hosting)
+        let daemons = self.daemons(trial)?;
+        let checked = self.emu.check_in(trial, &hosting(&daemons));
+        self.give_back(daemons);
+        checked
     }
 
     fn run(&self, trial: &Trial<'_>, go_on: &mut dyn FnMut(Duration) -> bool) -> Ended {
@@ -173,6 +202,7 @@ mod tests {
     use headway_record::ALL_FLOWS;
     use headway_world::FlowOutcome;
 
+    use super::super::daemon::tests::{READY, program};
     use super::*;
 
     fn kernel() -> Kernel {
@@ -229,6 +259,24 @@ mod tests {
         assert!(!same("owl", "owl-loss"));
         // Its model is a part of it: results of another are not this one's.
         assert!(world.canonical("owl").unwrap().contains("owl-v1@"));
+    }
+
+    /// What one counts is its run's alone.
+    #[test]
+    fn runs_at_the_same_time_have_a_daemon_each() {
+        let file = program("each", &format!("{READY}\nexec cat"));
+        let start = || Daemon::start(&file.0, "owl").unwrap();
+        let (first, second) = (start(), start());
+        let mut names = [&first, &second].map(|d| d.served().controller.clone());
+        names.sort_unstable();
+        let world = kernel();
+        world.give_back(vec![first, second]);
+        let taken = [(); 2].map(|()| world.daemon("owl").unwrap().unwrap());
+        let mut found = taken.each_ref().map(|d| d.served().controller.clone());
+        found.sort_unstable();
+        assert_eq!(found, names);
+        assert!(world.idle()["owl"].is_empty());
+        assert_eq!(hosting(&taken).world().name, KERNEL.name);
     }
 
     fn outcome(delivered_packets: u64) -> Outcome {

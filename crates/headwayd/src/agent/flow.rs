@@ -1,12 +1,13 @@
 //! A flow that is served.
 
+use std::mem::swap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-use headway_cc::{Bytes, Duration, Probe, Setup, Time};
+use headway_cc::{Bytes, Duration, Param, Probe, Setup, Time};
 use headway_kernel::abi::{ActionSlot, Open, Verdict};
 use headway_policy::schemes::Served;
-use headway_policy::{Action, Decider, Policy, Record};
+use headway_policy::{Action, ClockSpec, Decider, Policy, Record};
 
 use super::Shadow;
 use super::statistics::{self, Statistics};
@@ -18,10 +19,15 @@ use crate::system::clock;
 const EXPIRES_AFTER: Duration = Duration::from_secs(1);
 /// How often a flow asks whether its parameters are still the same.
 const TUNERS_PATIENCE: Duration = Duration::from_millis(500);
+/// Records that are further apart say nothing of when the next comes.
+const PAUSE: Duration = Duration::from_millis(10);
+/// One that has said nothing for so long may have ended, and what said so found no room in the ring: its clock stands
+/// still until it says something.
+const SILENT_AFTER: Duration = Duration::from_secs(300);
 
 /// Who says what a flow is to do.
 #[derive(Debug)]
-enum Decides {
+pub enum Decides {
     /// A policy.
     Policy(Arc<Served>, Box<Decider<Box<dyn Policy>>>),
     /// Somebody who sets parameters from time to time: their names, and their values.
@@ -34,9 +40,17 @@ pub struct Flow {
     decides: Decides,
     setup: Setup,
     number: u32,
-    slot: u32,
+    slot: u16,
     remote: SocketAddr,
     last: Record,
+    /// How far apart its records are, on average.
+    apart: Duration,
+    /// From when on it is to ask, by the newest answer.
+    due: Time,
+    /// When it asked last.
+    asked: Time,
+    /// Whatever it asked until then has an answer.
+    decided: Time,
     /// When the newest answer was given.
     answered: Time,
     decisions: u64,
@@ -62,9 +76,13 @@ impl Flow {
             },
             setup,
             number: open.header.flow,
-            slot: open.slot,
+            slot: open.header.slot,
             remote: SocketAddr::new(remote(open), open.remote_port),
             last: Record::default(),
+            apart: Duration::ZERO,
+            due: Time::ZERO,
+            asked: Time::ZERO,
+            decided: Time::ZERO,
             answered: Time::ZERO,
             decisions: 0,
             guard: Guarded::default(),
@@ -75,8 +93,35 @@ impl Flow {
         self.remote
     }
 
-    pub fn slot(&self) -> u32 {
-        self.slot
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// From when on it is to ask, by the newest answer.
+    pub fn due(&self) -> Time {
+        self.due
+    }
+
+    /// When that was given.
+    pub fn answered(&self) -> Time {
+        self.answered
+    }
+
+    /// When its first acknowledgement from a time on is to be expected, by the newest.
+    pub fn acknowledged(&self, from: Time) -> Time {
+        let (last, apart) = (self.last.now(), self.apart.as_nanos().max(1));
+        last + self.apart * from.since(last).as_nanos().div_ceil(apart)
+    }
+
+    /// Does its policy's clock decide then, whether it asks or not?
+    pub fn has_clock(&self) -> bool {
+        match &self.decides {
+            Decides::Policy(served, _) => match served.agent().clock {
+                ClockSpec::Period { .. } | ClockSpec::Rtt { .. } => true,
+                ClockSpec::EveryAck | ClockSpec::Jiffies { .. } => false,
+            },
+            Decides::Tuner(..) => false,
+        }
     }
 
     pub fn policy(&self) -> Option<&str> {
@@ -84,6 +129,11 @@ impl Flow {
             Decides::Policy(served, _) => Some(served.spec()),
             Decides::Tuner(..) => None,
         }
+    }
+
+    /// How often its policy has decided.
+    pub fn decisions(&self) -> u64 {
+        self.decisions
     }
 
     /// What its policy has learned.
@@ -96,29 +146,28 @@ impl Flow {
 
     /// Takes its state. Is an answer waited for?
     pub fn on_record(&mut self, record: &Record) -> bool {
+        let since = record.now().since(self.last.now()).min(PAUSE);
+        self.apart = (self.apart * 7 + since) / 8;
         self.last = *record;
         if let Decides::Policy(_, decider) = &mut self.decides {
             decider.on_record(record);
         }
-        // An answer that a clock gave meanwhile is one to this.
-        record.has(Record::ASKS) && self.answered <= record.now()
+        if record.has(Record::ASKS) {
+            self.asked = record.now();
+        }
+        // While a clock's answer was given it may have asked. That answer has to be found before another takes its place.
+        self.decided < self.asked && self.answered <= record.now()
     }
 
     /// Is it time to decide, though no acknowledgement came?
     pub fn is_due(&self, now: Time) -> bool {
         match &self.decides {
-            Decides::Policy(_, decider) => self.last.has(Record::STEERABLE) && decider.is_due(now),
-            Decides::Tuner(..) => false,
-        }
-    }
-
-    /// When its clock wants to see whether it is.
-    pub fn next_timer(&self) -> Option<Time> {
-        match &self.decides {
             Decides::Policy(_, decider) => {
-                Some(decider.next_timer()).filter(|due| *due != Time::NEVER)
+                self.last.has(Record::STEERABLE)
+                    && now.since(self.last.now()) < SILENT_AFTER
+                    && decider.is_due(now)
             }
-            Decides::Tuner(..) => None,
+            Decides::Tuner(..) => false,
         }
     }
 
@@ -130,15 +179,37 @@ impl Flow {
         };
     }
 
-    /// Decides if it is time, and answers in any case.
+    /// Decides if it is time, and answers in any case, with what it had said until `read`.
     pub fn answer(
         &mut self,
         program: &Program,
         now: Time,
+        read: Time,
         statistics: &mut Statistics,
         shadow: Option<&mut Shadow>,
     ) {
-        let tunables = program.controller.tunables();
+        let (slot, is_decision) = self.decide(program.controller.tunables(), now, read, shadow);
+        program.slots.write(self.slot, &slot);
+        self.answered = clock::now();
+        if is_decision {
+            let age = self.answered.since(now);
+            self.decisions += 1;
+            statistics.decisions += 1;
+            statistics.latency.add(age);
+            if let Decides::Policy(_, decider) = &mut self.decides {
+                decider.on_action(age);
+            }
+        }
+    }
+
+    /// What it is told, and whether that was decided now.
+    fn decide(
+        &mut self,
+        tunables: &[Param],
+        now: Time,
+        read: Time,
+        shadow: Option<&mut Shadow>,
+    ) -> (ActionSlot, bool) {
         let (slot, due, is_decision) = match &mut self.decides {
             Decides::Policy(served, decider) => {
                 let mut action = Action::Nothing;
@@ -170,24 +241,17 @@ impl Flow {
                 )
             }
         };
+        self.due = due;
+        // A clock may have decided before the newest question, which has its answer with that all the same.
+        self.decided = now.max(read);
         let slot = ActionSlot {
-            decided_ns: now.as_nanos(),
+            decided_ns: self.decided.as_nanos(),
             expires_ns: (now + EXPIRES_AFTER).as_nanos(),
             due_ns: due.as_nanos(),
             flow: self.number,
             ..slot
         };
-        program.slots.write(self.slot, &slot);
-        self.answered = clock::now();
-        if is_decision {
-            let age = self.answered.since(now);
-            self.decisions += 1;
-            statistics.decisions += 1;
-            statistics.latency.add(age);
-            if let Decides::Policy(_, decider) = &mut self.decides {
-                decider.on_action(age);
-            }
-        }
+        (slot, is_decision)
     }
 
     /// Sets parameters of the controller beneath, which stay set. Whether the flow is one that a tuner sets.
@@ -209,29 +273,42 @@ impl Flow {
                 }
             }
         }
-        self.answer(program, clock::now(), statistics, None);
+        let now = clock::now();
+        self.answer(program, now, now, statistics, None);
         true
     }
 
-    /// Another policy decides from now on. What was seen of the flow stays, if the other sees the same.
+    /// A policy that may decide for it.
     ///
     /// # Errors
     /// One line, if it cannot be had.
-    pub fn take_policy(&mut self, served: Arc<Served>, learned: Option<&[f32]>) -> Result<()> {
+    pub fn policy_of(&self, served: Arc<Served>, learned: Option<&[f32]>) -> Result<Decides> {
+        policy(served, &self.setup, learned)
+    }
+
+    /// Another decides from now on. What was seen of the flow stays, if the other sees the same.
+    pub fn take_policy(&mut self, mut next: Decides) {
         if let Decides::Policy(before, decider) = &mut self.decides
+            && let Decides::Policy(served, new) = &mut next
             && before.agent() == served.agent()
         {
-            let policy = served.policy(&self.setup, learned);
-            *decider.policy_mut() = policy.map_err(|e| Error::Failed(e.to_string()))?;
-            *before = served;
+            swap(decider.policy_mut(), new.policy_mut());
+            swap(before, served);
         } else {
-            self.decides = policy(served, &self.setup, learned)?;
+            self.decides = next;
         }
-        Ok(())
+    }
+
+    /// Does Cubic decide? A verdict may have found no room in the ring: what is newer counts.
+    fn is_cubics(&self) -> bool {
+        match self.last.now_ns >= self.guard.at_ns {
+            true => self.last.has(Record::TRIPPED),
+            false => self.guard.reason != 0,
+        }
     }
 
     /// For `headwayd status`.
-    pub fn describe(&self, number: u32, controller: &str, now: Time) -> serde_json::Value {
+    pub fn describe(&self, controller: &str, now: Time) -> serde_json::Value {
         let Record {
             cwnd,
             srtt_us,
@@ -261,7 +338,7 @@ impl Flow {
             }
         }
         serde_json::json!({
-            "flow": number,
+            "flow": self.number,
             "controller": controller,
             "policy": self.policy(),
             "settings": settings,
@@ -277,8 +354,8 @@ impl Flow {
             "lost_packets": lost,
             "decisions": self.decisions,
             "refused_decisions": refused.0,
-            "guard": if self.guard.reason == 0 { "policy" } else { "cubic" },
-            "guard_reason": statistics::reason(self.guard.reason),
+            "guard": if self.is_cubics() { "cubic" } else { "policy" },
+            "guard_reason": statistics::reason(if self.is_cubics() { self.guard.reason } else { 0 }),
             "guard_trips": self.guard.trips,
             "guard_judged_at_s": self.guard.at_ns as f64 * 1e-9,
         })
@@ -315,4 +392,125 @@ fn policy(served: Arc<Served>, setup: &Setup, learned: Option<&[f32]>) -> Result
 /// Where a flow goes.
 pub fn remote(open: &Open) -> IpAddr {
     Ipv6Addr::from(open.remote_address).to_canonical()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flow(spec: &str) -> Flow {
+        let open = Open {
+            mss: 1500,
+            initial_cwnd: 10,
+            ..Open::default()
+        };
+        let served = Served::read(spec).expect("a model of ours");
+        Flow::new(&open, Some(Arc::new(served)), None).expect("a flow")
+    }
+
+    fn us(us: u64) -> Time {
+        Time::from_nanos(us * 1000)
+    }
+
+    fn record(at: u64, flags: u32) -> Record {
+        Record {
+            now_ns: at * 1000,
+            mss: 1500,
+            delivered: at as u32 / 1000,
+            rtt_us: 20_000,
+            srtt_us: 20_000,
+            min_rtt_us: 20_000,
+            acks: 1,
+            flags: flags | Record::STEERABLE,
+            ..Record::default()
+        }
+    }
+
+    /// A flow whose clock runs out; and when.
+    fn with_clock() -> (Flow, u64) {
+        let mut flow = flow("aurora");
+        flow.on_record(&record(1000, 0));
+        let Decides::Policy(_, decider) = &flow.decides else {
+            panic!("it has a policy")
+        };
+        let due = decider.due().as_nanos() / 1000;
+        assert!(flow.has_clock() && due > 1000);
+        (flow, due)
+    }
+
+    #[test]
+    fn what_a_clock_decides_answers_the_record_that_came_after() {
+        let (mut flow, due) = with_clock();
+        let (slot, is_decision) = flow.decide(&[], us(due), us(due + 300), None);
+        assert!(is_decision);
+        // As the guard sees it: not older than the question.
+        assert_eq!(slot.decided_ns, (due + 300) * 1000);
+        flow.answered = us(due + 350);
+        assert!(!flow.on_record(&record(due + 300, Record::ASKS)));
+        assert!(!flow.on_record(&record(due + 900, 0)));
+    }
+
+    #[test]
+    fn a_question_that_came_while_a_clock_answered_is_answered_after_that() {
+        let (mut flow, due) = with_clock();
+        flow.decide(&[], us(due), us(due), None);
+        flow.answered = us(due + 50);
+        // The flow has not seen the answer yet: another would take its place.
+        assert!(!flow.on_record(&record(due + 20, Record::ASKS)));
+        assert!(flow.on_record(&record(due + 60, 0)));
+        let (slot, is_decision) = flow.decide(&[], us(due + 60), us(due + 60), None);
+        assert!(!is_decision);
+        assert!(slot.decided_ns > (due + 20) * 1000);
+        flow.answered = us(due + 61);
+        assert!(!flow.on_record(&record(due + 70, 0)));
+    }
+
+    #[test]
+    fn the_clock_of_a_silent_flow_stands_still() {
+        let (mut flow, due) = with_clock();
+        assert!(flow.is_due(us(due + 299_000_000)));
+        let late = due + 301_000_000;
+        assert!(!flow.is_due(us(late)));
+        flow.on_record(&record(late, 0));
+        assert!(flow.is_due(us(late)));
+    }
+
+    #[test]
+    fn a_verdict_that_was_lost_is_seen_in_the_records() {
+        let verdict = |at: u64, reason| Verdict {
+            now_ns: at * 1000,
+            reason,
+            trips: 1,
+            ..Verdict::default()
+        };
+        let mut flow = flow("owl");
+        let guard = |flow: &Flow| flow.describe("headway_owl", us(99))["guard"].clone();
+        flow.on_record(&record(10, 0));
+        assert_eq!(guard(&flow), "policy");
+        flow.on_record(&record(20, Record::TRIPPED));
+        assert_eq!(guard(&flow), "cubic");
+        flow.on_verdict(&verdict(30, 0));
+        assert_eq!(guard(&flow), "policy");
+        // Its own record comes after it.
+        flow.on_verdict(&verdict(40, 1));
+        assert_eq!(guard(&flow), "cubic");
+        flow.on_record(&record(40, Record::TRIPPED));
+        assert_eq!(guard(&flow), "cubic");
+        flow.on_record(&record(50, 0));
+        assert_eq!(guard(&flow), "policy");
+    }
+
+    #[test]
+    fn another_policy_keeps_what_was_seen_if_it_sees_the_same() {
+        let mut flow = flow("owl");
+        let served = |spec: &str| Arc::new(Served::read(spec).expect("a model of ours"));
+        let next = flow.policy_of(served("owl:online=true"), None);
+        assert_eq!(flow.policy(), Some("owl"));
+        flow.take_policy(next.expect("a policy"));
+        assert_eq!(flow.policy(), Some("owl:online=true"));
+        assert!(flow.learned().is_some());
+        let next = flow.policy_of(served("aurora"), None);
+        flow.take_policy(next.expect("a policy"));
+        assert_eq!(flow.policy(), Some("aurora"));
+    }
 }

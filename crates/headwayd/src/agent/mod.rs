@@ -1,7 +1,9 @@
 //! Serves flows: what they say comes in, what their policies decide goes out.
 
 mod flow;
+mod flows;
 mod policies;
+mod rest;
 mod serve;
 mod shadow;
 mod statistics;
@@ -9,10 +11,8 @@ mod store;
 mod timers;
 mod tuning;
 
-use std::collections::HashMap;
-
-use headway_cc::Time;
-use headway_kernel::abi::{Message, NO_SLOT, Open, Report, Verdict};
+use headway_cc::{Duration, Time};
+use headway_kernel::abi::{Message, Open, Report, Verdict};
 
 pub use policies::{Frame, Policies};
 pub use serve::serve;
@@ -23,24 +23,30 @@ use crate::error::{Error, Result};
 use crate::programs::Program;
 use crate::system::clock;
 use flow::Flow;
+use flows::Flows;
+use rest::{Rest, Wait};
 use statistics::Statistics;
-use timers::Timers;
-
-/// A flow: which program it is of, and its number there.
-type Key = (usize, u32);
+use timers::{Place, Timers};
 
 /// Everything that the agent keeps.
 pub struct Agent {
     programs: Vec<Program>,
     policies: Vec<Option<Policies>>,
-    flows: HashMap<Key, Flow>,
+    /// Of each program.
+    flows: Vec<Flows>,
     timers: Timers,
+    rest: Rest,
     statistics: Statistics,
     shadow: Option<Shadow>,
     store: Store,
     frame: Frame,
     begun: Time,
+    /// When what was learned is saved next.
+    saves: Time,
 }
+
+/// How much of what was learned a crash may cost.
+const SAVE_EVERY: Duration = Duration::from_secs(30);
 
 impl Agent {
     /// For these programs, each with its policies; without any its flows are a tuner's.
@@ -50,17 +56,19 @@ impl Agent {
         store: Store,
         frame: Frame,
     ) -> Agent {
-        let (programs, policies) = programs.into_iter().unzip();
+        let (programs, policies): (Vec<_>, Vec<_>) = programs.into_iter().unzip();
         Agent {
+            flows: programs.iter().map(|_| Flows::default()).collect(),
             programs,
             policies,
-            flows: HashMap::new(),
             timers: Timers::default(),
+            rest: Rest::new(clock::now()),
             statistics: Statistics::default(),
             shadow,
             store,
             frame,
             begun: clock::now(),
+            saves: clock::now() + SAVE_EVERY,
         }
     }
 
@@ -78,11 +86,16 @@ impl Agent {
         }
     }
 
+    /// Who had its slot before has ended, even if that found no room in the ring.
     fn on_open(&mut self, program: usize, open: &Open) {
-        if open.slot == NO_SLOT {
-            return;
+        if let Some(before) = self.flows[program].put(*open) {
+            self.on_end(&before);
         }
-        let key = (program, open.header.flow);
+    }
+
+    /// A flow says something for the first time. Many never do: receivers, and whoever changes its mind.
+    fn begin(&mut self, program: usize, open: &Open) {
+        let number = open.header.flow;
         let served = self.policies[program].as_ref();
         let served = served.map(|policies| policies.of(flow::remote(open)));
         let learned = served
@@ -90,48 +103,73 @@ impl Agent {
             .and_then(|served| self.store.learned(served));
         match Flow::new(open, served, learned) {
             Ok(flow) => {
-                tracing::info!(flow = key.1, remote = %flow.remote(), policy = flow.policy(), "opens");
-                // Its slot may be of one whose end found no room in the ring.
-                self.flows
-                    .retain(|k, f| k.0 != program || f.slot() != open.slot);
-                self.flows.insert(key, flow);
+                tracing::debug!(flow = number, remote = %flow.remote(), policy = flow.policy(), "begins");
+                self.flows[program].begin(open.header.slot, flow);
             }
-            Err(error) => tracing::error!(flow = key.1, %error, "cannot be served"),
+            Err(error) => tracing::error!(flow = number, %error, "cannot be served"),
         }
     }
 
     fn on_report(&mut self, program: usize, report: &Report) {
         self.statistics.reports += 1;
-        let key = (program, report.header.flow);
-        let Some(flow) = self.flows.get_mut(&key) else {
+        if let Some(open) = self.flows[program].opened(&report.header) {
+            self.begin(program, &open);
+        }
+        let Some(flow) = self.flows[program].of(&report.header) else {
             self.statistics.unknown += 1;
             return;
         };
-        let (now, program) = (report.record.now(), &self.programs[program]);
-        // A timer that ran out before this record decides by those before, however late the agent wakes (decision 35).
-        if let Some(due) = flow.next_timer().filter(|due| *due <= now)
-            && flow.is_due(due)
-        {
-            flow.answer(program, due, &mut self.statistics, self.shadow.as_mut());
+        let place = (program as u16, report.header.slot);
+        let (now, due) = (report.record.now(), flow.due());
+        // A clock that ran out before this record decides by those before, however late the agent wakes (decision 35).
+        if flow.has_clock() && due <= now && flow.is_due(due) {
+            self.answer(place, due, now);
         }
+        let Some(flow) = self.flows[program].of(&report.header) else {
+            return;
+        };
+        let thought = flow.acknowledged(due);
         if flow.on_record(&report.record) {
-            flow.answer(program, now, &mut self.statistics, self.shadow.as_mut());
+            self.rest.on_question(place, due, now, thought);
+            self.answer(place, now, now);
         }
-        if let Some(due) = flow.next_timer() {
-            self.timers.set(key, due);
+    }
+
+    /// Answers a flow, as of `now` and with what it had said until `read`, and sees to it that somebody is there when it
+    /// asks next, or its clock decides.
+    fn answer(&mut self, place: Place, now: Time, read: Time) {
+        let program = usize::from(place.0);
+        let Some(flow) = self.flows[program].at(place.1) else {
+            return;
+        };
+        let before = flow.due();
+        let (statistics, shadow) = (&mut self.statistics, self.shadow.as_mut());
+        flow.answer(&self.programs[program], now, read, statistics, shadow);
+        let due = flow.due();
+        if flow.has_clock() {
+            self.rest.on_answer(flow.answered(), place, None);
+            if due != before {
+                self.timers.set(place, due);
+            }
+        } else {
+            self.rest.on_answer(flow.answered(), place, Some(due));
         }
     }
 
     fn on_close(&mut self, program: usize, report: &Report) {
-        let Some(flow) = self.flows.remove(&(program, report.header.flow)) else {
+        let Some(flow) = self.flows[program].take(&report.header) else {
             return;
         };
-        tracing::info!(
-            flow = report.header.flow,
+        tracing::debug!(
+            flow = flow.number(),
             delivered = report.record.delivered,
             lost = report.record.lost,
             "closes"
         );
+        self.on_end(&flow);
+    }
+
+    fn on_end(&mut self, flow: &Flow) {
         if let Some((served, learned)) = flow.learned() {
             self.store.keep(served, learned);
         }
@@ -154,7 +192,7 @@ impl Agent {
                 "is Cubic's: the guard tripped"
             );
         }
-        if let Some(flow) = self.flows.get_mut(&(program, number)) {
+        if let Some(flow) = self.flows[program].of(&verdict.header) {
             flow.on_verdict(verdict);
         }
     }
@@ -164,21 +202,25 @@ impl Agent {
         self.programs.iter().for_each(|p| p.set_awake(is_awake));
     }
 
-    /// Decides where a clock, not an acknowledgement, says when. Returns when to come again.
-    pub fn on_timers(&mut self, now: Time) -> Time {
-        while let Some(key) = self.timers.due(now) {
-            let Some(flow) = self.flows.get_mut(&key) else {
-                continue;
-            };
-            if flow.is_due(now) {
-                let program = &self.programs[key.0];
-                flow.answer(program, now, &mut self.statistics, self.shadow.as_mut());
-            }
-            if let Some(due) = flow.next_timer().filter(|due| *due > now) {
-                self.timers.set(key, due);
+    /// Decides where a clock, not an acknowledgement, says when. Returns how to wait for what comes next.
+    pub fn on_timers(&mut self, now: Time) -> Wait {
+        while let Some((due, place)) = self.timers.due(now) {
+            let flow = self.flows[usize::from(place.0)].at(place.1);
+            // Another may have the slot by now, or have asked meanwhile.
+            if flow.is_some_and(|flow| flow.due() == due && flow.is_due(now)) {
+                self.answer(place, now, now);
             }
         }
-        self.timers.next()
+        if now >= self.saves {
+            self.saves = now + SAVE_EVERY;
+            self.keep_learned();
+            self.store.save();
+        }
+        let acknowledged = |place: Place, from| {
+            let flow = self.flows[usize::from(place.0)].get(place.1);
+            flow.map_or(from, |flow| flow.acknowledged(from))
+        };
+        self.rest.wait(now, self.timers.next(), acknowledged)
     }
 
     /// Puts other policies in the place of those that there are, also for the flows that there are. Nothing changes if
@@ -192,15 +234,22 @@ impl Agent {
                 .iter()
                 .try_for_each(|p| p.check(program.controller))?;
         }
-        for ((program, _), flow) in &mut self.flows {
-            let Some(policies) = &policies[*program] else {
-                continue;
-            };
-            let served = policies.of(flow.remote().ip());
-            let learned = self.store.learned(&served);
-            flow.take_policy(served, learned)?;
+        let mut next = Vec::new();
+        for (flows, policies) in self.flows.iter().zip(&policies) {
+            let Some(policies) = policies else { continue };
+            for flow in flows.iter() {
+                let served = policies.of(flow.remote().ip());
+                let learned = self.store.learned(&served);
+                next.push(flow.policy_of(served, learned)?);
+            }
         }
-        for (program, policies) in self.programs.iter().zip(&policies) {
+        let mut next = next.into_iter();
+        for (flows, policies) in self.flows.iter_mut().zip(&policies) {
+            if policies.is_some() {
+                (flows.iter_mut().zip(&mut next)).for_each(|(flow, next)| flow.take_policy(next));
+            }
+        }
+        for (program, policies) in self.programs.iter_mut().zip(&policies) {
             if let Some(policies) = policies {
                 policies.configure(program, self.frame);
             }
@@ -223,10 +272,11 @@ impl Agent {
     pub fn set(&mut self, number: Option<u32>, settings: &str) -> Result<usize> {
         let settings = tuning::read(settings)?;
         let mut found = 0;
-        for ((program, own), flow) in &mut self.flows {
-            if number.is_none_or(|wanted| wanted == *own) {
-                let program = &self.programs[*program];
-                found += usize::from(flow.set(&settings, program, &mut self.statistics));
+        for (flows, program) in self.flows.iter_mut().zip(&self.programs) {
+            for flow in flows.iter_mut() {
+                if number.is_none_or(|wanted| wanted == flow.number()) {
+                    found += usize::from(flow.set(&settings, program, &mut self.statistics));
+                }
             }
         }
         match (number, found) {
@@ -237,19 +287,39 @@ impl Agent {
         }
     }
 
-    /// Saves what flows have learned. To be called at the end.
-    pub fn save(&mut self) {
-        for (served, learned) in self.flows.values().filter_map(Flow::learned) {
-            self.store.keep(served, learned);
+    /// Of each policy what the flow has learned that has decided most.
+    fn keep_learned(&mut self) {
+        if !self.store.is_kept() {
+            return;
         }
+        let mut flows: Vec<&Flow> = (self.flows.iter().flat_map(Flows::iter))
+            .filter(|flow| flow.learned().is_some())
+            .collect();
+        flows.sort_unstable_by_key(|flow| std::cmp::Reverse(flow.decisions()));
+        let mut seen: Vec<&str> = Vec::new();
+        for flow in flows {
+            if let Some((served, learned)) = flow.learned()
+                && !seen.contains(&served.spec())
+            {
+                seen.push(served.spec());
+                self.store.keep(served, learned);
+            }
+        }
+    }
+
+    /// Saves what flows have learned, and ends.
+    pub fn save(&mut self) {
+        self.keep_learned();
+        self.store.finish();
         self.store.save();
+        self.store.finish();
         if let Some(shadow) = &mut self.shadow {
             shadow.flush();
         }
     }
 
-    /// What happens, for `headwayd status`.
-    pub fn status(&self) -> serde_json::Value {
+    /// What happens, but for each flow: it takes the same time however many there are.
+    pub fn counters(&self) -> serde_json::Value {
         let controllers: Vec<_> = (self.programs.iter().zip(&self.policies))
             .map(|(program, policies)| match policies {
                 Some(policies) => policies.describe(&program.name),
@@ -257,22 +327,30 @@ impl Agent {
             })
             .collect();
         let now = clock::now();
-        let mut flows: Vec<_> = self.flows.iter().collect();
-        flows.sort_unstable_by_key(|(key, _)| **key);
-        let flows: Vec<_> = (flows.into_iter())
-            .map(|((program, number), flow)| {
-                flow.describe(*number, &self.programs[*program].name, now)
-            })
-            .collect();
+        let flows = self.flows.iter().map(Flows::count).sum();
         serde_json::json!({
             "schema": 1,
             "version": env!("CARGO_PKG_VERSION"),
             "uptime_s": now.since(self.begun).as_secs_f64(),
             "shadow": self.shadow.is_some(),
             "controllers": controllers,
-            "counters": self.statistics.counters(&self.programs, self.flows.len()),
+            "counters": self.statistics.counters(&self.programs, flows),
             "latency_us": self.statistics.latency(),
-            "flows": flows,
         })
+    }
+
+    /// What happens, for `headwayd status`.
+    pub fn status(&self) -> serde_json::Value {
+        let now = clock::now();
+        let mut flows: Vec<_> = (self.flows.iter().zip(&self.programs))
+            .flat_map(|(flows, program)| flows.iter().map(|flow| (flow, &program.name)))
+            .collect();
+        flows.sort_unstable_by_key(|(flow, _)| flow.number());
+        let flows: Vec<_> = (flows.into_iter())
+            .map(|(flow, controller)| flow.describe(controller, now))
+            .collect();
+        let mut status = self.counters();
+        status["flows"] = flows.into();
+        status
     }
 }

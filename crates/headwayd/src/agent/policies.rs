@@ -96,7 +96,7 @@ impl Policies {
     }
 
     /// Sets what holds for all flows of their program.
-    pub fn configure(&self, program: &Program, frame: Frame) {
+    pub fn configure(&self, program: &mut Program, frame: Frame) {
         let served = self.otherwise();
         let own_policy = served.int8();
         let natural = own_policy.map_or(0, |_| Frame::OWN_POLICY_INTERVAL_US);

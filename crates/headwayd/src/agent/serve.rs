@@ -1,19 +1,22 @@
 //! The agent's loop: one thread, which sleeps until a flow, a clock or somebody asks.
 
 use std::cell::RefCell;
+use std::hint::spin_loop;
 use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 
-use headway_cc::{Duration, Time};
+use headway_cc::Duration;
 use libbpf_rs::{RingBuffer, RingBufferBuilder};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::prctl::set_timerslack;
 use nix::sys::time::TimeSpec;
 
 use super::Agent;
+use super::rest::Wait;
 use crate::control::{Mailbox, Wish};
 use crate::error::{Error, Result};
-use crate::system::{clock, signals::Signals};
+use crate::system::{capabilities, clock, signals::Signals};
 
 /// Serves until a signal ends it, or standard input closes where that is to end it.
 ///
@@ -26,29 +29,45 @@ pub fn serve(
     until: Option<BorrowedFd<'_>>,
     is_busy: bool,
 ) -> Result<()> {
+    // Else the kernel may let each wait last 50 us longer.
+    set_timerslack(1).map_err(|e| Error::failed("cannot have exact timers", e))?;
     let ring = ring(agent)?;
-    let ring_fd = ring_fd(&ring);
+    let fds = [ring_fd(&ring), mailbox.as_fd(), signals.as_fd()];
+    let readable = |fd| PollFd::new(fd, PollFlags::POLLIN);
+    let mut waits: Vec<PollFd<'_>> = fds.into_iter().chain(until).map(readable).collect();
+    let mut is_awake = false;
     loop {
-        agent.borrow().set_awake(true);
-        drain(&ring)?;
-        agent.borrow_mut().on_timers(clock::now());
-        if !is_busy {
+        // Not at each look: whoever sends a message reads this.
+        if !is_awake {
+            agent.borrow().set_awake(true);
+            is_awake = true;
+        }
+        let mut wait = look(agent, &ring)?;
+        if matches!(wait, Wait::Sleep(_)) && !is_busy {
             // Who has asked meanwhile has woken nobody: it looks once more before it sleeps.
             agent.borrow().set_awake(false);
+            is_awake = false;
+            wait = look(agent, &ring)?;
         }
-        drain(&ring)?;
-        let next = agent.borrow_mut().on_timers(clock::now());
-        let mut waits = vec![
-            PollFd::new(ring_fd, PollFlags::POLLIN),
-            PollFd::new(mailbox.as_fd(), PollFlags::POLLIN),
-            PollFd::new(signals.as_fd(), PollFlags::POLLIN),
-        ];
-        waits.extend(until.map(|fd| PollFd::new(fd, PollFlags::POLLIN)));
-        match ppoll(&mut waits, Some(wait(next, is_busy)), None) {
+        let time = match wait {
+            _ if is_busy => Duration::ZERO,
+            Wait::Look => {
+                spin_loop();
+                continue;
+            }
+            Wait::Nap(time) | Wait::Sleep(time) => time.min(LONGEST_WAIT),
+        };
+        match ppoll(
+            &mut waits,
+            Some(TimeSpec::new(0, time.as_nanos() as i64)),
+            None,
+        ) {
             Ok(0) | Err(Errno::EINTR) => continue,
             Ok(_) => {}
             Err(e) => return Err(Error::failed("cannot wait", e)),
         }
+        // New policies bring new settings, which do not say so.
+        is_awake = false;
         let is_ready = |wait: &PollFd<'_>| wait.any().unwrap_or(true);
         if is_ready(&waits[1]) {
             mailbox.answer(|wish| fulfil(agent, wish));
@@ -78,9 +97,18 @@ fn ring(agent: &Rc<RefCell<Agent>>) -> Result<RingBuffer<'static>> {
     builder.build().map_err(failed)
 }
 
-fn drain(ring: &RingBuffer<'_>) -> Result<()> {
-    ring.consume()
-        .map_err(|e| Error::failed("cannot read the programs' messages", e))
+/// Serves what there is now; how to wait for more.
+fn look(agent: &RefCell<Agent>, ring: &RingBuffer<'_>) -> Result<Wait> {
+    let read = ring.consume_raw_n(MOST_MESSAGES);
+    let Ok(read) = usize::try_from(read) else {
+        let why = Errno::from_raw(-read);
+        return Err(Error::failed("cannot read the programs' messages", why));
+    };
+    let wait = agent.borrow_mut().on_timers(clock::now());
+    Ok(match read < MOST_MESSAGES {
+        true => wait,
+        false => Wait::Nap(Duration::ZERO),
+    })
 }
 
 #[allow(unsafe_code, reason = "libbpf-rs gives a number")]
@@ -89,21 +117,15 @@ fn ring_fd<'a>(ring: &'a RingBuffer<'_>) -> BorrowedFd<'a> {
     unsafe { BorrowedFd::borrow_raw(ring.epoll_fd()) }
 }
 
+/// Read at once: messages may come faster than they are read, and clocks, signals and the mailbox have their turn.
+const MOST_MESSAGES: usize = 1024;
 /// Messages that wake nobody are read at least so often: a policy inside the kernel asks nothing.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
-
-/// How long to wait at most.
-fn wait(next: Time, is_busy: bool) -> TimeSpec {
-    let wait = match is_busy {
-        true => Duration::ZERO,
-        false => next.since(clock::now()).min(LONGEST_WAIT),
-    };
-    TimeSpec::new(0, wait.as_nanos() as i64)
-}
 
 fn fulfil(agent: &RefCell<Agent>, wish: Wish) -> serde_json::Value {
     match wish {
         Wish::Status => agent.borrow().status(),
+        Wish::Counters => agent.borrow().counters(),
         Wish::Set(number, settings) => match agent.borrow_mut().set(number, &settings) {
             Ok(flows) => serde_json::json!({ "flows": flows }),
             Err(error) => serde_json::json!({ "error": error.to_string() }),
@@ -116,7 +138,8 @@ fn fulfil(agent: &RefCell<Agent>, wish: Wish) -> serde_json::Value {
 }
 
 fn reload(agent: &RefCell<Agent>) -> Result<()> {
-    let policies = agent.borrow().read_policies_anew()?;
+    let policies = agent.borrow().read_policies_anew();
+    let policies = policies.map_err(capabilities::explain)?;
     agent.borrow_mut().reload(policies)?;
     tracing::info!("policies read anew");
     Ok(())

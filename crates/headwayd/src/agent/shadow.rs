@@ -1,52 +1,74 @@
 //! What policies would have done, without doing it.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use headway_policy::{Action, Record};
+use serde::Serialize;
 
 use crate::error::{Error, Result};
 
-/// A file with a line of JSON for each decision that is not carried out.
+/// What becomes of decisions that are not carried out: a line of JSON for each in a file, or nothing.
 #[derive(Debug)]
 pub struct Shadow {
-    out: BufWriter<File>,
+    out: Option<BufWriter<File>>,
     failed: bool,
 }
 
+#[derive(Serialize)]
+struct Line {
+    at_ns: u64,
+    flow: u32,
+    remote: SocketAddr,
+    cwnd_packets: u32,
+    srtt_us: u32,
+    min_rtt_us: u32,
+    delivered_packets: u32,
+    lost_packets: u32,
+    would: &'static str,
+    value: serde_json::Value,
+}
+
 impl Shadow {
-    /// Into a new file.
+    /// Into a file, a new one for its owner alone, or nowhere.
     ///
     /// # Errors
     /// One line, if it cannot be made.
-    pub fn create(path: &Path) -> Result<Shadow> {
-        let file = File::create(path);
-        let file = file
-            .map_err(|e| Error::Usage(format!("--shadow: cannot make {}: {e}", path.display())))?;
+    pub fn create(path: Option<&Path>) -> Result<Shadow> {
+        let create = |path: &Path| {
+            let mut options = OpenOptions::new();
+            let file = (options.write(true).create(true).truncate(true).mode(0o600)).open(path);
+            file.map_err(|e| Error::Usage(format!("--shadow: cannot make {}: {e}", path.display())))
+        };
+        let file = path.map(create).transpose()?;
         Ok(Shadow {
-            out: BufWriter::new(file),
+            out: file.map(BufWriter::new),
             failed: false,
         })
     }
 
     /// A decision.
     pub fn write(&mut self, flow: u32, remote: SocketAddr, record: &Record, action: Action<'_>) {
-        let (what, value) = in_words(action);
-        let line = serde_json::json!({
-            "at_ns": record.now_ns,
-            "flow": flow,
-            "remote": remote.to_string(),
-            "cwnd_packets": record.cwnd,
-            "srtt_us": record.srtt_us,
-            "min_rtt_us": record.min_rtt_us,
-            "delivered_packets": record.delivered,
-            "lost_packets": record.lost,
-            "would": what,
-            "value": value,
+        self.check(|out| {
+            let (would, value) = in_words(action);
+            let line = Line {
+                at_ns: record.now_ns,
+                flow,
+                remote,
+                cwnd_packets: record.cwnd,
+                srtt_us: record.srtt_us,
+                min_rtt_us: record.min_rtt_us,
+                delivered_packets: record.delivered,
+                lost_packets: record.lost,
+                would,
+                value,
+            };
+            serde_json::to_writer(&mut *out, &line)?;
+            out.write_all(b"\n")
         });
-        self.check(|out| writeln!(out, "{line}"));
     }
 
     pub fn flush(&mut self) {
@@ -55,7 +77,8 @@ impl Shadow {
 
     /// A full disk is said once, and ends nothing.
     fn check(&mut self, write: impl FnOnce(&mut BufWriter<File>) -> std::io::Result<()>) {
-        if let Err(error) = write(&mut self.out)
+        if let Some(out) = &mut self.out
+            && let Err(error) = write(out)
             && !std::mem::replace(&mut self.failed, true)
         {
             tracing::error!(%error, "cannot write what the policy would have done");

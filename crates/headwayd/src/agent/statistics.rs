@@ -27,7 +27,7 @@ pub fn reason(reason: u32) -> &'static str {
 
 impl Statistics {
     pub fn counters(&self, programs: &[Program], flows: usize) -> serde_json::Value {
-        let mut sums = [0; 4];
+        let mut sums = [0; 5];
         let mut trips = [0; Reason::ALL.len()];
         for program in programs {
             let counted = program.counters.read();
@@ -36,6 +36,7 @@ impl Statistics {
                 counted.slots_full,
                 counted.ring_dropped,
                 counted.returns,
+                counted.wakes,
             ];
             sums.iter_mut().zip(own).for_each(|(sum, own)| *sum += own);
             (trips.iter_mut().zip(counted.trips)).for_each(|(sum, own)| *sum += own);
@@ -49,6 +50,7 @@ impl Statistics {
             "flows": flows,
             "slots_full": sums[1],
             "ring_dropped": sums[2],
+            "wakes": sums[4],
             "guard_trips": trips.iter().sum::<u64>(),
             "guard_trips_by_reason": by_reason,
             "guard_returns": sums[3],

@@ -1,49 +1,34 @@
 //! When flows' clocks want to decide.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
 
 use headway_cc::Time;
 
-use super::Key;
+/// A flow: which program it is of, and its slot there.
+pub type Place = (u16, u16);
 
-/// A time for each flow that has one, the earliest first.
+/// Times, the earliest first. Nothing is taken back: a flow whose time has come may have another one since.
 #[derive(Debug, Default)]
-pub struct Timers {
-    heap: BinaryHeap<Reverse<(Time, Key)>>,
-    /// What holds of each; an entry of the heap that says otherwise is old.
-    set: HashMap<Key, Time>,
-}
+pub struct Timers(BinaryHeap<Reverse<(Time, Place)>>);
 
 impl Timers {
     /// A flow's next time.
-    pub fn set(&mut self, key: Key, due: Time) {
-        if self.set.insert(key, due) != Some(due) {
-            self.heap.push(Reverse((due, key)));
-        }
+    pub fn set(&mut self, place: Place, due: Time) {
+        self.0.push(Reverse((due, place)));
     }
 
-    /// A flow whose time has come; it has none then.
-    pub fn due(&mut self, now: Time) -> Option<Key> {
-        while let Some(&Reverse((due, key))) = self.heap.peek() {
-            let holds = self.set.get(&key) == Some(&due);
-            if holds && due > now {
-                return None;
-            }
-            self.heap.pop();
-            if holds {
-                self.set.remove(&key);
-                return Some(key);
-            }
+    /// A time that has come, and whose it was.
+    pub fn due(&mut self, now: Time) -> Option<(Time, Place)> {
+        if self.next() > now {
+            return None;
         }
-        None
+        self.0.pop().map(|Reverse(timer)| timer)
     }
 
     /// The earliest time, or never.
     pub fn next(&self) -> Time {
-        self.heap
-            .peek()
-            .map_or(Time::NEVER, |Reverse((due, _))| *due)
+        self.0.peek().map_or(Time::NEVER, |Reverse((due, _))| *due)
     }
 }
 
@@ -52,17 +37,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_flow_comes_once_at_its_newest_time() {
+    fn times_come_in_their_order() {
         let at = Time::from_nanos;
         let mut timers = Timers::default();
-        timers.set((0, 1), at(10));
-        timers.set((0, 2), at(20));
-        timers.set((0, 1), at(30));
-        assert_eq!(timers.due(at(9)), None);
-        assert_eq!(timers.due(at(25)), Some((0, 2)));
-        assert_eq!(timers.due(at(25)), None);
-        assert_eq!(timers.next(), at(30));
-        assert_eq!(timers.due(at(30)), Some((0, 1)));
         assert_eq!((timers.due(at(99)), timers.next()), (None, Time::NEVER));
+        timers.set((0, 1), at(30));
+        timers.set((0, 2), at(20));
+        assert_eq!((timers.due(at(19)), timers.next()), (None, at(20)));
+        assert_eq!(timers.due(at(99)), Some((at(20), (0, 2))));
+        assert_eq!(timers.due(at(99)), Some((at(30), (0, 1))));
+        assert_eq!(timers.due(at(99)), None);
     }
 }

@@ -15,6 +15,8 @@ use crate::error::{Error, Result};
 pub enum Wish {
     /// To know what happens.
     Status,
+    /// The same without the flows: of no more work however many they are.
+    Counters,
     /// That it reads its policies anew.
     Reload,
     /// That it sets parameters of a flow, or of all.

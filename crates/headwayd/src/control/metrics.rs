@@ -5,11 +5,14 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
+use headway_cc::Time;
 use serde_json::Value;
 
 use super::Wish;
 use super::mailbox::Sender;
+use crate::system::clock;
 
+/// How long a client may take to ask, in all, and to read.
 const PATIENCE: Duration = Duration::from_secs(2);
 const LONGEST_REQUEST: usize = 4096;
 
@@ -23,26 +26,31 @@ pub fn serve(listener: &TcpListener, agent: &Sender) {
 }
 
 fn answer(mut client: TcpStream, agent: &Sender) -> std::io::Result<()> {
-    client.set_read_timeout(Some(PATIENCE))?;
     client.set_write_timeout(Some(PATIENCE))?;
     let path = path(&mut client)?;
     let (status, body) = match path.as_deref() {
-        Some("/metrics") => ("200 OK", page(&agent.ask(Wish::Status))),
+        Some("/metrics") => ("200 OK", page(&agent.ask(Wish::Counters))),
         Some(_) => ("404 Not Found", "there is /metrics\n".to_owned()),
         None => ("400 Bad Request", "GET /metrics\n".to_owned()),
     };
-    write!(
-        client,
+    let page = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
         body.len()
-    )
+    );
+    client.write_all(page.as_bytes())
 }
 
 /// What a request asks for; nothing if it is none, or too long.
 fn path(client: &mut TcpStream) -> std::io::Result<Option<String>> {
+    let begun = clock::now();
     let mut request = Vec::new();
     let mut part = [0; 512];
     while !request.windows(4).any(|w| w == b"\r\n\r\n") {
+        let left = PATIENCE.saturating_sub(passed(begun));
+        if left.is_zero() {
+            return Err(std::io::ErrorKind::TimedOut.into());
+        }
+        client.set_read_timeout(Some(left))?;
         let read = client.read(&mut part)?;
         if read == 0 || request.len() > LONGEST_REQUEST {
             return Ok(None);
@@ -57,8 +65,12 @@ fn path(client: &mut TcpStream) -> std::io::Result<Option<String>> {
     })
 }
 
+fn passed(since: Time) -> Duration {
+    Duration::from_nanos(clock::now().since(since).as_nanos())
+}
+
 /// Name, kind, what it says, and where the status has it.
-const METRICS: [(&str, &str, &str, &str); 12] = [
+const METRICS: [(&str, &str, &str, &str); 13] = [
     (
         "headway_flows",
         "gauge",
@@ -94,6 +106,12 @@ const METRICS: [(&str, &str, &str, &str); 12] = [
         "counter",
         "Answers that policies gave.",
         "/counters/actions",
+    ),
+    (
+        "headway_wakes_total",
+        "counter",
+        "Questions that found the agent asleep, and woke it.",
+        "/counters/wakes",
     ),
     (
         "headway_guard_returns_total",
@@ -173,4 +191,32 @@ fn page(status: &Value) -> String {
         ));
     }
     page
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    /// Each byte comes in time, and the request never ends.
+    #[test]
+    fn a_client_has_so_long_in_all() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+        let address = listener.local_addr().expect("it has one");
+        let slow = thread::spawn(move || {
+            let mut agent = TcpStream::connect(address).expect("it listens");
+            let begun = clock::now();
+            while passed(begun) < PATIENCE * 3 && agent.write_all(b"G").is_ok() {
+                thread::sleep(PATIENCE / 20);
+            }
+        });
+        let (mut client, _) = listener.accept().expect("a client");
+        let begun = clock::now();
+        assert!(path(&mut client).is_err());
+        let took = passed(begun);
+        assert!(took < PATIENCE * 3 / 2, "{took:?}");
+        drop(client);
+        slow.join().expect("it ends");
+    }
 }

@@ -1,11 +1,12 @@
 //! The control socket: a word in, a line of JSON out. Only who may open the file can ask.
 
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io::{Read, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use nix::sys::stat::{Mode, umask};
 
 use super::Wish;
 use super::mailbox::Sender;
@@ -44,8 +45,11 @@ impl Socket {
         if is_left {
             fs::remove_file(path).map_err(|e| wrong(&e))?;
         }
-        let listener = UnixListener::bind(path).map_err(|e| wrong(&e))?;
-        fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(|e| wrong(&e))?;
+        // Before there is a second thread. Nobody else can connect, not even at first.
+        let before = umask(Mode::from_bits_truncate(0o177));
+        let listener = UnixListener::bind(path);
+        umask(before);
+        let listener = listener.map_err(|e| wrong(&e))?;
         Ok(Socket {
             path: path.to_owned(),
             listener,

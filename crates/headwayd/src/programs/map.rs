@@ -67,8 +67,8 @@ impl Slots {
     }
 
     /// Publishes an action; its `sequence` is given here. A slot that there is not takes nothing.
-    pub fn write(&self, slot: u32, action: &ActionSlot) {
-        let Some(place) = self.0.at(slot as usize) else {
+    pub fn write(&self, slot: u16, action: &ActionSlot) {
+        let Some(place) = self.0.at(slot.into()) else {
             return;
         };
         // SAFETY: within the mapping, aligned as the kernel aligns map values (8 bytes). Only this thread writes.
@@ -132,22 +132,33 @@ impl Settings {
 
 /// The policy that a program evaluates itself.
 #[derive(Debug)]
-pub struct OwnPolicy(Shared<Int8>);
+pub struct OwnPolicy {
+    place: Shared<Int8>,
+    /// Of the last one that was there: flows know another one by its number.
+    generation: u32,
+}
 
 impl OwnPolicy {
     pub fn new(map: &impl AsFd) -> Result<OwnPolicy> {
-        Ok(OwnPolicy(Shared::new(map, 1)?))
+        Ok(OwnPolicy {
+            place: Shared::new(map, 1)?,
+            generation: 0,
+        })
     }
 
-    /// Replaces it, also for the flows that there are: while its generation is odd nothing is decided.
-    pub fn write(&self, policy: &Int8) {
-        let place = self.0.first.as_ptr();
+    /// Replaces it, also for the flows that there are: while its generation is odd nothing is decided. Without one,
+    /// generation 0, the agent decides.
+    pub fn write(&mut self, policy: Option<&Int8>) {
+        let place = self.place.first.as_ptr();
         // SAFETY: within the mapping, aligned; only this thread writes, and its first field is the generation.
         unsafe {
             let generation = AtomicU32::from_ptr(addr_of_mut!((*place).generation));
-            let next = (generation.load(Ordering::Relaxed) & !1)
-                .wrapping_add(2)
-                .max(2);
+            let Some(policy) = policy else {
+                generation.store(0, Ordering::Release);
+                return;
+            };
+            let next = self.generation.wrapping_add(2).max(2);
+            self.generation = next;
             generation.store(next.wrapping_sub(1), Ordering::Relaxed);
             fence(Ordering::SeqCst);
             let mut whole = policy.clone();

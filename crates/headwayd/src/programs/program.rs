@@ -83,10 +83,10 @@ impl Program {
     }
 
     /// Sets what holds for all its flows, also for those that there are.
-    pub fn configure(&self, settings: SettingValues, own_policy: Option<&Int8>) {
+    pub fn configure(&mut self, settings: SettingValues, own_policy: Option<&Int8>) {
         self.settings.write(settings);
-        if let (Some(place), Some(policy)) = (&self.own_policy, own_policy) {
-            place.write(policy);
+        if let Some(place) = &mut self.own_policy {
+            place.write(own_policy);
         }
     }
 

@@ -1,35 +1,55 @@
 //! The controller that sockets have which choose none.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 
 const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
+const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 
 /// A controller as the default; dropped, the one before is it again.
 #[derive(Debug)]
 pub struct DefaultController {
     before: String,
     ours: String,
+    /// A file that says what was before, as long as it is not set back.
+    kept: PathBuf,
 }
 
 impl DefaultController {
-    /// Of the network namespace that the agent is in.
+    /// Of the network namespace that the agent is in. An agent that was killed has set nothing back: then the file `kept`
+    /// says what was before.
     ///
     /// # Errors
     /// One line, if it may not be set.
-    pub fn set(name: &str) -> Result<DefaultController> {
+    pub fn set(name: &str, kept: &Path) -> Result<DefaultController> {
         let failed = |e| Error::failed(format!("--default: cannot set {DEFAULT}"), e);
-        let before = fs::read_to_string(DEFAULT)
-            .map_err(failed)?
-            .trim()
-            .to_owned();
+        let now = fs::read_to_string(DEFAULT).map_err(failed)?;
+        let available = fs::read_to_string(AVAILABLE).map_err(failed)?;
+        let before = before(
+            &now,
+            &fs::read_to_string(kept).unwrap_or_default(),
+            &available,
+            name,
+        );
+        if let Err(error) = fs::write(kept, &before) {
+            tracing::warn!(file = %kept.display(), %error, "if it is killed nobody knows which controller was the default");
+        }
         fs::write(DEFAULT, name).map_err(failed)?;
         Ok(DefaultController {
             before,
             ours: name.to_owned(),
+            kept: kept.to_owned(),
         })
     }
+}
+
+/// What is to be set back: what is the default now, unless that is our own or is no more.
+fn before(now: &str, kept: &str, available: &str, ours: &str) -> String {
+    let is_there = |name: &&str| *name != ours && available.split_whitespace().any(|a| a == *name);
+    let found = [now.trim(), kept.trim()].into_iter().find(is_there);
+    found.unwrap_or("cubic").to_owned()
 }
 
 impl Drop for DefaultController {
@@ -40,6 +60,29 @@ impl Drop for DefaultController {
             && let Err(error) = fs::write(DEFAULT, &self.before)
         {
             tracing::error!(%error, before = self.before, "cannot set {DEFAULT} back");
+        }
+        let _ = fs::remove_file(&self.kept);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_that_was_killed_is_never_what_was_before() {
+        let available = "reno cubic bbr headway_owl";
+        for (now, kept, expected) in [
+            ("bbr\n", "", "bbr"),
+            // Somebody has set another since.
+            ("reno\n", "bbr", "reno"),
+            ("headway_owl\n", "bbr\n", "bbr"),
+            ("headway_owl\n", "headway_owl", "cubic"),
+            ("headway_owl\n", "", "cubic"),
+            // Another name's agent was killed.
+            ("headway_rate\n", "", "cubic"),
+        ] {
+            assert_eq!(before(now, kept, available, "headway_owl"), expected);
         }
     }
 }

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0 OR Apache-2.0
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
  * A policy in whole numbers and nothing around it, to be run by BPF_PROG_TEST_RUN: crates/headwayd/tests/int8.rs
  * compares each result with the native build's, and times it. A syscall program has no repeat: the loop is here.

@@ -5,7 +5,7 @@ use headway_cc::{Probe, Setup, Stream};
 use super::{DqnSpec, Learner, Replay, Transition};
 use crate::action::largest;
 use crate::nn::{NetError, Network};
-use crate::{ActionSpec, Interval, Policy, Utility};
+use crate::{ActionSpec, Interval, Policy, Record, Utility};
 
 /// Decides by the largest Q-value, by chance otherwise, and learns from what follows (Owl, Algorithm 1).
 ///
@@ -19,7 +19,8 @@ pub struct DqnPolicy {
     utility: Utility,
     epsilon: f64,
     random: Stream,
-    /// The last observation, and the action it was answered with; none after a neutral answer.
+    /// The last observation, and the action it was answered with; none after a neutral answer, and after one that was
+    /// not carried out.
     before: Vec<f32>,
     action: Option<usize>,
     decisions: u64,
@@ -115,15 +116,17 @@ impl Policy for DqnPolicy {
         let is_sound =
             observation.len() == self.before.len() && observation.iter().all(|x| x.is_finite());
         self.decisions += 1;
-        if is_sound && self.is_learning {
+        // While the guard has the flow, what follows is Cubic's doing.
+        let is_carried_out = !interval.latest.has(Record::TRIPPED);
+        if is_sound && self.is_learning && is_carried_out {
             self.learn(observation, interval);
         }
-        self.action = if is_sound {
-            self.choose(observation)
-        } else {
-            None
+        let chosen = match is_sound {
+            true => self.choose(observation),
+            false => None,
         };
-        let Some(action) = self.action else {
+        self.action = chosen.filter(|_| is_carried_out);
+        let Some(action) = chosen else {
             self.refused += 1;
             return Some(ActionSpec::NEUTRAL);
         };

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The guard under sanitizers, with limits, records and answers of any bytes; says how often it tripped. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "draw.h"
+#include "guard.h"
+
+static void check(int holds, const char *what)
+{
+	if (holds)
+		return;
+	fprintf(stderr, "%s\n", what);
+	exit(1);
+}
+
+/* Limits that are usual, or any. */
+static struct headway_limits limits(int are_wild)
+{
+	struct headway_limits l = {
+		.max_rate = 12500000000ull, .min_cwnd = 2, .max_cwnd = 100000, .wild_answers = 32,
+		.answer_us = 100000, .answer_rtts = 2, .answer_most_us = 500000, .epoch_us = 200000, .epochs = 5,
+		.loss = 13107, .inflation = 1024, .inflation_us = 50000, .margin = 131072, .weight = 32768,
+		.share = 52428, .long_epochs = 20, .probation_ms = 10000, .doublings = 5, .pardon_ms = 600000,
+	};
+
+	if (are_wild) {
+		fill(&l, sizeof(l));
+		l.max_cwnd = l.max_cwnd > 2 ? l.max_cwnd : 2;
+		l.min_cwnd = l.min_cwnd < l.max_cwnd ? l.min_cwnd : l.max_cwnd;
+	}
+	return l;
+}
+
+int main(void)
+{
+	unsigned long long trips = 0, returns = 0;
+
+	for (int round = 0; round < 3000; round++) {
+		struct headway_limits l = limits(round % 3 == 0);
+		struct headway_guard guard;
+		struct headway_record record;
+
+		memset(&guard, 0, sizeof(guard));
+		fill(&record, sizeof(record));
+		record.now_ns = draw() >> (draw() >> 32 & 63);
+		headway_guard_open(&guard, record.now_ns);
+		for (int i = 0; i < 300; i++) {
+			__u64 now_ns = record.now_ns, before = guard.trips;
+			int judgement;
+
+			/* Now anything, now what goes on from the last. */
+			if (draw() >> 32 & 3) {
+				record.delivered += draw() >> 58;
+				record.lost += (draw() >> 32 & 7) == 0;
+				record.acks = draw() >> 63;
+			} else {
+				fill(&record, sizeof(record));
+			}
+			record.now_ns = now_ns;
+			if (draw() >> 32 & 15)
+				record.now_ns += draw() >> (20 + (draw() >> 32 & 43));
+			else
+				record.now_ns = draw();
+			if (draw() >> 63)
+				headway_guard_ask(&guard, record.now_ns);
+			if (draw() >> 63)
+				headway_guard_answer(&guard, &l, draw() >> 63 ? record.now_ns : draw(), record.now_ns);
+			__u32 cwnd = headway_guard_cwnd(&guard, &l, (__s64)(draw() << (draw() >> 32 & 31)));
+
+			check(cwnd >= l.min_cwnd && cwnd <= l.max_cwnd, "a window beyond its bounds");
+			check(headway_guard_rate(&guard, &l, draw()) <= l.max_rate, "a rate beyond its bounds");
+			judgement = headway_guard_judge(&guard, &l, &record);
+			check(judgement >= HEADWAY_POLICYS && judgement <= HEADWAY_RETURNS, "no judgement");
+			check((guard.reason == HEADWAY_FINE) == (judgement == HEADWAY_POLICYS || judgement == HEADWAY_RETURNS),
+			      "a reason that is none");
+			check(guard.reason < HEADWAY_REASONS, "an unknown reason");
+			check((guard.trips != before) == (judgement == HEADWAY_TRIPS), "a trip that is not counted");
+			check(headway_guard_restart(&guard, &record) >= 4, "too small a window to begin with");
+			check(guard.cubic.cwnd >= HEADWAY_CUBIC_ONE && guard.cubic.cwnd <= HEADWAY_CUBIC_MOST, "no window of Cubic's");
+			headway_guard_spares(&guard, record.now_ns, record.srtt_us);
+			trips += judgement == HEADWAY_TRIPS;
+			returns += judgement == HEADWAY_RETURNS;
+		}
+	}
+	check(returns > 100, "too few came back");
+	printf("%llu\n", trips);
+	return 0;
+}

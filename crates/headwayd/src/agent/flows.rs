@@ -1,0 +1,123 @@
+//! The flows of a program, by their slots.
+
+use std::collections::HashMap;
+
+use headway_kernel::abi::{Header, Open};
+
+use super::flow::Flow;
+
+/// At most one for each slot: finding one takes no search.
+#[derive(Debug, Default)]
+pub struct Flows {
+    by_slot: Vec<Option<Box<Flow>>>,
+    /// Those that have said nothing yet.
+    opened: HashMap<u16, Open>,
+    count: usize,
+}
+
+impl Flows {
+    /// One opens. Returns who had its slot.
+    pub fn put(&mut self, open: Open) -> Option<Box<Flow>> {
+        let slot = open.header.slot;
+        self.opened.insert(slot, open);
+        let before = self.by_slot.get_mut(usize::from(slot))?.take()?;
+        self.count -= 1;
+        Some(before)
+    }
+
+    /// How the one opened that a message is of, if that is the first.
+    pub fn opened(&mut self, header: &Header) -> Option<Open> {
+        if self.opened.is_empty() || self.opened.get(&header.slot)?.header.flow != header.flow {
+            return None;
+        }
+        self.opened.remove(&header.slot)
+    }
+
+    /// One is served from now on.
+    pub fn begin(&mut self, slot: u16, flow: Flow) {
+        let slot = usize::from(slot);
+        if self.by_slot.len() <= slot {
+            self.by_slot.resize_with(slot + 1, || None);
+        }
+        self.by_slot[slot] = Some(Box::new(flow));
+        self.count += 1;
+    }
+
+    /// The one that a slot has.
+    pub fn get(&self, slot: u16) -> Option<&Flow> {
+        self.by_slot.get(usize::from(slot))?.as_deref()
+    }
+
+    /// The same, to be changed.
+    pub fn at(&mut self, slot: u16) -> Option<&mut Flow> {
+        self.by_slot.get_mut(usize::from(slot))?.as_deref_mut()
+    }
+
+    /// The one that a message is of, unless its slot has another by now.
+    pub fn of(&mut self, header: &Header) -> Option<&mut Flow> {
+        self.at(header.slot)
+            .filter(|flow| flow.number() == header.flow)
+    }
+
+    /// The same, which ends.
+    pub fn take(&mut self, header: &Header) -> Option<Box<Flow>> {
+        if self.opened(header).is_some() {
+            return None;
+        }
+        self.of(header)?;
+        self.count -= 1;
+        self.by_slot[usize::from(header.slot)].take()
+    }
+
+    /// How many are served.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Flow> {
+        self.by_slot.iter().flatten().map(Box::as_ref)
+    }
+
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Flow> {
+        self.by_slot.iter_mut().flatten().map(Box::as_mut)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(flow: u32, slot: u16) -> Open {
+        Open {
+            header: Header {
+                flow,
+                slot,
+                ..Header::default()
+            },
+            mss: 1500,
+            initial_cwnd: 10,
+            ..Open::default()
+        }
+    }
+
+    #[test]
+    fn a_flow_is_made_once_it_says_something() {
+        let mut flows = Flows::default();
+        assert!(flows.put(open(1, 3)).is_none());
+        assert!(flows.put(open(2, 4)).is_none());
+        assert_eq!(flows.count(), 0);
+        // A message of who had the slot before.
+        assert!(flows.opened(&open(9, 3).header).is_none());
+        let first = flows.opened(&open(1, 3).header).expect("it opened");
+        assert!(flows.opened(&open(1, 3).header).is_none());
+        flows.begin(3, Flow::new(&first, None, None).expect("a tuner's"));
+        assert_eq!((flows.count(), flows.iter().count()), (1, 1));
+        // The other changes its mind.
+        assert!(flows.take(&open(2, 4).header).is_none());
+        assert!(flows.opened(&open(2, 4).header).is_none());
+        // What said that the first ended was lost.
+        let before = flows.put(open(5, 3)).map(|flow| flow.number());
+        assert_eq!((before, flows.count()), (Some(1), 0));
+        assert!(flows.of(&open(1, 3).header).is_none());
+    }
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The hooks beside cong_control, the same in each program that has it: where the policy has the flow Cubic's state is
+ * kept, and where Cubic has it, or nobody, all of Cubic is done. Each program has a tell() of its own.
+ */
+#ifndef HEADWAY_WITH_CONG_CONTROL_H
+#define HEADWAY_WITH_CONG_CONTROL_H
+
+#include "beneath.h"
+
+/*
+ * The flow's state at a time-out (acks 0) or after an acknowledgement (1): to the guard, and to who decides. `state` is
+ * what the kernel is in, or enters.
+ */
+static __always_inline void tell(struct sock *sk, struct flow *f, const struct headway_settings *set, __u32 acks,
+				 __u8 state);
+
+SEC("struct_ops")
+void cc_release(__u64 *ctx)
+{
+	close_flow((void *)ctx[0]);
+}
+
+SEC("struct_ops")
+void cc_pkts_acked(__u64 *ctx)
+{
+	cubictcp_acked((void *)ctx[0], (void *)ctx[1]);
+}
+
+SEC("struct_ops")
+void cc_set_state(__u64 *ctx)
+{
+	struct sock *sk = (void *)ctx[0];
+	__u8 state = ctx[1];
+	struct headway_settings *set = the_settings();
+	struct flow *f = flow_of(sk);
+
+	if (!f || f->is_cubics)
+		cubic_state(sk, state);
+	else
+		cubictcp_state(sk, state);
+	if (f && set && state == TCP_CA_Loss)
+		tell(sk, f, set, 0, state);
+}
+
+SEC("struct_ops")
+void cc_cwnd_event(__u64 *ctx)
+{
+	struct sock *sk = (void *)ctx[0];
+	struct flow *f = flow_of(sk);
+
+	if (!f || f->is_cubics)
+		cubic_event(sk, ctx[1]);
+	else
+		cubictcp_cwnd_event(sk, ctx[1]);
+}
+
+SEC("struct_ops")
+__u32 cc_ssthresh(__u64 *ctx)
+{
+	return cubic_ssthresh((void *)ctx[0]);
+}
+
+SEC("struct_ops")
+__u32 cc_undo_cwnd(__u64 *ctx)
+{
+	return tcp_reno_undo_cwnd((void *)ctx[0]);
+}
+
+/* Of its tcp_congestion_ops. */
+#define WITH_CONG_CONTROL \
+	.release = (void *)cc_release, \
+	.pkts_acked = (void *)cc_pkts_acked, \
+	.set_state = (void *)cc_set_state, \
+	.cwnd_event = (void *)cc_cwnd_event, \
+	.ssthresh = (void *)cc_ssthresh, \
+	.undo_cwnd = (void *)cc_undo_cwnd, \
+	.flags = TCP_CONG_NON_RESTRICTED
+
+#endif

@@ -124,6 +124,11 @@ impl<T: Task<N>, const N: usize> Agent<T, N> {
         }
     }
 
+    /// Draws its actions from these numbers from now on.
+    pub fn draw_from(&mut self, random: Stream) {
+        self.random = random;
+    }
+
     /// Forgets all that is under way and all that was remembered.
     pub fn reset(&mut self) {
         self.spare.extend(self.segments.drain(..));

@@ -34,7 +34,7 @@ pub struct PalSpec {
     pub weighting: Weighting,
     /// The fewest steps of a segment (10 in Algorithm 3).
     pub shortest: usize,
-    /// The most steps of a segment, however long a round is.
+    /// The most steps of a segment, however long a round is: the larger a window, the more often it is learned from.
     pub longest: usize,
     /// The most segments whose feedback is awaited; the oldest is given up then.
     pub most_awaited: usize,
@@ -96,8 +96,8 @@ impl Default for PalSpec {
             advantage_limit: 5.0,
             weighting: Weighting::Average,
             shortest: 10,
-            longest: 1024,
-            most_awaited: 16,
+            longest: 64,
+            most_awaited: 64,
             largest_norm: 1e3,
         }
     }

@@ -4,6 +4,7 @@ mod aurora;
 mod learned;
 mod owl;
 pub(crate) mod rax;
+mod rax_pretrained;
 mod served;
 
 pub use rax::{Rax, RaxSpec};
@@ -25,6 +26,7 @@ pub static SCHEMES: &[Scheme] = &[
     owl::OWL,
     owl::OWL_LOSS,
     rax::SCHEME,
+    rax_pretrained::SCHEME,
 ];
 
 /// How long an answer takes.

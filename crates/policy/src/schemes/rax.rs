@@ -1,5 +1,7 @@
 //! Rax: congestion control that learns while it runs, from random weights, on every acknowledgement.
 
+use std::any::Any;
+
 use headway_cc::schemes::newreno::NewReno;
 use headway_cc::{
     Acked, Base, Bytes, CongestionControl, Control, Duration, EcnUse, Family, Feedback, Kind, Lost,
@@ -10,13 +12,23 @@ use serde::{Deserialize, Serialize};
 use crate::nn::NetError;
 use crate::pal::{Agent, Checkpoint, PalSpec, Task, Weights};
 
-const ALPHA: Param = Param {
+pub(super) const ALPHA: Param = Param {
     name: "alpha",
     help: "how much a lost packet counts against a delivered one (Eq. 7); 1, 2 and 4 in the paper",
     kind: Kind::Number {
         default: 4.0,
         min: 0.0,
         max: 100.0,
+    },
+};
+
+const RESTART: Param = Param {
+    name: "restart",
+    help: "after so long the flow begins anew, from a window of 1, with what it has learned (§4.3); 0s for never",
+    kind: Kind::Time {
+        default: Duration::ZERO,
+        min: Duration::ZERO,
+        max: Duration::from_secs(1_000_000),
     },
 };
 
@@ -34,10 +46,11 @@ pub const SCHEME: Scheme = Scheme {
         "a window above 4000 packets and weights that are not finite or too large are taken for divergence: NewReno for 10 s, then random weights anew",
     ],
     needs: &[Need::PerPacket],
-    params: &[ALPHA],
+    params: &[ALPHA, RESTART],
     build: |setup, values| {
         let spec = RaxSpec {
             alpha: values.number(&ALPHA) as f32,
+            restart: values.time(&RESTART),
             ..RaxSpec::default()
         };
         Box::new(Rax::new(setup, spec).expect("a test builds it"))
@@ -56,6 +69,9 @@ pub struct RaxSpec {
     pub pal: PalSpec,
     /// How much of a window one unit of the actor's output is: packets.
     pub action_scale: f32,
+    /// After so long the flow begins anew with what it has learned; zero for never.
+    #[serde(skip)]
+    pub restart: Duration,
 }
 
 impl Default for RaxSpec {
@@ -64,6 +80,7 @@ impl Default for RaxSpec {
             alpha: 4.0,
             pal: PalSpec::default(),
             action_scale: 0.5,
+            restart: Duration::ZERO,
         }
     }
 }
@@ -143,6 +160,8 @@ pub struct Rax {
     /// In packets, 1 or more.
     window: f32,
     last_ack: Option<Time>,
+    /// What was sent before is no more of its business.
+    begun: Time,
     rtt_ms: f32,
     least_rtt_ms: f32,
     /// In the place of a network that diverged.
@@ -187,11 +206,35 @@ impl Rax {
             state: State::default(),
             window: 1.0,
             last_ack: None,
+            begun: setup.start,
             rtt_ms: 0.0,
             least_rtt_ms: f32::INFINITY,
             fallback: None,
             divergences: 0,
         }
+    }
+
+    /// A flow that begins with what this one has learned.
+    pub(crate) fn beginning(&self, setup: &Setup, alpha: f32) -> Rax {
+        let spec = RaxSpec {
+            alpha,
+            ..self.spec.clone()
+        };
+        let random = setup.stream("rax weights");
+        let mut rax = Rax::with(setup, spec, self.weights.clone(), random);
+        rax.agent.remember(&self.agent.memories());
+        rax
+    }
+
+    /// How many weights all networks have.
+    pub(crate) fn parameters(&self) -> usize {
+        let networks = self.weights.networks().iter();
+        networks.map(|net| net.parameters().len()).sum()
+    }
+
+    /// How many gradients were applied.
+    pub(crate) fn updates(&self) -> u64 {
+        self.weights.updates()
     }
 
     /// What it has learned so far, for a [`resumed`](Self::resumed) flow to go on from.
@@ -201,6 +244,24 @@ impl Rax {
             memories: self.agent.memories(),
         };
         checkpoint.write()
+    }
+
+    /// As a flow that begins `now` with what this one has learned: by the same text as one that resumes after days.
+    fn begin_anew(&mut self, now: Time) {
+        let spec = RaxSpec {
+            restart: Duration::ZERO,
+            ..self.spec.clone()
+        };
+        let next = Rax::resumed(&self.setup, &spec, &self.learned()).expect("it was just written");
+        let mut agent = next.agent;
+        agent.draw_from(self.setup.stream("rax anew"));
+        *self = Rax {
+            agent,
+            random: self.random.clone(),
+            begun: now,
+            divergences: self.divergences,
+            ..next
+        };
     }
 
     fn packets(&self, size: Bytes) -> f32 {
@@ -282,14 +343,19 @@ impl CongestionControl for Rax {
     }
 
     fn on_feedback(&mut self, feedback: &Feedback<'_>) {
+        let restart = self.spec.restart;
+        if restart > Duration::ZERO && feedback.now >= self.begun + restart {
+            self.begin_anew(feedback.now);
+        }
         if let Some((newreno, _)) = &mut self.fallback {
             newreno.on_feedback(feedback);
             self.window = self.packets(self.control().cwnd);
         }
-        for lost in feedback.lost {
+        let begun = self.begun;
+        for lost in feedback.lost.iter().filter(|lost| lost.sent >= begun) {
             self.on_lost(feedback.now, lost);
         }
-        for acked in feedback.acked {
+        for acked in feedback.acked.iter().filter(|acked| acked.sent >= begun) {
             self.on_acked(feedback.now, acked);
         }
     }
@@ -299,7 +365,8 @@ impl CongestionControl for Rax {
             newreno.on_rto(rto);
             self.window = self.packets(self.control().cwnd);
         }
-        for lost in rto.lost {
+        let begun = self.begun;
+        for lost in rto.lost.iter().filter(|lost| lost.sent >= begun) {
             self.on_lost(rto.now, lost);
         }
     }
@@ -315,6 +382,10 @@ impl CongestionControl for Rax {
         true
     }
 
+    fn steered(&mut self) -> Option<&mut dyn Any> {
+        Some(self)
+    }
+
     fn probe(&self, probe: &mut dyn Probe) {
         let policy = self.agent.policy();
         let [received, sent, duration] = *self.agent.values();
@@ -326,6 +397,8 @@ impl CongestionControl for Rax {
         probe.value("expected_duration_ms", duration.into());
         probe.value("updates", self.weights.updates() as f64);
         probe.value("divergences", self.divergences as f64);
+        // Results count under this name how often a classical controller took over.
+        probe.value("guard_trips", self.divergences as f64);
         probe.value("forgotten_actions", self.agent.forgotten() as f64);
     }
 }

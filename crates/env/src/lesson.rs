@@ -48,9 +48,7 @@ pub fn lesson(
     let network = scenario.draw(seed);
     let simulation = Simulation::new(&network, &selection, &registry, &traces, options);
     let mut simulation = simulation.map_err(failed)?;
-    simulation
-        .run_until(Time::ZERO + length)
-        .map_err(failed)?;
+    simulation.run_until(Time::ZERO + length).map_err(failed)?;
     let rax = simulation.sender_mut(0).steered::<Rax>();
     let rax = rax.ok_or_else(|| {
         let name = scenario.name();

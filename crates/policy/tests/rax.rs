@@ -79,17 +79,13 @@ struct Run {
     values: Values,
 }
 
-fn run(seed: u64, seconds: u64, pal: PalSpec, learned: Option<String>) -> Run {
+fn run(seed: u64, seconds: u64, spec: RaxSpec, learned: Option<String>) -> Run {
     let kept = Arc::new(Mutex::new(Values::default()));
     let keeper = Arc::clone(&kept);
     let selection = KEPT.built_by(move |setup| {
-        let spec = RaxSpec {
-            pal: pal.clone(),
-            ..RaxSpec::default()
-        };
         let within = match &learned {
             Some(learned) => Rax::resumed(setup, &spec, learned),
-            None => Rax::new(setup, spec),
+            None => Rax::new(setup, spec.clone()),
         };
         Box::new(Kept {
             within: within.expect("settings in range"),
@@ -128,18 +124,18 @@ fn mean(values: &[f64]) -> f64 {
 /// where they ended" (§4.3).
 #[test]
 fn it_learns_from_random_weights_and_goes_on_from_what_it_learned() {
-    let first = run(1001, 120, PalSpec::default(), None);
+    let first = run(1001, 120, RaxSpec::default(), None);
     let (mbps, loss) = (mean(&first.mbps[90..]), mean(&first.loss[90..]));
     assert!(mbps > 0.95 * 20.0 && loss < 0.01, "{mbps} {loss}");
     assert!(mean(&first.mbps[..5]) < 18.0, "it had to be learned");
     assert_eq!(first.values.of("divergences"), 0.0);
-    let again = run(1001, 120, PalSpec::default(), None);
+    let again = run(1001, 120, RaxSpec::default(), None);
     assert_eq!(
         first.values.learned, again.values.learned,
         "same seed, same bits"
     );
 
-    let resumed = run(1002, 30, PalSpec::default(), Some(first.values.learned));
+    let resumed = run(1002, 30, RaxSpec::default(), Some(first.values.learned));
     let (mbps, loss) = (mean(&resumed.mbps[5..]), mean(&resumed.loss[..10]));
     assert!(mbps > 0.9 * 20.0 && loss < 0.02, "{mbps} {loss}");
 }
@@ -147,13 +143,50 @@ fn it_learns_from_random_weights_and_goes_on_from_what_it_learned() {
 /// Weights that are taken for diverged at once: NewReno for 10 s, a new start, and so on; the flow is carried all the same.
 #[test]
 fn a_network_that_diverges_gives_way_to_newreno_for_a_while() {
-    let pal = PalSpec {
-        largest_norm: 0.1,
-        ..PalSpec::default()
+    let spec = RaxSpec {
+        pal: PalSpec {
+            largest_norm: 0.1,
+            ..PalSpec::default()
+        },
+        ..RaxSpec::default()
     };
-    let run = run(1001, 60, pal, None);
+    let run = run(1001, 60, spec, None);
     let divergences = run.values.of("divergences");
     assert!((4.0..=6.0).contains(&divergences), "{divergences}");
     let mbps = mean(&run.mbps[30..]);
     assert!(mbps > 0.5 * 20.0, "{mbps}");
+}
+
+/// With one gradient a round trip, however large the window, these windows ran away before the actor had learned that
+/// they were too large.
+#[test]
+fn a_large_window_is_learned_from_before_it_runs_away() {
+    for seed in [1005, 1011, 1020, 1029] {
+        let run = run(seed, 30, RaxSpec::default(), None);
+        assert_eq!(run.values.of("divergences"), 0.0, "seed {seed}");
+    }
+    let rounds = RaxSpec {
+        pal: PalSpec {
+            longest: 1024,
+            ..PalSpec::default()
+        },
+        ..RaxSpec::default()
+    };
+    let runaway = run(1005, 30, rounds, None);
+    assert_eq!(runaway.values.of("divergences"), 1.0);
+}
+
+/// §4.3: "flows seem to simply resume where they ended". A window of 1, then the link, without a spike of loss.
+#[test]
+fn a_flow_that_begins_anew_has_what_it_learned() {
+    let spec = RaxSpec {
+        restart: Duration::from_secs(60),
+        ..RaxSpec::default()
+    };
+    let run = run(1001, 120, spec, None);
+    assert!(run.mbps[60] < 18.0, "it begins small: {}", run.mbps[60]);
+    let (mbps, loss) = (mean(&run.mbps[70..]), mean(&run.loss[60..70]));
+    assert!(mbps > 0.95 * 20.0 && loss < 0.02, "{mbps} {loss}");
+    let once = mean(&run.loss[..20]);
+    assert!(loss < 0.5 * once, "{loss} {once}");
 }

@@ -106,7 +106,7 @@ def cloud(
     layers: list[Spec] = []
     for label, some in points.items():
         look = looks[label]
-        mark: Spec = {"type": "point", "filled": True, "shape": look.marker, "color": look.colour, "size": 60}
+        mark: Spec = {"type": "point", "filled": True, "shape": look.marker, "color": look.colour, "size": 110}
         values = [{"x": a, "y": b} for a, b in some]
         layers.append(
             {"data": {"values": values}, "mark": mark | {"opacity": 0.65, "clip": True}, "encoding": dict(at)}

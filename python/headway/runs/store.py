@@ -42,8 +42,8 @@ SERIES_OF_FLOW = ("throughput_mbps", "loss")
 Run = dict[str, Any]
 """A row of `Batch.results` for all flows together, and warmup, transport, when and on which machine.
 
-Where there were several flows, `flows` is a list of FLOW of each; where the task has a grid, `series` has SERIES, and
-each of several flows SERIES_OF_FLOW as its `series`.
+Where there were several flows, `flows` is a list of FLOW of each; where the task has a grid, `series` has SERIES,
+and each of several flows SERIES_OF_FLOW as its `series`.
 """
 
 

@@ -1,4 +1,7 @@
-"""The interval of a median, from the order of the values alone (Conover, "Practical Nonparametric Statistics", 3.2)."""
+"""The interval of a median, from the order of the values alone.
+
+Conover, "Practical Nonparametric Statistics", section 3.2.
+"""
 
 from __future__ import annotations
 

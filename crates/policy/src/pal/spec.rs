@@ -28,8 +28,6 @@ pub struct PalSpec {
     pub advantage_memory: f32,
     /// What is taken away from advantages.
     pub centre: Centre,
-    /// An advantage counts for no more than this, after scaling; 0 for no limit.
-    pub advantage_limit: f32,
     /// How rewards are averaged.
     pub weighting: Weighting,
     /// The fewest steps of a segment (10 in Algorithm 3).
@@ -93,7 +91,6 @@ impl Default for PalSpec {
             gradient_norm: 1.0,
             advantage_memory: 0.9,
             centre: Centre::Late,
-            advantage_limit: 5.0,
             weighting: Weighting::Average,
             shortest: 10,
             longest: 64,
@@ -128,7 +125,6 @@ impl PalSpec {
         let not_negative =
             |name, value: f32| within(name, value, value.is_finite() && value >= 0.0, "0 or more");
         not_negative("entropy", self.entropy)?;
-        not_negative("advantage_limit", self.advantage_limit)?;
         positive("initial_deviation", self.initial_deviation)?;
         positive("least_deviation", self.least_deviation)?;
         positive("gradient_norm", self.gradient_norm)?;

@@ -214,12 +214,6 @@ impl Moments {
                 advantages.iter_mut().for_each(|a| *a *= scale);
             }
         }
-        if spec.advantage_limit > 0.0 {
-            let limit = spec.advantage_limit;
-            advantages
-                .iter_mut()
-                .for_each(|a| *a = a.clamp(-limit, limit));
-        }
     }
 
     fn mean(&self) -> f32 {
@@ -280,7 +274,6 @@ mod tests {
             gradient_norm: 1e6,
             advantage_memory: 0.0,
             centre: Centre::Nothing,
-            advantage_limit: 0.0,
             ..PalSpec::default()
         };
         let network = |net: &Net| {

@@ -41,6 +41,7 @@ pub const SCHEME: Scheme = Scheme {
     deviations: &[
         "what the paper leaves open (widths, optimiser, rates, beta, scales of features and actions) is ours: docs/decisions/0040-rax.md",
         "rewards are averaged by Eq. 1; Algorithm 2, line 9, as printed weighs otherwise and stays at 70% of the paper's link",
+        "gradients are applied every 64 steps where a window has more packets than that: at one a round trip windows ran away",
         "advantages are centred and scaled by those of late, so that one set of rates serves links of any speed",
         "the first action follows the first acknowledgement: before, nothing is known to act on",
         "a window above 4000 packets and weights that are not finite or too large are taken for divergence: NewReno for 10 s, then random weights anew",

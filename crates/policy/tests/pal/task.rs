@@ -37,7 +37,6 @@ pub fn plain(steps: usize) -> PalSpec {
         gradient_norm: 1e6,
         advantage_memory: 0.0,
         centre: Centre::Nothing,
-        advantage_limit: 0.0,
         shortest: steps,
         longest: steps,
         ..PalSpec::default()

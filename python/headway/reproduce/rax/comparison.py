@@ -116,15 +116,16 @@ def fig9(lab: Lab) -> Made:
         each_within(
             "fig9.outliers",
             "There are outliers, more significant with two senders (4.5)",
-            "share of runs in which the drawn sender has less than 95% of its fair total, two senders less one; above "
-            "0 wanted",
+            "share of runs in which the drawn sender has less than 95% of its fair total, two senders less one; "
+            "above 0 wanted",
             {"two over one": measured.difference(found[2][RAX], found[1][RAX], is_outlier)},
             low=MORE,
         ),
     ]
     notes = [
         UNSEEN,
-        "The paper has one run of each other scheme, since its simulator is deterministic: here starts and hosts vary.",
+        "The paper has one run of each other scheme, since its simulator is deterministic: here starts and hosts "
+        "vary.",
     ]
     return Drawn(titled(panels, looks, 2), claims, table, notes)
 
@@ -171,7 +172,8 @@ def fig10(lab: Lab) -> Made:
         each_within(
             "fig10.tradeoff",
             "The larger alpha, the less is lost (Fig. 10)",
-            "share that all senders lost over the run, with alpha 1 less with alpha 4, runs of one seed; above 0 wanted",
+            "share that all senders lost over the run, with alpha 1 less with alpha 4, runs of one seed; above "
+            "0 wanted",
             {
                 COUNTS[n]: _differs(measured, of_count["alpha 1"], of_count["alpha 4"])
                 for n, of_count in found.items()

@@ -41,8 +41,8 @@ def fig8(lab: Lab) -> Made:
         each_within(
             "fig8.hardly",
             "Stochastic loss does not substantially affect it (4.4); ours: throughput within 5%",
-            "throughput of all senders over the last half with 1% of losses by chance over that without, runs of one "
-            "seed; at least -5% wanted",
+            "throughput of all senders over the last half with 1% of losses by chance over that without, runs of "
+            "one seed; at least -5% wanted",
             {COUNTS[n]: measured.percent(lossy[n], clean[n], rate) for n in COUNTS},
             "%",
             low=-5.0,

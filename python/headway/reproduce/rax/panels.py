@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from headway.report.lines import Axis
 from headway.reproduce.bands import band, quartiles, whole
 from headway.reproduce.rax.link import LINK_MBPS, drawn, senders
 
@@ -48,6 +49,8 @@ def of_one_sender(
     }
     losses = [q for bands in drawn_bands.values() for *_, q in bands[LOSS]]
     losses += [m for of_one in others.values() for bands in of_one.values() for _, m, *_ in bands[LOSS]]
+    # A spike of some tens and what is lost later, some thousandths, are both to be seen.
+    scale = Axis.over("packets lost (%)", [0.0, *losses], log_above=20)
     panels: list[tuple[str, Spec]] = []
     for one, title in titles.items():
         bands = drawn_bands[one]
@@ -65,7 +68,7 @@ def of_one_sender(
             ),
             (
                 f"{title}: loss",
-                band(bands[LOSS], whole("packets lost (%)", losses), end, lines[LOSS], looks),
+                band(bands[LOSS], scale, end, lines[LOSS], looks),
             ),
         ]
     return panels

@@ -102,9 +102,10 @@ def fig7(lab: Lab) -> Made:
     ]
     notes = [
         UNSEEN,
-        "Resumed: runs of 1200 s, in whose middle every flow is replaced by one that begins, at a window of 1, with the "
-        "networks and optimisers that it has saved as text; what is still in flight then is nobody's.",
-        "`rax-pretrained` begins with `models/rax-v1`, which one flow learned in 600 s on this link with one sender.",
+        "Resumed: runs of 1200 s, in whose middle every flow is replaced by one that begins, at a window of 1, "
+        "with the networks and optimisers that it has saved as text; what is still in flight then is nobody's.",
+        "`rax-pretrained` begins with `models/rax-v1`, which one flow learned in 600 s on this link with one "
+        "sender.",
     ]
     return Drawn(chart, claims, table, notes)
 
@@ -153,8 +154,8 @@ FIGURES = (
     Figure(
         "fig7",
         "Throughput and loss of flows that begin with what was learned before",
-        f"{PATH}; alpha is 4. Each seed's flows resume their own networks of the 600 s before (a, b); all begin with "
-        "the same shipped one (c).",
+        f"{PATH}; alpha is 4. Each seed's flows resume their own networks of the 600 s before (a, b); all begin "
+        "with the same shipped one (c).",
         fig7,
     ),
 )

@@ -42,8 +42,8 @@ def fig6(lab: Lab) -> Made:
         each_within(
             "fig6.time",
             "The training time needed for good performance increases with the senders (4.2)",
-            "time until a sender's ten seconds first have 90% of its fair share, with more senders less with fewer; "
-            "above 0 wanted",
+            "time until a sender's ten seconds first have 90% of its fair share, with more senders less with "
+            "fewer; above 0 wanted",
             {
                 name: measured.difference(of_count[more], of_count[fewer], reached_s)
                 for name, (more, fewer) in steps.items()

@@ -52,8 +52,8 @@ def fig5(lab: Lab) -> Made:
         each_within(
             "fig5.time",
             "The stronger loss is punished, the longer it takes to reach the maximum bandwidth (4.1)",
-            "time until ten seconds first have 90% of the link, with the larger alpha less with the smaller; above 0 "
-            "wanted",
+            "time until ten seconds first have 90% of the link, with the larger alpha less with the smaller; above "
+            "0 wanted",
             {
                 name: measured.difference(of_alpha[more], of_alpha[less], reached_s)
                 for name, (more, less) in steps.items()

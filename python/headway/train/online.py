@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
 ALPHA = 4.0
 LESSON_S = 60.0
-"""Short, so that beginnings are learned as well as what follows: a flow may forget in 600 s on one link how to grow from
-a window of 1."""
+"""Short, so that beginnings are learned as well as what follows.
+
+In 600 s on one link a flow may forget how to grow from a window of 1.
+"""
 VARIED = ("low-bdp", "rax-1", "pantheon-default", "rax-1-loss", "high-bdp", "rax-2")
 LESSONS = ("rax-1",) * 4 + VARIED * 3 + ("rax-1",)
 """Every one goes on from what the one before has taught."""

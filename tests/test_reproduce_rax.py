@@ -16,14 +16,15 @@ from headway.reproduce.rax.first import fig1, jain
 from headway.reproduce.rax.link import (
     RUNS,
     drawn,
+    half,
     held_from_s,
     last_half,
     means,
     percent_spike,
     reached_s,
-    resumed_runs,
     runs_of,
     share_lost,
+    two_lives,
 )
 from headway.reproduce.rax.loss import fig8
 from headway.reproduce.rax.resumed import fig7
@@ -168,10 +169,23 @@ def test_quartiles_leave_out_runs_that_say_nothing():
 def test_there_are_fifty_runs_of_each_and_a_resumed_flow_begins_in_the_middle():
     one = runs_of(Lab(FULL), "x", "rax:alpha=4", "rax-1")
     assert (len(one.seeds), one.seconds, one.tasks[0].grid_ms) == (RUNS, 600.0, 1000.0)
-    again = resumed_runs(Lab(FULL), "x", 4, "rax-2")
-    assert (again.seconds, again.spec) == (1200.0, "rax:alpha=4:restart=600s")
-    quick = resumed_runs(Lab(QUICK), "x", 4, "rax-2")
+    lives = two_lives(Lab(FULL), 4, "rax-2")
+    assert (lives.whole.seconds, lives.whole.spec) == (1200.0, "rax:alpha=4:restart=600s")
+    assert lives.first.spec == "rax:alpha=4"
+    quick = two_lives(Lab(QUICK), 4, "rax-2").whole
     assert (len(quick.seeds), quick.seconds, quick.spec) == (2, 10.0, "rax:alpha=4:restart=5s")
+
+
+def test_halves_of_a_run_are_runs_of_their_own():
+    flows = [([1.0, 2.0, 3.0, 4.0], [0.0] * 4), ([2.0] * 4, [0.5] * 4)]
+    run = a_run(0, [3.0, 4.0, 5.0, 6.0], [0.0, 0.5, 0.1, 0.1], flows)
+    first, again = half(run, 0), half(run, 1)
+    assert (first["seconds"], first["throughput_mbps"], again["throughput_mbps"]) == (2.0, 3.5, 5.5)
+    assert (first["series"]["time_s"], again["series"]["time_s"]) == ([0.0, 1.0], [0.0, 1.0])
+    assert [flow["series"]["throughput_mbps"] for flow in again["flows"]] == [[3.0, 4.0], [2.0, 2.0]]
+    # 3 of 3 and 4 of 8 arrived.
+    assert first["loss"] == pytest.approx(4 / 11)
+    assert again["loss"] == pytest.approx(0.1)
 
 
 def test_the_link_is_the_papers():
@@ -215,7 +229,7 @@ def test_figure_7_fails_where_a_resumed_flow_loses_at_first():
 
     def spiky(wanted, seed):
         run = good(wanted, seed)
-        if wanted.label == "resumed, 2":
+        if wanted.label == "both lives, rax-2":
             run["series"]["loss"][BINS : BINS + 5] = [0.3] * 5
         return run
 

@@ -32,6 +32,10 @@ class Measured:
         self._runs = runs
         self._offsets: dict[str, Offsets | None] = {}
 
+    def plus(self, more: Mapping[Wanted, Sequence[Run]]) -> Measured:
+        """These runs, and others that were made of them."""
+        return Measured({**self._runs, **more})
+
     def runs(self, wanted: Wanted) -> Sequence[Run]:
         """In the order of its seeds."""
         return self._runs[wanted]

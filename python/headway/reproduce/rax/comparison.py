@@ -13,14 +13,16 @@ from headway.reproduce.rax.link import (
     LINK_MBPS,
     PATH,
     UNSEEN,
+    beside,
     drawn,
     fresh,
     last_half,
     part,
-    resumed_runs,
     runs_of,
     senders,
     share_lost,
+    told_apart,
+    two_lives,
 )
 from headway.reproduce.rax.tradeoff import ALPHAS
 
@@ -30,10 +32,8 @@ if TYPE_CHECKING:
     from headway.report.style import Style
     from headway.report.svg import Spec
     from headway.reproduce.figure import Made
-    from headway.reproduce.lab import Lab, Wanted
-    from headway.reproduce.measured import Measured
+    from headway.reproduce.lab import Lab
     from headway.runs.store import Run
-    from headway.summary import Metric
 
 COUNTS = {1: "one sender", 2: "two senders"}
 RIVALS = ("newreno", "cubic", "compound")
@@ -42,17 +42,20 @@ OUTLIER = 0.95
 """An outlier has less than this of the total that a fair share of the link brings."""
 
 
-def total(run: Run, first: float = 0.0, last: float = 1.0) -> float:
-    """What one sender got through over a part of a run, in Mbit: bins are of one second."""
-    return sum(part(drawn(run)["throughput_mbps"], first, last))
+def total(run: Run) -> float:
+    """What one sender got through, in Mbit: bins are of one second."""
+    return sum(part(drawn(run)["throughput_mbps"]))
 
 
 def fig9(lab: Lab) -> Made:
     """Totals and losses of one of one and of two senders, Rax's beside others'."""
-    specs = {RAX: fresh(4)} | {name: name for name in lab.those(RIVALS)}
-    found = {n: {label: runs_of(lab, label, spec, f"rax-{n}") for label, spec in specs.items()} for n in COUNTS}
-    measured = yield [one for of_count in found.values() for one in of_count.values()]
-    looks = looks_of(list(specs))
+    specs = lab.those(RIVALS)
+    lives = {n: two_lives(lab, 4, f"rax-{n}") for n in COUNTS}
+    others = {n: {name: beside(lab, name, spec, f"rax-{n}") for name, spec in specs.items()} for n in COUNTS}
+    wanted = [one for of_count in others.values() for one in of_count.values()]
+    measured = told_apart((yield [*(of.whole for of in lives.values()), *wanted]), list(lives.values()))
+    found = {n: {RAX: lives[n].first} | others[n] for n in COUNTS}
+    looks = looks_of([RAX, *specs])
     panels = [
         (
             f"({'ab'[n - 1]}) {COUNTS[n]}",
@@ -60,7 +63,7 @@ def fig9(lab: Lab) -> Made:
         )
         for n, of_count in found.items()
     ]
-    rivals = [name for name in specs if name != RAX]
+    rivals = list(specs)
     table = [["senders", "scheme", "total of one sender (Mbit)", "95% interval", "lost (%)", "95% interval"]]
     for n, of_count in found.items():
         for label, one in of_count.items():
@@ -125,7 +128,7 @@ def fig9(lab: Lab) -> Made:
     notes = [
         UNSEEN,
         "The paper has one run of each other scheme, since its simulator is deterministic: here starts and hosts "
-        "vary.",
+        "vary, and there are 30. Differences are of runs with the same seed.",
     ]
     return Drawn(titled(panels, looks, 2), claims, table, notes)
 
@@ -149,19 +152,20 @@ def is_outlier(run: Run) -> float:
 
 def fig10(lab: Lab) -> Made:
     """Totals and losses with each tradeoff, from nothing and resumed."""
-    found = {
-        n: {f"alpha {alpha:g}": runs_of(lab, f"alpha {alpha:g}", fresh(alpha), f"rax-{n}") for alpha in ALPHAS}
+    lives = {n: two_lives(lab, 4, f"rax-{n}") for n in COUNTS}
+    runs = {
+        n: {f"alpha {alpha:g}": runs_of(lab, f"alpha {alpha:g}", fresh(alpha), f"rax-{n}") for alpha in ALPHAS[:-1]}
         for n in COUNTS
     }
-    again = {n: resumed_runs(lab, RESUMED, 4, f"rax-{n}") for n in COUNTS}
-    measured = yield [*(one for of_count in found.values() for one in of_count.values()), *again.values()]
-    looks = looks_of([*found[1], RESUMED])
+    wanted = [one for of_count in runs.values() for one in of_count.values()]
+    measured = told_apart((yield [*(of.whole for of in lives.values()), *wanted]), list(lives.values()))
+    found = {n: runs[n] | {"alpha 4": lives[n].first, RESUMED: lives[n].again} for n in COUNTS}
+    looks = looks_of(list(found[1]))
     panels = [
         (
             f"({'ab'[n - 1]}) {COUNTS[n]}",
             _panel(
-                {label: _points(measured.runs(one)) for label, one in of_count.items()}
-                | {RESUMED: _points(measured.runs(again[n]), 0.5)},
+                {label: _points(measured.runs(one)) for label, one in of_count.items()},
                 looks,
                 n,
             ),
@@ -175,7 +179,7 @@ def fig10(lab: Lab) -> Made:
             "share that all senders lost over the run, with alpha 1 less with alpha 4, runs of one seed; above "
             "0 wanted",
             {
-                COUNTS[n]: _differs(measured, of_count["alpha 1"], of_count["alpha 4"])
+                COUNTS[n]: measured.difference(of_count["alpha 1"], of_count["alpha 4"], _lost)
                 for n, of_count in found.items()
             },
             "points",
@@ -185,7 +189,10 @@ def fig10(lab: Lab) -> Made:
             "fig10.resumed-loss",
             "Pre-trained flows lose less (Fig. 10)",
             "share lost over 600 s, resumed less from nothing, alpha 4, runs of one seed; below 0 wanted",
-            {COUNTS[n]: measured.across([again[n], found[n]["alpha 4"]], _lost_less) for n in COUNTS},
+            {
+                COUNTS[n]: measured.difference(of_count[RESUMED], of_count["alpha 4"], _lost)
+                for n, of_count in found.items()
+            },
             "points",
             high=LESS,
         ),
@@ -193,7 +200,10 @@ def fig10(lab: Lab) -> Made:
             "fig10.resumed-total",
             "Pre-trained flows get more through (Fig. 10)",
             "throughput of all senders over 600 s, resumed less from nothing, alpha 4; above 0 wanted",
-            {COUNTS[n]: measured.across([again[n], found[n]["alpha 4"]], _gets_more) for n in COUNTS},
+            {
+                COUNTS[n]: measured.difference(of_count[RESUMED], of_count["alpha 4"], "throughput_mbps")
+                for n, of_count in found.items()
+            },
             "Mbit/s",
             low=MORE,
         ),
@@ -208,28 +218,14 @@ def fig10(lab: Lab) -> Made:
 RESUMED = "alpha 4, resumed"
 
 
-def _differs(measured: Measured, one: Wanted, other: Wanted) -> Metric:
-    return measured.difference(one, other, lambda run: 100 * run["loss"])
+def _lost(run: Run) -> float | None:
+    share = share_lost(run["series"])
+    return None if share is None else 100 * share
 
 
-def _lost_less(again: Run, first: Run) -> float | None:
-    ours, theirs = share_lost(again["series"], 0.5), share_lost(first["series"])
-    return None if ours is None or theirs is None else 100 * (ours - theirs)
-
-
-def _gets_more(again: Run, first: Run) -> float:
-    rate = "throughput_mbps"
-    return (last_half(rate)(again) or 0.0) - (last_half(rate, 0.0)(first) or 0.0)
-
-
-def _points(runs: Sequence[Run], begin: float = 0.0) -> list[tuple[float, float]]:
+def _points(runs: Sequence[Run]) -> list[tuple[float, float]]:
     """What the drawn sender of each run lost, in %, and what it got through, in Mbit."""
-    found = []
-    for run in runs:
-        share = share_lost(drawn(run), begin)
-        if share is not None:
-            found.append((100 * share, total(run, begin)))
-    return found
+    return [(share, total(run)) for run in runs if (share := percent_lost(run)) is not None]
 
 
 def _panel(points: Mapping[str, Sequence[tuple[float, float]]], looks: Mapping[str, Style], count: int) -> Spec:

@@ -14,13 +14,13 @@ from headway.reproduce.rax.link import (
     MOST_LOSS,
     PATH,
     UNSEEN,
-    fresh,
     held_from_s,
     last_half,
     line,
     means,
     percent_lost,
-    runs_of,
+    told_apart,
+    two_lives,
 )
 
 if TYPE_CHECKING:
@@ -37,9 +37,9 @@ FAIR = 0.9
 
 def fig1(lab: Lab) -> Made:
     """Throughput and loss of the first run with one sender, and with two."""
-    one = runs_of(lab, "one sender", fresh(4), "rax-1")
-    two = runs_of(lab, "two senders", fresh(4), "rax-2")
-    measured = yield [one, two]
+    lives = [two_lives(lab, 4, name) for name in ("rax-1", "rax-2")]
+    measured = told_apart((yield [each.whole for each in lives]), lives)
+    one, two = (each.first for each in lives)
     chart = titled(
         [
             *_panels("(a) one sender", measured.runs(one)[0]),

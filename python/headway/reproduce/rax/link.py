@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import fsum
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
     from headway.report.series import Line
     from headway.reproduce.lab import Lab, Wanted
+    from headway.reproduce.measured import Measured
     from headway.runs.store import Run
 
 LINK_MBPS = 20.0
@@ -39,24 +41,79 @@ UNSEEN = (
 )
 
 
-def runs_of(lab: Lab, label: str, spec: str, scenario: str) -> Wanted:
+def runs_of(lab: Lab, label: str, spec: str, scenario: str, least: int = RUNS) -> Wanted:
     """The runs of a scheme on one of the paper's scenarios, with their series."""
-    return lab.want(label, lab.scheme(spec), Scenario.load(scenario), series=True, bin_ms=BIN_MS, least_runs=RUNS)
+    where = Scenario.load(scenario)
+    return lab.want(label, lab.scheme(spec), where, series=True, bin_ms=BIN_MS, least_runs=least)
 
 
-def resumed_runs(lab: Lab, label: str, alpha: float, scenario: str) -> Wanted:
+def beside(lab: Lab, label: str, spec: str, scenario: str) -> Wanted:
+    """The runs of what stands beside Rax; of other schemes the paper has one."""
+    return runs_of(lab, label, spec, scenario, least=0)
+
+
+@dataclass(frozen=True)
+class TwoLives:
     """Runs twice as long, in whose middle each flow begins anew with what it has learned."""
+
+    whole: Wanted
+    """What is run."""
+    first: Wanted
+    """Its first half: flows that learn from nothing."""
+    again: Wanted
+    """Its second half, as runs of their own: flows that have resumed."""
+
+
+def two_lives(lab: Lab, alpha: float, scenario: str) -> TwoLives:
+    """The runs of Rax from nothing, and of the same flows resumed."""
     length = min(LENGTH_S, (lab.settings.most_seconds or 2 * LENGTH_S) / 2)
-    spec = lab.scheme(f"rax:alpha={alpha:g}:restart={length:g}s")
-    return lab.want(
-        label,
-        spec,
-        Scenario.load(scenario),
-        seconds=2 * length,
-        series=True,
-        bin_ms=BIN_MS,
-        least_runs=RUNS,
+    where = Scenario.load(scenario)
+
+    def runs(label: str, spec: str, seconds: float) -> Wanted:
+        return lab.want(
+            f"{label}, {scenario}",
+            lab.scheme(spec),
+            where,
+            seconds=seconds,
+            series=True,
+            bin_ms=BIN_MS,
+            least_runs=RUNS,
+        )
+
+    twice = f"{fresh(alpha)}:restart={length:g}s"
+    return TwoLives(
+        whole=runs("both lives", twice, 2 * length),
+        first=runs("from nothing", fresh(alpha), length),
+        again=runs("resumed", twice, length),
     )
+
+
+def told_apart(measured: Measured, of: Sequence[TwoLives]) -> Measured:
+    """With the halves of these runs as runs of their own."""
+    halves: dict[Wanted, list[Run]] = {}
+    for lives in of:
+        halves[lives.first] = [half(run, 0) for run in measured.runs(lives.whole)]
+        halves[lives.again] = [half(run, 1) for run in measured.runs(lives.whole)]
+    return measured.plus(halves)
+
+
+def half(run: Run, which: int) -> Run:
+    """The first half of a run, 0, or its second, 1, as a run of its own: what the figures look at."""
+    n = len(run["series"]["loss"]) // 2
+    where = slice(which * n, (which + 1) * n)
+
+    def cut(series: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+        return {name: series[name][where] for name in ("throughput_mbps", "loss")}
+
+    series = cut(run["series"])
+    flows = [flow | {"series": cut(flow["series"])} for flow in run.get("flows", [])]
+    return run | {
+        "seconds": run["seconds"] / 2,
+        "series": series | {"time_s": run["series"]["time_s"][:n]},
+        "throughput_mbps": fmean(part(series["throughput_mbps"]) or [0.0]),
+        "loss": share_lost(series),
+        **({"flows": flows} if flows else {}),
+    }
 
 
 def fresh(alpha: float) -> str:

@@ -27,7 +27,6 @@ def of_one_sender(
     measured: Measured,
     titles: Mapping[Wanted, str],
     *,
-    second_half: bool = False,
     beside: Mapping[Wanted, Mapping[str, Wanted]] | None = None,
     looks: Mapping[str, Style] | None = None,
 ) -> list[tuple[str, Spec]]:
@@ -36,15 +35,12 @@ def of_one_sender(
     Args:
         measured: What the runs gave.
         titles: What is drawn, each with its title.
-        second_half: Are the runs twice as long as what is drawn, which begins in their middle?
         beside: The medians of other schemes beside each, by label.
         looks: How those are drawn.
     """
-    drawn_bands = {one: _bands(measured.runs(one), second_half) for one in titles}
+    drawn_bands = {one: _bands(measured.runs(one)) for one in titles}
     others = {
-        one: {
-            label: _bands(measured.runs(other), False) for label, other in ((beside or {}).get(one) or {}).items()
-        }
+        one: {label: _bands(measured.runs(other)) for label, other in ((beside or {}).get(one) or {}).items()}
         for one in titles
     }
     losses = [q for bands in drawn_bands.values() for *_, q in bands[LOSS]]
@@ -74,16 +70,13 @@ def of_one_sender(
     return panels
 
 
-def _bands(runs: Sequence[Run], second_half: bool) -> dict[str, Band]:
+def _bands(runs: Sequence[Run]) -> dict[str, Band]:
     times = runs[0]["series"]["time_s"]
-    first = len(times) // 2 if second_half else 0
-    begin = times[first - 1] if first else 0.0
-    after = [t - begin for t in times[first:]]
 
     def lines(column: str, factor: float) -> list[list[float | None]]:
-        return [[None if v is None else factor * v for v in drawn(run)[column][first:]] for run in runs]
+        return [[None if v is None else factor * v for v in drawn(run)[column]] for run in runs]
 
-    return {RATE: quartiles(lines(RATE, 1.0), after), LOSS: quartiles(lines(LOSS, MOST_PERCENT), after)}
+    return {RATE: quartiles(lines(RATE, 1.0), times), LOSS: quartiles(lines(LOSS, MOST_PERCENT), times)}
 
 
 def _medians(found: Band) -> Line:

@@ -8,25 +8,21 @@ from headway.reproduce.charts import titled
 from headway.reproduce.claim import LESS, MORE, each_within, text_of
 from headway.reproduce.figure import Drawn, Figure
 from headway.reproduce.rax.link import (
-    AGAIN_S,
-    BIN_MS,
     ENOUGH_MBPS,
     LINK_MBPS,
     PATH,
     UNSEEN,
+    beside,
     drawn,
-    fresh,
     last_half,
-    resumed_runs,
-    runs_of,
     senders,
     share_lost,
+    told_apart,
+    two_lives,
 )
 from headway.reproduce.rax.panels import of_one_sender
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from headway.reproduce.figure import Made
     from headway.reproduce.lab import Lab
     from headway.runs.store import Run
@@ -37,33 +33,28 @@ MOST_AGAIN = 1.0
 
 def fig7(lab: Lab) -> Made:
     """One of one and one of two senders that go on from their own networks, and from a shipped one."""
-    again = {n: resumed_runs(lab, f"resumed, {n}", 4, f"rax-{n}") for n in (1, 2)}
-    first = {n: runs_of(lab, f"from nothing, {n}", fresh(4), f"rax-{n}") for n in (1, 2)}
-    shipped = {n: runs_of(lab, f"shipped, {n}", "rax-pretrained", f"rax-{n}") for n in (1, 2)}
-    measured = yield [*again.values(), *first.values(), *shipped.values()]
+    lives = {n: two_lives(lab, 4, f"rax-{n}") for n in (1, 2)}
+    shipped = {n: beside(lab, f"rax-pretrained, {n}", "rax-pretrained", f"rax-{n}") for n in (1, 2)}
+    measured = told_apart((yield [*(of.whole for of in lives.values()), *shipped.values()]), list(lives.values()))
+    first, again = ({n: getattr(of, life) for n, of in lives.items()} for life in ("first", "again"))
     chart = titled(
         [
-            *of_one_sender(measured, {again[1]: "(a) resumed, one sender"}, second_half=True),
-            *of_one_sender(measured, {again[2]: "(b) resumed, one of two"}, second_half=True),
+            *of_one_sender(measured, {again[1]: "(a) resumed, one sender"}),
+            *of_one_sender(measured, {again[2]: "(b) resumed, one of two"}),
             *of_one_sender(measured, {shipped[1]: "(c) rax-pretrained, one sender"}),
         ],
         None,
         2,
     )
     early = {
-        **{f"resumed, {_count(n)}": measured.median(again[n], lost_early(0.5)) for n in again},
-        **{f"rax-pretrained, {_count(n)}": measured.median(shipped[n], lost_early(0.0)) for n in shipped},
+        **{f"resumed, {_count(n)}": measured.median(again[n], lost_early) for n in again},
+        **{f"rax-pretrained, {_count(n)}": measured.median(shipped[n], lost_early) for n in shipped},
     }
     table = [["flows", "senders", "lost in the first 10 s, median", "95% interval", "largest"]]
-    for label, of_count, begin in (
-        ("from nothing", first, 0.0),
-        ("resumed", again, 0.5),
-        ("rax-pretrained", shipped, 0.0),
-    ):
+    for label, of_count in {"from nothing": first, "resumed": again, "rax-pretrained": shipped}.items():
         for n, one in of_count.items():
-            found = measured.median(one, lost_early(begin))
-            most = max(lost_early(begin)(run) or 0.0 for run in measured.runs(one))
-            table.append([label, str(n), *text_of(found, "%"), f"{most:.3g} %"])
+            most = max(lost_early(run) or 0.0 for run in measured.runs(one))
+            table.append([label, str(n), *text_of(measured.median(one, lost_early), "%"), f"{most:.3g} %"])
     claims = [
         each_within(
             "fig7.no-spike",
@@ -78,7 +69,7 @@ def fig7(lab: Lab) -> Made:
             "fig7.resumes",
             "Flows simply resume where they ended training before (4.3)",
             "throughput of all senders from 10 s after the new start to 60 s, median; at least 19 Mbit/s wanted",
-            {f"{_count(n)}": measured.median(again[n], _early_rate) for n in again},
+            {f"{_count(n)}": measured.median(again[n], early_rate) for n in again},
             "Mbit/s",
             low=ENOUGH_MBPS,
         ),
@@ -86,7 +77,7 @@ def fig7(lab: Lab) -> Made:
             "fig7.faster",
             "Pre-training greatly speeds up the initial training (4.3)",
             "share lost in the first minute, resumed less from nothing, runs of one seed; below 0 wanted",
-            {f"{_count(n)}": measured.across([again[n], first[n]], _less_lost) for n in again},
+            {f"{_count(n)}": measured.difference(again[n], first[n], lost_in_a_minute) for n in again},
             "points",
             high=LESS,
         ),
@@ -95,7 +86,7 @@ def fig7(lab: Lab) -> Made:
             "With two senders the variance is large beside flows that were not pre-trained (4.3)",
             "how far one of two senders is from its half of the link in the mean over the run, resumed less from "
             "nothing, runs of one seed; above 0 wanted",
-            {"two senders": measured.across([again[2], first[2]], _further_off)},
+            {"two senders": measured.difference(again[2], first[2], off_its_share)},
             "points",
             low=MORE,
         ),
@@ -104,8 +95,8 @@ def fig7(lab: Lab) -> Made:
         UNSEEN,
         "Resumed: runs of 1200 s, in whose middle every flow is replaced by one that begins, at a window of 1, "
         "with the networks and optimisers that it has saved as text; what is still in flight then is nobody's.",
-        "`rax-pretrained` begins with `models/rax-v1`, which one flow learned in 600 s on this link with one "
-        "sender.",
+        "`rax-pretrained` begins with `models/rax-v1`, which flows learned in 23 minutes on six links, this one "
+        "among them, one after another; 30 runs.",
     ]
     return Drawn(chart, claims, table, notes)
 
@@ -114,39 +105,31 @@ def _count(n: int) -> str:
     return "one sender" if n == 1 else "two senders"
 
 
-def lost_early(begin: float) -> Callable[[Run], float | None]:
-    """The share of all packets lost in the ten seconds after that share of a run, in %."""
-
-    def of(run: Run) -> float | None:
-        return _lost(run, begin, AGAIN_S)
-
-    return of
+def lost_early(run: Run) -> float | None:
+    """The share of all packets lost in the first ten seconds, in %."""
+    return _lost(run, 10)
 
 
-def _lost(run: Run, begin: float, seconds: float) -> float | None:
-    bins = len(run["series"]["loss"])
-    share = share_lost(run["series"], begin, begin + seconds * 1e3 / BIN_MS / bins)
+def lost_in_a_minute(run: Run) -> float | None:
+    """The same in the first minute."""
+    return _lost(run, 60)
+
+
+def _lost(run: Run, bins: int) -> float | None:
+    share = share_lost(run["series"], 0.0, bins / len(run["series"]["loss"]))
     return None if share is None else 100 * share
 
 
-def _early_rate(run: Run) -> float | None:
+def early_rate(run: Run) -> float | None:
+    """Throughput of all senders from 10 s to 60 s."""
     bins = len(run["series"]["loss"])
-    return last_half("throughput_mbps", min(0.5 + 10 / bins, 0.75), min(0.5 + 60 / bins, 1.0))(run)
+    return last_half("throughput_mbps", min(10 / bins, 0.5), min(60 / bins, 1.0))(run)
 
 
-def _less_lost(again: Run, first: Run) -> float | None:
-    ours, theirs = _lost(again, 0.5, 60.0), _lost(first, 0.0, 60.0)
-    return None if ours is None or theirs is None else ours - theirs
-
-
-def _further_off(again: Run, first: Run) -> float:
-    return _off(again, 0.5) - _off(first, 0.0)
-
-
-def _off(run: Run, begin: float) -> float:
+def off_its_share(run: Run) -> float:
+    """How far the drawn sender's throughput is from a fair share in the mean, in % of that."""
     fair = LINK_MBPS / senders(run)
     rates = [v or 0.0 for v in drawn(run)["throughput_mbps"]]
-    rates = rates[round(begin * len(rates)) :]
     return 100 * sum(abs(rate - fair) for rate in rates) / (fair * len(rates))
 
 

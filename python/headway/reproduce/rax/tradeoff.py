@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING
 from headway.reproduce.charts import titled
 from headway.reproduce.claim import MORE, each_within
 from headway.reproduce.figure import Drawn, Figure
-from headway.reproduce.rax.link import PATH, UNSEEN, fresh, percent_lost, percent_spike, reached_s, runs_of
+from headway.reproduce.rax.link import (
+    PATH,
+    UNSEEN,
+    fresh,
+    percent_lost,
+    percent_spike,
+    reached_s,
+    runs_of,
+    told_apart,
+    two_lives,
+)
 from headway.reproduce.rax.panels import of_one_sender
 
 if TYPE_CHECKING:
@@ -19,8 +29,10 @@ ALPHAS = (1.0, 2.0, 4.0)
 
 def fig5(lab: Lab) -> Made:
     """One sender's throughput and loss with each alpha."""
-    of_alpha = {alpha: runs_of(lab, f"alpha {alpha:g}", fresh(alpha), "rax-1") for alpha in ALPHAS}
-    measured = yield list(of_alpha.values())
+    lives = two_lives(lab, ALPHAS[-1], "rax-1")
+    runs = {alpha: runs_of(lab, f"alpha {alpha:g}", fresh(alpha), "rax-1") for alpha in ALPHAS[:-1]}
+    measured = told_apart((yield [*runs.values(), lives.whole]), [lives])
+    of_alpha = runs | {ALPHAS[-1]: lives.first}
     titles = {of_alpha[alpha]: f"({letter}) alpha = {alpha:g}" for letter, alpha in zip("abc", ALPHAS, strict=True)}
     chart = titled(of_one_sender(measured, titles), None, 2)
     steps = {"2 over 1": (2.0, 1.0), "4 over 2": (4.0, 2.0)}

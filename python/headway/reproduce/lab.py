@@ -177,16 +177,16 @@ class Lab:
         seconds: float | None = None,
         series: bool = False,
         bin_ms: float = GRID_MS,
-        least_runs: int = 0,
+        runs: int | None = None,
     ) -> Wanted:
-        """The runs of a scheme on a scenario, of its own length unless told; at least so many where all are run."""
+        """The runs of a scheme on a scenario, of its own length unless told; `runs` of them where all are run."""
         length = scenario.seconds if seconds is None else seconds
         if self.settings.most_seconds is not None:
             length = min(length, self.settings.most_seconds)
         # Real time varies by itself.
-        runs = self.settings.runs if self.quick else max(self.settings.runs, least_runs)
-        runs = runs if scenario.varies or self.world != SIM else 1
-        seeds = tuple(islice(seeds_from(self.settings.seed), runs))
+        count = self.settings.runs if self.quick or runs is None else runs
+        count = count if scenario.varies or self.world != SIM else 1
+        seeds = tuple(islice(seeds_from(self.settings.seed), count))
         return Wanted(label, spec, scenario, length, seeds, series, bin_ms, self.world)
 
     def each(

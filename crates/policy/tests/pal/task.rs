@@ -39,6 +39,7 @@ pub fn plain(steps: usize) -> PalSpec {
         centre: Centre::Nothing,
         shortest: steps,
         longest: steps,
+        most_awaited: 16,
         ..PalSpec::default()
     }
 }

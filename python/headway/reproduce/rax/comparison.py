@@ -128,7 +128,7 @@ def fig9(lab: Lab) -> Made:
     notes = [
         UNSEEN,
         "The paper has one run of each other scheme, since its simulator is deterministic: here starts and hosts "
-        "vary, and there are 30. Differences are of runs with the same seed.",
+        "vary, and there are ten. Differences are of runs with the same seed.",
     ]
     return Drawn(titled(panels, looks, 2), claims, table, notes)
 

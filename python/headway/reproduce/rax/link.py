@@ -23,6 +23,8 @@ ENOUGH_MBPS = 19.0
 MOST_LOSS = 0.01
 RUNS = 50
 """What the paper has, in 4: "data from at least 50 simulations"."""
+BESIDE = 10
+"""Of what stands beside it: of other schemes the paper has one."""
 BIN_MS = 1000.0
 """Figure 8: "we use bins of one second"."""
 LENGTH_S = 600.0
@@ -41,15 +43,15 @@ UNSEEN = (
 )
 
 
-def runs_of(lab: Lab, label: str, spec: str, scenario: str, least: int = RUNS) -> Wanted:
+def runs_of(lab: Lab, label: str, spec: str, scenario: str, runs: int = RUNS) -> Wanted:
     """The runs of a scheme on one of the paper's scenarios, with their series."""
     where = Scenario.load(scenario)
-    return lab.want(label, lab.scheme(spec), where, series=True, bin_ms=BIN_MS, least_runs=least)
+    return lab.want(label, lab.scheme(spec), where, series=True, bin_ms=BIN_MS, runs=runs)
 
 
 def beside(lab: Lab, label: str, spec: str, scenario: str) -> Wanted:
-    """The runs of what stands beside Rax; of other schemes the paper has one."""
-    return runs_of(lab, label, spec, scenario, least=0)
+    """The runs of what stands beside Rax."""
+    return runs_of(lab, label, spec, scenario, BESIDE)
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ def two_lives(lab: Lab, alpha: float, scenario: str) -> TwoLives:
             seconds=seconds,
             series=True,
             bin_ms=BIN_MS,
-            least_runs=RUNS,
+            runs=RUNS,
         )
 
     twice = f"{fresh(alpha)}:restart={length:g}s"

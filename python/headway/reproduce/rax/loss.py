@@ -61,7 +61,7 @@ def fig8(lab: Lab) -> Made:
             for rival in rivals
         ),
     ]
-    return Drawn(chart, claims, notes=[UNSEEN, "Of other schemes the median of 30 runs is drawn."])
+    return Drawn(chart, claims, notes=[UNSEEN, "Of other schemes the median of ten runs is drawn."])
 
 
 FIGURES = (

@@ -96,7 +96,7 @@ def fig7(lab: Lab) -> Made:
         "Resumed: runs of 1200 s, in whose middle every flow is replaced by one that begins, at a window of 1, "
         "with the networks and optimisers that it has saved as text; what is still in flight then is nobody's.",
         "`rax-pretrained` begins with `models/rax-v1`, which flows learned in 23 minutes on six links, this one "
-        "among them, one after another; 30 runs.",
+        "among them, one after another; ten runs.",
     ]
     return Drawn(chart, claims, table, notes)
 

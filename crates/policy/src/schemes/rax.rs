@@ -4,8 +4,7 @@ use std::any::Any;
 
 use headway_cc::schemes::newreno::NewReno;
 use headway_cc::{
-    Acked, Base, Bytes, CongestionControl, Control, Duration, EcnUse, Family, Feedback, Kind, Lost,
-    Need, Param, Probe, Rto, Scheme, Sent, Setup, Stream, Tag, Time,
+    Base, Bytes, CongestionControl, Control, Duration, EcnUse, Family, Feedback, Kind, Need, Param, Probe, Rto, Scheme, Sent, Setup, Stream, Tag, Time,
 };
 use serde::{Deserialize, Serialize};
 
@@ -269,26 +268,53 @@ impl Rax {
         size.get() as f32 / self.setup.mss.get() as f32
     }
 
-    fn on_acked(&mut self, now: Time, acked: &Acked) {
-        let last = self.last_ack.replace(now).unwrap_or(acked.sent);
-        let gap_ms = now.since(last).as_millis_f64() as f32;
-        self.rtt_ms = now.since(acked.sent).as_millis_f64() as f32;
-        self.least_rtt_ms = self.least_rtt_ms.min(self.rtt_ms.max(1e-3));
-        let size = self.packets(acked.size);
-        self.answer(acked.tag, &[size, size, gap_ms]);
-        self.state.update([gap_ms, self.rtt_ms, 0.0, self.window]);
-        self.act(now);
+    /// So many packets go out by the last action: what its feedback names them by.
+    pub(super) fn sent(&mut self, packets: f32) -> Tag {
+        if self.fallback.is_some() || !self.state.is_known {
+            return Tag::NONE;
+        }
+        Tag(self.agent.partial_action(packets) + 1)
     }
 
-    fn on_lost(&mut self, now: Time, lost: &Lost) {
-        let size = self.packets(lost.size);
-        self.answer(lost.tag, &[0.0, size, 0.0]);
+    /// A packet arrived; where `acts`, the window changes.
+    pub(super) fn acked(&mut self, now: Time, tag: Tag, packets: f32, sent: Time, acts: bool) {
+        let last = self.last_ack.replace(now).unwrap_or(sent);
+        let gap_ms = now.since(last).as_millis_f64() as f32;
+        self.rtt_ms = now.since(sent).as_millis_f64() as f32;
+        self.least_rtt_ms = self.least_rtt_ms.min(self.rtt_ms.max(1e-3));
+        self.answer(tag, &[packets, packets, gap_ms]);
+        self.state.update([gap_ms, self.rtt_ms, 0.0, self.window]);
+        if acts {
+            self.act(now);
+        }
+    }
+
+    /// A packet is taken for lost; where `acts`, the window changes.
+    pub(super) fn lost(&mut self, now: Time, tag: Tag, packets: f32, acts: bool) {
+        self.answer(tag, &[0.0, packets, 0.0]);
         if !self.state.is_known {
             return;
         }
         let gap_ms = self.state.averages[0][0];
         self.state.update([gap_ms, self.rtt_ms, 1.0, self.window]);
-        self.act(now);
+        if acts {
+            self.act(now);
+        }
+    }
+
+    /// Somebody else has set the window, in packets.
+    pub(super) fn follow(&mut self, window: f32) {
+        self.window = window.max(1.0);
+    }
+
+    /// In packets, 1 or more.
+    pub(super) fn window(&self) -> f32 {
+        self.window
+    }
+
+    /// Has it diverged so newly that a classical controller is to have the flow?
+    pub(super) fn stands_by(&self, now: Time) -> bool {
+        (self.fallback.as_ref()).is_some_and(|(_, until)| now < *until)
     }
 
     fn answer(&mut self, tag: Tag, rewards: &[f32; REWARDS]) {
@@ -336,11 +362,7 @@ impl Rax {
 
 impl CongestionControl for Rax {
     fn on_sent(&mut self, sent: &Sent) -> Tag {
-        if self.fallback.is_some() || !self.state.is_known {
-            return Tag::NONE;
-        }
-        let size = self.packets(sent.size);
-        Tag(self.agent.partial_action(size) + 1)
+        self.sent(self.packets(sent.size))
     }
 
     fn on_feedback(&mut self, feedback: &Feedback<'_>) {
@@ -354,10 +376,11 @@ impl CongestionControl for Rax {
         }
         let begun = self.begun;
         for lost in feedback.lost.iter().filter(|lost| lost.sent >= begun) {
-            self.on_lost(feedback.now, lost);
+            self.lost(feedback.now, lost.tag, self.packets(lost.size), true);
         }
         for acked in feedback.acked.iter().filter(|acked| acked.sent >= begun) {
-            self.on_acked(feedback.now, acked);
+            let packets = self.packets(acked.size);
+            self.acked(feedback.now, acked.tag, packets, acked.sent, true);
         }
     }
 
@@ -368,7 +391,7 @@ impl CongestionControl for Rax {
         }
         let begun = self.begun;
         for lost in rto.lost.iter().filter(|lost| lost.sent >= begun) {
-            self.on_lost(rto.now, lost);
+            self.lost(rto.now, lost.tag, self.packets(lost.size), true);
         }
     }
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import enclosure
 import performance
-from datapath import agent, in_bpf, judge, measures, page
+from datapath import agent, in_bpf, judge, measures, page, still
 from datapath.progress import Progress
 from headway import UsageError
 
@@ -86,7 +86,7 @@ def measure(args: argparse.Namespace, tested: str | None) -> None:
     seconds = args.seconds or (1 if args.quick else 4)
     rounds = args.rounds or (1 if args.quick else 3)
     int8 = args.int8 or in_bpf.shipped(ROOT)
-    compared = measures.variants(int8)
+    compared = measures.variants(still.model(OUT / "still"), int8)
     if not int8:
         figures["skipped"].append("flows with a policy inside BPF: no model of whole numbers; --int8 SPEC is one")
     plan = {

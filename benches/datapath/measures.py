@@ -24,12 +24,18 @@ class Variant(NamedTuple):
     options: tuple[str, ...]
 
 
-def variants(int8: str | None) -> dict[str, Variant]:
-    """What is compared; the first is the kernel's own."""
+def variants(still: Path, int8: str | None) -> dict[str, Variant]:
+    """What is compared; the first is the kernel's own.
+
+    Args:
+        still: The folder of a model that never changes a window.
+        int8: A policy in whole numbers.
+    """
     found = {
         YARDSTICK: Variant("the kernel's Cubic", ()),
         "owl-no-agent": Variant("headway_owl, no agent", ("--no-agent", "--controllers", "headway_owl")),
         "owl-shadow": Variant("headway_owl, Owl asked", ("--policy", "owl", "--shadow")),
+        "owl-still": Variant("headway_owl, a net that holds the window", ("--policy", f"learned:model={still}")),
         "owl": Variant("headway_owl, Owl decides", ("--policy", "owl")),
         "rate-no-agent": Variant("headway_rate, no agent", ("--no-agent", "--controllers", "headway_rate")),
         "aurora-shadow": Variant("headway_rate, Aurora asked", ("--policy", "aurora", "--shadow")),
@@ -62,7 +68,8 @@ def cost(progress: Progress, compared: dict[str, Variant], seconds: float) -> di
                     for name in names[round_ % len(names) :] + names[: round_ % len(names)]:
                         progress.say(f"cost, {path}, {name}")
                         controller = _name(names.index(name)) if name in agents else name
-                        rows[path][name].append(_transfer(controller, seconds, agents.get(name), server, heart))
+                        flow = Flow(controller, seconds, path == "tso")
+                        rows[path][name].append(_transfer(flow, agents.get(name), server, heart))
     return {
         "seconds": seconds,
         "others_cores": statistics.median(others),
@@ -75,7 +82,15 @@ def _name(number: int) -> str:
     return f"bench_{number}"
 
 
-def _transfer(controller: str, seconds: float, agent: Agent | None, server: int, heart: int) -> dict[str, Any]:
+class Flow(NamedTuple):
+    """What `place.Client` takes."""
+
+    controller: str
+    seconds: float
+    is_offloaded: bool
+
+
+def _transfer(flow: Flow, agent: Agent | None, server: int, heart: int) -> dict[str, Any]:
     """One flow, and what it took of the machine."""
     before = agent.status()["counters"] if agent and agent.is_serving else {}
     pids = [server, *([agent.pid] if agent else [])]
@@ -86,10 +101,10 @@ def _transfer(controller: str, seconds: float, agent: Agent | None, server: int,
         place.used_s(heart),
     )
     start = time.monotonic()
-    client = place.Client(controller, seconds)
+    client = place.Client(*flow)
     state: dict[str, Any] = {}
     if agent and agent.is_serving:
-        time.sleep(seconds * 0.8)
+        time.sleep(flow.seconds * 0.8)
         state = _steering(agent.status(), before)
     found = client.result()
     wall = time.monotonic() - start
@@ -188,7 +203,7 @@ def _hooks(variant: Variant, seconds: float, is_offloaded: bool, mbps: int | Non
         hooks.counted(),
     ):
         counting = hooks.counting_ns()
-        client = place.Client(_name(0), seconds)
+        client = place.Client(_name(0), seconds, is_offloaded)
         # The first rounds are slow start's.
         time.sleep(0.3 * seconds)
         before, start = hooks.runs(agent.pid), time.monotonic()

@@ -20,6 +20,13 @@ TICKS = os.sysconf("SC_CLK_TCK")
 OFFLOADS = Path(__file__).with_name("offloads.py")
 HEARTBEAT = "import time\nwhile True: time.sleep(0.001)"
 IPERF3_PORT = 5201
+WRITE = {True: "1M", False: "128K"}
+"""What iperf3 writes at a time, by whether packets are as TSO makes them: with its own 128 KB a flow of those has
+18 or 40 Gbit/s, as writer and reader happen to take turns, whoever controls it; with 1 MB it has 63."""
+SSTHRESH = 1024
+"""Packets, of an unshaped link's route: where nothing is lost slow start never ends, and Owl is never asked."""
+INITIAL_CWND = 2 * SSTHRESH
+"""Packets: beyond slow start, and more than such a link takes."""
 QUEUE_S = 0.02
 """What the queue of a link with a rate holds, unless told."""
 
@@ -48,8 +55,10 @@ def link(
         for host, address in ((NEAR, "10.77.0.1"), (FAR, FAR_ADDRESS)):
             _ip("-n", host, "addr", "add", f"{address}/24", "dev", "veth")
             _ip("-n", host, "link", "set", "veth", "up", "mtu", str(mtu))
-            if mtu != 1500:
-                _ip("-n", host, "route", "change", "10.77.0.0/24", "dev", "veth", "quickack", "1")
+            metrics = ["quickack", "1"] if mtu != 1500 else []
+            metrics += [] if mbps else ["initcwnd", str(INITIAL_CWND), "ssthresh", str(SSTHRESH)]
+            if metrics:
+                _ip("-n", host, "route", "change", "10.77.0.0/24", "dev", "veth", *metrics)
             state = "on" if is_offloaded else "off"
             _run(*inside(host, TRAFFIC_CPU, sys.executable, str(OFFLOADS), "veth", state))
         if mbps:
@@ -98,8 +107,8 @@ def server() -> Iterator[int]:
 class Client:
     """`iperf3 -c` on the near host, under way."""
 
-    def __init__(self, controller: str, seconds: float) -> None:
-        words = f"iperf3 -c {FAR_ADDRESS} -C {controller} -t {seconds:g} -J".split()
+    def __init__(self, controller: str, seconds: float, is_offloaded: bool = True) -> None:
+        words = f"iperf3 -c {FAR_ADDRESS} -C {controller} -t {seconds:g} -l {WRITE[is_offloaded]} -J".split()
         self.seconds = seconds
         self.process = subprocess.Popen(
             inside(NEAR, TRAFFIC_CPU, *words), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True

@@ -13,7 +13,7 @@ pub fn guard(input: &[u8]) {
         0 => Limits::default(),
         _ => wild(input.array()),
     };
-    let mut guard = Guard::new(u64::from_le_bytes(input.array()));
+    let mut guard = Guard::new(u64::from_le_bytes(input.array()), 10, 0);
     let mut last: RecordBytes = [0; 10];
     while !input.0.is_empty() {
         let now = last[0];

@@ -10,6 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 pytestmark = pytest.mark.system
@@ -109,6 +110,24 @@ def test_rows_come_in_order(scenarios, tmp_path):
     recorded = {p.relative_to(out).as_posix() for p in out.glob("recordings/**/*") if p.is_file()}
     assert "recordings/one/cubic/run-0.events.parquet" in recorded
     assert "recordings/two/copa/run-0.bottleneck.log" in recorded
+
+
+def test_the_guard_takes_flows_over_real_packets_too(tmp_path):
+    """Answers that take 0.7 s are none, in any world: Cubic has the flow, and fills the link."""
+    scenario = tmp_path / "longer.toml"
+    scenario.write_text(LINK.format(name="longer", flows=1).replace("seconds = 2", "seconds = 5"))
+    schemes = "owl:guard=on:latency=700ms,owl:guard=on"
+    command = [*BENCH, "--schemes", schemes, "--scenario", str(scenario), "--runs", "1", "--json"]
+    done = subprocess.run(
+        [*command, "--out", str(tmp_path / "out")], capture_output=True, text=True, check=False, timeout=90
+    )
+    assert done.returncode == 0, done.stderr
+    assert [row["utilisation"]["mean"] > 0.7 for row in json.loads(done.stdout)] == [True, True]
+    rows = pq.read_table(tmp_path / "out" / "results.parquet").to_pylist()
+    assert {row["scheme"]: row["guard_trips"] for row in rows} == {
+        "owl:guard=on:latency=700ms": 1,
+        "owl:guard=on": 0,
+    }
 
 
 def test_ctrl_c_keeps_what_is_finished_and_leaves_no_process(scenarios, tmp_path):

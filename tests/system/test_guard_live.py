@@ -9,6 +9,7 @@ import time
 import numpy as np
 import pytest
 
+from headway.distill import whole
 from headway.models import folder as model_folder
 from headway.models import writer
 from kernel import daemon, path
@@ -54,7 +55,7 @@ def run(policy, controller, *options):
     return daemon.Daemon("--policy", policy, "--controllers", controller, *options)
 
 
-@pytest.mark.parametrize(("policy", "controller"), CONTROLLERS)
+@pytest.mark.parametrize(("policy", "controller"), [*CONTROLLERS, ("aurora:model=int8-v1", "headway_rate")])
 def test_the_agent_is_killed(tmp_path, cubics_mbps, policy, controller):
     with run(policy, controller) as agent, path.flow(tmp_path, controller, 12) as flow:
         flow.wait(4)
@@ -126,15 +127,15 @@ def test_the_agent_is_slow(tmp_path, cubics_mbps):
         assert (one["guard"], one["guard_reason"]) == ("cubic", "stale")
 
 
-def write_model(folder, weight, bias):
-    """A model with Owl's eyes and hands, and one layer of these weights for a head."""
+def write_model(folder, weight, bias, agent=None):
+    """A model with Owl's eyes and hands, or those of `agent`, and one layer of these weights for a head."""
     owl = model_folder.load("owl-v1")
     card = {
         "name": "owl",
         "version": 1,
         "description": "no policy at all",
         "net": {"kind": "mlp", "layers": [100, 7], "activations": ["identity"]},
-        "agent": owl.card["agent"],
+        "agent": agent or owl.card["agent"],
         "training": owl.card["training"],
         "evaluation": {},
     }
@@ -178,6 +179,40 @@ def test_the_model_is_replaced(tmp_path, cubics_mbps, head):
         judge(flow, time.monotonic(), cubics_mbps)
 
 
+def write_less(folder):
+    """The net in whole numbers, always wanting half of the rate, and less."""
+    model = model_folder.load("aurora-int8-v1")
+    tensors = model.tensors()
+    unit = (whole.UNIT << int(tensors["shifts"][2])) // int(tensors["multipliers"][2])
+    tensors["layers.2.weight"][:] = 0
+    tensors["layers.2.bias"][:] = -20 * unit
+    seen = model.golden()["observations"]
+    outputs = whole.run(tensors, whole.to_inputs(seen, model.card["agent"]["observation"]["features"]))
+    shutil.rmtree(folder)
+    writer.write(folder, model.card, tensors, (seen, outputs[:, np.newaxis] / whole.UNIT))
+
+
+def test_a_net_in_the_kernel_is_replaced_and_guarded(tmp_path, cubics_mbps):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    for name, content in model_folder.load("aurora-int8-v1").files.items():
+        (folder / name).write_bytes(content)
+    with run(f"learned:model={folder}", "headway_rate") as agent, path.flow(tmp_path, "headway_rate", 16) as flow:
+        flow.wait(4)
+        write_less(folder)
+        assert agent.ask("reload").returncode == 0
+        # Nobody has to be there: the net and its guard are both the kernel's.
+        agent.signal(signal.SIGSTOP)
+        replaced = time.monotonic()
+        flow.wait(7)
+        agent.signal(signal.SIGCONT)
+        time.sleep(0.5)
+        (one,) = sending(agent.status())
+        assert (one["guard"], one["guard_reason"]) == ("cubic", "utility"), agent.log
+        judge(flow, one["guard_judged_at_s"], cubics_mbps)
+        assert one["guard_judged_at_s"] - replaced < 3
+
+
 def test_all_slots_are_taken(tmp_path, cubics_mbps):
     slot = run("owl", "headway_owl", "--flows", "1")
     with slot as agent, path.flow(tmp_path, "headway_owl", 11, flows=3) as flow:
@@ -197,6 +232,23 @@ def test_the_ring_is_full(tmp_path, cubics_mbps):
         status = agent.status()
         assert status["counters"]["ring_dropped"] > 100
         assert status["counters"]["guard_trips"] == 1
+
+
+def test_what_found_no_room_is_asked_again(tmp_path):
+    """The agent is away for 40 ms at a time, in which the ring fills: less than the guard's patience of 100 ms."""
+    link = {"up": "100Mbps", "down": "100Mbps", "queue": "300pkt"}
+    with run("owl", "headway_owl", "--ring", "4") as agent, path.flow(tmp_path, "headway_owl", 11, **link) as flow:
+        flow.wait(3)
+        before = agent.status()["counters"]["ring_dropped"]
+        while time.monotonic() < flow.begun + 9:
+            agent.signal(signal.SIGSTOP)
+            time.sleep(0.04)
+            agent.signal(signal.SIGCONT)
+            time.sleep(0.15)
+        status = agent.status()
+        assert status["counters"]["ring_dropped"] > before + 100
+        (one,) = sending(status)
+        assert (one["guard"], one["guard_trips"]) == ("policy", 0), agent.log
 
 
 def test_many_flows_are_none_stuck_when_the_agent_dies(tmp_path, cubics_mbps):

@@ -19,10 +19,10 @@ pub struct Cubic {
 }
 
 impl Cubic {
-    /// In slow start, with so many packets.
-    pub fn new(initial_cwnd: u32) -> Cubic {
+    /// From a window in packets on; in slow start below `ssthresh`, also in packets, which 0 stands for none.
+    pub fn new(cwnd: u32, ssthresh: u32) -> Cubic {
         let mut cubic = Cubic::new_zeroed();
-        native::headway_native_cubic_open(&mut cubic, initial_cwnd);
+        native::headway_native_cubic_open(&mut cubic, cwnd, ssthresh);
         cubic
     }
 
@@ -36,14 +36,19 @@ impl Cubic {
         native::headway_native_cubic_lose(self, now_ns, rtt_ns);
     }
 
-    /// The retransmission timer ran out.
-    pub fn time_out(&mut self) {
-        native::headway_native_cubic_time_out(self);
+    /// The retransmission timer ran out; while losses are being repaired that lowers ssthresh no more.
+    pub fn time_out(&mut self, now_ns: u64, is_recovering: bool) {
+        native::headway_native_cubic_time_out(self, now_ns, is_recovering.into());
     }
 
     /// Slow start is over.
     pub fn leave_slow_start(&mut self) {
         native::headway_native_cubic_leave_slow_start(self);
+    }
+
+    /// In packets; `None` before the first.
+    pub fn ssthresh(&self) -> Option<f64> {
+        (self.ssthresh > 0).then_some(self.ssthresh as f64 / 256.0)
     }
 
     /// The window in packets.

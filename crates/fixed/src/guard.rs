@@ -150,6 +150,7 @@ pub struct Guard {
     capacity: u64,
     most_rate: u64,
     delivered: u32,
+    delivered_ce: u32,
     lost: u32,
     epoch_delivered: u32,
     epoch_lost: u32,
@@ -164,9 +165,9 @@ pub struct Guard {
     hungry: u16,
     wild: u16,
     most_in_flight: u16,
-    reason: u32,
+    reason: u16,
+    level: u16,
     trips: u32,
-    level: u32,
     overdue: u8,
     is_recovering: u8,
     is_app_limited: u8,
@@ -177,10 +178,10 @@ impl Guard {
     /// Of [`Self::restart`]: nobody knows what the path carries.
     pub const NO_SSTHRESH: u32 = 0x7fff_ffff;
 
-    /// A flow begins.
-    pub fn new(now_ns: u64) -> Guard {
+    /// A flow begins, or has sent before, with a window and an ssthresh in packets, which 0 stands for none.
+    pub fn new(now_ns: u64, cwnd: u32, ssthresh: u32) -> Guard {
         let mut guard = Guard::new_zeroed();
-        native::headway_native_guard_open(&mut guard, now_ns);
+        native::headway_native_guard_open(&mut guard, now_ns, cwnd, ssthresh);
         guard
     }
 
@@ -226,7 +227,7 @@ impl Guard {
 
     /// Why it is Cubic's; [`Reason::Fine`] while it is the policy's.
     pub fn reason(&self) -> Reason {
-        Reason::of(self.reason).unwrap_or(Reason::Fine)
+        Reason::of(self.reason.into()).unwrap_or(Reason::Fine)
     }
 
     /// How often it was taken from the policy.

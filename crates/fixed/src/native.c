@@ -26,9 +26,9 @@ __u64 headway_native_rate_agent_record(struct headway_rate_agent *a, const struc
 	return headway_rate_agent_record(a, net, r);
 }
 
-void headway_native_cubic_open(struct headway_cubic *c, __u32 initial_cwnd)
+void headway_native_cubic_open(struct headway_cubic *c, __u32 cwnd, __u32 ssthresh)
 {
-	headway_cubic_open(c, initial_cwnd);
+	headway_cubic_open(c, cwnd, ssthresh);
 }
 
 void headway_native_cubic_acked(struct headway_cubic *c, __u32 packets, __u64 now_ns, __u64 rtt_ns)
@@ -41,9 +41,9 @@ void headway_native_cubic_lose(struct headway_cubic *c, __u64 now_ns, __u64 rtt_
 	headway_cubic_lose(c, now_ns, rtt_ns);
 }
 
-void headway_native_cubic_time_out(struct headway_cubic *c)
+void headway_native_cubic_time_out(struct headway_cubic *c, __u64 now_ns, __s32 is_recovering)
 {
-	headway_cubic_time_out(c);
+	headway_cubic_time_out(c, now_ns, is_recovering);
 }
 
 void headway_native_cubic_leave_slow_start(struct headway_cubic *c)
@@ -51,9 +51,9 @@ void headway_native_cubic_leave_slow_start(struct headway_cubic *c)
 	headway_cubic_leave_slow_start(c);
 }
 
-void headway_native_guard_open(struct headway_guard *g, __u64 now_ns)
+void headway_native_guard_open(struct headway_guard *g, __u64 now_ns, __u32 cwnd, __u32 ssthresh)
 {
-	headway_guard_open(g, now_ns);
+	headway_guard_open(g, now_ns, cwnd, ssthresh);
 }
 
 void headway_native_guard_ask(struct headway_guard *g, __u64 now_ns)

@@ -14,12 +14,12 @@ unsafe extern "C" {
         net: &Int8,
         record: &RecordBytes,
     ) -> u64;
-    pub safe fn headway_native_cubic_open(cubic: &mut Cubic, initial_cwnd: u32);
+    pub safe fn headway_native_cubic_open(cubic: &mut Cubic, cwnd: u32, ssthresh: u32);
     pub safe fn headway_native_cubic_acked(c: &mut Cubic, packets: u32, now_ns: u64, rtt_ns: u64);
     pub safe fn headway_native_cubic_lose(cubic: &mut Cubic, now_ns: u64, rtt_ns: u64);
-    pub safe fn headway_native_cubic_time_out(cubic: &mut Cubic);
+    pub safe fn headway_native_cubic_time_out(cubic: &mut Cubic, now_ns: u64, is_recovering: i32);
     pub safe fn headway_native_cubic_leave_slow_start(cubic: &mut Cubic);
-    pub safe fn headway_native_guard_open(guard: &mut Guard, now_ns: u64);
+    pub safe fn headway_native_guard_open(guard: &mut Guard, now_ns: u64, cwnd: u32, ssthresh: u32);
     pub safe fn headway_native_guard_ask(guard: &mut Guard, now_ns: u64);
     pub safe fn headway_native_guard_answer(
         guard: &mut Guard,

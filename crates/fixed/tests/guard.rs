@@ -13,19 +13,23 @@ const MS: u64 = 1_000_000;
 struct Flow {
     now_ms: u64,
     delivered: u64,
+    marked: u64,
     lost: u64,
     cwnd: u64,
     srtt_ms: u64,
     acks: u64,
+    flags: u64,
 }
 
 const FLOW: Flow = Flow {
     now_ms: 0,
     delivered: 0,
+    marked: 0,
     lost: 0,
     cwnd: 100,
     srtt_ms: 100,
     acks: 1,
+    flags: 0,
 };
 
 impl Flow {
@@ -35,13 +39,13 @@ impl Flow {
             self.now_ms * MS,
             0,
             0,
-            self.delivered,
+            self.delivered | self.marked << 32,
             self.lost | self.cwnd << 32,
             self.cwnd | 1500 << 32,
             self.srtt_ms * 1000 * (1 | 1 << 32),
             100_000 << 32,
             0,
-            self.acks,
+            self.acks | self.flags << 32,
         ]
     }
 }
@@ -65,7 +69,7 @@ fn follow(
 
 #[test]
 fn nothing_that_is_well_trips() {
-    let mut guard = Guard::new(0);
+    let mut guard = Guard::new(0, 10, 0);
     let trip = follow(&mut guard, &mut FLOW.clone(), 10_000, |_, f| {
         f.delivered += 10;
     });
@@ -74,7 +78,7 @@ fn nothing_that_is_well_trips() {
 
 #[test]
 fn an_answer_that_does_not_come_trips_after_two_round_trips() {
-    let mut guard = Guard::new(0);
+    let mut guard = Guard::new(0, 10, 0);
     let mut flow = FLOW;
     let limits = Limits::default();
     follow(&mut guard, &mut flow, 10, |_, f| f.delivered += 10);
@@ -90,7 +94,7 @@ fn an_answer_that_does_not_come_trips_after_two_round_trips() {
 /// An outage ends with a time-out, which looks for no answer, and an acknowledgement that finds it.
 #[test]
 fn an_answer_that_waited_for_an_acknowledgement_is_not_stale() {
-    let (mut guard, mut flow) = (Guard::new(0), FLOW);
+    let (mut guard, mut flow) = (Guard::new(0, 10, 0), FLOW);
     follow(&mut guard, &mut flow, 10, |_, f| f.delivered += 10);
     guard.ask(100 * MS);
     for (after_ms, acks) in [(400, 0), (800, 0), (1000, 1)] {
@@ -104,7 +108,7 @@ fn an_answer_that_waited_for_an_acknowledgement_is_not_stale() {
 /// Ten packets in 10 ms of which three are lost: five epochs of 200 ms.
 #[test]
 fn losses_that_cubic_would_not_have_trip() {
-    let mut guard = Guard::new(0);
+    let mut guard = Guard::new(0, 10, 0);
     let trip = follow(&mut guard, &mut FLOW.clone(), 1000, |_, f| {
         f.delivered += 7;
         f.lost += 3;
@@ -117,7 +121,7 @@ fn losses_that_cubic_would_not_have_trip() {
 /// An RTT of 500 ms where 100 would do, and twice the window that Cubic would have.
 #[test]
 fn a_queue_that_cubic_would_not_have_trips() {
-    let mut guard = Guard::new(0);
+    let mut guard = Guard::new(0, 10, 0);
     let trip = follow(&mut guard, &mut FLOW.clone(), 1000, |_, f| {
         f.delivered += 1;
         f.cwnd = 2000;
@@ -129,7 +133,7 @@ fn a_queue_that_cubic_would_not_have_trips() {
 /// The same queue where losses come at such an RTT, one in five seconds: Cubic's would be as long.
 #[test]
 fn a_queue_that_cubic_would_have_too_trips_nothing() {
-    let mut guard = Guard::new(0);
+    let mut guard = Guard::new(0, 10, 0);
     let trip = follow(&mut guard, &mut FLOW.clone(), 3000, |_, f| {
         f.delivered += 1;
         f.lost += u64::from(f.now_ms % 5000 == 100);
@@ -142,7 +146,7 @@ fn a_queue_that_cubic_would_have_too_trips_nothing() {
 /// A second at ten packets in 10 ms, then one.
 #[test]
 fn a_policy_that_leaves_the_path_to_nobody_trips() {
-    let mut guard = Guard::new(0);
+    let mut guard = Guard::new(0, 10, 0);
     let mut flow = FLOW;
     let none = follow(&mut guard, &mut flow, 100, |_, f| f.delivered += 10);
     assert_eq!(none, None);
@@ -155,10 +159,24 @@ fn a_policy_that_leaves_the_path_to_nobody_trips() {
     assert!(at < 1000 + 1500, "{at} ms");
 }
 
+/// The same where the receiver takes no more: `HEADWAY_RWND_LIMITED`.
+#[test]
+fn a_slow_receiver_is_no_fault_of_the_policy() {
+    let mut guard = Guard::new(0, 10, 0);
+    let mut flow = FLOW;
+    follow(&mut guard, &mut flow, 100, |_, f| f.delivered += 10);
+    let trip = follow(&mut guard, &mut flow, 6000, |_, f| {
+        f.delivered += 1;
+        f.cwnd = 10;
+        f.flags = 64;
+    });
+    assert_eq!(trip, None);
+}
+
 /// The same with two packets in flight and an RTT that others' queue makes: it is not the flow's.
 #[test]
 fn a_policy_that_starves_beside_others_trips() {
-    let mut guard = Guard::new(0);
+    let mut guard = Guard::new(0, 10, 0);
     let mut flow = FLOW;
     follow(&mut guard, &mut flow, 100, |_, f| f.delivered += 10);
     let trip = follow(&mut guard, &mut flow, 1000, |_, f| {
@@ -173,7 +191,7 @@ fn a_policy_that_starves_beside_others_trips() {
 
 /// `rate` packets in 10 ms without a queue, after five seconds of ten with an RTT of `queue_ms`, where a packet is lost.
 fn gives_up(rate: u64, queue_ms: u64) -> Option<(u64, Reason)> {
-    let mut guard = Guard::new(0);
+    let mut guard = Guard::new(0, 10, 0);
     let mut flow = Flow {
         srtt_ms: queue_ms,
         cwnd: queue_ms,
@@ -203,7 +221,7 @@ fn less_for_long_trips_where_too_little_delay_is_saved() {
 
 #[test]
 fn what_may_not_be_is_bounded_and_trips_if_it_is_wanted_again_and_again() {
-    let (mut guard, limits) = (Guard::new(0), Limits::default());
+    let (mut guard, limits) = (Guard::new(0, 10, 0), Limits::default());
     for (wanted, given) in [
         (-5, 2),
         (1, 2),
@@ -225,7 +243,7 @@ fn what_may_not_be_is_bounded_and_trips_if_it_is_wanted_again_and_again() {
 /// Ten seconds, then twenty, forty, ... at most 320.
 #[test]
 fn probations_double() {
-    let (mut guard, limits, mut flow) = (Guard::new(0), Limits::default(), FLOW);
+    let (mut guard, limits, mut flow) = (Guard::new(0, 10, 0), Limits::default(), FLOW);
     // A question at time zero would be none.
     flow.now_ms = 10;
     let mut probations = Vec::new();
@@ -257,7 +275,7 @@ fn probations_double() {
 /// RFC 9438, Figure 1, for a window of 1000 packets that falls to 700: K = cbrt(300 / 0.4) = 9.086 s.
 #[test]
 fn the_cubic_follows_rfc_9438() {
-    let mut cubic = Cubic::new(1000);
+    let mut cubic = Cubic::new(1000, 0);
     cubic.leave_slow_start();
     let rtt_ns = 100 * MS;
     cubic.lose(rtt_ns, rtt_ns);
@@ -275,12 +293,38 @@ fn the_cubic_follows_rfc_9438() {
     assert!(worst < 0.02, "off by {worst}");
 }
 
+/// RFC 5681, section 3.1, equation 4: two packets at least, and once however often the timer backs off.
+#[test]
+fn time_outs_in_a_row_lower_ssthresh_once() {
+    let mut cubic = Cubic::new(100, 0);
+    for (at, is_recovering) in [(1000, false), (1400, true), (2200, true)] {
+        cubic.time_out(at * MS, is_recovering);
+        assert_eq!((cubic.cwnd(), cubic.ssthresh()), (1.0, Some(70.0)));
+    }
+    // What was lost by then it has paid for.
+    cubic.lose(2250 * MS, 2000 * MS);
+    assert_eq!((cubic.cwnd(), cubic.ssthresh()), (1.0, Some(70.0)));
+    cubic.time_out(9000 * MS, false);
+    assert_eq!(cubic.ssthresh(), Some(2.0));
+}
+
+/// RFC 3168, section 6.1.2: a mark is as a loss, once a round trip. Here each acknowledgement has one.
+#[test]
+fn marks_lower_the_cubic_once_a_round_trip() {
+    let (mut guard, mut flow) = (Guard::new(0, 1000, 500), FLOW);
+    follow(&mut guard, &mut flow, 1, |_, f| f.delivered += 10);
+    let before = guard.cubic().cwnd();
+    assert_eq!(before, 1000.0, "from where the flow was");
+    follow(&mut guard, &mut flow, 11, |_, f| f.marked += 1);
+    assert_eq!(guard.cubic().cwnd(), 490.0, "0.7 times 0.7: at 20 and 120 ms");
+}
+
 proptest! {
     #[test]
     fn whatever_comes_bounds_and_probations_hold(seed in any::<u64>()) {
         let (limits, mut draw) = (Limits::default(), Draw::new(seed));
         let mut last: RecordBytes = [0; 10];
-        let mut guard = Guard::new(0);
+        let mut guard = Guard::new(0, 10, 0);
         let mut until = 0;
         for _ in 0..500 {
             last = draw.record(&last);

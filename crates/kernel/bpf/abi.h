@@ -54,6 +54,7 @@ enum headway_action_kind {
 #define HEADWAY_STEERABLE 8u    /* an action would be applied now, as far as the controller beneath goes */
 #define HEADWAY_TRIPPED 16u     /* the guard has the flow: its policy is asked on, and what it answers is not done */
 #define HEADWAY_ASKS 32u        /* an answer is waited for, if only one that does nothing: the guard counts its age */
+#define HEADWAY_RWND_LIMITED 64u /* tp->chrono_type == TCP_CHRONO_RWND_LIMITED: the receiver has room for no more */
 
 /* Every message begins with this. */
 struct headway_header {

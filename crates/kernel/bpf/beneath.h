@@ -113,6 +113,8 @@ static __always_inline void restart_after_idle(struct sock *sk)
 	struct tcp_sock *tp = tcp_sk(sk);
 	__u32 rto = tp->inet_conn.icsk_rto, idle = (__u32)bpf_jiffies64() - tp->lsndtime, cwnd = tp->snd_cwnd;
 	struct net *net = sk->__sk_common.skc_net.net;
+	struct flow *f = kept_of(sk);
+	__u32 initial_cwnd = f ? f->initial_cwnd : TCP_INIT_CWND;
 
 	/* Nothing sent yet has nothing to restart from. */
 	if (!tp->data_segs_out || !rto || idle <= rto || !net->ipv4.sysctl_tcp_slow_start_after_idle)
@@ -120,12 +122,12 @@ static __always_inline void restart_after_idle(struct sock *sk)
 	if (tp->snd_ssthresh < (cwnd >> 1) + (cwnd >> 2))
 		tp->snd_ssthresh = (cwnd >> 1) + (cwnd >> 2);
 	/* A window has 32 bits. */
-	for (int i = 0; i < 32 && idle > rto && cwnd > TCP_INIT_CWND; i++) {
+	for (int i = 0; i < 32 && idle > rto && cwnd > initial_cwnd; i++) {
 		idle -= rto;
 		cwnd >>= 1;
 	}
-	if (tp->snd_cwnd > TCP_INIT_CWND)
-		tp->snd_cwnd = cwnd > TCP_INIT_CWND ? cwnd : TCP_INIT_CWND;
+	if (tp->snd_cwnd > initial_cwnd)
+		tp->snd_cwnd = cwnd > initial_cwnd ? cwnd : initial_cwnd;
 }
 
 static __always_inline void cubic_event(struct sock *sk, enum tcp_ca_event event)
@@ -174,8 +176,8 @@ static __always_inline void give_to_cubic(struct sock *sk, struct flow *f, __u8 
 	tp->snd_ssthresh = ssthresh;
 	if (tp->snd_cwnd > ssthresh)
 		tp->snd_cwnd = ssthresh;
-	else if (tp->snd_cwnd < TCP_INIT_CWND)
-		tp->snd_cwnd = TCP_INIT_CWND < ssthresh ? TCP_INIT_CWND : ssthresh;
+	else if (tp->snd_cwnd < f->initial_cwnd)
+		tp->snd_cwnd = f->initial_cwnd < ssthresh ? f->initial_cwnd : ssthresh;
 }
 
 #endif

@@ -35,10 +35,12 @@ static inline __u64 headway_cbrt(__u64 x)
 	return root;
 }
 
-static inline void headway_cubic_open(struct headway_cubic *c, __u32 initial_cwnd)
+/* From a window in packets on; in slow start below ssthresh, which 0 stands for none. */
+static inline void headway_cubic_open(struct headway_cubic *c, __u32 cwnd, __u32 ssthresh)
 {
-	c->cwnd = (__u64)initial_cwnd * HEADWAY_CUBIC_ONE;
-	c->ssthresh = c->w_max = c->epoch_ns = c->reduced_ns = c->k_ms = c->w_est = c->w_prior = 0;
+	c->cwnd = (__u64)cwnd * HEADWAY_CUBIC_ONE;
+	c->ssthresh = (__u64)ssthresh * HEADWAY_CUBIC_ONE;
+	c->w_max = c->epoch_ns = c->reduced_ns = c->k_ms = c->w_est = c->w_prior = 0;
 }
 
 /* Section 4.2: K = cbrt(w_max * (1 - beta) / C), with beta = 0.7 and C = 0.4. */
@@ -56,7 +58,7 @@ static inline void headway_cubic_begin_epoch(struct headway_cubic *c, __u64 now_
 		c->w_max = c->cwnd;
 }
 
-/* Sections 4.6 and 4.7: a loss; at most one reduction a round trip. */
+/* Sections 4.6 and 4.7: a loss, or a mark (RFC 3168); at most one reduction a round trip. */
 static inline void headway_cubic_lose(struct headway_cubic *c, __u64 now_ns, __u64 rtt_ns)
 {
 	if (c->reduced_ns && now_ns - c->reduced_ns < rtt_ns)
@@ -71,12 +73,17 @@ static inline void headway_cubic_lose(struct headway_cubic *c, __u64 now_ns, __u
 	headway_cubic_begin_epoch(c, now_ns);
 }
 
-/* Section 4.8: a time-out. The next epoch begins at its plateau. */
-static inline void headway_cubic_time_out(struct headway_cubic *c)
+/* Section 4.8: a time-out. The next epoch begins at its plateau. Only the first of an episode lowers ssthresh. */
+static inline void headway_cubic_time_out(struct headway_cubic *c, __u64 now_ns, int is_recovering)
 {
-	c->ssthresh = c->cwnd * 7 / 10;
+	if (!is_recovering) {
+		c->reduced_ns = now_ns;
+		c->w_prior = c->cwnd;
+		c->ssthresh = c->cwnd * 7 / 10;
+		if (c->ssthresh < 2 * HEADWAY_CUBIC_ONE)
+			c->ssthresh = 2 * HEADWAY_CUBIC_ONE;
+	}
 	c->w_max = 0;
-	c->w_prior = c->cwnd;
 	c->cwnd = HEADWAY_CUBIC_ONE;
 	c->epoch_ns = 0;
 }

@@ -12,7 +12,7 @@
 #define HEADWAY_RING (1 << 22)
 /* However far ahead an answer says that the next is due: without one for so long the agent is asked again. */
 #define HEADWAY_LATEST_DUE_NS 1000000000ull
-/* A question may have found no room in the ring. */
+/* A question may have been dropped by an agent that ended. */
 #define HEADWAY_ASK_AGAIN_NS 100000000ull
 
 #define HEADWAY_NO_SLOT 0xffffffffu
@@ -31,6 +31,7 @@ struct flow {
 	bool is_pending;     /* an acknowledgement that no record tells of yet */
 	bool is_asked;       /* and has not answered */
 	bool is_open;        /* the agent knows of it */
+	__u32 initial_cwnd;  /* the route's, in packets */
 	__u32 una;           /* tp->snd_una when Cubic was asked last */
 	__u32 prr_delivered; /* where this program does what tcp_cwnd_reduction() would */
 	__u64 due_ns;        /* when the agent is to be asked next */
@@ -197,6 +198,7 @@ static __always_inline struct flow *open_flow(struct sock *sk)
 	__builtin_memset(f, 0, sizeof(*f));
 	f->number = __sync_fetch_and_add(&flow_number, 1) + 1;
 	f->rtt_us = -1;
+	f->initial_cwnd = tp->data_segs_out ? TCP_INIT_CWND : tp->snd_cwnd;
 	/* One that has sent knows its path. */
 	if (tp->data_segs_out && tp->srtt_us) {
 		f->srtt_us = tp->srtt_us;
@@ -211,7 +213,7 @@ static __always_inline struct flow *open_flow(struct sock *sk)
 	}
 	f->slot = slot;
 	f->is_cubics = set->is_shadow;
-	headway_guard_open(&f->guard, now_ns);
+	headway_guard_open(&f->guard, now_ns, tp->snd_cwnd, tp->snd_ssthresh < TCP_INFINITE_SSTHRESH ? tp->snd_ssthresh : 0);
 	say_open(sk, f, now_ns);
 	return f;
 }
@@ -247,6 +249,8 @@ static __always_inline void write_record(struct sock *sk, struct flow *f, struct
 		r->flags |= HEADWAY_APP_LIMITED;
 	if (BITS(tp, is_cwnd_limited))
 		r->flags |= HEADWAY_CWND_LIMITED;
+	if (BITS(tp, chrono_type) == TCP_CHRONO_RWND_LIMITED)
+		r->flags |= HEADWAY_RWND_LIMITED;
 	if (state >= TCP_CA_Recovery)
 		r->flags |= HEADWAY_RECOVERING;
 }
@@ -351,7 +355,9 @@ static __always_inline int report(struct sock *sk, struct flow *f, const struct 
 	if (!f->is_open)
 		say_open(sk, f, now_ns);
 	write_header(&told->header, f, HEADWAY_REPORT, sizeof(*told));
-	if (send(told, sizeof(*told)) && asks)
+	if (!send(told, sizeof(*told)))
+		f->is_asked = 0; /* the next acknowledgement asks anew; the guard counts from this one */
+	else if (asks)
 		wake(set);
 	return judgement;
 }

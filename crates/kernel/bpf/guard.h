@@ -44,7 +44,7 @@ struct headway_limits {
 	__u32 loss;           /* share of packets lost, in 1/65536 */
 	__u32 inflation;      /* smoothed over least RTT, in 1/256, ... */
 	__u32 inflation_us;   /* ... and so much above it */
-	__u32 margin;         /* of utility, log2(rate) - weight * log2(RTT / least RTT), in 1/65536 */
+	__u32 margin;         /* of utility, log2(rate) - weight * log2(RTT / least RTT), in 1/65536; a sixteenth of long means' */
 	__u32 weight;         /* in 1/65536 */
 	__u32 share;          /* of what the path carries, in 1/65536: a mean rate below that is too low, ... */
 	__u32 long_epochs;    /* ... so many epochs in a row */
@@ -67,11 +67,12 @@ struct headway_guard {
 	__u64 capacity;   /* ... and of those that had a queue throughout */
 	__u64 most_rate;  /* what a policy may pace at by that, in bytes a second; 0 before the first sample */
 	__u32 delivered;  /* as of the last record, ... */
+	__u32 delivered_ce;
 	__u32 lost;
 	__u32 epoch_delivered; /* ... and as of the epoch's begin */
 	__u32 epoch_lost;
 	__u32 max_rtt_us; /* the largest smoothed RTT of the flow */
-	__u32 full_rtt_us; /* the smoothed RTT where packets were lost last: a queue that is full, or that drops early */
+	__u32 full_rtt_us; /* the smoothed RTT where packets were lost or marked last: a queue that is full, or says so early */
 	__u32 epoch_rtt_us; /* the least RTT sample of the epoch; 0 for none */
 	__u32 mean_rtt_us; /* of the smoothed RTT, gain 1/32 */
 	__u32 bounds_us;  /* how old an answer may be, by the last record */
@@ -81,12 +82,12 @@ struct headway_guard {
 	__u16 hungry;     /* epochs in a row whose mean rate was too low */
 	__u16 wild;       /* answers in a row */
 	__u16 most_in_flight; /* in this epoch, 65535 at most */
-	__u32 reason;     /* enum headway_reason: whose doing it is that it is Cubic's */
+	__u16 reason;     /* enum headway_reason: whose doing it is that it is Cubic's */
+	__u16 level;      /* how often the next probation is doubled */
 	__u32 trips;      /* so far */
-	__u32 level;      /* how often the next probation is doubled */
 	__u8 overdue;     /* acknowledgements in a row that found the answer overdue */
 	__u8 is_recovering; /* as of the last record */
-	__u8 is_app_limited; /* in this epoch, as is what follows */
+	__u8 is_app_limited; /* in this epoch, by who writes or who reads; as is what follows */
 	__u8 is_beyond;      /* more was in flight than the Cubic's that saw the same */
 };
 
@@ -100,11 +101,12 @@ struct headway_guard {
 /* Where nothing was lost yet: TCP_INFINITE_SSTHRESH. */
 #define HEADWAY_NO_SSTHRESH 0x7fffffffu
 
-static inline void headway_guard_open(struct headway_guard *g, __u64 now_ns)
+/* A flow that begins, or that has sent before: where it is, a Cubic would be. ssthresh is 0 where there is none. */
+static inline void headway_guard_open(struct headway_guard *g, __u64 now_ns, __u32 cwnd, __u32 ssthresh)
 {
 	g->since_ns = g->fresh_ns = g->peak_ns = now_ns;
 	g->epoch_ns = 0;
-	headway_cubic_open(&g->cubic, 10);
+	headway_cubic_open(&g->cubic, cwnd, ssthresh);
 }
 
 /* A record went out that wants an answer, or found no room. */
@@ -323,7 +325,9 @@ static inline int headway_guard_is_hungry(const struct headway_guard *g, const s
 	/* 2^41 times 2^17. */
 	if (g->mean >= rate * (l->share & 0x1ffff) >> 16)
 		return 0;
-	return headway_utility(l, g->mean, g->mean_rtt_us, r->min_rtt_us) < headway_utility(l, rate, rtt_us, r->min_rtt_us);
+	/* Long means vary little: a sixteenth of the margin will do. */
+	return headway_utility(l, g->mean, g->mean_rtt_us, r->min_rtt_us) + (__s64)(l->margin >> 4) <
+	       headway_utility(l, rate, rtt_us, r->min_rtt_us);
 }
 
 /* What an epoch says against the policy. */
@@ -380,11 +384,11 @@ static inline void headway_guard_run_cubic(struct headway_guard *g, const struct
 	__u32 acked = r->delivered - g->delivered;
 
 	if (!r->acks) {
-		headway_cubic_time_out(&g->cubic);
+		headway_cubic_time_out(&g->cubic, r->now_ns, g->is_recovering);
 		return;
 	}
-	/* One reduction an episode, however long its losses come in. */
-	if (r->lost != g->lost && !g->is_recovering) {
+	/* One reduction an episode, however long its losses come in; marks are heard once a round trip. */
+	if (r->delivered_ce != g->delivered_ce || (r->lost != g->lost && !g->is_recovering)) {
 		headway_cubic_lose(&g->cubic, r->now_ns, rtt_ns);
 		g->full_rtt_us = r->srtt_us;
 	} else if (acked && r->lost == g->lost) {
@@ -425,6 +429,7 @@ static inline int headway_guard_judge(struct headway_guard *g, const struct head
 		g->epoch_lost = r->lost;
 	}
 	g->delivered = r->delivered;
+	g->delivered_ce = r->delivered_ce;
 	g->lost = r->lost;
 	g->is_recovering = r->flags & HEADWAY_RECOVERING ? 1 : 0;
 	if (r->srtt_us > g->max_rtt_us)
@@ -433,7 +438,7 @@ static inline int headway_guard_judge(struct headway_guard *g, const struct head
 		g->epoch_rtt_us = r->rtt_us;
 	if (r->in_flight > g->most_in_flight)
 		g->most_in_flight = r->in_flight < 0xffff ? r->in_flight : 0xffff;
-	if (r->flags & HEADWAY_APP_LIMITED)
+	if (r->flags & (HEADWAY_APP_LIMITED | HEADWAY_RWND_LIMITED))
 		g->is_app_limited = 1;
 	/* Two Cubics that saw the same differ by less than a quarter. A window may be but a bound: what counts is used. */
 	if ((__u64)r->in_flight * HEADWAY_CUBIC_ONE > g->cubic.cwnd + g->cubic.cwnd / 4)

@@ -100,6 +100,8 @@ static __always_inline void decide(struct sock *sk, struct flow *f, const struct
 	decisions = agent->decisions;
 	agent->rate = f->is_cubics ? within(set, sk->sk_pacing_rate) : f->pacing_rate;
 	rate = headway_rate_agent_record(agent, net, r);
+	/* Between reports to the agent the next record would have the sample again. */
+	f->rtt_us = -1;
 	if (agent->decisions == decisions)
 		return;
 	headway_guard_ask(&f->guard, r->now_ns);

@@ -49,6 +49,7 @@ static void (*const bpf_ringbuf_discard)(void *data, __u64 flags) = (void *)133;
 #define AF_INET6 10
 #define TCP_INFINITE_SSTHRESH 0x7fffffff
 #define TCP_INIT_CWND 10
+#define TCP_CHRONO_RWND_LIMITED 2
 #define TCP_REORDERING 3 /* net.ipv4.tcp_reordering, unless somebody has set it */
 #define SK_PACING_NONE 0
 #define SK_PACING_NEEDED 1
@@ -136,6 +137,7 @@ struct tcp_sock {
 	__u32 undo_marker;
 	__u16 tcp_header_len;
 	__u8 is_cwnd_limited : 1;
+	__u8 chrono_type : 2;
 };
 
 struct ack_sample {

@@ -51,6 +51,7 @@ fn expressions() -> Vec<(String, u64)> {
         ("HEADWAY_SET", abi::SET),
         ("HEADWAY_PARAMETERS", abi::PARAMETERS as u32),
         ("HEADWAY_APP_LIMITED", Record::APP_LIMITED),
+        ("HEADWAY_RWND_LIMITED", Record::RWND_LIMITED),
         ("HEADWAY_CWND_LIMITED", Record::CWND_LIMITED),
         ("HEADWAY_RECOVERING", Record::RECOVERING),
         ("HEADWAY_STEERABLE", Record::STEERABLE),

@@ -70,7 +70,7 @@ fn time_judge() {
     }
     let mut times: Vec<f64> = (0..5)
         .map(|_| {
-            let mut guard = Guard::new(0);
+            let mut guard = Guard::new(0, 10, 0);
             let began = std::time::Instant::now();
             for record in &records {
                 std::hint::black_box(guard.judge(&Limits::default(), record));

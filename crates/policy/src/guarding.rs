@@ -21,8 +21,9 @@ pub struct Guarding {
 impl Guarding {
     /// For one flow.
     pub fn new(setup: &Setup, limits: Limits) -> Guarding {
+        let cwnd = (setup.initial_cwnd.get() / setup.mss.get().max(1)) as u32;
         Guarding {
-            guard: Guard::new(setup.start.as_nanos()),
+            guard: Guard::new(setup.start.as_nanos(), cwnd, 0),
             substitute: None,
             setup: *setup,
             limits,

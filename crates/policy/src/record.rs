@@ -61,6 +61,8 @@ impl Record {
     pub const TRIPPED: u32 = 1 << 4;
     /// An answer is waited for. For the agent: no feature.
     pub const ASKS: u32 = 1 << 5;
+    /// The receiver has room for no more. For the guard: no feature.
+    pub const RWND_LIMITED: u32 = 1 << 6;
 
     /// When.
     pub fn now(&self) -> Time {

@@ -117,7 +117,7 @@ impl Beside {
     fn new(setup: &Setup, windows: &Windows) -> Beside {
         Beside {
             cubic: cubic::Cubic::new(setup, &Values::defaults(cubic::SCHEME.params)),
-            guard: Guard::new(setup.start.as_nanos()),
+            guard: Guard::new(setup.start.as_nanos(), 10, 0),
             reporter: Reporter::new(setup.mss),
             mss: setup.mss.as_f64(),
             windows: Arc::clone(windows),

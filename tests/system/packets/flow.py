@@ -90,13 +90,15 @@ class Flow:
     timestamps: bool = True
     ecn: bool = False
     sysctls: dict[str, int] = field(default_factory=dict)
+    initial_cwnd: int = 10
+    """The route's."""
     steps: list[Step] = field(default_factory=list)
     rounds: list[Round] = field(default_factory=list)
     late: float = 0.0
     """Seconds, the longest by which a wait has ended too late or an ACK has taken: the machine's noise."""
 
     def __enter__(self) -> Self:
-        self.tun, self.socket = place.make({"tcp_ecn": int(self.ecn), **self.sysctls})
+        self.tun, self.socket = place.make({"tcp_ecn": int(self.ecn), **self.sysctls}, self.initial_cwnd)
         self.news: list[Packet] = []
         self.received: set[int] = set()
         self.next = 0

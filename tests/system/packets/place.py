@@ -26,14 +26,14 @@ link set {DEVICE} mtu 1500 txqueuelen 10000 gso_max_segs 1 up
 """
 
 
-def make(sysctls: Mapping[str, int]) -> tuple[int, socket.socket]:
-    """The TUN device and a TCP socket of a new namespace; `sysctls` are of net.ipv4."""
+def make(sysctls: Mapping[str, int], initial_cwnd: int) -> tuple[int, socket.socket]:
+    """The TUN device and a TCP socket of a new namespace; `sysctls` are of net.ipv4, `initial_cwnd` the route's."""
     made: list[tuple[int, socket.socket] | BaseException] = []
 
     # A namespace is a thread's: the caller stays where it is.
     def enter() -> None:
         try:
-            made.append(_make(sysctls))
+            made.append(_make(sysctls, initial_cwnd))
         except BaseException as error:
             made.append(error)
 
@@ -45,14 +45,15 @@ def make(sysctls: Mapping[str, int]) -> tuple[int, socket.socket]:
     return made[0]
 
 
-def _make(sysctls: Mapping[str, int]) -> tuple[int, socket.socket]:
+def _make(sysctls: Mapping[str, int], initial_cwnd: int) -> tuple[int, socket.socket]:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(CLONE_NEWNET):
         raise OSError(ctypes.get_errno(), "unshare(CLONE_NEWNET)")
     tun = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         fcntl.ioctl(tun, TUNSETIFF, struct.pack("16sH22x", DEVICE.encode(), IFF_TUN | IFF_NO_PI))
-        subprocess.run(["ip", "-batch", "-"], input=LINK, text=True, check=True)
+        route = f"route change {PEER} dev {DEVICE} src {KERNEL} initcwnd {initial_cwnd}\n"
+        subprocess.run(["ip", "-batch", "-"], input=LINK + route, text=True, check=True)
         Path("/proc/sys/net/ipv4/tcp_wmem").write_text(SEND_BUFFER)
         for name, value in sysctls.items():
             Path("/proc/sys/net/ipv4", name).write_text(f"{value}\n")

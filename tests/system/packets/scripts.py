@@ -32,10 +32,20 @@ class Script:
     timestamps: bool = True
     ecn: bool = False
     sysctls: Mapping[str, int] = field(default_factory=dict)
+    initial_cwnd: int = 10
+    late_s: float = 0.002
+    """A run with a later ACK is none: the machine was busy, and slow start ends where the RTT grows by 6 ms."""
 
     def flow(self, controller: str) -> Flow:
         """A connection for it, not opened yet."""
-        return Flow(controller, rtt=self.rtt, timestamps=self.timestamps, ecn=self.ecn, sysctls=dict(self.sysctls))
+        return Flow(
+            controller,
+            rtt=self.rtt,
+            timestamps=self.timestamps,
+            ecn=self.ecn,
+            sysctls=dict(self.sysctls),
+            initial_cwnd=self.initial_cwnd,
+        )
 
 
 CUBIC: dict[str, Script] = {}
@@ -51,11 +61,13 @@ def script(
     timestamps: bool = True,
     ecn: bool = False,
     sysctls: Mapping[str, int] | None = None,
+    initial_cwnd: int = 10,
+    late_s: float = 0.002,
 ) -> Callable[[Callable[[Flow], None]], Callable[[Flow], None]]:
     """Adds a function to a suite, under its name."""
 
     def add(run: Callable[[Flow], None]) -> Callable[[Flow], None]:
-        suite[run.__name__] = Script(run, slack, rtt, timestamps, ecn, sysctls or {})
+        suite[run.__name__] = Script(run, slack, rtt, timestamps, ecn, sysctls or {}, initial_cwnd, late_s)
         return run
 
     return add
@@ -124,12 +136,12 @@ def hystart_by_delay(flow: Flow) -> None:
     assert 49 <= len(flow.flight()) <= 54
 
 
-@script(CUBIC, slack=4)
+@script(CUBIC, slack=4, late_s=0.001)
 def hystart_by_train(flow: Flow) -> None:
     """Ha and Rhee's ACK train: ACKs close together for half the least RTT end slow start.
 
     Of 80 ACKs 0.8 ms apart the 32nd comes 25 ms after the first; FACT: up to 1 ms is added for what the host
-    may have held together.
+    may have held together; ACKs over 2 ms apart are no train.
     """
     flight = open_to(flow, 80)
     flow.ack(flight, spacing=0.0008)
@@ -416,6 +428,18 @@ def idle_restart(flow: Flow) -> None:
         unacknowledged -= len(flight)
     flow.wait(time.monotonic() + 4.2 * rto)
     assert len(flow.write(200)) == 10
+
+
+@script(CUBIC, initial_cwnd=24)
+def idle_restart_by_route(flow: Flow) -> None:
+    """RFC 6928, 2: an initial window of the administrator's; RFC 5681, 4.1: after long silence it is that again."""
+    assert len(flow.write(24)) == 24
+    flow.ack(flow.flight())
+    flow.write(48)
+    flow.ack(flow.flight())
+    assert flow.info().cwnd >= 80
+    flow.wait(time.monotonic() + 4.2 * flow.info().rto_ms / 1000)
+    assert len(flow.write(200)) == 24
 
 
 # The tail

@@ -44,7 +44,7 @@ int main(void)
 		memset(&guard, 0, sizeof(guard));
 		fill(&record, sizeof(record));
 		record.now_ns = draw() >> (draw() >> 32 & 63);
-		headway_guard_open(&guard, record.now_ns);
+		headway_guard_open(&guard, record.now_ns, 10, 0);
 		for (int i = 0; i < 300; i++) {
 			__u64 now_ns = record.now_ns, before = guard.trips;
 			int judgement;

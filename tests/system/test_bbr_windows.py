@@ -1,0 +1,140 @@
+"""What the windows of the kernel's BBR do, set while a flow runs."""
+
+import signal
+import time
+from itertools import pairwise
+
+import pytest
+
+from headway.models import folder as model_folder
+from kernel import daemon, path
+from test_guard_live import always, write_model
+
+pytestmark = pytest.mark.system
+
+CONTROLLER = "headway_bbr"
+FAST_MBPS, SLOW_MBPS = 40, 10
+STEP_S = 6.0
+"""After the beginning of the link's trace."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def bpf():
+    if why := daemon.refusal():
+        pytest.skip(f"BPF controllers cannot be had: {why}")
+
+
+@pytest.fixture(scope="module")
+def slowing(tmp_path_factory):
+    """A link that becomes slower, as a trace of opportunities for a packet: milliseconds, one a line."""
+    trace = tmp_path_factory.mktemp("link") / "slowing.trace"
+    lines = [1000 * n * 12_000 // (FAST_MBPS * 1_000_000) for n in range(int(STEP_S * FAST_MBPS / 0.012))]
+    slow = range(1, int(60 * SLOW_MBPS / 0.012))
+    lines += [round(1000 * STEP_S) + 1000 * n * 12_000 // (SLOW_MBPS * 1_000_000) for n in slow]
+    trace.write_text("".join(f"{max(at, 1)}\n" for at in lines))
+    return str(trace)
+
+
+def sending(status):
+    (one,) = [flow for flow in status["flows"] if flow["delivered_packets"] > 10]
+    return one
+
+
+def dips(agent, seconds):
+    """How often BBR has gone down to its four packets to see the least RTT, in so long."""
+    seen = []
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        seen.append(sending(agent.status())["cwnd_packets"] <= 4)
+        time.sleep(0.02)
+    return sum(now and not before for before, now in pairwise(seen))
+
+
+def test_they_are_set_while_a_flow_runs(tmp_path):
+    options = ["--controllers", CONTROLLER]
+    with daemon.Daemon(*options) as agent, path.flow(tmp_path, CONTROLLER, 24) as flow:
+        flow.wait(2)
+        # With its own window of 10 s at most once; with 1 s every 1.2 s, the probe's own 200 ms included.
+        assert dips(agent, 6) <= 1
+        wrong = agent.ask("set", "all", "rtprop_windw=1s")
+        assert wrong.returncode == 1
+        assert "rtprop_window" in wrong.stderr
+        assert agent.ask("set", "4294967295", "rtprop_window=1s").returncode == 1
+        assert agent.ask("set", "all", "rtprop_window=1s", "btlbw_window=4").returncode == 0
+        assert 3 <= dips(agent, 6) <= 6
+        one = sending(agent.status())
+        assert one["settings"] == {"btlbw_window": 4.0, "rtprop_window": 1.0}
+        assert agent.ask("set", str(one["flow"]), "rtprop_window=60s").returncode == 0
+        time.sleep(1.5)
+        assert dips(agent, 4) == 0
+        assert flow.mbps(flow.begun + 2, flow.begun + 8) > 0.85 * 20
+        assert agent.status()["counters"]["guard_trips"] == 0
+
+
+def forgets(agent, flow, patience_s):
+    """The seconds from the link's step until BBR does not pace by the old rate any more; `patience_s` if later."""
+    until = flow.begun + STEP_S + patience_s + 1
+    stepped = None
+    while time.monotonic() < until:
+        one, now = sending(agent.status()), time.monotonic()
+        if stepped is None and now > flow.begun + 2 and flow.mbps(now - 0.3, now) < 0.6 * FAST_MBPS:
+            stepped = now - 0.2
+        if stepped and one["guard"] == "policy" and one["pacing_rate_mbps"] < 2 * SLOW_MBPS:
+            return now - stepped
+        if stepped and now - stepped > patience_s:
+            break
+        time.sleep(0.02)
+    assert stepped, "the link did not become slower"
+    return patience_s
+
+
+def test_a_longer_window_of_bandwidth_remembers_for_longer(tmp_path, slowing):
+    """A round is the queue that BBR makes after the step, up to 0.16 s: 2, 10 and 40 of them."""
+    took = {}
+    for rounds in (2, 10, 40):
+        options = ["--controllers", CONTROLLER]
+        link = {"up": slowing, "queue": "400pkt"}
+        with daemon.Daemon(*options) as agent, path.flow(tmp_path, CONTROLLER, 11, **link) as flow:
+            flow.wait(1)
+            # The least RTT is not to be looked for meanwhile.
+            assert agent.ask("set", "all", f"btlbw_window={rounds}", "rtprop_window=60s").returncode == 0
+            took[rounds] = forgets(agent, flow, 3.0)
+    print(f"forgotten after {took}")
+    assert took[2] < took[10] < took[40] == 3.0
+    assert took[2] < 0.9
+
+
+def test_a_tuner_that_stops_leaves_the_flow_to_cubic(tmp_path):
+    """A net that sets BBR's windows, and is asked each 4 ms; without an answer the guard takes the flow."""
+    folder = tmp_path / "tuner"
+    folder.mkdir()
+    agent = model_folder.load("owl-v1").card["agent"] | {
+        "beneath": {"kind": "scheme", "name": "bbr"},
+        "action": {
+            "kind": "settings",
+            "parameters": ["rtprop_window", "btlbw_window"],
+            "choices": [[float(seconds), 10.0] for seconds in range(1, 8)],
+        },
+    }
+    write_model(folder, *always(0), agent)
+    served = daemon.Daemon("--policy", f"learned:model={folder}")
+    with served as agent, path.flow(tmp_path, CONTROLLER, 26) as flow:
+        flow.wait(4)
+        one = sending(agent.status())
+        assert (one["guard"], one["decisions"] > 100) == ("policy", True)
+        # Its RTprop window is a second.
+        assert dips(agent, 4) >= 2
+        agent.signal(signal.SIGSTOP)
+        since = time.monotonic()
+        flow.wait(since + 5.3 - flow.begun)
+        assert flow.mbps(since, since + 5) > 0.85 * 20
+        agent.signal(signal.SIGCONT)
+        time.sleep(1)
+        one = sending(agent.status())
+        assert (one["guard"], one["guard_reason"]) == ("cubic", "stale"), agent.log
+        # Its first probation is 10 s.
+        flow.wait(8 + 10 + 3)
+        one = sending(agent.status())
+        assert (one["guard"], one["guard_trips"]) == ("policy", 1)
+        flow.wait(24.5)
+        assert flow.mbps(flow.begun + 22, flow.begun + 24.5) > 0.7 * 20

@@ -16,7 +16,7 @@ CORE := pyproject.toml Cargo.toml Cargo.lock split.toml $(wildcard scenarios/*.t
 	$(shell find crates -name '*.rs' -o -name 'Cargo.toml' -o -name '*.c' -not -name '*.bpf.c')
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-train test-system lint bench bench-kernel docs fuzz tools libraries headwayd
+.PHONY: help run test test-train test-system test-kernels lint bench bench-kernel docs fuzz wheel tools libraries archives headwayd
 
 help: ## say what there is
 	@echo "usage: make TARGET"
@@ -46,6 +46,9 @@ test-system: .venv/core.stamp .venv/dev.stamp ## run the tests that need root or
 	@echo "make: testing with network namespaces, serially"
 	@$(BIN)/python scripts/system_tests.py $(ONLY)
 
+test-kernels: .venv/headwayd.stamp ## try the controllers on Debian's kernels in virtual machines; KERNELS="FILE ..." for more
+	@$(BIN)/python scripts/kernels.py $(KERNELS)
+
 lint: .venv/dev.stamp ## check format, lints and types
 	@echo "make: checking format, lints and types"
 	@# cargo fmt does not find the modules that the list of schemes declares.
@@ -67,6 +70,15 @@ bench: .venv/core.stamp .venv/dev.stamp ## measure accuracy and speed against th
 bench-kernel: .venv/core.stamp .venv/dev.stamp ## measure what the kernel's flows cost (root); OPTIONS="--quick ..." for less
 	@if pkg-config --exists $(LIBRARIES) 2>/dev/null; then $(MAKE) --no-print-directory headwayd; fi
 	@PYTHONPATH=scripts $(BIN)/python benches/kernel.py $(OPTIONS)
+
+# maturin takes what is in this folder along. It is there only meanwhile: `maturin develop` would install it too.
+ALONG := headway._native.data
+WHEEL_OUT ?= build/wheel
+wheel: archives .venv/deps.stamp ## build what pip installs, with headwayd in it: build/wheel/*.whl (needs libelf)
+	@echo "make: building headwayd, which needs nothing but the C library, and the wheel"
+	@LIBBPF_SYS_LIBRARY_PATH=$(LIBELF):$(LIBZ) cargo build --locked --quiet --release -p headwayd --features static
+	@trap 'rm -rf $(ALONG)' EXIT; mkdir -p $(ALONG)/scripts && strip -g -o $(ALONG)/scripts/headwayd target/release/headwayd \
+	&& $(BIN)/maturin build --quiet --locked --release --out $(WHEEL_OUT)
 
 docs: .venv/core.stamp ## write the generated pages: docs/schemes.md, docs/features.md, docs/cli.md
 	@$(BIN)/python scripts/make_docs.py
@@ -103,6 +115,13 @@ LIBRARIES_APT := $(APT) pkg-config libelf-dev zlib1g-dev
 libraries:
 	@pkg-config --exists $(LIBRARIES) 2>/dev/null \
 	|| { echo "make: pkg-config, libelf or zlib is missing; install them: $(LIBRARIES_APT)" >&2; exit 1; }
+
+# The same for the wheel's, which links them in.
+LIBELF = $(shell pkg-config --variable=libdir libelf)
+LIBZ = $(shell pkg-config --variable=libdir zlib)
+archives: | tools libraries
+	@test -e $(LIBELF)/libelf.a && test -e $(LIBZ)/libz.a \
+	|| { echo "make: libelf.a or libz.a is missing; install them: $(LIBRARIES_APT)" >&2; exit 1; }
 
 build/uv/bin/uv: | tools
 	@echo "make: installing uv $(UV_VERSION) into build/uv"

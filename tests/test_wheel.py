@@ -1,11 +1,15 @@
 """What pip installs has what a checkout has."""
 
+import re
 import subprocess
 import sys
+import venv
 import zipfile
 from pathlib import Path
 
 import pytest
+
+import checks
 
 ROOT = Path(__file__).resolve().parent.parent
 OBJECTS = ROOT / "crates" / "kernel" / "bpf" / "objects"
@@ -31,3 +35,25 @@ def test_files_of_the_package_are_in_the_wheel(wheel: zipfile.ZipFile) -> None:
         ["git", "ls-files", "python/headway"], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True
     ).stdout.split()
     assert {name.removeprefix("python/") for name in listed} <= set(wheel.namelist())
+
+
+def test_headwayd_comes_along_and_needs_no_library(tmp_path: Path) -> None:
+    if why := checks.without_headwayd():
+        pytest.skip(why)
+    subprocess.run(["make", "--silent", "wheel", f"WHEEL_OUT={tmp_path}"], cwd=ROOT, check=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    assert not (ROOT / "headway._native.data").exists()
+    # As pip does, without what it depends on.
+    venv.create(tmp_path / "venv", with_pip=True)
+    pip = [tmp_path / "venv" / "bin" / "pip", "install", "--quiet", "--no-deps", "--no-index", wheel]
+    subprocess.run(pip, check=True)
+    headwayd = tmp_path / "venv" / "bin" / "headwayd"
+    done = subprocess.run([headwayd, "--version"], check=True, stdout=subprocess.PIPE, text=True)
+    assert re.fullmatch(r"headwayd \d+\.\d+\.\d+\n", done.stdout)
+    assert (tmp_path / "venv" / "bin" / "headway").exists()
+    linked = subprocess.run(["ldd", headwayd], check=True, stdout=subprocess.PIPE, text=True).stdout
+    libraries = {line.split()[0].rpartition("/")[2] for line in linked.splitlines()}
+    # glibc's, gcc's for unwinding, and the kernel's own.
+    assert {re.sub(r"\.so.*", "", name) for name in libraries} <= {
+        *("libc", "libm", "libgcc_s", "linux-vdso", "ld-linux-x86-64", "ld-linux-aarch64"),
+    }

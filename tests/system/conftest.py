@@ -2,6 +2,7 @@
 
 import pytest
 
+import daemon
 import enclosure
 
 # Its assertions are those of tests, and say what they have found.
@@ -12,3 +13,10 @@ pytest.register_assert_rewrite("packets.scripts")
 def permitted() -> None:
     if why := enclosure.refusal():
         pytest.skip(why)
+
+
+@pytest.fixture(scope="module")
+def bpf() -> None:
+    """For tests whose agent has to be there."""
+    if why := daemon.refusal():
+        pytest.skip(f"BPF controllers cannot be had: {why}")

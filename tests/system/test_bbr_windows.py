@@ -6,22 +6,17 @@ from itertools import pairwise
 
 import pytest
 
+import daemon
 from headway.models import folder as model_folder
-from kernel import daemon, path
+from kernel import path
 from test_guard_live import always, write_model
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
 
 CONTROLLER = "headway_bbr"
 FAST_MBPS, SLOW_MBPS = 40, 10
 STEP_S = 6.0
 """After the beginning of the link's trace."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def bpf():
-    if why := daemon.refusal():
-        pytest.skip(f"BPF controllers cannot be had: {why}")
 
 
 @pytest.fixture(scope="module")

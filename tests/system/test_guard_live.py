@@ -9,22 +9,17 @@ import time
 import numpy as np
 import pytest
 
+import daemon
 from headway.distill import whole
 from headway.models import folder as model_folder
 from headway.models import writer
-from kernel import daemon, path
+from kernel import path
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
 
 AFTER_S = 5.0
 """The stretch that a flow is judged by, once its agent has failed."""
 PLAIN = "cubic"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def bpf():
-    if why := daemon.refusal():
-        pytest.skip(f"BPF controllers cannot be had: {why}")
 
 
 @pytest.fixture(scope="module")

@@ -14,19 +14,14 @@ from pathlib import Path
 
 import pytest
 
+import daemon
 from headway._native import find_headwayd
 from headway.models import folder as model_folder
-from kernel import daemon, path
+from kernel import path
 from kernel.bulk import PORT
 from test_guard_live import always, write_model
 
-pytestmark = pytest.mark.system
-
-
-@pytest.fixture(scope="module", autouse=True)
-def bpf():
-    if why := daemon.refusal():
-        pytest.skip(f"BPF controllers cannot be had: {why}")
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
 
 
 def sending(status):
@@ -168,6 +163,8 @@ def test_a_shadow_decides_and_changes_nothing(tmp_path):
             (one,) = sending(agent.status())
     lines = [json.loads(line) for line in record.read_text().splitlines()]
     assert len(lines) > 100
+    assert {(line["schema"], line["policy"]) for line in lines} == {(1, "owl")}
+    assert all(line["model"].startswith("owl-v1@") for line in lines)
     assert {line["would"] for line in lines} <= {"add-cwnd", "nothing"}
     assert any(line["value"] for line in lines)
     # Cubic fills the queue that Owl would leave: 60 packets of 1500 bytes are 36 ms at 20 Mbit/s.
@@ -197,6 +194,9 @@ def test_another_model_decides_after_a_reload(tmp_path):
     lines = [line for line in lines if line["flow"] == one["flow"]]
     after = [line["value"] for line in lines if line["at_ns"] > reloaded]
     assert len({line["value"] for line in lines if line["at_ns"] < reloaded}) > 1
+    # The folder is the same, and the model another.
+    assert {line["policy"] for line in lines} == {f"learned:model={folder}"}
+    assert len({line["model"] for line in lines}) == 2
     # The one that there is now takes the first choice, whatever it sees.
     assert len(after) > 100
     assert len(set(after)) == 1
@@ -404,15 +404,6 @@ def test_metrics_beyond_loopback_are_refused():
     assert re.fullmatch(r"headwayd: --metrics .* only an address of loopback .*\n", done.stderr)
 
 
-def test_it_keeps_two_capabilities():
-    with daemon.Daemon("--policy", "owl") as agent:
-        text = Path(f"/proc/{agent.process.pid}/status").read_text()
-        held = int(re.search(r"CapPrm:\s*([0-9a-f]+)", text)[1], 16)
-        bounding = int(re.search(r"CapBnd:\s*([0-9a-f]+)", text)[1], 16)
-    perfmon, bpf = 38, 39
-    assert held == bounding == 1 << perfmon | 1 << bpf
-
-
 def test_the_socket_is_its_owners_and_another_agent_is_refused(tmp_path):
     with daemon.Daemon("--policy", "owl") as agent:
         assert Path(agent.socket).stat().st_mode & 0o777 == 0o600
@@ -430,35 +421,6 @@ def test_the_socket_is_its_owners_and_another_agent_is_refused(tmp_path):
             client.sendall(b"x" * 1000)
             client.shutdown(socket.SHUT_WR)
             assert b"unknown word" in client.recv(200)
-
-
-def test_it_is_the_default_until_it_ends():
-    default = Path("/proc/sys/net/ipv4/tcp_congestion_control")
-    before = default.read_text()
-    with daemon.Daemon("--policy", "owl", "--default"):
-        assert default.read_text().strip() == "headway_owl"
-    assert default.read_text() == before
-
-
-def test_who_was_killed_is_not_the_default_before():
-    default = Path("/proc/sys/net/ipv4/tcp_congestion_control")
-    before = default.read_text()
-    default.write_text("reno")
-    try:
-        with daemon.Daemon("--policy", "owl", "--default") as agent:
-            agent.kill()
-            assert default.read_text() == "headway_owl\n"
-            command = [find_headwayd(), "run", "--policy", "owl", "--default", "--socket", agent.socket]
-            command += ["--until-stdin-closes"]
-            with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as again:
-                assert b"ready" in again.stdout.readline()
-                assert default.read_text() == "headway_owl\n"
-                again.stdin.close()
-                assert again.wait(20) == 0
-            assert default.read_text() == "reno\n"
-            assert not list(Path(agent.socket).parent.glob("*.default"))
-    finally:
-        default.write_text(before)
 
 
 def loopback_controller():
@@ -517,6 +479,11 @@ def test_bad_options_are_said_in_one_line(tmp_path):
         (["--policy", "owl", "--state", "/nowhere"], "--state"),
         (["--policy", "owl", "--cgroup", str(tmp_path)], "not a cgroup's folder"),
         (["--policy", "owl", "--shadow", "/nowhere/file"], "--shadow"),
+        (["--policy", "aurora:model=int8-v1", "--shadow", str(tmp_path / "file")], "evaluated in the kernel"),
+        (["--policy", "owl:latency=10ms"], "leave it out"),
+        (["--policy", "owl:guard=off"], "leave 'guard=off' out"),
+        (["--no-agent", "--metrics", "--busy-poll"], "--busy-poll, --metrics are an agent's"),
+        (["--policy", "owl", "--state", str(tmp_path)], "--state keeps what a policy learns"),
         (["--policy", "owl", "--flows", "0"], "--flows"),
         (["--policy", "owl", "--log", "yaml"], "--log"),
         (["--polcy", "owl"], "--polcy"),
@@ -526,3 +493,13 @@ def test_bad_options_are_said_in_one_line(tmp_path):
         assert hint in done.stderr
         assert done.stderr.count("\n") == 1
         assert not daemon.registered() & {"headway_owl", "headway_bbr"}
+    assert not (tmp_path / "file").exists()
+
+
+def test_who_asks_nobody_is_told_how_to_start_one(tmp_path):
+    command = [find_headwayd(), "status", "--socket", str(tmp_path / "none")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
+    assert done.returncode == 1
+    assert re.fullmatch(
+        r"headwayd: no agent answers at .*/none: .*headwayd run --policy .*--socket PATH\n", done.stderr
+    )

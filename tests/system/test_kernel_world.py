@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from daemon import refusal
 from headway._native import Batch, canonical_scheme, read_parquet
 from headway.cli.bench import load
-from kernel.daemon import refusal
 from test_emu_bench import LINK, is_gone, wait_until, workers
 
 pytestmark = pytest.mark.system

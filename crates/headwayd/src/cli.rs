@@ -1,6 +1,7 @@
 //! The command line.
 
 use std::cell::RefCell;
+use std::env;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -23,10 +24,21 @@ use crate::system::default_controller::DefaultController;
 use crate::system::signals::Signals;
 
 const SOCKET: &str = "/run/headway/headwayd.sock";
+const STATE: &str = "STATE_DIRECTORY";
+const FLOWS: u32 = 4096;
+const RING_KIB: u32 = 4096;
 
 /// Learned congestion control for the sockets of a stock kernel.
 #[derive(Debug, Parser)]
-#[command(version, name = "headwayd")]
+#[command(
+    version,
+    name = "headwayd",
+    after_help = "\
+Example, as root:
+  headwayd run --policy owl         until Ctrl-C; of each command: headwayd run --help
+  iperf3 -C headway_owl -c HOST     beside it: a flow that Owl steers, as of any program that chooses headway_owl
+  headwayd status                   which flows there are, and whose they are"
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -101,7 +113,7 @@ struct Run {
     #[arg(long, conflicts_with = "policy")]
     no_agent: bool,
     /// Let Cubic decide, and write down what the policy would have done: a line of JSON for each decision. Without a
-    /// file the policy is asked, and that is all.
+    /// file the policy is asked, and that is all, as with int8 nets, which are evaluated in the kernel.
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     shadow: Option<Option<PathBuf>>,
     /// Make it the controller of all sockets that choose none, until the agent ends.
@@ -111,19 +123,19 @@ struct Run {
     #[arg(long, value_name = "FOLDER")]
     cgroup: Option<PathBuf>,
     /// How many flows are served at once; others are left to the controller beneath.
-    #[arg(long, default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=i64::from(Program::MOST_FLOWS)))]
+    #[arg(long, default_value_t = FLOWS, value_parser = clap::value_parser!(u32).range(1..=i64::from(Program::MOST_FLOWS)))]
     flows: u32,
     /// Put acknowledgements of so many microseconds into one record; else there is one for each.
     #[arg(long, value_name = "US", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     report_interval: Option<u32>,
     /// Room for messages that have not been read, in KiB: a power of two.
-    #[arg(long, default_value_t = 4096, value_name = "KIB", value_parser = clap::value_parser!(u32).range(4..=1_048_576))]
+    #[arg(long, default_value_t = RING_KIB, value_name = "KIB", value_parser = clap::value_parser!(u32).range(4..=1_048_576))]
     ring: u32,
     /// Never sleep: answers come sooner, and a processor is gone.
     #[arg(long)]
     busy_poll: bool,
     /// Where what policies learn in use is kept (owl:online=true).
-    #[arg(long, env = "STATE_DIRECTORY", value_name = "FOLDER")]
+    #[arg(long, env = STATE, value_name = "FOLDER")]
     state: Option<PathBuf>,
     #[command(flatten)]
     at: At,
@@ -252,22 +264,30 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
 
 /// The controller, and who decides; nobody does where a tuner sets BBR's windows.
 fn chosen(run: &Run) -> Result<(Controller, Option<Policies>)> {
+    let wrong = |text: &str| Err(Error::Usage(text.to_owned()));
     if run.policy.is_empty() {
-        return match run.controllers[..] {
-            [Controller::Bbr] => Ok((Controller::Bbr, None)),
-            _ => Err(Error::Usage(
-                "--policy is missing; only of headway_bbr, given alone, parameters are set by headwayd set"
-                    .to_owned(),
-            )),
+        let [Controller::Bbr] = run.controllers[..] else {
+            return wrong(
+                "--policy is missing; only of headway_bbr, given alone, parameters are set by headwayd set",
+            );
         };
+        if run.shadow.is_some() || asks_for_state(run) {
+            return wrong("--shadow and --state are a policy's; give --policy, or leave them out");
+        }
+        return Ok((Controller::Bbr, None));
     }
     let policies = Policies::read(run.policy.iter().map(String::as_str))?;
     let controller = match run.controllers[..] {
-        [] => policies.controller()?,
+        [] => policies.controller(),
         [one] => one,
-        _ => return Err(Error::Usage("--controllers: a policy has one".to_owned())),
+        _ => return wrong("--controllers: a policy has one"),
     };
-    policies.check(controller)?;
+    policies.check(controller, frame(run))?;
+    if asks_for_state(run) && !policies.learn() {
+        return wrong(
+            "--state keeps what a policy learns in use, and none does; give owl:online=true, or leave --state out",
+        );
+    }
     Ok((controller, Some(policies)))
 }
 
@@ -305,7 +325,13 @@ fn load(run: &Run, controller: Controller, policies: Option<&Policies>) -> Resul
     let mut program = Program::load(controller, options)?;
     match policies {
         Some(policies) => policies.configure(&mut program, frame(run)),
-        None => program.configure(SettingValues::default(), None),
+        None => {
+            let settings = SettingValues {
+                report_interval_us: run.report_interval.unwrap_or(0),
+                ..SettingValues::default()
+            };
+            program.configure(settings, None);
+        }
     }
     program.register()?;
     Ok(program)
@@ -315,6 +341,7 @@ fn frame(run: &Run) -> Frame {
     Frame {
         report_interval_us: run.report_interval,
         is_shadow: run.shadow.is_some(),
+        is_written_down: matches!(run.shadow, Some(Some(_))),
     }
 }
 
@@ -356,6 +383,26 @@ fn check(run: &Run) -> Result<()> {
             return wrong("--name is for one controller; give one of --controllers".to_owned());
         }
     }
+    if run.no_agent {
+        let for_agents = [
+            ("--shadow", run.shadow.is_some()),
+            ("--report-interval", run.report_interval.is_some()),
+            ("--busy-poll", run.busy_poll),
+            ("--state", asks_for_state(run)),
+            ("--metrics", run.metrics.is_some()),
+            ("--flows", run.flows != FLOWS),
+            ("--ring", run.ring != RING_KIB),
+        ];
+        let given = for_agents.iter().filter(|(_, is_given)| *is_given);
+        let given: Vec<&str> = given.map(|(option, _)| *option).collect();
+        if !given.is_empty() {
+            return wrong(format!(
+                "--no-agent serves nobody, and {} {} an agent's; leave one or the other out",
+                given.join(", "),
+                if given.len() == 1 { "is" } else { "are" }
+            ));
+        }
+    }
     if !run.ring.is_power_of_two() {
         return wrong(format!("--ring {} must be a power of two", run.ring));
     }
@@ -365,6 +412,12 @@ fn check(run: &Run) -> Result<()> {
     Ok(())
 }
 
+/// Not where the environment alone does, as systemd's does for any unit.
+fn asks_for_state(run: &Run) -> bool {
+    let of_unit = env::var_os(STATE);
+    (run.state.as_ref()).is_some_and(|folder| of_unit.is_none_or(|other| other != *folder))
+}
+
 fn listen(address: SocketAddr) -> Result<TcpListener> {
     if !address.ip().is_loopback() {
         return Err(Error::Usage(format!(
@@ -372,4 +425,81 @@ fn listen(address: SocketAddr) -> Result<TcpListener> {
         )));
     }
     TcpListener::bind(address).map_err(|e| Error::Usage(format!("--metrics {address}: {e}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(options: &[&str]) -> Box<Run> {
+        let words = ["headwayd", "run"]
+            .into_iter()
+            .chain(options.iter().copied());
+        match Cli::try_parse_from(words).expect("options").command {
+            Command::Run(run) => run,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn options_of_an_agent_are_refused_without_one() {
+        for (options, hint) in [
+            (&["--metrics"][..], "--metrics is an agent's"),
+            (&["--shadow"], "--shadow is"),
+            (
+                &["--shadow", "file", "--busy-poll"],
+                "--shadow, --busy-poll are",
+            ),
+            (&["--state", "/tmp"], "--state is"),
+            (&["--report-interval", "0"], "--report-interval is"),
+            (&["--flows", "1", "--ring", "8"], "--flows, --ring are"),
+        ] {
+            let options = [&["--no-agent"], options].concat();
+            let error = check(&run(&options)).expect_err(hint).to_string();
+            assert!(error.contains(hint) && !error.contains('\n'), "{error}");
+        }
+        let all = [
+            "--no-agent",
+            "--default",
+            "--log",
+            "json",
+            "--socket",
+            "/tmp/s",
+        ];
+        assert!(check(&run(&all)).is_ok());
+    }
+
+    #[test]
+    fn options_of_a_policy_are_refused_where_it_has_no_use_for_them() {
+        for (options, hint) in [
+            (
+                &["--controllers", "headway_bbr", "--shadow"][..],
+                "are a policy's",
+            ),
+            (
+                &["--controllers", "headway_bbr", "--state", "/tmp"],
+                "are a policy's",
+            ),
+            (&["--policy", "owl", "--state", "/tmp"], "none does"),
+            (
+                &["--policy", "aurora:model=int8-v1", "--shadow", "file"],
+                "evaluated in the kernel",
+            ),
+        ] {
+            let Err(error) = chosen(&run(options)) else {
+                panic!("{options:?}")
+            };
+            let error = error.to_string();
+            assert!(error.contains(hint) && !error.contains('\n'), "{error}");
+        }
+        let learns = ["--policy", "owl:online=true", "--state", "/tmp", "--shadow"];
+        assert!(chosen(&run(&learns)).is_ok());
+    }
+
+    #[test]
+    fn help_has_an_example() {
+        use clap::CommandFactory;
+        let help = Cli::command().render_help().to_string();
+        assert!(help.contains("headwayd run --policy owl"), "{help}");
+    }
 }

@@ -18,7 +18,9 @@ extern void bbr_cwnd_event(struct sock *sk, enum tcp_ca_event event) __ksym;
 extern __u32 bbr_ssthresh(struct sock *sk) __ksym;
 extern __u32 bbr_min_tso_segs(struct sock *sk) __ksym;
 extern void bbr_set_state(struct sock *sk, __u8 state) __ksym;
-extern unsigned long CONFIG_HZ __kconfig;
+
+/* Of jiffies, a second. Written before the program is loaded: a kernel's configuration is not everywhere to be read. */
+const volatile __u32 hz = 250;
 
 /* net/ipv4/tcp_bbr.c: bbr_min_rtt_win_sec and bbr_bw_rtts */
 #define BBR_RTPROP_S 10
@@ -112,7 +114,7 @@ static __always_inline void run_bbr(struct sock *sk, struct windows *w, __u32 ac
 				    const struct rate_sample *rs)
 {
 	struct bbr *bbr = bbr_of(sk);
-	__u32 hz = CONFIG_HZ, now = bpf_jiffies64(), rounds = w->btlbw_rounds ? w->btlbw_rounds : 1;
+	__u32 now = bpf_jiffies64(), rounds = w->btlbw_rounds ? w->btlbw_rounds : 1;
 	__u64 window = (__u64)w->rtprop_ms * hz / 1000;
 
 	w->shown_stamp = now - w->true_stamp > window ? now - (BBR_RTPROP_S * hz + 1) : now - 1;

@@ -19,7 +19,6 @@ typedef _Bool bool;
 #define SEC(name) __attribute__((section(name), used))
 #define __always_inline inline __attribute__((always_inline))
 #define __ksym __attribute__((section(".ksyms")))
-#define __kconfig __attribute__((section(".kconfig")))
 
 /* Maps in BTF's notation. */
 #define __uint(name, value) int (*name)[value]

@@ -7,19 +7,21 @@ fn bpf() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("bpf")
 }
 
-/// Of the folder's files that end so.
-fn files(folder: &Path, end: &str) -> Vec<String> {
-    let names = std::fs::read_dir(folder).expect("a folder");
-    let names = names.map(|entry| {
-        entry
-            .expect("an entry")
-            .file_name()
-            .to_string_lossy()
-            .into_owned()
-    });
-    let mut names: Vec<String> = names.filter(|name| name.ends_with(end)).collect();
-    names.sort();
-    names
+/// What of `part` of the folder ends so, by its path in the folder.
+fn files(folder: &Path, part: &str, end: &str) -> Vec<String> {
+    let names = std::fs::read_dir(folder.join(part)).expect("a folder");
+    let names = names.map(|entry| entry.expect("an entry").file_name());
+    let names = names.map(|name| name.to_string_lossy().into_owned());
+    let names = names.filter(|name| name.ends_with(end));
+    let mut paths: Vec<String> = names.map(|name| format!("{part}{name}")).collect();
+    paths.sort();
+    paths
+}
+
+/// Everything that is compiled: the programs, and what a test of headwayd runs beside them.
+fn objects(folder: &Path) -> Vec<String> {
+    let parts = ["objects/", "tests/"];
+    parts.map(|part| files(folder, part, ".bpf.o")).concat()
 }
 
 #[test]
@@ -38,8 +40,8 @@ fn the_objects_are_as_new_as_their_sources() {
         "{said}run: make -C crates/kernel/bpf"
     );
     let kept = std::fs::read_to_string(bpf().join("objects/SOURCES.sha256")).expect("the list");
-    let mut sources = files(&bpf(), ".h");
-    sources.extend(files(&bpf(), ".bpf.c"));
+    let sources = [("", ".h"), ("", ".bpf.c"), ("tests/", ".bpf.c")];
+    let sources = sources.map(|(part, end)| files(&bpf(), part, end)).concat();
     for source in &sources {
         assert!(
             kept.contains(&format!("  {source}\n")),
@@ -65,14 +67,16 @@ fn the_objects_come_out_the_same() {
     }
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("bpf");
     let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(folder.join("objects")).expect("a folder");
-    for end in [".h", ".c", "Makefile"] {
-        for name in files(&bpf(), end) {
-            std::fs::copy(bpf().join(&name), folder.join(&name)).expect("a copy");
+    for part in ["objects", "tests"] {
+        std::fs::create_dir_all(folder.join(part)).expect("a folder");
+    }
+    for (part, end) in [("", ".h"), ("", ".c"), ("", "Makefile"), ("tests/", ".c")] {
+        for path in files(&bpf(), part, end) {
+            std::fs::copy(bpf().join(&path), folder.join(&path)).expect("a copy");
         }
     }
     let made = Command::new("make")
-        .args(["-s", "programs"])
+        .arg("-s")
         .current_dir(&folder)
         .output()
         .expect("make");
@@ -81,14 +85,12 @@ fn the_objects_come_out_the_same() {
         "{}",
         String::from_utf8_lossy(&made.stderr)
     );
-    let objects = files(&folder.join("objects"), ".o");
-    assert_eq!(objects, files(&bpf().join("objects"), ".o"));
-    for name in objects {
-        let read =
-            |folder: &Path| std::fs::read(folder.join("objects").join(&name)).expect("an object");
+    assert_eq!(objects(&folder), objects(&bpf()));
+    for path in objects(&folder) {
+        let read = |folder: &Path| std::fs::read(folder.join(&path)).expect("an object");
         assert!(
             read(&folder) == read(&bpf()),
-            "{name} is another; run: make -C crates/kernel/bpf"
+            "{path} is another; run: make -C crates/kernel/bpf"
         );
     }
 }

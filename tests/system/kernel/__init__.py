@@ -1,1 +1,1 @@
-"""headwayd and flows that it serves, for the tests."""
+"""Flows of a kernel, for the tests."""

@@ -14,7 +14,7 @@ BIN_S = 0.1
 
 def receive(path: str) -> None:
     """Takes all connections; writes when data came, each tenth of a second, and how many bytes."""
-    listener = socket.create_server(("", PORT), backlog=64)
+    listener = socket.create_server(("", PORT), family=socket.AF_INET6, backlog=64, dualstack_ipv6=True)
     with Path(path).open("w", buffering=1) as out:
         while True:
             connection, _ = listener.accept()
@@ -36,7 +36,7 @@ def count(connection: socket.socket, out: TextIO) -> None:
 def send(host: str, controller: str, seconds: str) -> None:
     """Sends as fast as it may."""
     end = time.monotonic() + float(seconds)
-    with socket.socket() as s:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as s:
         s.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, controller.encode())
         until = time.monotonic() + 10
         while s.connect_ex((host, PORT)):

@@ -41,16 +41,19 @@ class Flow:
 
 
 @contextmanager
-def flow(folder: Path, controller: str, seconds: float, flows: int = 1, **link: str) -> Iterator[Flow]:
+def flow(
+    folder: Path, controller: str, seconds: float, flows: int = 1, to: str = "$HEADWAY_PEER", **link: str
+) -> Iterator[Flow]:
     """A bulk transfer of so long, or several, in a shell of their own; over when this is.
 
-    The network stays until then: what a sender has buffered still goes out.
+    The network stays until then: what a sender has buffered still goes out. `to` is the other end, as sh reads it:
+    $HEADWAY_PEER6 is its IPv6 address.
     """
     came = folder / f"came-{controller}-{time.monotonic_ns()}"
     bulk = f"{sys.executable} {BULK}"
     options = LINK | {f"--{key}": value for key, value in link.items()}
     words = [word for pair in options.items() for word in pair]
-    one = f"{bulk} send $HEADWAY_PEER {controller} {seconds}"
+    one = f"{bulk} send {to} {controller} {seconds}"
     command = [sys.executable, "-m", "headway", "shell", *words, "--peer", f"{bulk} receive {came}", "--"]
     command += ["sh", "-c", " & ".join([one] * flows) + " & wait; sleep 60"]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as shell:

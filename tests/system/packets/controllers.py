@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kernel import daemon
+import daemon
 
 PREFIX = "headway_"
 NAMES = ("headway_owl", "headway_window", "headway_rate", "headway_bbr")

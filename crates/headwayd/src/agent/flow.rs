@@ -227,7 +227,7 @@ impl Flow {
                 if let Some(shadow) = shadow
                     && is_decision
                 {
-                    shadow.write(self.number, self.remote, &self.last, action);
+                    shadow.write(served, self.number, self.remote, &self.last, action);
                 }
                 (ActionSlot::of(told, tunables), decider.due(), is_decision)
             }

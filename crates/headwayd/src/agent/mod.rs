@@ -232,7 +232,7 @@ impl Agent {
         for (program, policies) in self.programs.iter().zip(&policies) {
             policies
                 .iter()
-                .try_for_each(|p| p.check(program.controller))?;
+                .try_for_each(|p| p.check(program.controller, self.frame))?;
         }
         let mut next = Vec::new();
         for (flows, policies) in self.flows.iter().zip(&policies) {

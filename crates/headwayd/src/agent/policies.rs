@@ -17,6 +17,8 @@ pub struct Frame {
     pub report_interval_us: Option<u32>,
     /// Does Cubic decide?
     pub is_shadow: bool,
+    /// And is written down what the policy would have done?
+    pub is_written_down: bool,
 }
 
 impl Frame {
@@ -68,31 +70,41 @@ impl Policies {
         Policies::read(texts.iter().map(String::as_str))
     }
 
-    /// The controller that carries out what they decide, which has to be one.
-    ///
-    /// # Errors
-    /// One line.
-    pub fn controller(&self) -> Result<Controller> {
-        let controller = Controller::of(self.otherwise().agent());
-        self.check(controller)?;
-        Ok(controller)
+    /// The controller that carries out what they decide, unless another is asked for.
+    pub fn controller(&self) -> Controller {
+        Controller::of(self.otherwise().agent())
     }
 
-    /// That `controller` can carry out what they decide.
+    /// That `controller` can carry out what they decide, and what they would is known where it is written down.
     ///
     /// # Errors
     /// One line.
-    pub fn check(&self, controller: Controller) -> Result<()> {
+    pub fn check(&self, controller: Controller, frame: Frame) -> Result<()> {
         let mut all = self.by_prefix.iter();
         all.try_for_each(|(_, served)| controller.check(served.spec(), served.agent()))?;
-        let has_own = self.by_prefix.iter().any(|(_, s)| s.int8().is_some());
-        match has_own && self.by_prefix.len() > 1 {
-            false => Ok(()),
-            true => Err(Error::Usage(
+        let own = self.by_prefix.iter().find(|(_, s)| s.int8().is_some());
+        let Some((_, own)) = own else { return Ok(()) };
+        if self.by_prefix.len() > 1 {
+            return Err(Error::Usage(
                 "--policy: one that is evaluated in the kernel is for all destinations; give it alone"
                     .to_owned(),
-            )),
+            ));
         }
+        match frame.is_written_down {
+            false => Ok(()),
+            true => Err(Error::Usage(format!(
+                "--shadow FILE: int8 nets are evaluated in the kernel, which does not say what '{}' would have done; give --shadow \
+                 without a file, or the policy that it was distilled from",
+                own.spec()
+            ))),
+        }
+    }
+
+    /// Does one of them go on learning in use?
+    pub fn learn(&self) -> bool {
+        self.by_prefix
+            .iter()
+            .any(|(_, served)| served.is_learning())
     }
 
     /// Sets what holds for all flows of their program.
@@ -188,9 +200,30 @@ mod tests {
             (vec!["owl", "10.0.0.0/99=owl"], "'10.0.0.0/99' is no prefix"),
             (vec!["own"], "owl"),
             (vec!["learned:model=/nowhere"], "/nowhere"),
+            (vec!["owl", "10.0.0.0/8=owl:latency=1ms"], "leave it out"),
+            (vec!["owl:guard=off"], "leave 'guard=off' out"),
         ] {
             let error = Policies::read(specs).expect_err(hint).to_string();
             assert!(error.contains(hint) && !error.contains('\n'), "{error}");
         }
+    }
+
+    #[test]
+    fn what_the_kernel_evaluates_is_not_written_down() {
+        let shadow = |is_written_down| Frame {
+            is_shadow: true,
+            is_written_down,
+            ..Frame::default()
+        };
+        let own = Policies::read(["aurora:model=int8-v1"]).expect("a model of ours");
+        assert!(own.check(Controller::Rate, shadow(false)).is_ok());
+        let error = own.check(Controller::Rate, shadow(true)).unwrap_err();
+        let error = error.to_string();
+        assert!(
+            error.contains("evaluated in the kernel") && !error.contains('\n'),
+            "{error}"
+        );
+        let agents = Policies::read(["aurora"]).expect("a model of ours");
+        assert!(agents.check(Controller::Rate, shadow(true)).is_ok());
     }
 }

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use headway_policy::schemes::Served;
 use headway_policy::{Action, Record};
 use serde::Serialize;
 
@@ -18,8 +19,14 @@ pub struct Shadow {
     failed: bool,
 }
 
+/// What a line holds, whose meaning changes with the number: docs/kernel.md.
+const SCHEMA: u32 = 1;
+
 #[derive(Serialize)]
-struct Line {
+struct Line<'a> {
+    schema: u32,
+    policy: &'a str,
+    model: &'a str,
     at_ns: u64,
     flow: u32,
     remote: SocketAddr,
@@ -50,11 +57,21 @@ impl Shadow {
         })
     }
 
-    /// A decision.
-    pub fn write(&mut self, flow: u32, remote: SocketAddr, record: &Record, action: Action<'_>) {
+    /// A decision that a policy would have taken.
+    pub fn write(
+        &mut self,
+        served: &Served,
+        flow: u32,
+        remote: SocketAddr,
+        record: &Record,
+        action: Action<'_>,
+    ) {
         self.check(|out| {
             let (would, value) = in_words(action);
             let line = Line {
+                schema: SCHEMA,
+                policy: served.spec(),
+                model: served.model_id(),
                 at_ns: record.now_ns,
                 flow,
                 remote,

@@ -1,6 +1,6 @@
 //! `headwayd status` and `headwayd reload`.
 
-use std::io::{Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub fn ask(path: &Path, word: &str) -> Result<Value> {
     let wrong = |why: &dyn std::fmt::Display| {
         Error::Failed(format!("no agent answers at {}: {why}", path.display()))
     };
-    let mut agent = UnixStream::connect(path).map_err(|e| wrong(&e))?;
+    let mut agent = UnixStream::connect(path).map_err(|e| nobody(path, &e))?;
     let asked = agent
         .set_read_timeout(Some(PATIENCE))
         .and_then(|()| writeln!(agent, "{word}"))
@@ -32,5 +32,38 @@ pub fn ask(path: &Path, word: &str) -> Result<Value> {
     match answer["error"].as_str() {
         Some(error) => Err(Error::Failed(error.to_owned())),
         None => Ok(answer),
+    }
+}
+
+/// That nobody is there, and what to do about it.
+fn nobody(path: &Path, why: &io::Error) -> Error {
+    let remedy = match why.kind() {
+        ErrorKind::PermissionDenied => "the socket is its owner's alone: ask as root",
+        _ => {
+            "start one: headwayd run --policy owl; or name the socket of one that runs: --socket PATH"
+        }
+    };
+    Error::Failed(format!(
+        "no agent answers at {}: {why}; {remedy}",
+        path.display()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_asks_nobody_is_told_how_to_start_one() {
+        let error =
+            ask(Path::new("/nowhere/headwayd.sock"), "status").expect_err("nobody is there");
+        let error = error.to_string();
+        for hint in [
+            "/nowhere/headwayd.sock",
+            "headwayd run --policy",
+            "--socket PATH",
+        ] {
+            assert!(error.contains(hint) && !error.contains('\n'), "{error}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The BPF programs, loaded and registered.
 
 mod controller;
+mod left_over;
 mod map;
 mod program;
 

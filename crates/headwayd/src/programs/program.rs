@@ -5,7 +5,7 @@ use headway_kernel::abi::SettingValues;
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder, OpenObject};
 
 use super::map::OwnPolicy;
-use super::{Controller, Counters, Settings, Slots};
+use super::{Controller, Counters, Settings, Slots, left_over};
 use crate::error::{Error, Result};
 use crate::system::kernel;
 
@@ -30,8 +30,9 @@ pub struct Program {
     pub counters: Counters,
     settings: Settings,
     own_policy: Option<OwnPolicy>,
-    object: Object,
+    /// Before its object: where the kernel has no links it is unregistered by the object's map.
     link: Option<Link>,
+    object: Object,
 }
 
 impl Program {
@@ -50,6 +51,9 @@ impl Program {
         let mut builder = ObjectBuilder::default();
         let mut open = builder.open_memory(controller.object()).map_err(refused)?;
         adapt(&mut open, controller, options).map_err(refused)?;
+        if controller == Controller::Bbr {
+            set_hz(&mut open, kernel::hz()?);
+        }
         let object = open.load().map_err(refused)?;
         let find = |name: &str| {
             let mut maps = object.maps();
@@ -77,8 +81,8 @@ impl Program {
             counters,
             settings,
             own_policy,
-            object,
             link: None,
+            object,
         })
     }
 
@@ -105,8 +109,23 @@ impl Program {
         let own = maps.find(|map| map.name() == self.controller.name());
         let mut own =
             own.ok_or_else(|| Error::Failed("its program registers nothing".to_owned()))?;
-        self.link = Some(own.attach_struct_ops().map_err(refused)?);
+        let mut link = own.attach_struct_ops();
+        if matches!(&link, Err(e) if e.kind() == libbpf_rs::ErrorKind::AlreadyExists)
+            && !kernel::has_links()
+            && left_over::unregister(&self.name)
+        {
+            tracing::warn!(name = self.name, "a killed agent had left it registered");
+            link = own.attach_struct_ops();
+        }
+        self.link = Some(link.map_err(refused)?);
         Ok(())
+    }
+
+    /// Where a controller's name is in its `tcp_congestion_ops`.
+    pub(super) fn find_name(value: &[u8], name: &str) -> Option<usize> {
+        let mut wanted = name.as_bytes().to_vec();
+        wanted.resize(Program::LONGEST_NAME + 1, 0);
+        value.windows(wanted.len()).position(|w| w == wanted)
     }
 
     /// Where its messages come from.
@@ -131,6 +150,9 @@ fn adapt(
             "messages" => map.set_max_entries(options.ring_bytes)?,
             "actions" | "free_slots" => map.set_max_entries(options.flows)?,
             own if own == controller.name() => {
+                if !kernel::has_links() {
+                    map.set_map_flags(map.map_flags() & !libbpf_rs::libbpf_sys::BPF_F_LINK)?;
+                }
                 if let Some(value) = map.initial_value_mut() {
                     rename(value, controller.name(), options.name);
                 }
@@ -141,13 +163,21 @@ fn adapt(
     Ok(())
 }
 
+/// The one constant of headway_bbr.
+fn set_hz(open: &mut OpenObject, hz: u32) {
+    for mut map in open.maps_mut() {
+        if map.name().to_string_lossy().ends_with(".rodata")
+            && let Some(value) = map.initial_value_mut()
+        {
+            value[..4].copy_from_slice(&hz.to_ne_bytes());
+        }
+    }
+}
+
 /// Puts another name where the controller's own is in its `tcp_congestion_ops`.
 fn rename(value: &mut [u8], own: &str, name: &str) {
-    let mut wanted = own.as_bytes().to_vec();
-    wanted.resize(Program::LONGEST_NAME + 1, 0);
-    let found = value.windows(wanted.len()).position(|w| w == wanted);
-    if let Some(at) = found {
-        let field = &mut value[at..at + wanted.len()];
+    if let Some(at) = Program::find_name(value, own) {
+        let field = &mut value[at..=at + Program::LONGEST_NAME];
         field.fill(0);
         field[..name.len()].copy_from_slice(name.as_bytes());
     }
@@ -158,10 +188,14 @@ fn refusal(controller: Controller, name: &str, error: &libbpf_rs::Error) -> Stri
         libbpf_rs::ErrorKind::PermissionDenied => {
             "not permitted; it takes CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN (root has them), and no lockdown".to_owned()
         }
-        libbpf_rs::ErrorKind::AlreadyExists => {
+        libbpf_rs::ErrorKind::AlreadyExists if kernel::has_links() => {
             "the kernel has a controller of that name; is another headwayd running? --name gives it another".to_owned()
         }
-        libbpf_rs::ErrorKind::NotFound if controller == Controller::Bbr => {
+        libbpf_rs::ErrorKind::AlreadyExists => format!(
+            "the kernel has a controller of that name; is another headwayd running? --name gives it another; if one was killed: bpftool struct_ops unregister name {}",
+            controller.name()
+        ),
+        _ if controller == Controller::Bbr && !kernel::has_bbr() => {
             "the kernel has no BBR to call; 'modprobe tcp_bbr' may help".to_owned()
         }
         _ => error.to_string().lines().next().unwrap_or_default().to_owned(),

@@ -1,8 +1,11 @@
 //! What the running kernel has.
 
+use std::fs;
 use std::path::Path;
 
+use nix::sys::time::TimeValLike;
 use nix::sys::utsname::uname;
+use nix::time::{ClockId, clock_getres};
 
 use crate::error::{Error, Result};
 use crate::programs::Controller;
@@ -24,16 +27,39 @@ pub fn check(controller: Controller) -> Result<()> {
     }
 }
 
-fn check_release(controller: Controller, release: &str) -> Result<()> {
+/// Whether a controller is registered by a link, and so for no longer than somebody has the link: since Linux 6.4.
+pub fn has_links() -> bool {
+    let running = uname().map(|running| running.release().to_string_lossy().into_owned());
+    version(&running.unwrap_or_default()).is_none_or(|version| version >= (6, 4))
+}
+
+/// Whether there is a BBR to call: it may be a module.
+pub fn has_bbr() -> bool {
+    let available = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+    available.is_ok_and(|names| names.split_whitespace().any(|name| name == "bbr"))
+}
+
+/// How many jiffies a second has: its coarse clocks go by them.
+///
+/// # Errors
+/// One line.
+pub fn hz() -> Result<u32> {
+    let jiffy = clock_getres(ClockId::CLOCK_MONOTONIC_COARSE)
+        .map_err(|e| Error::failed("cannot ask for the kernel's HZ", e))?;
+    Ok((1e9 / jiffy.num_nanoseconds() as f64).round() as u32)
+}
+
+/// Nothing where it is a name of somebody's own: loading will tell.
+fn version(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release
         .split(|c: char| !c.is_ascii_digit())
-        .map(str::parse::<u32>);
-    let (Some(Ok(major)), Some(Ok(minor))) = (numbers.next(), numbers.next()) else {
-        // A name of somebody's own: loading will tell.
-        return Ok(());
-    };
+        .map(|number| number.parse().ok());
+    Some((numbers.next()??, numbers.next()??))
+}
+
+fn check_release(controller: Controller, release: &str) -> Result<()> {
     let oldest = controller.oldest_kernel();
-    match (major, minor) >= oldest {
+    match version(release).is_none_or(|version| version >= oldest) {
         true => Ok(()),
         false => Err(Error::Failed(format!(
             "{} needs Linux {}.{} or newer; this is {release}",
@@ -59,5 +85,26 @@ mod tests {
             Err("headway_bbr needs Linux 6.10 or newer; this is 6.8.0-generic".to_owned())
         );
         assert!(check(Controller::Owl, "5.15.2").is_err());
+    }
+
+    #[test]
+    fn a_release_begins_with_its_version() {
+        for (release, expected) in [
+            ("6.1.0-56-cloud-amd64", Some((6, 1))),
+            ("6.12.117+deb12-cloud-amd64", Some((6, 12))),
+            ("6.4-rc1", Some((6, 4))),
+            ("mine", None),
+            ("", None),
+        ] {
+            assert_eq!(version(release), expected);
+        }
+    }
+
+    #[test]
+    fn hz_is_one_that_a_kernel_can_have() {
+        // kernel/Kconfig.hz, and those of other architectures.
+        assert!(
+            [24, 32, 48, 64, 100, 128, 250, 256, 300, 1000, 1024, 1200].contains(&hz().unwrap())
+        );
     }
 }

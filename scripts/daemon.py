@@ -1,11 +1,13 @@
-"""A headwayd that lives as long as a test needs it."""
+"""A headwayd that lives as long as a test or a measurement needs it."""
 
 import json
+import os
 import select
 import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -35,33 +37,42 @@ def registered() -> set[str]:
 
 
 class Daemon:
-    """`headwayd run` with these options; at the end it is asked to go, and its controllers have to be gone too."""
+    """`headwayd run` with these options; at the end it is asked to go, and its controllers have to be gone too.
 
-    def __init__(self, *options: str) -> None:
+    Raises RuntimeError where it does not serve, or leaves a controller behind. `within` is a command that runs it,
+    such as taskset, and `environment` what it has on top of ours.
+    """
+
+    def __init__(
+        self, *options: str, within: Sequence[str] = (), environment: Mapping[str, str] | None = None
+    ) -> None:
         self._folder = tempfile.TemporaryDirectory()
         self.socket = f"{self._folder.name}/headwayd.sock"
         self._log = Path(self._folder.name, "log")
         self._before = registered()
-        self._options = options
+        run = [find_headwayd(), "run", "--socket", self.socket, "--until-stdin-closes"]
+        self._command = [*within, *run, *options]
+        self._environment = os.environ | dict(environment or {})
         self.ready: dict[str, Any] = {}
 
     def __enter__(self) -> Self:
         with self._log.open("w") as log:
             self.process = subprocess.Popen(
-                [find_headwayd(), "run", "--socket", self.socket, "--until-stdin-closes", *self._options],
+                self._command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
+                env=self._environment,
                 text=True,
             )
         assert self.process.stdout
         if not select.select([self.process.stdout], [], [], PATIENCE_S)[0]:
             self._end()
-            raise AssertionError(f"not ready after {PATIENCE_S} s: {self.log}")
+            raise RuntimeError(f"headwayd is not ready after {PATIENCE_S:g} s: {self.log}")
         line = self.process.stdout.readline()
         if not line:
             self._end()
-            raise AssertionError(f"headwayd ended: {self.log}")
+            raise RuntimeError(self.log.strip().rpartition("\n")[2] or "headwayd ended before it was ready")
         self.ready = json.loads(line)
         return self
 
@@ -69,8 +80,8 @@ class Daemon:
         self._end()
         self._folder.cleanup()
         left = registered() - self._before
-        if kind is None:
-            assert not left, f"left registered: {left}"
+        if kind is None and left:
+            raise RuntimeError(f"headwayd left registered: {', '.join(sorted(left))}")
 
     def _end(self) -> None:
         assert self.process.stdin

@@ -1,0 +1,59 @@
+//! Controllers that killed agents have left. Since Linux 6.4 a controller is registered by a link, which closes with its
+//! agent; before, its map keeps it registered, and itself, until somebody takes it out.
+
+use std::collections::HashSet;
+use std::fs;
+
+use libbpf_rs::query::MapInfoIter;
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
+
+use super::{Controller, Program};
+
+/// Unregisters the controller of that name if it is one of ours that no process has any more. Returns whether it was. It
+/// takes CAP_SYS_ADMIN, to find it.
+pub fn unregister(name: &str) -> bool {
+    let is_ours = |map: &str| Controller::ALL.iter().any(|c| c.name() == map);
+    let held = held();
+    MapInfoIter::default()
+        .filter(|map| map.ty == MapType::StructOps && map.name.to_str().is_some_and(is_ours))
+        .filter(|map| !held.contains(&map.id))
+        .filter_map(|map| MapHandle::from_map_id(map.id).ok())
+        .any(|map| registers(&map, name) && map.delete(&THE_ONE).is_ok())
+}
+
+/// Such a map has one element.
+const THE_ONE: [u8; 4] = [0; 4];
+
+fn registers(map: &MapHandle, name: &str) -> bool {
+    let value = map.lookup(&THE_ONE, MapFlags::empty()).ok().flatten();
+    value.is_some_and(|value| Program::find_name(&value, name).is_some())
+}
+
+/// The maps that processes have. One that may not be looked at is no agent: those have fewer capabilities than this one.
+fn held() -> HashSet<u32> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let files = processes.filter_map(|process| fs::read_dir(process.path().join("fdinfo")).ok());
+    let texts = files.flat_map(|files| files.flatten().map(|file| fs::read_to_string(file.path())));
+    texts.flatten().filter_map(|text| map_id(&text)).collect()
+}
+
+/// In what the kernel says of an open file.
+fn map_id(text: &str) -> Option<u32> {
+    let id = text.lines().find_map(|line| line.strip_prefix("map_id:"))?;
+    id.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_map_is_known_by_what_the_kernel_says_of_its_file() {
+        // From Linux 6.1.
+        let map = "pos:\t0\nflags:\t02000002\nmnt_id:\t15\nino:\t65\nmap_type:\t26\nkey_size:\t4\nvalue_size:\t256\n\
+                   max_entries:\t1\nmap_flags:\t0x0\nmap_extra:\t0x0\nmemlock:\t4096\nmap_id:\t7\nfrozen:\t0\n";
+        assert_eq!(map_id(map), Some(7));
+        let program = "pos:\t0\nflags:\t02000000\nprog_type:\t27\nprog_jited:\t1\nprog_id:\t28\n";
+        assert_eq!(map_id(program), None);
+    }
+}

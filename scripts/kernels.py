@@ -1,0 +1,315 @@
+"""`make test-kernels`: boots Debian's kernels in virtual machines, and tries each controller on each of them.
+
+Takes the newest of each version that apt offers for a cloud's machines, and others that are given. Nothing is
+installed; what is downloaded and built lies in build/kernels.
+"""
+
+import argparse
+import json
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import checks
+
+OUT = checks.ROOT / "build" / "kernels"
+GUEST = Path(__file__).with_name("kernels_guest.sh")
+HEADWAYD = checks.ROOT / ".venv" / "bin" / "headwayd"
+MODEL = checks.ROOT / "models" / "aurora-int8-v1"
+TOOLS = {
+    "qemu-system-x86_64": "qemu-system-x86",
+    "busybox": "busybox-static",
+    "iperf3": "iperf3",
+    "ip": "iproute2",
+    "tc": "iproute2",
+    "dpkg-deb": "dpkg",
+    "xz": "xz-utils",
+    "zstd": "zstd",
+}
+"""Each with the package that it comes from."""
+IN_GUEST = ("ip", "tc", "iperf3")
+MODULES = ("veth", "sch_netem", "tcp_bbr")
+UNPACK = {".xz": "xz", ".zst": "zstd", ".gz": "gzip"}
+"""By the end of a module's name, the program that unpacks it."""
+KERNEL = re.compile(r"linux-image-(\d+\.\d+\.\S*cloud-amd64)")
+PARTS = ("image", "binary", "modules")
+"""What Debian puts a kernel into: one package, or three."""
+FLOORS = {"headway_owl": (6, 1), "headway_rate": (6, 1), "headway_window": (6, 10), "headway_bbr": (6, 10)}
+"""By controller, the oldest kernel that it is for (docs/kernel.md)."""
+NO_BBR = "the kernel has no BBR to call; 'modprobe tcp_bbr' may help"
+WANTED = 0.02
+"""Of Cubic's throughput there: less is a flow that stalls. Emulated machines are too slow to ask for more."""
+ACCELERATORS = (("kvm", 30), ("tcg", 120))
+"""Of qemu, each with the seconds in which a kernel has begun to say something."""
+LIMIT_S = 600
+"""For a kernel's trials, which take about 100 s, emulated too."""
+
+Said = dict[str, dict[str, str]]
+"""What the virtual machine has written: by what was tried, by what it is."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table."""
+
+    kernel: str
+    what: str
+    verdict: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"| {self.kernel} | {self.what} | {self.verdict} | {self.why} |"
+
+
+def main() -> int:
+    """Tries all kernels that are to be had; 1 if one does otherwise than the documentation says."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    others = "kernels beside apt's: .deb files for amd64, or folders with what was in some"
+    arguments.add_argument("others", nargs="*", type=Path, help=others)
+    given = arguments.parse_args()
+    if why := refusal():
+        print(f"SKIPPED all kernels: {why}")
+        return 0
+    OUT.mkdir(parents=True, exist_ok=True)
+    print("| kernel | controller | verdict | what was seen |\n|---|---|---|---|")
+    kernels: list[list[str] | Path] = [*offered(), *given.others]
+    rows = [row for kernel in kernels for row in tried(kernel)]
+    if not rows:
+        print("SKIPPED all kernels: apt offers none (apt-get update?)")
+    return int(any(row.verdict == "FAILS" for row in rows))
+
+
+def refusal() -> str | None:
+    """Why nothing can be tried here, and what would help; None where it can."""
+    if platform.machine() != "x86_64":
+        return f"they are for x86_64, and this is {platform.machine()}"
+    if not shutil.which("apt-get"):
+        return "they are Debian's, and there is no apt-get"
+    for tool, package in TOOLS.items():
+        if not shutil.which(tool):
+            return f"{tool} is missing; install it: sudo apt-get install -y {package}"
+    return None if HEADWAYD.exists() else f"{HEADWAYD} is missing: make headwayd"
+
+
+def offered() -> list[list[str]]:
+    """The packages that apt has: of each version the newest kernel's."""
+    listed = subprocess.run(["apt-cache", "pkgnames", "linux-"], capture_output=True, text=True, check=True)
+    names = set(listed.stdout.split())
+    releases = sorted((found[1] for name in names if (found := KERNEL.fullmatch(name))), key=numbers)
+    newest = {tuple(numbers(release)[:2]): release for release in releases}
+    parts = ([f"linux-{part}-{release}" for part in PARTS] for release in newest.values())
+    return [[name for name in packages if name in names] for packages in parts]
+
+
+def numbers(release: str) -> list[int]:
+    """The numbers in a kernel's name."""
+    return [int(number) for number in re.findall(r"\d+", release.removesuffix("amd64"))]
+
+
+def tried(kernel: list[str] | Path) -> list[Row]:
+    """Boots a kernel and prints what came of it."""
+    name = str(kernel) if isinstance(kernel, Path) else kernel[0]
+    try:
+        said = boot(folder_of(kernel))
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+        why = (error.stderr or b"").decode(errors="replace").strip().split("\n")[-1]
+        rows = [Row(name, "all", "skipped", why or str(error))]
+    except UnfitError as error:
+        rows = [Row(name, "all", "FAILS", str(error))]
+    else:
+        rows = judged(said)
+    for row in rows:
+        print(row, flush=True)
+    return rows
+
+
+class UnfitError(Exception):
+    """A kernel that was not there, or did not end."""
+
+
+def folder_of(kernel: list[str] | Path) -> Path:
+    """The folder with the kernel's files."""
+    if isinstance(kernel, Path):
+        return kernel if kernel.is_dir() else unpacked([kernel])
+    return unpacked(download(kernel))
+
+
+def download(packages: list[str]) -> list[Path]:
+    """The packages' files, where they are not here yet."""
+    if missing := [name for name in packages if not next(OUT.glob(f"{name}_*.deb"), None)]:
+        command = ["apt-get", "download", "-qq", *missing]
+        subprocess.run(command, cwd=OUT, check=True, capture_output=True, timeout=LIMIT_S)
+    return [next(OUT.glob(f"{name}_*.deb")) for name in packages]
+
+
+def unpacked(packages: list[Path]) -> Path:
+    """The folder with the packages' files."""
+    root = OUT / packages[0].stem
+    if not root.exists():
+        half = root.with_suffix(".half")
+        shutil.rmtree(half, ignore_errors=True)
+        for package in packages:
+            subprocess.run(["dpkg-deb", "-x", package, half], check=True, capture_output=True)
+        half.rename(root)
+    return root
+
+
+def boot(root: Path) -> Said:
+    """Runs the trials under a kernel."""
+    image = next(root.rglob("vmlinuz*"), None)
+    if not image:
+        raise UnfitError("no vmlinuz in the package")
+    initrd, console, results = OUT / "initrd", OUT / f"{root.name}.console", OUT / f"{root.name}.results"
+    initrd.write_bytes(archive(contents(root)))
+    command = ["qemu-system-x86_64", "-cpu", "max", "-m", "1024", "-smp", "2", "-nodefaults", "-display", "none"]
+    command += ["-no-reboot", "-kernel", str(image), "-initrd", str(initrd)]
+    command += ["-append", "console=ttyS0 quiet panic=-1 rdinit=/init"]
+    command += ["-serial", f"file:{console}", "-serial", f"file:{results}"]
+    # There are machines whose KVM starts a virtual machine, and then it does nothing.
+    used = next((how for how, begin_s in ACCELERATORS if runs([*command, "-accel", how], results, begin_s)), "")
+    said: Said = {"kernel": {"accelerator": used}}
+    for what, key, value in re.findall(r"^(.*?)\t(.*?)\t(.*)$", results.read_text(errors="replace"), re.MULTILINE):
+        said.setdefault(what, {})[key] = value
+    if "end" not in said["kernel"]:
+        raise UnfitError(f"has not come to the end; its console: {console}")
+    return said
+
+
+def runs(command: list[str], results: Path, begin_s: float) -> bool:
+    """Runs a virtual machine until it ends, or LIMIT_S; not longer than `begin_s` if it says nothing by then."""
+    results.write_text("")
+    # It ends also if this here is killed.
+    limited = ["timeout", "--kill-after=5", str(LIMIT_S), *command]
+    with subprocess.Popen(limited, stderr=subprocess.DEVNULL) as machine:
+        until = time.monotonic() + begin_s
+        try:
+            while machine.poll() is None and (results.stat().st_size or time.monotonic() < until):
+                time.sleep(0.5)
+        finally:
+            machine.terminate()
+    return results.stat().st_size > 0
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    """The files of the virtual machine by their paths."""
+    files = {"init": GUEST.read_bytes(), "bin/busybox": Path(str(shutil.which("busybox"))).read_bytes()}
+    programs = {f"usr/bin/{name}": Path(str(shutil.which(name))) for name in IN_GUEST}
+    for path, program in (programs | {"usr/bin/headwayd": HEADWAYD}).items():
+        files[path] = program.read_bytes()
+        listed = subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout
+        files |= {library[1:]: Path(library).read_bytes() for library in re.findall(r"(/\S+) \(0x", listed)}
+    files |= {f"model/{file.name}": file.read_bytes() for file in MODEL.iterdir()}
+    return files | modules(root)
+
+
+def modules(root: Path) -> dict[str, bytes]:
+    """The modules that there are, named so that each comes after those it needs."""
+    found: dict[str, bytes] = {}
+
+    def add(name: str) -> None:
+        file = next(root.rglob(f"{name}.ko*"), None)
+        if not file or any(path.endswith(f"-{name}.ko") for path in found):
+            return
+        code = file.read_bytes()
+        if unpack := UNPACK.get(file.suffix):
+            code = subprocess.run([unpack, "-dc"], input=code, check=True, capture_output=True).stdout
+        needs = re.search(rb"\0depends=([^\0]*)\0", code)
+        for other in needs[1].decode().split(",") if needs else ():
+            add(other)
+        found[f"modules/{len(found):02}-{name}.ko"] = code
+
+    for name in MODULES:
+        add(name)
+    return found
+
+
+def archive(files: dict[str, bytes]) -> bytes:
+    """An archive as the kernel unpacks it (Documentation/driver-api/early-userspace/buffer-format.rst)."""
+    folders = {str(folder) for path in files for folder in Path(path).parents if folder.name}
+    folder_mode, file_mode = 0o040755, 0o100755
+    entries = [(path, folder_mode, b"") for path in sorted(folders)]
+    entries += [(path, file_mode, content) for path, content in files.items()]
+    packed = bytearray()
+    for inode, (path, mode, content) in enumerate([*entries, ("TRAILER!!!", 0, b"")], 1):
+        name = path.encode() + b"\0"
+        fields = (inode, mode, 0, 0, 1, 0, len(content), 0, 0, 0, 0, len(name), 0)
+        packed += b"070701" + b"".join(b"%08X" % field for field in fields) + name
+        packed += bytes(-len(packed) % 4) + content
+        packed += bytes(-len(packed) % 4)
+    return bytes(packed)
+
+
+def judged(said: Said) -> list[Row]:
+    """A row for each trial."""
+    release = said["kernel"]["release"]
+    name = f"{release} ({said['kernel']['accelerator']})"
+    cubic = mbps(said["cubic"]["flow"])
+    rows = []
+    for what, trial in said.items():
+        if what in ("kernel", "cubic"):
+            continue
+        try:
+            rows.append(Row(name, what, *verdict(what, trial, release, cubic)))
+        except (json.JSONDecodeError, KeyError) as error:
+            rows.append(Row(name, what, "FAILS", f"it says too little: {error!r}"))
+    return rows
+
+
+def verdict(what: str, trial: dict[str, str], release: str, cubic: float) -> tuple[str, str]:
+    """Whether a controller did what it should under a kernel, and what was seen."""
+    controller, _, how = what.partition(", ")
+    refusal = None
+    if tuple(numbers(release)[:2]) < (floor := FLOORS[controller]):
+        refusal = f"headwayd: {controller} needs Linux {floor[0]}.{floor[1]} or newer; this is {release}"
+    elif how == "no tcp_bbr":
+        refusal = f"headwayd: cannot register {controller}: {NO_BBR}"
+    if refusal or "refused" in trial:
+        said = trial.get("refused", "is not refused")
+        return ("refused" if said == refusal else "FAILS"), said
+    early, status = json.loads(trial["early"]), json.loads(trial["status"])
+    served = [flow for flow in early["flows"] + status["flows"] if flow["controller"] == controller]
+    decisions, trips = status["counters"]["actions"], status["counters"]["guard_trips"]
+    rate, after = mbps(trial["flow"]), mbps(trial["flow_of_killed"])
+    wrong = {
+        "serves no flow": not served,
+        # What the kernel evaluates itself nobody counts.
+        "decides nothing": how != "int8" and controller != "headway_bbr" and not decisions,
+        "its rate stays": how == "int8" and len({flow["pacing_rate_mbps"] for flow in served}) < 2,
+        # With an RTprop window of 0.5 s it has come to PROBE_RTT, so to 4 packets; with BBR's own that takes 10 s.
+        "its windows are not set": controller == "headway_bbr" and least_cwnd(trial["flow"]) > 4,
+        "stalls": rate < WANTED * cubic,
+        "stalls once its agent was killed": after < WANTED * cubic,
+        f"lets another take its name: {trial['another']}": "another headwayd running" not in trial["another"],
+        f"ended with {trial['ended']}": trial["ended"] != "0",
+        "stays registered after its end": controller in trial["after_term"] + trial["after_again"],
+        f"does not begin again: {trial['again']}": '"ready"' not in trial["again"],
+    }
+    seen = f"{rate:.1f} Mbit/s, {decisions} decisions, {trips} trips; agent killed: {after:.1f} (Cubic {cubic:.1f})"
+    if controller in trial["after_kill"]:
+        seen += ", registered until the next agent"
+    found = [said for said, is_so in wrong.items() if is_so]
+    return ("FAILS" if found else "works"), "; ".join([*found, seen])
+
+
+def least_cwnd(flow: str) -> float:
+    """The flow's smallest window, in packets."""
+    told = json.loads(flow)
+    windows = [interval["streams"][0]["snd_cwnd"] for interval in told["intervals"]]
+    return float(min(windows) / told["start"]["tcp_mss_default"])
+
+
+def mbps(flow: str) -> float:
+    """What came through, as iperf3 has counted it."""
+    try:
+        return float(json.loads(flow)["end"]["sum_received"]["bits_per_second"]) / 1e6
+    except (json.JSONDecodeError, KeyError):
+        return 0.0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+"""headwayd as a process: its logs, what it may do, and what it sets back."""
+
+import json
+import re
+import signal
+import subprocess
+import time
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+import daemon
+from headway._native import find_headwayd
+from kernel import path
+from test_guard_live import always, write_model
+
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
+
+DEFAULT = Path("/proc/sys/net/ipv4/tcp_congestion_control")
+NET_ADMIN, PERFMON, BPF = 1 << 12, 1 << 38, 1 << 39
+"""linux/capability.h"""
+
+
+def test_logs_for_machines_are_lines_of_json(tmp_path):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    write_model(folder, *always(0))
+    options = ["--policy", f"learned:model={folder}", "--log", "json"]
+    with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_owl", 5) as flow:
+        flow.wait(2)
+        assert agent.ask("reload").returncode == 0
+        # A guard that trips, and a model that is none.
+        agent.signal(signal.SIGSTOP)
+        flow.wait(4)
+        agent.signal(signal.SIGCONT)
+        (folder / "card.toml").write_text("nonsense")
+        agent.signal(signal.SIGHUP)
+        until = time.monotonic() + 5
+        while "goes on with the policies" not in agent.log and time.monotonic() < until:
+            time.sleep(0.05)
+        lines = [json.loads(line) for line in agent.log.splitlines()]
+    for line in lines:
+        assert datetime.fromisoformat(line["timestamp"]).tzinfo is not None
+        assert line["level"] in {"ERROR", "WARN", "INFO"}
+        assert line["message"]
+    by_message = {line["message"]: line for line in lines}
+    assert by_message["policies read anew"]["level"] == "INFO"
+    tripped = by_message["is Cubic's: the guard tripped"]
+    assert (tripped["level"], tripped["reason"], tripped["trips"]) == ("WARN", "stale", 1)
+    assert tripped["flow"] > 0
+    refused = by_message["goes on with the policies that it has"]
+    assert refused["level"] == "ERROR"
+    assert "card.toml" in refused["error"]
+
+
+def capabilities(pid):
+    """Of each of its threads: what it has by set, as in /proc/PID/status."""
+    threads = list(Path(f"/proc/{pid}/task").iterdir())
+    return [dict(re.findall(r"(Cap\w+):\s*([0-9a-f]+)", (thread / "status").read_text())) for thread in threads]
+
+
+@pytest.mark.parametrize(
+    ("options", "more"),
+    [
+        (["--policy", "owl"], 0),
+        (["--policy", "owl", "--metrics", "127.0.0.1:19465"], 0),
+        # It sets the default back at its end.
+        (["--policy", "owl", "--default"], NET_ADMIN),
+        (["--no-agent", "--controllers", "headway_owl"], 0),
+    ],
+)
+def test_it_keeps_the_capabilities_that_it_needs(options, more):
+    with daemon.Daemon(*options) as agent:
+        threads = capabilities(agent.process.pid)
+    assert len(threads) == 1 + ("--no-agent" not in options) + ("--metrics" in options)
+    needed = f"{BPF | PERFMON | more:016x}"
+    none = f"{0:016x}"
+    own = {"CapEff": needed, "CapPrm": needed, "CapBnd": needed, "CapInh": none, "CapAmb": none}
+    assert threads == [own] * len(threads)
+
+
+@pytest.mark.parametrize("ends", [None, signal.SIGTERM, signal.SIGINT])
+def test_it_is_the_default_until_it_ends(ends):
+    """By a signal, or with whoever started it."""
+    before = DEFAULT.read_text()
+    DEFAULT.write_text("reno")
+    try:
+        with daemon.Daemon("--policy", "owl", "--default") as agent:
+            assert DEFAULT.read_text() == "headway_owl\n"
+            if ends:
+                agent.signal(ends)
+                assert agent.process.wait(10) == 0
+        assert DEFAULT.read_text() == "reno\n"
+        assert not list(Path(agent.socket).parent.glob("*.default"))
+    finally:
+        DEFAULT.write_text(before)
+
+
+def test_a_default_that_somebody_has_set_meanwhile_stays():
+    before = DEFAULT.read_text()
+    try:
+        with daemon.Daemon("--policy", "owl", "--default"):
+            DEFAULT.write_text("reno")
+        assert DEFAULT.read_text() == "reno\n"
+    finally:
+        DEFAULT.write_text(before)
+
+
+def test_who_was_killed_is_not_the_default_before():
+    before = DEFAULT.read_text()
+    DEFAULT.write_text("reno")
+    try:
+        with daemon.Daemon("--policy", "owl", "--default") as agent:
+            agent.kill()
+            assert DEFAULT.read_text() == "headway_owl\n"
+            command = [find_headwayd(), "run", "--policy", "owl", "--default", "--socket", agent.socket]
+            command += ["--until-stdin-closes"]
+            with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as again:
+                assert b"ready" in again.stdout.readline()
+                assert DEFAULT.read_text() == "headway_owl\n"
+                again.stdin.close()
+                assert again.wait(20) == 0
+            assert DEFAULT.read_text() == "reno\n"
+            assert not list(Path(agent.socket).parent.glob("*.default"))
+    finally:
+        DEFAULT.write_text(before)

@@ -48,6 +48,7 @@ fn expressions() -> Vec<(String, u64)> {
         ("HEADWAY_ADD_CWND", abi::ADD_CWND),
         ("HEADWAY_SCALE_CWND", abi::SCALE_CWND),
         ("HEADWAY_SCALE_RATE", abi::SCALE_RATE),
+        ("HEADWAY_SET_CWND", abi::SET_CWND),
         ("HEADWAY_SET", abi::SET),
         ("HEADWAY_PARAMETERS", abi::PARAMETERS as u32),
         ("HEADWAY_APP_LIMITED", Record::APP_LIMITED),

@@ -5,10 +5,12 @@ mod learned;
 mod owl;
 pub(crate) mod rax;
 mod rax_pretrained;
+mod rax_records;
 mod served;
 
 pub use rax::{Rax, RaxSpec};
-pub use served::Served;
+pub use rax_records::RaxOverRecords;
+pub use served::{Carried, Served};
 
 use std::sync::Arc;
 

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use headway_cc::{Kind, Loaded, Param, Scheme, suggest};
+use headway_cc::{Kind, Loaded, Param, Scheme, Values, suggest};
 
-use super::rax;
+use super::rax::{self, RaxSpec};
 use crate::model::{Learner, shipped_learners};
 
 const MODEL: Param = Param {
@@ -31,6 +31,17 @@ pub const SCHEME: Scheme = Scheme {
     },
     ..rax::SCHEME
 };
+
+/// The learner and the settings of a scheme of Rax; `None` of another scheme.
+pub(super) fn read(scheme: &Scheme, values: &Values) -> Option<(Option<Arc<Learner>>, RaxSpec)> {
+    let learner = match scheme.name {
+        name if name == rax::SCHEME.name => None,
+        name if name == SCHEME.name => Some(values.loaded::<Learner>(&MODEL)),
+        _ => return None,
+    };
+    let alpha = values.number(&rax::ALPHA) as f32;
+    Some((learner, RaxSpec { alpha, ..RaxSpec::default() }))
+}
 
 fn load(text: &str) -> Result<Loaded, String> {
     let version = |title: &'static str| title.strip_prefix("rax-");

@@ -3,11 +3,12 @@
 use std::sync::{Arc, Mutex};
 
 use headway_cc::{
-    CongestionControl, Control, Duration, Feedback, Need, Probe, Registry, Rto, Scheme, Sent, Tag,
-    schemes,
+    Bytes, CongestionControl, Control, Duration, Feedback, Need, Probe, Registry, Rto, Scheme,
+    Sent, Setup, Tag, Time, schemes,
 };
+use headway_policy::Reporter;
 use headway_policy::pal::PalSpec;
-use headway_policy::schemes::{Rax, RaxSpec};
+use headway_policy::schemes::{Rax, RaxOverRecords, RaxSpec};
 use headway_scenario::Scenario;
 use headway_sim::{Options, Simulation};
 
@@ -72,26 +73,18 @@ impl Drop for Kept {
     }
 }
 
-/// Mbit/s and share lost in each second.
+/// What came of a flow, in each second, and its last values.
 struct Run {
     mbps: Vec<f64>,
     loss: Vec<f64>,
     values: Values,
 }
 
-fn run(seed: u64, seconds: u64, spec: RaxSpec, learned: Option<String>) -> Run {
-    let kept = Arc::new(Mutex::new(Values::default()));
-    let keeper = Arc::clone(&kept);
-    let selection = KEPT.built_by(move |setup| {
-        let within = match &learned {
-            Some(learned) => Rax::resumed(setup, &spec, learned),
-            None => Rax::new(setup, spec.clone()),
-        };
-        Box::new(Kept {
-            within: within.expect("settings in range"),
-            kept: Arc::clone(&keeper),
-        })
-    });
+type Build = dyn Fn(&Setup) -> Box<dyn CongestionControl> + Send + Sync;
+
+/// Mbit/s and share lost in each second.
+fn play(seed: u64, seconds: u64, build: Arc<Build>) -> (Vec<f64>, Vec<f64>) {
+    let selection = KEPT.built_by(move |setup| build(setup));
     let options = Options {
         duration: Duration::from_secs(seconds),
         warmup: Duration::ZERO,
@@ -109,10 +102,64 @@ fn run(seed: u64, seconds: u64, spec: RaxSpec, learned: Option<String>) -> Run {
     );
     let mut outcome = simulation.expect("a network").finish().expect("it ends");
     let series = outcome.series.remove(0).series;
+    let loss = series.loss.iter().map(|l| l.unwrap_or(0.0)).collect();
+    (series.throughput_mbps, loss)
+}
+
+fn run(seed: u64, seconds: u64, spec: RaxSpec, learned: Option<String>) -> Run {
+    let kept = Arc::new(Mutex::new(Values::default()));
+    let keeper = Arc::clone(&kept);
+    let build = move |setup: &Setup| {
+        let within = match &learned {
+            Some(learned) => Rax::resumed(setup, &spec, learned),
+            None => Rax::new(setup, spec.clone()),
+        };
+        Box::new(Kept {
+            within: within.expect("settings in range"),
+            kept: Arc::clone(&keeper),
+        }) as Box<dyn CongestionControl>
+    };
+    let (mbps, loss) = play(seed, seconds, Arc::new(build));
     Run {
-        mbps: series.throughput_mbps,
-        loss: series.loss.iter().map(|l| l.unwrap_or(0.0)).collect(),
+        mbps,
+        loss,
         values: std::mem::take(&mut *kept.lock().expect("no panic")),
+    }
+}
+
+/// Rax that hears of packets only what a kernel's records say.
+#[derive(Debug)]
+struct OverRecords {
+    rax: RaxOverRecords,
+    reporter: Reporter,
+    now: Time,
+    mss: Bytes,
+}
+
+impl CongestionControl for OverRecords {
+    fn on_sent(&mut self, sent: &Sent) -> Tag {
+        self.reporter.on_sent(sent);
+        Tag::NONE
+    }
+
+    fn on_feedback(&mut self, feedback: &Feedback<'_>) {
+        let record = self.reporter.on_feedback(feedback, &self.control());
+        self.now = feedback.now;
+        self.rax.on_record(&record);
+    }
+
+    fn on_rto(&mut self, rto: &Rto<'_>) {
+        let record = self.reporter.on_rto(rto, &self.control());
+        self.now = rto.now;
+        self.rax.on_record(&record);
+    }
+
+    fn control(&self) -> Control {
+        Control::window(self.mss * u64::from(self.rax.cwnd(self.now).unwrap_or(10)))
+    }
+
+    fn owns_recovery(&self) -> bool {
+        true
     }
 }
 
@@ -189,4 +236,23 @@ fn a_flow_that_begins_anew_has_what_it_learned() {
     assert!(mbps > 0.95 * 20.0 && loss < 0.02, "{mbps} {loss}");
     let once = mean(&run.loss[..20]);
     assert!(loss < 0.5 * once, "{loss} {once}");
+}
+
+/// As in a kernel: windows are whole packets, and records count packets without naming them.
+#[test]
+fn over_records_it_learns_as_over_packets() {
+    for seed in [1001, 1002] {
+        let build = |setup: &Setup| {
+            let rax = RaxOverRecords::new(setup, &RaxSpec::default(), None);
+            Box::new(OverRecords {
+                rax: rax.expect("settings in range"),
+                reporter: Reporter::new(setup.mss),
+                now: setup.start,
+                mss: setup.mss,
+            }) as Box<dyn CongestionControl>
+        };
+        let (mbps, loss) = play(seed, 180, Arc::new(build));
+        let (mbps, loss) = (mean(&mbps[150..]), mean(&loss[150..]));
+        assert!(mbps > 0.95 * 20.0 && loss < 0.01, "seed {seed}: {mbps} {loss}");
+    }
 }

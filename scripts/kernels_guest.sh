@@ -126,7 +126,7 @@ try "headway_rate, int8" headway_rate "-C headway_rate" --policy learned:model=/
 try headway_window headway_window "-C headway_window" --policy owl --controllers headway_window
 try headway_bbr headway_bbr "-C headway_bbr" --controllers headway_bbr
 what=kernel
-say log "$(dmesg -r | grep -E '^<[0-3]>')"
+say complaints "$(dmesg | grep -E 'WARNING:|BUG:|Oops:')"
 say end ""
 sync
 poweroff -f

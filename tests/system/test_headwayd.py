@@ -456,12 +456,12 @@ def test_a_cgroup_chooses_it():
         own.mkdir()
     except OSError as error:
         pytest.skip(f"cgroups cannot be made here: {error.strerror}")
-    folder = Path(__file__).parent
-    code = f'import sys; sys.path.insert(0, "{folder}"); import test_headwayd as t; print(t.loopback_controller())'
+    code = "import test_headwayd as t; print(t.loopback_controller())"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     try:
         with daemon.Daemon("--policy", "owl", "--cgroup", str(own)):
-            join = f"echo $$ > {own}/cgroup.procs && exec {sys.executable} -c '{code}'"
-            inside = subprocess.run(["sh", "-c", join], capture_output=True, text=True, check=False)
+            join = ["sh", "-c", f"echo $$ > {own}/cgroup.procs && exec {sys.executable} -c '{code}'"]
+            inside = subprocess.run(join, env=environment, capture_output=True, text=True, check=False)
             assert inside.stdout.strip() == "headway_owl", inside.stderr
             assert loopback_controller() != "headway_owl"
     finally:

@@ -316,7 +316,11 @@ fn marks_lower_the_cubic_once_a_round_trip() {
     let before = guard.cubic().cwnd();
     assert_eq!(before, 1000.0, "from where the flow was");
     follow(&mut guard, &mut flow, 11, |_, f| f.marked += 1);
-    assert_eq!(guard.cubic().cwnd(), 490.0, "0.7 times 0.7: at 20 and 120 ms");
+    assert_eq!(
+        guard.cubic().cwnd(),
+        490.0,
+        "0.7 times 0.7: at 20 and 120 ms"
+    );
 }
 
 proptest! {

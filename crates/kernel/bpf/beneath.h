@@ -2,7 +2,7 @@
 /*
  * The kernel's Cubic beneath every program: what a flow goes back to. Where a program has cong_control the kernel
  * leaves out what it does around cong_avoid (tcp_cong_control() in net/ipv4/tcp_input.c): the reduction after a loss
- * (PRR, RFC 6937), the pacing rate, and the restart after idle. cubic_control(), cubic_state() and cubic_event() do
+ * (PRR, RFC 6937), the pacing rate, and the restart after idle. cubic_control(), cubic_state() and cubic_restart() do
  * it, for flows that no slot was left for too: all flows, without an agent. tests/system/test_packet_scripts.py
  * compares them with the kernel's packet by packet.
  */
@@ -130,11 +130,10 @@ static __always_inline void restart_after_idle(struct sock *sk)
 		tp->snd_cwnd = cwnd > initial_cwnd ? cwnd : initial_cwnd;
 }
 
-static __always_inline void cubic_event(struct sock *sk, enum tcp_ca_event event)
+static __always_inline void cubic_restart(struct sock *sk)
 {
-	cubictcp_cwnd_event(sk, event);
-	if (event == CA_EVENT_TX_START)
-		restart_after_idle(sk);
+	cubic_tx_start(sk);
+	restart_after_idle(sk);
 }
 
 /* The ssthresh after a loss: Cubic's, but where the guard spares a flow that it has just taken. */

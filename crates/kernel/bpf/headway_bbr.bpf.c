@@ -14,7 +14,8 @@ extern void bbr_init(struct sock *sk) __ksym;
 extern void bbr_main(struct sock *sk, __u32 ack, int flag, const struct rate_sample *rs) __ksym;
 extern __u32 bbr_sndbuf_expand(struct sock *sk) __ksym;
 extern __u32 bbr_undo_cwnd(struct sock *sk) __ksym;
-extern void bbr_cwnd_event(struct sock *sk, enum tcp_ca_event event) __ksym;
+extern void bbr_cwnd_event(struct sock *sk, enum tcp_ca_event event) __ksym __weak;
+extern void bbr_cwnd_event_tx_start(struct sock *sk) __ksym __weak;
 extern __u32 bbr_ssthresh(struct sock *sk) __ksym;
 extern __u32 bbr_min_tso_segs(struct sock *sk) __ksym;
 extern void bbr_set_state(struct sock *sk, __u8 state) __ksym;
@@ -207,19 +208,33 @@ void tuned_set_state(__u64 *ctx)
 		tell(sk, f, 0, state);
 }
 
-SEC("struct_ops")
-void tuned_cwnd_event(__u64 *ctx)
+static __always_inline void tx_start(struct sock *sk)
 {
-	struct sock *sk = (void *)ctx[0];
 	struct windows *w = windows_of(sk);
 
 	if (is_cubics(sk)) {
-		cubic_event(sk, ctx[1]);
+		cubic_restart(sk);
 		return;
 	}
-	bbr_cwnd_event(sk, ctx[1]);
+	if (HAS_TX_START)
+		bbr_cwnd_event_tx_start(sk);
+	else
+		bbr_cwnd_event(sk, CA_EVENT_TX_START);
 	if (w)
 		keep_stamp(sk, w);
+}
+
+SEC("struct_ops")
+void tuned_cwnd_event(__u64 *ctx)
+{
+	if (ctx[1] == CA_EVENT_TX_START)
+		tx_start((void *)ctx[0]);
+}
+
+SEC("struct_ops")
+void tuned_tx_start(__u64 *ctx)
+{
+	tx_start((void *)ctx[0]);
 }
 
 SEC("struct_ops")
@@ -258,6 +273,7 @@ struct tcp_congestion_ops headway_bbr = {
 	.cong_control = (void *)tuned_cong_control,
 	.set_state = (void *)tuned_set_state,
 	.cwnd_event = (void *)tuned_cwnd_event,
+	.cwnd_event_tx_start = (void *)tuned_tx_start,
 	.ssthresh = (void *)tuned_ssthresh,
 	.undo_cwnd = (void *)tuned_undo_cwnd,
 	.sndbuf_expand = (void *)tuned_sndbuf_expand,

@@ -105,7 +105,14 @@ void owl_set_state(__u64 *ctx)
 SEC("struct_ops")
 void owl_cwnd_event(__u64 *ctx)
 {
-	cubictcp_cwnd_event((void *)ctx[0], ctx[1]);
+	if (ctx[1] == CA_EVENT_TX_START)
+		cubic_tx_start((void *)ctx[0]);
+}
+
+SEC("struct_ops")
+void owl_tx_start(__u64 *ctx)
+{
+	cubic_tx_start((void *)ctx[0]);
 }
 
 SEC("struct_ops")
@@ -128,6 +135,7 @@ struct tcp_congestion_ops headway_owl = {
 	.cong_avoid = (void *)owl_cong_avoid,
 	.set_state = (void *)owl_set_state,
 	.cwnd_event = (void *)owl_cwnd_event,
+	.cwnd_event_tx_start = (void *)owl_tx_start,
 	.ssthresh = (void *)owl_ssthresh,
 	.undo_cwnd = (void *)owl_undo_cwnd,
 	.flags = TCP_CONG_NON_RESTRICTED,

@@ -19,6 +19,7 @@ typedef _Bool bool;
 #define SEC(name) __attribute__((section(name), used))
 #define __always_inline inline __attribute__((always_inline))
 #define __ksym __attribute__((section(".ksyms")))
+#define __weak __attribute__((weak))
 
 /* Maps in BTF's notation. */
 #define __uint(name, value) int (*name)[value]
@@ -179,19 +180,30 @@ struct tcp_congestion_ops {
 	__u32 flags;
 	void (*init)(struct sock *sk);
 	void (*release)(struct sock *sk);
+	void (*cwnd_event_tx_start)(struct sock *sk); /* the last: headwayd takes it out where the kernel has it not */
 };
+
+/* Since Linux 7.1 what happens at CA_EVENT_TX_START has a hook of its own, and Cubic and BBR have only that. */
+struct tcp_congestion_ops___with_tx_start {
+	void (*cwnd_event_tx_start)(struct sock *sk);
+} __attribute__((preserve_access_index));
+
+#define HAS_TX_START \
+	__builtin_preserve_field_info(((struct tcp_congestion_ops___with_tx_start *)0)->cwnd_event_tx_start, FIELD_EXISTS)
 
 /* The kernel's own controllers. */
 extern void cubictcp_init(struct sock *sk) __ksym;
 extern void cubictcp_cong_avoid(struct sock *sk, __u32 ack, __u32 acked) __ksym;
 extern __u32 cubictcp_recalc_ssthresh(struct sock *sk) __ksym;
 extern void cubictcp_state(struct sock *sk, __u8 state) __ksym;
-extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) __ksym;
+extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) __ksym __weak;
+extern void cubictcp_cwnd_event_tx_start(struct sock *sk) __ksym __weak;
 extern void cubictcp_acked(struct sock *sk, const struct ack_sample *sample) __ksym;
 extern __u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
 
 /* Of a bit field, where the running kernel has it. */
 #define TYPE_MATCHES 2 /* for __builtin_preserve_type_info() */
+#define FIELD_EXISTS 2 /* and for __builtin_preserve_field_info() */
 #define FIELD_OFFSET 0
 #define FIELD_SIZE 1
 #define FIELD_LEFT 4
@@ -222,6 +234,15 @@ static __always_inline __u32 ca_state(struct sock *sk)
 	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
 
 	return BITS(icsk, icsk_ca_state);
+}
+
+/* Cubic's, as the flow begins to send again. */
+static __always_inline void cubic_tx_start(struct sock *sk)
+{
+	if (HAS_TX_START)
+		cubictcp_cwnd_event_tx_start(sk);
+	else
+		cubictcp_cwnd_event(sk, CA_EVENT_TX_START);
 }
 
 static __always_inline __u32 in_flight(const struct tcp_sock *tp)

@@ -43,16 +43,27 @@ void cc_set_state(__u64 *ctx)
 		tell(sk, f, set, 0, state);
 }
 
-SEC("struct_ops")
-void cc_cwnd_event(__u64 *ctx)
+static __always_inline void tx_start(struct sock *sk)
 {
-	struct sock *sk = (void *)ctx[0];
 	struct flow *f = flow_of(sk);
 
 	if (!f || f->is_cubics)
-		cubic_event(sk, ctx[1]);
+		cubic_restart(sk);
 	else
-		cubictcp_cwnd_event(sk, ctx[1]);
+		cubic_tx_start(sk);
+}
+
+SEC("struct_ops")
+void cc_cwnd_event(__u64 *ctx)
+{
+	if (ctx[1] == CA_EVENT_TX_START)
+		tx_start((void *)ctx[0]);
+}
+
+SEC("struct_ops")
+void cc_tx_start(__u64 *ctx)
+{
+	tx_start((void *)ctx[0]);
 }
 
 SEC("struct_ops")
@@ -73,6 +84,7 @@ __u32 cc_undo_cwnd(__u64 *ctx)
 	.pkts_acked = (void *)cc_pkts_acked, \
 	.set_state = (void *)cc_set_state, \
 	.cwnd_event = (void *)cc_cwnd_event, \
+	.cwnd_event_tx_start = (void *)cc_tx_start, \
 	.ssthresh = (void *)cc_ssthresh, \
 	.undo_cwnd = (void *)cc_undo_cwnd, \
 	.flags = TCP_CONG_NON_RESTRICTED

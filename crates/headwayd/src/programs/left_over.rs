@@ -49,11 +49,12 @@ mod tests {
 
     #[test]
     fn a_map_is_known_by_what_the_kernel_says_of_its_file() {
-        // From Linux 6.1.
-        let map = "pos:\t0\nflags:\t02000002\nmnt_id:\t15\nino:\t65\nmap_type:\t26\nkey_size:\t4\nvalue_size:\t256\n\
-                   max_entries:\t1\nmap_flags:\t0x0\nmap_extra:\t0x0\nmemlock:\t4096\nmap_id:\t7\nfrozen:\t0\n";
-        assert_eq!(map_id(map), Some(7));
-        let program = "pos:\t0\nflags:\t02000000\nprog_type:\t27\nprog_jited:\t1\nprog_id:\t28\n";
+        // From Linux 6.18.
+        let map = "pos:\t0\nflags:\t02000002\nmnt_id:\t17\nino:\t1038\nmap_type:\t26\nkey_size:\t4\nvalue_size:\t256\n\
+                   max_entries:\t1\nmap_flags:\t0x2000\nmap_extra:\t0x0\nmemlock:\t5264\nmap_id:\t15885\nfrozen:\t0\n";
+        assert_eq!(map_id(map), Some(15885));
+        let program = "pos:\t0\nflags:\t02000002\nmnt_id:\t17\nino:\t1038\nprog_type:\t27\nprog_jited:\t1\n\
+                       prog_tag:\ta18ae2c58be35ac5\nmemlock:\t4096\nprog_id:\t19884\n";
         assert_eq!(map_id(program), None);
     }
 }

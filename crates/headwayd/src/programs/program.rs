@@ -155,6 +155,11 @@ fn adapt(
                 }
                 if let Some(value) = map.initial_value_mut() {
                     rename(value, controller.name(), options.name);
+                    if !kernel::has_tx_start() {
+                        // Its last field: `cwnd_event_tx_start`.
+                        let last = value.len() - size_of::<usize>();
+                        value[last..].fill(0);
+                    }
                 }
             }
             _ => {}

@@ -29,8 +29,17 @@ pub fn check(controller: Controller) -> Result<()> {
 
 /// Whether a controller is registered by a link, and so for no longer than somebody has the link: since Linux 6.4.
 pub fn has_links() -> bool {
+    is_since((6, 4))
+}
+
+/// Whether `tcp_congestion_ops` has `cwnd_event_tx_start`: since Linux 7.1.
+pub fn has_tx_start() -> bool {
+    is_since((7, 1))
+}
+
+fn is_since(oldest: (u32, u32)) -> bool {
     let running = uname().map(|running| running.release().to_string_lossy().into_owned());
-    version(&running.unwrap_or_default()).is_none_or(|version| version >= (6, 4))
+    version(&running.unwrap_or_default()).is_none_or(|version| version >= oldest)
 }
 
 /// Whether there is a BBR to call: it may be a module.

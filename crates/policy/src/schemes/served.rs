@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use headway_cc::{Param, Registry, SchemeError, Selection, Setup, Values};
+use headway_cc::{Need, Param, Registry, SchemeError, Selection, Setup, Values};
 use headway_fixed::Int8;
 
 use super::SCHEMES;
@@ -29,9 +29,14 @@ impl Served {
     /// `latency` says is ignored: here it takes what it takes.
     ///
     /// # Errors
-    /// [`SchemeError`]: no such learned scheme, or no such model.
+    /// [`SchemeError`]: no such learned scheme, no such model, or one that asks for every packet.
     pub fn read(spec: &str) -> Result<Served, SchemeError> {
         let Selection { scheme, values, .. } = Registry::new(SCHEMES).select(spec)?;
+        if scheme.needs.contains(&Need::PerPacket) {
+            return Err(SchemeError(format!(
+                "'{spec}' has to hear of every packet, an agent outside the transport does not; give one that runs a model, such as owl"
+            )));
+        }
         let param = |name: &str| scheme.params.iter().find(|p| p.name == name);
         let missing = || SchemeError(format!("'{spec}' runs no model"));
         let model = values.loaded::<Model>(param("model").ok_or_else(missing)?);
@@ -103,4 +108,19 @@ fn learning<'a>(values: &Values, param: impl Fn(&str) -> Option<&'a Param>) -> O
         ],
         epsilon: values.number(param("epsilon")?),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_learns_from_every_packet_is_refused_in_one_line() {
+        for spec in ["rax", "rax-pretrained", "rax-pretrained:model=v1"] {
+            let error = Served::read(spec).expect_err("refused").to_string();
+            assert!(error.contains("has to hear of every packet"), "{error}");
+            assert_eq!(error.lines().count(), 1);
+        }
+        assert!(Served::read("owl").is_ok());
+    }
 }

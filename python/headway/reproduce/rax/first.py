@@ -141,7 +141,7 @@ FIGURES = (
     Figure(
         "fig1",
         "Throughput and loss of one sender (a) and of two (b) that learn from nothing",
-        f"{PATH.partition(';')[0]}; the tradeoff alpha is 4. Single runs; claims are over 50.",
+        f"{PATH.partition(';')[0]}; the tradeoff alpha is 4. Single runs, a line a sender; claims are over 50.",
         fig1,
     ),
 )

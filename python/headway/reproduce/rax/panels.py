@@ -46,7 +46,8 @@ def of_one_sender(
     losses = [q for bands in drawn_bands.values() for *_, q in bands[LOSS]]
     losses += [m for of_one in others.values() for bands in of_one.values() for _, m, *_ in bands[LOSS]]
     # A spike of some tens and what is lost later, some thousandths, are both to be seen.
-    scale = Axis.over("packets lost (%)", [0.0, *losses], log_above=20)
+    lost = "packets lost (%)"
+    scale = Axis.over(lost, [0.0, *losses], log_above=20) if max(losses, default=0) > 2 else whole(lost, losses)
     panels: list[tuple[str, Spec]] = []
     for one, title in titles.items():
         bands = drawn_bands[one]

@@ -253,6 +253,9 @@ fn over_records_it_learns_as_over_packets() {
         };
         let (mbps, loss) = play(seed, 180, Arc::new(build));
         let (mbps, loss) = (mean(&mbps[150..]), mean(&loss[150..]));
-        assert!(mbps > 0.95 * 20.0 && loss < 0.01, "seed {seed}: {mbps} {loss}");
+        assert!(
+            mbps > 0.95 * 20.0 && loss < 0.01,
+            "seed {seed}: {mbps} {loss}"
+        );
     }
 }

@@ -231,7 +231,8 @@ impl Flow {
                 if is_decision {
                     let answer = decider.decide(now);
                     let agent = served.agent();
-                    action = (answer.zip(agent)).map_or(action, |(a, agent)| agent.action.action(a));
+                    action =
+                        (answer.zip(agent)).map_or(action, |(a, agent)| agent.action.action(a));
                     tracing::trace!(flow = self.number, ?answer, seen = ?decider.interval(), "decides");
                 }
                 let told = if shadow.is_some() {
@@ -321,8 +322,10 @@ impl Flow {
                 swap(before, served);
             }
             // What it has learned since is more than what was kept.
-            (Decides::Policy(before, Carried::Rax(_)), Decides::Policy(served, Carried::Rax(_)))
-                if before.spec() == served.spec() => {}
+            (
+                Decides::Policy(before, Carried::Rax(_)),
+                Decides::Policy(served, Carried::Rax(_)),
+            ) if before.spec() == served.spec() => {}
             _ => self.decides = next,
         }
     }

@@ -252,7 +252,10 @@ mod tests {
         ] {
             fs::write(&file, bytes).expect("room");
             let said = read(&file, served).expect_err("it is wrong");
-            assert!(said.contains(&why) && !said.is_empty() && !said.contains('\n'), "{said}");
+            assert!(
+                said.contains(&why) && !said.is_empty() && !said.contains('\n'),
+                "{said}"
+            );
         }
         for (served, right) in [(&owl, right), (&rax, whole)] {
             fs::write(&file, &right).expect("room");

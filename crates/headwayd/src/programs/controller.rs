@@ -101,7 +101,11 @@ impl Controller {
     pub fn check(self, policy: &str, agent: Option<&AgentSpec>) -> Result<()> {
         let natural = Controller::of(agent);
         let steers_window = [Controller::Owl, Controller::Window];
-        if self == natural || (agent.is_some() && steers_window.contains(&self) && steers_window.contains(&natural)) {
+        if self == natural
+            || (agent.is_some()
+                && steers_window.contains(&self)
+                && steers_window.contains(&natural))
+        {
             return Ok(());
         }
         Err(Error::Usage(format!(

@@ -4,7 +4,8 @@ use std::any::Any;
 
 use headway_cc::schemes::newreno::NewReno;
 use headway_cc::{
-    Base, Bytes, CongestionControl, Control, Duration, EcnUse, Family, Feedback, Kind, Need, Param, Probe, Rto, Scheme, Sent, Setup, Stream, Tag, Time,
+    Base, Bytes, CongestionControl, Control, Duration, EcnUse, Family, Feedback, Kind, Need, Param,
+    Probe, Rto, Scheme, Sent, Setup, Stream, Tag, Time,
 };
 use serde::{Deserialize, Serialize};
 

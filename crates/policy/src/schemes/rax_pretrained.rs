@@ -40,7 +40,13 @@ pub(super) fn read(scheme: &Scheme, values: &Values) -> Option<(Option<Arc<Learn
         _ => return None,
     };
     let alpha = values.number(&rax::ALPHA) as f32;
-    Some((learner, RaxSpec { alpha, ..RaxSpec::default() }))
+    Some((
+        learner,
+        RaxSpec {
+            alpha,
+            ..RaxSpec::default()
+        },
+    ))
 }
 
 fn load(text: &str) -> Result<Loaded, String> {

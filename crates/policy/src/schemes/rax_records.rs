@@ -52,7 +52,9 @@ impl RaxOverRecords {
         let since = |now: u32, before: u32| now.wrapping_sub(before) as usize;
         let (now, acts) = (record.now(), !record.has(Record::TRIPPED));
         // What has gone out since the last record its action let out.
-        for _ in 0..since(record.sent, self.last.sent).min(Self::MOST - self.flying.len().min(Self::MOST)) {
+        for _ in 0..since(record.sent, self.last.sent)
+            .min(Self::MOST - self.flying.len().min(Self::MOST))
+        {
             let tag = if acts { self.rax.sent(1.0) } else { Tag::NONE };
             self.flying.push_back(tag);
         }
@@ -63,7 +65,11 @@ impl RaxOverRecords {
             let tag = self.flying.pop_front().unwrap_or(Tag::NONE);
             self.rax.lost(now, tag, 1.0, acts);
         }
-        let rtt_us = if record.rtt_us > 0 { record.rtt_us } else { record.srtt_us };
+        let rtt_us = if record.rtt_us > 0 {
+            record.rtt_us
+        } else {
+            record.srtt_us
+        };
         let sent = Time::from_nanos(record.now_ns.saturating_sub(u64::from(rtt_us) * 1000));
         for _ in 0..since(record.delivered, self.last.delivered).min(self.flying.len()) {
             let tag = self.flying.pop_front().unwrap_or(Tag::NONE);

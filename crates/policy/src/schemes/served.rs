@@ -207,7 +207,9 @@ fn check(selection: &Selection) -> Result<(), SchemeError> {
             );
         }
         if given.starts_with("restart=") {
-            return refused("'restart' is a simulated flow's: here flows end by themselves; leave it out");
+            return refused(
+                "'restart' is a simulated flow's: here flows end by themselves; leave it out",
+            );
         }
         if given == "guard=off" {
             return refused("here the guard watches every flow; leave 'guard=off' out");

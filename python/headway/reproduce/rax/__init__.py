@@ -4,7 +4,7 @@
 """
 
 from headway.reproduce.figure import Paper
-from headway.reproduce.rax import comparison, first, loss, resumed, senders, tradeoff
+from headway.reproduce.rax import comparison, first, live, loss, resumed, senders, tradeoff
 
 PAPER = Paper(
     "rax",
@@ -12,6 +12,7 @@ PAPER = Paper(
     "Bachl, Zseby and Fabini 2019",
     (
         *first.FIGURES,
+        *live.FIGURES,
         *tradeoff.FIGURES,
         *senders.FIGURES,
         *resumed.FIGURES,

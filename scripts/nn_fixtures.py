@@ -249,11 +249,15 @@ def fixtures() -> dict[str, Any]:
     }
 
 
+def compact(made: dict[str, Any]) -> str:
+    """As JSON, each list of numbers on one line."""
+    text = json.dumps(made, indent=1)
+    return re.sub(r"\[[^\[{]*?\]", lambda found: " ".join(found[0].split()), text) + "\n"
+
+
 def main() -> None:
     """Writes the file."""
-    text = json.dumps(fixtures(), indent=1)
-    one_line = re.sub(r"\[[^\[{]*?\]", lambda found: " ".join(found[0].split()), text)
-    FIXTURES.write_text(one_line + "\n")
+    FIXTURES.write_text(compact(fixtures()))
 
 
 if __name__ == "__main__":

@@ -465,6 +465,6 @@ def test_every_kind_of_chart_is_drawn_on_light_and_on_dark():
 
 
 def test_every_figure_of_the_issue_is_there():
-    assert list(PAPERS) == ["owl"]
+    assert list(PAPERS) == ["owl", "rax"]
     simulated = [figure.name for figure in OWL.figures if figure.world == "sim"]
     assert simulated == [f"fig{n}" for n in range(4, 15)]

@@ -20,6 +20,7 @@ __all__ = [
     "agent_version",
     "canonical_scheme",
     "check_agent",
+    "check_learner",
     "check_model",
     "check_scheme",
     "clean_shells",
@@ -28,6 +29,7 @@ __all__ = [
     "ends",
     "features",
     "find_headwayd",
+    "learn",
     "measurements",
     "read_parquet",
     "results_schema",
@@ -35,6 +37,7 @@ __all__ = [
     "schemes",
     "shell",
     "shells",
+    "shipped_learners",
     "shipped_models",
     "split",
     "trace_split",
@@ -89,6 +92,21 @@ def check_model(folder: str | PathLike[str]) -> dict[str, Any]:
 
 def shipped_models() -> list[dict[str, Any]]:
     """The models that come with Headway: what `check_model` says of each, and files (by name, bytes)."""
+
+def check_learner(folder: str | PathLike[str]) -> dict[str, Any]:
+    """Loads a learner's folder with every check: id, card (JSON), parameters, updates (gradients applied).
+
+    Raises UsageError: the file, what is wrong with it, what would be right.
+    """
+
+def shipped_learners() -> list[dict[str, Any]]:
+    """The learners that come with Headway: what `check_learner` says of each, and files (by name, bytes)."""
+
+def learn(scenario: str, seed: int, seconds: float, *, alpha: float = 4.0, learned: str | None = None) -> str:
+    """What the first flow of a scenario knows after so many seconds with Rax, as learner.txt has it.
+
+    All flows begin with `learned`, or with random weights. Raises UsageError.
+    """
 
 def scenario_names() -> list[str]:
     """The scenarios and families that come with Headway, in the order of docs."""

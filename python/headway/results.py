@@ -105,7 +105,7 @@ def guarded(scheme: str, trips: Sequence[int], runs: int) -> str:
     times = "once" if sum(trips) == 1 else f"{sum(trips):,} times"
     return (
         f"{scheme}: the guard took over {times}, in {len(trips)} of {runs} run{'s' * (runs > 1)}; what those "
-        "show is in part Cubic's, not the policy's"
+        "show is in part a classical controller's, not the policy's"
     )
 
 

@@ -26,3 +26,10 @@ def assert_close(now, kept, where):
         assert now == pytest.approx(kept, rel=1e-5), where
     else:
         assert now == kept, where
+
+
+def test_raxs_fixtures_are_what_pytorch_says():
+    import pal_fixtures
+
+    kept = json.loads(pal_fixtures.FIXTURES.read_text())
+    assert_close(pal_fixtures.fixtures(), kept, "fixtures")

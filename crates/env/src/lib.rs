@@ -7,10 +7,12 @@
 mod environments;
 mod episode;
 mod external;
+mod lesson;
 mod measurement;
 mod spec;
 
 pub use environments::{Environments, Outputs};
 pub use episode::{End, Episode, Pause};
+pub use lesson::lesson;
 pub use measurement::{Measurement, measurements, width};
 pub use spec::{EnvError, EnvSpec, Start, Task};

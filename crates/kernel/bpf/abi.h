@@ -25,7 +25,7 @@ typedef uint64_t __u64;
 #endif
 
 #define HEADWAY_MAGIC 0x59574448 /* "HDWY" in little-endian memory */
-#define HEADWAY_VERSION 3
+#define HEADWAY_VERSION 4
 
 /* Kinds of messages from the kernel, through a ring buffer. */
 enum headway_kind {
@@ -43,6 +43,7 @@ enum headway_action_kind {
 	HEADWAY_SCALE_RATE = 3, /* values[0]: factor times 65536 */
 	HEADWAY_SET = 4,        /* values[i] for each parameter i whose bit of which is on: a time in nanoseconds,
 	                         * a rate in bytes a second, a count, or any other number times 65536 */
+	HEADWAY_SET_CWND = 5,   /* values[0]: packets */
 };
 
 #define HEADWAY_PARAMETERS 4 /* as many as one action may set */

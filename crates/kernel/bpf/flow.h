@@ -401,6 +401,8 @@ static __always_inline __u32 steer_cwnd(struct flow *f, const struct headway_set
 		__u64 factor = value < 0 ? 0 : value > 1 << 24 ? 1 << 24 : value;
 
 		wanted = (cwnd * factor + (1 << 15)) >> 16;
+	} else if (action->kind == HEADWAY_SET_CWND) {
+		wanted = value;
 	} else {
 		return cwnd;
 	}

@@ -8,7 +8,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 /// `HEADWAY_MAGIC`
 pub const MAGIC: u32 = 0x5957_4448;
 /// `HEADWAY_VERSION`
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 
 /// `HEADWAY_OPEN`
 pub const OPEN: u16 = 1;
@@ -29,6 +29,8 @@ pub const SCALE_CWND: u32 = 2;
 pub const SCALE_RATE: u32 = 3;
 /// `HEADWAY_SET`
 pub const SET: u32 = 4;
+/// `HEADWAY_SET_CWND`
+pub const SET_CWND: u32 = 5;
 
 /// `HEADWAY_PARAMETERS`
 pub const PARAMETERS: usize = 4;
@@ -287,6 +289,11 @@ impl ActionSlot {
                 ActionSlot::set(names.zip(values.iter().copied()), tunables)
             }
         }
+    }
+
+    /// What the kernel is told of a window in packets.
+    pub fn of_cwnd(packets: u32) -> ActionSlot {
+        ActionSlot::one(SET_CWND, packets.into())
     }
 
     fn one(kind: u32, value: f64) -> ActionSlot {

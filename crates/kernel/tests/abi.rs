@@ -48,6 +48,7 @@ fn expressions() -> Vec<(String, u64)> {
         ("HEADWAY_ADD_CWND", abi::ADD_CWND),
         ("HEADWAY_SCALE_CWND", abi::SCALE_CWND),
         ("HEADWAY_SCALE_RATE", abi::SCALE_RATE),
+        ("HEADWAY_SET_CWND", abi::SET_CWND),
         ("HEADWAY_SET", abi::SET),
         ("HEADWAY_PARAMETERS", abi::PARAMETERS as u32),
         ("HEADWAY_APP_LIMITED", Record::APP_LIMITED),
@@ -130,8 +131,8 @@ fn what_is_no_message_is_refused_in_one_line() {
         "does not begin with Headway's magic number",
     );
     refused(
-        |r| r.header.version = 2,
-        "speak version 2 of the ABI and this agent version 3",
+        |r| r.header.version = 3,
+        "speak version 3 of the ABI and this agent version 4",
     );
     refused(|r| r.header.kind = 9, "no message of kind 9");
     refused(

@@ -21,6 +21,7 @@ pub mod model;
 mod monitor;
 pub mod nn;
 mod observation;
+pub mod pal;
 mod recent_rate;
 mod record;
 mod reporter;

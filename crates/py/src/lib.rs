@@ -3,6 +3,7 @@
 mod batch;
 mod env;
 mod features;
+mod learners;
 mod models;
 mod parquet;
 mod scenario;
@@ -63,6 +64,9 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(schemes::canonical_scheme, m)?)?;
     m.add_function(wrap_pyfunction!(models::check_model, m)?)?;
     m.add_function(wrap_pyfunction!(models::shipped_models, m)?)?;
+    m.add_function(wrap_pyfunction!(learners::check_learner, m)?)?;
+    m.add_function(wrap_pyfunction!(learners::all_shipped_learners, m)?)?;
+    m.add_function(wrap_pyfunction!(learners::learn, m)?)?;
     m.add_function(wrap_pyfunction!(scenario::scenario_names, m)?)?;
     m.add_function(wrap_pyfunction!(trace::split, m)?)?;
     m.add_function(wrap_pyfunction!(trace::trace_split, m)?)?;

@@ -11,6 +11,7 @@ from headway.cli.usage import EPILOG, Json, console, table_of
 
 if TYPE_CHECKING:
     from headway.models import Model
+    from headway.models.learner import Learner
 
 app = typer.Typer(
     help="Trained models: what there is, what is in them, and as ONNX.",
@@ -27,10 +28,11 @@ def listing(context: typer.Context, json: Json = False) -> None:
     if context.invoked_subcommand is not None:
         return
     from headway.models import shipped
+    from headway.models.learner import shipped_learners
 
-    found = shipped()
+    found, learners = shipped(), shipped_learners()
     if json:
-        print(js.dumps([_published(model) for model in found], indent=2))
+        print(js.dumps([*map(_published, found), *map(_published_learner, learners)], indent=2))
         return
     table = table_of("model", "network", "parameters", "size", "trained on", "what it is")
     for model in found:
@@ -38,10 +40,16 @@ def listing(context: typer.Context, json: Json = False) -> None:
         trained = ", ".join(row["trained_on"]) or "unknown"
         size = f"{row['bytes'] / 1000:.0f} kB"
         table.add_row(model.title, model.net, str(model.parameters), size, trained, row["description"])
+    for learner in learners:
+        row = _published_learner(learner)
+        size = f"{row['bytes'] / 1000:.0f} kB"
+        trained = ", ".join(row["trained_on"]) or "unknown"
+        table.add_row(learner.title, "learner", str(learner.parameters), size, trained, row["description"])
     show = console()
     show.print(table if found else "no model comes with this Headway")
     show.print(
-        "[dim]Any folder runs as scheme learned:model=DIR. headway models show NAME tells where one is from.[/dim]"
+        "[dim]Any folder runs as scheme learned:model=DIR, a learner's as rax-pretrained:model=DIR. "
+        "headway models show NAME tells where one is from.[/dim]"
     )
 
 
@@ -61,11 +69,41 @@ def _published(model: "Model") -> dict[str, Any]:
     }
 
 
+def _published_learner(learner: "Learner") -> dict[str, Any]:
+    """What `--json` says of a learner."""
+    card, training = learner.card, learner.card["training"]
+    return {
+        "name": learner.title,
+        "id": learner.id,
+        "description": card["description"],
+        "net": None,
+        "parameters": learner.parameters,
+        "bytes": learner.size,
+        "trained_on": list(training["scenarios"]),
+        "command": training["command"],
+        "place": learner.place,
+    }
+
+
 @app.command(epilog=EPILOG["models show"])
 def show(name: Which, json: Json = False) -> None:
     """Show a model's card: what it sees and does, how it was trained, what was measured."""
     from headway.models import CARD, load
+    from headway.models.learner import load_learner
 
+    learner = load_learner(name)
+    if learner is not None:
+        if json:
+            print(js.dumps({"id": learner.id, "place": learner.place, **learner.card}, indent=2))
+            return
+        screen = console()
+        screen.print(f"[bold]{learner.id}[/bold]", soft_wrap=True)
+        about = f"{learner.parameters} parameters, {learner.updates} gradients, {learner.size / 1000:.0f} kB in all"
+        for fact, text in {"place": learner.place, "learner": about}.items():
+            screen.print(f"  {fact:<8} {text}", soft_wrap=True)
+        print()
+        print(learner.files[CARD].decode(), end="")
+        return
     model = load(name)
     if json:
         print(js.dumps({"id": model.id, "place": model.place, **model.card}, indent=2))
@@ -87,7 +125,13 @@ def show(name: Which, json: Json = False) -> None:
 def check(name: Which, json: Json = False) -> None:
     """Check a model as it is checked before it runs: hashes, shapes, numbers, golden outputs."""
     from headway.models import load
+    from headway.models.learner import load_learner
 
+    learner = load_learner(name)
+    if learner is not None:
+        facts = {key: getattr(learner, key) for key in ("id", "parameters", "updates")}
+        print(js.dumps(facts, indent=2) if json else f"{learner.id}: sound; {learner.updates} gradients applied")
+        return
     model = load(name)
     if json:
         kept = ("id", "parameters", "golden_rows", "golden_error")
@@ -105,8 +149,11 @@ def export(
     """Export a model as an ONNX graph, whose outputs are compared with the golden ones first."""
     from headway.files import write_atomic
     from headway.models import load
+    from headway.models.learner import load_learner
     from headway.models.to_onnx import export as to_onnx
 
+    if load_learner(name) is not None:
+        raise UsageError(f"models export: {name} is a learner, which has no ONNX; give a model")
     if onnx.is_dir() or not onnx.parent.is_dir():
         raise UsageError(f"models export: --onnx {onnx}: give a file in a folder that is there, such as model.onnx")
     model = load(name)

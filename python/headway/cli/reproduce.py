@@ -36,7 +36,7 @@ class Where(StrEnum):
 
 
 def reproduce(
-    paper: Annotated[str, typer.Argument(help="The paper: owl.")],
+    paper: Annotated[str, typer.Argument(help="The paper: owl, rax.")],
     figure: Annotated[str, typer.Argument(help="A figure, such as fig4, or all.")] = "all",
     quick: Annotated[
         bool, typer.Option("--quick", help="Two runs of at most 10 s each: whether it works, not what holds.")

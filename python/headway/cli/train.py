@@ -38,7 +38,7 @@ NEEDS = (
 
 def train(
     system: Annotated[
-        str, typer.Argument(help="What to train: quick, aurora-v1, aurora-v2, owl-v1, ...; see docs/training.md.")
+        str, typer.Argument(help="What to train: quick, aurora-v1, owl-v1, rax-v1, ...; see docs/training.md.")
     ],
     config: Annotated[
         Path | None,
@@ -60,6 +60,11 @@ def train(
     json: Json = False,
 ) -> None:
     """Train a model. The same command goes on from the last checkpoint of one that was interrupted or killed."""
+    from headway.train import online
+
+    if system == online.SYSTEM and config is None and ablation is None:
+        _learn(out or Path("out") / "train" / f"{system}-seed-{seed}", seed, json)
+        return
     chosen = _chosen(system, config, ablation)
     _need_pytorch()
     from headway.files import make_folder
@@ -80,6 +85,20 @@ def train(
         raise typer.Exit(130)
     summary = _summary(training, folder)
     print(js.dumps(summary, indent=2) if json else _text(summary))
+
+
+def _learn(folder: Path, seed: int, json: bool) -> None:
+    """A learner, which needs no PyTorch."""
+    from headway.files import make_folder
+    from headway.train import online
+
+    where = make_folder(folder, "--out") / online.SYSTEM
+    found = online.train(where, seed, lambda line: print(f"headway: {line}", file=sys.stderr))
+    if json:
+        print(js.dumps({"model": str(where), "id": found, "seed": seed}, indent=2))
+        return
+    print(f"learner: {where}: {found}")
+    print(f"try it: headway bench --schemes rax,rax-pretrained:model={where} --scenario rax-1 --seconds 60")
 
 
 def _chosen(system: str, config: Path | None, name: str | None) -> TrainConfig:

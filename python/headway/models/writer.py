@@ -17,7 +17,7 @@ from headway.models.extras import need
 from headway.models.folder import CARD, GOLDEN, WEIGHTS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 Array = np.ndarray[Any, Any]
 
@@ -49,12 +49,20 @@ def write(
             more than 1e-5.
         RunError: It cannot be written.
     """
-    folder = Path(folder)
+    return put(Path(folder), _content(card, tensors, golden), lambda beside: str(check_model(beside)["id"]))
+
+
+def put(folder: Path, content: Mapping[str, bytes], check: Callable[[Path], str]) -> str:
+    """Writes a folder's files whole, once `check` has read them; returns what it gives, an id.
+
+    Raises:
+        UsageError: Something is there already, or `check` refuses it.
+        RunError: It cannot be written.
+    """
     if folder.exists():
         raise UsageError(
             f"{folder}: is there already, and models are never changed; give another version or folder"
         )
-    content = _content(card, tensors, golden)
     beside = folder.with_name(f".{folder.name}.{os.getpid()}")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -62,7 +70,7 @@ def write(
         for name, data in content.items():
             (beside / name).write_bytes(data)
         try:
-            found: str = check_model(beside)["id"]
+            found = check(beside)
         except UsageError as error:
             raise UsageError(str(error).replace(str(beside), str(folder), 1)) from None
         beside.rename(folder)
@@ -94,8 +102,14 @@ def _content(
         "weights_sha256": hashlib.sha256(weights).hexdigest(),
         "golden_sha256": hashlib.sha256(arrays).hexdigest(),
     }
-    text = need("tomli_w", "train").dumps(_plain({**added, **card, **added, "agent": json.loads(spec)}))
-    return {CARD: text.encode(), WEIGHTS: weights, GOLDEN: arrays}
+    text = card_text({**added, **card, **added, "agent": json.loads(spec)})
+    return {CARD: text, WEIGHTS: weights, GOLDEN: arrays}
+
+
+def card_text(card: Mapping[str, Any]) -> bytes:
+    """A `card.toml`; values that are None are left out."""
+    text: str = need("tomli_w", "train").dumps(_plain(dict(card)))
+    return text.encode()
 
 
 def weights_file(tensors: Mapping[str, Array]) -> bytes:

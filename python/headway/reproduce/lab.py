@@ -54,6 +54,8 @@ class Wanted:
     seeds: tuple[int, ...]
     series: bool = False
     """Are time series wanted?"""
+    bin_ms: float = GRID_MS
+    """Their bins."""
     world: str = SIM
 
     @cached_property
@@ -98,7 +100,7 @@ class OneRun:
     @property
     def grid_ms(self) -> float | None:
         """Time series are kept where they are drawn."""
-        return GRID_MS if self.wanted.series else None
+        return self.wanted.bin_ms if self.wanted.series else None
 
     @property
     def key(self) -> dict[str, Any]:
@@ -167,16 +169,25 @@ class Lab:
             self.notes.append(line)
 
     def want(
-        self, label: str, spec: str, scenario: Scenario, *, seconds: float | None = None, series: bool = False
+        self,
+        label: str,
+        spec: str,
+        scenario: Scenario,
+        *,
+        seconds: float | None = None,
+        series: bool = False,
+        bin_ms: float = GRID_MS,
+        runs: int | None = None,
     ) -> Wanted:
-        """The runs of a scheme on a scenario, of its own length unless told."""
+        """The runs of a scheme on a scenario, of its own length unless told; `runs` of them where all are run."""
         length = scenario.seconds if seconds is None else seconds
         if self.settings.most_seconds is not None:
             length = min(length, self.settings.most_seconds)
         # Real time varies by itself.
-        runs = self.settings.runs if scenario.varies or self.world != SIM else 1
-        seeds = tuple(islice(seeds_from(self.settings.seed), runs))
-        return Wanted(label, spec, scenario, length, seeds, series, self.world)
+        count = self.settings.runs if self.quick or runs is None else runs
+        count = count if scenario.varies or self.world != SIM else 1
+        seeds = tuple(islice(seeds_from(self.settings.seed), count))
+        return Wanted(label, spec, scenario, length, seeds, series, bin_ms, self.world)
 
     def each(
         self, specs: Mapping[str, str], scenario: Scenario, *, seconds: float | None = None, series: bool = False

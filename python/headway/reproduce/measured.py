@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from headway.runs import pairs
+from headway.stats import median_interval
 from headway.summary import in_blocks, summarise
 
 if TYPE_CHECKING:
@@ -30,6 +32,10 @@ class Measured:
         self._runs = runs
         self._offsets: dict[str, Offsets | None] = {}
 
+    def plus(self, more: Mapping[Wanted, Sequence[Run]]) -> Measured:
+        """These runs, and others that were made of them."""
+        return Measured({**self._runs, **more})
+
     def runs(self, wanted: Wanted) -> Sequence[Run]:
         """In the order of its seeds."""
         return self._runs[wanted]
@@ -37,6 +43,17 @@ class Measured:
     def mean(self, wanted: Wanted, of: Of) -> Metric:
         """The mean over runs."""
         return self.across([wanted], lambda run: _value(run, of))
+
+    def median(self, wanted: Wanted, of: Of) -> Metric:
+        """The median over runs, which have to be independent of one another."""
+        return self.median_across([wanted], lambda run: _value(run, of))
+
+    def median_across(self, wanted: Sequence[Wanted], of: Callable[..., float | None]) -> Metric:
+        """The median of what `of` makes of the runs with one seed, one of each of `wanted`."""
+        together, _ = self._ordered(wanted)
+        values = [value for runs in together if (value := of(*runs)) is not None]
+        ends = median_interval(values)
+        return {"mean": median(values) if values else None, "ci95": list(ends) if ends else None}
 
     def difference(self, one: Wanted, other: Wanted, of: Of) -> Metric:
         """`one` less `other`, of runs with the same seed."""

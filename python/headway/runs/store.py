@@ -36,11 +36,14 @@ FLOW = (
 """What is kept of each of several flows."""
 SERIES = ("time_s", "throughput_mbps", "queue_mean_ms", "loss", "rtt_ms", "capacity_mbps")
 """What is kept of the time series of all flows under test together."""
+SERIES_OF_FLOW = ("throughput_mbps", "loss")
+"""What is kept of that of each of several flows; its times are those of all together."""
 
 Run = dict[str, Any]
 """A row of `Batch.results` for all flows together, and warmup, transport, when and on which machine.
 
-Where there were several flows, `flows` is a list of FLOW of each; where the task has a grid, `series` has SERIES.
+Where there were several flows, `flows` is a list of FLOW of each; where the task has a grid, `series` has SERIES,
+and each of several flows SERIES_OF_FLOW as its `series`.
 """
 
 
@@ -110,9 +113,16 @@ class Store:
         """Keeps a run that has just finished, with the time series where it has a grid. Raises RunError."""
         together = next(row for row in results if row["flow"] == ALL_FLOWS)
         single = [row for row in results if row["flow"] != ALL_FLOWS]
-        more = {"flows": [{name: row[name] for name in FLOW} for row in single]} if len(single) > 1 else {}
-        pooled = next((row for row in series if row["flow"] == ALL_FLOWS), None)
+        by_flow = {row["flow"]: row for row in series}
+        pooled = by_flow.get(ALL_FLOWS)
         recorded = {"series": {name: pooled[name] for name in SERIES}} if pooled else {}
+
+        def of_flow(row: Mapping[str, Any]) -> dict[str, Any]:
+            own = by_flow.get(row["flow"])
+            lines = {"series": {name: own[name] for name in SERIES_OF_FLOW}} if own else {}
+            return {name: row[name] for name in FLOW} | lines
+
+        more = {"flows": [of_flow(row) for row in single]} if len(single) > 1 else {}
         run = {
             "store_schema": SCHEMA,
             **together,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use headway_cc::{Bytes, Duration, Param, Probe, Setup, Time};
 use headway_kernel::abi::{ActionSlot, Open, Verdict};
-use headway_policy::schemes::Served;
-use headway_policy::{Action, ClockSpec, Decider, Policy, Record};
+use headway_policy::schemes::{Carried, Served};
+use headway_policy::{Action, ClockSpec, Record};
 
 use super::Shadow;
 use super::statistics::{self, Statistics};
@@ -29,7 +29,7 @@ const SILENT_AFTER: Duration = Duration::from_secs(300);
 #[derive(Debug)]
 pub enum Decides {
     /// A policy.
-    Policy(Arc<Served>, Box<Decider<Box<dyn Policy>>>),
+    Policy(Arc<Served>, Carried),
     /// Somebody who sets parameters from time to time: their names, and their values.
     Tuner(Vec<String>, Vec<f64>),
 }
@@ -62,7 +62,7 @@ impl Flow {
     ///
     /// # Errors
     /// One line, if its policy cannot be had.
-    pub fn new(open: &Open, served: Option<Arc<Served>>, learned: Option<&[f32]>) -> Result<Flow> {
+    pub fn new(open: &Open, served: Option<Arc<Served>>, learned: Option<&[u8]>) -> Result<Flow> {
         let mss = Bytes::new(open.mss.into());
         let setup = Setup {
             initial_cwnd: mss * u64::from(open.initial_cwnd),
@@ -116,9 +116,9 @@ impl Flow {
     /// Does its policy's clock decide then, whether it asks or not?
     pub fn has_clock(&self) -> bool {
         match &self.decides {
-            Decides::Policy(served, _) => match served.agent().clock {
-                ClockSpec::Period { .. } | ClockSpec::Rtt { .. } => true,
-                ClockSpec::EveryAck | ClockSpec::Jiffies { .. } => false,
+            Decides::Policy(served, _) => match served.agent().map(|agent| &agent.clock) {
+                Some(ClockSpec::Period { .. } | ClockSpec::Rtt { .. }) => true,
+                Some(ClockSpec::EveryAck | ClockSpec::Jiffies { .. }) | None => false,
             },
             Decides::Tuner(..) => false,
         }
@@ -136,10 +136,18 @@ impl Flow {
         self.decisions
     }
 
-    /// What its policy has learned.
-    pub fn learned(&self) -> Option<(&Arc<Served>, &[f32])> {
+    /// The policy that learns with it.
+    pub fn learns(&self) -> Option<&Served> {
         match &self.decides {
-            Decides::Policy(served, decider) => Some((served, decider.policy().learned()?)),
+            Decides::Policy(served, _) => served.is_learning().then_some(served),
+            Decides::Tuner(..) => None,
+        }
+    }
+
+    /// What its policy has learned.
+    pub fn learned(&self) -> Option<(&Served, Vec<u8>)> {
+        match &self.decides {
+            Decides::Policy(served, carried) => Some((served, carried.learned()?)),
             Decides::Tuner(..) => None,
         }
     }
@@ -149,8 +157,8 @@ impl Flow {
         let since = record.now().since(self.last.now()).min(PAUSE);
         self.apart = (self.apart * 7 + since) / 8;
         self.last = *record;
-        if let Decides::Policy(_, decider) = &mut self.decides {
-            decider.on_record(record);
+        if let Decides::Policy(_, carried) = &mut self.decides {
+            carried.on_record(record);
         }
         if record.has(Record::ASKS) {
             self.asked = record.now();
@@ -162,12 +170,12 @@ impl Flow {
     /// Is it time to decide, though no acknowledgement came?
     pub fn is_due(&self, now: Time) -> bool {
         match &self.decides {
-            Decides::Policy(_, decider) => {
+            Decides::Policy(_, Carried::Net(decider)) => {
                 self.last.has(Record::STEERABLE)
                     && now.since(self.last.now()) < SILENT_AFTER
                     && decider.is_due(now)
             }
-            Decides::Tuner(..) => false,
+            Decides::Policy(_, Carried::Rax(_)) | Decides::Tuner(..) => false,
         }
     }
 
@@ -188,6 +196,12 @@ impl Flow {
         statistics: &mut Statistics,
         shadow: Option<&mut Shadow>,
     ) {
+        // One that has diverged gives no answer: the guard gives its flow to Cubic.
+        if let Decides::Policy(_, Carried::Rax(rax)) = &self.decides
+            && rax.cwnd(now).is_none()
+        {
+            return;
+        }
         let (slot, is_decision) = self.decide(program.controller.tunables(), now, read, shadow);
         program.slots.write(self.slot, &slot);
         self.answered = clock::now();
@@ -196,7 +210,7 @@ impl Flow {
             self.decisions += 1;
             statistics.decisions += 1;
             statistics.latency.add(age);
-            if let Decides::Policy(_, decider) = &mut self.decides {
+            if let Decides::Policy(_, Carried::Net(decider)) = &mut self.decides {
                 decider.on_action(age);
             }
         }
@@ -211,12 +225,14 @@ impl Flow {
         shadow: Option<&mut Shadow>,
     ) -> (ActionSlot, bool) {
         let (slot, due, is_decision) = match &mut self.decides {
-            Decides::Policy(served, decider) => {
+            Decides::Policy(served, Carried::Net(decider)) => {
                 let mut action = Action::Nothing;
                 let is_decision = decider.is_due(now);
                 if is_decision {
                     let answer = decider.decide(now);
-                    action = answer.map_or(action, |a| served.agent().action.action(a));
+                    let agent = served.agent();
+                    action =
+                        (answer.zip(agent)).map_or(action, |(a, agent)| agent.action.action(a));
                     tracing::trace!(flow = self.number, ?answer, seen = ?decider.interval(), "decides");
                 }
                 let told = if shadow.is_some() {
@@ -230,6 +246,15 @@ impl Flow {
                     shadow.write(served, self.number, self.remote, &self.last, action);
                 }
                 (ActionSlot::of(told, tunables), decider.due(), is_decision)
+            }
+            // It has decided with the record that asks.
+            Decides::Policy(_, Carried::Rax(rax)) => {
+                let cwnd = rax.cwnd(now).unwrap_or_default();
+                let slot = match shadow {
+                    Some(_) => ActionSlot::default(),
+                    None => ActionSlot::of_cwnd(cwnd),
+                };
+                (slot, now, true)
             }
             // Said again with each answer: none is ever lost.
             Decides::Tuner(names, values) => {
@@ -282,20 +307,26 @@ impl Flow {
     ///
     /// # Errors
     /// One line, if it cannot be had.
-    pub fn policy_of(&self, served: Arc<Served>, learned: Option<&[f32]>) -> Result<Decides> {
+    pub fn policy_of(&self, served: Arc<Served>, learned: Option<&[u8]>) -> Result<Decides> {
         policy(served, &self.setup, learned)
     }
 
     /// Another decides from now on. What was seen of the flow stays, if the other sees the same.
     pub fn take_policy(&mut self, mut next: Decides) {
-        if let Decides::Policy(before, decider) = &mut self.decides
-            && let Decides::Policy(served, new) = &mut next
-            && before.agent() == served.agent()
-        {
-            swap(decider.policy_mut(), new.policy_mut());
-            swap(before, served);
-        } else {
-            self.decides = next;
+        match (&mut self.decides, &mut next) {
+            (
+                Decides::Policy(before, Carried::Net(decider)),
+                Decides::Policy(served, Carried::Net(new)),
+            ) if before.agent() == served.agent() => {
+                swap(decider.policy_mut(), new.policy_mut());
+                swap(before, served);
+            }
+            // What it has learned since is more than what was kept.
+            (
+                Decides::Policy(before, Carried::Rax(_)),
+                Decides::Policy(served, Carried::Rax(_)),
+            ) if before.spec() == served.spec() => {}
+            _ => self.decides = next,
         }
     }
 
@@ -327,7 +358,7 @@ impl Flow {
         let mut refused = Refused::default();
         let mut settings = serde_json::Map::new();
         match &self.decides {
-            Decides::Policy(_, decider) => decider.policy().probe(&mut refused),
+            Decides::Policy(_, carried) => carried.probe(&mut refused),
             Decides::Tuner(names, values) => {
                 settings.extend(
                     names
@@ -382,11 +413,10 @@ impl Probe for Refused {
     }
 }
 
-fn policy(served: Arc<Served>, setup: &Setup, learned: Option<&[f32]>) -> Result<Decides> {
-    let failed = |e: &dyn std::fmt::Display| Error::Failed(e.to_string());
-    let policy = served.policy(setup, learned).map_err(|e| failed(&e))?;
-    let decider = Decider::new(served.agent(), setup.start, policy).map_err(|e| failed(&e))?;
-    Ok(Decides::Policy(served, Box::new(decider)))
+fn policy(served: Arc<Served>, setup: &Setup, learned: Option<&[u8]>) -> Result<Decides> {
+    let carried = served.carried(setup, learned);
+    let carried = carried.map_err(|e| Error::Failed(e.to_string()))?;
+    Ok(Decides::Policy(served, carried))
 }
 
 /// Where a flow goes.
@@ -430,7 +460,7 @@ mod tests {
     fn with_clock() -> (Flow, u64) {
         let mut flow = flow("aurora");
         flow.on_record(&record(1000, 0));
-        let Decides::Policy(_, decider) = &flow.decides else {
+        let Decides::Policy(_, Carried::Net(decider)) = &flow.decides else {
             panic!("it has a policy")
         };
         let due = decider.due().as_nanos() / 1000;

@@ -293,13 +293,14 @@ impl Agent {
             return;
         }
         let mut flows: Vec<&Flow> = (self.flows.iter().flat_map(Flows::iter))
-            .filter(|flow| flow.learned().is_some())
+            .filter(|flow| flow.learns().is_some())
             .collect();
         flows.sort_unstable_by_key(|flow| std::cmp::Reverse(flow.decisions()));
         let mut seen: Vec<&str> = Vec::new();
         for flow in flows {
-            if let Some((served, learned)) = flow.learned()
+            if let Some(served) = flow.learns()
                 && !seen.contains(&served.spec())
+                && let Some((_, learned)) = flow.learned()
             {
                 seen.push(served.spec());
                 self.store.keep(served, learned);

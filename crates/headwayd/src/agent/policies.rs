@@ -115,7 +115,7 @@ impl Policies {
         let settings = SettingValues {
             report_interval_us: frame.report_interval_us.unwrap_or(natural),
             is_shadow: frame.is_shadow.into(),
-            ..SettingValues::of(served.agent())
+            ..served.agent().map(SettingValues::of).unwrap_or_default()
         };
         program.configure(settings, own_policy);
     }

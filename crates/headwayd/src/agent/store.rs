@@ -16,7 +16,7 @@ use headway_policy::schemes::Served;
 pub struct Store {
     folder: Option<PathBuf>,
     /// By file name; nothing where there was no file.
-    learned: HashMap<String, Option<Vec<f32>>>,
+    learned: HashMap<String, Option<Vec<u8>>>,
     /// Has come since it was saved.
     changed: Vec<String>,
     /// Who writes it: a disk may take longer than a flow can wait. It says whether that went well.
@@ -39,7 +39,7 @@ impl Store {
     }
 
     /// What a new flow goes on from.
-    pub fn learned(&mut self, served: &Served) -> Option<&[f32]> {
+    pub fn learned(&mut self, served: &Served) -> Option<&[u8]> {
         if !served.is_learning() {
             return None;
         }
@@ -47,14 +47,14 @@ impl Store {
         let name = file_name(served);
         if !self.learned.contains_key(&name) {
             let file = folder.join(&name);
-            let read = read(&file, size_of(served)).unwrap_or_else(|why| {
+            let read = read(&file, served).unwrap_or_else(|why| {
                 tracing::warn!(file = %file.display(), why, "goes on from the model, not from what was learned");
                 None
             });
             if let Some(read) = &read {
                 tracing::info!(
                     file = name,
-                    parameters = read.len(),
+                    bytes = read.len(),
                     "goes on from what was learned"
                 );
             }
@@ -64,14 +64,14 @@ impl Store {
     }
 
     /// A flow has learned this.
-    pub fn keep(&mut self, served: &Served, learned: &[f32]) {
-        if !self.is_kept() || !learned.iter().all(|x| x.is_finite()) {
+    pub fn keep(&mut self, served: &Served, learned: Vec<u8>) {
+        if !self.is_kept() {
             return;
         }
         let name = file_name(served);
         let before = self.learned.get(&name).and_then(Option::as_deref);
-        if before != Some(learned) {
-            self.learned.insert(name.clone(), Some(learned.to_vec()));
+        if before != Some(learned.as_slice()) {
+            self.learned.insert(name.clone(), Some(learned));
             if !self.changed.contains(&name) {
                 self.changed.push(name);
             }
@@ -88,8 +88,7 @@ impl Store {
         let files: Vec<(PathBuf, Vec<u8>)> = (self.changed.drain(..))
             .filter_map(|name| {
                 let learned = self.learned.get(&name)?.as_ref()?;
-                let bytes = learned.iter().flat_map(|x| x.to_le_bytes()).collect();
-                Some((folder.join(name), bytes))
+                Some((folder.join(name), learned.clone()))
             })
             .collect();
         if !files.is_empty() {
@@ -136,30 +135,17 @@ fn write(file: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::rename(&part, file)
 }
 
-/// How many numbers what it learns consists of: a network has some between its parameters that change nothing.
-fn size_of(served: &Served) -> usize {
-    let policy = served.policy(&Setup::new(Bytes::new(1500), 0), None);
-    let policy = policy.as_ref().ok();
-    policy.and_then(|p| p.learned()).map_or(0, <[f32]>::len)
-}
-
 /// Nothing if there is no file.
-fn read(file: &Path, size: usize) -> Result<Option<Vec<f32>>, String> {
+fn read(file: &Path, served: &Served) -> Result<Option<Vec<u8>>, String> {
     let bytes = match fs::read(file) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error.to_string()),
     };
-    if bytes.len() != size * 4 {
-        let (is, right) = (bytes.len(), size * 4);
-        return Err(format!("it has {is} bytes, not {right}"));
-    }
-    let (numbers, _) = bytes.as_chunks::<4>();
-    let numbers: Vec<f32> = numbers.iter().map(|b| f32::from_le_bytes(*b)).collect();
-    match numbers.iter().all(|x| x.is_finite()) {
-        true => Ok(Some(numbers)),
-        false => Err("not all of its numbers are finite".to_owned()),
-    }
+    // Any flow will do to see whether one can go on from it.
+    let tried = served.carried(&Setup::new(Bytes::new(1500), 0), Some(&bytes));
+    tried.map_err(|e| e.to_string())?;
+    Ok(Some(bytes))
 }
 
 /// The same model, told to learn in the same way.
@@ -196,20 +182,26 @@ mod tests {
         Served::read("owl:online=true").expect("a model of ours")
     }
 
+    /// What a flow has learned that has done nothing yet.
+    fn learned(served: &Served) -> Vec<u8> {
+        let flow = served.carried(&Setup::new(Bytes::new(1500), 0), None);
+        flow.expect("a flow").learned().expect("it learns")
+    }
+
     #[test]
     fn without_a_folder_each_flow_begins_with_the_model() {
         let (mut store, served) = (Store::new(None), served());
-        store.keep(&served, &vec![1.0; size_of(&served)]);
+        store.keep(&served, learned(&served));
         assert_eq!(store.learned(&served), None);
     }
 
     #[test]
     fn what_is_kept_is_whole_and_its_owners() {
         let (folder, served) = (Folder::new("kept"), served());
-        let learned = vec![0.5; size_of(&served)];
+        let learned = learned(&served);
         let mut store = Store::new(Some(folder.0.clone()));
         assert_eq!(store.learned(&served), None);
-        store.keep(&served, &learned);
+        store.keep(&served, learned.clone());
         store.save();
         store.finish();
         let files: Vec<_> = fs::read_dir(&folder.0).expect("it is there").collect();
@@ -221,7 +213,7 @@ mod tests {
         assert_eq!(again.learned(&served), Some(learned.as_slice()));
         // Nothing new: nothing is written.
         fs::remove_file(&file).expect("it is there");
-        store.keep(&served, &learned);
+        store.keep(&served, learned.clone());
         store.save();
         store.finish();
         assert!(!file.exists());
@@ -232,7 +224,7 @@ mod tests {
         let (folder, served) = (Folder::new("later"), served());
         let place = folder.0.join("state");
         let mut store = Store::new(Some(place.clone()));
-        store.keep(&served, &vec![0.5; size_of(&served)]);
+        store.keep(&served, learned(&served));
         store.save();
         store.finish();
         fs::create_dir(&place).expect("a folder");
@@ -244,19 +236,30 @@ mod tests {
     #[test]
     fn a_wrong_file_is_said_in_one_line() {
         let folder = Folder::new("wrong");
-        let file = folder.0.join("owl.learned");
-        assert_eq!(read(&file, 2), Ok(None));
-        for (bytes, why) in [
-            (vec![0; 7], "it has 7 bytes, not 8"),
-            (
-                f32::NAN.to_le_bytes().repeat(2),
-                "not all of its numbers are finite",
-            ),
+        let file = folder.0.join("some.learned");
+        let owl = served();
+        assert_eq!(read(&file, &owl), Ok(None));
+        let right = learned(&owl);
+        let size = right.len();
+        let nan = f32::NAN.to_le_bytes().repeat(size / 4);
+        let rax = Served::read("rax").expect("a scheme of ours");
+        let whole = learned(&rax);
+        let short = whole[..whole.len() / 2].to_vec();
+        for (served, bytes, why) in [
+            (&owl, vec![0; 7], format!("it has 7 bytes, not {size}")),
+            (&owl, nan, "not all of its numbers are finite".to_owned()),
+            (&rax, short, String::new()),
         ] {
             fs::write(&file, bytes).expect("room");
-            assert_eq!(read(&file, 2), Err(why.to_owned()));
+            let said = read(&file, served).expect_err("it is wrong");
+            assert!(
+                said.contains(&why) && !said.is_empty() && !said.contains('\n'),
+                "{said}"
+            );
         }
-        fs::write(&file, [0; 8]).expect("room");
-        assert_eq!(read(&file, 2), Ok(Some(vec![0.0; 2])));
+        for (served, right) in [(&owl, right), (&rax, whole)] {
+            fs::write(&file, &right).expect("room");
+            assert_eq!(read(&file, served), Ok(Some(right)));
+        }
     }
 }

@@ -75,8 +75,11 @@ impl Controller {
         }
     }
 
-    /// The one that carries out what an agent decides, unless another is asked for.
-    pub fn of(agent: &AgentSpec) -> Controller {
+    /// The one that carries out what an agent decides, unless another is asked for; a learner has the window in each state.
+    pub fn of(agent: Option<&AgentSpec>) -> Controller {
+        let Some(agent) = agent else {
+            return Controller::Window;
+        };
         match (&agent.beneath, &agent.action) {
             (BeneathSpec::Rate { .. }, _) => Controller::Rate,
             (_, ActionSpec::Settings { .. })
@@ -95,10 +98,14 @@ impl Controller {
     ///
     /// # Errors
     /// One line.
-    pub fn check(self, policy: &str, agent: &AgentSpec) -> Result<()> {
+    pub fn check(self, policy: &str, agent: Option<&AgentSpec>) -> Result<()> {
         let natural = Controller::of(agent);
         let steers_window = [Controller::Owl, Controller::Window];
-        if self == natural || (steers_window.contains(&self) && steers_window.contains(&natural)) {
+        if self == natural
+            || (agent.is_some()
+                && steers_window.contains(&self)
+                && steers_window.contains(&natural))
+        {
             return Ok(());
         }
         Err(Error::Usage(format!(

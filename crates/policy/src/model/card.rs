@@ -116,16 +116,7 @@ impl Card {
     }
 
     fn check(&self) -> Result<(), String> {
-        let letters = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        if !(1..=64).contains(&self.name.len()) || !self.name.chars().all(letters) {
-            return Err(format!(
-                "name is {:?}, must be 1 to 64 small letters, digits and hyphens",
-                self.name
-            ));
-        }
-        if self.version == 0 {
-            return Err("version is 0, must be 1 or more".to_owned());
-        }
+        check_name(&self.name, self.version)?;
         self.net.check().map_err(|e| e.to_string())?;
         self.agent.check().map_err(|e| format!("agent: {e}"))?;
         let hash = self.agent.hash();
@@ -187,7 +178,21 @@ impl Card {
     }
 }
 
-fn version(table: &toml::Table, key: &str, what: &str, ours: u32) -> Result<(), String> {
+/// Name and version are what a folder can be called.
+pub(super) fn check_name(name: &str, version: u32) -> Result<(), String> {
+    let letters = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if !(1..=64).contains(&name.len()) || !name.chars().all(letters) {
+        return Err(format!(
+            "name is {name:?}, must be 1 to 64 small letters, digits and hyphens"
+        ));
+    }
+    if version == 0 {
+        return Err("version is 0, must be 1 or more".to_owned());
+    }
+    Ok(())
+}
+
+pub(super) fn version(table: &toml::Table, key: &str, what: &str, ours: u32) -> Result<(), String> {
     match table.get(key) {
         Some(toml::Value::Integer(found)) if *found == i64::from(ours) => Ok(()),
         Some(toml::Value::Integer(found)) => Err(format!(
@@ -199,7 +204,7 @@ fn version(table: &toml::Table, key: &str, what: &str, ours: u32) -> Result<(), 
 }
 
 /// What the TOML reader found, after the number of the line.
-fn at_line(text: &str, error: &toml::de::Error) -> String {
+pub(super) fn at_line(text: &str, error: &toml::de::Error) -> String {
     let line = |span: std::ops::Range<usize>| {
         let before = text.get(..span.start).unwrap_or(text);
         1 + before.matches('\n').count()

@@ -7,6 +7,7 @@
 mod card;
 mod error;
 mod golden;
+mod learner;
 mod policy;
 mod shipped;
 mod weights;
@@ -23,8 +24,9 @@ use sha2::{Digest, Sha256};
 pub use card::{Card, Training};
 pub use error::ModelError;
 pub use golden::Golden;
+pub use learner::{LEARNER, Learner, LearnerCard, LearnerFiles};
 pub use policy::NetworkPolicy;
-pub use shipped::{Shipped, shipped};
+pub use shipped::{Shipped, ShippedLearner, shipped, shipped_learners};
 
 use crate::dqn::DqnPolicy;
 use crate::int8::Int8Controller;

@@ -1,6 +1,6 @@
 //! The models that come with Headway, from `models/`, compiled in.
 
-use super::{Files, Model, ModelError};
+use super::{Files, Learner, LearnerFiles, Model, ModelError};
 
 /// A model that comes with Headway.
 #[derive(Clone, Copy, Debug)]
@@ -43,4 +43,34 @@ pub fn shipped() -> &'static [Shipped] {
         "owl-loss-v1",
         "aurora-int8-v1"
     )
+}
+
+/// A learner that comes with Headway.
+#[derive(Clone, Copy, Debug)]
+pub struct ShippedLearner {
+    /// Its folder in `models/`: `rax-v1`.
+    pub title: &'static str,
+    /// Its files.
+    pub files: LearnerFiles<'static>,
+}
+
+impl ShippedLearner {
+    /// Reads and checks it.
+    ///
+    /// # Errors
+    /// [`ModelError`], which a test rules out.
+    pub fn learner(&self) -> Result<Learner, ModelError> {
+        Learner::read(&format!("models/{}", self.title), self.files)
+    }
+}
+
+/// All of them, the newest version of a name first.
+pub fn shipped_learners() -> &'static [ShippedLearner] {
+    &[ShippedLearner {
+        title: "rax-v1",
+        files: LearnerFiles {
+            card: include_bytes!("../../../../models/rax-v1/card.toml"),
+            learner: include_bytes!("../../../../models/rax-v1/learner.txt"),
+        },
+    }]
 }

@@ -147,6 +147,11 @@ impl Optimizer {
         })
     }
 
+    /// Is `other` of the same kind, with the same settings, for as many parameters?
+    pub(crate) fn fits(&self, other: &Optimizer) -> bool {
+        self.spec == other.spec && self.mean.len() == other.mean.len()
+    }
+
     /// Moves the parameters, so that the loss whose gradient this is becomes less.
     ///
     /// # Panics

@@ -3,9 +3,14 @@
 mod aurora;
 mod learned;
 mod owl;
+pub(crate) mod rax;
+mod rax_pretrained;
+mod rax_records;
 mod served;
 
-pub use served::Served;
+pub use rax::{Rax, RaxSpec};
+pub use rax_records::RaxOverRecords;
+pub use served::{Carried, Served};
 
 use std::sync::Arc;
 
@@ -17,7 +22,14 @@ use crate::Limits;
 use crate::model::{Model, shipped};
 
 /// Every scheme of this crate.
-pub static SCHEMES: &[Scheme] = &[learned::SCHEME, aurora::SCHEME, owl::OWL, owl::OWL_LOSS];
+pub static SCHEMES: &[Scheme] = &[
+    learned::SCHEME,
+    aurora::SCHEME,
+    owl::OWL,
+    owl::OWL_LOSS,
+    rax::SCHEME,
+    rax_pretrained::SCHEME,
+];
 
 /// How long an answer takes.
 const LATENCY: Param = Param {

@@ -2,20 +2,28 @@
 
 use std::sync::Arc;
 
-use headway_cc::{Param, Registry, SchemeError, Selection, Setup, Values};
+use headway_cc::{Param, Probe, Registry, SchemeError, Selection, Setup, Values};
 use headway_fixed::Int8;
 
-use super::SCHEMES;
-use crate::model::Model;
-use crate::{AgentSpec, Policy};
+use super::rax_records::RaxOverRecords;
+use super::{Rax, RaxSpec, SCHEMES, rax_pretrained};
+use crate::model::{Learner, Model};
+use crate::{AgentSpec, Decider, Policy, Record};
 
 /// A learned scheme whose flows somebody else carries: which agent, and who decides for a flow.
 #[derive(Clone, Debug)]
 pub struct Served {
     spec: String,
-    model: Arc<Model>,
     model_id: String,
-    learning: Option<Learning>,
+    content: Content,
+}
+
+#[derive(Clone, Debug)]
+enum Content {
+    /// A network that was trained before, and may go on learning.
+    Net(Arc<Model>, Option<Learning>),
+    /// Rax, from what a learner learned or from nothing.
+    Rax(Option<Arc<Learner>>, RaxSpec),
 }
 
 /// How a policy goes on learning in use.
@@ -25,9 +33,18 @@ struct Learning {
     epsilon: f64,
 }
 
+/// Who decides for a flow that somebody else carries.
+#[derive(Debug)]
+pub enum Carried {
+    /// A network, when its agent's clock says.
+    Net(Box<Decider<Box<dyn Policy>>>),
+    /// A learner, at each record.
+    Rax(Box<RaxOverRecords>),
+}
+
 impl Served {
-    /// Reads a scheme as `headway bench --schemes` does: `owl`, `owl:online=true`, `learned:model=DIR`; without what only a
-    /// simulated flow has.
+    /// Reads a scheme as `headway bench --schemes` does: `owl`, `owl:online=true`, `learned:model=DIR`, `rax:alpha=2`;
+    /// without what only a simulated flow has.
     ///
     /// # Errors
     /// [`SchemeError`]: no such learned scheme, no such model, or a parameter that means nothing to whoever serves it.
@@ -36,14 +53,19 @@ impl Served {
         check(&selection)?;
         let Selection { scheme, values, .. } = selection;
         let param = |name: &str| scheme.params.iter().find(|p| p.name == name);
+        let served = |model_id: String, content| Served {
+            spec: spec.to_owned(),
+            model_id,
+            content,
+        };
+        if let Some((learner, rax)) = rax_pretrained::read(&scheme, &values) {
+            let id = learner.as_ref().map_or("rax".to_owned(), |l| l.id());
+            return Ok(served(id, Content::Rax(learner, rax)));
+        }
         let missing = || SchemeError(format!("'{spec}' runs no model"));
         let model = values.loaded::<Model>(param("model").ok_or_else(missing)?);
-        Ok(Served {
-            spec: spec.to_owned(),
-            model_id: model.id(),
-            model,
-            learning: learning(&values, param),
-        })
+        let learning = learning(&values, param);
+        Ok(served(model.id(), Content::Net(model, learning)))
     }
 
     /// As it was written.
@@ -56,39 +78,116 @@ impl Served {
         &self.model_id
     }
 
-    /// What it sees and does.
-    pub fn agent(&self) -> &AgentSpec {
-        &self.model.card().agent
+    /// What it sees and does; `None` for Rax, which has a flow's window and takes each record.
+    pub fn agent(&self) -> Option<&AgentSpec> {
+        match &self.content {
+            Content::Net(model, _) => Some(&model.card().agent),
+            Content::Rax(..) => None,
+        }
     }
 
     /// What decides, if that is in whole numbers and may be evaluated where the flow is.
     pub fn int8(&self) -> Option<&Int8> {
-        self.model.int8()
+        match &self.content {
+            Content::Net(model, _) => model.int8(),
+            Content::Rax(..) => None,
+        }
     }
 
     /// Does it go on learning in use?
     pub fn is_learning(&self) -> bool {
-        self.learning.is_some()
+        !matches!(self.content, Content::Net(_, None))
     }
 
-    /// Who decides for a flow. One that goes on learning goes on from `learned`, if that is of its size.
+    /// Who decides for a flow. One that goes on learning goes on from `learned`, which another flow's [`Carried::learned`]
+    /// gave.
     ///
     /// # Errors
-    /// None for a model that was loaded.
-    pub fn policy(
-        &self,
-        setup: &Setup,
-        learned: Option<&[f32]>,
-    ) -> Result<Box<dyn Policy>, SchemeError> {
-        let Some(Learning { weights, epsilon }) = self.learning else {
-            return Ok(Box::new(self.model.policy()));
-        };
-        let policy = self.model.learning_policy(setup, weights, epsilon);
-        let mut policy = policy.map_err(|e| SchemeError(e.to_string()))?;
-        if let Some(learned) = learned {
-            policy.go_on_from(learned);
+    /// [`SchemeError`], one line: `learned` is not that of such a flow.
+    pub fn carried(&self, setup: &Setup, learned: Option<&[u8]>) -> Result<Carried, SchemeError> {
+        let wrong = |e: &dyn std::fmt::Display| SchemeError(e.to_string());
+        match &self.content {
+            Content::Rax(learner, spec) => {
+                let rax = match (learned, learner) {
+                    (Some(learned), _) => {
+                        let text = str::from_utf8(learned).map_err(|e| wrong(&e))?;
+                        Rax::resumed(setup, spec, text).map_err(|e| wrong(&e))?
+                    }
+                    (None, Some(learner)) => learner.flow(setup, spec.alpha),
+                    (None, None) => Rax::new(setup, spec.clone()).map_err(|e| wrong(&e))?,
+                };
+                Ok(Carried::Rax(Box::new(RaxOverRecords::with(rax))))
+            }
+            Content::Net(model, learning) => {
+                let policy: Box<dyn Policy> = match *learning {
+                    None => Box::new(model.policy()),
+                    Some(Learning { weights, epsilon }) => {
+                        let policy = model.learning_policy(setup, weights, epsilon);
+                        let mut policy = policy.map_err(|e| wrong(&e))?;
+                        if let Some(learned) = learned {
+                            let size = policy.learned().map_or(0, <[f32]>::len);
+                            policy.go_on_from(&numbers(learned, size).map_err(SchemeError)?);
+                        }
+                        Box::new(policy)
+                    }
+                };
+                let decider = Decider::new(&model.card().agent, setup.start, policy);
+                Ok(Carried::Net(Box::new(decider.map_err(|e| wrong(&e))?)))
+            }
         }
-        Ok(Box::new(policy))
+    }
+}
+
+impl Carried {
+    /// Takes the flow's state.
+    pub fn on_record(&mut self, record: &Record) {
+        match self {
+            Carried::Net(decider) => decider.on_record(record),
+            Carried::Rax(rax) => rax.on_record(record),
+        }
+    }
+
+    /// What it has learned, for another flow of the same scheme to go on from; `None` if it does not learn, or what it
+    /// has learned is of no use.
+    pub fn learned(&self) -> Option<Vec<u8>> {
+        match self {
+            Carried::Net(decider) => {
+                let learned = decider.policy().learned()?;
+                let is_sound = learned.iter().all(|x| x.is_finite());
+                is_sound.then(|| learned.iter().flat_map(|x| x.to_le_bytes()).collect())
+            }
+            Carried::Rax(rax) => Some(rax.learned().into_bytes()),
+        }
+    }
+
+    /// Does it learn?
+    pub fn is_learning(&self) -> bool {
+        match self {
+            Carried::Net(decider) => decider.policy().learned().is_some(),
+            Carried::Rax(_) => true,
+        }
+    }
+
+    /// Named values for recordings.
+    pub fn probe(&self, probe: &mut dyn Probe) {
+        match self {
+            Carried::Net(decider) => decider.policy().probe(probe),
+            Carried::Rax(rax) => rax.probe(probe),
+        }
+    }
+}
+
+/// So many, little-endian.
+fn numbers(bytes: &[u8], count: usize) -> Result<Vec<f32>, String> {
+    if bytes.len() != count * 4 {
+        let (is, right) = (bytes.len(), count * 4);
+        return Err(format!("it has {is} bytes, not {right}"));
+    }
+    let (numbers, _) = bytes.as_chunks::<4>();
+    let numbers: Vec<f32> = numbers.iter().map(|b| f32::from_le_bytes(*b)).collect();
+    match numbers.iter().all(|x| x.is_finite()) {
+        true => Ok(numbers),
+        false => Err("not all of its numbers are finite".to_owned()),
     }
 }
 
@@ -105,6 +204,11 @@ fn check(selection: &Selection) -> Result<(), SchemeError> {
         if given.starts_with("latency=") {
             return refused(
                 "'latency' is a simulated agent's: here answers take what they take; leave it out",
+            );
+        }
+        if given.starts_with("restart=") {
+            return refused(
+                "'restart' is a simulated flow's: here flows end by themselves; leave it out",
             );
         }
         if given == "guard=off" {
@@ -135,6 +239,7 @@ mod tests {
         for (spec, hint) in [
             ("owl:latency=10ms", "'latency' is a simulated agent's"),
             ("owl:online=true:latency=26us", "leave it out"),
+            ("rax:restart=10s", "'restart' is a simulated flow's"),
             ("aurora:guard=off", "leave 'guard=off' out"),
             ("batched-owl:interval=10ms", "the report interval"),
         ] {

@@ -1,0 +1,68 @@
+//! Times a step of Rax's learner on one core: acting alone (no feedback comes, so nothing is learned), and acting while every
+//! action is learned from. Prints microseconds a step as JSON, the fastest of many rounds, and the longest single step.
+//!
+//! `cargo run --release -p headway-policy --example partial_actions`
+
+use std::time::Instant;
+
+use headway_cc::Stream;
+use headway_policy::pal::{Agent, PalSpec, Task, Weights};
+use serde_json::json;
+
+const FEATURES: usize = 8;
+/// Packets in a round: Rax's link.
+const WINDOW: f32 = 100.0;
+
+/// Rax's rewards.
+#[derive(Clone, Copy, Debug)]
+struct Throughput;
+
+impl Task<3> for Throughput {
+    fn utility(&self, [received, sent, duration]: &[f32; 3]) -> f32 {
+        (received - 4.0 * (sent - received)) / duration.max(1e-6)
+    }
+
+    fn gamma(&self, window: f32, [_, sent, _]: &[f32; 3]) -> f32 {
+        2.0 / (1.0 + (window / sent).max(10.0))
+    }
+}
+
+/// Microseconds a step, and those of the longest.
+#[expect(clippy::disallowed_methods, reason = "it measures time")]
+fn step_us(is_learning: bool) -> Result<(f64, f64), Box<dyn std::error::Error>> {
+    let mut random = Stream::new(1, "benchmark");
+    let mut weights = Weights::random(PalSpec::default(), FEATURES, &[2, 1], &mut random)?;
+    let mut agent = Agent::new(Throughput, &weights, Stream::new(2, "benchmark"));
+    let mut observation = || [(); FEATURES].map(|()| random.uniform() as f32);
+    let observations: Vec<[f32; FEATURES]> = (0..64).map(|_| observation()).collect();
+    let (mut best, mut longest) = (f64::INFINITY, 0.0_f64);
+    for _ in 0..50 {
+        let start = Instant::now();
+        let mut most = 0.0_f64;
+        let mut last = start;
+        for n in 0..10_000 {
+            agent.act(&mut weights, &observations[n % 64], WINDOW, [1.0, 1.0, 0.5])?;
+            let number = agent.partial_action(1.0);
+            if is_learning {
+                agent.feedback(number, &[1.0, 1.0, 0.5]);
+            }
+            let now = Instant::now();
+            most = most.max((now - last).as_secs_f64());
+            last = now;
+        }
+        let took = start.elapsed().as_secs_f64() / 10_000.0;
+        if took < best {
+            (best, longest) = (took, most);
+        }
+    }
+    Ok((best * 1e6, longest * 1e6))
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let (acting, learning) = (step_us(false)?, step_us(true)?);
+    println!(
+        "{}",
+        json!({"acting": acting.0, "learning": learning.0, "longest": learning.1})
+    );
+    Ok(())
+}

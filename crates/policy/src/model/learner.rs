@@ -1,0 +1,145 @@
+//! What a learner has learned, as a folder: `NAME-vN` with `card.toml` ([`LearnerCard`]) and `learner.txt`
+//! ([`Checkpoint`](crate::pal::Checkpoint)). A flow of `rax-pretrained` begins with it and goes on learning.
+
+use std::path::Path;
+
+use headway_cc::Setup;
+use serde::{Deserialize, Serialize};
+
+use super::card::{Training, at_line, check_name, version};
+use super::{CARD, MAX_CARD, ModelError, check_hash, read};
+use crate::nn::NetError;
+use crate::schemes::{Rax, RaxSpec};
+
+/// The file of what was learned.
+pub const LEARNER: &str = "learner.txt";
+const MAX_LEARNER: u64 = 16 << 20;
+
+/// What the `card.toml` of a learner says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LearnerCard {
+    /// The version of these keys: [`LearnerCard::FORMAT`].
+    pub format: u32,
+    /// Small letters, digits and hyphens.
+    pub name: String,
+    /// From 1 on.
+    pub version: u32,
+    /// One line for people.
+    #[serde(default)]
+    pub description: String,
+    /// The scheme that learned it: `rax`.
+    pub scheme: String,
+    /// SHA-256 of `learner.txt`, in hex.
+    pub learner_sha256: String,
+    /// How it came about.
+    #[serde(default)]
+    pub training: Training,
+    /// What was measured of it: tables of any kind.
+    #[serde(default)]
+    pub evaluation: toml::Table,
+}
+
+impl LearnerCard {
+    /// The version of the card's keys that this code reads.
+    pub const FORMAT: u32 = 1;
+
+    fn read(text: &str) -> Result<LearnerCard, String> {
+        let table: toml::Table = toml::from_str(text).map_err(|e| at_line(text, &e))?;
+        version(&table, "format", "format", LearnerCard::FORMAT)?;
+        let card: LearnerCard = toml::from_str(text).map_err(|e| at_line(text, &e))?;
+        check_name(&card.name, card.version)?;
+        match card.scheme.as_str() {
+            "rax" => Ok(card),
+            other => Err(format!("scheme is {other:?}, must be \"rax\"")),
+        }
+    }
+}
+
+/// A learner's files, as bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct LearnerFiles<'a> {
+    /// `card.toml`
+    pub card: &'a [u8],
+    /// `learner.txt`
+    pub learner: &'a [u8],
+}
+
+/// What was learned, checked.
+#[derive(Debug)]
+pub struct Learner {
+    card: LearnerCard,
+    rax: Rax,
+}
+
+impl Learner {
+    /// Reads and checks a folder.
+    ///
+    /// # Errors
+    /// [`ModelError`]: the file, what is wrong with it, what would be right.
+    pub fn load(folder: &Path) -> Result<Learner, ModelError> {
+        let origin = folder.display().to_string();
+        if !folder.is_dir() {
+            return Err(ModelError::new(
+                &origin,
+                "no such folder; give one with a learner's card.toml and learner.txt",
+            ));
+        }
+        let (card, learner) = (
+            read(folder, CARD, MAX_CARD)?,
+            read(folder, LEARNER, MAX_LEARNER)?,
+        );
+        let files = LearnerFiles {
+            card: &card,
+            learner: &learner,
+        };
+        Learner::read(&origin, files)
+    }
+
+    /// Checks a learner's files; `origin` says in errors where they come from.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn read(origin: &str, files: LearnerFiles<'_>) -> Result<Learner, ModelError> {
+        let wrong = |name: &str| {
+            let file = format!("{origin}/{name}");
+            move |what: String| ModelError::new(&file, what)
+        };
+        let text = |bytes| str::from_utf8(bytes).map_err(|_| "not a text in UTF-8".to_owned());
+        let card = text(files.card).and_then(LearnerCard::read);
+        let card = card.map_err(wrong(CARD))?;
+        check_hash(files.learner, &card.learner_sha256).map_err(wrong(LEARNER))?;
+        let learned = text(files.learner).map_err(wrong(LEARNER))?;
+        // Any flow will do: who begins with it has its own.
+        let any = Setup::new(headway_cc::Bytes::new(1500), 0);
+        let rax = Rax::resumed(&any, &RaxSpec::default(), learned);
+        let rax = rax.map_err(|e: NetError| wrong(LEARNER)(e.to_string()))?;
+        Ok(Learner { card, rax })
+    }
+
+    /// What it is.
+    pub fn card(&self) -> &LearnerCard {
+        &self.card
+    }
+
+    /// Names it in results: name, version, and 12 hex digits of the hash of what was learned.
+    pub fn id(&self) -> String {
+        let LearnerCard { name, version, .. } = &self.card;
+        format!("{name}-v{version}@{}", &self.card.learner_sha256[..12])
+    }
+
+    /// How many weights all networks have.
+    pub fn parameters(&self) -> usize {
+        self.rax.parameters()
+    }
+
+    /// How many gradients were applied.
+    pub fn updates(&self) -> u64 {
+        self.rax.updates()
+    }
+
+    /// A flow that begins with it.
+    pub fn flow(&self, setup: &Setup, alpha: f32) -> Rax {
+        self.rax.beginning(setup, alpha)
+    }
+}

@@ -1,0 +1,208 @@
+//! Acts, and waits for what comes of it.
+
+use std::collections::VecDeque;
+
+use headway_cc::Stream;
+
+use super::gaussian::Gaussian;
+use super::nets::{self, Memories};
+use super::segment::{Segment, Step};
+use super::{Diverged, PalSpec, Task, Weights};
+
+/// One agent: what it did, what it waits for (Algorithm 1).
+#[derive(Clone, Debug)]
+pub struct Agent<T, const N: usize> {
+    task: T,
+    random: Stream,
+    memories: Memories,
+    /// For a look ahead that leaves no trace.
+    scratch: Memories,
+    /// The oldest first; the last is the one under way.
+    segments: VecDeque<Segment<N>>,
+    /// To be used again.
+    spare: Vec<Segment<N>>,
+    /// The number of the next step.
+    next: u64,
+    policy: Gaussian,
+    values: [f32; N],
+    forgotten: u64,
+}
+
+impl<T: Task<N>, const N: usize> Agent<T, N> {
+    /// One that has done nothing yet, and will act with `weights`.
+    pub fn new(task: T, weights: &Weights<N>, random: Stream) -> Agent<T, N> {
+        let memories = Memories::of(&weights.nets);
+        Agent {
+            task,
+            random,
+            scratch: memories.clone(),
+            memories,
+            segments: VecDeque::new(),
+            spare: Vec::new(),
+            next: 0,
+            policy: Gaussian {
+                mean: 0.0,
+                deviation: 1.0,
+            },
+            values: [0.0; N],
+            forgotten: 0,
+        }
+    }
+
+    /// Acts on an observation, after learning from what is rewarded by now. `round` is how many units of partial actions
+    /// make a round now; `units` what one of each reward is expected to be about.
+    ///
+    /// # Errors
+    /// [`Diverged`]: the weights are of no use any more.
+    pub fn act(
+        &mut self,
+        weights: &mut Weights<N>,
+        observation: &[f32],
+        round: f32,
+        units: [f32; N],
+    ) -> Result<f32, Diverged> {
+        self.end_segment(weights.spec(), observation);
+        self.learn(weights)?;
+        self.begin_segment(weights, units);
+        let segment = self.segments.back_mut().expect("one is under way");
+        let outputs = segment.outputs(&mut self.memories, observation);
+        let values = nets::values(&outputs, &segment.units);
+        let PalSpec {
+            initial_deviation,
+            least_deviation,
+            ..
+        } = *weights.spec();
+        let policy = Gaussian::of([outputs[0], outputs[1]], initial_deviation, least_deviation);
+        let action = policy.mean + policy.deviation * self.random.normal() as f32;
+        if !action.is_finite() {
+            return Err(Diverged);
+        }
+        (self.policy, self.values) = (policy, values);
+        segment.add(Step {
+            outputs,
+            values,
+            action,
+            round,
+            rewards: [0.0; N],
+            awaited: 0,
+        });
+        self.next += 1;
+        Ok(action)
+    }
+
+    /// The last action has caused a partial action of this size: its number, for [`feedback`](Self::feedback).
+    #[inline]
+    pub fn partial_action(&mut self, size: f32) -> u64 {
+        if let Some(segment) = self.segments.back_mut() {
+            segment.cause(size);
+        }
+        self.next.wrapping_sub(1)
+    }
+
+    /// What came of one partial action of the action with that number. What was given up is ignored.
+    #[inline]
+    pub fn feedback(&mut self, number: u64, rewards: &[f32; N]) {
+        let segment = self.segments.iter_mut().rev().find(|s| s.first <= number);
+        if let Some(segment) = segment {
+            segment.feedback(number, rewards);
+        }
+    }
+
+    /// What its networks remember: the actor's units, then the critics'.
+    pub fn memories(&self) -> Vec<Vec<f32>> {
+        let memories = self.memories.0.iter();
+        memories.map(|state| state.memory().to_vec()).collect()
+    }
+
+    /// Goes on from what such networks remembered.
+    ///
+    /// # Panics
+    /// If they have other sizes.
+    pub fn remember(&mut self, memories: &[Vec<f32>]) {
+        for (state, memory) in self.memories.0.iter_mut().zip(memories) {
+            state.memory_mut().copy_from_slice(memory);
+        }
+    }
+
+    /// Draws its actions from these numbers from now on.
+    pub fn draw_from(&mut self, random: Stream) {
+        self.random = random;
+    }
+
+    /// Forgets all that is under way and all that was remembered.
+    pub fn reset(&mut self) {
+        self.spare.extend(self.segments.drain(..));
+        self.memories.reset();
+    }
+
+    /// What the last action was drawn from.
+    pub fn policy(&self) -> Gaussian {
+        self.policy
+    }
+
+    /// What the critics expected then.
+    pub fn values(&self) -> &[f32; N] {
+        &self.values
+    }
+
+    /// Actions that gradients still wait for.
+    pub fn awaited(&self) -> usize {
+        self.segments
+            .iter()
+            .map(|segment| segment.steps.len())
+            .sum()
+    }
+
+    /// Was the last action the first of its segment?
+    pub fn began_segment(&self) -> bool {
+        self.segments.back().is_some_and(|s| s.steps.len() == 1)
+    }
+
+    /// Actions given up because their feedback did not come.
+    pub fn forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
+    /// Learns from every segment that is rewarded, the oldest first.
+    fn learn(&mut self, weights: &mut Weights<N>) -> Result<(), Diverged> {
+        while self.segments.front().is_some_and(Segment::is_rewarded) {
+            let mut segment = self.segments.pop_front().expect("it is there");
+            let learned = weights.learn(&self.task, &mut segment);
+            self.spare.push(segment);
+            learned?;
+        }
+        Ok(())
+    }
+
+    /// Ends the segment under way if it is time (Algorithm 3). What its own weights expect of the step that follows is
+    /// what its averages end with: Algorithm 1, line 8.
+    fn end_segment(&mut self, spec: &PalSpec, observation: &[f32]) {
+        let under_way = self.segments.back_mut();
+        if let Some(segment) = under_way.filter(|s| s.is_due(spec.shortest, spec.longest)) {
+            self.scratch.copy_from(&self.memories);
+            let outputs = segment.outputs_untraced(&mut self.scratch, observation);
+            segment.continuation = Some(nets::values(&outputs, &segment.units));
+        }
+    }
+
+    /// Begins the next with the newest weights if none is under way (Algorithm 1, lines 9 to 13).
+    fn begin_segment(&mut self, weights: &Weights<N>, units: [f32; N]) {
+        if self
+            .segments
+            .back()
+            .is_some_and(|s| s.continuation.is_none())
+        {
+            return;
+        }
+        if self.segments.len() >= weights.spec().most_awaited
+            && let Some(segment) = self.segments.pop_front()
+        {
+            self.forgotten += segment.steps.len() as u64;
+            self.spare.push(segment);
+        }
+        let spare = self.spare.pop();
+        let mut segment = spare.unwrap_or_else(|| Segment::new(&weights.nets));
+        segment.begin(self.next, &weights.nets, units);
+        self.segments.push_back(segment);
+    }
+}

@@ -1,0 +1,136 @@
+//! Steps acted with the same weights, and what came of them.
+
+use super::nets::{MAX_OUTPUTS, Memories};
+use crate::nn::{Network, Trace};
+
+/// One action.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step<const N: usize> {
+    pub outputs: [f32; MAX_OUTPUTS],
+    pub values: [f32; N],
+    pub action: f32,
+    /// How many units of partial actions make a round from here.
+    pub round: f32,
+    /// The sum of the feedback so far.
+    pub rewards: [f32; N],
+    /// Partial actions without feedback.
+    pub awaited: u32,
+}
+
+/// Steps acted with the same weights. The networks' records are kept as they act, so that nothing has to be computed again
+/// for the gradient: what Algorithm 2 restores in its lines 5 and 6 is all here.
+#[derive(Clone, Debug)]
+pub(super) struct Segment<const N: usize> {
+    /// The number of its first step.
+    pub first: u64,
+    pub nets: Vec<Network>,
+    pub traces: Vec<Trace>,
+    pub steps: Vec<Step<N>>,
+    /// What one of each reward is given in.
+    pub units: [f32; N],
+    /// Units of partial actions until a round is over (Algorithm 3).
+    left: f32,
+    /// Partial actions without feedback.
+    awaited: u64,
+    /// What is expected from the step after its last, by its own weights; there once it is over.
+    pub continuation: Option<[f32; N]>,
+}
+
+impl<const N: usize> Segment<N> {
+    pub fn new(nets: &[Network]) -> Segment<N> {
+        Segment {
+            first: 0,
+            nets: nets.to_vec(),
+            traces: nets.iter().map(Network::trace).collect(),
+            steps: Vec::new(),
+            units: [1.0; N],
+            left: 0.0,
+            awaited: 0,
+            continuation: None,
+        }
+    }
+
+    /// Begins anew at step `first` with these weights.
+    pub fn begin(&mut self, first: u64, nets: &[Network], units: [f32; N]) {
+        for (mine, net) in self.nets.iter_mut().zip(nets) {
+            mine.parameters_mut().copy_from_slice(net.parameters());
+        }
+        self.traces.iter_mut().for_each(Trace::clear);
+        self.steps.clear();
+        (self.first, self.units, self.awaited) = (first, units, 0);
+        self.continuation = None;
+    }
+
+    /// All outputs for an observation: mean and deviation, then the critics'. Adds to the traces.
+    #[inline]
+    pub fn outputs(&mut self, memories: &mut Memories, observation: &[f32]) -> [f32; MAX_OUTPUTS] {
+        let (mut outputs, mut at) = ([0.0; MAX_OUTPUTS], 0);
+        let nets = self.nets.iter().zip(&mut self.traces);
+        for ((net, trace), memory) in nets.zip(&mut memories.0) {
+            let n = net.spec().outputs();
+            net.forward_traced(memory, trace, observation, &mut outputs[at..at + n]);
+            at += n;
+        }
+        outputs
+    }
+
+    /// The same without a trace.
+    pub fn outputs_untraced(
+        &self,
+        memories: &mut Memories,
+        observation: &[f32],
+    ) -> [f32; MAX_OUTPUTS] {
+        let (mut outputs, mut at) = ([0.0; MAX_OUTPUTS], 0);
+        for (net, memory) in self.nets.iter().zip(&mut memories.0) {
+            let n = net.spec().outputs();
+            net.forward(memory, observation, &mut outputs[at..at + n]);
+            at += n;
+        }
+        outputs
+    }
+
+    /// The first step says how long the round is.
+    pub fn add(&mut self, step: Step<N>) {
+        if self.steps.is_empty() {
+            self.left = (step.round + step.action).floor();
+        }
+        self.steps.push(step);
+    }
+
+    /// The last action has caused a partial action of this size.
+    #[inline]
+    pub fn cause(&mut self, size: f32) {
+        if let Some(step) = self.steps.last_mut() {
+            step.awaited += 1;
+            self.awaited += 1;
+            self.left -= size;
+        }
+    }
+
+    /// Some feedback to one of its steps. One too many is ignored.
+    #[inline]
+    pub fn feedback(&mut self, number: u64, rewards: &[f32; N]) {
+        let step = self.steps.get_mut((number - self.first) as usize);
+        let Some(step) = step.filter(|step| step.awaited > 0) else {
+            return;
+        };
+        for (sum, reward) in step.rewards.iter_mut().zip(rewards) {
+            *sum += reward;
+        }
+        step.awaited -= 1;
+        self.awaited -= 1;
+    }
+
+    /// Has it caused as much as a round, or become too long?
+    #[inline]
+    pub fn is_due(&self, shortest: usize, longest: usize) -> bool {
+        let steps = self.steps.len();
+        (self.left <= 0.0 && steps >= shortest) || steps >= longest
+    }
+
+    /// Is every action of it rewarded?
+    #[inline]
+    pub fn is_rewarded(&self) -> bool {
+        self.continuation.is_some() && self.awaited == 0
+    }
+}

@@ -1,0 +1,155 @@
+//! How an agent learns.
+
+use serde::{Deserialize, Serialize};
+
+use crate::nn::{NetError, OptimizerSpec};
+
+/// How an agent learns. The paper gives none of these numbers (docs/decisions/0040-rax.md says what they change).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PalSpec {
+    /// GRU units of the actor.
+    pub actor_units: usize,
+    /// GRU units of each critic.
+    pub critic_units: usize,
+    /// How the actor's weights follow their gradient.
+    pub actor_optimizer: OptimizerSpec,
+    /// How the critics' weights follow theirs.
+    pub critic_optimizer: OptimizerSpec,
+    /// Weight of the entropy (beta of Eq. 3 and 6), 0 or more.
+    pub entropy: f32,
+    /// The deviation that an actor of random weights begins with, in units of actions.
+    pub initial_deviation: f32,
+    /// The least deviation, above 0.
+    pub least_deviation: f32,
+    /// Each gradient is scaled down to this norm.
+    pub gradient_norm: f32,
+    /// Are advantages divided by their root mean square of late? It is kept by this much a segment; 0 leaves them as they are.
+    pub advantage_memory: f32,
+    /// What is taken away from advantages.
+    pub centre: Centre,
+    /// How rewards are averaged.
+    pub weighting: Weighting,
+    /// The fewest steps of a segment (10 in Algorithm 3).
+    pub shortest: usize,
+    /// The most steps of a segment, however long a round is: the larger a window, the more often it is learned from.
+    pub longest: usize,
+    /// The most segments whose feedback is awaited; the oldest is given up then.
+    pub most_awaited: usize,
+    /// Weights whose norm is above this have diverged.
+    pub largest_norm: f32,
+}
+
+/// What is taken away from advantages: a critic that is wrong by as much everywhere then does no harm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Centre {
+    /// Nothing (Eq. 6).
+    Nothing,
+    /// Their mean of late.
+    Late,
+    /// Their mean in the segment.
+    Segment,
+}
+
+/// How the rewards of a segment are averaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Weighting {
+    /// `R = gamma r + (1 - gamma) R'` (Eq. 1).
+    Average,
+    /// `R = (r + gamma R') (1 - gamma)`, as Algorithm 2, line 9, is printed.
+    AsPrinted,
+}
+
+impl Weighting {
+    /// The average from a step on, given the one from the next step on.
+    #[inline]
+    pub fn fold(self, gamma: f32, reward: f32, next: f32) -> f32 {
+        match self {
+            Weighting::Average => gamma * reward + (1.0 - gamma) * next,
+            Weighting::AsPrinted => (reward + gamma * next) * (1.0 - gamma),
+        }
+    }
+}
+
+impl Default for PalSpec {
+    fn default() -> PalSpec {
+        let adam = |lr| OptimizerSpec::Adam {
+            lr,
+            betas: [0.9, 0.999],
+            eps: 1e-8,
+        };
+        PalSpec {
+            actor_units: 10,
+            critic_units: 10,
+            actor_optimizer: adam(1e-3),
+            critic_optimizer: adam(3e-3),
+            entropy: 1e-3,
+            initial_deviation: 0.5,
+            least_deviation: 0.01,
+            gradient_norm: 1.0,
+            advantage_memory: 0.9,
+            centre: Centre::Late,
+            weighting: Weighting::Average,
+            shortest: 10,
+            longest: 64,
+            most_awaited: 64,
+            largest_norm: 1e3,
+        }
+    }
+}
+
+impl PalSpec {
+    /// That it can be carried out.
+    ///
+    /// # Errors
+    /// [`NetError`], one line.
+    pub fn check(&self) -> Result<(), NetError> {
+        self.actor_optimizer.check()?;
+        self.critic_optimizer.check()?;
+        let within = |name: &str, value: f32, is_right: bool, right: &str| match is_right {
+            true => Ok(()),
+            false => Err(NetError(format!(
+                "partial action learning: {name} is {value}, must be {right}"
+            ))),
+        };
+        let positive = |name, value: f32| {
+            within(
+                name,
+                value,
+                value.is_finite() && value > 0.0,
+                "above 0 and finite",
+            )
+        };
+        let not_negative =
+            |name, value: f32| within(name, value, value.is_finite() && value >= 0.0, "0 or more");
+        not_negative("entropy", self.entropy)?;
+        positive("initial_deviation", self.initial_deviation)?;
+        positive("least_deviation", self.least_deviation)?;
+        positive("gradient_norm", self.gradient_norm)?;
+        positive("largest_norm", self.largest_norm)?;
+        within(
+            "least_deviation",
+            self.least_deviation,
+            self.least_deviation < self.initial_deviation,
+            "below initial_deviation",
+        )?;
+        let memory = self.advantage_memory;
+        within(
+            "advantage_memory",
+            memory,
+            (0.0..1.0).contains(&memory),
+            "0 to below 1",
+        )?;
+        let count = |name, value: usize, least: usize, most: usize| {
+            let right = format!("{least} to {most}");
+            within(name, value as f32, (least..=most).contains(&value), &right)
+        };
+        count("actor_units", self.actor_units, 1, 256)?;
+        count("critic_units", self.critic_units, 1, 256)?;
+        count("shortest", self.shortest, 1, 1 << 12)?;
+        count("longest", self.longest, self.shortest, 1 << 16)?;
+        count("most_awaited", self.most_awaited, 2, 64)
+    }
+}

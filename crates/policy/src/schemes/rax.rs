@@ -1,0 +1,429 @@
+//! Rax: congestion control that learns while it runs, from random weights, on every acknowledgement.
+
+use std::any::Any;
+
+use headway_cc::schemes::newreno::NewReno;
+use headway_cc::{
+    Base, Bytes, CongestionControl, Control, Duration, EcnUse, Family, Feedback, Kind, Need, Param,
+    Probe, Rto, Scheme, Sent, Setup, Stream, Tag, Time,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::nn::NetError;
+use crate::pal::{Agent, Checkpoint, PalSpec, Task, Weights};
+
+pub(super) const ALPHA: Param = Param {
+    name: "alpha",
+    help: "how much a lost packet counts against a delivered one (Eq. 7); 1, 2 and 4 in the paper",
+    kind: Kind::Number {
+        default: 4.0,
+        min: 0.0,
+        max: 100.0,
+    },
+};
+
+const RESTART: Param = Param {
+    name: "restart",
+    help: "after so long the flow begins anew, from a window of 1, with what it has learned (§4.3); 0s for never",
+    kind: Kind::Time {
+        default: Duration::ZERO,
+        min: Duration::ZERO,
+        max: Duration::from_secs(1_000_000),
+    },
+};
+
+/// Bachl, Zseby and Fabini 2019.
+pub const SCHEME: Scheme = Scheme {
+    name: "rax",
+    family: Family::Learned,
+    summary: "learns while it runs, from random weights: every acknowledgement changes the window by what a network of gated units draws",
+    source: "Bachl, Zseby and Fabini, Rax: Deep Reinforcement Learning for Congestion Control (docs/decisions/0040-rax.md)",
+    deviations: &[
+        "what the paper leaves open (widths, optimiser, rates, beta, scales of features and actions) is ours: docs/decisions/0040-rax.md",
+        "rewards are averaged by Eq. 1; Algorithm 2, line 9, as printed weighs otherwise and stays at 70% of the paper's link",
+        "gradients are applied every 64 steps where a window has more packets than that: at one a round trip windows ran away",
+        "advantages are centred and scaled by those of late, so that one set of rates serves links of any speed",
+        "the first action follows the first acknowledgement: before, nothing is known to act on",
+        "a window above 4000 packets and weights that are not finite or too large are taken for divergence: NewReno for 10 s, then random weights anew",
+    ],
+    needs: &[Need::PerPacket],
+    params: &[ALPHA, RESTART],
+    build: |setup, values| {
+        let spec = RaxSpec {
+            alpha: values.number(&ALPHA) as f32,
+            restart: values.time(&RESTART),
+            ..RaxSpec::default()
+        };
+        Box::new(Rax::new(setup, spec).expect("a test builds it"))
+    },
+    receiver: None,
+    router: None,
+};
+
+/// How a flow learns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RaxSpec {
+    /// How much a lost packet counts against a delivered one (Eq. 7).
+    pub alpha: f32,
+    /// How it learns.
+    pub pal: PalSpec,
+    /// How much of a window one unit of the actor's output is: packets.
+    pub action_scale: f32,
+    /// After so long the flow begins anew with what it has learned; zero for never.
+    #[serde(skip)]
+    pub restart: Duration,
+}
+
+impl Default for RaxSpec {
+    fn default() -> RaxSpec {
+        RaxSpec {
+            alpha: 4.0,
+            pal: PalSpec::default(),
+            action_scale: 0.5,
+            restart: Duration::ZERO,
+        }
+    }
+}
+
+/// How many features an observation has.
+const FEATURES: usize = 8;
+/// Rewards: packets received, packets sent, ms between acknowledgements.
+const REWARDS: usize = 3;
+/// Those that are alike are predicted together (Fig. 4).
+const CRITICS: [usize; 2] = [2, 1];
+/// The gains of the averages (§3.2).
+const GAINS: [f32; 2] = [1.0 / 8.0, 1.0 / 256.0];
+/// A window that grows to so many packets has run away: beyond, an action would change nothing any more, and more steps
+/// would await feedback than are kept.
+const LARGEST_WINDOW: f32 = 4000.0;
+/// After the weights diverged or the window ran away NewReno runs for so long.
+const FALLBACK: Duration = Duration::from_secs(10);
+
+/// What Rax learns: Eq. 5, 7 and 8.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Throughput {
+    /// How much a lost packet counts against a delivered one.
+    pub alpha: f32,
+}
+
+impl Task<REWARDS> for Throughput {
+    fn utility(&self, [received, sent, duration]: &[f32; REWARDS]) -> f32 {
+        (received - self.alpha * (sent - received)) / duration.max(1e-6)
+    }
+
+    fn gamma(&self, window: f32, [_, sent, _]: &[f32; REWARDS]) -> f32 {
+        2.0 / (1.0 + (window / sent.max(1e-6)).max(10.0))
+    }
+}
+
+/// Averages of what was seen, two of each (§3.2).
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    /// Time between acknowledgements in ms, RTT in ms, loss, window in packets.
+    averages: [[f32; 2]; 4],
+    is_known: bool,
+}
+
+impl State {
+    fn update(&mut self, signals: [f32; 4]) {
+        for (averages, signal) in self.averages.iter_mut().zip(signals) {
+            for (average, gain) in averages.iter_mut().zip(GAINS) {
+                *average += if self.is_known { gain } else { 1.0 } * (signal - *average);
+            }
+        }
+        self.is_known = true;
+    }
+
+    /// On scales that suit a network, whatever the path.
+    fn observation(&self, least_rtt_ms: f32) -> [f32; FEATURES] {
+        let [gaps, rtts, losses, windows] = self.averages;
+        let mut all = [0.0; FEATURES];
+        for n in 0..2 {
+            all[n] = 0.5 * libm::logf(gaps[n] + 0.01);
+            all[2 + n] = (10.0 * (rtts[n] / least_rtt_ms - 1.0)).min(5.0);
+            all[4 + n] = 10.0 * losses[n];
+            all[6 + n] = 0.5 * libm::logf(windows[n]);
+        }
+        all
+    }
+}
+
+/// A flow that learns.
+#[derive(Debug)]
+pub struct Rax {
+    setup: Setup,
+    spec: RaxSpec,
+    random: Stream,
+    weights: Weights<REWARDS>,
+    agent: Agent<Throughput, REWARDS>,
+    state: State,
+    /// In packets, 1 or more.
+    window: f32,
+    last_ack: Option<Time>,
+    /// What was sent before is no more of its business.
+    begun: Time,
+    rtt_ms: f32,
+    least_rtt_ms: f32,
+    /// In the place of a network that diverged.
+    fallback: Option<(NewReno, Time)>,
+    divergences: u64,
+}
+
+impl Rax {
+    /// A flow that knows nothing yet.
+    ///
+    /// # Errors
+    /// [`NetError`], one line: a setting is out of range.
+    pub fn new(setup: &Setup, spec: RaxSpec) -> Result<Rax, NetError> {
+        let mut random = setup.stream("rax weights");
+        let weights = Weights::random(spec.pal.clone(), FEATURES, &CRITICS, &mut random)?;
+        Ok(Rax::with(setup, spec, weights, random))
+    }
+
+    /// A flow that goes on from what another has learned ([`learned`](Self::learned)).
+    ///
+    /// # Errors
+    /// [`NetError`], one line: it is no whole checkpoint of this scheme.
+    pub fn resumed(setup: &Setup, spec: &RaxSpec, learned: &str) -> Result<Rax, NetError> {
+        let Checkpoint { weights, memories } = Checkpoint::read(learned, FEATURES, &CRITICS)?;
+        let spec = RaxSpec {
+            pal: weights.spec().clone(),
+            ..spec.clone()
+        };
+        let mut rax = Rax::with(setup, spec, weights, setup.stream("rax weights"));
+        rax.agent.remember(&memories);
+        Ok(rax)
+    }
+
+    fn with(setup: &Setup, spec: RaxSpec, weights: Weights<REWARDS>, random: Stream) -> Rax {
+        let task = Throughput { alpha: spec.alpha };
+        Rax {
+            agent: Agent::new(task, &weights, setup.stream("rax")),
+            setup: *setup,
+            spec,
+            random,
+            weights,
+            state: State::default(),
+            window: 1.0,
+            last_ack: None,
+            begun: setup.start,
+            rtt_ms: 0.0,
+            least_rtt_ms: f32::INFINITY,
+            fallback: None,
+            divergences: 0,
+        }
+    }
+
+    /// A flow that begins with what this one has learned.
+    pub(crate) fn beginning(&self, setup: &Setup, alpha: f32) -> Rax {
+        let spec = RaxSpec {
+            alpha,
+            ..self.spec.clone()
+        };
+        let random = setup.stream("rax weights");
+        let mut rax = Rax::with(setup, spec, self.weights.clone(), random);
+        rax.agent.remember(&self.agent.memories());
+        rax
+    }
+
+    /// How many weights all networks have.
+    pub(crate) fn parameters(&self) -> usize {
+        let networks = self.weights.networks().iter();
+        networks.map(|net| net.parameters().len()).sum()
+    }
+
+    /// How many gradients were applied.
+    pub(crate) fn updates(&self) -> u64 {
+        self.weights.updates()
+    }
+
+    /// What it has learned so far, for a [`resumed`](Self::resumed) flow to go on from.
+    pub fn learned(&self) -> String {
+        let checkpoint = Checkpoint {
+            weights: self.weights.clone(),
+            memories: self.agent.memories(),
+        };
+        checkpoint.write()
+    }
+
+    /// As a flow that begins `now` with what this one has learned: by the same text as one that resumes after days.
+    fn begin_anew(&mut self, now: Time) {
+        let spec = RaxSpec {
+            restart: Duration::ZERO,
+            ..self.spec.clone()
+        };
+        let next = Rax::resumed(&self.setup, &spec, &self.learned()).expect("it was just written");
+        let mut agent = next.agent;
+        agent.draw_from(self.setup.stream("rax anew"));
+        *self = Rax {
+            agent,
+            random: self.random.clone(),
+            begun: now,
+            divergences: self.divergences,
+            ..next
+        };
+    }
+
+    fn packets(&self, size: Bytes) -> f32 {
+        size.get() as f32 / self.setup.mss.get() as f32
+    }
+
+    /// So many packets go out by the last action: what its feedback names them by.
+    pub(super) fn sent(&mut self, packets: f32) -> Tag {
+        if self.fallback.is_some() || !self.state.is_known {
+            return Tag::NONE;
+        }
+        Tag(self.agent.partial_action(packets) + 1)
+    }
+
+    /// A packet arrived; where `acts`, the window changes.
+    pub(super) fn acked(&mut self, now: Time, tag: Tag, packets: f32, sent: Time, acts: bool) {
+        let last = self.last_ack.replace(now).unwrap_or(sent);
+        let gap_ms = now.since(last).as_millis_f64() as f32;
+        self.rtt_ms = now.since(sent).as_millis_f64() as f32;
+        self.least_rtt_ms = self.least_rtt_ms.min(self.rtt_ms.max(1e-3));
+        self.answer(tag, &[packets, packets, gap_ms]);
+        self.state.update([gap_ms, self.rtt_ms, 0.0, self.window]);
+        if acts {
+            self.act(now);
+        }
+    }
+
+    /// A packet is taken for lost; where `acts`, the window changes.
+    pub(super) fn lost(&mut self, now: Time, tag: Tag, packets: f32, acts: bool) {
+        self.answer(tag, &[0.0, packets, 0.0]);
+        if !self.state.is_known {
+            return;
+        }
+        let gap_ms = self.state.averages[0][0];
+        self.state.update([gap_ms, self.rtt_ms, 1.0, self.window]);
+        if acts {
+            self.act(now);
+        }
+    }
+
+    /// Somebody else has set the window, in packets.
+    pub(super) fn follow(&mut self, window: f32) {
+        self.window = window.max(1.0);
+    }
+
+    /// In packets, 1 or more.
+    pub(super) fn window(&self) -> f32 {
+        self.window
+    }
+
+    /// Has it diverged so newly that a classical controller is to have the flow?
+    pub(super) fn stands_by(&self, now: Time) -> bool {
+        (self.fallback.as_ref()).is_some_and(|(_, until)| now < *until)
+    }
+
+    fn answer(&mut self, tag: Tag, rewards: &[f32; REWARDS]) {
+        if let Some(number) = tag.0.checked_sub(1) {
+            self.agent.feedback(number, rewards);
+        }
+    }
+
+    fn act(&mut self, now: Time) {
+        if let Some((_, until)) = &self.fallback {
+            if now < *until {
+                return;
+            }
+            self.fallback = None;
+        }
+        let observation = self.state.observation(self.least_rtt_ms);
+        let units = [1.0, 1.0, self.state.averages[1][0].max(1e-3) / self.window];
+        let action = self
+            .agent
+            .act(&mut self.weights, &observation, self.window, units);
+        match action {
+            Ok(action) => {
+                self.window = (self.window + self.spec.action_scale * action).max(1.0);
+                if self.window > LARGEST_WINDOW {
+                    self.start_over(now);
+                }
+            }
+            Err(_) => self.start_over(now),
+        }
+    }
+
+    /// NewReno for a while, then random weights anew.
+    fn start_over(&mut self, now: Time) {
+        self.divergences += 1;
+        let mut newreno = NewReno::new(&self.setup, EcnUse::Off);
+        let cwnd = self.control().cwnd;
+        newreno.go_alone(cwnd, cwnd);
+        self.fallback = Some((newreno, now + FALLBACK));
+        let spec = self.spec.pal.clone();
+        let weights = Weights::random(spec, FEATURES, &CRITICS, &mut self.random);
+        self.weights = weights.expect("the same as before");
+        self.agent.reset();
+    }
+}
+
+impl CongestionControl for Rax {
+    fn on_sent(&mut self, sent: &Sent) -> Tag {
+        self.sent(self.packets(sent.size))
+    }
+
+    fn on_feedback(&mut self, feedback: &Feedback<'_>) {
+        let restart = self.spec.restart;
+        if restart > Duration::ZERO && feedback.now >= self.begun + restart {
+            self.begin_anew(feedback.now);
+        }
+        if let Some((newreno, _)) = &mut self.fallback {
+            newreno.on_feedback(feedback);
+            self.window = self.packets(self.control().cwnd);
+        }
+        let begun = self.begun;
+        for lost in feedback.lost.iter().filter(|lost| lost.sent >= begun) {
+            self.lost(feedback.now, lost.tag, self.packets(lost.size), true);
+        }
+        for acked in feedback.acked.iter().filter(|acked| acked.sent >= begun) {
+            let packets = self.packets(acked.size);
+            self.acked(feedback.now, acked.tag, packets, acked.sent, true);
+        }
+    }
+
+    fn on_rto(&mut self, rto: &Rto<'_>) {
+        if let Some((newreno, _)) = &mut self.fallback {
+            newreno.on_rto(rto);
+            self.window = self.packets(self.control().cwnd);
+        }
+        let begun = self.begun;
+        for lost in rto.lost.iter().filter(|lost| lost.sent >= begun) {
+            self.lost(rto.now, lost.tag, self.packets(lost.size), true);
+        }
+    }
+
+    fn control(&self) -> Control {
+        match &self.fallback {
+            Some((newreno, _)) => newreno.control(),
+            None => Control::window(self.setup.mss.mul_f64(f64::from(self.window))),
+        }
+    }
+
+    fn owns_recovery(&self) -> bool {
+        true
+    }
+
+    fn steered(&mut self) -> Option<&mut dyn Any> {
+        Some(self)
+    }
+
+    fn probe(&self, probe: &mut dyn Probe) {
+        let policy = self.agent.policy();
+        let [received, sent, duration] = *self.agent.values();
+        probe.value("window_packets", self.window.into());
+        probe.value("action_mean", policy.mean.into());
+        probe.value("action_deviation", policy.deviation.into());
+        probe.value("expected_received_packets", received.into());
+        probe.value("expected_sent_packets", sent.into());
+        probe.value("expected_duration_ms", duration.into());
+        probe.value("updates", self.weights.updates() as f64);
+        probe.value("divergences", self.divergences as f64);
+        // Results count under this name how often a classical controller took over.
+        probe.value("guard_trips", self.divergences as f64);
+        probe.value("forgotten_actions", self.agent.forgotten() as f64);
+    }
+}

@@ -1,0 +1,95 @@
+//! Rax where somebody else carries the flow: what its records say, taken apart into packets.
+
+use std::collections::VecDeque;
+
+use headway_cc::{CongestionControl, Probe, Setup, Tag, Time};
+
+use super::rax::{Rax, RaxSpec};
+use crate::Record;
+use crate::nn::NetError;
+
+/// A flow that learns from its records (Rax, §3.2). A record counts packets and does not name them: they are taken to be
+/// answered in the order in which they were sent, so that a loss may be put down to an action near the one that caused it.
+#[derive(Debug)]
+pub struct RaxOverRecords {
+    rax: Rax,
+    /// The action that let out each packet that is on its way, the oldest first.
+    flying: VecDeque<Tag>,
+    last: Record,
+}
+
+impl RaxOverRecords {
+    /// More packets than any window has.
+    const MOST: usize = 1 << 17;
+
+    /// A flow that knows nothing yet, or goes on from what another has learned ([`learned`](Self::learned)).
+    ///
+    /// # Errors
+    /// [`NetError`], one line: a setting is out of range, or it is no whole checkpoint.
+    pub fn new(
+        setup: &Setup,
+        spec: &RaxSpec,
+        learned: Option<&str>,
+    ) -> Result<RaxOverRecords, NetError> {
+        Ok(RaxOverRecords::with(match learned {
+            Some(learned) => Rax::resumed(setup, spec, learned)?,
+            None => Rax::new(setup, spec.clone())?,
+        }))
+    }
+
+    /// A flow that is carried elsewhere from now on.
+    pub(crate) fn with(rax: Rax) -> RaxOverRecords {
+        RaxOverRecords {
+            rax,
+            flying: VecDeque::new(),
+            last: Record::default(),
+        }
+    }
+
+    /// Takes the flow's state at an acknowledgement or a time-out. Where somebody else has its window
+    /// ([`Record::TRIPPED`]) it does not act, and learns only of what it did before.
+    pub fn on_record(&mut self, record: &Record) {
+        let since = |now: u32, before: u32| now.wrapping_sub(before) as usize;
+        let (now, acts) = (record.now(), !record.has(Record::TRIPPED));
+        // What has gone out since the last record its action let out.
+        for _ in 0..since(record.sent, self.last.sent)
+            .min(Self::MOST - self.flying.len().min(Self::MOST))
+        {
+            let tag = if acts { self.rax.sent(1.0) } else { Tag::NONE };
+            self.flying.push_back(tag);
+        }
+        if !acts {
+            self.rax.follow(record.cwnd as f32);
+        }
+        for _ in 0..since(record.lost, self.last.lost).min(self.flying.len()) {
+            let tag = self.flying.pop_front().unwrap_or(Tag::NONE);
+            self.rax.lost(now, tag, 1.0, acts);
+        }
+        let rtt_us = if record.rtt_us > 0 {
+            record.rtt_us
+        } else {
+            record.srtt_us
+        };
+        let sent = Time::from_nanos(record.now_ns.saturating_sub(u64::from(rtt_us) * 1000));
+        for _ in 0..since(record.delivered, self.last.delivered).min(self.flying.len()) {
+            let tag = self.flying.pop_front().unwrap_or(Tag::NONE);
+            self.rax.acked(now, tag, 1.0, sent, acts);
+        }
+        self.last = *record;
+    }
+
+    /// The window that it wants, in whole packets, 1 or more; `None` while it wants none, since it diverged.
+    pub fn cwnd(&self, now: Time) -> Option<u32> {
+        (!self.rax.stands_by(now)).then(|| self.rax.window().round() as u32)
+    }
+
+    /// What it has learned so far, for another flow to go on from.
+    pub fn learned(&self) -> String {
+        self.rax.learned()
+    }
+
+    /// Named values for recordings.
+    pub fn probe(&self, probe: &mut dyn Probe) {
+        self.rax.probe(probe);
+    }
+}

@@ -1,0 +1,138 @@
+//! Feedback late, in any order, never; weights of one's own or of several agents; what it costs.
+
+use headway_cc::Stream;
+use headway_policy::pal::{Agent, Diverged, Weights};
+
+use crate::task::{Plain, agent, numbers, observation, plain, reward, weights};
+
+/// Runs 40 rounds of 12 actions with none to three partial actions each, whose feedback comes after the round in the
+/// order that `arrange` makes of it.
+fn learned(arrange: impl Fn(&mut Vec<(u64, f32)>)) -> Vec<f32> {
+    let mut weights = weights(plain(12));
+    let mut agent = agent(&weights);
+    let mut feedback: Vec<(u64, f32)> = Vec::new();
+    for step in 0..480 {
+        if step % 12 == 0 {
+            arrange(&mut feedback);
+            for (number, reward) in feedback.drain(..) {
+                agent.feedback(number, &[reward]);
+            }
+        }
+        let seen = observation(step, 0.0);
+        let action = agent.act(&mut weights, &seen, 1.0, [1.0]).expect("finite");
+        for part in 0..step % 4 {
+            // Quarters and halves: their sums are exact in any order.
+            let part = if part == 0 { 0.5 } else { 0.25 };
+            let reward = if reward(seen, action) > 0.0 {
+                part
+            } else {
+                0.0
+            };
+            feedback.push((agent.partial_action(1.0), reward));
+        }
+    }
+    assert!(weights.updates() >= 38, "{}", weights.updates());
+    numbers(&weights)
+}
+
+#[test]
+fn feedback_may_come_in_any_order() {
+    let in_order = learned(|_| {});
+    assert_eq!(in_order, learned(|all| all.reverse()));
+    assert_eq!(
+        in_order,
+        learned(|all| all.sort_by_key(|(n, _)| n.wrapping_mul(0x9e37_79b9) % 101))
+    );
+    let wrong = learned(|all| all.iter_mut().for_each(|(_, reward)| *reward = 0.25));
+    assert_ne!(in_order, wrong, "it matters what comes");
+}
+
+/// An action without partial actions has no reward to wait for: it is worth what follows.
+#[test]
+fn an_action_may_cause_nothing() {
+    let mut weights = weights(plain(10));
+    let mut agent = agent(&weights);
+    for step in 0..21 {
+        agent
+            .act(&mut weights, &observation(step, 0.0), 1.0, [1.0])
+            .expect("finite");
+    }
+    // Nothing was caused, so no round went by, but a segment is no longer than ten.
+    assert_eq!((weights.updates(), agent.awaited()), (2, 1));
+}
+
+/// Every second partial action is never answered: what waits stays bounded, is given up in the end, and its feedback may
+/// still come. From some time on nothing is allocated.
+#[test]
+fn feedback_that_never_comes_is_given_up() {
+    let mut weights = weights(plain(10));
+    let mut agent = agent(&weights);
+    let mut run = |from: usize, steps: usize, is_answered: bool| {
+        for step in from..from + steps {
+            agent
+                .act(&mut weights, &observation(step, 0.0), 1.0, [1.0])
+                .expect("finite");
+            let number = agent.partial_action(1.0);
+            if is_answered || step % 2 == 0 {
+                agent.feedback(number, &[1.0]);
+                // Once more, and one of long ago: both ignored.
+                agent.feedback(number, &[1000.0]);
+                agent.feedback(number.saturating_sub(501), &[0.0]);
+            }
+        }
+        (weights.updates(), agent.awaited(), agent.forgotten())
+    };
+    let most = plain(10).most_awaited * 10;
+    let (updates, awaited, forgotten) = run(0, 2000, false);
+    assert_eq!((updates, awaited + forgotten as usize), (0, 2000));
+    assert!(awaited <= most, "{awaited}");
+    let (updates, ..) = run(2000, 1000, true);
+    assert!(updates > 50, "{updates}");
+    let cost = allocation_counter::measure(|| {
+        run(3000, 1000, true);
+        run(4000, 1000, false);
+        run(5000, 1000, true);
+    });
+    assert_eq!(cost.count_total, 0);
+}
+
+#[test]
+fn agents_may_share_their_weights() {
+    let mut weights = weights(plain(10));
+    let mut agents: Vec<Agent<Plain, 1>> = (0..3)
+        .map(|n| Agent::new(Plain, &weights, Stream::new(n, "actions")))
+        .collect();
+    for step in 0..200 {
+        for agent in &mut agents {
+            let seen = observation(step, 0.0);
+            let action = agent.act(&mut weights, &seen, 1.0, [1.0]).expect("finite");
+            let number = agent.partial_action(1.0);
+            agent.feedback(number, &[reward(seen, action)]);
+        }
+    }
+    assert_eq!(weights.updates(), 3 * 19);
+}
+
+#[test]
+fn what_is_not_finite_is_noticed() {
+    let run = |reward: f32, weights: &mut Weights<1>| {
+        let mut agent = agent(weights);
+        for step in 0..30 {
+            agent.act(weights, &observation(step, 0.0), 1.0, [1.0])?;
+            let number = agent.partial_action(1.0);
+            agent.feedback(number, &[reward]);
+        }
+        Ok(())
+    };
+    for reward in [f32::NAN, f32::INFINITY, 1e30] {
+        assert_eq!(
+            run(reward, &mut weights(plain(10))),
+            Err(Diverged),
+            "{reward}"
+        );
+    }
+    let mut spec = plain(10);
+    spec.largest_norm = 0.1;
+    assert_eq!(run(1.0, &mut weights(spec)), Err(Diverged));
+    assert_eq!(run(1.0, &mut weights(plain(10))), Ok(()));
+}

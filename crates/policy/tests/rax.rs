@@ -1,0 +1,261 @@
+//! Rax on the link of its paper: 20 Mbit/s, 50 ms, ten packets of buffer.
+
+use std::sync::{Arc, Mutex};
+
+use headway_cc::{
+    Bytes, CongestionControl, Control, Duration, Feedback, Need, Probe, Registry, Rto, Scheme,
+    Sent, Setup, Tag, Time, schemes,
+};
+use headway_policy::Reporter;
+use headway_policy::pal::PalSpec;
+use headway_policy::schemes::{Rax, RaxOverRecords, RaxSpec};
+use headway_scenario::Scenario;
+use headway_sim::{Options, Simulation};
+
+static KEPT: Scheme = Scheme::unlisted("rax-kept", &[Need::PerPacket]);
+
+/// Keeps what a flow has learned, and its values.
+#[derive(Debug)]
+struct Kept {
+    within: Rax,
+    kept: Arc<Mutex<Values>>,
+}
+
+#[derive(Debug, Default)]
+struct Values {
+    learned: String,
+    values: Vec<(&'static str, f64)>,
+}
+
+impl Probe for Values {
+    fn value(&mut self, name: &'static str, value: f64) {
+        self.values.push((name, value));
+    }
+}
+
+impl Values {
+    fn of(&self, name: &str) -> f64 {
+        let found = self.values.iter().find(|(n, _)| *n == name);
+        found.expect("a value of Rax's").1
+    }
+}
+
+impl CongestionControl for Kept {
+    fn on_sent(&mut self, sent: &Sent) -> Tag {
+        self.within.on_sent(sent)
+    }
+
+    fn on_feedback(&mut self, feedback: &Feedback<'_>) {
+        self.within.on_feedback(feedback);
+    }
+
+    fn on_rto(&mut self, rto: &Rto<'_>) {
+        self.within.on_rto(rto);
+    }
+
+    fn control(&self) -> Control {
+        self.within.control()
+    }
+
+    fn owns_recovery(&self) -> bool {
+        self.within.owns_recovery()
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let mut values = Values {
+            learned: self.within.learned(),
+            values: Vec::new(),
+        };
+        self.within.probe(&mut values);
+        *self.kept.lock().expect("no panic") = values;
+    }
+}
+
+/// What came of a flow, in each second, and its last values.
+struct Run {
+    mbps: Vec<f64>,
+    loss: Vec<f64>,
+    values: Values,
+}
+
+type Build = dyn Fn(&Setup) -> Box<dyn CongestionControl> + Send + Sync;
+
+/// Mbit/s and share lost in each second.
+fn play(seed: u64, seconds: u64, build: Arc<Build>) -> (Vec<f64>, Vec<f64>) {
+    let selection = KEPT.built_by(move |setup| build(setup));
+    let options = Options {
+        duration: Duration::from_secs(seconds),
+        warmup: Duration::ZERO,
+        seed,
+        grid: Some(Duration::from_secs(1)),
+    };
+    let network = Scenario::load("rax-1").expect("a scenario").draw(seed);
+    let none = |_: &_| Err("no traces".to_owned());
+    let simulation = Simulation::new(
+        &network,
+        &selection,
+        &Registry::new(schemes::SCHEMES),
+        &none,
+        options,
+    );
+    let mut outcome = simulation.expect("a network").finish().expect("it ends");
+    let series = outcome.series.remove(0).series;
+    let loss = series.loss.iter().map(|l| l.unwrap_or(0.0)).collect();
+    (series.throughput_mbps, loss)
+}
+
+fn run(seed: u64, seconds: u64, spec: RaxSpec, learned: Option<String>) -> Run {
+    let kept = Arc::new(Mutex::new(Values::default()));
+    let keeper = Arc::clone(&kept);
+    let build = move |setup: &Setup| {
+        let within = match &learned {
+            Some(learned) => Rax::resumed(setup, &spec, learned),
+            None => Rax::new(setup, spec.clone()),
+        };
+        Box::new(Kept {
+            within: within.expect("settings in range"),
+            kept: Arc::clone(&keeper),
+        }) as Box<dyn CongestionControl>
+    };
+    let (mbps, loss) = play(seed, seconds, Arc::new(build));
+    Run {
+        mbps,
+        loss,
+        values: std::mem::take(&mut *kept.lock().expect("no panic")),
+    }
+}
+
+/// Rax that hears of packets only what a kernel's records say.
+#[derive(Debug)]
+struct OverRecords {
+    rax: RaxOverRecords,
+    reporter: Reporter,
+    now: Time,
+    mss: Bytes,
+}
+
+impl CongestionControl for OverRecords {
+    fn on_sent(&mut self, sent: &Sent) -> Tag {
+        self.reporter.on_sent(sent);
+        Tag::NONE
+    }
+
+    fn on_feedback(&mut self, feedback: &Feedback<'_>) {
+        let record = self.reporter.on_feedback(feedback, &self.control());
+        self.now = feedback.now;
+        self.rax.on_record(&record);
+    }
+
+    fn on_rto(&mut self, rto: &Rto<'_>) {
+        let record = self.reporter.on_rto(rto, &self.control());
+        self.now = rto.now;
+        self.rax.on_record(&record);
+    }
+
+    fn control(&self) -> Control {
+        Control::window(self.mss * u64::from(self.rax.cwnd(self.now).unwrap_or(10)))
+    }
+
+    fn owns_recovery(&self) -> bool {
+        true
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The paper: "a stable, close-to-optimum solution within the order of minutes". Resumed, "flows seem to simply resume
+/// where they ended" (§4.3).
+#[test]
+fn it_learns_from_random_weights_and_goes_on_from_what_it_learned() {
+    let first = run(1001, 120, RaxSpec::default(), None);
+    let (mbps, loss) = (mean(&first.mbps[90..]), mean(&first.loss[90..]));
+    assert!(mbps > 0.95 * 20.0 && loss < 0.01, "{mbps} {loss}");
+    assert!(mean(&first.mbps[..5]) < 18.0, "it had to be learned");
+    assert_eq!(first.values.of("divergences"), 0.0);
+    let again = run(1001, 120, RaxSpec::default(), None);
+    assert_eq!(
+        first.values.learned, again.values.learned,
+        "same seed, same bits"
+    );
+
+    let resumed = run(1002, 30, RaxSpec::default(), Some(first.values.learned));
+    let (mbps, loss) = (mean(&resumed.mbps[5..]), mean(&resumed.loss[..10]));
+    assert!(mbps > 0.9 * 20.0 && loss < 0.02, "{mbps} {loss}");
+}
+
+/// Weights that are taken for diverged at once: NewReno for 10 s, a new start, and so on; the flow is carried all the same.
+#[test]
+fn a_network_that_diverges_gives_way_to_newreno_for_a_while() {
+    let spec = RaxSpec {
+        pal: PalSpec {
+            largest_norm: 0.1,
+            ..PalSpec::default()
+        },
+        ..RaxSpec::default()
+    };
+    let run = run(1001, 60, spec, None);
+    let divergences = run.values.of("divergences");
+    assert!((4.0..=6.0).contains(&divergences), "{divergences}");
+    let mbps = mean(&run.mbps[30..]);
+    assert!(mbps > 0.5 * 20.0, "{mbps}");
+}
+
+/// With one gradient a round trip, however large the window, these windows ran away before the actor had learned that
+/// they were too large.
+#[test]
+fn a_large_window_is_learned_from_before_it_runs_away() {
+    for seed in [1005, 1011, 1020, 1029] {
+        let run = run(seed, 30, RaxSpec::default(), None);
+        assert_eq!(run.values.of("divergences"), 0.0, "seed {seed}");
+    }
+    let rounds = RaxSpec {
+        pal: PalSpec {
+            longest: 1024,
+            ..PalSpec::default()
+        },
+        ..RaxSpec::default()
+    };
+    let runaway = run(1005, 30, rounds, None);
+    assert_eq!(runaway.values.of("divergences"), 1.0);
+}
+
+/// §4.3: "flows seem to simply resume where they ended". A window of 1, then the link, without a spike of loss.
+#[test]
+fn a_flow_that_begins_anew_has_what_it_learned() {
+    let spec = RaxSpec {
+        restart: Duration::from_secs(60),
+        ..RaxSpec::default()
+    };
+    let run = run(1001, 120, spec, None);
+    assert!(run.mbps[60] < 18.0, "it begins small: {}", run.mbps[60]);
+    let (mbps, loss) = (mean(&run.mbps[70..]), mean(&run.loss[60..70]));
+    assert!(mbps > 0.95 * 20.0 && loss < 0.02, "{mbps} {loss}");
+    let once = mean(&run.loss[..20]);
+    assert!(loss < 0.5 * once, "{loss} {once}");
+}
+
+/// As in a kernel: windows are whole packets, and records count packets without naming them.
+#[test]
+fn over_records_it_learns_as_over_packets() {
+    for seed in [1001, 1002] {
+        let build = |setup: &Setup| {
+            let rax = RaxOverRecords::new(setup, &RaxSpec::default(), None);
+            Box::new(OverRecords {
+                rax: rax.expect("settings in range"),
+                reporter: Reporter::new(setup.mss),
+                now: setup.start,
+                mss: setup.mss,
+            }) as Box<dyn CongestionControl>
+        };
+        let (mbps, loss) = play(seed, 180, Arc::new(build));
+        let (mbps, loss) = (mean(&mbps[150..]), mean(&loss[150..]));
+        assert!(
+            mbps > 0.95 * 20.0 && loss < 0.01,
+            "seed {seed}: {mbps} {loss}"
+        );
+    }
+}

@@ -1,0 +1,120 @@
+"""Lines over time with a band: medians of runs and their quartiles, and single runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headway.report.lines import Axis
+from headway.report.style import CAPACITY, INK
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from headway.report.series import Line
+    from headway.report.style import Style
+    from headway.report.svg import Spec
+
+SIZE = (330, 150)
+"""Of a panel, in pixels."""
+BAND = CAPACITY
+"""Between the quartiles: grey on light screens and on dark ones."""
+
+Band = list[tuple[float, float, float, float]]
+"""Time, median, first quartile, third quartile."""
+
+
+def quartiles(lines: Sequence[Sequence[float | None]], times: Sequence[float]) -> Band:
+    """Median and quartiles of runs in each bin; a run that has nothing there does not count."""
+    found: Band = []
+    for time, values in zip(times, zip(*lines, strict=True), strict=True):
+        known = [v for v in values if v is not None]
+        if known:
+            low, middle, high = np.quantile(known, (0.25, 0.5, 0.75))
+            found.append((time, float(middle), float(low), float(high)))
+    return found
+
+
+def band(
+    own: Band,
+    y: Axis,
+    end: float,
+    beside: Mapping[str, Line] | None = None,
+    looks: Mapping[str, Style] | None = None,
+) -> Spec:
+    """Median in ink and quartiles in grey, with other schemes' lines beside them.
+
+    Args:
+        own: Of what the figure is about.
+        y: The axis, with its unit.
+        end: Of the time axis, in s.
+        beside: Lines of others, by label.
+        looks: How those are drawn.
+    """
+    values = [{"x": t, "y": m, "low": a, "high": b} for t, m, a, b in own]
+    at = _axes(y, end)
+    grey: Spec = {"type": "area", "color": BAND, "opacity": 0.75, "clip": True}
+    limits = {"x": at["x"], "y": at["y"] | {"field": "low"}, "y2": {"field": "high"}}
+    layers: list[Spec] = [{"data": {"values": values}, "mark": grey, "encoding": limits}]
+    layers += _lines(beside or {}, looks or {}, at)
+    line: Spec = {"type": "line", "color": INK, "strokeWidth": 1.3, "clip": True}
+    layers.append({"data": {"values": values}, "mark": line, "encoding": dict(at)})
+    return _panel(layers)
+
+
+def flows(lines: Sequence[Line], colours: Sequence[Style], y: Axis, end: float) -> Spec:
+    """The senders of one run."""
+    at = _axes(y, end)
+    named = {str(number): line for number, line in enumerate(lines)}
+    looks = {str(number): colours[number % len(colours)] for number in range(len(lines))}
+    return _panel(_lines(named, looks, at, marks=False))
+
+
+def _axes(y: Axis, end: float) -> dict[str, Spec]:
+    return {"x": Axis("time (s)", 0.0, end).encode("x", 6, grid=False, titlePadding=3), "y": y.encode("y", 5)}
+
+
+def _lines(
+    lines: Mapping[str, Line], looks: Mapping[str, Style], at: Mapping[str, Spec], *, marks: bool = True
+) -> list[Spec]:
+    layers: list[Spec] = []
+    for number, (label, line) in enumerate(lines.items()):
+        points: list[dict[str, Any]] = [{"x": t, "y": v} for t, v in line]
+        look = looks[label]
+        stroke: Spec = {"type": "line", "color": look.colour, "strokeWidth": 1.1, "clip": True}
+        layers.append({"data": {"values": points}, "mark": stroke, "encoding": dict(at)})
+        if not marks or not points:
+            continue
+        gap = max(1, len(points) // 5)
+        some = [p for p in points[(number * gap) // max(1, len(lines)) :: gap] if p["y"] is not None]
+        dot: Spec = {"type": "point", "filled": True, "shape": look.marker, "color": look.colour, "size": 70}
+        layers.append({"data": {"values": some}, "mark": dot | {"opacity": 1, "clip": True}, "encoding": dict(at)})
+    return layers
+
+
+def _panel(layers: list[Spec]) -> Spec:
+    named = [layer | {"name": f"band-{k}"} for k, layer in enumerate(layers)]
+    return {"width": SIZE[0], "height": SIZE[1], "layer": named}
+
+
+def cloud(
+    points: Mapping[str, Sequence[tuple[float, float]]], looks: Mapping[str, Style], x: Axis, y: Axis
+) -> Spec:
+    """A point for each run of each scheme."""
+    at = {"x": x.encode("x", 6, grid=True), "y": y.encode("y", 5)}
+    layers: list[Spec] = []
+    for label, some in points.items():
+        look = looks[label]
+        mark: Spec = {"type": "point", "filled": True, "shape": look.marker, "color": look.colour, "size": 110}
+        values = [{"x": a, "y": b} for a, b in some]
+        layers.append(
+            {"data": {"values": values}, "mark": mark | {"opacity": 0.65, "clip": True}, "encoding": dict(at)}
+        )
+    return _panel(layers)
+
+
+def whole(title: str, values: Sequence[float], *, least: float = 0.0) -> Axis:
+    """An axis from `least`, or 0, to above the largest value."""
+    most = max(values, default=1.0)
+    return Axis(title, least, least + 1.06 * ((most - least) or 1.0))

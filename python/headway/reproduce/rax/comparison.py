@@ -1,0 +1,253 @@
+"""Section 4.5: beside other schemes, and all tradeoffs beside one another. Figures 9 and 10."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headway.report.lines import Axis
+from headway.reproduce.bands import cloud, whole
+from headway.reproduce.charts import looks_of, titled
+from headway.reproduce.claim import LESS, MORE, each_within, text_of
+from headway.reproduce.figure import Drawn, Figure
+from headway.reproduce.rax.link import (
+    LINK_MBPS,
+    PATH,
+    UNSEEN,
+    beside,
+    drawn,
+    fresh,
+    last_half,
+    part,
+    runs_of,
+    senders,
+    share_lost,
+    told_apart,
+    two_lives,
+)
+from headway.reproduce.rax.tradeoff import ALPHAS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from headway.report.style import Style
+    from headway.report.svg import Spec
+    from headway.reproduce.figure import Made
+    from headway.reproduce.lab import Lab
+    from headway.runs.store import Run
+
+COUNTS = {1: "one sender", 2: "two senders"}
+RIVALS = ("newreno", "cubic", "compound")
+RAX = "rax"
+OUTLIER = 0.95
+"""An outlier has less than this of the total that a fair share of the link brings."""
+
+
+def total(run: Run) -> float:
+    """What one sender got through, in Mbit: bins are of one second."""
+    return sum(part(drawn(run)["throughput_mbps"]))
+
+
+def fig9(lab: Lab) -> Made:
+    """Totals and losses of one of one and of two senders, Rax's beside others'."""
+    specs = lab.those(RIVALS)
+    lives = {n: two_lives(lab, 4, f"rax-{n}") for n in COUNTS}
+    others = {n: {name: beside(lab, name, spec, f"rax-{n}") for name, spec in specs.items()} for n in COUNTS}
+    wanted = [one for of_count in others.values() for one in of_count.values()]
+    measured = told_apart((yield [*(of.whole for of in lives.values()), *wanted]), list(lives.values()))
+    found = {n: {RAX: lives[n].first} | others[n] for n in COUNTS}
+    looks = looks_of([RAX, *specs])
+    panels = [
+        (
+            f"({'ab'[n - 1]}) {COUNTS[n]}",
+            _panel({label: _points(measured.runs(one)) for label, one in of_count.items()}, looks, n),
+        )
+        for n, of_count in found.items()
+    ]
+    rivals = list(specs)
+    table = [["senders", "scheme", "total of one sender (Mbit)", "95% interval", "lost (%)", "95% interval"]]
+    for n, of_count in found.items():
+        for label, one in of_count.items():
+            table.append(
+                [str(n), label, *text_of(measured.mean(one, total)), *text_of(measured.mean(one, percent_lost))]
+            )
+    claims = [
+        each_within(
+            "fig9.newreno-first",
+            "New Reno performs by far better than Cubic and Compound (4.5)",
+            "total throughput, NewReno's over the other's, runs of one seed; above 0 wanted",
+            {
+                f"{COUNTS[n]}, {rival}": measured.percent(of_count["newreno"], of_count[rival], "throughput_mbps")
+                for n, of_count in found.items()
+                for rival in rivals
+                if rival != "newreno" and "newreno" in of_count
+            },
+            "%",
+            low=MORE,
+        ),
+        *(
+            each_within(
+                f"fig9.{rival}",
+                f"Rax achieves a significantly larger total throughput on average than {rival} (4.5)",
+                f"throughput over all 600 s, Rax's over {rival}'s, mean; above 0 wanted",
+                {
+                    COUNTS[n]: measured.percent(of_count[RAX], of_count[rival], "throughput_mbps")
+                    for n, of_count in found.items()
+                },
+                "%",
+                low=MORE,
+            )
+            for rival in rivals
+        ),
+        *(
+            [
+                each_within(
+                    "fig9.last-half",
+                    "Ours: over the last half Rax has at least Cubic's throughput in the median",
+                    "throughput over the last half, Rax's less that of Cubic's run of the seed, median; at least 0 "
+                    "wanted",
+                    {
+                        COUNTS[n]: measured.median_across([of_count[RAX], of_count["cubic"]], _gains)
+                        for n, of_count in found.items()
+                    },
+                    "Mbit/s",
+                    low=0.0,
+                )
+            ]
+            if "cubic" in rivals
+            else []
+        ),
+        each_within(
+            "fig9.outliers",
+            "There are outliers, more significant with two senders (4.5)",
+            "share of runs in which the drawn sender has less than 95% of its fair total, two senders less one; "
+            "above 0 wanted",
+            {"two over one": measured.difference(found[2][RAX], found[1][RAX], is_outlier)},
+            low=MORE,
+        ),
+    ]
+    notes = [
+        UNSEEN,
+        "The paper has one run of each other scheme, since its simulator is deterministic: here starts and hosts "
+        "vary, and there are ten. Differences are of runs with the same seed.",
+    ]
+    return Drawn(titled(panels, looks, 2), claims, table, notes)
+
+
+def _gains(ours: Run, theirs: Run) -> float:
+    rate = last_half("throughput_mbps")
+    return (rate(ours) or 0.0) - (rate(theirs) or 0.0)
+
+
+def percent_lost(run: Run) -> float | None:
+    """What the drawn sender lost over the run, in %."""
+    share = share_lost(drawn(run))
+    return None if share is None else 100 * share
+
+
+def is_outlier(run: Run) -> float:
+    """Did the drawn sender get far less than its share?"""
+    rates = drawn(run)["throughput_mbps"]
+    return float(total(run) < OUTLIER * LINK_MBPS / senders(run) * len(rates))
+
+
+def fig10(lab: Lab) -> Made:
+    """Totals and losses with each tradeoff, from nothing and resumed."""
+    lives = {n: two_lives(lab, 4, f"rax-{n}") for n in COUNTS}
+    runs = {
+        n: {f"alpha {alpha:g}": runs_of(lab, f"alpha {alpha:g}", fresh(alpha), f"rax-{n}") for alpha in ALPHAS[:-1]}
+        for n in COUNTS
+    }
+    wanted = [one for of_count in runs.values() for one in of_count.values()]
+    measured = told_apart((yield [*(of.whole for of in lives.values()), *wanted]), list(lives.values()))
+    found = {n: runs[n] | {"alpha 4": lives[n].first, RESUMED: lives[n].again} for n in COUNTS}
+    looks = looks_of(list(found[1]))
+    panels = [
+        (
+            f"({'ab'[n - 1]}) {COUNTS[n]}",
+            _panel(
+                {label: _points(measured.runs(one)) for label, one in of_count.items()},
+                looks,
+                n,
+            ),
+        )
+        for n, of_count in found.items()
+    ]
+    claims = [
+        each_within(
+            "fig10.tradeoff",
+            "The larger alpha, the less is lost (Fig. 10)",
+            "share that all senders lost over the run, with alpha 1 less with alpha 4, runs of one seed; above "
+            "0 wanted",
+            {
+                COUNTS[n]: measured.difference(of_count["alpha 1"], of_count["alpha 4"], _lost)
+                for n, of_count in found.items()
+            },
+            "points",
+            low=MORE,
+        ),
+        each_within(
+            "fig10.resumed-loss",
+            "Pre-trained flows lose less (Fig. 10)",
+            "share lost over 600 s, resumed less from nothing, alpha 4, runs of one seed; below 0 wanted",
+            {
+                COUNTS[n]: measured.difference(of_count[RESUMED], of_count["alpha 4"], _lost)
+                for n, of_count in found.items()
+            },
+            "points",
+            high=LESS,
+        ),
+        each_within(
+            "fig10.resumed-total",
+            "Pre-trained flows get more through (Fig. 10)",
+            "throughput of all senders over 600 s, resumed less from nothing, alpha 4; above 0 wanted",
+            {
+                COUNTS[n]: measured.difference(of_count[RESUMED], of_count["alpha 4"], "throughput_mbps")
+                for n, of_count in found.items()
+            },
+            "Mbit/s",
+            low=MORE,
+        ),
+    ]
+    return Drawn(
+        titled(panels, looks, 2),
+        claims,
+        notes=[UNSEEN, "Resumed flows, the paper's arrow, are made here for alpha 4 alone."],
+    )
+
+
+RESUMED = "alpha 4, resumed"
+
+
+def _lost(run: Run) -> float | None:
+    share = share_lost(run["series"])
+    return None if share is None else 100 * share
+
+
+def _points(runs: Sequence[Run]) -> list[tuple[float, float]]:
+    """What the drawn sender of each run lost, in %, and what it got through, in Mbit."""
+    return [(share, total(run)) for run in runs if (share := percent_lost(run)) is not None]
+
+
+def _panel(points: Mapping[str, Sequence[tuple[float, float]]], looks: Mapping[str, Style], count: int) -> Spec:
+    every = [point for some in points.values() for point in some]
+    x = Axis.over("packets lost (%), log", [a for a, _ in every], log_above=20)
+    least = min((b for _, b in every), default=0.0)
+    y = whole("total of one sender (Mbit)", [b for _, b in every], least=0.95 * least if count == 1 else 0.0)
+    return cloud(points, looks, x, y)
+
+
+FIGURES = (
+    Figure(
+        "fig9",
+        "Total throughput against loss of one of one (a) and of two senders (b), beside other schemes",
+        f"{PATH.partition('; bins')[0]}; alpha is 4; of 600 s, 12,000 Mbit are the most there can be. A point is a "
+        "run; of several senders one is drawn.",
+        fig9,
+    ),
+    Figure(
+        "fig10",
+        "Total throughput against loss with each tradeoff, from nothing and resumed",
+        f"{PATH.partition('; bins')[0]}; as figure 9.",
+        fig10,
+    ),
+)

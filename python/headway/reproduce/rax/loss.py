@@ -1,0 +1,74 @@
+"""Section 4.4: what losses by chance do. Figure 8."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headway.reproduce.charts import looks_of, titled
+from headway.reproduce.claim import each_within
+from headway.reproduce.figure import Drawn, Figure
+from headway.reproduce.rax.link import PATH, UNSEEN, beside, fresh, last_half, runs_of, told_apart, two_lives
+from headway.reproduce.rax.panels import of_one_sender
+
+if TYPE_CHECKING:
+    from headway.reproduce.figure import Made
+    from headway.reproduce.lab import Lab
+
+RIVALS = ("newreno", "cubic")
+COUNTS = {1: "one sender", 2: "two senders"}
+
+
+def fig8(lab: Lab) -> Made:
+    """One of one and one of two senders where one packet in a hundred is lost by chance."""
+    lossy = {n: runs_of(lab, f"1% lost, {n}", fresh(4), f"rax-{n}-loss") for n in COUNTS}
+    lives = {n: two_lives(lab, 4, f"rax-{n}") for n in COUNTS}
+    rivals = list(lab.those(RIVALS))
+    theirs = {
+        n: {
+            rival: (beside(lab, rival, rival, f"rax-{n}-loss"), beside(lab, rival, rival, f"rax-{n}"))
+            for rival in rivals
+        }
+        for n in COUNTS
+    }
+    pairs = [one for of_count in theirs.values() for pair in of_count.values() for one in pair]
+    found = yield [*lossy.values(), *(of.whole for of in lives.values()), *pairs]
+    measured = told_apart(found, list(lives.values()))
+    clean = {n: of.first for n, of in lives.items()}
+    looks = looks_of(rivals)
+    others = {lossy[n]: {rival: theirs[n][rival][0] for rival in rivals} for n in COUNTS}
+    titles = {lossy[1]: "(a) one sender", lossy[2]: "(b) one of two senders"}
+    chart = titled(of_one_sender(measured, titles, beside=others, looks=looks), looks, 2)
+    rate = last_half("throughput_mbps")
+    claims = [
+        each_within(
+            "fig8.hardly",
+            "Stochastic loss does not substantially affect it (4.4); ours: throughput within 5%",
+            "throughput of all senders over the last half with 1% of losses by chance over that without, runs of "
+            "one seed; at least -5% wanted",
+            {COUNTS[n]: measured.percent(lossy[n], clean[n], rate) for n in COUNTS},
+            "%",
+            low=-5.0,
+        ),
+        *(
+            each_within(
+                f"fig8.{rival}",
+                f"Ours: {rival} collapses there",
+                f"the same of {rival}; at most -50% wanted",
+                {COUNTS[n]: measured.percent(*theirs[n][rival], rate) for n in COUNTS},
+                "%",
+                high=-50.0,
+            )
+            for rival in rivals
+        ),
+    ]
+    return Drawn(chart, claims, notes=[UNSEEN, "Of other schemes the median of ten runs is drawn."])
+
+
+FIGURES = (
+    Figure(
+        "fig8",
+        "Throughput and loss of one of one (a) and of two senders (b) with 1% of losses by chance",
+        f"{PATH}; alpha is 4.",
+        fig8,
+    ),
+)

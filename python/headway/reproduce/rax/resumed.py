@@ -1,0 +1,144 @@
+"""Section 4.3: flows that begin with what was learned before. Figure 7."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headway.reproduce.charts import titled
+from headway.reproduce.claim import LESS, MORE, each_within, text_of
+from headway.reproduce.figure import Drawn, Figure
+from headway.reproduce.rax.link import (
+    ENOUGH_MBPS,
+    LINK_MBPS,
+    PATH,
+    UNSEEN,
+    beside,
+    drawn,
+    last_half,
+    senders,
+    share_lost,
+    told_apart,
+    two_lives,
+)
+from headway.reproduce.rax.panels import of_one_sender
+
+if TYPE_CHECKING:
+    from headway.reproduce.figure import Made
+    from headway.reproduce.lab import Lab
+    from headway.runs.store import Run
+
+MOST_AGAIN = 1.0
+"""What may be lost in the first ten seconds for there to be no spike, in %."""
+
+
+def fig7(lab: Lab) -> Made:
+    """One of one and one of two senders that go on from their own networks, and from a shipped one."""
+    lives = {n: two_lives(lab, 4, f"rax-{n}") for n in (1, 2)}
+    shipped = {n: beside(lab, f"rax-pretrained, {n}", "rax-pretrained", f"rax-{n}") for n in (1, 2)}
+    measured = told_apart((yield [*(of.whole for of in lives.values()), *shipped.values()]), list(lives.values()))
+    first, again = ({n: getattr(of, life) for n, of in lives.items()} for life in ("first", "again"))
+    chart = titled(
+        [
+            *of_one_sender(measured, {again[1]: "(a) resumed, one sender"}),
+            *of_one_sender(measured, {again[2]: "(b) resumed, one of two"}),
+            *of_one_sender(measured, {shipped[1]: "(c) rax-pretrained, one sender"}),
+        ],
+        None,
+        2,
+    )
+    early = {
+        **{f"resumed, {_count(n)}": measured.median(again[n], lost_early) for n in again},
+        **{f"rax-pretrained, {_count(n)}": measured.median(shipped[n], lost_early) for n in shipped},
+    }
+    table = [["flows", "senders", "lost in the first 10 s, median", "95% interval", "largest"]]
+    for label, of_count in {"from nothing": first, "resumed": again, "rax-pretrained": shipped}.items():
+        for n, one in of_count.items():
+            most = max(lost_early(run) or 0.0 for run in measured.runs(one))
+            table.append([label, str(n), *text_of(measured.median(one, lost_early), "%"), f"{most:.3g} %"])
+    claims = [
+        each_within(
+            "fig7.no-spike",
+            "Pre-training can avoid the spike of packet loss in the beginning (4.3); ours: none in the first ten "
+            "seconds",
+            "share of all packets lost in the first ten seconds, median of the runs; at most 1% wanted",
+            early,
+            "%",
+            high=MOST_AGAIN,
+        ),
+        each_within(
+            "fig7.resumes",
+            "Flows simply resume where they ended training before (4.3)",
+            "throughput of all senders from 10 s after the new start to 60 s, median; at least 19 Mbit/s wanted",
+            {f"{_count(n)}": measured.median(again[n], early_rate) for n in again},
+            "Mbit/s",
+            low=ENOUGH_MBPS,
+        ),
+        each_within(
+            "fig7.faster",
+            "Pre-training greatly speeds up the initial training (4.3)",
+            "share lost in the first minute, resumed less from nothing, runs of one seed; below 0 wanted",
+            {f"{_count(n)}": measured.difference(again[n], first[n], lost_in_a_minute) for n in again},
+            "points",
+            high=LESS,
+        ),
+        each_within(
+            "fig7.variance",
+            "With two senders the variance is large beside flows that were not pre-trained (4.3)",
+            "how far one of two senders is from its half of the link in the mean over the run, resumed less from "
+            "nothing, runs of one seed; above 0 wanted",
+            {"two senders": measured.difference(again[2], first[2], off_its_share)},
+            "points",
+            low=MORE,
+        ),
+    ]
+    notes = [
+        UNSEEN,
+        "Resumed: runs of 1200 s, in whose middle every flow is replaced by one that begins, at a window of 1, "
+        "with the networks and optimisers that it has saved as text; what is still in flight then is nobody's.",
+        "`rax-pretrained` begins with `models/rax-v1`, which flows learned in 23 minutes on six links, this one "
+        "among them, one after another; ten runs.",
+    ]
+    return Drawn(chart, claims, table, notes)
+
+
+def _count(n: int) -> str:
+    return "one sender" if n == 1 else "two senders"
+
+
+def lost_early(run: Run) -> float | None:
+    """The share of all packets lost in the first ten seconds, in %."""
+    return _lost(run, 10)
+
+
+def lost_in_a_minute(run: Run) -> float | None:
+    """The same in the first minute."""
+    return _lost(run, 60)
+
+
+def _lost(run: Run, bins: int) -> float | None:
+    share = share_lost(run["series"], 0.0, bins / len(run["series"]["loss"]))
+    return None if share is None else 100 * share
+
+
+def early_rate(run: Run) -> float | None:
+    """Throughput of all senders from 10 s to 60 s."""
+    bins = len(run["series"]["loss"])
+    return last_half("throughput_mbps", min(10 / bins, 0.5), min(60 / bins, 1.0))(run)
+
+
+def off_its_share(run: Run) -> float:
+    """How far the drawn sender's throughput is from a fair share in the mean, in % of that."""
+    fair = LINK_MBPS / senders(run)
+    rates = [v or 0.0 for v in drawn(run)["throughput_mbps"]]
+    return 100 * sum(abs(rate - fair) for rate in rates) / (fair * len(rates))
+
+
+FIGURES = (
+    Figure(
+        "fig7",
+        "Throughput and loss of flows that begin with what was learned before",
+        f"{PATH}; alpha is 4. Each seed's flows resume their own networks of the 600 s before (a, b); all begin "
+        "with the same shipped one (c).",
+        fig7,
+    ),
+)

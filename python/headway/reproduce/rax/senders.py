@@ -1,0 +1,71 @@
+"""Section 4.2: how the number of senders matters. Figure 6."""
+
+from __future__ import annotations
+
+from statistics import pstdev
+from typing import TYPE_CHECKING
+
+from headway.reproduce.charts import titled
+from headway.reproduce.claim import MORE, each_within
+from headway.reproduce.figure import Drawn, Figure
+from headway.reproduce.rax.link import LINK_MBPS, PATH, UNSEEN, drawn, fresh, part, reached_s, runs_of, senders
+from headway.reproduce.rax.panels import of_one_sender
+
+if TYPE_CHECKING:
+    from headway.reproduce.figure import Made
+    from headway.reproduce.lab import Lab
+    from headway.runs.store import Run
+
+
+def fig6(lab: Lab) -> Made:
+    """One of two senders, and one of four."""
+    spec = fresh(2)
+    of_count = {
+        count: runs_of(lab, f"{count} sender{'s' * (count > 1)}", spec, f"rax-{count}") for count in (1, 2, 4)
+    }
+    measured = yield list(of_count.values())
+    titles = {of_count[2]: "(a) one of two senders", of_count[4]: "(b) one of four"}
+    steps = {"two over one": (2, 1), "four over two": (4, 2)}
+    claims = [
+        each_within(
+            "fig6.fluctuations",
+            "Fluctuations increase with two or four senders (4.2)",
+            "deviation over time of a sender's throughput in the last half, over its fair share, with more senders "
+            "less with fewer, in %; above 0 wanted",
+            {
+                name: measured.difference(of_count[more], of_count[fewer], fluctuation)
+                for name, (more, fewer) in steps.items()
+            },
+            "points",
+            low=MORE,
+        ),
+        each_within(
+            "fig6.time",
+            "The training time needed for good performance increases with the senders (4.2)",
+            "time until a sender's ten seconds first have 90% of its fair share, with more senders less with "
+            "fewer; above 0 wanted",
+            {
+                name: measured.difference(of_count[more], of_count[fewer], reached_s)
+                for name, (more, fewer) in steps.items()
+            },
+            "s",
+            low=MORE,
+        ),
+    ]
+    return Drawn(titled(of_one_sender(measured, titles), None, 2), claims, notes=[UNSEEN])
+
+
+def fluctuation(run: Run) -> float:
+    """How much a sender's throughput varies over the last half: its deviation over the fair share, in %."""
+    rates = part([v or 0.0 for v in drawn(run)["throughput_mbps"]], 0.5)
+    return 100 * pstdev(rates) * senders(run) / LINK_MBPS
+
+
+FIGURES = (
+    Figure(
+        "fig6",
+        "Throughput and loss of one of two senders (a) and of one of four (b) over time",
+        f"{PATH}; alpha is 2.",
+        fig6,
+    ),
+)

@@ -1,0 +1,36 @@
+"""The interval of a median, from the order of the values alone.
+
+Conover, "Practical Nonparametric Statistics", section 3.2.
+"""
+
+from __future__ import annotations
+
+from math import comb
+from typing import TYPE_CHECKING
+
+from headway.stats.bootstrap import LEVEL
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def median_interval(values: Sequence[float], *, level: float = LEVEL) -> tuple[float, float] | None:
+    """The narrowest pair of order statistics, as far from one end as from the other, that covers the median.
+
+    Whatever the distribution: of 50 values the 18th and the 33rd.
+
+    Args:
+        values: One finite number a run.
+        level: Coverage that is reached at least, in (0, 1).
+
+    Returns:
+        (low, high); None for so few values that not even the least and the largest cover it.
+    """
+    n, most = len(values), (1 - level) / 2
+    below, rank = 0.0, 0
+    while rank < n and (below := below + comb(n, rank) / 2**n) <= most:
+        rank += 1
+    if rank == 0:
+        return None
+    ordered = sorted(values)
+    return ordered[rank - 1], ordered[n - rank]

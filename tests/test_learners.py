@@ -1,0 +1,94 @@
+"""Learners: what a flow of Rax has learned, made, read back, listed, and refused where it is not whole."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from headway._native import UsageError, canonical_scheme, check_scheme, learn
+from headway.models.learner import LEARNER, load_learner, shipped_learners, write_learner
+from headway.train import online
+
+SHIPPED = Path("models") / "rax-v1"
+CARD = {"name": "mine", "version": 1, "description": "of a test", "scheme": "rax", "training": {"scenarios": {}}}
+
+
+@pytest.fixture(scope="module")
+def learned():
+    return learn("rax-1", 3, 20.0)
+
+
+def test_what_is_learned_is_the_same_each_time_and_a_lesson_goes_on(learned):
+    assert learn("rax-1", 3, 20.0) == learned
+    assert learn("rax-1", 4, 20.0) != learned
+    on = learn("rax-1", 4, 5.0, learned=learned)
+
+    def updates(text):
+        return json.loads(text.split("\n", 1)[1])["updates"]
+
+    assert updates(on) > updates(learned) > 100
+
+
+def test_what_is_not_whole_teaches_nothing(learned):
+    for text in ("", "nothing", learned[:-100]):
+        with pytest.raises(UsageError, match="learner's checkpoint: ") as error:
+            learn("rax-1", 1, 1.0, learned=text)
+        assert "\n" not in str(error.value)
+    with pytest.raises(UsageError, match="nowhere"):
+        learn("nowhere", 1, 1.0)
+
+
+def test_a_folder_is_written_once_and_read_back(tmp_path, learned):
+    found = write_learner(tmp_path / "mine-v1", CARD, learned)
+    learner = load_learner(tmp_path / "mine-v1")
+    assert learner is not None
+    assert (learner.id, learner.title) == (found, "mine-v1")
+    assert learner.files[LEARNER].decode() == learned
+    with pytest.raises(UsageError, match="is there already"):
+        write_learner(tmp_path / "mine-v1", CARD, learned)
+    with pytest.raises(UsageError, match=r"other-v1/learner.txt: .*not whole, or changed"):
+        write_learner(tmp_path / "other-v1", CARD, learned[:-100])
+    assert [path.name for path in tmp_path.iterdir()] == ["mine-v1"]
+    canonical = canonical_scheme(f"rax-pretrained:model={tmp_path / 'mine-v1'}", "sim")
+    assert canonical.startswith(f"rax-pretrained:model={found}")
+
+
+def test_a_folder_that_was_changed_is_refused_in_one_line(tmp_path):
+    folder = tmp_path / "rax-v1"
+    shutil.copytree(SHIPPED, folder)
+    whole = (folder / LEARNER).read_bytes()
+    (folder / LEARNER).write_bytes(whole[:5000])
+    with pytest.raises(UsageError, match=r"learner.txt: its SHA-256 is .*copy the whole folder again"):
+        load_learner(folder)
+    with pytest.raises(UsageError, match="rax-pretrained") as error:
+        check_scheme(f"rax-pretrained:model={folder}")
+    assert "\n" not in str(error.value)
+
+
+def test_the_shipped_learner_is_listed_shown_and_checked(run):
+    (learner,) = shipped_learners()
+    assert (learner.title, learner.card["training"]["lessons"]) == ("rax-v1", list(online.LESSONS))
+    assert learner.card["training"]["command"].startswith(f"headway train {online.SYSTEM} --seed ")
+    listed = {row["name"]: row for row in json.loads(run("models", "--json").stdout)}
+    assert listed["rax-v1"]["id"] == learner.id
+    shown = json.loads(run("models", "show", "rax-v1", "--json").stdout)
+    assert shown["learner_sha256"][:12] == learner.id.partition("@")[2]
+    assert run("models", "check", "rax-v1").stdout == f"{learner.id}: sound; {learner.updates} gradients applied\n"
+    done = run("models", "export", "rax-v1", "--onnx", "x.onnx")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "a learner, which has no ONNX" in done.stderr
+
+
+def test_a_learner_is_made_by_one_command(run, tmp_path, monkeypatch):
+    """Lessons of a second, here; the shipped one's are a minute."""
+    monkeypatch.setattr(online, "LESSON_S", 1.0)
+    monkeypatch.setattr(online, "EVALUATED", 1)
+    said = []
+    first = online.train(tmp_path / "a" / "rax-v1", 2, said.append)
+    assert len(said) == len(online.LESSONS) + len(set(online.LESSONS))
+    assert online.train(tmp_path / "b" / "rax-v1", 2, said.append) == first
+    learner = load_learner(tmp_path / "a" / "rax-v1")
+    assert learner is not None
+    assert set(learner.card["evaluation"]) == set(online.LESSONS)
+    assert "rax-v1" in run("train", "--help").stdout

@@ -1,0 +1,284 @@
+"""What each figure of Rax judges, on runs that are made up and numbers worked out by hand."""
+
+import json
+
+import pytest
+
+from headway._native import Scenario
+from headway.report.svg import standalone
+from headway.reproduce import paper
+from headway.reproduce.bands import quartiles
+from headway.reproduce.claim import Verdict
+from headway.reproduce.lab import FULL, QUICK, Lab, Settings
+from headway.reproduce.measured import Measured
+from headway.reproduce.rax.comparison import fig9, fig10, is_outlier, total
+from headway.reproduce.rax.first import fig1, jain
+from headway.reproduce.rax.link import (
+    RUNS,
+    drawn,
+    half,
+    held_from_s,
+    last_half,
+    means,
+    percent_spike,
+    reached_s,
+    runs_of,
+    share_lost,
+    two_lives,
+)
+from headway.reproduce.rax.loss import fig8
+from headway.reproduce.rax.resumed import fig7
+from headway.reproduce.rax.senders import fig6, fluctuation
+from headway.reproduce.rax.tradeoff import fig5
+from headway.stats import median_interval
+
+HOLDS, FAILS = Verdict.HOLDS, Verdict.FAILS
+SEEDS = 8
+BINS = 100
+
+
+def a_run(seed, rates, losses, flows=None):
+    """A run of bins of a second; `flows` are (rates, losses) of single senders."""
+    series = {"throughput_mbps": rates, "loss": losses, "time_s": [float(t) for t in range(len(rates))]}
+    run = {
+        "seed": seed,
+        "seconds": float(len(rates)),
+        "series": series,
+        "throughput_mbps": sum(rates) / len(rates),
+        "loss": share_lost(series),
+        "unfit": None,
+    }
+    if flows:
+        run["flows"] = [{"series": {"throughput_mbps": rate, "loss": loss}} for rate, loss in flows]
+    return run
+
+
+def claims(figure, run_of):
+    """The figure's claims by id, of made-up runs: `run_of` gives one from what is wanted and a number."""
+    making = figure(Lab(Settings(runs=SEEDS), stand_ins={"rax-pretrained": "rax"}))
+    runs = {one: [run_of(one, k) for k in range(SEEDS)] for one in next(making)}
+    with pytest.raises(StopIteration) as end:
+        making.send(Measured(runs))
+    drawing = end.value.value
+    assert "<svg" in standalone(drawing.chart)
+    return {claim.id: claim for claim in drawing.claims}
+
+
+def senders_of(wanted):
+    return int(wanted.scenario.name.split("-")[1])
+
+
+def shared(seed, wanted, rates, losses):
+    """A run whose senders share alike."""
+    n = senders_of(wanted)
+    flows = [([rate / n for rate in rates], losses)] * n
+    return a_run(seed, rates, losses, flows if n > 1 else None)
+
+
+def good(wanted, seed, alpha_lost=lambda alpha: 0.4 / alpha):
+    """Hardly anything at first and many losses, then the link; a run twice as long is good from its middle."""
+    spec = wanted.spec
+    fraction = 0.004
+    if spec.startswith("rax") and "alpha" in spec:
+        alpha = float(spec.split("alpha=")[1].split(":")[0])
+        begin = round(5 + 3 * alpha) + seed % 3
+        spike = [alpha_lost(alpha)] * begin
+        rates, losses = [1.0] * begin, spike
+        fraction = 0.008 / alpha
+    else:
+        rates, losses = [], []
+    rates = rates + [19.9] * (BINS - len(rates))
+    losses = losses + [fraction] * (BINS - len(losses))
+    if wanted.seconds == 2 * wanted.scenario.seconds:
+        rates = [*rates, 5.0, *[19.9] * (BINS - 1)]
+        losses = losses + [0.001] * BINS
+    return shared(seed, wanted, rates, losses)
+
+
+# -- the numbers that are judged --
+
+
+def test_means_are_of_ten_bins_and_nothing_counts_as_zero():
+    assert means([1.0] * 9 + [None, 11.0]) == pytest.approx([0.9, 1.9])
+    assert means([2.0, 4.0]) == [3.0]
+
+
+def test_convergence_is_when_every_ten_seconds_from_then_on_are_enough():
+    # Of bins 0 to 9 one is 0: the mean from bin 1 on is the first with 19.
+    run = a_run(1, [0.0] + [19.5] * 99, [0.0] * 100)
+    assert held_from_s(run) == 1.0
+    # A dip later counts.
+    run = a_run(1, [19.5] * 50 + [0.0] + [19.5] * 49, [0.0] * 100)
+    assert held_from_s(run) == 51.0
+    assert held_from_s(a_run(1, [18.0] * 100, [0.0] * 100)) == 100.0
+    assert held_from_s(a_run(1, [19.0] * 100, [0.0] * 100)) == 0.0
+
+
+def test_a_sender_has_reached_its_share_once_ten_seconds_have_it():
+    two = a_run(2, [20.0] * 100, [0.0] * 100, [([0.0] * 20 + [9.0] * 80, [0.0] * 100), ([20.0] * 100, [0.0] * 100)])
+    assert reached_s(two) == 30.0
+    assert reached_s(a_run(1, [20.0] * 100, [0.0] * 100)) == 10.0
+    assert reached_s(a_run(1, [1.0] * 100, [0.0] * 100)) == 100.0
+
+
+def test_lost_shares_count_bins_by_what_was_sent():
+    # 10 arrived of 10, and 5 of 10: of 20 sent 5 are lost.
+    assert share_lost({"throughput_mbps": [10.0, 5.0], "loss": [0.0, 0.5]}) == pytest.approx(0.25)
+    assert share_lost({"throughput_mbps": [10.0, None], "loss": [0.5, None]}) == pytest.approx(0.5)
+    assert share_lost({"throughput_mbps": [None], "loss": [None]}) is None
+    run = a_run(1, [10.0] * 4, [0.5, 0.5, 0.1, 0.1])
+    assert last_half("loss")(run) == pytest.approx(0.1)
+    assert last_half("throughput_mbps", 0.0)(run) == 10.0
+    assert percent_spike(a_run(1, [1.0] * 40, [0.0] * 10 + [0.3] * 10 + [0.9] * 20)) == pytest.approx(30.0)
+
+
+def test_one_of_several_senders_is_drawn_by_the_seed():
+    flows = [([1.0], [0.0]), ([2.0], [0.0])]
+    assert [drawn(a_run(seed, [3.0], [0.0], flows))["throughput_mbps"] for seed in (1, 2)] == [[2.0], [1.0]]
+    assert total(a_run(1, [3.0], [0.0], flows)) == 2.0
+
+
+def test_shares_and_fluctuations():
+    run = a_run(0, [20.0] * 4, [0.0] * 4, [([15.0, 15.0, 12.0, 8.0], [0.0] * 4), ([5.0] * 4, [0.0] * 4)])
+    # Over the last half 10 and 5: 15 squared over 2 x 125.
+    assert jain(run) == pytest.approx(225 / 250)
+    # 12 and 8 are 2 off their mean, of a share of 10.
+    assert fluctuation(run) == pytest.approx(20.0)
+    assert is_outlier(run) == 0.0
+    assert is_outlier(
+        a_run(1, *[run["series"][k] for k in ("throughput_mbps", "loss")], [([9.0] * 4, [0.0] * 4)] * 2)
+    )
+
+
+def test_the_interval_of_a_median_is_of_order_statistics():
+    """Ranks from tables of the sign test: 18 and 33 of 50, 2 and 9 of 10, the ends of 6; five are too few."""
+    assert median_interval([float(k) for k in range(1, 51)]) == (18.0, 33.0)
+    assert median_interval([float(k) for k in range(10, 0, -1)]) == (2.0, 9.0)
+    assert median_interval([3.0, 1.0, 2.0, 6.0, 5.0, 4.0]) == (1.0, 6.0)
+    assert median_interval([1.0] * 5) is None
+
+
+def test_quartiles_leave_out_runs_that_say_nothing():
+    found = quartiles([[1.0, None], [2.0, None], [3.0, 7.0]], [0.0, 1.0])
+    assert found == [(0.0, 2.0, 1.5, 2.5), (1.0, 7.0, 7.0, 7.0)]
+
+
+# -- what is run --
+
+
+def test_there_are_fifty_runs_of_each_and_a_resumed_flow_begins_in_the_middle():
+    one = runs_of(Lab(FULL), "x", "rax:alpha=4", "rax-1")
+    assert (len(one.seeds), one.seconds, one.tasks[0].grid_ms) == (RUNS, 600.0, 1000.0)
+    lives = two_lives(Lab(FULL), 4, "rax-2")
+    assert (lives.whole.seconds, lives.whole.spec) == (1200.0, "rax:alpha=4:restart=600s")
+    assert lives.first.spec == "rax:alpha=4"
+    quick = two_lives(Lab(QUICK), 4, "rax-2").whole
+    assert (len(quick.seeds), quick.seconds, quick.spec) == (2, 10.0, "rax:alpha=4:restart=5s")
+
+
+def test_halves_of_a_run_are_runs_of_their_own():
+    flows = [([1.0, 2.0, 3.0, 4.0], [0.0] * 4), ([2.0] * 4, [0.5] * 4)]
+    run = a_run(0, [3.0, 4.0, 5.0, 6.0], [0.0, 0.5, 0.1, 0.1], flows)
+    first, again = half(run, 0), half(run, 1)
+    assert (first["seconds"], first["throughput_mbps"], again["throughput_mbps"]) == (2.0, 3.5, 5.5)
+    assert (first["series"]["time_s"], again["series"]["time_s"]) == ([0.0, 1.0], [0.0, 1.0])
+    assert [flow["series"]["throughput_mbps"] for flow in again["flows"]] == [[3.0, 4.0], [2.0, 2.0]]
+    # 3 of 3 and 4 of 8 arrived.
+    assert first["loss"] == pytest.approx(4 / 11)
+    assert again["loss"] == pytest.approx(0.1)
+
+
+def test_the_link_is_the_papers():
+    for name, flows in (("rax-1", 1), ("rax-2", 2), ("rax-4", 4), ("rax-1-loss", 1), ("rax-2-loss", 2)):
+        network = Scenario.load(name)
+        assert network.seconds == 600.0
+        assert 'rate = "20Mbps"' in network.text
+        assert ("loss = 0.01" in network.text) == name.endswith("loss")
+        assert (f"count = {flows}" in network.text) == (flows > 1)
+
+
+# -- what is judged --
+
+
+@pytest.mark.parametrize("figure", [fig1, fig5, fig6, fig7, fig8, fig9, fig10])
+def test_a_figure_judges_every_claim_that_it_has(figure):
+    found = claims(figure, good)
+    assert all(claim.ours["mean"] is not None for claim in found.values())
+
+
+def test_figure_1_holds_where_it_converges_and_fails_where_it_does_not():
+    found = claims(fig1, good)
+    for name in ("throughput", "loss", "minutes", "complement", "fair", "diverged"):
+        assert found[f"fig1.{name}"].verdict is HOLDS, name
+    bad = claims(fig1, lambda wanted, seed: shared(seed, wanted, [15.0] * BINS, [0.05] * BINS))
+    for name in ("throughput", "loss", "complement", "diverged"):
+        assert bad[f"fig1.{name}"].verdict is FAILS, name
+
+
+def test_figure_5_goes_by_how_alpha_changes_spike_loss_and_time():
+    found = claims(fig5, good)
+    assert {claim.verdict for claim in found.values()} == {HOLDS}
+    # From alpha 1 to 2 the spike is 40 less 20 points.
+    assert found["fig5.spike"].ours["mean"] == pytest.approx(10.0, abs=1.0)
+    other = claims(fig5, lambda wanted, seed: good(wanted, seed, lambda alpha: 0.1 * alpha))
+    assert other["fig5.spike"].verdict is FAILS
+
+
+def test_figure_7_fails_where_a_resumed_flow_loses_at_first():
+    assert claims(fig7, good)["fig7.no-spike"].verdict is HOLDS
+
+    def spiky(wanted, seed):
+        run = good(wanted, seed)
+        if wanted.label == "both lives, rax-2":
+            run["series"]["loss"][BINS : BINS + 5] = [0.3] * 5
+        return run
+
+    found = claims(fig7, spiky)["fig7.no-spike"]
+    assert found.verdict is FAILS
+    assert found.note == "the worst: resumed, two senders"
+
+
+def test_figure_8_compares_with_the_same_link_without_losses():
+    def lossy(wanted, seed):
+        collapses = wanted.scenario.name.endswith("loss") and not wanted.spec.startswith("rax")
+        return shared(seed, wanted, [2.0 if collapses else 19.8] * BINS, [0.01] * BINS)
+
+    found = claims(fig8, lossy)
+    assert {claim.verdict for claim in found.values()} == {HOLDS}
+    assert found["fig8.cubic"].ours["mean"] == pytest.approx(100 * (2 / 19.8 - 1))
+    assert claims(fig8, good)["fig8.newreno"].verdict is FAILS
+
+
+def test_figure_9_reports_the_order_of_the_others_as_it_is():
+    rates = {"newreno": 16.0, "cubic": 19.0, "compound": 15.0}
+
+    def run_of(wanted, seed):
+        rate = rates.get(wanted.spec, 19.5)
+        return shared(seed, wanted, [rate] * BINS, [0.001] * BINS)
+
+    found = claims(fig9, run_of)
+    assert found["fig9.newreno-first"].verdict is FAILS
+    assert "cubic" in found["fig9.newreno-first"].note
+    assert {found[f"fig9.{name}"].verdict for name in rates} == {HOLDS}
+    assert found["fig9.last-half"].ours["mean"] == pytest.approx(0.5)
+
+
+def test_a_quick_look_takes_seconds(run, tmp_path):
+    done = run("reproduce", "rax", "fig5", "--quick", "--json", "--out", tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    found = json.loads(done.stdout)
+    assert [claim["id"] for claim in found["claims"]] == ["fig5.spike", "fig5.loss", "fig5.time"]
+    assert (found["paper"], found["runs"]) == ("rax", 6)
+    assert (tmp_path / "fig5.svg").read_text().startswith("<svg")
+
+
+def test_the_papers_figures_are_all_there():
+    assert [figure.name for figure in paper("rax").figures] == [
+        "fig1",
+        "fig5",
+        "fig6",
+        "fig7",
+        "fig8",
+        "fig9",
+        "fig10",
+    ]

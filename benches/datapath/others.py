@@ -1,0 +1,48 @@
+"""What others use of the machine while something is measured in a process namespace of its own."""
+
+import os
+from functools import cache
+
+OUTER_PROC = "HEADWAY_OUTER_PROC"
+"""In the environment: a descriptor of the /proc outside, which whoever makes the namespace hands down."""
+KERNEL_THREAD = 0x200000
+"""PF_KTHREAD: what the kernel does for the flows is not others'."""
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def outer_proc() -> int:
+    """A descriptor of this namespace's /proc, to hand down."""
+    return os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
+
+
+def used_s() -> float:
+    """Processor seconds of all processes outside this namespace, and of the children that they waited for.
+
+    What a process used is its parent's when it ends: differences are true of processes that come and go too.
+    """
+    outer, own = int(os.environ[OUTER_PROC]), _own()
+    ticks = 0
+    for pid in filter(str.isdecimal, os.listdir(outer)):
+        try:
+            if os.readlink(f"{pid}/ns/pid", dir_fd=outer) == own:
+                continue
+            fields = _read(f"{pid}/stat", outer).rpartition(")")[2].split()
+        except OSError:
+            # It has ended meanwhile.
+            continue
+        if not int(fields[6]) & KERNEL_THREAD:
+            ticks += sum(map(int, fields[11:15]))
+    return ticks / TICKS
+
+
+@cache
+def _own() -> str:
+    return os.readlink("/proc/self/ns/pid")
+
+
+def _read(path: str, folder: int) -> str:
+    file = os.open(path, os.O_RDONLY, dir_fd=folder)
+    try:
+        return os.read(file, 4096).decode(errors="replace")
+    finally:
+        os.close(file)

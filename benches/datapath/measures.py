@@ -61,7 +61,7 @@ def _hooks(variant: Variant, seconds: float, is_offloaded: bool, mbps: int | Non
     runs = {name: run.since(before[name]) for name, run in after.items()}
     runs = {name: run for name, run in runs.items() if run.times}
     # Each acknowledgement that takes data comes to pkts_acked once.
-    acks = next((run.times for name, run in runs.items() if name.endswith("pkts_acked")), 0)
+    acks = next((run.times for name, run in runs.items() if "_pkts_ack" in name), 0)
     if not acks:
         raise RuntimeError(f"{variant.title}: no acknowledgement came to its program")
     return {

@@ -28,6 +28,7 @@ OUT = ROOT / "build" / "bench"
 KEPT = OUT / "kernel.json"
 PAGE = ROOT / "docs" / "kernel-performance.md"
 TOOLS = {"iperf3": "iperf3", "ip": "iproute2", "tc": "iproute2", "taskset": "util-linux", "cc": "build-essential"}
+SCHEMA = 2
 STAGES = ("cost", "hooks", "latency", "flows", "answers", "int8")
 TESTED = "HEADWAY_BENCH_PROGRAMS"
 """In the environment: what was built for this, by name."""
@@ -76,11 +77,17 @@ def arguments() -> argparse.Namespace:
     return args
 
 
+def kept() -> dict[str, Any] | None:
+    """The last measurement; None where there is none, or one of another schema."""
+    figures: dict[str, Any] = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    return figures if figures.get("schema") == SCHEMA else None
+
+
 def measure(args: argparse.Namespace, tested: dict[str, str]) -> None:
     """Runs every stage that is asked for and keeps what it finds; others are the last measurement's."""
-    figures: dict[str, Any] = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    figures = kept() or {}
     figures |= {
-        "schema": 1,
+        "schema": SCHEMA,
         "machine": performance.machine() | {"kernel": os.uname().release},
         "skipped": [],
         "quick": args.quick,
@@ -107,11 +114,11 @@ def measure(args: argparse.Namespace, tested: dict[str, str]) -> None:
         "hooks": lambda: measures.hook_times(progress, counted, seconds),
         "latency": lambda: measures.latencies(progress, models, 2 * seconds),
         "flows": lambda: many.measure(progress, models, many_flows(), 2 * seconds, args.flows),
-        "answers": lambda: many.answers(progress, tested.get("inference"), OUT),
+        "answers": lambda: many.answers(progress, tested.get("answers"), OUT),
         "int8": lambda: in_bpf.measure(progress, tested["int8"]) if "int8" in tested else None,
     }
     for name, what in built.WHAT.items():
-        if name not in tested:
+        if name in args.only and name not in tested:
             figures["skipped"].append(f"{what}: cargo cannot build what measures it")
     figures["variants"] = {name: variant._asdict() for name, variant in (compared | counted).items()}
     for stage in progress.stages():
@@ -129,11 +136,11 @@ def many_flows() -> Path:
     return program
 
 
-def enter() -> int:
+def enter(stages: list[str]) -> int:
     """Runs this script again in a place of its own, which ends with whatever ends this process."""
     command = enclosure.command(sys.executable, __file__, *sys.argv[1:])
     outer = others.outer_proc()
-    inside = {enclosure.INSIDE: "1", TESTED: json.dumps(built.build(ROOT)), others.OUTER_PROC: f"{outer}"}
+    inside = {enclosure.INSIDE: "1", TESTED: json.dumps(built.build(ROOT, stages)), others.OUTER_PROC: f"{outer}"}
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with subprocess.Popen(command, env=os.environ | inside, pass_fds=[outer]) as place:
         try:
@@ -152,14 +159,16 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     args = arguments()
     OUT.mkdir(parents=True, exist_ok=True)
-    if args.last and not KEPT.exists():
-        print("benches/kernel.py: --last: nothing has been measured yet; leave it out", file=sys.stderr)
+    if args.last and not kept():
+        print(
+            "benches/kernel.py: --last: nothing has been measured yet as it is now; leave it out", file=sys.stderr
+        )
         return 2
     if not args.last and not enclosure.is_inside():
         if why := refusal():
             print(f"SKIPPED the kernel's measurements: {why}")
             return 0
-        return enter()
+        return enter(args.only)
     if not args.last:
         try:
             measure(args, json.loads(os.environ[TESTED]))

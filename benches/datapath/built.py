@@ -2,26 +2,29 @@
 
 import json
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 COMMANDS = {
     "int8": "cargo test --locked --quiet --release -p headwayd --test int8 --no-run",
-    "inference": "cargo build --locked --quiet --release -p headway-policy --example inference",
+    "answers": "cargo build --locked --quiet --release -p headway-policy --example inference",
 }
-WHAT = {"int8": "the network alone inside BPF", "inference": "answers of networks one by one"}
+"""By the stage that runs it; the last word but options is its name."""
+WHAT = {"int8": "the network alone inside BPF", "answers": "answers of networks one by one"}
 """What cannot be measured without."""
 
 
-def build(root: Path) -> dict[str, str]:
-    """Builds them; the path of each, by name. Those that cargo cannot build are left out."""
+def build(root: Path, stages: Iterable[str]) -> dict[str, str]:
+    """Builds those of these stages; the path of each, by stage. Those that cargo cannot build are left out."""
     found = {}
-    for name, command in COMMANDS.items():
-        if program := _program(root, name, command):
-            found[name] = program
+    for stage in COMMANDS.keys() & set(stages):
+        if program := _program(root, COMMANDS[stage]):
+            found[stage] = program
     return found
 
 
-def _program(root: Path, name: str, command: str) -> str | None:
+def _program(root: Path, command: str) -> str | None:
+    name = next(word for word in reversed(command.split()) if not word.startswith("-"))
     try:
         done = subprocess.run(
             [*command.split(), "--message-format", "json"],

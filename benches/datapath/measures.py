@@ -49,9 +49,9 @@ def _hooks(variant: Variant, seconds: float, is_offloaded: bool, mbps: int | Non
         hooks.counted(),
     ):
         counting = hooks.counting_ns()
-        client = place.Client(NAME, seconds, is_offloaded)
+        client = place.Client(NAME, variant.settle_s + seconds, is_offloaded)
         # The first rounds are slow start's.
-        time.sleep(0.3 * seconds)
+        time.sleep(variant.settle_s + 0.3 * seconds)
         before, start = hooks.runs(agent.pid), time.monotonic()
         asked = agent.status()["counters"] if agent.is_serving else {}
         time.sleep(0.5 * seconds)

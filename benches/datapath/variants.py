@@ -11,6 +11,7 @@ KERNELS = (YARDSTICK, "bbr")
 """Controllers that need no daemon."""
 COUNTED_ONLY = ("window-no-agent", "bbr-no-agent")
 """Whose hooks are counted, to know what is beneath those of others, and nothing else."""
+SETTLE_S = 4.0
 
 
 class Variant(NamedTuple):
@@ -23,6 +24,8 @@ class Variant(NamedTuple):
     """The same program without an agent, where it has one."""
     is_held: bool = False
     """Is it held to the targets? What it decides changes nothing, so that what it costs is the datapath's."""
+    settle_s: float = 0.0
+    """Its flow takes so long to find its rate, before hooks are counted."""
     over: str = YARDSTICK
     """What it is compared with."""
 
@@ -63,15 +66,21 @@ def every(models: Path, int8: str | None) -> dict[str, Variant]:
         "rate-still": Variant(
             "headway_rate, a net that holds the rate", ("--policy", paced), "rate-no-agent", True
         ),
-        "aurora": Variant("headway_rate, Aurora decides", ("--policy", "aurora"), "rate-no-agent"),
+        "aurora": Variant(
+            "headway_rate, Aurora decides", ("--policy", "aurora"), "rate-no-agent", settle_s=SETTLE_S
+        ),
         "bbr-no-agent": Variant("headway_bbr, no agent", _unserved("headway_bbr")),
         "bbr-set": Variant(
-            "headway_bbr, windows as BBR has them", ("--controllers", "headway_bbr"), "bbr-no-agent", True, "bbr"
+            "headway_bbr, windows as BBR has them",
+            ("--controllers", "headway_bbr"),
+            "bbr-no-agent",
+            True,
+            over="bbr",
         ),
     }
     if int8:
         title = "headway_rate, Aurora in whole numbers inside BPF"
-        found["int8"] = Variant(title, ("--policy", int8), "rate-no-agent")
+        found["int8"] = Variant(title, ("--policy", int8), "rate-no-agent", settle_s=SETTLE_S)
     return found
 
 

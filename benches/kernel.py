@@ -160,9 +160,7 @@ def main() -> int:
     args = arguments()
     OUT.mkdir(parents=True, exist_ok=True)
     if args.last and not kept():
-        print(
-            "benches/kernel.py: --last: nothing has been measured yet as it is now; leave it out", file=sys.stderr
-        )
+        print("benches/kernel.py: --last: there is no measurement of this version; leave it out", file=sys.stderr)
         return 2
     if not args.last and not enclosure.is_inside():
         if why := refusal():

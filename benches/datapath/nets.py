@@ -65,11 +65,15 @@ def window(folder: Path, layers: Sequence[int], period_ms: float | None = None) 
 
 
 def rate(folder: Path) -> Path:
-    """Writes a model with Aurora's clock and network that never changes its rate, which is beyond any path's."""
+    """Writes a model with Aurora's clock and network that always wants more: its rate is what the guard allows.
+
+    That is some times what the path was seen to carry. One that wants no change would stay at what was allowed when
+    hardly anything had been delivered.
+    """
     agent = models.load(AURORA).card["agent"]
     agent["beneath"] |= {"initial_mbps": UNPACED_MBPS, "max_mbps": UNPACED_MBPS}
     net = weights(AURORAS_LAYERS)
-    net[-1] = (np.zeros_like(net[-1][0]), np.zeros_like(net[-1][1]))
+    net[-1] = (net[-1][0] * np.float32(1e-6), np.full_like(net[-1][1], agent["action"]["limit"]))
     return _write(folder, agent, AURORAS_LAYERS, net)
 
 
@@ -90,7 +94,7 @@ def _write(folder: Path, agent: dict[str, Any], layers: Sequence[int], net: list
     card = {
         "name": folder.name,
         "version": 1,
-        "description": "changes nothing, ever",
+        "description": "says the same, ever",
         "net": {
             "kind": "mlp",
             "layers": list(layers),

@@ -24,15 +24,20 @@ def used_s() -> float:
     ticks = 0
     for pid in filter(str.isdecimal, os.listdir(outer)):
         try:
-            if os.readlink(f"{pid}/ns/pid", dir_fd=outer) == own:
-                continue
             fields = _read(f"{pid}/stat", outer).rpartition(")")[2].split()
+            if _namespace(pid, outer, fields[0]) == own:
+                continue
         except OSError:
             # It has ended meanwhile.
             continue
         if not int(fields[6]) & KERNEL_THREAD:
             ticks += sum(map(int, fields[11:15]))
     return ticks / TICKS
+
+
+def _namespace(pid: str, outer: int, state: str) -> str:
+    """Of a process; one that has ended has none any more, and counts as others' until somebody waits for it."""
+    return "" if state == "Z" else os.readlink(f"{pid}/ns/pid", dir_fd=outer)
 
 
 @cache

@@ -44,10 +44,10 @@ median of all is {others:.2f} cores.
 
 A policy steers on an unshaped path too, and its window or rate is then what decides the throughput. Where it is
 asked *in shadow* Cubic decides (`--shadow`), and the difference to Cubic is what programs, records and agent
-cost; a shadow's guard does not judge. *A net that holds the window*, or the rate, is asked, its answers, none
-of which changes anything, are carried out, and the guard judges: the whole datapath. The rate is beyond what
-the path carries, but it is a rate, and the kernel paces at it, with a timer a packet. Only these are held to
-the targets.
+cost; a shadow's guard does not judge. *A net that holds the window* is asked, its answers, none of which
+changes anything, are carried out, and the guard judges: the whole datapath. *A net that wants all the rate*
+always asks for more, and has what the guard allows, three times what the path was seen to carry: no rate that
+holds anything back, but one that the kernel paces at, with its timers. Only these are held to the targets.
 
 The route has an initial window of {window:,} packets and an ssthresh of half of it, for all: where nothing is
 ever lost slow start does not end, and in it Owl is not asked. Where packets are as TSO makes them iperf3 writes

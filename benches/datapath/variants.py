@@ -42,7 +42,7 @@ def every(models: Path, int8: str | None) -> dict[str, Variant]:
         int8: A policy in whole numbers.
     """
     still = f"learned:model={nets.window(models / 'still', nets.OWLS_LAYERS)}"
-    paced = f"learned:model={nets.rate(models / 'still-rate')}"
+    eager = f"learned:model={nets.rate(models / 'eager-rate')}"
     found = {
         YARDSTICK: Variant("the kernel's Cubic", ()),
         "bbr": Variant("the kernel's BBR", ()),
@@ -63,8 +63,8 @@ def every(models: Path, int8: str | None) -> dict[str, Variant]:
         "aurora-shadow": Variant(
             "headway_rate, Aurora asked in shadow", ("--policy", "aurora", "--shadow"), "rate-no-agent", True
         ),
-        "rate-still": Variant(
-            "headway_rate, a net that holds the rate", ("--policy", paced), "rate-no-agent", True
+        "rate-eager": Variant(
+            "headway_rate, a net that wants all the rate", ("--policy", eager), "rate-no-agent", True
         ),
         "aurora": Variant(
             "headway_rate, Aurora decides", ("--policy", "aurora"), "rate-no-agent", settle_s=SETTLE_S
@@ -92,7 +92,7 @@ def transferring(found: Mapping[str, Variant]) -> dict[str, Variant]:
 def counted(found: Mapping[str, Variant]) -> dict[str, Variant]:
     """Those with programs of ours; and with an agent that never sleeps, so that no hook wakes it."""
     ours = {name: variant for name, variant in found.items() if variant.options}
-    asked = ("owl-shadow", "owl-still", "window-still", "aurora-shadow", "rate-still")
+    asked = ("owl-shadow", "owl-still", "window-still", "aurora-shadow", "rate-eager")
     for name in asked:
         variant = found[name]
         options = (*variant.options, "--busy-poll")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import enclosure
 import performance
-from datapath import agent, built, cost, in_bpf, judge, many, measures, others, page, variants
+from datapath import agent, built, cost, in_bpf, judge, many, measures, others, page, place, variants
 from datapath.progress import Progress
 from headway import UsageError
 
@@ -46,7 +46,7 @@ def refusal() -> str | None:
     if why := next((why for why, holds in reasons.items() if holds), None) or enclosure.refusal():
         return why
     try:
-        with agent.Agent("--no-agent", "--controllers", "headway_owl", "--name", "headway_try"):
+        with agent.Agent("--no-agent", "--controllers", "headway_owl", "--name", place.CONTROLLER):
             return None
     except (RuntimeError, UsageError) as error:
         return str(error)
@@ -120,7 +120,8 @@ def measure(args: argparse.Namespace, tested: dict[str, str]) -> None:
     for name, what in built.WHAT.items():
         if name in args.only and name not in tested:
             figures["skipped"].append(f"{what}: cargo cannot build what measures it")
-    figures["variants"] = {name: variant._asdict() for name, variant in (compared | counted).items()}
+    known = {name: variant._asdict() for name, variant in (compared | counted).items()}
+    figures["variants"] = figures.get("variants", {}) | known
     for stage in progress.stages():
         figures[stage] = measured[stage]()
         figures["targets"] = judge.targets(figures)
@@ -142,15 +143,15 @@ def enter(stages: list[str]) -> int:
     outer = others.outer_proc()
     inside = {enclosure.INSIDE: "1", TESTED: json.dumps(built.build(ROOT, stages)), others.OUTER_PROC: f"{outer}"}
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    with subprocess.Popen(command, env=os.environ | inside, pass_fds=[outer]) as place:
+    with subprocess.Popen(command, env=os.environ | inside, pass_fds=[outer]) as inside_it:
         try:
-            return place.wait()
+            return inside_it.wait()
         except KeyboardInterrupt:
             # It has been told too, and cleans up.
-            place.wait(20)
+            inside_it.wait(20)
             return 130
         finally:
-            place.kill()
+            inside_it.kill()
 
 
 def main() -> int:

@@ -36,7 +36,7 @@ def measure(progress: Progress, compared: dict[str, Variant], seconds: float) ->
     with ExitStack() as stack:
         heart = stack.enter_context(place.heartbeat())
         agents = {
-            name: stack.enter_context(Agent(*variant.options, "--name", f"bench_{number}"))
+            name: stack.enter_context(Agent(*variant.options, "--name", f"{place.CONTROLLER}_{number}"))
             for number, (name, variant) in enumerate(compared.items())
             if variant.options
         }
@@ -48,7 +48,7 @@ def measure(progress: Progress, compared: dict[str, Variant], seconds: float) ->
                 with place.link(path == "tso"), place.server() as server:
                     for name in order:
                         progress.say(f"cost, {path}, {name}")
-                        controller = f"bench_{names.index(name)}" if name in agents else name
+                        controller = f"{place.CONTROLLER}_{names.index(name)}" if name in agents else name
                         flow = Flow(controller, seconds, path == "tso")
                         rows[path][name].append(_undisturbed(flow, agents.get(name), server, heart))
     every = [row for of_path in rows.values() for of_name in of_path.values() for row in of_name]

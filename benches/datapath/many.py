@@ -13,7 +13,7 @@ import numpy as np
 
 from datapath import nets, place
 from datapath.agent import Agent, steered
-from datapath.measures import NAME, title
+from datapath.measures import title
 from datapath.progress import Progress
 
 PORT = 5320
@@ -79,10 +79,10 @@ def _many(program: Path, options: tuple[str, ...], seconds: float, flows: int) -
     settle = flows * 1e-3 + 3
     lasts = settle + seconds + 2
     receive = [str(program), "receive", str(PORT)]
-    send = [str(program), "send", place.FAR_ADDRESS, str(PORT), NAME, str(flows), f"{lasts:g}"]
+    send = [str(program), "send", place.FAR_ADDRESS, str(PORT), place.CONTROLLER, str(flows), f"{lasts:g}"]
     with (
         place.heartbeat(),
-        Agent(*options, "--name", NAME) as agent,
+        Agent(*options, "--name", place.CONTROLLER) as agent,
         place.link(is_offloaded=False, mbps=MBPS, mtu=MTU, queue_s=QUEUE_S),
         place.running(place.FAR, *receive),
     ):

@@ -10,7 +10,6 @@ from datapath.agent import Agent
 from datapath.progress import Progress
 from datapath.variants import Variant
 
-NAME = "bench_0"
 HOOKS_LINKS = {"unshaped, TSO": (True, None), "unshaped, 1500 bytes": (False, None), "100 Mbit/s": (True, 100)}
 LATENCY_LINKS = {"100 Mbit/s": 100, "1000 Mbit/s": 1000, "unshaped": None}
 WAITS: dict[str, tuple[str, ...]] = {"epoll": (), "busy poll": ("--busy-poll",)}
@@ -43,13 +42,13 @@ def hook_times(progress: Progress, counted: dict[str, Variant], seconds: float) 
 def _hooks(variant: Variant, seconds: float, is_offloaded: bool, mbps: int | None) -> dict[str, Any]:
     with (
         place.heartbeat(),
-        Agent(*variant.options, "--name", NAME) as agent,
+        Agent(*variant.options, "--name", place.CONTROLLER) as agent,
         place.link(is_offloaded, mbps),
         place.server(),
         hooks.counted(),
     ):
         counting = hooks.counting_ns()
-        client = place.Client(NAME, variant.settle_s + seconds, is_offloaded)
+        client = place.Client(place.CONTROLLER, variant.settle_s + seconds, is_offloaded)
         # The first rounds are slow start's.
         time.sleep(variant.settle_s + 0.3 * seconds)
         before, start = hooks.runs(agent.pid), time.monotonic()
@@ -105,12 +104,12 @@ def title(layers: tuple[int, ...]) -> str:
 def _latency(options: tuple[str, ...], mbps: int | None, seconds: float) -> dict[str, Any]:
     with (
         place.heartbeat(),
-        Agent("--name", NAME, *options) as agent,
+        Agent("--name", place.CONTROLLER, *options) as agent,
         place.link(mbps=mbps),
         place.server(),
     ):
         used, start = place.used_s(agent.pid), time.monotonic()
-        place.Client(NAME, seconds).result()
+        place.Client(place.CONTROLLER, seconds).result()
         cores = (place.used_s(agent.pid) - used) / (time.monotonic() - start)
         row: dict[str, Any] = agent.status()["latency_us"]
     return row | {"agent_cores": cores}

@@ -12,6 +12,8 @@ target within it, it says so: another measurement may decide otherwise.
 """
 PATHS = {"tso": "packets as TSO makes them", "mtu": "packets of 1500 bytes"}
 """The unshaped paths, by what crosses them."""
+LATEST = 1.05
+"""So much longer than its clock says may pass between decisions of a flow."""
 DECISIONS_A_SECOND = 100_000
 """Of 1,000 flows that decide every 10 ms."""
 
@@ -60,8 +62,13 @@ def targets(figures: Figures) -> list[Figures]:
             target(title, row[quantile], "at most", limit)
     for row in figures.get("flows", []):
         if row["period_ms"] == PERIOD_MS and row["policy"].startswith("Aurora"):
-            apart = f"each decided every {row['decisions_a_flow_ms']:.1f} ms"
-            target(f"cores for {row['flows']:,} flows, {row['policy']}", row["agent_cores"], "at most", 0.5, apart)
+            apart = row["decisions_a_flow_ms"]
+            title, verdict = f"cores for {row['flows']:,} flows, {row['policy']}", ""
+            if apart > LATEST * PERIOD_MS or row["served"] < row["flows"]:
+                # Who decides less often needs less for it.
+                verdict = "void"
+            note = f"{row['served']:,.0f} flows decided every {apart:.1f} ms"
+            target(title, row["agent_cores"], "at most", 0.5, note, verdict)
     if figures.get("int8"):
         target("ns a decision of int8 Aurora, BPF_PROG_TEST_RUN", figures["int8"]["agent_ns"], "at most", 2500)
     return found

@@ -94,8 +94,8 @@ def _transfer(flow: Flow, agent: Agent | None, server: int, heart: int) -> dict[
     found = client.result()
     wall = time.monotonic() - start
     busy, beat = place.busy_s() - busy, place.used_s(heart) - beat
-    # Of a process that ended while they were counted, all that it ever used may be missed, or come on top: either way
-    # somebody was at work.
+    # Of a process that ended while they were counted, all that it ever used may be missed, or come on top: either
+    # way somebody was at work.
     theirs = min(abs(others.used_s() - theirs), busy - beat)
     spent = [place.used_s(pid) - was for pid, was in zip(pids, used, strict=True)]
     gb = found.pop("gb")

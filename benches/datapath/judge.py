@@ -56,8 +56,10 @@ def _of_cost(figures: Figures) -> Iterator[Figures]:
                 void = "the guard gave the flow to Cubic"
             over = known[variant["over"]]["title"].removeprefix("the kernel's ")
             for what, key, sense, limit in COST:
-                low, high = of_name[key]["ci95"] or [of_name[key]["median"]] * 2
-                note = f"{low:.2f} .. {high:.2f}" + (": the target is within" if low < limit < high else "")
+                note = ""
+                if of_name[key]["ci95"]:
+                    low, high = of_name[key]["ci95"]
+                    note = f"{low:.2f} .. {high:.2f}" + (": the target is within" if low < limit < high else "")
                 title = f"{what} over {over}'s: {variant['title']}, {PATHS[path]}"
                 yield _target(title, of_name[key]["median"], sense, limit, note, void)
 

@@ -5,6 +5,7 @@ import resource
 import statistics
 import time
 from contextlib import ExitStack
+from functools import partial
 from typing import Any, NamedTuple
 
 from datapath import others, place
@@ -13,10 +14,6 @@ from datapath.progress import Progress
 from datapath.spread import ratio
 from datapath.variants import Variant
 
-MOST_OTHERS = 0.1
-"""Cores: a transfer beside which others used more is done again, ..."""
-TRIES = 3
-"""... so often in all; the last one counts whatever there was beside it."""
 COMPARED = ("mbps", "cpu_s_per_gb", "process_cpu_s_per_gb")
 
 
@@ -50,28 +47,19 @@ def measure(progress: Progress, compared: dict[str, Variant], seconds: float) ->
                         progress.say(f"cost, {path}, {name}")
                         controller = f"{place.CONTROLLER}_{names.index(name)}" if name in agents else name
                         flow = Flow(controller, seconds, path == "tso")
-                        rows[path][name].append(_undisturbed(flow, agents.get(name), server, heart))
+                        run = partial(_transfer, flow, agents.get(name), server, heart)
+                        rows[path][name].append(others.undisturbed(run))
     every = [row for of_path in rows.values() for of_name in of_path.values() for row in of_name]
     over = {name: variant.over for name, variant in compared.items()}
     return {
         "seconds": seconds,
         "transfers": len(every),
         "repeated": sum(row["tries"] > 1 for row in every),
-        "disturbed": sum(row["others_cores"] > MOST_OTHERS for row in every),
+        "disturbed": others.disturbed(every),
         "others_cores": statistics.median(row["others_cores"] for row in every),
         "paths": {path: _compared(of_path, over) for path, of_path in rows.items()},
         "rounds": rows,
     }
-
-
-def _undisturbed(flow: Flow, agent: Agent | None, server: int, heart: int) -> dict[str, Any]:
-    """One transfer beside which others used little; if there is none, the last one tried."""
-    row: dict[str, Any] = {}
-    for tries in range(1, TRIES + 1):
-        row = _transfer(flow, agent, server, heart) | {"tries": tries}
-        if row["others_cores"] <= MOST_OTHERS:
-            break
-    return row
 
 
 def _transfer(flow: Flow, agent: Agent | None, server: int, heart: int) -> dict[str, Any]:

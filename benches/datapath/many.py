@@ -6,12 +6,13 @@ import statistics
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from datapath import nets, place
+from datapath import nets, others, place
 from datapath.agent import Agent, steered
 from datapath.measures import title
 from datapath.progress import Progress
@@ -65,11 +66,13 @@ def measure(progress: Progress, models: Path, program: Path, seconds: float, flo
     for _ in progress.rounds("flows"):
         for one in asked:
             progress.say(f"{flows} flows, {one.title}")
-            found.setdefault(one.title, []).append(_many(program, one.options, seconds, flows))
+            found.setdefault(one.title, []).append(
+                others.undisturbed(partial(_many, program, one.options, seconds, flows))
+            )
     path = {"link_mbps": MBPS, "mtu": MTU, "queue_ms": QUEUE_S * 1e3, "seconds": seconds}
     return [
         {"policy": one.title, "net": one.net, "period_ms": one.period_ms, "flows": flows, **path}
-        | {"rounds": len(found[one.title])}
+        | {"rounds": len(found[one.title]), "disturbed": others.disturbed(found[one.title])}
         | {key: statistics.median(row[key] for row in found[one.title]) for key in found[one.title][0]}
         for one in asked
     ]

@@ -2,10 +2,11 @@
 
 import statistics
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from datapath import hooks, nets, place
+from datapath import hooks, nets, others, place
 from datapath.agent import Agent
 from datapath.progress import Progress
 from datapath.variants import Variant
@@ -22,13 +23,15 @@ def hook_times(progress: Progress, counted: dict[str, Variant], seconds: float) 
         for path, (is_offloaded, mbps) in HOOKS_LINKS.items():
             for name, variant in counted.items():
                 progress.say(f"hooks, {path}, {name}")
-                found.setdefault((path, name), []).append(_hooks(variant, seconds, is_offloaded, mbps))
+                run = partial(_hooks, variant, seconds, is_offloaded, mbps)
+                found.setdefault((path, name), []).append(others.undisturbed(run))
     return [
         {
             "path": path,
             "variant": name,
             "rounds": len(rows),
             "seconds": 0.5 * seconds,
+            "disturbed": others.disturbed(rows),
             **{key: statistics.median(row[key] for row in rows) for key in rows[0] if key != "programs"},
             "programs": {
                 program: statistics.median(row["programs"][program] for row in rows if program in row["programs"])
@@ -86,11 +89,11 @@ def latencies(progress: Progress, models: Path, seconds: float) -> list[dict[str
             for net, policy in policies.items():
                 for wait, options in WAITS.items():
                     progress.say(f"latency, {path}, {net}, {wait}")
-                    row = _latency(("--policy", policy, *options), mbps, seconds)
-                    if row["count"]:
-                        found.setdefault((path, net, wait), []).append(row)
+                    row = others.undisturbed(partial(_latency, ("--policy", policy, *options), mbps, seconds))
+                    found.setdefault((path, net, wait), []).append(row)
     return [
         {"path": path, "net": net, "wait": wait, "rounds": len(rows), "seconds": seconds}
+        | {"disturbed": others.disturbed(rows)}
         | {key: statistics.median(row[key] for row in rows) for key in ("p50", "p99", "count", "agent_cores")}
         for (path, net, wait), rows in found.items()
     ]
@@ -112,4 +115,6 @@ def _latency(options: tuple[str, ...], mbps: int | None, seconds: float) -> dict
         place.Client(place.CONTROLLER, seconds).result()
         cores = (place.used_s(agent.pid) - used) / (time.monotonic() - start)
         row: dict[str, Any] = agent.status()["latency_us"]
+    if not row["count"]:
+        raise RuntimeError(f"{' '.join(options)}: nothing was decided")
     return row | {"agent_cores": cores}

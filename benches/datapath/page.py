@@ -3,9 +3,9 @@
 from typing import Any
 
 import tables
-from datapath.cost import MOST_OTHERS, TRIES
 from datapath.judge import DECISIONS_A_SECOND, PATHS, RULE, beneath_ns, own_ns
 from datapath.many import BATCHES
+from datapath.others import MOST, TRIES
 from datapath.place import INITIAL_CWND
 from datapath.variants import YARDSTICK
 from tables import Table
@@ -65,13 +65,13 @@ than without it.
 Where the agent sleeps when a decision is due the program wakes it, which takes longer than all the rest: tens
 of microseconds where its processor idles. An agent that never sleeps (`--busy-poll`) is never woken. A record
 goes out for each acknowledgement, but where the kernel's own policy decides (int8): for its own use each, to
-the agent every {digest:g} ms.
+the agent every {digest:g} ms. {again}
 """
 LATENCY = """\
 From the record of an acknowledgement in the kernel until Owl's action stands in the flow's slot, where the
 flow's next acknowledgement finds it: {rounds} rounds of {seconds:g} s. The agent has its processor to itself,
 but for the heartbeat. 100-128-64-7 is the model that comes with Headway, and decides. 60-512-256-7 is the
-network of Owl's paper, with numbers of no meaning, on which the time does not depend, and holds the window.
+network of Owl's paper, with numbers of no meaning, on which the time does not depend, and holds the window. {again}
 """
 MANY = """\
 Flows that send as fast as they may over a link of {mbps} Mbit/s with a queue of {queue:.0f} ms, in packets of
@@ -81,7 +81,7 @@ each flow every 10 ms by a clock, as 1,000 flows at 10 ms intervals are; what a 
 count. *Its own clock*: a decision takes a record, and where a flow has 75 packets a second it decides less
 often. *Aurora decides*, at rates and round trips far from those it was trained on, lets many flows down to its
 least rate, and who sends little decides seldom. The agent's processor time is that of all its threads. Cubic's
-are flows that the guard had at the end.
+are flows that the guard had at the end. {again}
 """
 ANSWERS = """\
 Microseconds an answer takes on one core, {rounds} rounds: one by one as the agent computes it
@@ -133,7 +133,9 @@ def every(figures: Figures) -> dict[str, tuple[str, list[Table]]]:
 
 def _length(rows: list[Figures]) -> Figures:
     """How often and how long."""
-    return {key: rows[0][key] for key in ("rounds", "seconds")}
+    disturbed, runs = sum(row["disturbed"] for row in rows), sum(row["rounds"] for row in rows)
+    again = f"Runs beside others are done again here too: {disturbed} of {runs} still were disturbed."
+    return {"rounds": rows[0]["rounds"], "seconds": rows[0]["seconds"], "again": again}
 
 
 def _about_cost(cost: Figures) -> str:
@@ -143,7 +145,7 @@ def _about_cost(cost: Figures) -> str:
         **counted,
         rounds=rounds,
         others=cost["others_cores"],
-        most=MOST_OTHERS,
+        most=MOST,
         tries=TRIES,
         window=INITIAL_CWND,
     )

@@ -58,7 +58,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="print build/bench/kernel.json instead of tables")
     parser.add_argument("--quick", action="store_true", help="short runs, few rounds: does it work?")
     parser.add_argument("--rounds", type=int, metavar="N", help="of all; else 7 for the cost, 3 for others")
-    parser.add_argument("--seconds", type=float, metavar="S", help="of each transfer; else 2.5, with --quick 1")
+    parser.add_argument("--seconds", type=float, metavar="S", help="of each transfer; else 2.2, with --quick 1")
     parser.add_argument("--flows", type=int, default=1000, metavar="N", help="that one agent serves at once")
     parser.add_argument("--only", metavar="STAGE,...", help=f"of {', '.join(STAGES)}; the rest is the last's")
     parser.add_argument("--int8", metavar="SPEC", help="the policy in whole numbers; else what models/ has")
@@ -92,7 +92,7 @@ def measure(args: argparse.Namespace, tested: dict[str, str]) -> None:
         "skipped": [],
         "quick": args.quick,
     }
-    seconds = args.seconds or (1 if args.quick else 2.5)
+    seconds = args.seconds or (1 if args.quick else 2.2)
     rounds = args.rounds or (1 if args.quick else 3)
     int8 = args.int8 or in_bpf.shipped(ROOT)
     models = OUT / "models"
@@ -102,7 +102,7 @@ def measure(args: argparse.Namespace, tested: dict[str, str]) -> None:
         figures["skipped"].append("flows with a policy inside BPF: no model of whole numbers; --int8 SPEC is one")
     plan = {
         "cost": (args.rounds or (1 if args.quick else 7), 2 * len(transferring) * (seconds + 0.4) + 2),
-        "hooks": (rounds, 3 * len(counted) * (seconds + 0.8)),
+        "hooks": (rounds, 3 * (len(counted) * (seconds + 0.8) + 2 * variants.SETTLE_S)),
         "latency": (rounds, 12 * (2 * seconds + 0.8)),
         "flows": (rounds, 6 * (2 * seconds + args.flows * 1e-3 + 7)),
         "answers": (rounds, 3.0),

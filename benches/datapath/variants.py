@@ -11,7 +11,7 @@ KERNELS = (YARDSTICK, "bbr")
 """Controllers that need no daemon."""
 COUNTED_ONLY = ("window-no-agent", "bbr-no-agent")
 """Whose hooks are counted, to know what is beneath those of others, and nothing else."""
-SETTLE_S = 4.0
+SETTLE_S = 3.0
 
 
 class Variant(NamedTuple):

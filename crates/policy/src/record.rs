@@ -49,6 +49,18 @@ pub struct Record {
 }
 
 impl Record {
+    /// The same with its counters less those of an earlier one.
+    pub fn since(&self, before: &Record) -> Record {
+        Record {
+            sent: self.sent.wrapping_sub(before.sent),
+            retransmitted: self.retransmitted.wrapping_sub(before.retransmitted),
+            delivered: self.delivered.wrapping_sub(before.delivered),
+            delivered_ce: self.delivered_ce.wrapping_sub(before.delivered_ce),
+            lost: self.lost.wrapping_sub(before.lost),
+            ..*self
+        }
+    }
+
     /// The application gave too little to send.
     pub const APP_LIMITED: u32 = 1;
     /// The window held the sender back.

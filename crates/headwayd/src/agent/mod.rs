@@ -101,7 +101,9 @@ impl Agent {
         let learned = served
             .as_ref()
             .and_then(|served| self.store.learned(served));
-        match Flow::new(open, served, learned) {
+        let inherited = learned.map_or(0, |(_, decisions)| decisions);
+        let flow = Flow::new(open, served, learned.map(|(bytes, _)| bytes));
+        match flow.map(|flow| flow.inheriting(inherited)) {
             Ok(flow) => {
                 tracing::debug!(flow = number, remote = %flow.remote(), policy = flow.policy(), "begins");
                 self.flows[program].begin(open.header.slot, flow);
@@ -170,8 +172,11 @@ impl Agent {
     }
 
     fn on_end(&mut self, flow: &Flow) {
-        if let Some((served, learned)) = flow.learned() {
-            self.store.keep(served, learned);
+        if let Some(served) = flow.learns()
+            && self.store.wants(served, flow.experience())
+            && let Some((served, learned)) = flow.learned()
+        {
+            self.store.keep(served, learned, flow.experience());
         }
     }
 
@@ -239,7 +244,7 @@ impl Agent {
             let Some(policies) = policies else { continue };
             for flow in flows.iter() {
                 let served = policies.of(flow.remote().ip());
-                let learned = self.store.learned(&served);
+                let learned = self.store.learned(&served).map(|(bytes, _)| bytes);
                 next.push(flow.policy_of(served, learned)?);
             }
         }
@@ -287,7 +292,7 @@ impl Agent {
         }
     }
 
-    /// Of each policy what the flow has learned that has decided most.
+    /// Of each policy what the flow has learned that has the most experience.
     fn keep_learned(&mut self) {
         if !self.store.is_kept() {
             return;
@@ -295,7 +300,7 @@ impl Agent {
         let mut flows: Vec<&Flow> = (self.flows.iter().flat_map(Flows::iter))
             .filter(|flow| flow.learns().is_some())
             .collect();
-        flows.sort_unstable_by_key(|flow| std::cmp::Reverse(flow.decisions()));
+        flows.sort_unstable_by_key(|flow| std::cmp::Reverse(flow.experience()));
         let mut seen: Vec<&str> = Vec::new();
         for flow in flows {
             if let Some(served) = flow.learns()
@@ -303,7 +308,7 @@ impl Agent {
                 && let Some((_, learned)) = flow.learned()
             {
                 seen.push(served.spec());
-                self.store.keep(served, learned);
+                self.store.keep(served, learned, flow.experience());
             }
         }
     }

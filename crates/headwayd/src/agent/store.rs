@@ -16,13 +16,23 @@ use headway_policy::schemes::Served;
 pub struct Store {
     folder: Option<PathBuf>,
     /// By file name; nothing where there was no file.
-    learned: HashMap<String, Option<Vec<u8>>>,
+    learned: HashMap<String, Option<Learned>>,
     /// Has come since it was saved.
     changed: Vec<String>,
     /// Who writes it: a disk may take longer than a flow can wait. It says whether that went well.
     writes: Option<JoinHandle<bool>>,
     failed: bool,
 }
+
+#[derive(Clone, Debug)]
+struct Learned {
+    bytes: Vec<u8>,
+    /// In how many decisions, since this agent began.
+    experience: u64,
+}
+
+/// A flow that decided less often has learned nothing of its own.
+const LEAST_EXPERIENCE: u64 = 100;
 
 impl Store {
     /// In a folder that is there, or nowhere.
@@ -38,8 +48,8 @@ impl Store {
         self.folder.is_some()
     }
 
-    /// What a new flow goes on from.
-    pub fn learned(&mut self, served: &Served) -> Option<&[u8]> {
+    /// What a new flow goes on from, and in how many decisions that was learned.
+    pub fn learned(&mut self, served: &Served) -> Option<(&[u8], u64)> {
         if !served.is_learning() {
             return None;
         }
@@ -58,23 +68,37 @@ impl Store {
                     "goes on from what was learned"
                 );
             }
+            let read = read.map(|bytes| Learned {
+                bytes,
+                experience: 0,
+            });
             self.learned.insert(name.clone(), read);
         }
-        self.learned.get(&name)?.as_deref()
+        let learned = self.learned.get(&name)?.as_ref()?;
+        Some((&learned.bytes, learned.experience))
     }
 
-    /// A flow has learned this.
-    pub fn keep(&mut self, served: &Served, learned: Vec<u8>) {
-        if !self.is_kept() {
+    /// Would it keep what was learned in so many decisions? Not what a flow knows that has seen less than another, also if
+    /// it is the last to end.
+    pub fn wants(&self, served: &Served, experience: u64) -> bool {
+        let known = self
+            .learned
+            .get(&file_name(served))
+            .and_then(Option::as_ref);
+        let least = known.map_or(0, |known| known.experience);
+        self.is_kept() && experience >= least.saturating_add(LEAST_EXPERIENCE)
+    }
+
+    /// A flow has learned this, which is [wanted](Self::wants).
+    pub fn keep(&mut self, served: &Served, bytes: Vec<u8>, experience: u64) {
+        if !self.wants(served, experience) {
             return;
         }
         let name = file_name(served);
-        let before = self.learned.get(&name).and_then(Option::as_deref);
-        if before != Some(learned.as_slice()) {
-            self.learned.insert(name.clone(), Some(learned));
-            if !self.changed.contains(&name) {
-                self.changed.push(name);
-            }
+        self.learned
+            .insert(name.clone(), Some(Learned { bytes, experience }));
+        if !self.changed.contains(&name) {
+            self.changed.push(name);
         }
     }
 
@@ -88,7 +112,7 @@ impl Store {
         let files: Vec<(PathBuf, Vec<u8>)> = (self.changed.drain(..))
             .filter_map(|name| {
                 let learned = self.learned.get(&name)?.as_ref()?;
-                Some((folder.join(name), learned.clone()))
+                Some((folder.join(name), learned.bytes.clone()))
             })
             .collect();
         if !files.is_empty() {
@@ -191,7 +215,7 @@ mod tests {
     #[test]
     fn without_a_folder_each_flow_begins_with_the_model() {
         let (mut store, served) = (Store::new(None), served());
-        store.keep(&served, learned(&served));
+        store.keep(&served, learned(&served), 1000);
         assert_eq!(store.learned(&served), None);
     }
 
@@ -201,7 +225,7 @@ mod tests {
         let learned = learned(&served);
         let mut store = Store::new(Some(folder.0.clone()));
         assert_eq!(store.learned(&served), None);
-        store.keep(&served, learned.clone());
+        store.keep(&served, learned.clone(), 1000);
         store.save();
         store.finish();
         let files: Vec<_> = fs::read_dir(&folder.0).expect("it is there").collect();
@@ -210,13 +234,16 @@ mod tests {
         let mode = file.metadata().expect("it is there").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         let mut again = Store::new(Some(folder.0.clone()));
-        assert_eq!(again.learned(&served), Some(learned.as_slice()));
-        // Nothing new: nothing is written.
+        assert_eq!(again.learned(&served), Some((learned.as_slice(), 0)));
+        // Nothing new: nothing is written. So with a flow that ends late and has learned little.
         fs::remove_file(&file).expect("it is there");
-        store.keep(&served, learned.clone());
-        store.save();
-        store.finish();
-        assert!(!file.exists());
+        for experience in [1000, 1] {
+            store.keep(&served, vec![1], experience);
+            store.save();
+            store.finish();
+            assert!(!file.exists());
+            assert_eq!(store.learned(&served), Some((learned.as_slice(), 1000)));
+        }
     }
 
     #[test]
@@ -224,7 +251,7 @@ mod tests {
         let (folder, served) = (Folder::new("later"), served());
         let place = folder.0.join("state");
         let mut store = Store::new(Some(place.clone()));
-        store.keep(&served, learned(&served));
+        store.keep(&served, learned(&served), 1000);
         store.save();
         store.finish();
         fs::create_dir(&place).expect("a folder");

@@ -19,8 +19,9 @@ pub struct RaxOverRecords {
 }
 
 impl RaxOverRecords {
-    /// More packets than any window has.
-    const MOST: usize = 1 << 17;
+    /// More packets than any window of Rax has. Where more came between two records, records were lost, and what they told
+    /// is not made up for: this is also the most work that a record makes.
+    const MOST: usize = 1 << 12;
 
     /// A flow that knows nothing yet, or goes on from what another has learned ([`learned`](Self::learned)).
     ///
@@ -75,7 +76,19 @@ impl RaxOverRecords {
             let tag = self.flying.pop_front().unwrap_or(Tag::NONE);
             self.rax.acked(now, tag, 1.0, sent, acts);
         }
+        self.agree(record.in_flight as usize, now);
         self.last = *record;
+    }
+
+    /// What is on its way is the host's to say: it counts a SYN as delivered, and may send a packet twice without a loss.
+    fn agree(&mut self, in_flight: usize, now: Time) {
+        while self.flying.len() > in_flight {
+            let tag = self.flying.pop_front().unwrap_or(Tag::NONE);
+            self.rax.lost(now, tag, 1.0, false);
+        }
+        while self.flying.len() < in_flight.min(Self::MOST) {
+            self.flying.push_front(Tag::NONE);
+        }
     }
 
     /// The window that it wants, in whole packets, 1 or more; `None` while it wants none, since it diverged.

@@ -16,10 +16,9 @@ import pytest
 
 import daemon
 from headway._native import find_headwayd
-from headway.models import folder as model_folder
 from kernel import path
 from kernel.bulk import PORT
-from test_guard_live import always, write_model
+from kernel.models import HOLD, always, put_model, write_model
 
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
 
@@ -103,7 +102,7 @@ def test_a_window_policy_has_every_state(tmp_path, controller, owns):
     """A net that never changes the window: with every state its own it stays the first one, whatever is lost."""
     folder = tmp_path / "model"
     folder.mkdir()
-    write_model(folder, *always(3))
+    write_model(folder, *always(HOLD))
     options = ["--policy", f"learned:model={folder}", "--controllers", controller]
     with daemon.Daemon(*options) as agent, path.flow(tmp_path, controller, 8, loss="2%") as flow:
         flow.wait(1)
@@ -133,7 +132,13 @@ def test_who_has_no_slot_is_cubics(tmp_path):
     with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_owl", 6, flows=3) as flow:
         flow.wait(5)
         status = agent.status()
-        assert flow.mbps(flow.begun + 1, flow.begun + 5) > 0.85 * 20
+        since, until = flow.begun + 1, flow.begun + 5
+        assert flow.mbps(since, until) > 0.85 * 20
+        each = [(flow.mbps(since, until, one), flow.longest_gap(since, until, one)) for one in flow.connections()]
+        assert len(each) == 3
+        # A fifth of an equal share, and no more than a time-out, of 0.2 s and a round trip, without any.
+        assert min(mbps for mbps, _ in each) > 0.2 * 20 / 3, each
+        assert max(gap for _, gap in each) < 0.6, each
     assert status["counters"]["slots_full"] >= 2
     assert status["counters"]["flows"] == 1
 
@@ -170,13 +175,6 @@ def test_a_shadow_decides_and_changes_nothing(tmp_path):
     # Cubic fills the queue that Owl would leave: 60 packets of 1500 bytes are 36 ms at 20 Mbit/s.
     assert one["srtt_ms"] > 30
     assert one["guard_trips"] == 0
-
-
-def put_model(folder, name):
-    """A shipped model as a model's folder."""
-    folder.mkdir(exist_ok=True)
-    for file, content in model_folder.load(name).files.items():
-        (folder / file).write_bytes(content)
 
 
 def test_another_model_decides_after_a_reload(tmp_path):

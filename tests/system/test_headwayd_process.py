@@ -13,7 +13,7 @@ import pytest
 import daemon
 from headway._native import find_headwayd
 from kernel import path
-from test_guard_live import always, write_model
+from kernel.models import always, write_model
 
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
 

@@ -17,7 +17,6 @@ import pytest
 import daemon
 from headway._native import find_headwayd
 from kernel import path
-from kernel.bulk import PORT
 from kernel.models import HOLD, always, put_model, write_model
 
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
@@ -419,51 +418,6 @@ def test_the_socket_is_its_owners_and_another_agent_is_refused(tmp_path):
             client.sendall(b"x" * 1000)
             client.shutdown(socket.SHUT_WR)
             assert b"unknown word" in client.recv(200)
-
-
-def loopback_controller():
-    """Which controller a new connection over loopback has."""
-    with socket.create_server(("127.0.0.1", PORT)) as listener, socket.create_connection(("127.0.0.1", PORT)) as s:
-        listener.accept()[0].close()
-        return s.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0").decode()
-
-
-def test_a_route_chooses_it():
-    with daemon.Daemon("--policy", "owl"):
-        route = ["local", "127.9.0.0/16", "dev", "lo"]
-        subprocess.run(["ip", "route", "add", *route, "congctl", "headway_owl"], check=True)
-        try:
-            with (
-                socket.create_server(("127.9.0.1", PORT)) as listener,
-                socket.create_connection(("127.9.0.1", PORT)) as s,
-            ):
-                listener.accept()[0].close()
-                chosen = s.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
-        finally:
-            subprocess.run(["ip", "route", "del", *route], check=True)
-    assert chosen.rstrip(b"\0") == b"headway_owl"
-
-
-def test_a_cgroup_chooses_it():
-    mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
-    folders = [Path(mount[1]) for mount in mounts if mount[2] == "cgroup2"]
-    if not folders:
-        pytest.skip("no cgroups of version 2 are mounted")
-    own = folders[0] / f"headway-test-{os.getpid()}"
-    try:
-        own.mkdir()
-    except OSError as error:
-        pytest.skip(f"cgroups cannot be made here: {error.strerror}")
-    code = "import test_headwayd as t; print(t.loopback_controller())"
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    try:
-        with daemon.Daemon("--policy", "owl", "--cgroup", str(own)):
-            join = ["sh", "-c", f"echo $$ > {own}/cgroup.procs && exec {sys.executable} -c '{code}'"]
-            inside = subprocess.run(join, env=environment, capture_output=True, text=True, check=False)
-            assert inside.stdout.strip() == "headway_owl", inside.stderr
-            assert loopback_controller() != "headway_owl"
-    finally:
-        own.rmdir()
 
 
 def test_bad_options_are_said_in_one_line(tmp_path):

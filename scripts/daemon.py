@@ -49,7 +49,6 @@ class Daemon:
         self._folder = tempfile.TemporaryDirectory()
         self.socket = f"{self._folder.name}/headwayd.sock"
         self._log = Path(self._folder.name, "log")
-        self._before = registered()
         run = [find_headwayd(), "run", "--socket", self.socket, "--until-stdin-closes"]
         self._command = [*within, *run, *options]
         self._environment = os.environ | dict(environment or {})
@@ -79,9 +78,13 @@ class Daemon:
     def __exit__(self, kind: type[BaseException] | None, *_: TracebackType | BaseException | None) -> None:
         self._end()
         self._folder.cleanup()
-        left = registered() - self._before
+        left = registered() & self._names()
         if kind is None and left:
             raise RuntimeError(f"headwayd left registered: {', '.join(sorted(left))}")
+
+    def _names(self) -> set[str]:
+        """Of its controllers; others may come and go meanwhile."""
+        return {one["name"] for one in self.ready.get("controllers", [])}
 
     def _end(self) -> None:
         assert self.process.stdin
@@ -94,7 +97,7 @@ class Daemon:
             self.process.kill()
             self.process.wait()
         until = time.monotonic() + 1
-        while registered() - self._before and time.monotonic() < until:
+        while registered() & self._names() and time.monotonic() < until:
             time.sleep(0.02)
 
     @property

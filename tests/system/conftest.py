@@ -6,7 +6,7 @@ import daemon
 import enclosure
 
 # Its assertions are those of tests, and say what they have found.
-pytest.register_assert_rewrite("packets.scripts")
+pytest.register_assert_rewrite("packets.scripts", "kernel.judge")
 
 
 @pytest.fixture(scope="session", autouse=True)

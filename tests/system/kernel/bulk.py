@@ -1,4 +1,7 @@
-"""A bulk transfer between a kernel's sockets: bulk.py receive FILE, bulk.py send HOST CONTROLLER SECONDS FILE."""
+"""A bulk transfer between a kernel's sockets.
+
+bulk.py receive PORT FILE, bulk.py send HOST PORT CONTROLLER SECONDS FILE.
+"""
 
 import socket
 import struct
@@ -9,23 +12,22 @@ from pathlib import Path
 from threading import Thread
 from typing import TextIO
 
-PORT = 5310
 BIN_S = 0.1
 SAMPLE_S = 0.005
 TCP_INFO = struct.Struct("=8B24I4Q6I4Q2I")
 """linux/tcp.h: struct tcp_info, as far as delivered_ce."""
 
 
-def receive(path: str) -> None:
+def receive(port: str, path: str) -> None:
     """Takes all connections; each tenth of a second a line for each: by whom, when, how many bytes, longest gap."""
-    listener = socket.create_server(("", PORT), family=socket.AF_INET6, backlog=64, dualstack_ipv6=True)
+    listener = socket.create_server(("", int(port)), family=socket.AF_INET6, backlog=64, dualstack_ipv6=True)
     with Path(path).open("w", buffering=1) as out:
         while True:
-            connection, (_, port, *_) = listener.accept()
-            Thread(target=count, args=(connection, port, out), daemon=True).start()
+            connection, (_, sender, *_) = listener.accept()
+            Thread(target=count, args=(connection, sender, out), daemon=True).start()
 
 
-def count(connection: socket.socket, port: int, out: TextIO) -> None:
+def count(connection: socket.socket, sender: int, out: TextIO) -> None:
     """One connection's bytes. A gap is the time without any; the line in which it ends has it."""
     total, gap, came = 0, 0.0, time.monotonic()
     due = came + BIN_S
@@ -34,17 +36,17 @@ def count(connection: socket.socket, port: int, out: TextIO) -> None:
             now = time.monotonic()
             total, gap, came = total + size, max(gap, now - came), now
             if now >= due:
-                out.write(f"{port} {now:.3f} {total} {gap:.3f}\n")
+                out.write(f"{sender} {now:.3f} {total} {gap:.3f}\n")
                 total, gap, due = 0, 0.0, now + BIN_S
 
 
-def send(host: str, controller: str, seconds: str, path: str) -> None:
+def send(host: str, port: str, controller: str, seconds: str, path: str) -> None:
     """Sends as fast as it may; FILE-PORT says in which state the socket is."""
     end = time.monotonic() + float(seconds)
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as s:
         s.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, controller.encode())
         until = time.monotonic() + 10
-        while s.connect_ex((host, PORT)):
+        while s.connect_ex((host, int(port))):
             if time.monotonic() > until:
                 sys.exit("nobody listens")
             time.sleep(0.05)

@@ -6,12 +6,17 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
 BULK = Path(__file__).parent / "bulk.py"
 LINK = {"--up": "20Mbps", "--down": "20Mbps", "--delay": "10ms", "--queue": "60pkt"}
 """A BDP of 33 packets, and twice that in the queue."""
+HOLDS = 93
+"""Packets, both together."""
+PORTS = count(5310)
+"""The receivers of flows side by side are all this host's."""
 
 
 class Came(NamedTuple):
@@ -98,8 +103,9 @@ def flow(
     bulk = f"{sys.executable} {BULK}"
     options = LINK | {f"--{key}": value for key, value in link.items()}
     words = [word for pair in options.items() for word in pair]
-    one = f"{bulk} send {to} {controller} {seconds} {states}"
-    command = [sys.executable, "-m", "headway", "shell", *words, "--peer", f"{bulk} receive {came}", "--"]
+    port = next(PORTS)
+    one = f"{bulk} send {to} {port} {controller} {seconds} {states}"
+    command = [sys.executable, "-m", "headway", "shell", *words, "--peer", f"{bulk} receive {port} {came}", "--"]
     command += ["sh", "-c", " & ".join([one] * flows) + " & wait; sleep 60"]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as shell:
         under_way = Flow(came, states)

@@ -3,10 +3,9 @@
 The controllers suffer a fault side by side, each on a link of its own, and plain Cubic has one beside them.
 """
 
-import os
 import signal
 import time
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,9 +14,9 @@ import pytest
 import daemon
 from kernel import judge, path
 from kernel.judge import AFTER_S
-from kernel.models import always, auroras, noise, put_model, tuners, write_model
+from kernel.models import write_noise, write_policy
 
-pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf", "ahead")]
 
 CONTROLLERS = ("headway_owl", "headway_window", "headway_rate", "headway_bbr")
 FAULTS = {"killed": (), "stopped": (), "slow": (), "noise": (), "slots": ("--flows", "1"), "ring": ("--ring", "16")}
@@ -30,21 +29,6 @@ PATIENCE_S = 12.0
 """So long may the guard take to see that a policy is no good."""
 LASTS = {"noise": PATIENCE_S, "stopped": PROBATION_S + 3}
 """Seconds more than others."""
-
-
-def write_policy(folder, controller):
-    """A policy that is good."""
-    put_model(folder, "aurora-v2" if controller == "headway_rate" else "owl-v1")
-    if controller == "headway_bbr":
-        write_model(folder, *always(6), tuners())
-
-
-def write_noise(folder, controller):
-    """One with the same eyes and hands that chooses by chance."""
-    if controller == "headway_rate":
-        write_model(folder, *noise(1, 50), auroras())
-    else:
-        write_model(folder, *noise(), tuners() if controller == "headway_bbr" else None)
 
 
 @dataclass
@@ -103,16 +87,6 @@ def hold(all_, fault, until):
             one.agent.signal(signal.SIGSTOP)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def ahead():
-    """Agents and links run ahead of what else the machine does, where that is permitted: no fault but ours."""
-    before = os.sched_getscheduler(0), os.sched_getparam(0)
-    with suppress(PermissionError):
-        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
-    yield
-    os.sched_setscheduler(0, *before)
-
-
 @pytest.fixture(scope="module", params=FAULTS)
 def suffered(request, tmp_path_factory):
     """A fault, what all controllers' flows had of it, and the flow of plain Cubic beside them."""
@@ -123,7 +97,6 @@ def suffered(request, tmp_path_factory):
         all_ = {}
         for controller in CONTROLLERS:
             folder = place / controller
-            folder.mkdir()
             write_policy(folder, controller)
             options = ["--policy", f"learned:model={folder}", "--controllers", controller, *FAULTS[fault]]
             agent = stack.enter_context(daemon.Daemon(*options))

@@ -69,6 +69,21 @@ def tuners() -> dict[str, Any]:
     return owls | {"beneath": {"kind": "scheme", "name": "bbr"}, "action": action}
 
 
+def write_policy(folder: Path, controller: str) -> None:
+    """A policy for it that is good."""
+    put_model(folder, "aurora-v2" if controller == "headway_rate" else "owl-v1")
+    if controller == "headway_bbr":
+        write_model(folder, *always(6), tuners())
+
+
+def write_noise(folder: Path, controller: str) -> None:
+    """One for it with the same eyes and hands that chooses by chance."""
+    if controller == "headway_rate":
+        write_model(folder, *noise(1, 50), auroras())
+    else:
+        write_model(folder, *noise(), tuners() if controller == "headway_bbr" else None)
+
+
 def write_less(folder: Path) -> None:
     """The net in whole numbers, always wanting half of the rate, and less."""
     model = model_folder.load("aurora-int8-v1")

@@ -28,7 +28,7 @@ def bpf() -> None:
 
 @pytest.fixture(scope="module")
 def ahead() -> Iterator[None]:
-    """What is started runs ahead of what else the machine does, where that is permitted: agents that are in time."""
+    """What is started runs ahead of what else the machine does, where that is permitted: no agent is late."""
     before = os.sched_getscheduler(0), os.sched_getparam(0)
     with suppress(PermissionError):
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))

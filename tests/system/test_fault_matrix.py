@@ -133,7 +133,9 @@ def test_none_stalls(suffered, controller):
 def test_all_do_as_well_as_cubic(suffered, controller):
     _, all_, cubic = suffered
     one = all_[controller]
-    judge.does_as_well(one.flow, one.since, cubic.mbps(one.since, one.since + AFTER_S))
+    cubics_mbps = cubic.mbps(one.since, one.since + AFTER_S)
+    assert cubics_mbps > 0.85 * 20, "the machine is too busy"
+    judge.does_as_well(one.flow, one.since, cubics_mbps)
 
 
 @pytest.mark.parametrize("controller", CONTROLLERS)

@@ -1,6 +1,6 @@
 """A bulk transfer between a kernel's sockets.
 
-bulk.py receive PORT FILE, bulk.py send HOST PORT CONTROLLER SECONDS FILE.
+bulk.py receive PORT FILE, bulk.py send HOST PORT CONTROLLER SECONDS FILE [BUFFER].
 """
 
 import socket
@@ -14,6 +14,8 @@ from typing import TextIO
 
 BIN_S = 0.1
 SAMPLE_S = 0.005
+SO_SNDBUFFORCE = 32
+"""asm-generic/socket.h"""
 TCP_INFO = struct.Struct("=8B24I4Q6I4Q2I")
 """linux/tcp.h: struct tcp_info, as far as delivered_ce."""
 
@@ -40,11 +42,13 @@ def count(connection: socket.socket, sender: int, out: TextIO) -> None:
                 total, gap, due = 0, 0.0, now + BIN_S
 
 
-def send(host: str, port: str, controller: str, seconds: str, path: str) -> None:
-    """Sends as fast as it may; FILE-PORT says in which state the socket is."""
+def send(host: str, port: str, controller: str, seconds: str, path: str, buffer: str = "") -> None:
+    """Sends as fast as it may, from a buffer of the kernel's choice, or so many bytes; FILE-PORT has its states."""
     end = time.monotonic() + float(seconds)
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as s:
         s.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, controller.encode())
+        if buffer:
+            s.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, int(buffer))
         until = time.monotonic() + 10
         while s.connect_ex((host, int(port))):
             if time.monotonic() > until:

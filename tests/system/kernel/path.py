@@ -92,19 +92,25 @@ class Flow:
 
 @contextmanager
 def flow(
-    folder: Path, controller: str, seconds: float, flows: int = 1, to: str = "$HEADWAY_PEER", **link: str
+    folder: Path,
+    controller: str,
+    seconds: float,
+    flows: int = 1,
+    to: str = "$HEADWAY_PEER",
+    buffer: str = "",
+    **link: str,
 ) -> Iterator[Flow]:
     """A bulk transfer of so long, or several, in a shell of their own; over when this is.
 
     The network stays until then: what a sender has buffered still goes out. `to` is the other end, as sh reads it:
-    $HEADWAY_PEER6 is its IPv6 address.
+    $HEADWAY_PEER6 is its IPv6 address. `buffer` is the senders', in bytes, if not the kernel's choice.
     """
     came, states = (folder / f"{what}-{controller}-{time.monotonic_ns()}" for what in ("came", "states"))
     bulk = f"{sys.executable} {BULK}"
     options = LINK | {f"--{key}": value for key, value in link.items()}
     words = [word for pair in options.items() for word in pair]
     port = next(PORTS)
-    one = f"{bulk} send {to} {port} {controller} {seconds} {states}"
+    one = f"{bulk} send {to} {port} {controller} {seconds} {states} {buffer}"
     command = [sys.executable, "-m", "headway", "shell", *words, "--peer", f"{bulk} receive {port} {came}", "--"]
     command += ["sh", "-c", " & ".join([one] * flows) + " & wait; sleep 60"]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as shell:

@@ -104,7 +104,7 @@ def measure(args: argparse.Namespace, tested: str | None) -> None:
         "flows": lambda: measures.many_flows(progress, many_flows(), 2 * seconds, args.flows),
         "int8": lambda: in_bpf.measure(progress, tested) if tested else None,
     }
-    if not tested:
+    if not tested and "int8" in args.only:
         figures["skipped"].append("the network alone inside BPF: cargo cannot build its test")
     figures["titles"] = {name: v.title for name, v in (compared | measures.hooked(compared)).items()}
     for stage in progress.stages():
@@ -122,9 +122,9 @@ def many_flows() -> Path:
     return program
 
 
-def enter() -> int:
+def enter(only: list[str]) -> int:
     """Runs this script again in a place of its own, which ends with whatever ends this process."""
-    tested = in_bpf.build(ROOT)
+    tested = in_bpf.build(ROOT) if "int8" in only else None
     command = enclosure.command(sys.executable, __file__, *sys.argv[1:])
     inside = os.environ | {enclosure.INSIDE: "1", "HEADWAY_INT8_TEST": tested or ""}
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
@@ -152,7 +152,7 @@ def main() -> int:
         if why := refusal():
             print(f"SKIPPED the kernel's measurements: {why}")
             return 0
-        return enter()
+        return enter(args.only)
     if not args.last:
         try:
             measure(args, os.environ.get("HEADWAY_INT8_TEST"))

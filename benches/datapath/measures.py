@@ -259,12 +259,17 @@ def many_flows(progress: Progress, program: Path, seconds: float, flows: int) ->
         for policy, options in SERVED.items():
             progress.say(f"{flows} flows, {policy}")
             found.setdefault(policy, []).append(_many(program, options, seconds, flows))
-    path = {"link_mbps": MANY_MBPS, "mtu": MANY_MTU, "queue_ms": MANY_QUEUE_S * 1e3}
+    path = {"link_mbps": MANY_MBPS, "mtu": MANY_MTU, "queue_ms": _queue_s(flows) * 1e3}
     return [
         {"policy": policy, "flows": flows, **path, "rounds": len(rows)}
         | {key: statistics.median(row[key] for row in rows) for key in rows[0]}
         for policy, rows in found.items()
     ]
+
+
+def _queue_s(flows: int) -> float:
+    """Of more than 1,000 flows each has as much room in the queue: with less there are none but time-outs."""
+    return MANY_QUEUE_S * max(1.0, flows / 1000)
 
 
 MANY_MBPS, MANY_MTU, MANY_QUEUE_S = 360, 600, 0.03
@@ -287,7 +292,7 @@ def _many(program: Path, options: tuple[str, ...], seconds: float, flows: int) -
     with (
         place.heartbeat(),
         Agent(*options, "--name", _name(0)) as agent,
-        place.link(is_offloaded=False, mbps=MANY_MBPS, mtu=MANY_MTU, queue_s=MANY_QUEUE_S),
+        place.link(is_offloaded=False, mbps=MANY_MBPS, mtu=MANY_MTU, queue_s=_queue_s(flows)),
         place.running(place.FAR, *receive),
     ):
         place.wait_for_server(MANY_PORT)

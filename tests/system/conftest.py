@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -34,3 +35,19 @@ def ahead() -> Iterator[None]:
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
     yield
     os.sched_setscheduler(0, *before)
+
+
+@pytest.fixture
+def cgroup() -> Iterator[Path]:
+    """One of its own, in which nobody is."""
+    mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
+    folders = [Path(mount[1]) for mount in mounts if mount[2] == "cgroup2"]
+    if not folders:
+        pytest.skip("no cgroups of version 2 are mounted")
+    own = folders[0] / f"headway-test-{os.getpid()}"
+    try:
+        own.mkdir()
+    except OSError as error:
+        pytest.skip(f"cgroups cannot be made here: {error.strerror}")
+    yield own
+    own.rmdir()

@@ -2,7 +2,6 @@
 
 import errno
 import json
-import os
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -93,20 +92,8 @@ def test_a_route_chooses_it(lock, user):
     assert chosen["after"]["reno"] == ([errno.EPERM, "headway_owl"] if lock else [0, "reno"])
 
 
-def test_a_cgroup_chooses_it():
-    mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
-    folders = [Path(mount[1]) for mount in mounts if mount[2] == "cgroup2"]
-    if not folders:
-        pytest.skip("no cgroups of version 2 are mounted")
-    own = folders[0] / f"headway-test-{os.getpid()}"
-    try:
-        own.mkdir()
-    except OSError as error:
-        pytest.skip(f"cgroups cannot be made here: {error.strerror}")
-    join = ["sh", "-c", f'echo $$ > {own}/cgroup.procs && exec "$@"', "sh"]
-    try:
-        with daemon.Daemon("--policy", "owl", "--cgroup", str(own)):
-            assert connect(within=join)["connected"] == "headway_owl"
-            assert connect()["connected"] != "headway_owl"
-    finally:
-        own.rmdir()
+def test_a_cgroup_chooses_it(cgroup):
+    join = ["sh", "-c", f'echo $$ > {cgroup}/cgroup.procs && exec "$@"', "sh"]
+    with daemon.Daemon("--policy", "owl", "--cgroup", str(cgroup)):
+        assert connect(within=join)["connected"] == "headway_owl"
+        assert connect()["connected"] != "headway_owl"

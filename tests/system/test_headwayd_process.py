@@ -17,7 +17,7 @@ from headway._native import find_headwayd
 from kernel import path
 from kernel.models import always, write_model
 
-pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf", "ahead")]
 
 DEFAULT = Path("/proc/sys/net/ipv4/tcp_congestion_control")
 SETPCAP, NET_ADMIN, PERFMON, BPF = 1 << 8, 1 << 12, 1 << 38, 1 << 39
@@ -140,12 +140,25 @@ def test_what_the_unit_permits_is_enough(tmp_path, unit, more, kept):
         assert agent.ask("reload").returncode == 0
 
 
-@pytest.mark.parametrize("without", ["CAP_BPF", "CAP_PERFMON", "CAP_NET_ADMIN"])
+@pytest.mark.parametrize("without", ["CAP_BPF", "CAP_PERFMON"])
 def test_what_the_unit_permits_is_needed(unit, without):
     _, service = unit
     agent = daemon.Daemon(*options_of(service), within=as_the_unit_does(service, without))
-    with pytest.raises(RuntimeError, match=r"CAP_BPF|not permitted"), agent:
+    with pytest.raises(RuntimeError, match=without), agent:
         pass
+
+
+@pytest.mark.parametrize("without", [None, "CAP_NET_ADMIN"])
+def test_what_the_unit_permits_is_needed_for_a_cgroup(unit, cgroup, without):
+    _, service = unit
+    options = options_of(service, f"--cgroup {cgroup}")
+    agent = daemon.Daemon(*options, within=as_the_unit_does(service, without))
+    if without:
+        with pytest.raises(RuntimeError, match=r"--cgroup: .*not permitted"), agent:
+            pass
+    else:
+        with agent:
+            assert agent.ready["event"] == "ready"
 
 
 @pytest.mark.parametrize("ends", [None, signal.SIGTERM, signal.SIGINT])

@@ -427,6 +427,11 @@ def test_bad_options_are_said_in_one_line(tmp_path):
         (["--controllers", "headway_owl"], "--policy is missing"),
         (["--policy", "owl", "--controllers", "headway_bbr"], "headway_owl can"),
         (["--policy", "10.0.0.0/8=owl"], "one without a prefix is missing"),
+        (
+            ["--policy", "owl", "--policy", "10.0.0.0/8=aurora"],
+            "headway_owl cannot carry out what 'aurora' decides",
+        ),
+        (["--policy", "owl", "--controllers", "headway_owl,headway_rate"], "a policy has one"),
         (["--policy", "owl", "--ring", "5"], "power of two"),
         (["--policy", "owl", "--state", "/nowhere"], "--state"),
         (["--policy", "owl", "--cgroup", str(tmp_path)], "not a cgroup's folder"),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import enclosure
 import performance
-from datapath import agent, in_bpf, judge, measures, page, still
+from datapath import agent, built, cost, in_bpf, judge, many, measures, others, page, place, variants
 from datapath.progress import Progress
 from headway import UsageError
 
@@ -28,7 +28,10 @@ OUT = ROOT / "build" / "bench"
 KEPT = OUT / "kernel.json"
 PAGE = ROOT / "docs" / "kernel-performance.md"
 TOOLS = {"iperf3": "iperf3", "ip": "iproute2", "tc": "iproute2", "taskset": "util-linux", "cc": "build-essential"}
-STAGES = ("cost", "hooks", "latency", "flows", "int8")
+SCHEMA = 2
+STAGES = ("cost", "hooks", "latency", "flows", "answers", "int8")
+TESTED = "HEADWAY_BENCH_PROGRAMS"
+"""In the environment: what was built for this, by name."""
 
 
 def refusal() -> str | None:
@@ -43,7 +46,7 @@ def refusal() -> str | None:
     if why := next((why for why, holds in reasons.items() if holds), None) or enclosure.refusal():
         return why
     try:
-        with agent.Agent("--no-agent", "--controllers", "headway_owl", "--name", "headway_try"):
+        with agent.Agent("--no-agent", "--controllers", "headway_owl", "--name", place.CONTROLLER):
             return None
     except (RuntimeError, UsageError) as error:
         return str(error)
@@ -55,7 +58,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="print build/bench/kernel.json instead of tables")
     parser.add_argument("--quick", action="store_true", help="short runs, few rounds: does it work?")
     parser.add_argument("--rounds", type=int, metavar="N", help="of all; else 7 for the cost, 3 for others")
-    parser.add_argument("--seconds", type=float, metavar="S", help="of each transfer; else 4, with --quick 1")
+    parser.add_argument("--seconds", type=float, metavar="S", help="of each transfer; else 2.2, with --quick 1")
     parser.add_argument("--flows", type=int, default=1000, metavar="N", help="that one agent serves at once")
     parser.add_argument("--only", metavar="STAGE,...", help=f"of {', '.join(STAGES)}; the rest is the last's")
     parser.add_argument("--int8", metavar="SPEC", help="the policy in whole numbers; else what models/ has")
@@ -74,39 +77,51 @@ def arguments() -> argparse.Namespace:
     return args
 
 
-def measure(args: argparse.Namespace, tested: str | None) -> None:
-    """Runs every stage that is asked for and keeps what it finds; others are the last measurement's."""
+def kept() -> dict[str, Any] | None:
+    """The last measurement; None where there is none, or one of another schema."""
     figures: dict[str, Any] = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    return figures if figures.get("schema") == SCHEMA else None
+
+
+def measure(args: argparse.Namespace, tested: dict[str, str]) -> None:
+    """Runs every stage that is asked for and keeps what it finds; others are the last measurement's."""
+    figures = kept() or {}
     figures |= {
-        "schema": 1,
+        "schema": SCHEMA,
         "machine": performance.machine() | {"kernel": os.uname().release},
         "skipped": [],
         "quick": args.quick,
     }
-    seconds = args.seconds or (1 if args.quick else 4)
+    seconds = args.seconds or (1 if args.quick else 2.2)
     rounds = args.rounds or (1 if args.quick else 3)
     int8 = args.int8 or in_bpf.shipped(ROOT)
-    compared = measures.variants(still.model(OUT / "still"), int8)
+    models = OUT / "models"
+    compared = variants.every(models, int8)
+    transferring, counted = variants.transferring(compared), variants.counted(compared)
     if not int8:
         figures["skipped"].append("flows with a policy inside BPF: no model of whole numbers; --int8 SPEC is one")
     plan = {
-        "cost": (args.rounds or (1 if args.quick else 7), 2 * len(compared) * (seconds + 0.5) + 2),
-        "hooks": (rounds, 3 * len(measures.hooked(compared)) * (seconds + 1.5)),
-        "latency": (rounds, 6 * (2 * seconds + 1.5)),
-        "flows": (rounds, len(measures.SERVED) * (2 * seconds + args.flows * 2e-3 + 12)),
-        "int8": (rounds, 3.0),
+        "cost": (args.rounds or (1 if args.quick else 7), 2 * len(transferring) * (seconds + 0.4) + 2),
+        "hooks": (rounds, 3 * (len(counted) * (seconds + 0.8) + 2 * variants.SETTLE_S)),
+        "latency": (rounds, 12 * (2 * seconds + 0.8)),
+        "flows": (rounds, 6 * (2 * seconds + args.flows * 1e-3 + 7)),
+        "answers": (rounds, 3.0),
+        "int8": (rounds, 1.0),
     }
     progress = Progress({stage: plan[stage] for stage in STAGES if stage in args.only})
     measured: dict[str, Callable[[], Any]] = {
-        "cost": lambda: measures.cost(progress, compared, seconds),
-        "hooks": lambda: measures.hook_times(progress, compared, seconds),
-        "latency": lambda: measures.latencies(progress, 2 * seconds),
-        "flows": lambda: measures.many_flows(progress, many_flows(), 2 * seconds, args.flows),
-        "int8": lambda: in_bpf.measure(progress, tested) if tested else None,
+        "cost": lambda: cost.measure(progress, transferring, seconds),
+        "hooks": lambda: measures.hook_times(progress, counted, seconds),
+        "latency": lambda: measures.latencies(progress, models, 2 * seconds),
+        "flows": lambda: many.measure(progress, models, many_flows(), 2 * seconds, args.flows),
+        "answers": lambda: many.answers(progress, tested.get("answers"), OUT),
+        "int8": lambda: in_bpf.measure(progress, tested["int8"]) if "int8" in tested else None,
     }
-    if not tested and "int8" in args.only:
-        figures["skipped"].append("the network alone inside BPF: cargo cannot build its test")
-    figures["titles"] = {name: v.title for name, v in (compared | measures.hooked(compared)).items()}
+    for name, what in built.WHAT.items():
+        if name in args.only and name not in tested:
+            figures["skipped"].append(f"{what}: cargo cannot build what measures it")
+    known = {name: variant._asdict() for name, variant in (compared | counted).items()}
+    figures["variants"] = figures.get("variants", {}) | known
     for stage in progress.stages():
         figures[stage] = measured[stage]()
         figures["targets"] = judge.targets(figures)
@@ -122,21 +137,21 @@ def many_flows() -> Path:
     return program
 
 
-def enter(only: list[str]) -> int:
+def enter(stages: list[str]) -> int:
     """Runs this script again in a place of its own, which ends with whatever ends this process."""
-    tested = in_bpf.build(ROOT) if "int8" in only else None
     command = enclosure.command(sys.executable, __file__, *sys.argv[1:])
-    inside = os.environ | {enclosure.INSIDE: "1", "HEADWAY_INT8_TEST": tested or ""}
+    outer = others.outer_proc()
+    inside = {enclosure.INSIDE: "1", TESTED: json.dumps(built.build(ROOT, stages)), others.OUTER_PROC: f"{outer}"}
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    with subprocess.Popen(command, env=inside) as place:
+    with subprocess.Popen(command, env=os.environ | inside, pass_fds=[outer]) as inside_it:
         try:
-            return place.wait()
+            return inside_it.wait()
         except KeyboardInterrupt:
             # It has been told too, and cleans up.
-            place.wait(20)
+            inside_it.wait(20)
             return 130
         finally:
-            place.kill()
+            inside_it.kill()
 
 
 def main() -> int:
@@ -145,8 +160,8 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     args = arguments()
     OUT.mkdir(parents=True, exist_ok=True)
-    if args.last and not KEPT.exists():
-        print("benches/kernel.py: --last: nothing has been measured yet; leave it out", file=sys.stderr)
+    if args.last and not kept():
+        print("benches/kernel.py: --last: there is no measurement of this version; leave it out", file=sys.stderr)
         return 2
     if not args.last and not enclosure.is_inside():
         if why := refusal():
@@ -155,7 +170,7 @@ def main() -> int:
         return enter(args.only)
     if not args.last:
         try:
-            measure(args, os.environ.get("HEADWAY_INT8_TEST"))
+            measure(args, json.loads(os.environ[TESTED]))
         except KeyboardInterrupt:
             return 130
         except (RuntimeError, OSError, subprocess.CalledProcessError, UsageError) as error:

@@ -49,6 +49,7 @@ class Daemon:
         self._folder = tempfile.TemporaryDirectory()
         self.socket = f"{self._folder.name}/headwayd.sock"
         self._log = Path(self._folder.name, "log")
+        self._own: set[str] = set()
         run = [find_headwayd(), "run", "--socket", self.socket, "--until-stdin-closes"]
         self._command = [*within, *run, *options]
         self._environment = os.environ | dict(environment or {})
@@ -73,18 +74,16 @@ class Daemon:
             self._end()
             raise RuntimeError(self.log.strip().rpartition("\n")[2] or "headwayd ended before it was ready")
         self.ready = json.loads(line)
+        self._own = {controller["name"] for controller in self.ready["controllers"]}
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: TracebackType | BaseException | None) -> None:
         self._end()
         self._folder.cleanup()
-        left = registered() & self._names()
+        # Others may register theirs meanwhile: names are global to the machine.
+        left = registered() & self._own
         if kind is None and left:
             raise RuntimeError(f"headwayd left registered: {', '.join(sorted(left))}")
-
-    def _names(self) -> set[str]:
-        """Of its controllers; others may come and go meanwhile."""
-        return {one["name"] for one in self.ready.get("controllers", [])}
 
     def _end(self) -> None:
         assert self.process.stdin
@@ -97,7 +96,7 @@ class Daemon:
             self.process.kill()
             self.process.wait()
         until = time.monotonic() + 1
-        while registered() & self._names() and time.monotonic() < until:
+        while registered() & self._own and time.monotonic() < until:
             time.sleep(0.02)
 
     @property

@@ -11,7 +11,6 @@ from typing import Any
 from datapath import place
 from datapath.progress import Progress
 
-BUILD = ["cargo", "test", "--locked", "--quiet", "--release", "-p", "headwayd", "--test", "int8", "--no-run"]
 TEST = "bpf_computes_what_the_native_build_does"
 
 
@@ -20,24 +19,6 @@ def shipped(root: Path) -> str | None:
     cards = sorted((root / "models").glob("*/card.toml"))
     found = [card.parent for card in cards if re.search(r'^kind = "int8"$', card.read_text(), re.MULTILINE)]
     return f"learned:model={found[-1]}" if found else None
-
-
-def build(root: Path) -> str | None:
-    """Builds the test; the path of its program, or None where cargo cannot."""
-    try:
-        done = subprocess.run(
-            [*BUILD, "--message-format", "json"],
-            cwd=root,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            check=False,
-        )
-    except FileNotFoundError:
-        return None
-    messages = (json.loads(line) for line in done.stdout.splitlines() if line.startswith("{"))
-    names = (m["executable"] for m in messages if m.get("executable") and m["target"]["name"] == "int8")
-    return next(names, None)
 
 
 def measure(progress: Progress, program: str) -> dict[str, Any]:

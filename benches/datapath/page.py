@@ -3,8 +3,11 @@
 from typing import Any
 
 import tables
-from datapath.judge import PATHS, cubics_ns, own_ns
+from datapath.judge import DECISIONS_A_SECOND, PATHS, RULE, beneath_ns, own_ns
+from datapath.many import BATCHES
+from datapath.others import MOST, TRIES
 from datapath.place import INITIAL_CWND
+from datapath.variants import YARDSTICK
 from tables import Table
 
 Figures = dict[str, Any]
@@ -15,58 +18,87 @@ HEAD = """\
 Written by `sudo make bench-kernel`, which measures it, from `build/bench/kernel.json`:
 
 ```sh
-sudo make bench-kernel                                   # measures all of it, and shows it
-sudo .venv/bin/python benches/kernel.py --rounds 7       # so many rounds of everything
+sudo make bench-kernel                                   # measures all of it in 25 minutes, and shows it
+sudo .venv/bin/python benches/kernel.py --rounds 9       # so many rounds of everything
 sudo .venv/bin/python benches/kernel.py --only hooks     # one part anew; the rest stays the last's
 .venv/bin/python benches/kernel.py --last --publish      # writes this page
 ```
 
+(`benches/kernel.py` wants `PYTHONPATH=scripts`.)
+
 """
 COST = """\
-One flow of iperf3 between two namespaces over an unshaped veth pair. Both ends are on one processor, the agent
-on the other, where a light heartbeat keeps it from sleeping: throughput halves on a machine of two virtual
-processors when one is idle. Variants follow one another in each round, each round begins with another one, and
-ratios are to Cubic in the same round: medians, with a bootstrap interval of 95%. CPU seconds are the whole
-machine's, less the heartbeat's; beside them those of iperf3's two ends and the agent.
+One flow of iperf3 between two namespaces over an unshaped veth pair: {rounds} rounds, {seconds:g} s each
+transfer. Both ends are on one processor, the agent on the other, where a light heartbeat keeps it from
+sleeping: throughput halves on a machine of two virtual processors when one is idle. In each round each variant
+has its turn, in an order of that round's own, and ratios are to the kernel's Cubic in the same round (of
+headway_bbr to the kernel's BBR): medians, with a bootstrap interval of 95%. CPU seconds are the whole
+machine's, less the heartbeat's and less those of others' processes; beside them those of iperf3's two ends and
+the agent.
+
+Whoever else works on this machine takes caches and time. So what processes outside this measurement use is
+counted during each transfer, by themselves and not as what is left over, and a transfer beside which that was
+more than {most:g} cores is done again, whichever variant's it is and whatever came out: {repeated} of
+{transfers} were. After {tries} tries the last one counts: {disturbed} of {transfers} still were disturbed. The
+median of all is {others:.2f} cores.
 
 A policy steers on an unshaped path too, and its window or rate is then what decides the throughput. Where it is
-*asked* and Cubic decides (`--shadow`), the difference to Cubic is what programs, records and agent
-cost; a shadow's guard does not judge. *A net that holds the window* is asked, its answers, none of which changes
-anything, are carried out, and the guard judges: the whole datapath. Only these are held to the target.
+asked *in shadow* Cubic decides (`--shadow`), and the difference to Cubic is what programs, records and agent
+cost; a shadow's guard does not judge. *A net that holds the window* is asked, its answers, none of which
+changes anything, are carried out, and the guard judges: the whole datapath. *A net that wants all the rate*
+always asks for more, and has what the guard allows, three times what the path was seen to carry: no rate that
+holds anything back, but one that the kernel paces at, with its timers. Only these are held to the targets.
 
-The route has an initial window of {window:,} packets and an ssthresh of half of it, for all: where nothing is ever
-lost slow start does not end, and in it Owl is not asked. Where packets are as TSO makes them iperf3 writes 1 MB
-at a time: with its own 128 KB a flow has 18 or 40 Gbit/s, plain Cubic's too, as writer and reader happen to take
-turns.
+The route has an initial window of {window:,} packets and an ssthresh of half of it, for all: where nothing is
+ever lost slow start does not end, and in it Owl is not asked. Where packets are as TSO makes them iperf3 writes
+1 MB at a time: with its own 128 KB a flow has 18 or 40 Gbit/s, plain Cubic's too, as writer and reader happen
+to take turns.
 """
 HOOKS = """\
-By the kernel's own count (`BPF_ENABLE_STATS`): all programs that run for an acknowledgement together. "Counting"
-is the count's own part, as a program that does nothing shows it; "Cubic's" is what the same program takes where no
-agent is told of anything: Cubic's own functions, which it calls, and how it is entered. The rest is Headway's: the
-record, the action, the guard. Where the agent sleeps when a decision is due the program wakes it, which takes
-longer than all the rest: tens of microseconds where its processor idles. An agent that never sleeps
-(`--busy-poll`) is never woken.
+By the kernel's own count (`BPF_ENABLE_STATS`): all programs that run for an acknowledgement together, over
+{seconds:g} s in the middle of a flow, the median of {rounds} rounds. "Counting" is the count's own part, as a
+program that does nothing shows it; "beneath" is what the same program takes where no agent is told of anything:
+Cubic's own functions, or BBR's, which it calls, and how it is entered. The rest is Headway's: the record, the
+action, the guard. Where a policy has the flow, and not a shadow, Cubic's own functions are called less often
+than without it.
+
+Where the agent sleeps when a decision is due the program wakes it, which takes longer than all the rest: tens
+of microseconds where its processor idles. An agent that never sleeps (`--busy-poll`) is never woken. A record
+goes out for each acknowledgement, but where the kernel's own policy decides (int8): for its own use each, to
+the agent every {digest:g} ms. {again}
 """
 LATENCY = """\
 From the record of an acknowledgement in the kernel until Owl's action stands in the flow's slot, where the
-flow's next acknowledgement finds it. The agent has its processor to itself, but for the heartbeat; its net is
-that of the shipped model.
+flow's next acknowledgement finds it: {rounds} rounds of {seconds:g} s. The agent has its processor to itself,
+but for the heartbeat. 100-128-64-7 is the model that comes with Headway, and decides. 60-512-256-7 is the
+network of Owl's paper, with numbers of no meaning, on which the time does not depend, and holds the window. {again}
 """
 MANY = """\
-Flows that send as fast as they may over a link of {mbps} Mbit/s with a queue of {queue:.0f} ms, in packets of {mtu}
-bytes that are acknowledged one by one; both ends share the other processor. Where a policy is *asked*, Cubic
-decides (`--shadow`) and keeps all flows busy. Aurora itself,
-at rates and round trips far from those it was trained on, lets many flows down to its least rate, and who sends
-little decides seldom: a decision takes a record. The agent's processor time is that of all its threads. Cubic's
-are flows that the guard had at the end.
+Flows that send as fast as they may over a link of {mbps} Mbit/s with a queue of {queue:.0f} ms, in packets of
+{mtu} bytes that are acknowledged one by one; both ends share the other processor: {rounds} rounds of
+{seconds:g} s. Policies are asked in shadow, and Cubic keeps all flows busy. *Every 10 ms*: the net decides for
+each flow every 10 ms by a clock, as 1,000 flows at 10 ms intervals are; what a flow has of packets does not
+count. *Its own clock*: a decision takes a record, and where a flow has 75 packets a second it decides less
+often. *Aurora decides*, at rates and round trips far from those it was trained on, lets many flows down to its
+least rate, and who sends little decides seldom. The agent's processor time is that of all its threads. Cubic's
+are flows that the guard had at the end. {again}
+"""
+ANSWERS = """\
+Microseconds an answer takes on one core, {rounds} rounds: one by one as the agent computes it
+(`crates/policy/examples/inference.rs`), and so many at once as NumPy does (OpenBLAS, one thread), whose sums
+come in another order. headwayd answers flow by flow: one by one.{saved}
 """
 INT8 = """\
 Aurora's network 30-32-16-1 and the whole agent around it, evaluated inside BPF. Each output and each flow state
 is compared bit for bit with the native build of the same headers: `cargo test -p headwayd --test int8 --
---ignored` as root. Times are BPF_PROG_TEST_RUN's, over many calls.
+--ignored` as root. Over many calls (BPF_PROG_TEST_RUN) everything is in the caches, and nothing else runs: that
+is what the computation takes. On live flows it is all of an acknowledgement, Cubic's functions, guard and cold
+caches with it, and as many acknowledgements decide as the path's round trips let.
 """
 
 
+DIGEST_MS = 100
+"""Frame::OWN_POLICY_INTERVAL_US of headwayd."""
 RATIOS = {"mbps": "{:,.0f}", "cpu_s_per_gb": "{:.3f}", "process_cpu_s_per_gb": "{:.3f}"}
 """What is compared with Cubic's, and how it is written."""
 
@@ -75,24 +107,66 @@ def every(figures: Figures) -> dict[str, tuple[str, list[Table]]]:
     """Text and tables of each part that was measured."""
     found: dict[str, tuple[str, list[Table]]] = {}
     if figures["targets"]:
-        found["Targets"] = ("", [tables.targets(figures)._replace(title="")])
+        found["Targets"] = (RULE, [tables.targets(figures)._replace(title="")])
     if "cost" in figures:
-        others = f"\nMeanwhile others used {figures['cost']['others_cores']:.2f} cores.\n"
         parts = [table for path in PATHS for table in _cost(figures, path)]
-        found["Throughput and CPU a GB"] = (COST.format(window=INITIAL_CWND) + others, parts)
+        found["Throughput and CPU a GB"] = (_about_cost(figures["cost"]), parts)
     if "hooks" in figures:
-        found["ns a hook"] = (HOOKS, [_hooks(figures)])
+        found["ns a hook"] = (HOOKS.format(**_length(figures["hooks"]), digest=DIGEST_MS), [_hooks(figures)])
     if "latency" in figures:
-        found["From an acknowledgement to the action"] = (LATENCY, [_latency(figures)])
+        found["From an acknowledgement to the action"] = (
+            LATENCY.format(**_length(figures["latency"])),
+            [_latency(figures)],
+        )
     if "flows" in figures:
         first = figures["flows"][0]
-        found["Many flows"] = (
-            MANY.format(mbps=first["link_mbps"], mtu=first["mtu"], queue=first.get("queue_ms", 20)),
-            [_flows(figures)],
-        )
+        path = {"mbps": first["link_mbps"], "mtu": first["mtu"], "queue": first["queue_ms"]}
+        found["Many flows"] = (MANY.format(**path, **_length(figures["flows"])), [_flows(figures)])
+    if "answers" in figures:
+        rounds = figures["answers"][0]["rounds"]
+        words = ANSWERS.format(rounds=rounds, saved=_saved(figures))
+        found["Answers at once"] = (words, [_answers(figures)])
     if figures.get("int8"):
         found["A policy inside BPF"] = (INT8, [_int8(figures)])
     return found
+
+
+def _length(rows: list[Figures]) -> Figures:
+    """How often and how long."""
+    disturbed, runs = sum(row["disturbed"] for row in rows), sum(row["rounds"] for row in rows)
+    again = f"Runs beside others are done again here too: {disturbed} of {runs} still were disturbed."
+    return {"rounds": rows[0]["rounds"], "seconds": rows[0]["seconds"], "again": again}
+
+
+def _about_cost(cost: Figures) -> str:
+    counted = {key: cost[key] for key in ("seconds", "transfers", "repeated", "disturbed")}
+    rounds = len(next(iter(cost["rounds"]["tso"].values())))
+    return COST.format(
+        **counted,
+        rounds=rounds,
+        others=cost["others_cores"],
+        most=MOST,
+        tries=TRIES,
+        window=INITIAL_CWND,
+    )
+
+
+def _saved(figures: Figures) -> str:
+    """What batches would save, by what flows cost without."""
+    alone = {row["net"]: row for row in figures["answers"] if "alone" in row}
+    said = ""
+    for row in figures.get("flows", []):
+        if row["period_ms"] and row["net"] in alone:
+            net = alone[row["net"]]
+            most = max(BATCHES)
+            less = max(0.0, net["alone"] - net[f"{most}"])
+            cores = [us * DECISIONS_A_SECOND * 1e-6 for us in (row["us_a_decision"], row["us_a_decision"] - less)]
+            said += (
+                f" {DECISIONS_A_SECOND:,} decisions a second of {row['net']} take {cores[0]:.2f} cores so, at"
+                f" {row['us_a_decision']:.1f} us each of which {net['alone']:.1f} are the network's; with answers"
+                f" {most} at a time it would be {cores[1]:.2f}."
+            )
+    return said
 
 
 def show(figures: Figures) -> None:
@@ -140,7 +214,8 @@ def about(figures: Figures) -> str:
 def _cost(figures: Figures, path: str) -> list[Table]:
     rows, does = [], []
     for name, of_name in figures["cost"]["paths"][path].items():
-        title = figures["titles"][name]
+        variant = figures["variants"][name]
+        title = variant["title"] + ("" if variant["over"] == YARDSTICK else " (over the kernel's BBR)")
         ratios = [_ratio(of_name[f"{key}_ratio"]) for key in RATIOS]
         amounts = [form.format(of_name[key]) for key, form in RATIOS.items()]
         rows.append([title, *(cell for pair in zip(amounts, ratios, strict=True) for cell in pair)])
@@ -169,27 +244,31 @@ def _cost(figures: Figures, path: str) -> list[Table]:
 def _hooks(figures: Figures) -> Table:
     rows = []
     for row in figures["hooks"]:
-        cubics = cubics_ns(figures["hooks"], row)
+        beneath = beneath_ns(figures, row)
         programs = ", ".join(f"{n.partition('_')[2]} {ns:.0f}" for n, ns in row["programs"].items())
         rows.append(
             [
-                figures["titles"][row["variant"]],
+                figures["variants"][row["variant"]]["title"],
                 row["path"],
                 f"{row['ns_an_ack']:.0f}",
                 f"{row['counting_ns']:.0f}",
-                _optional(cubics, "{:.0f}"),
-                f"{own_ns(figures['hooks'], row):.0f}",
+                _optional(beneath, "{:.0f}"),
+                f"{own_ns(figures, row):.0f}",
                 f"{row['acks_a_second']:,.0f}",
+                f"{row['reports_a_second']:,.0f}",
+                f"{row['wakes_a_second']:,.0f}",
                 programs,
             ]
         )
-    columns = ["", "path", "ns an ACK", "counting", "Cubic's", "Headway's", "ACKs a second", "ns a run of each"]
+    columns = ["", "path", "ns an ACK", "counting", "beneath", "Headway's", "ACKs a second", "records"]
+    columns += ["woke the agent", "ns a run of each"]
     return Table("", columns, rows)
 
 
 def _latency(figures: Figures) -> Table:
     rows = [
         [
+            row["net"],
             row["path"],
             row["wait"],
             f"{row['p50']:.1f}",
@@ -199,7 +278,8 @@ def _latency(figures: Figures) -> Table:
         ]
         for row in figures["latency"]
     ]
-    return Table("", ["path", "agent waits by", "p50, us", "p99, us", "decisions a run", "agent's cores"], rows)
+    columns = ["net", "path", "agent waits by", "p50, us", "p99, us", "decisions a run", "agent's cores"]
+    return Table("", columns, rows)
 
 
 def _flows(figures: Figures) -> Table:
@@ -219,10 +299,16 @@ def _flows(figures: Figures) -> Table:
         "memory, MiB": "{memory_mib:.0f}",
     }
     rows = [
-        [f"{row['policy']}, {row['served']:,.0f} flows", *(form.format(**row) for form in shown.values())]
+        [f"{row['policy']}: {row['served']:,.0f} flows", *(form.format(**row) for form in shown.values())]
         for row in figures["flows"]
     ]
     return Table("", ["", *shown], rows)
+
+
+def _answers(figures: Figures) -> Table:
+    batches = ["alone", *map(str, BATCHES)]
+    rows = [[row["net"], *(_optional(row.get(key), "{:.2f}") for key in batches)] for row in figures["answers"]]
+    return Table("", ["net", "Headway, one by one", *(f"NumPy, {n} at once" for n in BATCHES)], rows)
 
 
 def _int8(figures: Figures) -> Table:
@@ -231,6 +317,11 @@ def _int8(figures: Figures) -> Table:
         ["the network alone, ns", f"{found['net_ns']:,.0f}"],
         ["a record with a decision, ns", f"{found['agent_ns']:,.0f}"],
         ["a record without one, ns", f"{found['record_ns']:,.0f}"],
+        *(
+            [f"an acknowledgement of a live flow, {row['path']}, ns", f"{row['ns_an_ack']:,.0f}"]
+            for row in figures.get("hooks", [])
+            if row["variant"] == "int8"
+        ),
         ["networks compared", f"{found['nets']:,.0f}"],
         ["records compared", f"{found['records']:,.0f}"],
     ]

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+CONTROLLER = f"bench_{os.urandom(2).hex()}"
+"""A name of its own: names of controllers are global to the machine, and somebody else may measure too."""
 NEAR, FAR = "bench-near", "bench-far"
 FAR_ADDRESS = "10.77.0.2"
 TRAFFIC_CPU, AGENT_CPU = 0, 1

@@ -25,7 +25,8 @@ def test_it_goes_on_from_what_a_learner_learned(tmp_path):
         with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_window", 16, **LINK) as flow:
             flow.wait(14)
             one = sending(agent.status())
-            assert one["decisions"] > 10_000, "one an acknowledgement"
+            # The kernel acknowledges every second packet, or less often.
+            assert one["decisions"] > 0.35 * one["delivered_packets"] > 5000, "one an acknowledgement"
             assert one["guard"] == "policy", agent.log
             assert flow.mbps(flow.begun + 6, flow.begun + 14) > 0.85 * 20
             assert one["lost_packets"] < 0.02 * one["delivered_packets"]
@@ -52,7 +53,7 @@ def test_a_learner_that_is_not_whole_is_refused(tmp_path):
     options = ["--policy", "rax", "--state", str(state)]
     with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_window", 3, **LINK) as flow:
         flow.wait(2.5)
-        assert sending(agent.status())["decisions"] > 100
+        assert sending(agent.status())["decisions"] > 20, "one an RTT at least"
     (kept,) = state.iterdir()
     kept.write_bytes(kept.read_bytes()[:1000])
     with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_window", 3, **LINK) as flow:

@@ -148,7 +148,8 @@ pub struct Guard {
     last_peak: u64,
     mean: u64,
     capacity: u64,
-    most_rate: u64,
+    rate_delivered: u32,
+    rate_interval_us: u32,
     delivered: u32,
     delivered_ce: u32,
     lost: u32,
@@ -172,6 +173,8 @@ pub struct Guard {
     is_recovering: u8,
     is_app_limited: u8,
     is_beyond: u8,
+    mss: u32,
+    late: u32,
 }
 
 impl Guard {

@@ -105,6 +105,30 @@ fn an_answer_that_waited_for_an_acknowledgement_is_not_stale() {
     }
 }
 
+/// Acknowledgements 400 ms apart, each of which finds an answer, that is a second old.
+#[test]
+fn answers_that_always_come_too_late_trip() {
+    let (limits, mut flow) = (Limits::default(), FLOW);
+    let trips = |age_ms: u64, flow: &mut Flow| {
+        let mut guard = Guard::new(0, 10, 0);
+        for _ in 0..4 {
+            guard.ask(flow.now_ms * MS);
+            flow.now_ms += 400;
+            flow.delivered += 2;
+            let judged = guard.judge(&limits, &flow.record());
+            if judged == Judgement::Trips {
+                return Some(guard.reason());
+            }
+            guard.answer(&limits, (flow.now_ms - age_ms) * MS + 1, flow.now_ms * MS);
+        }
+        None
+    };
+    flow.now_ms = 2000;
+    flow.srtt_ms = 400;
+    assert_eq!(trips(1000, &mut flow), Some(Reason::Stale));
+    assert_eq!(trips(399, &mut flow), None);
+}
+
 /// Ten packets in 10 ms of which three are lost: five epochs of 200 ms.
 #[test]
 fn losses_that_cubic_would_not_have_trip() {

@@ -65,7 +65,8 @@ struct headway_guard {
 	__u64 last_peak;  /* ... and in the half before */
 	__u64 mean;       /* of epochs' rates, gain 1/32, ... */
 	__u64 capacity;   /* ... and of those that had a queue throughout */
-	__u64 most_rate;  /* what a policy may pace at by that, in bytes a second; 0 before the first sample */
+	__u32 rate_delivered;   /* the newest rate sample, ... */
+	__u32 rate_interval_us; /* ... which there is none of while this is 0 */
 	__u32 delivered;  /* as of the last record, ... */
 	__u32 delivered_ce;
 	__u32 lost;
@@ -89,6 +90,8 @@ struct headway_guard {
 	__u8 is_recovering; /* as of the last record */
 	__u8 is_app_limited; /* in this epoch, by who writes or who reads; as is what follows */
 	__u8 is_beyond;      /* more was in flight than the Cubic's that saw the same */
+	__u32 mss;
+	__u32 late;          /* answers in a row that were too old */
 };
 
 /* Rates of the last 10 to 20 s count. */
@@ -138,8 +141,12 @@ static inline int headway_guard_answer(struct headway_guard *g, const struct hea
 		g->asked_ns = 0;
 		g->overdue = 0;
 	}
-	if (now_ns - decided_ns > patience)
+	if (now_ns - decided_ns > patience) {
+		if (g->late < 2)
+			g->late++;
 		return 0;
+	}
+	g->late = 0;
 	g->fresh_ns = now_ns;
 	return !g->reason;
 }
@@ -164,18 +171,31 @@ static inline __u32 headway_guard_cwnd(struct headway_guard *g, const struct hea
 	return wanted > most ? l->max_cwnd : (__u32)wanted;
 }
 
-/* The rate that a policy may have, in bytes a second. */
-static inline __u64 headway_guard_rate(struct headway_guard *g, const struct headway_limits *l, __u64 wanted)
-{
-	__u64 most = g->most_rate && g->most_rate < l->max_rate ? g->most_rate : l->max_rate;
-
-	headway_guard_count_wild(g, wanted > l->max_rate);
-	return wanted > most ? most : wanted;
-}
-
 static inline __u64 headway_guard_peak(const struct headway_guard *g)
 {
 	return g->peak > g->last_peak ? g->peak : g->last_peak;
+}
+
+/*
+ * The rate that a policy may have, in bytes a second: some times the most that was delivered of late, over an epoch or
+ * by the newest sample.
+ */
+static inline __u64 headway_guard_rate(struct headway_guard *g, const struct headway_limits *l, __u64 wanted)
+{
+	__u64 rate = headway_guard_peak(g) >> 8, newest = 0, most;
+
+	if (g->rate_interval_us)
+		newest = g->rate_delivered * 1000000ull / g->rate_interval_us;
+	if (rate < newest)
+		rate = newest;
+	/* 2^40 packets of 2^16 bytes a second, times three: below 2^58. */
+	if (rate > 1ull << 40)
+		rate = 1ull << 40;
+	most = rate * HEADWAY_GUARD_HASTE * g->mss;
+	if (!most || most > l->max_rate)
+		most = l->max_rate;
+	headway_guard_count_wild(g, wanted > l->max_rate);
+	return wanted > most ? most : wanted;
 }
 
 /*
@@ -363,21 +383,6 @@ static inline __u32 headway_guard_judge_epoch(struct headway_guard *g, const str
 	return HEADWAY_FINE;
 }
 
-/* What a policy may pace at: some times the most that was delivered of late, over an epoch or by the newest sample. */
-static inline void headway_guard_limit_rate(struct headway_guard *g, const struct headway_record *r)
-{
-	__u64 rate = headway_guard_peak(g) >> 8, newest = 0;
-
-	if (r->rate_interval_us)
-		newest = r->rate_delivered * 1000000ull / r->rate_interval_us;
-	if (rate < newest)
-		rate = newest;
-	/* 2^40 packets of 2^16 bytes a second, times three: below 2^58. */
-	if (rate > 1ull << 40)
-		rate = 1ull << 40;
-	g->most_rate = rate * HEADWAY_GUARD_HASTE * (r->mss & 0xffff);
-}
-
 static inline void headway_guard_run_cubic(struct headway_guard *g, const struct headway_record *r)
 {
 	__u64 rtt_ns = (__u64)r->srtt_us * 1000;
@@ -454,7 +459,9 @@ static inline int headway_guard_judge(struct headway_guard *g, const struct head
 		reason = headway_guard_judge_epoch(g, l, r, &epoch);
 	}
 
-	headway_guard_limit_rate(g, r);
+	g->rate_delivered = r->rate_delivered;
+	g->rate_interval_us = r->rate_interval_us;
+	g->mss = r->mss & 0xffff;
 
 	if (g->reason) {
 		/* Only a policy that answers may have another chance. */
@@ -465,6 +472,7 @@ static inline int headway_guard_judge(struct headway_guard *g, const struct head
 		g->reason = HEADWAY_FINE;
 		g->since_ns = now_ns;
 		g->asked_ns = 0;
+		g->late = 0;
 		g->mean = g->capacity;
 		g->lossy = g->slow = g->poor = g->hungry = g->wild = 0;
 		return HEADWAY_RETURNS;
@@ -478,7 +486,8 @@ static inline int headway_guard_judge(struct headway_guard *g, const struct head
 		g->overdue = 0;
 	else if (r->acks && g->overdue < 2)
 		g->overdue++;
-	if (g->overdue > 1)
+	/* Where acknowledgements are rare the answer may be there at each, and too old to be carried out. */
+	if (g->overdue > 1 || g->late > 1)
 		reason = HEADWAY_TOO_STALE;
 	else if (g->wild >= l->wild_answers)
 		reason = HEADWAY_TOO_WILD;

@@ -41,7 +41,13 @@ fn step_us(is_learning: bool) -> Result<(f64, f64), Box<dyn std::error::Error>> 
         let mut most = 0.0_f64;
         let mut last = start;
         for n in 0..10_000 {
-            agent.act(&mut weights, &observations[n % 64], WINDOW, [1.0, 1.0, 0.5])?;
+            agent.act(
+                &mut weights,
+                &observations[n % 64],
+                WINDOW,
+                f32::INFINITY,
+                [1.0, 1.0, 0.5],
+            )?;
             let number = agent.partial_action(1.0);
             if is_learning {
                 agent.feedback(number, &[1.0, 1.0, 0.5]);

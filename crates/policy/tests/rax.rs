@@ -204,23 +204,13 @@ fn a_network_that_diverges_gives_way_to_newreno_for_a_while() {
     assert!(mbps > 0.5 * 20.0, "{mbps}");
 }
 
-/// With one gradient a round trip, however large the window, these windows ran away before the actor had learned that
-/// they were too large.
+/// With one gradient a window, however large, these ran away before the actor had learned that they were too large.
 #[test]
 fn a_large_window_is_learned_from_before_it_runs_away() {
     for seed in [1005, 1011, 1020, 1029] {
         let run = run(seed, 30, RaxSpec::default(), None);
         assert_eq!(run.values.of("divergences"), 0.0, "seed {seed}");
     }
-    let rounds = RaxSpec {
-        pal: PalSpec {
-            longest: 1024,
-            ..PalSpec::default()
-        },
-        ..RaxSpec::default()
-    };
-    let runaway = run(1005, 30, rounds, None);
-    assert_eq!(runaway.values.of("divergences"), 1.0);
 }
 
 /// §4.3: "flows seem to simply resume where they ended". A window of 1, then the link, without a spike of loss.

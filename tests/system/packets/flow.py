@@ -95,7 +95,8 @@ class Flow:
     steps: list[Step] = field(default_factory=list)
     rounds: list[Round] = field(default_factory=list)
     late: float = 0.0
-    """Seconds, the longest by which a wait has ended too late or an ACK has taken: the machine's noise."""
+    """Seconds, the longest by which a wait has ended too late, an ACK has taken, or the script has needed from one of
+    these to the next: the machine's noise."""
 
     def __enter__(self) -> Self:
         self.tun, self.socket = place.make({"tcp_ecn": int(self.ecn), **self.sysctls}, self.initial_cwnd)
@@ -105,6 +106,7 @@ class Flow:
         self.highest = -1
         self.recent = 0
         self.echo = False
+        self.since = time.monotonic()
         try:
             self._handshake()
         except BaseException:
@@ -127,6 +129,7 @@ class Flow:
     def write(self, packets: int) -> list[Packet]:
         """Gives the kernel so many packets to send; what goes out at once."""
         self.socket.sendall(bytes(packets * MSS))
+        self.since = time.monotonic()
         return self._step(f"write {packets}")
 
     def info(self) -> Info:
@@ -176,14 +179,13 @@ class Flow:
 
     def send_ack(self, newest: int | None = None) -> list[Packet]:
         """Acknowledges all that was received; what the kernel sends on that. The block with `newest` is first."""
-        since = time.monotonic()
         blocks = self._blocks(newest)
         edges = [(self._seq(first), self._seq(end)) for first, end in blocks]
         options = wire.ack_options(self._timestamp(), edges)
         self._send(wire.ACK | (wire.ECE if self.echo else 0), options)
         sacked = " ".join(f"{first}-{end - 1}" for first, end in blocks)
         sent = self._step(f"ack {self.next}{' sack ' if sacked else ''}{sacked}{' ece' if self.echo else ''}")
-        self._stalled(since)
+        self._stalled(self.since)
         return sent
 
     def silence(self, seconds: float) -> list[Packet]:
@@ -200,8 +202,9 @@ class Flow:
 
     def wait(self, until: float) -> None:
         """Reads on, but does nothing, until then."""
+        self._stalled(self.since)
         # What has passed already is the script's own doing, as after a train of ACKs.
-        until = max(until, time.monotonic())
+        until = max(until, self.since)
         self._read()
         # select() ends a little late: the last of it is waited for by looking.
         while (left := until - time.monotonic()) > 0:
@@ -272,12 +275,16 @@ class Flow:
         return sent
 
     def _stalled(self, since: float) -> None:
-        self.late = max(self.late, time.monotonic() - since)
+        """What was to happen at `since` has happened now."""
+        now = time.monotonic()
+        self.late = max(self.late, now - since)
+        self.since = now
 
     def _poll(self, until: float) -> bool:
         while not self.news and (left := until - time.monotonic()) > 0:
             select.select([self.tun], [], [], left)
             self._read()
+        self.since = time.monotonic()
         return bool(self.news)
 
     def _packets(self) -> list[bytes]:

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use headway_cc::{Duration, Kind, Registry, Scheme, SchemeError};
+use headway_cc::{Duration, Family, Registry, Scheme, SchemeError};
 use headway_net::transport::SUPPLIES;
 use headway_world::{Ended, Outcome, RunError, SetupError, Trial, World};
 
@@ -38,14 +38,21 @@ impl Kernel {
         }
     }
 
-    /// The model by which a scheme decides, if a daemon can serve it.
+    /// The model by which a scheme decides, if a daemon can serve it; its own name where it begins with none.
     fn model_of(&self, scheme: &str) -> Result<Option<String>, SchemeError> {
-        Ok(match Driver::parse(scheme, self.emu.registry())? {
-            Driver::Udp(selection) if !Driver::names_udp(scheme) && selection.digests.is_none() => {
-                selection.model().map(str::to_owned)
-            }
-            _ => None,
-        })
+        let Driver::Udp(selection) = Driver::parse(scheme, self.emu.registry())? else {
+            return Ok(None);
+        };
+        let is_served = selection.scheme.family == Family::Learned
+            && !Driver::names_udp(scheme)
+            && selection.digests.is_none();
+        let model = || {
+            selection
+                .model()
+                .unwrap_or(selection.scheme.name)
+                .to_owned()
+        };
+        Ok(is_served.then(model))
     }
 
     fn idle(&self) -> MutexGuard<'_, HashMap<String, Vec<Daemon>>> {
@@ -163,8 +170,7 @@ impl World for Kernel {
     }
 
     fn serves(&self, scheme: &Scheme) -> bool {
-        let has_model = |kind: &Kind| matches!(kind, Kind::Loaded { .. });
-        Driver::is_kernels(scheme.name) || scheme.params.iter().any(|p| has_model(&p.kind))
+        Driver::is_kernels(scheme.name) || scheme.family == Family::Learned
     }
 
     fn canonical(&self, scheme: &str) -> Result<String, SchemeError> {
@@ -218,6 +224,8 @@ mod tests {
             ("owl", Some("owl-v1@")),
             ("owl:online=true", Some("owl-v1@")),
             ("aurora:model=v1", Some("aurora-v1@")),
+            ("rax-pretrained", Some("rax-v1@")),
+            ("rax:alpha=2", Some("rax")),
             ("cubic", None),
             ("kernel-reno", None),
             // Refused, and not by a daemon.
@@ -244,7 +252,15 @@ mod tests {
         assert_eq!(
             names,
             [
-                "aurora", "bbr", "cubic", "learned", "newreno", "owl", "owl-loss"
+                "aurora",
+                "bbr",
+                "cubic",
+                "learned",
+                "newreno",
+                "owl",
+                "owl-loss",
+                "rax",
+                "rax-pretrained"
             ]
         );
     }

@@ -64,10 +64,12 @@ impl Flow {
     /// One line, if its policy cannot be had.
     pub fn new(open: &Open, served: Option<Arc<Served>>, learned: Option<&[u8]>) -> Result<Flow> {
         let mss = Bytes::new(open.mss.into());
+        // So that no two flows draw alike, also of two agents: numbers begin anew with each.
+        let seed = open.start_ns ^ u64::from(open.header.flow);
         let setup = Setup {
             initial_cwnd: mss * u64::from(open.initial_cwnd),
             start: Time::from_nanos(open.start_ns),
-            ..Setup::new(mss, u64::from(open.header.flow))
+            ..Setup::new(mss, seed)
         };
         Ok(Flow {
             decides: match served {

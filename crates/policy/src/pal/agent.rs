@@ -49,8 +49,9 @@ impl<T: Task<N>, const N: usize> Agent<T, N> {
         }
     }
 
-    /// Acts on an observation, after learning from what is rewarded by now. `round` is how many units of partial actions
-    /// make a round now; `units` what one of each reward is expected to be about.
+    /// Acts on an observation, after learning from what is rewarded by now. `window` is how many units of partial actions
+    /// may be under way, `round` how many are answered in a round trip: a segment is as long as the shorter of the two.
+    /// `units` is what one of each reward is expected to be about.
     ///
     /// # Errors
     /// [`Diverged`]: the weights are of no use any more.
@@ -58,6 +59,7 @@ impl<T: Task<N>, const N: usize> Agent<T, N> {
         &mut self,
         weights: &mut Weights<N>,
         observation: &[f32],
+        window: f32,
         round: f32,
         units: [f32; N],
     ) -> Result<f32, Diverged> {
@@ -78,14 +80,15 @@ impl<T: Task<N>, const N: usize> Agent<T, N> {
             return Err(Diverged);
         }
         (self.policy, self.values) = (policy, values);
-        segment.add(Step {
+        let step = Step {
             outputs,
             values,
             action,
-            round,
+            window,
             rewards: [0.0; N],
             awaited: 0,
-        });
+        };
+        segment.add(step, round);
         self.next += 1;
         Ok(action)
     }

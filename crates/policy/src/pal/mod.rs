@@ -32,7 +32,7 @@ pub trait Task<const N: usize> {
     /// What long-term averages of the rewards are worth, measured or expected (Rax Eq. 8).
     fn utility(&self, averages: &[f32; N]) -> f32;
 
-    /// The weight of a step's own rewards in the average, above 0 to 1 (Rax Eq. 5), when `round` units of partial actions
-    /// make a round and the averages are expected to be `values`.
-    fn gamma(&self, round: f32, values: &[f32; N]) -> f32;
+    /// The weight of a step's own rewards in the average, above 0 to 1 (Rax Eq. 5), when `window` units of partial actions
+    /// may be under way and the averages are expected to be `values`.
+    fn gamma(&self, window: f32, values: &[f32; N]) -> f32;
 }

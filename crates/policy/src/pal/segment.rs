@@ -9,8 +9,8 @@ pub(super) struct Step<const N: usize> {
     pub outputs: [f32; MAX_OUTPUTS],
     pub values: [f32; N],
     pub action: f32,
-    /// How many units of partial actions make a round from here.
-    pub round: f32,
+    /// Units of partial actions that may be under way: w of Eq. 5.
+    pub window: f32,
     /// The sum of the feedback so far.
     pub rewards: [f32; N],
     /// Partial actions without feedback.
@@ -89,10 +89,10 @@ impl<const N: usize> Segment<N> {
         outputs
     }
 
-    /// The first step says how long the round is.
-    pub fn add(&mut self, step: Step<N>) {
+    /// The first step's window is the round (Algorithm 3), if that is not longer than `round`.
+    pub fn add(&mut self, step: Step<N>, round: f32) {
         if self.steps.is_empty() {
-            self.left = (step.round + step.action).floor();
+            self.left = (step.window + step.action).min(round).floor();
         }
         self.steps.push(step);
     }

@@ -32,7 +32,7 @@ pub struct PalSpec {
     pub weighting: Weighting,
     /// The fewest steps of a segment (10 in Algorithm 3).
     pub shortest: usize,
-    /// The most steps of a segment, however long a round is: the larger a window, the more often it is learned from.
+    /// The most steps of a segment, however long a round is.
     pub longest: usize,
     /// The most segments whose feedback is awaited; the oldest is given up then.
     pub most_awaited: usize,
@@ -93,7 +93,7 @@ impl Default for PalSpec {
             centre: Centre::Late,
             weighting: Weighting::Average,
             shortest: 10,
-            longest: 64,
+            longest: 1024,
             most_awaited: 64,
             largest_norm: 1e3,
         }

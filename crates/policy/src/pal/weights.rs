@@ -142,7 +142,7 @@ impl<const N: usize> Weights<N> {
         self.advantages.clear();
         let mut next = segment.continuation.unwrap_or(segment.units);
         for step in segment.steps.iter().rev() {
-            let gamma = task.gamma(step.round, &step.values);
+            let gamma = task.gamma(step.window, &step.values);
             for (average, reward) in next.iter_mut().zip(&step.rewards) {
                 *average = self.spec.weighting.fold(gamma, *reward, *average);
             }
@@ -295,14 +295,15 @@ mod tests {
         let mut memories = Memories::of(&weights.nets);
         for (step, seen) in fixtures.observations.chunks(8).enumerate() {
             let outputs = segment.outputs(&mut memories, seen);
-            segment.add(Step {
+            let step = Step {
                 outputs,
                 values: values(&outputs, &fixtures.units),
                 action: fixtures.actions[step],
-                round: fixtures.windows[step],
+                window: fixtures.windows[step],
                 rewards: std::array::from_fn(|n| fixtures.rewards[3 * step + n]),
                 awaited: 0,
-            });
+            };
+            segment.add(step, f32::INFINITY);
         }
         segment.continuation = Some(fixtures.continuation);
         let task = Throughput {

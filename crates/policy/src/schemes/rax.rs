@@ -41,7 +41,7 @@ pub const SCHEME: Scheme = Scheme {
     deviations: &[
         "what the paper leaves open (widths, optimiser, rates, beta, scales of features and actions) is ours: docs/decisions/0040-rax.md",
         "rewards are averaged by Eq. 1; Algorithm 2, line 9, as printed weighs otherwise and stays at 70% of the paper's link",
-        "gradients are applied every 64 steps where a window has more packets than that: at one a round trip windows ran away",
+        "a gradient is applied after as many packets as the path returns in a round trip, if the window has more: windows ran away",
         "advantages are centred and scaled by those of late, so that one set of rates serves links of any speed",
         "the first action follows the first acknowledgement: before, nothing is known to act on",
         "a window above 4000 packets and weights that are not finite or too large are taken for divergence: NewReno for 10 s, then random weights anew",
@@ -332,10 +332,14 @@ impl Rax {
             self.fallback = None;
         }
         let observation = self.state.observation(self.least_rtt_ms);
-        let units = [1.0, 1.0, self.state.averages[1][0].max(1e-3) / self.window];
+        let [gaps, rtts, ..] = self.state.averages;
+        let units = [1.0, 1.0, rtts[0].max(1e-3) / self.window];
+        // What the path returns in a round trip. A window that runs away is many times that, and has to be learned from
+        // before all of it has been sent.
+        let round = rtts[1] / gaps[1].max(1e-3);
         let action = self
             .agent
-            .act(&mut self.weights, &observation, self.window, units);
+            .act(&mut self.weights, &observation, self.window, round, units);
         match action {
             Ok(action) => {
                 self.window = (self.window + self.spec.action_scale * action).max(1.0);

@@ -166,7 +166,9 @@ fn without_delay_it_is_advantage_actor_critic() {
     let (mut last, mut reference_last) = (0.0, 0.0);
     let mut act = |step: usize, weights: &mut Weights<1>| {
         let seen = observation(step, last);
-        last = agent.act(weights, &seen, 1.0, [1.0]).expect("finite");
+        last = agent
+            .act(weights, &seen, 1.0, f32::INFINITY, [1.0])
+            .expect("finite");
         let number = agent.partial_action(1.0);
         agent.feedback(number, &[reward(seen, last)]);
     };

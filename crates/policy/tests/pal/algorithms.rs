@@ -79,7 +79,13 @@ fn segments_are_those_of_algorithms_3_and_4() {
         }
         let takes_over = printed.update_weights();
         let action = agent
-            .act(&mut weights, &observation(step, 0.0), window, [1.0])
+            .act(
+                &mut weights,
+                &observation(step, 0.0),
+                window,
+                f32::INFINITY,
+                [1.0],
+            )
             .expect("finite");
         assert_eq!(weights.updates(), updates, "step {step}");
         assert_eq!(agent.awaited(), printed.actions.len() + 1, "step {step}");

@@ -24,7 +24,9 @@ fn adam() -> PalSpec {
 fn run(agent: &mut Agent<Plain, 1>, weights: &mut Weights<1>) -> Vec<f32> {
     let mut act = |step| {
         let seen = observation(step, 0.0);
-        let action = agent.act(weights, &seen, 1.0, [1.0]).expect("finite");
+        let action = agent
+            .act(weights, &seen, 1.0, f32::INFINITY, [1.0])
+            .expect("finite");
         let number = agent.partial_action(1.0);
         agent.feedback(number, &[reward(seen, action)]);
         action

@@ -19,7 +19,9 @@ fn learned(arrange: impl Fn(&mut Vec<(u64, f32)>)) -> Vec<f32> {
             }
         }
         let seen = observation(step, 0.0);
-        let action = agent.act(&mut weights, &seen, 1.0, [1.0]).expect("finite");
+        let action = agent
+            .act(&mut weights, &seen, 1.0, f32::INFINITY, [1.0])
+            .expect("finite");
         for part in 0..step % 4 {
             // Quarters and halves: their sums are exact in any order.
             let part = if part == 0 { 0.5 } else { 0.25 };
@@ -54,11 +56,37 @@ fn an_action_may_cause_nothing() {
     let mut agent = agent(&weights);
     for step in 0..21 {
         agent
-            .act(&mut weights, &observation(step, 0.0), 1.0, [1.0])
+            .act(
+                &mut weights,
+                &observation(step, 0.0),
+                1.0,
+                f32::INFINITY,
+                [1.0],
+            )
             .expect("finite");
     }
     // Nothing was caused, so no round went by, but a segment is no longer than ten.
     assert_eq!((weights.updates(), agent.awaited()), (2, 1));
+}
+
+/// A window that has outgrown what the path returns is learned from once a round trip all the same.
+#[test]
+fn a_segment_is_no_longer_than_a_round() {
+    let updates = |round| {
+        let mut spec = plain(10);
+        spec.longest = 1000;
+        let mut weights = weights(spec);
+        let mut agent = agent(&weights);
+        for step in 0..101 {
+            agent
+                .act(&mut weights, &observation(step, 0.0), 500.0, round, [1.0])
+                .expect("finite");
+            let number = agent.partial_action(1.0);
+            agent.feedback(number, &[1.0]);
+        }
+        weights.updates()
+    };
+    assert_eq!([updates(f32::INFINITY), updates(20.0)], [0, 5]);
 }
 
 /// Every second partial action is never answered: what waits stays bounded, is given up in the end, and its feedback may
@@ -70,7 +98,13 @@ fn feedback_that_never_comes_is_given_up() {
     let mut run = |from: usize, steps: usize, is_answered: bool| {
         for step in from..from + steps {
             agent
-                .act(&mut weights, &observation(step, 0.0), 1.0, [1.0])
+                .act(
+                    &mut weights,
+                    &observation(step, 0.0),
+                    1.0,
+                    f32::INFINITY,
+                    [1.0],
+                )
                 .expect("finite");
             let number = agent.partial_action(1.0);
             if is_answered || step % 2 == 0 {
@@ -105,7 +139,9 @@ fn agents_may_share_their_weights() {
     for step in 0..200 {
         for agent in &mut agents {
             let seen = observation(step, 0.0);
-            let action = agent.act(&mut weights, &seen, 1.0, [1.0]).expect("finite");
+            let action = agent
+                .act(&mut weights, &seen, 1.0, f32::INFINITY, [1.0])
+                .expect("finite");
             let number = agent.partial_action(1.0);
             agent.feedback(number, &[reward(seen, action)]);
         }
@@ -118,7 +154,7 @@ fn what_is_not_finite_is_noticed() {
     let run = |reward: f32, weights: &mut Weights<1>| {
         let mut agent = agent(weights);
         for step in 0..30 {
-            agent.act(weights, &observation(step, 0.0), 1.0, [1.0])?;
+            agent.act(weights, &observation(step, 0.0), 1.0, f32::INFINITY, [1.0])?;
             let number = agent.partial_action(1.0);
             agent.feedback(number, &[reward]);
         }

@@ -1,7 +1,8 @@
 """A place of its own for whatever makes network namespaces: nothing of it stays, nothing of others is touched.
 
 Network, mount and process namespaces of their own, and an empty /run. What is left over in there can be counted,
-whatever else goes on at the machine, and ends with the first process.
+whatever else goes on at the machine, and ends with the first process. Congestion controllers alone are the whole
+machine's: one that somebody registers meanwhile is counted too.
 """
 
 import os
@@ -22,6 +23,9 @@ TRY = "ip tuntap add dev headway-try mode tun"
 REGISTRY = Path("/run/headway")
 LOCK = ".lock"
 """Files that end so stay in the registry, empty."""
+
+CONTROLLERS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+DEFAULT_CONTROLLER = Path("/proc/sys/net/ipv4/tcp_congestion_control")
 
 GRACE_S = 5.0
 """So long may what has just ended still be there."""
@@ -70,6 +74,10 @@ class Census:
     """Network devices of this namespace."""
     registry: frozenset[str]
     """Files in which Headway notes what it has made."""
+    controllers: frozenset[str]
+    """Of congestion, that sockets can choose."""
+    default_controller: frozenset[str]
+    """Of sockets here that choose none; one."""
 
     @staticmethod
     def take() -> "Census":
@@ -92,6 +100,8 @@ class Census:
             frozenset(namespaces),
             frozenset(row.partition(":")[0].strip() for row in rows),
             frozenset(registry),
+            frozenset(CONTROLLERS.read_text().split()),
+            frozenset(DEFAULT_CONTROLLER.read_text().split()),
         )
 
     def more_than(self, before: "Census") -> list[str]:

@@ -51,6 +51,8 @@ def test_headwayd_comes_along_and_needs_no_library(tmp_path: Path) -> None:
     done = subprocess.run([headwayd, "--version"], check=True, stdout=subprocess.PIPE, text=True)
     assert re.fullmatch(r"headwayd \d+\.\d+\.\d+\n", done.stdout)
     assert (tmp_path / "venv" / "bin" / "headway").exists()
+    unit = subprocess.run([headwayd, "systemd-unit"], check=True, stdout=subprocess.PIPE, text=True).stdout
+    assert f"\nExecStart={headwayd} run " in unit
     linked = subprocess.run(["ldd", headwayd], check=True, stdout=subprocess.PIPE, text=True).stdout
     libraries = {line.split()[0].rpartition("/")[2] for line in linked.splitlines()}
     # glibc's, gcc's for unwinding, and the kernel's own.

@@ -35,6 +35,11 @@ class Served(NamedTuple):
     """How far apart the decisions of a flow are to be; None where that is the policy's own clock's matter."""
 
 
+def queue_s(flows: int) -> float:
+    """Of more than 1,000 flows each has as much room in the queue: with less there are none but time-outs."""
+    return QUEUE_S * max(1.0, flows / 1000)
+
+
 def served(models: Path) -> list[Served]:
     """Nets that are asked of every flow every 10 ms, and policies by their own clocks."""
     aurora, owl, full = map(title, (nets.AURORAS_LAYERS, nets.OWLS_LAYERS, nets.PAPERS_LAYERS))
@@ -69,7 +74,7 @@ def measure(progress: Progress, models: Path, program: Path, seconds: float, flo
             found.setdefault(one.title, []).append(
                 others.undisturbed(partial(_many, program, one.options, seconds, flows))
             )
-    path = {"link_mbps": MBPS, "mtu": MTU, "queue_ms": QUEUE_S * 1e3, "seconds": seconds}
+    path = {"link_mbps": MBPS, "mtu": MTU, "queue_ms": queue_s(flows) * 1e3, "seconds": seconds}
     return [
         {"policy": one.title, "net": one.net, "period_ms": one.period_ms, "flows": flows, **path}
         | {"rounds": len(found[one.title]), "disturbed": others.disturbed(found[one.title])}
@@ -86,7 +91,7 @@ def _many(program: Path, options: tuple[str, ...], seconds: float, flows: int) -
     with (
         place.heartbeat(),
         Agent(*options, "--name", place.CONTROLLER) as agent,
-        place.link(is_offloaded=False, mbps=MBPS, mtu=MTU, queue_s=QUEUE_S),
+        place.link(is_offloaded=False, mbps=MBPS, mtu=MTU, queue_s=queue_s(flows)),
         place.running(place.FAR, *receive),
     ):
         place.wait_for_server(PORT)

@@ -1,15 +1,12 @@
 """What the windows of the kernel's BBR do, set while a flow runs."""
 
-import signal
 import time
 from itertools import pairwise
 
 import pytest
 
 import daemon
-from headway.models import folder as model_folder
 from kernel import path
-from test_guard_live import always, write_model
 
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
 
@@ -97,39 +94,3 @@ def test_a_longer_window_of_bandwidth_remembers_for_longer(tmp_path, slowing):
     print(f"forgotten after {took}")
     assert took[2] < took[10] < took[40] == 3.0
     assert took[2] < 0.9
-
-
-def test_a_tuner_that_stops_leaves_the_flow_to_cubic(tmp_path):
-    """A net that sets BBR's windows, and is asked each 4 ms; without an answer the guard takes the flow."""
-    folder = tmp_path / "tuner"
-    folder.mkdir()
-    agent = model_folder.load("owl-v1").card["agent"] | {
-        "beneath": {"kind": "scheme", "name": "bbr"},
-        "action": {
-            "kind": "settings",
-            "parameters": ["rtprop_window", "btlbw_window"],
-            "choices": [[float(seconds), 10.0] for seconds in range(1, 8)],
-        },
-    }
-    write_model(folder, *always(0), agent)
-    served = daemon.Daemon("--policy", f"learned:model={folder}")
-    with served as agent, path.flow(tmp_path, CONTROLLER, 26) as flow:
-        flow.wait(4)
-        one = sending(agent.status())
-        assert (one["guard"], one["decisions"] > 100) == ("policy", True)
-        # Its RTprop window is a second.
-        assert dips(agent, 4) >= 2
-        agent.signal(signal.SIGSTOP)
-        since = time.monotonic()
-        flow.wait(since + 5.3 - flow.begun)
-        assert flow.mbps(since, since + 5) > 0.85 * 20
-        agent.signal(signal.SIGCONT)
-        time.sleep(1)
-        one = sending(agent.status())
-        assert (one["guard"], one["guard_reason"]) == ("cubic", "stale"), agent.log
-        # Its first probation is 10 s.
-        flow.wait(8 + 10 + 3)
-        one = sending(agent.status())
-        assert (one["guard"], one["guard_trips"]) == ("policy", 1)
-        flow.wait(24.5)
-        assert flow.mbps(flow.begun + 22, flow.begun + 24.5) > 0.7 * 20

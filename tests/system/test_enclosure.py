@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
+import daemon
 import enclosure
+from headway._native import find_headwayd
 
 pytestmark = pytest.mark.system
 
+DEFAULT = "/proc/sys/net/ipv4/tcp_congestion_control"
 SCRIPT = """
 import subprocess, sys
 sys.path.insert(0, {scripts!r})
@@ -40,11 +43,34 @@ def left_by(command, tmp_path):
         ("unshare --net sleep 60 >/dev/null 2>&1 &", ["namespaces", "processes"]),
         ("mkdir -p /run/netns && ip netns add left", ["namespaces"]),
         ("ip tuntap add dev left0 mode tun", ["devices"]),
+        (f"grep -q reno {DEFAULT} && echo cubic >{DEFAULT} || echo reno >{DEFAULT}", ["default_controller"]),
         ("mkdir /run/headway && touch /run/headway/entry /run/headway/registry.lock", ["registry"]),
     ],
 )
 def test_what_a_command_leaves_is_found(tmp_path, command, kinds):
     assert sorted(line.partition(":")[0] for line in left_by(command, tmp_path) if line) == kinds
+
+
+@pytest.mark.usefixtures("bpf")
+@pytest.mark.parametrize(
+    ("end", "kinds"),
+    [
+        ("true", ["controllers", "processes"]),
+        # One that is asked to go unregisters it; the kernel does for one that is killed.
+        ("kill $! && wait", []),
+        ("kill -KILL $! && wait", []),
+    ],
+)
+def test_a_controller_that_stays_registered_is_found(tmp_path, end, kinds):
+    """Its agent is there, or has ended by itself, or was killed."""
+    run = [find_headwayd(), "run", "--no-agent", "--controllers", "headway_owl", "--name", "headway_left"]
+    words = " ".join([*run, "--socket", str(tmp_path / "socket")])
+    ready = f"until grep -q ready {tmp_path}/out; do sleep 0.05; done"
+    left = left_by(f"{words} >{tmp_path}/out 2>&1 & {ready}; {end}", tmp_path)
+    assert sorted(line.partition(":")[0] for line in left if line) == kinds
+    assert ("controllers: headway_left" in left) == bool(kinds)
+    # And the last process of the place takes it along.
+    assert "headway_left" not in daemon.registered()
 
 
 def test_nothing_of_it_reaches_the_outside(tmp_path):

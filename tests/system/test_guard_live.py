@@ -1,24 +1,18 @@
-"""What becomes of flows whose agent fails: Cubic has them within two round trips, and they do well."""
+"""What becomes of flows whose agent or policy fails, beside what test_fault_matrix.py does to all controllers."""
 
 import os
-import shutil
 import signal
-import threading
 import time
 
-import numpy as np
 import pytest
 
 import daemon
-from headway.distill import whole
-from headway.models import folder as model_folder
-from headway.models import writer
-from kernel import path
+from kernel import judge, path
+from kernel.judge import AFTER_S
+from kernel.models import always, put_model, write_less, write_model
 
-pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf", "ahead")]
 
-AFTER_S = 5.0
-"""The stretch that a flow is judged by, once its agent has failed."""
 PLAIN = "cubic"
 
 
@@ -27,171 +21,63 @@ def cubics_mbps(tmp_path_factory):
     """What plain Cubic has on the same path, in the same stretch."""
     with path.flow(tmp_path_factory.mktemp("cubic"), PLAIN, 11) as flow:
         flow.wait(4 + AFTER_S + 1)
-        return flow.mbps(flow.begun + 4, flow.begun + 4 + AFTER_S)
+        mbps = flow.mbps(flow.begun + 4, flow.begun + 4 + AFTER_S)
+    assert mbps > 0.85 * 20, f"the machine is too busy: plain Cubic has {mbps:.2f} of 20 Mbit/s"
+    return mbps
 
 
 def sending(status):
     return [flow for flow in status["flows"] if flow["delivered_packets"] > 10]
 
 
-def judge(flow, since, cubics_mbps):
-    """That the flow does as well as Cubic over the stretch, and never stands still."""
+def judged(flow, since, cubics_mbps, flows=1):
+    """That the flows do as well as Cubic over the stretch, and none stands still."""
     flow.wait(since + AFTER_S + 0.3 - flow.begun)
-    mbps = flow.mbps(since, since + AFTER_S)
-    assert mbps >= 0.9 * cubics_mbps, f"{mbps:.2f} of Cubic's {cubics_mbps:.2f} Mbit/s"
-    halves = [flow.mbps(since + t / 2, since + t / 2 + 0.5) for t in range(int(2 * AFTER_S))]
-    assert min(halves) > 0.2 * cubics_mbps, f"it stood still: {[f'{half:.1f}' for half in halves]}"
-
-
-CONTROLLERS = [("owl", "headway_owl"), ("owl", "headway_window"), ("aurora", "headway_rate")]
+    judge.none_stalls(flow, since, flows)
+    judge.does_as_well(flow, since, cubics_mbps)
 
 
 def run(policy, controller, *options):
     return daemon.Daemon("--policy", policy, "--controllers", controller, *options)
 
 
-@pytest.mark.parametrize(("policy", "controller"), [*CONTROLLERS, ("aurora:model=int8-v1", "headway_rate")])
-def test_the_agent_is_killed(tmp_path, cubics_mbps, policy, controller):
-    with run(policy, controller) as agent, path.flow(tmp_path, controller, 12) as flow:
+@pytest.mark.parametrize(
+    ("options", "controller"),
+    [
+        (["--policy", "aurora:model=int8-v1"], "headway_rate"),
+        # Of windows that a tuner sets: who is not asked is not stale, and goes on as BBR.
+        (["--controllers", "headway_bbr"], "headway_bbr"),
+    ],
+)
+def test_an_agent_is_killed_that_nobody_asks(tmp_path, cubics_mbps, options, controller):
+    with daemon.Daemon(*options) as agent, path.flow(tmp_path, controller, 12) as flow:
         flow.wait(4)
         agent.kill()
-        judge(flow, time.monotonic(), cubics_mbps)
+        judged(flow, time.monotonic(), cubics_mbps)
     # Nobody is left to say what the guard did: that it went on is what counts. New sockets have others.
     assert controller not in daemon.registered()
 
 
-@pytest.mark.parametrize(("policy", "controller"), CONTROLLERS)
-def test_the_agent_is_stopped_and_comes_back(tmp_path, cubics_mbps, policy, controller):
-    with run(policy, controller) as agent, path.flow(tmp_path, controller, 26) as flow:
-        flow.wait(4)
-        agent.signal(signal.SIGSTOP)
-        judge(flow, time.monotonic(), cubics_mbps)
-        agent.signal(signal.SIGCONT)
-        time.sleep(1)
-        (one,) = sending(agent.status())
-        assert (one["guard"], one["guard_reason"], one["guard_trips"]) == ("cubic", "stale", 1)
-        assert agent.status()["counters"]["guard_trips_by_reason"]["stale"] == 1
-        # Its first probation is 10 s.
-        flow.wait(4 + 10 + 2)
-        (one,) = sending(agent.status())
-        assert (one["guard"], one["guard_trips"]) == ("policy", 1)
-        assert agent.status()["counters"]["guard_returns"] == 1
-        since = flow.begun + 17
-        flow.wait(20)
-        assert flow.mbps(since, since + 2.5) > 0.7 * cubics_mbps
-
-
-def test_within_two_round_trips_it_is_cubics(tmp_path):
-    """A trip comes 100 ms after a question at the earliest; from then on Cubic's window grows again."""
-    with run("owl", "headway_owl") as agent, path.flow(tmp_path, "headway_owl", 8) as flow:
-        flow.wait(4)
-        agent.signal(signal.SIGSTOP)
-        stopped = time.monotonic_ns()
-        flow.wait(6)
-        agent.signal(signal.SIGCONT)
-        time.sleep(0.5)
-        (one,) = sending(agent.status())
-        (verdict,) = [line for line in agent.log.splitlines() if "the guard tripped" in line]
-        assert "stale" in verdict
-    assert 0.1 <= one["guard_judged_at_s"] - stopped * 1e-9 < 0.1 + 0.05 + 2 * one["srtt_ms"] * 1e-3
-
-
-def test_the_agent_is_slow(tmp_path, cubics_mbps):
-    """It runs for 5 ms in each second: answers come up to a second late."""
-    with run("owl", "headway_owl") as agent, path.flow(tmp_path, "headway_owl", 14) as flow:
-        over = threading.Event()
-
-        def slow():
-            while not over.wait(1.0):
-                agent.signal(signal.SIGCONT)
-                time.sleep(0.005)
-                agent.signal(signal.SIGSTOP)
-
-        flow.wait(4)
-        agent.signal(signal.SIGSTOP)
-        thread = threading.Thread(target=slow)
-        thread.start()
-        try:
-            judge(flow, time.monotonic(), cubics_mbps)
-        finally:
-            over.set()
-            thread.join()
-            agent.signal(signal.SIGCONT)
-        time.sleep(0.5)
-        (one,) = sending(agent.status())
-        assert (one["guard"], one["guard_reason"]) == ("cubic", "stale")
-
-
-def write_model(folder, weight, bias, agent=None):
-    """A model with Owl's eyes and hands, or those of `agent`, and one layer of these weights for a head."""
-    owl = model_folder.load("owl-v1")
-    card = {
-        "name": "owl",
-        "version": 1,
-        "description": "no policy at all",
-        "net": {"kind": "mlp", "layers": [100, 7], "activations": ["identity"]},
-        "agent": agent or owl.card["agent"],
-        "training": owl.card["training"],
-        "evaluation": {},
-    }
-    seen = np.random.default_rng(1).random((4, 100), dtype=np.float32)
-    tensors = {"layers.0.weight": weight.astype(np.float32), "layers.0.bias": bias.astype(np.float32)}
-    outputs = seen @ tensors["layers.0.weight"].T + tensors["layers.0.bias"]
-    shutil.rmtree(folder)
-    writer.write(folder, card, tensors, (seen, outputs))
-
-
-def always(action):
-    """Weights that choose one action, whatever they see."""
-    return np.zeros((7, 100)), np.eye(7)[action]
-
-
-def noise():
-    """Weights that choose by chance: what they see changes all the time."""
-    random = np.random.default_rng(1)
-    return random.normal(size=(7, 100)) * 100, random.normal(size=7)
-
-
-@pytest.mark.parametrize("head", ["noise", "always less", "always more"])
+@pytest.mark.parametrize("head", ["always less", "always more"])
 def test_the_model_is_replaced(tmp_path, cubics_mbps, head):
     folder = tmp_path / "model"
-    owl = model_folder.load("owl-v1")
-    folder.mkdir()
-    for name, content in owl.files.items():
-        (folder / name).write_bytes(content)
+    put_model(folder, "owl-v1")
     with run(f"learned:model={folder}", "headway_owl") as agent, path.flow(tmp_path, "headway_owl", 18) as flow:
         flow.wait(4)
-        write_model(folder, *{"noise": noise(), "always less": always(0), "always more": always(6)}[head])
+        write_model(folder, *always({"always less": 0, "always more": 6}[head]))
         assert agent.ask("reload").returncode == 0
         replaced = time.monotonic()
         until = replaced + 4
         while (one := sending(agent.status())[0])["guard"] == "policy" and time.monotonic() < until:
             time.sleep(0.05)
         print(f"{head}: {one['guard_reason'] or 'no trip'} after {time.monotonic() - replaced:.2f} s")
-        if head != "noise":
-            assert one["guard"] == "cubic"
-        # What chance does with a window may be good enough.
-        judge(flow, time.monotonic(), cubics_mbps)
-
-
-def write_less(folder):
-    """The net in whole numbers, always wanting half of the rate, and less."""
-    model = model_folder.load("aurora-int8-v1")
-    tensors = model.tensors()
-    unit = (whole.UNIT << int(tensors["shifts"][2])) // int(tensors["multipliers"][2])
-    tensors["layers.2.weight"][:] = 0
-    tensors["layers.2.bias"][:] = -20 * unit
-    seen = model.golden()["observations"]
-    outputs = whole.run(tensors, whole.to_inputs(seen, model.card["agent"]["observation"]["features"]))
-    shutil.rmtree(folder)
-    writer.write(folder, model.card, tensors, (seen, outputs[:, np.newaxis] / whole.UNIT))
+        assert one["guard"] == "cubic"
+        judged(flow, time.monotonic(), cubics_mbps)
 
 
 def test_a_net_in_the_kernel_is_replaced_and_guarded(tmp_path, cubics_mbps):
     folder = tmp_path / "model"
-    folder.mkdir()
-    for name, content in model_folder.load("aurora-int8-v1").files.items():
-        (folder / name).write_bytes(content)
+    put_model(folder, "aurora-int8-v1")
     with run(f"learned:model={folder}", "headway_rate") as agent, path.flow(tmp_path, "headway_rate", 16) as flow:
         flow.wait(4)
         write_less(folder)
@@ -204,29 +90,8 @@ def test_a_net_in_the_kernel_is_replaced_and_guarded(tmp_path, cubics_mbps):
         time.sleep(0.5)
         (one,) = sending(agent.status())
         assert (one["guard"], one["guard_reason"]) == ("cubic", "utility"), agent.log
-        judge(flow, one["guard_judged_at_s"], cubics_mbps)
+        judged(flow, one["guard_judged_at_s"], cubics_mbps)
         assert one["guard_judged_at_s"] - replaced < 3
-
-
-def test_all_slots_are_taken(tmp_path, cubics_mbps):
-    slot = run("owl", "headway_owl", "--flows", "1")
-    with slot as agent, path.flow(tmp_path, "headway_owl", 11, flows=3) as flow:
-        flow.wait(4)
-        judge(flow, time.monotonic(), cubics_mbps)
-        assert agent.status()["counters"]["slots_full"] >= 2
-
-
-def test_the_ring_is_full(tmp_path, cubics_mbps):
-    """4 KiB hold 36 records: at 20 Mbit/s 40 ms of them, while the agent sleeps; what it is asked then is lost."""
-    with run("owl", "headway_owl", "--ring", "4") as agent, path.flow(tmp_path, "headway_owl", 14) as flow:
-        flow.wait(4)
-        agent.signal(signal.SIGSTOP)
-        judge(flow, time.monotonic(), cubics_mbps)
-        agent.signal(signal.SIGCONT)
-        time.sleep(0.5)
-        status = agent.status()
-        assert status["counters"]["ring_dropped"] > 100
-        assert status["counters"]["guard_trips"] == 1
 
 
 def test_what_found_no_room_is_asked_again(tmp_path):
@@ -252,4 +117,4 @@ def test_many_flows_are_none_stuck_when_the_agent_dies(tmp_path, cubics_mbps):
         assert len(sending(agent.status())) == 8
         os.kill(agent.process.pid, signal.SIGKILL)
         agent.process.wait()
-        judge(flow, time.monotonic(), cubics_mbps)
+        judged(flow, time.monotonic(), cubics_mbps, flows=8)

@@ -9,10 +9,10 @@ import pytest
 
 import daemon
 from kernel import path
-from kernel.bulk import PORT
 
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
 
+PORT = 5300
 PREFIXES = {
     "127.9.0.0/16": "owl-loss",
     "127.9.1.0/24": "owl:online=true",

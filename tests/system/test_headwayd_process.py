@@ -1,7 +1,9 @@
 """headwayd as a process: its logs, what it may do, and what it sets back."""
 
+import configparser
 import json
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -13,12 +15,12 @@ import pytest
 import daemon
 from headway._native import find_headwayd
 from kernel import path
-from test_guard_live import always, write_model
+from kernel.models import always, write_model
 
-pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf", "ahead")]
 
 DEFAULT = Path("/proc/sys/net/ipv4/tcp_congestion_control")
-NET_ADMIN, PERFMON, BPF = 1 << 12, 1 << 38, 1 << 39
+SETPCAP, NET_ADMIN, PERFMON, BPF = 1 << 8, 1 << 12, 1 << 38, 1 << 39
 """linux/capability.h"""
 
 
@@ -78,6 +80,85 @@ def test_it_keeps_the_capabilities_that_it_needs(options, more):
     none = f"{0:016x}"
     own = {"CapEff": needed, "CapPrm": needed, "CapBnd": needed, "CapInh": none, "CapAmb": none}
     assert threads == [own] * len(threads)
+
+
+@pytest.fixture(scope="module")
+def unit():
+    """The unit for systemd that headwayd prints: its text, and the keys of [Service]."""
+    text = subprocess.run([find_headwayd(), "systemd-unit"], capture_output=True, text=True, check=True).stdout
+    parser = configparser.ConfigParser(interpolation=None, delimiters="=")
+    parser.optionxform = str
+    parser.read_string(text)
+    return text, parser["Service"]
+
+
+def test_systemd_takes_the_unit(tmp_path, unit):
+    if not shutil.which("systemd-analyze"):
+        pytest.skip("systemd-analyze is missing; install it: sudo apt-get install -y systemd")
+    file = tmp_path / "headwayd.service"
+    file.write_text(unit[0])
+    done = subprocess.run(["systemd-analyze", "verify", file], capture_output=True, text=True, check=False)
+    # Of other units it may have something to say too.
+    said = [line for line in done.stderr.splitlines() if "headwayd" in line]
+    assert (done.returncode, said) == (0, []), done.stderr
+
+
+def as_the_unit_does(service, without=None):
+    """The command that starts a program with what the unit leaves of root's privileges; it names no other user."""
+    names = service["CapabilityBoundingSet"].split()
+    kept = [f"+{name.removeprefix('CAP_').lower()}" for name in names if name != without]
+    assert service["NoNewPrivileges"] == "yes"
+    assert not {"User", "DynamicUser", "AmbientCapabilities"} & {*service}
+    return ["setpriv", "--no-new-privs", f"--bounding-set=-all,{','.join(kept)}"]
+
+
+def options_of(service, more=""):
+    """Of its ExecStart."""
+    name, _, default = service["Environment"].strip('"').partition("=")
+    found, run, *options = service["ExecStart"].split()
+    assert (found, run) == (find_headwayd(), "run")
+    return " ".join(options).replace(f"${name}", f"{default} {more}").split()
+
+
+@pytest.mark.parametrize(("more", "kept"), [("", 0), ("--default", NET_ADMIN)])
+def test_what_the_unit_permits_is_enough(tmp_path, unit, more, kept):
+    """And what it keeps of that, once it serves, is less."""
+    _, service = unit
+    within = as_the_unit_does(service)
+    start = subprocess.run([*within, "cat", "/proc/self/status"], capture_output=True, text=True, check=True).stdout
+    given = dict(re.findall(r"(Cap\w+):\s*([0-9a-f]+)", start))
+    unit_has = f"{BPF | PERFMON | NET_ADMIN | SETPCAP:016x}"
+    assert (given["CapEff"], given["CapBnd"]) == (unit_has, unit_has)
+    environment = {"STATE_DIRECTORY": str(tmp_path)}
+    agent = daemon.Daemon(*options_of(service, more), within=within, environment=environment)
+    with agent, path.flow(tmp_path, "headway_owl", 5) as flow:
+        flow.wait(4)
+        assert {t["CapEff"] for t in capabilities(agent.process.pid)} == {f"{BPF | PERFMON | kept:016x}"}
+        assert {t["CapBnd"] for t in capabilities(agent.process.pid)} == {f"{BPF | PERFMON | kept:016x}"}
+        (one,) = [flow for flow in agent.status()["flows"] if flow["delivered_packets"] > 10]
+        assert (one["guard"], one["decisions"] > 100) == ("policy", True)
+        assert agent.ask("reload").returncode == 0
+
+
+@pytest.mark.parametrize("without", ["CAP_BPF", "CAP_PERFMON"])
+def test_what_the_unit_permits_is_needed(unit, without):
+    _, service = unit
+    agent = daemon.Daemon(*options_of(service), within=as_the_unit_does(service, without))
+    with pytest.raises(RuntimeError, match=without), agent:
+        pass
+
+
+@pytest.mark.parametrize("without", [None, "CAP_NET_ADMIN"])
+def test_what_the_unit_permits_is_needed_for_a_cgroup(unit, cgroup, without):
+    _, service = unit
+    options = options_of(service, f"--cgroup {cgroup}")
+    agent = daemon.Daemon(*options, within=as_the_unit_does(service, without))
+    if without:
+        with pytest.raises(RuntimeError, match=r"--cgroup: .*not permitted"), agent:
+            pass
+    else:
+        with agent:
+            assert agent.ready["event"] == "ready"
 
 
 @pytest.mark.parametrize("ends", [None, signal.SIGTERM, signal.SIGINT])

@@ -24,6 +24,8 @@ use crate::system::default_controller::DefaultController;
 use crate::system::signals::Signals;
 
 const SOCKET: &str = "/run/headway/headwayd.sock";
+const UNIT: &str = include_str!("../systemd/headwayd.service");
+const USUAL_PATH: &str = "/usr/local/bin/headwayd";
 const STATE: &str = "STATE_DIRECTORY";
 const FLOWS: u32 = 4096;
 const RING_KIB: u32 = 4096;
@@ -78,6 +80,11 @@ Examples:
         #[arg(required = true, value_name = "NAME=VALUE")]
         settings: Vec<String>,
     },
+    /// Print a unit for systemd that runs this very program, wherever it was installed.
+    #[command(
+        after_help = "Example, as root:\n  headwayd systemd-unit > /etc/systemd/system/headwayd.service"
+    )]
+    SystemdUnit,
     /// Have the agent read its policies anew; no flow is interrupted.
     #[command(after_help = "Example:\n  cp -r new-model/. /etc/headway/model && headwayd reload")]
     Reload {
@@ -188,6 +195,7 @@ pub fn main() -> ExitCode {
             let words = format!("set {flow} {}", settings.join(" "));
             control::ask(&at.socket, &words).map(|answer| println!("flows: {}", answer["flows"]))
         }
+        Command::SystemdUnit => unit().map(|unit| print!("{unit}")),
         Command::Reload { at } => control::ask(&at.socket, "reload").map(|_| ()),
     };
     match done {
@@ -197,6 +205,19 @@ pub fn main() -> ExitCode {
             ExitCode::from(error.exit_code())
         }
     }
+}
+
+/// The unit, with the path of this program for the usual one.
+fn unit() -> Result<String> {
+    let own = env::current_exe().map_err(|e| Error::failed("cannot tell its own path", e))?;
+    let own = own.to_string_lossy();
+    // systemd.service(5): what follows has a meaning there.
+    if own.contains(|c: char| c.is_whitespace() || "%$\"'\\;".contains(c)) {
+        return Err(Error::Failed(format!(
+            "{own}: in a unit a path can have no spaces, quotes, '%' or '$'; install it elsewhere"
+        )));
+    }
+    Ok(UNIT.replace(USUAL_PATH, &own))
 }
 
 fn run_agent(run: &Run) -> Result<()> {
@@ -494,6 +515,15 @@ mod tests {
         }
         let learns = ["--policy", "owl:online=true", "--state", "/tmp", "--shadow"];
         assert!(chosen(&run(&learns)).is_ok());
+    }
+
+    #[test]
+    fn the_unit_runs_this_program() {
+        let unit = unit().expect("a path");
+        let own = env::current_exe().expect("a path");
+        let start = format!("\nExecStart={} run --log json", own.display());
+        assert!(unit.contains(&start), "{unit}");
+        assert!(!unit.contains(USUAL_PATH), "{unit}");
     }
 
     #[test]

@@ -3,7 +3,8 @@
 #![cfg(target_os = "linux")]
 
 use headway_fixed::vectors::Draw;
-use headway_fixed::{MlpValues, RateAgent, RecordBytes};
+use headway_fixed::{Int8, MlpValues, RateAgent, RecordBytes};
+use headway_policy::model::{Shipped, shipped};
 use libbpf_rs::{ErrorKind, MapCore, MapFlags, Object, ObjectBuilder, ProgramInput};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
@@ -66,6 +67,38 @@ impl Loaded {
         self.get("asked")
     }
 
+    /// One evaluation of any inputs: the same output and values within.
+    fn compare_net(&self, policy: &Int8, draw: &mut Draw, what: &str) {
+        let mut values = draw.values();
+        self.put("policy", policy);
+        self.put("values", &values);
+        let found = self.run("test_net", Asked::ONCE);
+        assert_eq!(found.result, policy.net.run(&mut values), "{what}");
+        assert_eq!(self.get::<MlpValues>("values"), values, "{what}");
+    }
+
+    /// A flow's records: the same rates and states. How often it decided.
+    fn compare_flow(&self, policy: &Int8, draw: &mut Draw, what: &str) -> u64 {
+        let start = draw.below(1 << 40);
+        let mut last: RecordBytes = [start, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let mut native = RateAgent::new(policy, start);
+        self.put("policy", policy);
+        self.put("record", &last);
+        self.put("agent", &RateAgent::new_zeroed());
+        self.run("test_open", Asked::ONCE);
+        assert_eq!(self.get::<RateAgent>("agent"), native, "{what} opens");
+        for record in 0..RECORDS {
+            last = draw.record(&last);
+            self.put("record", &last);
+            let found = self.run("test_record", Asked::ONCE);
+            let rate = native.record(policy, &last);
+            assert_eq!(found.result as u64, rate, "{what}, record {record}");
+            let after: RateAgent = self.get("agent");
+            assert_eq!(after, native, "{what}, record {record}");
+        }
+        native.decisions().into()
+    }
+
     /// ns a repetition, the median of some rounds.
     fn ns(&self, program: &str, decisions: bool) -> f64 {
         let asked = Asked {
@@ -77,6 +110,15 @@ impl Loaded {
         rounds.sort_unstable();
         rounds[ROUNDS / 2] as f64 / f64::from(REPEAT)
     }
+}
+
+/// The policies in whole numbers that come with Headway, with their names.
+fn shipped_nets() -> Vec<(&'static str, Int8)> {
+    let whole = |one: &Shipped| {
+        let model = one.model().expect(one.title);
+        model.int8().map(|policy| (one.title, policy.clone()))
+    };
+    shipped().iter().filter_map(whole).collect()
 }
 
 #[test]
@@ -91,39 +133,27 @@ fn bpf_computes_what_the_native_build_does() {
         Err(error) => panic!("{error:#}"),
     };
     let mut draw = Draw::new(1);
+    let mut decisions = 0;
     for net in 0..NETS {
         let policy = draw.policy();
-        let mut values = draw.values();
-        bpf.put("policy", &policy);
-        bpf.put("values", &values);
-        let found = bpf.run("test_net", Asked::ONCE);
-        assert_eq!(found.result, policy.net.run(&mut values), "net {net}");
-        let after: MlpValues = bpf.get("values");
-        assert_eq!(after, values, "net {net}");
+        bpf.compare_net(&policy, &mut draw, &format!("net {net}"));
     }
-    let mut decisions = 0;
     for flow in 0..FLOWS {
         let policy = draw.policy();
-        let start = draw.below(1 << 40);
-        let mut last: RecordBytes = [start, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-        let mut native = RateAgent::new(&policy, start);
-        bpf.put("policy", &policy);
-        bpf.put("record", &last);
-        bpf.put("agent", &RateAgent::new_zeroed());
-        bpf.run("test_open", Asked::ONCE);
-        assert_eq!(bpf.get::<RateAgent>("agent"), native, "flow {flow} opens");
-        for record in 0..RECORDS {
-            last = draw.record(&last);
-            bpf.put("record", &last);
-            let found = bpf.run("test_record", Asked::ONCE);
-            let rate = native.record(&policy, &last);
-            assert_eq!(found.result as u64, rate, "flow {flow}, record {record}");
-            let after: RateAgent = bpf.get("agent");
-            assert_eq!(after, native, "flow {flow}, record {record}");
-        }
-        decisions += u64::from(native.decisions());
+        decisions += bpf.compare_flow(&policy, &mut draw, &format!("flow {flow}"));
     }
     assert!(decisions > FLOWS * RECORDS / 100, "{decisions} decisions");
+    let shipped = shipped_nets();
+    assert!(!shipped.is_empty(), "none of models/ is of whole numbers");
+    for (title, policy) in &shipped {
+        for _ in 0..NETS {
+            bpf.compare_net(policy, &mut draw, title);
+        }
+        let flows = (0..FLOWS).map(|_| bpf.compare_flow(policy, &mut draw, title));
+        let decided: u64 = flows.sum();
+        assert!(decided > FLOWS * RECORDS / 100, "{title}: {decided}");
+        decisions += decided;
+    }
 
     // A flow that goes on, for the times.
     bpf.put("policy", &Draw::new(2).policy());
@@ -135,8 +165,9 @@ fn bpf_computes_what_the_native_build_does() {
         ("test_record", false),
     ]
     .map(|(p, d)| bpf.ns(p, d));
-    let records = FLOWS * RECORDS;
+    let policies = 1 + shipped.len() as u64;
+    let [nets, records] = [NETS, FLOWS * RECORDS].map(|of_one| of_one * policies);
     println!(
-        r#"int8 {{"net_ns": {net:.1}, "agent_ns": {agent:.1}, "record_ns": {record:.1}, "nets": {NETS}, "records": {records}, "decisions": {decisions}}}"#
+        r#"int8 {{"net_ns": {net:.1}, "agent_ns": {agent:.1}, "record_ns": {record:.1}, "nets": {nets}, "records": {records}, "decisions": {decisions}}}"#
     );
 }

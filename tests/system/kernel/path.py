@@ -6,25 +6,75 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
+from typing import NamedTuple
 
 BULK = Path(__file__).parent / "bulk.py"
 LINK = {"--up": "20Mbps", "--down": "20Mbps", "--delay": "10ms", "--queue": "60pkt"}
 """A BDP of 33 packets, and twice that in the queue."""
+HOLDS = 93
+"""Packets, both together."""
+PORTS = count(5310)
+"""The receivers of flows side by side are all this host's."""
+
+
+class Came(NamedTuple):
+    """What came of one connection in about a tenth of a second."""
+
+    connection: int
+    """The sender's port."""
+    at: float
+    size: int
+    gap: float
+    """The longest time in it that nothing came."""
+
+
+class Sent(NamedTuple):
+    """A sender's state as TCP_INFO has it, each 5 ms."""
+
+    at: float
+    ca_state: int
+    """0 is Open, 3 Recovery, 4 Loss."""
+    cwnd: int
+    ssthresh: int
+    delivered: int
+    retransmitted: int
+    srtt_us: int
 
 
 @dataclass
 class Flow:
-    """Under way. Times are those of `time.monotonic()`, which all processes share."""
+    """Under way, or several at once. Times are those of `time.monotonic()`, which all processes share."""
 
     came: Path
+    states: Path
     begun: float = field(default_factory=time.monotonic)
 
-    def mbps(self, since: float, until: float) -> float:
-        """What came between two moments."""
-        lines = [line.split() for line in self.came.read_text().splitlines()]
-        total = sum(int(size) for at, size in lines if since < float(at) <= until)
-        return total * 8e-6 / (until - since)
+    def lines(self) -> list[Came]:
+        """All that came so far."""
+        whole = self.came.read_text().rpartition("\n")[0].splitlines()
+        return [Came(int(one), float(at), int(size), float(gap)) for one, at, size, gap in map(str.split, whole)]
+
+    def connections(self) -> list[int]:
+        """All from which anything came so far."""
+        return sorted({line.connection for line in self.lines()})
+
+    def mbps(self, since: float, until: float, connection: int | None = None) -> float:
+        """What came between two moments, of one connection or of all."""
+        of = self.lines() if connection is None else [one for one in self.lines() if one.connection == connection]
+        return sum(one.size for one in of if since < one.at <= until) * 8e-6 / (until - since)
+
+    def longest_gap(self, since: float, until: float, connection: int) -> float:
+        """The longest time that nothing came of a connection: at its end up to a tenth of a second too long."""
+        within = [one for one in self.lines() if one.connection == connection and since < one.at <= until]
+        # Where nothing comes any more no line says so.
+        return max([one.gap for one in within] + [until - (within[-1].at if within else since)])
+
+    def sent(self, connection: int) -> list[Sent]:
+        """The states that its sender was in so far."""
+        lines = self.states.with_name(f"{self.states.name}-{connection}").read_text().rpartition("\n")[0]
+        return [Sent(float(at), *map(int, rest)) for at, *rest in map(str.split, lines.splitlines())]
 
     def wait(self, seconds: float) -> float:
         """Until so long after its begin; that moment."""
@@ -42,22 +92,29 @@ class Flow:
 
 @contextmanager
 def flow(
-    folder: Path, controller: str, seconds: float, flows: int = 1, to: str = "$HEADWAY_PEER", **link: str
+    folder: Path,
+    controller: str,
+    seconds: float,
+    flows: int = 1,
+    to: str = "$HEADWAY_PEER",
+    buffer: str = "",
+    **link: str,
 ) -> Iterator[Flow]:
     """A bulk transfer of so long, or several, in a shell of their own; over when this is.
 
     The network stays until then: what a sender has buffered still goes out. `to` is the other end, as sh reads it:
-    $HEADWAY_PEER6 is its IPv6 address.
+    $HEADWAY_PEER6 is its IPv6 address. `buffer` is the senders', in bytes, if not the kernel's choice.
     """
-    came = folder / f"came-{controller}-{time.monotonic_ns()}"
+    came, states = (folder / f"{what}-{controller}-{time.monotonic_ns()}" for what in ("came", "states"))
     bulk = f"{sys.executable} {BULK}"
     options = LINK | {f"--{key}": value for key, value in link.items()}
     words = [word for pair in options.items() for word in pair]
-    one = f"{bulk} send {to} {controller} {seconds}"
-    command = [sys.executable, "-m", "headway", "shell", *words, "--peer", f"{bulk} receive {came}", "--"]
+    port = next(PORTS)
+    one = f"{bulk} send {to} {port} {controller} {seconds} {states} {buffer}"
+    command = [sys.executable, "-m", "headway", "shell", *words, "--peer", f"{bulk} receive {port} {came}", "--"]
     command += ["sh", "-c", " & ".join([one] * flows) + " & wait; sleep 60"]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as shell:
-        under_way = Flow(came)
+        under_way = Flow(came, states)
         try:
             under_way.starts()
             yield under_way

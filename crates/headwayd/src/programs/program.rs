@@ -191,7 +191,7 @@ fn rename(value: &mut [u8], own: &str, name: &str) {
 fn refusal(controller: Controller, name: &str, error: &libbpf_rs::Error) -> String {
     let why = match error.kind() {
         libbpf_rs::ErrorKind::PermissionDenied => {
-            "not permitted; it takes CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN (root has them), and no lockdown".to_owned()
+            "not permitted; it takes CAP_BPF and CAP_PERFMON (root has them), and no lockdown".to_owned()
         }
         libbpf_rs::ErrorKind::AlreadyExists if kernel::has_links() => {
             "the kernel has a controller of that name; is another headwayd running? --name gives it another".to_owned()

@@ -33,7 +33,12 @@ impl Cgroup {
                 &"not a cgroup's folder, such as /sys/fs/cgroup/system.slice",
             ));
         }
-        let failed = |e: libbpf_rs::Error| Error::failed("--cgroup", e);
+        let failed = |e: libbpf_rs::Error| match e.kind() {
+            libbpf_rs::ErrorKind::PermissionDenied => Error::Failed(
+                "--cgroup: not permitted; it takes CAP_NET_ADMIN too (root has it)".to_owned(),
+            ),
+            _ => Error::failed("--cgroup", e),
+        };
         let mut builder = ObjectBuilder::default();
         let mut open = builder.open_memory(OBJECT).map_err(failed)?;
         for mut map in open.maps_mut() {

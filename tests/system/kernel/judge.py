@@ -1,0 +1,39 @@
+"""What is asked of flows whose policy or agent has failed."""
+
+from kernel.path import Flow
+
+AFTER_S = 5.0
+"""The stretch that flows are judged by."""
+LONGEST_GAP_S = 0.6
+"""That nothing comes of a flow: a time-out, of 0.2 s and a round trip, is no fault; a second in a row is one."""
+LEAST_SHARE = 0.1
+"""Of an equal one: flows share unevenly over seconds, and a Cubic beside BBRs has little."""
+LEAST = 0.9
+"""Of what plain Cubic has."""
+
+
+def none_stalls(flow: Flow, since: float, flows: int = 1) -> None:
+    """That each of the flows goes on, and none has next to nothing."""
+    until = since + AFTER_S
+    each = {one: (flow.mbps(since, until, one), flow.longest_gap(since, until, one)) for one in flow.connections()}
+    said = ", ".join(f"{mbps:.2f} Mbit/s with a gap of {gap:.2f} s" for mbps, gap in each.values())
+    print(said)
+    assert len(each) == flows, said
+    assert max(gap for _, gap in each.values()) <= LONGEST_GAP_S, said
+    assert min(mbps for mbps, _ in each.values()) >= LEAST_SHARE * flow.mbps(since, until) / flows, said
+
+
+def does_as_well(flow: Flow, since: float, cubics_mbps: float) -> None:
+    """That they have what Cubic has there."""
+    mbps = flow.mbps(since, since + AFTER_S)
+    print(f"{mbps / cubics_mbps:.3f} of Cubic's {cubics_mbps:.2f} Mbit/s")
+    assert mbps >= LEAST * cubics_mbps, f"{mbps:.2f} of Cubic's {cubics_mbps:.2f} Mbit/s"
+
+
+def fills_as_cubic(flow: Flow, since: float, holds: int) -> None:
+    """That windows grow until the path, of so many packets, holds no more, and fall to 0.7 (RFC 9438, 4.6)."""
+    for connection in flow.connections():
+        cwnds = [sent.cwnd for sent in flow.sent(connection) if since < sent.at <= since + AFTER_S]
+        top = cwnds.index(max(cwnds))
+        assert cwnds[top] >= 0.9 * holds, cwnds[::20]
+        assert min(cwnds[top:]) <= 0.75 * cwnds[top], cwnds[::20]

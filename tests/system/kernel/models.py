@@ -1,0 +1,97 @@
+"""Models that are no good, or only hold still: what a policy may be replaced by."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headway.distill import whole
+from headway.models import folder as model_folder
+from headway.models import writer
+
+Array = np.ndarray[Any, Any]
+HOLD = 3
+"""Owl's choice that leaves the window as it is."""
+
+
+def put_model(folder: Path, name: str) -> None:
+    """A shipped model as a model's folder."""
+    folder.mkdir(exist_ok=True)
+    for file, content in model_folder.load(name).files.items():
+        (folder / file).write_bytes(content)
+
+
+def write_model(folder: Path, weight: Array, bias: Array, agent: dict[str, Any] | None = None) -> None:
+    """A model with Owl's eyes and hands, or those of `agent`, and one layer of these weights for a head."""
+    owl = model_folder.load("owl-v1")
+    outputs, inputs = weight.shape
+    card = {
+        "name": "owl",
+        "version": 1,
+        "description": "no policy at all",
+        "net": {"kind": "mlp", "layers": [inputs, outputs], "activations": ["identity"]},
+        "agent": agent or owl.card["agent"],
+        "training": owl.card["training"],
+        "evaluation": {},
+    }
+    seen = np.random.default_rng(1).random((4, inputs), dtype=np.float32)
+    tensors = {"layers.0.weight": weight.astype(np.float32), "layers.0.bias": bias.astype(np.float32)}
+    shutil.rmtree(folder)
+    writer.write(folder, card, tensors, (seen, seen @ tensors["layers.0.weight"].T + tensors["layers.0.bias"]))
+
+
+def always(action: int) -> tuple[Array, Array]:
+    """Weights that choose one of Owl's actions, whatever they see."""
+    return np.zeros((7, 100)), np.eye(7)[action]
+
+
+def noise(outputs: int = 7, inputs: int = 100) -> tuple[Array, Array]:
+    """Weights that choose by chance: what they see changes all the time."""
+    random = np.random.default_rng(1)
+    return random.normal(size=(outputs, inputs)) * 100, random.normal(size=outputs)
+
+
+def auroras() -> dict[str, Any]:
+    """Aurora's eyes and hands: a rate, from 50 numbers."""
+    found: dict[str, Any] = model_folder.load("aurora-v2").card["agent"]
+    return found
+
+
+def tuners() -> dict[str, Any]:
+    """Owl's eyes and a tuner's hands: RTprop windows of 1 to 7 s for the kernel's BBR, asked each 4 ms."""
+    action = {
+        "kind": "settings",
+        "parameters": ["rtprop_window", "btlbw_window"],
+        "choices": [[float(seconds), 10.0] for seconds in range(1, 8)],
+    }
+    owls: dict[str, Any] = model_folder.load("owl-v1").card["agent"]
+    return owls | {"beneath": {"kind": "scheme", "name": "bbr"}, "action": action}
+
+
+def write_policy(folder: Path, controller: str) -> None:
+    """A policy for it that is good."""
+    put_model(folder, "aurora-v2" if controller == "headway_rate" else "owl-v1")
+    if controller == "headway_bbr":
+        write_model(folder, *always(6), tuners())
+
+
+def write_noise(folder: Path, controller: str) -> None:
+    """One for it with the same eyes and hands that chooses by chance."""
+    if controller == "headway_rate":
+        write_model(folder, *noise(1, 50), auroras())
+    else:
+        write_model(folder, *noise(), tuners() if controller == "headway_bbr" else None)
+
+
+def write_less(folder: Path) -> None:
+    """The net in whole numbers, always wanting half of the rate, and less."""
+    model = model_folder.load("aurora-int8-v1")
+    tensors = model.tensors()
+    unit = (whole.UNIT << int(tensors["shifts"][2])) // int(tensors["multipliers"][2])
+    tensors["layers.2.weight"][:] = 0
+    tensors["layers.2.bias"][:] = -20 * unit
+    seen = model.golden()["observations"]
+    outputs = whole.run(tensors, whole.to_inputs(seen, model.card["agent"]["observation"]["features"]))
+    shutil.rmtree(folder)
+    writer.write(folder, model.card, tensors, (seen, outputs[:, np.newaxis] / whole.UNIT))

@@ -1,0 +1,87 @@
+"""How soon a flow that the guard takes follows Cubic's law, in round trips: of 100 ms, over a kernel's sockets."""
+
+import signal
+import time
+from contextlib import ExitStack
+from itertools import pairwise
+
+import pytest
+
+import daemon
+from kernel import path
+from kernel.models import write_policy
+
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf", "ahead")]
+
+CONTROLLERS = ("headway_owl", "headway_window", "headway_rate", "headway_bbr")
+LINK = {"delay": "50ms", "queue": "500pkt"}
+"""A BDP of 167 packets, and thrice that in the queue: slow start does not end at once."""
+BUFFER = str(1 << 22)
+"""Windows alone are to be what limits a sender: else Cubic's do not grow."""
+ROUND_TRIPS = 2.0
+"""The guard's promise."""
+STARTS_AT_20 = 20
+"""net/ipv4/tcp_cubic.c: before its first loss it grows by a packet for 20 at least, 5% a round trip."""
+
+
+def law(states):
+    """The window that Cubic would have had at each of these states, from the first on, while nothing is lost."""
+    cwnd = float(states[0].cwnd)
+    windows = [cwnd]
+    for before, now in pairwise(states):
+        delivered = now.delivered - before.delivered
+        slow_start = min(delivered, max(0.0, before.ssthresh - cwnd))
+        cwnd += slow_start + (delivered - slow_start) / STARTS_AT_20
+        windows.append(cwnd)
+    return windows
+
+
+def holds(states):
+    """Does the window follow Cubic's law, give or take 3% and two packets?"""
+    return all(abs(now.cwnd - window) <= 2 + 0.03 * window for now, window in zip(states, law(states), strict=True))
+
+
+@pytest.fixture(scope="module")
+def taken(tmp_path_factory):
+    """Of each controller the moment of its trip, and its flow's states from a second before on."""
+    place = tmp_path_factory.mktemp("taken")
+    with ExitStack() as stack:
+        all_ = {}
+        for controller in CONTROLLERS:
+            write_policy(place / controller, controller)
+            options = ["--policy", f"learned:model={place / controller}", "--controllers", controller]
+            agent = stack.enter_context(daemon.Daemon(*options))
+            all_[controller] = agent, stack.enter_context(path.flow(place, controller, 20, buffer=BUFFER, **LINK))
+        time.sleep(6)
+        for agent, _ in all_.values():
+            agent.signal(signal.SIGSTOP)
+        time.sleep(4)
+        found = {}
+        for controller, (agent, flow) in all_.items():
+            agent.signal(signal.SIGCONT)
+            time.sleep(0.5)
+            (one,) = [one for one in agent.status()["flows"] if one["delivered_packets"] > 10]
+            (connection,) = flow.connections()
+            found[controller] = one, flow.sent(connection)
+    return found
+
+
+@pytest.mark.parametrize("controller", CONTROLLERS)
+def test_within_two_round_trips_it_is_cubics(taken, controller):
+    one, states = taken[controller]
+    assert (one["guard"], one["guard_reason"], one["guard_trips"]) == ("cubic", "stale", 1)
+    trip = one["guard_judged_at_s"]
+    before = [s for s in states if trip - 1 < s.at < trip - 0.02]
+    after = [s for s in states if s.at > trip]
+    rtt_s = after[0].srtt_us * 1e-6
+    # Until the first loss.
+    ends = next((i for i, s in enumerate(after) if s.ca_state), len(after))
+    after = after[:ends]
+    since = next(i for i in range(len(after)) if holds(after[i:]))
+    lasts = (after[-1].at - after[since].at) / rtt_s
+    took = (after[since].at - trip) / rtt_s
+    print(f"{controller}: after {took:.2f} round trips of {rtt_s * 1e3:.0f} ms, for {lasts:.1f} of them")
+    assert took <= ROUND_TRIPS
+    assert lasts >= ROUND_TRIPS
+    # The policy's windows are others.
+    assert not holds(before)

@@ -1,0 +1,99 @@
+"""Which sockets have a controller of ours: by choice, by route, by cgroup."""
+
+import errno
+import json
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import daemon
+
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
+
+ALLOWED = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
+CONNECTION = """
+import json, os, socket, sys
+
+def choose(s, name):
+    try:
+        s.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+    except OSError as error:
+        return error.errno
+    return 0
+
+def has(s):
+    return s.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\\0").decode()
+
+_, user, host, before, *after = sys.argv
+# By itself, and not by setpriv: Python may lie where only root can read.
+if user == "nobody":
+    os.setgroups([])
+    os.setresgid(65534, 65534, 65534)
+    os.setresuid(65534, 65534, 65534)
+capabilities = open("/proc/self/status").read().partition("CapEff:")[2].split()[0]
+with socket.create_server((host, 0)) as listener, socket.socket() as s:
+    said = {"capabilities": int(capabilities, 16), "before": choose(s, before) if before else 0}
+    s.connect(listener.getsockname())
+    said["connected"] = has(s)
+    said["after"] = {name: (choose(s, name), has(s)) for name in after}
+print(json.dumps(said))
+"""
+"""A connection to a host, with a choice before that is made, and some after; errno is 0 where it was well."""
+
+
+def connect(host="127.0.0.1", before="", after=(), user="root", within=()):
+    """What became of a connection: what it has, and which choices were refused."""
+    command = [*within, sys.executable, "-c", CONNECTION, user, host, before, *after]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_who_has_no_privilege_may_choose_it():
+    names = ["headway_owl", "headway_rate"]
+    with daemon.Daemon("--no-agent", "--controllers", ",".join(names)):
+        for name in names:
+            said = connect(before=name, user="nobody")
+            assert said["capabilities"] == 0
+            assert (said["before"], said["connected"]) == (0, name)
+        # Not because anybody may choose anything: the rest is as the kernel says.
+        allowed = ALLOWED.read_text().split()
+        available = sorted(daemon.registered())
+        said = connect(after=available, user="nobody")["after"]
+    assert {*names} <= {*allowed}
+    refused = {name: (0 if name in allowed else errno.EPERM) for name in available}
+    assert {name: error for name, (error, _) in said.items()} == refused
+
+
+@contextmanager
+def route(*options):
+    """Connections to 127.9.0.1 have it."""
+    words = ["local", "127.9.0.0/16", "dev", "lo"]
+    subprocess.run(["ip", "route", "add", *words, *options], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["ip", "route", "del", *words], check=True)
+
+
+@pytest.mark.parametrize("user", ["root", "nobody"])
+@pytest.mark.parametrize("lock", [[], ["lock"]], ids=["congctl", "congctl-lock"])
+def test_a_route_chooses_it(lock, user):
+    with daemon.Daemon("--policy", "owl"), route("congctl", *lock, "headway_owl"):
+        chosen = connect("127.9.0.1", before="reno", after=["reno"], user=user)
+        elsewhere = connect(before="reno", user=user)
+    # What a program has chosen before it connects is gone.
+    assert (chosen["before"], chosen["connected"]) == (0, "headway_owl")
+    assert elsewhere["connected"] == "reno"
+    # Afterwards it may choose again, but where the route is locked.
+    assert chosen["after"]["reno"] == ([errno.EPERM, "headway_owl"] if lock else [0, "reno"])
+
+
+def test_a_cgroup_chooses_it(cgroup):
+    join = ["sh", "-c", f'echo $$ > {cgroup}/cgroup.procs && exec "$@"', "sh"]
+    with daemon.Daemon("--policy", "owl", "--cgroup", str(cgroup)):
+        assert connect(within=join)["connected"] == "headway_owl"
+        assert connect()["connected"] != "headway_owl"

@@ -58,7 +58,7 @@ impl Served {
             model_id,
             content,
         };
-        if let Some((learner, rax)) = rax_pretrained::read(&scheme, &values) {
+        if let Some((learner, rax)) = rax_pretrained::read(scheme, &values) {
             let id = learner.as_ref().map_or("rax".to_owned(), |l| l.id());
             return Ok(served(id, Content::Rax(learner, rax)));
         }

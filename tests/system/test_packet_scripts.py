@@ -26,8 +26,10 @@ TRIES = 5
 
 @pytest.fixture(scope="module", autouse=True)
 def prompt() -> Iterator[None]:
-    """Ahead of what else the machine does, where that is permitted, and with no pause to collect garbage: a test run
-    holds so much that one takes longer than the RTTs here may vary."""
+    """Ahead of what else the machine does, where that is permitted, and with no long pause to collect garbage.
+
+    A whole test run holds so much that one takes longer than RTTs may vary before slow start ends.
+    """
     gc.collect()
     gc.freeze()
     before = os.sched_getscheduler(0), os.sched_getparam(0)

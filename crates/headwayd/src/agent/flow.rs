@@ -323,12 +323,22 @@ impl Flow {
         true
     }
 
-    /// A policy that may decide for it.
+    /// A policy that may decide for it; none where the present one is to go on.
     ///
     /// # Errors
     /// One line, if it cannot be had.
-    pub fn policy_of(&self, served: Arc<Served>, learned: Option<&[u8]>) -> Result<Decides> {
-        policy(served, &self.setup, learned)
+    pub fn policy_of(
+        &self,
+        served: Arc<Served>,
+        learned: Option<&[u8]>,
+    ) -> Result<Option<Decides>> {
+        // What it has learned since is more than what was kept.
+        if let Decides::Policy(before, Carried::Rax(_)) = &self.decides
+            && before.spec() == served.spec()
+        {
+            return Ok(None);
+        }
+        policy(served, &self.setup, learned).map(Some)
     }
 
     /// Another decides from now on. What was seen of the flow stays, if the other sees the same.
@@ -341,11 +351,6 @@ impl Flow {
                 swap(decider.policy_mut(), new.policy_mut());
                 swap(before, served);
             }
-            // What it has learned since is more than what was kept.
-            (
-                Decides::Policy(before, Carried::Rax(_)),
-                Decides::Policy(served, Carried::Rax(_)),
-            ) if before.spec() == served.spec() => {}
             _ => self.decides = next,
         }
     }

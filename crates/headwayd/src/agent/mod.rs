@@ -251,7 +251,11 @@ impl Agent {
         let mut next = next.into_iter();
         for (flows, policies) in self.flows.iter_mut().zip(&policies) {
             if policies.is_some() {
-                (flows.iter_mut().zip(&mut next)).for_each(|(flow, next)| flow.take_policy(next));
+                for (flow, next) in flows.iter_mut().zip(&mut next) {
+                    if let Some(next) = next {
+                        flow.take_policy(next);
+                    }
+                }
             }
         }
         for (program, policies) in self.programs.iter_mut().zip(&policies) {

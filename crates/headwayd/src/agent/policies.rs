@@ -82,6 +82,17 @@ impl Policies {
     pub fn check(&self, controller: Controller, frame: Frame) -> Result<()> {
         let mut all = self.by_prefix.iter();
         all.try_for_each(|(_, served)| controller.check(served.spec(), served.agent()))?;
+        let settings = |served: &Served| served.agent().map(SettingValues::of);
+        let common = settings(self.otherwise());
+        let other = self.by_prefix.iter().find(|(_, s)| settings(s) != common);
+        if let Some((_, other)) = other {
+            return Err(Error::Usage(format!(
+                "--policy: '{}' has other bounds of rates or growth than '{}', and a controller has them once; run one headwayd for \
+                 each, of other --name",
+                other.spec(),
+                self.otherwise().spec()
+            )));
+        }
         let own = self.by_prefix.iter().find(|(_, s)| s.int8().is_some());
         let Some((_, own)) = own else { return Ok(()) };
         if self.by_prefix.len() > 1 {
@@ -206,6 +217,21 @@ mod tests {
             let error = Policies::read(specs).expect_err(hint).to_string();
             assert!(error.contains(hint) && !error.contains('\n'), "{error}");
         }
+    }
+
+    #[test]
+    fn policies_of_one_controller_have_the_same_bounds() {
+        let check = |specs: [&str; 2]| {
+            let policies = Policies::read(specs).expect("policies");
+            policies.check(policies.controller(), Frame::default())
+        };
+        let error = check(["aurora", "10.0.0.0/8=aurora:model=v1"]);
+        let error = error.expect_err("3 Mbit/s at first, not 2").to_string();
+        assert!(
+            error.contains("'aurora:model=v1' has other bounds"),
+            "{error}"
+        );
+        assert!(check(["owl", "10.0.0.0/8=owl-loss"]).is_ok());
     }
 
     #[test]

@@ -108,11 +108,11 @@ fn another_policy_keeps_what_was_seen_if_it_sees_the_same() {
     let served = |spec: &str| Arc::new(Served::read(spec).expect("a model of ours"));
     let next = flow.policy_of(served("owl:online=true"), None);
     assert_eq!(flow.policy(), Some("owl"));
-    flow.take_policy(next.expect("a policy"));
+    flow.take_policy(next.expect("a policy").expect("another"));
     assert_eq!(flow.policy(), Some("owl:online=true"));
     assert!(flow.learned().is_some());
     let next = flow.policy_of(served("aurora"), None);
-    flow.take_policy(next.expect("a policy"));
+    flow.take_policy(next.expect("a policy").expect("another"));
     assert_eq!(flow.policy(), Some("aurora"));
 }
 

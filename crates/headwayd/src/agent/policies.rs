@@ -24,6 +24,8 @@ pub struct Frame {
 impl Frame {
     /// Of a policy that the program evaluates itself: enough to say what it does.
     const OWN_POLICY_INTERVAL_US: u32 = 100_000;
+    /// So many times as long may a policy that learns lose too much, or starve.
+    const PATIENCE_WITH_LEARNERS: u32 = 5;
 }
 
 /// A policy for each prefix of destinations, and one for all others.
@@ -123,11 +125,14 @@ impl Policies {
         let served = self.otherwise();
         let own_policy = served.int8();
         let natural = own_policy.map_or(0, |_| Frame::OWN_POLICY_INTERVAL_US);
-        let settings = SettingValues {
-            report_interval_us: frame.report_interval_us.unwrap_or(natural),
-            is_shadow: frame.is_shadow.into(),
-            ..served.agent().map(SettingValues::of).unwrap_or_default()
-        };
+        let mut settings = served.agent().map(SettingValues::of).unwrap_or_default();
+        settings.report_interval_us = frame.report_interval_us.unwrap_or(natural);
+        settings.is_shadow = frame.is_shadow.into();
+        if self.learn() {
+            // What it tries at first is wrong, and it learns from that, but not while Cubic has the flow.
+            settings.limits.epochs *= Frame::PATIENCE_WITH_LEARNERS;
+            settings.limits.doublings = 0;
+        }
         program.configure(settings, own_policy);
     }
 

@@ -62,6 +62,9 @@ impl RaxOverRecords {
         if !acts {
             self.rax.follow(record.cwnd as f32);
         }
+        let before = self.rax.window();
+        let freed = record.delivered.wrapping_sub(self.last.delivered)
+            + record.lost.wrapping_sub(self.last.lost);
         for _ in 0..since(record.lost, self.last.lost).min(self.flying.len()) {
             let tag = self.flying.pop_front().unwrap_or(Tag::NONE);
             self.rax.lost(now, tag, 1.0, acts);
@@ -77,6 +80,9 @@ impl RaxOverRecords {
             self.rax.acked(now, tag, 1.0, sent, acts);
         }
         self.agree(record.in_flight as usize, now);
+        if acts {
+            self.validate(record, freed, before);
+        }
         self.last = *record;
     }
 
@@ -88,6 +94,16 @@ impl RaxOverRecords {
         }
         while self.flying.len() < in_flight.min(Self::MOST) {
             self.flying.push_front(Tag::NONE);
+        }
+    }
+
+    /// A window that is not filled, since there is no data or the receiver has no room, grows no further: there is nothing
+    /// to learn from an action that changes nothing (RFC 7661).
+    fn validate(&mut self, record: &Record, freed: u32, before: f32) {
+        let filled = record.in_flight.saturating_add(freed) as f32;
+        let most = (filled + (filled / 8.0).max(10.0)).max(before);
+        if self.rax.window() > most {
+            self.rax.follow(most);
         }
     }
 

@@ -213,7 +213,12 @@ fn selection(name: &str, is_guarded: bool, seen: Arc<Mutex<Seen>>) -> Result<Sel
         "noise" | "up" | "down" => {}
         _ => return Err(format!("{name}: bad policies are noise, up, down, frozen, slow").into()),
     }
-    let agent = Arc::new(Served::read(scheme)?.agent().cloned().ok_or("it has no agent")?);
+    let agent = Arc::new(
+        Served::read(scheme)?
+            .agent()
+            .cloned()
+            .ok_or("it has no agent")?,
+    );
     let latency = Duration::from_micros(26);
     Ok(WATCHED.built_by(move |setup: &Setup| {
         let bad = match bad.as_str() {

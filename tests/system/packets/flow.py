@@ -95,8 +95,8 @@ class Flow:
     steps: list[Step] = field(default_factory=list)
     rounds: list[Round] = field(default_factory=list)
     late: float = 0.0
-    """Seconds, the longest by which a wait has ended too late, an ACK has taken, or the script has needed from one of
-    these to the next: the machine's noise."""
+    """Seconds, the longest by which a wait has ended too late, an ACK has taken, or the script has needed between
+    two of these: the machine's noise."""
 
     def __enter__(self) -> Self:
         self.tun, self.socket = place.make({"tcp_ecn": int(self.ecn), **self.sysctls}, self.initial_cwnd)

@@ -6,9 +6,9 @@ use headway_cc::{
     Bytes, CongestionControl, Control, Duration, Feedback, Need, Probe, Registry, Rto, Scheme,
     Sent, Setup, Tag, Time, schemes,
 };
-use headway_policy::Reporter;
 use headway_policy::pal::PalSpec;
 use headway_policy::schemes::{Rax, RaxOverRecords, RaxSpec};
+use headway_policy::{Record, Reporter};
 use headway_scenario::Scenario;
 use headway_sim::{Options, Simulation};
 
@@ -248,4 +248,47 @@ fn over_records_it_learns_as_over_packets() {
             "seed {seed}: {mbps} {loss}"
         );
     }
+}
+
+/// What begins with random weights again is nothing for other flows to go on from, until it has learned something.
+#[test]
+fn what_has_diverged_is_not_handed_on() {
+    let after = |spec: &RaxSpec, millis: u32| {
+        let setup = Setup::new(Bytes::new(1500), 1);
+        let mut rax = RaxOverRecords::new(&setup, spec, None).expect("settings in range");
+        let mut record = Record {
+            mss: 1500,
+            acks: 1,
+            rtt_us: 50_000,
+            srtt_us: 50_000,
+            in_flight: 50,
+            cwnd: 50,
+            ..Record::default()
+        };
+        for n in 0..millis {
+            record.now_ns += 1_000_000;
+            (record.sent, record.delivered) = (50 + n, n);
+            rax.on_record(&record);
+        }
+        (rax.cwnd(record.now()).is_some(), rax.learned().is_some())
+    };
+    let sound = RaxSpec::default();
+    assert_eq!(
+        after(&sound, 100),
+        (true, false),
+        "it has learned next to nothing"
+    );
+    assert_eq!(after(&sound, 20_000), (true, true));
+    let diverges = RaxSpec {
+        pal: PalSpec {
+            largest_norm: 0.1,
+            ..PalSpec::default()
+        },
+        ..RaxSpec::default()
+    };
+    assert_eq!(
+        after(&diverges, 5_000),
+        (false, false),
+        "Cubic has it for ten seconds"
+    );
 }

@@ -56,7 +56,7 @@ pub struct Flow {
     /// When the newest answer was given.
     answered: Time,
     decisions: u64,
-    /// Decisions of those that it has learned from, one after another.
+    /// Decisions of those whose networks it goes on from, one after another.
     inherited: u64,
     guard: Guarded,
 }
@@ -147,9 +147,12 @@ impl Flow {
         }
     }
 
-    /// In how many decisions it has learned what it has.
+    /// How much it has seen: of Rax gradients, which begin anew where it diverges, of others decisions.
     pub fn experience(&self) -> u64 {
-        self.inherited + self.decisions
+        match &self.decides {
+            Decides::Policy(_, Carried::Rax(rax)) => rax.updates(),
+            Decides::Policy(..) | Decides::Tuner(..) => self.inherited + self.decisions,
+        }
     }
 
     /// The policy that learns with it.

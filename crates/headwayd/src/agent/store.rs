@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
 use headway_cc::{Bytes, Setup};
-use headway_policy::schemes::Served;
+use headway_policy::schemes::{Carried, Served};
 
 /// The newest that a flow of each policy has learned; a new flow goes on from it. Without a folder there is none: each
 /// flow begins with the model, whichever were before.
@@ -24,10 +24,10 @@ pub struct Store {
     failed: bool,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Learned {
     bytes: Vec<u8>,
-    /// In how many decisions, since this agent began.
+    /// How much that took ([`Flow::experience`](super::flow::Flow::experience)); of what was saved only what it says itself.
     experience: u64,
 }
 
@@ -64,14 +64,10 @@ impl Store {
             if let Some(read) = &read {
                 tracing::info!(
                     file = name,
-                    bytes = read.len(),
+                    bytes = read.bytes.len(),
                     "goes on from what was learned"
                 );
             }
-            let read = read.map(|bytes| Learned {
-                bytes,
-                experience: 0,
-            });
             self.learned.insert(name.clone(), read);
         }
         let learned = self.learned.get(&name)?.as_ref()?;
@@ -160,7 +156,7 @@ fn write(file: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Nothing if there is no file.
-fn read(file: &Path, served: &Served) -> Result<Option<Vec<u8>>, String> {
+fn read(file: &Path, served: &Served) -> Result<Option<Learned>, String> {
     let bytes = match fs::read(file) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -168,8 +164,11 @@ fn read(file: &Path, served: &Served) -> Result<Option<Vec<u8>>, String> {
     };
     // Any flow will do to see whether one can go on from it.
     let tried = served.carried(&Setup::new(Bytes::new(1500), 0), Some(&bytes));
-    tried.map_err(|e| e.to_string())?;
-    Ok(Some(bytes))
+    let experience = match tried.map_err(|e| e.to_string())? {
+        Carried::Rax(rax) => rax.updates(),
+        Carried::Net(_) => 0,
+    };
+    Ok(Some(Learned { bytes, experience }))
 }
 
 /// The same model, told to learn in the same way.
@@ -269,7 +268,7 @@ mod tests {
         let right = learned(&owl);
         let size = right.len();
         let nan = f32::NAN.to_le_bytes().repeat(size / 4);
-        let rax = Served::read("rax").expect("a scheme of ours");
+        let rax = Served::read("rax-pretrained").expect("a scheme of ours");
         let whole = learned(&rax);
         let short = whole[..whole.len() / 2].to_vec();
         for (served, bytes, why) in [
@@ -286,7 +285,15 @@ mod tests {
         }
         for (served, right) in [(&owl, right), (&rax, whole)] {
             fs::write(&file, &right).expect("room");
-            assert_eq!(read(&file, served), Ok(Some(right)));
+            let found = read(&file, served)
+                .expect("it is right")
+                .expect("it is there");
+            assert_eq!(found.bytes, right);
+            assert_eq!(
+                found.experience > 200,
+                served.agent().is_none(),
+                "a learner says it"
+            );
         }
     }
 }

@@ -8,6 +8,9 @@ use super::rax::{Rax, RaxSpec};
 use crate::Record;
 use crate::nn::NetError;
 
+/// Ten seconds of gradients or more.
+const LEAST_UPDATES: u64 = 200;
+
 /// A flow that learns from its records (Rax, §3.2). A record counts packets and does not name them: they are taken to be
 /// answered in the order in which they were sent, so that a loss may be put down to an action near the one that caused it.
 #[derive(Debug)]
@@ -112,9 +115,15 @@ impl RaxOverRecords {
         (!self.rax.stands_by(now)).then(|| self.rax.window().round() as u32)
     }
 
-    /// What it has learned so far, for another flow to go on from.
-    pub fn learned(&self) -> String {
-        self.rax.learned()
+    /// What it has learned so far, for another flow to go on from; `None` while that is next to nothing, as after it diverged
+    /// and began with random weights.
+    pub fn learned(&self) -> Option<String> {
+        (self.updates() >= LEAST_UPDATES).then(|| self.rax.learned())
+    }
+
+    /// How many gradients that took, those of the flows before it among them; none after it diverged.
+    pub fn updates(&self) -> u64 {
+        self.rax.updates()
     }
 
     /// Named values for recordings.

@@ -156,7 +156,7 @@ impl Carried {
                 let is_sound = learned.iter().all(|x| x.is_finite());
                 is_sound.then(|| learned.iter().flat_map(|x| x.to_le_bytes()).collect())
             }
-            Carried::Rax(rax) => Some(rax.learned().into_bytes()),
+            Carried::Rax(rax) => rax.learned().map(String::into_bytes),
         }
     }
 

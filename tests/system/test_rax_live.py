@@ -26,7 +26,7 @@ def test_it_goes_on_from_what_a_learner_learned(tmp_path):
             flow.wait(14)
             one = sending(agent.status())
             # The kernel acknowledges every second packet, or less often.
-            assert one["decisions"] > 0.35 * one["delivered_packets"] > 5000, "one an acknowledgement"
+            assert one["decisions"] > 0.35 * one["delivered_packets"], "one an acknowledgement"
             assert one["guard"] == "policy", agent.log
             assert flow.mbps(flow.begun + 6, flow.begun + 14) > 0.85 * 20
             assert one["lost_packets"] < 0.02 * one["delivered_packets"]
@@ -37,23 +37,24 @@ def test_it_goes_on_from_what_a_learner_learned(tmp_path):
 
 
 def test_the_guard_has_it_while_it_explores(tmp_path):
-    """From random weights, with the agent stopped amid: whatever it tries, the flow goes on."""
+    """From random weights: whatever it tries, the flow goes on."""
     with daemon.Daemon("--policy", "rax") as agent, path.flow(tmp_path, "headway_window", 22, **LINK) as flow:
         flow.wait(20)
         one = sending(agent.status())
         print(f"guard {one['guard']}, {one['guard_trips']} trips, {one['lost_packets']} lost")
         assert one["decisions"] > 1000
         seconds = [flow.mbps(flow.begun + s, flow.begun + s + 2) for s in range(4, 18)]
-        assert min(seconds) > 0.1 * 20, seconds
+        # Two packets a round trip, the least that the guard leaves it, are 0.46 Mbit/s.
+        assert min(seconds) > 0.3, seconds
 
 
 def test_a_learner_that_is_not_whole_is_refused(tmp_path):
     state = tmp_path / "state"
     state.mkdir()
-    options = ["--policy", "rax", "--state", str(state)]
-    with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_window", 3, **LINK) as flow:
-        flow.wait(2.5)
-        assert sending(agent.status())["decisions"] > 20, "one an RTT at least"
+    options = ["--policy", "rax-pretrained", "--state", str(state)]
+    with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_window", 6, **LINK) as flow:
+        flow.wait(5.5)
+        assert sending(agent.status())["decisions"] > 100
     (kept,) = state.iterdir()
     kept.write_bytes(kept.read_bytes()[:1000])
     with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_window", 3, **LINK) as flow:

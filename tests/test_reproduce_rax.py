@@ -275,6 +275,7 @@ def test_a_quick_look_takes_seconds(run, tmp_path):
 def test_the_papers_figures_are_all_there():
     assert [figure.name for figure in paper("rax").figures] == [
         "fig1",
+        "fig1-kernel",
         "fig5",
         "fig6",
         "fig7",

@@ -176,10 +176,10 @@ impl Flow {
         let since = record.now().since(self.last.now()).min(PAUSE);
         self.apart = (self.apart * 7 + since) / 8;
         self.last = *record;
-        let initial = (self.setup.initial_cwnd.get() / self.setup.mss.get().max(1)) as u32;
+        let setup = &self.setup;
         let before = self
             .before
-            .get_or_insert_with(|| counted_before(record, initial));
+            .get_or_insert_with(|| counted_before(record, setup));
         if let Decides::Policy(_, carried) = &mut self.decides {
             carried.on_record(&record.since(before));
         }
@@ -443,8 +443,9 @@ impl Probe for Refused {
 
 /// What a connection had counted before it chose this controller: the first acknowledgement of one that has just begun is
 /// for its SYN and its first window at most.
-fn counted_before(first: &Record, initial_cwnd: u32) -> Record {
-    if first.delivered <= initial_cwnd + 1 {
+fn counted_before(first: &Record, setup: &Setup) -> Record {
+    let initial_cwnd = setup.initial_cwnd.get() / setup.mss.get().max(1);
+    if u64::from(first.delivered) <= initial_cwnd + 1 {
         return Record::default();
     }
     Record {

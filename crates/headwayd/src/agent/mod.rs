@@ -172,12 +172,7 @@ impl Agent {
     }
 
     fn on_end(&mut self, flow: &Flow) {
-        if let Some(served) = flow.learns()
-            && self.store.wants(served, flow.experience())
-            && let Some((served, learned)) = flow.learned()
-        {
-            self.store.keep(served, learned, flow.experience());
-        }
+        keep(&mut self.store, flow);
     }
 
     fn on_verdict(&mut self, program: usize, verdict: &Verdict) {
@@ -305,16 +300,8 @@ impl Agent {
             .filter(|flow| flow.learns().is_some())
             .collect();
         flows.sort_unstable_by_key(|flow| std::cmp::Reverse(flow.experience()));
-        let mut seen: Vec<&str> = Vec::new();
-        for flow in flows {
-            if let Some(served) = flow.learns()
-                && !seen.contains(&served.spec())
-                && let Some((_, learned)) = flow.learned()
-            {
-                seen.push(served.spec());
-                self.store.keep(served, learned, flow.experience());
-            }
-        }
+        // Once one is kept, those with less of the same policy are not wanted.
+        flows.iter().for_each(|flow| keep(&mut self.store, flow));
     }
 
     /// Saves what flows have learned, and ends.
@@ -362,5 +349,15 @@ impl Agent {
         let mut status = self.counters();
         status["flows"] = flows.into();
         status
+    }
+}
+
+/// Keeps what a flow has learned, if that is wanted: only then is it written out.
+fn keep(store: &mut Store, flow: &Flow) {
+    if let Some(served) = flow.learns()
+        && store.wants(served, flow.experience())
+        && let Some((served, learned)) = flow.learned()
+    {
+        store.keep(served, learned, flow.experience());
     }
 }

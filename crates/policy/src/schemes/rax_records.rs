@@ -66,9 +66,9 @@ impl RaxOverRecords {
             self.rax.follow(record.cwnd as f32);
         }
         let before = self.rax.window();
-        let freed = record.delivered.wrapping_sub(self.last.delivered)
-            + record.lost.wrapping_sub(self.last.lost);
-        for _ in 0..since(record.lost, self.last.lost).min(self.flying.len()) {
+        let lost = since(record.lost, self.last.lost);
+        let delivered = since(record.delivered, self.last.delivered);
+        for _ in 0..lost.min(self.flying.len()) {
             let tag = self.flying.pop_front().unwrap_or(Tag::NONE);
             self.rax.lost(now, tag, 1.0, acts);
         }
@@ -78,13 +78,13 @@ impl RaxOverRecords {
             record.srtt_us
         };
         let sent = Time::from_nanos(record.now_ns.saturating_sub(u64::from(rtt_us) * 1000));
-        for _ in 0..since(record.delivered, self.last.delivered).min(self.flying.len()) {
+        for _ in 0..delivered.min(self.flying.len()) {
             let tag = self.flying.pop_front().unwrap_or(Tag::NONE);
             self.rax.acked(now, tag, 1.0, sent, acts);
         }
         self.agree(record.in_flight as usize, now);
         if acts {
-            self.validate(record, freed, before);
+            self.validate(record.in_flight as usize + lost + delivered, before);
         }
         self.last = *record;
     }
@@ -102,8 +102,8 @@ impl RaxOverRecords {
 
     /// A window that is not filled, since there is no data or the receiver has no room, grows no further: there is nothing
     /// to learn from an action that changes nothing (RFC 7661).
-    fn validate(&mut self, record: &Record, freed: u32, before: f32) {
-        let filled = record.in_flight.saturating_add(freed) as f32;
+    fn validate(&mut self, filled: usize, before: f32) {
+        let filled = filled as f32;
         let most = (filled + (filled / 8.0).max(10.0)).max(before);
         if self.rax.window() > most {
             self.rax.follow(most);

@@ -9,17 +9,8 @@ from headway._native import Scenario
 from headway.reproduce.charts import looks_of, titled
 from headway.reproduce.claim import within
 from headway.reproduce.figure import Drawn, Figure
-from headway.reproduce.rax.first import MINUTES_S
-from headway.reproduce.rax.link import (
-    BIN_MS,
-    ENOUGH_MBPS,
-    MOST_LOSS,
-    UNSEEN,
-    fresh,
-    held_from_s,
-    last_half,
-    percent_lost,
-)
+from headway.reproduce.rax.first import learns
+from headway.reproduce.rax.link import BIN_MS, UNSEEN, fresh, last_half
 from headway.reproduce.rax.panels import of_one_sender
 from headway.runs.task import KERNEL, SIM
 
@@ -42,38 +33,13 @@ def fig1(lab: Lab) -> Made:
     looks = looks_of([SIMULATED])
     titles = {live: "over the kernel's TCP"}
     chart = titled(of_one_sender(measured, titles, beside={live: {SIMULATED: simulated}}, looks=looks), looks, 2)
-    rate = last_half("throughput_mbps")
     claims = [
-        within(
-            "fig1-kernel.throughput",
-            "Given a couple of minutes it learns congestion control that maximises throughput (1); ours: at least "
-            "95% of the link",
-            "a live sender's throughput over the last half, median of the runs; at least 19 Mbit/s wanted",
-            measured.median(live, rate),
-            "Mbit/s",
-            low=ENOUGH_MBPS,
-        ),
-        within(
-            "fig1-kernel.loss",
-            "It reaches an average packet loss of less than 1% (1)",
-            "share of a live sender's packets lost over the last half, median; below 1% wanted",
-            measured.median(live, percent_lost),
-            "%",
-            high=100 * MOST_LOSS,
-        ),
-        within(
-            "fig1-kernel.minutes",
-            "It converges within the order of minutes (abstract); ours: in at most three",
-            "time from which every ten seconds have 95% of the link, median; at most 180 s wanted",
-            measured.median(live, held_from_s),
-            "s",
-            high=MINUTES_S,
-        ),
+        *learns("fig1-kernel", measured, live, "one live sender"),
         within(
             "fig1-kernel.as-simulated",
             "Ours: a live sender learns what a simulated one learns",
             "throughput over the last half, the kernel's over the simulator's, runs of one seed; within 10% wanted",
-            measured.percent(live, simulated, rate),
+            measured.percent(live, simulated, last_half("throughput_mbps")),
             "%",
             low=-NEAR_PERCENT,
             high=NEAR_PERCENT,

@@ -119,6 +119,7 @@ fn another_policy_keeps_what_was_seen_if_it_sees_the_same() {
 /// One that changes its controller in mid-life is one that begins: what it did before was not this policy's.
 #[test]
 fn what_was_counted_before_is_not_the_policys() {
+    let setup = flow("owl").setup;
     let first = Record {
         sent: 200_050,
         delivered: 200_000,
@@ -126,7 +127,7 @@ fn what_was_counted_before_is_not_the_policys() {
         in_flight: 30,
         ..Record::default()
     };
-    let then = first.since(&counted_before(&first, 10));
+    let then = first.since(&counted_before(&first, &setup));
     assert_eq!((then.sent, then.delivered, then.lost), (30, 0, 0));
     // Of one that begins all counts, also an answer to its whole first window.
     let first = Record {
@@ -134,5 +135,5 @@ fn what_was_counted_before_is_not_the_policys() {
         delivered: 11,
         ..Record::default()
     };
-    assert_eq!(first.since(&counted_before(&first, 10)), first);
+    assert_eq!(first.since(&counted_before(&first, &setup)), first);
 }

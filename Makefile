@@ -15,8 +15,12 @@ AGENT := Cargo.toml Cargo.lock $(wildcard models/*/* crates/kernel/bpf/*.h crate
 CORE := pyproject.toml Cargo.toml Cargo.lock split.toml $(wildcard scenarios/*.toml models/*/* crates/kernel/bpf/*.h) \
 	$(shell find crates -name '*.rs' -o -name 'Cargo.toml' -o -name '*.c' -not -name '*.bpf.c')
 
+# How the core and headwayd are compiled: `release` for use, `gate` (faster to compile) where only tests use them.
+PROFILE ?= release
+
 .DEFAULT_GOAL := help
-.PHONY: help run test test-train test-system test-kernels lint bench bench-kernel docs fuzz wheel tools libraries archives headwayd
+.PHONY: help run test test-rust test-python test-train test-train-if-changed test-system test-live test-wheel \
+	test-kernels build-tests lint bench bench-kernel docs fuzz wheel tools libraries archives headwayd
 
 help: ## say what there is
 	@echo "usage: make TARGET"
@@ -25,26 +29,49 @@ help: ## say what there is
 run: .venv/core.stamp ## compare congestion controllers on LTE links and show the result
 	@$(BIN)/python scripts/run_demo.py
 
-test: .venv/core.stamp .venv/dev.stamp ## run the tests of the Rust crates and of the Python package
+test: test-rust test-python ## run the tests of the Rust crates and of the Python package
+
+test-rust: .venv/dev.stamp
 	@echo "make: testing the Rust crates"
 	@$(BIN)/python scripts/rust_tests.py
+
+test-python: .venv/core.stamp .venv/dev.stamp
 	@echo "make: testing the Python package, and its stub against the compiled core"
 	@mkdir -p build
 	@$(BIN)/python -m mypy.stubtest headway._native >build/stubtest.log 2>&1 || { cat build/stubtest.log; exit 1; }
-	@$(BIN)/python -m pytest -q
+	@$(BIN)/python scripts/python_tests.py
 
-# PyTorch has an environment of its own, which finds the package where maturin has built it.
 headwayd: .venv/headwayd.stamp ## build the agent for the kernel's flows, .venv/bin/headwayd (needs libelf)
 
+# PyTorch has an environment of its own, which finds the package where maturin has built it.
 test-train: .venv/core.stamp build/train.stamp ## run the tests that need PyTorch
 	@echo "make: testing what needs PyTorch"
-	@PYTHONPATH="$(CURDIR)/python" build/train/bin/python -m pytest -q -m train $(if $(ONLY),-k "$(ONLY)")
+	@PYTHONPATH="$(CURDIR)/python" build/train/bin/python scripts/train_tests.py $(ONLY)
+
+# PyTorch is 3 GB: the gate brings it only where what these tests cover has changed since they passed.
+test-train-if-changed: .venv/dev.stamp
+	@if $(BIN)/python scripts/train_tests.py --have-passed; then \
+		echo "make: what the tests of training cover is as it was when they passed (tests/train/passed.txt)"; \
+	else $(MAKE) --no-print-directory test-train; fi
+
+HEADWAYD_IF_POSSIBLE = if pkg-config --exists $(LIBRARIES) 2>/dev/null; then $(MAKE) --no-print-directory headwayd; \
+	else echo "make: no headwayd, and no tests of it: pkg-config, libelf or zlib is missing; install them: $(LIBRARIES_APT)"; fi
 
 test-system: .venv/core.stamp .venv/dev.stamp ## run the tests that need root or user namespaces; ONLY="word ..." for some
-	@if pkg-config --exists $(LIBRARIES) 2>/dev/null; then $(MAKE) --no-print-directory headwayd; \
-	else echo "make: no headwayd, and no tests of it: pkg-config, libelf or zlib is missing; install them: $(LIBRARIES_APT)"; fi
+	@$(HEADWAYD_IF_POSSIBLE)
 	@echo "make: testing with network namespaces, serially"
 	@$(BIN)/python scripts/system_tests.py $(ONLY)
+
+test-live: .venv/core.stamp .venv/dev.stamp ## judge rates, delays and durations in real time (root); ONLY="word ..." for some
+	@$(HEADWAYD_IF_POSSIBLE)
+	@$(BIN)/python scripts/live_tests.py $(ONLY)
+
+test-wheel: .venv/core.stamp .venv/dev.stamp ## build the wheel and test it as a stranger installs it
+	@$(BIN)/python scripts/python_tests.py -m wheel
+
+build-tests: .venv/core.stamp .venv/dev.stamp
+	@$(HEADWAYD_IF_POSSIBLE)
+	@$(BIN)/python scripts/cargo_tests.py
 
 test-kernels: .venv/headwayd.stamp ## try the controllers on Debian's kernels in virtual machines; KERNELS="FILE ..." for more
 	@$(BIN)/python scripts/kernels.py $(KERNELS)
@@ -53,10 +80,9 @@ lint: .venv/dev.stamp ## check format, lints and types
 	@echo "make: checking format, lints and types"
 	@# cargo fmt does not find the modules that the list of schemes declares.
 	@rustfmt --check --edition 2024 $$(git ls-files '*.rs')
-	@cargo clippy --locked --quiet --all-targets -- -D warnings
-	@if pkg-config --exists $(LIBRARIES) 2>/dev/null; then \
-		cargo clippy --locked --quiet -p headwayd --all-targets -- -D warnings; \
-	else echo "make: headwayd is not checked: pkg-config, libelf or zlib is missing; install them: $(LIBRARIES_APT)"; fi
+	@if pkg-config --exists $(LIBRARIES) 2>/dev/null; then all=--workspace; \
+	else echo "make: headwayd is not checked: pkg-config, libelf or zlib is missing; install them: $(LIBRARIES_APT)"; fi; \
+	cargo clippy --locked --quiet --profile gate $$all --all-targets -- -D warnings
 	@$(BIN)/ruff check --quiet --no-cache .
 	@$(BIN)/ruff format --quiet --check .
 	@$(BIN)/mypy --no-error-summary
@@ -85,7 +111,13 @@ docs: .venv/core.stamp ## write the generated pages: docs/schemes.md, docs/featu
 
 # What is found lands in fuzz/artifacts; an input that was mended moves to fuzz/regressions/TARGET.
 FUZZ_SECONDS ?= 30
-fuzz: ## run each fuzz target for FUZZ_SECONDS, 30 unless told (needs nightly Rust and cargo-fuzz)
+FUZZ_ROUNDS ?= 10
+fuzz: .venv/core.stamp .venv/dev.stamp ## property tests with new inputs, then each fuzz target for FUZZ_SECONDS, 30 unless told (needs nightly Rust and cargo-fuzz)
+	@for round in $$(seq $(FUZZ_ROUNDS)); do \
+		echo "make: property tests with new inputs, round $$round of $(FUZZ_ROUNDS)"; \
+		HEADWAY_RANDOM_TESTS=1 $(BIN)/python scripts/rust_tests.py || exit 1; \
+		HEADWAY_RANDOM_TESTS=1 $(BIN)/python scripts/python_tests.py tests/test_stats.py || exit 1; \
+	done
 	@cargo +nightly --version >/dev/null 2>&1 \
 	|| { echo "make: nightly Rust is missing; install it: rustup toolchain install nightly" >&2; exit 1; }
 	@command -v cargo-fuzz >/dev/null \
@@ -147,12 +179,13 @@ build/train.stamp: pyproject.toml uv.lock | tools $(UV)
 
 .venv/headwayd.stamp: $(AGENT) | tools libraries .venv/deps.stamp
 	@echo "make: building headwayd"
-	@cargo build --locked --quiet --release -p headwayd
+	@cargo build --locked --quiet --profile $(PROFILE) -p headwayd
 	@# One that serves keeps its own file.
-	@cp target/release/headwayd $(BIN)/headwayd.new && mv $(BIN)/headwayd.new $(BIN)/headwayd
+	@cp target/$(PROFILE)/headwayd $(BIN)/headwayd.new && mv $(BIN)/headwayd.new $(BIN)/headwayd
 	@touch $@
 
 .venv/core.stamp: $(CORE) .venv/deps.stamp
-	@echo "make: building the core in release mode (some minutes the first time)"
-	@PATH="$(dir $(abspath $(UV))):$$PATH" VIRTUAL_ENV="$(CURDIR)/.venv" $(BIN)/maturin develop --uv --group build --release --locked
+	@echo "make: building the core with profile $(PROFILE) (some minutes the first time)"
+	@PATH="$(dir $(abspath $(UV))):$$PATH" VIRTUAL_ENV="$(CURDIR)/.venv" $(BIN)/maturin develop --uv --group build \
+		--profile $(PROFILE) --locked
 	@touch $@

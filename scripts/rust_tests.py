@@ -1,12 +1,15 @@
-"""`make test`: runs the tests of the Rust crates; says how many passed, and which were skipped and why."""
+"""`make test-rust`: runs the tests of the Rust crates; says what was skipped, and why."""
 
-import re
 import subprocess
 import sys
 
+import cargo_tests
 import checks
+import surroundings
 
-COMMAND = [*checks.CARGO, "--workspace", "--exclude", "headway-py"]
+OF_NETWORKS = {("emu", "system"), ("emu", "live")}
+"""Programs whose tests all need namespaces: `make test-system` and `make test-live` run them."""
+DOCUMENTATION = [*checks.CARGO, "--workspace", "--exclude", "headway-py", "--exclude", "headwayd", "--doc"]
 
 
 def main() -> int:
@@ -14,21 +17,25 @@ def main() -> int:
 
     What the tests print is shown where one fails.
     """
+    surroundings.prepare()
     left_out = checks.without_headwayd()
-    command = [*COMMAND, *(["--exclude", "headwayd"] if left_out else []), "--", "--show-output"]
-    run = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if run.returncode:
-        print(run.stdout, end="")
-        return run.returncode
-    passed = sum(map(int, re.findall(r"test result: ok\. (\d+) passed", run.stdout)))
+    programs = [one for one in cargo_tests.build() if (one.crate, one.target) not in OF_NETWORKS]
+    outcomes = [cargo_tests.run(program) for program in programs]
+    documentation = subprocess.run(DOCUMENTATION, cwd=checks.ROOT, check=False).returncode
+    printed = "\n".join(outcome.printed for outcome in outcomes)
+    failed = [name for outcome in outcomes for name in outcome.failed]
     # Rust has no skipped tests: one that lacks a trace passes, and says so.
-    skipped = checks.skipped(run.stdout)
+    skipped = checks.skipped(printed)
     for line in [*skipped, *([left_out] if left_out else [])]:
         print(f"SKIPPED {line}")
-    print(f"{passed - len(skipped)} passed, {len(skipped)} skipped")
-    for name in (drifted := checks.drifted(checks.read(run.stdout), is_whole=not skipped)):
+    for name in failed:
+        print(f"FAILED {name}")
+    drifted = checks.drifted(checks.read(printed), is_whole=not skipped)
+    for name in drifted:
         print(f"docs/checks.json says otherwise: {name}; run: make docs")
-    return int(bool(drifted))
+    passed = sum(outcome.passed for outcome in outcomes)
+    print(f"{passed - len(skipped)} passed, {len(failed)} failed, {len(skipped)} skipped")
+    return int(bool(failed or drifted or documentation))
 
 
 if __name__ == "__main__":

@@ -1,94 +1,71 @@
-"""`make test-system`: runs the tests that make network namespaces, in a place of their own.
+"""`make test-system`: runs the tests that make network namespaces, in namespaces of their own.
 
-Looks what they leave behind. Skips them, in one line, where namespaces or TUN devices are not permitted.
+It then looks what they left behind. It skips them, in one line, where namespaces or TUN devices are
+not permitted; in the gate that is a failure.
 """
 
-import json
 import os
-import re
-import subprocess
 import sys
 
+import cargo_tests
 import checks
 import enclosure
+import needs
+import python_tests
+import surroundings
 
-BUILD = [*checks.CARGO, "--no-run", "--message-format", "json-render-diagnostics"]
-TESTS = {"headway-emu": "system", "headwayd": "int8"}
-"""By crate, its test that needs root."""
-PYTEST = [sys.executable, "-m", "pytest", "-q", "-m", "system", "tests/system"]
-NO_TESTS = 5
-"""pytest's exit code where there is none to run."""
+TESTS = {("emu", "system"), ("headwayd", "int8")}
+"""Programs of Rust tests that need root, by crate and target."""
+PYTEST = ["-m", "system", "tests/system"]
 
 
 def main() -> int:
     """Builds outside, where cargo may fetch, and runs inside; 0 if all pass and nothing is left."""
+    surroundings.prepare()
     if enclosure.is_inside():
-        return run(json.loads(sys.argv[1]), sys.argv[2:])
+        return run(sys.argv[1:])
     if why := enclosure.refusal():
         print(f"SKIPPED all system tests: {why}")
-        return 0
-    programs = {}
-    for crate, test in TESTS.items():
-        if crate == "headwayd" and (why := checks.without_headwayd()):
-            print(f"SKIPPED {why}")
-        else:
-            programs[crate] = build(crate, test)
-    return enclosure.enter(__file__, [json.dumps(programs), *sys.argv[1:]])
+        return int(needs.is_required("namespaces"))
+    if why := checks.without_headwayd():
+        print(f"SKIPPED {why}")
+        if needs.is_required("bpf"):
+            return 1
+    cargo_tests.build()
+    return enclosure.enter(__file__, sys.argv[1:])
 
 
-def build(crate: str, test: str) -> str:
-    """Builds a crate's test; the path of its program."""
-    done = subprocess.run(
-        [*BUILD, "-p", crate, "--test", test], cwd=checks.ROOT, stdout=subprocess.PIPE, text=True, check=False
-    )
-    if done.returncode:
-        sys.exit(done.returncode)
-    messages = map(json.loads, done.stdout.splitlines())
-    return next(m["executable"] for m in messages if m.get("executable") and m["target"]["name"] == test)
-
-
-def run(programs: dict[str, str], words: list[str]) -> int:
-    """Runs both kinds of tests serially, or those whose names have one of `words` in them."""
+def run(words: list[str]) -> int:
+    """Runs both kinds of tests, or those whose names have one of `words` in them."""
     before = enclosure.Census.take()
-    failed = [crate for crate, program in programs.items() if not rust(crate, program, words)]
-    if not python(words):
-        failed.append("Python")
+    failed = [name for program in programs() for name in rust(program, words)]
+    chosen = ["-k", " or ".join(words)] if words else []
+    if not python_tests.run(*PYTEST, *chosen):
+        failed.append("tests of Python: see above")
     left = enclosure.left_over(before)
     for line in left:
         print(f"left over: {line}")
     print("nothing left over" if not left else f"{len(left)} left over")
+    for name in failed:
+        print(f"FAILED {name}")
     return int(bool(failed or left))
 
 
-def rust(crate: str, program: str, words: list[str]) -> bool:
-    """Whether a crate's tests pass; what they print is shown where one fails."""
-    # As cargo does: tests find their files from their crate's folder.
-    folder = checks.ROOT / "crates" / crate.removeprefix("headway-")
-    done = subprocess.run(
-        [program, "--ignored", "--test-threads=1", "--show-output", *words],
-        cwd=folder,
-        env=os.environ | {"CARGO_MANIFEST_DIR": str(folder)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        print(done.stdout, end="")
-        return False
-    passed = sum(map(int, re.findall(r"test result: ok\. (\d+) passed", done.stdout)))
-    skipped = checks.skipped(done.stdout)
+def programs() -> list[cargo_tests.Program]:
+    """Those of `TESTS`, built before."""
+    os.environ["CARGO_NET_OFFLINE"] = "true"
+    return [one for one in cargo_tests.build() if (one.crate, one.target) in TESTS]
+
+
+def rust(program: cargo_tests.Program, words: list[str]) -> list[str]:
+    """The tests of a program that fail; what they print is shown where one does."""
+    outcome = cargo_tests.run(program, "--ignored", "--test-threads=1", *words)
+    skipped = checks.skipped(outcome.printed)
     for line in skipped:
         print(f"SKIPPED {line}")
-    print(f"{crate}: {passed - len(skipped)} passed, {len(skipped)} skipped")
-    return True
-
-
-def python(words: list[str]) -> bool:
-    """Whether the Python tests pass."""
-    chosen = ["-k", " or ".join(words)] if words else []
-    done = subprocess.run([*PYTEST, *chosen], cwd=checks.ROOT, check=False)
-    return done.returncode in {0, NO_TESTS}
+    counts = f"{outcome.passed - len(skipped)} passed, {len(outcome.failed)} failed, {len(skipped)} skipped"
+    print(f"{program.crate}: {counts}", flush=True)
+    return outcome.failed
 
 
 if __name__ == "__main__":

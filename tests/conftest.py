@@ -5,15 +5,20 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
+import needs
+import surroundings
 from headway._native import Trace
 
 RECORDED = ("Verizon-LTE-short.down", "Verizon-LTE-short.up")
 
-# The program is started some hundred times, and without bytecode would compile all its modules each time.
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+surroundings.prepare()
+hypothesis.settings.register_profile("same", deadline=None, derandomize=True)
+hypothesis.settings.register_profile("new", deadline=None, max_examples=1000)
+hypothesis.settings.load_profile("new" if surroundings.RANDOM in os.environ else "same")
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -29,7 +34,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
             [sys.executable, "-m", "headway", *map(str, arguments)],
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
             cwd=cwd,
             env=inherited | environment,
             check=False,
@@ -66,7 +71,7 @@ def browser() -> Iterator[Browser]:
         (p for name in ("chromium", "chromium-browser", "google-chrome") if (p := shutil.which(name))), None
     )
     if path is None:
-        pytest.skip("needs chromium: sudo apt-get install -y chromium")
+        needs.skip("chromium", "install it: sudo apt-get install -y chromium")
     with sync_playwright() as playwright:
         # Containers run as root, where Chromium's sandbox does not start.
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])

@@ -1,0 +1,101 @@
+"""The programs of the Rust crates' tests: one build makes them all, and each is run by itself."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import again
+import checks
+
+BUILD = [*checks.CARGO, "--no-run", "--message-format", "json-render-diagnostics", "--workspace"]
+BUILD += ["--exclude", "headway-py", "--lib", "--bins", "--tests"]
+
+
+@dataclass(frozen=True)
+class Program:
+    """One program of tests: of a crate's library, of its binary, or of a file in its tests."""
+
+    crate: str
+    target: str
+    folder: Path
+    """The crate's: its tests find their files from there."""
+    path: Path
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Runs it as cargo does; what it prints is kept."""
+        environment = os.environ | {"CARGO_MANIFEST_DIR": str(self.folder), "CARGO_PKG_NAME": self.crate}
+        return subprocess.run(
+            [self.path, *arguments],
+            cwd=self.folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+
+
+def build() -> list[Program]:
+    """Builds them, without headwayd's where its libraries are missing.
+
+    Raises:
+        SystemExit: If cargo fails, with its exit code.
+    """
+    left_out = ["--exclude", "headwayd"] if checks.without_headwayd() else []
+    done = subprocess.run([*BUILD, *left_out], cwd=checks.ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        sys.exit(done.returncode)
+    messages = [json.loads(line) for line in done.stdout.splitlines()]
+    return [
+        Program(
+            crate=Path(message["manifest_path"]).parent.name,
+            target=message["target"]["name"],
+            folder=Path(message["manifest_path"]).parent,
+            path=Path(message["executable"]),
+        )
+        for message in messages
+        if message.get("executable") and message["profile"]["test"]
+    ]
+
+
+@dataclass
+class Outcome:
+    """Of one program or more."""
+
+    passed: int
+    failed: list[str]
+    printed: str
+
+
+def run(program: Program, *arguments: str) -> Outcome:
+    """Runs a program's tests. A test that failed runs once more, alone.
+
+    What the program prints is printed here if a test fails.
+    """
+    done = program.run(*arguments, "--show-output")
+    failed = sorted(set(re.findall(r"^test (\S+)(?: - should panic)? \.\.\. FAILED$", done.stdout, re.M)))
+    passed = sum(map(int, re.findall(r"^test result: \S+ (\d+) passed", done.stdout, re.M)))
+    if done.returncode == 0:
+        return Outcome(passed, [], done.stdout)
+    print(done.stdout, end="", flush=True)
+    if not failed:
+        # It ended before it could say so: an abort, a signal.
+        return Outcome(passed, [f"{program.crate}: {program.target} (exit {done.returncode})"], done.stdout)
+    options = [one for one in arguments if one.startswith("--")]
+
+    def passes(name: str) -> bool:
+        once_more = program.run(*options, "--exact", name.rpartition(" ")[2], "--show-output")
+        print(once_more.stdout, end="", flush=True)
+        return once_more.returncode == 0
+
+    still = again.forgive([f"{program.crate}: {program.target}: {name}" for name in failed], passes)
+    return Outcome(passed + len(failed) - len(still), still, done.stdout)
+
+
+if __name__ == "__main__":
+    build()

@@ -1,0 +1,67 @@
+"""`make test-train`: runs the tests that need PyTorch, and keeps a digest of what they passed with.
+
+PyTorch is 3 GB. So the gate runs these tests only where one of the files in `COVERED` has changed
+since they passed last: tests/train/passed.txt holds one digest of these files. This program writes
+it, and you commit it.
+
+Usage: train_tests.py [--have-passed | WORD ...]
+"""
+
+import hashlib
+import subprocess
+import sys
+from pathlib import Path
+
+import python_tests
+import surroundings
+
+ROOT = Path(__file__).resolve().parent.parent
+KEPT = ROOT / "tests" / "train" / "passed.txt"
+COVERED = [
+    "crates/cc",
+    "crates/env",
+    "crates/net",
+    "crates/policy",
+    "crates/py",
+    "crates/sim",
+    "models",
+    "pyproject.toml",
+    "python/headway/distill",
+    "python/headway/envs",
+    "python/headway/models",
+    "python/headway/train",
+    "scripts/train_tests.py",
+    "tests/conftest.py",
+    "tests/train",
+    "uv.lock",
+]
+
+
+def digest() -> str:
+    """Of the names and the contents of the files that the tests cover, as they are on disk."""
+    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *COVERED]
+    done = subprocess.run(listed, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
+    total = hashlib.sha256()
+    for name in sorted(set(done.stdout.split("\0")) - {"", str(KEPT.relative_to(ROOT))}):
+        file = ROOT / name
+        if file.is_file():
+            total.update(f"{name}\0{hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
+    return total.hexdigest()
+
+
+def main() -> int:
+    """0 if the tests pass or, with `--have-passed`, if they have passed with just these files."""
+    now = digest()
+    if sys.argv[1:] == ["--have-passed"]:
+        return int(not KEPT.exists() or KEPT.read_text().strip() != now)
+    words = sys.argv[1:]
+    if not python_tests.run("-m", "train", *(["-k", " or ".join(words)] if words else [])):
+        return 1
+    if not words:
+        KEPT.write_text(f"{now}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    surroundings.prepare()
+    sys.exit(main())

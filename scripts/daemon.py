@@ -16,19 +16,38 @@ from headway._native import UsageError, find_headwayd
 
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 PATIENCE_S = 20.0
+WANTING = ("not permitted;", " needs Linux ", "no /sys/kernel/btf/vmlinux", "Function not implemented")
+"""What headwayd says where a machine cannot have BPF controllers; the last is a kernel without bpf()."""
 
 
 def refusal() -> str | None:
-    """Why BPF controllers cannot be had here; None where they can."""
+    """Why BPF controllers cannot be had here; None where they can.
+
+    Raises:
+        RuntimeError: If headwayd fails for any other reason, such as a verifier that refuses our program: to skip
+            tests for that would hide it.
+    """
     try:
         found = find_headwayd()
     except UsageError as missing:
         return str(missing)
     with tempfile.TemporaryDirectory() as folder:
-        command = [found, "run", "--no-agent", "--controllers", "headway_owl", "--name", "headway_try"]
+        command = [found, "run", "--no-agent", "--controllers", "headway_owl", "--name", f"hw_try_{os.getpid()}"]
         command += ["--until-stdin-closes", "--socket", f"{folder}/socket"]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    return None if done.returncode == 0 else done.stderr.strip().split("\n")[-1]
+    if done.returncode == 0:
+        return None
+    said = done.stderr.strip().split("\n")[-1]
+    if done.returncode == 1 and any(reason in said for reason in WANTING):
+        return said
+    why = said or done.returncode
+    raise RuntimeError(f"headwayd fails where it should serve, or say what the machine lacks: {why}")
+
+
+def used_s(pid: int) -> float:
+    """Processor seconds of a process and its threads, or of children that it waited for: see proc(5)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def registered() -> set[str]:
@@ -108,6 +127,10 @@ class Daemon:
         """Without a chance to say good-bye."""
         self.process.kill()
         self.process.wait()
+
+    def used_s(self) -> float:
+        """Processor seconds of it so far."""
+        return used_s(self.process.pid)
 
     def signal(self, number: int) -> None:
         """Sends it one."""

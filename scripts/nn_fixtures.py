@@ -135,12 +135,16 @@ class Net(torch.nn.Module):
         self.layers = torch.nn.ModuleList(torch.nn.Linear(a, b) for a, b in sizes)
         self.activations = [ACTIVATIONS[name]() for name in spec.get("activations", [])]
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Outputs [steps, outputs] for inputs [steps, inputs]."""
+    def forward(self, x: torch.Tensor, before: torch.Tensor | None = None) -> torch.Tensor:
+        """Outputs [steps, outputs] for inputs [steps, inputs]; of `before` only the state remembers."""
         if self.mask is not None:
             x = self.mask(x)
         if self.recurrent is not None:
-            x, _ = self.recurrent(x)
+            state = None
+            if before is not None:
+                with torch.no_grad():
+                    _, state = self.recurrent(before)
+            x, _ = self.recurrent(x, state)
         for layer, activation in zip(self.layers, self.activations, strict=True):
             x = activation(layer(x))
         return x

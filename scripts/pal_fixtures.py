@@ -14,6 +14,8 @@ from nn_fixtures import Net, compact, listed, numbers, seeded, tensors
 FIXTURES = Path(__file__).parent.parent / "crates/policy/tests/fixtures/pal.json"
 
 STEPS, FEATURES = 12, 8
+EARLIER = 7
+"""Steps before the segment: their hidden state is carried into it, and no gradient back."""
 ALPHA, ENTROPY = 4.0, 0.02
 INITIAL, LEAST = 0.5, 0.01
 """The deviation of an actor whose second output is 0, and the least."""
@@ -35,7 +37,7 @@ def utility(averages: torch.Tensor) -> torch.Tensor:
 
 def losses(nets: list[Net], seen: dict[str, torch.Tensor]) -> torch.Tensor:
     """The mean losses of the actor (Eq. 6) and of each critic (Eq. 4, in the rewards' units)."""
-    actor, *critics = (net(seen["observations"]) for net in nets)
+    actor, *critics = (net(seen["observations"], seen["earlier"]) for net in nets)
     units = torch.tensor(UNITS)
     values = units * softplus(torch.cat(critics, -1))
     average, returns = seen["continuation"], []
@@ -61,6 +63,7 @@ def fixtures() -> dict[str, Any]:
     received = sent - (torch.arange(STEPS) % 5 == 4).int() * sent.clamp(max=1)
     seen = {
         "windows": 20 + numbers(21, STEPS, scale=15),
+        "earlier": numbers(25, EARLIER, FEATURES),
         "observations": numbers(22, STEPS, FEATURES),
         "actions": numbers(23, STEPS),
         "rewards": torch.stack([received, sent, received * (0.6 + 0.2 * numbers(24, STEPS))], -1),

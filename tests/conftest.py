@@ -64,9 +64,13 @@ def recorded_traces() -> dict[str, str]:
     return {name: str(Path(path).resolve()) for name, path in found.items() if path}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """A headless Chromium; the test is skipped where none is installed."""
+    """A headless Chromium; the test is skipped where none is installed.
+
+    While it runs Playwright has an event loop running in this thread, where nobody else can have one: it ends with
+    its module.
+    """
     path = next(
         (p for name in ("chromium", "chromium-browser", "google-chrome") if (p := shutil.which(name))), None
     )

@@ -33,7 +33,7 @@ def test_jobs_change_no_bit_and_the_seed_does(bench):
 
 def test_parquet_can_be_read_by_others(small_bench):
     table = pq.read_table(small_bench / "results.parquet")
-    assert table.schema.metadata[b"schema"] == b"5"
+    assert table.schema.metadata[b"schema"] == b"6"
     results = table.to_pylist()
     # 2 schemes x 2 scenarios x 3 runs.
     assert len([r for r in results if r["flow"] == -1]) == 12

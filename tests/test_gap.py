@@ -7,16 +7,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from headway._native import RunError, Scenario, UsageError, code_version
+from headway._native import RunError, Scenario, UsageError, canonical_scheme, code_version
 from headway.gap import compare, page, plan, tables
 from headway.gap.chart import figure
-from headway.gap.plan import EMU, SIM, Settings, Task
+from headway.gap.plan import EMU, KERNEL, SIM, Settings, Task
 from headway.report.svg import standalone
 from headway.runs import collect, store
 from headway.stats import mean_interval
 
 NETWORK = Scenario.load("pantheon-default")
 TRACE = Scenario.load("synthetic-att")
+OWL = canonical_scheme("owl", SIM).partition(":model=")[2].partition(":")[0]
 
 
 def finished(task, throughput=10.0, delay=100.0, **more):
@@ -304,6 +305,42 @@ def test_other_settings_or_code_are_other_runs(tmp_path):
     assert kept.find(sim) is None
     for other in (Settings(runs=1, seconds=6), Settings(runs=1, seconds=5, warmup=1), Settings(runs=1, seed=2)):
         assert kept.find(plan.tasks(EMU, [NETWORK], ["cubic"], other)[0]) is None
+
+
+@pytest.mark.parametrize("world", [SIM, EMU, KERNEL])
+def test_a_run_is_of_the_model_that_its_scheme_has_here(tmp_path, monkeypatch, world):
+    monkeypatch.setattr(store, "headwayd", lambda: None)
+    kept = store.Store(tmp_path, "gap")
+    owl, rax, gone = plan.tasks(world, [NETWORK], ["owl", "rax", "learned:model=/gone"], Settings(1, 5.0))
+    for old in ("owl-v1@0123456789ab", None):
+        kept.add(owl, [finished(owl, model=old)])
+        assert kept.find(owl) is None
+    kept.add(owl, [finished(owl, model=OWL)])
+    assert kept.find(owl)["model"] == OWL
+    # Rax begins with none; what cannot be run here is looked at.
+    for task, model in ((rax, "rax" if world == KERNEL else None), (gone, "gone-v1@0123456789ab")):
+        kept.add(task, [finished(task, model=model)])
+        assert kept.find(task)["model"] == model
+
+
+def test_runs_of_two_models_make_no_pair():
+    old, new = {"model": "owl-v1@0123456789ab"}, {"model": OWL}
+    row = compared([(new, old), (new, new | {"throughput": 12.0})], Settings(runs=2), scheme="owl")
+    assert (row["pairs"], row["throughput_mbps"]["emu"]["mean"]) == (1, 12.0)
+    assert compared([(new, old | {"unfit": "late"})], Settings(runs=1), scheme="owl") is None
+
+
+def test_a_run_in_the_kernel_is_of_its_headwayd(tmp_path, monkeypatch):
+    monkeypatch.setattr(store, "headwayd", lambda: "this")
+    kept = store.Store(tmp_path, "gap")
+    (task,) = plan.tasks(KERNEL, [NETWORK], ["owl"], Settings(runs=1, seconds=5))
+    kept.add(task, [finished(task, model=OWL)])
+    assert kept.find(task)["headwayd"] == "this"
+    monkeypatch.setattr(store, "headwayd", lambda: "another")
+    assert kept.find(task) is None
+    # Where there is none nothing can be run, but looked at.
+    monkeypatch.setattr(store, "headwayd", lambda: None)
+    assert kept.find(task)["headwayd"] == "this"
 
 
 def test_a_store_that_is_in_use_or_damaged_is_refused(tmp_path):

@@ -6,6 +6,8 @@ What each figure of Owl judges is in test_reproduce_owl.py.
 import json
 import subprocess
 import sys
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -20,13 +22,14 @@ from headway.reproduce.claim import (
     all_of,
     any_of,
     each_within,
+    measured_once,
     so_many,
     text_of,
     verdict,
     within,
 )
-from headway.reproduce.engine import Outcome
-from headway.reproduce.figure import Drawn
+from headway.reproduce.engine import Outcome, begin, circumstances
+from headway.reproduce.figure import Drawn, Figure
 from headway.reproduce.lab import FULL, QUICK, Lab, MissingError, Settings, family
 from headway.reproduce.measured import Measured
 from headway.reproduce.owl.abc_path import SWITCHES, abc_path
@@ -101,6 +104,14 @@ def test_how_many_hold_is_from_the_sure_to_the_possible():
     assert so_many("x", "", "", {}).verdict is OPEN
 
 
+def test_a_number_that_was_measured_once_has_no_interval_and_decides():
+    claim = measured_once("x", "", "", 94.5, "s", high=300)
+    assert (claim.verdict, claim.ours) == (HOLDS, metric(94.5))
+    assert text_of(claim.ours, claim.unit) == ("94.5 s", "none")
+    assert measured_once("x", "", "", 301.0, high=300).verdict is FAILS
+    assert measured_once("x", "", "", None, high=300).verdict is OPEN
+
+
 def test_numbers_are_written_with_the_digits_that_their_interval_needs():
     assert text_of(metric(-16.66, -20.04, -13.4), "%") == ("-16.7 %", "-20.0 to -13.4")
     assert text_of(metric(None)) == ("\u2013", "\u2013")
@@ -112,7 +123,7 @@ def test_numbers_are_written_with_the_digits_that_their_interval_needs():
 
 def measured(**values):
     """Measured and what was wanted, by label: throughputs of runs on a network without a trace."""
-    lab = Lab(Settings(runs=3, seed=5))
+    lab = Lab(Settings(runs=3), first_seed=5)
     scenario = Scenario.load("owl-geni:count=2")
     wanted = {label: lab.want(label, "cubic", scenario) for label in values}
     runs = {
@@ -339,8 +350,8 @@ def test_publishing_one_figure_leaves_the_others(tmp_path):
     text = page.read_text()
     assert "By hand.\n" in text
     assert (
-        "| It is above \\| 1 | 2.00 | 2.00 to 2.00 | holds | ours; above 1 wanted | `headway reproduce owl fig7` |"
-        in text
+        "| `fig7.x` | It is above \\| 1 | 2.00 | 2.00 to 2.00 | holds | ours; above 1 wanted | "
+        "`headway reproduce owl fig7` |" in text
     )
     assert "| 0.500 | 0.500 to 0.500 | **does not hold** |" in text
     assert text.count("- A note.") == 2
@@ -356,6 +367,25 @@ def test_publishing_one_figure_leaves_the_others(tmp_path):
     page.write_text("# Owl\n")
     with pytest.raises(UsageError, match="fig7"):
         publish(tmp_path, OWL, [outcome("fig7", 2.0)])
+
+
+def test_runs_that_figures_share_are_counted_once_with_the_time_they_took():
+    first, second, other = (outcome(name, 2.0) for name in ("fig7", "fig10", "fig5"))
+    shared = {("a", k): 0.5 for k in range(60)}
+    first, second = (replace(one, took_s=shared) for one in (first, second))
+    assert circumstances([first, second]).startswith("60 runs in simulated time, 30 s of one core. ")
+    # Without times nobody knows which are shared.
+    assert circumstances([first, other]).startswith("120 runs in simulated time, 30 s of one core. ")
+    assert circumstances([other]).startswith("60 runs in simulated time. ")
+
+
+def test_short_tables_stand_under_their_titles(tmp_path):
+    (tmp_path / "img").mkdir()
+    made = outcome("fig7", 2.0)
+    table = {"Table 3": [["", "value"], ["Wilks", "0.5"]]}
+    publish(tmp_path, OWL, [replace(made, drawn=replace(made.drawn, tables=table))])
+    assert "**Table 3**\n\n|  | value |\n| --- | --- |\n| Wilks | 0.5 |\n" in (tmp_path / "owl.md").read_text()
+    assert replace(made, drawn=replace(made.drawn, tables=table)).json(OWL, quick=True)["tables"] == table
 
 
 def test_the_summary_counts_when_all_figures_are_published(tmp_path):
@@ -440,6 +470,23 @@ def test_without_its_traces_a_figure_is_not_made_and_says_so(run, tmp_path):
     assert "Traceback" not in done.stderr
 
 
+def test_traces_that_are_missing_name_what_fetches_them(monkeypatch):
+    monkeypatch.setattr("headway.reproduce.engine.Trace", SimpleNamespace(find=lambda _: None))
+    text = 'schema = 1\nname = "mine"\nseconds = 4\n[bottleneck]\ntrace = "mine.down"\ndelay = "9ms"\n'
+
+    def missing(*scenarios):
+        def make(lab):
+            yield [lab.want("cubic", "cubic", one) for one in scenarios]
+
+        return begin([Figure("fig1", "", "", make)], Lab())[0].missing
+
+    walking, lte = (Scenario.load(name) for name in ("cellular-walking", "lte-verizon"))
+    assert missing(walking) == "no trace nyc-walking.down here: headway traces fetch nyc"
+    assert missing(lte).endswith(" here: headway traces fetch mahimahi")
+    assert missing(walking, lte).endswith(" here: headway traces fetch nyc and headway traces fetch mahimahi")
+    assert missing(of_text(text)) == "no trace mine.down here: no collection of headway traces has it"
+
+
 def test_every_kind_of_chart_is_drawn_on_light_and_on_dark():
     looks = looks_of(["owl", "cubic"], ["theory"])
     points = {1.0: metric(3.0, 2.0, 4.0), 10.0: metric(5.0), 100.0: metric(None)}
@@ -465,6 +512,6 @@ def test_every_kind_of_chart_is_drawn_on_light_and_on_dark():
 
 
 def test_every_figure_of_the_issue_is_there():
-    assert list(PAPERS) == ["owl", "rax"]
+    assert list(PAPERS) == ["bbr-tuning", "interval", "owl", "rax"]
     simulated = [figure.name for figure in OWL.figures if figure.world == "sim"]
     assert simulated == [f"fig{n}" for n in range(4, 15)]

@@ -3,7 +3,8 @@
 import pytest
 
 from headway._native import Scenario, canonical_scheme
-from headway.reproduce.engine import command, fit, of_real_time
+from headway.reproduce.claim import Verdict, within
+from headway.reproduce.engine import UNFIT, command, fit, of_real_time, shows_unfit, unsure
 from headway.reproduce.lab import FULL_KERNEL, QUICK_KERNEL, Lab, MissingError, family
 from headway.reproduce.measured import Measured
 from headway.reproduce.owl import contenders
@@ -73,6 +74,7 @@ def test_where_no_run_of_a_point_is_fit_all_are_shown_and_that_is_said():
     runs = {one: [run | {"unfit": None, "guard_trips": 0} for run in found.runs(one)] for one in wanted.values()}
     owl = runs[wanted["owl"]]
     assert (fit(runs), of_real_time(runs, fit(runs))) == (runs, [])
+    assert not shows_unfit(fit(runs))
     owl[0] |= {"unfit": "it stood still", "guard_trips": 3}
     shown = fit(runs)
     assert [run["throughput_mbps"] for run in shown[wanted["owl"]]] == [99.0, 31.0]
@@ -84,3 +86,10 @@ def test_where_no_run_of_a_point_is_fit_all_are_shown_and_that_is_said():
     assert said.startswith("**3 of 6 runs are unfit, and shown all the same**")
     assert "it stood still" in said
     assert "owl" in guard
+    assert shows_unfit(shown)
+
+
+def test_unfit_runs_decide_no_claim():
+    sure = within("fig.more", "it says", "measured", {"mean": 2.0, "ci95": [1.0, 3.0]}, low=0.0)
+    assert sure.verdict is Verdict.HOLDS
+    assert (unsure(sure).verdict, unsure(sure).note, unsure(sure).ours) == (Verdict.OPEN, UNFIT, sure.ours)

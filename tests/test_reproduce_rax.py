@@ -15,6 +15,7 @@ from headway.reproduce.rax.comparison import fig9, fig10, is_outlier, total
 from headway.reproduce.rax.first import fig1, jain
 from headway.reproduce.rax.link import (
     RUNS,
+    converged_s,
     drawn,
     half,
     held_from_s,
@@ -27,7 +28,7 @@ from headway.reproduce.rax.link import (
     two_lives,
 )
 from headway.reproduce.rax.loss import fig8
-from headway.reproduce.rax.resumed import fig7
+from headway.reproduce.rax.resumed import fig7, worst_second
 from headway.reproduce.rax.senders import fig6, fluctuation
 from headway.reproduce.rax.tradeoff import fig5
 from headway.stats import median_interval
@@ -37,9 +38,16 @@ SEEDS = 8
 BINS = 100
 
 
+def series_of(rates, losses):
+    """Bins of a second, of what each sends the given share is lost and the rest arrives at these rates."""
+    sent = [rate / (1 - loss) for rate, loss in zip(rates, losses, strict=True)]
+    lost = [left * loss for left, loss in zip(sent, losses, strict=True)]
+    return {"sent_mbps": sent, "lost_mbps": lost, "throughput_mbps": rates, "loss": losses}
+
+
 def a_run(seed, rates, losses, flows=None):
     """A run of bins of a second; `flows` are (rates, losses) of single senders."""
-    series = {"throughput_mbps": rates, "loss": losses, "time_s": [float(t) for t in range(len(rates))]}
+    series = series_of(rates, losses) | {"time_s": [float(t) for t in range(len(rates))]}
     run = {
         "seed": seed,
         "seconds": float(len(rates)),
@@ -49,7 +57,7 @@ def a_run(seed, rates, losses, flows=None):
         "unfit": None,
     }
     if flows:
-        run["flows"] = [{"series": {"throughput_mbps": rate, "loss": loss}} for rate, loss in flows]
+        run["flows"] = [{"series": series_of(*flow)} for flow in flows]
     return run
 
 
@@ -81,7 +89,7 @@ def good(wanted, seed, alpha_lost=lambda alpha: 0.4 / alpha):
     fraction = 0.004
     if spec.startswith("rax") and "alpha" in spec:
         alpha = float(spec.split("alpha=")[1].split(":")[0])
-        begin = round(5 + 3 * alpha) + seed % 3
+        begin = round(10 + 3 * alpha) + seed % 3
         spike = [alpha_lost(alpha)] * begin
         rates, losses = [1.0] * begin, spike
         fraction = 0.008 / alpha
@@ -103,7 +111,18 @@ def test_means_are_of_ten_bins_and_nothing_counts_as_zero():
     assert means([2.0, 4.0]) == [3.0]
 
 
-def test_convergence_is_when_every_ten_seconds_from_then_on_are_enough():
+def test_convergence_is_when_the_next_thirty_seconds_have_the_link_in_the_mean():
+    # From bin 1 on there are 29 of 20 and one of 0, 19.33; from bin 0 on one more of 0, 18.67.
+    assert converged_s(a_run(1, [0.0, 0.0] + [20.0] * 98, [0.0] * 100)) == 1.0
+    # A dip after that does not count, and a last half minute is enough.
+    assert converged_s(a_run(1, [20.0] * 30 + [0.0] * 70, [0.0] * 100)) == 0.0
+    assert converged_s(a_run(1, [0.0] * 70 + [20.0] * 30, [0.0] * 100)) == 69.0
+    assert converged_s(a_run(1, [0.0] * 72 + [20.0] * 28, [0.0] * 100)) == 100.0
+    # A run that is shorter than that has one mean.
+    assert converged_s(a_run(1, [19.0] * 10, [0.0] * 10)) == 0.0
+
+
+def test_a_link_is_held_from_when_every_ten_seconds_to_the_end_are_enough():
     # Of bins 0 to 9 one is 0: the mean from bin 1 on is the first with 19.
     run = a_run(1, [0.0] + [19.5] * 99, [0.0] * 100)
     assert held_from_s(run) == 1.0
@@ -123,13 +142,27 @@ def test_a_sender_has_reached_its_share_once_ten_seconds_have_it():
 
 def test_lost_shares_count_bins_by_what_was_sent():
     # 10 arrived of 10, and 5 of 10: of 20 sent 5 are lost.
-    assert share_lost({"throughput_mbps": [10.0, 5.0], "loss": [0.0, 0.5]}) == pytest.approx(0.25)
-    assert share_lost({"throughput_mbps": [10.0, None], "loss": [0.5, None]}) == pytest.approx(0.5)
-    assert share_lost({"throughput_mbps": [None], "loss": [None]}) is None
+    assert share_lost(series_of([10.0, 5.0], [0.0, 0.5])) == pytest.approx(0.25)
+    # A window runs away, and its losses are seen once hardly anything is sent: of 102 sent 80 are lost. From the
+    # second's 98% and the 20 that arrive in it more than 1000 would have been sent.
+    late = {"sent_mbps": [100.0, 1.0, 1.0], "lost_mbps": [0.0, 80.0, 0.0]}
+    assert share_lost(late) == pytest.approx(80 / 102)
+    assert share_lost(late, 2 / 3) == 0.0
+    assert share_lost({"sent_mbps": [0.0], "lost_mbps": [0.0]}) is None
     run = a_run(1, [10.0] * 4, [0.5, 0.5, 0.1, 0.1])
     assert last_half("loss")(run) == pytest.approx(0.1)
     assert last_half("throughput_mbps", 0.0)(run) == 10.0
     assert percent_spike(a_run(1, [1.0] * 40, [0.0] * 10 + [0.3] * 10 + [0.9] * 20)) == pytest.approx(30.0)
+    # Of the ten seconds with both 5 x 10 and 5 x 40 are sent, and 5 x 20 lost.
+    run = a_run(1, [10.0] * 5 + [20.0] * 5 + [10.0] * 10, [0.0] * 5 + [0.5] * 5 + [0.0] * 10)
+    assert percent_spike(run) == pytest.approx(100 * 100 / 250)
+
+
+def test_the_worst_second_is_of_the_first_ten():
+    assert worst_second(a_run(1, [8.0] * 20, [0.0] * 4 + [0.2] + [0.0] * 5 + [0.9] * 10)) == pytest.approx(20.0)
+    late = {"sent_mbps": [0.0, 4.0, 0.0, 0.0], "lost_mbps": [0.0, 1.0, 3.0, 0.0]}
+    assert worst_second({"series": late}) == 100.0
+    assert worst_second({"series": {"sent_mbps": [0.0], "lost_mbps": [0.0]}}) == 0.0
 
 
 def test_one_of_several_senders_is_drawn_by_the_seed():
@@ -172,6 +205,18 @@ def test_there_are_fifty_runs_of_each_and_a_resumed_flow_begins_in_the_middle():
     lives = two_lives(Lab(FULL), 4, "rax-2")
     assert (lives.whole.seconds, lives.whole.spec) == (1200.0, "rax:alpha=4:restart=600s")
     assert lives.first.spec == "rax:alpha=4"
+    # Two of a quick look: which seeds there are is the paper's.
+    lab = Lab(QUICK, first_seed=paper("rax").first_seed)
+    assert two_lives(lab, 4, "rax-2").whole.seeds[0] == 50001
+
+
+@pytest.mark.parametrize("figure", [fig1, fig5, fig6, fig7, fig8, fig9, fig10])
+def test_all_schemes_have_as_many_runs(figure):
+    wanted = next(figure(Lab(FULL, stand_ins={"rax-pretrained": "rax"})))
+    assert {len(one.seeds) for one in wanted} == {RUNS}
+
+
+def test_a_quick_look_has_two_short_runs():
     quick = two_lives(Lab(QUICK), 4, "rax-2").whole
     assert (len(quick.seeds), quick.seconds, quick.spec) == (2, 10.0, "rax:alpha=4:restart=5s")
 
@@ -208,7 +253,7 @@ def test_a_figure_judges_every_claim_that_it_has(figure):
 
 def test_figure_1_holds_where_it_converges_and_fails_where_it_does_not():
     found = claims(fig1, good)
-    for name in ("throughput", "loss", "minutes", "complement", "fair", "diverged"):
+    for name in ("throughput", "loss", "minutes", "stable", "complement", "fair", "diverged"):
         assert found[f"fig1.{name}"].verdict is HOLDS, name
     bad = claims(fig1, lambda wanted, seed: shared(seed, wanted, [15.0] * BINS, [0.05] * BINS))
     for name in ("throughput", "loss", "complement", "diverged"):
@@ -229,13 +274,29 @@ def test_figure_7_fails_where_a_resumed_flow_loses_at_first():
 
     def spiky(wanted, seed):
         run = good(wanted, seed)
-        if wanted.label == "both lives, rax-2":
-            run["series"]["loss"][BINS : BINS + 5] = [0.3] * 5
+        if wanted.label == "both lives, alpha 4, rax-2":
+            # 1 Mbit of about 184 that are sent in ten seconds, and of 5 in the first of them.
+            run["series"]["lost_mbps"][BINS] = 1.0 if seed == 3 else 0.0
         return run
 
-    found = claims(fig7, spiky)["fig7.no-spike"]
-    assert found.verdict is FAILS
-    assert found.note == "the worst: resumed, two senders"
+    found = claims(fig7, spiky)
+    assert found["fig7.no-spike"].verdict is FAILS
+    assert found["fig7.no-spike"].ours["mean"] == 3.0
+    assert found["fig7.no-spike"].note == "does not hold: resumed, two senders (1 of 8 runs)"
+    assert found["fig7.early-loss"].verdict is HOLDS
+
+    def lossy(wanted, seed):
+        run = good(wanted, seed)
+        if wanted.label == "both lives, alpha 4, rax-2":
+            lost = run["series"]["lost_mbps"]
+            lost[BINS : BINS + 10] = [0.09 * sent for sent in run["series"]["sent_mbps"][BINS : BINS + 10]]
+        return run
+
+    found = claims(fig7, lossy)
+    assert found["fig7.no-spike"].verdict is HOLDS
+    assert found["fig7.early-loss"].verdict is FAILS
+    assert found["fig7.early-loss"].ours["mean"] == pytest.approx(9.0)
+    assert found["fig7.early-loss"].note == "the worst: resumed, two senders"
 
 
 def test_figure_8_compares_with_the_same_link_without_losses():

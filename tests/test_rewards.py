@@ -22,6 +22,10 @@ STEP = Measurements.of(
     mss_bytes=1500.0,
     capacity_mbps=4.0,
     path_mbps=5.0,
+    fair_mbps=2.5,
+    path_rtt_ms=110.0,
+    rtprop_ms=100.0,
+    rtt_slope=-0.2,
     max_delivery_rate_mbps=6.0,
 )
 
@@ -38,6 +42,8 @@ WORKED = {
     "mvfst-rl": math.log(0.37501) - 0.2 * math.log(100.00001),
     # 0.75 - 0.5 x 1 - 2 x 0.1
     "relative": 0.05,
+    # 3 where 2 are due, of 4 to two flows, count as 1; 10 ms off in units of 5
+    "bbr-tuner": 0.5 + 0.5 / (1 + math.exp(2)),
 }
 
 
@@ -168,3 +174,15 @@ def test_a_share_of_an_unlimited_capacity_is_refused():
 
 
 UNLIMITED = {"throughput_mbps": 3.0, "capacity_mbps": math.inf, "base_rtt_ms": 100.0, "rtt_ms": 200.0, "loss": 0.0}
+
+
+def test_the_tuners_reward_has_the_papers_general_terms_too():
+    paper = WORKED["bbr-tuner"]
+    of = {"proportional": 1.0 * 110 / 200, "derivative": -0.2, "integral": -10e-3 * 0.36}
+    for name, term in of.items():
+        assert Reward("bbr-tuner", {name: 1.0}).function()(STEP)[0] == pytest.approx(paper + term), name
+    # Of 40 ms the latency's term is 0.49 in seconds, and nothing in milliseconds.
+    off = Measurements.of(path_mbps=5.0, fair_mbps=5.0, capacity_mbps=5.0, path_rtt_ms=40.0, rtprop_ms=80.0)
+    for unit_ms, near in ((1000.0, 0.49), (1.0, 0.0)):
+        reward = Reward("bbr-tuner", {"alpha": 0.0, "unit_ms": unit_ms}).function()(off)[0]
+        assert reward == pytest.approx(near, abs=1e-4)

@@ -1,6 +1,7 @@
 """What `headway train` says of wrong configurations, and that those it comes with are right. Without PyTorch."""
 
 import importlib.util
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from headway.train import ablation, config, scenarios
 from headway.train.stopwatch import Stopwatch
 
 QUICK = config.systems()["quick"].read_text()
+SCENARIOS = Path(__file__).parents[1] / "scenarios"
 
 
 @pytest.mark.parametrize("system", config.systems())
@@ -18,6 +20,16 @@ def test_systems_are_in_order_and_validate_on_what_they_do_not_train_on(system):
     found = config.find(system, None)
     assert found.model in (system, f"{system}-v1")
     scenarios.check(found)
+
+
+@pytest.mark.parametrize("study", ["aurora", "interval", "lte", "owl"])
+def test_scenarios_made_for_training_are_of_some_system(study):
+    """One that no system names is left over, or misspelt where it was meant."""
+    found = [config.find(system, None) for system in config.systems()]
+    named = {name for one in found for name in (*scenarios.trained_on(one), *one.validation.scenarios)}
+    made = {file.stem for what in ("training", "validation") for file in SCENARIOS.glob(f"{study}-{what}*.toml")}
+    assert made
+    assert made <= {name.partition(":")[0] for name in named}
 
 
 @pytest.mark.parametrize(
@@ -53,6 +65,8 @@ def test_what_is_trained_on_chooses_no_weights(old, new, says):
         ("every = ", "every = 0\n#", ["[validation]", "every"]),
         ("[ppo]", "[dqn]", ["[dqn]", "unknown key"]),
         ("[ppo]", "[dqn]\n[ppo]", ["has [ppo] and [dqn]", "must have one"]),
+        ("gamma = 0.99", "gamma = 1\nelapsed = true", ["[ppo]", "gamma is 1", "below 1 with elapsed"]),
+        ('kind = "rtt"', 'kind = "chosen"', ["[agent.clock] chosen goes with [ppo] elapsed = true"]),
         ("[ppo]", "[net.mask]\nfeatures = 3\nknown = 2\nmasked = [0]\n[ppo]", ["[net.mask] goes with [dqn]"]),
     ],
 )
@@ -83,6 +97,9 @@ OWL = config.systems()["owl-v1"].read_text()
         ("share = [", "share = [1.5, ", ["[dqn]: guide", "share is", "two numbers from 0 to 1"]),
         ("rounds = ", "rounds = 0 #", ["rounds is 0, must be at least 1"]),
         ("packets = ", "packets = -1 #", ["packets is -1"]),
+        ("hidden = ", 'output = "tanh"\nhidden = ', ["[net] begin and output go with [ppo]"]),
+        ("hidden = ", 'begin = "owl-v1"\nhidden = ', ["[net] begin and output go with [ppo]"]),
+        ('kind = "jiffies"', 'kind = "chosen"', ["[agent.clock] chosen goes with [ppo]"]),
     ],
 )
 def test_a_wrong_q_learner_is_one_line(old, new, says):
@@ -121,10 +138,21 @@ def test_action_1_adds_and_multiplies():
     assert EnvConfig.of(changed).choices() == len(steps)
 
 
+def test_the_control_of_the_learned_interval_differs_in_its_clock_alone():
+    changed, system = ablation.find("interval-learned", "fixed-interval"), config.find("interval-learned-v1", None)
+    clock = changed.environment["agent"].pop("clock")
+    assert (clock, system.environment["agent"].pop("clock")["kind"]) == (
+        {"kind": "rtt", "n": 1.0, "estimator": "ewma"},
+        "chosen",
+    )
+    for what in ("environment", "net", "algorithm", "validation", "early_stop"):
+        assert getattr(changed, what) == getattr(system, what)
+
+
 def test_an_unknown_ablation_names_the_nearest(run):
     for asked, says in [
         (("owl", "--ablation", "no-masks"), "nearest is no-mask"),
-        (("aurora", "--ablation", "no-mask"), "only of owl"),
+        (("aurora", "--ablation", "no-mask"), "only of interval-learned, owl\n"),
         (("owl", "--ablation", "no-mask", "--config", "x.toml"), "give one of them"),
     ]:
         done = run("train", *asked)

@@ -3,7 +3,7 @@
 from typing import Any
 
 import tables
-from datapath.judge import DECISIONS_A_SECOND, PATHS, RULE, beneath_ns, own_ns
+from datapath.judge import DECISIONS_A_SECOND, PATHS, RULE, beneath_ns, own_ns, run_ns
 from datapath.many import BATCHES
 from datapath.others import MOST, TRIES
 from datapath.place import INITIAL_CWND
@@ -19,12 +19,10 @@ Written by `sudo make bench-kernel`, which measures it, from `build/bench/kernel
 
 ```sh
 sudo make bench-kernel                                   # measures all of it in 25 minutes, and shows it
-sudo .venv/bin/python benches/kernel.py --rounds 9       # so many rounds of everything
-sudo .venv/bin/python benches/kernel.py --only hooks     # one part anew; the rest stays the last's
-.venv/bin/python benches/kernel.py --last --publish      # writes this page
+sudo make bench-kernel OPTIONS="--rounds 9"              # so many rounds of everything
+sudo make bench-kernel OPTIONS="--only hooks"            # one part anew; the rest stays the last's
+make bench-kernel OPTIONS="--last --publish"             # writes this page
 ```
-
-(`benches/kernel.py` wants `PYTHONPATH=scripts`.)
 
 """
 COST = """\
@@ -59,8 +57,8 @@ By the kernel's own count (`BPF_ENABLE_STATS`): all programs that run for an ack
 {seconds:g} s in the middle of a flow, the median of {rounds} rounds. "Counting" is the count's own part, as a
 program that does nothing shows it; "beneath" is what the same program takes where no agent is told of anything:
 Cubic's own functions, or BBR's, which it calls, and how it is entered. The rest is Headway's: the record, the
-action, the guard. Where a policy has the flow, and not a shadow, Cubic's own functions are called less often
-than without it.
+action, the guard. The target is held against all but the counting. Where a policy has the flow, and not a
+shadow, Cubic's own functions are called less often than without it.
 
 Where the agent sleeps when a decision is due the program wakes it, which takes longer than all the rest: tens
 of microseconds where its processor idles. An agent that never sleeps (`--busy-poll`) is never woken. A record
@@ -254,14 +252,15 @@ def _hooks(figures: Figures) -> Table:
                 f"{row['counting_ns']:.0f}",
                 _optional(beneath, "{:.0f}"),
                 f"{own_ns(figures, row):.0f}",
+                f"{run_ns(row):.0f}",
                 f"{row['acks_a_second']:,.0f}",
                 f"{row['reports_a_second']:,.0f}",
                 f"{row['wakes_a_second']:,.0f}",
                 programs,
             ]
         )
-    columns = ["", "path", "ns an ACK", "counting", "beneath", "Headway's", "ACKs a second", "records"]
-    columns += ["woke the agent", "ns a run of each"]
+    columns = ["", "path", "ns an ACK", "counting", "beneath", "Headway's", "both", "ACKs a second"]
+    columns += ["records", "woke the agent", "ns a run of each"]
     return Table("", columns, rows)
 
 

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from daemon import used_s
+
 CONTROLLER = f"bench_{os.urandom(2).hex()}"
 """A name of its own: names of controllers are global to the machine, and somebody else may measure too."""
 NEAR, FAR = "bench-near", "bench-far"
@@ -164,12 +166,6 @@ def busy_s() -> float:
     """
     _, _, _, idle, wait, *_ = map(int, Path("/proc/stat").read_text().split("\n")[0].split()[1:])
     return time.monotonic() * (os.cpu_count() or 1) - (idle + wait) / TICKS
-
-
-def used_s(pid: int) -> float:
-    """Processor seconds of a process and its threads, or of children that it waited for: see proc(5)."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 def others_cores(heart: int, seconds: float = 0.5) -> float:

@@ -14,14 +14,15 @@ pub fn guard(input: &[u8]) {
         _ => wild(input.array()),
     };
     let mut guard = Guard::new(u64::from_le_bytes(input.array()), 10, 0);
-    let mut last: RecordBytes = [0; 10];
+    let mut last: RecordBytes = [0; 12];
     while !input.0.is_empty() {
         let now = last[0];
         match input.byte() % 4 {
             0 => guard.ask(now),
             1 => {
                 let decided = now.wrapping_sub(u64::from(u32::from_le_bytes(input.array())) << 8);
-                let is_allowed = guard.answer(&limits, decided, now);
+                let answered = decided.saturating_add(u64::from(input.byte()) << 20);
+                let is_allowed = guard.answer(&limits, decided, answered, now);
                 assert!(!is_allowed || guard.reason() == Reason::Fine);
             }
             2 => {
@@ -48,7 +49,8 @@ fn wild(bytes: [u8; size_of::<Limits>()]) -> Limits {
 /// A record of any bytes, or one that goes on from the last.
 fn next(last: &RecordBytes, input: &mut Bytes<'_>) -> RecordBytes {
     if input.byte() == 0 {
-        return RecordBytes::read_from_bytes(&input.array::<80>()).expect("its size");
+        return RecordBytes::read_from_bytes(&input.array::<{ size_of::<RecordBytes>() }>())
+            .expect("its size");
     }
     let mut record = *last;
     let [ms, delivered, lost, in_flight, cwnd, srtt, acks, flags] = input.array().map(u64::from);
@@ -82,6 +84,6 @@ fn comes_back(guard: &mut Guard, limits: &Limits, mut last: RecordBytes) {
     }
     last[0] = guard.until_ns().max(last[0]);
     guard.ask(last[0]);
-    guard.answer(limits, last[0], last[0]);
+    guard.answer(limits, last[0], last[0], last[0]);
     assert_eq!(judge(guard, limits, &last), Judgement::Returns);
 }

@@ -14,6 +14,7 @@ __all__ = [
     "Flows",
     "RunError",
     "Scenario",
+    "SimulatedNetwork",
     "Trace",
     "UsageError",
     "__version__",
@@ -31,6 +32,7 @@ __all__ = [
     "find_headwayd",
     "learn",
     "measurements",
+    "network_view",
     "read_parquet",
     "results_schema",
     "scenario_names",
@@ -156,6 +158,46 @@ def shells() -> list[str]:
 def clean_shells() -> list[tuple[str, str]]:
     """Removes what shells have left whose process is gone: of each what was removed, as JSON and as text."""
 
+def network_view(
+    known: Sequence[Sequence[tuple[tuple[int, int, int, int, int], tuple[int, int, int, int, int], int | None]]],
+) -> tuple[float, float] | None:
+    """Owl's PNC (packets/s, at least 0) and PNA (0 to 1) of a path (Sacco et al., INFOCOM 2021, Eq. 4 and 5).
+
+    `known` has for each known switch its ports: counters before and after, each rx_packets, rx_bytes, tx_packets,
+    tx_bytes since the switch's start and when in ns by the switch's clock, and the capacity in bit/s of the link that goes out, None
+    off the path. A switch with a port that says nothing (no time between, a counter that went back) is left out of PNC, the port out of PNA;
+    None if that leaves no switch, or no capacity.
+    """
+
+@final
+class SimulatedNetwork:
+    """A scenario in simulated time, whose links' counters can be read."""
+
+    def __new__(
+        cls, scenario: Scenario, scheme: str, *, seed: int = 1, seconds: float | None = None
+    ) -> SimulatedNetwork:
+        """At its start; `scheme` is of the flows without one, `seconds` the scenario's own unless told. Raises UsageError."""
+    @property
+    def links(self) -> list[tuple[str, str, str]]:
+        """Directed links: name, and the nodes that it leads from and to."""
+    @property
+    def paths(self) -> list[tuple[list[str], list[int]]]:
+        """For each flow the nodes that its data passes, hosts at both ends, and the links between them by index."""
+    @property
+    def known(self) -> list[str]:
+        """The switches that the scenario knows."""
+    @property
+    def end_s(self) -> float:
+        """How long the run is."""
+    def advance(self, until_s: float) -> float:
+        """Goes on to this time, at most to the end, the GIL released; the time then. Raises UsageError and RunError."""
+    def read(self) -> tuple[int, list[tuple[int, int, int, int, int, int | None]]]:
+        """The time in ns, and what each link has counted since the start: packets and bytes that arrived at its far end, packets and
+        bytes that left its near end, packets that its queue dropped; and its mean rate since the last reading in bit/s, None without one.
+        """
+    def told(self) -> list[tuple[float, int, float, float, float]]:
+        """What senders were told since the last call: when in s, flow, PNC, PNA, known share (0 to 1)."""
+
 @final
 class Scenario:
     """A scenario, checked. Immutable."""
@@ -196,6 +238,14 @@ class Scenario:
     @property
     def varies(self) -> list[str]:
         """What the seed varies; empty where every run is the same."""
+    def path(
+        self, seed: int, seconds: float | None = None, flow: int = 0
+    ) -> list[tuple[float, float | None, float]]:
+        """A flow's path over time as that seed draws it, in a run of so many seconds (its own unless told).
+
+        Each is from when on (s), the slowest link's rate (Mbit/s; None without a fixed one), and what a packet and
+        its acknowledgement take alone (ms). Raises UsageError.
+        """
     def trace_offset_s(self, seed: int) -> float | None:
         """How far into the bottleneck's trace the run of that seed begins; None where it has no trace."""
 
@@ -342,7 +392,7 @@ class Environments:
         ends: np.ndarray[Any, np.dtype[np.uint8]],
         autoreset: bool,
     ) -> None:
-        """Answers every flow and runs each simulation to its next decision or its episode's end.
+        """Answers every flow (count, 1; or 2 with chosen intervals) and runs each simulation to its next decision or its episode's end.
 
         Writes `observations` (count, length), `measurements` (count, columns) and `ends` (count,): a number of
         `ends()`, 0 where the episode goes on. Where one has ended, `final_observations` has what was seen last and, with
@@ -361,7 +411,7 @@ class Flows:
     """One simulation in which several flows learn, stopped where some of them are to decide."""
 
     def __new__(cls, config: EnvConfig) -> Flows:
-        """In all scenarios as many flows learn. Raises UsageError."""
+        """As many flows as learn in the scenario that has most. Raises UsageError."""
     @property
     def count(self) -> int:
         """How many flows learn."""
@@ -376,12 +426,17 @@ class Flows:
         """Why the episode failed, if it did."""
     def waiting(self) -> list[int]:
         """The flows that are to answer before the simulation goes on."""
-    def answer(self, flow: int, answer: float) -> None:
-        """One of them answers. Raises UsageError if it was not asked."""
+    def present(self) -> list[int]:
+        """The flows that are there now: one that comes and goes keeps its number."""
+    def answer(self, flow: int, action: float, interval: float | None = None) -> None:
+        """One of them answers; the interval is for chosen ones, from -1 to 1. Raises UsageError if it was not asked."""
     def read(
         self,
         flow: int,
         observation: np.ndarray[Any, np.dtype[np.float32]],
         measurements: np.ndarray[Any, np.dtype[np.float64]],
     ) -> None:
-        """Writes what a flow saw last (length,), and what was measured of its last step (columns,)."""
+        """Writes what a flow saw last (length,), and what was measured of its last step (columns,).
+
+        Raises UsageError if it is not there.
+        """

@@ -15,9 +15,9 @@ from headway.summary import ALL_FLOWS, Offsets, regions, summarise
 BENCH_SCHEMA = 1
 """Version of bench.json and of the footer of results.parquet that it is made from."""
 
-READABLE = ("2", "3", "4", str(results_schema))
+READABLE = ("2", "3", "4", "5", str(results_schema))
 """Versions of results.parquet and series.parquet: 2 had no column `model`, 3 no `refused_decisions`, 4 no
-`guard_trips`."""
+`guard_trips`, 5 in its series no `sent_mbps` and `lost_mbps`."""
 
 FILES = ("results.parquet", "series.parquet")
 SERIES_KEYS = ("scenario", "scheme", "run", "flow")

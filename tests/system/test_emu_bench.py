@@ -84,6 +84,29 @@ def is_gone(pid: int) -> bool:
         return True
 
 
+def test_a_learner_learns_over_udp():
+    """Real packets of its own transport: what it was taught holds, and it goes on learning."""
+    command = [
+        *BENCH,
+        "--schemes",
+        "rax-pretrained",
+        "--scenario",
+        "rax-1",
+        "--runs",
+        "1",
+        "--seconds",
+        "12",
+        "--json",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=90)
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout)
+    assert (row["world"], row["scheme"]) == ("emu", "rax-pretrained")
+    # The window that it begins with is 1; without having learned it would have a third of the link by then.
+    assert row["utilisation"]["mean"] > 0.5, row
+    assert row["loss"]["mean"] < 0.1, row
+
+
 def test_rows_come_in_order(scenarios, tmp_path):
     out = tmp_path / "out"
     command = [

@@ -58,16 +58,18 @@ def test_an_agent_is_killed_that_nobody_asks(tmp_path, cubics_mbps, options, con
     assert controller not in daemon.registered()
 
 
+@pytest.mark.parametrize("controller", ["headway_owl", "headway_window"])
 @pytest.mark.parametrize("head", ["always less", "always more"])
-def test_the_model_is_replaced(tmp_path, cubics_mbps, head):
+def test_the_model_is_replaced(tmp_path, cubics_mbps, controller, head):
     folder = tmp_path / "model"
     put_model(folder, "owl-v1")
-    with run(f"learned:model={folder}", "headway_owl") as agent, path.flow(tmp_path, "headway_owl", 18) as flow:
+    with run(f"learned:model={folder}", controller) as agent, path.flow(tmp_path, controller, 26) as flow:
         flow.wait(4)
         write_model(folder, *always({"always less": 0, "always more": 6}[head]))
         assert agent.ask("reload").returncode == 0
         replaced = time.monotonic()
-        until = replaced + 4
+        # Losses tell, and come once the queue is full: after 3 s, or later on a busy machine.
+        until = replaced + 12
         while (one := sending(agent.status())[0])["guard"] == "policy" and time.monotonic() < until:
             time.sleep(0.05)
         print(f"{head}: {one['guard_reason'] or 'no trip'} after {time.monotonic() - replaced:.2f} s")

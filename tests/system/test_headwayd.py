@@ -53,27 +53,21 @@ def test_a_policy_serves_a_flow(tmp_path, policy, controller):
         assert counters["wakes"] < 0.5 * counters["actions"]
 
 
-def used_s(agent):
-    """Processor seconds of it so far."""
-    fields = Path(f"/proc/{agent.process.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def test_an_agent_that_nobody_asks_sleeps():
     with daemon.Daemon("--policy", "owl") as agent:
         time.sleep(1)
-        used = used_s(agent)
+        used = agent.used_s()
         time.sleep(3)
-        assert used_s(agent) - used <= 0.03
+        assert agent.used_s() - used <= 0.03
 
 
 def test_who_asks_while_the_agent_sleeps_is_answered(tmp_path):
     """Owl asks with the first acknowledgement after each 4 ms: a question that nobody heard would cost 100 ms."""
     with daemon.Daemon("--policy", "owl") as agent, path.flow(tmp_path, "headway_owl", 8) as flow:
         flow.wait(2)
-        before, used = agent.status()["counters"], used_s(agent)
+        before, used = agent.status()["counters"], agent.used_s()
         flow.wait(6)
-        after, used = agent.status()["counters"], used_s(agent) - used
+        after, used = agent.status()["counters"], agent.used_s() - used
     decisions = after["actions"] - before["actions"]
     # 20 Mbit/s are 1,667 packets a second, of which every second is acknowledged: nearly each 4 ms have one.
     assert decisions > 0.8 * 4 * 250
@@ -124,38 +118,6 @@ def test_prefixes_choose_and_names_are_given(tmp_path):
         table = agent.ask("status")
         assert "owl-loss" in table.stdout
         assert "Mbit/s" in table.stdout
-
-
-def test_who_has_no_slot_is_cubics(tmp_path):
-    options = ["--policy", "owl", "--flows", "1"]
-    with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_owl", 6, flows=3) as flow:
-        flow.wait(5)
-        status = agent.status()
-        since, until = flow.begun + 1, flow.begun + 5
-        assert flow.mbps(since, until) > 0.85 * 20
-        each = [(flow.mbps(since, until, one), flow.longest_gap(since, until, one)) for one in flow.connections()]
-        assert len(each) == 3
-        # A fifth of an equal share, and no more than a time-out, of 0.2 s and a round trip, without any.
-        assert min(mbps for mbps, _ in each) > 0.2 * 20 / 3, each
-        assert max(gap for _, gap in each) < 0.6, each
-    assert status["counters"]["slots_full"] >= 2
-    assert status["counters"]["flows"] == 1
-
-
-def test_slots_are_used_again(tmp_path):
-    with daemon.Daemon("--policy", "owl", "--flows", "1") as agent:
-        for number in range(3):
-            with path.flow(tmp_path, "headway_owl", 1) as flow:
-                flow.wait(0.6)
-                (one,) = sending(agent.status())
-                # It ends by itself, what is buffered last: one whose network is taken away lingers, with its slot.
-                until = time.monotonic() + 20
-                while agent.status()["flows"] and time.monotonic() < until:
-                    time.sleep(0.1)
-                assert agent.status()["flows"] == [], number
-        counters = agent.status()["counters"]
-        assert (counters["slots_full"], counters["flows_opened"]) == (0, 3)
-        assert one["flow"] == 3
 
 
 def test_a_shadow_decides_and_changes_nothing(tmp_path):
@@ -264,11 +226,15 @@ def test_slow_clocks_are_answered_in_time(tmp_path):
 STORM = """
 import socket
 listener = socket.create_server(("127.0.0.1", 0))
-with socket.create_connection(listener.getsockname()) as s:
+with socket.create_connection(listener.getsockname()) as s, listener.accept()[0] as far:
     while True:
         s.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"headway_owl")
+        s.sendall(b"x")
+        far.sendall(far.recv(1))
+        s.recv(1)
         s.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"cubic")
 """
+"""Takes the controller for a packet, whose acknowledgement the answer brings."""
 
 
 def test_a_storm_of_opens_holds_up_nobody():
@@ -279,8 +245,7 @@ def test_a_storm_of_opens_holds_up_nobody():
             while agent.status()["counters"]["flows_opened"] < 10_000:
                 assert time.monotonic() < until
                 time.sleep(0.1)
-            # None of them has said anything.
-            assert agent.status()["counters"]["flows"] == 0
+            assert agent.status()["counters"]["flows"] <= 4
             agent.signal(signal.SIGTERM)
             assert agent.process.wait(5) == 0
             assert agent.log.count("\n") < 100
@@ -336,22 +301,25 @@ def test_what_was_learned_outlives_a_kill(tmp_path):
     assert kept.stat().st_size == size
 
 
-def test_a_full_disk_ends_nothing(tmp_path):
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [("--shadow", "cannot write what the policy would have done"), ("--state", "cannot keep what was learned")],
+)
+def test_a_full_disk_ends_nothing(tmp_path, where, said):
     disk = tmp_path / "disk"
     disk.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", str(disk)], check=True)
     try:
-        options = ["--policy", "owl:online=true", "--state", str(disk), "--shadow", str(disk / "shadow.jsonl")]
-        with daemon.Daemon(*options) as agent:
+        file = disk if where == "--state" else disk / "shadow.jsonl"
+        with daemon.Daemon("--policy", "owl:online=true", where, str(file)) as agent:
             with path.flow(tmp_path, "headway_owl", 6) as flow:
                 flow.wait(5)
                 (one,) = sending(agent.status())
                 assert one["decisions"] > 500
             agent.signal(signal.SIGTERM)
             assert agent.process.wait(10) == 0
-            for said in ("cannot write what the policy would have done", "cannot keep what was learned"):
-                (line,) = [line for line in agent.log.splitlines() if said in line]
-                assert "No space left on device" in line
+            (line,) = [line for line in agent.log.splitlines() if said in line]
+            assert "No space left on device" in line
     finally:
         subprocess.run(["umount", str(disk)], check=True)
 

@@ -15,7 +15,7 @@ import pytest
 import daemon
 from headway._native import find_headwayd
 from kernel import path
-from kernel.models import always, write_model
+from kernel.models import HOLD, always, write_model
 
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf", "ahead")]
 
@@ -27,7 +27,7 @@ SETPCAP, NET_ADMIN, PERFMON, BPF = 1 << 8, 1 << 12, 1 << 38, 1 << 39
 def test_logs_for_machines_are_lines_of_json(tmp_path):
     folder = tmp_path / "model"
     folder.mkdir()
-    write_model(folder, *always(0))
+    write_model(folder, *always(HOLD))
     options = ["--policy", f"learned:model={folder}", "--log", "json"]
     with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_owl", 5) as flow:
         flow.wait(2)

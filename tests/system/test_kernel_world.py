@@ -180,7 +180,10 @@ def test_what_the_kernel_cannot_run_is_left_out_of_all(scenario, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert {row["scheme"] for row in json.loads(done.stdout)} == {"newreno", "cubic", "bbr"}
-    learned = "aurora, owl, owl-loss, rax, rax-pretrained"
+    learned = (
+        "aurora, interval, interval-learned, bbr-tuner-ppo, bbr-tuner-dqn, bbr-tuner-a2c, owl, owl-loss, rax, "
+        "rax-pretrained"
+    )
     assert f"one leaves out {learned}: HEADWAYD=/nowhere: no such program" in done.stderr
     assert "copa" in done.stderr
 

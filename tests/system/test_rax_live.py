@@ -1,14 +1,29 @@
 """Rax on a kernel's sockets: at each acknowledgement it learns, and has the window."""
 
+import signal
+import time
+from contextlib import ExitStack, contextmanager
+
 import pytest
 
 import daemon
-from kernel import path
+from kernel import judge, path
+from kernel.models import change_learner, diverge, run_away
 
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
 
 LINK = {"up": "20Mbps", "down": "20Mbps", "delay": "25ms", "queue": "10pkt"}
 """Of the scenario rax-1."""
+FULL = 20e6 / 8 / 1500
+"""Packets a second."""
+
+
+@pytest.fixture
+def state(tmp_path):
+    """A folder for what is learned."""
+    folder = tmp_path / "state"
+    folder.mkdir()
+    return folder
 
 
 def sending(status):
@@ -16,13 +31,106 @@ def sending(status):
     return one
 
 
-def test_it_goes_on_from_what_a_learner_learned(tmp_path):
-    state = tmp_path / "state"
-    state.mkdir()
+def came_and_lost(agent, flow, until):
+    """What the agent counted of the only flow from now until so long after its begin, by packet."""
+    before, since = sending(agent.status()), time.monotonic()
+    flow.wait(until)
+    one, seconds = sending(agent.status()), time.monotonic() - since
+    came, lost = (one[what] - before[what] for what in ("delivered_packets", "lost_packets"))
+    share, lost = came / seconds / FULL, lost / came
+    print(f"{share:.3f} of the link, {lost:.4f} lost, {one['updates']} updates, guard {one['guard']}")
+    return share, lost
+
+
+def saves(state, after):
+    """Waits until what is learned is written later than that, in the time of files."""
+    until = time.monotonic() + 35
+    while not any(file.stat().st_mtime > after for file in state.glob("*.learned")):
+        assert time.monotonic() < until, "nothing is kept"
+        time.sleep(0.2)
+
+
+def test_flows_learn_from_random_weights(tmp_path):
+    """Side by side, each over a link of its own and from weights of its own."""
+    with ExitStack() as stack:
+        agent = stack.enter_context(daemon.Daemon("--policy", "rax"))
+        flows = [stack.enter_context(path.flow(tmp_path, "headway_window", 92, **LINK)) for _ in range(3)]
+        used = agent.used_s()
+        flows[-1].wait(75)
+        before = {one["remote"]: one for one in agent.status()["flows"]}
+        flows[-1].wait(90)
+        share = (agent.used_s() - used) / 90
+        learned = []
+        for one in agent.status()["flows"]:
+            came, lost = (one[what] - before[one["remote"]][what] for what in ("delivered_packets", "lost_packets"))
+            learned.append(one["guard"] == "policy" and came > 0.9 * 15 * FULL and lost < 0.03 * came)
+            counted = f"{one['guard_trips']} trips, {one['divergences']} divergences"
+            print(f"{came} came, {lost} lost, guard {one['guard']}, {counted}")
+        print(f"{share:.3f} of a core")
+        # How soon is chance (docs/results/rax.md).
+        assert sum(learned) >= 2, "two of three within a minute and a half"
+        assert share < 0.5
+
+
+def test_what_has_converged_goes_on_after_a_crash_and_a_restart(tmp_path, state):
+    options = ["--policy", "rax", "--state", str(state)]
+    with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_window", 170, **LINK) as flow:
+        # How soon is chance (docs/results/rax.md).
+        for until in range(60, 131, 10):
+            flow.wait(until - 10)
+            share, lost = came_and_lost(agent, flow, until)
+            if converged := share > 0.95 and lost < 0.02:
+                break
+        assert converged, "it does not within two minutes"
+        saves(state, time.time())
+        updates = sending(agent.status())["updates"]
+        agent.kill()
+    for again in ("after a crash", "after a restart"):
+        print(again)
+        with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_window", 26, **LINK) as flow:
+            flow.wait(1)
+            assert "goes on from what was learned" in agent.log
+            begun = sending(agent.status())["updates"]
+            # A crash costs what came since it was saved, which was just before.
+            assert begun > 0.9 * updates, "it goes on from them"
+            came_and_lost(agent, flow, 8)
+            flow.wait(15)
+            share, lost = came_and_lost(agent, flow, 25)
+            # One that has learned for a minute still tries: 0.90 to 0.99 of the link, of six flows.
+            assert share > 0.85
+            assert lost < 0.02
+            updates = sending(agent.status())["updates"]
+            assert updates > begun + 50, "it learns on"
+
+
+@pytest.mark.parametrize("end", ["stopped", "killed"])
+def test_the_flow_goes_on_without_the_agent_while_it_explores(tmp_path, end):
+    with daemon.Daemon("--policy", "rax") as agent, path.flow(tmp_path, "headway_window", 16, **LINK) as flow:
+        flow.wait(5)
+        assert sending(agent.status())["guard"] == "policy", agent.log
+        if end == "stopped":
+            agent.signal(signal.SIGSTOP)
+        else:
+            agent.kill()
+        flow.wait(14)
+        # Cubic has the flow after a tenth of a second, and slow start takes it on from whatever window was tried.
+        assert flow.mbps(flow.begun + 8, flow.begun + 14) > 0.6 * 20
+        (connection,) = flow.connections()
+        assert flow.longest_gap(flow.begun + 5, flow.begun + 14, connection) < 2
+        if end == "stopped":
+            agent.signal(signal.SIGCONT)
+            flow.wait(14.5)
+            one = sending(agent.status())
+            assert (one["guard"], one["guard_reason"]) == ("cubic", "stale")
+
+
+def test_it_goes_on_from_what_a_learner_learned(tmp_path, state):
     options = ["--policy", "rax-pretrained", "--state", str(state)]
-    learned = []
+    learned = 0
     for again in (False, True):
         with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_window", 16, **LINK) as flow:
+            flow.wait(1)
+            begun = sending(agent.status())["updates"]
             flow.wait(14)
             one = sending(agent.status())
             # The kernel acknowledges every second packet, or less often.
@@ -31,32 +139,74 @@ def test_it_goes_on_from_what_a_learner_learned(tmp_path):
             assert flow.mbps(flow.begun + 6, flow.begun + 14) > 0.85 * 20
             assert one["lost_packets"] < 0.02 * one["delivered_packets"]
             assert ("goes on from what was learned" in agent.log) == again
-        (kept,) = state.iterdir()
-        learned.append(kept.read_bytes())
-    assert learned[0] != learned[1], "it learns on"
+            assert begun >= learned, "it goes on from them"
+            learned = one["updates"]
+            assert learned > begun + 100, "it learns on"
+        assert len(list(state.iterdir())) == 1
 
 
-def test_the_guard_has_it_while_it_explores(tmp_path):
-    """From random weights: whatever it tries, the flow goes on."""
-    with daemon.Daemon("--policy", "rax") as agent, path.flow(tmp_path, "headway_window", 22, **LINK) as flow:
-        flow.wait(20)
-        one = sending(agent.status())
-        print(f"guard {one['guard']}, {one['guard_trips']} trips, {one['lost_packets']} lost")
-        assert one["decisions"] > 1000
-        seconds = [flow.mbps(flow.begun + s, flow.begun + s + 2) for s in range(4, 18)]
-        # Two packets a round trip, the least that the guard leaves it, are 0.46 Mbit/s.
-        assert min(seconds) > 0.3, seconds
-
-
-def test_a_learner_that_is_not_whole_is_refused(tmp_path):
-    state = tmp_path / "state"
-    state.mkdir()
+@pytest.fixture
+def kept(tmp_path, state):
+    """What a flow of `rax-pretrained` has learned in some seconds, as a file."""
     options = ["--policy", "rax-pretrained", "--state", str(state)]
     with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_window", 6, **LINK) as flow:
         flow.wait(5.5)
         assert sending(agent.status())["decisions"] > 100
-    (kept,) = state.iterdir()
+    (file,) = state.iterdir()
+    return file
+
+
+@contextmanager
+def resumed(tmp_path, state, seconds):
+    """An agent, a flow that goes on from what is kept, and one of plain Cubic on a link of its own."""
+    with (
+        daemon.Daemon("--policy", "rax-pretrained", "--state", str(state)) as agent,
+        path.flow(tmp_path, "headway_window", seconds, **LINK) as flow,
+        path.flow(tmp_path, "cubic", seconds, **LINK) as cubic,
+    ):
+        yield agent, flow, cubic
+
+
+def test_cubic_has_it_when_it_runs_away(tmp_path, state, kept):
+    change_learner(kept, run_away)
+    with resumed(tmp_path, state, 30) as (agent, flow, cubic):
+        while (one := sending(agent.status()))["guard"] == "policy" and time.monotonic() < flow.begun + 20:
+            time.sleep(0.05)
+        print(f"{one['guard_reason']} after {time.monotonic() - flow.begun:.2f} s, {one['lost_packets']} lost")
+        assert one["guard"] == "cubic"
+        # The learner sees it itself, or the guard does: whichever is first.
+        assert (one["guard_reason"], one["divergences"]) in {("loss", 0), ("", 1)}
+        since = time.monotonic()
+        flow.wait(since + judge.AFTER_S + 0.3 - flow.begun)
+        judge.none_stalls(flow, since)
+        # Half a second old it begins again where the path was seen to end; plain Cubic is in its first slow start.
+        judge.does_as_well(flow, since, cubic.mbps(since, since + judge.AFTER_S), 0.75)
+
+
+def test_one_that_diverges_leaves_its_flow_and_begins_with_the_model(tmp_path, state, kept):
+    change_learner(kept, diverge)
+    with resumed(tmp_path, state, 24) as (agent, flow, cubic):
+        flow.wait(2)
+        one = sending(agent.status())
+        assert (one["divergences"], one["guard"], one["guard_reason"]) == (1, "cubic", "")
+        assert "its learner diverged" in agent.log
+        assert not kept.exists(), "who goes on from it would diverge too"
+        since = flow.begun + 2
+        flow.wait(2 + judge.AFTER_S + 0.3)
+        judge.none_stalls(flow, since)
+        judge.does_as_well(flow, since, cubic.mbps(since, since + judge.AFTER_S))
+        flow.wait(14)
+        share, lost = came_and_lost(agent, flow, 22)
+        status = agent.status()
+        assert (sending(status)["guard"], status["counters"]["divergences"]) == ("policy", 1)
+        assert status["counters"]["guard_trips"] == 0
+        assert share > 0.9
+        assert lost < 0.02
+
+
+def test_a_learner_that_is_not_whole_is_refused(tmp_path, state, kept):
     kept.write_bytes(kept.read_bytes()[:1000])
+    options = ["--policy", "rax-pretrained", "--state", str(state)]
     with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_window", 3, **LINK) as flow:
         flow.wait(2)
         (said,) = [line for line in agent.log.splitlines() if "goes on from the model" in line]

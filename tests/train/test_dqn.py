@@ -277,7 +277,7 @@ def test_the_mask_weighs_what_is_known_and_drops_the_rest():
     from headway.train.networks import Network
 
     torch.manual_seed(1)
-    network = Network(Net((5,), "relu", Mask(features=3, known=2, masked=(0,))), inputs=6, outputs=2)
+    network = Network(Net((5,), "relu", mask=Mask(features=3, known=2, masked=(0,))), inputs=6, outputs=2)
     with torch.no_grad():
         network.mask.weight.fill_(2.0)
         network.mask.bias.fill_(-1.0)

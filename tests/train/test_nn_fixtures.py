@@ -22,6 +22,10 @@ def assert_close(now, kept, where):
             assert_close(now[name], kept[name], f"{where}, {name}")
     elif isinstance(kept, list) and kept and isinstance(kept[0], float):
         np.testing.assert_allclose(now, kept, rtol=1e-5, atol=1e-6, err_msg=where)
+    elif isinstance(kept, list) and kept and isinstance(kept[0], (dict, list)):
+        assert len(now) == len(kept), where
+        for number, (one, other) in enumerate(zip(now, kept, strict=True)):
+            assert_close(one, other, f"{where}, {number}")
     elif isinstance(kept, float):
         assert now == pytest.approx(kept, rel=1e-5), where
     else:

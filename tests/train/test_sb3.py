@@ -63,24 +63,33 @@ def test_arrays_that_are_used_again_are_refused():
 
 
 class OneStep(gymnasium.vector.VectorEnv):
-    """Episodes of one step, with a capacity and a reward as given."""
+    """Episodes of one step: a capacity, and each environment's reward and length in seconds, as given."""
 
-    num_envs = 1
-
-    def __init__(self, capacity, reward):
-        self.capacity, self.reward = capacity, reward
+    def __init__(self, capacity, rewards, lengths):
+        self.capacity, self.rewards, self.lengths = capacity, np.array(rewards), np.array(lengths)
+        self.num_envs = len(rewards)
 
     def reset(self, *, seed=None, options=None):
         del seed, options
-        return np.zeros((1, 2)), {}
+        return np.zeros((self.num_envs, 2)), {}
 
     def step(self, actions):
         del actions
         from headway.train.validation import MEASURED
 
-        info = {name: np.ones(1) for name in MEASURED} | {"capacity_mbps": np.array([self.capacity])}
-        over = np.ones(1, dtype=bool)
-        return np.zeros((1, 2)), np.array([self.reward]), over, over, info
+        info = {name: np.ones(self.num_envs) for name in MEASURED}
+        info |= {"capacity_mbps": np.full(self.num_envs, self.capacity), "dt_s": self.lengths}
+        over = np.ones(self.num_envs, dtype=bool)
+        return np.zeros((self.num_envs, 2)), self.rewards, over, over, info
+
+
+def test_rewards_count_by_time_where_that_is_asked():
+    """Rewards of 2 for a second and 6 for three: (2 x 1 + 6 x 3) / 4 by time, (2 + 6) / 2 by decisions."""
+    from headway.train.validation import measure
+
+    for by_time, mean in ((True, 5.0), (False, 4.0)):
+        made = OneStep(1.0, [2.0, 6.0], [1.0, 3.0])
+        assert measure("two", made, 1, lambda seen: seen, [], by_time=by_time).reward == pytest.approx(mean)
 
 
 def test_a_validation_that_says_nothing_is_refused():
@@ -93,8 +102,8 @@ def test_a_validation_that_says_nothing_is_refused():
         return seen
 
     with pytest.raises(UsageError, match="'fast' has no utilisation"):
-        validation.measure("fast", OneStep(np.inf, 1.0), 1, act, [])
-    score = validation.measure("broken", OneStep(1.0, np.nan), 1, act, [])
+        validation.measure("fast", OneStep(np.inf, [1.0], [1.0]), 1, act, [])
+    score = validation.measure("broken", OneStep(1.0, [np.nan], [1.0]), 1, act, [])
     training = SimpleNamespace(learner=SimpleNamespace(steps=64), history=[], best=None)
     with pytest.raises(RunError, match="after 64 decisions: the mean reward is nan"):
         loop._note(training, 0.0, [score])

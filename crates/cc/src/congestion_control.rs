@@ -154,10 +154,25 @@ pub trait Base: CongestionControl {
     fn go_alone(&mut self, cwnd: Bytes, ssthresh: Bytes);
 }
 
+/// What a controller takes its path for, and how far it goes beyond that: BBR's own variables.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PathModel {
+    /// The bottleneck's bandwidth as it is estimated; zero before the first sample.
+    pub btlbw: Rate,
+    /// The round trip's propagation time as it is estimated; zero before the first sample.
+    pub rtprop: Duration,
+    /// By which `btlbw` is multiplied for the pacing rate.
+    pub pacing_gain: f64,
+    /// By which their product is multiplied for the window.
+    pub cwnd_gain: f64,
+}
+
 /// A controller whose parameters may be changed while it runs: BBR under a tuner.
 pub trait Tunable: CongestionControl {
     /// The parameters that may be changed, with their ranges.
     fn tunables(&self) -> &'static [Param];
     /// Sets one of them to a plain number (a time in seconds, a rate in bit/s), kept within its range.
     fn tune(&mut self, param: &Param, value: f64);
+    /// What it takes its path for: what a tuner tunes by.
+    fn model(&self) -> PathModel;
 }

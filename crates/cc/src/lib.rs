@@ -23,7 +23,9 @@ pub mod testing;
 mod units;
 
 pub use batched::{Batched, DigestInterval};
-pub use congestion_control::{Base, CongestionControl, Control, Phase, Probe, Receiver, Tunable};
+pub use congestion_control::{
+    Base, CongestionControl, Control, PathModel, Phase, Probe, Receiver, Tunable,
+};
 pub use ecn::{ECN, EcnUse};
 pub use events::{
     Acked, Arrival, Congestion, Counters, Ecn, Feedback, Header, Lost, NetworkView, RateSample,

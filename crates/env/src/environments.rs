@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use headway_cc::Stream;
+use headway_policy::Answer;
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
@@ -131,7 +132,8 @@ impl Environments {
         }
     }
 
-    /// Answers every agent, and runs each environment to its next decision. Where an episode ends, the next begins
+    /// Answers every agent, each by as many numbers as [`AgentSpec::answers`](headway_policy::AgentSpec::answers) says, and
+    /// runs each environment to its next decision. Where an episode ends, the next begins
     /// at once if `autoreset`; else that environment is to be [reset](Self::reset) before it is answered again.
     ///
     /// # Errors
@@ -145,10 +147,11 @@ impl Environments {
     ) -> Result<(), EnvError> {
         let spec = &*self.spec;
         let (length, width) = (spec.agent.observation.len(), width());
-        let work = |(slot, answer, row): (&mut Slot, &f32, Row<'_>)| {
-            slot.step(spec, *answer, row, autoreset)
+        let work = |(slot, answer, row): (&mut Slot, &[f32], Row<'_>)| {
+            slot.step(spec, answer_of(answer), row, autoreset)
         };
         let rows = outputs.rows(length, width);
+        let answers = answers.chunks_exact(spec.agent.answers());
         let jobs: Vec<_> = self.slots.iter_mut().zip(answers).zip(rows).collect();
         let job = |((slot, answer), row)| work((slot, answer, row));
         match &self.pool {
@@ -176,6 +179,14 @@ impl Environments {
     pub fn episode(&self, environment: usize) -> Option<(&str, u64)> {
         let episode = self.slots[environment].episode.as_ref()?;
         Some((episode.scenario(), episode.seed()))
+    }
+}
+
+/// What to do, and how long the next interval is to be if that is said.
+fn answer_of(numbers: &[f32]) -> Answer {
+    Answer {
+        action: numbers[0],
+        interval: numbers.get(1).copied(),
     }
 }
 
@@ -231,7 +242,7 @@ impl Slot {
     fn step(
         &mut self,
         spec: &EnvSpec,
-        answer: f32,
+        answer: Answer,
         row: Row<'_>,
         autoreset: bool,
     ) -> Result<(), EnvError> {

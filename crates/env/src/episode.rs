@@ -3,10 +3,10 @@
 use headway_cc::{Bytes, Duration, Time};
 use headway_net::Ack;
 use headway_net::transport::Sender;
-use headway_policy::{External, Learned};
+use headway_policy::{Answer, External, Learned};
 use headway_scenario::{FlowSpec, Network, Scenario, TraceSpec};
 use headway_sim::{Hold, Observer, Options, Simulation, SimulationError};
-use headway_world::{SetupError, Ways};
+use headway_world::{PathState, SetupError, Ways, path_over_time};
 
 use crate::measurement::{self, WayState};
 use crate::{EnvError, EnvSpec, external};
@@ -32,8 +32,13 @@ pub struct Episode {
 #[derive(Debug)]
 struct Learner {
     flow: usize,
+    /// Which of the scenario's learning flows it is: one that comes and goes is another learner each time.
+    place: usize,
     begun: Time,
+    ends: Time,
     base_rtt_ms: f64,
+    /// Its path, as long as the episode lasts.
+    path: Vec<PathState>,
     /// The links that its data crosses, those with a rate.
     shared: Vec<Shared>,
     /// Bytes that each link of its way could have carried by then.
@@ -74,6 +79,12 @@ impl Shared {
 }
 
 impl Learner {
+    /// What a packet and its acknowledgement take alone.
+    fn path_rtt_ms(&self, now: Time) -> f64 {
+        let states = self.path.partition_point(|state| state.at <= now);
+        self.path[states.max(1) - 1].rtt.as_millis_f64()
+    }
+
     /// The mean rate of the slowest link; infinite if none has a rate.
     fn path_mbps(&self) -> f64 {
         let rates = self.shared.iter().map(|link| link.mbps);
@@ -282,13 +293,31 @@ impl Episode {
         self.learners.len()
     }
 
+    /// How many of the scenario's flows learn, those among them that come and go once.
+    pub fn places(&self) -> usize {
+        let places = self.learners.iter().map(|l| l.place + 1);
+        places.max().unwrap_or(0)
+    }
+
+    /// Which of them a learner is.
+    pub fn place(&self, learner: usize) -> usize {
+        self.learners[learner].place
+    }
+
+    /// The learner that is there now in such a place, if one is.
+    pub fn present(&self, place: usize) -> Option<usize> {
+        let now = self.simulation.now();
+        let is_there = |l: &Learner| l.place == place && l.begun <= now && now < l.ends;
+        self.learners.iter().position(is_there)
+    }
+
     /// The learners that wait for an answer.
     pub fn waiting(&self) -> &[usize] {
         &self.waiting
     }
 
     /// A learner that waits is answered. Once all are, [`resume`](Self::resume).
-    pub fn answer(&mut self, learner: usize, answer: f32) {
+    pub fn answer(&mut self, learner: usize, answer: Answer) {
         self.waiting.retain(|&waiting| waiting != learner);
         let now = self.simulation.now();
         let flow = self.learners[learner].flow;
@@ -351,6 +380,7 @@ impl Episode {
             capacity_mbps: f64::INFINITY,
             queue_packets: 0,
             base_rtt_ms: learner.base_rtt_ms,
+            path_rtt_ms: learner.path_rtt_ms(now),
             path_mbps: learner.path_mbps(),
             fair_mbps: learner.fair_mbps(now),
         };
@@ -390,18 +420,29 @@ fn learners(spec: &EnvSpec, network: &Network) -> Result<Vec<Learner>, SetupErro
     };
     let flows = network.flows.iter().zip(&crossed).enumerate();
     let learning = flows.filter(|(_, (flow, _))| flow.scheme.is_none());
+    let mut places: Vec<usize> = network
+        .flows
+        .iter()
+        .filter(|flow| flow.scheme.is_none())
+        .map(|flow| flow.place)
+        .collect();
+    places.sort_unstable();
+    places.dedup();
     let learners = learning.map(|(flow, (begins, way))| {
         let links = way.data.iter().chain(&way.acks);
         let rtt: Duration = links.map(|&l| network.links[l as usize].delay).sum();
-        Learner {
+        Ok(Learner {
             flow,
             shared: way.data.iter().filter_map(shared).collect(),
+            place: places.partition_point(|&place| place < begins.place),
             begun: begins.start,
+            ends: begins.stop.unwrap_or(Time::NEVER),
             base_rtt_ms: rtt.as_millis_f64(),
             offered: Vec::new(),
             offered_at: Time::ZERO,
+            path: path_over_time(network, begins)?,
             answers: 0,
-        }
+        })
     });
-    Ok(learners.collect())
+    learners.collect()
 }

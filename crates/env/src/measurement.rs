@@ -17,7 +17,7 @@ const fn column(name: &'static str, help: &'static str) -> Measurement {
 }
 
 /// What a simulation says of a step beside the features.
-const OWN: [Measurement; 8] = [
+const OWN: [Measurement; 9] = [
     column("dt_s", "how long the step took, in simulated time"),
     column("time_s", "simulated time since the flow began"),
     column(
@@ -35,6 +35,10 @@ const OWN: [Measurement; 8] = [
     column(
         "base_rtt_ms",
         "propagation there and back, as the episode began",
+    ),
+    column(
+        "path_rtt_ms",
+        "what a packet and its acknowledgement take alone as the step ends: propagation, and transmission at fixed rates",
     ),
     column(
         "path_mbps",
@@ -63,6 +67,7 @@ pub(crate) struct WayState {
     pub capacity_mbps: f64,
     pub queue_packets: usize,
     pub base_rtt_ms: f64,
+    pub path_rtt_ms: f64,
     pub path_mbps: f64,
     pub fair_mbps: f64,
 }
@@ -77,6 +82,7 @@ pub(crate) fn write(row: &mut [f64], begun: Time, interval: &Interval, way: WayS
         way.capacity_mbps,
         way.queue_packets as f64,
         way.base_rtt_ms,
+        way.path_rtt_ms,
         way.path_mbps,
         way.fair_mbps,
     ]);

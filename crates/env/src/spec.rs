@@ -125,7 +125,7 @@ impl EnvSpec {
     pub fn learners(&self) -> Result<usize, EnvError> {
         let mut found: Option<(usize, &str)> = None;
         for task in &self.tasks {
-            let learners = Episode::of(self, &task.scenario, 1)?.learners();
+            let learners = Episode::of(self, &task.scenario, 1)?.places();
             let (first, name) = *found.get_or_insert((learners, task.scenario.name()));
             if learners != first {
                 return Err(EnvError::Usage(format!(
@@ -135,6 +135,20 @@ impl EnvSpec {
             }
         }
         Ok(found.map_or(0, |(learners, _)| learners))
+    }
+
+    /// How many flows learn in the scenario that has most.
+    ///
+    /// # Errors
+    /// [`EnvError::Scenario`]
+    pub fn places(&self) -> Result<usize, EnvError> {
+        let places = |task: &Task| Ok(Episode::of(self, &task.scenario, 1)?.places());
+        let each = self.tasks.iter().map(places);
+        Ok(each
+            .collect::<Result<Vec<_>, EnvError>>()?
+            .into_iter()
+            .max()
+            .unwrap_or(0))
     }
 
     fn check_start(&self) -> Result<(), EnvError> {

@@ -84,7 +84,7 @@ fn an_episode_is_done_as_its_data_is() {
         let spec = spec(clock, &["[[flow]]\nbytes = \"2MB\"\n"], None, latency);
         let mut episode = Episode::new(&spec, 1).unwrap();
         while episode.advance() == Pause::Decision {
-            episode.answer(0, 0.0);
+            episode.answer(0, 0.0.into());
             episode.resume();
         }
         assert_eq!(episode.advance(), Pause::End(End::Done));
@@ -122,7 +122,7 @@ fn flows_are_told_of_each_moment_once() {
             }
             let Pause::End(end) = pause else {
                 for learner in episode.waiting().to_vec() {
-                    episode.answer(learner, 0.0);
+                    episode.answer(learner, 0.0.into());
                 }
                 episode.resume();
                 continue;
@@ -192,7 +192,7 @@ fn a_fair_share_is_that_of_the_flows_that_are_there() {
         // The tighter link, or half or a third of the wider.
         let right = [5.0, 4.0, 8.0 / 3.0, 4.0, 5.0][second];
         assert_eq!((row[fair], row[path]), (right, 5.0), "at {} s", row[1]);
-        episode.answer(0, 0.0);
+        episode.answer(0, 0.0.into());
         episode.resume();
     }
     assert!(steps.iter().all(|&n| n > 5), "{steps:?}");

@@ -48,6 +48,20 @@ pub struct Limits {
     pub pardon_ms: u32,
 }
 
+impl Limits {
+    /// The same where a policy learns in use: what it tries at first is wrong, and it learns from that, but not while Cubic
+    /// has the flow. So it may lose too much, or starve, five times as long, and probations do not grow.
+    #[must_use]
+    pub fn of_learners(self) -> Limits {
+        Limits {
+            epochs: self.epochs * 5,
+            long_epochs: self.long_epochs * 5,
+            doublings: 0,
+            ..self
+        }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Limits {
         Limits {
@@ -188,14 +202,27 @@ impl Guard {
         guard
     }
 
+    /// The policy that had the flow is gone, and another begins with it at such a window and ssthresh in packets. What the
+    /// flow is Cubic's for stays.
+    pub fn begin_anew(&mut self, now_ns: u64, cwnd: u32, ssthresh: u32) {
+        native::headway_native_guard_forget(self);
+        native::headway_native_guard_open(self, now_ns, cwnd, ssthresh);
+    }
+
     /// An answer is waited for from now on, if none is yet.
     pub fn ask(&mut self, now_ns: u64) {
         native::headway_native_guard_ask(self, now_ns);
     }
 
-    /// An answer came, to what was seen at `decided_ns`: may it be carried out?
-    pub fn answer(&mut self, limits: &Limits, decided_ns: u64, now_ns: u64) -> bool {
-        native::headway_native_guard_answer(self, limits, decided_ns, now_ns) != 0
+    /// An answer is found that was given at `answered_ns` to what was seen at `decided_ns`: may it be carried out?
+    pub fn answer(
+        &mut self,
+        limits: &Limits,
+        decided_ns: u64,
+        answered_ns: u64,
+        now_ns: u64,
+    ) -> bool {
+        native::headway_native_guard_answer(self, limits, decided_ns, answered_ns, now_ns) != 0
     }
 
     /// The flow's state at an acknowledgement or a time-out, after the controller beneath, in the order of their times.

@@ -56,15 +56,20 @@ void headway_native_guard_open(struct headway_guard *g, __u64 now_ns, __u32 cwnd
 	headway_guard_open(g, now_ns, cwnd, ssthresh);
 }
 
+void headway_native_guard_forget(struct headway_guard *g)
+{
+	headway_guard_forget(g);
+}
+
 void headway_native_guard_ask(struct headway_guard *g, __u64 now_ns)
 {
 	headway_guard_ask(g, now_ns);
 }
 
 __s32 headway_native_guard_answer(struct headway_guard *g, const struct headway_limits *l, __u64 decided_ns,
-				  __u64 now_ns)
+				  __u64 answered_ns, __u64 now_ns)
 {
-	return headway_guard_answer(g, l, decided_ns, now_ns);
+	return headway_guard_answer(g, l, decided_ns, answered_ns, now_ns);
 }
 
 __s32 headway_native_guard_judge(struct headway_guard *g, const struct headway_limits *l,

@@ -20,11 +20,13 @@ unsafe extern "C" {
     pub safe fn headway_native_cubic_time_out(cubic: &mut Cubic, now_ns: u64, is_recovering: i32);
     pub safe fn headway_native_cubic_leave_slow_start(cubic: &mut Cubic);
     pub safe fn headway_native_guard_open(guard: &mut Guard, now_ns: u64, cwnd: u32, ssthresh: u32);
+    pub safe fn headway_native_guard_forget(guard: &mut Guard);
     pub safe fn headway_native_guard_ask(guard: &mut Guard, now_ns: u64);
     pub safe fn headway_native_guard_answer(
         guard: &mut Guard,
         limits: &Limits,
         decided_ns: u64,
+        answered_ns: u64,
         now_ns: u64,
     ) -> i32;
     pub safe fn headway_native_guard_judge(

@@ -10,7 +10,7 @@ pub const FEATURES: usize = 5;
 pub const HISTORY: usize = INPUTS / FEATURES;
 
 /// A record as `struct headway_record` of `abi.h` lays it out.
-pub type RecordBytes = [u64; 10];
+pub type RecordBytes = [u64; 12];
 
 /// `struct headway_int8`: a policy, as it stands in a map of the kernel's.
 #[repr(C)]
@@ -67,6 +67,8 @@ pub struct RateAgent {
     lost_before: u32,
     has_news: u32,
     decisions: u32,
+    generation: u32,
+    unused: u32,
     values: MlpValues,
 }
 

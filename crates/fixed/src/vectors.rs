@@ -93,7 +93,8 @@ impl Draw {
         let high = |word: u64, more: u64| low(word >> 32, more) << 32;
         let acks = self.below(20);
         // abi.h: now_ns; pacing_rate; sent, retransmitted; delivered, delivered_ce; lost, in_flight; cwnd, mss;
-        // rtt_us, srtt_us; rttvar_us, min_rtt_us; rate_delivered, rate_interval_us; acks, flags.
+        // rtt_us, srtt_us; rttvar_us, min_rtt_us; rate_delivered, rate_interval_us; acks, flags;
+        // btlbw; rtprop_us and gains.
         record[0] = last[0].wrapping_add(self.below(5_000_000));
         record[2] = low(last[2], acks + self.below(3)) | high(last[2], 0);
         record[3] = low(last[3], acks) | high(last[3], 0);

@@ -46,6 +46,8 @@ impl Flow {
             100_000 << 32,
             0,
             self.acks | self.flags << 32,
+            0,
+            0,
         ]
     }
 }
@@ -87,7 +89,7 @@ fn an_answer_that_does_not_come_trips_after_two_round_trips() {
     let trip = follow(&mut guard, &mut flow, 100, |_, f| f.delivered += 10);
     assert_eq!(trip, Some((320, Reason::Stale)));
     // It comes too late, is not carried out, and does not end the probation.
-    assert!(!guard.answer(&limits, 100 * MS, 400 * MS));
+    assert!(!guard.answer(&limits, 100 * MS, 390 * MS, 400 * MS));
     assert_eq!(guard.until_ns(), (320 + 10_000) * MS);
 }
 
@@ -105,11 +107,11 @@ fn an_answer_that_waited_for_an_acknowledgement_is_not_stale() {
     }
 }
 
-/// Acknowledgements 400 ms apart, each of which finds an answer, that is a second old.
+/// Acknowledgements 400 ms apart, each of which finds an answer, that took so long.
 #[test]
 fn answers_that_always_come_too_late_trip() {
     let (limits, mut flow) = (Limits::default(), FLOW);
-    let trips = |age_ms: u64, flow: &mut Flow| {
+    let trips = |took_ms: u64, flow: &mut Flow| {
         let mut guard = Guard::new(0, 10, 0);
         for _ in 0..4 {
             guard.ask(flow.now_ms * MS);
@@ -119,7 +121,8 @@ fn answers_that_always_come_too_late_trip() {
             if judged == Judgement::Trips {
                 return Some(guard.reason());
             }
-            guard.answer(&limits, (flow.now_ms - age_ms) * MS + 1, flow.now_ms * MS);
+            let [decided, now] = [flow.now_ms - took_ms, flow.now_ms].map(|ms| ms * MS);
+            guard.answer(&limits, decided + 1, now, now);
         }
         None
     };
@@ -127,6 +130,110 @@ fn answers_that_always_come_too_late_trip() {
     flow.srtt_ms = 400;
     assert_eq!(trips(1000, &mut flow), Some(Reason::Stale));
     assert_eq!(trips(399, &mut flow), None);
+}
+
+/// A clock decides 20 ms after an acknowledgement, the next of which comes 900 ms later: the answer is there at each, took a
+/// millisecond, and is as new as it can be.
+#[test]
+fn an_answer_that_waits_for_a_rare_acknowledgement_is_not_late() {
+    let (mut guard, limits) = (Guard::new(0, 10, 0), Limits::default());
+    // HEADWAY_APP_LIMITED
+    let mut flow = Flow { flags: 1, ..FLOW };
+    for _ in 0..20 {
+        let decided = (flow.now_ms + 20) * MS;
+        flow.now_ms += 900;
+        flow.delivered += 2;
+        let is_done = guard.answer(&limits, decided, decided + MS, flow.now_ms * MS);
+        assert!(is_done, "at {} ms", flow.now_ms);
+        assert_eq!(guard.judge(&limits, &flow.record()), Judgement::Policys);
+        // Beside it the flow asks, just before the clock decides.
+        guard.ask(flow.now_ms * MS);
+    }
+    // Minutes later it says nothing of the path, and still nobody was late.
+    let decided = (flow.now_ms + 20) * MS;
+    flow.now_ms += 200_000;
+    assert!(!guard.answer(&limits, decided, decided + MS, flow.now_ms * MS));
+    assert_eq!(guard.judge(&limits, &flow.record()), Judgement::Policys);
+}
+
+/// Its newest answer was prompt. Then the flow was idle for minutes, in which the agent may have died.
+#[test]
+fn an_old_answer_gives_no_flow_back() {
+    let (mut guard, limits, mut flow) = (Guard::new(0, 10, 0), Limits::default(), FLOW);
+    guard.ask(MS);
+    follow(&mut guard, &mut flow, 100, |_, f| f.delivered += 10).expect("stale");
+    let answered = flow.now_ms * MS;
+    flow.now_ms += 200_000;
+    assert!(guard.until_ns() < flow.now_ms * MS);
+    assert!(!guard.answer(&limits, answered, answered, flow.now_ms * MS));
+    assert_eq!(guard.judge(&limits, &flow.record()), Judgement::Cubics);
+    // Asked anew, it answers.
+    flow.now_ms += 100;
+    let now = flow.now_ms * MS;
+    assert!(!guard.answer(&limits, now, now, now));
+    assert_eq!(guard.judge(&limits, &flow.record()), Judgement::Returns);
+}
+
+/// A policy that lost four epochs of five is replaced, with a question open: the next is asked nothing yet, and lost nothing.
+#[test]
+fn what_a_policy_did_is_not_held_against_the_next() {
+    let lose = |f: &mut Flow| {
+        f.delivered += 7;
+        f.lost += 3;
+    };
+    let trips = |is_replaced| {
+        let (mut guard, mut flow) = (Guard::new(0, 10, 0), FLOW);
+        let trip = follow(&mut guard, &mut flow, 85, |_, f| lose(f));
+        assert_eq!(trip, None);
+        guard.ask(flow.now_ms * MS);
+        if is_replaced {
+            // Minutes later, in which Cubic had it and lost packets.
+            flow.now_ms += 100_000;
+            flow.delivered += 100_000;
+            flow.lost += 50_000;
+            guard.begin_anew(flow.now_ms * MS, 100, 0);
+        }
+        follow(&mut guard, &mut flow, 60, |_, f| lose(f)).map(|(_, reason)| reason)
+    };
+    assert_eq!(trips(true), None);
+    assert!(trips(false).is_some());
+}
+
+/// What it was taken for stays: only an answer of the next policy's ends the probation, and not before its time.
+#[test]
+fn a_probation_outlives_its_policy() {
+    let (mut guard, limits, mut flow) = (Guard::new(0, 10, 0), Limits::default(), FLOW);
+    guard.ask(MS);
+    follow(&mut guard, &mut flow, 100, |_, f| f.delivered += 10).expect("stale");
+    let until = guard.until_ns();
+    guard.begin_anew(until - 100 * MS, 100, 0);
+    assert_eq!(
+        (guard.reason(), guard.trips(), guard.until_ns()),
+        (Reason::Stale, 1, until)
+    );
+    flow.now_ms = until / MS + 100;
+    assert_eq!(guard.judge(&limits, &flow.record()), Judgement::Cubics);
+    flow.now_ms += 10;
+    let now = flow.now_ms * MS;
+    guard.answer(&limits, now, now, now);
+    assert_eq!(guard.judge(&limits, &flow.record()), Judgement::Returns);
+}
+
+/// A question that is asked while a clock's answer is written has it with that: the next is due in a long time.
+#[test]
+fn an_answer_closes_what_was_asked_until_it_was_given() {
+    let (mut guard, limits, mut flow) = (Guard::new(0, 10, 0), Limits::default(), FLOW);
+    follow(&mut guard, &mut flow, 10, |_, f| f.delivered += 10);
+    guard.ask(100 * MS);
+    assert!(guard.answer(&limits, 99 * MS, 101 * MS, 110 * MS));
+    let trip = follow(&mut guard, &mut flow, 1000, |_, f| f.delivered += 10);
+    assert_eq!(trip, None);
+    // One that was given before is none to it.
+    guard.ask(flow.now_ms * MS);
+    let given = flow.now_ms * MS - 1;
+    assert!(guard.answer(&limits, given, given, (flow.now_ms + 10) * MS));
+    let trip = follow(&mut guard, &mut flow, 100, |_, f| f.delivered += 10);
+    assert_eq!(trip.expect("a trip").1, Reason::Stale);
 }
 
 /// Ten packets in 10 ms of which three are lost: five epochs of 200 ms.
@@ -213,6 +320,30 @@ fn a_policy_that_starves_beside_others_trips() {
     assert!(at < 1000 + 2000, "{at} ms");
 }
 
+/// So many packets a round trip from the beginning, of which the first may be lost.
+fn begins_with(packets: u64, is_lost: bool) -> Option<(u64, Reason)> {
+    let mut flow = Flow {
+        cwnd: packets + 1,
+        ..FLOW
+    };
+    follow(&mut Guard::new(0, 10, 0), &mut flow, 3000, |_, f| {
+        if f.now_ms % 100 == 0 {
+            f.delivered += packets;
+            f.lost += u64::from(is_lost && f.now_ms == 300);
+        }
+    })
+}
+
+/// What the path carries was never seen: a quarter of an initial window it does, unless a loss or a queue says otherwise.
+#[test]
+fn a_policy_that_starves_from_the_beginning_trips() {
+    let (at, reason) = begins_with(1, false).expect("a trip");
+    assert_eq!(reason, Reason::Poor);
+    assert!(at < 2000, "{at} ms");
+    assert_eq!(begins_with(3, false), None);
+    assert_eq!(begins_with(1, true), None);
+}
+
 /// `rate` packets in 10 ms without a queue, after five seconds of ten with an RTT of `queue_ms`, where a packet is lost.
 fn gives_up(rate: u64, queue_ms: u64) -> Option<(u64, Reason)> {
     let mut guard = Guard::new(0, 10, 0);
@@ -279,7 +410,8 @@ fn probations_double() {
         let until = guard.until_ns() / MS;
         loop {
             flow.now_ms += 100;
-            assert!(!guard.answer(&limits, flow.now_ms * MS, flow.now_ms * MS));
+            let now = flow.now_ms * MS;
+            assert!(!guard.answer(&limits, now, now, now));
             match guard.judge(&limits, &flow.record()) {
                 Judgement::Cubics => assert!(flow.now_ms < until),
                 judged => {
@@ -332,6 +464,19 @@ fn time_outs_in_a_row_lower_ssthresh_once() {
     assert_eq!(cubic.ssthresh(), Some(2.0));
 }
 
+/// `HEADWAY_LEAVE` has no reason, and a learner that diverges may have had any window: Cubic does not begin with that.
+#[test]
+fn who_leaves_a_flow_hands_no_runaway_window_over() {
+    let (mut guard, mut flow) = (Guard::new(0, 100, 0), FLOW);
+    // 100 packets a round trip of 100 ms.
+    let trip = follow(&mut guard, &mut flow, 300, |_, f| f.delivered += 10);
+    assert_eq!(trip, None);
+    assert_eq!(guard.restart(&flow.record()), Guard::NO_SSTHRESH);
+    flow.cwnd = 4000;
+    let ssthresh = guard.restart(&flow.record());
+    assert!((100..=250).contains(&ssthresh), "{ssthresh}");
+}
+
 /// RFC 3168, section 6.1.2: a mark is as a loss, once a round trip. Here each acknowledgement has one.
 #[test]
 fn marks_lower_the_cubic_once_a_round_trip() {
@@ -351,7 +496,7 @@ proptest! {
     #[test]
     fn whatever_comes_bounds_and_probations_hold(seed in any::<u64>()) {
         let (limits, mut draw) = (Limits::default(), Draw::new(seed));
-        let mut last: RecordBytes = [0; 10];
+        let mut last: RecordBytes = [0; 12];
         let mut guard = Guard::new(0, 10, 0);
         let mut until = 0;
         for _ in 0..500 {
@@ -361,7 +506,9 @@ proptest! {
                 guard.ask(now);
             }
             if draw.below(3) == 0 {
-                guard.answer(&limits, now.wrapping_sub(draw.bits() >> draw.below(64)), now);
+                let mut before = || now.wrapping_sub(draw.bits() >> draw.below(64));
+                let (decided, answered) = (before(), before());
+                guard.answer(&limits, decided, answered, now);
             }
             let wanted = draw.bits() as i64 >> draw.below(64);
             prop_assert!((2..=100_000).contains(&guard.cwnd(&limits, wanted)));

@@ -39,6 +39,8 @@ fn record(
         min_rtt_us << 32,
         0,
         1,
+        0,
+        0,
     ]
 }
 
@@ -74,6 +76,81 @@ fn it_decides_every_half_mean_rtt_and_scales_the_rate_as_aurora_does() {
             );
         }
     }
+}
+
+/// A policy that is replaced after a second: the new one sees what one would that had just begun there, at that rate.
+#[test]
+fn another_policy_begins_its_history_anew() {
+    let old = constant(6554);
+    let new = Int8 {
+        generation: old.generation + 2,
+        blank: [7; FEATURES],
+        ..old.clone()
+    };
+    let at = |ms: u64| record(ms * MS, [ms, ms, ms / 100], 40_000 + ms, 40_000);
+    let mut agent = RateAgent::new(&old, 0);
+    for ms in (10..1000).step_by(10) {
+        agent.record(&old, &at(ms));
+    }
+    let decided = agent.decisions();
+    assert!(decided > 40);
+    assert!(agent.inputs().iter().all(|input| *input != 7));
+    let rate = agent.rate();
+    // Half written it is no policy: the old one's history stands, and nothing is decided.
+    let half = Int8 {
+        generation: old.generation + 1,
+        ..new.clone()
+    };
+    assert_eq!(agent.record(&half, &at(1000)), rate);
+    assert_eq!(agent.decisions(), decided);
+    // The next record begins it anew: its 1010 packets are others'.
+    assert_eq!(agent.record(&new, &at(1010)), rate);
+    assert_eq!(agent.inputs(), &[7; INPUTS]);
+    let mut fresh = RateAgent::new(&new, 1010 * MS);
+    fresh.set_rate(rate);
+    let own = |ms: u64| {
+        record(
+            ms * MS,
+            [ms - 1010, ms - 1010, ms / 100 - 10],
+            40_000 + ms,
+            40_000,
+        )
+    };
+    fresh.record(&new, &own(1010));
+    for ms in (1020..2000).step_by(10) {
+        assert_eq!(
+            agent.record(&new, &at(ms)),
+            fresh.record(&new, &own(ms)),
+            "at {ms} ms"
+        );
+        assert_eq!(agent.inputs(), fresh.inputs(), "at {ms} ms");
+    }
+    assert_eq!(agent.decisions() - decided, fresh.decisions());
+    assert!(fresh.decisions() > 40);
+}
+
+/// It takes a flow over at a time-out, which has no RTT sample: nothing is known of the path that it could decide by.
+#[test]
+fn another_policy_waits_for_its_first_sample() {
+    let old = constant(6554);
+    let new = Int8 {
+        generation: old.generation + 2,
+        ..old.clone()
+    };
+    let mut agent = RateAgent::new(&old, 0);
+    for ms in (10..1000).step_by(10) {
+        agent.record(&old, &record(ms * MS, [ms, ms, 0], 40_000, 40_000));
+    }
+    let (decided, rate) = (agent.decisions(), agent.rate());
+    for ms in [2000, 2400, 2500] {
+        agent.record(&new, &record(ms * MS, [ms, 1000, 0], 0, 40_000));
+    }
+    assert_eq!((agent.decisions(), agent.rate()), (decided, rate));
+    // From that on half a mean RTT is over in 20 ms.
+    agent.record(&new, &record(2510 * MS, [2510, 1000, 0], 40_000, 40_000));
+    assert_eq!(agent.decisions(), decided);
+    agent.record(&new, &record(2530 * MS, [2530, 1010, 0], 40_000, 40_000));
+    assert_eq!(agent.decisions(), decided + 1);
 }
 
 #[test]
@@ -130,10 +207,16 @@ fn a_timer_that_is_not_there_is_made_up_for_of_the_records_before() {
 fn while_a_policy_is_written_nothing_is_decided() {
     let mut policy = constant(65536);
     let mut agent = RateAgent::new(&policy, 0);
-    for (generation, decisions) in [(2, 1), (3, 1), (0, 1), (4, 2)] {
+    let mut ms = 0;
+    for (generation, decides) in [(2, true), (3, false), (0, false), (4, true)] {
         policy.generation = generation;
-        agent.record(&policy, &record(MS << generation, [1, 1, 0], 0, 0));
-        assert_eq!(agent.decisions(), decisions, "generation {generation}");
+        let before = agent.decisions();
+        for _ in 0..10 {
+            ms += 1;
+            agent.record(&policy, &record(ms * MS, [1, 1, 0], 1000, 1000));
+        }
+        let has_decided = agent.decisions() != before;
+        assert_eq!(has_decided, decides, "generation {generation}");
     }
     // Without any policy there is no rate to be had.
     let none = Int8::default();
@@ -165,7 +248,7 @@ proptest! {
     fn any_records_give_a_rate_within_bounds_and_the_same_again(policy in policies(), seed in any::<u64>()) {
         let run = || {
             let mut draw = Draw::new(seed);
-            let mut last = [0; 10];
+            let mut last = [0; 12];
             let mut agent = RateAgent::new(&policy, draw.bits());
             let rates: Vec<u64> = (0..200).map(|_| {
                 last = draw.record(&last);

@@ -15,8 +15,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use headway_kernel::abi::SettingValues;
 
 use crate::agent::{Agent, Frame, Policies, Shadow, Store, serve};
-use crate::control::{self, Mailbox, Socket};
+use crate::control::{self, Mailbox, Socket, Wish};
 use crate::error::{Error, Result};
+use crate::network;
 use crate::programs::{Controller, Options, Program};
 use crate::system::capabilities;
 use crate::system::cgroup::Cgroup;
@@ -29,6 +30,7 @@ const USUAL_PATH: &str = "/usr/local/bin/headwayd";
 const STATE: &str = "STATE_DIRECTORY";
 const FLOWS: u32 = 4096;
 const RING_KIB: u32 = 4096;
+const LEARNERS: usize = 64;
 
 /// Learned congestion control for the sockets of a stock kernel.
 #[derive(Debug, Parser)]
@@ -144,6 +146,20 @@ struct Run {
     /// Where what policies learn in use is kept (owl:online=true).
     #[arg(long, env = STATE, value_name = "FOLDER")]
     state: Option<PathBuf>,
+    /// How many flows learn at once, where the policy learns in use; further ones have the model as it was trained, or are
+    /// Cubic's where there is none (rax).
+    #[arg(long, default_value_t = LEARNERS, value_name = "FLOWS")]
+    learners: usize,
+    /// Hear what the network tells of its paths (headway netwatch), as owl's features of it need: http://127.0.0.1:PORT, or
+    /// https beyond this machine.
+    #[arg(long, value_name = "URL")]
+    netwatch: Option<String>,
+    /// A file with the token that lets it in there.
+    #[arg(long, value_name = "FILE", requires = "netwatch")]
+    netwatch_token: Option<PathBuf>,
+    /// The certificate of the authority that vouches for it, in PEM; else one of those that browsers trust has to.
+    #[arg(long, value_name = "FILE", requires = "netwatch")]
+    netwatch_authority: Option<PathBuf>,
     #[command(flatten)]
     at: At,
     /// Serve Prometheus' metrics at this address of loopback.
@@ -256,9 +272,9 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     let (controller, policies) = chosen(run)?;
     let socket = Socket::bind(&run.at.socket)?;
     let metrics = run.metrics.map(listen).transpose()?;
-    let shadow = (run.shadow.as_ref())
-        .map(|file| Shadow::create(file.as_deref()))
-        .transpose()?;
+    let network = network(run)?;
+    let file = run.shadow.as_ref().and_then(Option::as_deref);
+    let file = file.map(Shadow::create).transpose()?;
     let program = load(run, controller, policies.as_ref())?;
     let ready = match &policies {
         Some(policies) => policies.describe(&program.name),
@@ -267,20 +283,42 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     let choice = Choice::make(run, &program.name)?;
 
     let (mailbox, sender) = Mailbox::new()?;
+    if let Some(source) = network {
+        let hears = sender.clone();
+        thread::spawn(move || source.listen(|news| drop(hears.ask(Wish::Hear(news)))));
+    }
     let listener = socket.listener()?;
     let asks = sender.clone();
     thread::spawn(move || control::serve_socket(&listener, &asks));
     if let Some(listener) = metrics {
         thread::spawn(move || control::serve_metrics(&listener, &sender));
     }
+    let shadow = run.shadow.is_some().then(|| Shadow::into(file));
     let store = Store::new(run.state.clone());
-    let agent = Agent::new(vec![(program, policies)], shadow, store, frame(run));
+    let agent = Agent::new(
+        vec![(program, policies)],
+        shadow,
+        store,
+        frame(run),
+        run.learners,
+    );
     let agent = Rc::new(RefCell::new(agent));
     say_ready(vec![ready]);
     let served = serve(&agent, &mailbox, signals, until, run.busy_poll);
-    agent.borrow_mut().save();
+    // Nobody is answered any more, and saving may take a while.
     drop(choice);
+    agent.borrow_mut().save();
     served
+}
+
+/// Where the network tells of its paths, if anybody asks.
+fn network(run: &Run) -> Result<Option<network::Source>> {
+    let (token, authority) = (
+        run.netwatch_token.as_deref(),
+        run.netwatch_authority.as_deref(),
+    );
+    let source = |url: &String| network::Source::new(url, token, authority);
+    run.netwatch.as_ref().map(source).transpose()
 }
 
 /// The controller, and who decides; nobody does where a tuner sets BBR's windows.
@@ -413,6 +451,7 @@ fn check(run: &Run) -> Result<()> {
             ("--metrics", run.metrics.is_some()),
             ("--flows", run.flows != FLOWS),
             ("--ring", run.ring != RING_KIB),
+            ("--learners", run.learners != LEARNERS),
         ];
         let given = for_agents.iter().filter(|(_, is_given)| *is_given);
         let given: Vec<&str> = given.map(|(option, _)| *option).collect();
@@ -449,87 +488,4 @@ fn listen(address: SocketAddr) -> Result<TcpListener> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn run(options: &[&str]) -> Box<Run> {
-        let words = ["headwayd", "run"]
-            .into_iter()
-            .chain(options.iter().copied());
-        match Cli::try_parse_from(words).expect("options").command {
-            Command::Run(run) => run,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn options_of_an_agent_are_refused_without_one() {
-        for (options, hint) in [
-            (&["--metrics"][..], "--metrics is an agent's"),
-            (&["--shadow"], "--shadow is"),
-            (
-                &["--shadow", "file", "--busy-poll"],
-                "--shadow, --busy-poll are",
-            ),
-            (&["--state", "/tmp"], "--state is"),
-            (&["--report-interval", "0"], "--report-interval is"),
-            (&["--flows", "1", "--ring", "8"], "--flows, --ring are"),
-        ] {
-            let options = [&["--no-agent"], options].concat();
-            let error = check(&run(&options)).expect_err(hint).to_string();
-            assert!(error.contains(hint) && !error.contains('\n'), "{error}");
-        }
-        let all = [
-            "--no-agent",
-            "--default",
-            "--log",
-            "json",
-            "--socket",
-            "/tmp/s",
-        ];
-        assert!(check(&run(&all)).is_ok());
-    }
-
-    #[test]
-    fn options_of_a_policy_are_refused_where_it_has_no_use_for_them() {
-        for (options, hint) in [
-            (
-                &["--controllers", "headway_bbr", "--shadow"][..],
-                "are a policy's",
-            ),
-            (
-                &["--controllers", "headway_bbr", "--state", "/tmp"],
-                "are a policy's",
-            ),
-            (&["--policy", "owl", "--state", "/tmp"], "none does"),
-            (
-                &["--policy", "aurora:model=int8-v1", "--shadow", "file"],
-                "evaluated in the kernel",
-            ),
-        ] {
-            let Err(error) = chosen(&run(options)) else {
-                panic!("{options:?}")
-            };
-            let error = error.to_string();
-            assert!(error.contains(hint) && !error.contains('\n'), "{error}");
-        }
-        let learns = ["--policy", "owl:online=true", "--state", "/tmp", "--shadow"];
-        assert!(chosen(&run(&learns)).is_ok());
-    }
-
-    #[test]
-    fn the_unit_runs_this_program() {
-        let unit = unit().expect("a path");
-        let own = env::current_exe().expect("a path");
-        let start = format!("\nExecStart={} run --log json", own.display());
-        assert!(unit.contains(&start), "{unit}");
-        assert!(!unit.contains(USUAL_PATH), "{unit}");
-    }
-
-    #[test]
-    fn help_has_an_example() {
-        use clap::CommandFactory;
-        let help = Cli::command().render_help().to_string();
-        assert!(help.contains("headwayd run --policy owl"), "{help}");
-    }
-}
+mod tests;

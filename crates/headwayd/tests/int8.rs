@@ -80,7 +80,7 @@ impl Loaded {
     /// A flow's records: the same rates and states. How often it decided.
     fn compare_flow(&self, policy: &Int8, draw: &mut Draw, what: &str) -> u64 {
         let start = draw.below(1 << 40);
-        let mut last: RecordBytes = [start, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let mut last: RecordBytes = [start, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         let mut native = RateAgent::new(policy, start);
         self.put("policy", policy);
         self.put("record", &last);
@@ -157,7 +157,7 @@ fn bpf_computes_what_the_native_build_does() {
 
     // A flow that goes on, for the times.
     bpf.put("policy", &Draw::new(2).policy());
-    let last: RecordBytes = [1 << 40, 0, 2, 2, 0, 0, 20_000, 20_000 << 32, 0, 1];
+    let last: RecordBytes = [1 << 40, 0, 2, 2, 0, 0, 20_000, 20_000 << 32, 0, 1, 0, 0];
     bpf.put("record", &last);
     let [net, agent, record] = [
         ("test_net", false),

@@ -25,7 +25,7 @@ typedef uint64_t __u64;
 #endif
 
 #define HEADWAY_MAGIC 0x59574448 /* "HDWY" in little-endian memory */
-#define HEADWAY_VERSION 4
+#define HEADWAY_VERSION 7
 
 /* Kinds of messages from the kernel, through a ring buffer. */
 enum headway_kind {
@@ -44,6 +44,7 @@ enum headway_action_kind {
 	HEADWAY_SET = 4,        /* values[i] for each parameter i whose bit of which is on: a time in nanoseconds,
 	                         * a rate in bytes a second, a count, or any other number times 65536 */
 	HEADWAY_SET_CWND = 5,   /* values[0]: packets */
+	HEADWAY_LEAVE = 6,      /* nobody decides: the flow is Cubic's until another action comes, and nothing is judged */
 };
 
 #define HEADWAY_PARAMETERS 4 /* as many as one action may set */
@@ -92,6 +93,10 @@ struct headway_record {
 	__u32 rate_interval_us; /* tp->rate_interval_us; 0 before the first sample */
 	__u32 acks;             /* acknowledgements that this stands for; 0 at a time-out */
 	__u32 flags;            /* HEADWAY_APP_LIMITED and so on */
+	__u64 btlbw;            /* of headway_bbr, while BBR has the flow: bbr->bw in bytes a second, else 0 */
+	__u32 rtprop_us;        /* as btlbw: bbr->min_rtt_us */
+	__u16 pacing_gain;      /* as btlbw: bbr->pacing_gain, times 256 */
+	__u16 cwnd_gain;        /* as btlbw: bbr->cwnd_gain, times 256 */
 };
 
 /* A flow begins. Addresses are IPv6, or IPv4 mapped into it. */
@@ -128,9 +133,10 @@ struct headway_verdict {
  * acknowledgement outside Recovery, unless it has expired or is another flow's: slots are used again.
  */
 struct headway_action {
-	__u64 decided_ns; /* now_ns of the record that it answers */
-	__u64 expires_ns; /* by bpf_ktime_get_ns() */
-	__u64 due_ns;     /* the first record from then on wants an answer, and wakes the agent if it sleeps */
+	__u64 decided_ns;  /* now_ns of the record that it answers, or when a clock decided */
+	__u64 answered_ns; /* when the agent wrote this: as what follows by bpf_ktime_get_ns() */
+	__u64 expires_ns;
+	__u64 due_ns;      /* the first record from then on wants an answer, and wakes the agent if it sleeps */
 	__s64 values[HEADWAY_PARAMETERS];
 	__u32 kind;       /* enum headway_action_kind */
 	__u32 which;      /* HEADWAY_SET only, else 0 */
@@ -140,8 +146,8 @@ struct headway_action {
 
 /* What the programs count, in an array map of one that the agent maps into its memory. */
 struct headway_counters {
-	__u64 flows;        /* opened so far */
-	__u64 slots_full;   /* of these, left to the controller beneath since all slots were taken */
+	__u64 flows;        /* that were given a slot so far */
+	__u64 slots_full;   /* times that a flow looked for one in vain: each second, and Cubic or BBR has it meanwhile */
 	__u64 ring_dropped; /* messages that found no room */
 	__u64 returns;      /* times that the guard gave a flow back */
 	__u64 wakes;        /* times that a question found the agent asleep, and woke it */

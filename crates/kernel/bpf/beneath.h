@@ -26,12 +26,6 @@ static __always_inline bool is_reducing(struct sock *sk)
 	return state == TCP_CA_CWR || state == TCP_CA_Recovery;
 }
 
-/* What the program keeps of a socket, whether the agent serves it or not; none only where memory was short. */
-static __always_inline struct flow *kept_of(struct sock *sk)
-{
-	return bpf_sk_storage_get(&flows, sk, 0, 0);
-}
-
 /* RFC 6937 with the slow-start reduction bound, over this program's own count of what was delivered. */
 static __always_inline void reduce(struct sock *sk, struct flow *f, const struct rate_sample *rs, bool advances)
 {
@@ -59,8 +53,8 @@ static __always_inline void reduce(struct sock *sk, struct flow *f, const struct
 	tp->snd_cwnd = flying + send > 1 ? flying + send : 1;
 }
 
-/* What tcp_update_pacing_rate() sets: twice the window per RTT in slow start, then 1.2 times. */
-static __always_inline void pace_window(struct sock *sk)
+/* What tcp_update_pacing_rate() sets: so many percent of the window per RTT. */
+static __always_inline void pace_window(struct sock *sk, __u32 percent)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	__u64 rate = (__u64)tp->mss_cache * ((1000000ull << 3) / 100);
@@ -68,8 +62,7 @@ static __always_inline void pace_window(struct sock *sk)
 
 	if (!tp->srtt_us)
 		return;
-	rate *= tp->snd_cwnd < tp->snd_ssthresh / 2 ? 200 : 120;
-	rate = rate * cwnd / tp->srtt_us;
+	rate = rate * percent * cwnd / tp->srtt_us;
 	sk->sk_pacing_rate = rate < sk->sk_max_pacing_rate ? rate : sk->sk_max_pacing_rate;
 }
 
@@ -89,7 +82,8 @@ static __always_inline void cubic_control(struct sock *sk, __u32 ack, const stru
 	else if (rs->acked_sacked && (advances || tp->reordering > TCP_REORDERING))
 		/* tcp_may_raise_cwnd(): a SACK alone lets the window grow only where packets are known to overtake. */
 		cubictcp_cong_avoid(sk, ack, rs->acked_sacked);
-	pace_window(sk);
+	/* Twice the window in slow start. */
+	pace_window(sk, tp->snd_cwnd < tp->snd_ssthresh / 2 ? 200 : 120);
 }
 
 /* Before the kernel enters `state`: where a reduction begins and ends (tcp_end_cwnd_reduction()). */
@@ -164,11 +158,11 @@ static __always_inline void give_to_cubic(struct sock *sk, struct flow *f, __u8 
 		now.cwnd = tp->prior_cwnd;
 	ssthresh = headway_guard_restart(&f->guard, &now);
 	cubictcp_init(sk);
-	/* In recovery PRR leads to the ssthresh of the loss, from here on; after a time-out slow start does. */
+	/* In recovery PRR leads to the ssthresh, from here on; after a time-out slow start does. */
 	f->prr_delivered = tp->prr_out;
 	if (state >= TCP_CA_CWR) {
-		/* Who has none is BBR. */
-		if (tp->snd_ssthresh >= TCP_INFINITE_SSTHRESH)
+		/* That of the loss is seven tenths of what the policy had, however large; BBR has none. */
+		if (tp->snd_ssthresh > ssthresh)
 			tp->snd_ssthresh = ssthresh;
 		return;
 	}

@@ -14,30 +14,39 @@
 #define HEADWAY_LATEST_DUE_NS 1000000000ull
 /* A question may have been dropped by an agent that ended. */
 #define HEADWAY_ASK_AGAIN_NS 100000000ull
+/* A flow that found no slot looks again so much later. */
+#define HEADWAY_LOOK_AGAIN_NS 1000000000ull
 
 #define HEADWAY_NO_SLOT 0xffffffffu
 
 /* What each acknowledgement looks at stands first, in as few cache lines as there may be. */
 struct flow {
-	__u32 slot;          /* HEADWAY_NO_SLOT where all were taken */
-	__u32 number;
+	__u32 slot;          /* HEADWAY_NO_SLOT before its first acknowledgement, and where all were taken */
+	__u32 number;        /* from its slot on */
 	__u32 sequence;      /* of the last action that was found */
 	__u32 acks;          /* since the last record */
 	__s32 rtt_us;        /* the newest sample, until a record has it */
 	__u32 srtt_us;       /* times 8, as the kernel keeps it */
 	__u32 mdev_us;       /* times 4 */
 	__u32 min_rtt_us;
-	bool is_cubics;      /* by the guard */
+	bool is_cubics;      /* by the guard, or as nobody decides */
+	bool is_left;        /* nobody decides: HEADWAY_LEAVE */
 	bool is_pending;     /* an acknowledgement that no record tells of yet */
 	bool is_asked;       /* and has not answered */
 	bool is_open;        /* the agent knows of it */
+	bool is_own;         /* its policy is evaluated by the program: that takes no slot */
+	bool is_new;         /* all that it ever sent it sent under the policy that has it */
 	__u32 initial_cwnd;  /* the route's, in packets */
 	__u32 una;           /* tp->snd_una when Cubic was asked last */
 	__u32 prr_delivered; /* where this program does what tcp_cwnd_reduction() would */
-	__u64 due_ns;        /* when the agent is to be asked next */
+	__u64 due_ns;        /* when the agent is to be asked next; without a slot, when one is looked for next */
 	__u64 reported_ns;   /* the last record */
 	__u64 pacing_rate;   /* headway_rate: bytes a second on the wire */
 	__u64 asked_ns;      /* when it was asked last */
+	__u64 btlbw;         /* headway_bbr: what BBR takes the path for, as a record has it */
+	__u32 rtprop_us;
+	__u16 pacing_gain;
+	__u16 cwnd_gain;
 	struct headway_guard guard;
 };
 
@@ -111,12 +120,18 @@ static __always_inline struct headway_counters *the_counters(void)
 		__sync_fetch_and_add(&the->what, 1); \
 } while (0)
 
-/* The flow of a socket that the agent serves; none where all slots were taken. */
+/* What the program keeps of a socket, whether anybody serves it or not; none only where memory was short. */
+static __always_inline struct flow *kept_of(struct sock *sk)
+{
+	return bpf_sk_storage_get(&flows, sk, 0, 0);
+}
+
+/* The flow of a socket that has a policy: it has a slot, or needs none. */
 static __always_inline struct flow *flow_of(struct sock *sk)
 {
-	struct flow *f = bpf_sk_storage_get(&flows, sk, 0, 0);
+	struct flow *f = kept_of(sk);
 
-	return f && f->slot < HEADWAY_FLOWS ? f : 0;
+	return f && (f->slot < HEADWAY_FLOWS || f->is_own) ? f : 0;
 }
 
 static __always_inline __u32 ip_header(struct sock *sk)
@@ -183,21 +198,21 @@ static __always_inline void say_open(struct sock *sk, struct flow *f, __u64 now_
 	f->is_open = send(&open, sizeof(open));
 }
 
-/* A socket begins to be steered. */
+/* A socket takes this controller. It has no slot before its first acknowledgement: many only receive, or wait. */
 static __always_inline struct flow *open_flow(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct flow *f = bpf_sk_storage_get(&flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	struct headway_settings *set = the_settings();
-	__u64 now_ns = bpf_ktime_get_ns();
-	__u32 slot;
 
-	if (!f || !set)
+	if (!f)
 		return 0;
 	/* A socket may come here again, by another setsockopt(). */
 	__builtin_memset(f, 0, sizeof(*f));
-	f->number = __sync_fetch_and_add(&flow_number, 1) + 1;
+	f->slot = HEADWAY_NO_SLOT;
 	f->rtt_us = -1;
+	f->is_new = !tp->data_segs_out;
+	f->is_cubics = set && set->is_shadow;
 	f->initial_cwnd = tp->data_segs_out ? TCP_INIT_CWND : tp->snd_cwnd;
 	/* One that has sent knows its path. */
 	if (tp->data_segs_out && tp->srtt_us) {
@@ -205,17 +220,54 @@ static __always_inline struct flow *open_flow(struct sock *sk)
 		f->mdev_us = tp->mdev_us;
 		f->min_rtt_us = tp->srtt_us >> 3;
 	}
-	COUNT(flows);
+	return f;
+}
+
+static __always_inline void open_guard(struct sock *sk, struct flow *f, __u64 now_ns)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	headway_guard_open(&f->guard, now_ns, tp->snd_cwnd, tp->snd_ssthresh < TCP_INFINITE_SSTHRESH ? tp->snd_ssthresh : 0);
+}
+
+/* An acknowledgement of a flow without a slot: it takes one, if there is one. */
+static __attribute__((noinline)) int enter(struct sock *sk, struct flow *f)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	__u64 now_ns = tp->tcp_clock_cache;
+	__u32 slot;
+
+	/* A FIN is acknowledged too. */
+	if (!tp->data_segs_out)
+		return 0;
+	/* Unless it was judged without one. */
+	if (!f->guard.epoch_ns)
+		open_guard(sk, f, now_ns);
 	if (bpf_map_pop_elem(&free_slots, &slot)) {
-		f->slot = HEADWAY_NO_SLOT;
+		f->due_ns = now_ns + HEADWAY_LOOK_AGAIN_NS;
 		COUNT(slots_full);
 		return 0;
 	}
 	f->slot = slot;
-	f->is_cubics = set->is_shadow;
-	headway_guard_open(&f->guard, now_ns, tp->snd_cwnd, tp->snd_ssthresh < TCP_INFINITE_SSTHRESH ? tp->snd_ssthresh : 0);
+	f->due_ns = 0;
+	f->number = __sync_fetch_and_add(&flow_number, 1) + 1;
+	COUNT(flows);
 	say_open(sk, f, now_ns);
-	return f;
+	return 1;
+}
+
+/* At an acknowledgement: has the flow a policy, the agent's or the program's own? */
+static __always_inline bool is_served(struct sock *sk, struct flow *f, bool is_own)
+{
+	if (f->is_own && !is_own) {
+		f->is_own = 0;
+		headway_guard_forget(&f->guard);
+	}
+	if (f->slot < HEADWAY_FLOWS || (tcp_sk(sk)->tcp_clock_cache >= f->due_ns && enter(sk, f)))
+		return 1;
+	f->is_own = is_own;
+	f->is_new &= is_own;
+	return is_own;
 }
 
 /* What abi.h calls a record; in set_state `state` is the one that the kernel enters. */
@@ -229,6 +281,7 @@ static __always_inline void write_record(struct sock *sk, struct flow *f, struct
 		pacing_rate = sk->sk_pacing_rate;
 	r->now_ns = now_ns;
 	r->pacing_rate = pacing_rate;
+	r->btlbw = f->btlbw;
 	r->sent = tp->data_segs_out;
 	r->retransmitted = tp->total_retrans;
 	r->delivered = tp->delivered;
@@ -244,6 +297,9 @@ static __always_inline void write_record(struct sock *sk, struct flow *f, struct
 	r->rate_delivered = tp->rate_delivered;
 	r->rate_interval_us = tp->rate_interval_us;
 	r->acks = acks;
+	r->rtprop_us = f->rtprop_us;
+	r->pacing_gain = f->pacing_gain;
+	r->cwnd_gain = f->cwnd_gain;
 	r->flags = flags;
 	if (tp->app_limited)
 		r->flags |= HEADWAY_APP_LIMITED;
@@ -280,6 +336,8 @@ static __always_inline void say_verdict(const struct flow *f, __u64 now_ns, __u3
 {
 	struct headway_verdict verdict = { .now_ns = now_ns, .reason = reason, .trips = f->guard.trips };
 
+	if (f->slot >= HEADWAY_FLOWS)
+		return;
 	write_header(&verdict.header, f, HEADWAY_VERDICT, sizeof(verdict));
 	send(&verdict, sizeof(verdict));
 }
@@ -317,6 +375,34 @@ static __always_inline void carry_out(struct flow *f, int judgement, __u64 now_n
 	say_verdict(f, now_ns, f->is_cubics ? reason : 0);
 }
 
+/* Nobody decides for the flow, or somebody does again: that is no trip, and the agent knows. */
+static __always_inline int leave(struct sock *sk, struct flow *f, __u64 now_ns)
+{
+	if (f->is_left == f->is_cubics)
+		return HEADWAY_CUBICS;
+	f->is_cubics = f->is_left;
+	headway_guard_forget(&f->guard);
+	if (f->is_cubics)
+		return HEADWAY_TRIPS;
+	open_guard(sk, f, now_ns);
+	return HEADWAY_RETURNS;
+}
+
+/* Whose the flow is. */
+static __always_inline int judgement_of(struct sock *sk, struct flow *f, const struct headway_settings *set,
+					const struct headway_record *r)
+{
+	int judgement;
+
+	if (set->is_shadow)
+		return HEADWAY_CUBICS;
+	if (f->is_left || (f->is_cubics && !f->guard.reason))
+		return leave(sk, f, r->now_ns);
+	judgement = judge(&f->guard, &set->limits, r);
+	carry_out(f, judgement, r->now_ns);
+	return judgement;
+}
+
 /*
  * The flow's state after an acknowledgement (acks 1) or a time-out (0), which goes into `told`: the guard judges it,
  * and the agent is told. `is_steerable` where an action would be carried out. Returns enum headway_judgement.
@@ -338,11 +424,12 @@ static __always_inline int report(struct sock *sk, struct flow *f, const struct 
 		f->asked_ns = now_ns;
 		headway_guard_ask(&f->guard, now_ns);
 	}
-	judgement = set->is_shadow ? HEADWAY_CUBICS : judge(&f->guard, &set->limits, r);
-	carry_out(f, judgement, now_ns);
+	judgement = judgement_of(sk, f, set, r);
 	if (f->is_cubics)
 		r->flags |= HEADWAY_TRIPPED;
 	/* Between reports acknowledgements add up, unless there is news that cannot wait. */
+	if (f->slot >= HEADWAY_FLOWS)
+		return judgement;
 	if (acks && !asks && now_ns - f->reported_ns < (__u64)set->report_interval_us * 1000)
 		return judgement;
 	if (asks)
@@ -362,61 +449,14 @@ static __always_inline int report(struct sock *sk, struct flow *f, const struct 
 	return judgement;
 }
 
-/* The agent's new action for the flow, if there is one that may be carried out. */
-static __always_inline bool find_action(struct flow *f, const struct headway_settings *set,
-					struct headway_action *action)
-{
-	__u32 slot = f->slot, sequence;
-	struct headway_action *a = bpf_map_lookup_elem(&actions, &slot);
-	__u64 now_ns;
-
-	if (!a || VOLATILE(a->sequence) == f->sequence)
-		return 0;
-	/* Adding 0 orders what is read around it, on every architecture. */
-	sequence = __sync_fetch_and_add(&a->sequence, 0);
-	*action = *a;
-	if (sequence & 1 || __sync_fetch_and_add(&a->sequence, 0) != sequence)
-		return 0; /* half written: at the next acknowledgement */
-	f->sequence = sequence;
-	if (action->flow != f->number)
-		return 0;
-	/* An answer may have been given since the acknowledgement arrived. */
-	now_ns = bpf_ktime_get_ns();
-	f->is_asked = 0;
-	f->due_ns = action->due_ns < now_ns + HEADWAY_LATEST_DUE_NS ? action->due_ns : now_ns + HEADWAY_LATEST_DUE_NS;
-	return headway_guard_answer(&f->guard, &set->limits, action->decided_ns, now_ns) &&
-	       now_ns < action->expires_ns && !f->is_cubics;
-}
-
-/* What an action makes of a window, within the guard's bounds. */
-static __always_inline __u32 steer_cwnd(struct flow *f, const struct headway_settings *set,
-					const struct headway_action *action, __u32 cwnd)
-{
-	__s64 wanted = cwnd, value = action->values[0];
-
-	if (action->kind == HEADWAY_ADD_CWND) {
-		/* Whatever the agent writes, no sum wraps. */
-		wanted += value > 1 << 20 ? 1 << 20 : value < -(1 << 20) ? -(1 << 20) : value;
-	} else if (action->kind == HEADWAY_SCALE_CWND) {
-		__u64 factor = value < 0 ? 0 : value > 1 << 24 ? 1 << 24 : value;
-
-		wanted = (cwnd * factor + (1 << 15)) >> 16;
-	} else if (action->kind == HEADWAY_SET_CWND) {
-		wanted = value;
-	} else {
-		return cwnd;
-	}
-	return headway_guard_cwnd(&f->guard, &set->limits, wanted);
-}
-
 /* The socket is closed, or takes another controller. */
 static __always_inline void close_flow(struct sock *sk)
 {
-	struct flow *f = flow_of(sk);
+	struct flow *f = kept_of(sk);
 	struct headway_report last;
 	__u32 slot;
 
-	if (!f)
+	if (!f || f->slot >= HEADWAY_FLOWS)
 		return;
 	write_header(&last.header, f, HEADWAY_CLOSE, sizeof(last));
 	write_record(sk, f, &last.record, bpf_ktime_get_ns(), f->acks, 0, ca_state(sk));

@@ -11,52 +11,12 @@
 #include "abi.h"
 #include "cubic.h"
 #include "fixed.h"
-
-/* Why a flow was taken from its policy. */
-enum headway_reason {
-	HEADWAY_FINE = 0,
-	HEADWAY_TOO_STALE = 1,   /* no answer, or one that came too late */
-	HEADWAY_TOO_LOSSY = 2,    /* it loses too much */
-	HEADWAY_TOO_SLOW = 3,   /* its queue is too long */
-	HEADWAY_TOO_POOR = 4, /* Cubic would do much better */
-	HEADWAY_TOO_WILD = 5,  /* it keeps wanting what may not be */
-};
-#define HEADWAY_REASONS 6
-
-/* Whose the flow is. */
-enum headway_judgement {
-	HEADWAY_POLICYS = 0,
-	HEADWAY_TRIPS = 1, /* Cubic's, just now */
-	HEADWAY_CUBICS = 2,
-	HEADWAY_RETURNS = 3, /* the policy's again, just now */
-};
-
-struct headway_limits {
-	__u64 max_rate;       /* bytes a second */
-	__u32 min_cwnd;       /* packets */
-	__u32 max_cwnd;       /* packets */
-	__u32 wild_answers;   /* so many in a row that want other windows or rates */
-	__u32 answer_us;      /* an answer may take so long, ... */
-	__u32 answer_rtts;    /* ... or so many smoothed RTTs if that is longer, ... */
-	__u32 answer_most_us; /* ... but never longer than this */
-	__u32 epoch_us;       /* what follows is judged over so long, two least RTTs, and a smoothed one */
-	__u32 epochs;         /* so many in a row have to be bad; of delay twice as many */
-	__u32 loss;           /* share of packets lost, in 1/65536 */
-	__u32 inflation;      /* smoothed over least RTT, in 1/256, ... */
-	__u32 inflation_us;   /* ... and so much above it */
-	__u32 margin;         /* of utility, log2(rate) - weight * log2(RTT / least RTT), in 1/65536; a sixteenth of long means' */
-	__u32 weight;         /* in 1/65536 */
-	__u32 share;          /* of what the path carries, in 1/65536: a mean rate below that is too low, ... */
-	__u32 long_epochs;    /* ... so many epochs in a row */
-	__u32 probation_ms;   /* the first; each further one is twice as long, ... */
-	__u32 doublings;      /* ... so many times at most */
-	__u32 pardon_ms;      /* for each such time that it behaves one doubling is forgotten */
-};
+#include "limits.h"
 
 struct headway_guard {
 	struct headway_cubic cubic;
 	__u64 asked_ns;   /* the question that is open; 0 for none */
-	__u64 fresh_ns;   /* the last answer that was not too old */
+	__u64 fresh_ns;   /* when an answer was found last that was not late */
 	__u64 until_ns;   /* the end of a probation */
 	__u64 since_ns;   /* since when it is the policy's, or Cubic's */
 	__u64 epoch_ns;   /* the epoch under way: where it began, ... */
@@ -76,7 +36,7 @@ struct headway_guard {
 	__u32 full_rtt_us; /* the smoothed RTT where packets were lost or marked last: a queue that is full, or says so early */
 	__u32 epoch_rtt_us; /* the least RTT sample of the epoch; 0 for none */
 	__u32 mean_rtt_us; /* of the smoothed RTT, gain 1/32 */
-	__u32 bounds_us;  /* how old an answer may be, by the last record */
+	__u32 bounds_us;  /* how long an answer may take, by the last record */
 	__u16 lossy;      /* epochs in a row that were bad */
 	__u16 slow;
 	__u16 poor;
@@ -91,25 +51,45 @@ struct headway_guard {
 	__u8 is_app_limited; /* in this epoch, by who writes or who reads; as is what follows */
 	__u8 is_beyond;      /* more was in flight than the Cubic's that saw the same */
 	__u32 mss;
-	__u32 late;          /* answers in a row that were too old */
+	__u32 late;          /* answers in a row that took too long */
 };
 
 /* Rates of the last 10 to 20 s count. */
 #define HEADWAY_PEAK_NS 10000000000ull
 #define HEADWAY_GUARD_MS 1000000ull
+#define HEADWAY_ANSWER_KEEPS_NS 1000000000ull /* however rare acknowledgements are */
 /* More than slow start grows from a sample to the next. */
 #define HEADWAY_GUARD_HASTE 3
 /* So few packets in flight make no queue. */
 #define HEADWAY_GUARD_FEW 2
+/* What any sender has in its first round trip (RFC 6928): a path carries it until a queue or a loss says otherwise. */
+#define HEADWAY_GUARD_FIRST 10
 /* Where nothing was lost yet: TCP_INFINITE_SSTHRESH. */
 #define HEADWAY_NO_SSTHRESH 0x7fffffffu
 
 /* A flow that begins, or that has sent before: where it is, a Cubic would be. ssthresh is 0 where there is none. */
 static inline void headway_guard_open(struct headway_guard *g, __u64 now_ns, __u32 cwnd, __u32 ssthresh)
 {
-	g->since_ns = g->fresh_ns = g->peak_ns = now_ns;
+	g->since_ns = g->peak_ns = now_ns;
+	/* Only an answer ends a probation. */
+	if (!g->reason)
+		g->fresh_ns = now_ns;
 	g->epoch_ns = 0;
 	headway_cubic_open(&g->cubic, cwnd, ssthresh);
+}
+
+/*
+ * The policy that had the flow is gone. What it was asked, and what was counted against it, is not the next one's: until
+ * that begins, nothing is. That the flow is Cubic's, until when, and how often it was, stays.
+ */
+static inline void headway_guard_forget(struct headway_guard *g)
+{
+	g->asked_ns = g->fresh_ns = g->epoch_ns = 0;
+	g->mean = g->capacity;
+	g->lossy = g->slow = g->poor = g->hungry = g->wild = 0;
+	g->epoch_rtt_us = g->late = 0;
+	g->most_in_flight = 0;
+	g->overdue = g->is_app_limited = g->is_beyond = 0;
 }
 
 /* A record went out that wants an answer, or found no room. */
@@ -119,7 +99,7 @@ static inline void headway_guard_ask(struct headway_guard *g, __u64 now_ns)
 		g->asked_ns = now_ns;
 }
 
-/* How old an answer may be. */
+/* How long an answer may take. */
 static inline __u32 headway_guard_patience(const struct headway_limits *l, __u32 srtt_us)
 {
 	__u64 patience = (__u64)srtt_us * l->answer_rtts;
@@ -129,24 +109,30 @@ static inline __u32 headway_guard_patience(const struct headway_limits *l, __u32
 	return patience < l->answer_most_us ? patience : l->answer_most_us;
 }
 
-/* An answer was found, decided at decided_ns: may it be carried out? */
+/*
+ * An answer was found, given at answered_ns to what was seen at decided_ns: may it be carried out? Who gives it is late by
+ * the time that took; that it then waits for an acknowledgement is the path's doing, or the application's.
+ */
 static inline int headway_guard_answer(struct headway_guard *g, const struct headway_limits *l, __u64 decided_ns,
-				       __u64 now_ns)
+				       __u64 answered_ns, __u64 now_ns)
 {
 	__u64 patience = (__u64)(g->bounds_us ? g->bounds_us : l->answer_us) * 1000;
 
-	if (decided_ns > now_ns)
+	if (decided_ns > answered_ns || answered_ns > now_ns)
 		return 0;
-	if (decided_ns >= g->asked_ns) {
+	if (answered_ns >= g->asked_ns) {
 		g->asked_ns = 0;
 		g->overdue = 0;
 	}
-	if (now_ns - decided_ns > patience) {
+	if (answered_ns - decided_ns > patience) {
 		if (g->late < 2)
 			g->late++;
 		return 0;
 	}
 	g->late = 0;
+	/* Who was prompt minutes ago may have died since. */
+	if (now_ns - decided_ns > HEADWAY_ANSWER_KEEPS_NS)
+		return 0;
 	g->fresh_ns = now_ns;
 	return !g->reason;
 }
@@ -201,6 +187,7 @@ static inline __u64 headway_guard_rate(struct headway_guard *g, const struct hea
 /*
  * Where Cubic takes over: the ssthresh in packets. After a policy that sent too much that is near what the path
  * carries. After one that sent too little nobody knows that: it is where the Cubic that saw the same is, if not more.
+ * Who leaves a flow (HEADWAY_LEAVE) does not say which: its window does, beside that Cubic's.
  */
 static inline __u32 headway_guard_restart(const struct headway_guard *g, const struct headway_record *r)
 {
@@ -211,6 +198,8 @@ static inline __u32 headway_guard_restart(const struct headway_guard *g, const s
 	__u64 bdp = (peak * rtt_us >> 8) / 700000 + 1;
 	int is_too_large = g->reason == HEADWAY_TOO_LOSSY || g->reason == HEADWAY_TOO_SLOW || g->reason == HEADWAY_TOO_WILD;
 
+	if (!g->reason)
+		is_too_large = (__u64)r->cwnd * HEADWAY_CUBIC_ONE > 2 * g->cubic.cwnd;
 	if (!is_too_large && !g->cubic.reduced_ns)
 		return HEADWAY_NO_SSTHRESH;
 	if (!peak || !rtt_us)
@@ -314,14 +303,20 @@ static inline __u64 headway_guard_cubics_rate(const struct headway_guard *g, con
 	return r->min_rtt_us ? g->cubic.cwnd * 1000000 / r->min_rtt_us : 0;
 }
 
-/* The same of the Cubic that saw the same: what its window brings, by what the path has carried of late. */
+/*
+ * The same of the Cubic that saw the same: what its window brings, by what the path has carried of late. Where the flow
+ * has starved since it began that is nothing to go by.
+ */
 static inline __s64 headway_cubics_utility(struct headway_guard *g, const struct headway_limits *l,
 					   const struct headway_record *r)
 {
-	__u64 peak = headway_guard_peak(g), rtt_us = r->min_rtt_us, rate = headway_guard_cubics_rate(g, r);
+	__u64 peak = headway_guard_peak(g), rtt_us = r->min_rtt_us, rate = headway_guard_cubics_rate(g, r), first;
 
 	if (!peak || !rtt_us)
 		return 0;
+	first = HEADWAY_GUARD_FIRST * HEADWAY_CUBIC_ONE * 1000000ull / rtt_us;
+	if (!g->full_rtt_us && !g->capacity && peak < first)
+		peak = first;
 	if (rate > peak) {
 		rtt_us = g->cubic.cwnd * 1000000 / peak;
 		if (rtt_us > g->max_rtt_us)
@@ -486,7 +481,6 @@ static inline int headway_guard_judge(struct headway_guard *g, const struct head
 		g->overdue = 0;
 	else if (r->acks && g->overdue < 2)
 		g->overdue++;
-	/* Where acknowledgements are rare the answer may be there at each, and too old to be carried out. */
 	if (g->overdue > 1 || g->late > 1)
 		reason = HEADWAY_TOO_STALE;
 	else if (g->wild >= l->wild_answers)

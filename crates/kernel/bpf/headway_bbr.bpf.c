@@ -5,7 +5,7 @@
  * has a flow it is Cubic's.
  */
 #include "kernel.h"
-#include "flow.h"
+#include "actions.h"
 #include "beneath.h"
 
 char _license[] SEC("license") = "Dual MIT/GPL";
@@ -55,7 +55,7 @@ static __always_inline struct windows *windows_of(struct sock *sk)
 
 static __always_inline bool is_cubics(struct sock *sk)
 {
-	struct flow *f = flow_of(sk);
+	struct flow *f = kept_of(sk);
 
 	return f && f->is_cubics;
 }
@@ -76,6 +76,17 @@ static __always_inline void keep_stamp(struct sock *sk, struct windows *w)
 		w->true_stamp = w->shown_stamp = stamp;
 }
 
+/* What the agent is told that BBR takes the path for; where Cubic has the flow its state is in the same place. */
+static __always_inline void keep_model(struct sock *sk, struct flow *f, bool is_bbrs)
+{
+	struct bbr *bbr = bbr_of(sk);
+
+	f->btlbw = is_bbrs ? (((__u64)bbr->bw.s[0].v * wire_mss(sk)) >> 8) * 1000000 >> 16 : 0;
+	f->rtprop_us = is_bbrs && bbr->min_rtt_us != ~0u ? bbr->min_rtt_us : 0;
+	f->pacing_gain = is_bbrs ? BITS(bbr, pacing_gain) : 0;
+	f->cwnd_gain = is_bbrs ? BITS(bbr, cwnd_gain) : 0;
+}
+
 static __always_inline void tell(struct sock *sk, struct flow *f, __u32 acks, __u8 state)
 {
 	const struct headway_settings *set = the_settings();
@@ -85,6 +96,7 @@ static __always_inline void tell(struct sock *sk, struct flow *f, __u32 acks, __
 
 	if (!set)
 		return;
+	keep_model(sk, f, !f->is_cubics);
 	judgement = report(sk, f, set, &told, acks, 1, state);
 	if (judgement == HEADWAY_TRIPS) {
 		give_to_cubic(sk, f, state);
@@ -166,12 +178,14 @@ void tuned_cong_control(__u64 *ctx)
 	const struct rate_sample *rs = (void *)ctx[3];
 	struct windows *w = windows_of(sk);
 	struct headway_settings *set = the_settings();
-	struct flow *f = flow_of(sk);
+	struct flow *f = kept_of(sk);
 	struct headway_action action;
+	bool is_told = 0;
 
 	if (f && set) {
 		sample_rtt(f, rs->rtt_us);
-		if (find_action(f, set, &action) && w)
+		is_told = is_served(sk, f, 0);
+		if (is_told && find_action(f, set, &action) && w)
 			set_windows(w, &action);
 	}
 	if (f && f->is_cubics)
@@ -180,7 +194,7 @@ void tuned_cong_control(__u64 *ctx)
 		run_bbr(sk, w, ack, flag, rs);
 	else
 		bbr_main(sk, ack, flag, rs);
-	if (f)
+	if (f && is_told)
 		tell(sk, f, 1, ca_state(sk));
 }
 
@@ -200,7 +214,7 @@ void tuned_set_state(__u64 *ctx)
 	__u8 state = ctx[1];
 	struct flow *f = flow_of(sk);
 
-	if (f && f->is_cubics)
+	if (is_cubics(sk))
 		cubic_state(sk, state);
 	else
 		bbr_set_state(sk, state);

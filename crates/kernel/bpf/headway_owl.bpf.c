@@ -4,7 +4,7 @@
  * (Owl, section VI; Orca). Without an agent all is Cubic's.
  */
 #include "kernel.h"
-#include "flow.h"
+#include "actions.h"
 #include "beneath.h"
 
 char _license[] SEC("license") = "Dual MIT/GPL";
@@ -48,12 +48,14 @@ void owl_pkts_acked(__u64 *ctx)
 	struct flow *f;
 
 	cubictcp_acked(sk, sample);
-	f = flow_of(sk);
+	f = kept_of(sk);
 	if (!f || !set)
 		return;
 	if (f->is_pending)
 		tell(sk, f, set, 1, ca_state(sk));
 	sample_rtt(f, sample->rtt_us);
+	if (!is_served(sk, f, 0))
+		return;
 	f->is_pending = 1;
 	if (ca_state(sk) >= TCP_CA_CWR) {
 		struct headway_action dropped;

@@ -4,7 +4,7 @@
  * agent's, or one in whole numbers that is evaluated here. Without either, and where the guard has a flow, all is Cubic's.
  */
 #include "kernel.h"
-#include "flow.h"
+#include "actions.h"
 #include "with_cong_control.h"
 #include "rate_agent.h"
 
@@ -68,34 +68,29 @@ static __always_inline __u64 rate_of(struct sock *sk, const struct headway_setti
 	return within(set, srtt_us ? (__u64)cwnd * wire_mss(sk) * 1000000 / srtt_us : set->initial_rate);
 }
 
-/* For a flow that begins, or that another policy had. */
-static __always_inline struct headway_rate_agent *open_agent(struct sock *sk, const struct headway_int8 *net, __u64 now_ns)
+/* What the window that Cubic leaves brings; a time-out has just taken that. */
+static __always_inline __u64 cubics_rate(struct sock *sk, const struct flow *f, const struct headway_settings *set,
+					 __u8 state)
 {
-	struct headway_rate_agent *agent = bpf_sk_storage_get(&rate_agents, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	struct tcp_sock *tp = tcp_sk(sk);
 
-	if (agent) {
-		__builtin_memset(agent, 0, sizeof(*agent));
-		headway_rate_agent_open(agent, net, now_ns);
-	}
-	return agent;
+	return rate_of(sk, set, state == TCP_CA_Loss ? tp->snd_ssthresh : tp->snd_cwnd, f->srtt_us >> 3);
 }
 
 /* The policy that is evaluated here takes a record, and may change the rate. */
 static __always_inline void decide(struct sock *sk, struct flow *f, const struct headway_settings *set,
 				   const struct headway_int8 *net, const struct headway_record *r)
 {
-	struct headway_rate_agent *agent = bpf_sk_storage_get(&rate_agents, sk, 0, 0);
+	struct headway_rate_agent *agent = bpf_sk_storage_get(&rate_agents, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	__u32 decisions;
 	__u64 rate;
 
-	/* A policy that decides here has taken the place of one of the agent's. */
-	if (!agent) {
-		agent = open_agent(sk, net, r->now_ns);
-		if (!agent)
-			return;
-		agent->sent = agent->sent_before = r->sent;
-		agent->delivered = agent->delivered_before = r->delivered;
-		agent->lost = agent->lost_before = r->lost;
+	if (!agent)
+		return;
+	/* All that it sent is this policy's doing. Where it is not, the policy takes over what others began. */
+	if (f->is_new) {
+		__builtin_memset(agent, 0, sizeof(*agent));
+		headway_rate_agent_open(agent, net, r->now_ns);
 	}
 	decisions = agent->decisions;
 	agent->rate = f->is_cubics ? within(set, sk->sk_pacing_rate) : f->pacing_rate;
@@ -105,29 +100,39 @@ static __always_inline void decide(struct sock *sk, struct flow *f, const struct
 	if (agent->decisions == decisions)
 		return;
 	headway_guard_ask(&f->guard, r->now_ns);
-	if (!headway_guard_answer(&f->guard, &set->limits, r->now_ns, r->now_ns) || f->is_cubics)
+	if (!headway_guard_answer(&f->guard, &set->limits, r->now_ns, r->now_ns, r->now_ns) || f->is_cubics)
 		return;
 	f->pacing_rate = headway_guard_rate(&f->guard, &set->limits, rate);
+}
+
+/* The flow is Cubic's from now on. */
+static __attribute__((noinline)) int give_up(struct sock *sk, struct flow *f, __u8 state)
+{
+	give_to_cubic(sk, f, state);
+	f->pacing_rate = 0;
+	stop_pacing(sk);
+	return 0;
 }
 
 static __always_inline void tell(struct sock *sk, struct flow *f, const struct headway_settings *set, __u32 acks,
 				 __u8 state)
 {
 	struct headway_int8 *net = the_int8();
-	struct tcp_sock *tp = tcp_sk(sk);
 	struct headway_report told;
-	int judgement = report(sk, f, set, &told, acks, !net, state);
+	int judgement;
 
+	/* At a time-out, before an acknowledgement has found that its own policy is gone: nobody is there to be asked. */
+	if (!net && f->slot >= HEADWAY_FLOWS)
+		return;
+	judgement = report(sk, f, set, &told, acks, !net, state);
 	if (judgement == HEADWAY_TRIPS) {
-		give_to_cubic(sk, f, state);
-		f->pacing_rate = 0;
-		stop_pacing(sk);
+		give_up(sk, f, state);
 	} else if (judgement == HEADWAY_RETURNS) {
-		/* From what Cubic's window brings; a time-out has just taken that. */
-		f->pacing_rate = rate_of(sk, set, state == TCP_CA_Loss ? tp->snd_ssthresh : tp->snd_cwnd, f->srtt_us >> 3);
+		f->pacing_rate = cubics_rate(sk, f, set, state);
 	}
 	if (net)
 		decide(sk, f, set, net, &told.record);
+	f->is_new = 0;
 	if (!f->is_cubics)
 		apply_rate(sk, f);
 }
@@ -136,20 +141,9 @@ SEC("struct_ops")
 void rate_init(__u64 *ctx)
 {
 	struct sock *sk = (void *)ctx[0];
-	struct headway_settings *set = the_settings();
-	struct headway_int8 *net = the_int8();
-	struct flow *f;
 
 	cubictcp_init(sk);
-	f = open_flow(sk);
-	if (!f || !set)
-		return;
-	if (net)
-		open_agent(sk, net, bpf_ktime_get_ns());
-	if (f->is_cubics)
-		return;
-	f->pacing_rate = rate_of(sk, set, tcp_sk(sk)->snd_cwnd, f->srtt_us >> 3);
-	apply_rate(sk, f);
+	open_flow(sk);
 }
 
 SEC("struct_ops")
@@ -159,18 +153,24 @@ void rate_cong_control(__u64 *ctx)
 	struct headway_settings *set = the_settings();
 	const struct rate_sample *rs;
 	struct headway_action action;
-	struct flow *f = flow_of(sk);
+	struct flow *f = kept_of(sk);
 
 	/* Both loads have to stand in the program; which one is run is known when it is loaded. */
 	if (__builtin_preserve_type_info(*(struct tcp_congestion_ops___with_ack *)0, TYPE_MATCHES))
 		asm volatile("%0 = *(u64 *)(%1 + 24)" : "=r"(rs) : "r"(ctx));
 	else
 		asm volatile("%0 = *(u64 *)(%1 + 8)" : "=r"(rs) : "r"(ctx));
-	if (!f || !set) {
+	if (f)
+		sample_rtt(f, rs->rtt_us);
+	if (!f || !set || !is_served(sk, f, the_int8() != 0)) {
+		/* The policy was evaluated here, and another has taken its place, which is the agent's. */
+		if (f && f->pacing_rate)
+			give_up(sk, f, ca_state(sk));
 		cubic_control(sk, tcp_sk(sk)->snd_una, rs);
 		return;
 	}
-	sample_rtt(f, rs->rtt_us);
+	if (!f->pacing_rate && !f->is_cubics)
+		f->pacing_rate = f->is_new ? within(set, set->initial_rate) : cubics_rate(sk, f, set, ca_state(sk));
 	if (find_action(f, set, &action) && action.kind == HEADWAY_SCALE_RATE) {
 		__u64 factor = action.values[0] < 0 ? 0 : action.values[0] > 1 << 24 ? 1 << 24 : action.values[0];
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /* The policy's window in every state (Rax). Without an agent, and where the guard has a flow, all is Cubic's. */
 #include "kernel.h"
-#include "flow.h"
+#include "actions.h"
 #include "with_cong_control.h"
 
 char _license[] SEC("license") = "Dual MIT/GPL";
@@ -11,8 +11,24 @@ static __always_inline void tell(struct sock *sk, struct flow *f, const struct h
 {
 	struct headway_report told;
 
-	if (report(sk, f, set, &told, acks, 1, state) == HEADWAY_TRIPS)
+	if (report(sk, f, set, &told, acks, 1, state) == HEADWAY_TRIPS) {
 		give_to_cubic(sk, f, state);
+		stop_pacing(sk);
+	}
+}
+
+/*
+ * Nobody reduces the policy's window packet by packet in recovery (PRR): all that a burst of losses leaves free would go
+ * out at once, and most of that be lost again. Paced at 1.2 windows a round trip what is free is spread. Only then:
+ * pacing has its price.
+ */
+static __always_inline void pace_policy(struct sock *sk)
+{
+	if (ca_state(sk) < TCP_CA_CWR)
+		stop_pacing(sk);
+	else if (sk->sk_pacing_status == SK_PACING_NONE)
+		sk->sk_pacing_status = SK_PACING_NEEDED;
+	pace_window(sk, 120);
 }
 
 SEC("struct_ops")
@@ -31,20 +47,21 @@ void window_cong_control(__u64 *ctx)
 	const struct rate_sample *rs = (void *)ctx[3];
 	__u32 ack = ctx[1];
 	struct headway_settings *set = the_settings();
-	struct flow *f = flow_of(sk);
+	struct flow *f = kept_of(sk);
 	struct headway_action action;
 
-	if (!f || !set) {
+	if (f)
+		sample_rtt(f, rs->rtt_us);
+	if (!f || !set || !is_served(sk, f, 0)) {
 		cubic_control(sk, ack, rs);
 		return;
 	}
-	sample_rtt(f, rs->rtt_us);
 	if (find_action(f, set, &action))
 		tcp_sk(sk)->snd_cwnd = steer_cwnd(f, set, &action, tcp_sk(sk)->snd_cwnd);
 	if (f->is_cubics)
 		cubic_control(sk, ack, rs);
 	else
-		pace_window(sk);
+		pace_policy(sk);
 	tell(sk, f, set, 1, ca_state(sk));
 }
 

@@ -155,13 +155,26 @@ struct rate_sample {
 	__u32 acked_sacked;
 };
 
+/* include/linux/win_minmax.h */
+struct minmax_sample {
+	__u32 t;
+	__u32 v;
+};
+
+struct minmax {
+	struct minmax_sample s[3];
+};
+
 /* net/ipv4/tcp_bbr.c */
 struct bbr {
 	__u32 min_rtt_us;
 	__u32 min_rtt_stamp;
+	struct minmax bw; /* packets a microsecond, times 2^24 */
 	__u32 rtt_cnt;
 	__u32 next_rtt_delivered;
 	__u32 mode : 3;
+	__u32 pacing_gain : 10;
+	__u32 cwnd_gain : 10;
 };
 
 #pragma clang attribute pop

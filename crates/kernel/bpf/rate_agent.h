@@ -72,6 +72,8 @@ struct headway_rate_agent {
 	__u32 lost_before;
 	__u32 has_news;  /* has there been a record in the interval under way? */
 	__u32 decisions; /* so far; wraps */
+	__u32 generation; /* of the policy whose history this is */
+	__u32 unused;     /* zero */
 	struct headway_mlp_values values;
 };
 
@@ -258,12 +260,31 @@ static inline void headway_rate_agent_open(struct headway_rate_agent *a, const s
 {
 	int i, j;
 
+	a->generation = headway_int8_generation(net);
 	a->rate = headway_rate_agent_clamp(net, net->initial_rate);
 	a->due_ns = now_ns;
 	for (i = 0; i < HEADWAY_RATE_HISTORY; i++) {
 		for (j = 0; j < HEADWAY_RATE_FEATURES; j++)
 			a->values.inputs[i * HEADWAY_RATE_FEATURES + j] = net->blank[j];
 	}
+}
+
+/*
+ * A policy takes a flow that another had, or nobody: it goes on from its rate, and sees nothing of what was before. What
+ * that one saw has other scales, intervals of other lengths, and its own doing in it.
+ */
+static inline void headway_rate_agent_take_over(struct headway_rate_agent *a, const struct headway_int8 *net,
+						const struct headway_record *r)
+{
+	__u64 rate = a->rate;
+	__u32 decisions = a->decisions;
+
+	*a = (struct headway_rate_agent){ .decisions = decisions };
+	headway_rate_agent_open(a, net, r->now_ns);
+	a->rate = rate;
+	a->sent = a->sent_before = r->sent;
+	a->delivered = a->delivered_before = r->delivered;
+	a->lost = a->lost_before = r->lost;
 }
 
 /* Ends the interval under way, and acts on what it was. */
@@ -294,6 +315,8 @@ static inline __u64 headway_rate_agent_record(struct headway_rate_agent *a, cons
 	__u32 generation = headway_int8_generation(net);
 	int is_usable = generation && !(generation & 1);
 
+	if (is_usable && a->generation != generation)
+		headway_rate_agent_take_over(a, net, r);
 	if (is_usable && a->has_news && r->now_ns > a->due_ns && (a->samples || a->mean_us))
 		headway_rate_agent_decide(a, net, generation, a->due_ns);
 	if (r->rtt_us)
@@ -303,7 +326,8 @@ static inline __u64 headway_rate_agent_record(struct headway_rate_agent *a, cons
 	a->lost = r->lost;
 	a->min_rtt_us = r->min_rtt_us;
 	a->has_news = 1;
-	if (is_usable && r->now_ns >= a->due_ns)
+	/* Without an RTT yet no interval has a length. */
+	if (is_usable && r->now_ns >= a->due_ns && (a->samples || a->mean_us))
 		headway_rate_agent_decide(a, net, generation, r->now_ns);
 	return a->rate;
 }

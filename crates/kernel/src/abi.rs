@@ -8,7 +8,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 /// `HEADWAY_MAGIC`
 pub const MAGIC: u32 = 0x5957_4448;
 /// `HEADWAY_VERSION`
-pub const VERSION: u16 = 4;
+pub const VERSION: u16 = 7;
 
 /// `HEADWAY_OPEN`
 pub const OPEN: u16 = 1;
@@ -31,6 +31,8 @@ pub const SCALE_RATE: u32 = 3;
 pub const SET: u32 = 4;
 /// `HEADWAY_SET_CWND`
 pub const SET_CWND: u32 = 5;
+/// `HEADWAY_LEAVE`
+pub const LEAVE: u32 = 6;
 
 /// `HEADWAY_PARAMETERS`
 pub const PARAMETERS: usize = 4;
@@ -105,8 +107,10 @@ pub struct Verdict {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct ActionSlot {
-    /// The time of the record that it answers.
+    /// The time of the record that it answers, or when a clock decided.
     pub decided_ns: u64,
+    /// When it was written.
+    pub answered_ns: u64,
     /// From then on it is not applied.
     pub expires_ns: u64,
     /// The first record from then on wants an answer, and wakes the agent if it sleeps.
@@ -166,9 +170,9 @@ pub enum Message {
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
 pub struct CounterValues {
-    /// Flows opened so far.
+    /// Flows that were given a slot so far.
     pub flows: u64,
-    /// Of these, left to the controller beneath since all slots were taken.
+    /// Times that a flow looked for one in vain: each second, and the controller beneath has it meanwhile.
     pub slots_full: u64,
     /// Messages that found no room.
     pub ring_dropped: u64,
@@ -294,6 +298,11 @@ impl ActionSlot {
     /// What the kernel is told of a window in packets.
     pub fn of_cwnd(packets: u32) -> ActionSlot {
         ActionSlot::one(SET_CWND, packets.into())
+    }
+
+    /// That nobody decides: the flow is Cubic's until another action comes.
+    pub fn leave() -> ActionSlot {
+        ActionSlot::one(LEAVE, 0.0)
     }
 
     fn one(kind: u32, value: f64) -> ActionSlot {

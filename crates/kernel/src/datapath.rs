@@ -1,8 +1,8 @@
 //! A flow of the fake kernel: the controller beneath, with the program that reports of it and takes actions.
 
 use headway_cc::{
-    Bytes, CongestionControl, Control, Duration, Feedback, NetworkView, Probe, Rto, RttStats, Sent,
-    Setup, Stamp, Tag, Time,
+    Bytes, CongestionControl, Control, Duration, Feedback, NetworkView, PathModel, Probe, Rto,
+    RttStats, Sent, Setup, Stamp, Tag, Time,
 };
 use headway_policy::{AgentSpec, Beneath, Record, SpecError};
 
@@ -50,10 +50,16 @@ impl Datapath {
         self.flow
     }
 
+    /// What the controller takes the path for.
+    pub fn model(&self) -> Option<PathModel> {
+        self.beneath.model()
+    }
+
     fn report(&mut self, now: Time, acks: u32) {
         self.sock
             .allow(&self.beneath.controller().control(), self.mss);
-        self.latest = self.sock.record(TcpSock::now_ns(now), acks);
+        let record = self.sock.record(TcpSock::now_ns(now), acks);
+        self.latest = record.with_model(self.beneath.model());
         self.kernel.report(self.flow, self.latest);
     }
 

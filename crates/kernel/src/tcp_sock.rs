@@ -105,6 +105,11 @@ impl TcpSock {
             rate_delivered: self.rate_delivered,
             rate_interval_us: self.rate_interval_us,
             acks,
+            // A program that has BBR beneath adds what that takes the path for.
+            btlbw: 0,
+            rtprop_us: 0,
+            pacing_gain: 0,
+            cwnd_gain: 0,
             flags: flag(self.app_limited != 0, Record::APP_LIMITED)
                 | flag(self.is_cwnd_limited, Record::CWND_LIMITED)
                 | flag(self.icsk_ca_state >= TCP_CA_RECOVERY, Record::RECOVERING),

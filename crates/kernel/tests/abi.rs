@@ -30,13 +30,14 @@ fn expressions() -> Vec<(String, u64)> {
     }
     layout!("headway_header", Header: magic, version, kind, flow, slot, size);
     layout!("headway_record", Record: now_ns, pacing_rate, sent, retransmitted, delivered, delivered_ce, lost,
-        in_flight, cwnd, mss, rtt_us, srtt_us, rttvar_us, min_rtt_us, rate_delivered, rate_interval_us, acks, flags);
+        in_flight, cwnd, mss, rtt_us, srtt_us, rttvar_us, min_rtt_us, rate_delivered, rate_interval_us, acks, flags,
+        btlbw, rtprop_us, pacing_gain, cwnd_gain);
     layout!("headway_open", Open: header, start_ns, local_address, remote_address, local_port, remote_port, mss,
         initial_cwnd, unused);
     layout!("headway_verdict", Verdict: header, now_ns, reason, trips);
     layout!("headway_report", Report: header, record);
     layout!("headway_counters", CounterValues: flows, slots_full, ring_dropped, returns, wakes, trips);
-    layout!("headway_action", ActionSlot: decided_ns, expires_ns, due_ns, values, kind, which, sequence, flow);
+    layout!("headway_action", ActionSlot: decided_ns, answered_ns, expires_ns, due_ns, values, kind, which, sequence, flow);
     for (c, rust) in [
         ("HEADWAY_MAGIC", abi::MAGIC),
         ("HEADWAY_VERSION", abi::VERSION.into()),
@@ -49,6 +50,7 @@ fn expressions() -> Vec<(String, u64)> {
         ("HEADWAY_SCALE_CWND", abi::SCALE_CWND),
         ("HEADWAY_SCALE_RATE", abi::SCALE_RATE),
         ("HEADWAY_SET_CWND", abi::SET_CWND),
+        ("HEADWAY_LEAVE", abi::LEAVE),
         ("HEADWAY_SET", abi::SET),
         ("HEADWAY_PARAMETERS", abi::PARAMETERS as u32),
         ("HEADWAY_APP_LIMITED", Record::APP_LIMITED),
@@ -132,14 +134,14 @@ fn what_is_no_message_is_refused_in_one_line() {
     );
     refused(
         |r| r.header.version = 3,
-        "speak version 3 of the ABI and this agent version 4",
+        "speak version 3 of the ABI and this agent version 7",
     );
     refused(|r| r.header.kind = 9, "no message of kind 9");
     refused(
         |r| r.header.kind = abi::OPEN,
-        "96 bytes, which is not its size",
+        "112 bytes, which is not its size",
     );
-    refused(|r| r.header.size = 95, "which is not its size");
+    refused(|r| r.header.size = 111, "which is not its size");
     let report = report();
     let short = &report.as_bytes()[..50];
     assert_eq!(

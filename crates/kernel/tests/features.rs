@@ -115,7 +115,8 @@ impl CongestionControl for Tap {
         self.datapath.on_feedback(feedback);
         let control = self.datapath.control();
         let record = self.reporter.on_feedback(feedback, &control);
-        self.ours.on_record(&record);
+        self.ours
+            .on_record(&record.with_model(self.datapath.model()));
         self.listen(feedback.now);
     }
 
@@ -123,7 +124,8 @@ impl CongestionControl for Tap {
         self.datapath.on_rto(rto);
         let control = self.datapath.control();
         let record = self.reporter.on_rto(rto, &control);
-        self.ours.on_record(&record);
+        self.ours
+            .on_record(&record.with_model(self.datapath.model()));
         self.listen(rto.now);
     }
 

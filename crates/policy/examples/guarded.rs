@@ -63,7 +63,7 @@ fn compare(scenario: &str, name: &str, seed: u64) -> Result<Value, Error> {
 #[expect(clippy::disallowed_methods, reason = "it measures time")]
 fn time_judge() {
     let mut draw = Draw::new(1);
-    let mut records: Vec<RecordBytes> = vec![[0; 10]];
+    let mut records: Vec<RecordBytes> = vec![[0; 12]];
     for last in 0..1_000_000 {
         let next = draw.record(&records[last]);
         records.push(next);

@@ -6,20 +6,19 @@
 //! a row each flow goes on from what the first flow of the run before has learned. EVERY so many seconds a line tells what
 //! goes on inside.
 
+#[path = "rax/runs.rs"]
+mod runs;
+
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use headway_cc::{
-    CongestionControl, Control, Duration, Feedback, Need, Probe, Registry, Rto, Scheme, Selection,
-    Sent, Tag, Time, schemes,
+    CongestionControl, Control, Duration, Feedback, Probe, Registry, Rto, Selection, Sent, Tag,
+    Time,
 };
 use headway_policy::schemes::{Rax, RaxSpec};
-use headway_scenario::{Scenario, TraceSpec, TraceStore};
-use headway_sim::{Options, Simulation};
+use runs::{Error, TUNED, mean, percent_lost, play, registry, tens};
 
-static TUNED: Scheme = Scheme::unlisted("rax-tuned", &[Need::PerPacket]);
-
-type Error = Box<dyn std::error::Error>;
 /// What was learned, how often a network diverged, how many actions were given up.
 type Kept = Arc<Mutex<Vec<(String, f64, f64)>>>;
 
@@ -123,47 +122,32 @@ impl Chosen {
     }
 }
 
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
-}
-
-/// Means of ten bins of a second each.
-fn tens(values: &[f64]) -> String {
-    let means = values.chunks(10).map(|c| format!("{:.1}", mean(c)));
-    means.collect::<Vec<_>>().join(" ")
-}
-
 #[expect(clippy::disallowed_methods, reason = "it measures time")]
 fn run(scenario: &str, seed: u64, seconds: u64, chosen: &Chosen) -> Result<(), Error> {
-    let registry = Registry::new(schemes::SCHEMES);
-    let store = TraceStore::new([]);
-    let traces = |spec: &TraceSpec| store.load_spec(spec).map_err(|e| e.to_string());
-    let options = Options {
-        duration: Duration::from_secs(seconds),
-        warmup: Duration::ZERO,
-        seed,
-        grid: Some(Duration::from_secs(1)),
-    };
-    let network = Scenario::load(scenario)?.draw(seed);
-    let selection = chosen.selection(&registry)?;
+    let selection = chosen.selection(&registry())?;
     let start = Instant::now();
-    let outcome = Simulation::new(&network, &selection, &registry, &traces, options)?.finish()?;
+    let outcome = play(scenario, seed, seconds, &selection)?;
     let took = start.elapsed().as_secs_f64();
-    let half = seconds as usize / 2;
     for flow in &outcome.series {
-        let rates = &flow.series.throughput_mbps;
-        let losses = flow.series.loss.iter().map(|l| 100.0 * l.unwrap_or(0.0));
-        let losses: Vec<f64> = losses.collect();
+        let series = &flow.series;
+        let end = series.time_s.len();
+        let rate = |seconds| mean(&series.throughput_mbps[seconds]);
+        let lost = |seconds: std::ops::Range<usize>| {
+            percent_lost(
+                &series.lost_mbps[seconds.clone()],
+                &series.sent_mbps[seconds],
+            )
+        };
         println!(
-            "seed {seed} flow {:2}: last half {:.2} Mbit/s loss {:.4}; all {:.2} loss {:.4}; {took:.1} s",
+            "seed {seed} flow {:2}: last half {:.2} Mbit/s, {:.2}% lost; all {:.2}, {:.2}% lost; {took:.1} s",
             flow.flow,
-            mean(&rates[half..]),
-            mean(&losses[half..]) / 100.0,
-            mean(rates),
-            mean(&losses) / 100.0,
+            rate(end / 2..end),
+            lost(end / 2..end),
+            rate(0..end),
+            lost(0..end),
         );
-        println!("  Mbit/s {}", tens(rates));
-        println!("  loss %  {}", tens(&losses));
+        println!("  Mbit/s {}", tens(end, rate));
+        println!("  lost %  {}", tens(end, lost));
     }
     for (_, divergences, forgotten) in chosen.kept.lock().expect("no panic").iter() {
         if divergences + forgotten > 0.0 {

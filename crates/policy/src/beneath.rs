@@ -2,8 +2,8 @@
 
 use headway_cc::schemes::{bbr, cubic, newreno};
 use headway_cc::{
-    Base, Bytes, CongestionControl, Control, Duration, EcnUse, Feedback, Param, Phase, Rate,
-    Registry, Rto, RttStats, Scheme, Selection, Setup, Time, Tunable, Values, suggest,
+    Base, Bytes, CongestionControl, Control, Duration, EcnUse, Feedback, Param, PathModel, Phase,
+    Rate, Registry, Rto, RttStats, Scheme, Selection, Setup, Time, Tunable, Values, suggest,
 };
 use serde::{Deserialize, Serialize};
 
@@ -244,6 +244,14 @@ impl Beneath {
             Beneath::Rate(rate) => rate,
             Beneath::Base(scheme) => scheme.as_mut(),
             Beneath::Tunable(scheme) => scheme.as_mut(),
+        }
+    }
+
+    /// What the controller takes the path for, if its parameters are set.
+    pub fn model(&self) -> Option<PathModel> {
+        match self {
+            Beneath::Tunable(scheme) => Some(scheme.model()),
+            Beneath::Rate(_) | Beneath::Base(_) => None,
         }
     }
 

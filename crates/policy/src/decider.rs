@@ -2,7 +2,7 @@
 
 use headway_cc::{Duration, NetworkView, Time};
 
-use crate::{AgentSpec, Clock, Interval, Monitor, Observation, Policy, Record, SpecError};
+use crate::{AgentSpec, Answer, Clock, Interval, Monitor, Observation, Policy, Record, SpecError};
 
 /// A policy at work for one flow, of which it is told in [`Record`]s: in simulated time, over real packets and in
 /// the agent of the kernel's flows alike.
@@ -63,10 +63,17 @@ impl<P: Policy> Decider<P> {
     }
 
     /// Ends the interval and decides. `None` if the answer will come from outside.
-    pub fn decide(&mut self, now: Time) -> Option<f32> {
+    pub fn decide(&mut self, now: Time) -> Option<Answer> {
         self.conclude(now);
         self.clock.restart(now);
-        (self.policy).decide(self.observation.values(), &self.interval)
+        let answer = (self.policy).decide(self.observation.values(), &self.interval)?;
+        self.choose_interval(answer);
+        Some(answer)
+    }
+
+    /// An answer says how long the interval that began with its question is to last.
+    pub fn choose_interval(&mut self, answer: Answer) {
+        self.clock.choose(answer.interval);
     }
 
     /// Ends the interval, and shows it; nothing is decided.

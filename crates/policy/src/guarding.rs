@@ -35,9 +35,10 @@ impl Guarding {
         self.guard.ask(now.as_nanos());
     }
 
-    /// It answers what it was asked at `asked`: may that be carried out?
-    pub fn answer(&mut self, asked: Time, now: Time) -> bool {
-        (self.guard).answer(&self.limits, asked.as_nanos(), now.as_nanos())
+    /// What it was asked at `asked` it answered at `answered`, which is found now: may that be carried out?
+    pub fn answer(&mut self, asked: Time, answered: Time, now: Time) -> bool {
+        let [asked, answered, now] = [asked, answered, now].map(Time::as_nanos);
+        (self.guard).answer(&self.limits, asked, answered, now)
     }
 
     /// The flow's state after what is beneath has taken it, in the order of their times.

@@ -6,19 +6,19 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use headway_cc::{
-    CongestionControl, Control, Duration, Feedback, NetworkView, Probe, Rto, RttStats, Sent, Setup,
-    Stamp, Tag, Time,
+    CongestionControl, Control, Duration, Feedback, NetworkView, PathModel, Probe, Rto, RttStats,
+    Sent, Setup, Stamp, Tag, Time,
 };
 
 use headway_fixed::{Judgement, Limits};
 
-use crate::{AgentSpec, Beneath, Decider, Guarding, Interval, Record, Reporter, SpecError};
+use crate::{AgentSpec, Answer, Beneath, Decider, Guarding, Interval, Record, Reporter, SpecError};
 
 /// Decides.
 pub trait Policy: Debug + Send + 'static {
-    /// The answer to an observation, as [`ActionSpec`](crate::ActionSpec) reads it; `None` if it will come from
-    /// outside ([`Learned::act`]). `interval` is what was seen since the last decision, for a policy that learns.
-    fn decide(&mut self, observation: &[f32], interval: &Interval) -> Option<f32>;
+    /// The answer to an observation; `None` if it will come from outside ([`Learned::act`]). `interval` is what was seen
+    /// since the last decision, for a policy that learns.
+    fn decide(&mut self, observation: &[f32], interval: &Interval) -> Option<Answer>;
 
     /// What it has learned so far, if it goes on learning: numbers that another of its kind can go on from.
     fn learned(&self) -> Option<&[f32]> {
@@ -30,7 +30,7 @@ pub trait Policy: Debug + Send + 'static {
 }
 
 impl Policy for Box<dyn Policy> {
-    fn decide(&mut self, observation: &[f32], interval: &Interval) -> Option<f32> {
+    fn decide(&mut self, observation: &[f32], interval: &Interval) -> Option<Answer> {
         (**self).decide(observation, interval)
     }
 
@@ -48,7 +48,7 @@ impl Policy for Box<dyn Policy> {
 pub struct External;
 
 impl Policy for External {
-    fn decide(&mut self, _: &[f32], _: &Interval) -> Option<f32> {
+    fn decide(&mut self, _: &[f32], _: &Interval) -> Option<Answer> {
         None
     }
 }
@@ -124,11 +124,14 @@ impl<P: Policy> Learned<P> {
         self.awaits_answer
     }
 
-    /// The answer comes. The host has to read [`control`](CongestionControl::control) anew.
-    pub fn act(&mut self, now: Time, answer: f32) {
+    /// The answer comes. The host has to read [`control`](CongestionControl::control) anew, and the next timer. What it
+    /// says of the interval holds at once, whatever the latency of the rest.
+    pub fn act(&mut self, now: Time, answer: Answer) {
         self.awaits_answer = false;
+        self.decider.choose_interval(answer);
+        let answer = answer.action;
         match self.latency.is_zero() {
-            true => self.carry_out(now, self.asked, answer, Duration::ZERO),
+            true => self.carry_out(now, (self.asked, now), answer, Duration::ZERO),
             false => (self.on_their_way).push_back((now + self.latency, self.asked, answer)),
         }
     }
@@ -138,9 +141,15 @@ impl<P: Policy> Learned<P> {
         self.decider.conclude(now);
     }
 
-    fn carry_out(&mut self, now: Time, asked: Time, answer: f32, age: Duration) {
+    fn carry_out(
+        &mut self,
+        now: Time,
+        (asked, answered): (Time, Time),
+        answer: f32,
+        age: Duration,
+    ) {
         let guard = self.guard.as_mut();
-        let is_allowed = guard.is_none_or(|guard| guard.answer(asked, now));
+        let is_allowed = guard.is_none_or(|guard| guard.answer(asked, answered, now));
         // The controller beneath may have left congestion avoidance meanwhile.
         if is_allowed && self.beneath.may_act() {
             let action = self.spec.action.action(answer);
@@ -156,7 +165,7 @@ impl<P: Policy> Learned<P> {
             && at <= now
         {
             self.on_their_way.pop_front();
-            self.carry_out(now, asked, answer, now.since(at) + self.latency);
+            self.carry_out(now, (asked, at), answer, now.since(at) + self.latency);
         }
     }
 
@@ -189,6 +198,15 @@ impl<P: Policy> Learned<P> {
     fn controller(&self) -> &dyn CongestionControl {
         let substitute = self.guard.as_ref().and_then(Guarding::substitute);
         substitute.unwrap_or(self.beneath.controller())
+    }
+
+    /// What it takes the path for; the guard's Cubic has no model.
+    fn model(&self) -> Option<PathModel> {
+        let substitute = self.guard.as_ref().and_then(Guarding::substitute);
+        match substitute {
+            Some(_) => None,
+            None => self.beneath.model(),
+        }
     }
 
     /// Tells what is beneath, and the guard's Cubic if there is one.
@@ -234,14 +252,14 @@ impl<P: Policy> CongestionControl for Learned<P> {
         self.carry_out_due(feedback.now);
         let control = self.controller().control();
         let record = self.reporter.on_feedback(feedback, &control);
-        self.take(&record);
+        self.take(&record.with_model(self.model()));
     }
 
     fn on_rto(&mut self, rto: &Rto<'_>) {
         self.tell(|controller| controller.on_rto(rto));
         let control = self.controller().control();
         let record = self.reporter.on_rto(rto, &control);
-        self.take(&record);
+        self.take(&record.with_model(self.model()));
     }
 
     fn on_idle(&mut self, now: Time, idle: Duration) {

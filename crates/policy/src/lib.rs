@@ -7,6 +7,7 @@
 //! training ([`External`]), in the simulator, over real packets and in the kernel's agent.
 
 mod action;
+mod answer;
 mod averages;
 mod beneath;
 mod clock;
@@ -32,6 +33,7 @@ mod step;
 mod utility;
 
 pub use action::{Action, ActionSpec, Effect};
+pub use answer::Answer;
 pub use averages::{Average, Averages};
 pub use beneath::{Beneath, BeneathSpec, RateControl};
 pub use clock::{Clock, ClockSpec, RttEstimator};

@@ -5,12 +5,16 @@ use serde::{Deserialize, Serialize};
 use crate::{Feature, Folds, Interval, SpecError};
 
 /// What a policy is shown at a decision: the `features` of the last `history` intervals, the oldest first.
-/// Before there have been so many, zeros stand for those that are missing.
+/// Before there have been so many, zeros stand for those that are missing. Of several `rows`, one for a flow each, a
+/// flow that decides for itself has the first, and zeros stand for the others ("BBR tuner" §IV-A).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ObservationSpec {
     /// How many intervals, at least 1.
     pub history: usize,
+    /// How many flows there is room for, at least 1.
+    #[serde(default = "one_row", skip_serializing_if = "is_one")]
+    pub rows: usize,
     /// The features of each, in this order.
     pub features: Vec<FeatureUse>,
 }
@@ -37,6 +41,14 @@ pub struct FeatureUse {
 
 fn one() -> f64 {
     1.0
+}
+
+fn one_row() -> usize {
+    1
+}
+
+fn is_one(rows: &usize) -> bool {
+    *rows == 1
 }
 
 fn wide() -> [f64; 2] {
@@ -67,6 +79,11 @@ impl FeatureUse {
 impl ObservationSpec {
     /// How many numbers an observation has.
     pub fn len(&self) -> usize {
+        self.rows * self.width()
+    }
+
+    /// How many of them a flow has.
+    fn width(&self) -> usize {
         self.history * self.features.len()
     }
 
@@ -97,6 +114,12 @@ impl ObservationSpec {
                 "an observation needs features and a history of 1 to 1000".to_owned(),
             ));
         }
+        if !(1..=1000).contains(&self.rows) {
+            return Err(SpecError(format!(
+                "an observation has {} rows, must have 1 to 1000",
+                self.rows
+            )));
+        }
         for feature in &self.features {
             let FeatureUse {
                 name,
@@ -124,6 +147,8 @@ impl ObservationSpec {
 pub struct Observation {
     features: Vec<(&'static Feature, FeatureUse)>,
     values: Vec<f32>,
+    /// So many of them are this flow's, before all others.
+    own: usize,
 }
 
 impl Observation {
@@ -137,15 +162,17 @@ impl Observation {
         Ok(Observation {
             features: spec.features.iter().filter_map(found).collect(),
             values: vec![0.0; spec.len()],
+            own: spec.width(),
         })
     }
 
     /// The newest interval comes in, the oldest falls out.
     pub fn push(&mut self, interval: &Interval) {
         let width = self.features.len();
-        self.values.copy_within(width.., 0);
-        let newest = self.values.len() - width;
-        for (value, (feature, used)) in self.values[newest..].iter_mut().zip(&self.features) {
+        let own = &mut self.values[..self.own];
+        own.copy_within(width.., 0);
+        let newest = &mut own[self.own - width..];
+        for (value, (feature, used)) in newest.iter_mut().zip(&self.features) {
             *value = used.normalise((feature.value)(interval));
         }
     }

@@ -1,6 +1,6 @@
 //! What a host says of a flow at an acknowledgement, in the kernel's own terms.
 
-use headway_cc::Time;
+use headway_cc::{PathModel, Time};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// A flow's state at an acknowledgement, a digest of several, or a time-out, laid out as in `crates/kernel/bpf/abi.h`.
@@ -46,6 +46,15 @@ pub struct Record {
     pub acks: u32,
     /// [`Record::APP_LIMITED`] and so on.
     pub flags: u32,
+    /// The bottleneck's bandwidth as the controller estimates it, in bytes a second; zero where it has no model of the
+    /// path ([`PathModel`]).
+    pub btlbw: u64,
+    /// The round trip's propagation time as the controller estimates it; zero where it has no model.
+    pub rtprop_us: u32,
+    /// By which it multiplies `btlbw` for its pacing rate, times 256.
+    pub pacing_gain: u16,
+    /// By which it multiplies their product for its window, times 256.
+    pub cwnd_gain: u16,
 }
 
 impl Record {
@@ -59,6 +68,19 @@ impl Record {
             lost: self.lost.wrapping_sub(before.lost),
             ..*self
         }
+    }
+
+    /// The same with what its controller takes the path for, if it has a model of it.
+    #[must_use]
+    pub fn with_model(self, model: Option<PathModel>) -> Record {
+        let gain = |gain: f64| (gain * 256.0).clamp(0.0, f64::from(u16::MAX)) as u16;
+        model.map_or(self, |model| Record {
+            btlbw: model.btlbw.as_bps() / 8,
+            rtprop_us: (model.rtprop.as_nanos() / 1000).min(u64::from(u32::MAX)) as u32,
+            pacing_gain: gain(model.pacing_gain),
+            cwnd_gain: gain(model.cwnd_gain),
+            ..self
+        })
     }
 
     /// The application gave too little to send.

@@ -4,7 +4,7 @@ use headway_cc::suggest;
 use serde::{Deserialize, Deserializer, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::{ActionSpec, BeneathSpec, ClockSpec, FEATURES, ObservationSpec};
+use crate::{ActionSpec, Answer, BeneathSpec, ClockSpec, FEATURES, ObservationSpec};
 
 /// Everything that decides what a policy sees and does; a model's card holds it, with its hash.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,7 +32,34 @@ impl AgentSpec {
         self.clock.check()?;
         self.observation.check()?;
         self.action.check()?;
+        if self.clock.is_chosen() && !matches!(self.action, ActionSpec::Continuous { .. }) {
+            return Err(SpecError(
+                "clock: chosen intervals go with a continuous action, as both are numbers of one answer"
+                    .to_owned(),
+            ));
+        }
         self.beneath.check(&self.action)
+    }
+
+    /// How many numbers an answer has: two if the policy chooses its intervals.
+    pub fn answers(&self) -> usize {
+        1 + usize::from(self.clock.is_chosen())
+    }
+
+    /// How many numbers a network that decides puts out: those of the action, then the interval if it is chosen.
+    pub fn outputs(&self) -> usize {
+        self.action.outputs() + usize::from(self.clock.is_chosen())
+    }
+
+    /// The answer that a network's outputs stand for.
+    pub fn choose(&self, outputs: &[f32]) -> Answer {
+        match (self.clock.is_chosen(), outputs) {
+            (true, [action @ .., interval]) => Answer {
+                action: self.action.choose(action),
+                interval: Some(*interval),
+            },
+            _ => Answer::from(self.action.choose(outputs)),
+        }
     }
 
     /// Reads a spec, as a table of TOML or JSON holds it, and [`check`](Self::check)s it.

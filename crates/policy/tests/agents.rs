@@ -7,7 +7,7 @@ use headway_cc::{
     Selection, Time, schemes, testing,
 };
 use headway_net::trace::Trace;
-use headway_policy::{AgentSpec, Interval, Learned, Policy};
+use headway_policy::{AgentSpec, Answer, Interval, Learned, Policy};
 use headway_scenario::{Scenario, TraceSpec};
 use headway_sim::{Options, Outcome, Simulation};
 
@@ -22,11 +22,11 @@ struct Scripted {
 }
 
 impl Policy for Scripted {
-    fn decide(&mut self, observation: &[f32], _: &Interval) -> Option<f32> {
+    fn decide(&mut self, observation: &[f32], _: &Interval) -> Option<Answer> {
         let answer = self.answers[self.asked % self.answers.len()];
         self.asked += 1;
         self.shown.lock().unwrap().push(observation.to_vec());
-        Some(answer)
+        Some(answer.into())
     }
 }
 

@@ -7,6 +7,10 @@ fn at(ms: f64) -> Time {
     Time::ZERO + Duration::from_secs_f64(ms * 1e-3)
 }
 
+fn period(ms: f64, shared: bool) -> ClockSpec {
+    ClockSpec::Period { ms, shared }
+}
+
 fn ack(ms: f64, rtt_us: u32) -> Record {
     Record {
         now_ns: at(ms).as_nanos(),
@@ -54,10 +58,53 @@ fn the_interval_studys_estimators() {
         &lengths(0.75, RttEstimator::JacobsonKarels),
         &jk.map(|ms| 0.75 * ms),
     );
+    // Eq. 3 to the letter: 4 x 112.5 + |112.5 - 200|, 4 x 117.1875 + |117.1875 - 150|.
+    let printed = [400.0, 450.0 + 87.5, 468.75 + 32.8125];
+    are(
+        &lengths(0.5, RttEstimator::JacobsonKarelsPrinted),
+        &printed.map(|ms| 0.5 * ms),
+    );
     are(
         &lengths(2.0, RttEstimator::MinFiltered),
         &[200.0, 200.0, 200.0],
     );
+}
+
+/// A quarter to four times, by the logarithm: -1 is 1/4, 0 is 1, 1 is 4.
+#[test]
+fn a_policy_chooses_its_interval() {
+    let spec = ClockSpec::Chosen {
+        estimator: RttEstimator::Ewma,
+        least: 0.25,
+        most: 4.0,
+    };
+    let mut clock = Clock::new(&spec, Time::ZERO);
+    clock.on_record(&ack(1000.0, 80_000));
+    assert_eq!(clock.due(), at(1080.0), "nobody has chosen yet");
+    let mut now = 2000.0;
+    for (answer, ms) in [
+        (-1.0, 20.0),
+        (-0.5, 40.0),
+        (0.0, 80.0),
+        (0.5, 160.0),
+        (1.0, 320.0),
+        (7.0, 320.0),
+        (-7.0, 20.0),
+        (f32::NAN, 20.0),
+        (f32::NEG_INFINITY, 20.0),
+        (0.0, 80.0),
+    ] {
+        assert!(clock.is_due(at(now), true));
+        clock.restart(at(now));
+        clock.choose(Some(answer));
+        let length = clock.next_timer(true).since(at(now)).as_millis_f64();
+        assert!((length - ms).abs() < 1e-5, "{answer}: {length}");
+        now += 1000.0;
+    }
+    // Another clock's intervals are nobody's choice.
+    let mut clock = Clock::new(&period(20.0, false), Time::ZERO);
+    clock.choose(Some(1.0));
+    assert_eq!(clock.due(), at(20.0));
 }
 
 #[test]
@@ -140,9 +187,21 @@ fn every_acknowledgement_is_one_decision() {
     assert_eq!(clock.next_timer(true), Time::NEVER);
 }
 
+/// 20 ms from 5 ms on: the clock's next tick, and the flow's own.
+#[test]
+fn a_shared_period_ends_at_the_same_ticks_for_all_flows() {
+    assert_eq!(Clock::new(&period(20.0, true), at(5.0)).due(), at(20.0));
+    assert_eq!(Clock::new(&period(20.0, false), at(5.0)).due(), at(25.0));
+    // One that begins at a tick has a whole period.
+    let mut clock = Clock::new(&period(20.0, true), at(40.0));
+    assert_eq!(clock.due(), at(60.0));
+    clock.restart(at(95.0));
+    assert_eq!(clock.due(), at(100.0));
+}
+
 #[test]
 fn a_period_keeps_its_grid_however_late_a_decision_was() {
-    let mut clock = Clock::new(&ClockSpec::Period { ms: 20.0 }, at(5.0));
+    let mut clock = Clock::new(&period(20.0, false), at(5.0));
     assert!(clock.next_timer(false) == at(25.0) && !clock.is_due(at(24.9), true));
     assert!(
         clock.is_due(at(25.0), false),

@@ -234,7 +234,7 @@ fn it_comes_to_prefer_what_pays() {
     let mut answers = Vec::new();
     let mut interval = Interval::default();
     for _ in 0..2000 {
-        let answer = policy.decide(&[1.0], &interval).expect("an answer");
+        let answer = policy.decide(&[1.0], &interval).expect("an answer").action;
         // Eq. 7 of 1, 2 or 4 Mbit/s without loss or queue: half of it.
         interval = second(100 << (answer as u32), 0, 40.0, 40);
         answers.push(answer);
@@ -261,7 +261,7 @@ fn without_chance_and_before_the_warm_up_it_is_the_network() {
     for observation in numbers(8, 400, 2.0).chunks(4) {
         network.forward(&mut network.state(), observation, &mut values);
         let answer = policy.decide(observation, &second(100, 0, 40.0, 40));
-        assert_eq!(answer, Some(action.choose(&values)));
+        assert_eq!(answer, Some(action.choose(&values).into()));
     }
 }
 
@@ -302,6 +302,7 @@ fn numbers_that_are_not_finite_end_the_learning() {
             policy
                 .decide(&[0.5; 4], &fine)
                 .expect("an answer")
+                .action
                 .is_finite()
         );
     }
@@ -316,15 +317,21 @@ fn numbers_that_are_not_finite_end_the_learning() {
         },
         ..fine
     };
-    let answer = policy.decide(&[0.5; 4], &bad).expect("an answer");
+    let answer = policy.decide(&[0.5; 4], &bad).expect("an answer").action;
     assert!(answer.is_finite() && !policy.is_learning());
     assert_eq!(policy.learner().network().parameters(), before);
     for _ in 0..5 {
-        assert_eq!(policy.decide(&[0.5; 4], &fine), Some(answer));
+        assert_eq!(policy.decide(&[0.5; 4], &fine), Some(answer.into()));
     }
     assert_eq!(policy.learner().steps(), steps);
     for wrong in [&[f32::NAN; 4][..], &[0.5; 3]] {
-        assert!(policy.decide(wrong, &fine).expect("an answer").is_nan());
+        assert!(
+            policy
+                .decide(wrong, &fine)
+                .expect("an answer")
+                .action
+                .is_nan()
+        );
     }
 }
 

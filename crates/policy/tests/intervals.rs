@@ -278,6 +278,32 @@ fn the_least_rtt_of_ten_seconds_is_forgotten_after_them() {
     is("min_rtt_10s_ms", &monitor.close(at(60e3)), 90.0);
 }
 
+/// Latency inflation as the text of the interval study has it (section 3.1): an interval's mean RTT over that of the one before.
+#[test]
+fn inflation_is_a_ratio_of_means() {
+    let mut monitor = Monitor::new(Time::ZERO, ALL);
+    for (ms, rtts, growth) in [
+        (100.0, [40, 60], 1.0),  // the first grows from nothing
+        (200.0, [90, 60], 1.5),  // 75 over 50 ms
+        (300.0, [30, 30], 0.4),  // 30 over 75
+        (400.0, [0, 0], 1.0),    // silence is as before
+        (500.0, [60, 120], 3.0), // 90 over 30
+    ] {
+        for (sample, rtt_ms) in rtts
+            .into_iter()
+            .enumerate()
+            .filter(|(_, rtt_ms)| *rtt_ms > 0)
+        {
+            monitor.on_record(&Record {
+                rtt_us: rtt_ms * 1000,
+                min_rtt_us: 30_000,
+                ..ack(ms - 20.0 + 10.0 * sample as f64)
+            });
+        }
+        is("rtt_growth", &monitor.close(at(ms)), growth);
+    }
+}
+
 /// The mean moves by 1 - exp(-dt / (0.7 RTTmin)) to what an interval brought; the peak is the largest of ten intervals.
 #[test]
 fn the_recent_rate_follows_within_a_round_trip_and_its_peak_stays() {

@@ -115,6 +115,11 @@ fn what_is_wrong_is_said_in_one_line() {
         ("[1.0, 1000.0]", "[9.0, 1.0]", "clip from low to high"),
         ("0.025", "-1.0", "delta is -1, must be above 0"),
         ("n = 0.5", "n = 0.0", "n is 0, must be from 0.01 to 1000"),
+        (
+            "kind = \"rtt\", n = 0.5",
+            "kind = \"chosen\", least = 4.0, most = 0.25",
+            "least is 4, must be from 0.01 to below most",
+        ),
         ("min_mbps = 0.5", "min_mbps = 3.0", "in that order"),
         ("history = 10", "", "missing field `history`"),
         ("history = 10", "history = \"ten\"", "invalid type"),
@@ -307,6 +312,7 @@ fn the_tuner_sets_both_windows_at_once() {
 fn an_observation_is_the_last_intervals_the_oldest_first() {
     let used = |name: &str| FeatureUse::plain(name);
     let spec = ObservationSpec {
+        rows: 1,
         history: 2,
         features: vec![
             FeatureUse {
@@ -334,6 +340,19 @@ fn an_observation_is_the_last_intervals_the_oldest_first() {
     assert_eq!(push(3), [5.0, ln(12.0), 1.0, ln(4.0)]);
     assert_eq!(push(1000), [1.0, ln(4.0), 20.0, ln(1001.0)], "clipped");
     assert_eq!(spec.len(), 4);
+    // Other flows' rows come after the own, and stay empty where a flow decides for itself.
+    let table = ObservationSpec { rows: 3, ..spec };
+    assert_eq!(table.len(), 12);
+    let mut observation = Observation::new(&table).expect("a spec");
+    for ms in [11, 3] {
+        observation.push(&Interval {
+            length: Duration::from_millis(ms),
+            ..Interval::default()
+        });
+    }
+    let (own, others) = observation.values().split_at(4);
+    assert_eq!(own, [5.0, ln(12.0), 1.0, ln(4.0)]);
+    assert_eq!(others, [0.0; 8]);
 }
 
 /// What the papers' learners see can be had.

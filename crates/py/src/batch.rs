@@ -244,6 +244,8 @@ fn series<'py>(py: Python<'py>, row: &SeriesRow) -> PyResult<Bound<'py, PyDict>>
     d.set_item("run", row.run)?;
     d.set_item("flow", row.flow)?;
     d.set_item("time_s", &row.series.time_s)?;
+    d.set_item("sent_mbps", &row.series.sent_mbps)?;
+    d.set_item("lost_mbps", &row.series.lost_mbps)?;
     d.set_item("throughput_mbps", &row.series.throughput_mbps)?;
     d.set_item("delay_mean_ms", &row.series.delay_mean_ms)?;
     d.set_item("queue_mean_ms", &row.series.queue_mean_ms)?;
@@ -252,6 +254,8 @@ fn series<'py>(py: Python<'py>, row: &SeriesRow) -> PyResult<Bound<'py, PyDict>>
     d.set_item("in_flight_packets", &row.series.in_flight_packets)?;
     d.set_item("pacing_mbps", &row.series.pacing_mbps)?;
     d.set_item("rtt_ms", &row.series.rtt_ms)?;
+    d.set_item("btlbw_mbps", &row.series.btlbw_mbps)?;
+    d.set_item("rtprop_ms", &row.series.rtprop_ms)?;
     d.set_item("capacity_mbps", &row.capacity_mbps)?;
     d.set_item("queue_packets", &row.queue_packets)?;
     Ok(d)

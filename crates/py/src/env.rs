@@ -2,9 +2,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use headway_cc::Duration;
 use headway_env::{End, EnvError, EnvSpec, Episode, Outputs, Pause, Start, Task};
-use headway_policy::AgentSpec;
+use headway_policy::{AgentSpec, Answer};
 use headway_scenario::{Scenario, TraceStore};
-use numpy::{PyReadonlyArray1, PyReadwriteArray1, PyReadwriteArray2, PyUntypedArrayMethods};
+use numpy::{
+    PyReadonlyArray1, PyReadonlyArray2, PyReadwriteArray1, PyReadwriteArray2, PyUntypedArrayMethods,
+};
 use pyo3::prelude::*;
 
 use crate::schemes::registry;
@@ -92,6 +94,8 @@ pub(crate) struct Environments {
     inner: Mutex<headway_env::Environments>,
     count: usize,
     observation: usize,
+    /// Numbers of an answer.
+    answers: usize,
 }
 
 #[pymethods]
@@ -106,7 +110,7 @@ impl Environments {
         threads: Option<usize>,
     ) -> PyResult<Environments> {
         let spec = config.spec(py)?;
-        let observation = spec.agent.observation.len();
+        let (observation, answers) = (spec.agent.observation.len(), spec.agent.answers());
         let made = py.detach(|| {
             spec.check()?;
             headway_env::Environments::new(Arc::new(spec), count, seed, threads)
@@ -115,6 +119,7 @@ impl Environments {
             inner: Mutex::new(made.map_err(failure)?),
             count,
             observation,
+            answers,
         })
     }
 
@@ -149,7 +154,7 @@ impl Environments {
     fn step(
         &self,
         py: Python<'_>,
-        answers: PyReadonlyArray1<'_, f32>,
+        answers: PyReadonlyArray2<'_, f32>,
         mut observations: PyReadwriteArray2<'_, f32>,
         mut final_observations: PyReadwriteArray2<'_, f32>,
         mut measurements: PyReadwriteArray2<'_, f64>,
@@ -157,7 +162,7 @@ impl Environments {
         autoreset: bool,
     ) -> PyResult<()> {
         let seen = [self.count, self.observation];
-        check("answers", answers.shape(), &[self.count])?;
+        check("answers", answers.shape(), &[self.count, self.answers])?;
         check("observations", observations.shape(), &seen)?;
         check("final_observations", final_observations.shape(), &seen)?;
         let measured = [self.count, headway_env::width()];
@@ -241,7 +246,7 @@ impl Flows {
         let spec = config.spec(py)?;
         spec.check().map_err(failure)?;
         Ok(Flows {
-            count: spec.learners().map_err(failure)?,
+            count: spec.places().map_err(failure)?,
             episode: Mutex::new(None),
             spec,
         })
@@ -280,16 +285,26 @@ impl Flows {
     fn waiting(&self) -> PyResult<Vec<usize>> {
         let guard = self.lock();
         let episode = guard.as_ref().ok_or_else(no_episode)?;
-        Ok(episode.waiting().to_vec())
+        let waiting = episode.waiting().iter();
+        Ok(waiting.map(|&learner| episode.place(learner)).collect())
     }
 
-    fn answer(&self, flow: usize, answer: f32) -> PyResult<()> {
+    fn present(&self) -> PyResult<Vec<usize>> {
+        let guard = self.lock();
+        let episode = guard.as_ref().ok_or_else(no_episode)?;
+        let is_there = |&place: &usize| episode.present(place).is_some();
+        Ok((0..self.count).filter(is_there).collect())
+    }
+
+    #[pyo3(signature = (flow, action, interval=None))]
+    fn answer(&self, flow: usize, action: f32, interval: Option<f32>) -> PyResult<()> {
         let mut guard = self.lock();
         let episode = guard.as_mut().ok_or_else(no_episode)?;
-        if !episode.waiting().contains(&flow) {
+        let mut waiting = episode.waiting().iter();
+        let Some(&learner) = waiting.find(|&&learner| episode.place(learner) == flow) else {
             return Err(usage(format!("flow {flow} does not wait for an answer")));
-        }
-        episode.answer(flow, answer);
+        };
+        episode.answer(learner, Answer { action, interval });
         Ok(())
     }
 
@@ -311,9 +326,12 @@ impl Flows {
             measurements.shape(),
             &[headway_env::width()],
         )?;
-        let seen = episode.observation(flow);
+        let Some(learner) = episode.present(flow) else {
+            return Err(usage(format!("flow {flow} is not there")));
+        };
+        let seen = episode.observation(learner);
         observation.as_slice_mut()?.copy_from_slice(seen);
-        episode.measure(flow, measurements.as_slice_mut()?);
+        episode.measure(learner, measurements.as_slice_mut()?);
         Ok(())
     }
 }

@@ -10,6 +10,7 @@ mod scenario;
 mod schemes;
 #[cfg(target_os = "linux")]
 mod shell;
+mod switches;
 mod trace;
 mod worlds;
 
@@ -87,6 +88,8 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<env::Environments>()?;
     m.add_class::<env::Flows>()?;
     m.add_class::<scenario::Scenario>()?;
+    m.add_function(wrap_pyfunction!(switches::network_view, m)?)?;
+    m.add_class::<switches::SimulatedNetwork>()?;
     m.add_class::<trace::Trace>()?;
     m.add_class::<batch::Batch>()
 }

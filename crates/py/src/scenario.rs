@@ -1,4 +1,6 @@
+use headway_cc::{Duration, Rate};
 use headway_scenario::RateSpec;
+use headway_world::path_over_time;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -89,6 +91,33 @@ impl Scenario {
     #[getter]
     fn varies(&self) -> Vec<String> {
         self.0.varies()
+    }
+
+    #[pyo3(signature = (seed, seconds=None, flow=0))]
+    fn path(
+        &self,
+        seed: u64,
+        seconds: Option<f64>,
+        flow: usize,
+    ) -> PyResult<Vec<(f64, Option<f64>, f64)>> {
+        let seconds = seconds.unwrap_or(self.0.seconds());
+        if !(0.0..=1e6).contains(&seconds) {
+            return Err(usage(format!(
+                "seconds is {seconds}, must be from 0 to 1000000"
+            )));
+        }
+        let network = self.0.draw_for(seed, Duration::from_secs_f64(seconds));
+        let Some(of) = network.flows.get(flow) else {
+            return Err(usage(format!("there is no flow {flow}")));
+        };
+        let states = path_over_time(&network, of).map_err(usage)?;
+        Ok(states
+            .into_iter()
+            .map(|state| {
+                let mbps = state.rate.map(Rate::as_mbps);
+                (state.at.as_secs_f64(), mbps, state.rtt.as_millis_f64())
+            })
+            .collect())
     }
 
     fn trace_offset_s(&self, seed: u64) -> Option<f64> {

@@ -32,16 +32,48 @@ pub struct GridSample {
     pub pacing_mbps: Option<f64>,
     /// The smoothed RTT; `None` before the first sample.
     pub rtt_ms: Option<f64>,
+    /// The bottleneck's bandwidth as the controller estimates it, Mbit/s; `None` where it has no model of its path.
+    pub btlbw_mbps: Option<f64>,
+    /// The propagation time there and back as it estimates that.
+    pub rtprop_ms: Option<f64>,
 }
 
-/// The samples of one flow or of several: sums, but for the RTT, which is a mean.
+/// The samples of one flow or of several: sums, but for round trips, which are means.
 #[derive(Clone, Copy, Debug)]
 struct AtEnd {
     cwnd_packets: Option<f64>,
     in_flight_packets: f64,
     pacing_mbps: Option<f64>,
-    rtt_sum_ms: f64,
-    rtts: u32,
+    rtt: Mean,
+    btlbw_mbps: Option<f64>,
+    rtprop: Mean,
+}
+
+/// Of those flows that have a value.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mean {
+    sum: f64,
+    count: u32,
+}
+
+impl Mean {
+    fn of(value: Option<f64>) -> Mean {
+        Mean {
+            sum: value.unwrap_or(0.0),
+            count: u32::from(value.is_some()),
+        }
+    }
+
+    fn merge(self, other: Mean) -> Mean {
+        Mean {
+            sum: self.sum + other.sum,
+            count: self.count + other.count,
+        }
+    }
+
+    fn get(self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum / f64::from(self.count))
+    }
 }
 
 impl From<GridSample> for AtEnd {
@@ -50,27 +82,25 @@ impl From<GridSample> for AtEnd {
             cwnd_packets: sample.cwnd_packets,
             in_flight_packets: sample.in_flight_packets,
             pacing_mbps: sample.pacing_mbps,
-            rtt_sum_ms: sample.rtt_ms.unwrap_or(0.0),
-            rtts: u32::from(sample.rtt_ms.is_some()),
+            rtt: Mean::of(sample.rtt_ms),
+            btlbw_mbps: sample.btlbw_mbps,
+            rtprop: Mean::of(sample.rtprop_ms),
         }
     }
 }
 
 impl AtEnd {
-    /// Several flows together have a window or a pacing rate only if each has.
+    /// Several flows together have a window, a pacing rate or an estimate of their bandwidth only if each has.
     fn merge(self, other: AtEnd) -> AtEnd {
         let sum = |a: Option<f64>, b: Option<f64>| Some(a? + b?);
         AtEnd {
             cwnd_packets: sum(self.cwnd_packets, other.cwnd_packets),
             in_flight_packets: self.in_flight_packets + other.in_flight_packets,
             pacing_mbps: sum(self.pacing_mbps, other.pacing_mbps),
-            rtt_sum_ms: self.rtt_sum_ms + other.rtt_sum_ms,
-            rtts: self.rtts + other.rtts,
+            rtt: self.rtt.merge(other.rtt),
+            btlbw_mbps: sum(self.btlbw_mbps, other.btlbw_mbps),
+            rtprop: self.rtprop.merge(other.rtprop),
         }
-    }
-
-    fn rtt_ms(&self) -> Option<f64> {
-        (self.rtts > 0).then(|| self.rtt_sum_ms / f64::from(self.rtts))
     }
 }
 
@@ -80,6 +110,10 @@ impl AtEnd {
 pub struct Series {
     /// When each bin begins, s.
     pub time_s: Vec<f64>,
+    /// Sent, Mbit/s: whatever becomes of it.
+    pub sent_mbps: Vec<f64>,
+    /// What the sender took for lost, Mbit/s: sent a round trip before or longer.
+    pub lost_mbps: Vec<f64>,
     /// Arrived, Mbit/s.
     pub throughput_mbps: Vec<f64>,
     /// Mean one-way delay of what arrived.
@@ -96,6 +130,10 @@ pub struct Series {
     pub pacing_mbps: Vec<Option<f64>>,
     /// The smoothed RTT as the bin ended; of several flows the mean.
     pub rtt_ms: Vec<Option<f64>>,
+    /// The controller's estimate of its path's bandwidth as the bin ended, Mbit/s; of several flows the sum.
+    pub btlbw_mbps: Vec<Option<f64>>,
+    /// Its estimate of the propagation time there and back as the bin ended; of several flows the mean.
+    pub rtprop_ms: Vec<Option<f64>>,
 }
 
 impl Grid {
@@ -167,10 +205,11 @@ impl Grid {
         let mut series = Series::default();
         for (i, b) in self.bins.iter().enumerate() {
             let mean = |ns: u64| (b.packets > 0).then(|| ns as f64 / b.packets as f64 / 1e6);
+            let mbps = |bytes: u64| bytes as f64 * 8e-6 / interval_s;
             series.time_s.push(i as f64 * interval_s);
-            series
-                .throughput_mbps
-                .push(b.bytes as f64 * 8e-6 / interval_s);
+            series.sent_mbps.push(mbps(b.sent));
+            series.lost_mbps.push(mbps(b.lost));
+            series.throughput_mbps.push(mbps(b.bytes));
             series.delay_mean_ms.push(mean(b.delay_ns));
             series.queue_mean_ms.push(mean(b.queued_ns));
             series
@@ -184,8 +223,41 @@ impl Grid {
                 .in_flight_packets
                 .push(at_end.map(|e| e.in_flight_packets));
             series.pacing_mbps.push(at_end.and_then(|e| e.pacing_mbps));
-            series.rtt_ms.push(at_end.and_then(AtEnd::rtt_ms));
+            series.rtt_ms.push(at_end.and_then(|e| e.rtt.get()));
+            series.btlbw_mbps.push(at_end.and_then(|e| e.btlbw_mbps));
+            series.rtprop_ms.push(at_end.and_then(|e| e.rtprop.get()));
         }
         series
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bins of half a second: 3000 bytes sent in it are 0.048 Mbit/s.
+    #[test]
+    fn a_bin_has_what_was_sent_and_what_was_taken_for_lost_in_it() {
+        let (at, packet) = (Time::from_millis, Bytes::new(1500));
+        let mut first = Grid::new(Duration::from_millis(500));
+        first.on_sent(at(100), packet);
+        first.on_sent(at(499), packet);
+        first.on_lost(at(600), packet);
+        let mut second = Grid::new(Duration::from_millis(500));
+        second.on_sent(at(1200), packet);
+        second.on_lost(at(1400), packet);
+        second.on_lost(at(1400), packet);
+        second.merge(&first);
+        let close = |series: Vec<f64>, expected: [f64; 4]| {
+            assert_eq!(series.len(), 4);
+            let differs = |(a, b): (f64, f64)| (a - b).abs() > 1e-12;
+            assert!(!series.into_iter().zip(expected).any(differs));
+        };
+        let (alone, both) = (first.finish(at(2000)), second.finish(at(2000)));
+        close(alone.sent_mbps, [0.048, 0.0, 0.0, 0.0]);
+        close(alone.lost_mbps, [0.0, 0.024, 0.0, 0.0]);
+        close(both.sent_mbps, [0.048, 0.0, 0.024, 0.0]);
+        close(both.lost_mbps, [0.0, 0.024, 0.048, 0.0]);
+        assert_eq!(both.loss, [Some(0.0), None, Some(2.0), None]);
     }
 }

@@ -160,6 +160,9 @@ pub fn write_series(path: &Path, rows: &[SeriesRow]) -> Result<(), WriteError> {
     let maybe = |get: fn(&SeriesRow) -> &Vec<Option<f64>>| {
         Column::Maybe(rows.iter().flat_map(|r| get(r).clone()).collect())
     };
+    let real = |get: fn(&SeriesRow) -> &Vec<f64>| {
+        Column::Real(rows.iter().flat_map(|r| get(r).clone()).collect())
+    };
     // Of the pooled rows only.
     let pooled = |get: fn(&SeriesRow) -> &Vec<f64>| {
         let of_row = |r| (0..SeriesRow::bins(r)).map(move |i| get(r).get(i).copied());
@@ -173,18 +176,10 @@ pub fn write_series(path: &Path, rows: &[SeriesRow]) -> Result<(), WriteError> {
         ("scheme", Column::text(repeat(rows, |r| r.scheme.as_str()))),
         ("run", Column::Int(repeat(rows, |r| r.run).collect())),
         ("flow", Column::Int(repeat(rows, |r| r.flow).collect())),
-        (
-            "time_s",
-            Column::Real(rows.iter().flat_map(|r| r.series.time_s.clone()).collect()),
-        ),
-        (
-            "throughput_mbps",
-            Column::Real(
-                rows.iter()
-                    .flat_map(|r| r.series.throughput_mbps.clone())
-                    .collect(),
-            ),
-        ),
+        ("time_s", real(|r| &r.series.time_s)),
+        ("sent_mbps", real(|r| &r.series.sent_mbps)),
+        ("lost_mbps", real(|r| &r.series.lost_mbps)),
+        ("throughput_mbps", real(|r| &r.series.throughput_mbps)),
         ("delay_mean_ms", maybe(|r| &r.series.delay_mean_ms)),
         ("queue_mean_ms", maybe(|r| &r.series.queue_mean_ms)),
         ("loss", maybe(|r| &r.series.loss)),
@@ -192,6 +187,8 @@ pub fn write_series(path: &Path, rows: &[SeriesRow]) -> Result<(), WriteError> {
         ("in_flight_packets", maybe(|r| &r.series.in_flight_packets)),
         ("pacing_mbps", maybe(|r| &r.series.pacing_mbps)),
         ("rtt_ms", maybe(|r| &r.series.rtt_ms)),
+        ("btlbw_mbps", maybe(|r| &r.series.btlbw_mbps)),
+        ("rtprop_ms", maybe(|r| &r.series.rtprop_ms)),
         ("capacity_mbps", pooled(|r| &r.capacity_mbps)),
         ("queue_packets", pooled(|r| &r.queue_packets)),
     ];

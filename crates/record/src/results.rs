@@ -3,7 +3,7 @@
 use crate::{Fitness, Metrics, Series};
 
 /// The version of the columns; a reader refuses one it does not know.
-pub const SCHEMA_VERSION: i32 = 5;
+pub const SCHEMA_VERSION: i32 = 6;
 
 /// The flow index of a run's pooled row: all flows under test together.
 pub const ALL_FLOWS: i32 = -1;

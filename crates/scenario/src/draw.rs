@@ -41,7 +41,12 @@ impl Plan {
                 .flows
                 .iter()
                 .enumerate()
-                .flat_map(|(i, f)| f.draw(seed, i, self.start_jitter.as_ref(), end))
+                .scan(0, |place, (i, f)| {
+                    let first = *place;
+                    *place += f.count as usize;
+                    Some(f.draw(seed, (i, first), self.start_jitter.as_ref(), end))
+                })
+                .flatten()
                 .collect(),
             cross: self.cross.iter().map(|c| c.draw(seed)).collect(),
             changes: self.draw_changes(seed, end),
@@ -159,8 +164,14 @@ impl TracePlan {
 }
 
 impl FlowPlan {
-    /// The flows of the `index`th entry.
-    fn draw(&self, seed: u64, index: usize, jitter: Option<&Quantity>, end: Time) -> Vec<FlowSpec> {
+    /// The flows of the `index`th entry, the first of which has this `place`.
+    fn draw(
+        &self,
+        seed: u64,
+        (index, place): (usize, usize),
+        jitter: Option<&Quantity>,
+        end: Time,
+    ) -> Vec<FlowSpec> {
         let stagger = self.stagger.duration(seed);
         let mut flows = Vec::new();
         for k in 0..self.count {
@@ -169,6 +180,7 @@ impl FlowPlan {
                 Quantity { component, ..*q }.of(k).duration(seed)
             });
             let flow = FlowSpec {
+                place: place + k as usize,
                 scheme: self.scheme.clone(),
                 from: self.from,
                 to: self.to,

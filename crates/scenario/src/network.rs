@@ -119,6 +119,8 @@ impl QueueSpec {
 /// A flow under congestion control.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowSpec {
+    /// Which of the scenario's flows it is; one that comes and goes has the same place each time.
+    pub place: usize,
     /// Its own scheme (`cubic`, `copa:delta=0.1`); `None` runs the scheme under test.
     pub scheme: Option<String>,
     /// Index of the sending node.

@@ -38,6 +38,11 @@ shipped!(
     "bbr-epochs",
     "bbr-join-leave",
     "bbr-training",
+    "bbr-training-alone",
+    "bbr-validation",
+    "bbr-validation-alone",
+    "bbr-team-training",
+    "bbr-team-validation",
     "rax-1",
     "rax-2",
     "rax-4",
@@ -72,6 +77,13 @@ shipped!(
     "owl-validation-rivals",
     "owl-nash-training",
     "owl-nash-validation",
+    "interval-training",
+    "interval-training-lte",
+    "interval-training-cellular",
+    "interval-validation",
+    "interval-validation-long",
+    "interval-validation-lte",
+    "interval-validation-cellular",
 );
 
 /// The names of the scenarios and families that come with Headway, in the order of the documentation.

@@ -57,7 +57,13 @@ fn the_seed_decides_everything_that_varies() {
         assert_eq!(scenario.draw(1), scenario.draw(1), "{name}");
         assert_ne!(scenario.draw(1), scenario.draw(2), "{name}");
         // Of flows that come and go there are more, one after another.
-        let comes_and_goes = ["bbr-training", "owl-training-rivals"];
+        let comes_and_goes = [
+            "bbr-training",
+            "bbr-validation",
+            "bbr-team-training",
+            "bbr-team-validation",
+            "owl-training-rivals",
+        ];
         if !comes_and_goes.contains(&name.split(':').next().unwrap_or(name)) {
             assert_eq!(scenario.draw(1).flows.len(), scenario.flows(), "{name}");
         }

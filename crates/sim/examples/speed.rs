@@ -27,6 +27,7 @@ fn rax_link(flows: u64) -> Network {
     };
     let queue = QueueSpec::drop_tail(Some(10 * flows), None);
     let flow = |i: u64| FlowSpec {
+        place: i as usize,
         scheme: None,
         from: 0,
         to: 1,

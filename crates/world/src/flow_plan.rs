@@ -1,6 +1,6 @@
 //! What both ends of a flow are told, and the ends of our own transport made from it.
 
-use headway_cc::{Bytes, Duration, Rate, Selection, Setup, Stream, Time};
+use headway_cc::{Bytes, Duration, Probe, Rate, Selection, Setup, Stream, Time};
 use headway_net::transport::{Profile, Receiver, ReceiverConfig, Sender, SenderConfig, Source};
 use headway_record::GridSample;
 use headway_scenario::{FlowSpec, Network, Transport};
@@ -121,10 +121,31 @@ pub fn grid_sample(sender: &Sender, packet_size: Bytes) -> GridSample {
     let control = sender.control();
     let smoothed = sender.rtt_stats().smoothed;
     let packets = |bytes: Bytes| bytes.as_f64() / packet_size.as_f64();
+    let mut model = Model::default();
+    sender.probe(&mut model);
     GridSample {
         cwnd_packets: (control.cwnd != Bytes::MAX).then(|| packets(control.cwnd)),
         in_flight_packets: packets(sender.in_flight()),
         pacing_mbps: control.pacing_rate.map(Rate::as_mbps),
         rtt_ms: (!smoothed.is_zero()).then(|| smoothed.as_millis_f64()),
+        btlbw_mbps: model.btlbw_mbps,
+        rtprop_ms: model.rtprop_ms,
+    }
+}
+
+/// What a controller says that it takes its path for, if it does.
+#[derive(Default)]
+struct Model {
+    btlbw_mbps: Option<f64>,
+    rtprop_ms: Option<f64>,
+}
+
+impl Probe for Model {
+    fn value(&mut self, name: &'static str, value: f64) {
+        match name {
+            "btlbw_mbps" => self.btlbw_mbps = Some(value),
+            "rtprop_ms" => self.rtprop_ms = Some(value),
+            _ => {}
+        }
     }
 }

@@ -8,7 +8,21 @@ import typer
 from typer.exceptions import TyperException
 
 from headway._native import RunError, UsageError
-from headway.cli import bench, distill, gap, lists, models, report, reproduce, shell, traces, train
+from headway.cli import (
+    bench,
+    distill,
+    gap,
+    keys,
+    lists,
+    models,
+    netwatch,
+    report,
+    reproduce,
+    shell,
+    traces,
+    train,
+    tune,
+)
 from headway.cli.usage import EPILOG, one_line
 
 app = typer.Typer(
@@ -41,6 +55,9 @@ app.command("distill", short_help="Make a small policy for the kernel of a model
 app.command("schemes", epilog=EPILOG["schemes"])(lists.schemes)
 app.command("scenarios", epilog=EPILOG["scenarios"])(lists.scenarios)
 app.add_typer(models.app, name="models", short_help="Trained models: list, show, check, and as ONNX.")
+app.add_typer(tune.app, name="tune", short_help="Tune BBR's windows on many hosts: hosts, agents, status.")
+app.add_typer(netwatch.app, name="netwatch", short_help="Measure paths from what switches count: run, status.")
+app.add_typer(keys.app, name="keys", short_help="Keys of hosts and agents: make, show.")
 app.add_typer(traces.app, name="traces", short_help="Fetch, describe, convert and draw trace files.")
 
 

@@ -20,6 +20,8 @@ from headway.runs.task import KERNEL, SIM
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rich.table import Table as RichTable
+
     from headway.reproduce.engine import Begun, Outcome
     from headway.reproduce.figure import Figure, Paper
     from headway.reproduce.lab import Lab
@@ -36,7 +38,7 @@ class Where(StrEnum):
 
 
 def reproduce(
-    paper: Annotated[str, typer.Argument(help="The paper: owl, rax.")],
+    paper: Annotated[str, typer.Argument(help="The paper: interval, owl, rax.")],
     figure: Annotated[str, typer.Argument(help="A figure, such as fig4, or all.")] = "all",
     quick: Annotated[
         bool, typer.Option("--quick", help="Two runs of at most 10 s each: whether it works, not what holds.")
@@ -71,6 +73,14 @@ def reproduce(
             show_default=False,
         ),
     ] = None,
+    logs: Annotated[
+        bool,
+        typer.Option(
+            "--logs",
+            help="Log each packet of the first run of each point, as mahimahi does, in the folder logs of --out; "
+            "without it nothing but metrics is kept.",
+        ),
+    ] = False,
     stand_in: Annotated[
         list[str] | None,
         typer.Option(hidden=True, help="NAME=SPEC: another scheme in the place of one; never published."),
@@ -95,13 +105,13 @@ def reproduce(
     if models is not None and not models.is_dir():
         raise UsageError(f"--models {models}: no such folder; give one that headway train has written into")
     full, short = (FULL, QUICK) if world == SIM else (FULL_KERNEL, QUICK_KERNEL)
-    lab = Lab(short if quick else full, models, _stand_ins(stand_in or []))
+    lab = Lab(short if quick else full, models, _stand_ins(stand_in or []), first_seed=source.first_seed)
     name = f"{source.name}-quick" if quick else source.name
     folder = make_folder(out or Path("out") / "reproduce" / name, "--out")
     store = Store(folder, "reproduce")
     started = time.monotonic()
     at_a_time = jobs or (os.cpu_count() if world == SIM else 1) or 1
-    outcomes = _make(begin(figures, lab), store, at_a_time)
+    outcomes = _make(begin(figures, lab), store, at_a_time, folder / "logs" if logs else None)
     store.close()
     results = [outcome.json(source, quick) for outcome in outcomes]
     for outcome, result in zip(outcomes, results, strict=True):
@@ -151,13 +161,18 @@ def _stand_ins(given: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _make(begun: Sequence[Begun | Outcome], store: Store, jobs: int) -> list[Outcome]:
+def _make(begun: Sequence[Begun | Outcome], store: Store, jobs: int, logs: Path | None) -> list[Outcome]:
     """Runs and draws those that can be made, with progress over all; exits if interrupted."""
     from headway.cli.progress import duration, progress_of_runs
     from headway.reproduce.engine import Begun, make, missing_runs
 
     possible = [one for one in begun if isinstance(one, Begun)]
-    missing = {one.figure.name: missing_runs(one, store) for one in possible}
+    missing, seen = {}, set[tuple[object, ...]]()
+    for figure in possible:
+        # What an earlier figure runs is there for those after it.
+        own = {tuple(task.key.values()): task for task in missing_runs(figure, store)}
+        missing[figure.figure.name] = [task for key, task in own.items() if key not in seen]
+        seen |= own.keys()
     total = sum(len(tasks) for tasks in missing.values())
     total_s = sum(task.seconds for tasks in missing.values() for task in tasks)
     if total and not all(one.lab.quick for one in possible):
@@ -182,7 +197,7 @@ def _make(begun: Sequence[Begun | Outcome], store: Store, jobs: int) -> list[Out
                     continue
                 bar.update(line, description=one.figure.name)
                 now = 0
-                outcomes.append(make(one, store, jobs, show))
+                outcomes.append(make(one, store, jobs, show, logs))
                 runs += now
                 done_s += sum(task.seconds for task in missing[one.figure.name])
     except KeyboardInterrupt:
@@ -197,12 +212,32 @@ def _make(begun: Sequence[Begun | Outcome], store: Store, jobs: int) -> list[Out
 
 def _write(outcome: Outcome, result: dict[str, object], folder: Path) -> None:
     """Leaves a figure's chart and claims in the folder."""
+    from csv import writer
+    from io import StringIO
+
     from headway.files import write_atomic
     from headway.report.svg import standalone
 
     if outcome.drawn:
         write_atomic(folder / f"{outcome.figure.name}.svg", standalone(outcome.drawn.chart) + "\n")
         write_atomic(folder / f"{outcome.figure.name}.json", js.dumps(result, indent=2) + "\n")
+        for name, rows in outcome.drawn.files.items():
+            text = StringIO()
+            writer(text, lineterminator="\n").writerows(rows)
+            write_atomic(folder / f"{outcome.figure.name}-{name}.csv", text.getvalue())
+
+
+def _table(title: str, rows: Sequence[Sequence[str]]) -> RichTable:
+    """A table of a figure for the terminal."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, title=title, title_justify="left")
+    for cell in rows[0]:
+        table.add_column(cell)
+    for row in rows[1:]:
+        table.add_row(*row)
+    return table
 
 
 def _print(paper: Paper, outcomes: Sequence[Outcome], lab: Lab, folder: Path, seconds: float) -> None:
@@ -231,7 +266,10 @@ def _print(paper: Paper, outcomes: Sequence[Outcome], lab: Lab, folder: Path, se
                 ends,
                 f"[{colours[claim.verdict]}]{claim.verdict}[/]",
             )
-        screen.print(table)
+        if outcome.drawn.claims:
+            screen.print(table)
+        for title, rows in outcome.drawn.tables.items():
+            screen.print(_table(title, rows))
         for note in outcome.notes:
             screen.print(f"[dim]{escape(note)}[/dim]", soft_wrap=True)
         screen.print(f"figure: {folder / outcome.figure.name}.svg", soft_wrap=True, highlight=False)

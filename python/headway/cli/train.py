@@ -46,7 +46,10 @@ def train(
     ] = None,
     ablation: Annotated[
         str | None,
-        typer.Option(help="With SYSTEM owl: owl-v1 with some of it changed, such as history-1 (docs/training.md)."),
+        typer.Option(
+            help="With SYSTEM owl or interval-learned: its v1 with some of it changed, such as history-1 "
+            "(docs/training.md)."
+        ),
     ] = None,
     out: Annotated[
         Path | None,

@@ -35,6 +35,17 @@ EXAMPLES = {
     "models check": "headway models check out/mine-v1",
     "models export": "headway models export aurora-v1 --onnx aurora.onnx",
     "models import": "headway models import --onnx mine.onnx --card card.toml --out out/mine-v1",
+    "tune": "headway tune agent --fixed rtprop_window=2s,btlbw_window=4",
+    "tune host": "headway tune host --source made-up --hosts 10",
+    "tune agent": "headway tune agent --model bbr-tuner-ppo-v1",
+    "tune status": "headway tune status --json",
+    "netwatch": "headway netwatch run --simulate owl-nsfnet:known=4",
+    "netwatch run": "headway netwatch run --simulate owl-nsfnet:known=4",
+    "netwatch status": "headway netwatch status --watch",
+    "netwatch token": "headway netwatch token headwayd-1 --tokens tokens",
+    "keys": "headway keys new agent-1",
+    "keys new": "headway keys new agent-1",
+    "keys show": "headway keys show",
     "traces": "headway traces fetch mahimahi",
     "traces fetch": "headway traces fetch mahimahi --from ~/mahimahi/traces",
     "traces info": "headway traces info Verizon-LTE-short.down synthetic-att.up",
@@ -106,8 +117,16 @@ def one_line(error: TyperException) -> str:
 
 
 def words(text: str, option: str) -> list[str]:
-    """A list with commas. Raises UsageError where there is nothing in it, or the same twice."""
-    found = [word.strip() for word in text.split(",")]
+    """A list with commas: `a:k=1,m=2,b` is `a:k=1:m=2` and b.
+
+    Raises UsageError where there is nothing in it, or the same twice.
+    """
+    found: list[str] = []
+    for word in (part.strip() for part in text.split(",")):
+        if found and ":" in found[-1] and re.fullmatch(r"[a-z_-]+=[^:/]*", word):
+            found[-1] += f":{word}"  # another parameter of the scheme before it
+        else:
+            found.append(word)
     if not all(found):
         raise UsageError(f"{option} '{text}': an empty name; write names with commas between them: a,b")
     for index, word in enumerate(found):

@@ -9,21 +9,12 @@ import numpy as np
 
 from headway._native import UsageError
 from headway.models import load, shipped
+from headway.models.dense import Dense
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from headway.models import Model
 
 Array = np.ndarray[Any, Any]
-
-ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
-    "identity": lambda x: x,
-    "relu": lambda x: np.maximum(x, 0),
-    "leaky-relu": lambda x: np.where(x > 0, x, 0.01 * x),
-    "tanh": np.tanh,
-    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
-}
 
 
 class Teacher:
@@ -45,15 +36,8 @@ class Teacher:
         self.config: dict[str, Any] = tomllib.loads(text)
         """As `headway train` read it: `agent`, `env`, `reward`, `validation` and more."""
         self.limit = float(card["agent"]["action"]["limit"])
-        self._activations = card["net"]["activations"]
-        tensors = self.model.tensors()
-        self._layers = [
-            (tensors[f"layers.{n}.weight"], tensors[f"layers.{n}.bias"]) for n in range(len(self._activations))
-        ]
+        self._net = Dense(self.model)
 
     def act(self, observations: Array) -> Array:
         """The answers [n], within the limit, to observations [n, inputs]."""
-        x = observations
-        for (weight, bias), activation in zip(self._layers, self._activations, strict=True):
-            x = ACTIVATIONS[activation](x @ weight.T + bias)
-        return np.clip(x[:, 0], -self.limit, self.limit)
+        return np.clip(self._net.outputs(observations)[:, 0], -self.limit, self.limit)

@@ -18,10 +18,33 @@ from headway.envs.rewards import Reward
 from headway.train.config import SYSTEMS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 CONFIGS = Path(__file__).parent / "configs"
 SECTIONS = ("agent", "env", "reward")
+
+
+@dataclass(frozen=True)
+class Team:
+    """Who tunes which flows, and who sees what."""
+
+    agents: int = 1
+    """Flow i is tuned by agent i modulo this."""
+    shares: bool = True
+    """Do agents see the rows of one another's flows, after those of their own?"""
+
+    def __post_init__(self) -> None:
+        """Raises UsageError for no agent."""
+        if type(self.agents) is not int or self.agents < 1:
+            raise UsageError(f"env: team: agents is {self.agents!r}, must be a whole number from 1")
+        if type(self.shares) is not bool:
+            raise UsageError(f"env: team: shares is {self.shares!r}, must be true or false")
+
+    def visible(self, flow: int, present: Sequence[int]) -> tuple[list[int], list[int]]:
+        """The other flows that a flow's agent sees: its own, and its neighbours'."""
+        mine = [other for other in present if other != flow and other % self.agents == flow % self.agents]
+        theirs = [other for other in present if other % self.agents != flow % self.agents]
+        return mine, theirs if self.shares else []
 
 
 @dataclass(frozen=True)
@@ -44,6 +67,9 @@ class EnvConfig:
     initial_rate: tuple[float, float] | None = None
     """The first rate of an agent that steers a rate, in times the bottleneck's mean rate, drawn uniformly and kept
     within the agent's limits; None takes the agent's own."""
+    team: Team | None = None
+    """Who tunes which of a scenario's flows, where all of them learn together; None for environments of one
+    flow."""
     agent_json: str = field(init=False, repr=False)
     """The agent's spec in full, as JSON."""
     agent_hash: str = field(init=False)
@@ -94,37 +120,42 @@ class EnvConfig:
         return cls(agent=table["agent"], reward=Reward(name, reward), **_limits(table["env"]))
 
     @cached_property
-    def _spec(self) -> dict[str, Any]:
+    def spec(self) -> dict[str, Any]:
+        """The agent's spec in full."""
         spec: dict[str, Any] = json.loads(self.agent_json)
         return spec
 
     def observation_space(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         """The least and largest of each number that an agent sees: float32, history x features, oldest first."""
-        observation = self._spec["observation"]
+        observation = self.spec["observation"]
         clips = [used["clip"] for used in observation["features"]]
         # Before there is history, zeros stand in its place.
         low = np.array([min(low, 0.0) for low, _ in clips], dtype=np.float32)
         high = np.array([max(high, 0.0) for _, high in clips], dtype=np.float32)
-        history = observation["history"]
+        history = observation["history"] * observation.get("rows", 1)
         return np.tile(low, history), np.tile(high, history)
 
     def choices(self) -> int | None:
         """How many actions there are, if an action is one of several: `discrete`, `steps` and `settings`."""
-        action = self._spec["action"]
+        action = self.spec["action"]
         return len(action["choices"]) if "choices" in action else None
 
     def action_limit(self) -> float:
         """The largest continuous action, either way."""
-        return float(self._spec["action"]["limit"])
+        return float(self.spec["action"]["limit"])
+
+    def chooses_intervals(self) -> bool:
+        """Does an answer also say how long the next interval is to last?"""
+        return bool(self.spec["clock"]["kind"] == "chosen")
 
     def has_fixed_period(self) -> bool:
         """Do all flows decide at the same times?"""
-        return bool(self._spec["clock"]["kind"] == "period")
+        return bool(self.spec["clock"]["kind"] == "period")
 
 
 def _limits(table: Mapping[str, Any]) -> dict[str, Any]:
     """`[env]`, every value of the right type; ranges are the core's to check. Raises UsageError."""
-    known = ("scenarios", "steps", "seconds", "patience_s", "latency_ms", "initial_rate")
+    known = ("scenarios", "steps", "seconds", "patience_s", "latency_ms", "initial_rate", "team")
     for key in table:
         if key not in known:
             raise UsageError(f"env: unknown key '{key}'{nearest(key, known)}")
@@ -137,6 +168,8 @@ def _limits(table: Mapping[str, Any]) -> dict[str, Any]:
     for key in ("seconds", "patience_s", "latency_ms"):
         if key in table:
             limits[key] = _number(table[key], key)
+    if "team" in table:
+        limits["team"] = _team(table["team"])
     if "initial_rate" in table:
         pair = table["initial_rate"]
         if not isinstance(pair, list | tuple) or len(pair) != 2:
@@ -159,6 +192,16 @@ def _scenarios(entries: object) -> tuple[tuple[str, float], ...]:
             case _:
                 raise UsageError(f"env: scenarios has {entry!r}, must be {wanted}")
     return tuple(found)
+
+
+def _team(table: object) -> Team:
+    known = ("agents", "shares")
+    if not isinstance(table, dict):
+        raise UsageError(f"env: team is {table!r}, must be a table such as {{ agents = 2, shares = true }}")
+    for key in table:
+        if key not in known:
+            raise UsageError(f"env: team: unknown key '{key}'{nearest(key, known)}")
+    return Team(**table)
 
 
 def _number(value: object, key: str) -> float:

@@ -56,12 +56,12 @@ class _Simulation:
 
     def answer(self, name: str, action: Any) -> None:
         """A flow that was asked answers."""
-        self.core.answer(self.names.index(name), float(answers_of(action, self.config, 1)[0]))
+        self.core.answer(self.names.index(name), *answers_of(action, self.config, 1)[0].tolist())
 
     def advance(self) -> tuple[int, dict[str, tuple[float, dict[str, Any]]]]:
         """Runs to the next decision or the end: how it ended (0: it goes on), each asked flow's reward and info."""
         end = self.core.advance()
-        told = range(len(self.names)) if end else self.core.waiting()
+        told = self.core.present() if end else self.core.waiting()
         brought = {self.names[index]: self._read(index) for index in told}
         for _, info in brought.values() if end else ():
             info["end"] = ENDS[end]
@@ -118,6 +118,10 @@ class HeadwayParallelEnv(_Hosted, ParallelEnv[str, Array, Any]):
             raise UsageError('clock: flows decide at different times; take kind = "period", or HeadwayAECEnv')
         self._host(config, seed)
 
+    def asked(self) -> list[str]:
+        """The flows that are to decide now."""
+        return self._flows.asked()
+
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Array], dict[str, dict[str, Any]]]:
@@ -137,7 +141,8 @@ class HeadwayParallelEnv(_Hosted, ParallelEnv[str, Array, Any]):
                 raise UsageError(f"actions: {name} has none")
             self._flows.answer(name, actions[name])
         end, brought = self._flows.advance()
-        told = {name: brought.get(name, (0.0, {"dt": 0.0})) for name in self.agents}
+        absent = {"dt": 0.0} | ({"end": ENDS[end]} if end else {})
+        told = {name: brought.get(name, (0.0, dict(absent))) for name in self.agents}
         terminated = dict.fromkeys(self.agents, end == 1)
         truncated = dict.fromkeys(self.agents, end > 1)
         rewards = {name: reward for name, (reward, _) in told.items()}

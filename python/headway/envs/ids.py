@@ -17,7 +17,7 @@ IDS = {
     "headway/Aurora-v1": "aurora-v1",
     "headway/AuroraWide-v0": "aurora-wide",
     "headway/Owl-v0": "owl",
-    "headway/Interval-v0": "interval",
+    "headway/Interval-v1": "interval",
     "headway/Period-v0": "period",
 }
 """Every id, and the name of its configuration. A version counts up when the numbers change."""

@@ -35,9 +35,35 @@ def aurora(
     return scale * (gain - latency * m["rtt_ms"] / 1e3 - loss * m["loss"])
 
 
-def interval(m: Measurements, *, throughput: float = 10.0, delay: float = 1000.0, loss: float = 2000.0) -> Array:
-    """Aurora's, unscaled: Eq. 1 of the interval study, which takes it from there (packets/s and s)."""
-    return aurora(m, throughput=throughput, latency=delay, loss=loss, scale=1.0)
+def _path_mbps(m: Measurements, who: str) -> Array:
+    """The slowest link's mean rate; raises UsageError where no link has one, in the name of `who` needs it."""
+    path: Array = m["path_mbps"]
+    if not np.isfinite(path).all():
+        raise UsageError(f"reward: {who}: a scenario has no link with a rate")
+    return path
+
+
+def interval(
+    m: Measurements,
+    *,
+    throughput: float = 10.0,
+    delay: float = 1000.0,
+    loss: float = 2000.0,
+    exponent: float = 0.0,
+    regret: float = 0.0,
+) -> Array:
+    """Aurora's, unscaled: Eq. 1 of the interval study, which takes it from there (packets/s and s).
+
+    The others are for training; on one network they change no ranking. All of it counts over the slowest link's
+    mean rate in packets/s to the `exponent`: at 1 slow and fast networks count alike. `regret` takes away so many
+    times what that rate would earn without delay and loss, so that values are near 0. Raises UsageError where they
+    need a rate and no link has one.
+    """
+    earned = aurora(m, throughput=throughput, latency=delay, loss=loss, scale=1.0)
+    if not exponent and not regret:
+        return earned
+    path = _path_mbps(m, "'interval' with exponent or regret") * 1e6 / 8 / np.maximum(m["mss_bytes"], 1.0)
+    return (earned - regret * throughput * path) / np.power(np.maximum(path, 1e-9), exponent)
 
 
 def owl(
@@ -77,9 +103,7 @@ def owl(
     most: Array = np.full(len(m), np.inf)
     best: Array = np.zeros_like(rate)
     if exponent or regret or fair:
-        path = m["path_mbps"]
-        if not np.isfinite(path).all():
-            raise UsageError("reward: 'owl' with exponent, regret or fair: a scenario has no link with a rate")
+        path = _path_mbps(m, "'owl' with exponent, regret or fair")
         if fair:
             share = m["fair_mbps"]
             shared = share < path
@@ -143,6 +167,40 @@ def relative(m: Measurements, *, throughput: float = 1.0, delay: float = 0.5, lo
     return throughput * share - delay * excess - loss * m["loss"]
 
 
+def bbr_tuner(
+    m: Measurements,
+    *,
+    alpha: float = 0.5,
+    unit_ms: float = 5.0,
+    proportional: float = 0.0,
+    derivative: float = 0.0,
+    integral: float = 0.0,
+) -> Array:
+    """`alpha` x utilisation + (1 - `alpha`) / (1 + exp(error of RTprop over `unit_ms`)).
+
+    Ketabi et al., "A Deep Reinforcement Learning Framework for Optimizing Congestion Control in Data Centers",
+    section IV-A. Utilisation is a flow's throughput over an equal share of what the path could have carried in the
+    step, at most 1, so that a team gains nothing by what one of its flows takes from another; the error is BBR's
+    RTprop less what a packet and its acknowledgement take alone (`path_rtt_ms`), without its sign. The paper names
+    neither alpha nor the unit of the error, and the unit decides: of 40 ms the second term, at most 0.5, is 0.49 in
+    seconds and 0 in milliseconds. In units of 5 ms it is 0.27 at 5 ms and 0.02 at 20.
+
+    The three weights add the section's general terms: P, `proportional` x utilisation x path_rtt_ms / RTT
+    (throughput over latency); D, less `derivative` x the RTT's slope in s/s, without its sign; and I, less
+    `integral` x the error in s, integrated over the step. Raises UsageError where no link has a rate.
+    """
+    _path_mbps(m, "'bbr-tuner'")
+    flows = np.round(np.divide(m["path_mbps"], m["fair_mbps"], out=np.ones(len(m)), where=m["fair_mbps"] > 0))
+    due = np.where(np.isfinite(m["capacity_mbps"]), m["capacity_mbps"], m["path_mbps"]) / np.maximum(flows, 1.0)
+    share = np.minimum(np.divide(m["throughput_mbps"], due, out=np.zeros(len(m)), where=due > 0), 1.0)
+    error_ms = np.abs(m["rtprop_ms"] - m["path_rtt_ms"])
+    near = 1.0 / (1.0 + np.exp(np.minimum(error_ms / unit_ms, 700.0)))
+    reward: Array = alpha * share + (1.0 - alpha) * near
+    swift = np.divide(m["path_rtt_ms"], m["rtt_ms"], out=np.zeros(len(m)), where=m["rtt_ms"] > 0)
+    reward = reward + proportional * share * swift - derivative * np.abs(m["rtt_slope"])
+    return reward - integral * error_ms * 1e-3 * m["dt_s"]
+
+
 REWARDS: dict[str, Callable[..., Array]] = {
     "aurora": aurora,
     "interval": interval,
@@ -151,6 +209,7 @@ REWARDS: dict[str, Callable[..., Array]] = {
     "orca": orca,
     "mvfst-rl": mvfst_rl,
     "relative": relative,
+    "bbr-tuner": bbr_tuner,
 }
 """Every reward by the name that configurations write."""
 

@@ -16,6 +16,7 @@ except ImportError as error:
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from headway.envs.team import HeadwayTeamVectorEnv
     from headway.envs.vector import HeadwayVectorEnv
 
 Array = np.ndarray[Any, Any]
@@ -29,7 +30,7 @@ class SB3VecEnv(VecEnv):
     environments with (s, 0), (s, 1), ... at the next reset.
     """
 
-    def __init__(self, environments: HeadwayVectorEnv) -> None:
+    def __init__(self, environments: HeadwayVectorEnv | HeadwayTeamVectorEnv) -> None:
         """Around `environments`.
 
         Raises UsageError if they use their arrays again, as a rollout keeps what it was given.

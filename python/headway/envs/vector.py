@@ -35,21 +35,25 @@ def spaces(config: EnvConfig) -> tuple[Box, gymnasium.Space[Any]]:
     choices = config.choices()
     if choices is not None:
         return Box(low, high, dtype=np.float32), Discrete(choices)
-    limit = config.action_limit()
-    return Box(low, high, dtype=np.float32), Box(-limit, limit, (1,), dtype=np.float32)
+    limits = np.array([config.action_limit(), 1.0][: 1 + config.chooses_intervals()], dtype=np.float32)
+    return Box(low, high, dtype=np.float32), Box(-limits, limits, dtype=np.float32)
 
 
 def answers_of(actions: Any, config: EnvConfig, count: int) -> Array:
-    """Actions as the core takes them, float32 (count,). Raises UsageError for what is no action."""
+    """Actions as the core takes them, float32 (count, 1), or (count, 2) with chosen intervals.
+
+    Raises UsageError for what is no action.
+    """
+    width = 1 + config.chooses_intervals()
     answers = np.ascontiguousarray(np.asarray(actions, dtype=np.float32).reshape(-1))
     choices = config.choices()
-    if len(answers) != count:
-        raise UsageError(f"actions: {len(answers)} of them, must be {count}")
+    if len(answers) != count * width:
+        raise UsageError(f"actions: {len(answers)} numbers, must be {count * width}")
     if not np.isfinite(answers).all():
         raise UsageError("actions: one is not a number")
     if choices is not None and not ((answers >= 0) & (answers < choices)).all():
         raise UsageError(f"actions: one is out of range, must be from 0 to {choices - 1}")
-    return answers
+    return answers.reshape(count, width)
 
 
 class HeadwayVectorEnv(VectorEnv[Array, Array, Array]):
@@ -58,7 +62,8 @@ class HeadwayVectorEnv(VectorEnv[Array, Array, Array]):
     **Observation** `Box(num_envs, history x features)`, float32: the agent's features of the last intervals, the
     oldest first, normalised and clipped as its spec says; zeros where there has been no interval yet.
     **Action** `Discrete(choices)` or `Box(-limit, limit, (num_envs, 1))`, float32, as the agent's spec has it: an
-    index, or a value that is clipped to the limit.
+    index, or a value that is clipped to the limit. An agent whose clock is `chosen` has a second value, from -1 to
+    1: how long the interval that begins is to last.
     **Reward** float64, by the configuration's `[reward]`, from what was measured between two decisions.
     **Step**: each simulation runs from its flow's decision to the next one, for as long as its clock says:
     `info["dt"]` (`dt_s`) is how many simulated seconds that was. `info` has every column of `COLUMNS` as an array

@@ -57,6 +57,11 @@ def publish(docs: Path, rows: Sequence[Row], command: str, notes: Sequence[str])
 
 def about(rows: Sequence[Row], command: str, notes: Sequence[str]) -> str:
     """What was measured, where, when and with which command."""
+    return "\n".join([f"```sh\n{command}\n```\n", *circumstances(rows), *notes]) + "\n"
+
+
+def circumstances(rows: Sequence[Row]) -> list[str]:
+    """How many runs, when, where and by which code; why some are unfit; where the guard took over: a line each."""
     worlds = [row for row in rows if row["pairs"] + row["unfit"]] + _in_kernel(rows)
     days = sorted({r[end][:10] for r in worlds for end in ("first", "last")})
     when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
@@ -66,14 +71,11 @@ def about(rows: Sequence[Row], command: str, notes: Sequence[str]) -> str:
     unfit = sum(r["unfit"] for r in worlds)
     left_out = f"{unfit} of them unfit and left out" if unfit else "none of them unfit"
     lateness = f"; p99 lateness of the emulator at most {max(late):.3g} ms" if late else ""
-    lines = [
-        f"```sh\n{command}\n```\n",
+    return [
         f"{_count(rows)}, {left_out}{lateness}. {when}, {machines}, Headway {versions}.",
         *(f"Unfit, for one: {why}." for why in dict.fromkeys(r["why_unfit"] for r in worlds if r["unfit"])),
         *(f"{line}." for line in guards(rows)),
-        *notes,
     ]
-    return "\n".join(lines) + "\n"
 
 
 def _in_kernel(rows: Sequence[Row]) -> list[Row]:

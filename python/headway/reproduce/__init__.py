@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from headway.reproduce.figure import Paper
 
-PAPERS = {"owl": "headway.reproduce.owl", "rax": "headway.reproduce.rax"}
+PAPERS = {name: f"headway.reproduce.{name.replace('-', '_')}" for name in ("bbr-tuning", "interval", "owl", "rax")}
 """Papers by the name that the command line gives them; the module has the Paper as PAPER."""
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from headway.report.lines import Axis
-from headway.report.style import CAPACITY, INK
+from headway.report.style import INK, SOFT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 
 SIZE = (330, 150)
 """Of a panel, in pixels."""
-BAND = CAPACITY
+CLOUD = (330, 220)
+"""Of a panel of points."""
+BAND = SOFT
 """Between the quartiles: grey on light screens and on dark ones."""
 
 Band = list[tuple[float, float, float, float]]
@@ -54,7 +57,7 @@ def band(
     """
     values = [{"x": t, "y": m, "low": a, "high": b} for t, m, a, b in own]
     at = _axes(y, end)
-    grey: Spec = {"type": "area", "color": BAND, "opacity": 0.75, "clip": True}
+    grey: Spec = {"type": "area", "color": BAND, "opacity": 0.35, "clip": True}
     limits = {"x": at["x"], "y": at["y"] | {"field": "low"}, "y2": {"field": "high"}}
     layers: list[Spec] = [{"data": {"values": values}, "mark": grey, "encoding": limits}]
     layers += _lines(beside or {}, looks or {}, at)
@@ -69,6 +72,11 @@ def flows(lines: Sequence[Line], colours: Sequence[Style], y: Axis, end: float) 
     named = {str(number): line for number, line in enumerate(lines)}
     looks = {str(number): colours[number % len(colours)] for number in range(len(lines))}
     return _panel(_lines(named, looks, at, marks=False))
+
+
+def beside(lines: Mapping[str, Line], looks: Mapping[str, Style], y: Axis, end: float) -> Spec:
+    """Lines of several schemes over time."""
+    return _panel(_lines(lines, looks, _axes(y, end)))
 
 
 def _axes(y: Axis, end: float) -> dict[str, Spec]:
@@ -93,25 +101,30 @@ def _lines(
     return layers
 
 
-def _panel(layers: list[Spec]) -> Spec:
+def _panel(layers: list[Spec], size: tuple[int, int] = SIZE) -> Spec:
     named = [layer | {"name": f"band-{k}"} for k, layer in enumerate(layers)]
-    return {"width": SIZE[0], "height": SIZE[1], "layer": named}
+    return {"width": size[0], "height": size[1], "layer": named}
 
 
 def cloud(
     points: Mapping[str, Sequence[tuple[float, float]]], looks: Mapping[str, Style], x: Axis, y: Axis
 ) -> Spec:
-    """A point for each run of each scheme."""
+    """A point for each run of each scheme, and a large one for the means of both axes."""
     at = {"x": x.encode("x", 6, grid=True), "y": y.encode("y", 5)}
     layers: list[Spec] = []
+    middles: list[Spec] = []
     for label, some in points.items():
         look = looks[label]
         mark: Spec = {"type": "point", "filled": True, "shape": look.marker, "color": look.colour, "size": 110}
         values = [{"x": a, "y": b} for a, b in some]
         layers.append(
-            {"data": {"values": values}, "mark": mark | {"opacity": 0.65, "clip": True}, "encoding": dict(at)}
+            {"data": {"values": values}, "mark": mark | {"opacity": 0.7, "clip": True}, "encoding": dict(at)}
         )
-    return _panel(layers)
+        if some:
+            middle = [{"x": fmean(a for a, _ in some), "y": fmean(b for _, b in some)}]
+            large = {"size": 420, "opacity": 1, "stroke": INK, "strokeWidth": 1.2}
+            middles.append({"data": {"values": middle}, "mark": mark | large, "encoding": dict(at)})
+    return _panel([*layers, *middles], CLOUD)
 
 
 def whole(title: str, values: Sequence[float], *, least: float = 0.0) -> Axis:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.report.lines import SWEEP, Axis, overlay, sweep
-from headway.report.style import CAPACITY, DARK, INK, MARKERS, SOFT, Style, styles
+from headway.report.style import CAPACITY, COLOURS, DARK, INK, MARKERS, SOFT, Look, Style, styles
 from headway.report.svg import standalone
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ APART = {"scale": {"xOffset": "independent"}}
 """Panels have bars of their own."""
 ON_PALE_CELL, ON_DARK_CELL = "#10151b", "#fefefe"
 """Of a heat map's numbers: cells have their colours on every screen."""
+BETWEEN = 80
+"""Panels of one row, in pixels."""
 CHARACTER = 7.2
 """Width of a letter of a legend, about, in pixels."""
 
@@ -45,6 +47,14 @@ def looks_of(labels: Sequence[str], neutral: Sequence[str] = ()) -> dict[str, St
     return {label: looks.get(label) or grey[label] for label in dict.fromkeys([*labels, *neutral])}
 
 
+def chosen(looks: Mapping[str, Look]) -> dict[str, Style]:
+    """How labels are drawn that are no schemes: colour and marker by their names in the report's style."""
+    return {
+        label: Style(COLOURS[colour][0], MARKERS[marker], f"c{k}")
+        for k, (label, (colour, marker)) in enumerate(looks.items())
+    }
+
+
 def titled(panels: Sequence[tuple[str, Spec]], looks: Mapping[str, Style] | None = None, columns: int = 3) -> Spec:
     """Panels with their titles, so many in a row, above a legend."""
     named = [
@@ -53,8 +63,8 @@ def titled(panels: Sequence[tuple[str, Spec]], looks: Mapping[str, Style] | None
     ]
     # Plots of one column begin at one place, whatever their labels need; the spacing leaves them room.
     flush = {"bounds": "flush", "resolve": APART}
-    rows = [flush | {"hconcat": named[k : k + columns], "spacing": 80} for k in range(0, len(named), columns)]
-    width = sum(int(panel.get("width", SWEEP[0])) + 80 for panel in named[:columns])
+    rows = [flush | {"hconcat": named[k : k + columns], "spacing": BETWEEN} for k in range(0, len(named), columns)]
+    width = sum(int(panel.get("width", SWEEP[0])) + BETWEEN for panel in named[:columns]) - BETWEEN
     below = [legend(looks, width)] if looks else []
     return {"vconcat": [*rows, *below], "spacing": 22, "resolve": APART}
 
@@ -228,6 +238,19 @@ def over_time(
     return chart
 
 
+def cells_at(rows: Sequence[str], columns: Sequence[str]) -> Spec:
+    """Where cells with `r`, their row, and `c`, their column, stand; titles of columns are above."""
+    return {
+        "x": {
+            "field": "c",
+            "type": "nominal",
+            "sort": list(columns),
+            "axis": {"title": None, "labelAngle": 0, "orient": "top"},
+        },
+        "y": {"field": "r", "type": "nominal", "sort": list(rows), "axis": {"title": None, "labelLimit": 240}},
+    }
+
+
 def heat(rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[float]]) -> Spec:
     """Shares in cells, with their numbers: dark is much."""
     cells: list[dict[str, Any]] = [
@@ -237,15 +260,7 @@ def heat(rows: Sequence[str], columns: Sequence[str], values: Sequence[Sequence[
     ]
     most = max(cell["v"] for cell in cells)
     pale = [cell for cell in cells if cell["v"] <= 0.55 * most]
-    at: Spec = {
-        "x": {
-            "field": "c",
-            "type": "nominal",
-            "sort": list(columns),
-            "axis": {"title": None, "labelAngle": 0, "orient": "top"},
-        },
-        "y": {"field": "r", "type": "nominal", "sort": list(rows), "axis": {"title": None, "labelLimit": 240}},
-    }
+    at = cells_at(rows, columns)
     # One hue from pale to dark: order is seen without colours too.
     shade = {
         "field": "v",

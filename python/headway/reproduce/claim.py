@@ -84,6 +84,14 @@ def within(
     return Claim(name, paper, how, ours, verdict(ours, low, high), unit)
 
 
+def measured_once(
+    name: str, paper: str, how: str, value: float | None, unit: str = "", *, low: float = -inf, high: float = inf
+) -> Claim:
+    """That a number of which there is but one lies from `low` to `high`: it has no interval, and decides alone."""
+    itself: Metric = {"mean": value, "ci95": None if value is None else [value, value]}
+    return Claim(name, paper, how, {"mean": value, "ci95": None}, verdict(itself, low, high), unit)
+
+
 def each_within(
     name: str,
     paper: str,

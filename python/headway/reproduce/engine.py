@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from headway._native import Trace, code_version
+from headway.reproduce.claim import Verdict
 from headway.reproduce.lab import MissingError
 from headway.reproduce.measured import Measured
 from headway.results import guarded
+from headway.runs.collect import begin as begin_run
 from headway.runs.collect import collect
 from headway.runs.store import machine
 from headway.runs.task import SIM
+from headway.traces import collection_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
+    from headway.reproduce.claim import Claim
     from headway.reproduce.figure import Drawn, Figure, Made, Paper
     from headway.reproduce.lab import Lab, OneRun, Wanted
     from headway.runs.store import Run, Store
@@ -23,6 +29,8 @@ if TYPE_CHECKING:
     Runs = Mapping[Wanted, Sequence[Run]]
 
 SCHEMA = 1
+UNFIT = "the runs are unfit"
+"""Noted where a figure's runs say nothing sure."""
 
 
 @dataclass
@@ -55,6 +63,8 @@ class Outcome:
     failures: Sequence[str] = ()
     """Runs that failed, a line each."""
     runs: int = 0
+    took_s: Mapping[Any, float] = field(default_factory=dict)
+    """How long each of those took that are in simulated time, by its key: figures may share runs."""
 
     def json(self, paper: Paper, quick: bool) -> dict[str, Any]:
         """As `headway reproduce --json` prints it."""
@@ -69,6 +79,7 @@ class Outcome:
             "missing": self.missing,
             "failures": list(self.failures),
             "notes": list(self.notes),
+            "tables": {title: list(rows) for title, rows in (self.drawn.tables if self.drawn else {}).items()},
             "claims": [
                 {
                     "id": claim.id,
@@ -112,7 +123,9 @@ def _need_traces(wanted: Sequence[Wanted]) -> None:
     """Raises MissingError where one is not on this machine."""
     names = dict.fromkeys(name for one in wanted for name in one.scenario.traces)
     if missing := [name for name in names if Trace.find(name) is None]:
-        raise MissingError(f"no trace {', '.join(missing)} here: headway traces fetch mahimahi")
+        sets = dict.fromkeys(found for name in missing if (found := collection_of(name)))
+        cures = [f"headway traces fetch {one}" for one in sets] or ["no collection of headway traces has it"]
+        raise MissingError(f"no trace {', '.join(missing)} here: {' and '.join(cures)}")
 
 
 def missing_runs(begun: Begun, store: Store) -> list[OneRun]:
@@ -120,9 +133,21 @@ def missing_runs(begun: Begun, store: Store) -> list[OneRun]:
     return [task for task in begun.tasks if store.find(task) is None]
 
 
-def make(begun: Begun, store: Store, jobs: int, progress: Callable[[int, float], None]) -> Outcome:
-    """Runs what is missing, `jobs` at a time, then draws and judges. KeyboardInterrupt leaves what has finished."""
-    failures = collect(missing_runs(begun, store), jobs, store, progress)
+def logged(begun: Begun) -> list[OneRun]:
+    """Those whose packets may be logged: the first of each point."""
+    return list({tuple(task.key.values()): task for one in begun.wanted for task in one.tasks[:1]}.values())
+
+
+def make(
+    begun: Begun, store: Store, jobs: int, progress: Callable[[int, float], None], logs: Path | None = None
+) -> Outcome:
+    """Runs what is missing, `jobs` at a time, then draws and judges. KeyboardInterrupt leaves what has finished.
+
+    With `logs`, a folder, the first run of each point is run in any case, and its packets are logged there.
+    """
+    first = logged(begun) if logs else []
+    failures = collect(first, jobs, store, progress, partial(begin_run, logs=logs))
+    failures += collect(missing_runs(begun, store), jobs, store, progress)
     if failures:
         return Outcome(begun.figure, failures=failures, notes=begun.lab.notes)
     found = {one: [run for task in one.tasks if (run := store.find(task))] for one in begun.wanted}
@@ -133,14 +158,32 @@ def make(begun: Begun, store: Store, jobs: int, progress: Callable[[int, float],
         drawn: Drawn = end.value
     else:
         raise AssertionError(f"{begun.figure.name} asks for runs twice")
+    if shows_unfit(shown):
+        drawn = replace(drawn, claims=[unsure(claim) for claim in drawn.claims])
     notes = [*drawn.notes, *begun.lab.notes, *of_real_time(found, shown)]
-    return Outcome(begun.figure, drawn, notes, runs=len(begun.tasks))
+    took_s = {
+        tuple(task.key.values()): seconds
+        for task in begun.tasks
+        if task.world == SIM and (run := store.find(task)) and (seconds := run.get("took_s")) is not None
+    }
+    return Outcome(begun.figure, drawn, notes, runs=len(begun.tasks), took_s=took_s)
 
 
 def fit(found: Runs) -> Runs:
     """The runs that the machine kept up with; all of them where a point would be left without any."""
     kept = {one: [run for run in runs if not run["unfit"]] for one, runs in found.items()}
     return kept if all(kept.values()) else found
+
+
+def shows_unfit(shown: Runs) -> bool:
+    """Whether any of the runs shown is one that the machine did not keep up with."""
+    return any(run["unfit"] for runs in shown.values() for run in runs)
+
+
+def unsure(claim: Claim) -> Claim:
+    """The same claim, open: runs that the machine changed decide nothing."""
+    note = "; ".join(part for part in (claim.note, UNFIT) if part)
+    return replace(claim, verdict=Verdict.OPEN, note=note)
 
 
 def of_real_time(found: Runs, shown: Runs) -> list[str]:
@@ -166,8 +209,12 @@ def of_real_time(found: Runs, shown: Runs) -> list[str]:
 
 def circumstances(outcomes: Sequence[Outcome]) -> str:
     """How much was run, where and by which code."""
-    runs = sum(outcome.runs for outcome in outcomes)
+    took_s = {key: seconds for outcome in outcomes for key, seconds in outcome.took_s.items()}
+    shared = sum(len(outcome.took_s) for outcome in outcomes) - len(took_s)
+    runs = sum(outcome.runs for outcome in outcomes) - shared
     real = sum(outcome.runs for outcome in outcomes if outcome.figure.world != SIM)
     parts = [(runs - real, "simulated"), (real, "real")]
-    counts = [f"{count} runs in {time} time" for count, time in parts if count]
+    counts = [f"{count:,} runs in {time} time" for count, time in parts if count]
+    if took_s:
+        counts[0] += f", {sum(took_s.values()):.0f} s of one core"
     return f"{' and '.join(counts) or 'No runs'}. {machine()}, Headway {code_version}."

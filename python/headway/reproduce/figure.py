@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -25,6 +25,10 @@ class Drawn:
     """What else was measured: a row of titles, then rows of cells."""
     notes: Sequence[str] = ()
     """What a reader is to know of how it was made here, a sentence each."""
+    tables: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
+    """Short such tables by their titles: the terminal shows them too."""
+    files: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
+    """Long ones, which are left beside the chart: by what follows the figure's name, as in fig4-pairs.csv."""
 
 
 Made = Generator[Sequence[Wanted], Measured, Drawn]
@@ -59,3 +63,5 @@ class Paper:
     where: str
     """Authors, venue and year."""
     figures: Sequence[Figure] = field(default=())
+    first_seed: int = 1
+    """Of the runs on each scenario; one that nothing was chosen on."""

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headway._native import Scenario, UsageError, canonical_scheme, check_scheme, find_headwayd, schemes
 from headway.cli.usage import nearest
 from headway.report.families import families
-from headway.runs.task import KERNEL, SIM, seeds_from, served
+from headway.runs.task import KERNEL, SIM, canonical, seeds_from, served
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
 
+TRAINED = Path("out") / "train"
+"""Where `headway train` writes."""
 GRID_MS = 500.0
 """Bins of time series, as those of Pantheon's plots."""
 
@@ -31,7 +33,6 @@ class Settings:
     runs: int = 30
     most_seconds: float | None = None
     """Runs are cut to so much, and longer ones of a sweep of lengths left out."""
-    seed: int = 1
 
 
 FULL = Settings()
@@ -108,18 +109,12 @@ class OneRun:
         return {
             "world": self.world,
             "scenario_hash": self.scenario.hash,
-            "scheme": _canonical(self.spec, self.world),
+            "scheme": canonical(self.spec, self.world),
             "seed": self.seed,
             "seconds": self.seconds,
             "warmup": self.warmup,
             "transport": self.transport,
         }
-
-
-@cache
-def _canonical(spec: str, world: str) -> str:
-    """Once a spec: a model's folder is read and checked for it."""
-    return canonical_scheme(spec, world)
 
 
 @dataclass
@@ -128,12 +123,14 @@ class Lab:
 
     settings: Settings = FULL
     models: Path | None = None
-    """The folder in which trained ablations are."""
+    """The folder in which trained ablations and teams are; None for `TRAINED`."""
     stand_ins: Mapping[str, str] = field(default_factory=dict)
     """Other schemes in the place of some, to try figures out before a model is trained; never published."""
     notes: list[str] = field(default_factory=list)
     world: str = SIM
     """Where runs are carried out."""
+    first_seed: int = 1
+    """Of each scenario's runs; the others are drawn from it."""
 
     @property
     def quick(self) -> bool:
@@ -186,7 +183,7 @@ class Lab:
         # Real time varies by itself.
         count = self.settings.runs if self.quick or runs is None else runs
         count = count if scenario.varies or self.world != SIM else 1
-        seeds = tuple(islice(seeds_from(self.settings.seed), count))
+        seeds = tuple(islice(seeds_from(self.first_seed), count))
         return Wanted(label, spec, scenario, length, seeds, series, bin_ms, self.world)
 
     def each(

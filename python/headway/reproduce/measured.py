@@ -50,7 +50,7 @@ class Measured:
 
     def median_across(self, wanted: Sequence[Wanted], of: Callable[..., float | None]) -> Metric:
         """The median of what `of` makes of the runs with one seed, one of each of `wanted`."""
-        together, _ = self._ordered(wanted)
+        together, _ = self.ordered(wanted)
         values = [value for runs in together if (value := of(*runs)) is not None]
         ends = median_interval(values)
         return {"mean": median(values) if values else None, "ci95": list(ends) if ends else None}
@@ -66,7 +66,7 @@ class Measured:
 
     def percent(self, one: Wanted, other: Wanted, of: Of) -> Metric:
         """How far `one` lies above `other`, in % of the other's mean; of runs with the same seed."""
-        both, block = self._ordered([one, other])
+        both, block = self.ordered([one, other])
         values = [(_value(b, of), _value(a, of)) for a, b in both]
         known = [(b, a) for b, a in values if b is not None and a is not None]
         return pairs.percent(known, block)
@@ -76,7 +76,7 @@ class Measured:
 
         Its interval is that of what each seed adds to it, to first order, as `percent` has it.
         """
-        ordered, block = self._ordered([*ours, *theirs])
+        ordered, block = self.ordered([*ours, *theirs])
         values = [[_value(run, of) for run in runs] for runs in ordered]
         known = [[v for v in row if v is not None] for row in values if None not in row]
         a, b, c, d = (sum(column) / len(known) for column in zip(*known, strict=True)) if known else (0.0,) * 4
@@ -89,11 +89,11 @@ class Measured:
 
     def across(self, wanted: Sequence[Wanted], of: Callable[..., float | None]) -> Metric:
         """The mean of what `of` makes of the runs with one seed, one of each of `wanted`; None says nothing."""
-        ordered, block = self._ordered(wanted)
+        ordered, block = self.ordered(wanted)
         values = [value for runs in ordered if (value := of(*runs)) is not None]
         return pairs.mean(values, block)
 
-    def _ordered(self, wanted: Sequence[Wanted]) -> tuple[list[tuple[Run, ...]], int]:
+    def ordered(self, wanted: Sequence[Wanted]) -> tuple[list[tuple[Run, ...]], int]:
         """Runs of one seed together, ordered so that neighbours are alike, and how many of them make a block."""
         by_seed = [{run["seed"]: run for run in self._runs[one]} for one in wanted]
         together = [

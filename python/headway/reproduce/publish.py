@@ -121,16 +121,17 @@ def section(paper: Paper, outcome: Outcome, drawn: Drawn) -> str:
         f'<picture>\n  <source media="(prefers-color-scheme: dark)" srcset="img/{name}-dark.svg">\n'
         f'  <img alt="{outcome.figure.title}" src="img/{name}.svg">\n</picture>\n'
     )
-    head = ["the paper says", "here", "95% interval", "", "measured", "command"]
+    head = ["claim", "the paper says", "here", "95% interval", "", "measured", "command"]
     run = f"`{command(paper, outcome.figure)}`"
     lines = []
     for claim in drawn.claims:
         mean, ends = text_of(claim.ours, claim.unit)
         how = f"{claim.how}; {claim.note}" if claim.note else claim.how
-        lines.append([claim.paper, mean, ends, _cell(claim.verdict), how, run])
-    parts = [picture, circumstances([outcome]) + "\n", markdown(head, lines)]
+        lines.append([f"`{claim.id}`", claim.paper, mean, ends, _cell(claim.verdict), how, run])
+    parts = [picture, circumstances([outcome]) + "\n", *([markdown(head, lines)] if lines else [])]
     if drawn.table:
         parts.append(markdown(drawn.table[0], drawn.table[1:]))
+    parts += [f"**{title}**\n\n{markdown(rows[0], rows[1:])}" for title, rows in drawn.tables.items()]
     if outcome.notes:
         parts.append("".join(f"- {note}\n" for note in outcome.notes))
     return "\n".join(parts)

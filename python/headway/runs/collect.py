@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
@@ -11,10 +12,12 @@ from headway.runs.task import Task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from pathlib import Path
 
     from headway.runs.store import Store
 
-LOOK_S = 0.05
+LOOK_S = 0.005
+"""A simulated minute takes some ten milliseconds: no run is to wait much longer for its place."""
 
 
 class Running(Protocol):
@@ -29,8 +32,8 @@ class Running(Protocol):
     def series(self) -> list[dict[str, Any]]: ...  # noqa: D102
 
 
-def begin(task: Task) -> Running:
-    """The run of a task, not yet started."""
+def begin(task: Task, logs: Path | None = None) -> Running:
+    """The run of a task, not yet started; its packets are logged in a folder of `logs`."""
     return Batch(
         [task.scenario],
         [task.spec],
@@ -43,6 +46,8 @@ def begin(task: Task) -> Running:
         seed=task.seed,
         jobs=1,
         grid_ms=task.grid_ms,
+        recordings=logs,
+        logs=logs is not None,
     )
 
 
@@ -69,12 +74,14 @@ def collect(
         A line for each run that failed.
     """
     waiting, running = deque(wanted), dict[Task, Running]()
+    started: dict[Task, float] = {}
     failures: list[str] = []
     finished, over_s = 0, 0.0
     try:
         while waiting or running:
             while waiting and len(running) < jobs:
                 task = waiting.popleft()
+                started[task] = time.monotonic()
                 running[task] = begin(task)
                 running[task].start()
             for task, run in list(running.items()):
@@ -84,14 +91,14 @@ def collect(
                 except RunError as error:
                     failures.append(f"world {task.world}, {task.spec}, seed {task.seed}: {error}")
                 else:
-                    _keep(task, run, store)
+                    _keep(task, run, store, time.monotonic() - started[task])
                     finished += 1
                 del running[task]
                 over_s += task.seconds
             progress(finished, over_s + sum(task.seconds * run.progress for task, run in running.items()))
     except KeyboardInterrupt:
         _give_up(running)
-        finished += sum(_keep(task, run, store) for task, run in running.items())
+        finished += sum(_keep(task, run, store, time.monotonic() - started[task]) for task, run in running.items())
         progress(finished, over_s)
         raise
     except BaseException:
@@ -111,8 +118,8 @@ def _give_up(running: dict[Task, Running]) -> None:
                 pass
 
 
-def _keep(task: Task, run: Running, store: Store) -> bool:
+def _keep(task: Task, run: Running, store: Store, took_s: float) -> bool:
     """Whether a run has finished, as one that was given up may have all the same; then it is kept."""
     if rows := run.results():
-        store.add(task, rows, run.series() if task.grid_ms else ())
+        store.add(task, rows, run.series() if task.grid_ms else (), took_s)
     return bool(rows)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import platform
 import time
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headway._native import RunError, UsageError, code_version
-from headway.runs.task import SIM
+from headway._native import RunError, UsageError, code_version, find_headwayd
+from headway.runs.task import KERNEL, SIM, model_of
 from headway.summary import ALL_FLOWS
 
 if TYPE_CHECKING:
@@ -34,13 +36,24 @@ FLOW = (
     "delivered_packets",
 )
 """What is kept of each of several flows."""
-SERIES = ("time_s", "throughput_mbps", "queue_mean_ms", "loss", "rtt_ms", "capacity_mbps")
+SERIES = (
+    "time_s",
+    "sent_mbps",
+    "lost_mbps",
+    "throughput_mbps",
+    "queue_mean_ms",
+    "loss",
+    "rtt_ms",
+    "btlbw_mbps",
+    "rtprop_ms",
+    "capacity_mbps",
+)
 """What is kept of the time series of all flows under test together."""
-SERIES_OF_FLOW = ("throughput_mbps", "loss")
+SERIES_OF_FLOW = ("sent_mbps", "lost_mbps", "throughput_mbps", "loss", "rtt_ms")
 """What is kept of that of each of several flows; its times are those of all together."""
 
 Run = dict[str, Any]
-"""A row of `Batch.results` for all flows together, and warmup, transport, when and on which machine.
+"""A row of `Batch.results` for all flows together, and warmup, transport, when, on which machine, how long it took.
 
 Where there were several flows, `flows` is a list of FLOW of each; where the task has a grid, `series` has SERIES,
 and each of several flows SERIES_OF_FLOW as its `series`.
@@ -99,18 +112,31 @@ class Store:
     def find(self, task: Task) -> Run | None:
         """The finished run.
 
-        One of the simulator only from this very code, for it takes no time; one of the emulator from any: its
-        `code_version` says which.
+        One of the simulator only from this very code, for it takes no time; one in the kernel only from the
+        headwayd that is here, if one is; one of the emulator from any: its `code_version` says which. In all of
+        them only of the model that the scheme has here, whatever its name. Where series are wanted they have to be
+        whole: older ones do not say what was sent.
         """
         run = self._runs.get(_key(task.key))
-        if run and task.world == SIM and run["code_version"] != code_version:
+        if run and not (_is_of_this_code(run) and _is_of_this_model(run, task)):
             return None
-        return None if run and task.grid_ms and "series" not in run else run
+        return None if run and task.grid_ms and not set(SERIES) <= set(run.get("series", ())) else run
 
     def add(
-        self, task: Task, results: Sequence[Mapping[str, Any]], series: Iterable[Mapping[str, Any]] = ()
+        self,
+        task: Task,
+        results: Sequence[Mapping[str, Any]],
+        series: Iterable[Mapping[str, Any]] = (),
+        took_s: float | None = None,
     ) -> None:
-        """Keeps a run that has just finished, with the time series where it has a grid. Raises RunError."""
+        """Keeps a run that has just finished, with the time series where it has a grid. Raises RunError.
+
+        Args:
+            task: What was run.
+            results: A row for all flows together, and for each.
+            series: As many.
+            took_s: From its beginning to its end, in s of this machine's time.
+        """
         together = next(row for row in results if row["flow"] == ALL_FLOWS)
         single = [row for row in results if row["flow"] != ALL_FLOWS]
         by_flow = {row["flow"]: row for row in series}
@@ -131,6 +157,8 @@ class Store:
             **task.key,
             "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "machine": self._machine,
+            "took_s": took_s,
+            **({"headwayd": headwayd()} if task.world == KERNEL else {}),
         }
         try:
             self._file.write(json.dumps(run).encode() + b"\n")
@@ -142,6 +170,26 @@ class Store:
     def close(self) -> None:
         """Lets others have it."""
         self._file.close()
+
+
+def _is_of_this_code(run: Run) -> bool:
+    if run["world"] == SIM:
+        return bool(run["code_version"] == code_version)
+    here = headwayd() if run["world"] == KERNEL else None
+    return here is None or here == run.get("headwayd")
+
+
+def _is_of_this_model(run: Run, task: Task) -> bool:
+    return model_of(task.spec, task.world) in {None, run.get("model")}
+
+
+@cache
+def headwayd() -> str | None:
+    """The SHA-256 of the headwayd that is here, BPF programs and all; None without one."""
+    try:
+        return hashlib.sha256(Path(find_headwayd()).read_bytes()).hexdigest()
+    except (UsageError, OSError):
+        return None
 
 
 def machine() -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
 from hashlib import sha256
 from itertools import count
 from typing import TYPE_CHECKING, Any, Protocol
 
-from headway._native import schemes
+from headway._native import UsageError, canonical_scheme, schemes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -59,6 +60,20 @@ def served(specs: Sequence[str]) -> list[str]:
     """Those of them that a headwayd brings into the kernel: learned schemes."""
     found = {one["name"] for one in schemes() if one["family"] == "learned" and KERNEL in one["worlds"]}
     return [spec for spec in specs if spec.partition(":")[0] in found]
+
+
+@cache
+def canonical(spec: str, world: str) -> str:
+    """`canonical_scheme`, once a spec: a model's folder is read and checked for it."""
+    return canonical_scheme(spec, world)
+
+
+def model_of(spec: str, world: str) -> str | None:
+    """The id of the trained model by which a scheme decides; None if it has none, or cannot run here."""
+    try:
+        return canonical(spec, world).partition(":model=")[2].partition(":")[0] or None
+    except UsageError:
+        return None
 
 
 def _drawn(seed: int, number: int) -> int:

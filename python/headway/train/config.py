@@ -119,6 +119,14 @@ def of_table(table: dict[str, Any], text: str, where: str, asked: str) -> TrainC
     algorithm: Algorithm = read_section(ALGORITHMS[learners[0]], table[learners[0]], f"{where}: [{learners[0]}]")
     if net.mask and not isinstance(algorithm, Dqn):
         raise UsageError(f"{where}: [net.mask] goes with [dqn], not with [{learners[0]}]")
+    if (net.begin or net.output != "identity") and isinstance(algorithm, Dqn):
+        raise UsageError(f"{where}: [net] begin and output go with [ppo], not with [dqn]")
+    clock = table["agent"].get("clock")
+    if isinstance(clock, dict) and clock.get("kind") == "chosen" and not algorithm.elapsed:
+        raise UsageError(
+            f"{where}: [agent.clock] chosen goes with [ppo] elapsed = true: "
+            "short intervals would earn by their number"
+        )
     return TrainConfig(
         name=name,
         version=version,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from headway._native import Scenario
 from headway.envs import EnvConfig, HeadwayVectorEnv
 from headway.envs.sb3 import SB3VecEnv
+from headway.envs.team import HeadwayTeamVectorEnv
 
 if TYPE_CHECKING:
     import gymnasium
@@ -14,15 +16,23 @@ if TYPE_CHECKING:
     from headway.train.config import TrainConfig
 
 
+Environments = HeadwayVectorEnv | HeadwayTeamVectorEnv
+
+
+def _vector(config: EnvConfig, count: int) -> Environments:
+    """So many places for a flow that learns."""
+    return (HeadwayTeamVectorEnv if config.team else HeadwayVectorEnv)(config, count)
+
+
 class Headway:
     """Headway's own simulations."""
 
     def __init__(self) -> None:
-        self._training: HeadwayVectorEnv | None = None
+        self._training: Environments | None = None
 
     def training(self, config: TrainConfig) -> VecEnv:
         """`config.algorithm.environments` simulations to learn from."""
-        self._training = HeadwayVectorEnv(EnvConfig.of(config.environment), config.algorithm.environments)
+        self._training = _vector(EnvConfig.of(config.environment), config.algorithm.environments)
         return SB3VecEnv(self._training)
 
     def validation(self, config: TrainConfig, scenario: str) -> gymnasium.vector.VectorEnv[Any, Any, Any]:
@@ -31,10 +41,11 @@ class Headway:
         They begin as the agent does when it is deployed; answers take as long as in training.
         """
         trained = config.environment["env"]
-        kept = {key: trained[key] for key in ("latency_ms", "patience_s") if key in trained}
+        kept = {key: trained[key] for key in ("latency_ms", "patience_s", "team") if key in trained}
         limits = {"scenarios": [scenario], "seconds": config.validation.seconds}
-        table = {**config.environment, "env": kept | limits}
-        return HeadwayVectorEnv(EnvConfig.of(table), config.validation.runs)
+        environment = EnvConfig.of({**config.environment, "env": kept | limits})
+        flows = Scenario.load(scenario).flows if environment.team else 1
+        return _vector(environment, config.validation.runs * flows)
 
     def simulated_s(self) -> float:
         """Real time that those of `training` have spent in the simulator so far."""

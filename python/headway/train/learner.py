@@ -43,7 +43,7 @@ class Learner(Protocol):
         """For TensorBoard."""
 
     def stretch(self) -> float:
-        """Trains until the next checkpoint; the mean reward of a decision meanwhile."""
+        """Trains until the next checkpoint; the mean reward meanwhile, weighted as validation weights it."""
 
     def act(self, observations: Array) -> Array:
         """What is answered without chance to `[n, observation]`: one answer each."""

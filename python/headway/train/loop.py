@@ -11,6 +11,7 @@ import stable_baselines3
 import torch
 
 from headway._native import RunError, code_version
+from headway.models import load
 from headway.train import checkpoint, export
 from headway.train.learner import build
 from headway.train.scenarios import scenario_hashes, trained_on
@@ -103,6 +104,7 @@ def identity(config: TrainConfig, seed: int) -> dict[str, Any]:
         "seed": seed,
         "scenarios": scenario_hashes([*trained_on(config), *config.validation.scenarios]),
         "headway": code_version,
+        "begin": load(config.net.begin).id if config.net.begin else "",
         "torch": str(torch.__version__),
         "stable_baselines3": stable_baselines3.__version__,
     }
@@ -165,8 +167,9 @@ def validate(
     """The policy on each scenario, and what it observed."""
     seen: list[np.ndarray[Any, Any]] = []
     with training.watch.of("validation"):
-        act = training.learner.act
-        return [measure(name, made, VALIDATION_SEED, act, seen) for name, made in validations], seen
+        act, by_time = training.learner.act, training.config.algorithm.elapsed
+        scores = [measure(name, made, VALIDATION_SEED, act, seen, by_time=by_time) for name, made in validations]
+        return scores, seen
 
 
 def _note(training: Training, reward: float, scores: list[Score]) -> None:
@@ -200,6 +203,7 @@ def _about(training: Training) -> dict[str, Any]:
         "seeds": [training.seed],
         "scenarios": scenario_hashes(trained_on(config)),
         "validation_scenarios": scenario_hashes(config.validation.scenarios),
+        **({"begin": load(config.net.begin).id} if config.net.begin else {}),
         "code_version": code_version,
         "torch": str(torch.__version__),
         "stable_baselines3": stable_baselines3.__version__,

@@ -11,7 +11,7 @@ from torch import nn
 from headway._native import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
 
@@ -81,13 +81,13 @@ class Network(nn.Module):
 
 
 def describe(
-    layers: Sequence[nn.Linear], activation: str
+    layers: Sequence[nn.Linear], activation: str, output: str = "identity"
 ) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
-    """An MLP of these layers as a card's `[net]`, and its tensors; nothing comes after the last."""
+    """An MLP of these layers as a card's `[net]`, and its tensors; `output` comes after the last."""
     spec = {
         "kind": "mlp",
         "layers": [layers[0].in_features, *(layer.out_features for layer in layers)],
-        "activations": [activation] * (len(layers) - 1) + ["identity"],
+        "activations": [activation] * (len(layers) - 1) + [output],
     }
     tensors = {
         f"layers.{n}.{name}": parameter.detach().numpy().copy()
@@ -95,3 +95,40 @@ def describe(
         for name, parameter in (("weight", layer.weight), ("bias", layer.bias))
     }
     return spec, tensors
+
+
+def begin_with(
+    layers: Sequence[nn.Linear], model: str, agent: Mapping[str, Any], activation: str, output: str
+) -> None:
+    """Takes the weights of a model, by name or folder. Outputs that it has not stay what their bias says: 0.
+
+    Raises UsageError where it is no MLP with hidden layers of these sizes and these activations, or where it sees
+    something else than `agent`, as a card has it, or its answers do something else.
+    """
+    from headway.models import load
+
+    found = load(model)
+    sizes = found.card["net"].get("layers", [])
+    *inner, outputs = [layers[0].in_features, *(one.out_features for one in layers)]
+    if found.card["net"]["kind"] != "mlp" or sizes[:-1] != inner or sizes[-1] > outputs:
+        wanted = f"an mlp of {'-'.join(map(str, inner))} with at most {outputs} outputs"
+        raise UsageError(f"[net] begin: {model} is {found.net}, must be {wanted}")
+    if found.card["net"]["activations"] != [*[activation] * (len(sizes) - 2), output]:
+        wanted = f"{activation} in its hidden layers, {output} after the last"
+        raise UsageError(f"[net] begin: {model} has other activations than {wanted}")
+    for section, what in (("observation", "sees something else"), ("action", "does something else")):
+        if found.card["agent"][section] != agent[section]:
+            raise UsageError(f"[net] begin: {model} {what}: its [agent.{section}] must be the same")
+    tensors = found.tensors()
+    with torch.no_grad():
+        for n, layer in enumerate(layers):
+            for name, parameter in (("weight", layer.weight), ("bias", layer.bias)):
+                theirs = torch.from_numpy(tensors[f"layers.{n}.{name}"])
+                parameter.zero_()
+                parameter[: len(theirs)] = theirs
+
+
+def policy_layers(policy: Any) -> list[nn.Linear]:
+    """The layers of the policy's network, of one of Stable-Baselines3's actor-critics."""
+    modules = [*policy.mlp_extractor.policy_net, *policy.action_net.modules()]
+    return [module for module in modules if isinstance(module, nn.Linear)]

@@ -1,4 +1,4 @@
-"""Stable-Baselines3's PPO, as a system's configuration has it."""
+"""Stable-Baselines3's PPO and A2C, as a system's configuration has them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from stable_baselines3 import PPO
+from stable_baselines3 import A2C, PPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger, TensorBoardOutputFormat
 from stable_baselines3.common.vec_env import VecEnvWrapper, VecNormalize
 from torch.utils.tensorboard import SummaryWriter
 
-from headway.train.networks import describe
-from headway.train.sections import Ppo
+from headway.train.elapsed import Bootstrapped, Elapsed, ElapsedBuffer, ElapsedNormalize
+from headway.train.networks import ACTIVATIONS, begin_with, describe, policy_layers
+from headway.train.sections import A2c, Ppo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class PpoLearner:
-    """PPO with a state that can be saved and put back, bit for bit.
+    """PPO or A2C, with a state that can be saved and put back, bit for bit.
 
     Trains in stretches. Each begins new episodes under a seed of its own, so that a learner put back at a
     stretch's end goes on as if nothing had happened.
@@ -41,21 +42,26 @@ class PpoLearner:
         watch: Stopwatch,
         on_rollout: Callable[[int, float], None],
     ) -> None:
-        assert isinstance(config.algorithm, Ppo)
+        assert isinstance(config.algorithm, Ppo | A2c)
         self.config, self.seed, self._ppo = config, seed, config.algorithm
         self._stretches = 0
         self._inner = environments
-        timed = _Counted(environments)
-        self._rollout = _Rollout(timed, on_rollout)
-        self._normaliser = (
-            VecNormalize(timed, norm_obs=False, norm_reward=True, gamma=self._ppo.gamma, clip_reward=1e9)
-            if self._ppo.normalise_rewards
-            else None
-        )
-        self._environments: VecEnv = self._normaliser or timed
+        counted = _Counted(environments, by_time=self._ppo.elapsed)
+        self._rollout = _Rollout(counted, on_rollout)
+        self._clock = Elapsed(counted, self._ppo.gamma) if self._ppo.elapsed else None
+        self._normaliser = self._normalise(counted) if self._ppo.normalise_rewards else None
+        self._environments: VecEnv = self._normaliser or self._clock or counted
+        if self._clock:
+            self._environments = Bootstrapped(self._environments, self._clock)
         self.ppo = self._build(watch)
 
-    def _build(self, watch: Stopwatch) -> PPO:
+    def _normalise(self, environments: VecEnv) -> VecNormalize:
+        asked = {"norm_obs": False, "norm_reward": True, "clip_reward": 1e9}
+        if self._clock:
+            return ElapsedNormalize(self._clock, self._clock, **asked)
+        return VecNormalize(environments, gamma=self._ppo.gamma, **asked)
+
+    def _build(self, watch: Stopwatch) -> PPO | A2C:
         ppo, net = self._ppo, self.config.net
         total = self.config.stretches * self.config.stretch_steps
 
@@ -63,33 +69,47 @@ class PpoLearner:
             # Stable-Baselines3 knows the stretch's end, not the training's.
             return ppo.learning_rate * ((1.0 - model.num_timesteps / total) if ppo.anneal else 1.0)
 
-        class Timed(PPO):
+        algorithm: type[PPO] | type[A2C] = A2C
+        own: dict[str, Any] = {}
+        if isinstance(ppo, Ppo):
+            algorithm = PPO
+            own = {"batch_size": ppo.minibatch, "n_epochs": ppo.epochs, "clip_range": ppo.clip}
+
+        class Timed(algorithm):  # type: ignore[misc, valid-type]
             def train(self) -> None:
                 with watch.of("learning"):
                     super().train()
 
         layers = list(net.hidden)
-        model = Timed(
+        model: PPO | A2C = Timed(
             "MlpPolicy",
             self._environments,
             learning_rate=ppo.learning_rate,
             n_steps=ppo.steps,
-            batch_size=ppo.minibatch,
-            n_epochs=ppo.epochs,
             gamma=ppo.gamma,
             gae_lambda=ppo.gae_lambda,
-            clip_range=ppo.clip,
+            **own,
             ent_coef=ppo.entropy,
             vf_coef=ppo.value,
             max_grad_norm=ppo.gradient_norm,
             policy_kwargs={
                 "net_arch": {"pi": layers, "vf": layers},
-                "activation_fn": {"tanh": torch.nn.Tanh, "relu": torch.nn.ReLU}[net.activation],
+                "activation_fn": ACTIVATIONS[net.activation],
                 "log_std_init": float(np.log(ppo.initial_std)),
             },
+            rollout_buffer_class=ElapsedBuffer if self._clock else None,
+            rollout_buffer_kwargs={"clock": self._clock} if self._clock else None,
             seed=self.seed,
             device="cpu",
         )
+        policy = model.policy
+        if net.begin:
+            agent = self.config.environment["agent"]
+            begin_with(policy_layers(policy), net.begin, agent, net.activation, net.output)
+        if net.output == "tanh":
+            policy.action_net = torch.nn.Sequential(policy.action_net, torch.nn.Tanh())
+        if isinstance(self._environments, Bootstrapped):
+            self._environments.value = lambda seen: _values(policy, seen)
         model.lr_schedule = learning_rate
         # Forward passes of rollouts only: a learning step's are counted with it, as it calls another method.
         _time_calls(model.policy, watch, "forward")
@@ -112,13 +132,13 @@ class PpoLearner:
         self.ppo.logger.dump(self.steps)
 
     def stretch(self) -> float:
-        """Trains until the next checkpoint; the mean reward of a decision meanwhile."""
+        """Trains until the next checkpoint; the mean reward meanwhile, weighted as validation weights it."""
         self._inner.seed(int(np.random.SeedSequence([self.seed, self._stretches]).generate_state(1)[0]))
         self.ppo.set_env(self._environments, force_reset=True)
-        self._rollout.rewards = []
+        self._rollout.earned = self._rollout.weight = 0.0
         self.ppo.learn(self.config.stretch_steps, callback=self._rollout, reset_num_timesteps=False)
         self._stretches += 1
-        return float(np.mean(self._rollout.rewards))
+        return self._rollout.earned / self._rollout.weight
 
     def act(self, observations: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """What the policy answers without chance: the Gaussian's mean within its limits, or the likeliest."""
@@ -134,9 +154,8 @@ class PpoLearner:
 
     def network(self) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
         """The policy's network as a card's `[net]`, and its tensors; the value function is not deployed."""
-        policy = self.ppo.policy
-        hidden = [module for module in policy.mlp_extractor.policy_net if isinstance(module, torch.nn.Linear)]
-        return describe([*hidden, policy.action_net], self.config.net.activation)
+        net = self.config.net
+        return describe(policy_layers(self.ppo.policy), net.activation, net.output)
 
     def outputs(self, observations: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """What that network puts out, as PyTorch computes it: `[n, outputs]`, a mean before any clipping."""
@@ -179,19 +198,21 @@ class PpoLearner:
 
 
 class _Counted(VecEnvWrapper):
-    """Sums rewards before they are normalised."""
+    """Sums rewards before they are normalised; `by_time` weights them as validation does, else all count alike."""
 
-    def __init__(self, environments: VecEnv) -> None:
+    def __init__(self, environments: VecEnv, *, by_time: bool) -> None:
         super().__init__(environments)
-        self.reward, self.count = 0.0, 0
+        self.by_time = by_time
+        self.earned = self.weight = 0.0
 
     def reset(self) -> VecEnvObs:
         return self.venv.reset()
 
     def step_wait(self) -> VecEnvStepReturn:
         step = self.venv.step_wait()
-        self.reward += float(np.mean(step[1]))
-        self.count += 1
+        measured: Any = self.venv.measured if self.by_time else {"dt_s": np.ones(self.num_envs)}
+        self.earned += float((step[1] * measured["dt_s"]).sum())
+        self.weight += float(measured["dt_s"].sum())
         return step
 
 
@@ -201,15 +222,16 @@ class _Rollout(BaseCallback):
     def __init__(self, environments: _Counted, tell: Callable[[int, float], None]) -> None:
         super().__init__()
         self._of, self._tell = environments, tell
-        self.rewards: list[float] = []
+        self.earned = self.weight = 0.0
+        """Of the stretch so far."""
 
     def _on_step(self) -> bool:
         return True
 
     def _on_rollout_end(self) -> None:
-        mean = self._of.reward / max(self._of.count, 1)
-        self._of.reward, self._of.count = 0.0, 0
-        self.rewards.append(mean)
+        mean = self._of.earned / self._of.weight
+        self.earned, self.weight = self.earned + self._of.earned, self.weight + self._of.weight
+        self._of.earned = self._of.weight = 0.0
         self.logger.record("rollout/reward", mean)
         self._tell(self.num_timesteps, mean)
 
@@ -220,6 +242,12 @@ class _TensorBoard(TensorBoardOutputFormat):
     def __init__(self, folder: Path, after: int) -> None:
         self.writer = SummaryWriter(log_dir=str(folder), purge_step=after + 1)
         self._is_closed = False
+
+
+def _values(policy: Any, observations: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """What the value function makes of observations `[n, observation]`."""
+    with torch.no_grad():
+        return np.asarray(policy.predict_values(policy.obs_to_tensor(observations)[0]).numpy()[:, 0])
 
 
 def _time_calls(module: torch.nn.Module, watch: Stopwatch, part: str) -> None:

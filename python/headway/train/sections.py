@@ -82,6 +82,11 @@ class Net:
     """Units of each hidden layer, 1 to 4096, at most 8 layers."""
     activation: str = "tanh"
     """After each hidden layer: tanh or relu."""
+    output: str = "identity"
+    """After the last layer: identity or tanh; PPO's policy only, not its value function."""
+    begin: str = ""
+    """A model by name or folder whose policy it begins with, PPO only. Outputs that the other has not begin at 0,
+    all but their bias. The value function begins by chance."""
     mask: Mask | None = None
     """In front of the network; DQN only."""
 
@@ -91,6 +96,8 @@ class Net:
             raise ValueError("hidden must be 1 to 8 layers of 1 to 4096 units")
         if self.activation not in ("tanh", "relu"):
             raise ValueError(f"activation is '{self.activation}', must be tanh or relu")
+        if self.output not in ("identity", "tanh"):
+            raise ValueError(f"output is '{self.output}', must be identity or tanh")
 
 
 @dataclass(frozen=True)
@@ -111,8 +118,12 @@ class Ppo:
     anneal: bool = True
     """Does the learning rate fall to zero, linearly?"""
     gamma: float = 0.99
-    """Discount of a decision later."""
+    """Discount of a decision later; with `elapsed`, of a round trip later."""
     gae_lambda: float = 0.95
+    """The generalised advantage's; with `elapsed`, of a round trip too."""
+    elapsed: bool = False
+    """Does time count in the place of decisions? A step then earns its reward times its length, and what comes
+    after is discounted for that long, in round trips without a queue: for intervals that a policy chooses."""
     clip: float = 0.2
     """How far an update may change a decision's probability."""
     entropy: float = 0.01
@@ -138,6 +149,8 @@ class Ppo:
             _above_0(self, name)
         for name in ("gamma", "gae_lambda", "entropy", "value"):
             _share(self, name)
+        if self.elapsed and self.gamma == 1:
+            raise ValueError("gamma is 1, must be below 1 with elapsed: rewards count for as long as they last")
         if self.update_steps % self.minibatch:
             raise ValueError(
                 f"minibatch is {self.minibatch}, must divide environments x steps = {self.update_steps}"
@@ -147,6 +160,57 @@ class Ppo:
     def update_steps(self) -> int:
         """Decisions that one update learns from."""
         return self.environments * self.steps
+
+
+@dataclass(frozen=True)
+class A2c:
+    """`[a2c]`: advantage actor-critic (Mnih et al., 2016, all simulations in step), by RMSprop."""
+
+    total_steps: int
+    """Decisions in all, of all simulations together; rounded up to whole stretches of `[validation]`."""
+    environments: int
+    """Simulations at a time."""
+    steps: int = 5
+    """Decisions of each simulation between two updates."""
+    learning_rate: float = 7e-4
+    anneal: bool = True
+    """Does the learning rate fall to zero, linearly?"""
+    gamma: float = 0.99
+    """Discount of a decision later."""
+    gae_lambda: float = 1.0
+    """The generalised advantage's; at 1 it is the n-step advantage."""
+    entropy: float = 0.0
+    """Weight of the entropy bonus."""
+    value: float = 0.5
+    """Weight of the value function's error."""
+    gradient_norm: float = 0.5
+    """Gradients are scaled down to this norm."""
+    initial_std: float = 1.0
+    """Of the Gaussian that continuous actions are drawn from, at the start."""
+    normalise_rewards: bool = False
+    """Are rewards divided by the running deviation of their discounted sum?"""
+    threads: int = 1
+    """Of PyTorch. Part of what decides the weights, to the bit."""
+
+    def check(self) -> None:
+        """Raises ValueError."""
+        for name in ("total_steps", "environments", "steps", "threads"):
+            _at_least(self, name, 1)
+        _few_enough(self.environments)
+        for name in ("learning_rate", "gradient_norm", "initial_std"):
+            _above_0(self, name)
+        for name in ("gamma", "gae_lambda", "entropy", "value"):
+            _share(self, name)
+
+    @property
+    def update_steps(self) -> int:
+        """Decisions that one update learns from."""
+        return self.environments * self.steps
+
+    @property
+    def elapsed(self) -> bool:
+        """As `[ppo]` has it: here decisions count, however long they were."""
+        return False
 
 
 @dataclass(frozen=True)
@@ -286,6 +350,11 @@ class Dqn:
         """Decisions of a round."""
         return self.environments
 
+    @property
+    def elapsed(self) -> bool:
+        """As `[ppo]` has it: here decisions count, however long they were."""
+        return False
+
 
 @dataclass(frozen=True)
 class Validation:
@@ -323,9 +392,9 @@ class EarlyStop:
             raise ValueError("patience must be at least 1, least_gain from 0 to below 1")
 
 
-Algorithm = Ppo | Dqn
-"""What learns; each has `total_steps`, `environments`, `update_steps` and `threads`."""
-ALGORITHMS: dict[str, type[Ppo] | type[Dqn]] = {"ppo": Ppo, "dqn": Dqn}
+Algorithm = Ppo | A2c | Dqn
+"""What learns; each has `total_steps`, `environments`, `update_steps`, `elapsed` and `threads`."""
+ALGORITHMS: dict[str, type[Ppo] | type[A2c] | type[Dqn]] = {"ppo": Ppo, "a2c": A2c, "dqn": Dqn}
 """By the name of their section; a system has one of them."""
 
 

@@ -26,7 +26,7 @@ class Score:
 
     scenario: str
     reward: float
-    """Of a decision: not weighted, as the learner does not either."""
+    """Of a decision: not weighted, as the learner does not either, unless it counts time."""
     throughput_mbps: float
     utilisation: float
     rtt_ms: float
@@ -43,8 +43,12 @@ def measure(
     seed: int,
     act: Callable[[Array], Array],
     keep: list[Array],
+    *,
+    by_time: bool = False,
 ) -> Score:
     """The first episode of each environment, answered by `act`; `keep` gets some of what was observed.
+
+    With `by_time` rewards too are weighted by the time that decisions stood for.
 
     Raises UsageError for a scenario without a capacity.
     """
@@ -56,11 +60,13 @@ def measure(
         observations, rewards, terminated, truncated, info = environments.step(act(observations))
         step = {name: np.asarray(info[name])[running] for name in MEASURED}
         dt = step["dt_s"]
-        sums["reward"] += float(rewards[running].sum())
-        sums["decisions"] += float(running.sum())
+        weights = dt if by_time else np.ones_like(dt)
+        sums["reward"] += float((rewards[running] * weights).sum())
+        sums["decisions"] += float(weights.sum())
         sums["dt"] += float(dt.sum())
         sums["delivered"] += float((step["throughput_mbps"] * dt).sum())
-        sums["capacity"] += float((step["capacity_mbps"] * dt).sum())
+        # A step of no length had no capacity either.
+        sums["capacity"] += float((step["capacity_mbps"][dt > 0] * dt[dt > 0]).sum())
         sums["rtt"] += float((step["rtt_ms"] * dt).sum())
         sums["lost"] += float(step["lost_packets"].sum())
         sums["known"] += float((step["lost_packets"] + step["delivered_packets"]).sum())

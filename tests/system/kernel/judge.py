@@ -10,6 +10,8 @@ LEAST_SHARE = 0.1
 """Of an equal one: flows share unevenly over seconds, and a Cubic beside BBRs has little."""
 LEAST = 0.9
 """Of what plain Cubic has."""
+LEAST_UNSEEN = 0.5
+"""Of that, from when a policy is no good until the guard has seen that and the stretch after is over."""
 
 
 def none_stalls(flow: Flow, since: float, flows: int = 1) -> None:
@@ -23,11 +25,14 @@ def none_stalls(flow: Flow, since: float, flows: int = 1) -> None:
     assert min(mbps for mbps, _ in each.values()) >= LEAST_SHARE * flow.mbps(since, until) / flows, said
 
 
-def does_as_well(flow: Flow, since: float, cubics_mbps: float) -> None:
-    """That they have what Cubic has there."""
-    mbps = flow.mbps(since, since + AFTER_S)
-    print(f"{mbps / cubics_mbps:.3f} of Cubic's {cubics_mbps:.2f} Mbit/s")
-    assert mbps >= LEAST * cubics_mbps, f"{mbps:.2f} of Cubic's {cubics_mbps:.2f} Mbit/s"
+def does_as_well(
+    flow: Flow, since: float, cubics_mbps: float, least: float = LEAST, until: float | None = None
+) -> None:
+    """That they have what Cubic has there, in the stretch that flows are judged by unless another end is given."""
+    until = since + AFTER_S if until is None else until
+    mbps = flow.mbps(since, until)
+    print(f"{mbps / cubics_mbps:.3f} of Cubic's {cubics_mbps:.2f} Mbit/s in {until - since:.1f} s")
+    assert mbps >= least * cubics_mbps, f"{mbps:.2f} of Cubic's {cubics_mbps:.2f} Mbit/s"
 
 
 def fills_as_cubic(flow: Flow, since: float, holds: int) -> None:

@@ -1,6 +1,9 @@
 """Models that are no good, or only hold still: what a policy may be replaced by."""
 
+import hashlib
+import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -95,3 +98,22 @@ def write_less(folder: Path) -> None:
     outputs = whole.run(tensors, whole.to_inputs(seen, model.card["agent"]["observation"]["features"]))
     shutil.rmtree(folder)
     writer.write(folder, model.card, tensors, (seen, outputs[:, np.newaxis] / whole.UNIT))
+
+
+def change_learner(file: Path, change: Callable[[list[dict[str, list[float]]]], None]) -> None:
+    """Other weights in what was learned: the actor's tensors, then the critics'. The file stays whole."""
+    head, body = file.read_text().split("\n", 1)
+    learned = json.loads(body)
+    change(learned["nets"])
+    body = json.dumps(learned, separators=(",", ":"))
+    file.write_text(f"{head.rpartition(' ')[0]} {hashlib.sha256(body.encode()).hexdigest()}\n{body}\n")
+
+
+def run_away(nets: list[dict[str, list[float]]]) -> None:
+    """It wants two packets more with each acknowledgement, for thousands of gradients."""
+    nets[0]["layers.0.bias"][0] += 4
+
+
+def diverge(nets: list[dict[str, list[float]]]) -> None:
+    """Its weights are too large for its first gradient."""
+    nets[1]["layers.0.weight"] = [1e4 * weight for weight in nets[1]["layers.0.weight"]]

@@ -1,5 +1,8 @@
 //! Who carries a flow.
 
+use std::env;
+use std::path::PathBuf;
+
 use headway_cc::{Registry, SchemeError, Selection, suggest};
 use serde::{Deserialize, Serialize};
 
@@ -25,12 +28,16 @@ pub struct Served {
     pub controller: String,
     /// The trained model that decides.
     pub model: String,
+    /// The daemon's control socket.
+    pub socket: PathBuf,
 }
 
 /// Schemes that the kernel has too, and what it calls them.
 const OF_KERNEL: [(&str, &str); 3] = [("newreno", "reno"), ("cubic", "cubic"), ("bbr", "bbr")];
 const KERNEL: &str = "kernel-";
 const UDP: &str = "udp-";
+/// Where the `headwayd` is that somebody has started, if one is.
+const DAEMON: &str = "HEADWAYD_SOCKET";
 
 impl Driver {
     /// Reads a scheme as world `emu` names it: `newreno`, `cubic` and `bbr` are the kernel's reno, cubic and
@@ -90,6 +97,19 @@ impl Driver {
             Driver::Kernel(name) => Some(name),
             Driver::Served(served) => Some(&served.controller),
             Driver::Udp(_) => None,
+        }
+    }
+
+    /// The control socket of the daemon that may know more of the flow than its socket tells: the one that serves
+    /// it, or of a controller that is not Linux's own the one that the environment names.
+    pub fn daemon(&self) -> Option<PathBuf> {
+        match self {
+            Driver::Kernel(name) if OF_KERNEL.iter().all(|(_, kernels)| kernels != name) => {
+                let named = env::var_os(DAEMON).filter(|path| !path.is_empty());
+                named.map(PathBuf::from)
+            }
+            Driver::Served(served) => Some(served.socket.clone()),
+            Driver::Kernel(_) | Driver::Udp(_) => None,
         }
     }
 

@@ -6,6 +6,7 @@
 //! they counted is theirs until they hand it back.
 
 mod driver;
+mod estimates;
 pub mod kernel;
 mod report;
 pub mod rtt;
@@ -89,15 +90,16 @@ pub fn sender(
     local: SocketAddr,
     remote: SocketAddr,
 ) -> Result<SenderEnd, HostError> {
-    Ok(match driver {
-        Driver::Kernel(name)
-        | Driver::Served(Served {
-            controller: name, ..
-        }) => SenderEnd::Tcp(Box::new(tcp::Sender::new(plan, name, local, remote)?)),
+    let controller = match driver {
         Driver::Udp(scheme) => {
-            SenderEnd::Udp(Box::new(udp::Sender::new(plan, scheme, local, remote)?))
+            let end = udp::Sender::new(plan, scheme, local, remote)?;
+            return Ok(SenderEnd::Udp(Box::new(end)));
         }
-    })
+        Driver::Kernel(name) => name,
+        Driver::Served(served) => &served.controller,
+    };
+    let end = tcp::Sender::new(plan, controller, driver.daemon(), local, remote)?;
+    Ok(SenderEnd::Tcp(Box::new(end)))
 }
 
 /// The receiving end, with a socket of the calling thread's namespace at `local`, for a sender at `remote`.

@@ -5,6 +5,7 @@ use std::io::ErrorKind::{ConnectionAborted, Interrupted, WouldBlock};
 use std::io::{self, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time;
 
@@ -18,9 +19,10 @@ use nix::sys::socket::{MsgFlags, recv, setsockopt, sockopt};
 use nix::sys::time::TimeSpec;
 use socket2::{Domain, Protocol, Socket, Type};
 
+use super::estimates::{Estimate, Watch};
 use super::report::{Bins, Cpu, sleep_until};
 use super::{Completion, HostError, ReceiverReport, SenderReport, kernel};
-use crate::sys::{Clock, TcpInfo, tcp_info};
+use crate::sys::{BbrInfo, Clock, TcpInfo, bbr_info, tcp_info};
 
 /// What iperf3 writes and reads at a time.
 const BLOCK: usize = 128 * 1024;
@@ -44,6 +46,10 @@ pub struct Sender {
     is_paced: bool,
     /// Everything has been written.
     has_closed: bool,
+    /// The control socket of a daemon that knows what BBR takes the path for.
+    daemon: Option<PathBuf>,
+    /// While it is asked.
+    watch: Option<Watch>,
     report: SenderReport,
 }
 
@@ -59,16 +65,20 @@ enum Next {
 }
 
 impl Sender {
-    /// See [`sender`](super::sender).
+    /// See [`sender`](super::sender). Series have BBR's estimates as its socket tells them, else as the daemon
+    /// does whose control socket is given.
     ///
     /// # Errors
     /// If the socket or the controller cannot be had.
     pub fn new(
         plan: &FlowPlan,
         controller: &str,
-        local: SocketAddr,
+        daemon: Option<PathBuf>,
+        mut local: SocketAddr,
         remote: SocketAddr,
     ) -> Result<Sender, HostError> {
+        // Runs beside one another have the same addresses: a port of its own tells a flow from theirs.
+        local.set_port(0);
         let socket = open(plan, local)?;
         setsockopt(&socket, sockopt::TcpCongestion, &controller.into())
             .map_err(|why| refused(controller, why))?;
@@ -85,6 +95,8 @@ impl Sender {
             // Without the qdisc fq, these two are clocked by acknowledgements alone.
             is_paced: !matches!(controller, "reno" | "cubic"),
             has_closed: false,
+            daemon,
+            watch: None,
             report: SenderReport::new(plan),
             plan: plan.clone(),
             socket,
@@ -101,6 +113,7 @@ impl Sender {
         let mut bins = Bins::new(&self.plan);
         sleep_until(self.plan.start, clock, over);
         if self.connect(clock, over)? {
+            self.begin_watch();
             while !self.is_over(clock, over) && self.report.finished.is_none() {
                 match self.step(&mut bins, clock) {
                     // The other end may have heard first that it is over.
@@ -116,6 +129,15 @@ impl Sender {
         }
         self.report.cpu = cpu.used();
         Ok(self.report)
+    }
+
+    /// Where nobody draws what it tells, the daemon is left alone.
+    fn begin_watch(&mut self) {
+        let daemon = self.daemon.take().filter(|_| self.report.grid.is_some());
+        let local = self.socket.local_addr().ok().and_then(|a| a.as_socket());
+        if let (Some(path), Some(local)) = (daemon, local) {
+            self.watch = Some(Watch::of(path, local, self.remote));
+        }
     }
 
     /// Writes what it can, and waits.
@@ -210,6 +232,17 @@ impl Sender {
         Ok(())
     }
 
+    /// As on the wire.
+    fn estimate(&self, bbr: &BbrInfo, info: &TcpInfo) -> Estimate {
+        let data = f64::from(info.snd_mss.max(1));
+        let packet = data + self.headers.get() as f64;
+        let btlbw = bbr.btlbw() as f64 * 8e-6 * packet / data;
+        Estimate {
+            btlbw_mbps: (btlbw > 0.0).then_some(btlbw),
+            rtprop_ms: bbr.rtprop_us().map(|us| f64::from(us) / 1e3),
+        }
+    }
+
     /// Reads what the kernel counts, and hands it to `then`.
     fn read_info(&mut self, now: Time, then: impl FnOnce(&mut SenderReport, GridSample)) {
         // A connection that is gone has nothing to tell.
@@ -220,12 +253,16 @@ impl Sender {
         self.report.note_lost(now, lost);
         let headers = self.headers * u64::from(info.data_segs_out);
         self.report.sent = Bytes::new(info.bytes_sent) + headers;
-        then(&mut self.report, sample(&info, self.is_paced));
+        let estimate = match bbr_info(&self.socket) {
+            Some(bbr) => self.estimate(&bbr, &info),
+            None => self.watch.as_ref().map(Watch::last).unwrap_or_default(),
+        };
+        then(&mut self.report, sample(&info, estimate, self.is_paced));
     }
 }
 
 /// The sender as a bin of its series ends.
-fn sample(info: &TcpInfo, is_paced: bool) -> GridSample {
+fn sample(info: &TcpInfo, estimate: Estimate, is_paced: bool) -> GridSample {
     let gone = info.sacked.saturating_add(info.lost);
     let in_flight = info
         .unacked
@@ -237,6 +274,8 @@ fn sample(info: &TcpInfo, is_paced: bool) -> GridSample {
         in_flight_packets: f64::from(in_flight),
         pacing_mbps: pacing.map(|bytes| bytes as f64 * 8e-6),
         rtt_ms: (info.rtt_us > 0).then(|| f64::from(info.rtt_us) / 1e3),
+        btlbw_mbps: estimate.btlbw_mbps,
+        rtprop_ms: estimate.rtprop_ms,
     }
 }
 

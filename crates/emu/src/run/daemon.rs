@@ -128,10 +128,11 @@ impl Daemon {
         let folder = env::temp_dir().join("headway-XXXXXX");
         let folder =
             mkdtemp(&folder).map_err(|e| format!("cannot make {}: {e}", folder.display()))?;
+        let socket = folder.join("socket");
         let mut command = Command::new(program);
         command
             .args(["run", "--policy", scheme, "--name", &name, "--socket"])
-            .arg(folder.join("socket"))
+            .arg(&socket)
             .arg("--until-stdin-closes")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -153,6 +154,7 @@ impl Daemon {
                 scheme: scheme.to_owned(),
                 controller: String::new(),
                 model: String::new(),
+                socket,
             },
         };
         let lines = stdout.map(first_line_of);
@@ -192,7 +194,7 @@ impl Daemon {
     pub fn counters(&self) -> Result<Counters, String> {
         let mut asking = Command::new(&self.program)
             .args(["status", "--json", "--socket"])
-            .arg(self.folder.join("socket"))
+            .arg(&self.served.socket)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -78,6 +78,7 @@ mod tests {
             scheme: "owl:online=true".to_owned(),
             controller: "hw_7_0".to_owned(),
             model: "owl-v1@0123456789ab".to_owned(),
+            socket: "/run/owl".into(),
         }
     }
 

@@ -152,10 +152,7 @@ fn note(outcome: &mut Outcome, counted: Counters) -> Result<(), String> {
         return Ok(());
     };
     if counted.slots_full > 0 {
-        let flows = counted.slots_full;
-        return Err(format!(
-            "headwayd had no room for {flows} of the run's flows"
-        ));
+        return Err("headwayd had no room for some of the run's flows".to_owned());
     }
     if counted.flows_opened == 0 && pooled.metrics.delivered_packets > 0 {
         return Err("headwayd was told of none of the run's flows".to_owned());
@@ -254,7 +251,12 @@ mod tests {
             [
                 "aurora",
                 "bbr",
+                "bbr-tuner-a2c",
+                "bbr-tuner-dqn",
+                "bbr-tuner-ppo",
                 "cubic",
+                "interval",
+                "interval-learned",
                 "learned",
                 "newreno",
                 "owl",
@@ -320,7 +322,7 @@ mod tests {
         note(&mut run, counted(1, 3, 0)).unwrap();
         assert_eq!(run.rows[0].metrics.guard_trips, 3);
         let full = note(&mut outcome(9), counted(1, 0, 2)).unwrap_err();
-        assert_eq!(full, "headwayd had no room for 2 of the run's flows");
+        assert_eq!(full, "headwayd had no room for some of the run's flows");
         let unseen = note(&mut outcome(9), counted(0, 0, 0)).unwrap_err();
         assert_eq!(unseen, "headwayd was told of none of the run's flows");
         // A flow that has not begun.

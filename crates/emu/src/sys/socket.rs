@@ -115,6 +115,50 @@ pub fn tcp_info(socket: &impl AsFd) -> io::Result<TcpInfo> {
     }
 }
 
+/// What the kernel's BBR tells of itself: `struct tcp_bbr_info` in its `linux/inet_diag.h`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BbrInfo {
+    bw_lo: u32,
+    bw_hi: u32,
+    min_rtt_us: u32,
+    pacing_gain: u32,
+    cwnd_gain: u32,
+}
+
+impl BbrInfo {
+    /// BtlBw, in bytes of data a second.
+    pub fn btlbw(&self) -> u64 {
+        u64::from(self.bw_hi) << 32 | u64::from(self.bw_lo)
+    }
+
+    /// RTprop, in microseconds; `None` before there is any.
+    pub fn rtprop_us(&self) -> Option<u32> {
+        (self.min_rtt_us != u32::MAX).then_some(self.min_rtt_us)
+    }
+}
+
+/// What the BBR of a TCP socket tells; `None` of another controller.
+#[allow(unsafe_code)]
+pub fn bbr_info(socket: &impl AsFd) -> Option<BbrInfo> {
+    let fd = socket.as_fd().as_raw_fd();
+    let mut info = BbrInfo::default();
+    let mut length = size_of::<BbrInfo>() as socklen_t;
+    let at = (&raw mut info).cast::<c_void>();
+    // SAFETY: the kernel writes at most `length` bytes to `info`, which is integers alone, so that any bytes do.
+    let result = unsafe {
+        libc::getsockopt(
+            fd,
+            libc::IPPROTO_TCP,
+            libc::TCP_CC_INFO,
+            at,
+            &raw mut length,
+        )
+    };
+    // Others tell less, or nothing.
+    (result == 0 && length as usize == size_of::<BbrInfo>()).then_some(info)
+}
+
 #[cfg(test)]
 mod tests {
     use std::mem::offset_of;

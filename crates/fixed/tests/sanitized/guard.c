@@ -65,7 +65,8 @@ int main(void)
 			if (draw() >> 63)
 				headway_guard_ask(&guard, record.now_ns);
 			if (draw() >> 63)
-				headway_guard_answer(&guard, &l, draw() >> 63 ? record.now_ns : draw(), record.now_ns);
+				headway_guard_answer(&guard, &l, draw() >> 63 ? record.now_ns : draw(),
+						     draw() >> 63 ? record.now_ns : draw(), record.now_ns);
 			__u32 cwnd = headway_guard_cwnd(&guard, &l, (__s64)(draw() << (draw() >> 32 & 31)));
 
 			check(cwnd >= l.min_cwnd && cwnd <= l.max_cwnd, "a window beyond its bounds");

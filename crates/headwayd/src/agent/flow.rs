@@ -1,16 +1,19 @@
 //! A flow that is served.
 
+mod described;
+
 use std::mem::swap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-use headway_cc::{Bytes, Duration, Param, Probe, Setup, Time};
+use headway_cc::{Bytes, Duration, Param, Setup, Time};
 use headway_kernel::abi::{ActionSlot, Open, Verdict};
 use headway_policy::schemes::{Carried, Served};
 use headway_policy::{Action, ClockSpec, Record};
 
 use super::Shadow;
-use super::statistics::{self, Statistics};
+use super::paths::Paths;
+use super::statistics::Statistics;
 use crate::error::{Error, Result};
 use crate::programs::Program;
 use crate::system::clock;
@@ -19,6 +22,8 @@ use crate::system::clock;
 const EXPIRES_AFTER: Duration = Duration::from_secs(1);
 /// How often a flow asks whether its parameters are still the same.
 const TUNERS_PATIENCE: Duration = Duration::from_millis(500);
+/// How often a flow that nobody decides for asks whether somebody does: `HEADWAY_LATEST_DUE_NS`, no program waits longer.
+const NOBODYS_PATIENCE: Duration = Duration::from_secs(1);
 /// Records that are further apart say nothing of when the next comes.
 const PAUSE: Duration = Duration::from_millis(10);
 /// One that has said nothing for so long may have ended, and what said so found no room in the ring: its clock stands
@@ -32,6 +37,8 @@ pub enum Decides {
     Policy(Arc<Served>, Carried),
     /// Somebody who sets parameters from time to time: their names, and their values.
     Tuner(Vec<String>, Vec<f64>),
+    /// Nobody: it is Cubic's, which is no fault of anybody's.
+    Nobody,
 }
 
 /// A flow that is served.
@@ -41,9 +48,10 @@ pub struct Flow {
     setup: Setup,
     number: u32,
     slot: u16,
+    local: SocketAddr,
     remote: SocketAddr,
     last: Record,
-    /// What the connection had counted under another controller; there from the first record on.
+    /// What the connection had counted under another controller, or another policy; there from the first record on.
     before: Option<Record>,
     /// How far apart its records are, on average.
     apart: Duration,
@@ -59,6 +67,18 @@ pub struct Flow {
     /// Decisions of those whose networks it goes on from, one after another.
     inherited: u64,
     guard: Guarded,
+    /// Its learner has diverged, and has the flow again only after a while.
+    stands_by: bool,
+    /// That began with the newest record.
+    has_diverged: bool,
+    /// How often it did, under this policy.
+    divergences: u64,
+    /// The path that it takes, as the network calls it; empty where nobody tells of it.
+    path: String,
+    /// When that was told of last.
+    heard: Time,
+    /// It was to learn, while as many did as may.
+    pub is_refused: bool,
 }
 
 impl Flow {
@@ -67,6 +87,16 @@ impl Flow {
     /// # Errors
     /// One line, if its policy cannot be had.
     pub fn new(open: &Open, served: Option<Arc<Served>>, learned: Option<&[u8]>) -> Result<Flow> {
+        let flow = Flow::of_nobody(open);
+        let decides = match served {
+            Some(served) => policy(served, &flow.setup, learned)?,
+            None => Decides::Tuner(Vec::new(), Vec::new()),
+        };
+        Ok(Flow { decides, ..flow })
+    }
+
+    /// That opens, and nobody decides for.
+    pub fn of_nobody(open: &Open) -> Flow {
         let mss = Bytes::new(open.mss.into());
         // So that no two flows draw alike, also of two agents: numbers begin anew with each.
         let seed = open.start_ns ^ u64::from(open.header.flow);
@@ -75,14 +105,12 @@ impl Flow {
             start: Time::from_nanos(open.start_ns),
             ..Setup::new(mss, seed)
         };
-        Ok(Flow {
-            decides: match served {
-                Some(served) => policy(served, &setup, learned)?,
-                None => Decides::Tuner(Vec::new(), Vec::new()),
-            },
+        Flow {
+            decides: Decides::Nobody,
             setup,
             number: open.header.flow,
             slot: open.header.slot,
+            local: SocketAddr::new(address(open.local_address), open.local_port),
             remote: SocketAddr::new(remote(open), open.remote_port),
             last: Record::default(),
             before: None,
@@ -94,7 +122,13 @@ impl Flow {
             decisions: 0,
             inherited: 0,
             guard: Guarded::default(),
-        })
+            stands_by: false,
+            has_diverged: false,
+            divergences: 0,
+            path: String::new(),
+            heard: Time::ZERO,
+            is_refused: false,
+        }
     }
 
     /// The same, with what was learned in so many decisions.
@@ -133,17 +167,19 @@ impl Flow {
     pub fn has_clock(&self) -> bool {
         match &self.decides {
             Decides::Policy(served, _) => match served.agent().map(|agent| &agent.clock) {
-                Some(ClockSpec::Period { .. } | ClockSpec::Rtt { .. }) => true,
+                Some(
+                    ClockSpec::Period { .. } | ClockSpec::Rtt { .. } | ClockSpec::Chosen { .. },
+                ) => true,
                 Some(ClockSpec::EveryAck | ClockSpec::Jiffies { .. }) | None => false,
             },
-            Decides::Tuner(..) => false,
+            Decides::Tuner(..) | Decides::Nobody => false,
         }
     }
 
     pub fn policy(&self) -> Option<&str> {
         match &self.decides {
             Decides::Policy(served, _) => Some(served.spec()),
-            Decides::Tuner(..) => None,
+            Decides::Tuner(..) | Decides::Nobody => None,
         }
     }
 
@@ -151,7 +187,9 @@ impl Flow {
     pub fn experience(&self) -> u64 {
         match &self.decides {
             Decides::Policy(_, Carried::Rax(rax)) => rax.updates(),
-            Decides::Policy(..) | Decides::Tuner(..) => self.inherited + self.decisions,
+            Decides::Policy(..) | Decides::Tuner(..) | Decides::Nobody => {
+                self.inherited + self.decisions
+            }
         }
     }
 
@@ -159,7 +197,7 @@ impl Flow {
     pub fn learns(&self) -> Option<&Served> {
         match &self.decides {
             Decides::Policy(served, _) => served.is_learning().then_some(served),
-            Decides::Tuner(..) => None,
+            Decides::Tuner(..) | Decides::Nobody => None,
         }
     }
 
@@ -167,7 +205,7 @@ impl Flow {
     pub fn learned(&self) -> Option<(&Served, Vec<u8>)> {
         match &self.decides {
             Decides::Policy(served, carried) => Some((served, carried.learned()?)),
-            Decides::Tuner(..) => None,
+            Decides::Tuner(..) | Decides::Nobody => None,
         }
     }
 
@@ -176,18 +214,56 @@ impl Flow {
         let since = record.now().since(self.last.now()).min(PAUSE);
         self.apart = (self.apart * 7 + since) / 8;
         self.last = *record;
+        let is_first = self.before.is_none();
         let setup = &self.setup;
         let before = self
             .before
             .get_or_insert_with(|| counted_before(record, setup));
         if let Decides::Policy(_, carried) = &mut self.decides {
-            carried.on_record(&record.since(before));
+            let mut seen = record.since(before);
+            // The window that it begins with somebody else has set.
+            if is_first && *before != Record::default() && matches!(carried, Carried::Rax(_)) {
+                seen.flags |= Record::TRIPPED;
+            }
+            carried.on_record(&seen);
+            let stands_by =
+                matches!(carried, Carried::Rax(rax) if rax.cwnd(record.now()).is_none());
+            self.has_diverged = stands_by && !self.stands_by;
+            self.stands_by = stands_by;
+            self.divergences += u64::from(self.has_diverged);
         }
         if record.has(Record::ASKS) {
             self.asked = record.now();
         }
         // While a clock's answer was given it may have asked. That answer has to be found before another takes its place.
         self.decided < self.asked && self.answered <= record.now()
+    }
+
+    /// Hears what the network told last of its path, once.
+    pub fn on_network(&mut self, paths: &Paths) {
+        let Some((path, heard)) = paths.of(self.local.ip(), self.remote.ip()) else {
+            return;
+        };
+        if heard <= self.heard {
+            return;
+        }
+        self.heard = heard;
+        if self.path != path.name {
+            self.path.clone_from(&path.name);
+        }
+        if let Decides::Policy(_, Carried::Net(decider)) = &mut self.decides {
+            decider.on_network(heard, &path.view);
+        }
+    }
+
+    /// Did its learner diverge with the newest record?
+    pub fn has_diverged(&self) -> bool {
+        self.has_diverged
+    }
+
+    /// How often it did, since its policy took the flow.
+    pub fn divergences(&self) -> u64 {
+        self.divergences
     }
 
     /// Is it time to decide, though no acknowledgement came?
@@ -198,7 +274,7 @@ impl Flow {
                     && now.since(self.last.now()) < SILENT_AFTER
                     && decider.is_due(now)
             }
-            Decides::Policy(_, Carried::Rax(_)) | Decides::Tuner(..) => false,
+            Decides::Policy(_, Carried::Rax(_)) | Decides::Tuner(..) | Decides::Nobody => false,
         }
     }
 
@@ -219,22 +295,17 @@ impl Flow {
         statistics: &mut Statistics,
         shadow: Option<&mut Shadow>,
     ) {
-        // One that has diverged gives no answer: the guard gives its flow to Cubic.
-        if let Decides::Policy(_, Carried::Rax(rax)) = &self.decides
-            && rax.cwnd(now).is_none()
-        {
-            return;
-        }
-        let (slot, is_decision) = self.decide(program.controller.tunables(), now, read, shadow);
-        program.slots.write(self.slot, &slot);
+        let (mut slot, is_decision) = self.decide(program.controller.tunables(), now, read, shadow);
+        // What the flow asks from then on the guard takes for open, and so does `on_record`.
         self.answered = clock::now();
+        slot.answered_ns = self.answered.as_nanos();
+        program.slots.write(self.slot, &slot);
         if is_decision {
-            let age = self.answered.since(now);
             self.decisions += 1;
             statistics.decisions += 1;
-            statistics.latency.add(age);
+            statistics.latency.add(self.answered.since(self.decided));
             if let Decides::Policy(_, Carried::Net(decider)) = &mut self.decides {
-                decider.on_action(age);
+                decider.on_action(self.answered.since(now));
             }
         }
     }
@@ -254,8 +325,8 @@ impl Flow {
                 if is_decision {
                     let answer = decider.decide(now);
                     let agent = served.agent();
-                    action =
-                        (answer.zip(agent)).map_or(action, |(a, agent)| agent.action.action(a));
+                    action = (answer.zip(agent))
+                        .map_or(action, |(a, agent)| agent.action.action(a.action));
                     tracing::trace!(flow = self.number, ?answer, seen = ?decider.interval(), "decides");
                 }
                 let told = if shadow.is_some() {
@@ -270,15 +341,12 @@ impl Flow {
                 }
                 (ActionSlot::of(told, tunables), decider.due(), is_decision)
             }
-            // It has decided with the record that asks.
-            Decides::Policy(_, Carried::Rax(rax)) => {
-                let cwnd = rax.cwnd(now).unwrap_or_default();
-                let slot = match shadow {
-                    Some(_) => ActionSlot::default(),
-                    None => ActionSlot::of_cwnd(cwnd),
-                };
-                (slot, now, true)
-            }
+            // It has decided with the record that asks. One that diverged gives its flow to Cubic meanwhile.
+            Decides::Policy(_, Carried::Rax(rax)) => match (rax.cwnd(now), shadow) {
+                (None, _) => (ActionSlot::leave(), now + NOBODYS_PATIENCE, false),
+                (Some(_), Some(_)) => (ActionSlot::default(), now, true),
+                (Some(cwnd), None) => (ActionSlot::of_cwnd(cwnd), now, true),
+            },
             // Said again with each answer: none is ever lost.
             Decides::Tuner(names, values) => {
                 let action = Action::Settings(names, values);
@@ -288,13 +356,14 @@ impl Flow {
                     false,
                 )
             }
+            Decides::Nobody => (ActionSlot::leave(), now + NOBODYS_PATIENCE, false),
         };
         self.due = due;
         // A clock may have decided before the newest question, which has its answer with that all the same.
         self.decided = now.max(read);
         let slot = ActionSlot {
             decided_ns: self.decided.as_nanos(),
-            expires_ns: (now + EXPIRES_AFTER).as_nanos(),
+            expires_ns: (self.decided + EXPIRES_AFTER).as_nanos(),
             due_ns: due.as_nanos(),
             flow: self.number,
             ..slot
@@ -354,70 +423,17 @@ impl Flow {
                 swap(decider.policy_mut(), new.policy_mut());
                 swap(before, served);
             }
-            _ => self.decides = next,
+            // It begins with what comes: the flow's history is not its own.
+            _ => (self.decides, self.before, self.divergences) = (next, None, 0),
         }
     }
 
     /// Does Cubic decide? A verdict may have found no room in the ring: what is newer counts.
-    fn is_cubics(&self) -> bool {
+    pub fn is_cubics(&self) -> bool {
         match self.last.now_ns >= self.guard.at_ns {
             true => self.last.has(Record::TRIPPED),
             false => self.guard.reason != 0,
         }
-    }
-
-    /// For `headwayd status`.
-    pub fn describe(&self, controller: &str, now: Time) -> serde_json::Value {
-        let Record {
-            cwnd,
-            srtt_us,
-            min_rtt_us,
-            rate_delivered,
-            rate_interval_us,
-            mss,
-            pacing_rate,
-            in_flight,
-            delivered,
-            lost,
-            ..
-        } = self.last;
-        let rate =
-            f64::from(rate_delivered) * f64::from(mss) * 8.0 / f64::from(rate_interval_us.max(1));
-        let mut refused = Refused::default();
-        let mut settings = serde_json::Map::new();
-        match &self.decides {
-            Decides::Policy(_, carried) => carried.probe(&mut refused),
-            Decides::Tuner(names, values) => {
-                settings.extend(
-                    names
-                        .iter()
-                        .cloned()
-                        .zip(values.iter().map(|v| (*v).into())),
-                );
-            }
-        }
-        serde_json::json!({
-            "flow": self.number,
-            "controller": controller,
-            "policy": self.policy(),
-            "settings": settings,
-            "remote": self.remote.to_string(),
-            "age_s": now.since(self.setup.start).as_secs_f64(),
-            "cwnd_packets": cwnd,
-            "in_flight_packets": in_flight,
-            "srtt_ms": f64::from(srtt_us) * 1e-3,
-            "min_rtt_ms": f64::from(min_rtt_us) * 1e-3,
-            "delivery_rate_mbps": rate,
-            "pacing_rate_mbps": if pacing_rate > 0 { Some(pacing_rate as f64 * 8e-6) } else { None },
-            "delivered_packets": delivered,
-            "lost_packets": lost,
-            "decisions": self.decisions,
-            "refused_decisions": refused.0,
-            "guard": if self.is_cubics() { "cubic" } else { "policy" },
-            "guard_reason": statistics::reason(if self.is_cubics() { self.guard.reason } else { 0 }),
-            "guard_trips": self.guard.trips,
-            "guard_judged_at_s": self.guard.at_ns as f64 * 1e-9,
-        })
     }
 }
 
@@ -427,18 +443,6 @@ struct Guarded {
     reason: u32,
     trips: u32,
     at_ns: u64,
-}
-
-/// How many decisions a policy could not give.
-#[derive(Default)]
-struct Refused(f64);
-
-impl Probe for Refused {
-    fn value(&mut self, name: &'static str, value: f64) {
-        if name == "refused_decisions" {
-            self.0 = value;
-        }
-    }
 }
 
 /// What a connection had counted before it chose this controller: the first acknowledgement of one that has just begun is
@@ -462,8 +466,12 @@ fn policy(served: Arc<Served>, setup: &Setup, learned: Option<&[u8]>) -> Result<
 
 /// Where a flow goes.
 pub fn remote(open: &Open) -> IpAddr {
-    Ipv6Addr::from(open.remote_address).to_canonical()
+    address(open.remote_address)
+}
+
+fn address(octets: [u8; 16]) -> IpAddr {
+    Ipv6Addr::from(octets).to_canonical()
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

@@ -13,6 +13,7 @@ pub struct Flows {
     /// Those that have said nothing yet.
     opened: HashMap<u16, Open>,
     count: usize,
+    learning: usize,
 }
 
 impl Flows {
@@ -20,8 +21,13 @@ impl Flows {
     pub fn put(&mut self, open: Open) -> Option<Box<Flow>> {
         let slot = open.header.slot;
         self.opened.insert(slot, open);
+        self.empty(slot)
+    }
+
+    fn empty(&mut self, slot: u16) -> Option<Box<Flow>> {
         let before = self.by_slot.get_mut(usize::from(slot))?.take()?;
         self.count -= 1;
+        self.learning -= usize::from(before.learns().is_some());
         Some(before)
     }
 
@@ -39,8 +45,9 @@ impl Flows {
         if self.by_slot.len() <= slot {
             self.by_slot.resize_with(slot + 1, || None);
         }
-        self.by_slot[slot] = Some(Box::new(flow));
         self.count += 1;
+        self.learning += usize::from(flow.learns().is_some());
+        self.by_slot[slot] = Some(Box::new(flow));
     }
 
     /// The one that a slot has.
@@ -65,13 +72,22 @@ impl Flows {
             return None;
         }
         self.of(header)?;
-        self.count -= 1;
-        self.by_slot[usize::from(header.slot)].take()
+        self.empty(header.slot)
     }
 
     /// How many are served.
     pub fn count(&self) -> usize {
         self.count
+    }
+
+    /// How many of them learn.
+    pub fn learning(&self) -> usize {
+        self.learning
+    }
+
+    /// Others may decide for them.
+    pub fn count_learning(&mut self) {
+        self.learning = self.iter().filter(|flow| flow.learns().is_some()).count();
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Flow> {

@@ -2,6 +2,8 @@
 
 mod flow;
 mod flows;
+mod learners;
+mod paths;
 mod policies;
 mod rest;
 mod serve;
@@ -11,8 +13,11 @@ mod store;
 mod timers;
 mod tuning;
 
+use std::sync::Arc;
+
 use headway_cc::{Duration, Time};
 use headway_kernel::abi::{Message, Open, Report, Verdict};
+use headway_policy::schemes::Served;
 
 pub use policies::{Frame, Policies};
 pub use serve::serve;
@@ -20,10 +25,13 @@ pub use shadow::Shadow;
 pub use store::Store;
 
 use crate::error::{Error, Result};
+use crate::network::News;
 use crate::programs::Program;
 use crate::system::clock;
 use flow::Flow;
 use flows::Flows;
+use learners::Learners;
+use paths::Paths;
 use rest::{Rest, Wait};
 use statistics::Statistics;
 use timers::{Place, Timers};
@@ -40,6 +48,8 @@ pub struct Agent {
     shadow: Option<Shadow>,
     store: Store,
     frame: Frame,
+    learners: Learners,
+    paths: Paths,
     begun: Time,
     /// When what was learned is saved next.
     saves: Time,
@@ -55,6 +65,7 @@ impl Agent {
         shadow: Option<Shadow>,
         store: Store,
         frame: Frame,
+        learners: usize,
     ) -> Agent {
         let (programs, policies): (Vec<_>, Vec<_>) = programs.into_iter().unzip();
         Agent {
@@ -67,6 +78,8 @@ impl Agent {
             shadow,
             store,
             frame,
+            learners: Learners::at_most(learners),
+            paths: Paths::default(),
             begun: clock::now(),
             saves: clock::now() + SAVE_EVERY,
         }
@@ -86,6 +99,14 @@ impl Agent {
         }
     }
 
+    /// The network tells of its paths.
+    pub fn on_network(&mut self, news: News) {
+        self.paths.take(news);
+        for flow in self.flows.iter_mut().flat_map(Flows::iter_mut) {
+            flow.on_network(&self.paths);
+        }
+    }
+
     /// Who had its slot before has ended, even if that found no room in the ring.
     fn on_open(&mut self, program: usize, open: &Open) {
         if let Some(before) = self.flows[program].put(*open) {
@@ -96,20 +117,32 @@ impl Agent {
     /// A flow says something for the first time. Many never do: receivers, and whoever changes its mind.
     fn begin(&mut self, program: usize, open: &Open) {
         let number = open.header.flow;
-        let served = self.policies[program].as_ref();
-        let served = served.map(|policies| policies.of(flow::remote(open)));
+        let policies = self.policies[program].as_ref();
+        let wanted = policies.map(|policies| policies.of(flow::remote(open)));
+        let served = wanted.as_ref().and_then(|wanted| {
+            let learning = learners::count(&self.flows);
+            self.learners.admit(Arc::clone(wanted), learning)
+        });
+        let is_refused = is_refused(wanted.as_ref(), served.as_ref());
+        if let (Some(wanted), true) = (&wanted, is_refused) {
+            self.learners.count_refused(wanted, served.as_deref());
+        }
         let learned = served
             .as_ref()
             .and_then(|served| self.store.learned(served));
         let inherited = learned.map_or(0, |(_, decisions)| decisions);
-        let flow = Flow::new(open, served, learned.map(|(bytes, _)| bytes));
-        match flow.map(|flow| flow.inheriting(inherited)) {
-            Ok(flow) => {
-                tracing::debug!(flow = number, remote = %flow.remote(), policy = flow.policy(), "begins");
-                self.flows[program].begin(open.header.slot, flow);
-            }
-            Err(error) => tracing::error!(flow = number, %error, "cannot be served"),
-        }
+        let flow = match wanted.is_some() && served.is_none() {
+            true => Ok(Flow::of_nobody(open)),
+            false => Flow::new(open, served, learned.map(|(bytes, _)| bytes)),
+        };
+        let mut flow = flow.unwrap_or_else(|error| {
+            tracing::error!(flow = number, %error, "cannot be served: it is Cubic's");
+            Flow::of_nobody(open)
+        });
+        flow.is_refused = is_refused;
+        flow.on_network(&self.paths);
+        tracing::debug!(flow = number, remote = %flow.remote(), policy = flow.policy(), "begins");
+        self.flows[program].begin(open.header.slot, flow.inheriting(inherited));
     }
 
     fn on_report(&mut self, program: usize, report: &Report) {
@@ -131,10 +164,33 @@ impl Agent {
             return;
         };
         let thought = flow.acknowledged(due);
-        if flow.on_record(&report.record) {
+        let is_asked = flow.on_record(&report.record);
+        if flow.has_diverged() {
+            self.on_divergence(place);
+        }
+        if is_asked {
             self.rest.on_question(place, due, now, thought);
             self.answer(place, now, now);
         }
+    }
+
+    /// A flow's learner has diverged with its newest record.
+    fn on_divergence(&mut self, place: Place) {
+        let Some(flow) = self.flows[usize::from(place.0)].get(place.1) else {
+            return;
+        };
+        self.statistics.divergences += 1;
+        // It may have gone on from what is kept, or that is of its own last seconds. What it diverged from later is its own.
+        if flow.divergences() == 1
+            && let Some(served) = flow.learns()
+        {
+            self.store.forget(served);
+        }
+        tracing::warn!(
+            flow = flow.number(),
+            policy = flow.policy(),
+            "is Cubic's for a while: its learner diverged, and begins anew"
+        );
     }
 
     /// Answers a flow, as of `now` and with what it had said until `read`, and sees to it that somebody is there when it
@@ -234,24 +290,51 @@ impl Agent {
                 .iter()
                 .try_for_each(|p| p.check(program.controller, self.frame))?;
         }
-        let mut next = Vec::new();
+        let mut wanted = Vec::new();
         for (flows, policies) in self.flows.iter().zip(&policies) {
             let Some(policies) = policies else { continue };
-            for flow in flows.iter() {
-                let served = policies.of(flow.remote().ip());
-                let learned = self.store.learned(&served).map(|(bytes, _)| bytes);
-                next.push(flow.policy_of(served, learned)?);
-            }
+            wanted.extend(flows.iter().map(|f| (f, policies.of(f.remote().ip()))));
+        }
+        // Who learns goes on, before others begin to.
+        let stays = |flow: &Flow, served: &Served| flow.learns().is_some() && served.is_learning();
+        let mut learning = wanted.iter().filter(|(f, served)| stays(f, served)).count();
+        let mut next = Vec::new();
+        for (flow, wanted) in wanted {
+            let served = match stays(flow, &wanted) {
+                true => Some(Arc::clone(&wanted)),
+                false => {
+                    let served = self.learners.admit(Arc::clone(&wanted), learning);
+                    learning += usize::from(served.as_ref().is_some_and(|s| s.is_learning()));
+                    served
+                }
+            };
+            let is_refused = is_refused(Some(&wanted), served.as_ref());
+            let refused = is_refused.then(|| (wanted, served.clone()));
+            // What it has goes on where there is nothing for it, or nobody goes on deciding.
+            let decides = match served {
+                Some(served) => {
+                    let learned = self.store.learned(&served).map(|(bytes, _)| bytes);
+                    flow.policy_of(served, learned)?
+                }
+                None => None,
+            };
+            next.push((decides, refused));
         }
         let mut next = next.into_iter();
         for (flows, policies) in self.flows.iter_mut().zip(&policies) {
-            if policies.is_some() {
-                for (flow, next) in flows.iter_mut().zip(&mut next) {
-                    if let Some(next) = next {
-                        flow.take_policy(next);
-                    }
+            if policies.is_none() {
+                continue;
+            }
+            for (flow, (decides, refused)) in flows.iter_mut().zip(&mut next) {
+                if let (Some((wanted, has)), false) = (&refused, flow.is_refused) {
+                    self.learners.count_refused(wanted, has.as_deref());
+                }
+                flow.is_refused = refused.is_some();
+                if let Some(decides) = decides {
+                    flow.take_policy(decides);
                 }
             }
+            flows.count_learning();
         }
         for (program, policies) in self.programs.iter_mut().zip(&policies) {
             if let Some(policies) = policies {
@@ -311,7 +394,7 @@ impl Agent {
         self.store.save();
         self.store.finish();
         if let Some(shadow) = &mut self.shadow {
-            shadow.flush();
+            shadow.finish();
         }
     }
 
@@ -325,13 +408,17 @@ impl Agent {
             .collect();
         let now = clock::now();
         let flows = self.flows.iter().map(Flows::count).sum();
+        let mut counters = self.statistics.counters(&self.programs, flows);
+        counters["learners"] = learners::count(&self.flows).into();
+        counters["shadow_dropped"] = self.shadow.as_ref().map_or(0, Shadow::dropped).into();
+        counters["learners_refused"] = self.learners.refused().into();
         serde_json::json!({
             "schema": 1,
             "version": env!("CARGO_PKG_VERSION"),
             "uptime_s": now.since(self.begun).as_secs_f64(),
             "shadow": self.shadow.is_some(),
             "controllers": controllers,
-            "counters": self.statistics.counters(&self.programs, flows),
+            "counters": counters,
             "latency_us": self.statistics.latency(),
         })
     }
@@ -348,16 +435,27 @@ impl Agent {
             .collect();
         let mut status = self.counters();
         status["flows"] = flows.into();
+        status["network"] = self.paths.describe().into();
         status
     }
 }
 
-/// Keeps what a flow has learned, if that is wanted: only then is it written out.
+/// Was a flow to learn, and does what it has instead not?
+fn is_refused(wanted: Option<&Arc<Served>>, served: Option<&Arc<Served>>) -> bool {
+    let learns = |served: Option<&Arc<Served>>| served.is_some_and(|served| served.is_learning());
+    learns(wanted) && !learns(served)
+}
+
+/// Keeps what a flow has learned, if that is wanted: only then is it written out. Not what lost the flow to the guard.
 fn keep(store: &mut Store, flow: &Flow) {
-    if let Some(served) = flow.learns()
+    if !flow.is_cubics()
+        && let Some(served) = flow.learns()
         && store.wants(served, flow.experience())
         && let Some((served, learned)) = flow.learned()
     {
         store.keep(served, learned, flow.experience());
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -24,8 +24,6 @@ pub struct Frame {
 impl Frame {
     /// Of a policy that the program evaluates itself: enough to say what it does.
     const OWN_POLICY_INTERVAL_US: u32 = 100_000;
-    /// So many times as long may a policy that learns lose too much, or starve.
-    const PATIENCE_WITH_LEARNERS: u32 = 5;
 }
 
 /// A policy for each prefix of destinations, and one for all others.
@@ -95,6 +93,14 @@ impl Policies {
                 self.otherwise().spec()
             )));
         }
+        let learner = self.by_prefix.iter().find(|(_, s)| s.agent().is_none());
+        if let (Some((_, learner)), true) = (learner, frame.is_written_down) {
+            return Err(Error::Usage(format!(
+                "--shadow FILE: '{}' learns what to do from what it does, and in a shadow does nothing; give --shadow without a file, \
+                 or a policy that was trained before",
+                learner.spec()
+            )));
+        }
         let own = self.by_prefix.iter().find(|(_, s)| s.int8().is_some());
         let Some((_, own)) = own else { return Ok(()) };
         if self.by_prefix.len() > 1 {
@@ -122,18 +128,19 @@ impl Policies {
 
     /// Sets what holds for all flows of their program.
     pub fn configure(&self, program: &mut Program, frame: Frame) {
+        program.configure(self.settings(frame), self.otherwise().int8());
+    }
+
+    fn settings(&self, frame: Frame) -> SettingValues {
         let served = self.otherwise();
-        let own_policy = served.int8();
-        let natural = own_policy.map_or(0, |_| Frame::OWN_POLICY_INTERVAL_US);
+        let natural = served.int8().map_or(0, |_| Frame::OWN_POLICY_INTERVAL_US);
         let mut settings = served.agent().map(SettingValues::of).unwrap_or_default();
         settings.report_interval_us = frame.report_interval_us.unwrap_or(natural);
         settings.is_shadow = frame.is_shadow.into();
         if self.learn() {
-            // What it tries at first is wrong, and it learns from that, but not while Cubic has the flow.
-            settings.limits.epochs *= Frame::PATIENCE_WITH_LEARNERS;
-            settings.limits.doublings = 0;
+            settings.limits = settings.limits.of_learners();
         }
-        program.configure(settings, own_policy);
+        settings
     }
 
     /// The policy for destinations of no prefix.
@@ -224,6 +231,19 @@ mod tests {
         }
     }
 
+    /// What starves a flow for long is judged over more epochs than what starves it at all.
+    #[test]
+    fn learners_have_five_times_as_long() {
+        let limits = |specs: [&str; 2]| {
+            let policies = Policies::read(specs).expect("policies");
+            let limits = policies.settings(Frame::default()).limits;
+            (limits.epochs, limits.long_epochs, limits.doublings)
+        };
+        assert_eq!(limits(["owl", "10.0.0.0/8=owl-loss"]), (5, 20, 5));
+        // One program has one guard, whoever learns.
+        assert_eq!(limits(["owl", "10.0.0.0/8=owl:online=true"]), (25, 100, 0));
+    }
+
     #[test]
     fn policies_of_one_controller_have_the_same_bounds() {
         let check = |specs: [&str; 2]| {
@@ -240,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_evaluates_is_not_written_down() {
+    fn what_would_not_be_there_is_not_written_down() {
         let shadow = |is_written_down| Frame {
             is_shadow: true,
             is_written_down,
@@ -252,6 +272,16 @@ mod tests {
         let error = error.to_string();
         assert!(
             error.contains("evaluated in the kernel") && !error.contains('\n'),
+            "{error}"
+        );
+        let learner = Policies::read(["rax"]).expect("a scheme of ours");
+        assert!(learner.check(Controller::Window, shadow(false)).is_ok());
+        let error = learner
+            .check(Controller::Window, shadow(true))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("'rax' learns") && !error.contains('\n'),
             "{error}"
         );
         let agents = Policies::read(["aurora"]).expect("a model of ours");

@@ -130,6 +130,10 @@ fn fulfil(agent: &RefCell<Agent>, wish: Wish) -> serde_json::Value {
             Ok(flows) => serde_json::json!({ "flows": flows }),
             Err(error) => serde_json::json!({ "error": error.to_string() }),
         },
+        Wish::Hear(news) => {
+            agent.borrow_mut().on_network(news);
+            serde_json::Value::Null
+        }
         Wish::Reload => match reload(agent) {
             Ok(()) => agent.borrow().status(),
             Err(error) => serde_json::json!({ "error": error.to_string() }),

@@ -16,7 +16,10 @@ pub struct Statistics {
     pub malformed: u64,
     /// Answers that a policy gave.
     pub decisions: u64,
-    /// From a record in the kernel to its answer in the slot.
+    /// Times that a flow's learner diverged.
+    pub divergences: u64,
+    /// From what was seen, until the newest record that was read or the time that a clock decided as of, to the answer in the
+    /// slot: how late a clock woke is not in it.
     pub latency: LogHistogram,
 }
 
@@ -58,6 +61,7 @@ impl Statistics {
             "reports_of_unknown_flows": self.unknown,
             "malformed_messages": self.malformed,
             "actions": self.decisions,
+            "divergences": self.divergences,
         })
     }
 

@@ -98,6 +98,19 @@ impl Store {
         }
     }
 
+    /// Whoever goes on from it may diverge: what was kept of this policy goes, the file too.
+    pub fn forget(&mut self, served: &Served) {
+        let name = file_name(served);
+        if !self.is_kept() || matches!(self.learned.get(&name), Some(None)) {
+            return;
+        }
+        self.learned.insert(name.clone(), None);
+        if !self.changed.contains(&name) {
+            self.changed.push(name);
+        }
+        self.save();
+    }
+
     /// Begins to write what has changed. What cannot be written is said once, and tried again.
     pub fn save(&mut self) {
         if self.writes.as_ref().is_some_and(|w| !w.is_finished()) {
@@ -105,10 +118,11 @@ impl Store {
         }
         self.finish();
         let Some(folder) = &self.folder else { return };
-        let files: Vec<(PathBuf, Vec<u8>)> = (self.changed.drain(..))
-            .filter_map(|name| {
-                let learned = self.learned.get(&name)?.as_ref()?;
-                Some((folder.join(name), learned.bytes.clone()))
+        let files: Vec<(PathBuf, Option<Vec<u8>>)> = (self.changed.drain(..))
+            .map(|name| {
+                let learned = self.learned.get(&name).and_then(Option::as_ref);
+                let bytes = learned.map(|learned| learned.bytes.clone());
+                (folder.join(name), bytes)
             })
             .collect();
         if !files.is_empty() {
@@ -128,12 +142,16 @@ impl Store {
     }
 }
 
-/// Whether it went well.
-fn write_all(files: &[(PathBuf, Vec<u8>)], failed_before: bool) -> bool {
+/// Whether it went well. Of which nothing is kept, the file goes.
+fn write_all(files: &[(PathBuf, Option<Vec<u8>>)], failed_before: bool) -> bool {
     let mut is_well = true;
     for (file, bytes) in files {
-        match write(file, bytes) {
-            Ok(()) => tracing::info!(file = %file.display(), "keeps what was learned"),
+        let done = match bytes {
+            Some(bytes) => write(file, bytes).map(|()| "keeps what was learned"),
+            None => remove(file).map(|()| "forgets what was learned: a learner diverged"),
+        };
+        match done {
+            Ok(what) => tracing::info!(file = %file.display(), "{what}"),
             Err(error) => {
                 if is_well && !failed_before {
                     tracing::error!(file = %file.display(), %error, "cannot keep what was learned");
@@ -153,6 +171,13 @@ fn write(file: &Path, bytes: &[u8]) -> io::Result<()> {
     new.write_all(bytes)?;
     new.sync_all()?;
     fs::rename(&part, file)
+}
+
+fn remove(file: &Path) -> io::Result<()> {
+    match fs::remove_file(file) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Nothing if there is no file.
@@ -243,6 +268,24 @@ mod tests {
             assert!(!file.exists());
             assert_eq!(store.learned(&served), Some((learned.as_slice(), 1000)));
         }
+    }
+
+    #[test]
+    fn what_is_forgotten_is_replaced_by_whatever_comes() {
+        let (folder, served) = (Folder::new("forgotten"), served());
+        let learned = learned(&served);
+        let mut store = Store::new(Some(folder.0.clone()));
+        store.keep(&served, learned.clone(), 100_000);
+        store.save();
+        store.finish();
+        let file = folder.0.join(file_name(&served));
+        assert!(file.exists());
+        store.forget(&served);
+        store.finish();
+        assert!(!file.exists());
+        assert_eq!(store.learned(&served), None);
+        store.keep(&served, learned.clone(), 100);
+        assert_eq!(store.learned(&served), Some((learned.as_slice(), 100)));
     }
 
     #[test]

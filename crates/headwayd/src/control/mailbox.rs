@@ -9,9 +9,10 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use serde_json::Value;
 
 use crate::error::{Error, Result};
+use crate::network::News;
 
 /// What somebody wants of the agent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Wish {
     /// To know what happens.
     Status,
@@ -21,6 +22,8 @@ pub enum Wish {
     Reload,
     /// That it sets parameters of a flow, or of all.
     Set(Option<u32>, String),
+    /// That it hears what the network tells of its paths.
+    Hear(News),
 }
 
 type Letter = (Wish, SyncSender<Value>);

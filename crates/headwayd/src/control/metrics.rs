@@ -70,7 +70,7 @@ fn passed(since: Time) -> Duration {
 }
 
 /// Name, kind, what it says, and where the status has it.
-const METRICS: [(&str, &str, &str, &str); 13] = [
+const METRICS: [(&str, &str, &str, &str); 17] = [
     (
         "headway_flows",
         "gauge",
@@ -80,13 +80,13 @@ const METRICS: [(&str, &str, &str, &str); 13] = [
     (
         "headway_flows_opened_total",
         "counter",
-        "Flows that chose a controller of Headway's.",
+        "Flows that were given a slot.",
         "/counters/flows_opened",
     ),
     (
         "headway_slots_full_total",
         "counter",
-        "Flows left to the controller beneath, all slots being taken.",
+        "Times that a flow looked for a slot in vain, each second anew.",
         "/counters/slots_full",
     ),
     (
@@ -106,6 +106,30 @@ const METRICS: [(&str, &str, &str, &str); 13] = [
         "counter",
         "Answers that policies gave.",
         "/counters/actions",
+    ),
+    (
+        "headway_learners",
+        "gauge",
+        "Flows that learn now.",
+        "/counters/learners",
+    ),
+    (
+        "headway_learners_refused_total",
+        "counter",
+        "Flows that were to learn, while as many did as may.",
+        "/counters/learners_refused",
+    ),
+    (
+        "headway_divergences_total",
+        "counter",
+        "Times that a flow's learner diverged, and Cubic had the flow for a while.",
+        "/counters/divergences",
+    ),
+    (
+        "headway_shadow_dropped_total",
+        "counter",
+        "Decisions of a shadow that are not in its file.",
+        "/counters/shadow_dropped",
     ),
     (
         "headway_wakes_total",
@@ -140,7 +164,7 @@ const METRICS: [(&str, &str, &str, &str); 13] = [
     (
         "headway_decision_latency_p50_microseconds",
         "gauge",
-        "From a record in the kernel to its answer, median since the start.",
+        "From what was seen, a record or a clock's time, to the answer, median since the start; that a clock overslept is not in it.",
         "/latency_us/p50",
     ),
     (

@@ -33,7 +33,7 @@ pub fn print(status: &Value) {
     }
     let count = |key: &str| status["counters"][key].as_u64().unwrap_or_default();
     println!(
-        "{} flows now, {} so far; {} decisions; guard: {} trips, {} returns; dropped {}, without a slot {}",
+        "{} flows now, {} so far; {} decisions; guard: {} trips, {} returns; dropped {}, slots missed {}",
         count("flows"),
         count("flows_opened"),
         count("actions"),

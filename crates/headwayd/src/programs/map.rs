@@ -81,6 +81,7 @@ impl Slots {
             sequence.store(next.wrapping_sub(1), Ordering::Relaxed);
             fence(Ordering::Release);
             write_volatile(addr_of_mut!((*place).decided_ns), action.decided_ns);
+            write_volatile(addr_of_mut!((*place).answered_ns), action.answered_ns);
             write_volatile(addr_of_mut!((*place).expires_ns), action.expires_ns);
             write_volatile(addr_of_mut!((*place).due_ns), action.due_ns);
             write_volatile(addr_of_mut!((*place).values), action.values);

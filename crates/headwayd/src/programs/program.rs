@@ -189,7 +189,13 @@ fn rename(value: &mut [u8], own: &str, name: &str) {
 }
 
 fn refusal(controller: Controller, name: &str, error: &libbpf_rs::Error) -> String {
+    let whole = format!("{error:#}");
+    let whole = whole.lines().next().unwrap_or_default();
     let why = match error.kind() {
+        // EACCES: who has no right to it has EPERM.
+        libbpf_rs::ErrorKind::PermissionDenied if whole.contains("(os error 13)") => {
+            format!("the verifier, or a security module, refuses its program: {whole}")
+        }
         libbpf_rs::ErrorKind::PermissionDenied => {
             "not permitted; it takes CAP_BPF and CAP_PERFMON (root has them), and no lockdown".to_owned()
         }
@@ -203,7 +209,7 @@ fn refusal(controller: Controller, name: &str, error: &libbpf_rs::Error) -> Stri
         _ if controller == Controller::Bbr && !kernel::has_bbr() => {
             "the kernel has no BBR to call; 'modprobe tcp_bbr' may help".to_owned()
         }
-        _ => error.to_string().lines().next().unwrap_or_default().to_owned(),
+        _ => whole.to_owned(),
     };
     format!("cannot register {name}: {why}")
 }

@@ -7,7 +7,7 @@ use headway_cc::{
     Scheme, Selection, Sent, Setup, Stamp, Stream, Tag, Time, schemes,
 };
 use headway_policy::schemes::Served;
-use headway_policy::{ActionSpec, Interval, Learned, Limits, Policy};
+use headway_policy::{ActionSpec, Answer, Interval, Learned, Limits, Policy};
 use headway_scenario::{Scenario, TraceSpec, TraceStore};
 use headway_sim::{Options, Simulation};
 use serde_json::{Value, json};
@@ -175,12 +175,12 @@ struct BadPolicy {
 }
 
 impl Policy for BadPolicy {
-    fn decide(&mut self, _: &[f32], _: &Interval) -> Option<f32> {
+    fn decide(&mut self, _: &[f32], _: &Interval) -> Option<Answer> {
         let share = match &mut self.bad {
             Bad::Noise(stream) => stream.uniform(),
             Bad::Always(up) => f64::from(u8::from(*up)),
         };
-        Some(match &self.action {
+        let answer = match &self.action {
             ActionSpec::Continuous { limit, .. } => ((2.0 * share - 1.0) * limit) as f32,
             ActionSpec::Discrete { choices, .. } => {
                 let mut order: Vec<usize> = (0..choices.len()).collect();
@@ -188,7 +188,8 @@ impl Policy for BadPolicy {
                 order[((share * choices.len() as f64) as usize).min(choices.len() - 1)] as f32
             }
             other => unreachable!("no scheme here has {other:?}"),
-        })
+        };
+        Some(answer.into())
     }
 }
 

@@ -5,11 +5,11 @@ use headway_cc::{Probe, Setup, Stream};
 use super::{DqnSpec, Learner, Replay, Transition};
 use crate::action::largest;
 use crate::nn::{NetError, Network};
-use crate::{ActionSpec, Interval, Policy, Record, Utility};
+use crate::{Answer, Interval, Policy, Record, Utility};
 
 /// Decides by the largest Q-value, by chance otherwise, and learns from what follows (Owl, Algorithm 1).
 ///
-/// An observation or Q-values that are not finite give the [neutral answer](ActionSpec::NEUTRAL), counted as
+/// An observation or Q-values that are not finite give the [neutral answer](Answer::NEUTRAL), counted as
 /// `refused_decisions`. A loss that is not finite ends the learning (`learning` is 0 then), and the network
 /// stays as it was before.
 #[derive(Clone, Debug)]
@@ -112,7 +112,7 @@ impl DqnPolicy {
 }
 
 impl Policy for DqnPolicy {
-    fn decide(&mut self, observation: &[f32], interval: &Interval) -> Option<f32> {
+    fn decide(&mut self, observation: &[f32], interval: &Interval) -> Option<Answer> {
         let is_sound =
             observation.len() == self.before.len() && observation.iter().all(|x| x.is_finite());
         self.decisions += 1;
@@ -128,10 +128,10 @@ impl Policy for DqnPolicy {
         self.action = chosen.filter(|_| is_carried_out);
         let Some(action) = chosen else {
             self.refused += 1;
-            return Some(ActionSpec::NEUTRAL);
+            return Some(Answer::NEUTRAL);
         };
         self.before.copy_from_slice(observation);
-        Some(action as f32)
+        Some(Answer::from(action as f32))
     }
 
     fn learned(&self) -> Option<&[f32]> {

@@ -33,6 +33,8 @@ pub enum Source {
     Lost,
     /// Delivery-rate samples.
     Rate,
+    /// What the controller beneath takes the path for.
+    Model,
     /// Is the application what limits?
     AppLimited,
     /// Is the window what limits?
@@ -68,6 +70,7 @@ impl Source {
             Source::DeliveredCe => "`Counters::ce`",
             Source::Lost => "`Feedback::lost_bytes`, `on_rto`",
             Source::Rate => "`Feedback::rate`",
+            Source::Model => "`Tunable::model`",
             Source::AppLimited => "`Feedback::app_limited`",
             Source::CwndLimited => "`Feedback::cwnd_limited`",
             Source::Recovering => "`Feedback::recovery`",
@@ -97,6 +100,7 @@ impl Source {
             Source::DeliveredCe => "`tp->delivered_ce`",
             Source::Lost => "`tp->lost`",
             Source::Rate => "`tp->rate_delivered`, `tp->rate_interval_us`",
+            Source::Model => "`struct bbr`: `bw`, `min_rtt_us`, `pacing_gain`, `cwnd_gain`",
             Source::AppLimited => "`tp->app_limited`",
             Source::CwndLimited => "`tp->is_cwnd_limited`",
             Source::Recovering => "`icsk->icsk_ca_state`",

@@ -117,6 +117,17 @@ pub static FEATURES: &[Feature] = features! {
         Rate Mss, MicrosOfRtt(4), |i| i.mbps(i.delivery_rate);
     "max_delivery_rate_mbps": "largest delivery-rate sample of the flow";
         Rate Mss, MicrosOfRtt(4), |i| i.mbps(i.max_delivery_rate);
+    // What BBR takes the path for.
+    "btlbw_mbps": "BBR's estimate of the bottleneck's bandwidth; zero beneath which there is no BBR";
+        Model Mss, MicrosOfRtt(4), |i| i.latest.btlbw as f64 * 8e-6;
+    "rtprop_ms": "BBR's estimate of the propagation time there and back";
+        Model, Micros(2), |i| f64::from(i.latest.rtprop_us) * 1e-3;
+    "rtprop_ratio": "least RTT sample of the interval over `rtprop_ms`";
+        Model Rtt, MicrosOfRtt(4), |i| ratio(f64::from(i.rtt.min_us), f64::from(i.latest.rtprop_us), 1.0);
+    "pacing_gain": "BBR's gain of the pacing rate";
+        Model, Exact, |i| f64::from(i.latest.pacing_gain) / 256.0;
+    "cwnd_gain": "BBR's gain of the window";
+        Model, Exact, |i| f64::from(i.latest.cwnd_gain) / 256.0;
     // States.
     "app_limited": "1 if the application gave too little to send, else 0";
         AppLimited, Exact, |i| flag(i, Record::APP_LIMITED);

@@ -67,16 +67,16 @@ impl Int8Controller {
                 guard.ask(now);
             }
             match self.latency.is_zero() {
-                true => self.carry_out(now, now, rate),
+                true => self.carry_out(now, now, now, rate),
                 false => (self.on_their_way).push_back((now + self.latency, now, rate)),
             }
         }
     }
 
-    fn carry_out(&mut self, now: Time, decided: Time, rate: Rate) {
+    fn carry_out(&mut self, now: Time, decided: Time, answered: Time, rate: Rate) {
         match &mut self.guard {
             Some(guard) => {
-                if guard.answer(decided, now) {
+                if guard.answer(decided, answered, now) {
                     self.beneath.set(guard.rate(rate));
                 }
             }
@@ -90,7 +90,7 @@ impl Int8Controller {
             && at <= now
         {
             self.on_their_way.pop_front();
-            self.carry_out(now, decided, rate);
+            self.carry_out(now, decided, at, rate);
         }
     }
 

@@ -140,7 +140,7 @@ impl Card {
         online
             .check()
             .map_err(|e| format!("training.online: {e}"))?;
-        let (wanted, outputs) = (self.agent.action.outputs(), self.net.outputs());
+        let (wanted, outputs) = (self.agent.outputs(), self.net.outputs());
         if wanted != outputs {
             return Err(format!(
                 "the action needs {wanted} outputs ([agent.action]), but [net] has {outputs}; they must be the same"

@@ -110,7 +110,7 @@ impl Golden {
             };
             let pairs = [
                 ("outputs", &self.outputs, policy.outputs()),
-                ("actions", &self.actions, &[answer]),
+                ("actions", &self.actions, &[answer.action]),
             ];
             for (name, golden, ours) in pairs {
                 let Some(array) = golden.as_ref() else {

@@ -138,8 +138,16 @@ impl Learner {
         self.rax.updates()
     }
 
-    /// A flow that begins with it.
+    /// A flow that begins with it, and with it again whenever it diverges.
     pub fn flow(&self, setup: &Setup, alpha: f32) -> Rax {
         self.rax.beginning(setup, alpha)
+    }
+
+    /// A flow that goes on from what another has learned ([`Rax::learned`]), and begins with this once it diverges.
+    ///
+    /// # Errors
+    /// [`NetError`], one line: it is no whole checkpoint.
+    pub fn resumed(&self, setup: &Setup, spec: &RaxSpec, learned: &str) -> Result<Rax, NetError> {
+        Ok(Rax::resumed(setup, spec, learned)?.falling_back_on(&self.rax))
     }
 }

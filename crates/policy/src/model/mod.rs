@@ -31,7 +31,7 @@ pub use shipped::{Shipped, ShippedLearner, shipped, shipped_learners};
 use crate::dqn::DqnPolicy;
 use crate::int8::Int8Controller;
 use crate::nn::Network;
-use crate::{ActionSpec, AgentSpec, Learned, Limits, Policy, SpecError, Utility};
+use crate::{ActionSpec, AgentSpec, ClockSpec, Learned, Limits, Policy, SpecError, Utility};
 use policy::Net;
 
 /// The files of a folder.
@@ -62,7 +62,6 @@ pub struct Files<'a> {
 pub struct Model {
     card: Card,
     agent: Arc<AgentSpec>,
-    action: Arc<ActionSpec>,
     net: Net,
     golden_rows: usize,
     golden_error: f32,
@@ -112,17 +111,16 @@ impl Model {
         check_hash(files.weights, &card.weights_sha256).map_err(wrong(WEIGHTS))?;
         check_hash(files.golden, &card.golden_sha256).map_err(wrong(GOLDEN))?;
         let net = weights::net(&card, files.weights).map_err(wrong(WEIGHTS))?;
-        let action = Arc::new(card.agent.action.clone());
+        let agent = Arc::new(card.agent.clone());
         let golden = Golden::read(files.golden, card.net.inputs(), card.net.outputs())
             .map_err(wrong(GOLDEN))?;
-        let mut policy = NetworkPolicy::new(net.clone(), &card.net, Arc::clone(&action));
+        let mut policy = NetworkPolicy::new(net.clone(), &card.net, Arc::clone(&agent));
         let golden_error = golden.replay(&mut policy).map_err(wrong(GOLDEN))?;
         Ok(Model {
-            agent: Arc::new(card.agent.clone()),
+            agent,
             golden_rows: golden.rows(),
             golden_error,
             card,
-            action,
             net,
         })
     }
@@ -146,6 +144,31 @@ impl Model {
         format!("{}@{}", self.card.title(), &hash[..12])
     }
 
+    /// The same network, deciding by another clock; its [`id`](Self::id) stays, as that is what was trained.
+    ///
+    /// # Errors
+    /// [`SpecError`], one line: the clock cannot be kept, the network has an output too many or too few for it, or is
+    /// one of whole numbers.
+    pub fn with_clock(&self, clock: ClockSpec) -> Result<Model, SpecError> {
+        if self.int8().is_some() {
+            return Err(SpecError(
+                "clock: a network of whole numbers has the one that its program was written with"
+                    .to_owned(),
+            ));
+        }
+        if clock.is_chosen() != self.agent.clock.is_chosen() {
+            return Err(SpecError(
+                "clock: a network that chooses its intervals keeps to that, and no other can"
+                    .to_owned(),
+            ));
+        }
+        let mut model = self.clone();
+        model.card.agent.clock = clock;
+        model.card.agent.check()?;
+        model.agent = Arc::new(model.card.agent.clone());
+        Ok(model)
+    }
+
     /// How many parameters the network has.
     pub fn parameters(&self) -> usize {
         let size = |(_, shape): &(String, Vec<usize>)| shape.iter().product::<usize>();
@@ -159,7 +182,7 @@ impl Model {
 
     /// What decides for one flow.
     pub fn policy(&self) -> NetworkPolicy {
-        NetworkPolicy::new(self.net.clone(), &self.card.net, Arc::clone(&self.action))
+        NetworkPolicy::new(self.net.clone(), &self.card.net, Arc::clone(&self.agent))
     }
 
     /// What the kernel's program evaluates, if the network is one of whole numbers.
@@ -181,7 +204,7 @@ impl Model {
         [delta, beta]: [f64; 2],
         epsilon: f64,
     ) -> Result<DqnPolicy, SpecError> {
-        if let ActionSpec::Continuous { .. } = *self.action {
+        if let ActionSpec::Continuous { .. } = self.agent.action {
             return Err(SpecError(
                 "online learning: the action is continuous, must be one of several choices"
                     .to_owned(),

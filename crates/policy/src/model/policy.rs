@@ -6,7 +6,7 @@ use headway_cc::Probe;
 
 use crate::int8::Quantised;
 use crate::nn::{NetSpec, Network, State};
-use crate::{ActionSpec, Interval, Policy};
+use crate::{AgentSpec, Answer, Interval, Policy};
 
 /// What computes a model's outputs; flows have it in common.
 #[derive(Clone, Debug)]
@@ -20,12 +20,12 @@ pub(super) enum Net {
 /// A model's network, at work for one flow.
 ///
 /// An observation of the wrong size or with a number that is not finite, and outputs that are not finite, give the
-/// [neutral answer](ActionSpec::NEUTRAL); they are counted (`refused_decisions` of results).
+/// [neutral answer](Answer::NEUTRAL); they are counted (`refused_decisions` of results).
 #[derive(Clone, Debug)]
 pub struct NetworkPolicy {
     net: Net,
     inputs: usize,
-    action: Arc<ActionSpec>,
+    agent: Arc<AgentSpec>,
     /// What a network of floating point remembers.
     state: State,
     outputs: Vec<f32>,
@@ -33,8 +33,8 @@ pub struct NetworkPolicy {
 }
 
 impl NetworkPolicy {
-    /// For a flow that has just begun. The network has the inputs and outputs of `spec`, as many as `action` wants.
-    pub(super) fn new(net: Net, spec: &NetSpec, action: Arc<ActionSpec>) -> NetworkPolicy {
+    /// For a flow that has just begun. The network has the inputs and outputs of `spec`, as many as `agent` wants.
+    pub(super) fn new(net: Net, spec: &NetSpec, agent: Arc<AgentSpec>) -> NetworkPolicy {
         NetworkPolicy {
             state: match &net {
                 Net::Float(network) => network.state(),
@@ -44,7 +44,7 @@ impl NetworkPolicy {
             outputs: vec![0.0; spec.outputs()],
             refused: 0,
             net,
-            action,
+            agent,
         }
     }
 
@@ -64,7 +64,7 @@ impl NetworkPolicy {
     }
 
     /// The answer, unless something is amiss.
-    pub(super) fn answer(&mut self, observation: &[f32]) -> Option<f32> {
+    pub(super) fn answer(&mut self, observation: &[f32]) -> Option<Answer> {
         let finite = |numbers: &[f32]| numbers.iter().all(|x| x.is_finite());
         if observation.len() != self.inputs || !finite(observation) {
             return None;
@@ -80,15 +80,15 @@ impl NetworkPolicy {
             self.state.reset();
             return None;
         }
-        Some(self.action.choose(&self.outputs))
+        Some(self.agent.choose(&self.outputs))
     }
 }
 
 impl Policy for NetworkPolicy {
-    fn decide(&mut self, observation: &[f32], _: &Interval) -> Option<f32> {
+    fn decide(&mut self, observation: &[f32], _: &Interval) -> Option<Answer> {
         Some(self.answer(observation).unwrap_or_else(|| {
             self.refused += 1;
-            ActionSpec::NEUTRAL
+            Answer::NEUTRAL
         }))
     }
 

@@ -41,7 +41,12 @@ pub fn shipped() -> &'static [Shipped] {
         "aurora-v1",
         "owl-v1",
         "owl-loss-v1",
-        "aurora-int8-v1"
+        "aurora-int8-v1",
+        "interval-learned-v1",
+        "interval-v1",
+        "bbr-tuner-ppo-v1",
+        "bbr-tuner-dqn-v1",
+        "bbr-tuner-a2c-v1",
     )
 }
 

@@ -21,7 +21,7 @@ pub struct Agent<T, const N: usize> {
     segments: VecDeque<Segment<N>>,
     /// To be used again.
     spare: Vec<Segment<N>>,
-    /// The number of the next step.
+    /// The number of the next partial action.
     next: u64,
     policy: Gaussian,
     values: [f32; N],
@@ -72,6 +72,7 @@ impl<T: Task<N>, const N: usize> Agent<T, N> {
         let PalSpec {
             initial_deviation,
             least_deviation,
+            action_scale,
             ..
         } = *weights.spec();
         let policy = Gaussian::of([outputs[0], outputs[1]], initial_deviation, least_deviation);
@@ -86,10 +87,8 @@ impl<T: Task<N>, const N: usize> Agent<T, N> {
             action,
             window,
             rewards: [0.0; N],
-            awaited: 0,
         };
-        segment.add(step, round);
-        self.next += 1;
+        segment.add(step, action_scale, round);
         Ok(action)
     }
 
@@ -98,11 +97,12 @@ impl<T: Task<N>, const N: usize> Agent<T, N> {
     pub fn partial_action(&mut self, size: f32) -> u64 {
         if let Some(segment) = self.segments.back_mut() {
             segment.cause(size);
+            self.next += 1;
         }
         self.next.wrapping_sub(1)
     }
 
-    /// What came of one partial action of the action with that number. What was given up is ignored.
+    /// What came of the partial action with that number. What was given up, or is answered already, is ignored.
     #[inline]
     pub fn feedback(&mut self, number: u64, rewards: &[f32; N]) {
         let segment = self.segments.iter_mut().rev().find(|s| s.first <= number);

@@ -3,6 +3,9 @@
 use super::nets::{MAX_OUTPUTS, Memories};
 use crate::nn::{Network, Trace};
 
+/// In the place of a step's number.
+const ANSWERED: u32 = u32::MAX;
+
 /// One action.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step<const N: usize> {
@@ -13,16 +16,16 @@ pub(super) struct Step<const N: usize> {
     pub window: f32,
     /// The sum of the feedback so far.
     pub rewards: [f32; N],
-    /// Partial actions without feedback.
-    pub awaited: u32,
 }
 
 /// Steps acted with the same weights. The networks' records are kept as they act, so that nothing has to be computed again
 /// for the gradient: what Algorithm 2 restores in its lines 5 and 6 is all here.
 #[derive(Clone, Debug)]
 pub(super) struct Segment<const N: usize> {
-    /// The number of its first step.
+    /// The number of its first partial action.
     pub first: u64,
+    /// Which step each partial action is of; [`ANSWERED`] once its feedback is in.
+    parts: Vec<u32>,
     pub nets: Vec<Network>,
     pub traces: Vec<Trace>,
     pub steps: Vec<Step<N>>,
@@ -31,7 +34,7 @@ pub(super) struct Segment<const N: usize> {
     /// Units of partial actions until a round is over (Algorithm 3).
     left: f32,
     /// Partial actions without feedback.
-    awaited: u64,
+    awaited: usize,
     /// What is expected from the step after its last, by its own weights; there once it is over.
     pub continuation: Option<[f32; N]>,
 }
@@ -40,6 +43,7 @@ impl<const N: usize> Segment<N> {
     pub fn new(nets: &[Network]) -> Segment<N> {
         Segment {
             first: 0,
+            parts: Vec::new(),
             nets: nets.to_vec(),
             traces: nets.iter().map(Network::trace).collect(),
             steps: Vec::new(),
@@ -50,13 +54,14 @@ impl<const N: usize> Segment<N> {
         }
     }
 
-    /// Begins anew at step `first` with these weights.
+    /// Begins anew with these weights; `first` is the number of the next partial action.
     pub fn begin(&mut self, first: u64, nets: &[Network], units: [f32; N]) {
         for (mine, net) in self.nets.iter_mut().zip(nets) {
             mine.parameters_mut().copy_from_slice(net.parameters());
         }
         self.traces.iter_mut().for_each(Trace::clear);
         self.steps.clear();
+        self.parts.clear();
         (self.first, self.units, self.awaited) = (first, units, 0);
         self.continuation = None;
     }
@@ -89,10 +94,12 @@ impl<const N: usize> Segment<N> {
         outputs
     }
 
-    /// The first step's window is the round (Algorithm 3), if that is not longer than `round`.
-    pub fn add(&mut self, step: Step<N>, round: f32) {
+    /// The window that the first step makes is the round (Algorithm 3), if that is not longer than `round`.
+    pub fn add(&mut self, step: Step<N>, action_scale: f32, round: f32) {
         if self.steps.is_empty() {
-            self.left = (step.window + step.action).min(round).floor();
+            self.left = (step.window + action_scale * step.action)
+                .min(round)
+                .floor();
         }
         self.steps.push(step);
     }
@@ -100,24 +107,22 @@ impl<const N: usize> Segment<N> {
     /// The last action has caused a partial action of this size.
     #[inline]
     pub fn cause(&mut self, size: f32) {
-        if let Some(step) = self.steps.last_mut() {
-            step.awaited += 1;
-            self.awaited += 1;
-            self.left -= size;
-        }
+        self.parts.push(self.steps.len() as u32 - 1);
+        self.awaited += 1;
+        self.left -= size;
     }
 
-    /// Some feedback to one of its steps. One too many is ignored.
+    /// The feedback to one of its partial actions; a second one is ignored.
     #[inline]
     pub fn feedback(&mut self, number: u64, rewards: &[f32; N]) {
-        let step = self.steps.get_mut((number - self.first) as usize);
-        let Some(step) = step.filter(|step| step.awaited > 0) else {
+        let part = self.parts.get_mut((number - self.first) as usize);
+        let Some(part) = part.filter(|part| **part != ANSWERED) else {
             return;
         };
+        let step = &mut self.steps[std::mem::replace(part, ANSWERED) as usize];
         for (sum, reward) in step.rewards.iter_mut().zip(rewards) {
             *sum += reward;
         }
-        step.awaited -= 1;
         self.awaited -= 1;
     }
 

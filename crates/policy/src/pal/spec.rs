@@ -18,6 +18,8 @@ pub struct PalSpec {
     pub critic_optimizer: OptimizerSpec,
     /// Weight of the entropy (beta of Eq. 3 and 6), 0 or more.
     pub entropy: f32,
+    /// How much of a window one unit of the actor's output is.
+    pub action_scale: f32,
     /// The deviation that an actor of random weights begins with, in units of actions.
     pub initial_deviation: f32,
     /// The least deviation, above 0.
@@ -86,6 +88,7 @@ impl Default for PalSpec {
             actor_optimizer: adam(1e-3),
             critic_optimizer: adam(3e-3),
             entropy: 1e-3,
+            action_scale: 0.5,
             initial_deviation: 0.5,
             least_deviation: 0.01,
             gradient_norm: 1.0,
@@ -125,6 +128,7 @@ impl PalSpec {
         let not_negative =
             |name, value: f32| within(name, value, value.is_finite() && value >= 0.0, "0 or more");
         not_negative("entropy", self.entropy)?;
+        positive("action_scale", self.action_scale)?;
         positive("initial_deviation", self.initial_deviation)?;
         positive("least_deviation", self.least_deviation)?;
         positive("gradient_norm", self.gradient_norm)?;
@@ -151,5 +155,23 @@ impl PalSpec {
         count("shortest", self.shortest, 1, 1 << 12)?;
         count("longest", self.longest, self.shortest, 1 << 16)?;
         count("most_awaited", self.most_awaited, 2, 64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three rewards and what follows them, with one gamma, by hand.
+    #[test]
+    fn rewards_are_averaged_by_eq_1_or_as_algorithm_2_is_printed() {
+        let average = |weighting: Weighting| {
+            let rewards = [8.0, 4.0, 16.0];
+            (rewards.iter().rev()).fold(2.0, |next, r| weighting.fold(0.25, *r, next))
+        };
+        // 0.25 * 16 + 0.75 * 2 = 5.5; 0.25 * 4 + 0.75 * 5.5 = 5.125; 0.25 * 8 + 0.75 * 5.125.
+        assert_eq!(average(Weighting::Average), 5.84375);
+        // 0.75 * (16 + 0.5) = 12.375; 0.75 * (4 + 3.09375) = 5.3203125; 0.75 * (8 + 1.330078125).
+        assert_eq!(average(Weighting::AsPrinted), 6.997_558_6);
     }
 }

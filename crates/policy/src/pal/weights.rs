@@ -140,7 +140,7 @@ impl<const N: usize> Weights<N> {
     fn weigh(&mut self, task: &impl Task<N>, segment: &Segment<N>) {
         self.returns.clear();
         self.advantages.clear();
-        let mut next = segment.continuation.unwrap_or(segment.units);
+        let mut next = segment.continuation.expect("it is over");
         for step in segment.steps.iter().rev() {
             let gamma = task.gamma(step.window, &step.values);
             for (average, reward) in next.iter_mut().zip(&step.rewards) {
@@ -245,6 +245,7 @@ mod tests {
         least: f32,
         units: [f32; 3],
         windows: Vec<f32>,
+        earlier: Vec<f32>,
         observations: Vec<f32>,
         actions: Vec<f32>,
         rewards: Vec<f32>,
@@ -293,6 +294,12 @@ mod tests {
         let mut segment = Segment::<3>::new(&weights.nets);
         segment.begin(0, &weights.nets, fixtures.units);
         let mut memories = Memories::of(&weights.nets);
+        // What came before is in the hidden state that is carried in, and in no gradient.
+        let mut earlier = Segment::<3>::new(&weights.nets);
+        earlier.begin(0, &weights.nets, fixtures.units);
+        for seen in fixtures.earlier.chunks(8) {
+            earlier.outputs(&mut memories, seen);
+        }
         for (step, seen) in fixtures.observations.chunks(8).enumerate() {
             let outputs = segment.outputs(&mut memories, seen);
             let step = Step {
@@ -301,9 +308,8 @@ mod tests {
                 action: fixtures.actions[step],
                 window: fixtures.windows[step],
                 rewards: std::array::from_fn(|n| fixtures.rewards[3 * step + n]),
-                awaited: 0,
             };
-            segment.add(step, f32::INFINITY);
+            segment.add(step, 1.0, f32::INFINITY);
         }
         segment.continuation = Some(fixtures.continuation);
         let task = Throughput {

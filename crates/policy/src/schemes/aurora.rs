@@ -1,18 +1,12 @@
 //! Aurora: a rate that a small network raises and lowers.
 
-use headway_cc::{Family, Kind, Need, Param, Scheme};
+use headway_cc::{Family, Need, Param, Scheme};
 
-use super::{GUARD, LATENCY, build, shipped_version};
+use super::{GUARD, LATENCY, build, shipped_version, trained};
 
-const MODEL: Param = Param {
-    name: "model",
-    help: "which of the trained models decides (headway models)",
-    kind: Kind::Loaded {
-        what: "one of v2, v1, int8-v1",
-        default: Some("v2"),
-        load: |text| shipped_version("aurora", text),
-    },
-};
+const MODEL: Param = trained("one of v2, v1, int8-v1", "v2", |text| {
+    shipped_version("aurora", text)
+});
 
 /// Jay et al. 2019.
 pub const SCHEME: Scheme = Scheme {

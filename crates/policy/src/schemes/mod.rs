@@ -1,6 +1,8 @@
 //! Learned controllers as schemes, for every host to register.
 
 mod aurora;
+mod bbr_tuner;
+mod interval;
 mod learned;
 mod owl;
 pub(crate) mod rax;
@@ -25,6 +27,11 @@ use crate::model::{Model, shipped};
 pub static SCHEMES: &[Scheme] = &[
     learned::SCHEME,
     aurora::SCHEME,
+    interval::INTERVAL,
+    interval::INTERVAL_LEARNED,
+    bbr_tuner::PPO,
+    bbr_tuner::DQN,
+    bbr_tuner::A2C,
     owl::OWL,
     owl::OWL_LOSS,
     rax::SCHEME,
@@ -48,6 +55,23 @@ const GUARD: Param = Param {
     help: "does the kernel's guard watch it, and give the flow to Cubic where it does badly (docs/guard.md)",
     kind: Kind::Switch,
 };
+
+/// The parameter that says which of a scheme's trained models decides; `what` is what there is.
+const fn trained(
+    what: &'static str,
+    default: &'static str,
+    load: fn(&str) -> Result<Loaded, String>,
+) -> Param {
+    Param {
+        name: "model",
+        help: "which of the trained models decides (headway models)",
+        kind: Kind::Loaded {
+            what,
+            default: Some(default),
+            load,
+        },
+    }
+}
 
 /// A model as a parameter's value.
 fn loaded(model: Model) -> Loaded {
@@ -77,7 +101,11 @@ fn shipped_version(name: &str, version: &str) -> Result<Loaded, String> {
 
 /// Builds the sender's half: the model of parameter `model`, answering after [`LATENCY`].
 fn build(setup: &Setup, values: &Values, model: &Param) -> Box<dyn CongestionControl> {
-    let model = values.loaded::<Model>(model);
+    deployed(setup, values, &values.loaded::<Model>(model))
+}
+
+/// Builds the sender's half that this model decides for.
+fn deployed(setup: &Setup, values: &Values, model: &Model) -> Box<dyn CongestionControl> {
     let limits = values.is_on(&GUARD).then(Limits::default);
     let controller = model.deployed(setup, values.time(&LATENCY), limits);
     controller.expect("the agent of a loaded model is checked")

@@ -1,6 +1,7 @@
 //! Rax: congestion control that learns while it runs, from random weights, on every acknowledgement.
 
 use std::any::Any;
+use std::sync::Arc;
 
 use headway_cc::schemes::newreno::NewReno;
 use headway_cc::{
@@ -44,7 +45,9 @@ pub const SCHEME: Scheme = Scheme {
         "a gradient is applied after as many packets as the path returns in a round trip, if the window has more: windows ran away",
         "advantages are centred and scaled by those of late, so that one set of rates serves links of any speed",
         "the first action follows the first acknowledgement: before, nothing is known to act on",
-        "a window above 4000 packets and weights that are not finite or too large are taken for divergence: NewReno for 10 s, then random weights anew",
+        "a window of more than 32 times what the path returns in a round trip, and weights that are not finite or too large, are taken for divergence: NewReno for 10 s, then random weights anew",
+        "both RTT features end at 1.5 times the least RTT of the flow",
+        "over the kernel's TCP windows are whole packets, 4 at least; one that is not filled grows no further; packets are answered in the order of sending; four of an acknowledgement's act at most",
     ],
     needs: &[Need::PerPacket],
     params: &[ALPHA, RESTART],
@@ -66,10 +69,8 @@ pub const SCHEME: Scheme = Scheme {
 pub struct RaxSpec {
     /// How much a lost packet counts against a delivered one (Eq. 7).
     pub alpha: f32,
-    /// How it learns.
+    /// How it learns; windows are in packets.
     pub pal: PalSpec,
-    /// How much of a window one unit of the actor's output is: packets.
-    pub action_scale: f32,
     /// After so long the flow begins anew with what it has learned; zero for never.
     #[serde(skip)]
     pub restart: Duration,
@@ -80,7 +81,6 @@ impl Default for RaxSpec {
         RaxSpec {
             alpha: 4.0,
             pal: PalSpec::default(),
-            action_scale: 0.5,
             restart: Duration::ZERO,
         }
     }
@@ -94,9 +94,11 @@ const REWARDS: usize = 3;
 const CRITICS: [usize; 2] = [2, 1];
 /// The gains of the averages (§3.2).
 const GAINS: [f32; 2] = [1.0 / 8.0, 1.0 / 256.0];
-/// A window that grows to so many packets has run away: beyond, an action would change nothing any more, and more steps
-/// would await feedback than are kept.
-const LARGEST_WINDOW: f32 = 4000.0;
+/// A window of so many times what the path returns in a round trip has run away: an action changes nothing any more, and
+/// beyond twice as many feedback would come for segments that are forgotten ([`PalSpec::most_awaited`]).
+const RUNAWAY: f32 = 32.0;
+/// What a path returns at least, in packets, as far as that goes: a flow that begins has not seen it yet.
+const LEAST_ROUND: f32 = 10.0;
 /// After the weights diverged or the window ran away NewReno runs for so long.
 const FALLBACK: Duration = Duration::from_secs(10);
 
@@ -135,7 +137,18 @@ impl State {
         self.is_known = true;
     }
 
-    /// On scales that suit a network, whatever the path.
+    /// What the path returns in a round trip, by the slow averages.
+    fn packets_per_rtt(&self) -> f32 {
+        let [gaps, rtts, ..] = self.averages;
+        rtts[1] / gaps[1].max(1e-3)
+    }
+
+    /// The same, as far as that has been seen.
+    fn path_holds(&self) -> f32 {
+        self.packets_per_rtt().max(LEAST_ROUND)
+    }
+
+    /// On scales that suit a network.
     fn observation(&self, least_rtt_ms: f32) -> [f32; FEATURES] {
         let [gaps, rtts, losses, windows] = self.averages;
         let mut all = [0.0; FEATURES];
@@ -156,6 +169,8 @@ pub struct Rax {
     spec: RaxSpec,
     random: Stream,
     weights: Weights<REWARDS>,
+    /// What it begins with again after it diverged; `None` for random weights.
+    origin: Option<Arc<Checkpoint<REWARDS>>>,
     agent: Agent<Throughput, REWARDS>,
     state: State,
     /// In packets, 1 or more.
@@ -204,6 +219,7 @@ impl Rax {
             spec,
             random,
             weights,
+            origin: None,
             state: State::default(),
             window: 1.0,
             last_ack: None,
@@ -215,16 +231,24 @@ impl Rax {
         }
     }
 
-    /// A flow that begins with what this one has learned.
+    /// A flow that begins with what this one has learned, and does so again whenever it diverges.
     pub(crate) fn beginning(&self, setup: &Setup, alpha: f32) -> Rax {
         let spec = RaxSpec {
             alpha,
             ..self.spec.clone()
         };
         let random = setup.stream("rax weights");
-        let mut rax = Rax::with(setup, spec, self.weights.clone(), random);
-        rax.agent.remember(&self.agent.memories());
+        let origin = self.checkpoint();
+        let mut rax = Rax::with(setup, spec, origin.weights.clone(), random);
+        rax.agent.remember(&origin.memories);
+        rax.origin = Some(Arc::new(origin));
         rax
+    }
+
+    /// The same flow, which begins with what `other` has learned once it diverges.
+    pub(crate) fn falling_back_on(mut self, other: &Rax) -> Rax {
+        self.origin = Some(Arc::new(other.checkpoint()));
+        self
     }
 
     /// How many weights all networks have.
@@ -240,25 +264,28 @@ impl Rax {
 
     /// What it has learned so far, for a [`resumed`](Self::resumed) flow to go on from.
     pub fn learned(&self) -> String {
-        let checkpoint = Checkpoint {
-            weights: self.weights.clone(),
-            memories: self.agent.memories(),
-        };
-        checkpoint.write()
+        self.checkpoint().write()
     }
 
-    /// As a flow that begins `now` with what this one has learned: by the same text as one that resumes after days.
+    fn checkpoint(&self) -> Checkpoint<REWARDS> {
+        Checkpoint {
+            weights: self.weights.clone(),
+            memories: self.agent.memories(),
+        }
+    }
+
+    /// As a flow that begins `now` with what this one has learned.
     fn begin_anew(&mut self, now: Time) {
         let spec = RaxSpec {
             restart: Duration::ZERO,
             ..self.spec.clone()
         };
-        let next = Rax::resumed(&self.setup, &spec, &self.learned()).expect("it was just written");
-        let mut agent = next.agent;
-        agent.draw_from(self.setup.stream("rax anew"));
+        let Checkpoint { weights, memories } = self.checkpoint();
+        let mut next = Rax::with(&self.setup, spec, weights, self.random.clone());
+        next.agent.remember(&memories);
+        next.agent.draw_from(self.setup.stream("rax anew"));
         *self = Rax {
-            agent,
-            random: self.random.clone(),
+            origin: self.origin.clone(),
             begun: now,
             divergences: self.divergences,
             ..next
@@ -277,10 +304,25 @@ impl Rax {
         Tag(self.agent.partial_action(packets) + 1)
     }
 
-    /// A packet arrived; where `acts`, the window changes.
-    pub(super) fn acked(&mut self, now: Time, tag: Tag, packets: f32, sent: Time, acts: bool) {
-        let last = self.last_ack.replace(now).unwrap_or(sent);
-        let gap_ms = now.since(last).as_millis_f64() as f32;
+    /// How long ago the last acknowledgement was, in ms. Before the packet was sent nothing could come: a pause is no gap.
+    pub(super) fn gap_ms(&mut self, now: Time, sent: Time) -> f32 {
+        let last = self
+            .last_ack
+            .replace(now)
+            .map_or(sent, |last| last.max(sent));
+        now.since(last).as_millis_f64() as f32
+    }
+
+    /// A packet arrived, after so long without another; where `acts`, the window changes.
+    pub(super) fn acked(
+        &mut self,
+        now: Time,
+        tag: Tag,
+        packets: f32,
+        sent: Time,
+        gap_ms: f32,
+        acts: bool,
+    ) {
         self.rtt_ms = now.since(sent).as_millis_f64() as f32;
         self.least_rtt_ms = self.least_rtt_ms.min(self.rtt_ms.max(1e-3));
         self.answer(tag, &[packets, packets, gap_ms]);
@@ -301,6 +343,11 @@ impl Rax {
         if acts {
             self.act(now);
         }
+    }
+
+    /// What became of a packet is not known.
+    pub(super) fn lost_sight_of(&mut self, tag: Tag) {
+        self.answer(tag, &[0.0; REWARDS]);
     }
 
     /// Somebody else has set the window, in packets.
@@ -330,20 +377,19 @@ impl Rax {
                 return;
             }
             self.fallback = None;
+            self.window = self.window.min(self.largest_window());
         }
         let observation = self.state.observation(self.least_rtt_ms);
-        let [gaps, rtts, ..] = self.state.averages;
-        let units = [1.0, 1.0, rtts[0].max(1e-3) / self.window];
-        // What the path returns in a round trip. A window that runs away is many times that, and has to be learned from
-        // before all of it has been sent.
-        let round = rtts[1] / gaps[1].max(1e-3);
+        let units = [1.0, 1.0, self.state.averages[1][0].max(1e-3) / self.window];
+        // A window that runs away is many times that, and has to be learned from before all of it has been sent.
+        let round = self.state.packets_per_rtt();
         let action = self
             .agent
             .act(&mut self.weights, &observation, self.window, round, units);
         match action {
             Ok(action) => {
-                self.window = (self.window + self.spec.action_scale * action).max(1.0);
-                if self.window > LARGEST_WINDOW {
+                self.window = (self.window + self.spec.pal.action_scale * action).max(1.0);
+                if self.window > self.largest_window() {
                     self.start_over(now);
                 }
             }
@@ -351,17 +397,28 @@ impl Rax {
         }
     }
 
-    /// NewReno for a while, then random weights anew.
+    fn largest_window(&self) -> f32 {
+        RUNAWAY * self.state.path_holds()
+    }
+
+    /// NewReno for a while, from what the path holds at most, then what it began with anew: a model's weights, or random
+    /// ones.
     fn start_over(&mut self, now: Time) {
         self.divergences += 1;
+        self.window = self.window.min(self.state.path_holds());
         let mut newreno = NewReno::new(&self.setup, EcnUse::Off);
         let cwnd = self.control().cwnd;
         newreno.go_alone(cwnd, cwnd);
         self.fallback = Some((newreno, now + FALLBACK));
-        let spec = self.spec.pal.clone();
-        let weights = Weights::random(spec, FEATURES, &CRITICS, &mut self.random);
-        self.weights = weights.expect("the same as before");
         self.agent.reset();
+        if let Some(origin) = &self.origin {
+            self.weights = origin.weights.clone();
+            self.agent.remember(&origin.memories);
+        } else {
+            let spec = self.spec.pal.clone();
+            let weights = Weights::random(spec, FEATURES, &CRITICS, &mut self.random);
+            self.weights = weights.expect("the same as before");
+        }
     }
 }
 
@@ -385,7 +442,8 @@ impl CongestionControl for Rax {
         }
         for acked in feedback.acked.iter().filter(|acked| acked.sent >= begun) {
             let packets = self.packets(acked.size);
-            self.acked(feedback.now, acked.tag, packets, acked.sent, true);
+            let gap_ms = self.gap_ms(feedback.now, acked.sent);
+            self.acked(feedback.now, acked.tag, packets, acked.sent, gap_ms, true);
         }
     }
 
@@ -429,5 +487,34 @@ impl CongestionControl for Rax {
         // Results count under this name how often a classical controller took over.
         probe.value("guard_trips", self.divergences as f64);
         probe.value("forgotten_actions", self.agent.forgotten() as f64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What it goes on with after it diverged.
+    fn anew(mut rax: Rax) -> String {
+        rax.start_over(Time::from_millis(1));
+        rax.learned()
+    }
+
+    #[test]
+    fn a_flow_that_diverges_begins_with_what_it_began_with() {
+        let setup = Setup::new(Bytes::new(1500), 1);
+        let rax = |seed| {
+            let setup = Setup::new(Bytes::new(1500), seed);
+            Rax::new(&setup, RaxSpec::default()).expect("the default")
+        };
+        let (model, other) = (rax(2), rax(3));
+        let resumed = || {
+            let resumed = Rax::resumed(&setup, &RaxSpec::default(), &other.learned());
+            resumed.expect("it was just written")
+        };
+        assert_eq!(anew(model.beginning(&setup, 4.0)), model.learned());
+        assert_eq!(anew(resumed().falling_back_on(&model)), model.learned());
+        let random = anew(resumed());
+        assert!(![model.learned(), other.learned()].contains(&random));
     }
 }

@@ -23,7 +23,7 @@ pub const SCHEME: Scheme = Scheme {
     name: "rax-pretrained",
     summary: "Rax that begins with what another flow has learned, and goes on learning",
     source: "Bachl, Zseby and Fabini, Rax (§4.3); models/rax-v1 learned it here (docs/models.md)",
-    deviations: &["all of `rax`'s"],
+    deviations: &["all of `rax`'s, but that a flow that diverged begins with the model again"],
     params: &[MODEL, rax::ALPHA],
     build: |setup, values| {
         let learner = values.loaded::<Learner>(&MODEL);

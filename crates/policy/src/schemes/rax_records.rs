@@ -8,7 +8,7 @@ use super::rax::{Rax, RaxSpec};
 use crate::Record;
 use crate::nn::NetError;
 
-/// Ten seconds of gradients or more.
+/// Gradients, about one a round trip: fewer teach next to nothing.
 const LEAST_UPDATES: u64 = 200;
 
 /// A flow that learns from its records (Rax, §3.2). A record counts packets and does not name them: they are taken to be
@@ -25,6 +25,12 @@ impl RaxOverRecords {
     /// More packets than any window of Rax has. Where more came between two records, records were lost, and what they told
     /// is not made up for: this is also the most work that a record makes.
     const MOST: usize = 1 << 12;
+    /// In packets. A host's receiver acknowledges two at once, and a third only 40 ms later: from two on one more brings
+    /// nothing, and a flow that begins below learns to stay there (BBR's least window is four for the same reason).
+    const LEAST_WINDOW: f32 = 4.0;
+    /// So many packets of an acknowledgement act: receivers acknowledge two at once, and a host that puts more together
+    /// leaves no time between them that an action could count in.
+    const MOST_ACTS: usize = 4;
 
     /// A flow that knows nothing yet, or goes on from what another has learned ([`learned`](Self::learned)).
     ///
@@ -78,22 +84,28 @@ impl RaxOverRecords {
             record.srtt_us
         };
         let sent = Time::from_nanos(record.now_ns.saturating_sub(u64::from(rtt_us) * 1000));
-        for _ in 0..delivered.min(self.flying.len()) {
-            let tag = self.flying.pop_front().unwrap_or(Tag::NONE);
-            self.rax.acked(now, tag, 1.0, sent, acts);
+        let arrived = delivered.min(self.flying.len());
+        if arrived > 0 {
+            let gap_ms = self.rax.gap_ms(now, sent) / arrived as f32;
+            for n in 0..arrived {
+                let tag = self.flying.pop_front().unwrap_or(Tag::NONE);
+                let acts = acts && n < Self::MOST_ACTS;
+                self.rax.acked(now, tag, 1.0, sent, gap_ms, acts);
+            }
         }
-        self.agree(record.in_flight as usize, now);
+        self.agree(record.in_flight as usize);
         if acts {
             self.validate(record.in_flight as usize + lost + delivered, before);
+            self.rax.follow(self.rax.window().max(Self::LEAST_WINDOW));
         }
         self.last = *record;
     }
 
     /// What is on its way is the host's to say: it counts a SYN as delivered, and may send a packet twice without a loss.
-    fn agree(&mut self, in_flight: usize, now: Time) {
+    fn agree(&mut self, in_flight: usize) {
         while self.flying.len() > in_flight {
             let tag = self.flying.pop_front().unwrap_or(Tag::NONE);
-            self.rax.lost(now, tag, 1.0, false);
+            self.rax.lost_sight_of(tag);
         }
         while self.flying.len() < in_flight.min(Self::MOST) {
             self.flying.push_front(Tag::NONE);
@@ -121,7 +133,7 @@ impl RaxOverRecords {
         (self.updates() >= LEAST_UPDATES).then(|| self.rax.learned())
     }
 
-    /// How many gradients that took, those of the flows before it among them; none after it diverged.
+    /// How many gradients that took, those of the flows before it among them; those of its model after it diverged, or none.
     pub fn updates(&self) -> u64 {
         self.rax.updates()
     }

@@ -6,7 +6,7 @@ use headway_cc::{Param, Probe, Registry, SchemeError, Selection, Setup, Values};
 use headway_fixed::Int8;
 
 use super::rax_records::RaxOverRecords;
-use super::{Rax, RaxSpec, SCHEMES, rax_pretrained};
+use super::{Rax, RaxSpec, SCHEMES, interval, rax_pretrained};
 use crate::model::{Learner, Model};
 use crate::{AgentSpec, Decider, Policy, Record};
 
@@ -64,6 +64,7 @@ impl Served {
         }
         let missing = || SchemeError(format!("'{spec}' runs no model"));
         let model = values.loaded::<Model>(param("model").ok_or_else(missing)?);
+        let model = interval::with_clock(scheme, &values, &model).map_or(model, Arc::new);
         let learning = learning(&values, param);
         Ok(served(model.id(), Content::Net(model, learning)))
     }
@@ -99,6 +100,18 @@ impl Served {
         !matches!(self.content, Content::Net(_, None))
     }
 
+    /// The same without learning: the network as it was trained before. `None` for Rax, which has none that does not learn.
+    pub fn frozen(&self) -> Option<Served> {
+        match &self.content {
+            Content::Net(model, _) => Some(Served {
+                spec: self.spec.replace(":online=true", ":online=false"),
+                model_id: self.model_id.clone(),
+                content: Content::Net(Arc::clone(model), None),
+            }),
+            Content::Rax(..) => None,
+        }
+    }
+
     /// Who decides for a flow. One that goes on learning goes on from `learned`, which another flow's [`Carried::learned`]
     /// gave.
     ///
@@ -111,7 +124,11 @@ impl Served {
                 let rax = match (learned, learner) {
                     (Some(learned), _) => {
                         let text = str::from_utf8(learned).map_err(|e| wrong(&e))?;
-                        Rax::resumed(setup, spec, text).map_err(|e| wrong(&e))?
+                        let resumed = match learner {
+                            Some(learner) => learner.resumed(setup, spec, text),
+                            None => Rax::resumed(setup, spec, text),
+                        };
+                        resumed.map_err(|e| wrong(&e))?
                     }
                     (None, Some(learner)) => learner.flow(setup, spec.alpha),
                     (None, None) => Rax::new(setup, spec.clone()).map_err(|e| wrong(&e))?,
@@ -247,6 +264,12 @@ mod tests {
             let is_line = error.contains(spec) && !error.contains('\n');
             assert!(is_line && error.contains(hint), "{error}");
         }
+        let frozen = Served::read("owl:online=true").expect("owl").frozen();
+        let frozen = frozen.expect("a network that was trained before");
+        assert!(!frozen.is_learning());
+        let read = Served::read(frozen.spec()).expect("a scheme");
+        assert!(!read.is_learning());
+        assert!(Served::read("rax").expect("rax").frozen().is_none());
         let served = Served::read("owl:guard=on").expect("it is guarded");
         assert_eq!(served.spec(), "owl:guard=on");
     }

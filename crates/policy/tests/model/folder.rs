@@ -119,7 +119,8 @@ fn a_model_says_what_its_author_worked_out_by_hand() {
     ] {
         let ours = policy
             .decide(&observation, &Interval::default())
-            .expect("an answer");
+            .expect("an answer")
+            .action;
         assert!((ours - answer).abs() < 1e-6, "{observation:?}: {ours}");
     }
 }
@@ -163,13 +164,14 @@ fn what_is_not_finite_is_answered_by_doing_nothing_and_counted() {
     for (count, observation) in wrong.iter().enumerate() {
         let answer = policy
             .decide(observation, &Interval::default())
-            .expect("an answer");
+            .expect("an answer")
+            .action;
         assert!(answer.is_nan(), "{observation:?}: {answer}");
         assert_eq!(policy.refused(), count as u64 + 1);
     }
     assert_eq!(
         policy.decide(&[0.0; 4], &Interval::default()),
-        Some(0.0),
+        Some(0.0.into()),
         "and then goes on"
     );
     assert!(ActionSpec::NEUTRAL.is_nan());
@@ -181,7 +183,7 @@ proptest! {
         observation in prop::collection::vec(any::<f32>(), 0..6),
     ) {
         let mut policy = Model::load(&tiny()).expect("a model").policy();
-        let answer = policy.decide(&observation, &Interval::default()).expect("an answer");
+        let answer = policy.decide(&observation, &Interval::default()).expect("an answer").action;
         let sound = observation.len() == 4 && observation.iter().all(|x| x.is_finite());
         prop_assert_eq!(answer.is_finite(), sound);
         prop_assert_eq!(policy.refused(), u64::from(!sound));

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use headway_cc::testing::{drive, setup};
 use headway_cc::{Duration, Kind, Registry, Selection};
 use headway_net::trace::Trace;
+use headway_policy::Record;
 use headway_policy::model::shipped;
-use headway_policy::schemes::SCHEMES;
+use headway_policy::schemes::{Carried, SCHEMES, Served};
 use headway_scenario::{Scenario, TraceSpec};
 use headway_sim::{Options, Simulation};
 use proptest::prelude::*;
@@ -121,6 +122,58 @@ fn owl_does_with_any_knowledge_and_with_a_controller_that_is_lost() {
         let (rate, queue) = (metrics.throughput_mbps, metrics.queue_p95_ms);
         assert!(rate.expect("packets") > 37.0, "{switches}: {rate:?}");
         assert!(queue.expect("packets") < 25.0, "{switches}: {queue:?}");
+    }
+}
+
+/// One model, whatever the interval: K of the interval study is what it is unless told.
+#[test]
+fn every_interval_is_one_model() {
+    let select = |spec: &str| registry().select(spec).expect("a scheme");
+    let plain = select("interval");
+    let id = plain.model().expect("a model").to_owned();
+    assert!(id.starts_with("interval-v1@"), "{id}");
+    assert_eq!(plain.canonical(), select("interval:rtt=jk:n=2").canonical());
+    for rtt in ["jk", "jk-printed", "ewma", "min-filtered", "latest"] {
+        let one = select(&format!("interval:rtt={rtt}:n=0.75"));
+        assert_eq!(one.model(), Some(id.as_str()));
+        let _ = one.build(&setup());
+    }
+    for (spec, hint) in [
+        ("interval:rtt=mean", "must be one of jk, ewma"),
+        ("interval:n=0", "a number from 0.1 to 10"),
+        ("interval:n=jk", "a number from 0.1 to 10"),
+        ("interval-learned:n=1", "has no parameter 'n'"),
+    ] {
+        let error = registry().select(spec).expect_err(spec).to_string();
+        assert!(error.contains(hint) && !error.contains('\n'), "{error}");
+    }
+}
+
+/// The interval is what was asked for, wherever the flow is carried: 100 ms, twice the estimate of samples of 50 ms.
+#[test]
+fn the_interval_is_the_one_that_was_asked_for() {
+    for (spec, ms) in [
+        ("interval:rtt=latest:n=2", 100.0),
+        ("interval:rtt=ewma:n=0.5", 25.0),
+        ("interval:rtt=min-filtered:n=3", 150.0),
+        ("interval:rtt=jk:n=1", 150.0),           // 50 + 4 x 25
+        ("interval:rtt=jk-printed:n=0.5", 100.0), // (50 + 4 x 3/4 x 50) / 2
+    ] {
+        let served = Served::read(spec).expect("a scheme");
+        let Ok(Carried::Net(mut decider)) = served.carried(&setup(), None) else {
+            panic!("a network decides")
+        };
+        decider.on_record(&Record {
+            now_ns: 1_000_000_000,
+            rtt_us: 50_000,
+            acks: 1,
+            ..Record::default()
+        });
+        assert_eq!(
+            decider.due().as_nanos(),
+            1_000_000_000 + (ms * 1e6) as u64,
+            "{spec}"
+        );
     }
 }
 

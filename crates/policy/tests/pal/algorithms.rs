@@ -6,6 +6,9 @@ use headway_cc::Stream;
 
 use crate::task::{agent, observation, plain, weights};
 
+/// Packets that an action of 1 adds to the window.
+const SCALE: f32 = 2.0;
+
 /// The lists of Algorithm 1, in bytes, and those two functions of them.
 #[derive(Default)]
 struct Printed {
@@ -61,6 +64,7 @@ impl Printed {
 fn segments_are_those_of_algorithms_3_and_4() {
     let mut spec = plain(10);
     spec.longest = 1000;
+    spec.action_scale = SCALE;
     let mut weights = weights(spec);
     let mut agent = agent(&weights);
     let mut random = Stream::new(3, "packets");
@@ -78,21 +82,22 @@ fn segments_are_those_of_algorithms_3_and_4() {
             updates += 1;
         }
         let takes_over = printed.update_weights();
-        let action = agent
-            .act(
-                &mut weights,
-                &observation(step, 0.0),
-                window,
-                f32::INFINITY,
-                [1.0],
-            )
-            .expect("finite");
+        let change = SCALE
+            * agent
+                .act(
+                    &mut weights,
+                    &observation(step, 0.0),
+                    window,
+                    f32::INFINITY,
+                    [1.0],
+                )
+                .expect("finite");
         assert_eq!(weights.updates(), updates, "step {step}");
         assert_eq!(agent.awaited(), printed.actions.len() + 1, "step {step}");
         assert_eq!(agent.began_segment(), takes_over, "step {step}");
         printed.windows.push(window);
-        printed.actions.push(action);
-        window = (window + action + random.normal() as f32).clamp(1.0, 60.0);
+        printed.actions.push(change);
+        window = (window + change + random.normal() as f32).clamp(1.0, 60.0);
         // None, one or two packets.
         let packets = random.below(3) as usize;
         printed.sent.push(packets as f32);

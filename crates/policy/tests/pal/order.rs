@@ -49,6 +49,30 @@ fn feedback_may_come_in_any_order() {
     assert_ne!(in_order, wrong, "it matters what comes");
 }
 
+/// Two partial actions, of which one is answered twice: the other's answer is not the first's to give.
+#[test]
+fn each_partial_action_is_answered_once() {
+    let mut weights = weights(plain(10));
+    let mut agent = agent(&weights);
+    let act = |agent: &mut Agent<Plain, 1>, weights: &mut Weights<1>, step| {
+        let seen = observation(step, 0.0);
+        agent
+            .act(weights, &seen, 1.0, f32::INFINITY, [1.0])
+            .expect("finite");
+    };
+    act(&mut agent, &mut weights, 0);
+    let [first, second] = [(); 2].map(|()| agent.partial_action(1.0));
+    agent.feedback(first, &[0.0]);
+    agent.feedback(first, &[1.0]);
+    for step in 1..12 {
+        act(&mut agent, &mut weights, step);
+    }
+    assert_eq!(weights.updates(), 0, "the second is awaited");
+    agent.feedback(second, &[1.0]);
+    act(&mut agent, &mut weights, 12);
+    assert_eq!(weights.updates(), 1);
+}
+
 /// An action without partial actions has no reward to wait for: it is worth what follows.
 #[test]
 fn an_action_may_cause_nothing() {
@@ -136,7 +160,8 @@ fn agents_may_share_their_weights() {
     let mut agents: Vec<Agent<Plain, 1>> = (0..3)
         .map(|n| Agent::new(Plain, &weights, Stream::new(n, "actions")))
         .collect();
-    for step in 0..200 {
+    let mut earned = Vec::new();
+    for step in 0..3000 {
         for agent in &mut agents {
             let seen = observation(step, 0.0);
             let action = agent
@@ -144,9 +169,43 @@ fn agents_may_share_their_weights() {
                 .expect("finite");
             let number = agent.partial_action(1.0);
             agent.feedback(number, &[reward(seen, action)]);
+            earned.push(reward(seen, action));
         }
     }
-    assert_eq!(weights.updates(), 3 * 19);
+    assert_eq!(weights.updates(), 3 * 299);
+    let mean = |rewards: &[f32]| rewards.iter().sum::<f32>() / rewards.len() as f32;
+    let (before, after) = (mean(&earned[..600]), mean(&earned[8400..]));
+    assert!(after > before + 0.1, "{before} to {after}");
+}
+
+/// What one agent learns another acts by, from its next segment on.
+#[test]
+fn an_agent_takes_over_what_another_has_learned() {
+    let mut weights = weights(plain(10));
+    let [mut learner, mut other] =
+        [1, 2].map(|n| Agent::new(Plain, &weights, Stream::new(n, "actions")));
+    let mut apart = other.clone();
+    let mut still = weights.clone();
+    let act = |agent: &mut Agent<Plain, 1>, weights: &mut Weights<1>, step| {
+        let seen = observation(step, 0.0);
+        let action = agent
+            .act(weights, &seen, 1.0, f32::INFINITY, [1.0])
+            .expect("finite");
+        agent.partial_action(1.0);
+        action
+    };
+    // The other waits for its feedback all along: it changes nothing.
+    for step in 0..20 {
+        let action = act(&mut learner, &mut weights, step);
+        learner.feedback(step as u64, &[reward(observation(step, 0.0), action)]);
+        let [with, without] = [
+            act(&mut other, &mut weights, step),
+            act(&mut apart, &mut still, step),
+        ];
+        // Its second segment begins with what the learner's first has taught.
+        assert_eq!(with == without, step < 10, "step {step}");
+    }
+    assert_eq!((weights.updates(), still.updates()), (1, 0));
 }
 
 #[test]

@@ -32,6 +32,7 @@ pub fn plain(steps: usize) -> PalSpec {
         actor_optimizer: sgd,
         critic_optimizer: sgd,
         entropy: 0.02,
+        action_scale: 1.0,
         initial_deviation: 0.6,
         least_deviation: 0.05,
         gradient_norm: 1e6,

@@ -36,6 +36,7 @@ pub const fn packets(limit: u64) -> QueueSpec {
 /// A bulk flow of the scheme under test, from the run's beginning to its end.
 pub const fn bulk(from: usize, to: usize) -> FlowSpec {
     FlowSpec {
+        place: 0,
         scheme: None,
         from,
         to,

@@ -56,3 +56,25 @@ fn flows_are_pooled_while_they_are_there() {
     let rtt = |i: usize| series(i).rtt_ms[2].expect("a sample");
     assert!((rtt(0) - (rtt(1) + rtt(2)) / 2.0).abs() < 1e-9);
 }
+
+/// What a window too large for its path sends arrives, is lost, or is still under way: 12 Mbit/s and 100 ms hold 100
+/// packets, and ten more are queued. The meter that results come from counts packets for itself.
+#[test]
+fn what_is_sent_arrives_or_is_lost() {
+    let options = Options {
+        grid: Some(Duration::from_secs(1)),
+        ..options(20.0, 0.0)
+    };
+    let network = fixed(12.0, 50, 10, 1500);
+    let outcome = run(&network, "fixed-window:window=130", options);
+    let flow = &outcome.series[1].series;
+    let packets = |mbps: &[f64]| mbps.iter().sum::<f64>() * 1e6 / 8.0 / 1500.0;
+    let sent = packets(&flow.sent_mbps);
+    let counted = outcome.rows[1].metrics.sent_packets as f64;
+    // What is sent in the very last moment is in no bin.
+    assert!((0.0..3.0).contains(&(counted - sent)), "{sent} {counted}");
+    let (lost, arrived) = (packets(&flow.lost_mbps), packets(&flow.throughput_mbps));
+    assert!(lost > 1000.0, "{lost}");
+    let under_way = sent - arrived - lost;
+    assert!((0.0..=130.0 + 1e-6).contains(&under_way), "{under_way}");
+}

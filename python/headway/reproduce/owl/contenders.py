@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headway._native import Scenario, UsageError, schemes
-from headway.reproduce.lab import MissingError
+from headway.reproduce.lab import TRAINED, MissingError
 from headway.train.ablation import find
 
 if TYPE_CHECKING:
@@ -50,8 +50,6 @@ OF_LINUX = {
 """The controllers of Linux's sources, as world `kernel` names them, but for DCTCP, which needs marks. Others that a
 kernel has are programs that somebody has loaded."""
 
-TRAINED = Path("out") / "train"
-"""Where `headway train` writes."""
 BASE = "as-it-is"
 """Owl as it ships, trained with the budget of the ablations: what the others are held against."""
 IMITATION = (

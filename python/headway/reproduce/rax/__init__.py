@@ -5,6 +5,7 @@
 
 from headway.reproduce.figure import Paper
 from headway.reproduce.rax import comparison, first, live, loss, resumed, senders, tradeoff
+from headway.reproduce.rax.link import FIRST_SEED
 
 PAPER = Paper(
     "rax",
@@ -19,4 +20,5 @@ PAPER = Paper(
         *loss.FIGURES,
         *comparison.FIGURES,
     ),
+    FIRST_SEED,
 )

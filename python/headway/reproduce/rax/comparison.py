@@ -6,16 +6,14 @@ from typing import TYPE_CHECKING
 
 from headway.report.lines import Axis
 from headway.reproduce.bands import cloud, whole
-from headway.reproduce.charts import looks_of, titled
+from headway.reproduce.charts import chosen, looks_of, titled
 from headway.reproduce.claim import LESS, MORE, each_within, text_of
 from headway.reproduce.figure import Drawn, Figure
 from headway.reproduce.rax.link import (
     LINK_MBPS,
     PATH,
     UNSEEN,
-    beside,
     drawn,
-    fresh,
     last_half,
     part,
     runs_of,
@@ -38,6 +36,14 @@ if TYPE_CHECKING:
 COUNTS = {1: "one sender", 2: "two senders"}
 RIVALS = ("newreno", "cubic", "compound")
 RAX = "rax"
+LOOKS = {
+    "alpha 1": ("orange", "up"),
+    "alpha 2": ("sky", "square"),
+    "alpha 4": ("blue", "circle"),
+    "alpha 1, resumed": ("vermillion", "down"),
+    "alpha 2, resumed": ("green", "diamond"),
+    "alpha 4, resumed": ("black", "cross"),
+}
 OUTLIER = 0.95
 """An outlier has less than this of the total that a fair share of the link brings."""
 
@@ -51,7 +57,7 @@ def fig9(lab: Lab) -> Made:
     """Totals and losses of one of one and of two senders, Rax's beside others'."""
     specs = lab.those(RIVALS)
     lives = {n: two_lives(lab, 4, f"rax-{n}") for n in COUNTS}
-    others = {n: {name: beside(lab, name, spec, f"rax-{n}") for name, spec in specs.items()} for n in COUNTS}
+    others = {n: {name: runs_of(lab, name, spec, f"rax-{n}") for name, spec in specs.items()} for n in COUNTS}
     wanted = [one for of_count in others.values() for one in of_count.values()]
     measured = told_apart((yield [*(of.whole for of in lives.values()), *wanted]), list(lives.values()))
     found = {n: {RAX: lives[n].first} | others[n] for n in COUNTS}
@@ -128,7 +134,7 @@ def fig9(lab: Lab) -> Made:
     notes = [
         UNSEEN,
         "The paper has one run of each other scheme, since its simulator is deterministic: here starts and hosts "
-        "vary, and there are ten. Differences are of runs with the same seed.",
+        "vary, and there are as many as of Rax. Differences are of runs with the same seed.",
     ]
     return Drawn(titled(panels, looks, 2), claims, table, notes)
 
@@ -152,23 +158,19 @@ def is_outlier(run: Run) -> float:
 
 def fig10(lab: Lab) -> Made:
     """Totals and losses with each tradeoff, from nothing and resumed."""
-    lives = {n: two_lives(lab, 4, f"rax-{n}") for n in COUNTS}
-    runs = {
-        n: {f"alpha {alpha:g}": runs_of(lab, f"alpha {alpha:g}", fresh(alpha), f"rax-{n}") for alpha in ALPHAS[:-1]}
-        for n in COUNTS
+    lives = {(n, alpha): two_lives(lab, alpha, f"rax-{n}") for n in COUNTS for alpha in ALPHAS}
+    measured = told_apart((yield [of.whole for of in lives.values()]), list(lives.values()))
+    first = {n: {f"alpha {alpha:g}": lives[n, alpha].first for alpha in ALPHAS} for n in COUNTS}
+    again = {n: {f"alpha {alpha:g}": lives[n, alpha].again for alpha in ALPHAS} for n in COUNTS}
+    found = {n: first[n] | {f"{label}, resumed": one for label, one in again[n].items()} for n in COUNTS}
+    pairs = {
+        f"{label}, {COUNTS[n]}": (again[n][label], one) for n, of in first.items() for label, one in of.items()
     }
-    wanted = [one for of_count in runs.values() for one in of_count.values()]
-    measured = told_apart((yield [*(of.whole for of in lives.values()), *wanted]), list(lives.values()))
-    found = {n: runs[n] | {"alpha 4": lives[n].first, RESUMED: lives[n].again} for n in COUNTS}
-    looks = looks_of(list(found[1]))
+    looks = chosen(LOOKS)
     panels = [
         (
             f"({'ab'[n - 1]}) {COUNTS[n]}",
-            _panel(
-                {label: _points(measured.runs(one)) for label, one in of_count.items()},
-                looks,
-                n,
-            ),
+            _panel({label: _points(measured.runs(one)) for label, one in of_count.items()}, looks, n),
         )
         for n, of_count in found.items()
     ]
@@ -178,44 +180,31 @@ def fig10(lab: Lab) -> Made:
             "The larger alpha, the less is lost (Fig. 10)",
             "share that all senders lost over the run, with alpha 1 less with alpha 4, runs of one seed; above "
             "0 wanted",
-            {
-                COUNTS[n]: measured.difference(of_count["alpha 1"], of_count["alpha 4"], _lost)
-                for n, of_count in found.items()
-            },
+            {COUNTS[n]: measured.difference(of["alpha 1"], of["alpha 4"], _lost) for n, of in first.items()},
             "points",
             low=MORE,
         ),
         each_within(
             "fig10.resumed-loss",
             "Pre-trained flows lose less (Fig. 10)",
-            "share lost over 600 s, resumed less from nothing, alpha 4, runs of one seed; below 0 wanted",
-            {
-                COUNTS[n]: measured.difference(of_count[RESUMED], of_count["alpha 4"], _lost)
-                for n, of_count in found.items()
-            },
+            "share lost over 600 s, resumed less from nothing, runs of one seed; below 0 wanted",
+            {case: measured.difference(after, before, _lost) for case, (after, before) in pairs.items()},
             "points",
             high=LESS,
         ),
         each_within(
             "fig10.resumed-total",
             "Pre-trained flows get more through (Fig. 10)",
-            "throughput of all senders over 600 s, resumed less from nothing, alpha 4; above 0 wanted",
+            "throughput of all senders over 600 s, resumed less from nothing; above 0 wanted",
             {
-                COUNTS[n]: measured.difference(of_count[RESUMED], of_count["alpha 4"], "throughput_mbps")
-                for n, of_count in found.items()
+                case: measured.difference(after, before, "throughput_mbps")
+                for case, (after, before) in pairs.items()
             },
             "Mbit/s",
             low=MORE,
         ),
     ]
-    return Drawn(
-        titled(panels, looks, 2),
-        claims,
-        notes=[UNSEEN, "Resumed flows, the paper's arrow, are made here for alpha 4 alone."],
-    )
-
-
-RESUMED = "alpha 4, resumed"
+    return Drawn(titled(panels, looks, 2), claims, notes=[UNSEEN])
 
 
 def _lost(run: Run) -> float | None:
@@ -240,14 +229,15 @@ FIGURES = (
     Figure(
         "fig9",
         "Total throughput against loss of one of one (a) and of two senders (b), beside other schemes",
-        f"{PATH.partition('; bins')[0]}; alpha is 4; of 600 s, 12,000 Mbit are the most there can be. A point is a "
-        "run; of several senders one is drawn.",
+        f"{PATH.partition('; bins')[0]}; alpha is 4; of 600 s, 12,000 Mbit are the most there can be. A small "
+        "point is a run, a large one the mean, as in the paper; of several senders one is drawn.",
         fig9,
     ),
     Figure(
         "fig10",
         "Total throughput against loss with each tradeoff, from nothing and resumed",
-        f"{PATH.partition('; bins')[0]}; as figure 9.",
+        f"{PATH.partition('; bins')[0]}; as figure 9. Resumed are the same flows once more, with the "
+        "networks that they ended with.",
         fig10,
     ),
 )

@@ -14,6 +14,8 @@ from headway.reproduce.rax.link import (
     MOST_LOSS,
     PATH,
     UNSEEN,
+    converged_s,
+    end_s,
     held_from_s,
     last_half,
     line,
@@ -53,7 +55,7 @@ def fig1(lab: Lab) -> Made:
 
 def _panels(title: str, run: Run) -> list[tuple[str, Spec]]:
     times = run["series"]["time_s"]
-    end = max(times)
+    end = end_s(run)
     of_senders = [flow["series"] for flow in run.get("flows", [])] or [run["series"]]
     colours = list(looks_of(["cubic", "bbr"]).values())
     rates = [line(series, "throughput_mbps", times) for series in of_senders]
@@ -88,7 +90,17 @@ def learns(figure: str, measured: Measured, want: Wanted, whose: str = "one send
         within(
             f"{figure}.minutes",
             "It converges within the order of minutes (abstract); ours: in at most three",
-            f"time from which every ten seconds have 95% of the link, {whose}, median; at most 180 s wanted",
+            f"time at which the following 30 s first have 95% of the link in the mean, {whose}, median; at most "
+            "180 s wanted",
+            measured.median(want, converged_s),
+            "s",
+            high=MINUTES_S,
+        ),
+        within(
+            f"{figure}.stable",
+            "... to a stable solution (abstract); ours: one that it keeps, after at most three",
+            f"time from which every ten seconds have 95% of the link, to the end, {whose}, median; at most 180 s "
+            "wanted",
             measured.median(want, held_from_s),
             "s",
             high=MINUTES_S,
@@ -110,9 +122,9 @@ def _claims(measured: Measured, one: Wanted, two: Wanted) -> list[Claim]:
         within(
             "fig1.more-senders-take-longer",
             "The time needed for convergence increases with more senders (Fig. 1)",
-            "time from which every ten seconds have 95% of the link, two senders' together less one's, runs of one "
-            "seed; above 0 wanted",
-            measured.difference(two, one, held_from_s),
+            "time at which the following 30 s first have 95% of the link, two senders' together less one's, runs "
+            "of one seed; above 0 wanted",
+            measured.difference(two, one, converged_s),
             "s",
             low=MORE,
         ),

@@ -23,19 +23,21 @@ ENOUGH_MBPS = 19.0
 MOST_LOSS = 0.01
 RUNS = 50
 """What the paper has, in 4: "data from at least 50 simulations"."""
-BESIDE = 10
-"""Of what stands beside it: of other schemes the paper has one."""
+FIRST_SEED = 50001
+"""Begins seeds that nothing was chosen on: the learner's segments were changed after those from 1 were seen."""
 BIN_MS = 1000.0
 """Figure 8: "we use bins of one second"."""
 LENGTH_S = 600.0
-AGAIN_S = 10.0
-"""The beginning of a flow, where losses peak."""
 MEAN_S = 10
-"""A second says little of a flow: convergence goes by means of so many."""
+"""A second says little of a flow: whether it has a rate goes by means of so many."""
+CONVERGED_S = 30
+"""And whether it has converged by the mean of so many that follow."""
+COLUMNS = ("sent_mbps", "lost_mbps", "throughput_mbps", "loss")
+"""What a figure looks at of a sender's series."""
 PATH = (
     "20 Mbit/s, 50 ms round trip, 10 packets of 1250 bytes of buffer (a tenth of the product), 600 s, 50 seeds; "
-    "bins of one second, of several senders one drawn for each run; median in black, from the first to the third "
-    "quartile in grey"
+    "bins of one second, of several senders one drawn for each run; the median as a line, from the first to the "
+    "third quartile shaded"
 )
 UNSEEN = (
     "The paper gives no optimiser, rates, widths of layers or weight of the entropy: those here are ours, and were "
@@ -43,15 +45,10 @@ UNSEEN = (
 )
 
 
-def runs_of(lab: Lab, label: str, spec: str, scenario: str, runs: int = RUNS) -> Wanted:
+def runs_of(lab: Lab, label: str, spec: str, scenario: str) -> Wanted:
     """The runs of a scheme on one of the paper's scenarios, with their series."""
     where = Scenario.load(scenario)
-    return lab.want(label, lab.scheme(spec), where, series=True, bin_ms=BIN_MS, runs=runs)
-
-
-def beside(lab: Lab, label: str, spec: str, scenario: str) -> Wanted:
-    """The runs of what stands beside Rax."""
-    return runs_of(lab, label, spec, scenario, BESIDE)
+    return lab.want(label, lab.scheme(spec), where, series=True, bin_ms=BIN_MS, runs=RUNS)
 
 
 @dataclass(frozen=True)
@@ -73,7 +70,7 @@ def two_lives(lab: Lab, alpha: float, scenario: str) -> TwoLives:
 
     def runs(label: str, spec: str, seconds: float) -> Wanted:
         return lab.want(
-            f"{label}, {scenario}",
+            f"{label}, alpha {alpha:g}, {scenario}",
             lab.scheme(spec),
             where,
             seconds=seconds,
@@ -105,7 +102,7 @@ def half(run: Run, which: int) -> Run:
     where = slice(which * n, (which + 1) * n)
 
     def cut(series: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
-        return {name: series[name][where] for name in ("throughput_mbps", "loss")}
+        return {name: series[name][where] for name in COLUMNS}
 
     series = cut(run["series"])
     flows = [flow | {"series": cut(flow["series"])} for flow in run.get("flows", [])]
@@ -128,6 +125,11 @@ def drawn(run: Run) -> Mapping[str, Sequence[float | None]]:
     flows = run.get("flows")
     found: dict[str, Any] = flows[run["seed"] % len(flows)]["series"] if flows else run["series"]
     return found
+
+
+def end_s(run: Run) -> float:
+    """When the last bin of its series ends."""
+    return len(run["series"]["time_s"]) * BIN_MS / 1000
 
 
 def senders(run: Run) -> int:
@@ -154,32 +156,31 @@ def last_half(column: str, first: float = 0.5, last: float = 1.0) -> Callable[[R
 
 
 def share_lost(series: Mapping[str, Sequence[float | None]], first: float = 0.0, last: float = 1.0) -> float | None:
-    """The share of packets lost over a part of a run: bins count by what was sent in them.
-
-    A bin in which nothing arrives does not tell how much was sent: it counts as a packet.
-    """
-    n = len(series["loss"])
+    """What was taken for lost in a part of a run over what was sent in it; None where nothing was sent."""
+    n = len(series["sent_mbps"])
     where = slice(round(first * n), round(last * n))
-    sent, lost = [], []
-    for rate, loss in zip(series["throughput_mbps"][where], series["loss"][where], strict=True):
-        if loss is None:
-            continue
-        arrived = rate or 0.0
-        left = arrived / (1 - loss) if loss < 1 else 0.01
-        sent.append(left)
-        lost.append(left * loss)
-    return fsum(lost) / fsum(sent) if fsum(sent) else None
+    sent, lost = (fsum(part(series[name][where])) for name in ("sent_mbps", "lost_mbps"))
+    return lost / sent if sent else None
 
 
-def means(values: Sequence[float | None]) -> list[float]:
-    """The mean of each ten bins in a row, nothing counting as 0; as many as fit."""
+def means(values: Sequence[float | None], width: int = MEAN_S) -> list[float]:
+    """The mean of so many bins in a row, ten unless told, nothing counting as 0; as many as fit."""
     known = [v or 0.0 for v in values]
-    width = min(MEAN_S, len(known))
+    width = min(width, len(known))
     return [fmean(known[k : k + width]) for k in range(len(known) - width + 1)]
 
 
+def converged_s(run: Run) -> float:
+    """When the following 30 s first have 95% of the link in the mean, all together; the run's length if never."""
+    rates = means(run["series"]["throughput_mbps"], CONVERGED_S)
+    return float(next((k for k, rate in enumerate(rates) if rate >= ENOUGH_MBPS), run["seconds"]))
+
+
 def held_from_s(run: Run) -> float:
-    """From when on every ten seconds have 95% of the link, all senders together; the run's length if never."""
+    """From when on every ten seconds have 95% of the link, all senders together; the run's length if never.
+
+    That is after the last dip, however late it comes and however long the link was full before.
+    """
     rates = means(run["series"]["throughput_mbps"])
     low = [k for k, rate in enumerate(rates) if rate < ENOUGH_MBPS]
     return float(low[-1] + 1 if low else 0) if not low or low[-1] + 1 < len(rates) else float(run["seconds"])
@@ -199,9 +200,10 @@ def percent_lost(run: Run) -> float | None:
 
 
 def percent_spike(run: Run) -> float:
-    """The most that is lost in ten seconds in a row of the first half, in %; each second counts the same."""
-    losses = run["series"]["loss"]
-    return 100 * max(means(losses[: max(1, len(losses) // 2)]))
+    """The largest share lost in ten seconds in a row of the first half, in %."""
+    half_of = slice(max(1, len(run["series"]["sent_mbps"]) // 2))
+    sent, lost = (means(run["series"][name][half_of]) for name in ("sent_mbps", "lost_mbps"))
+    return 100 * max((a / b for a, b in zip(lost, sent, strict=True) if b), default=0.0)
 
 
 def line(run_series: Mapping[str, Any], column: str, times: Sequence[float], factor: float = 1.0) -> Line:

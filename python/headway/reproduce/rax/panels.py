@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from headway.report.lines import Axis
 from headway.reproduce.bands import band, quartiles, whole
-from headway.reproduce.rax.link import LINK_MBPS, drawn, senders
+from headway.reproduce.rax.link import LINK_MBPS, drawn, end_s, senders
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,7 +51,7 @@ def of_one_sender(
     panels: list[tuple[str, Spec]] = []
     for one, title in titles.items():
         bands = drawn_bands[one]
-        end = bands[RATE][-1][0] if bands[RATE] else 1.0
+        end = end_s(measured.runs(one)[0])
         fair = LINK_MBPS / senders(measured.runs(one)[0])
         rates = [fair, *(q for *_, q in bands[RATE])]
         lines = {

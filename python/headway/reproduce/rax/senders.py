@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING
 from headway.reproduce.charts import titled
 from headway.reproduce.claim import MORE, each_within
 from headway.reproduce.figure import Drawn, Figure
-from headway.reproduce.rax.link import LINK_MBPS, PATH, UNSEEN, drawn, fresh, part, reached_s, runs_of, senders
+from headway.reproduce.rax.link import (
+    LINK_MBPS,
+    PATH,
+    UNSEEN,
+    drawn,
+    fresh,
+    part,
+    reached_s,
+    runs_of,
+    senders,
+    told_apart,
+    two_lives,
+)
 from headway.reproduce.rax.panels import of_one_sender
 
 if TYPE_CHECKING:
@@ -19,11 +31,10 @@ if TYPE_CHECKING:
 
 def fig6(lab: Lab) -> Made:
     """One of two senders, and one of four."""
-    spec = fresh(2)
-    of_count = {
-        count: runs_of(lab, f"{count} sender{'s' * (count > 1)}", spec, f"rax-{count}") for count in (1, 2, 4)
-    }
-    measured = yield list(of_count.values())
+    lives = {count: two_lives(lab, 2, f"rax-{count}") for count in (1, 2)}
+    four = runs_of(lab, "4 senders", fresh(2), "rax-4")
+    measured = told_apart((yield [*(of.whole for of in lives.values()), four]), list(lives.values()))
+    of_count = {count: of.first for count, of in lives.items()} | {4: four}
     titles = {of_count[2]: "(a) one of two senders", of_count[4]: "(b) one of four"}
     steps = {"two over one": (2, 1), "four over two": (4, 2)}
     claims = [

@@ -10,11 +10,9 @@ from headway.reproduce.figure import Drawn, Figure
 from headway.reproduce.rax.link import (
     PATH,
     UNSEEN,
-    fresh,
     percent_lost,
     percent_spike,
     reached_s,
-    runs_of,
     told_apart,
     two_lives,
 )
@@ -29,10 +27,9 @@ ALPHAS = (1.0, 2.0, 4.0)
 
 def fig5(lab: Lab) -> Made:
     """One sender's throughput and loss with each alpha."""
-    lives = two_lives(lab, ALPHAS[-1], "rax-1")
-    runs = {alpha: runs_of(lab, f"alpha {alpha:g}", fresh(alpha), "rax-1") for alpha in ALPHAS[:-1]}
-    measured = told_apart((yield [*runs.values(), lives.whole]), [lives])
-    of_alpha = runs | {ALPHAS[-1]: lives.first}
+    lives = [two_lives(lab, alpha, "rax-1") for alpha in ALPHAS]
+    measured = told_apart((yield [of.whole for of in lives]), lives)
+    of_alpha = {alpha: of.first for alpha, of in zip(ALPHAS, lives, strict=True)}
     titles = {of_alpha[alpha]: f"({letter}) alpha = {alpha:g}" for letter, alpha in zip("abc", ALPHAS, strict=True)}
     chart = titled(of_one_sender(measured, titles), None, 2)
     steps = {"2 over 1": (2.0, 1.0), "4 over 2": (4.0, 2.0)}

@@ -1,7 +1,7 @@
 //! The two windows that a tuner may change while BBR runs ("BBR tuner", §VI): how long the model remembers.
 
 use super::{BTLBW_WINDOW, Bbr, RTPROP_WINDOW};
-use crate::{Duration, Param, Tunable};
+use crate::{Duration, Param, PathModel, Tunable};
 
 /// What may be tuned.
 pub static TUNABLES: [Param; 2] = [BTLBW_WINDOW, RTPROP_WINDOW];
@@ -18,6 +18,18 @@ impl Tunable for Bbr {
             self.btlbw.set_window(value as u64);
         } else if param.name == RTPROP_WINDOW.name {
             self.rtprop_window = Duration::from_secs_f64(value);
+        }
+    }
+
+    fn model(&self) -> PathModel {
+        PathModel {
+            btlbw: self.btlbw.max(),
+            rtprop: match self.rtprop {
+                Duration::MAX => Duration::ZERO,
+                known => known,
+            },
+            pacing_gain: self.pacing_gain,
+            cwnd_gain: self.cwnd_gain,
         }
     }
 }

@@ -10,6 +10,17 @@ fn flow(spec: &str) -> Flow {
     Flow::new(&open, Some(Arc::new(served)), None).expect("a flow")
 }
 
+/// A window of so many packets, all of them on their way.
+fn full(at: u64, cwnd: u32, flags: u32) -> Record {
+    Record {
+        delivered: at as u32,
+        sent: at as u32 + cwnd,
+        in_flight: cwnd,
+        cwnd,
+        ..record(at, flags)
+    }
+}
+
 fn us(us: u64) -> Time {
     Time::from_nanos(us * 1000)
 }
@@ -65,6 +76,16 @@ fn a_question_that_came_while_a_clock_answered_is_answered_after_that() {
     assert!(slot.decided_ns > (due + 20) * 1000);
     flow.answered = us(due + 61);
     assert!(!flow.on_record(&record(due + 70, 0)));
+}
+
+/// Nobody may have been there to decide for longer than an answer keeps: it is as old as what it answers.
+#[test]
+fn an_answer_to_what_came_long_after_a_clock_ran_out_keeps() {
+    let (mut flow, due) = with_clock();
+    let read = due + 3_000_000;
+    let (slot, is_decision) = flow.decide(&[], us(due), us(read), None);
+    assert!(is_decision);
+    assert_eq!(slot.expires_ns, read * 1000 + EXPIRES_AFTER.as_nanos());
 }
 
 #[test]
@@ -136,4 +157,83 @@ fn what_was_counted_before_is_not_the_policys() {
         ..Record::default()
     };
     assert_eq!(first.since(&counted_before(&first, &setup)), first);
+}
+
+/// Told so once, the program asks again each second: somebody may decide then.
+#[test]
+fn of_whom_nobody_decides_the_program_is_told() {
+    let mut flow = Flow::of_nobody(&Open::default());
+    assert!(flow.on_record(&record(1000, Record::ASKS)));
+    let (slot, is_decision) = flow.decide(&[], us(1000), us(1000), None);
+    assert_eq!(
+        (slot.kind, is_decision),
+        (headway_kernel::abi::LEAVE, false)
+    );
+    assert_eq!(slot.due_ns, 1_001_000_000);
+    assert!(flow.policy().is_none() && !flow.has_clock());
+    let served = Arc::new(Served::read("rax").expect("rax"));
+    let next = flow.policy_of(served, None).expect("a policy");
+    flow.take_policy(next.expect("another"));
+    assert_eq!(flow.policy(), Some("rax"));
+}
+
+/// A learner's window runs away: somebody else gives the flow one beyond what it may have.
+pub fn runaway(at: u64) -> [Record; 3] {
+    let away = full(at + 1, 5000, Record::TRIPPED);
+    [full(at, 10, 0), away, full(at + 2, 5000, 0)]
+}
+
+#[test]
+fn who_diverges_leaves_the_flow_at_once_and_has_it_again() {
+    let mut flow = flow("rax");
+    let told = |flow: &mut Flow, at: u64| {
+        let (slot, is_decision) = flow.decide(&[], us(at), us(at), None);
+        (slot.kind, is_decision)
+    };
+    for record in runaway(10) {
+        assert!(!flow.has_diverged());
+        flow.on_record(&record);
+    }
+    assert!(flow.has_diverged());
+    assert_eq!(told(&mut flow, 12), (headway_kernel::abi::LEAVE, false));
+    assert_eq!(flow.due(), us(1_000_012), "it is asked on");
+    let described = flow.describe("headway_window", us(99));
+    assert_eq!(described["divergences"], 1);
+    // Once is said once.
+    flow.on_record(&full(13, 20, Record::TRIPPED));
+    assert!(!flow.has_diverged());
+    // From then on it acts again, and on the window that there is.
+    flow.on_record(&full(11_000_000, 20, Record::TRIPPED | Record::ASKS));
+    let (slot, is_decision) = flow.decide(&[], us(11_000_000), us(11_000_000), None);
+    assert_eq!(
+        (slot.kind, slot.values[0], is_decision),
+        (headway_kernel::abi::SET_CWND, 20, true)
+    );
+    assert!(!flow.has_diverged());
+}
+
+/// Its own packets alone tell it what its actions do, and it goes on from the window that the flow has.
+#[test]
+fn another_learner_does_not_see_the_flows_history() {
+    for before in ["owl", "rax", "aurora"] {
+        let mut flow = flow(before);
+        (1..=3000).for_each(|at| {
+            flow.on_record(&full(at, 40, 0));
+        });
+        let served = Arc::new(Served::read("rax:alpha=2").expect("rax"));
+        let next = flow.policy_of(served, None).expect("a policy");
+        flow.take_policy(next.expect("another"));
+        flow.on_record(&full(3001, 40, Record::ASKS));
+        let (slot, _) = flow.decide(&[], us(3001), us(3001), None);
+        assert_eq!(slot.values[0], 40, "after {before}");
+        // A packet is answered, and that is one action.
+        flow.on_record(&full(3002, 40, Record::ASKS));
+        let (slot, _) = flow.decide(&[], us(3002), us(3002), None);
+        assert!((35..=45).contains(&slot.values[0]), "{slot:?}");
+        let told = flow.describe("headway_window", us(3002));
+        assert_eq!(
+            (&told["updates"], &told["forgotten_actions"]),
+            (&0.into(), &0.into())
+        );
+    }
 }

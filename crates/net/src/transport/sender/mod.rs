@@ -345,6 +345,11 @@ impl Sender {
         self.source.is_exhausted() && self.cumulative == self.next_seq && self.next_seq > 0
     }
 
+    /// The controller's named values.
+    pub fn probe(&self, probe: &mut dyn Probe) {
+        self.cc.probe(probe);
+    }
+
     /// What the controller allows.
     #[inline]
     pub fn control(&self) -> Control {

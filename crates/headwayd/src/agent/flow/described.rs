@@ -1,0 +1,103 @@
+//! What is said of a flow.
+
+use headway_cc::{Probe, Time};
+use headway_policy::Record;
+
+use super::{Decides, Flow};
+use crate::agent::statistics;
+
+impl Flow {
+    /// For `headwayd status`.
+    pub fn describe(&self, controller: &str, now: Time) -> serde_json::Value {
+        let Record {
+            cwnd,
+            srtt_us,
+            min_rtt_us,
+            rate_delivered,
+            rate_interval_us,
+            mss,
+            pacing_rate,
+            in_flight,
+            delivered,
+            lost,
+            btlbw,
+            rtprop_us,
+            pacing_gain,
+            cwnd_gain,
+            ..
+        } = self.last;
+        let rate =
+            f64::from(rate_delivered) * f64::from(mss) * 8.0 / f64::from(rate_interval_us.max(1));
+        let mut told = Told::default();
+        let mut settings = serde_json::Map::new();
+        match &self.decides {
+            Decides::Policy(_, carried) => carried.probe(&mut told),
+            Decides::Tuner(names, values) => {
+                settings.extend(
+                    names
+                        .iter()
+                        .cloned()
+                        .zip(values.iter().map(|v| (*v).into())),
+                );
+            }
+            Decides::Nobody => {}
+        }
+        // Of BBR alone.
+        let known = |value: f64| (value > 0.0).then_some(value);
+        serde_json::json!({
+            "flow": self.number,
+            "controller": controller,
+            "policy": self.policy(),
+            "settings": settings,
+            "local": self.local.to_string(),
+            "remote": self.remote.to_string(),
+            "path": (!self.path.is_empty()).then_some(&self.path),
+            "age_s": now.since(self.setup.start).as_secs_f64(),
+            "cwnd_packets": cwnd,
+            "in_flight_packets": in_flight,
+            "srtt_ms": f64::from(srtt_us) * 1e-3,
+            "min_rtt_ms": f64::from(min_rtt_us) * 1e-3,
+            "delivery_rate_mbps": rate,
+            "pacing_rate_mbps": if pacing_rate > 0 { Some(pacing_rate as f64 * 8e-6) } else { None },
+            "btlbw_mbps": known(btlbw as f64 * 8e-6),
+            "rtprop_ms": known(f64::from(rtprop_us) * 1e-3),
+            "pacing_gain": known(f64::from(pacing_gain) / 256.0),
+            "cwnd_gain": known(f64::from(cwnd_gain) / 256.0),
+            "delivered_packets": delivered,
+            "lost_packets": lost,
+            "decisions": self.decisions,
+            "refused_decisions": told.refused,
+            "updates": told.updates,
+            "divergences": told.divergences,
+            "forgotten_actions": told.forgotten,
+            "guard": if self.is_cubics() { "cubic" } else { "policy" },
+            "guard_reason": statistics::reason(if self.is_cubics() { self.guard.reason } else { 0 }),
+            "guard_trips": self.guard.trips,
+            "guard_judged_at_s": self.guard.at_ns as f64 * 1e-9,
+        })
+    }
+}
+
+/// What a policy says of itself.
+#[derive(Default)]
+struct Told {
+    /// Decisions that it could not give.
+    refused: u64,
+    /// Gradients of a learner, those of the flows before among them.
+    updates: u64,
+    divergences: u64,
+    /// Actions that a learner gave up, since nothing came of them in time.
+    forgotten: u64,
+}
+
+impl Probe for Told {
+    fn value(&mut self, name: &'static str, value: f64) {
+        match name {
+            "refused_decisions" => self.refused = value as u64,
+            "updates" => self.updates = value as u64,
+            "divergences" => self.divergences = value as u64,
+            "forgotten_actions" => self.forgotten = value as u64,
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,143 @@
+use headway_kernel::abi::Header;
+
+use super::*;
+
+/// Who serves the flows of one program, which nobody loads: that many learn at once.
+fn agent(spec: &str, learners: usize) -> Agent {
+    let mut agent = Agent::new(vec![], None, Store::default(), Frame::default(), learners);
+    agent.flows = vec![Flows::default()];
+    agent.policies = policies(spec);
+    agent
+}
+
+fn policies(spec: &str) -> Vec<Option<Policies>> {
+    vec![Some(Policies::read([spec]).expect("a policy"))]
+}
+
+fn begin(agent: &mut Agent, number: u32) {
+    let header = Header::of::<Open>(headway_kernel::abi::OPEN, number, number as u16);
+    let open = Open {
+        header,
+        mss: 1500,
+        initial_cwnd: 10,
+        ..Open::default()
+    };
+    agent.begin(0, &open);
+}
+
+fn end(agent: &mut Agent, number: u32) {
+    let header = Header::of::<Report>(headway_kernel::abi::CLOSE, number, number as u16);
+    let record = Default::default();
+    agent.on_close(0, &Report { header, record });
+}
+
+/// Its window grows beyond what a learner may have, and the flow is Cubic's then.
+fn report_divergence(agent: &mut Agent, number: u32) {
+    let header = Header::of::<Report>(headway_kernel::abi::REPORT, number, number as u16);
+    let runaway = flow::tests::runaway(10);
+    for record in runaway.into_iter().chain([runaway[1]]) {
+        agent.on_report(0, &Report { header, record });
+    }
+}
+
+fn counted(agent: &Agent, name: &str) -> u64 {
+    agent.counters()["counters"][name]
+        .as_u64()
+        .expect("a count")
+}
+
+/// Who decides for each flow, by its slot.
+fn policies_of(agent: &Agent) -> Vec<Option<&str>> {
+    agent.flows[0].iter().map(Flow::policy).collect()
+}
+
+#[test]
+fn who_may_not_learn_and_has_nothing_else_is_known_and_nobody_decides() {
+    let mut agent = agent("rax", 1);
+    (1..=3).for_each(|number| begin(&mut agent, number));
+    assert_eq!(policies_of(&agent), [Some("rax"), None, None]);
+    assert_eq!(counted(&agent, "flows"), 3);
+    assert_eq!(counted(&agent, "learners_refused"), 2);
+    // Reports of it are of a flow that is there.
+    let header = Header::of::<Report>(headway_kernel::abi::REPORT, 3, 3);
+    assert!(agent.flows[0].of(&header).is_some());
+    // One that learned has ended: at a reload another does.
+    end(&mut agent, 1);
+    agent.reload(policies("rax")).expect("the same");
+    assert_eq!(policies_of(&agent), [Some("rax"), None]);
+    assert_eq!(counted(&agent, "learners"), 1);
+}
+
+#[test]
+fn a_reload_admits_none_beside_those_that_go_on_learning() {
+    let mut agent = agent("owl:online=true", 2);
+    (1..=5).for_each(|number| begin(&mut agent, number));
+    // The first slots are those of flows that do not learn.
+    end(&mut agent, 1);
+    end(&mut agent, 2);
+    begin(&mut agent, 6);
+    begin(&mut agent, 7);
+    let (learns, frozen) = (Some("owl:online=true"), Some("owl:online=false"));
+    let expected = [frozen, frozen, frozen, learns, learns];
+    assert_eq!(policies_of(&agent), expected);
+    for _ in 0..3 {
+        agent.reload(policies("owl:online=true")).expect("the same");
+        assert_eq!(policies_of(&agent), expected);
+        assert_eq!(counted(&agent, "learners"), 2);
+        assert_eq!(counted(&agent, "learners_refused"), 3, "each flow once");
+    }
+}
+
+#[test]
+fn how_many_learn_is_counted_as_they_come_and_go() {
+    let mut agent = agent("owl:online=true", 64);
+    let walked = |agent: &Agent| {
+        let learn = agent.flows[0].iter().filter(|flow| flow.learns().is_some());
+        learn.count() as u64
+    };
+    (1..=5).for_each(|number| begin(&mut agent, number));
+    assert_eq!((counted(&agent, "learners"), walked(&agent)), (5, 5));
+    end(&mut agent, 2);
+    // Another opens in a slot whose flow's end was not heard.
+    let header = Header::of::<Open>(headway_kernel::abi::OPEN, 9, 3);
+    agent.on_open(
+        0,
+        &Open {
+            header,
+            ..Open::default()
+        },
+    );
+    assert_eq!((counted(&agent, "learners"), walked(&agent)), (3, 3));
+    agent
+        .reload(policies("owl"))
+        .expect("one that learns nothing");
+    assert_eq!((counted(&agent, "learners"), walked(&agent)), (0, 0));
+}
+
+/// Who resumes what was learned and diverges would begin with it again, at each start: it is kept no longer.
+#[test]
+fn a_divergence_is_counted_and_what_was_kept_is_forgotten() {
+    let folder = std::env::temp_dir().join(format!("headwayd-diverged-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let mut agent = agent("rax-pretrained", 3);
+    agent.store = Store::new(Some(folder.clone()));
+    let files = || std::fs::read_dir(&folder).expect("it is there").count();
+    (1..=3).for_each(|number| begin(&mut agent, number));
+    agent.keep_learned();
+    agent.store.save();
+    agent.store.finish();
+    assert_eq!(files(), 1, "what the model knows");
+    report_divergence(&mut agent, 1);
+    agent.store.finish();
+    assert_eq!((counted(&agent, "divergences"), files()), (1, 0));
+    // What Cubic's flow knows is not kept, and is as good as the others' otherwise.
+    end(&mut agent, 1);
+    agent.store.save();
+    agent.store.finish();
+    assert_eq!(files(), 0);
+    end(&mut agent, 2);
+    agent.store.save();
+    agent.store.finish();
+    assert_eq!(files(), 1);
+    std::fs::remove_dir_all(&folder).expect("it is there");
+}

@@ -1,0 +1,82 @@
+use super::*;
+
+fn run(options: &[&str]) -> Box<Run> {
+    let words = ["headwayd", "run"]
+        .into_iter()
+        .chain(options.iter().copied());
+    match Cli::try_parse_from(words).expect("options").command {
+        Command::Run(run) => run,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn options_of_an_agent_are_refused_without_one() {
+    for (options, hint) in [
+        (&["--metrics"][..], "--metrics is an agent's"),
+        (&["--shadow"], "--shadow is"),
+        (
+            &["--shadow", "file", "--busy-poll"],
+            "--shadow, --busy-poll are",
+        ),
+        (&["--state", "/tmp"], "--state is"),
+        (&["--report-interval", "0"], "--report-interval is"),
+        (&["--flows", "1", "--ring", "8"], "--flows, --ring are"),
+    ] {
+        let options = [&["--no-agent"], options].concat();
+        let error = check(&run(&options)).expect_err(hint).to_string();
+        assert!(error.contains(hint) && !error.contains('\n'), "{error}");
+    }
+    let all = [
+        "--no-agent",
+        "--default",
+        "--log",
+        "json",
+        "--socket",
+        "/tmp/s",
+    ];
+    assert!(check(&run(&all)).is_ok());
+}
+
+#[test]
+fn options_of_a_policy_are_refused_where_it_has_no_use_for_them() {
+    for (options, hint) in [
+        (
+            &["--controllers", "headway_bbr", "--shadow"][..],
+            "are a policy's",
+        ),
+        (
+            &["--controllers", "headway_bbr", "--state", "/tmp"],
+            "are a policy's",
+        ),
+        (&["--policy", "owl", "--state", "/tmp"], "none does"),
+        (
+            &["--policy", "aurora:model=int8-v1", "--shadow", "file"],
+            "evaluated in the kernel",
+        ),
+    ] {
+        let Err(error) = chosen(&run(options)) else {
+            panic!("{options:?}")
+        };
+        let error = error.to_string();
+        assert!(error.contains(hint) && !error.contains('\n'), "{error}");
+    }
+    let learns = ["--policy", "owl:online=true", "--state", "/tmp", "--shadow"];
+    assert!(chosen(&run(&learns)).is_ok());
+}
+
+#[test]
+fn the_unit_runs_this_program() {
+    let unit = unit().expect("a path");
+    let own = env::current_exe().expect("a path");
+    let start = format!("\nExecStart={} run --log json", own.display());
+    assert!(unit.contains(&start), "{unit}");
+    assert!(!unit.contains(USUAL_PATH), "{unit}");
+}
+
+#[test]
+fn help_has_an_example() {
+    use clap::CommandFactory;
+    let help = Cli::command().render_help().to_string();
+    assert!(help.contains("headwayd run --policy owl"), "{help}");
+}

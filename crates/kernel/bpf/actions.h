@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* What the agent wants of a flow. */
+#ifndef HEADWAY_ACTIONS_H
+#define HEADWAY_ACTIONS_H
+
+#include "flow.h"
+
+/* The agent's new action for the flow, if there is one that may be carried out. */
+static __always_inline bool find_action(struct flow *f, const struct headway_settings *set,
+					struct headway_action *action)
+{
+	__u32 slot = f->slot, sequence;
+	struct headway_action *a = bpf_map_lookup_elem(&actions, &slot);
+	__u64 now_ns;
+
+	if (!a || VOLATILE(a->sequence) == f->sequence)
+		return 0;
+	/* Adding 0 orders what is read around it, on every architecture. */
+	sequence = __sync_fetch_and_add(&a->sequence, 0);
+	*action = *a;
+	if (sequence & 1 || __sync_fetch_and_add(&a->sequence, 0) != sequence)
+		return 0; /* half written: at the next acknowledgement */
+	f->sequence = sequence;
+	if (action->flow != f->number)
+		return 0;
+	/* An answer may have been given since the acknowledgement arrived. */
+	now_ns = bpf_ktime_get_ns();
+	f->is_asked = 0;
+	f->is_left = action->kind == HEADWAY_LEAVE;
+	f->due_ns = action->due_ns < now_ns + HEADWAY_LATEST_DUE_NS ? action->due_ns : now_ns + HEADWAY_LATEST_DUE_NS;
+	return headway_guard_answer(&f->guard, &set->limits, action->decided_ns, action->answered_ns, now_ns) &&
+	       now_ns < action->expires_ns && !f->is_cubics;
+}
+
+/* What an action makes of a window, within the guard's bounds. */
+static __always_inline __u32 steer_cwnd(struct flow *f, const struct headway_settings *set,
+					const struct headway_action *action, __u32 cwnd)
+{
+	__s64 wanted = cwnd, value = action->values[0];
+
+	if (action->kind == HEADWAY_ADD_CWND) {
+		/* Whatever the agent writes, no sum wraps. */
+		wanted += value > 1 << 20 ? 1 << 20 : value < -(1 << 20) ? -(1 << 20) : value;
+	} else if (action->kind == HEADWAY_SCALE_CWND) {
+		__u64 factor = value < 0 ? 0 : value > 1 << 24 ? 1 << 24 : value;
+
+		wanted = (cwnd * factor + (1 << 15)) >> 16;
+	} else if (action->kind == HEADWAY_SET_CWND) {
+		wanted = value;
+	} else {
+		return cwnd;
+	}
+	return headway_guard_cwnd(&f->guard, &set->limits, wanted);
+}
+
+#endif

@@ -1,0 +1,47 @@
+//! The BBR tuner's agents: a network sets the two windows of a flow's BBR every second.
+
+use headway_cc::{Family, Need, Param, Scheme};
+
+use super::{GUARD, LATENCY, build, shipped_version, trained};
+
+const PPO_MODEL: Param = trained("v1", "v1", |text| shipped_version("bbr-tuner-ppo", text));
+const DQN_MODEL: Param = trained("v1", "v1", |text| shipped_version("bbr-tuner-dqn", text));
+const A2C_MODEL: Param = trained("v1", "v1", |text| shipped_version("bbr-tuner-a2c", text));
+
+/// Ketabi, Chen, Dong and Ganjali.
+pub const PPO: Scheme = Scheme {
+    name: "bbr-tuner-ppo",
+    family: Family::Learned,
+    summary: "BBR whose RTprop and BtlBw windows a network sets every second, trained with PPO",
+    source: "Ketabi, Chen, Dong and Ganjali, A Deep Reinforcement Learning Framework for Optimizing Congestion Control in Data Centers; trained here (docs/training.md)",
+    deviations: &[
+        "windows are one of fifteen pairs, 0.5 to 10 s and 2 to 10 rounds: the paper gives no ranges",
+        "an agent decides for each flow, whose row comes first, and not once for all of its flows (decision 43)",
+        "alpha is 0.8 and errors of RTprop count in units of 5 ms: the paper names neither, and the unit decides",
+        "half of all training is with one flow, which the paper's own workload hardly ever has",
+        "a flow that decides for itself sees no other flow's row: `headway tune` has tables of several",
+    ],
+    needs: &[Need::RateSample, Need::Pacing],
+    params: &[PPO_MODEL, LATENCY, GUARD],
+    build: |setup, values| build(setup, values, &PPO_MODEL),
+    receiver: None,
+    router: None,
+};
+
+/// The same, trained with DQN.
+pub const DQN: Scheme = Scheme {
+    name: "bbr-tuner-dqn",
+    summary: "BBR whose RTprop and BtlBw windows a network sets every second, trained with DQN",
+    params: &[DQN_MODEL, LATENCY, GUARD],
+    build: |setup, values| build(setup, values, &DQN_MODEL),
+    ..PPO
+};
+
+/// The same, trained with A2C.
+pub const A2C: Scheme = Scheme {
+    name: "bbr-tuner-a2c",
+    summary: "BBR whose RTprop and BtlBw windows a network sets every second, trained with A2C",
+    params: &[A2C_MODEL, LATENCY, GUARD],
+    build: |setup, values| build(setup, values, &A2C_MODEL),
+    ..PPO
+};

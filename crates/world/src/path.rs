@@ -1,0 +1,85 @@
+//! What a flow's path is, over time, as a seed has drawn it: what estimates of it are held against.
+
+use headway_cc::{Bytes, Duration, Rate, Time};
+use headway_scenario::{FlowSpec, Network, RateSpec};
+
+use crate::{SetupError, Ways};
+
+/// A flow's path from a moment on, until the next state.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PathState {
+    /// From when on.
+    pub at: Time,
+    /// The slowest link's rate on the way of the data; `None` if none has a fixed one.
+    pub rate: Option<Rate>,
+    /// What a packet and its acknowledgement take alone: propagation, and transmission at fixed rates.
+    pub rtt: Duration,
+}
+
+/// The states of a flow's path in the order of time, the first at the beginning. Jitter and traces are left out.
+///
+/// # Errors
+/// [`SetupError`] if the flow has no way.
+pub fn path_over_time(network: &Network, flow: &FlowSpec) -> Result<Vec<PathState>, SetupError> {
+    let way = Ways::new(network).of_flow(flow)?;
+    let fixed = |rate: &RateSpec| match rate {
+        RateSpec::Fixed(rate) => Some(*rate),
+        RateSpec::Unlimited | RateSpec::Trace { .. } => None,
+    };
+    let mut links: Vec<(Option<Rate>, Duration)> = network
+        .links
+        .iter()
+        .map(|link| (fixed(&link.rate), link.delay))
+        .collect();
+    let state = |links: &[(Option<Rate>, Duration)], at: Time| {
+        let takes = |ids: &[u32], size: Bytes| -> Duration {
+            let each = ids.iter().map(|&id| links[id as usize]);
+            each.map(|(rate, delay)| delay + rate.map_or(Duration::ZERO, |r| r.time_to_send(size)))
+                .sum()
+        };
+        let rates = way.data.iter().filter_map(|&id| links[id as usize].0);
+        PathState {
+            at,
+            rate: rates.min(),
+            rtt: takes(&way.data, network.packet_size) + takes(&way.acks, network.ack_size),
+        }
+    };
+    let mut states = vec![state(&links, Time::ZERO)];
+    let mut changes: Vec<_> = network.changes.iter().collect();
+    changes.sort_by_key(|change| change.at);
+    for change in changes {
+        let link = &mut links[change.link];
+        link.0 = change.rate.or(link.0);
+        link.1 = change.delay.unwrap_or(link.1);
+        let next = state(&links, change.at);
+        match states.last_mut() {
+            Some(last) if last.at == next.at => *last = next,
+            Some(last) if (last.rate, last.rtt) == (next.rate, next.rtt) => {}
+            _ => states.push(next),
+        }
+    }
+    Ok(states)
+}
+
+#[cfg(test)]
+mod tests {
+    use headway_scenario::Scenario;
+
+    use super::*;
+
+    /// 1250 bytes at 10 Mbit/s take 1 ms, 40 of an acknowledgement nothing on a link without a rate.
+    #[test]
+    fn a_step_of_delay_and_of_rate_is_seen_when_it_happens() {
+        let text = "schema = 1\nname = \"steps\"\nseconds = 20\npacket_size = \"1250B\"\n\
+            bottleneck = { rate = \"10Mbps\", delay = \"20ms\", queue = \"100pkt\" }\n\
+            at = [{ time = \"5s\", delay = \"30ms\" }, { time = \"7s\", rate = \"5Mbps\" }]\n";
+        let network = Scenario::parse(text, "steps").expect("TOML").draw(1);
+        let states = path_over_time(&network, &network.flows[0]).expect("a way");
+        let found: Vec<_> = states
+            .iter()
+            .map(|s| (s.at.as_nanos() / 1_000_000, s.rtt.as_millis_f64()))
+            .collect();
+        assert_eq!(found, [(0, 41.0), (5000, 61.0), (7000, 62.0)]);
+        assert_eq!(states[2].rate, Some(Rate::from_mbps(5.0)));
+    }
+}

@@ -1,0 +1,231 @@
+"""`headway netwatch`: what switches count becomes the state of paths (docs/netwatch.md)."""
+
+import json as js
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from headway._native import UsageError
+from headway.cli.usage import EPILOG, Json, Seed, console, seconds, table_of
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from headway.netwatch.client import Client
+    from headway.netwatch.source import Source
+    from headway.netwatch.topology import Topology
+    from headway.netwatch.watch import Snapshot
+
+app = typer.Typer(
+    name="netwatch",
+    help="Measure congestion and availability of paths from what switches count (docs/netwatch.md).",
+    epilog=EPILOG["netwatch"],
+    no_args_is_help=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+BIND = "127.0.0.1:8633"
+Tokens = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Tokens of those who may ask, as digests; else all on loopback."),
+]
+
+
+@app.command(epilog=EPILOG["netwatch run"])
+def run(
+    topology: Annotated[
+        Path | None, typer.Argument(metavar="TOPOLOGY", help="A TOML file: switches, links, paths.")
+    ] = None,
+    simulate: Annotated[
+        str | None, typer.Option(metavar="SCENARIO", help="Instead of a file: a scenario in simulated time.")
+    ] = None,
+    scheme: Annotated[str, typer.Option(help="Of a simulation: its flows' controller.")] = "cubic",
+    seed: Seed = 1,
+    length: Annotated[
+        float | None, typer.Option("--seconds", min=0.1, max=1e6, help="Of a simulation; else the scenario's own.")
+    ] = None,
+    speed: Annotated[
+        float, typer.Option(min=0.01, max=1000, help="Of a simulation: its seconds in one of the clock's.")
+    ] = 1.0,
+    bind: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where the API is.")] = BIND,
+    tls_cert: Annotated[Path | None, typer.Option(metavar="FILE", help="Certificates, PEM.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Their key, PEM.")] = None,
+    tokens: Tokens = None,
+    rate: Annotated[
+        float, typer.Option(min=0, max=1e6, help="Requests a second of one client; 0 is no limit.")
+    ] = 50.0,
+    period: Annotated[str | None, typer.Option(help="Between readings; else the file's, else 1s.")] = None,
+    stale_after: Annotated[
+        str | None, typer.Option(help="Older counters are unknown; else the file's, else three periods.")
+    ] = None,
+    tied: Annotated[
+        bool, typer.Option("--until-stdin-closes", help="End also then: for whoever starts it as a part of his.")
+    ] = False,
+) -> int:
+    """Read switches and serve what is known of paths, until Ctrl-C."""
+    from headway.models.extras import need
+
+    for module in ("fastapi", "uvicorn", "prometheus_client"):
+        need(module, "netwatch")
+    from headway.netwatch import server
+    from headway.netwatch.tokens import Tokens
+
+    if (topology is None) == (simulate is None):
+        raise UsageError("netwatch run: give one of a topology's file and --simulate owl-nsfnet:known=4")
+    known = Tokens(tokens) if tokens else None
+    server.checked(bind, tls_cert, tls_key, known)
+    period_s = seconds(period, "--period") if period else None
+    stale_s = seconds(stale_after, "--stale-after") if stale_after else None
+    if simulate is not None:
+        watched, sources = _simulated(simulate, scheme, seed, length, speed, period_s, stale_s)
+    else:
+        assert topology is not None
+        watched, sources = _real(topology, period_s, stale_s)
+    return server.run(watched, sources, bind=bind, cert=tls_cert, key=tls_key, tokens=known, rate=rate, tied=tied)
+
+
+def _simulated(
+    name: str,
+    scheme: str,
+    seed: int,
+    length: float | None,
+    speed: float,
+    period_s: float | None,
+    stale_s: float | None,
+) -> "tuple[Topology, list[Source]]":
+    from headway._native import Scenario, SimulatedNetwork
+    from headway.netwatch.simulated import SimulatedSource, topology_of
+
+    network = SimulatedNetwork(Scenario.load(name), scheme, seed=seed, seconds=length)
+    every_s = _period(period_s or 1.0)
+    # On the clock all is faster.
+    watched = topology_of(network, every_s / speed, _stale(stale_s or 3 * every_s, every_s) / speed)
+    return watched, [SimulatedSource(network, every_s, speed)]
+
+
+def _real(path: Path, period_s: float | None, stale_s: float | None) -> "tuple[Topology, list[Source]]":
+    from dataclasses import replace
+
+    from headway.models.extras import need
+    from headway.netwatch import topology
+
+    watched = topology.load(path)
+    every_s = _period(period_s or watched.period_s)
+    otherwise_s = watched.stale_after_s if period_s is None else 3 * every_s
+    watched = replace(watched, period_s=every_s, stale_after_s=_stale(stale_s or otherwise_s, every_s))
+    sources: list[Source] = []
+    known = [switch for switch in watched.switches.values() if switch.known]
+    if any(switch.datapath is not None for switch in known):
+        need("os_ken", "netwatch")
+        from headway.netwatch.openflow import OpenFlowSource
+
+        sources.append(OpenFlowSource(watched))
+    from headway.netwatch.netlink import NetlinkSource
+
+    sources += [NetlinkSource(switch, every_s) for switch in known if switch.interfaces]
+    return watched, sources
+
+
+def _period(period_s: float) -> float:
+    if not 0.05 <= period_s <= 3600:
+        raise UsageError(f"--period {period_s:g}s: must be from 50ms to 3600s")
+    return period_s
+
+
+def _stale(stale_s: float, period_s: float) -> float:
+    if stale_s < period_s:
+        raise UsageError(f"--stale-after {stale_s:g}s: shorter than the period, {period_s:g}s; give at least that")
+    return stale_s
+
+
+@app.command(epilog=EPILOG["netwatch status"])
+def status(
+    url: Annotated[str, typer.Argument(metavar="URL", help="Of a netwatch.")] = f"http://{BIND}",
+    token: Annotated[
+        str | None, typer.Option(envvar="HEADWAY_NETWATCH_TOKEN", help="Better in the environment than here.")
+    ] = None,
+    ca: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Certificates to trust; else the system's.")
+    ] = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Go on until Ctrl-C, with every snapshot.")] = False,
+    json: Json = False,
+) -> int:
+    """Ask a netwatch that runs: paths, switches, ages; 1 if it is not all well."""
+    from headway.netwatch.client import Client
+
+    client = Client(url, token=token, ca=ca)
+    if watch:
+        _follow(client, json)
+        return 0
+    health, paths, switches = client.health(), client.paths(), client.switches()
+    if json:
+        said = {"health": asdict(health), **asdict(paths), "switches": [asdict(switch) for switch in switches]}
+        print(js.dumps(said, indent=2))
+    else:
+        screen = console()
+        screen.print(f"{url}: {health.status}, {health.uptime_s:.0f} s", markup=False, soft_wrap=True)
+        for source in health.sources:
+            why = f": {source.last_failure}" if source.last_failure else ""
+            line = f"  {source.name} {source.state}, failed {source.failures} times{why}"
+            screen.print(line, markup=False, soft_wrap=True)
+        screen.print(_table(paths))
+        table = table_of("switch", "state", "age s", "counted")
+        for switch in switches:
+            state = f"{switch.state}: {switch.why}" if switch.why else switch.state
+            counted = ", ".join(f"{what} {count}" for what, count in switch.counted.items())
+            table.add_row(switch.name, state, _number(switch.age_s, 1), counted)
+        screen.print(table)
+    return 0 if health.status == "ok" else 1
+
+
+def _follow(client: "Client", json: bool) -> None:
+    if json:
+        for snapshot in client.stream():
+            print(js.dumps(asdict(snapshot)), flush=True)
+        return
+    from rich.live import Live
+
+    client.health()
+    with Live(console=console(), auto_refresh=False) as live:
+        for snapshot in client.stream():
+            live.update(_table(snapshot), refresh=True)
+
+
+def _table(snapshot: "Snapshot") -> "Table":
+    table = table_of("path", "PNC packets/s", "PNA", "known %", "age s", "not used")
+    for path in snapshot.paths:
+        unused = ", ".join(f"{switch.name} ({switch.why})" for switch in path.switches if not switch.used)
+        table.add_row(
+            path.name,
+            _number(path.pnc if path.known else None, 1),
+            _number(path.pna if path.known else None, 3),
+            f"{100 * path.known:.0f}",
+            _number(path.age_s, 1),
+            unused,
+        )
+    return table
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+@app.command(epilog=EPILOG["netwatch token"])
+def token(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose: one for each who asks.")],
+    tokens: Annotated[Path, typer.Option(metavar="FILE", help="Where its digest is added.")] = Path("tokens"),
+    json: Json = False,
+) -> None:
+    """Make a token: it is printed once, the file keeps its digest."""
+    from headway.netwatch.tokens import new
+
+    made = new(name, tokens)
+    said: dict[str, Any] = {"name": name, "token": made, "tokens": str(tokens)}
+    if json:
+        print(js.dumps(said, indent=2))
+        return
+    print(made)
+    typer.echo(f"{tokens}: knows its digest; nobody can show the token again", err=True)

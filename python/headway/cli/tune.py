@@ -1,0 +1,293 @@
+"""`headway tune`: hosts, agents, and what they say of themselves (docs/tuning.md)."""
+
+import json as js
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from headway._native import RunError, UsageError
+from headway.cli.usage import EPILOG, Json, console, seconds, table_of, words
+
+if TYPE_CHECKING:
+    from headway.tune.learner import LearningPolicy
+
+app = typer.Typer(
+    name="tune",
+    help="Tune congestion-control parameters of many hosts by agents (docs/tuning.md).",
+    epilog=EPILOG["tune"],
+    no_args_is_help=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+WHERE = "tcp://127.0.0.1:5757"
+
+
+class Source(StrEnum):
+    """Where flows come from."""
+
+    SOCKETS = "sockets"
+    SIMULATED = "simulated"
+    MADE_UP = "made-up"
+
+
+Key = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME|FILE",
+        help="Your own key pair (headway keys new); else, on loopback, one for all that are yours.",
+    ),
+]
+Insecure = Annotated[bool, typer.Option("--insecure", help="Neither encrypt nor authenticate; on loopback only.")]
+Socket = Annotated[
+    Path | None,
+    typer.Option(metavar="PATH", help="The control socket; else one by role and name in your runtime folder."),
+]
+Tied = Annotated[
+    bool, typer.Option("--until-stdin-closes", help="End also then: for whoever starts it as a part of his.")
+]
+
+
+@app.command(epilog=EPILOG["tune host"])
+def host(
+    name: Annotated[str | None, typer.Option(help="The host's name among all; else that of this machine.")] = None,
+    agent: Annotated[
+        str,
+        typer.Option(metavar="URL[=KEY]", help="Its agent, and the file of its public key; with commas several."),
+    ] = WHERE,
+    source: Annotated[
+        Source, typer.Option(help="Real sockets, simulated flows, or made-up ones.")
+    ] = Source.SOCKETS,
+    controller: Annotated[str, typer.Option(help="Of sockets: whose flows are watched and tuned.")] = "headway_bbr",
+    ports: Annotated[
+        str | None, typer.Option(help="Of sockets: only flows with one of these at either end.")
+    ] = None,
+    everywhere: Annotated[
+        bool,
+        typer.Option("--all-namespaces", help="Of sockets: those of every network namespace here; needs root."),
+    ] = False,
+    headwayd: Annotated[
+        Path | None,
+        typer.Option(envvar="HEADWAYD_SOCKET", help="headwayd's control socket; else /run/headway/headwayd.sock."),
+    ] = None,
+    scenario: Annotated[str, typer.Option(help="Of simulated flows.")] = "bbr-training",
+    hosts: Annotated[int, typer.Option(min=1, max=1000, help="So many hosts in this process, NAME-0 and on.")] = 1,
+    flows: Annotated[int, typer.Option(min=1, max=2048, help="Of each host with made-up flows.")] = 4,
+    t1: Annotated[str, typer.Option(help="Between samples.")] = "20ms",
+    t2: Annotated[str, typer.Option(help="Between rows, and settings.")] = "1s",
+    restore_after: Annotated[
+        str | None, typer.Option(help="No word of an agent for so long: default windows; else 3 T2, at least 5s.")
+    ] = None,
+    cutoff: Annotated[
+        float, typer.Option(min=1e-3, max=1e6, help="Of the low-pass that RTTs pass, Hz (section III-A).")
+    ] = 5.0,
+    seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Of simulated and made-up flows.")] = 1,
+    key: Key = None,
+    insecure: Insecure = False,
+    socket: Socket = None,
+    tied: Tied = False,
+) -> int:
+    """Watch this host's flows and set what an agent answers, until Ctrl-C; then defaults are restored."""
+    _need()
+    from headway.tune import link
+    from headway.tune.command import run_hosts
+    from headway.tune.host import HostOptions
+
+    urls = [link.checked(text.partition("=")[0], "--agent") for text in _split(agent)]
+    safe = link.security(key=key, peers=None, insecure=insecure, urls=urls)
+    agents = [link.endpoint(text, "--agent", safe) for text in _split(agent)]
+    known = name or _own_name()
+    options = [
+        HostOptions(
+            name=known if hosts == 1 else f"{known}-{index}",
+            t1_s=seconds(t1, "--t1"),
+            t2_s=seconds(t2, "--t2"),
+            restore_after_s=seconds(restore_after, "--restore-after") if restore_after else None,
+            cutoff_hz=cutoff,
+        )
+        for index in range(hosts)
+    ]
+    return run_hosts(
+        options,
+        agents,
+        safe,
+        socket=socket,
+        source=source.value,
+        controller=controller,
+        ports=_ports(ports),
+        everywhere=everywhere,
+        headwayd=str(headwayd) if headwayd else None,
+        scenario=scenario,
+        flows=flows,
+        seed=seed,
+        tied=tied,
+    )
+
+
+@app.command(epilog=EPILOG["tune agent"])
+def agent(
+    name: Annotated[str, typer.Option(help="The agent's name among its neighbours.")] = "agent",
+    model: Annotated[
+        str | None, typer.Option(metavar="MODEL|DIR", help="What decides: a tuner's model. One of the two.")
+    ] = None,
+    fixed: Annotated[
+        str | None,
+        typer.Option(metavar="NAME=VALUE,...", help="Instead of a model: rtprop_window=2s,btlbw_window=4 for all."),
+    ] = None,
+    learn: Annotated[
+        bool,
+        typer.Option(
+            "--learn", help="Go on learning from what comes of it, and share that with neighbours (headway[train])."
+        ),
+    ] = False,
+    state: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where what is learned is kept, and gone on from.")
+    ] = None,
+    bind: Annotated[str, typer.Option(metavar="URL", help="Where hosts and neighbours come to.")] = WHERE,
+    neighbours: Annotated[
+        str | None, typer.Option(metavar="URL[=KEY],...", help="Agents to share observations with.")
+    ] = None,
+    share_every: Annotated[str, typer.Option(help="Between what neighbours are told.")] = "1s",
+    peers: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Public keys of the hosts and neighbours that may come.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Of samples where there are too many flows.")] = 1,
+    key: Key = None,
+    insecure: Insecure = False,
+    socket: Socket = None,
+    tied: Tied = False,
+) -> int:
+    """Serve hosts: answer their flows' statistics with settings, until Ctrl-C."""
+    _need()
+    from headway.tune import link
+    from headway.tune.agent import Agent
+    from headway.tune.command import run_agent
+    from headway.tune.policy import Fixed, ModelPolicy, Policy, read_settings
+
+    if (model is None) == (fixed is None):
+        raise UsageError("tune agent: give one of --model NAME|DIR and --fixed rtprop_window=2s,btlbw_window=4")
+    if learn and not model:
+        raise UsageError("--learn: give a --model to begin with")
+    if state and not learn:
+        raise UsageError("--state: is of what is learned; give --learn too")
+    where = link.checked(bind, "--bind")
+    others = _split(neighbours) if neighbours else []
+    urls = [where, *(link.checked(text.partition("=")[0], "--neighbours") for text in others)]
+    safe = link.security(key=key, peers=peers, insecure=insecure, urls=urls)
+    if key and not peers:
+        raise UsageError("--key: who may come? Give --peers DIR, a folder of their public keys")
+    policy: Policy
+    if learn and model:
+        policy = _learner()(model, seed, state)
+    else:
+        policy = ModelPolicy.load(model, seed) if model else Fixed(read_settings(fixed or "", "--fixed"))
+    served = Agent(
+        name,
+        policy,
+        where,
+        safe,
+        [link.endpoint(text, "--neighbours", safe) for text in others],
+        share_every_s=seconds(share_every, "--share-every"),
+        seed=seed,
+    )
+    return run_agent(served, socket, tied=tied)
+
+
+@app.command(epilog=EPILOG["tune status"])
+def status(
+    socket: Annotated[
+        Path | None, typer.Argument(metavar="SOCKET", help="A control socket; else all of your runtime folder.")
+    ] = None,
+    json: Json = False,
+) -> int:
+    """Ask hosts and agents that run: counters, hosts, flows, ages."""
+    from headway.tune import control
+
+    paths = [socket] if socket else sorted(control.folder().glob("*.sock"))
+    found: list[dict[str, Any]] = []
+    silent = 0
+    for path in paths:
+        try:
+            found.append(control.ask(path))
+        except RunError as error:
+            if socket:
+                raise
+            silent += 1
+            typer.echo(f"headway: {error}", err=True)
+    if json:
+        print(js.dumps(found[0] if socket else found, indent=2))
+    elif not paths:
+        print(f"nobody runs in {control.folder()}; start one: headway tune agent, headway tune host")
+    else:
+        for one in found:
+            _show(one)
+    return 1 if silent else 0
+
+
+def _show(one: dict[str, Any]) -> None:
+    screen = console()
+    own = one["hosts"] if one["role"] == "processes" else [one]
+    for each in own:
+        screen.print(f"[bold]{each['role']} {each['name']}[/bold]  {each['uptime_s']:.0f} s", soft_wrap=True)
+        if each["role"] == "agent":
+            screen.print(f"  at {each['bind']}, policy {each['policy']}", markup=False, soft_wrap=True)
+            rows = [[h["name"], "host", str(h["flows"]), f"{h['heard_s']:.1f}"] for h in each["hosts"]]
+            rows += [[n["name"], "neighbour", str(n["flows"]), f"{n['heard_s']:.1f}"] for n in each["neighbours"]]
+            _print_rows(("name", "role", "flows", "heard s ago"), rows)
+        else:
+            state = "default windows" if each["is_restored"] else "tuned"
+            screen.print(f"  agent {each['agent']}, heard {each['heard_s']:.1f} s ago; {state}", soft_wrap=True)
+            rows = [
+                [f["flow"], " ".join(f"{k}={v:g}" for k, v in f["settings"].items()), f"{f['rtt_ms'] or 0:.1f}"]
+                for f in each["flows"]
+            ]
+            _print_rows(("flow", "settings", "RTT ms"), rows)
+        counted = {**each["counters"], **{f"refused {k}": v for k, v in each["refused"].items()}}
+        counted |= {f"rejected {k}": v for k, v in each["rejected"].items()}
+        screen.print("  " + ", ".join(f"{k} {v}" for k, v in sorted(counted.items()) if v), soft_wrap=True)
+
+
+def _print_rows(heads: tuple[str, ...], rows: list[list[str]]) -> None:
+    if rows:
+        table = table_of(*heads)
+        for row in rows:
+            table.add_row(*row)
+        console().print(table)
+
+
+def _need() -> None:
+    from headway.models.extras import need
+
+    for module in ("zmq", "msgspec"):
+        need(module, "tune")
+
+
+def _learner() -> "type[LearningPolicy]":
+    from headway.models.extras import need
+
+    for module in ("torch", "stable_baselines3", "safetensors"):
+        need(module, "train")
+    from headway.tune.learner import LearningPolicy
+
+    return LearningPolicy
+
+
+def _split(text: str) -> list[str]:
+    return words(text, "--agent")
+
+
+def _own_name() -> str:
+    import socket
+
+    return socket.gethostname() or "host"
+
+
+def _ports(text: str | None) -> frozenset[int]:
+    found = set()
+    for word in words(text, "--ports") if text else []:
+        if not word.isdigit() or not 1 <= int(word) <= 65535:
+            raise UsageError(f"--ports '{word}': not a port; write 443,5201")
+        found.add(int(word))
+    return frozenset(found)

@@ -1,0 +1,175 @@
+"""Who asks a netwatch, and who listens to its stream: `for snapshot in Client(url, token=token).stream()`.
+
+It takes nothing but Python's own library.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import ssl
+import threading
+from contextlib import suppress
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote, urlsplit
+
+from headway._native import RunError, UsageError
+from headway.netwatch.topology import is_loopback
+from headway.netwatch.watch import Health, LinkState, OnPath, PathState, Running, Snapshot, SwitchState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+T = TypeVar("T")
+
+WHERE = "http://127.0.0.1:8633"
+PATIENCE_S = 5.0
+SILENCE_S = 20.0
+"""A stream on which nothing comes for so long, no comment either, is begun anew."""
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.25, 5.0
+"""Before a connection that was lost is tried again."""
+LARGEST = 64 << 20
+"""Bytes of an answer or an event."""
+
+
+class Client:
+    """One netwatch. Of several threads each needs its own."""
+
+    def __init__(
+        self, url: str = WHERE, *, token: str | None = None, ca: Path | None = None, patience_s: float = PATIENCE_S
+    ) -> None:
+        """`ca` has the certificates to trust, else the system's do. Raises UsageError.
+
+        A token goes to loopback or by TLS, nowhere else.
+        """
+        parts = urlsplit(url)
+        try:
+            self._host, self._port = parts.hostname or "", parts.port
+        except ValueError:
+            self._host, self._port = "", None
+        if parts.scheme not in ("http", "https") or not self._host or parts.path.strip("/") or parts.query:
+            raise UsageError(f"'{url}': not where a netwatch is; write {WHERE}")
+        if token is not None and parts.scheme == "http" and not is_loopback(self._host):
+            raise UsageError(f"'{url}': a token would be sent for all to read; write https://")
+        self.url = url.rstrip("/")
+        self._patience_s = patience_s
+        self._closed = threading.Event()
+        self._streaming: socket.socket | None = None
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._tls: ssl.SSLContext | None = None
+        if parts.scheme == "https":
+            try:
+                self._tls = ssl.create_default_context(cafile=ca)
+            except (OSError, ssl.SSLError) as error:
+                raise UsageError(f"{ca}: {error.strerror or error}; give the certificates to trust") from None
+
+    def paths(self) -> Snapshot:
+        """All paths. Raises RunError."""
+        return _snapshot(self._get("/v1/paths"))
+
+    def path(self, name: str) -> PathState:
+        """One path. Raises RunError, also if there is none of that name."""
+        return _path(self._get(f"/v1/paths/{quote(name, safe='')}"))
+
+    def switches(self) -> list[SwitchState]:
+        """All switches. Raises RunError."""
+        return [_made(SwitchState, one) for one in self._get("/v1/switches")]
+
+    def links(self) -> list[LinkState]:
+        """All links. Raises RunError."""
+        return [_made(LinkState, one) for one in self._get("/v1/links")]
+
+    def health(self) -> Health:
+        """How it is. Raises RunError."""
+        said = self._get("/v1/health")
+        return _made(Health, said | {"sources": [_made(Running, one) for one in said["sources"]]})
+
+    def stream(self) -> Iterator[Snapshot]:
+        """Every snapshot from now on, until `close`: a connection that is lost is begun anew.
+
+        Whoever takes too long gets newer ones: `seq` has a gap then. Ages are of when a snapshot was taken; while
+        none comes they grow, by your own clock. Raises RunError only if it is refused: a token that is not known,
+        or something else at that address.
+        """
+        wait_s = FIRST_WAIT_S
+        while not self._closed.is_set():
+            try:
+                for snapshot in self._events():
+                    wait_s = FIRST_WAIT_S
+                    yield snapshot
+            except (OSError, http.client.HTTPException, ValueError):
+                # It is begun anew.
+                pass
+            self._closed.wait(wait_s)
+            wait_s = min(2 * wait_s, LONGEST_WAIT_S)
+
+    def close(self) -> None:
+        """Ends a stream, whichever thread it is read by."""
+        self._closed.set()
+        if (streaming := self._streaming) is not None:
+            with suppress(OSError):
+                streaming.shutdown(socket.SHUT_RDWR)
+
+    def _events(self) -> Iterator[Snapshot]:
+        connection = self._connect()
+        try:
+            connection.connect()
+            self._streaming = connection.sock
+            connection.request("GET", "/v1/stream", headers=self._headers | {"Accept": "text/event-stream"})
+            response = connection.getresponse()
+            if response.status in (429, 503):
+                raise OSError(response.reason)
+            if response.status != 200:
+                raise RunError(self._refusal(response.status, response.read(LARGEST)))
+            if self._streaming is not None:
+                self._streaming.settimeout(SILENCE_S)
+            while not self._closed.is_set() and (line := response.readline(LARGEST)):
+                if line.startswith(b"data: "):
+                    yield _snapshot(json.loads(line[6:]))
+        finally:
+            self._streaming = None
+            connection.close()
+
+    def _get(self, path: str) -> Any:
+        connection = self._connect()
+        try:
+            connection.request("GET", path, headers=self._headers)
+            response = connection.getresponse()
+            body = response.read(LARGEST)
+            if response.status != 200:
+                raise RunError(self._refusal(response.status, body))
+            return json.loads(body)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            why = getattr(error, "strerror", None) or error or type(error).__name__
+            raise RunError(f"no netwatch answers at {self.url}: {why}; start one: headway netwatch run") from None
+        finally:
+            connection.close()
+
+    def _connect(self) -> http.client.HTTPConnection:
+        if self._tls is None:
+            return http.client.HTTPConnection(self._host, self._port, timeout=self._patience_s)
+        return http.client.HTTPSConnection(self._host, self._port, timeout=self._patience_s, context=self._tls)
+
+    def _refusal(self, status: int, body: bytes) -> str:
+        try:
+            why = json.loads(body)["detail"]
+        except (ValueError, KeyError, TypeError):
+            why = "it is no netwatch"
+        return f"{self.url} answers {status}: {why}"
+
+
+def _snapshot(said: dict[str, Any]) -> Snapshot:
+    return _made(Snapshot, said | {"paths": [_path(one) for one in said["paths"]]})
+
+
+def _path(said: dict[str, Any]) -> PathState:
+    return _made(PathState, said | {"switches": [_made(OnPath, one) for one in said["switches"]]})
+
+
+def _made(kind: type[T], said: dict[str, Any]) -> T:
+    # A newer one may say more.
+    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    return kind(**{name: value for name, value in said.items() if name in names})

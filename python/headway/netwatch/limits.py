@@ -1,0 +1,49 @@
+"""What one client may take: requests a second, connections; and what a request may be."""
+
+from __future__ import annotations
+
+import ipaddress
+import time
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MOST_CLIENTS = 4096
+"""Of whom is remembered what they have left; the one that was quiet longest is forgotten first."""
+
+
+def client_of(host: str | None) -> str:
+    """Who counts as one: an IPv4 address, or the 64 bits of IPv6 that a network has."""
+    try:
+        address = ipaddress.ip_address(host or "")
+    except ValueError:
+        return "?"
+    if address.version == 6:
+        if (mapped := address.ipv4_mapped) is not None:
+            return str(mapped)
+        return str(ipaddress.ip_network((int(address) >> 64 << 64, 64)))
+    return str(address)
+
+
+class Rates:
+    """A token bucket for each client."""
+
+    def __init__(self, a_second: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
+        """`burst` requests at once, then `a_second`; 0 is no limit."""
+        self._a_second, self._burst, self._clock = a_second, burst, clock
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def wait_s(self, client: str) -> float:
+        """0 if the client may ask now; else how long it has to wait."""
+        if not self._a_second:
+            return 0.0
+        now = self._clock()
+        left, at = self._left.pop(client, (self._burst, now))
+        left = min(left + (now - at) * self._a_second, self._burst)
+        may = left >= 1
+        self._left[client] = (left - may, now)
+        if len(self._left) > MOST_CLIENTS:
+            self._left.popitem(last=False)
+        return 0.0 if may else (1 - left) / self._a_second

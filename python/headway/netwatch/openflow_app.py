@@ -1,0 +1,175 @@
+"""The process that os-ken is in: asks each known switch for its ports' counters once a period.
+
+It is a controller in the slave's role (OpenFlow 1.3, 6.3.1): it reads, changes nothing, and no packet comes to it.
+Whatever a switch does holds up that switch alone: each has threads of its own, and one request under way at most.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+# Before os-ken is imported: threads of Python's own.
+os.environ["OSKEN_HUB_TYPE"] = "native"
+
+from os_ken import cfg
+from os_ken.base.app_manager import AppManager, OSKenApp
+from os_ken.controller import ofp_event
+from os_ken.controller.handler import DEAD_DISPATCHER, MAIN_DISPATCHER, set_ev_cls
+from os_ken.lib import hub
+from os_ken.ofproto import ofproto_v1_3
+
+MOST_PORTS = 4096
+GIVES_UP_AFTER_S = 15.0
+"""A switch that has not answered for so long is disconnected; it may come again."""
+
+
+@dataclass
+class Asked:
+    """A switch that is connected, and what it was asked."""
+
+    datapath: Any
+    xid: int | None = None
+    asked_s: float = 0.0
+    answered_s: float = field(default_factory=time.monotonic)
+    is_late: bool = False
+    ports: list[list[int]] = field(default_factory=list)
+
+
+class PortCounters(OSKenApp):
+    """Asks, and writes what is answered on standard output."""
+
+    OFP_VERSIONS = (ofproto_v1_3.OFP_VERSION,)
+    period_s = 1.0
+    datapaths: frozenset[int] = frozenset()
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Begins to ask."""
+        super().__init__(*args, **kwargs)
+        self._connected: dict[int, Asked] = {}
+        self._lock = threading.Lock()
+        hub.spawn(self._ask_forever)
+
+    @set_ev_cls(ofp_event.EventOFPStateChange, [MAIN_DISPATCHER, DEAD_DISPATCHER])
+    def on_state(self, event: Any) -> None:
+        """A switch has come or gone."""
+        datapath = event.datapath
+        if datapath.id is None:
+            return
+        with self._lock:
+            one = self._connected.get(datapath.id)
+            if event.state == DEAD_DISPATCHER:
+                if one is not None and one.datapath is datapath:
+                    del self._connected[datapath.id]
+                    _say(what="disconnected", datapath=datapath.id)
+                return
+            if datapath.id not in self.datapaths:
+                _say(what="stranger", datapath=datapath.id)
+                datapath.close()
+                return
+            # One that has started anew comes before its old connection is missed.
+            self._connected[datapath.id] = Asked(datapath)
+        if one is not None:
+            one.datapath.close()
+        _say(what="connected", datapath=datapath.id)
+        datapath.send_msg(datapath.ofproto_parser.OFPRoleRequest(datapath, datapath.ofproto.OFPCR_ROLE_SLAVE, 0))
+
+    @set_ev_cls(ofp_event.EventOFPPortStatsReply, MAIN_DISPATCHER)
+    def on_ports(self, event: Any) -> None:
+        """A part of an answer, or all of it."""
+        message = event.msg
+        now_s = time.monotonic()
+        with self._lock:
+            one = self._connected.get(message.datapath.id)
+            if one is None or one.datapath is not message.datapath or message.xid != one.xid:
+                _say(what="unasked", datapath=message.datapath.id)
+                return
+            most = message.datapath.ofproto.OFPP_MAX
+            one.ports += [
+                [
+                    *(p.port_no, p.rx_packets, p.rx_bytes, p.tx_packets, p.tx_bytes),
+                    p.duration_sec * 1_000_000_000 + p.duration_nsec,
+                ]
+                for p in message.body
+                # The switch's own port is no link.
+                if p.port_no <= most
+            ]
+            if len(one.ports) > MOST_PORTS:
+                message.datapath.close()
+                return
+            if message.flags & message.datapath.ofproto.OFPMPF_REPLY_MORE:
+                return
+            ports, one.ports, one.xid = one.ports, [], None
+            one.answered_s, one.is_late = now_s, False
+            asked_s = one.asked_s
+        _say(what="ports", datapath=message.datapath.id, asked_s=asked_s, took_s=now_s - asked_s, ports=ports)
+
+    def _ask_forever(self) -> None:
+        due_s = time.monotonic()
+        while True:
+            with self._lock:
+                all_of_them = list(self._connected.items())
+            for number, one in all_of_them:
+                self._ask(number, one)
+            due_s = max(due_s + self.period_s, time.monotonic())
+            time.sleep(max(due_s - time.monotonic(), 0.0))
+
+    def _ask(self, number: int, one: Asked) -> None:
+        datapath = one.datapath
+        now_s = time.monotonic()
+        if one.xid is not None:
+            # The older request is still under way: nothing piles up.
+            _say(what="timeout", datapath=number)
+            if now_s - one.answered_s > GIVES_UP_AFTER_S:
+                datapath.close()
+                # A switch that hangs does not hear that it is to go.
+                datapath.socket.close()
+            return
+        request = datapath.ofproto_parser.OFPPortStatsRequest(datapath, 0, datapath.ofproto.OFPP_ANY)
+        datapath.set_xid(request)
+        with self._lock:
+            one.xid, one.asked_s, one.ports = request.xid, now_s, []
+        datapath.send_msg(request)
+
+
+def _say(**said: Any) -> None:
+    # One write, so that lines of several threads do not mix.
+    try:
+        os.write(1, json.dumps(said).encode() + b"\n")
+    except OSError:
+        os._exit(1)
+
+
+def _end_with_parent() -> None:
+    while sys.stdin.buffer.read(4096):
+        pass
+    # os-ken's threads do not end.
+    os._exit(0)
+
+
+def main() -> None:
+    """Runs until standard input closes. The argument says where, whom and how often, as JSON."""
+    asked = json.loads(sys.argv[1])
+    PortCounters.period_s = asked["period_s"]
+    PortCounters.datapaths = frozenset(asked["datapaths"])
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    host, port = asked["listen"]
+    options = [f"--ofp-listen-host={host}"]
+    if asked["key"]:
+        options += [f"--ofp-ssl-listen-port={port}", f"--ctl-privkey={asked['key']}"]
+        options += [f"--ctl-cert={asked['cert']}", f"--ca-certs={asked['ca']}"]
+    else:
+        options.append(f"--ofp-tcp-listen-port={port}")
+    cfg.CONF(args=options, project="os_ken")
+    cfg.CONF.set_override("echo_request_interval", 5.0)
+    cfg.CONF.set_override("maximum_unreplied_echo_requests", 3)
+    manager = AppManager.get_instance()
+    # By its module's name: os-ken finds the app there.
+    manager.load_apps(["os_ken.controller.ofp_handler", __name__])
+    contexts = manager.create_contexts()
+    hub.joinall(manager.instantiate_apps(**contexts))

@@ -1,0 +1,202 @@
+"""The agent as a program: sources, snapshots and the API, until a signal ends them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import ssl
+import sys
+import threading
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from headway._native import UsageError
+from headway.netwatch.api import Limits, make_app
+from headway.netwatch.limits import client_of
+from headway.netwatch.stream import Broadcast
+from headway.netwatch.topology import address, is_loopback
+from headway.netwatch.watch import Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from starlette.types import ASGIApp
+
+    from headway.netwatch.source import Source
+    from headway.netwatch.tokens import Tokens
+    from headway.netwatch.topology import Topology
+
+MOST_CONNECTIONS = 512
+MOST_OF_A_CLIENT = 128
+REQUEST_S = 5.0
+"""A connection on which no request comes, or only a part of one, is closed after one to two of these."""
+LARGEST_HEAD = 16 << 10
+"""Bytes of a request's line and headers."""
+TAKES_NOTHING_MS = 20_000
+"""TCP_USER_TIMEOUT: what was sent and not taken for so long ends a connection, a window of zero too."""
+
+
+class Protocol(H11Protocol):
+    """HTTP, of which nobody has more than a share."""
+
+    def connection_made(self, transport: Any) -> None:
+        """A client has come."""
+        super().connection_made(transport)
+        taken = transport.get_extra_info("socket")
+        with suppress(OSError, AttributeError):
+            # asyncio sets it for its own sockets alone; without it the second part of an answer waits 40 ms.
+            taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, TAKES_NOTHING_MS)
+        others = (other for other in self.connections if isinstance(other, Protocol))
+        same = sum(1 for other in others if other.whose == self.whose)
+        if same > MOST_OF_A_CLIENT:
+            transport.abort()
+        else:
+            self.loop.call_later(REQUEST_S, self._look, None)
+
+    @property
+    def whose(self) -> str:
+        """The client, as limits count it."""
+        return client_of(self.client[0] if self.client else None)
+
+    def _look(self, seen: Any) -> None:
+        if self.transport.is_closing():
+            return
+        is_idle = self.cycle is None or self.cycle.response_complete
+        if is_idle and self.cycle is seen:
+            self.transport.abort()
+        else:
+            self.loop.call_later(REQUEST_S, self._look, self.cycle)
+
+
+class Server(uvicorn.Server):
+    """uvicorn's, but for signals: those are ours."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Captures none."""
+        yield
+
+
+def checked(bind: str, cert: Path | None, key: Path | None, tokens: Tokens | None) -> tuple[str, int]:
+    """Where to listen, if that is safe. Raises UsageError."""
+    host, port = address(bind, "--bind")
+    if (cert is None) != (key is None):
+        raise UsageError("--tls-cert and --tls-key belong together: give both")
+    if not is_loopback(host) and (cert is None or tokens is None):
+        missing = "--tls-cert and --tls-key" if cert is None else "--tokens"
+        raise UsageError(
+            f"--bind {bind}: beyond loopback it takes TLS and tokens; {missing} is missing (docs/netwatch.md)"
+        )
+    if cert is not None:
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key)
+        except (OSError, ssl.SSLError) as error:
+            raise UsageError(f"--tls-cert {cert}, --tls-key {key}: {error.strerror or error}") from None
+    return host, port
+
+
+def configured(app: ASGIApp, cert: Path | None = None, key: Path | None = None) -> uvicorn.Config:
+    """How uvicorn is to run it."""
+    return uvicorn.Config(
+        app,
+        http=Protocol,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        log_level="critical",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=MOST_CONNECTIONS,
+        timeout_keep_alive=int(REQUEST_S),
+        timeout_graceful_shutdown=2,
+        h11_max_incomplete_event_size=LARGEST_HEAD,
+        ssl_certfile=cert,
+        ssl_keyfile=str(key) if key else None,
+    )
+
+
+def run(
+    topology: Topology,
+    sources: Sequence[Source],
+    *,
+    bind: str,
+    cert: Path | None = None,
+    key: Path | None = None,
+    tokens: Tokens | None = None,
+    rate: float = 50.0,
+    tied: bool = False,
+) -> int:
+    """Serves until SIGINT or SIGTERM, or if `tied` until standard input closes. Raises UsageError."""
+    host, port = checked(bind, cert, key, tokens)
+    try:
+        listening = socket.create_server(
+            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=256
+        )
+    except OSError as error:
+        raise UsageError(f"--bind {bind}: {error.strerror or error}; give another address") from None
+    with listening:
+        return asyncio.run(_serve(topology, sources, listening, cert, key, Limits(rate, 2 * rate, tokens), tied))
+
+
+async def _serve(
+    topology: Topology,
+    sources: Sequence[Source],
+    listening: socket.socket,
+    cert: Path | None,
+    key: Path | None,
+    limits: Limits,
+    tied: bool,
+) -> int:
+    watch, broadcast = Watch(topology), Broadcast()
+    server = Server(configured(make_app(watch, broadcast, limits), cert, key))
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, ended.set)
+    if tied:
+        threading.Thread(target=_read_all, args=(loop, ended), daemon=True).start()
+    publishing = asyncio.create_task(publish(watch, broadcast))
+    watching = [asyncio.create_task(watch.supervise(source)) for source in sources]
+    serving = asyncio.create_task(server.serve([listening]))
+    waiting = asyncio.create_task(ended.wait())
+    _say(listening, cert is not None, len(topology.paths))
+    await asyncio.wait({waiting, serving, publishing}, return_when=asyncio.FIRST_COMPLETED)
+    is_well = ended.is_set()
+    broadcast.close()
+    server.should_exit = True
+    for task in (publishing, waiting, *watching):
+        task.cancel()
+    results = await asyncio.gather(publishing, waiting, serving, *watching, return_exceptions=True)
+    for result in results:
+        if isinstance(result, Exception) and not is_well:
+            raise result
+    return 0 if is_well else 1
+
+
+async def publish(watch: Watch, broadcast: Broadcast) -> None:
+    """A snapshot whenever all switches have answered, or a period has gone by, until cancelled."""
+    while True:
+        broadcast.publish(watch.snapshot())
+        await watch.rounds()
+
+
+def _read_all(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
+    sys.stdin.buffer.read()
+    # It may have ended for another reason.
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(ended.set)
+
+
+def _say(listening: socket.socket, has_tls: bool, paths: int) -> None:
+    """For whoever started it: it is up."""
+    host, port = listening.getsockname()[:2]
+    where = f"http{'s' if has_tls else ''}://{f'[{host}]' if ':' in host else host}:{port}"
+    print(f"netwatch: {paths} paths at {where}, pid {os.getpid()}; Ctrl-C ends it", flush=True)

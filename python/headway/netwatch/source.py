@@ -1,0 +1,64 @@
+"""Where counters come from: what a source is, and what it says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Counters(NamedTuple):
+    """A port's sums since its switch's start, in the order of `network_view`."""
+
+    rx_packets: int
+    rx_bytes: int
+    tx_packets: int
+    tx_bytes: int
+    at_ns: int
+    """When, by the switch's own clock."""
+
+
+@dataclass(frozen=True)
+class PortReading:
+    """One port, read once."""
+
+    counters: Counters
+    life: int = 0
+    """Another number: another port of that name, whose counters begin anew."""
+    capacity_bps: int | None = None
+    """Of the link that goes out since the last reading, where the source knows better than the topology."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """All ports of a switch, read between `taken_s` and `within_s` later by `time.monotonic`."""
+
+    switch: str
+    taken_s: float
+    ports: Mapping[str, PortReading]
+    within_s: float = 0.0
+    clock_rate: float = 1.0
+    """Seconds of the switch's clock in one of ours: 1, but in a simulation."""
+
+
+class Sink(Protocol):
+    """Hears what sources say. Neither method waits or raises."""
+
+    def reading(self, reading: Reading) -> None:
+        """A switch was read."""
+
+    def notice(self, switch: str, what: str) -> None:
+        """Something else happened that is to be counted: connected, disconnected, timeout."""
+
+
+class Source(Protocol):
+    """One way to read switches."""
+
+    @property
+    def name(self) -> str:
+        """In logs and in what health says."""
+
+    async def run(self, sink: Sink) -> None:
+        """Reads until cancelled, or until there is no more. Raises RunError or OSError: then it is run again."""

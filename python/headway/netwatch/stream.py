@@ -1,0 +1,167 @@
+"""Snapshots pushed to whoever subscribes: server-sent events (HTML, section 9.2), each with all paths."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from starlette.responses import Response
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from starlette.types import Receive, Scope, Send
+
+    from headway.netwatch.watch import Snapshot
+
+MOST_SUBSCRIBERS = 64
+MOST_OF_A_CLIENT = 8
+PATIENCE_S = 10.0
+"""A subscriber that takes nothing for so long is dropped."""
+LAST_WORD_S = 0.5
+KEEPALIVE_S = 15.0
+"""A comment says so often that the connection stands."""
+
+
+class Subscriber:
+    """Has room for one snapshot: a newer one takes an older one's place."""
+
+    def __init__(self) -> None:
+        """Empty."""
+        self._waiting: bytes | None = None
+        self._came = asyncio.Event()
+        self.skipped = 0
+
+    def put(self, event: bytes) -> bool:
+        """Returns whether one was skipped for it."""
+        was_full = self._waiting is not None
+        self.skipped += was_full
+        self._waiting = event
+        self._came.set()
+        return was_full
+
+    async def take(self) -> bytes:
+        """Waits for the next."""
+        while self._waiting is None:
+            self._came.clear()
+            await self._came.wait()
+        event, self._waiting = self._waiting, None
+        return event
+
+
+class Broadcast:
+    """The last snapshot as JSON, and those who want every one."""
+
+    def __init__(self) -> None:
+        """Nobody subscribes, nothing was sent."""
+        self._subscribers: dict[Subscriber, str] = {}
+        self.counted: Counter[str] = Counter(published=0, skipped=0, dropped=0, refused=0)
+        self.snapshot: bytes = b""
+        self.paths: dict[str, bytes] = {}
+        self._closed = asyncio.Event()
+
+    @property
+    def subscribers(self) -> int:
+        """How many there are."""
+        return len(self._subscribers)
+
+    def publish(self, snapshot: Snapshot) -> None:
+        """To everybody; nobody is waited for."""
+        paths = {path.name: json.dumps(asdict(path)).encode() for path in snapshot.paths}
+        head = json.dumps({"seq": snapshot.seq, "at": snapshot.at})[:-1].encode()
+        self.snapshot = head + b', "paths": [' + b", ".join(paths.values()) + b"]}"
+        self.paths = paths
+        self.counted["published"] += 1
+        event = _event(snapshot.seq, self.snapshot)
+        for subscriber in self._subscribers:
+            self.counted["skipped"] += subscriber.put(event)
+
+    def close(self) -> None:
+        """Streams end."""
+        self._closed.set()
+
+    def has_room(self, client: str) -> bool:
+        """May this client subscribe once more?"""
+        own = sum(1 for other in self._subscribers.values() if other == client)
+        may = self.subscribers < MOST_SUBSCRIBERS and own < MOST_OF_A_CLIENT
+        self.counted["refused"] += not may
+        return may
+
+    @contextmanager
+    def subscribed(self, client: str) -> Iterator[Subscriber]:
+        """Begins with the last snapshot, if there is one."""
+        one = Subscriber()
+        if self.snapshot:
+            one.put(_event(json.loads(self.snapshot)["seq"], self.snapshot))
+        self._subscribers[one] = client
+        try:
+            yield one
+        finally:
+            del self._subscribers[one]
+
+    async def closed(self) -> None:
+        """Waits until streams are to end."""
+        await self._closed.wait()
+
+
+class EventStream(Response):
+    """One subscriber's."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, broadcast: Broadcast, client: str) -> None:
+        """Of the client, as limits count it."""
+        super().__init__(headers={"Cache-Control": "no-store"})
+        # It has no length.
+        del self.headers["content-length"]
+        self._broadcast, self._client = broadcast, client
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
+        """Until either end closes, or the subscriber is too slow."""
+        with self._broadcast.subscribed(self._client) as subscriber:
+            ends = [
+                asyncio.create_task(_gone(receive)),
+                asyncio.create_task(self._broadcast.closed()),
+                asyncio.create_task(self._send(subscriber, send)),
+            ]
+            try:
+                await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+                if ends[1].done():
+                    async with asyncio.timeout(LAST_WORD_S):
+                        await send({"type": "http.response.body", "body": b"", "more_body": False})
+            except TimeoutError:
+                pass
+            finally:
+                for task in ends:
+                    task.cancel()
+                await asyncio.gather(*ends, return_exceptions=True)
+
+    async def _send(self, subscriber: Subscriber, send: Send) -> None:
+        async def put(message: dict[str, Any]) -> None:
+            async with asyncio.timeout(PATIENCE_S):
+                await send(message)
+
+        try:
+            await put({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            while True:
+                try:
+                    async with asyncio.timeout(KEEPALIVE_S):
+                        event = await subscriber.take()
+                except TimeoutError:
+                    event = b": still here\n\n"
+                await put({"type": "http.response.body", "body": event, "more_body": True})
+        except TimeoutError:
+            self._broadcast.counted["dropped"] += 1
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _event(seq: int, data: bytes) -> bytes:
+    return b"id: %d\nevent: paths\ndata: %b\n\n" % (seq, data)

@@ -1,0 +1,112 @@
+"""Bearer tokens: who has one may ask. The file has their digests; a token itself is shown once."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import secrets
+import time
+from typing import TYPE_CHECKING
+
+from headway._native import UsageError
+from headway.netwatch.topology import NAME
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LOOK_S = 1.0
+"""So often the file is looked at: a line that is taken out counts no more."""
+LINE = re.compile(rf"({NAME.pattern}) ([0-9a-f]{{64}})")
+HEADER = (
+    "# Tokens of headway netwatch: a name and the SHA-256 of its token. Take a line out to take a token back.\n"
+)
+
+
+def new(name: str, path: Path) -> str:
+    """Makes a token and adds its digest to the file, which only its owner may read. Raises UsageError."""
+    if not NAME.fullmatch(name):
+        raise UsageError(f"'{name}': a token's name is of letters, digits, '_', '.', '-', 64 at most")
+    if path.exists() and name in read(path):
+        raise UsageError(f"{path}: there is a token '{name}'; take its line out, or give another name")
+    token = secrets.token_urlsafe(32)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a") as file:
+            if file.tell() == 0:
+                file.write(HEADER)
+            file.write(f"{name} {_digest(token)}\n")
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from None
+    return token
+
+
+def read(path: Path) -> dict[str, str]:
+    """Digests by name. Raises UsageError: the line, and what is wrong."""
+    try:
+        text = path.read_text("utf-8")
+        mode = path.stat().st_mode
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "not UTF-8 text"
+        raise UsageError(f"{path}: {why}; make one: headway netwatch token NAME --tokens {path}") from None
+    if mode & 0o022:
+        raise UsageError(f"{path}: others may write it; chmod 600 {path}")
+    found: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip() and not line.startswith("#"):
+            matched = LINE.fullmatch(line.strip())
+            if matched is None:
+                raise UsageError(
+                    f"{path}: line {number}: not a name and a SHA-256; make tokens: headway netwatch token"
+                )
+            found[matched[1]] = matched[2]
+    return found
+
+
+class Tokens:
+    """Those of a file, as it is now."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises UsageError, also if there is none in it."""
+        self._path = path
+        self._digests = read(path)
+        self._looked_s, self._written = time.monotonic(), self._stamp()
+        if not self._digests:
+            raise UsageError(
+                f"{path}: there is no token in it; make one: headway netwatch token NAME --tokens {path}"
+            )
+
+    def who(self, token: str) -> str | None:
+        """The name of whose token that is."""
+        self._look()
+        digest = _digest(token)
+        found = None
+        # All of them, so that time tells nothing.
+        for name, known in self._digests.items():
+            if secrets.compare_digest(known, digest):
+                found = name
+        return found
+
+    def _look(self) -> None:
+        now_s = time.monotonic()
+        if now_s - self._looked_s < LOOK_S:
+            return
+        self._looked_s = now_s
+        if (written := self._stamp()) != self._written:
+            self._written = written
+            try:
+                self._digests = read(self._path)
+            except UsageError:
+                # Whoever cannot be looked up may not come.
+                self._digests = {}
+
+    def _stamp(self) -> tuple[int, int, int]:
+        try:
+            status = self._path.stat()
+        except OSError:
+            return 0, 0, 0
+        return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()

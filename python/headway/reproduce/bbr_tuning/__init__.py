@@ -1,0 +1,16 @@
+"""The BBR tuner: Ketabi, Chen, Dong and Ganjali; its figures by section.
+
+"A Deep Reinforcement Learning Framework for Optimizing Congestion Control in Data Centers".
+"""
+
+from headway.reproduce.bbr_tuning import agents, epochs, faults, joining, live
+from headway.reproduce.bbr_tuning.path import FIRST_SEED
+from headway.reproduce.figure import Paper
+
+PAPER = Paper(
+    "bbr-tuning",
+    "The BBR tuner",
+    "Ketabi, Chen, Dong and Ganjali",
+    (*faults.FIGURES, *epochs.FIGURES, *joining.FIGURES, *agents.FIGURES, *live.FIGURES),
+    FIRST_SEED,
+)

@@ -1,0 +1,215 @@
+"""Section III-A: several agents that learn by themselves, and share everything, policies or nothing.
+
+The paper describes such agents and measures none. What it does not say and was chosen, the network, how agents
+share, how long they train, is in `headway.train.team_study`, whose lines this draws; it needs no PyTorch.
+"""
+
+from __future__ import annotations
+
+import json
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from headway._native import UsageError
+from headway.report.lines import Axis, sweep
+from headway.reproduce.charts import chosen, titled
+from headway.reproduce.claim import each_within, text_of
+from headway.reproduce.figure import Drawn, Figure
+from headway.reproduce.lab import TRAINED, MissingError
+from headway.runs.pairs import mean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from headway.report.svg import Spec
+    from headway.reproduce.claim import Claim
+    from headway.reproduce.figure import Made
+    from headway.reproduce.lab import Lab
+    from headway.summary import Metric
+
+NOTHING, POLICIES, EVERYTHING = "nothing", "policies", "everything"
+LOOKS = {NOTHING: ("vermillion", "square"), POLICIES: ("green", "up"), EVERYTHING: ("blue", "circle")}
+BEST = 0.95
+"""Of the best reward: when a team has learned."""
+QUANTITIES = {
+    "reward": "team reward",
+    "right": "share of time RTprop is right",
+    "utilisation": "utilisation",
+    "jain": "Jain's index",
+}
+SCHEMA = 1
+
+Row = dict[str, Any]
+Setup = tuple[int, str]
+
+
+STUDY = "bbr-team/runs.jsonl"
+"""Below the folder of trainings."""
+
+
+def figure(lab: Lab) -> Made:
+    """The study's lines, drawn: they are trained, not run. Raises MissingError where there are none."""
+    file = (lab.models or TRAINED) / STUDY
+    if not file.is_file():
+        raise MissingError(f"no teams are trained here: python -m headway.train.team_study (an hour), for {file}")
+    rows = read(file)
+    yield []
+    return agents(rows)
+
+
+def read(file: Path) -> list[Row]:
+    """A study's lines. Raises UsageError where it cannot be read or says something else."""
+    try:
+        rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError):
+        raise UsageError(f"{file}: cannot be read; make it with python -m headway.train.team_study") from None
+    for row in rows:
+        if not isinstance(row, dict) or row.get("schema") != SCHEMA:
+            raise UsageError(f"{file}: a line without schema {SCHEMA}; train anew into another --out")
+    return rows
+
+
+def agents(rows: Sequence[Row]) -> Drawn:
+    """The chart, the claims and the table of a study's lines. Raises UsageError for none of a team."""
+    setups = _setups(rows)
+    if not setups:
+        raise UsageError("the study has no trained team yet; let headway.train.team_study go on")
+    best = max(fmean(point["reward"] for point in at) for runs in setups.values() for at in _points(runs))
+    looks = chosen(LOOKS)
+    panels: list[tuple[str, Spec]] = []
+    for name, title in QUANTITIES.items():
+        panels.append((title, _panel(setups, _last(name), title, looks)))
+    panels.append((f"decisions to {BEST:.0%} of the best", _panel(setups, _needed_of(best), "decisions", looks)))
+    plain = [row["curve"][0] for row in rows if row["agents"] == 0]
+    table = [_titles(), *(_cells(setup, runs, best) for setup, runs in setups.items())]
+    if plain:
+        cells = [cell for name in QUANTITIES for cell in text_of({"mean": plain[0][name], "ci95": None})]
+        table.append(["none (BBR)", "", "", *cells, "", "", ""])
+    late = sum(_needed(row, best) is None for runs in setups.values() for row in runs)
+    notes = [
+        "Intervals are over training seeds, Student's below ten of them.",
+        "Held-out episodes are the same for all; the policies' likeliest actions are measured.",
+        f"A team that never reaches {BEST:.0%} of the best mean reward of any setup counts with the decisions that "
+        f"it trained for, so that those means are lower bounds: {late} of {sum(map(len, setups.values()))}.",
+    ]
+    return Drawn(titled(panels, looks), _claims(setups), table, notes)
+
+
+def _setups(rows: Sequence[Row]) -> dict[Setup, list[Row]]:
+    """Trainings by agents and what they share, in the order of their seeds; one agent is in both."""
+    found: dict[Setup, list[Row]] = {}
+    for row in sorted((row for row in rows if row["agents"]), key=lambda row: row["seed"]):
+        found.setdefault((row["agents"], row["shared"]), []).append(row)
+    order = list(LOOKS)
+    return dict(sorted(found.items(), key=lambda item: (item[0][0], order.index(item[0][1]))))
+
+
+def _points(runs: Sequence[Row]) -> list[tuple[Mapping[str, float], ...]]:
+    """Of each measurement of a setup those of all its seeds."""
+    return list(zip(*(row["curve"] for row in runs), strict=False))
+
+
+def _needed(row: Row, best: float) -> float | None:
+    return next((point["decisions"] for point in row["curve"] if point["reward"] >= BEST * best), None)
+
+
+def _needed_of(best: float) -> Callable[[Row], float]:
+    def needed(row: Row) -> float:
+        found = _needed(row, best)
+        return row["curve"][-1]["decisions"] if found is None else found
+
+    return needed
+
+
+def _last(name: str) -> Callable[[Row], float]:
+    return lambda row: float(row["curve"][-1][name])
+
+
+def _panel(
+    setups: Mapping[Setup, list[Row]], of: Callable[[Row], float], title: str, looks: Mapping[str, Any]
+) -> Spec:
+    lines = []
+    for shared, look in looks.items():
+        points = []
+        for (count, how), runs in setups.items():
+            if how == shared or count == 1:
+                metric = mean([of(row) for row in runs], 1)
+                middle = metric["mean"] or 0.0
+                low, high = metric["ci95"] or (middle, middle)
+                points.append((float(count), middle, low, high))
+        lines.append((look, points))
+    highs = [high for _, points in lines for *_, high in points]
+    return sweep(lines, Axis("agents", 0.5, 8.5), Axis.over(title, [0.0, *highs]))
+
+
+def _titles() -> list[str]:
+    quantities = [cell for title in QUANTITIES.values() for cell in (title, "95% interval")]
+    return ["agents", "shared", "seeds", *quantities, f"decisions to {BEST:.0%}", "95% interval", "never reached"]
+
+
+def _cells(setup: Setup, runs: Sequence[Row], best: float) -> list[str]:
+    count, shared = setup
+    metrics = [mean([row["curve"][-1][name] for row in runs], 1) for name in QUANTITIES]
+    metrics.append(mean([_needed_of(best)(row) for row in runs], 1))
+    cells = [cell for metric in metrics for cell in text_of(metric)]
+    never = sum(_needed(row, best) is None for row in runs)
+    return [str(count), "nobody to share with" if count == 1 else shared, str(len(runs)), *cells, str(never)]
+
+
+def _difference(setups: Mapping[Setup, list[Row]], one: Setup, other: Setup) -> Metric:
+    """Percent by which the first's final team reward is above the second's, seeds of both in pairs."""
+    left, right = (
+        {row["seed"]: row["curve"][-1]["reward"] for row in setups.get(setup, [])} for setup in (one, other)
+    )
+    seeds = sorted(left.keys() & right.keys())
+    if not seeds:
+        return {"mean": None, "ci95": None}
+    return mean([100.0 * (left[seed] / right[seed] - 1.0) for seed in seeds], 1)
+
+
+def _claims(setups: Mapping[Setup, list[Row]]) -> list[Claim]:
+    counts = sorted({count for count, _ in setups if count > 1})
+    if not counts:
+        return []
+    return [
+        each_within(
+            "agents.sharing",
+            "Agents share sensation, episodes and policies, and work for a common goal (III-A; no number)",
+            "team reward with everything shared over that with nothing, same seeds; more than 0% wanted",
+            {f"{n} agents": _difference(setups, (n, EVERYTHING), (n, NOTHING)) for n in counts},
+            "%",
+            low=1e-9,
+        ),
+        each_within(
+            "agents.episodes",
+            "Ours: ... and not policies alone",
+            "team reward with everything shared over that with policies alone, same seeds; more than 0% wanted",
+            {f"{n} agents": _difference(setups, (n, EVERYTHING), (n, POLICIES)) for n in counts},
+            "%",
+            low=1e-9,
+        ),
+        each_within(
+            "agents.scale",
+            "The number of agents depends on the network's scale and is not fixed (III-A; no number)",
+            "team reward of several agents that share everything over one agent's, which learns from as many "
+            "decisions in as many steps; at least -5% wanted",
+            {f"{n} agents": _difference(setups, (n, EVERYTHING), (1, NOTHING)) for n in counts},
+            "%",
+            low=-5.0,
+        ),
+    ]
+
+
+FIGURES = (
+    Figure(
+        "agents",
+        "One, two, four and eight agents that learn by themselves, and what comes of sharing",
+        "Eight flows on one link, flow i tuned by agent i modulo N; five trainings of each, of 24 updates; the "
+        "reward and what follows are those of held-out episodes. *Policies*: they are averaged after each update. "
+        "*Everything*: observations, episodes and value functions too. Trained by `python -m "
+        "headway.train.team_study`; the lines of these trainings are in "
+        "[bbr-tuning-agents.jsonl](bbr-tuning-agents.jsonl).",
+        figure,
+    ),
+)

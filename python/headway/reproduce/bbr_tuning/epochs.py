@@ -1,0 +1,240 @@
+"""Section V-C: one flow while rate and latency change about every 4 s. Figure 3, in four parts."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from headway.report.lines import Axis
+from headway.reproduce.bands import beside, whole
+from headway.reproduce.bbr_tuning.path import (
+    A2C,
+    BIN_MS,
+    CLOSE_SAYS,
+    DQN,
+    LINUX,
+    LOOKS,
+    PAPERS,
+    PPO,
+    changes_s,
+    ends_s,
+    errors,
+    means,
+    percent_right,
+    schemes,
+    truth,
+    want,
+)
+from headway.reproduce.charts import chosen, titled
+from headway.reproduce.claim import MORE, Claim, each_within, text_of, within
+from headway.reproduce.figure import Drawn, Figure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from headway.report.series import Line
+    from headway.report.style import Style
+    from headway.report.svg import Spec
+    from headway.reproduce.figure import Made
+    from headway.reproduce.lab import Lab, Wanted
+    from headway.reproduce.measured import Measured
+    from headway.runs.store import Run
+
+END_S = 60.0
+ENOUGH = 0.9
+"""Of the link's rate: full."""
+SOON_S = 2.0
+QUANTILES = (0.55, 0.6, 0.7, 0.8, 0.9, 0.95)
+PAPER_SAYS = {PPO: 60.0, DQN: 50.0, A2C: 75.0}
+"""Share of time with a correct estimate, in %."""
+ACTUAL = "the path"
+
+
+def fig3(lab: Lab) -> Made:
+    """Estimates of the RTT and throughput of the first run, and their distributions over all runs."""
+    wanted = want(lab, schemes(lab, tuned=(PPO, DQN, A2C)), "bbr-epochs")
+    measured = yield list(wanted.values())
+    looks = chosen({ACTUAL: ("black", "square"), **{label: LOOKS[label] for label in wanted}})
+    drawn = {label: measured.runs(one)[0] for label, one in wanted.items()}
+    first = next(iter(drawn.values()))
+    times = ends_s(first)
+    rates, rtts = truth(first)
+    rtt_lines: dict[str, Line] = {ACTUAL: [*zip(times, rtts, strict=True)]}
+    rate_lines: dict[str, Line] = {ACTUAL: [*zip(times, rates, strict=True)]}
+    for label, run in drawn.items():
+        rtt_lines[label] = [*zip(times, run["series"]["rtprop_ms"], strict=True)]
+        rate_lines[label] = [*zip(times, means(run["series"]["throughput_mbps"]), strict=True)]
+    # An estimate that was taken with a full queue would leave the rest no room: it is cut off.
+    most = 3.0 * max(rtts)
+    off = _cumulative(measured, wanted, looks, _percent_off, "error of RTprop (% of the path's)", 100.0)
+    rate = _cumulative(measured, wanted, looks, _of_seconds, "throughput of a second (Mbit/s)", 10.0)
+    panels = [
+        ("(a) RTprop of one run", beside(rtt_lines, looks, whole("RTprop (ms)", [most]), first["seconds"])),
+        ("(b) error of RTprop", off),
+        (
+            "(c) throughput of that run",
+            beside(rate_lines, looks, whole("throughput (Mbit/s)", [10.0]), first["seconds"]),
+        ),
+        ("(d) throughput", rate),
+    ]
+    table = [
+        ["scheme", "right (%)", "95% interval", "throughput (Mbit/s)", "95% interval", "RTT (ms)", "95% interval"]
+    ]
+    for label, one in wanted.items():
+        cells = [measured.mean(one, of) for of in (percent_right, "throughput_mbps", "rtt_mean_ms")]
+        table.append([label, *(text for cell in cells for text in text_of(cell))])
+    return Drawn(titled(panels, looks, 2), _claims(measured, wanted), table, notes=[f"{CLOSE_SAYS}."])
+
+
+def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
+    tuned = [label for label in PAPER_SAYS if label in wanted]
+    vanilla = [label for label in (PAPERS, LINUX) if label in wanted]
+    found = [
+        each_within(
+            "fig3.vanilla-right",
+            "Vanilla BBR can only accurately estimate the RTT for 40% of the time (V-C)",
+            "share of time with RTprop right; from 30 to 50% wanted",
+            {label: measured.mean(wanted[label], percent_right) for label in vanilla},
+            "%",
+            low=30.0,
+            high=50.0,
+        )
+    ]
+    found += [
+        within(
+            f"fig3.{label.lower()}-right",
+            f"{label}-BBR can for more than {PAPER_SAYS[label]:g}% (V-C)",
+            f"the same; at least {PAPER_SAYS[label]:g}% wanted",
+            measured.mean(wanted[label], percent_right),
+            "%",
+            low=PAPER_SAYS[label],
+        )
+        for label in tuned
+    ]
+    if tuned:
+        found.append(
+            each_within(
+                "fig3.order",
+                "... all three above vanilla (Fig. 3b)",
+                "the same, a tuned one's less a vanilla one's, runs of one seed; above 0 wanted",
+                {
+                    f"{one} over {other}": measured.difference(wanted[one], wanted[other], percent_right)
+                    for one in tuned
+                    for other in vanilla
+                },
+                "points",
+                low=MORE,
+            )
+        )
+    if PPO in tuned:
+        found += [
+            each_within(
+                "fig3.throughput",
+                "Vanilla's throughput is always worse than PPO-BBR's (Fig. 3d); ours: at no quantile above "
+                "the median is PPO's lower",
+                "quantile of the throughput of seconds, PPO's less vanilla's, runs of one seed; at least -0.05 "
+                "Mbit/s wanted",
+                {
+                    f"{share:.0%} quantile, {other}": measured.difference(
+                        wanted[PPO], wanted[other], quantile(share)
+                    )
+                    for share in QUANTILES
+                    for other in vanilla
+                },
+                "Mbit/s",
+                low=-0.05,
+            ),
+            within(
+                "fig3.ppo-fast",
+                "PPO-BBR can almost immediately acquire the bandwidth (V-C)",
+                "share of increases after which a second that begins within 2 s has 90% of the new rate; at least "
+                "50% wanted",
+                measured.mean(wanted[PPO], percent_soon),
+                "%",
+                low=50.0,
+            ),
+            each_within(
+                "fig3.vanilla-slow",
+                "Vanilla BBR never achieves high throughput in the first 2 s after an increase (V-C)",
+                "the same of vanilla; at most 10% wanted",
+                {label: measured.mean(wanted[label], percent_soon) for label in vanilla},
+                "%",
+                high=10.0,
+            ),
+            each_within(
+                "fig3.faster",
+                "PPO-BBR more quickly reacts to throughput changes (V-C)",
+                "the same, PPO's less vanilla's, runs of one seed; above 0 wanted",
+                {label: measured.difference(wanted[PPO], wanted[label], percent_soon) for label in vanilla},
+                "points",
+                low=MORE,
+            ),
+        ]
+    return found
+
+
+def quantile(share: float) -> Callable[[Run], float]:
+    """A quantile of the throughput of seconds."""
+
+    def of(run: Run) -> float:
+        return float(np.quantile(means(run["series"]["throughput_mbps"]), share))
+
+    return of
+
+
+def percent_soon(run: Run) -> float | None:
+    """The share of increases of the rate after which it is full soon, of those that last long enough."""
+    times, seconds = ends_s(run), means(run["series"]["throughput_mbps"])
+    changes = [*changes_s(run), (run["seconds"], 0.0, 0.0)]
+    found = []
+    for (at, before, after), (until, *_) in pairwise(changes):
+        if after > 1.1 * before and until - at >= SOON_S + 1.0:
+            # Of seconds that lie after the change.
+            within_reach = [v for t, v in zip(times, seconds, strict=True) if at + 1.0 <= t <= at + SOON_S + 1.0]
+            found.append(max(within_reach, default=0.0) >= ENOUGH * after)
+    return 100.0 * sum(found) / len(found) if found else None
+
+
+def _cumulative(
+    measured: Measured,
+    wanted: dict[str, Wanted],
+    looks: Mapping[str, Style],
+    of: Callable[[Run], Sequence[float]],
+    title: str,
+    end: float,
+) -> Spec:
+    """The share of time with at most so much, of the bins of all runs, from 0 to `end`."""
+    grid = np.linspace(0, end, 101)
+    lines: dict[str, Line] = {}
+    for label, one in wanted.items():
+        every = np.sort([value for run in measured.runs(one) for value in of(run)])
+        shares = 100.0 * np.searchsorted(every, grid, "right") / len(every)
+        lines[label] = list(zip(grid.tolist(), shares.tolist(), strict=True))
+    spec = beside(lines, looks, Axis("share of time (%)", 0.0, 100.0), end)
+    for layer in spec["layer"]:
+        layer["encoding"]["x"]["axis"]["title"] = title
+    return spec
+
+
+def _percent_off(run: Run) -> list[float]:
+    """Errors of RTprop without their signs, in % of the path's."""
+    return [100 * abs(error) for error in errors(run)]
+
+
+def _of_seconds(run: Run) -> list[float]:
+    """Throughput of the second before each bin's end."""
+    return means(run["series"]["throughput_mbps"])
+
+
+FIGURES = (
+    Figure(
+        "fig3",
+        "Estimates of the RTT and throughput of vanilla BBR, PPO, DQN and A2C while the path changes",
+        "1 to 10 Mbit/s and 10 to 50 ms round trip, both drawn anew about every 4 s, one flow, 60 s, 30 seeds, "
+        f"bins of {BIN_MS:g} ms; (a) and (c) are the first run, (b) and (d) all of them. (a) is cut off "
+        "at three times the longest round trip.",
+        fig3,
+    ),
+)

@@ -1,0 +1,212 @@
+"""Section V-A: what static windows cost. Figure 2, in two parts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headway.report.lines import Axis
+from headway.reproduce.bands import beside, whole
+from headway.reproduce.bbr_tuning.path import (
+    BIN_MS,
+    LINUX,
+    LOOKS,
+    PAPERS,
+    PPO,
+    ends_s,
+    first_s,
+    means,
+    schemes,
+    truth,
+    want,
+)
+from headway.reproduce.charts import chosen, titled
+from headway.reproduce.claim import LESS, each_within
+from headway.reproduce.figure import Drawn, Figure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from headway.reproduce.claim import Claim
+    from headway.reproduce.figure import Made
+    from headway.reproduce.lab import Lab, Wanted
+    from headway.reproduce.measured import Measured
+    from headway.runs.store import Run
+
+RTT_STEP_S, RATE_STEP_S = 11.0, 3.0
+BACK, BACK_S = 0.9, 5.0
+"""Throughput is back with so much of the link in the mean of so long."""
+NEAR = 1.1
+"""An estimate of the rate is right again within this."""
+
+
+def fig2a(lab: Lab) -> Made:
+    """RTprop and throughput as the round trip grows from 40 to 400 ms."""
+    wanted = want(lab, schemes(lab), "bbr-rtt-step")
+    measured = yield list(wanted.values())
+    looks = chosen({label: LOOKS[label] for label in wanted})
+    panels = [
+        ("RTprop", beside(_medians(measured, wanted, "rtprop_ms"), looks, whole("RTprop (ms)", [450.0]), 60.0)),
+        (
+            "throughput",
+            beside(
+                _medians(measured, wanted, "throughput_mbps"), looks, whole("throughput (Mbit/s)", [20.0]), 60.0
+            ),
+        ),
+    ]
+    vanilla = {label: wanted[label] for label in (PAPERS, LINUX)}
+    claims = [
+        each_within(
+            "fig2a.stale",
+            "RTprop stores the invalid minimum for around 9 to 10 s (V-A)",
+            "time from the step until RTprop is at least 90% of the new round trip, vanilla; from 8 to 11 s wanted",
+            {label: measured.mean(one, stale_rtprop_s) for label, one in vanilla.items()},
+            "s",
+            low=8.0,
+            high=11.0,
+        ),
+        each_within(
+            "fig2a.throughput",
+            "... which leads to a drop in throughput for around 20 s (V-A)",
+            "time from the step until the following 5 s have 90% of the link in the mean, vanilla; from 15 to 25 s "
+            "wanted",
+            {label: measured.mean(one, lost_rate_s) for label, one in vanilla.items()},
+            "s",
+            low=15.0,
+            high=25.0,
+        ),
+        *_gains("fig2a", measured, wanted, {"stale": stale_rtprop_s, "throughput": lost_rate_s}),
+    ]
+    return Drawn(titled(panels, looks, 2), claims)
+
+
+def fig2b(lab: Lab) -> Made:
+    """BtlBw and RTT as the link falls from 20 to 5 Mbit/s."""
+    wanted = want(lab, schemes(lab), "bbr-rate-step")
+    measured = yield list(wanted.values())
+    looks = chosen({label: LOOKS[label] for label in wanted})
+    rtts = _medians(measured, wanted, "rtt_ms")
+    most = max((value or 0.0 for line in rtts.values() for _, value in line), default=0.0)
+    panels = [
+        ("BtlBw", beside(_medians(measured, wanted, "btlbw_mbps"), looks, whole("BtlBw (Mbit/s)", [22.0]), 20.0)),
+        ("RTT", beside(rtts, looks, Axis("smoothed RTT (ms)", 0.0, 1.06 * most or 1.0), 20.0)),
+    ]
+    vanilla = {label: wanted[label] for label in (PAPERS, LINUX)}
+    claims = [
+        each_within(
+            "fig2b.stale",
+            "The BtlBw estimation is invalid from 3 to 7 s (V-A)",
+            "time from the step until BtlBw is within 10% of the new rate, vanilla; from 3 to 5 s wanted",
+            {label: measured.mean(one, stale_btlbw_s) for label, one in vanilla.items()},
+            "s",
+            low=3.0,
+            high=5.0,
+        ),
+        each_within(
+            "fig2b.rtt",
+            "... and leads to a buffer build-up and a huge increase in RTT (V-A)",
+            "largest smoothed RTT after the step, vanilla; at least five times the path's wanted",
+            {label: measured.mean(one, peak_rtt_ms) for label, one in vanilla.items()},
+            "ms",
+            low=200.0,
+        ),
+        *_gains("fig2b", measured, wanted, {"stale": stale_btlbw_s, "rtt": peak_rtt_ms}, {"rtt": "ms"}),
+    ]
+    return Drawn(titled(panels, looks, 2), claims)
+
+
+def _gains(
+    figure: str,
+    measured: Measured,
+    wanted: dict[str, Wanted],
+    of: dict[str, Callable[[Run], float | None]],
+    units: dict[str, str] | None = None,
+) -> list[Claim]:
+    """That the tuned one does better in each."""
+    if PPO not in wanted:
+        return []
+    says = {
+        "stale": "less stale an estimate",
+        "throughput": "throughput lost for less long",
+        "rtt": "a smaller peak of the RTT",
+    }
+    return [
+        each_within(
+            f"{figure}.{name}-tuned",
+            f"Ours: tuned by PPO there is {says[name]}",
+            "the same, PPO's less vanilla's, runs of one seed; below 0 wanted",
+            {label: measured.difference(wanted[PPO], wanted[label], number) for label in (PAPERS, LINUX)},
+            (units or {}).get(name, "s"),
+            high=LESS,
+        )
+        for name, number in of.items()
+    ]
+
+
+def _medians(
+    measured: Measured, wanted: dict[str, Wanted], column: str
+) -> dict[str, list[tuple[float, float | None]]]:
+    return {label: median_line(measured.runs(one), column) for label, one in wanted.items()}
+
+
+def median_line(runs: Sequence[Run], column: str) -> list[tuple[float, float | None]]:
+    """The median of runs in each bin, of those that know a value."""
+    found = []
+    for k, time in enumerate(ends_s(runs[0])):
+        known = sorted(v for run in runs if (v := run["series"][column][k]) is not None)
+        found.append((time, known[len(known) // 2] if known else None))
+    return found
+
+
+def stale_rtprop_s(run: Run) -> float:
+    """How long RTprop is too small after the round trip has grown; to the end if it stays so."""
+    _, rtts = truth(run)
+    estimates = run["series"]["rtprop_ms"]
+    right = [(ours or 0.0) >= BACK * rtt for ours, rtt in zip(estimates, rtts, strict=True)]
+    found = first_s(ends_s(run), right, RTT_STEP_S)
+    return run["seconds"] - RTT_STEP_S if found is None else found
+
+
+def lost_rate_s(run: Run) -> float:
+    """How long after the step until the following five seconds have enough in the mean; to the end if never.
+
+    A pause for ProbeRTT, every window of RTprop, is in that mean.
+    """
+    rates, _ = truth(run)
+    width = round(BACK_S * 1000 / BIN_MS)
+    following = means(run["series"]["throughput_mbps"], BACK_S)[width:]
+    enough = [has >= BACK * rate for has, rate in zip(following, rates, strict=False)]
+    found = first_s(ends_s(run)[: len(enough)], enough, RTT_STEP_S)
+    return run["seconds"] - RTT_STEP_S if found is None else found
+
+
+def stale_btlbw_s(run: Run) -> float:
+    """How long BtlBw is too large after the rate has fallen; to the end if it stays so."""
+    rates, _ = truth(run)
+    estimates = run["series"]["btlbw_mbps"]
+    right = [ours is not None and ours <= NEAR * rate for ours, rate in zip(estimates, rates, strict=True)]
+    found = first_s(ends_s(run), right, RATE_STEP_S)
+    return run["seconds"] - RATE_STEP_S if found is None else found
+
+
+def peak_rtt_ms(run: Run) -> float:
+    """The largest smoothed RTT after the step."""
+    later = [v or 0.0 for t, v in zip(ends_s(run), run["series"]["rtt_ms"], strict=True) if t > RATE_STEP_S]
+    return max(later, default=0.0)
+
+
+FIGURES = (
+    Figure(
+        "fig2a",
+        "Vanilla BBR, and tuned by PPO, as the round trip grows from 40 to 400 ms",
+        f"20 Mbit/s, 1000 packets of queue, one flow, the step after 11 s; medians of 30 seeds, bins of {BIN_MS:g} "
+        "ms.",
+        fig2a,
+    ),
+    Figure(
+        "fig2b",
+        "Vanilla BBR, and tuned by PPO, as the link falls from 20 to 5 Mbit/s",
+        f"40 ms round trip, 1000 packets of queue, one flow, the step after 3 s; medians of 30 seeds, bins of "
+        f"{BIN_MS:g} ms.",
+        fig2b,
+    ),
+)

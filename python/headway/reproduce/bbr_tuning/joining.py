@@ -1,0 +1,162 @@
+"""Section V-C: five flows that join one after the other, and leave. Figure 4, in two parts."""
+
+from __future__ import annotations
+
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from headway.report.lines import Axis
+from headway.reproduce.bands import beside, flows, whole
+from headway.reproduce.bbr_tuning.path import BIN_MS, LINUX, LOOKS, PAPERS, PPO, ends_s, means, schemes, want
+from headway.reproduce.charts import chosen, titled
+from headway.reproduce.claim import each_within, text_of
+from headway.reproduce.figure import Drawn, Figure
+
+if TYPE_CHECKING:
+    from headway.report.series import Line
+    from headway.report.svg import Spec
+    from headway.reproduce.claim import Claim
+    from headway.reproduce.figure import Made
+    from headway.reproduce.lab import Lab, Wanted
+    from headway.reproduce.measured import Measured, Of
+    from headway.runs.store import Run
+    from headway.summary import Metric
+
+FIFTH_S, FIRST_LEAVES_S, END_S = 20.0, 45.0, 65.0
+LINK_MBPS = 10.0
+FAIR = 0.25
+"""Flows share fairly while none is further from its share than this."""
+STEADY_S = 3.0
+"""For so long they have to."""
+FASTER, LOWER, SOONER = 2.7, 40.0, 10.0
+"""The paper's: times as fast to converge, % off the peak RTT, times as fast to react to it."""
+SENDERS = (("blue", "circle"), ("vermillion", "up"), ("green", "square"), ("purple", "down"), ("orange", "diamond"))
+
+
+def fig4(lab: Lab) -> Made:
+    """Throughput of each flow of the first run, and RTTs."""
+    wanted = want(lab, schemes(lab), "bbr-join-leave")
+    measured = yield list(wanted.values())
+    looks = chosen({label: LOOKS[label] for label in wanted})
+    senders = chosen({f"flow {k + 1}": look for k, look in enumerate(SENDERS)})
+    panels: list[tuple[str, Spec]] = []
+    for label, one in wanted.items():
+        run = measured.runs(one)[0]
+        times = ends_s(run)
+        lines: list[Line] = [
+            list(zip(times, means(of["series"]["throughput_mbps"]), strict=True)) for of in run["flows"]
+        ]
+        axis = whole("throughput (Mbit/s)", [LINK_MBPS])
+        panels.append((label, flows(lines, list(senders.values()), axis, END_S)))
+    lines_of_rtt = {label: mean_rtts(measured.runs(one)[0]) for label, one in wanted.items()}
+    most = max((v or 0.0 for line in lines_of_rtt.values() for _, v in line), default=1.0)
+    panels.append(
+        ("RTT, mean of all flows", beside(lines_of_rtt, looks, Axis("RTT (ms)", 0.0, 1.06 * most), END_S))
+    )
+    table = [
+        ["scheme", "converges after (s)", "95% interval", "peak RTT (ms)", "95% interval", "reacts after (s)",
+         "95% interval", "throughput (Mbit/s)", "95% interval"]
+    ]  # fmt: skip
+    for label, one in wanted.items():
+        cells = [measured.mean(one, of) for of in (converges_s, peak_ms, reacts_s, "throughput_mbps")]
+        table.append([label, *(text for cell in cells for text in text_of(cell))])
+    notes = [
+        "Converged: every flow's throughput of a second is within 25% of a fifth of the link for 3 s; the time "
+        "counts from the fifth flow's start, and is 25 s where the first flow leaves before. Reaction: from the "
+        "largest mean RTT until it is half way down to the path's 50 ms, to the end of the run if never."
+    ]
+    return Drawn(titled(panels, looks, 2), _claims(measured, wanted), table, notes)
+
+
+def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
+    if PPO not in wanted:
+        return []
+    vanilla = [label for label in (PAPERS, LINUX) if label in wanted]
+
+    def times(of: Of) -> dict[str, Metric]:
+        return {label: _ratio(measured, wanted[label], wanted[PPO], of) for label in vanilla}
+
+    return [
+        each_within(
+            "fig4.converges",
+            "Flows converge to their fair share in around 5 s, vanilla's in around 13.5 (2.7 times) (V-C)",
+            "vanilla's time to converge after the fifth flow joins over PPO's, means; at least 2.7 wanted",
+            times(converges_s),
+            "times",
+            low=FASTER,
+        ),
+        each_within(
+            "fig4.peak",
+            "It reduces the peak RTT by 40% (V-C)",
+            "PPO's peak RTT over vanilla's, means; at most -40% wanted",
+            {label: measured.percent(wanted[PPO], wanted[label], peak_ms) for label in vanilla},
+            "%",
+            high=-LOWER,
+        ),
+        each_within(
+            "fig4.reacts",
+            "It reacts to the peak RTT 10 times faster (V-C)",
+            "vanilla's time from the peak until the RTT is half way down over PPO's, means; at least 10 wanted",
+            times(reacts_s),
+            "times",
+            low=SOONER,
+        ),
+    ]
+
+
+def _ratio(measured: Measured, one: Wanted, other: Wanted, of: Of) -> Metric:
+    """A mean over another, with the interval of their difference in percent."""
+    metric = measured.percent(one, other, of)
+    if metric["mean"] is None:
+        return metric
+    ends = metric["ci95"]
+    return {"mean": 1 + metric["mean"] / 100, "ci95": ends and [1 + end / 100 for end in ends]}
+
+
+def converges_s(run: Run) -> float:
+    """How long after the fifth flow has joined all have had fair shares for a while; 25 s if they do not."""
+    fair = LINK_MBPS / len(run["flows"])
+    of_flows = [means(of["series"]["throughput_mbps"]) for of in run["flows"]]
+    need = round(STEADY_S * 1000 / BIN_MS)
+    steady = 0
+    for time, rates in zip(ends_s(run), zip(*of_flows, strict=True), strict=True):
+        if not FIFTH_S < time <= FIRST_LEAVES_S:
+            continue
+        steady = steady + 1 if all(abs(rate - fair) <= FAIR * fair for rate in rates) else 0
+        if steady == need:
+            return max(0.0, time - STEADY_S - FIFTH_S)
+    return FIRST_LEAVES_S - FIFTH_S
+
+
+def mean_rtts(run: Run) -> list[tuple[float, float | None]]:
+    """The mean of all flows' smoothed RTTs."""
+    found = []
+    columns = [of["series"]["rtt_ms"] for of in run["flows"]]
+    for time, values in zip(ends_s(run), zip(*columns, strict=True), strict=True):
+        known = [value for value in values if value is not None]
+        found.append((time, fmean(known) if known else None))
+    return found
+
+
+def peak_ms(run: Run) -> float:
+    """The largest of those."""
+    return max((value or 0.0 for _, value in mean_rtts(run)), default=0.0)
+
+
+def reacts_s(run: Run) -> float:
+    """How long after the peak the RTT is half way down to the path's."""
+    line = [(time, value or 0.0) for time, value in mean_rtts(run)]
+    at, peak = max(line, key=lambda point: point[1])
+    low = 50.0 + (peak - 50.0) / 2
+    return next((time - at for time, value in line if time > at and value <= low), run["seconds"] - at)
+
+
+FIGURES = (
+    Figure(
+        "fig4",
+        "Five flows join and leave: vanilla BBR, and PPO, each flow with the same pre-trained agent",
+        "10 Mbit/s, 50 ms round trip, 1000 packets of queue; a flow joins every 5 s, and from 45 s on one leaves "
+        f"every 5 s; 30 seeds, bins of {BIN_MS:g} ms, throughput of the second before; lines are the first run.",
+        fig4,
+    ),
+)

@@ -1,0 +1,255 @@
+"""Figures 2 and 4 over the kernel's own BBR: behind emulated links, in real time, tuned by an agent over ZeroMQ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from headway._native import RunError, Scenario
+from headway.report.lines import Axis
+from headway.reproduce.bands import beside, whole
+from headway.reproduce.bbr_tuning.chain import tuned
+from headway.reproduce.bbr_tuning.faults import (
+    lost_rate_s,
+    median_line,
+    peak_rtt_ms,
+    stale_btlbw_s,
+    stale_rtprop_s,
+)
+from headway.reproduce.bbr_tuning.joining import converges_s, mean_rtts, peak_ms, reacts_s
+from headway.reproduce.bbr_tuning.path import BIN_MS, LINUX, PPO, RUNS, TUNED, VANILLA
+from headway.reproduce.charts import chosen, titled
+from headway.reproduce.claim import LESS, text_of, within
+from headway.reproduce.figure import Drawn, Figure
+from headway.runs.task import KERNEL, SIM
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from headway.reproduce.bbr_tuning.chain import Chain
+    from headway.reproduce.claim import Claim
+    from headway.reproduce.figure import Made
+    from headway.reproduce.lab import Lab, Wanted
+    from headway.reproduce.measured import Measured, Of
+    from headway.runs.store import Run
+    from headway.summary import Metric
+
+MODEL = "bbr-tuner-ppo-v1"
+BBR_LIVE, PPO_LIVE = "kernel's BBR", "kernel's BBR, PPO"
+BBR_SIM, PPO_SIM = "simulated BBR", "simulated BBR, PPO"
+LOOKS = {
+    BBR_LIVE: ("vermillion", "up"),
+    PPO_LIVE: ("blue", "circle"),
+    BBR_SIM: ("orange", "diamond"),
+    PPO_SIM: ("sky", "square"),
+}
+NEAR = 0.3
+"""The kernel's gain is as the simulated one's if it is no more than this share of vanilla's away from it."""
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number of a run of which the tuned one is to have less."""
+
+    name: str
+    title: str
+    unit: str
+    of: Of
+
+
+def fig2a(lab: Lab) -> Made:
+    """RTprop and throughput as the round trip grows from 40 to 400 ms."""
+    quantities = [
+        Quantity(
+            "stale", "time from the step until RTprop is at least 90% of the new round trip", "s", stale_rtprop_s
+        ),
+        Quantity(
+            "throughput",
+            "time from the step until the following 5 s have 90% of the link in the mean",
+            "s",
+            lost_rate_s,
+        ),
+    ]
+    columns = {"rtprop_ms": whole("RTprop (ms)", [450.0]), "throughput_mbps": whole("throughput (Mbit/s)", [20.0])}
+    return (yield from _step(lab, "fig2a-kernel", "bbr-rtt-step", columns, quantities))
+
+
+def fig2b(lab: Lab) -> Made:
+    """BtlBw and RTT as the link falls from 20 to 5 Mbit/s."""
+    quantities = [
+        Quantity("stale", "time from the step until BtlBw is within 10% of the new rate", "s", stale_btlbw_s),
+        Quantity("rtt", "largest smoothed RTT after the step", "ms", peak_rtt_ms),
+    ]
+    columns = {"btlbw_mbps": whole("BtlBw (Mbit/s)", [22.0]), "rtt_ms": whole("smoothed RTT (ms)", [400.0])}
+    return (yield from _step(lab, "fig2b-kernel", "bbr-rate-step", columns, quantities))
+
+
+def _step(lab: Lab, figure: str, scenario: str, columns: dict[str, Axis], quantities: Sequence[Quantity]) -> Made:
+    with tuned(MODEL) as chain:
+        wanted = _want(lab, scenario, chain)
+        measured = yield list(wanted.values())
+        lab.notes += _carried(chain)
+    looks = chosen({label: LOOKS[label] for label in wanted})
+    end = max(one.seconds for one in wanted.values())
+    panels = [
+        (
+            axis.title.partition(" (")[0],
+            beside(
+                {label: median_line(measured.runs(one), column) for label, one in wanted.items()}, looks, axis, end
+            ),
+        )
+        for column, axis in columns.items()
+    ]
+    return Drawn(
+        titled(panels, looks, 2),
+        _claims(figure, measured, wanted, quantities),
+        _table(measured, wanted, quantities),
+    )
+
+
+def fig4(lab: Lab) -> Made:
+    """RTTs and throughput while five flows join and leave."""
+    quantities = [
+        Quantity("converges", "time to converge after the fifth flow has joined", "s", converges_s),
+        Quantity("peak", "peak RTT", "ms", peak_ms),
+        Quantity("reacts", "time from the peak until the RTT is half way down", "s", reacts_s),
+    ]
+    with tuned(MODEL) as chain:
+        wanted = _want(lab, "bbr-join-leave", chain)
+        measured = yield list(wanted.values())
+        lab.notes += _carried(chain)
+    looks = chosen({label: LOOKS[label] for label in wanted})
+    end = max(one.seconds for one in wanted.values())
+    rtts = {label: _median_rtts(measured.runs(one)) for label, one in wanted.items()}
+    most = max((v or 0.0 for line in rtts.values() for _, v in line), default=0.0)
+    rates = {label: median_line(measured.runs(one), "throughput_mbps") for label, one in wanted.items()}
+    panels = [
+        ("RTT, mean of all flows", beside(rtts, looks, Axis("RTT (ms)", 0.0, 1.06 * most or 1.0), end)),
+        ("throughput of all flows", beside(rates, looks, whole("throughput (Mbit/s)", [10.0]), end)),
+    ]
+    return Drawn(
+        titled(panels, looks, 2),
+        _claims("fig4-kernel", measured, wanted, quantities),
+        _table(measured, wanted, quantities),
+    )
+
+
+def _want(lab: Lab, scenario: str, chain: Chain) -> dict[str, Wanted]:
+    """The same runs in the kernel and simulated, vanilla and tuned."""
+    where = Scenario.load(scenario)
+
+    def live(label: str, spec: str) -> Wanted:
+        return lab.want(label, lab.scheme(spec), where, series=True, bin_ms=BIN_MS, runs=RUNS)
+
+    vanilla = live(BBR_LIVE, VANILLA[LINUX])
+    return {
+        BBR_LIVE: vanilla,
+        PPO_LIVE: live(PPO_LIVE, chain.spec),
+        BBR_SIM: replace(vanilla, label=BBR_SIM, world=SIM),
+        PPO_SIM: replace(vanilla, label=PPO_SIM, spec=TUNED[PPO], world=SIM),
+    }
+
+
+def _claims(
+    figure: str, measured: Measured, wanted: dict[str, Wanted], quantities: Sequence[Quantity]
+) -> list[Claim]:
+    found = []
+    for one in quantities:
+        found += [
+            within(
+                f"{figure}.{one.name}",
+                f"Ours: tuned over ZeroMQ the kernel's BBR has a smaller {one.title}",
+                "tuned less vanilla, runs of one seed; below 0 wanted",
+                measured.difference(wanted[PPO_LIVE], wanted[BBR_LIVE], one.of),
+                one.unit,
+                high=LESS,
+            ),
+            within(
+                f"{figure}.{one.name}-as-simulated",
+                "Ours: ... by as much as simulated",
+                f"tuned less vanilla over vanilla, the kernel's less the simulated; within {100 * NEAR:g} points "
+                "wanted",
+                measured.kept((wanted[BBR_LIVE], wanted[PPO_LIVE]), (wanted[BBR_SIM], wanted[PPO_SIM]), one.of),
+                "points",
+                low=-100 * NEAR,
+                high=100 * NEAR,
+            ),
+        ]
+    return found
+
+
+def _table(measured: Measured, wanted: dict[str, Wanted], quantities: Sequence[Quantity]) -> list[list[str]]:
+    def gain(tuned: str, vanilla: str, of: Of) -> Metric:
+        return measured.percent(wanted[tuned], wanted[vanilla], of)
+
+    titles = [*wanted, "kernel's gain (%)", "simulated gain (%)"]
+    table = [["quantity", *(cell for title in titles for cell in (title, "95% interval"))]]
+    for one in quantities:
+        metrics = [measured.mean(point, one.of) for point in wanted.values()]
+        metrics += [gain(PPO_LIVE, BBR_LIVE, one.of), gain(PPO_SIM, BBR_SIM, one.of)]
+        table.append([f"{one.title} ({one.unit})", *(cell for metric in metrics for cell in text_of(metric))])
+    return table
+
+
+def _median_rtts(runs: Sequence[Run]) -> list[tuple[float, float | None]]:
+    """The median over runs of the mean of all flows' smoothed RTTs."""
+    found = []
+    for points in zip(*(mean_rtts(run) for run in runs), strict=True):
+        known = sorted(value for _, value in points if value is not None)
+        found.append((points[0][0], known[len(known) // 2] if known else None))
+    return found
+
+
+def _carried(chain: Chain) -> list[str]:
+    """What host and agent counted while these runs were made."""
+    try:
+        counted = chain.counters()
+    except RunError as why:
+        return [f"Host or agent did not answer at the end: {why}."]
+    if not counted.get("applied"):
+        # All runs were there already.
+        return []
+    names = (
+        "stats_answered",
+        "stats_lost",
+        "stats_superseded",
+        "applied",
+        "applies_failed",
+        "agent_policy_failures",
+    )
+    counts = ", ".join(f"{name} {counted.get(name, 0):,}" for name in names)
+    return [f"{chain.model} over ZeroMQ and CURVE, as the host and the agent count: {counts}."]
+
+
+FIGURES = tuple(
+    Figure(
+        f"{name}-kernel",
+        title,
+        f"{path}; medians of 30 seeds, bins of {BIN_MS:g} ms, in real time: headway reproduce bbr-tuning {name} "
+        "--world kernel. Vanilla is the kernel's tcp_bbr; tuned flows have headwayd's headway_bbr, whose windows "
+        "an agent with the shipped model sets over ZeroMQ by what a host samples with sock_diag. Beside them the "
+        "same runs in simulated time.",
+        make,
+        KERNEL,
+    )
+    for name, title, path, make in (
+        (
+            "fig2a",
+            "The kernel's BBR, vanilla and tuned by PPO, as the round trip grows from 40 to 400 ms",
+            "20 Mbit/s, 1000 packets of queue, one flow, the step after 11 s",
+            fig2a,
+        ),
+        (
+            "fig2b",
+            "The kernel's BBR, vanilla and tuned by PPO, as the link falls from 20 to 5 Mbit/s",
+            "40 ms round trip, 1000 packets of queue, one flow, the step after 3 s",
+            fig2b,
+        ),
+        (
+            "fig4",
+            "Five flows of the kernel's BBR join and leave, vanilla and tuned by PPO",
+            "10 Mbit/s, 50 ms round trip, 1000 packets of queue",
+            fig4,
+        ),
+    )
+)

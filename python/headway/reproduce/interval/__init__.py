@@ -1,0 +1,14 @@
+"""The interval study: Naqvi, Hilman and Anggorojati 2023; its figures and tables, and what comes after them.
+
+"Fine Tuning of Interval Configuration for Deep Reinforcement Learning Based Congestion Control".
+"""
+
+from headway.reproduce.figure import Paper
+from headway.reproduce.interval import beyond, estimates, gap, network, summary
+
+PAPER = Paper(
+    "interval",
+    "The interval study",
+    "Naqvi, Hilman and Anggorojati 2023",
+    (*network.FIGURES, *summary.FIGURES, *estimates.FIGURES, *beyond.FIGURES, *gap.FIGURES),
+)

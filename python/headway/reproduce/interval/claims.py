@@ -1,0 +1,247 @@
+"""What section 4 says of each network, and when it holds."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING
+
+from headway.reproduce.claim import LESS, Verdict, each_within, so_many, verdict
+from headway.reproduce.interval.found import (
+    CLOSE,
+    CLOSE_LOSS,
+    DELAY,
+    LOSS,
+    QUANTITIES,
+    SAID,
+    THROUGHPUT,
+    counted,
+)
+from headway.stats import FEW
+from headway.stats.posthoc import LEVEL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from headway.reproduce.claim import Claim
+    from headway.reproduce.interval.found import Found
+
+HALF = (-65.0, -35.0)
+""""Almost half", ours: 35% to 65% less."""
+
+
+def differ(figure: str, found: Found) -> Claim:
+    """That the configuration matters: Tables 3 to 9."""
+    manova = found.manova
+    verdicts = {
+        statistic.name: Verdict.HOLDS if statistic.p < LEVEL else Verdict.FAILS
+        for statistic in (manova.statistics if manova and found.runs >= FEW else ())
+    }
+    return so_many(
+        f"{figure}.manova",
+        "All multivariate measures agree that there is a significant difference (p < 0.05) (4)",
+        "statistics of the one-way MANOVA of throughput, p95 delay and loss over the 18 groups whose p is below "
+        "0.05; all wanted",
+        verdicts,
+    )
+
+
+def first(found: Found, name: str, groups: str, paper: str, quantity: str = THROUGHPUT) -> Claim:
+    """That groups take the first places, as many as they are, or are as good as the last of these."""
+    places = {1: "first", 2: "first two", 3: "first three"}[len(groups)]
+    return so_many(
+        name,
+        paper,
+        f"of {', '.join(groups)} those among the {places} in {SAID[quantity]} by their means, "
+        f"{counted('the last of these', quantity)}; all wanted",
+        {group: found.among(group, quantity, len(groups)) for group in groups},
+    )
+
+
+def low(found: Found, name: str, groups: str, paper: str) -> Claim:
+    """That groups have low delay and loss: among the first as many as Table 10 names, three at least."""
+    places = max(3, len(groups))
+    return so_many(
+        name,
+        paper,
+        f"of {', '.join(groups)} those among the lowest {places} in p95 delay, and in loss, by their means, "
+        f"{counted('the last of these', DELAY, LOSS)}; all wanted",
+        {f"{g} in {SAID[q]}": found.among(g, q, places) for g in groups for q in (DELAY, LOSS)},
+    )
+
+
+def over(
+    found: Found,
+    name: str,
+    pairs: Sequence[tuple[str, str]],
+    paper: str,
+    how: str,
+    quantities: Sequence[str],
+    *,
+    at_least: float = float("-inf"),
+    at_most: float = float("inf"),
+) -> Claim:
+    """That groups' means lie so far above others', in % of these."""
+    return each_within(
+        name,
+        paper,
+        how,
+        {f"{a} over {b}, {SAID[q]}": found.percent(a, b, q) for q in quantities for a, b in pairs},
+        "%",
+        low=at_least,
+        high=at_most,
+    )
+
+
+def near(found: Found, name: str, pairs: Mapping[str, Sequence[tuple[str, str]]], paper: str, how: str) -> Claim:
+    """That groups are close to others in quantities, each of which has its pairs, in either direction."""
+    verdicts = {
+        f"{a} to {b}, {SAID[quantity]}": verdict(found.points_lost(a, b), -CLOSE_LOSS, CLOSE_LOSS)
+        if quantity == LOSS
+        else verdict(found.percent(a, b, quantity), -CLOSE, CLOSE)
+        for quantity, of in pairs.items()
+        for a, b in of
+    }
+    within = f"ours: within {CLOSE:g}%, in loss within {CLOSE_LOSS:g} point; all wanted"
+    return so_many(name, paper, f"{how}; {within}", verdicts)
+
+
+def default(found: Found, figure: str) -> list[Claim]:
+    """Figure 4."""
+    return [first(found, f"{figure}.I-best", "I", "Group I reaches the highest throughput among others (4)")]
+
+
+def static(found: Found, figure: str) -> list[Claim]:
+    """Figure 5."""
+    return [
+        first(found, f"{figure}.K-leads", "K", "Group K leads the throughput performance (4)"),
+        over(
+            found,
+            f"{figure}.C-within-5",
+            [("C", "K")],
+            "The throughput of C is only 5% less than that of K (4)",
+            "throughput, C's over K's; at least -5% wanted",
+            [THROUGHPUT],
+            at_least=-CLOSE,
+        ),
+    ]
+
+
+def walking(found: Found, figure: str) -> list[Claim]:
+    """Figure 6."""
+    fast, balanced = "LFK", "HBC"
+    return [
+        first(found, f"{figure}.top-3", fast, "L, F and K become the top 3 in throughput (4)"),
+        over(
+            found,
+            f"{figure}.throughput-margin",
+            list(product(balanced, fast)),
+            "The throughput margin from L, F and K to H, B and C is less than 8% (4)",
+            "throughput of each of H, B, C over that of each of L, F, K; above -8% wanted",
+            [THROUGHPUT],
+            at_least=-8.0,
+        ),
+        over(
+            found,
+            f"{figure}.delay-margin",
+            list(product(fast, balanced)),
+            "... but the delay margin is more than 80% (4)",
+            "p95 delay of each of L, F, K over that of each of H, B, C; above 80% wanted",
+            [DELAY],
+            at_least=80.0,
+        ),
+    ]
+
+
+def taxi(found: Found, figure: str) -> list[Claim]:
+    """Figure 7."""
+    pairs = [("A", "J"), ("A", "K")]
+    return [
+        first(found, f"{figure}.J-K-lead", "JK", "J and K lead throughput (4)"),
+        over(
+            found,
+            f"{figure}.A-within-5",
+            pairs,
+            "A's throughput is less than 5% below that of J and K (4)",
+            "throughput, A's over J's and K's; above -5% wanted",
+            [THROUGHPUT],
+            at_least=-CLOSE,
+        ),
+        over(
+            found,
+            f"{figure}.A-half",
+            pairs,
+            "A's delay and loss are almost half of those of J and K (4)",
+            "p95 delay and loss, A's over J's and K's; ours: -65% to -35% wanted",
+            [DELAY, LOSS],
+            at_least=HALF[0],
+            at_most=HALF[1],
+        ),
+    ]
+
+
+def bus(found: Found, figure: str) -> list[Claim]:
+    """Figure 8."""
+    pairs = list(product("BC", "HJK"))
+    return [
+        first(found, f"{figure}.top-3", "HJK", "H, J and K become the top 3 in throughput (4)"),
+        over(
+            found,
+            f"{figure}.B-C-comparable",
+            pairs,
+            "The throughput of B and C is comparable to the highest (4)",
+            "throughput of B and of C over that of each of H, J, K; ours: at least -5% wanted",
+            [THROUGHPUT],
+            at_least=-CLOSE,
+        ),
+        over(
+            found,
+            f"{figure}.B-C-better",
+            pairs,
+            "... but they have better delay and loss (4)",
+            "p95 delay and loss of B and of C over those of each of H, J, K; below 0 wanted",
+            [DELAY, LOSS],
+            at_most=LESS,
+        ),
+    ]
+
+
+def low_bdp(found: Found, figure: str) -> list[Claim]:
+    """Figure 9."""
+    return [
+        first(found, f"{figure}.J-K-lead", "KJ", "K and J are the first and second in throughput (4)"),
+        low(found, f"{figure}.M-Q-low", "MQ", "Q and M preserve the delay and loss (4)"),
+        near(
+            found,
+            f"{figure}.near",
+            {quantity: list(product("QM", "KJ")) for quantity in QUANTITIES},
+            "The distance of Q and M to K and J in throughput, delay and loss is small (4)",
+            "each of Q, M against each of K, J in throughput, p95 delay and loss",
+        ),
+    ]
+
+
+def high_bdp(found: Found, figure: str) -> list[Claim]:
+    """Figure 10, of which text and Table 10 do not say the same."""
+    return [
+        first(found, f"{figure}.K-Q-lead", "KQ", "Q and K become the top 2 in throughput (4, text)"),
+        first(found, f"{figure}.K-O-lead", "KO", "K and O have the higher throughput (Table 10)"),
+        low(found, f"{figure}.A-K-M-low", "AKM", "K, M and A keep the delay and loss low (4)"),
+        near(
+            found,
+            f"{figure}.K-Q-comparable",
+            {quantity: [(group, found.ranked(quantity)[0]) for group in "KQ"] for quantity in (DELAY, LOSS)},
+            "K and Q's delay and loss are comparable to the lowest (4)",
+            "each of K, Q against the lowest group in p95 delay and in loss",
+        ),
+    ]
+
+
+OF_FIGURE: dict[int, Callable[[Found, str], list[Claim]]] = {
+    4: default,
+    5: static,
+    6: walking,
+    7: taxi,
+    8: bus,
+    9: low_bdp,
+    10: high_bdp,
+}

@@ -1,0 +1,310 @@
+"""Figure 11: the RTT of one flow on the default link, and what the estimators make of it, for both Eq. 3."""
+
+from __future__ import annotations
+
+import tomllib
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from headway._native import Scenario
+from headway.report.lines import Axis
+from headway.report.style import SOFT, Style
+from headway.reproduce.bands import SIZE
+from headway.reproduce.charts import titled
+from headway.reproduce.claim import MORE, Verdict, each_within, text_of, within
+from headway.reproduce.figure import Drawn, Figure
+from headway.reproduce.interval.groups import BY_NAME, EWMA, JK, JK_PRINTED, LATEST, MIN_FILTERED, specs
+from headway.reproduce.interval.scatter import LOOKS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from headway.report.svg import Spec
+    from headway.reproduce.claim import Claim
+    from headway.reproduce.figure import Made
+    from headway.reproduce.lab import Lab, Wanted
+    from headway.reproduce.measured import Measured
+    from headway.runs.store import Run
+    from headway.summary import Metric
+
+SCENARIO = "pantheon-default"
+GROUPS = {JK: "I", JK_PRINTED: "I'"}
+"""Of which group the paper's log is it does not say: this one it calls the best on this link. Each reading of Eq. 3
+is judged on the log of the flow that it clocks."""
+MEANT = {JK: "Eq. 3 as Jacobson and Karels have it", JK_PRINTED: "Eq. 3 as it is printed"}
+BIN_MS = 5.0
+"""Five packets' time on the link: what is kept of a run stays below a megabyte."""
+ALPHA, BETA, WINDOW_S = 1 / 8, 3 / 4, 10.0
+"""Of section 3.2; `crates/policy/src/clock/estimate.rs` has the same."""
+WITHIN = (10.0, 90.0)
+""""A line within the data", ours: at or above so many % of the samples."""
+ON_TOP = 2.0
+""""At the top of the data", ours: on average at most so many times the newest RTT."""
+CANNOT = {JK: "", JK_PRINTED: ", which by its equation it cannot be: RTT_jk is at least four times RTT_ewma"}
+SHOWN_S = 20.0
+NAMES = (LATEST, EWMA, JK, MIN_FILTERED, JK_PRINTED)
+
+Estimates = dict[str, list[float]]
+
+
+def estimates(times_s: Sequence[float], rtts_ms: Sequence[float]) -> Estimates:
+    """What each estimator says after each sample (Eq. 2 and 3), as `RttEstimator` of crates/policy does.
+
+    Args:
+        times_s: When samples arrived, ascending.
+        rtts_ms: The samples.
+    """
+    found: Estimates = {name: [] for name in NAMES}
+    ewma, variation, least = rtts_ms[0], rtts_ms[0] / 2, deque[tuple[float, float]]()
+    for number, (time, rtt) in enumerate(zip(times_s, rtts_ms, strict=True)):
+        if number:
+            variation = BETA * variation + (1 - BETA) * abs(ewma - rtt)
+            ewma = (1 - ALPHA) * ewma + ALPHA * rtt
+        # Eq. 2 stands before it: the mean has this sample in it.
+        printed = BETA * ewma + (1 - BETA) * abs(ewma - rtt)
+        # Samples that a later and lower one hides are forgotten: what is left rises.
+        while least and least[-1][1] >= rtt:
+            least.pop()
+        least.append((time, rtt))
+        while least[0][0] <= time - WINDOW_S:
+            least.popleft()
+        for name, value in (
+            (LATEST, rtt),
+            (EWMA, ewma),
+            (JK, ewma + 4 * variation),
+            (MIN_FILTERED, least[0][1]),
+            (JK_PRINTED, ewma + 4 * printed),
+        ):
+            found[name].append(value)
+    return found
+
+
+def propagation_ms(scenario: Scenario) -> float:
+    """Of a round trip, both ways of which take the bottleneck's delay."""
+    return 2 * float(tomllib.loads(scenario.text)["bottleneck"]["delay"].removesuffix("ms"))
+
+
+def of_run(run: Run, base_ms: float) -> tuple[list[float], Estimates]:
+    """Times of arrival and the estimates, of a run with time series; `base_ms` is its propagation RTT."""
+    series = run["series"]
+    both = [
+        (time, base_ms + queue)
+        for time, queue in zip(series["time_s"], series["queue_mean_ms"], strict=True)
+        if queue is not None
+    ]
+    times, rtts = [time for time, _ in both], [rtt for _, rtt in both]
+    return times, estimates(times, rtts)
+
+
+class Log(NamedTuple):
+    """The runs of a group, and what is said of its flow under one reading of Eq. 3."""
+
+    reading: str
+    times: list[float]
+    shown: Estimates
+    """Of the first run."""
+    share: Mapping[str, Metric]
+    """Of the samples at which an estimate is at or above the newest RTT, in %."""
+    ratio: Mapping[str, Metric]
+    """An estimate's mean over that of the newest RTT."""
+    away: Mapping[str, Metric]
+    """Its mean distance to the propagation RTT, in ms."""
+    further: Mapping[str, Metric]
+    """How much further another estimate is from it than RTT_jk, in ms."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The lines of the paper's figure."""
+        return (LATEST, EWMA, self.reading, MIN_FILTERED)
+
+
+def log_of(reading: str, measured: Measured, wanted: Wanted, base_ms: float) -> Log:
+    """What the runs of a group say of the estimates."""
+    made = {run["seed"]: of_run(run, base_ms) for run in measured.runs(wanted)}
+
+    def mean(of: Callable[[Estimates, str], float], name: str) -> Metric:
+        return measured.mean(wanted, lambda run: of(made[run["seed"]][1], name))
+
+    def away(found: Estimates, name: str) -> float:
+        return float(np.mean(np.abs(np.subtract(found[name], base_ms))))
+
+    def further(found: Estimates, name: str) -> float:
+        return away(found, name) - away(found, reading)
+
+    def share(found: Estimates, name: str) -> float:
+        return above(found[name], found[LATEST])
+
+    def ratio(found: Estimates, name: str) -> float:
+        return float(np.mean(found[name]) / np.mean(found[LATEST]))
+
+    names = (LATEST, EWMA, reading, MIN_FILTERED)
+    times, shown = made[measured.runs(wanted)[0]["seed"]]
+    shares, ratios, aways = ({name: mean(of, name) for name in names} for of in (share, ratio, away))
+    return Log(
+        reading, times, shown, shares, ratios, aways, {name: mean(further, name) for name in (EWMA, MIN_FILTERED)}
+    )
+
+
+def fig11(lab: Lab) -> Made:
+    """The newest RTT and the estimates over time, of a flow of either reading."""
+    scenario = Scenario.load(SCENARIO)
+    wanted = {
+        reading: lab.want(f"group {group}", specs(lab)[group], scenario, series=True, bin_ms=BIN_MS, runs=10)
+        for reading, group in GROUPS.items()
+    }
+    measured = yield list(wanted.values())
+    base_ms = propagation_ms(scenario)
+    logs = [log_of(reading, measured, one, base_ms) for reading, one in wanted.items()]
+    claims = {log.reading: judged(log) for log in logs}
+    looks = {name: LOOKS[name] for name in NAMES} | {LATEST: Style(SOFT, LOOKS[LATEST].marker, "n0")}
+    panels = [
+        (f"Group {GROUPS[log.reading]}: {MEANT[log.reading]}", panel(log.times, log.shown, log.names, looks))
+        for log in logs
+    ]
+    notes = [
+        which_explains(claims),
+        *(nearest(log, claims[log.reading]) for log in logs),
+        "Whatever the samples, the equations have RTT_jk at or above the newest RTT, by either reading, and "
+        "RTT_min-filtered between it and the propagation RTT: that they are so is no claim here. So RTT_jk can be "
+        "the closest to the propagation RTT by neither reading; and as printed it is at least four times RTT_ewma, "
+        f"so that it cannot be within {ON_TOP:g} times the newest RTT. These verdicts are sure before any run: "
+        "what runs add is how far off each is.",
+        f"A sample is {base_ms:g} ms of propagation and the mean queueing of the packets that arrived in "
+        f"{BIN_MS:g} ms. The curves are those of the first run.",
+    ]
+    every = [claim for of_reading in claims.values() for claim in of_reading]
+    return Drawn(titled(panels, looks, 2), every, table(logs), notes=notes)
+
+
+def judged(log: Log) -> list[Claim]:
+    """What section 4 says of figure 11, with one reading of Eq. 3."""
+    name, meant = f"fig11.{log.reading}", f"{MEANT[log.reading]}, group {GROUPS[log.reading]}"
+    return [
+        within(
+            f"{name}-ewma-within",
+            f"RTT_ewma draws a line within the latest RTT data (4): {meant}",
+            f"share of samples at which EWMA is at or above the newest RTT; ours: {WITHIN[0]:g}% to {WITHIN[1]:g}% "
+            "wanted",
+            log.share[EWMA],
+            "%",
+            low=WITHIN[0],
+            high=WITHIN[1],
+        ),
+        within(
+            f"{name}-on-top",
+            f"RTT_jk is consistently at the top of the latest RTT (4): {meant}",
+            f"mean of the estimate over the newest RTT's; ours: at most {ON_TOP:g} wanted{CANNOT[log.reading]}",
+            log.ratio[log.reading],
+            high=ON_TOP,
+        ),
+        each_within(
+            f"{name}-closest",
+            f"RTT_jk is the closest to the propagation RTT (4): {meant}",
+            "mean distance of each other estimate to the propagation RTT, less that of RTT_jk; above 0 wanted, "
+            "which by its equation it cannot be: propagation <= RTT_min-filtered <= the newest <= RTT_jk",
+            log.further,
+            "ms",
+            low=MORE,
+        ),
+    ]
+
+
+def which_explains(claims: Mapping[str, Sequence[Claim]]) -> str:
+    """With which reading of Eq. 3 more of what is said of figure 11 holds, by the claims' verdicts."""
+    held = {reading: [c.verdict for c in of].count(Verdict.HOLDS) for reading, of in claims.items()}
+    unsure = any(claim.verdict is Verdict.OPEN for of in claims.values() for claim in of)
+    whole = [reading for reading, of in claims.items() if held[reading] == len(of)]
+    most = [reading for reading in held if held[reading] == max(held.values())]
+    if whole:
+        said = f"{' and '.join(whole)} explain{'s' if len(whole) == 1 else ''} figure 11"
+    elif len(most) == 1:
+        said = f"Neither explains all of figure 11; {most[0]} explains more of it"
+    else:
+        said = "Neither explains all of figure 11, nor more of it than the other"
+    parts = []
+    for reading, of in claims.items():
+        others = [f"{claim.id} ({claim.verdict})" for claim in of if claim.verdict is not Verdict.HOLDS]
+        parts.append(
+            f"{reading}: {held[reading]} of {len(of)} hold" + (f", not {', '.join(others)}" if others else "")
+        )
+    return f"{said}{', as far as is sure' if unsure else ''}. {'; '.join(parts)}."
+
+
+def nearest(log: Log, claims: Sequence[Claim]) -> str:
+    """Which estimate is the closest to the propagation RTT, and that the paper's sentences may not go together."""
+    known = {name: metric["mean"] for name, metric in log.away.items() if metric["mean"] is not None}
+    least = min((name for name in known if name != LATEST), key=known.__getitem__)
+    line = f"Group {GROUPS[log.reading]}: the closest to the propagation RTT is {least}, {known[least]:.3g} ms away"
+    if next(c for c in claims if c.id.endswith("closest")).verdict is not Verdict.FAILS:
+        return f"{line}."
+    return f"{line}; RTT_jk, which the paper calls the closest, is {known[log.reading]:.3g} ms away."
+
+
+def table(logs: Sequence[Log]) -> list[list[str]]:
+    """Every estimate of both flows."""
+    rows = [
+        [
+            "group",
+            "estimate",
+            "mean distance to the propagation RTT (ms)",
+            "95% interval",
+            "mean over the newest's",
+            "at or above the newest RTT (% of samples)",
+        ]
+    ]
+    for log in logs:
+        rows += [
+            [
+                GROUPS[log.reading],
+                name,
+                *text_of(log.away[name]),
+                text_of(log.ratio[name])[0],
+                text_of(log.share[name])[0],
+            ]
+            for name in log.names
+        ]
+    return rows
+
+
+def above(values: Sequence[float], others: Sequence[float]) -> float:
+    """The share of samples at which one is at or above the other, in %."""
+    return 100 * sum(a >= b for a, b in zip(values, others, strict=True)) / len(values)
+
+
+def panel(
+    times: Sequence[float], found: dict[str, list[float]], names: Sequence[str], looks: dict[str, Style]
+) -> Spec:
+    """Estimates over the first seconds, thinned to what can be seen."""
+    shown = [k for k, time in enumerate(times) if time <= SHOWN_S]
+    shown = shown[:: max(1, len(shown) // 1500)]
+    values = [found[name][k] for name in names for k in shown]
+    # The first second of Jacobson and Karels' estimate, which begins with half of the RTT as variation, is cut.
+    low, high = min(values, default=0.0), float(np.quantile(values, 0.998)) if values else 1.0
+    margin = 0.06 * (high - low or 1.0)
+    y = Axis("RTT (ms)", low - margin, high + margin).encode("y", 5)
+    end = min(SHOWN_S, times[-1])
+    at = {"x": Axis("time (s)", 0.0, end).encode("x", 6, grid=False, titlePadding=3), "y": y}
+    layers: list[Spec] = []
+    for number, name in enumerate(names):
+        points = [{"x": times[k], "y": found[name][k]} for k in shown]
+        line: Spec = {"type": "line", "color": looks[name].colour, "strokeWidth": 1.3, "clip": True}
+        layers.append({"data": {"values": points}, "mark": line, "encoding": dict(at)})
+        gap = max(1, len(points) // 6)
+        dot: Spec = {"type": "point", "filled": True, "shape": looks[name].marker, "color": looks[name].colour}
+        some = points[number * gap // len(names) :: gap]
+        layers.append({"data": {"values": some}, "mark": dot | {"size": 70, "opacity": 1}, "encoding": dict(at)})
+    named = [layer | {"name": f"estimates-{k}"} for k, layer in enumerate(layers)]
+    return {"width": SIZE[0], "height": 220, "layer": named}
+
+
+FIGURES = (
+    Figure(
+        "fig11",
+        "The latest RTT and the estimates on the default link",
+        f"Groups {' and '.join(f'{group} ({BY_NAME[group].title})' for group in GROUPS.values())} on Pantheon's "
+        f"default link, 12 Mbit/s and 120 ms, the first {SHOWN_S:g} s; claims are of ten runs of 60 s.",
+        fig11,
+    ),
+)

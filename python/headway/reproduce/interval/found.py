@@ -1,0 +1,196 @@
+"""What the runs of all groups on one network gave: the numbers that figures, tables and claims are of."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from headway.reproduce.claim import Verdict
+from headway.reproduce.interval.groups import PAPERS, PRINTED
+from headway.runs import pairs
+from headway.stats import FEW
+from headway.stats.manova import Manova, manova
+from headway.stats.posthoc import Pairwise
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from headway.reproduce.lab import Wanted
+    from headway.reproduce.measured import Measured
+    from headway.runs.store import Run
+    from headway.summary import Metric
+
+THROUGHPUT, DELAY, LOSS = QUANTITIES = ("throughput_mbps", "delay_p95_ms", "loss")
+"""The three dependent variables: the mean throughput, the 95th percentile of the one-way delay, the share lost."""
+REWARD = "reward"
+"""Eq. 1, which stands beside them and is in no MANOVA."""
+MORE_IS_BETTER = {THROUGHPUT: True, DELAY: False, LOSS: False, REWARD: True}
+SAID = {THROUGHPUT: "throughput", DELAY: "p95 delay", LOSS: "loss"}
+LETTERS = tuple(group.name for group in PAPERS)
+AS_PRINTED = tuple({g.name: p.name for g, p in zip(PAPERS[6:12], PRINTED, strict=True)}.get(x, x) for x in LETTERS)
+"""The same with Eq. 3 as it is printed."""
+PACKET_BITS = 8 * 1500.0
+CLOSE = 5.0
+"""Throughputs and delays as near as this, in %, are "comparable" and "small" distances, ours: where the paper has a
+number it says "only 5% less"."""
+CLOSE_LOSS = 1.0
+"""Shares lost as near as this, in points, ours: of a small share a per cent is nothing."""
+RESOLUTION = {DELAY: 0.002}
+"""Of means, relative: percentiles come from a histogram whose bins are up to this wide."""
+
+
+def counted(last: str, *quantities: str) -> str:
+    """When `Found.among` counts a group that is not among the first by its mean, of the `last` of these."""
+    margins = dict.fromkeys(f"{CLOSE_LOSS:g} point" if q == LOSS else f"{CLOSE:g}%" for q in quantities)
+    return (
+        f"or not told apart from {last} (t of runs with one seed, Holm, 0.05) and by its mean within "
+        f"{' or '.join(margins)} of it (open if further off)"
+    )
+
+
+def reward(run: Run) -> float | None:
+    """Eq. 1 of a whole run: 10 x packets/s, less 1000 x s of mean RTT, less 2000 x the share lost.
+
+    Units are those of Aurora, from which the paper has it; the same as the reward `interval` of `headway.envs`.
+    """
+    rate, rtt_ms, loss = run[THROUGHPUT], run["rtt_mean_ms"], run[LOSS]
+    if rate is None or rtt_ms is None or loss is None:
+        return None
+    return float(10.0 * rate * 1e6 / PACKET_BITS - rtt_ms - 2000.0 * loss)
+
+
+def percent_lost(run: Run) -> float | None:
+    """The share lost, in %."""
+    return None if run[LOSS] is None else 100 * float(run[LOSS])
+
+
+def _of(run: Run, quantity: str) -> float:
+    value: float = (reward(run) or 0.0) if quantity == REWARD else run[quantity]
+    return value
+
+
+def _is_whole(run: Run) -> bool:
+    return reward(run) is not None and all(run[quantity] is not None for quantity in QUANTITIES)
+
+
+class Found:
+    """Runs of groups on one network, by the groups' names."""
+
+    def __init__(self, measured: Measured, wanted: Mapping[str, Wanted], judged: Sequence[str] = LETTERS) -> None:
+        """`judged` are those of which statistics are; all can be asked for means."""
+        self.measured = measured
+        self.wanted = wanted
+        self.judged = judged
+        self._pairwise: dict[tuple[str, bool], Pairwise] = {}
+
+    @cached_property
+    def _whole(self) -> tuple[dict[str, list[Run]], int]:
+        """The runs of the groups, of those seeds with which every quantity of every group is known.
+
+        They are ordered so that neighbours are alike; the number is how many of these make a block.
+        """
+        together, block = self.measured.ordered([self.wanted[name] for name in self.judged])
+        whole = [runs for runs in together if all(map(_is_whole, runs))]
+        return {name: [runs[k] for runs in whole] for k, name in enumerate(self.judged)}, block
+
+    @property
+    def runs(self) -> int:
+        """Of each group."""
+        return len(self._whole[0][self.judged[0]])
+
+    @property
+    def block(self) -> int:
+        """How many runs the tests take for one sample."""
+        return self._whole[1]
+
+    @cached_property
+    def manova(self) -> Manova | None:
+        """Do the groups differ? It takes all runs for independent."""
+        groups = {name: [[run[q] for q in QUANTITIES] for run in runs] for name, runs in self._whole[0].items()}
+        return manova(groups, QUANTITIES) if self.runs > 1 else None
+
+    def pairwise(self, quantity: str, *, in_pairs: bool = True) -> Pairwise:
+        """Every pair of the groups: told apart as runs of one seed, or as independent ones; in blocks."""
+        key = (quantity, in_pairs)
+        if key not in self._pairwise:
+            values = {name: [_of(run, quantity) for run in runs] for name, runs in self._whole[0].items()}
+            resolution = RESOLUTION.get(quantity, 0.0)
+            self._pairwise[key] = Pairwise(values, in_pairs=in_pairs, block=self.block, resolution=resolution)
+        return self._pairwise[key]
+
+    def best(self, quantity: str, places: int = 1) -> list[str]:
+        """The groups in the first places, and those that are not told apart from the last of these."""
+        return self.pairwise(quantity).best(largest=MORE_IS_BETTER[quantity], places=places)
+
+    def ranked(self, quantity: str) -> list[str]:
+        """The groups, the best first."""
+        return self.pairwise(quantity).ranked(largest=MORE_IS_BETTER[quantity])
+
+    def among(self, name: str, quantity: str, places: int = 1) -> Verdict:
+        """Is a group in the first places by its mean, or as good as the last of these?
+
+        That it is not told apart from the last is no more than that: it counts where its mean is close too, and
+        leaves the claim open where not. A few runs tell nothing apart, and do not tell.
+        """
+        if self.runs < FEW:
+            return Verdict.OPEN
+        first = self.ranked(quantity)[:places]
+        if name in first:
+            return Verdict.HOLDS
+        if self.pairwise(quantity).differ(first[-1], name):
+            return Verdict.FAILS
+        return Verdict.HOLDS if self._close(name, first[-1], quantity) else Verdict.OPEN
+
+    def _close(self, name: str, other: str, quantity: str) -> bool:
+        """Is a group's mean near another's?"""
+        means = self.pairwise(quantity).means
+        apart = abs(means[name] - means[other])
+        return 100 * apart <= (CLOSE_LOSS if quantity == LOSS else CLOSE * abs(means[other]))
+
+    def mean(self, name: str, of: str | Callable[[Run], float | None]) -> Metric:
+        """Of a group."""
+        return self.measured.mean(self.wanted[name], of)
+
+    def within_seeds(self, name: str, of: Callable[[Run], float | None]) -> Metric:
+        """A group's mean, with the interval of how far it is from the mean of the judged groups in a seed.
+
+        What a seed does to all groups alike, such as where it begins in a trace, is not in it.
+        """
+
+        def off(own: Run, *every: Run) -> float | None:
+            values = [of(run) for run in (own, *every)]
+            known = [value for value in values if value is not None]
+            return known[0] - sum(known[1:]) / len(every) if len(known) == len(values) else None
+
+        mean = self.mean(name, of)
+        apart = self.measured.across([self.wanted[one] for one in (name, *self.judged)], off)
+        if mean["mean"] is None or apart["mean"] is None or apart["ci95"] is None:
+            return mean
+        return {"mean": mean["mean"], "ci95": [mean["mean"] + end - apart["mean"] for end in apart["ci95"]]}
+
+    def percent(self, one: str, other: str, quantity: str) -> Metric:
+        """How far a group's mean lies above another's, in % of the other's; of runs with one seed."""
+        return self.measured.percent(self.wanted[one], self.wanted[other], quantity)
+
+    def points_lost(self, one: str, other: str) -> Metric:
+        """The share that a group loses less that of another, in points; of runs with one seed."""
+        return self.measured.difference(self.wanted[one], self.wanted[other], percent_lost)
+
+    def percent_of_all(self, ones: Sequence[str], others: Sequence[str], quantity: str) -> Metric:
+        """How far the mean of several groups lies above that of others, in % of that; of runs with one seed."""
+        both, block = self._sides(ones, others, lambda run: run[quantity])
+        return pairs.percent([(second, first) for first, second in both], block)
+
+    def points_lost_of_all(self, ones: Sequence[str], others: Sequence[str]) -> Metric:
+        """The mean share that several groups lose less that of others, in points; of runs with one seed."""
+        both, block = self._sides(ones, others, percent_lost)
+        return pairs.mean([first - second for first, second in both], block)
+
+    def _sides(
+        self, ones: Sequence[str], others: Sequence[str], of: Callable[[Run], float | None]
+    ) -> tuple[list[tuple[float, float]], int]:
+        """Of each seed the means of both sides; and how many neighbours make a block."""
+        together, block = self.measured.ordered([self.wanted[name] for name in (*ones, *others)])
+        values = [[value for run in runs if (value := of(run)) is not None] for runs in together]
+        whole = [row for row in values if len(row) == len(ones) + len(others)]
+        return [(sum(row[: len(ones)]) / len(ones), sum(row[len(ones) :]) / len(others)) for row in whole], block

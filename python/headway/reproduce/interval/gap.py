@@ -1,0 +1,105 @@
+"""Over transports that are not UDT, the paper's other wish: how far both agents are from the simulator there."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headway._native import Scenario, UsageError
+from headway.gap.chart import figure as chart_of
+from headway.gap.compare import compare
+from headway.gap.page import circumstances
+from headway.gap.plan import EMU, KERNEL, Settings
+from headway.gap.tables import pairs
+from headway.reproduce.claim import text_of
+from headway.reproduce.figure import Drawn, Figure
+from headway.reproduce.interval.beyond import LEARNED
+from headway.reproduce.interval.found import DELAY, THROUGHPUT
+from headway.reproduce.lab import MissingError
+from headway.runs.store import NAME, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from headway.gap.compare import Row
+    from headway.reproduce.figure import Made
+    from headway.reproduce.lab import Lab
+
+AGENTS = {"interval": "interval (K)", LEARNED: LEARNED}
+"""What the figure calls them: `interval` without parameters is 2 x jk."""
+WORLDS = {EMU: "emulator", KERNEL: "kernel"}
+GAP_NETWORKS = ("pantheon-default", "low-bdp", "cellular-walking")
+SECONDS = 30.0
+COMMAND = f"headway gap --schemes {','.join(AGENTS)} --scenario {','.join(GAP_NETWORKS)} --seconds {SECONDS:g}"
+TABLE = "In real time: the gap to the simulator"
+KEPT = Path("out") / "gap"
+"""Where `headway gap` keeps its runs, which take an hour: they are read, never run."""
+
+
+def gap(_lab: Lab) -> Made:
+    """Differences of pairs of runs, of those that `headway gap` has kept."""
+    rows = _rows(KEPT)
+    if why := _missing(rows):
+        raise MissingError(why)
+    yield []
+    rows = [row | {"scheme": AGENTS[row["scheme"]]} for row in rows]
+    notes = [f"`{COMMAND}`.", *circumstances(rows)]
+    return Drawn(chart_of(rows), [], notes=notes, tables={TABLE: _table(rows)})
+
+
+def _rows(folder: Path) -> list[Row]:
+    """What `compare` says of the runs of COMMAND, whatever else is kept there. Raises MissingError."""
+    if not (folder / NAME).is_file():
+        return []
+    try:
+        scenarios = [Scenario.load(name) for name in GAP_NETWORKS]
+        with closing(Store(folder, "gap")) as store:
+            return compare(scenarios, list(AGENTS), Settings(seconds=SECONDS), store.find)
+    except UsageError as why:
+        raise MissingError(f"the runs of headway gap cannot be read: {why}") from why
+
+
+def _missing(rows: Sequence[Row]) -> str | None:
+    """What there are no pairs of, and what makes them; half a gap is not to take the place of a whole one."""
+    found = {(row["scenario"], row["scheme"]): _worlds(row) for row in rows}
+    wanted = [(network, agent, world) for network in GAP_NETWORKS for agent in AGENTS for world in WORLDS]
+    kept = [found.get((network, agent), {}).get(world) for network, agent, world in wanted]
+    missing = [(one, own) for one, own in zip(wanted, kept, strict=True) if not own or not own["pairs"]]
+    if not missing:
+        return None
+    network, agent, world = missing[0][0]
+    more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+    again = " --again" if any(own for _, own in missing) else ""
+    return f"no pairs of runs of {agent} on {network} in the {WORLDS[world]}{more}: `{COMMAND}{again}` makes them"
+
+
+def _worlds(row: Row) -> dict[str, Row | None]:
+    return {EMU: row, KERNEL: row["kernel"]}
+
+
+def _table(rows: Sequence[Row]) -> list[list[str]]:
+    titles = ["network", "scheme", "world", "pairs", "throughput, sim (Mbit/s)", "gap (%)", "95% interval"]
+    table = [[*titles, "p95 delay, sim (ms)", "gap (%)", "95% interval"]]
+    for row in rows:
+        for world, own in _worlds(row).items():
+            if own:
+                cells = [
+                    cell
+                    for q in (THROUGHPUT, DELAY)
+                    for cell in (text_of(own[q]["sim"])[0], *text_of(own[q]["percent"]))
+                ]
+                table.append([row["scenario"], row["scheme"], WORLDS[world], pairs(own), *cells])
+    return table
+
+
+FIGURES = (
+    Figure(
+        "gap",
+        "How far real packets are from the simulator",
+        "The emulator (real packets over our own UDP transport) and the kernel (its TCP, steered by headwayd) less "
+        "the simulator, in % of the simulator's: pairs of runs of 30 s with one seed on three networks, which "
+        "`headway gap` has kept in out/gap.",
+        gap,
+    ),
+)

@@ -1,0 +1,211 @@
+"""Figures 4 to 10, each with its table: throughput, delay and loss of all groups on one network."""
+
+from __future__ import annotations
+
+from functools import partial
+from importlib.util import find_spec
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from headway._native import Scenario
+from headway.report.numbers import number
+from headway.reproduce.charts import titled
+from headway.reproduce.claim import text_of
+from headway.reproduce.figure import Drawn, Figure
+from headway.reproduce.interval.claims import OF_FIGURE, differ
+from headway.reproduce.interval.found import (
+    DELAY,
+    LETTERS,
+    LOSS,
+    QUANTITIES,
+    REWARD,
+    SAID,
+    THROUGHPUT,
+    Found,
+    percent_lost,
+    reward,
+)
+from headway.reproduce.interval.groups import EVERY, specs
+from headway.reproduce.interval.networks import NETWORKS, Network
+from headway.reproduce.interval.scatter import LEGEND, Point, scatter
+from headway.reproduce.lab import MissingError
+from headway.stats import FEW
+from headway.stats.manova import ROY, effect_of_wilks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from headway.report.svg import Spec
+    from headway.reproduce.figure import Made
+    from headway.reproduce.lab import Lab, Wanted
+    from headway.runs.store import Run
+    from headway.stats.manova import Manova
+    from headway.summary import Metric
+
+Rows = list[list[str]]
+
+
+def need_statistics() -> None:
+    """Raises MissingError where what tests groups is not there."""
+    if find_spec("statsmodels") is None:
+        raise MissingError("statsmodels is not here: pip install 'headway[study]'")
+
+
+def wanted_on(lab: Lab, scenario: str) -> dict[str, Wanted]:
+    """The runs of all groups on a scenario, by the groups' names."""
+    return lab.each(specs(lab), Scenario.load(scenario))
+
+
+def of_network(network: Network, lab: Lab) -> Made:
+    """All groups on a network and its variants: scatter plots, MANOVA, top sets, claims."""
+    need_statistics()
+    figure = f"fig{network.number}"
+    wanted = {scenario: wanted_on(lab, scenario) for scenario in network.scenarios}
+    measured = yield [one for of_scenario in wanted.values() for one in of_scenario.values()]
+    found = {scenario: Found(measured, of_scenario) for scenario, of_scenario in wanted.items()}
+    main = found[network.scenario]
+    panels = [panel for scenario, title in network.scenarios.items() for panel in _panels(title, found[scenario])]
+    claims = [differ(figure, main), *OF_FIGURE[network.number](main, figure)]
+    if network.number == 10:
+        claims += OF_FIGURE[10](found["high-bdp-mbit"], f"{figure}.mbit")
+    tables = {
+        f"Table {network.number - 1}: one-way MANOVA, {title}": manova_table(
+            found[scenario], network.manova if scenario == network.scenario else None
+        )
+        for scenario, title in network.scenarios.items()
+    }
+    notes = [note for scenario, title in network.scenarios.items() for note in _notes(title, found[scenario])]
+    return Drawn(
+        titled(panels, LEGEND, 2), claims, group_table(network, found), notes, tables, {"pairs": pair_table(found)}
+    )
+
+
+def _panels(title: str, found: Found) -> list[tuple[str, Spec]]:
+    def each(of: Callable[[Run], float | None]) -> dict[str, Metric]:
+        return {name: found.within_seeds(name, of) for name in found.wanted}
+
+    rates = each(lambda run: run[THROUGHPUT])
+
+    def panel(of: Mapping[str, Metric], x_title: str) -> Spec:
+        return scatter([Point(name, of[name], rates[name]) for name in rates], x_title, "throughput (Mbit/s)")
+
+    delays, losses = each(lambda run: run[DELAY]), each(percent_lost)
+    return [
+        (f"{title}: delay", panel(delays, "p95 one-way delay (ms)")),
+        (f"{title}: loss", panel(losses, "packets lost (%)")),
+    ]
+
+
+def group_table(network: Network, found: Mapping[str, Found]) -> Rows:
+    """Every group on every variant; what is best in a column, or not told apart from it, is bold.
+
+    A few runs tell nothing apart: none is bold then.
+    """
+    several = len(found) > 1
+    head = ["group", "interval", "throughput (Mbit/s)", "p95 delay (ms)", "loss (%)", "reward (Eq. 1)"]
+    rows = [["network", *head] if several else head]
+    for scenario, own in found.items():
+        best = {q: own.best(q) for q in (*QUANTITIES, REWARD) if own.runs >= FEW}
+        for group in EVERY:
+            cells = [
+                _cell(own.mean(group.name, of), group.name in best.get(quantity, ()))
+                for quantity, of in (
+                    (THROUGHPUT, THROUGHPUT),
+                    (DELAY, DELAY),
+                    (LOSS, percent_lost),
+                    (REWARD, reward),
+                )
+            ]
+            rows.append([*([network.scenarios[scenario]] if several else []), group.name, group.title, *cells])
+    return rows
+
+
+def _cell(metric: Metric, bold: bool) -> str:
+    mean, ends = text_of(metric)
+    text = f"{mean} ({ends})" if metric["ci95"] else mean
+    return f"**{text}**" if bold else text
+
+
+def manova_table(found: Found, printed: Sequence[float] | None) -> Rows:
+    """The four statistics beside the paper's, where it has them, and the sizes of the effects."""
+    rows = [["", "value", "the paper", "F", "degrees of freedom", "p"]]
+    manova = found.manova
+    if manova is None:
+        return [*rows, ["nothing varies", *["\u2013"] * 5]]
+    beside = [f"{value:g}" for value in printed] if printed else ["\u2013"] * 4
+    for statistic, paper in zip(manova.statistics, beside, strict=True):
+        name = f"{statistic.name} (F is a bound)" if statistic.name == ROY else statistic.name
+        df = ", ".join(f"{d:.4g}" for d in statistic.df)
+        rows.append([name, small(statistic.value), paper, number(statistic.f), df, p_text(statistic.p)])
+    kept = kept_in(manova)
+    # With another number of quantities it is another size.
+    paper = papers_effect(printed[0]) if printed and kept == QUANTITIES else "\u2013"
+    rows.append([f"partial eta squared, {listed(kept)}", f"{manova.effect:.3f}", paper, *["\u2013"] * 3])
+    rows += [[f"eta squared, {SAID[q]}", f"{effect:.3f}", *["\u2013"] * 4] for q, effect in manova.effects.items()]
+    return rows
+
+
+def kept_in(manova: Manova) -> tuple[str, ...]:
+    """The quantities that it is of."""
+    return tuple(quantity for quantity in QUANTITIES if quantity not in manova.constant)
+
+
+def listed(quantities: Sequence[str]) -> str:
+    """Their names."""
+    return ", ".join(SAID[quantity] for quantity in quantities)
+
+
+def papers_effect(wilks: float) -> str:
+    """Partial eta squared of a lambda of the paper's."""
+    return f"{effect_of_wilks(wilks, len(QUANTITIES), len(LETTERS)):.3f}"
+
+
+def pair_table(found: Mapping[str, Found]) -> Rows:
+    """Every pair of groups in every quantity: the difference of means, and p with Holm's correction."""
+    rows = [["scenario", "quantity", "group", "other", "difference of means", "p, in pairs", "p, independent"]]
+    for scenario, own in found.items():
+        for quantity in QUANTITIES if own.runs > 1 else ():
+            means = own.pairwise(quantity).means
+            tests = [own.pairwise(quantity, in_pairs=in_pairs).p for in_pairs in (True, False)]
+            for one, other in combinations(own.judged, 2):
+                values = [means[one] - means[other], *(p[frozenset((one, other))] for p in tests)]
+                rows.append([scenario, quantity, one, other, *(f"{value:.6g}" for value in values)])
+    return rows
+
+
+def small(value: float) -> str:
+    """Four significant digits."""
+    return f"{value:.4g}"
+
+
+def p_text(p: float) -> str:
+    """A p value; the least that can be told is about 1e-300."""
+    return "below 1e-300" if p == 0 else f"{p:.1e}" if p < 1e-3 else f"{p:.3f}"
+
+
+def _notes(title: str, found: Found) -> list[str]:
+    if found.runs < 2:
+        return [f"{title}: {found.runs} run of each group tells nothing apart."]
+    pairs, apart = len(found.pairwise(THROUGHPUT).p), []
+    for quantity in QUANTITIES:
+        counts = [found.pairwise(quantity, in_pairs=in_pairs).told_apart for in_pairs in (True, False)]
+        apart.append(f"{counts[0]} in {SAID[quantity]} (Welch: {counts[1]})")
+    blocks = f", by means of blocks of {found.block} runs" if found.block > 1 else ""
+    lines = [f"{title}: of {pairs} pairs of groups {', '.join(apart)} are told apart{blocks}."]
+    if found.manova and found.manova.constant:
+        left = listed(found.manova.constant)
+        lines.append(f"{title}: {left} varies within no group, or follows from the rest: not in the MANOVA.")
+    return lines
+
+
+CAPTION = "Means of 30 runs of 60 s, a letter a group of Table 2; what is to be seen stands under *What is run*."
+
+FIGURES = tuple(
+    Figure(
+        f"fig{network.number}",
+        f"{network.name}: throughput, delay and loss (and Table {network.number - 1})",
+        CAPTION,
+        partial(of_network, network),
+    )
+    for network in NETWORKS
+)

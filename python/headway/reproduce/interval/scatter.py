@@ -1,0 +1,248 @@
+"""A point a group, its letter beside it: throughput over delay, and over loss, as figures 4 to 10 have it."""
+
+from __future__ import annotations
+
+from math import cos, pi, sin
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from headway.report.labels import CHARACTER, HEIGHT, Box, place
+from headway.report.style import COLOURS, INK, MARKERS, SOFT, Style
+from headway.reproduce.interval.groups import AURORA, BY_NAME, EWMA, JK, JK_PRINTED, LATEST, MIN_FILTERED
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from headway.report.svg import Spec
+    from headway.summary import Metric
+
+SIZE = (400, 300)
+"""Of a panel, in pixels."""
+LOOKS = {
+    EWMA: Style(COLOURS["sky"][0], MARKERS["circle"], "k0"),
+    JK: Style(COLOURS["vermillion"][0], MARKERS["diamond"], "k1"),
+    MIN_FILTERED: Style(COLOURS["green"][0], MARKERS["up"], "k2"),
+    JK_PRINTED: Style(COLOURS["purple"][0], MARKERS["bowtie"], "k3"),
+    LATEST: Style(COLOURS["orange"][0], MARKERS["star"], "k4"),
+}
+"""An estimator's colour and marker, the same in every figure."""
+LEGEND = {
+    f"{name}, {said}": LOOKS[name]
+    for name, said in (
+        (EWMA, "A to F"),
+        (JK, "G to L"),
+        (MIN_FILTERED, "M to R"),
+        (JK_PRINTED, "G' to L'"),
+        (LATEST, "Aurora's 1.5"),
+    )
+}
+NEAR = 11.0
+"""Points no further apart than this, in pixels, share a label."""
+
+
+class Point(NamedTuple):
+    """A group's means."""
+
+    name: str
+    x: Metric
+    y: Metric
+
+
+class _Spot(NamedTuple):
+    """Where a point is drawn, in pixels, and what of its intervals is to be seen."""
+
+    name: str
+    x: float
+    y: float
+    left: float
+    right: float
+    top: float
+    bottom: float
+
+
+def scatter(points: Sequence[Point], x_title: str, y_title: str) -> Spec:
+    """Means with their 95% intervals; x grows to the left, so that up and to the right is better.
+
+    Axes span the points, not their intervals: what is beyond is cut. Groups that lie on one spot share a label.
+    """
+    known = [p for p in points if p.x["mean"] is not None and p.y["mean"] is not None]
+    x_domain, y_domain = (
+        _domain([_mean(m) for m in axis]) for axis in ([p.x for p in known], [p.y for p in known])
+    )
+    spots = [_spot(p, x_domain, y_domain) for p in known]
+    at: dict[str, Spec] = {
+        "x": _axis("x", f"{x_title}, reversed", x_domain, reverse=True),
+        "y": _axis("y", y_title, y_domain),
+    }
+    layers: list[Spec] = [_better()]
+    for rtt, look in LOOKS.items():
+        own = [(p, s) for p, s in zip(known, spots, strict=True) if BY_NAME[p.name].rtt == rtt]
+        layers += _family([p for p, _ in own], look, at)
+    layers += _labels(spots)
+    named = [layer | {"name": f"scatter-{k}"} for k, layer in enumerate(layers)]
+    return {"width": SIZE[0], "height": SIZE[1], "layer": named}
+
+
+def _axis(field: str, title: str, domain: Sequence[float], *, reverse: bool = False) -> Spec:
+    return {
+        "field": field,
+        "type": "quantitative",
+        "scale": {"domain": list(domain), "nice": False, "reverse": reverse},
+        "axis": {"title": title, "tickCount": 5, "gridOpacity": 0.6, "format": "~r"},
+    }
+
+
+def _mean(metric: Metric) -> float:
+    return metric["mean"] or 0.0
+
+
+def _domain(means: Sequence[float]) -> list[float]:
+    low, high = min(means, default=0.0), max(means, default=1.0)
+    margin = 0.1 * (high - low) or 0.05 * abs(high) or 1.0
+    return [low - margin, high + margin]
+
+
+def _spot(point: Point, x_domain: Sequence[float], y_domain: Sequence[float]) -> _Spot:
+    def across(value: float) -> float:
+        return SIZE[0] * (x_domain[1] - min(max(value, x_domain[0]), x_domain[1])) / (x_domain[1] - x_domain[0])
+
+    def up(value: float) -> float:
+        return SIZE[1] * (y_domain[1] - min(max(value, y_domain[0]), y_domain[1])) / (y_domain[1] - y_domain[0])
+
+    (x, x_low, x_high), (y, y_low, y_high) = _span(point.x), _span(point.y)
+    return _Spot(point.name, across(x), up(y), across(x_high), across(x_low), up(y_high), up(y_low))
+
+
+def _span(metric: Metric) -> tuple[float, float, float]:
+    mean = _mean(metric)
+    low, high = metric["ci95"] or (mean, mean)
+    return mean, low, high
+
+
+def _family(points: Sequence[Point], look: Style, at: Mapping[str, Spec]) -> list[Spec]:
+    """Markers and whiskers of one estimator's groups."""
+    values: list[dict[str, Any]] = []
+    for p in points:
+        (mean_x, x_low, x_high), (mean_y, y_low, y_high) = _span(p.x), _span(p.y)
+        text = f"{p.name} ({BY_NAME[p.name].title}): {mean_y:.4g}, {mean_x:.4g}"
+        values.append(
+            {"x": mean_x, "y": mean_y, "xl": x_low, "xh": x_high, "yl": y_low, "yh": y_high, "text": text}
+        )
+    if not values:
+        return []
+    data = {"values": values}
+    rule: Spec = {"type": "rule", "color": look.colour, "strokeWidth": 1.2, "opacity": 0.4, "clip": True}
+    dot: Spec = {
+        "type": "point",
+        "filled": True,
+        "shape": look.marker,
+        "color": look.colour,
+        "size": 190,
+        "opacity": 1,
+    }
+    x, y = at["x"], at["y"]
+    return [
+        {"data": data, "mark": rule, "encoding": {"x": x | {"field": "xl"}, "x2": {"field": "xh"}, "y": y}},
+        {"data": data, "mark": rule, "encoding": {"x": x, "y": y | {"field": "yl"}, "y2": {"field": "yh"}}},
+        {
+            "data": data,
+            "mark": dot | {"aria": True},
+            "encoding": {"x": x, "y": y, "description": {"field": "text", "type": "nominal"}},
+        },
+    ]
+
+
+def _labels(spots: Sequence[_Spot]) -> list[Spec]:
+    """Letters beside their points; a spot's letters together."""
+    together = _together(spots)
+    texts = [label_of([s.name for s in some]) for some in together]
+    marks = [
+        (
+            Box(
+                min(s.x for s in some) - 6,
+                min(s.y for s in some) - 6,
+                max(s.x for s in some) + 6,
+                max(s.y for s in some) + 6,
+            ),
+            *(Box(s.left, s.y - 1, s.right, s.y + 1) for s in some),
+            *(Box(s.x - 1, s.top, s.x + 1, s.bottom) for s in some),
+        )
+        for some in together
+    ]
+    centres = [((box.left + box.right) / 2, (box.top + box.bottom) / 2) for box, *_ in marks]
+    better = Box(SIZE[0] - 170, SIZE[1] - 22, SIZE[0], SIZE[1])
+    placed = place(texts, marks, [], SIZE, [better])
+    boxes = [_box(text, x, y, at) for text, (x, y), at in zip(texts, centres, placed, strict=True) if at]
+    taken = [better, *(mark[0] for mark in marks), *boxes]
+    layers: list[Spec] = []
+    for text, (x, y), at in zip(texts, centres, placed, strict=True):
+        align, dx, dy = at or _aside(text, x, y, taken)
+        if at is None:
+            taken.append(_box(text, x, y, (align, dx, dy)))
+            layers.append(_lead(x, y, dx, dy))
+        font: Spec = {"type": "text", "align": align, "baseline": "middle", "fontSize": 12, "fontWeight": 600}
+        spot = {"x": {"value": x + dx}, "y": {"value": y + dy}, "text": {"value": text}}
+        layers.append({"data": {"values": [{}]}, "mark": font | {"color": INK}, "encoding": spot})
+    return layers
+
+
+def _box(text: str, x: float, y: float, at: tuple[str, float, float]) -> Box:
+    """What a label covers."""
+    align, dx, dy = at
+    width = CHARACTER * len(text)
+    left = x + dx - {"left": 0.0, "center": width / 2, "right": width}[align]
+    return Box(left, y + dy - HEIGHT / 2, left + width, y + dy + HEIGHT / 2)
+
+
+def _aside(text: str, x: float, y: float, taken: Sequence[Box]) -> tuple[str, float, float]:
+    """A place for a label that has none beside its points: the nearest that is free, on circles around them."""
+    inside = Box(0.0, 0.0, *SIZE)
+    for radius in range(24, 200, 8):
+        for turn in range(16):
+            dx, dy = radius * cos(pi * turn / 8), radius * sin(pi * turn / 8)
+            box = _box(text, x, y, ("center", dx, dy))
+            if box.overlap(inside) >= box.area and not any(box.overlap(other) for other in taken):
+                return "center", dx, dy
+    return "left", 9.0, 0.0
+
+
+def _lead(x: float, y: float, dx: float, dy: float) -> Spec:
+    """A thin line from points to a label that stands aside."""
+    ends = {"x": {"value": x}, "y": {"value": y}, "x2": {"value": x + 0.8 * dx}, "y2": {"value": y + 0.8 * dy}}
+    return {"data": {"values": [{}]}, "mark": {"type": "rule", "color": SOFT, "strokeWidth": 0.8}, "encoding": ends}
+
+
+def label_of(names: Sequence[str]) -> str:
+    """Names as they stand beside a spot: three and more that follow each other are a range, as A-F."""
+    order = [group for group in BY_NAME if group in names]
+    runs: list[list[str]] = []
+    for name in order:
+        last = runs[-1][-1] if runs else None
+        if last and name[1:] == last[1:] and ord(name[0]) == ord(last[0]) + 1:
+            runs[-1].append(name)
+        else:
+            runs.append([name])
+    parts = [f"{run[0]}\u2013{run[-1]}" if len(run) > 2 else " ".join(run) for run in runs]
+    return " ".join("1.5" if part == AURORA else part for part in parts)
+
+
+def _together(spots: Sequence[_Spot]) -> list[list[_Spot]]:
+    """Spots in clusters: each is near to the first of its own."""
+    found: list[list[_Spot]] = []
+    for spot in spots:
+        near = (some for some in found if abs(some[0].x - spot.x) <= NEAR and abs(some[0].y - spot.y) <= NEAR)
+        cluster = next(near, None)
+        if cluster is None:
+            found.append([spot])
+        else:
+            cluster.append(spot)
+    return found
+
+
+def _better() -> Spec:
+    mark = {"type": "text", "align": "right", "baseline": "bottom", "fontStyle": "italic", "color": SOFT}
+    at = {
+        "x": {"value": SIZE[0] - 6},
+        "y": {"value": SIZE[1] - 6},
+        "text": {"value": "better: up and to the right"},
+    }
+    return {"data": {"values": [{}]}, "mark": mark, "encoding": at}

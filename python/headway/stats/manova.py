@@ -1,0 +1,137 @@
+"""One-way multivariate analysis of variance: do groups differ in several quantities at once?
+
+Johnson and Wichern, "Applied Multivariate Statistical Analysis", section 6.4. The statistics and their
+approximate F tests are statsmodels' (Rencher, "Methods of Multivariate Analysis", section 6.1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    Matrix = NDArray[np.float64]
+
+WILKS, PILLAI, HOTELLING, ROY = "Wilks' lambda", "Pillai's trace", "Hotelling-Lawley trace", "Roy's greatest root"
+NAMES = (WILKS, PILLAI, HOTELLING, ROY)
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """One of the four, and what its F approximation says."""
+
+    name: str
+    value: float
+    f: float
+    """Roy's is an upper bound, and its p value a lower one."""
+    df: tuple[float, float]
+    """Degrees of freedom of F: of the groups, and of the error."""
+    p: float
+    """How likely so much is where no group differs; 0 below the least number there is."""
+
+
+@dataclass(frozen=True)
+class Manova:
+    """What the groups' differences amount to."""
+
+    statistics: tuple[Statistic, ...]
+    """In the order of NAMES."""
+    effect: float
+    """Partial eta squared of all quantities together, 0 to 1: see `effect_of_wilks`."""
+    effects: Mapping[str, float]
+    """Of each quantity alone: the share of its variance that lies between groups, 0 to 1."""
+    constant: tuple[str, ...]
+    """Quantities that vary within no group, or follow from the others: left out."""
+
+    def __getitem__(self, name: str) -> Statistic:
+        return self.statistics[NAMES.index(name)]
+
+
+def manova(groups: Mapping[str, Sequence[Sequence[float]]], quantities: Sequence[str]) -> Manova | None:
+    """Whether groups differ in their means of several quantities.
+
+    Args:
+        groups: The runs of each group: of each run a number for each of `quantities`, finite.
+        quantities: Their names.
+
+    Returns:
+        None where nothing can be said: fewer than two groups, or than two quantities that vary within them.
+    """
+    from statsmodels.multivariate.manova import MANOVA
+
+    rows = np.array([row for runs in groups.values() for row in runs], dtype=np.float64).reshape(
+        -1, len(quantities)
+    )
+    member = np.repeat(np.arange(len(groups)), [len(runs) for runs in groups.values()])
+    one_hot = (member[:, None] == np.arange(len(groups))).astype(np.float64)
+    kept = _independent(rows - _means(rows, one_hot), np.linalg.norm(rows, axis=0))
+    if len(groups) < 2 or len(kept) < 2:
+        return None
+    # The statistics do not depend on scales, which differ much: numbers of one size make the least error.
+    centred = rows[:, kept] - rows[:, kept].mean(axis=0)
+    design = np.column_stack([np.ones(len(rows)), one_hot[:, 1:]])
+    differ = np.column_stack([np.zeros(len(groups) - 1), np.eye(len(groups) - 1)])
+    test = MANOVA(centred / centred.std(axis=0), design).mv_test([("group", differ)])
+    table: Any = test.results["group"]["stat"]
+    found = tuple(_statistic(name, table.loc[name]) for name in NAMES)
+    effect = effect_of_wilks(found[0].value, len(kept), len(groups))
+    effects = {name: _eta_squared(rows[:, k], one_hot) for k, name in enumerate(quantities)}
+    constant = tuple(name for k, name in enumerate(quantities) if k not in kept)
+    return Manova(found, effect, effects, constant)
+
+
+def effect_of_wilks(wilks: float, quantities: int, groups: int) -> float:
+    """Partial eta squared of Wilks' lambda: 1 - lambda^(1/s), s the fewer of quantities and groups less one."""
+    return float(1.0 - wilks ** (1.0 / min(quantities, groups - 1)))
+
+
+def disagreement(wilks: float, pillai: float, hotelling: float, roy: float) -> float:
+    """What three statistics of three quantities make of Wilks' lambda, over the one that is printed.
+
+    All four are of the same three eigenvalues: Roy's is the largest, Hotelling and Lawley's their sum, Pillai's the
+    sum of l / (1 + l), Wilks' the product of 1 / (1 + l).
+    """
+    # With u = 1 / (1 + l) of the two others: u + v = 3 - pillai - u1, 1/u + 1/v = hotelling - roy + 2.
+    first = 1.0 / (1.0 + roy)
+    total = 3.0 - pillai - first
+    product = total / (hotelling - roy + 2.0)
+    return first * product / wilks
+
+
+def _statistic(name: str, row: Any) -> Statistic:
+    value, f, p = (float(row[column]) for column in ("Value", "F Value", "Pr > F"))
+    return Statistic(name, value, f, (float(row["Num DF"]), float(row["Den DF"])), p)
+
+
+def _means(rows: Matrix, one_hot: Matrix) -> Matrix:
+    """Of each row its group's mean."""
+    means: Matrix = one_hot @ ((one_hot.T @ rows) / one_hot.sum(axis=0)[:, None])
+    return means
+
+
+def _independent(residuals: Matrix, sizes: Matrix) -> list[int]:
+    """The columns that vary, and do not follow from those before: of others no matrix could be inverted.
+
+    What is left of a column of such a size that does not vary is rounding.
+    """
+    kept: list[int] = []
+    for k in range(residuals.shape[1]):
+        if np.linalg.norm(residuals[:, k]) <= 1e-10 * sizes[k]:
+            continue
+        unit = residuals[:, [*kept, k]] / np.linalg.norm(residuals[:, [*kept, k]], axis=0)
+        if np.linalg.matrix_rank(unit, tol=1e-8) == len(kept) + 1:
+            kept.append(k)
+    return kept
+
+
+def _eta_squared(values: Matrix, one_hot: Matrix) -> float:
+    """The share of the variance that lies between groups; 0 where there is none at all."""
+    whole = float(((values - values.mean()) ** 2).sum())
+    error = float(((values - _means(values[:, None], one_hot)[:, 0]) ** 2).sum())
+    return 1.0 - error / whole if whole > 1e-20 * float((values**2).sum()) else 0.0

@@ -1,0 +1,146 @@
+"""Which groups differ: all pairs of them, with Holm's correction for there being many.
+
+Welch, "The Generalization of 'Student's' Problem when Several Different Population Variances are Involved",
+Biometrika 34 (1947); Holm, "A Simple Sequentially Rejective Multiple Test Procedure", Scandinavian Journal of
+Statistics 6 (1979).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from math import inf, isnan, nan
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+LEVEL = 0.05
+ROUNDING = 1e-12
+"""Of numbers of size 1, no more apart than this are the same."""
+
+
+@dataclass(frozen=True)
+class Test:
+    """Student's t of a difference of means."""
+
+    t: float
+    df: float
+    p: float
+    """Two-sided; 1 where both groups have the same numbers, nan where there are fewer than two."""
+
+
+def welch(one: Sequence[float], other: Sequence[float]) -> Test:
+    """Of two independent samples, whose variances may differ; t is of `one` less `other`."""
+    if min(len(one), len(other)) < 2:
+        return Test(nan, nan, nan)
+    a, b = (float(np.var(values, ddof=1)) / len(values) for values in (one, other))
+    difference = float(np.mean(one) - np.mean(other))
+    rounding = _rounding(one, other)
+    if (a + b) ** 0.5 <= rounding:
+        return _certain(difference, rounding, len(one) + len(other) - 2)
+    df = (a + b) ** 2 / (a**2 / (len(one) - 1) + b**2 / (len(other) - 1))
+    return _test(difference / (a + b) ** 0.5, df)
+
+
+def paired(one: Sequence[float], other: Sequence[float]) -> Test:
+    """Of samples that make pairs, in the same order; t is of `one` less `other`."""
+    differences = np.subtract(one, other)
+    if len(differences) < 2:
+        return Test(nan, nan, nan)
+    mean, error = float(differences.mean()), float(differences.std(ddof=1)) / len(differences) ** 0.5
+    rounding = _rounding(one, other)
+    # The same difference in every pair.
+    if error <= rounding:
+        return _certain(mean, rounding, len(differences) - 1)
+    return _test(mean / error, len(differences) - 1)
+
+
+def block_means(values: Sequence[float], block: int) -> list[float]:
+    """Means of so many neighbours, or a few more where they do not divide: samples where neighbours are alike."""
+    if block == 1:
+        return list(values)
+    return [float(part.mean()) for part in np.array_split(np.asarray(values), max(1, len(values) // block))]
+
+
+def _rounding(*samples: Sequence[float]) -> float:
+    """What is no difference between them."""
+    return ROUNDING * max(abs(value) for values in samples for value in values)
+
+
+def _test(t: float, df: float) -> Test:
+    from scipy.special import stdtr
+
+    return Test(t, df, float(2 * stdtr(df, -abs(t))))
+
+
+def _certain(difference: float, rounding: float, df: float) -> Test:
+    """Where nothing varies a difference is one, or there is none."""
+    if abs(difference) <= rounding:
+        return Test(0.0, df, 1.0)
+    return Test(inf if difference > 0 else -inf, df, 0.0)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Adjusted p values, in the order given: all those below a level are significant together at it."""
+    order = sorted(range(len(p_values)), key=p_values.__getitem__)
+    adjusted, most = [0.0] * len(p_values), 0.0
+    for rank, k in enumerate(order):
+        most = max(most, min(1.0, (len(p_values) - rank) * p_values[k]))
+        adjusted[k] = most
+    return adjusted
+
+
+class Pairwise:
+    """All pairs of groups of one quantity, and which of them are told apart."""
+
+    def __init__(
+        self,
+        groups: Mapping[str, Sequence[float]],
+        *,
+        in_pairs: bool,
+        block: int = 1,
+        resolution: float = 0.0,
+    ) -> None:
+        """Tests every pair.
+
+        Args:
+            groups: The runs of each group, by its name. With `block` > 1, ordered so that neighbours are alike.
+            in_pairs: Are the runs of groups pairs, in the same order? Else groups are independent.
+            block: So many neighbours make one sample, their mean.
+            resolution: Means no further apart than this share of the larger are not told apart.
+        """
+        test = paired if in_pairs else welch
+        self.means = {name: float(np.mean(values)) for name, values in groups.items()}
+        samples = {name: block_means(values, block) for name, values in groups.items()}
+        names = list(combinations(groups, 2))
+
+        def same(a: str, b: str) -> bool:
+            one, other = self.means[a], self.means[b]
+            return abs(one - other) <= resolution * max(abs(one), abs(other))
+
+        tests = [1.0 if same(a, b) else test(samples[a], samples[b]).p for a, b in names]
+        adjusted = holm([1.0 if isnan(p) else p for p in tests])
+        self.p = {frozenset(pair): p for pair, p in zip(names, adjusted, strict=True)}
+        """The adjusted p value of each pair."""
+
+    def differ(self, one: str, other: str) -> bool:
+        """Are two groups told apart?"""
+        return one != other and self.p[frozenset((one, other))] < LEVEL
+
+    @property
+    def told_apart(self) -> int:
+        """How many pairs are."""
+        return sum(p < LEVEL for p in self.p.values())
+
+    def ranked(self, *, largest: bool = True) -> list[str]:
+        """Groups by their means, the best first."""
+        return sorted(self.means, key=self.means.__getitem__, reverse=largest)
+
+    def best(self, *, largest: bool = True, places: int = 1) -> list[str]:
+        """The groups in the first `places` by their means, and those not told apart from the last of these."""
+        ranked = self.ranked(largest=largest)
+        last = ranked[min(places, len(ranked)) - 1]
+        return [name for k, name in enumerate(ranked) if k < places or not self.differ(last, name)]

@@ -1,0 +1,153 @@
+"""Hosts and agents as programs: until a signal ends them, with a control socket."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import zmq.asyncio
+
+from headway._native import RunError, UsageError
+from headway.tune import control
+from headway.tune.agent import start
+from headway.tune.control import Control
+from headway.tune.headwayd import HeadwaydMonitor, HeadwaydTuner, default_path, is_there
+from headway.tune.host import Host, HostOptions, until_cancelled
+from headway.tune.namespaces import Namespaces
+from headway.tune.simulated import MadeUpFlows, SimulatedFlows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from pathlib import Path
+
+    from headway.tune.agent import Agent
+    from headway.tune.link import Endpoint, Security
+    from headway.tune.monitor import Monitor
+    from headway.tune.tuner import Tuner
+
+
+def run_agent(agent: Agent, socket: Path | None, *, tied: bool = False) -> int:
+    """Serves until SIGINT or SIGTERM, or if `tied` until standard input closes.
+
+    Raises RunError and UsageError if it cannot begin.
+    """
+
+    async def serve() -> int:
+        door = await Control(socket or control.default_path("agent", agent.name), agent.status).open()
+        try:
+            task = await start(agent)
+            _say("agent", agent.name)
+            return await _until_ended(task, tied)
+        finally:
+            await door.close()
+
+    return _run(serve)
+
+
+def run_hosts(
+    options: list[HostOptions],
+    agents: list[Endpoint],
+    safe: Security,
+    *,
+    socket: Path | None,
+    source: str,
+    controller: str,
+    ports: frozenset[int],
+    everywhere: bool,
+    headwayd: str | None,
+    scenario: str,
+    flows: int,
+    seed: int,
+    tied: bool = False,
+) -> int:
+    """Watches and tunes until SIGINT or SIGTERM, or if `tied` until standard input closes.
+
+    Several hosts share a process. Raises RunError and UsageError.
+    """
+    if source == "sockets" and len(options) > 1:
+        raise UsageError("--hosts: real sockets are one host's; take --source simulated or made-up for several")
+
+    def flows_of(index: int) -> tuple[Monitor, Tuner]:
+        one: Any
+        if source == "made-up":
+            one = MadeUpFlows(flows, seed + index)
+        elif source == "simulated":
+            one = SimulatedFlows(scenario, options[index].t1_s, seed + index)
+        else:
+            path = headwayd or default_path()
+            if not is_there(path):
+                raise RunError(
+                    f"no headwayd at {path}; start one: headwayd run --controllers headway_bbr, or try"
+                    " --source made-up"
+                )
+            tuner = HeadwaydTuner(path)
+            where = Namespaces() if everywhere else None
+            return HeadwaydMonitor(path, controller, ports, where=where), tuner
+        return one, one
+
+    async def serve() -> int:
+        context = zmq.asyncio.Context()
+        hosts = [Host(each, *flows_of(n), agents, safe, context) for n, each in enumerate(options)]
+
+        def tell() -> dict[str, Any]:
+            told = [host.status() for host in hosts]
+            return told[0] if len(told) == 1 else {"schema": 1, "role": "processes", "hosts": told}
+
+        name = options[0].name if len(options) == 1 else f"{options[0].name}-{len(options)}"
+        door = await Control(socket or control.default_path("host", name), tell).open()
+        try:
+            task = asyncio.create_task(until_cancelled(hosts))
+            _say("host", name)
+            return await _until_ended(task, tied)
+        finally:
+            await door.close()
+            context.destroy(200)
+
+    return _run(serve)
+
+
+def _run(serve: Callable[[], Coroutine[Any, Any, int]]) -> int:
+    try:
+        return asyncio.run(serve())
+    except ExceptionGroup as group:
+        known = group.subgroup((RunError, UsageError))
+        raise (known.exceptions[0] if known else group) from None
+
+
+async def _until_ended(task: asyncio.Task[None], tied: bool) -> int:
+    """Until the task ends, or is to end: then it is cancelled, and may put things in order."""
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, ended.set)
+    if tied:
+        threading.Thread(target=_read_all, args=(loop, ended), daemon=True).start()
+    waiting = asyncio.create_task(ended.wait())
+    await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    if task.done():
+        await task
+        return 1
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+    return 0
+
+
+def _read_all(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
+    # By the descriptor: a thread that waits in a buffered read has its lock when the interpreter ends.
+    while os.read(sys.stdin.fileno(), 1 << 16):
+        pass
+    # It may have ended for another reason.
+    with suppress(RuntimeError):
+        loop.call_soon_threadsafe(ended.set)
+
+
+def _say(role: str, name: str) -> None:
+    """For whoever started it: it is up."""
+    print(f"{role} {name}: runs, pid {os.getpid()}; see headway tune status; Ctrl-C ends it", flush=True)

@@ -1,0 +1,118 @@
+"""The control endpoint of a host or an agent: a word in, a line of JSON out, for its owner alone."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from headway._native import RunError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PATIENCE_S = 2.0
+LONGEST_WORD = 256
+
+
+def folder() -> Path:
+    """Where the sockets are: HEADWAY_TUNE_RUN, else headway/tune in the user's runtime folder, else one in /tmp."""
+    if given := os.environ.get("HEADWAY_TUNE_RUN"):
+        return Path(given)
+    if runtime := os.environ.get("XDG_RUNTIME_DIR"):
+        return Path(runtime) / "headway" / "tune"
+    return Path(f"/tmp/headway-tune-{os.getuid()}")
+
+
+def default_path(role: str, name: str) -> Path:
+    """Of the host or the agent of that name."""
+    return folder() / f"{role}-{name}.sock"
+
+
+class Control:
+    """Answers `status` with what `tell` gives. Dropped by `close`, its file is gone."""
+
+    def __init__(self, path: Path, tell: Callable[[], dict[str, Any]]) -> None:
+        """At `path`."""
+        self._path, self._tell = path, tell
+        self._server: asyncio.Server | None = None
+
+    async def open(self) -> Self:
+        """Listens. What one left there that is no more is taken away.
+
+        Raises:
+            UsageError: Another one listens there, or the folder is not ours alone.
+        """
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            # Anybody may have made the one in /tmp.
+            if self._path.parent == folder() and self._path.parent.lstat().st_uid != os.getuid():
+                raise UsageError(f"--socket {self._path}: the folder is another user's; give another path")
+            if self._path.is_socket():
+                if _listens(self._path):
+                    raise UsageError(
+                        f"--socket {self._path}: another one listens there; give another --name or path"
+                    )
+                self._path.unlink()
+            before = os.umask(0o177)
+            try:
+                self._server = await asyncio.start_unix_server(self._answer, self._path)
+            finally:
+                os.umask(before)
+        except OSError as error:
+            raise UsageError(f"--socket {self._path}: {error.strerror or error}; give another path") from None
+        return self
+
+    async def close(self) -> None:
+        """Takes the file away."""
+        if self._server is not None:
+            self._server.close()
+            with suppress(OSError):
+                self._path.unlink()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError, TimeoutError, asyncio.CancelledError):
+            async with asyncio.timeout(PATIENCE_S):
+                word = (await reader.read(LONGEST_WORD)).strip()
+                told = self._tell() if word == b"status" else {"error": "unknown word; there is status"}
+                writer.write(json.dumps(told).encode() + b"\n")
+                await writer.drain()
+        writer.close()
+
+
+def _listens(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as one:
+        one.settimeout(PATIENCE_S)
+        return one.connect_ex(str(path)) == 0
+
+
+def ask(path: Path, patience_s: float = PATIENCE_S) -> dict[str, Any]:
+    """The status of who listens at `path`. Raises RunError, one line."""
+    until = time.monotonic() + patience_s
+    data = b""
+    try:
+        with socket.socket(socket.AF_UNIX) as one:
+            one.settimeout(patience_s)
+            one.connect(str(path))
+            one.sendall(b"status")
+            one.shutdown(socket.SHUT_WR)
+            while True:
+                one.settimeout(max(until - time.monotonic(), 1e-3))
+                part = one.recv(1 << 20)
+                if not part:
+                    break
+                data += part
+        told = json.loads(data)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise RunError(
+            f"nobody answers at {path}: {why}; start one: headway tune agent, headway tune host"
+        ) from None
+    if not isinstance(told, dict) or "error" in told:
+        raise RunError(f"{path}: {told.get('error') if isinstance(told, dict) else 'no status'}")
+    return told

@@ -1,0 +1,224 @@
+"""Flows of `headwayd run --controllers headway_bbr`: BBR's variables from it, windows through it (docs/kernel.md).
+
+The kernel gives no INET_DIAG_BBRINFO of a BPF controller, so that BBR's variables come from headwayd's status.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headway._native import RunError
+from headway.tune.sockets import SocketMonitor
+from headway.tune.tuner import ALL, DEFAULTS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from headway.tune.sockets import Sockets
+    from headway.tune.stats import FlowStats
+
+PATH = "/run/headway/headwayd.sock"
+PATIENCE_S = 2.0
+LARGEST = 64 << 20
+OLD_S = 2.0
+"""What headwayd has said so long ago says nothing of now."""
+LOOK_S = 0.25
+"""For so long the tuner goes by the flows that headwayd has listed."""
+
+
+def default_path() -> str:
+    """Where its control socket is: HEADWAYD_SOCKET, else the usual place."""
+    return os.environ.get("HEADWAYD_SOCKET", PATH)
+
+
+def ask(path: str, words: str, patience_s: float = PATIENCE_S) -> dict[str, Any]:
+    """A word in, a line of JSON out, in `patience_s` in all. Raises RunError, one line."""
+    until = time.monotonic() + patience_s
+    parts: list[bytes] = []
+    try:
+        with socket.socket(socket.AF_UNIX) as daemon:
+            daemon.settimeout(patience_s)
+            daemon.connect(path)
+            daemon.sendall(f"{words}\n".encode())
+            daemon.shutdown(socket.SHUT_WR)
+            while sum(map(len, parts)) < LARGEST:
+                daemon.settimeout(max(until - time.monotonic(), 1e-3))
+                part = daemon.recv(1 << 20)
+                if not part:
+                    break
+                parts.append(part)
+        answer = json.loads(b"".join(parts))
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise RunError(
+            f"no headwayd answers at {path}: {why}; start one: headwayd run --controllers headway_bbr"
+        ) from None
+    if not isinstance(answer, dict) or "error" in answer:
+        raise RunError(f"headwayd: {answer.get('error') if isinstance(answer, dict) else 'no answer'}")
+    return answer
+
+
+class HeadwaydStatus:
+    """headwayd's flows, asked for in a thread of its own: one that hangs holds up nobody."""
+
+    def __init__(self, path: str, every_s: float = 0.1) -> None:
+        """Asks at `path` each `every_s`."""
+        self._path, self._every_s = path, every_s
+        self._flows: list[dict[str, Any]] = []
+        self._at = -OLD_S
+        self._ended = threading.Event()
+        self.failures = 0
+        """Questions without an answer."""
+        self._thread = threading.Thread(target=self._run, name="headwayd", daemon=True)
+        self._thread.start()
+
+    def flows(self) -> list[dict[str, Any]]:
+        """As it said last; none if that is too long ago."""
+        return self._flows if time.monotonic() - self._at < OLD_S else []
+
+    def close(self) -> None:
+        """Ends the thread."""
+        self._ended.set()
+        self._thread.join(PATIENCE_S + 1)
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            try:
+                flows = ask(self._path, "status").get("flows", [])
+                self._flows, self._at = [flow for flow in flows if isinstance(flow, dict)], time.monotonic()
+            except RunError:
+                self.failures += 1
+            self._ended.wait(self._every_s)
+
+
+def matched(flows: list[dict[str, Any]], ids: list[str]) -> dict[str, dict[str, Any]]:
+    """The daemon's flows by the ids of sockets.
+
+    By both ends where it says both, else by the remote one if that is one flow's alone.
+    """
+    by_remote: dict[str, list[str]] = {}
+    for flow in ids:
+        by_remote.setdefault(flow.rsplit("-", 1)[1], []).append(flow)
+    remotes = Counter(_plain(str(one.get("remote", ""))) for one in flows)
+    ends = Counter(_ends(one) for one in flows)
+    found: dict[str, dict[str, Any]] = {}
+    for one in flows:
+        remote = _plain(str(one.get("remote", "")))
+        same = by_remote.get(remote, [])
+        if "local" in one:
+            # Namespaces may have the same addresses.
+            if (flow := _ends(one)) in same and ends[flow] == 1:
+                found[flow] = one
+        elif len(same) == 1 and remotes[remote] == 1:
+            found[same[0]] = one
+    return found
+
+
+def _ends(one: Mapping[str, Any]) -> str:
+    return f"{_plain(str(one.get('local', '')))}-{_plain(str(one.get('remote', '')))}"
+
+
+def _plain(address: str) -> str:
+    """An IPv4 address mapped into IPv6 as itself."""
+    return address.replace("[::ffff:", "").replace("]", "") if address.startswith("[::ffff:") else address
+
+
+def with_bbr(stats: FlowStats, told: Mapping[str, Any]) -> FlowStats:
+    """With BBR's variables as headwayd tells them, and its count of lost packets, which TCP_INFO does not have."""
+
+    def number(key: str) -> float | None:
+        value = told.get(key)
+        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+    lost = number("lost_packets")
+    return replace(
+        stats,
+        btlbw_mbps=number("btlbw_mbps"),
+        rtprop_ms=number("rtprop_ms"),
+        pacing_gain=number("pacing_gain"),
+        cwnd_gain=number("cwnd_gain"),
+        lost_packets=stats.lost_packets if lost is None else int(lost),
+    )
+
+
+class HeadwaydMonitor:
+    """The sockets of `headway_bbr`, with BBR's variables from headwayd."""
+
+    def __init__(
+        self,
+        path: str,
+        controller: str = "headway_bbr",
+        ports: frozenset[int] = frozenset(),
+        every_s: float = 0.1,
+        where: Sockets | None = None,
+    ) -> None:
+        """Asks headwayd each `every_s`. Raises RunError without sock_diag."""
+        self.controller = controller
+        self._sockets = SocketMonitor(controller, ports, where)
+        self.status = HeadwaydStatus(path, every_s)
+        self._told: set[str] = set()
+        self.unmatched = 0
+        """Samples of flows of which headwayd says nothing, or not which socket it means."""
+
+    def sample(self) -> list[FlowStats]:
+        """The flows that there are now, of which headwayd has told. Raises RunError."""
+        sockets = self._sockets.sample()
+        told = matched(self.status.flows(), [one.flow for one in sockets])
+        self.unmatched += len(sockets) - len(told)
+        # Once a flow's lost packets are headwayd's they are not TCP_INFO's again: a counter would fall.
+        self._told = {one.flow for one in sockets if one.flow in told or one.flow in self._told}
+        return [
+            with_bbr(one, told[one.flow]) if one.flow in told else one
+            for one in sockets
+            if one.flow in told or one.flow not in self._told
+        ]
+
+    def close(self) -> None:
+        """Ends both."""
+        self.status.close()
+        self._sockets.close()
+
+
+class HeadwaydTuner:
+    """Sets BBR's windows as `headwayd set` does."""
+
+    parameters = tuple(DEFAULTS)
+
+    def __init__(self, path: str) -> None:
+        """Of the headwayd at `path`."""
+        self._path = path
+        self._flows: list[dict[str, Any]] = []
+        self._at = -OLD_S
+
+    def apply(self, flow: str, settings: Mapping[str, float]) -> bool:
+        """Sets these of a flow, or of all. Raises RunError."""
+        words = " ".join(f"{name}={_value(name, value)}" for name, value in settings.items())
+        if flow == ALL:
+            ask(self._path, f"set all {words}")
+            return True
+        # One look serves all flows of an answer.
+        if time.monotonic() - self._at > LOOK_S:
+            self._flows, self._at = ask(self._path, "status").get("flows", []), time.monotonic()
+        told = matched(self._flows, [flow])
+        return flow in told and bool(ask(self._path, f"set {told[flow].get('flow', '')} {words}").get("flows"))
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def _value(name: str, value: float) -> str:
+    """As parameters are written: whole rounds, and times in microseconds at the finest."""
+    return f"{round(value)}" if name == "btlbw_window" else f"{round(value * 1e6)}us"
+
+
+def is_there(path: str) -> bool:
+    """Is there a control socket at `path`?"""
+    return Path(path).is_socket()

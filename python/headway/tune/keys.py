@@ -1,0 +1,145 @@
+"""CURVE keys: who an agent serves, and whom a host believes (ZeroMQ's CurveZMQ, rfc.zeromq.org/spec/26)."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import zmq
+
+from headway._native import RunError, UsageError
+
+PUBLIC, SECRET = ".key", ".key_secret"
+LOOPBACK = "loopback"
+"""The pair that hosts and agents of one user on one machine share, made when first needed."""
+NAMES = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A key, in ZeroMQ's 40 characters; without its secret half it is somebody else's."""
+
+    name: str
+    public: bytes
+    secret: bytes | None = None
+
+
+def folder() -> Path:
+    """Where keys are unless told: HEADWAY_KEYS, else headway/keys of the user's configuration."""
+    if given := os.environ.get("HEADWAY_KEYS"):
+        return Path(given)
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "headway" / "keys"
+
+
+def new(name: str, out: Path) -> tuple[Path, Path]:
+    """Makes a pair: the public file NAME.key and the secret one NAME.key_secret, which its owner alone may read.
+
+    Raises:
+        UsageError: No such name can be, or one of the files is there.
+        RunError: They cannot be written.
+    """
+    if not NAMES.fullmatch(name):
+        raise UsageError(
+            f"keys new '{name}': no name for a key; take letters, digits, '.', '-' and '_', such as agent-1"
+        )
+    public_file, secret_file = out / f"{name}{PUBLIC}", out / f"{name}{SECRET}"
+    for file in (public_file, secret_file):
+        if file.exists():
+            raise UsageError(
+                f"{file}: is there already, and a key is never overwritten; give another name or --out"
+            )
+    public, secret = zmq.curve_keypair()
+    try:
+        out.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _write(secret_file, f'curve\n    public-key = "{public.decode()}"\n    secret-key = "{secret.decode()}"\n')
+        _write(public_file, f'curve\n    public-key = "{public.decode()}"\n')
+    except FileExistsError as error:
+        raise UsageError(f"{error.filename}: is there already; give another name or --out") from None
+    except OSError as error:
+        raise RunError(
+            f"{error.filename or out}: {error.strerror}; give a folder that can be written: --out DIR"
+        ) from None
+    return public_file, secret_file
+
+
+def _write(file: Path, text: str) -> None:
+    """A new file that nobody else can read, not even at first."""
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
+        # zmq.auth's format: lines before `curve` are somebody's remarks.
+        out.write("metadata\n" + text)
+
+
+def read(file: Path) -> Pair:
+    """A key from its file. Raises UsageError: it is not there, is none, or others may read its secret."""
+    try:
+        text = file.read_text(encoding="utf-8")
+        mode = file.stat().st_mode
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "not text"
+        raise UsageError(f"{file}: {why}; make a key: headway keys new NAME") from None
+    found = dict(re.findall(r'^\s*(public|secret)-key\s*=\s*"([^"\n]{40})"\s*$', text, re.MULTILINE))
+    if "public" not in found:
+        raise UsageError(f"{file}: not a key; make one: headway keys new NAME")
+    if "secret" in found:
+        if mode & 0o077:
+            raise UsageError(f"{file}: others may read this secret; keep it yours: chmod 600 {file}")
+        if zmq.curve_public(found["secret"].encode()).decode() != found["public"]:
+            raise UsageError(f"{file}: its two keys are no pair; copy it again, or make another")
+    secret = found.get("secret")
+    name = file.name.removesuffix(SECRET).removesuffix(PUBLIC)
+    return Pair(name, found["public"].encode(), secret.encode() if secret else None)
+
+
+def own(name: str) -> Pair:
+    """One's own pair, by the name of a key in `folder()` or by a file. Raises UsageError."""
+    file = Path(name) if "/" in name or name.endswith((SECRET, PUBLIC)) else folder() / f"{name}{SECRET}"
+    pair = read(file)
+    if pair.secret is None:
+        raise UsageError(f"{file}: has no secret half; give NAME{SECRET}")
+    return pair
+
+
+def loopback() -> Pair:
+    """The pair of this user's own hosts and agents on this machine. Raises UsageError and RunError."""
+    file = folder() / f"{LOOPBACK}{SECRET}"
+    if not file.exists():
+        try:
+            new(LOOPBACK, folder())
+        except UsageError:
+            # Another process made it at the same time.
+            if not file.exists():
+                raise
+    return own(LOOPBACK)
+
+
+def public_of(place: Path) -> dict[bytes, str]:
+    """The public keys of a folder's *.key files, or of one file, with their names. Raises UsageError."""
+    files = sorted(place.glob(f"*{PUBLIC}")) if place.is_dir() else [place]
+    return {pair.public: pair.name for pair in map(read, files)}
+
+
+def listed(place: Path) -> list[Pair]:
+    """All keys of a folder, by name, each with its secret half if that is there. Raises UsageError."""
+    found = {pair.name: pair for pair in map(read, sorted(place.glob(f"*{PUBLIC}")))}
+    found |= {pair.name: pair for pair in map(read, sorted(place.glob(f"*{SECRET}")))}
+    return [found[name] for name in sorted(found)]
+
+
+class Guest:
+    """Says of a client's key whether it is on the list, for zmq.auth; and counts."""
+
+    def __init__(self, allowed: dict[bytes, str]) -> None:
+        """`allowed` are public keys with names."""
+        self.allowed = allowed
+        self.counted: Counter[str] = Counter()
+        """accepted, refused."""
+
+    def callback(self, domain: str, key: bytes) -> bool:
+        """Is it on the list? As zmq.auth wants it."""
+        del domain
+        is_known = key in self.allowed
+        self.counted["accepted" if is_known else "refused"] += 1
+        return is_known

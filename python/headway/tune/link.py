@@ -1,0 +1,163 @@
+"""Endpoints, and how sockets there are made safe: encrypted and authenticated, or on loopback only."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import zmq
+import zmq.asyncio
+
+from headway._native import RunError, UsageError
+from headway.tune import keys, messages
+
+if TYPE_CHECKING:
+    from headway.tune.keys import Pair
+
+DEFAULT = "tcp://127.0.0.1:5757"
+QUEUE = 64
+"""High-water marks: so many messages wait for each peer, either way; what finds no room is counted, not kept."""
+HANDSHAKE_MS = 2000
+DOMAIN = "headway"
+"""Of ZAP: whose list it is."""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """An agent's address, and the public key by which it is known."""
+
+    url: str
+    public: bytes | None = None
+
+
+@dataclass(frozen=True)
+class Security:
+    """What one process has in hand: its own pair, and who may come; or nothing at all, on loopback."""
+
+    pair: Pair | None
+    allowed: dict[bytes, str]
+
+    @property
+    def is_insecure(self) -> bool:
+        """Neither encrypted nor authenticated?"""
+        return self.pair is None
+
+
+def is_loopback(url: str) -> bool:
+    """Does nobody beyond this machine hear of it?"""
+    if url.startswith("ipc://"):
+        return True
+    host = url.removeprefix("tcp://").rpartition(":")[0].strip("[]")
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def checked(url: str, option: str) -> str:
+    """The endpoint as ZeroMQ has it. Raises UsageError."""
+    text = url if "://" in url else f"tcp://{url}"
+    if not re.fullmatch(r"tcp://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9*._-]+):([0-9]{1,5}|\*)|ipc:///.+", text):
+        raise UsageError(f"{option} '{url}': not an endpoint; write tcp://10.0.0.1:5757, or ipc:///run/agent.sock")
+    return text
+
+
+def security(*, key: str | None, peers: Path | None, insecure: bool, urls: list[str]) -> Security:
+    """What is asked for, if it is safe at these endpoints.
+
+    With neither a key nor `insecure`, on loopback, the user's own `loopback` pair: who has it may come. `peers` is
+    a folder of public keys, or one, of those who may come.
+
+    Raises:
+        UsageError: Beyond loopback without keys, `insecure` beyond loopback, or a key that is none.
+    """
+    beyond = [url for url in urls if not is_loopback(url)]
+    if insecure:
+        if key or peers:
+            raise UsageError("--insecure: needs no keys; leave out one or the other")
+        if beyond:
+            raise UsageError(f"--insecure: {beyond[0]} is not on loopback; make keys: headway keys new NAME")
+        return Security(None, {})
+    if key is None:
+        if beyond:
+            raise UsageError(
+                f"{beyond[0]}: beyond loopback it takes a key; make one: headway keys new NAME, and give --key NAME"
+            )
+        pair = keys.loopback()
+        return Security(pair, {pair.public: pair.name, **(keys.public_of(peers) if peers else {})})
+    return Security(keys.own(key), keys.public_of(peers) if peers else {})
+
+
+def endpoint(text: str, option: str, safe: Security) -> Endpoint:
+    """`URL` or `URL=FILE` with the public key of who is there; without, on loopback, that of the own pair.
+
+    Raises UsageError.
+    """
+    url, _, file = text.partition("=")
+    url = checked(url, option)
+    if safe.pair is None:
+        return Endpoint(url)
+    if file:
+        return Endpoint(url, keys.read(Path(file)).public)
+    if safe.pair.name == keys.LOOPBACK and is_loopback(url):
+        return Endpoint(url, safe.pair.public)
+    raise UsageError(f"{option} '{text}': whose key is there? Write {url}=agent.key, the agent's public key")
+
+
+def bounded(socket: Any) -> None:
+    """Limits that every socket has: queues, a message's size, how long what is unsent lingers."""
+    socket.setsockopt(zmq.SNDHWM, QUEUE)
+    socket.setsockopt(zmq.RCVHWM, QUEUE)
+    socket.setsockopt(zmq.MAXMSGSIZE, messages.LARGEST)
+    socket.setsockopt(zmq.LINGER, 0)
+    socket.setsockopt(zmq.HANDSHAKE_IVL, HANDSHAKE_MS)
+    socket.setsockopt(zmq.IPV6, 1)
+
+
+def dealer(context: zmq.asyncio.Context, to: Endpoint, safe: Security, *, reconnects: bool) -> zmq.asyncio.Socket:
+    """A socket that talks to `to`. Without `reconnects` it tries once, and whoever has it opens another.
+
+    Raises RunError.
+    """
+    socket = context.socket(zmq.DEALER)
+    try:
+        bounded(socket)
+        if reconnects:
+            # libzmq's own doubling from the first to the last.
+            socket.setsockopt(zmq.RECONNECT_IVL, 100)
+            socket.setsockopt(zmq.RECONNECT_IVL_MAX, 5000)
+            # Nothing waits for who is not there.
+            socket.setsockopt(zmq.IMMEDIATE, 1)
+        else:
+            socket.setsockopt(zmq.RECONNECT_IVL, -1)
+        if safe.pair is not None:
+            socket.curve_publickey = safe.pair.public
+            socket.curve_secretkey = safe.pair.secret
+            socket.curve_serverkey = to.public
+        socket.connect(to.url)
+    except zmq.ZMQError as error:
+        socket.close(0)
+        raise RunError(f"{to.url}: {error.strerror}") from None
+    return socket
+
+
+def router(context: zmq.asyncio.Context, url: str, safe: Security) -> zmq.asyncio.Socket:
+    """The socket of an agent, which answers who asks. Raises RunError if somebody else is at `url`."""
+    socket = context.socket(zmq.ROUTER)
+    try:
+        bounded(socket)
+        # An answer to who has gone is an error, which is counted.
+        socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
+        if safe.pair is not None:
+            socket.curve_publickey = safe.pair.public
+            socket.curve_secretkey = safe.pair.secret
+            socket.curve_server = True
+            socket.zap_domain = DOMAIN.encode()
+        socket.bind(url)
+    except zmq.ZMQError as error:
+        socket.close(0)
+        raise RunError(f"--bind {url}: {error.strerror}; give another port") from None
+    return socket

@@ -1,0 +1,177 @@
+"""From a table to settings: what decides in an agent (section III-B, RL environment model)."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from headway._native import UsageError
+from headway.models.dense import Dense
+from headway.tune.table import Table
+from headway.tune.tuner import RANGES, WHOLE
+
+if TYPE_CHECKING:
+    from collections import deque
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from headway.models import Model
+    from headway.tune.messages import Episode, Weights
+    from headway.tune.table import Row
+
+Array = np.ndarray[Any, Any]
+
+
+class Policy(Protocol):
+    """Decides for flows."""
+
+    @property
+    def id(self) -> str:
+        """What decides, for the messages: a model's id."""
+
+    parameters: tuple[str, ...]
+    """What it sets."""
+
+    history: int
+    """How many rows of each flow it looks at."""
+    rows: int
+    """For how many flows its table has room."""
+
+    def decide(
+        self, flows: Sequence[Sequence[Row]], others: Sequence[Sequence[Row]] = ()
+    ) -> list[dict[str, float]]:
+        """Settings for each of `flows`: of each its newest rows, the oldest first.
+
+        In a flow's table the other flows, and neighbours' `others`, have the rows below its own.
+        """
+
+
+@runtime_checkable
+class Learns(Protocol):
+    """A policy that learns from what comes of its decisions, and shares that."""
+
+    outbox: deque[Episode | Weights]
+    """For neighbours; whoever sends them takes them out."""
+
+    def decide_for(
+        self, names: Sequence[str], flows: Sequence[Sequence[Row]], others: Sequence[Sequence[Row]] = ()
+    ) -> list[dict[str, float]]:
+        """As `decide`, of flows that are known again by their names."""
+
+    def take(self, message: Episode | Weights) -> str | None:
+        """What a neighbour shares; why it is not used, in a word."""
+
+    def describe(self) -> dict[str, Any]:
+        """How it learns, for `headway tune status`."""
+
+    def close(self) -> None:
+        """Ends what it does in the background."""
+
+
+class ModelPolicy:
+    """A trained model that chooses among settings: dense layers, run in NumPy's float32."""
+
+    def __init__(self, model: Model, seed: int = 1) -> None:
+        """Of a checked model. Raises UsageError for one that is no tuner."""
+        self.id = model.id
+        agent = model.card["agent"]
+        action = agent["action"]
+        wrong = f"model '{model.title}'"
+        if action["kind"] != "settings":
+            raise UsageError(f"{wrong}: its action is '{action['kind']}', must be 'settings' for a tuner")
+        observation = agent["observation"]
+        rows, history = int(observation.get("rows", 1)), int(observation.get("history", 1))
+        self.parameters = tuple(str(name) for name in action["parameters"])
+        self.choices = [[float(value) for value in values] for values in action["choices"]]
+        alone = sees_itself_alone(model.card)
+        self.table = Table(observation["features"], rows, history, seed, alone=alone)
+        self.history, self.rows = history, 1 if alone else rows
+        self._net = Dense(model)
+        if self._net.inputs != len(self.table):
+            raise UsageError(
+                f"{wrong}: it sees {self._net.inputs} numbers, must be {len(self.table)} by its features"
+            )
+
+    @classmethod
+    def load(cls, name: str | Path, seed: int = 1) -> ModelPolicy:
+        """By the name of a model that comes with Headway, or by a folder. Raises UsageError."""
+        from headway.models import load
+
+        return cls(load(name), seed)
+
+    def outputs(self, tables: Array) -> Array:
+        """What the network puts out for each table: float32 [n, choices]."""
+        return self._net.outputs(tables.astype(np.float32))
+
+    def decide(
+        self, flows: Sequence[Sequence[Row]], others: Sequence[Sequence[Row]] = ()
+    ) -> list[dict[str, float]]:
+        """The settings with the largest output, the first of equal ones, for each flow."""
+        if not flows:
+            return []
+        best = np.argmax(self.outputs(self.table.fill(flows, others)), axis=1)
+        return [dict(zip(self.parameters, self.choices[int(index)], strict=True)) for index in best]
+
+
+def sees_itself_alone(card: Mapping[str, Any]) -> bool:
+    """Was a tuner trained with nobody's rows below a flow's own, each flow having an agent that shares nothing?
+
+    What a network has never seen is not to be shown to it, though its table has room.
+    """
+    team = trained_with(card, "env").get("team")
+    if not isinstance(team, dict):
+        return False
+    rows = int(card["agent"]["observation"].get("rows", 1))
+    return not team.get("shares", True) and team.get("agents", 1) >= rows
+
+
+def trained_with(card: Mapping[str, Any], section: str) -> dict[str, Any]:
+    """A section of the configuration that a model was trained with; empty where the card has none."""
+    try:
+        found = tomllib.loads(card["training"]["config"])[section]
+    except (KeyError, TypeError, tomllib.TOMLDecodeError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+class Fixed:
+    """The same settings for every flow: a control for experiments, and a policy for tests."""
+
+    def __init__(self, settings: dict[str, float]) -> None:
+        """What everybody gets, by parameter."""
+        self.settings = settings
+        self.parameters = tuple(settings)
+        self.id = "fixed:" + json.dumps(settings, separators=(",", ":"))
+        self.history = self.rows = 1
+
+    def decide(
+        self, flows: Sequence[Sequence[Row]], others: Sequence[Sequence[Row]] = ()
+    ) -> list[dict[str, float]]:
+        """The same for each."""
+        del others
+        return [dict(self.settings) for _ in flows]
+
+
+def read_settings(text: str, option: str) -> dict[str, float]:
+    """`rtprop_window=2s,btlbw_window=4`, times in seconds. Raises UsageError."""
+    from headway.cli.usage import nearest, seconds
+
+    found: dict[str, float] = {}
+    for word in text.split(","):
+        name, _, value = word.strip().partition("=")
+        if name not in RANGES:
+            raise UsageError(
+                f"{option} '{word}': no parameter to tune{nearest(name, RANGES)}; there are {', '.join(RANGES)}"
+            )
+        low, high = RANGES[name]
+        if name in WHOLE:
+            found[name] = float(value) if value.isdigit() else low - 1
+        else:
+            found[name] = seconds(value, option)
+        if not low <= found[name] <= high:
+            unit = "rounds" if name in WHOLE else "s"
+            raise UsageError(f"{option} '{word}': must be from {low:g} to {high:g} {unit}")
+    return found

@@ -1,0 +1,206 @@
+"""Measurements made fit to decide by: smoothed, and looked at for whether they can be true (section III-A)."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from headway.tune.tuner import RANGES, WHOLE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from headway.tune.stats import FlowStats
+    from headway.tune.table import Row
+
+
+class LowPass:
+    """A low-pass filter of first order with the cut-off frequency `cutoff_hz`, for samples at irregular times.
+
+    What an RC circuit makes of a signal that is constant between samples: y += (1 - exp(-2 pi f dt)) (x - y). At
+    the cut-off its gain is 1/sqrt(2), -3 dB, as long as samples come much more often than that.
+    """
+
+    def __init__(self, cutoff_hz: float) -> None:
+        """`cutoff_hz` above 0; math.inf lets everything pass. Raises ValueError."""
+        if not cutoff_hz > 0:
+            raise ValueError(f"cutoff_hz is {cutoff_hz}, must be above 0")
+        self.cutoff_hz = cutoff_hz
+        self._time_s = 0.0
+        self._value: float | None = None
+
+    def add(self, time_s: float, value: float) -> float:
+        """The filtered value at `time_s`; the first sample passes. A time before the last changes nothing."""
+        if self._value is None:
+            self._value, self._time_s = value, time_s
+        elif time_s > self._time_s:
+            share = -math.expm1(-2 * math.pi * self.cutoff_hz * (time_s - self._time_s))
+            self._value += share * (value - self._value)
+            self._time_s = time_s
+        return self._value
+
+
+class Slope:
+    """The rise of the last `window_s` seconds of samples by least squares: dRTT/dt."""
+
+    def __init__(self, window_s: float, most: int = 4096) -> None:
+        """Over `window_s` above 0 and at most the newest `most` samples. Raises ValueError."""
+        if not window_s > 0:
+            raise ValueError(f"window_s is {window_s}, must be above 0")
+        self.window_s = window_s
+        self._samples: deque[tuple[float, float]] = deque(maxlen=most)
+
+    def add(self, time_s: float, value: float) -> None:
+        """A sample; one that is older than the newest is left out."""
+        if self._samples and time_s < self._samples[-1][0]:
+            return
+        self._samples.append((time_s, value))
+        while self._samples[0][0] < time_s - self.window_s:
+            self._samples.popleft()
+
+    def value(self) -> float:
+        """The value's unit per second; 0 of fewer than two moments."""
+        if len(self._samples) < 2:
+            return 0.0
+        count = len(self._samples)
+        # About the means: times are large beside their differences.
+        mean_t = math.fsum(t for t, _ in self._samples) / count
+        mean_x = math.fsum(x for _, x in self._samples) / count
+        spread = math.fsum((t - mean_t) ** 2 for t, _ in self._samples)
+        if spread <= 0:
+            return 0.0
+        return math.fsum((t - mean_t) * (x - mean_x) for t, x in self._samples) / spread
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What can be true in this network."""
+
+    least_rtt_ms: float = 0.001
+    """The fastest way there and back: a kilometre takes 0.01 ms in fibre. Loopback has some microseconds."""
+    most_rtt_ms: float = 120_000.0
+    """RFC 6298's largest timeout is no shorter than 60 s."""
+    line_mbps: float = 400_000.0
+    """The fastest line; rates may exceed it by `rate_margin`, as samples over single packets do."""
+    rate_margin: float = 2.0
+    rtprop_margin: float = 2.0
+    """BBR's RTprop may be so many times the newest RTT, and `rtprop_slack_ms` more, before it is an error and not
+    merely out of date."""
+    rtprop_slack_ms: float = 1_000.0
+    most_cwnd_packets: float = 10_000_000.0
+    reward: tuple[float, float] = (-100.0, 100.0)
+    """A reward of the paper's kind lies between 0 and 1; terms with D and I may go below."""
+
+
+def _within(row: Row, names: Sequence[str], low: float, high: float) -> bool:
+    return all(low <= value <= high for name in names if (value := row.get(name)) is not None)
+
+
+def _numbers(stats: FlowStats) -> list[float | None]:
+    return [
+        *(stats.time_s, stats.rtt_ms, stats.srtt_ms, stats.min_rtt_ms, stats.delivery_rate_mbps),
+        *(stats.pacing_rate_mbps, stats.cwnd_packets, stats.in_flight_packets),
+        *(stats.btlbw_mbps, stats.rtprop_ms, stats.pacing_gain, stats.cwnd_gain),
+    ]
+
+
+@dataclass
+class Rules:
+    """Rejects what cannot be true of [measurement, action, reward], and counts by rule what it rejected."""
+
+    limits: Limits = field(default_factory=Limits)
+    rejected: Counter[str] = field(default_factory=Counter)
+    """By the rule's name: not-finite, rtt, rate, window, rtprop, time, counters, action, reward."""
+
+    def accepts(self, stats: FlowStats, before: FlowStats | None = None) -> bool:
+        """Can this be a flow's measurement, `before` having been the one before?"""
+        return self._judge(self._wrong_with(stats, before))
+
+    def accepts_action(self, settings: Mapping[str, float]) -> bool:
+        """Are these parameters that there are, each within its range?"""
+        for name, value in settings.items():
+            low, high = RANGES.get(name, (math.inf, -math.inf))
+            is_number = isinstance(value, int | float) and math.isfinite(value) and low <= value <= high
+            if not is_number or (name in WHOLE and value != round(value)):
+                return self._judge("action")
+        return self._judge(None if settings else "action")
+
+    def accepts_reward(self, reward: float) -> bool:
+        """Is it a number within the limits?"""
+        low, high = self.limits.reward
+        return self._judge(None if math.isfinite(reward) and low <= reward <= high else "reward")
+
+    def accepts_row(self, row: Row, settings: Mapping[str, float], reward: float) -> bool:
+        """Can this be a tuple: an interval's features, its settings, its reward? For agents, who see no samples."""
+        limits = self.limits
+        wrong = None
+        if not all(math.isfinite(value) for value in row.values() if value is not None):
+            wrong = "not-finite"
+        elif not _within(row, ("rtt_ms", "rtt_min_ms"), limits.least_rtt_ms, limits.most_rtt_ms):
+            wrong = "rtt"
+        elif not _within(row, ("throughput_mbps", "btlbw_mbps"), 0.0, limits.line_mbps * limits.rate_margin):
+            wrong = "rate"
+        elif not _within(row, ("rtprop_ms",), 0.0, limits.most_rtt_ms):
+            wrong = "rtprop"
+        if wrong:
+            return self._judge(wrong)
+        return self.accepts_action(settings) and self.accepts_reward(reward)
+
+    def accepts_tuple(
+        self, stats: FlowStats, settings: Mapping[str, float], reward: float, before: FlowStats | None = None
+    ) -> bool:
+        """All three; the first that fails is counted."""
+        return self.accepts(stats, before) and self.accepts_action(settings) and self.accepts_reward(reward)
+
+    def _judge(self, rule: str | None) -> bool:
+        if rule:
+            self.rejected[rule] += 1
+        return rule is None
+
+    def _wrong_with(self, stats: FlowStats, before: FlowStats | None) -> str | None:
+        return next(self._broken(stats, before), None)
+
+    def _broken(self, stats: FlowStats, before: FlowStats | None) -> Iterator[str]:
+        """The rules that it breaks, the plainest first."""
+        limits = self.limits
+        if not all(math.isfinite(x) for x in _numbers(stats) if x is not None):
+            yield "not-finite"
+        rtts = (stats.rtt_ms, stats.srtt_ms, stats.min_rtt_ms)
+        if not all(limits.least_rtt_ms <= rtt <= limits.most_rtt_ms for rtt in rtts):
+            yield "rtt"
+        rates = (stats.delivery_rate_mbps, stats.btlbw_mbps or 0.0)
+        # Pacing has no bound above: a controller may ask for more than the line gives.
+        if (
+            not all(0 <= rate <= limits.line_mbps * limits.rate_margin for rate in rates)
+            or stats.pacing_rate_mbps < 0
+        ):
+            yield "rate"
+        if not 1 <= stats.cwnd_packets <= limits.most_cwnd_packets or stats.in_flight_packets < 0:
+            yield "window"
+        if not 0 <= (stats.rtprop_ms or 0.0) <= stats.rtt_ms * limits.rtprop_margin + limits.rtprop_slack_ms:
+            yield "rtprop"
+        if before is None:
+            return
+        if stats.time_s <= before.time_s:
+            yield "time"
+        if _fell(stats, before):
+            yield "counters"
+        # A sample of some microseconds says nothing of a rate.
+        seconds = max(stats.time_s - before.time_s, 1e-3)
+        # What was held back may be acknowledged at once: a window's worth.
+        held_bytes = stats.cwnd_packets * stats.mss_bytes
+        if (
+            stats.acked_bytes - before.acked_bytes - held_bytes
+        ) * 8e-6 / seconds > limits.line_mbps * limits.rate_margin:
+            yield "rate"
+
+
+def _fell(stats: FlowStats, before: FlowStats) -> bool:
+    return (
+        stats.acked_bytes < before.acked_bytes
+        or stats.delivered_packets < before.delivered_packets
+        or stats.lost_packets < before.lost_packets
+        or stats.retransmitted_packets < before.retransmitted_packets
+    )

@@ -1,0 +1,67 @@
+"""The BBR tuner's figures over the kernel's BBR, tuned over ZeroMQ by an agent with the shipped model."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
+
+
+def reproduce(out, *words):
+    command = [sys.executable, "-m", "headway", "reproduce", "bbr-tuning", *words, "--world", "kernel", "--quick"]
+    return subprocess.Popen([*command, "--out", str(out), "--json"], stdout=subprocess.PIPE, text=True)
+
+
+def left():
+    """Of a chain: its programs and the kernel's controllers."""
+    command = ["pgrep", "-f", "--", "--until-stdin-closes"]
+    done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True)
+    with open("/proc/sys/net/ipv4/tcp_available_congestion_control") as names:
+        return done.stdout.split() + [name for name in names.read().split() if name.startswith("hw_ppo_")]
+
+
+def test_the_agent_over_zeromq_tunes_the_runs_of_a_figure(tmp_path):
+    making = reproduce(tmp_path, "fig2b")
+    text, _ = making.communicate(timeout=120)
+    assert making.returncode == 0
+    made = json.loads(text)
+    assert made["runs"] == 8
+    assert not made["failures"]
+    # So short a run ends before the step: what is as much as simulated is nothing over nothing.
+    assert {claim["id"] for claim in made["claims"] if claim["ours"] is not None} >= {
+        "fig2b-kernel.stale",
+        "fig2b-kernel.rtt",
+    }
+    (counted,) = [note for note in made["notes"] if "over ZeroMQ" in note]
+    counts = dict(part.strip(" .").rsplit(" ", 1) for part in counted.partition("count: ")[2].split(","))
+    assert int(counts["stats_answered"]) > 0
+    assert int(counts["applied"]) > 0
+    assert counts["agent_policy_failures"] == counts["applies_failed"] == "0"
+    runs = [json.loads(line) for line in (tmp_path / "runs.jsonl").read_text().splitlines()]
+    live = [run for run in runs if run.get("world") == "kernel"]
+    assert len(live) == 4
+    for run in live:
+        known = [value for value in run["series"]["rtprop_ms"] if value is not None]
+        # The path takes 40 ms, and a packet's transmission.
+        assert 39 < min(known, default=0) < 60, run["scheme"]
+        assert any(value is not None for value in run["series"]["btlbw_mbps"]), run["scheme"]
+    assert not left()
+
+
+def test_nothing_is_left_of_a_figure_that_is_killed(tmp_path):
+    making = reproduce(tmp_path, "fig4")
+    end = time.monotonic() + 30
+    while len(left()) < 4:
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    os.kill(making.pid, signal.SIGKILL)
+    making.communicate(timeout=10)
+    end = time.monotonic() + 10
+    while left():
+        assert time.monotonic() < end, left()
+        time.sleep(0.1)

@@ -1,0 +1,129 @@
+"""headwayd hears of the paths of live flows from a measurement agent, which dies and comes back."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+import daemon
+
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
+
+NAME = "hw_netwatch"
+# A host that routes is a switch; this one's loopback is all that its path has. What nobody knows is half of it.
+TOPOLOGY = """
+[netwatch]
+period = "200ms"
+
+[[switch]]
+name = "here"
+interfaces = ["lo"]
+
+[[switch]]
+name = "dark"
+known = false
+interfaces = ["wlan9"]
+
+[[link]]
+ends = ["here:lo", "dark:wlan9"]
+capacity = "10Gbps"
+
+[[path]]
+name = "loop"
+switches = ["here", "dark"]
+source = "127.0.0.0/8"
+destination = "127.0.0.1"
+
+[[path]]
+name = "elsewhere"
+switches = ["dark"]
+source = "10.0.0.0/8"
+destination = "10.0.0.0/8"
+"""
+
+
+@pytest.fixture
+def where():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{free.getsockname()[1]}"
+
+
+def netwatch(folder, where):
+    file = folder / "topology.toml"
+    file.write_text(TOPOLOGY)
+    command = [sys.executable, "-m", "headway", "netwatch", "run", str(file), "--bind", where]
+    return subprocess.Popen([*command, "--until-stdin-closes"], stdin=subprocess.PIPE)
+
+
+def until(agent, holds):
+    end = time.monotonic() + 20
+    while not holds(told := agent.status()):
+        assert time.monotonic() < end, json.dumps(told)
+        time.sleep(0.05)
+    return told
+
+
+def test_a_flow_hears_of_its_path_while_somebody_tells(tmp_path, where):
+    with (
+        daemon.Daemon("--policy", "owl", "--name", NAME, "--netwatch", f"http://{where}") as agent,
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        socket.socket() as sender,
+    ):
+        sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, NAME.encode())
+        sender.connect(listener.getsockname())
+        receiver, _ = listener.accept()
+        ended = threading.Event()
+
+        def send():
+            while not ended.wait(0.005):
+                sender.sendall(bytes(20_000))
+                receiver.recv(20_000, socket.MSG_WAITALL)
+
+        sending = threading.Thread(target=send)
+        sending.start()
+        running = []
+        try:
+            # Nobody is there yet: the flow goes on, and its path is nobody's.
+            told = until(agent, lambda told: told["flows"] and told["network"] and told["network"]["silences"] > 0)
+            assert told["network"]["events"] == 0
+            assert [flow["path"] for flow in told["flows"]] == [None]
+            running.append(netwatch(tmp_path, where))
+            told = until(agent, lambda told: [flow["path"] for flow in told["flows"]] == ["loop"])
+            assert told["network"]["paths"] == 2
+            assert told["network"]["refused"] == 0
+            assert told["network"]["silent_because"] is None
+            running[0].kill()
+            running[0].wait()
+            told = until(agent, lambda told: told["network"]["silent_because"] is not None)
+            before = told["flows"][0]["delivered_packets"]
+            until(agent, lambda told: told["flows"][0]["delivered_packets"] > before + 50)
+            events = told["network"]["events"]
+            running.append(netwatch(tmp_path, where))
+            told = until(agent, lambda told: told["network"]["events"] > events + 2)
+            assert told["network"]["silent_because"] is None
+            assert told["network"]["age_s"] < 5
+        finally:
+            for one in running:
+                one.kill()
+                one.communicate()
+            ended.set()
+            sending.join()
+            receiver.close()
+
+
+def test_what_cannot_be_asked_is_one_line(tmp_path):
+    for words, hint in (
+        (("--netwatch", "http://10.0.0.1:8633"), "beyond this machine it takes https"),
+        (("--netwatch", "https://10.0.0.1", "--netwatch-token", f"{tmp_path}/none"), "--netwatch-token"),
+    ):
+        command = [os.environ.get("HEADWAYD", f"{sys.prefix}/bin/headwayd"), "run", "--policy", "owl", *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
+        assert done.returncode == 2
+        assert hint in done.stderr
+        assert len(done.stderr.splitlines()) == 1

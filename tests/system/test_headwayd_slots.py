@@ -1,0 +1,172 @@
+"""Which flows have a slot, without which the agent serves none: those that send, while there are any."""
+
+import socket
+import struct
+import time
+from contextlib import contextmanager
+
+import pytest
+
+import daemon
+from kernel import path
+
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
+
+
+def sending(status):
+    """The flows that have sent anything to speak of."""
+    return [flow for flow in status["flows"] if flow["delivered_packets"] > 10]
+
+
+class Pair:
+    """Both ends of a connection over loopback, each with the controller."""
+
+    def __init__(self, controller):
+        with socket.socket() as listener:
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, controller.encode())
+            listener.bind(("127.0.0.1", 0))
+            listener.listen()
+            self.near = socket.socket()
+            self.near.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, controller.encode())
+            self.near.connect(listener.getsockname())
+            self.far, _ = listener.accept()
+
+    def send(self):
+        """A packet, and its acknowledgement, which waits for no other."""
+        self.near.sendall(b"x")
+        assert self.far.recv(1) == b"x"
+        time.sleep(0.1)
+
+    def pacing_mbps(self):
+        """tcpi_pacing_rate of linux/tcp.h."""
+        info = self.near.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 112)
+        return struct.unpack_from("Q", info, 104)[0] * 8e-6
+
+    def close(self):
+        self.near.close()
+        self.far.close()
+
+
+@contextmanager
+def pairs(controller, count):
+    made = [Pair(controller) for _ in range(count)]
+    try:
+        yield made
+    finally:
+        for pair in made:
+            pair.close()
+
+
+def counted(agent):
+    counters = agent.status()["counters"]
+    return counters["flows_opened"], counters["slots_full"]
+
+
+def test_who_only_waits_or_receives_has_no_slot():
+    with daemon.Daemon("--policy", "owl", "--flows", "1") as agent, pairs("headway_owl", 20) as idle:
+        assert counted(agent) == (0, 0)
+        # The end that sends nothing has its FIN acknowledged.
+        idle[0].near.close()
+        idle[0].far.close()
+        time.sleep(0.1)
+        assert counted(agent) == (0, 0)
+        idle[-1].send()
+        assert counted(agent) == (1, 0)
+        (one,) = agent.status()["flows"]
+        assert one["delivered_packets"] >= 1
+
+
+@pytest.mark.parametrize(
+    ("policy", "controller"), [("owl", "headway_owl"), ("owl", "headway_window"), ("aurora", "headway_rate")]
+)
+def test_who_found_none_looks_again_once_a_second(policy, controller):
+    options = ["--policy", policy, "--controllers", controller, "--flows", "1"]
+    with daemon.Daemon(*options) as agent, pairs(controller, 2) as (first, second):
+        first.send()
+        assert counted(agent) == (1, 0)
+        began = time.monotonic()
+        while time.monotonic() < began + 2.5:
+            second.send()
+        opened, full = counted(agent)
+        # At once, and after one and two seconds of 2.5 or little more.
+        assert opened == 1
+        assert full == 3
+        first.close()
+        time.sleep(1.1)
+        second.send()
+        assert counted(agent) == (2, 3)
+        (one,) = agent.status()["flows"]
+        assert one["flow"] == 2
+
+
+def test_a_policy_in_the_kernel_needs_no_slot():
+    options = ["--policy", "aurora:model=int8-v1", "--flows", "1"]
+    with daemon.Daemon(*options) as agent, pairs("headway_rate", 3) as flows:
+        for flow in flows:
+            flow.send()
+        assert counted(agent)[0] == 1
+        # At most 10 Mbit/s to begin with; what Cubic has over loopback is more than 1 Gbit/s.
+        assert all(flow.pacing_mbps() < 100 for flow in flows), [flow.pacing_mbps() for flow in flows]
+    with daemon.Daemon("--policy", "aurora", "--flows", "1") as agent, pairs("headway_rate", 2) as flows:
+        for flow in flows:
+            flow.send()
+        with_slot, without = [flow.pacing_mbps() for flow in flows]
+        assert with_slot < 100
+        assert without > 100
+
+
+def test_who_has_no_slot_is_cubics(tmp_path):
+    options = ["--policy", "owl", "--flows", "1"]
+    with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_owl", 6, flows=3) as flow:
+        flow.wait(5)
+        status = agent.status()
+        since, until = flow.begun + 1, flow.begun + 5
+        assert flow.mbps(since, until) > 0.85 * 20
+        each = [(flow.mbps(since, until, one), flow.longest_gap(since, until, one)) for one in flow.connections()]
+        assert len(each) == 3
+        # A fifth of an equal share, and no more than a time-out, of 0.2 s and a round trip, without any.
+        assert min(mbps for mbps, _ in each) > 0.2 * 20 / 3, each
+        assert max(gap for _, gap in each) < 0.6, each
+    assert status["counters"]["slots_full"] >= 2
+    assert status["counters"]["flows"] == 1
+
+
+def test_slots_are_used_again(tmp_path):
+    with daemon.Daemon("--policy", "owl", "--flows", "1") as agent:
+        for number in range(3):
+            with path.flow(tmp_path, "headway_owl", 1) as flow:
+                flow.wait(0.6)
+                (one,) = sending(agent.status())
+                # It ends by itself, what is buffered last: one whose network is taken away lingers, with its slot.
+                until = time.monotonic() + 20
+                while agent.status()["flows"] and time.monotonic() < until:
+                    time.sleep(0.1)
+                assert agent.status()["flows"] == [], number
+        counters = agent.status()["counters"]
+        assert (counters["slots_full"], counters["flows_opened"]) == (0, 3)
+        assert one["flow"] == 3
+
+
+def test_who_may_not_learn_is_cubics_without_a_trip():
+    options = ["--policy", "rax", "--learners", "1"]
+    with daemon.Daemon(*options) as agent, pairs("headway_window", 2) as (learns, refused):
+        for _ in range(15):
+            learns.send()
+            refused.send()
+        status = agent.status()
+        first, second = status["flows"]
+        assert first["policy"] == "rax"
+        assert second["policy"] is None
+        assert (second["guard"], second["guard_reason"], second["guard_trips"]) == ("cubic", "", 0)
+        assert second["delivered_packets"] >= 15
+        assert status["counters"]["learners_refused"] == 1
+        assert status["counters"]["reports_of_unknown_flows"] == 0
+        # A second is the longest that it waits before it asks who decides.
+        assert status["counters"]["wakes"] < 100
+        learns.close()
+        time.sleep(0.2)
+        assert agent.ask("reload").returncode == 0
+        for _ in range(20):
+            refused.send()
+        (second,) = agent.status()["flows"]
+        assert (second["policy"], second["guard"], second["guard_trips"]) == ("rax", "policy", 0), agent.log

@@ -1,0 +1,136 @@
+"""The netlink source against /proc/net/dev, which the kernel writes for people."""
+
+import asyncio
+import os
+import subprocess
+import time
+from contextlib import suppress
+
+import pytest
+
+from headway._native import RunError
+from headway.netwatch.netlink import Interfaces, NetlinkSource
+from headway.netwatch.topology import Switch, parse
+from headway.netwatch.watch import Watch
+
+pytestmark = pytest.mark.system
+
+
+class Namespace:
+    """One of its own, whose lo carries what `send` sends; it ends with its process."""
+
+    def __init__(self):
+        self.process = subprocess.Popen(["unshare", "--net", "sleep", "600"])
+        self.path = f"/proc/{self.process.pid}/ns/net"
+        home = os.stat("/proc/self/ns/net").st_ino
+        end = time.monotonic() + 5
+        while os.stat(self.path).st_ino == home:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        self.inside("ip", "link", "set", "lo", "up")
+
+    def inside(self, *command):
+        return subprocess.run(
+            ["nsenter", f"--net={self.path}", *command], check=True, capture_output=True, text=True, timeout=20
+        ).stdout
+
+    def send(self, packets):
+        code = (
+            "import socket\ns=socket.socket(socket.AF_INET,socket.SOCK_DGRAM)\n"
+            f"for _ in range({packets}): s.sendto(bytes(972),('127.0.0.1',9))"
+        )
+        self.inside("python3", "-c", code)
+
+    def proc_net_dev(self, name):
+        """rx_packets, rx_bytes, tx_packets, tx_bytes."""
+        fields = self.inside("cat", "/proc/net/dev").split(f"{name}:")[1].split()
+        return int(fields[1]), int(fields[0]), int(fields[9]), int(fields[8])
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture
+def namespace():
+    one = Namespace()
+    yield one
+    one.end()
+
+
+def test_counters_are_those_of_proc_net_dev(namespace):
+    interfaces = Interfaces(namespace.path)
+    try:
+        assert interfaces.read("lo").counters[:4] == namespace.proc_net_dev("lo") == (0, 0, 0, 0)
+        namespace.send(500)
+        reading = interfaces.read("lo")
+        assert reading.counters[:4] == namespace.proc_net_dev("lo")
+        # On lo what is sent is received; a datagram of 1000 bytes has 14 of Ethernet; ICMP answers may add some.
+        assert reading.counters.tx_packets >= 500
+        assert reading.counters.tx_bytes >= 500 * 1014
+        assert reading.life == 1
+        # Our own namespace is another one.
+        home = Interfaces()
+        assert home.read("lo").counters[:4] != reading.counters[:4]
+        home.close()
+        with pytest.raises(RunError, match="interface nope: no such interface"):
+            interfaces.read("nope")
+        # What was refused does not stand before what is asked next.
+        assert interfaces.read("lo").counters[:4] == reading.counters[:4]
+    finally:
+        interfaces.close()
+
+
+def test_a_namespace_that_is_not_there_is_said_in_one_line():
+    with pytest.raises(RunError, match="network namespace /run/netns/nope: No such file"):
+        Interfaces("nope")
+
+
+def test_an_interface_that_comes_anew_begins_anew_and_one_that_is_gone_is_stale(namespace):
+    def add():
+        namespace.inside("ip", "link", "add", "nw0", "type", "veth", "peer", "name", "nw1")
+        for name in ("nw0", "nw1"):
+            namespace.inside("ip", "link", "set", name, "up")
+
+    add()
+    switch = Switch("r", interfaces=("nw0", "nw1"), namespace=namespace.path)
+    topology = parse(
+        {
+            "netwatch": {"period": "100ms", "stale_after": "600ms"},
+            "switch": [{"name": "r", "interfaces": ["nw0", "nw1"], "namespace": namespace.path}],
+            "link": [{"ends": ["r:nw1", "h"], "capacity": "10Mbps"}],
+            "path": [{"name": "p", "switches": ["r"], "to": "h"}],
+        },
+        "test",
+    )
+    watch = Watch(topology)
+
+    def state():
+        return watch.switch("r").state
+
+    async def until(condition):
+        end = time.monotonic() + 10
+        while not condition():
+            assert time.monotonic() < end, watch.switch("r")
+            await asyncio.sleep(0.02)
+
+    async def scene():
+        task = asyncio.create_task(watch.supervise(NetlinkSource(switch, 0.1)))
+        try:
+            await until(lambda: state() == "trusted")
+            assert watch.snapshot().paths[0].known == 1.0
+            await asyncio.to_thread(namespace.inside, "ip", "link", "delete", "nw0")
+            await until(lambda: state() == "stale")
+            gone = watch.snapshot().paths[0]
+            assert (gone.known, gone.pnc) == (0.0, 0.0)
+            assert watch.sources[0].last_failure == "interface nw0: no such interface"
+            await asyncio.to_thread(add)
+            await until(lambda: state() == "trusted")
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    asyncio.run(scene())
+    counted = watch.switch("r").counted
+    assert not any(what.startswith("lie") for what in counted), counted

@@ -1,0 +1,377 @@
+"""The OpenFlow source against Open vSwitch: userspace bridges between hosts in namespaces of their own."""
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections import defaultdict
+from contextlib import suppress
+
+import pytest
+
+from headway.netwatch.openflow import OpenFlowSource
+from headway.netwatch.topology import parse
+from headway.netwatch.watch import Watch
+
+pytestmark = pytest.mark.system
+
+TOOLS = ("ovs-vswitchd", "ovsdb-server", "ovsdb-tool", "ovs-vsctl", "ovs-ofctl")
+SCHEMA = "/usr/share/openvswitch/vswitch.ovsschema"
+
+
+class Ovs:
+    """ovsdb-server and ovs-vswitchd of our own, with all their files in one folder."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.environment = os.environ | {f"OVS_{kind}DIR": str(folder) for kind in ("RUN", "LOG", "DB")}
+        self.database = f"unix:{folder}/db.sock"
+        self.processes = []
+
+    def run(self, *command):
+        return subprocess.run(
+            command, env=self.environment, check=True, capture_output=True, text=True, timeout=20
+        ).stdout
+
+    def start(self):
+        self.run("ovsdb-tool", "create", f"{self.folder}/conf.db", SCHEMA)
+        remote = f"--remote=punix:{self.folder}/db.sock"
+        self._spawn("ovsdb-server", f"{self.folder}/conf.db", remote, f"--unixctl={self.folder}/db.ctl")
+        end = time.monotonic() + 10
+        while not (self.folder / "db.sock").exists():
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        self.vsctl("--no-wait", "init")
+        self.switchd()
+
+    def switchd(self):
+        self._spawn("ovs-vswitchd", self.database, f"--unixctl={self.folder}/vswitchd.ctl")
+        return self.processes[-1]
+
+    def _spawn(self, *command):
+        log = (self.folder / f"{command[0]}.log").open("ab")
+        self.processes.append(
+            subprocess.Popen(command, env=self.environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        )
+
+    def vsctl(self, *words):
+        return self.run("ovs-vsctl", f"--db={self.database}", "--timeout=15", *words)
+
+    def ofctl(self, *words):
+        return self.run("ovs-ofctl", "-O", "OpenFlow13", *words)
+
+    def bridge(self, name, datapath, port, probe_ms=2000):
+        self.vsctl(
+            *("add-br", name, "--", "set", "bridge", name, "datapath_type=netdev", "protocols=OpenFlow13"),
+            *("fail_mode=secure", f"other-config:datapath-id={datapath:016x}"),
+            *("--", "set-controller", name, f"tcp:127.0.0.1:{port}"),
+            *("--", "set", "controller", name, "max_backoff=1000", f"inactivity_probe={probe_ms}"),
+        )
+        self.ofctl("add-flow", f"{self.folder}/{name}.mgmt", "actions=NORMAL")
+
+    def end(self):
+        with suppress(Exception):
+            for name in self.vsctl("list-br").split():
+                self.vsctl("del-br", name)
+        for process in reversed(self.processes):
+            with suppress(ProcessLookupError):
+                process.send_signal(signal.SIGCONT)
+                process.terminate()
+            try:
+                process.wait(5)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+class Host:
+    """A namespace with one end of a veth pair; the other, PORT-w, is for a bridge."""
+
+    def __init__(self, name, address):
+        self.name = name
+        self.process = subprocess.Popen(["unshare", "--net", "sleep", "600"])
+        self.namespace = f"/proc/{self.process.pid}/ns/net"
+        home = os.stat("/proc/self/ns/net").st_ino
+        end = time.monotonic() + 5
+        while os.stat(self.namespace).st_ino == home:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        self._do(
+            "ip", "link", "add", f"{name}-w", "type", "veth", "peer", "name", name, "netns", str(self.process.pid)
+        )
+        # Or Open vSwitch forwards what has no checksum yet.
+        self.inside("ethtool", "-K", name, "tx", "off", "tso", "off", "gso", "off")
+        self.inside("sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1")
+        self._do("sysctl", "-qw", f"net.ipv6.conf.{name}-w.disable_ipv6=1")
+        self.inside("ip", "address", "add", f"{address}/24", "dev", name)
+        self.inside("ip", "link", "set", name, "up")
+        self._do("ip", "link", "set", f"{name}-w", "up")
+        self.address = address
+
+    def _do(self, *command):
+        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=10).stdout
+
+    def inside(self, *command):
+        return self._do("nsenter", f"--net={self.namespace}", *command)
+
+    def counters(self):
+        """rx_bytes, rx_packets, tx_bytes, tx_packets as the kernel writes them for people."""
+        fields = self.inside("cat", "/proc/net/dev").split(f"{self.name}:")[1].split()
+        return int(fields[0]), int(fields[1]), int(fields[8]), int(fields[9])
+
+    def send(self, to, packets):
+        """UDP, a packet a millisecond."""
+        code = (
+            "import socket,time\ns=socket.socket(socket.AF_INET,socket.SOCK_DGRAM)\n"
+            f"for _ in range({packets}):\n s.sendto(bytes(958),('{to}',9));time.sleep(.001)"
+        )
+        return subprocess.Popen(["nsenter", f"--net={self.namespace}", "python3", "-c", code])
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+        subprocess.run(["ip", "link", "delete", f"{self.name}-w"], check=False, capture_output=True)
+
+
+def free_port():
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        return one.getsockname()[1]
+
+
+@pytest.fixture
+def ovs(tmp_path_factory):
+    missing = [tool for tool in TOOLS if shutil.which(tool) is None]
+    if missing or not os.path.exists(SCHEMA):
+        pytest.skip("needs Open vSwitch: sudo apt-get install -y openvswitch-switch")
+    # A socket's path has room for 108 characters.
+    folder = tmp_path_factory.mktemp("ovs")
+    one = Ovs(folder)
+    try:
+        one.start()
+        yield one
+    finally:
+        one.end()
+        subprocess.run(["ip", "link", "delete", "ovs-netdev"], check=False, capture_output=True)
+
+
+@pytest.fixture
+def hosts():
+    made = []
+    try:
+        for name, address in (("nwa", "10.77.0.1"), ("nwb", "10.77.0.2")):
+            made.append(Host(name, address))
+        yield made
+    finally:
+        for one in made:
+            one.end()
+
+
+def topology(port, switches=("s1",)):
+    links = [
+        {"ends": [f"{name}:{number}", f"h-{name}-{number}"], "capacity": "20Mbps", "line_rate": "1Gbps"}
+        for name in switches
+        for number in (1, 2)
+    ]
+    return parse(
+        {
+            "netwatch": {"period": "500ms", "stale_after": "2s"},
+            "openflow": {"listen": f"127.0.0.1:{port}"},
+            "switch": [{"name": name, "datapath": f"{number:x}"} for number, name in enumerate(switches, start=1)],
+            "link": links,
+            "path": [{"name": name, "switches": [name], "to": f"h-{name}-2"} for name in switches],
+        },
+        "test",
+    )
+
+
+class Recording(Watch):
+    """A watch that keeps all readings."""
+
+    def __init__(self, topology):
+        super().__init__(topology)
+        self.readings = defaultdict(list)
+
+    def reading(self, reading):
+        self.readings[reading.switch].append(reading)
+        super().reading(reading)
+
+
+async def until(condition, patience_s=20):
+    end = time.monotonic() + patience_s
+    while not (found := condition()):
+        assert time.monotonic() < end, "nothing came"
+        await asyncio.sleep(0.1)
+    return found
+
+
+async def watched(watch, source, scene):
+    task = asyncio.create_task(watch.supervise(source))
+    try:
+        return await scene()
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+def state(watch, name):
+    return watch.switch(name).state
+
+
+def joined(ovs, hosts, port):
+    ovs.bridge("s1", 1, port)
+    for number, host in enumerate(hosts, start=1):
+        ovs.vsctl(
+            *("add-port", "s1", f"{host.name}-w", "--", "set", "interface", f"{host.name}-w"),
+            f"ofport_request={number}",
+        )
+    for host, other in (hosts, hosts[::-1]):
+        mac = json.loads(other.inside("ip", "-json", "link", "show", other.name))[0]["address"]
+        host.inside("ip", "neighbour", "add", other.address, "lladdr", mac, "dev", host.name)
+
+
+def test_port_statistics_are_those_that_the_hosts_count(ovs, hosts):
+    port = free_port()
+    joined(ovs, hosts, port)
+    a, b = hosts
+    watch = Recording(topology(port))
+
+    async def scene():
+        await until(lambda: state(watch, "s1") == "trusted")
+        sending = a.send(b.address, 3000)
+        await until(lambda: watch.paths() and watch.snapshot().paths[0].pna < 0.9)
+        await asyncio.sleep(1.5)
+        during = watch.snapshot().paths[0]
+        await asyncio.to_thread(sending.wait, 20)
+        count = len(watch.readings["s1"])
+        await until(lambda: len(watch.readings["s1"]) > count + 2)
+        return during
+
+    during = asyncio.run(watched(watch, OpenFlowSource(watch.topology), scene))
+    ports = watch.readings["s1"][-1].ports
+    for number, host in (("1", a), ("2", b)):
+        rx_bytes, rx_packets, tx_bytes, tx_packets = host.counters()
+        counters = ports[number].counters
+        assert (counters.rx_packets, counters.rx_bytes) == (tx_packets, tx_bytes)
+        assert (counters.tx_packets, counters.tx_bytes) == (rx_packets, rx_bytes)
+    # 1000 bytes on the wire about every 1.1 ms through 20 Mbit/s, none kept back.
+    assert 0.5 < during.pna < 0.75
+    assert during.pnc < 20
+    assert (during.known, during.switches[0].used) == (1.0, True)
+    assert during.age_s < 1.5
+
+
+class Wire:
+    """Between a switch and the agent: it can stand still, as a switch does that hangs."""
+
+    def __init__(self, to):
+        self.goes = asyncio.Event()
+        self.goes.set()
+        self._to = to
+        self._tasks = set()
+
+    async def open(self, port):
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", port)
+
+    async def _accept(self, reader, writer):
+        self._tasks.add(asyncio.current_task())
+        with suppress(OSError, asyncio.CancelledError):
+            there, back = await asyncio.open_connection("127.0.0.1", self._to)
+            try:
+                await asyncio.gather(self._carry(reader, back), self._carry(there, writer))
+            finally:
+                back.close()
+        writer.close()
+
+    async def _carry(self, reader, writer):
+        while data := await reader.read(65536):
+            await self.goes.wait()
+            writer.write(data)
+            await writer.drain()
+        writer.close()
+
+    async def close(self):
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def test_a_switch_that_hangs_or_is_gone_holds_nobody_up(ovs, hosts):
+    port, middle = free_port(), free_port()
+    joined(ovs, hosts, port)
+    # Its echoes are held up as well, and it would come anew by itself.
+    ovs.bridge("s2", 2, middle, probe_ms=0)
+    for number in (1, 2):
+        ovs.vsctl(
+            *("add-port", "s2", f"p{number}", "--", "set", "interface", f"p{number}"),
+            *("type=internal", f"ofport_request={number}"),
+        )
+    watch = Recording(topology(port, ("s1", "s2")))
+
+    async def scene():
+        wire = Wire(port)
+        await wire.open(middle)
+        try:
+            await until(lambda: state(watch, "s1") == state(watch, "s2") == "trusted")
+            before = len(watch.readings["s1"])
+            wire.goes.clear()
+            await until(lambda: state(watch, "s2") == "stale")
+            await asyncio.sleep(2)
+            first, second = watch.snapshot().paths
+            assert (first.known, second.known, second.pnc) == (1.0, 0.0, 0.0)
+            assert second.switches[0].why == "stale"
+            assert watch.switch("s2").counted["timeout"] >= 3
+            # 4 s at half a second each, all of the other switch.
+            assert len(watch.readings["s1"]) - before >= 6
+            wire.goes.set()
+            await until(lambda: state(watch, "s2") == "trusted")
+            await wire.close()
+            await until(lambda: state(watch, "s2") == "stale")
+            assert watch.snapshot().paths[0].known == 1.0
+        finally:
+            await wire.close()
+
+    asyncio.run(watched(watch, OpenFlowSource(watch.topology), scene))
+
+
+def test_switches_that_start_anew_begin_anew(ovs, hosts):
+    port = free_port()
+    joined(ovs, hosts, port)
+    watch = Recording(topology(port))
+
+    async def scene():
+        await until(lambda: state(watch, "s1") == "trusted")
+        ovs.processes[-1].kill()
+        ovs.processes[-1].wait()
+        await until(lambda: state(watch, "s1") == "stale")
+        state_without = watch.snapshot().paths[0]
+        ovs.switchd()
+        await until(lambda: state(watch, "s1") == "trusted")
+        return state_without
+
+    without = asyncio.run(watched(watch, OpenFlowSource(watch.topology), scene))
+    assert (without.known, without.pnc, without.pna) == (0.0, 0.0, 0.0)
+    counted = watch.switch("s1").counted
+    assert counted["connected"] == 2
+    assert not any(what.startswith("lie") for what in counted), counted
+
+
+def test_the_agent_reads_and_does_no_more(ovs, hosts):
+    port = free_port()
+    joined(ovs, hosts, port)
+    before = ovs.ofctl("dump-flows", f"{ovs.folder}/s1.mgmt").count("actions=")
+    watch = Recording(topology(port))
+
+    async def scene():
+        await until(lambda: state(watch, "s1") == "trusted")
+        # What the database says of a controller is some seconds old.
+        await until(lambda: ovs.vsctl("get", "controller", "s1", "role").strip() == "slave")
+        return ovs.ofctl("dump-flows", f"{ovs.folder}/s1.mgmt").count("actions=")
+
+    assert asyncio.run(watched(watch, OpenFlowSource(watch.topology), scene)) == before

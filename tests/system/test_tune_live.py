@@ -1,0 +1,93 @@
+"""BBR's windows of live flows of the kernel's, set by an agent over ZeroMQ, and restored when it is gone."""
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import ExitStack
+
+import pytest
+
+import daemon
+from headway.tune.control import ask
+
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
+
+NAME = "hw_tune_live"
+RESTORE_S = 2.0
+FLOWS = 2
+"""To one port."""
+TUNED = {"rtprop_window": 2.0, "btlbw_window": 4.0}
+DEFAULT = {"rtprop_window": 10.0, "btlbw_window": 10.0}
+
+
+def tune(folder, *words):
+    environment = os.environ | {"HEADWAY_KEYS": f"{folder}/keys", "HEADWAY_TUNE_RUN": str(folder)}
+    command = [sys.executable, "-m", "headway", "tune", *words]
+    return subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+
+
+def until(agent, settings, seconds):
+    end = time.monotonic() + seconds
+    while [flow["settings"] for flow in agent.status()["flows"]] != [settings] * FLOWS:
+        assert time.monotonic() < end, agent.status()["flows"]
+        time.sleep(0.05)
+
+
+def connect(listener):
+    sender = socket.socket()
+    sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, NAME.encode())
+    sender.connect(listener.getsockname())
+    return sender, listener.accept()[0]
+
+
+def test_an_agent_sets_the_windows_of_live_flows_and_they_are_restored_when_it_is_gone(tmp_path):
+    with (
+        daemon.Daemon("--controllers", "headway_bbr", "--name", NAME) as agent,
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        ExitStack() as open_ones,
+    ):
+        flows = [connect(listener) for _ in range(FLOWS)]
+        for ends in flows:
+            for end in ends:
+                open_ones.enter_context(end)
+        ended = threading.Event()
+
+        def send():
+            while not ended.wait(0.005):
+                for sender, receiver in flows:
+                    sender.sendall(bytes(20_000))
+                    receiver.recv(20_000, socket.MSG_WAITALL)
+
+        sending = threading.Thread(target=send)
+        sending.start()
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            url = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+        decides = ["agent", "--fixed", "rtprop_window=2s,btlbw_window=4", "--bind", url]
+        watches = ["host", "--name", "h", "--controller", NAME, "--headwayd", agent.socket, "--agent", url]
+        watches += ["--t2", "500ms", "--restore-after", f"{RESTORE_S}s"]
+        running = [tune(tmp_path, *decides), tune(tmp_path, *watches)]
+        try:
+            until(agent, TUNED, 15)
+            running[0].kill()
+            gone = time.monotonic()
+            until(agent, DEFAULT, RESTORE_S + 3)
+            assert time.monotonic() - gone > RESTORE_S - 1
+            running.append(tune(tmp_path, *decides))
+            until(agent, TUNED, 15)
+            told = ask(tmp_path / "host-h.sock")
+            names = {"{}:{}-{}:{}".format(*one.getsockname(), *other.getsockname()) for one, other in flows}
+            assert {flow["flow"] for flow in told["flows"]} == names
+            assert not told["rejected"]
+            running[1].terminate()
+            assert running[1].wait(10) == 0
+            until(agent, DEFAULT, 2)
+        finally:
+            for one in running:
+                one.kill()
+                one.wait()
+            ended.set()
+            sending.join()

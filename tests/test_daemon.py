@@ -1,0 +1,58 @@
+"""What tests do where headwayd does not serve: a stand-in says why."""
+
+import pytest
+
+import daemon
+
+
+@pytest.fixture
+def headwayd(monkeypatch, tmp_path):
+    """Has this script of sh stand in for it."""
+
+    def put(script):
+        program = tmp_path / "headwayd"
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("HEADWAYD", str(program))
+
+    return put
+
+
+def test_where_it_serves_nothing_is_refused(headwayd):
+    headwayd("cat")
+    assert daemon.refusal() is None
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "cannot register hw_try_1: not permitted; it takes CAP_BPF and CAP_PERFMON (root has them)",
+        "headway_owl needs Linux 6.1 or newer; this is 5.15.2",
+        "this kernel tells nothing of its types (no /sys/kernel/btf/vmlinux); it takes one with BTF",
+        "cannot register hw_try_1: Function not implemented (os error 38)",
+    ],
+)
+def test_what_a_machine_lacks_skips(headwayd, said):
+    headwayd(f"echo 'headwayd: {said}' >&2; exit 1")
+    assert daemon.refusal() == f"headwayd: {said}"
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ("headwayd: cannot register hw_try_1: the verifier, or a security module, refuses its program", 1),
+        ("headwayd: cannot register hw_try_1: Invalid argument (os error 22)", 1),
+        ("note: run with RUST_BACKTRACE=1 environment variable to display a backtrace; not permitted;", 101),
+        ("", 139),
+    ],
+)
+def test_what_is_wrong_with_it_fails(headwayd, said, code):
+    headwayd(f"echo '{said}' >&2; exit {code}")
+    with pytest.raises(RuntimeError, match="headwayd fails") as failed:
+        daemon.refusal()
+    assert (said or str(code)) in str(failed.value)
+
+
+def test_where_it_was_not_built_is_said(monkeypatch, tmp_path):
+    monkeypatch.setenv("HEADWAYD", str(tmp_path / "nowhere"))
+    assert "nowhere" in (daemon.refusal() or "")

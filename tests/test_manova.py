@@ -1,0 +1,208 @@
+"""MANOVA and post-hoc tests against published examples, and against scipy."""
+
+import csv
+from math import inf, isnan
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+
+from headway.reproduce.interval.networks import NETWORKS
+from headway.stats.manova import (
+    HOTELLING,
+    PILLAI,
+    ROY,
+    WILKS,
+    disagreement,
+    effect_of_wilks,
+    manova,
+)
+from headway.stats.posthoc import Pairwise, block_means, holm, paired, welch
+
+JOHNSON = {
+    "1": [[9, 3], [6, 2], [9, 7]],
+    "2": [[0, 4], [2, 0]],
+    "3": [[3, 8], [1, 9], [2, 7]],
+}
+"""Johnson and Wichern, example 6.9: between [[78, -12], [-12, 48]], within [[10, 1], [1, 24]]."""
+SLEEP = (
+    [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0],
+    [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4],
+)
+"""Student 1908, as R's `sleep`."""
+
+
+@pytest.fixture
+def iris():
+    with (Path(__file__).parent / "data" / "iris.csv").open() as file:
+        rows = list(csv.reader(file))[1:]
+    groups = {}
+    for *values, species in rows:
+        groups.setdefault(species, []).append([float(v) for v in values])
+    return groups
+
+
+def test_a_textbooks_example():
+    found = manova(JOHNSON, ["x", "y"])
+    assert found[WILKS].value == pytest.approx(239 / 6215)
+    assert found[WILKS].f == pytest.approx(8.19, abs=0.01)
+    assert found[WILKS].df == (4, 8)
+    # The eigenvalues of the between matrix times the inverse of the within matrix, by hand.
+    trace = (78 * 24 - 2 * -12 * 1 + 48 * 10) / 239
+    product = (78 * 48 - 144) / 239
+    largest = (trace + (trace**2 - 4 * product) ** 0.5) / 2
+    other = trace - largest
+    assert found[HOTELLING].value == pytest.approx(trace)
+    assert found[ROY].value == pytest.approx(largest)
+    assert found[PILLAI].value == pytest.approx(largest / (1 + largest) + other / (1 + other))
+    # Between and whole sums of squares: 78 of 88, 48 of 72.
+    assert found.effects == pytest.approx({"x": 78 / 88, "y": 48 / 72})
+    assert found.effect == pytest.approx(1 - (239 / 6215) ** 0.5)
+
+
+def test_irises_as_r_has_them(iris):
+    """R: summary(manova(as.matrix(iris[1:4]) ~ Species, iris), test = ...)."""
+    found = manova(iris, ["sepal length", "sepal width", "petal length", "petal width"])
+    values = {statistic.name: (statistic.value, statistic.f) for statistic in found.statistics}
+    assert values[WILKS] == pytest.approx((0.023439, 199.15), rel=3e-5)
+    assert values[PILLAI] == pytest.approx((1.1919, 53.466), rel=3e-5)
+    assert values[HOTELLING][0] == pytest.approx(32.477, rel=3e-5)
+    assert values[ROY] == pytest.approx((32.192, 1167.0), rel=4e-5)
+    assert found[WILKS].df == (8, 288)
+    assert found[PILLAI].df == (8, 290)
+    assert found[WILKS].p < 1e-100
+    # R's documented example: cbind(Sepal.Length, Petal.Length) ~ Species.
+    two = manova({name: [[r[0], r[2]] for r in rows] for name, rows in iris.items()}, ["sepal", "petal"])
+    assert (two[PILLAI].value, two[PILLAI].f) == pytest.approx((0.9885, 71.829), rel=3e-5)
+    assert two[PILLAI].df == (4, 294)
+
+
+def test_one_quantitys_effect_is_that_of_an_ordinary_analysis_of_variance(iris):
+    found = manova(iris, list("abcd"))
+    f, _ = stats.f_oneway(*([r[0] for r in rows] for rows in iris.values()))
+    # Eta squared of F with 2 and 147 degrees of freedom.
+    assert found.effects["a"] == pytest.approx(2 * f / (2 * f + 147))
+    # Alone it is no matter of several.
+    assert manova({name: [r[:1] for r in rows] for name, rows in iris.items()}, ["a"]) is None
+
+
+def test_scales_change_nothing(iris):
+    found = manova(iris, list("abcd"))
+    scale = np.array([1e6, 1e-6, 1.0, 1e3])
+    scaled = {name: (np.array(rows) * scale + 7e3 * scale).tolist() for name, rows in iris.items()}
+    for one, other in zip(found.statistics, manova(scaled, list("abcd")).statistics, strict=True):
+        assert other.value == pytest.approx(one.value, rel=1e-6)
+
+
+def test_what_does_not_vary_or_follows_from_the_rest_is_left_out(iris):
+    more = {name: [[*r[:2], 0.0, r[0] + 2 * r[1]] for r in rows] for name, rows in iris.items()}
+    found = manova(more, ["a", "b", "none", "sum"])
+    assert found.constant == ("none", "sum")
+    plain = manova({name: [r[:2] for r in rows] for name, rows in iris.items()}, ["a", "b"])
+    assert found[WILKS].value == pytest.approx(plain[WILKS].value)
+    assert found.effects["none"] == 0.0
+    # Nor does what a mean rounds count as variation: a percentile that is the same in all runs.
+    draw = np.random.default_rng(5)
+    runs = {str(k): [[11 + x, 124.977 + k, y] for x, y in draw.normal(0, 1e-4, (30, 2))] for k in range(18)}
+    assert manova(runs, ["rate", "delay", "loss"]).constant == ("delay",)
+    same = {name: [[x, 124.977, y] for x, _, y in rows] for name, rows in runs.items()}
+    assert manova(same, ["rate", "delay", "loss"]).effects["delay"] == 0.0
+    # A difference between groups that vary nowhere is none of a test's business.
+    assert manova({"a": [[1.0], [1.0]], "b": [[2.0], [2.0]]}, ["x"]) is None
+    assert manova({"a": [[1.0], [2.0]]}, ["x"]) is None
+
+
+def test_the_papers_tables_agree_with_themselves():
+    """Tables 3 to 9: three of the four statistics give the fourth."""
+    for network in NETWORKS:
+        # As near as its lambda is printed: six decimals.
+        printed = 0.5e-6 / network.manova[0]
+        assert disagreement(*network.manova) == pytest.approx(1, abs=printed + 1e-6), network.name
+    # By hand, of eigenvalues 1, 3 and 4.
+    assert disagreement(1 / 40, 0.5 + 0.75 + 0.8, 8.0, 4.0) == pytest.approx(1)
+    assert effect_of_wilks(0.125, 3, 18) == pytest.approx(0.5)
+
+
+def test_t_tests_as_r_has_them():
+    # R: t.test(extra ~ group, data = sleep), and with paired = TRUE.
+    apart, together = welch(*SLEEP), paired(*SLEEP)
+    assert (apart.t, apart.df, apart.p) == pytest.approx((-1.8608, 17.776, 0.07939), rel=1e-4)
+    assert (together.t, together.df, together.p) == pytest.approx((-4.0621, 9, 0.002833), rel=2e-4)
+
+
+def test_t_tests_are_scipys():
+    draw = np.random.default_rng(3)
+    for _ in range(20):
+        a, b = draw.normal(0, 1, 12), draw.normal(0.5, 3, 9)
+        assert welch(a, b).p == pytest.approx(stats.ttest_ind(a, b, equal_var=False).pvalue)
+        assert paired(a[:9], b).p == pytest.approx(stats.ttest_rel(a[:9], b).pvalue)
+
+
+def test_where_nothing_varies_a_difference_is_certain():
+    assert welch([1.0, 1.0], [2.0, 2.0]).p == paired([1.0, 2.0], [2.0, 3.0]).p == 0.0
+    assert welch([2.0, 2.0], [1.0, 1.0]).t == inf
+    assert welch([1.0, 1.0], [1.0, 1.0]).p == paired([1.0, 3.0], [1.0, 3.0]).p == 1.0
+    assert isnan(welch([1.0], [2.0, 3.0]).p)
+    assert isnan(paired([1.0], [2.0]).p)
+
+
+def test_a_difference_that_is_rounding_is_none():
+    """0.1 + 0.2 is not 0.3: the same difference in every pair, which varies not at all."""
+    assert 0.1 + 0.2 != 0.3
+    assert paired([0.1 + 0.2] * 5, [0.3] * 5).p == 1.0
+    assert welch([0.1 + 0.2] * 5, [0.3] * 5).p == 1.0
+    # Nor does a mean that rounds make a variance.
+    assert welch([124.977] * 30, [124.977 + 2e-14] * 30).p == 1.0
+    assert paired([0.3 + 1e-9] * 5, [0.3] * 5).p == welch([0.3 + 1e-9] * 5, [0.3] * 5).p == 0.0
+
+
+def test_groups_a_bin_of_the_histogram_apart_are_not_told_apart():
+    # 512 bins to an octave: the first two beyond 128 ms, and the fourth.
+    groups = {name: [128 * (1 + (k + 0.5) / 512)] * 30 for name, k in (("a", 0), ("b", 1), ("d", 3))}
+    for in_pairs in (True, False):
+        found = Pairwise(groups, in_pairs=in_pairs, resolution=0.002)
+        assert [found.differ(*pair) for pair in ("ab", "ad", "bd")] == [False, True, True]
+        assert Pairwise(groups, in_pairs=in_pairs).told_apart == 3
+
+
+@pytest.mark.parametrize(
+    ("runs", "block", "ends"), [(30, 5, [5, 10, 15, 20, 25]), (12, 3, [3, 6, 9]), (29, 5, [6, 12, 18, 24])]
+)
+def test_in_blocks_a_test_is_scipys_over_their_means(runs, block, ends):
+    draw = np.random.default_rng(runs)
+    a, b = draw.normal(0, 1, runs), draw.normal(0.3, 1, runs)
+    means = [[float(part.mean()) for part in np.split(values, ends)] for values in (a, b)]
+    together, apart = (Pairwise({"a": a, "b": b}, in_pairs=pairs, block=block) for pairs in (True, False))
+    pair = frozenset("ab")
+    assert together.p[pair] == pytest.approx(stats.ttest_rel(*means).pvalue)
+    assert apart.p[pair] == pytest.approx(stats.ttest_ind(*means, equal_var=False).pvalue)
+    # What is ranked is the mean of all runs, and a block of one run changes nothing.
+    assert together.means == Pairwise({"a": a, "b": b}, in_pairs=True, block=1).means
+    assert block_means(list(a), 1) == list(a)
+
+
+def test_holms_correction():
+    # By hand: 5 x .01, 4 x .02, 3 x .03, then never less than before.
+    assert holm([0.01, 0.02, 0.03, 0.04, 0.05]) == pytest.approx([0.05, 0.08, 0.09, 0.09, 0.09])
+    assert holm([]) == []
+    p = np.random.default_rng(1).uniform(0, 0.2, 30).tolist()
+    assert holm(p) == pytest.approx(multipletests(p, method="holm")[1])
+
+
+def test_the_best_are_those_not_told_apart_from_it():
+    noise, other = (np.random.default_rng(seed).normal(0, 1, 30) for seed in (7, 8))
+    noise, other = noise - noise.mean(), other - other.mean()
+    groups = {"low": noise, "high": noise + 10, "same": other + 10.1, "middle": noise + 9.8}
+    independent = Pairwise(groups, in_pairs=False)
+    assert independent.ranked()[-1] == "low"
+    assert set(independent.best()) == {"same", "high", "middle"}
+    assert independent.told_apart == 3
+    # In pairs the fifth between high and middle is certain; what is told apart from the best is another thing.
+    together = Pairwise(groups, in_pairs=True)
+    assert together.differ("high", "middle")
+    assert not together.differ("high", "high")
+    assert together.best(largest=False) == ["low"]
+    # The third is among the first three whatever the tests say.
+    assert set(independent.best(places=3)) == {"same", "high", "middle"}

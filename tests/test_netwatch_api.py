@@ -1,0 +1,513 @@
+"""The API: against its own description by Schemathesis, and against clients that want too much."""
+
+import asyncio
+import http.client
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager, suppress
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, settings
+
+from headway._native import RunError, UsageError
+from headway.netwatch import server, stream
+from headway.netwatch.api import Limits, make_app
+from headway.netwatch.client import Client
+from headway.netwatch.limits import Rates, client_of
+from headway.netwatch.server import Server, checked, configured
+from headway.netwatch.source import Counters, PortReading, Reading
+from headway.netwatch.stream import Broadcast
+from headway.netwatch.tokens import Tokens, new
+from headway.netwatch.topology import parse
+from headway.netwatch.watch import Watch
+
+TOPOLOGY = {
+    "netwatch": {"period": "100ms", "stale_after": "1s"},
+    "switch": [{"name": "s1", "datapath": "1"}, {"name": "s2", "known": False}],
+    "link": [{"ends": ["s1:1", "s2:1"], "capacity": "10Mbps"}],
+    "path": [{"name": "there", "switches": ["s1", "s2"]}],
+}
+
+
+def watched():
+    watch = Watch(parse(TOPOLOGY, "test"))
+    for second in (0, 1):
+        counters = Counters(10 * second, 1000 * second, 8 * second, 625_000 * second, 10**9 * second)
+        reading = Reading("s1", time.monotonic() - 1 + second, {"1": PortReading(counters)})
+        watch.reading(reading)
+    return watch
+
+
+def app(broadcast=None, **limits):
+    watch, broadcast = watched(), broadcast or Broadcast()
+    broadcast.publish(watch.snapshot())
+    return make_app(watch, broadcast, Limits(**{"requests_a_second": 0, **limits}))
+
+
+async def ask(application, path, *, method="GET", host="127.0.0.1", client="127.0.0.1", headers=()):
+    """Status, headers and body of one request, without a server."""
+    sent = []
+
+    async def receive():
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {
+        **{"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "http"},
+        **{"path": path, "raw_path": path.encode(), "query_string": b"", "root_path": "", "client": (client, 1)},
+        "headers": [(b"host", host.encode()), *headers],
+        "server": ("127.0.0.1", 80),
+    }
+    await application(scope, receive, send)
+    body = b"".join(message.get("body", b"") for message in sent)
+    return sent[0]["status"], dict(sent[0]["headers"]), body
+
+
+def get(application, path, **more):
+    return asyncio.run(ask(application, path, **more))
+
+
+LOOPBACK = {"Host": "localhost"}
+plain = schemathesis.openapi.from_asgi("/openapi.json", app(), headers=LOOPBACK)
+
+
+@plain.exclude(path="/v1/stream").parametrize()
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+def test_the_api_is_what_it_says(case):
+    case.call_and_validate(headers=LOOPBACK)
+
+
+def test_paths_are_what_the_watch_knows():
+    application = app()
+    status, headers, body = get(application, "/v1/paths")
+    snapshot = json.loads(body)
+    (path,) = snapshot["paths"]
+    # 5 of 10 Mbit/s out, and two packets kept back in a second.
+    assert (status, headers[b"content-type"], snapshot["seq"]) == (200, b"application/json", 1)
+    assert (path["pnc"], path["pna"], path["known"]) == (2.0, 0.5, 0.5)
+    assert json.loads(get(application, "/v1/paths/there")[2]) == path
+    assert get(application, "/v1/paths/nowhere")[0] == 404
+    (link, _) = json.loads(get(application, "/v1/links")[2])
+    assert (link["name"], link["free"]) == ("s1:1-s2", 0.5)
+    text = get(application, "/metrics")[2].decode()
+    assert 'headway_path_pna{path="there"} 0.5' in text
+    assert 'headway_switch_events_total{switch="s1",what="readings"} 2.0' in text
+    assert 'headway_netwatch_responses_total{status="404"} 1.0' in text
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [("127.0.0.1:8633", 200), ("localhost", 200), ("[::1]:8633", 200), ("evil.example:8633", 421), ("", 421)],
+)
+def test_without_tokens_only_names_of_loopback_are_answered(host, status):
+    assert get(app(), "/v1/paths", host=host)[0] == status
+
+
+def test_tokens(tmp_path):
+    path = tmp_path / "tokens"
+    token, other = new("one", path), new("other", path)
+    assert token not in path.read_text()
+    assert path.stat().st_mode & 0o777 == 0o600
+    with pytest.raises(UsageError, match="there is a token 'one'"):
+        new("one", path)
+    tokens = Tokens(path)
+    application = app(tokens=tokens)
+
+    def status(given, **more):
+        headers = [(b"authorization", given)] if given else []
+        return get(application, "/v1/paths", headers=headers, host="anything", **more)[0]
+
+    assert status(None) == status(b"Bearer wrong") == status(b"Basic " + token.encode()) == status(b"\xff") == 401
+    assert status(b"Bearer " + token.encode()) == status(b"bearer " + other.encode()) == 200
+    assert get(application, "/openapi.json")[0] == 401
+    # Taken out of the file it counts no more.
+    lines = [line for line in path.read_text().splitlines() if not line.startswith("one ")]
+    path.write_text("\n".join(lines))
+    tokens._looked_s -= 2
+    assert (status(b"Bearer " + token.encode()), status(b"Bearer " + other.encode())) == (401, 200)
+    path.unlink()
+    tokens._looked_s -= 2
+    assert status(b"Bearer " + other.encode()) == 401
+
+
+def test_files_of_tokens_that_are_none(tmp_path):
+    path = tmp_path / "tokens"
+    for text, why in (("# none\n", "no token in it"), ("one abc\n", "line 1: not a name and a SHA-256")):
+        path.write_text(text)
+        with pytest.raises(UsageError, match=why):
+            Tokens(path)
+    path.write_text(f"one {'0' * 64}\n")
+    path.chmod(0o666)
+    with pytest.raises(UsageError, match="others may write it"):
+        Tokens(path)
+
+
+def test_beyond_loopback_it_takes_tls_and_tokens(tmp_path, certificate):
+    cert, key = certificate
+    new("one", tmp_path / "tokens")
+    tokens = Tokens(tmp_path / "tokens")
+    for given, missing in (((None, None, tokens), "--tls-cert"), ((cert, key, None), "--tokens is missing")):
+        with pytest.raises(UsageError, match=missing):
+            checked("0.0.0.0:8633", *given)
+    assert checked("0.0.0.0:8633", cert, key, tokens) == ("0.0.0.0", 8633)
+    assert checked("[::1]:0", None, None, None) == ("::1", 0)
+    for bind in ("8633", "127.0.0.1", "127.0.0.1:x", "127.0.0.1:99999"):
+        with pytest.raises(UsageError, match="not an address"):
+            checked(bind, None, None, None)
+    with pytest.raises(UsageError, match="--tls-cert"):
+        checked("127.0.0.1:1", key, cert, tokens)
+
+
+def test_one_client_that_floods_is_limited_and_others_are_not():
+    application = app(requests_a_second=10, burst=20)
+    flood = [get(application, "/v1/paths", client="127.0.0.2") for _ in range(100)]
+    answered = sum(status == 200 for status, _, _ in flood)
+    assert 20 <= answered <= 25
+    assert flood[-1][0] == 429
+    assert flood[-1][1][b"retry-after"] == b"1"
+    assert get(application, "/v1/paths", client="127.0.0.3")[0] == 200
+
+
+def test_rates_by_hand():
+    now = 0.0
+    rates = Rates(2, 3, lambda: now)
+    assert [rates.wait_s("a") for _ in range(5)] == [0, 0, 0, 0.5, 0.5]
+    now = 0.5
+    assert (rates.wait_s("a"), rates.wait_s("a"), rates.wait_s("b")) == (0, 0.5, 0)
+    now = 100.0
+    assert [rates.wait_s("a") for _ in range(4)] == [0, 0, 0, 0.5]
+    # Whoever has many addresses of IPv6 is still one.
+    assert client_of("2001:db8::1") == client_of("2001:db8::ffff:1") != client_of("2001:db8:0:1::1")
+    assert client_of("::ffff:10.0.0.1") == client_of("10.0.0.1")
+
+
+def test_memory_of_clients_is_bounded():
+    rates = Rates(1, 1, lambda: 0.0)
+    for number in range(10_000):
+        rates.wait_s(str(number))
+    assert len(rates._left) == 4096
+
+
+@pytest.mark.parametrize("headers", [[(b"content-length", b"5")], [(b"transfer-encoding", b"chunked")]])
+def test_a_request_with_a_body_is_refused(headers):
+    assert get(app(), "/v1/paths", headers=headers)[0] == 413
+
+
+def test_only_reading_is_possible():
+    for method in ("POST", "PUT", "DELETE", "PATCH"):
+        status, headers, _ = get(app(), "/v1/paths", method=method)
+        assert (status, headers[b"allow"]) == (405, b"GET")
+
+
+@contextmanager
+def serving(application, broadcast=None, cert=None, key=None, port=0):
+    """A server in a thread of its own; its port."""
+    listening = socket.create_server(("127.0.0.1", port))
+    one = Server(configured(application, cert, key))
+    thread = threading.Thread(target=lambda: asyncio.run(one.serve([listening])))
+    thread.start()
+    try:
+        end = time.monotonic() + 10
+        while not one.started:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        yield listening.getsockname()[1]
+    finally:
+        if broadcast is not None:
+            one.servers[0].get_loop().call_soon_threadsafe(broadcast.close)
+        one.should_exit = True
+        thread.join(10)
+        listening.close()
+        assert not thread.is_alive()
+
+
+class Published(Broadcast):
+    """Publishes when it is told to, from any thread."""
+
+    def __init__(self, paths=1):
+        super().__init__()
+        topology = TOPOLOGY | {"path": [{"name": f"p{n}", "switches": ["s1", "s2"]} for n in range(paths)]}
+        self.watch = Watch(parse(topology, "test"))
+        self.loop = None
+
+    @contextmanager
+    def subscribed(self, client):
+        self.loop = asyncio.get_running_loop()
+        with super().subscribed(client) as one:
+            yield one
+
+    def go(self, count=1):
+        done = threading.Event()
+
+        def publish():
+            for _ in range(count):
+                self.publish(self.watch.snapshot())
+            done.set()
+
+        self.loop.call_soon_threadsafe(publish)
+        assert done.wait(10)
+
+
+def until(condition):
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_a_stream_has_every_snapshot_and_ends_when_closed():
+    broadcast = Published()
+    broadcast.publish(broadcast.watch.snapshot())
+    with serving(app_of(broadcast), broadcast) as port:
+        client = Client(f"http://127.0.0.1:{port}")
+        snapshots = client.stream()
+        seen = [next(snapshots).seq]
+        for _ in range(3):
+            broadcast.go()
+            seen.append(next(snapshots).seq)
+        assert seen == [1, 2, 3, 4]
+        assert client.path("p0").switches[0].name == "s1"
+        assert [switch.state for switch in client.switches()] == ["silent", "unknown"]
+        threading.Timer(0.3, client.close).start()
+        assert list(snapshots) == []
+        until(lambda: broadcast.subscribers == 0)
+
+
+def app_of(broadcast):
+    return make_app(broadcast.watch, broadcast, Limits(requests_a_second=0))
+
+
+def test_a_slow_subscriber_is_skipped_then_dropped_and_others_are_not(monkeypatch):
+    monkeypatch.setattr(stream, "PATIENCE_S", 3.0)
+    # Large enough that sockets' buffers are full soon.
+    broadcast = Published(paths=3000)
+    with serving(app_of(broadcast), broadcast) as port:
+        slow = socket.create_connection(("127.0.0.1", port))
+        slow.sendall(b"GET /v1/stream HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        until(lambda: broadcast.subscribers == 1)
+        quick, heard = Client(f"http://127.0.0.1:{port}"), []
+
+        def listens():
+            for snapshot in quick.stream():
+                heard.append(snapshot.seq)
+
+        threading.Thread(target=listens, daemon=True).start()
+        until(lambda: broadcast.subscribers == 2)
+
+        def is_dropped():
+            broadcast.go()
+            return broadcast.counted["dropped"] >= 1
+
+        until(is_dropped)
+        assert broadcast.counted["skipped"] >= 3
+        slow.close()
+        # The other one hears what comes after that too.
+        before = len(heard)
+        broadcast.go()
+        until(lambda: len(heard) > before)
+        assert broadcast.subscribers == 1
+        quick.close()
+
+
+def test_a_stream_goes_on_when_the_agent_has_come_again():
+    first, second = Published(), Published()
+    first.publish(first.watch.snapshot())
+    for _ in range(3):
+        second.watch.snapshot()
+    second.publish(second.watch.snapshot())
+    with serving(app_of(first), first) as port:
+        snapshots = Client(f"http://127.0.0.1:{port}").stream()
+        assert next(snapshots).seq == 1
+    heard = []
+    listening = threading.Thread(target=lambda: heard.append(next(snapshots).seq), daemon=True)
+    listening.start()
+    time.sleep(0.6)
+    with serving(app_of(second), second, port=port):
+        listening.join(10)
+        assert heard == [4]
+
+
+def test_a_flood_does_not_hold_up_a_stream():
+    broadcast = Published()
+    with serving(make_app(broadcast.watch, broadcast, Limits(20, 20)), broadcast) as port:
+        client = Client(f"http://127.0.0.1:{port}")
+        broadcast.publish(broadcast.watch.snapshot())
+        snapshots = client.stream()
+        assert next(snapshots).seq == 1
+        ended = threading.Event()
+        statuses = []
+
+        def flood():
+            while not ended.is_set():
+                one = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+                one.request("GET", "/v1/paths")
+                statuses.append(one.getresponse().status)
+                one.close()
+
+        threads = [threading.Thread(target=flood) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        try:
+            for seq in range(2, 22):
+                begun = time.monotonic()
+                broadcast.go()
+                assert next(snapshots).seq == seq
+                assert time.monotonic() - begun < 1
+                time.sleep(0.02)
+        finally:
+            ended.set()
+            for thread in threads:
+                thread.join()
+        assert set(statuses) == {200, 429}
+        assert statuses.count(429) > statuses.count(200)
+
+
+def test_a_client_has_so_many_streams_and_no_more(monkeypatch):
+    monkeypatch.setattr(stream, "MOST_OF_A_CLIENT", 2)
+    broadcast = Published()
+    with serving(app_of(broadcast), broadcast) as port:
+        held = []
+        for _ in range(2):
+            one = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+            one.request("GET", "/v1/stream")
+            held.append((one, one.getresponse()))
+        assert [response.status for _, response in held] == [200, 200]
+        third = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+        third.request("GET", "/v1/stream")
+        assert third.getresponse().status == 429
+        for one in (*(one for one, _ in held), third):
+            one.close()
+
+
+def test_half_a_request_and_none_at_all_are_closed(monkeypatch):
+    monkeypatch.setattr(server, "REQUEST_S", 0.3)
+    with serving(app()) as port:
+        begun = time.monotonic()
+        for text in (b"", b"GET /v1/paths HTTP/1.1\r\nHost: loc"):
+            one = socket.create_connection(("127.0.0.1", port))
+            one.settimeout(5)
+            one.sendall(text)
+            with suppress(ConnectionResetError):
+                assert one.recv(1) == b""
+            one.close()
+        assert time.monotonic() - begun < 4
+
+
+def test_a_head_that_never_ends_is_refused():
+    with serving(app()) as port, socket.create_connection(("127.0.0.1", port)) as one:
+        one.settimeout(5)
+        with suppress(BrokenPipeError, ConnectionResetError):
+            one.sendall(b"GET /v1/paths HTTP/1.1\r\nHost: localhost\r\n" + b"A: b\r\n" * 20_000)
+            assert one.recv(100).startswith(b"HTTP/1.1 400")
+
+
+def test_connections_of_one_client_are_bounded(monkeypatch):
+    monkeypatch.setattr(server, "MOST_OF_A_CLIENT", 5)
+    with serving(app()) as port:
+        held = [socket.create_connection(("127.0.0.1", port)) for _ in range(5)]
+        time.sleep(0.2)
+        with socket.create_connection(("127.0.0.1", port)) as sixth:
+            sixth.settimeout(5)
+            with suppress(ConnectionResetError):
+                assert sixth.recv(1) == b""
+        for one in held:
+            one.close()
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl: sudo apt-get install -y openssl")
+    folder = tmp_path_factory.mktemp("tls")
+    cert, key = folder / "cert.pem", folder / "key.pem"
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"),
+            *("-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"),
+            *("-keyout", key, "-out", cert),
+        ],
+        check=True,
+        capture_output=True,
+        timeout=30,
+    )
+    return cert, key
+
+
+def test_tls_and_a_token_from_end_to_end(tmp_path, certificate):
+    cert, key = certificate
+    token = new("one", tmp_path / "tokens")
+    with serving(app(tokens=Tokens(tmp_path / "tokens")), cert=cert, key=key) as port:
+        url = f"https://localhost:{port}"
+        assert Client(url, token=token, ca=cert).paths().paths[0].pnc == 2.0
+        with pytest.raises(RunError, match="401: a token is needed"):
+            next(Client(url, ca=cert).stream())
+        with pytest.raises(RunError, match="no netwatch answers"):
+            Client(url, token=token).paths()
+        one = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+        one.request("GET", "/v1/paths")
+        with pytest.raises((OSError, http.client.HTTPException)):
+            one.getresponse()
+
+
+def test_a_token_is_not_sent_for_all_to_read():
+    with pytest.raises(UsageError, match="write https://"):
+        Client("http://192.0.2.1:8633", token="secret")
+    for url in ("ftp://x", "127.0.0.1:8633", "http://h:x", "http://h/path"):
+        with pytest.raises(UsageError, match="not where a netwatch is"):
+            Client(url)
+
+
+def test_the_program_serves_a_simulation_and_ends_cleanly(run):
+    command = [sys.executable, "-m", "headway", "netwatch", "run", "--simulate", "owl-nsfnet:known=4"]
+    options = ["--seconds", "20", "--speed", "10", "--bind", "127.0.0.1:0"]
+    process = subprocess.Popen(
+        [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ
+    )
+    try:
+        url = process.stdout.readline().partition(" at ")[2].partition(",")[0]
+        snapshots = Client(url).stream()
+        known = next(path for s in snapshots for path in s.paths if path.pnc)
+        assert known.known == pytest.approx(4 / 7)
+        shown = run("netwatch", "status", url, "--json")
+        assert json.loads(shown.stdout)["health"]["sources"][0]["name"] == "simulation"
+        process.send_signal(2)
+        # A stream that is open ends with it.
+        _, err = process.communicate(timeout=10)
+        assert (process.returncode, err) == (0, "")
+    finally:
+        process.kill()
+        process.wait()
+    gone = run("netwatch", "status", url)
+    assert gone.returncode == 1
+    assert gone.stderr.startswith(f"headway: no netwatch answers at {url}")
+    assert gone.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ((), "give one of a topology's file and --simulate"),
+        (("no.toml",), "no.toml: No such file"),
+        (("--simulate", "owl-nsfnet"), "owl-nsfnet"),
+        (("--simulate", "pantheon-default"), "none of the scenario's flows crosses a switch"),
+        (("--simulate", "owl-nsfnet:known=4", "--scheme", "x"), "x"),
+        (("--simulate", "owl-nsfnet:known=4", "--bind", "0.0.0.0:1"), "beyond loopback it takes TLS and tokens"),
+        (("--simulate", "owl-nsfnet:known=4", "--period", "1ms"), "--period 0.001s: must be from 50ms"),
+        (("--simulate", "owl-nsfnet:known=4", "--stale-after", "1ms"), "--stale-after 0.001s: shorter"),
+        (("--simulate", "owl-nsfnet:known=4", "--tokens", "none"), "none: No such file"),
+    ],
+)
+def test_wrong_usage_is_one_line(run, arguments, why):
+    done = run("netwatch", "run", *arguments)
+    assert done.returncode == 2
+    assert why in done.stderr
+    assert done.stderr.count("\n") == 1

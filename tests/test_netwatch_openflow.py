@@ -1,0 +1,334 @@
+"""The OpenFlow source against switches that are made up: their messages are written down from OpenFlow 1.3.5."""
+
+import asyncio
+import os
+import shutil
+import signal
+import socket
+import ssl
+import struct
+import subprocess
+import time
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+
+from headway._native import UsageError
+from headway.netwatch.openflow import OpenFlowSource
+from headway.netwatch.topology import parse
+from headway.netwatch.watch import Watch
+
+HEADER = struct.Struct("!BBHI")
+HELLO, ECHO_REQUEST, ECHO_REPLY, FEATURES_REQUEST, FEATURES_REPLY = 0, 2, 3, 5, 6
+MULTIPART_REQUEST, MULTIPART_REPLY, ROLE_REQUEST, ROLE_REPLY = 18, 19, 24, 25
+PORT_STATS, REPLY_MORE = 4, 1
+LOCAL = 0xFFFFFFFE
+
+
+def port_stats(number, rx_packets, rx_bytes, tx_packets, tx_bytes, at_s):
+    """struct ofp_port_stats (7.3.5.6)."""
+    sums = (rx_packets, tx_packets, rx_bytes, tx_bytes, *[0] * 8)
+    return struct.pack("!I4x12QII", number, *sums, int(at_s), int(at_s % 1 * 1e9))
+
+
+class FakeSwitch:
+    """Answers as `ports()` says, a list of parts; while it `hangs` it neither reads nor answers."""
+
+    def __init__(self, datapath, ports, tls=None):
+        self.datapath, self.ports, self.tls = datapath, ports, tls
+        self.hangs = False
+        self.roles = []
+        self.asked = 0
+
+    @asynccontextmanager
+    async def connected(self, port):
+        task = asyncio.create_task(self._live(port))
+        try:
+            yield self
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    async def _live(self, port):
+        while True:
+            with suppress(OSError, asyncio.IncompleteReadError):
+                reader, self.writer = await asyncio.open_connection("127.0.0.1", port, ssl=self.tls)
+                try:
+                    await self._talk(reader)
+                finally:
+                    self.writer.close()
+            await asyncio.sleep(0.2)
+
+    def say(self, kind, xid, body=b""):
+        self.writer.write(HEADER.pack(4, kind, 8 + len(body), xid) + body)
+
+    async def _talk(self, reader):
+        self.say(HELLO, 1)
+        while True:
+            _, kind, length, xid = HEADER.unpack(await reader.readexactly(8))
+            body = await reader.readexactly(length - 8)
+            while self.hangs:
+                await asyncio.sleep(0.05)
+            if kind == ECHO_REQUEST:
+                self.say(ECHO_REPLY, xid, body)
+            elif kind == FEATURES_REQUEST:
+                self.say(FEATURES_REPLY, xid, struct.pack("!QIBB2xII", self.datapath, 0, 1, 0, 4, 0))
+            elif kind == ROLE_REQUEST:
+                self.roles.append(struct.unpack_from("!I", body)[0])
+                self.say(ROLE_REPLY, xid, body)
+            elif kind == MULTIPART_REQUEST:
+                asked = struct.unpack_from("!H", body)[0]
+                if asked == PORT_STATS:
+                    self.asked += 1
+                    self.answer(xid)
+                else:
+                    self.say(MULTIPART_REPLY, xid, struct.pack("!HH4x", asked, 0))
+
+    def answer(self, xid):
+        parts = self.ports()
+        for n, part in enumerate(parts, 1):
+            more = REPLY_MORE if n < len(parts) else 0
+            self.say(MULTIPART_REPLY, xid, struct.pack("!HH4x", PORT_STATS, more) + b"".join(part))
+
+
+def honest(packets_a_second=100, begun=None):
+    """Two ports and the switch's own, in two parts: a tenth of what comes in stays."""
+    begun = begun or time.monotonic()
+
+    def ports():
+        at_s = time.monotonic() - begun + 7
+        n = int(packets_a_second * (at_s - 7))
+        first = [port_stats(LOCAL, 0, 0, 10**9, 10**12, at_s), port_stats(1, n, 1000 * n, 0, 0, at_s)]
+        return [first, [port_stats(2, 0, 0, 9 * n // 10, 900 * n, at_s)]]
+
+    return ports
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        return one.getsockname()[1]
+
+
+def listens(port):
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", port)) == 0
+
+
+def watched(*names, **openflow):
+    return Watch(
+        parse(
+            {
+                "netwatch": {"period": "200ms", "stale_after": "1500ms"},
+                "openflow": {"listen": f"127.0.0.1:{free_port()}", **openflow},
+                "switch": [{"name": name, "datapath": f"{n:x}"} for n, name in enumerate(names, 1)],
+                "link": [{"ends": [f"{name}:2", f"h-{name}"], "capacity": "2Mbps"} for name in names],
+                "path": [{"name": name, "switches": [name], "to": f"h-{name}"} for name in names],
+            },
+            "test",
+        )
+    )
+
+
+async def until(condition, patience_s=15):
+    end = time.monotonic() + patience_s
+    while not condition():
+        assert time.monotonic() < end, "nothing came"
+        await asyncio.sleep(0.05)
+
+
+@asynccontextmanager
+async def running(watch):
+    source = OpenFlowSource(watch.topology)
+    task = asyncio.create_task(watch.supervise(source))
+    try:
+        yield source, int(watch.topology.openflow.listen.rpartition(":")[2])
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        assert source.pid is not None
+        with pytest.raises(ProcessLookupError):
+            os.kill(source.pid, 0)
+
+
+def path(watch, name):
+    return next(one for one in watch.snapshot().paths if one.name == name)
+
+
+def test_what_two_parts_say_is_one_reading_without_the_switchs_own_port():
+    watch = watched("s1")
+    switch = FakeSwitch(1, honest())
+
+    async def scene():
+        async with running(watch) as (_, port), switch.connected(port):
+            await until(lambda: watch.switch("s1").state == "trusted")
+            await asyncio.sleep(0.5)
+            return path(watch, "s1")
+
+    seen = asyncio.run(scene())
+    # 100 packets a second come in, 90 go out, of 8 kbit, at 2 Mbit/s.
+    assert seen.pnc == pytest.approx(10, abs=6)
+    assert seen.pna == pytest.approx(1 - 0.72 / 2, abs=0.03)
+    assert seen.known == 1.0
+    assert seen.age_s < 0.5
+    # A slave (7.3.9): it may not change anything.
+    assert switch.roles == [3]
+
+
+def test_one_that_hangs_one_that_lies_and_one_that_babbles_hold_nobody_up():
+    watch = watched("good", "hangs", "lies", "babbles")
+    good, hangs = FakeSwitch(1, honest()), FakeSwitch(2, honest())
+    lying = {"is": False}
+
+    def lies():
+        return [[port_stats(1, *([10**15] * 4 if lying["is"] else [0] * 4), time.monotonic())]]
+
+    liar, babbler = FakeSwitch(3, lies), FakeSwitch(4, honest())
+
+    async def babble():
+        while True:
+            for _ in range(50):
+                babbler.answer(0xBAD)
+            with suppress(OSError):
+                await babbler.writer.drain()
+            await asyncio.sleep(0.01)
+
+    async def scene():
+        async with (
+            running(watch) as (_, port),
+            good.connected(port),
+            hangs.connected(port),
+            liar.connected(port),
+            babbler.connected(port),
+        ):
+            await until(
+                lambda: all(watch.switch(n).state == "trusted" for n in ("good", "hangs", "lies", "babbles"))
+            )
+            # And one that is no switch.
+            _, noise = await asyncio.open_connection("127.0.0.1", port)
+            noise.write(os.urandom(100_000))
+            hangs.hangs = lying["is"] = True
+            babbling = asyncio.create_task(babble())
+            before = watch.switch("good").counted["readings"]
+            await until(lambda: watch.switch("hangs").state == "stale")
+            await asyncio.sleep(1)
+            babbling.cancel()
+            noise.close()
+            assert path(watch, "good").known == 1.0
+            assert path(watch, "good").age_s < 1
+            assert path(watch, "good").pnc == pytest.approx(10, abs=6)
+            # 2.5 s at 200 ms.
+            assert watch.switch("good").counted["readings"] - before >= 8
+            assert path(watch, "hangs").switches[0].why == "stale"
+            assert watch.switch("hangs").counted["timeout"] >= 3
+            assert watch.switch("lies").counted["lie: a rate above the link's"] == 1
+            assert path(watch, "lies").known == 0.0
+            assert watch.switch("babbles").counted["unasked"] > 100
+            # One request at most is under way.
+            assert hangs.asked <= watch.switch("good").counted["readings"]
+            hangs.hangs = False
+            await until(lambda: watch.switch("hangs").state == "trusted")
+
+    asyncio.run(scene())
+
+
+def test_a_stranger_is_sent_away():
+    watch = watched("s1")
+    stranger = FakeSwitch(0x99, honest())
+
+    async def scene():
+        async with running(watch) as (_, port), stranger.connected(port):
+            await until(lambda: watch.strangers >= 1)
+            await asyncio.sleep(0.5)
+
+    asyncio.run(scene())
+    assert stranger.asked == 0
+
+
+def test_os_ken_that_dies_is_started_again():
+    watch = watched("s1")
+
+    async def scene():
+        async with running(watch) as (source, port), FakeSwitch(1, honest()).connected(port):
+            await until(lambda: watch.switch("s1").state == "trusted")
+            os.kill(source.pid, signal.SIGKILL)
+            await until(lambda: watch.sources[0].state == "failed")
+            assert watch.health().status == "degraded"
+            # Stale, or read anew already and of no interval yet.
+            await until(lambda: path(watch, "s1").known == 0.0)
+            assert watch.switch("s1").state != "trusted"
+            await until(lambda: watch.switch("s1").state == "trusted")
+            assert "os-ken has ended (-9)" in watch.sources[0].last_failure
+
+    asyncio.run(scene())
+
+
+def pair(folder, name, *options):
+    """A key and a certificate, made by OpenSSL."""
+    cert, key = folder / f"{name}.pem", folder / f"{name}.key"
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"),
+            *("-days", "2", "-subj", f"/CN={name}", "-keyout", key, "-out", cert, *options),
+        ],
+        check=True,
+        capture_output=True,
+        timeout=30,
+    )
+    return str(cert), str(key)
+
+
+def test_by_tls_only_a_switch_with_a_certificate_of_the_authority_comes(tmp_path):
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl: sudo apt-get install -y openssl")
+    ca, ca_key = pair(tmp_path, "ca")
+    known = pair(tmp_path, "known", "-CA", ca, "-CAkey", ca_key)
+    stranger = pair(tmp_path, "stranger")
+    own, own_key = pair(tmp_path, "own", "-CA", ca, "-CAkey", ca_key)
+
+    def tls(chain):
+        context = ssl.create_default_context(cafile=ca)
+        context.check_hostname = False
+        if chain:
+            context.load_cert_chain(*chain)
+        return context
+
+    watch = watched("s1", "s2", "s3", "s4", key=own_key, cert=own, ca=ca)
+    switches = [FakeSwitch(n, honest(), tls(chain)) for n, chain in ((1, known), (2, stranger), (3, None))]
+    plain = FakeSwitch(4, honest())
+
+    async def scene():
+        async with running(watch) as (_, port):
+            await until(lambda: listens(port))
+            # One that never shakes hands is waited for by nobody.
+            _, silent = await asyncio.open_connection("127.0.0.1", port)
+            async with (
+                switches[0].connected(port),
+                switches[1].connected(port),
+                switches[2].connected(port),
+                plain.connected(port),
+            ):
+                await until(lambda: watch.switch("s1").state == "trusted")
+                await asyncio.sleep(1)
+            silent.close()
+
+    asyncio.run(scene())
+    assert [watch.switch(name).counted.get("connected", 0) for name in ("s1", "s2", "s3", "s4")] == [1, 0, 0, 0]
+
+
+def test_a_port_that_is_taken_and_one_that_all_can_reach_are_refused():
+    watch = watched("s1")
+    host, _, port = watch.topology.openflow.listen.rpartition(":")
+    with socket.create_server((host, int(port))), pytest.raises(UsageError, match="Address already in use"):
+        OpenFlowSource(watch.topology)
+    openly = parse(
+        {
+            "openflow": {"listen": "0.0.0.0:6653"},
+            "switch": [{"name": "s1", "datapath": "1"}],
+            "path": [{"name": "p", "switches": ["s1"]}],
+        },
+        "test",
+    )
+    with pytest.raises(UsageError, match="beyond loopback switches come by TLS"):
+        OpenFlowSource(openly)

@@ -1,0 +1,108 @@
+"""Which groups of the interval study are told apart, on runs that are made up."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from headway._native import Scenario
+from headway.reproduce.claim import Verdict
+from headway.reproduce.interval.found import LETTERS, Found
+from headway.reproduce.interval.groups import EVERY, specs
+from headway.reproduce.lab import Lab, Settings
+from headway.reproduce.measured import Measured
+from headway.stats.posthoc import holm
+from headway.summary import Offsets
+
+HOLDS, FAILS, OPEN = Verdict.HOLDS, Verdict.FAILS, Verdict.OPEN
+SEEDS = 12
+STAND_INS = {"interval": "aurora"}
+
+
+def found_of(values, seeds=SEEDS):
+    """What runs gave on the default link, whose numbers of a group and seed are `values`."""
+    lab = Lab(Settings(runs=seeds), stand_ins=STAND_INS)
+    wanted = lab.each(specs(lab), Scenario.load("pantheon-default"))
+
+    def run(name, k):
+        numbers = dict(zip(("throughput_mbps", "delay_p95_ms", "loss"), values(name, k), strict=True))
+        return numbers | {"seed": k, "seconds": 60.0, "rtt_mean_ms": 100.0}
+
+    return Found(Measured({one: [run(one.label, k) for k in range(seeds)] for one in wanted.values()}), wanted)
+
+
+def test_a_group_is_among_the_best_if_it_is_not_told_apart_and_close():
+    def values(name, k):
+        """A is the best; B and C vary so much that nothing tells, D does not."""
+        swing = 1 if k % 2 else -1
+        rate = {"A": 10.0, "B": 9.8 + 4 * swing, "C": 9.0 + 4 * swing, "D": 9.8}.get(name, 5.0)
+        # Shares lost: 2 points and 0.5 points more than the least, in the same way.
+        loss = {"A": 0.01, "B": 0.03 + 0.03 * swing, "C": 0.015 + 0.01 * swing}.get(name, 0.2)
+        return rate + 1e-3 * (k % 3), 50.0, loss + 1e-5 * (k % 3)
+
+    found = found_of(values)
+    assert found.ranked("throughput_mbps")[0] == "A"
+    assert [found.among(name, "throughput_mbps") for name in "ABCDE"] == [HOLDS, HOLDS, OPEN, FAILS, FAILS]
+    assert [found.among(name, "loss") for name in "ABC"] == [HOLDS, OPEN, HOLDS]
+    # Among three it is by its mean.
+    assert found.among("D", "throughput_mbps", 3) is HOLDS
+    # All have the same delay.
+    assert {found.among(name, "delay_p95_ms") for name in LETTERS} == {HOLDS}
+    assert {found_of(values, 9).among(name, "throughput_mbps") for name in LETTERS} == {OPEN}
+
+
+def test_delays_a_bin_apart_are_not_told_apart():
+    found = found_of(lambda name, k: (10.0 + k, {"A": 100.0, "B": 100.19}.get(name, 100.5), 0.0))
+    assert not found.pairwise("delay_p95_ms").differ("A", "B")
+    assert found.pairwise("delay_p95_ms").differ("A", "C")
+
+
+def test_several_groups_are_held_against_others_by_means_over_all_runs():
+    def values(name, k):
+        # Of 2 and 10 one side has 1 and 11: in the mean of both the same, in that of ratios 20% less.
+        even = (2.0, 10.0)[k % 2]
+        own = {"A": (0.0, 12.0)[k % 2], "G": (2.0, 10.0)[k % 2]}.get(name, even)
+        return own, 50.0, own / 100
+
+    found = found_of(values)
+    assert found.percent_of_all("AG", "FL", "throughput_mbps")["mean"] == pytest.approx(0.0)
+    assert found.points_lost_of_all("AG", "FL")["mean"] == pytest.approx(0.0)
+    more = found_of(lambda name, _: (10.0, 50.0, 0.03 if name in "AG" else 0.01))
+    assert more.points_lost_of_all("AG", "FL") == {"mean": pytest.approx(2.0), "ci95": pytest.approx([2.0, 2.0])}
+    # Where nothing is lost there is nothing to divide by.
+    lossless = found_of(lambda *_: (10.0, 50.0, 0.0))
+    assert lossless.points_lost_of_all("AG", "FL") == {"mean": 0.0, "ci95": [0.0, 0.0]}
+    assert lossless.percent_of_all("AG", "FL", "loss")["mean"] is None
+
+
+def test_runs_of_one_trace_are_tested_in_blocks_ordered_by_offset(monkeypatch):
+    draw = np.random.default_rng(2)
+    noise = {name: draw.normal(10, 1, 30) for name in [group.name for group in EVERY]}
+    offsets = draw.permutation(30)
+    starts = Offsets(104.0, lambda seed: float(offsets[seed]))
+    monkeypatch.setattr("headway.reproduce.measured.pairs.offsets_of", lambda _scenario: starts)
+    found = found_of(lambda name, k: (float(noise[name][k]), 50.0, 0.0), 30)
+    means = {name: noise[name][np.argsort(offsets)].reshape(6, 5).mean(axis=1) for name in LETTERS}
+    pairs = list(combinations(LETTERS, 2))
+    right = holm([stats.ttest_rel(means[a], means[b]).pvalue for a, b in pairs])
+    tested = found.pairwise("throughput_mbps")
+    assert [tested.p[frozenset(pair)] for pair in pairs] == pytest.approx(right)
+    assert tested.means["A"] == pytest.approx(noise["A"].mean())
+
+
+def test_what_a_seed_does_to_all_groups_is_in_no_whisker():
+    lab = Lab(Settings(runs=4), stand_ins=STAND_INS)
+    wanted = lab.each(specs(lab), Scenario.load("pantheon-default"))
+
+    def rate(name, k):
+        return 10.0 * k + (1.0 if name == "K" else 0.0)
+
+    runs = {
+        one: [{"seed": k, "seconds": 60.0, "x": rate(one.label, k)} for k in range(4)] for one in wanted.values()
+    }
+    found = Found(Measured(runs), wanted)
+    # The mean of 0, 10, 20 and 30, and always 1 more than the others.
+    assert found.within_seeds("K", lambda run: run["x"]) == {"mean": 16.0, "ci95": pytest.approx([16.0, 16.0])}
+    low, high = found.mean("K", "x")["ci95"]
+    assert high - low > 30

@@ -1,0 +1,265 @@
+"""Fifty hosts and four agents as processes of their own; any of them is killed, hangs and is started again."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from headway._native import RunError
+from headway.tune.control import ask
+
+TUNED = {"rtprop_window": 2.0, "btlbw_window": 4.0}
+DEFAULT = {"rtprop_window": 10.0, "btlbw_window": 10.0}
+AGENTS, PROCESSES, HOSTS = 4, 5, 10
+T2_S, RESTORE_S = 0.5, 2.0
+LATE_S = 1.5
+"""How much later something may be on a machine that stands still at times."""
+
+
+def ports(count):
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
+class Cluster:
+    """Agents in a ring, and hosts of which each has one of them."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.environment = os.environ | {"HEADWAY_KEYS": f"{folder}/keys", "HEADWAY_TUNE_RUN": f"{folder}/run"}
+        self.urls = [f"tcp://127.0.0.1:{port}" for port in ports(AGENTS)]
+        self.running = {}
+
+    def __enter__(self):
+        from headway.tune import keys
+
+        keys.new(keys.LOOPBACK, Path(f"{self.folder}/keys"))
+        for n in range(AGENTS):
+            self.start(f"agent-{n}")
+        for n in range(PROCESSES):
+            self.start(f"host-{n}")
+        return self
+
+    def __exit__(self, *_):
+        for one in self.running.values():
+            one.send_signal(signal.SIGCONT)
+            one.terminate()
+        for one in self.running.values():
+            try:
+                one.wait(10)
+            except subprocess.TimeoutExpired:
+                one.kill()
+                one.wait()
+
+    def start(self, name):
+        role, n = name.split("-")
+        words = [role, "--name", name, "--socket", f"{self.folder}/{name}.sock"]
+        if role == "agent":
+            beside = self.urls[(int(n) + 1) % AGENTS]
+            words += ["--bind", self.urls[int(n)], "--fixed", "rtprop_window=2s,btlbw_window=4"]
+            words += ["--neighbours", beside, "--share-every", "500ms"]
+        else:
+            words += [
+                "--agent",
+                self.urls[int(n) % AGENTS],
+                "--hosts",
+                str(HOSTS),
+                "--source",
+                "made-up",
+                "--flows",
+                "2",
+            ]
+            words += [
+                "--seed",
+                str(1 + HOSTS * int(n)),
+                "--t1",
+                "100ms",
+                "--t2",
+                f"{T2_S}s",
+                "--restore-after",
+                f"{RESTORE_S}s",
+            ]
+        with (self.folder / f"{name}.log").open("a") as log:
+            self.running[name] = subprocess.Popen(
+                [sys.executable, "-m", "headway", "tune", *words],
+                env=self.environment,
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+            )
+
+    def kill(self, name):
+        self.running[name].kill()
+        self.running[name].wait()
+
+    def signal(self, name, number):
+        self.running[name].send_signal(number)
+
+    def status(self, name):
+        """None while it does not answer."""
+        try:
+            return ask(self.folder / f"{name}.sock", 1.0)
+        except RunError:
+            return None
+
+    def hosts(self, of_agent=None):
+        """The status of every host, or of those of an agent."""
+        found = []
+        for n in range(PROCESSES):
+            if of_agent in (None, n % AGENTS):
+                told = self.status(f"host-{n}")
+                found += told["hosts"] if told else []
+        return found
+
+    def logs(self):
+        return {file.stem: text for file in sorted(self.folder.glob("*.log")) if (text := file.read_text())}
+
+
+def until(holds, seconds, cluster):
+    end = time.monotonic() + seconds
+    while not (found := holds()):
+        assert time.monotonic() < end, f"it does not happen: {cluster.logs()}"
+        time.sleep(0.05)
+    return found
+
+
+def are(hosts, count, windows):
+    return len(hosts) == count and all(one == windows for host in hosts for one in host["windows"].values())
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    with Cluster(tmp_path_factory.mktemp("tune")) as one:
+        until(lambda: are(one.hosts(), PROCESSES * HOSTS, TUNED), 30, one)
+        yield one
+    assert all(process.returncode == 0 for process in one.running.values()), one.logs()
+    assert not list(one.folder.glob("*.sock")), "control sockets are left"
+    assert not any("Traceback" in text for text in one.logs().values()), one.logs()
+
+
+def account_for(host):
+    """Each number that a host gave out was answered, or it is known why not."""
+    counted = host["counters"]
+    kinds = ("stats_answered", "stats_superseded", "stats_refused", "stats_lost", "stats_unsent")
+    assert sum(counted.get(kind, 0) for kind in kinds) + host["waiting"] == host["sequence"], counted
+
+
+def test_four_agents_serve_fifty_hosts(cluster):
+    agents = [cluster.status(f"agent-{n}") for n in range(AGENTS)]
+    assert sorted(len(agent["hosts"]) for agent in agents) == [10, 10, 10, 20]
+    assert all(agent["secure"] for agent in agents)
+    until(lambda: all(cluster.status(f"agent-{n}")["neighbours"] for n in range(AGENTS)), 5, cluster)
+    for host in cluster.hosts():
+        assert not host["rejected"]
+        assert not host["refused"]
+        account_for(host)
+
+
+def lost(cluster, number, until_back):
+    """Hosts whose agent is gone restore defaults within the stated time, others do not notice; then it is back."""
+    others = [host for n in (1, 2, 3) for host in cluster.hosts(n)]
+    before = {host["name"]: host["counters"] for host in cluster.hosts(0)}
+    number()
+    gone = time.monotonic()
+    until(lambda: are(cluster.hosts(0), 2 * HOSTS, DEFAULT), RESTORE_S + T2_S + LATE_S, cluster)
+    assert time.monotonic() - gone > RESTORE_S - 2 * T2_S, "they were in no hurry"
+    for host in cluster.hosts(0):
+        assert host["counters"]["restores_silence"] == before[host["name"]].get("restores_silence", 0) + 1
+        assert RESTORE_S <= host["restored_after_s"] < RESTORE_S + LATE_S
+        assert host["counters"]["samples"] > before[host["name"]]["samples"], "it goes on watching"
+    until_back()
+    until(lambda: are(cluster.hosts(0), 2 * HOSTS, TUNED), 8, cluster)
+    for host in cluster.hosts(0):
+        account_for(host)
+        assert host["counters"]["agents_lost"] >= before[host["name"]].get("agents_lost", 0) + 1
+    for host in others:
+        (now,) = [one for n in (1, 2, 3) for one in cluster.hosts(n) if one["name"] == host["name"]]
+        same = ("restores_silence", "agents_lost", "stats_lost")
+        assert [now["counters"].get(key, 0) for key in same] == [host["counters"].get(key, 0) for key in same]
+
+
+def test_an_agent_is_killed_and_started_again(cluster):
+    lost(cluster, lambda: cluster.kill("agent-0"), lambda: cluster.start("agent-0"))
+    again = cluster.status("agent-0")
+    assert again["counters"]["hosts_joined"] == 2 * HOSTS
+    assert again["counters"].get("stats_missed", 0) == 0
+    # Its neighbour shares with it again.
+    until(lambda: cluster.status("agent-0")["neighbours"], 6, cluster)
+
+
+def test_an_agent_hangs_and_goes_on(cluster):
+    before = cluster.status("agent-0")
+    lost(
+        cluster,
+        lambda: cluster.signal("agent-0", signal.SIGSTOP),
+        lambda: cluster.signal("agent-0", signal.SIGCONT),
+    )
+    after = cluster.status("agent-0")
+    assert after["instance"] == before["instance"]
+    # What hosts did not send, or lost with a connection, is what the agent misses, and no more.
+    missed = after["counters"].get("stats_missed", 0) - before["counters"].get("stats_missed", 0)
+    hosts = cluster.hosts(0)
+    unsent = sum(host["counters"].get(key, 0) for host in hosts for key in ("stats_unsent", "stats_lost"))
+    assert 0 < missed <= unsent
+
+
+def test_hosts_are_killed_and_started_again(cluster):
+    before = cluster.status("agent-1")
+    cluster.kill("host-1")
+    cluster.start("host-1")
+    until(lambda: are(cluster.hosts(1), HOSTS, TUNED), 10, cluster)
+    after = cluster.status("agent-1")
+    counted = {key: after["counters"].get(key, 0) - before["counters"].get(key, 0) for key in after["counters"]}
+    assert counted["hosts_restarted"] == HOSTS
+    assert len(after["hosts"]) == HOSTS
+    assert {host["instance"] for host in after["hosts"]}.isdisjoint(host["instance"] for host in before["hosts"])
+    for host in cluster.hosts(1):
+        assert host["counters"]["restores_start"] == 1, "what the one before left is not kept"
+        account_for(host)
+
+
+def test_hosts_hang_and_go_on(cluster):
+    before = {host["name"]: host for host in cluster.hosts(2)}
+    cluster.signal("host-2", signal.SIGSTOP)
+    time.sleep(1.5)
+    agent = cluster.status("agent-2")
+    assert all(host["heard_s"] > 0.5 for host in agent["hosts"])
+    cluster.signal("host-2", signal.SIGCONT)
+
+    def answered():
+        now = {host["name"]: host["counters"]["stats_answered"] for host in cluster.hosts(2)}
+        return (
+            now
+            if all(now.get(name, 0) > one["counters"]["stats_answered"] + 1 for name, one in before.items())
+            else {}
+        )
+
+    until(answered, 8, cluster)
+    until(lambda: are(cluster.hosts(2), HOSTS, TUNED), 8, cluster)
+    for host in cluster.hosts(2):
+        account_for(host)
+
+
+def test_status_is_told_of_all(cluster, run):
+    done = run("tune", "status", cluster.folder / "agent-3.sock")
+    assert done.returncode == 0, done.stderr
+    assert "host-3-9" in done.stdout
+    missing = run("tune", "status", cluster.folder / "nobody.sock")
+    assert (missing.returncode, missing.stderr.count("\n")) == (1, 1)
+
+
+def test_ended_by_a_signal_they_restore_and_leave_nothing(cluster):
+    cluster.signal("host-4", signal.SIGINT)
+    assert cluster.running["host-4"].wait(10) == 0
+    assert not (cluster.folder / "host-4.sock").exists()
+    until(lambda: len(cluster.status("agent-0")["hosts"]) == HOSTS, 5, cluster)
+    assert cluster.status("agent-0")["counters"]["hosts_left"] == HOSTS

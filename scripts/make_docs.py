@@ -51,7 +51,7 @@ is what is deployed. One that the kernel cannot supply is not offered.
 
 *Simulator* is what our transport tells, in simulated time and over UDP. *Kernel* is what the BPF program
 reads: `tp` is the `tcp_sock`. *Rounding* is how far the kernel's whole numbers may lead away: it stamps
-packets in microseconds. `cargo test -p headway-kernel --test features` sees seven runs both ways, which
+packets in microseconds. `cargo test -p headway-kernel --test all features` sees seven runs both ways, which
 proves the rounding alone: both are fed by our transport, and not by a kernel.
 
 """

@@ -1,7 +1,5 @@
 //! The guard: each rule by hand, and with any records and answers.
 
-mod sanitized;
-
 use headway_fixed::vectors::Draw;
 use headway_fixed::{Cubic, Guard, Judgement, Limits, Reason, RecordBytes};
 use proptest::prelude::*;
@@ -526,7 +524,7 @@ proptest! {
 
 #[test]
 fn nothing_is_undefined_whatever_the_limits_and_the_records() {
-    if let Some(trips) = sanitized::run("guard") {
+    if let Some(trips) = crate::sanitized::run("guard") {
         assert!(trips > 10_000, "{trips} trips");
     }
 }

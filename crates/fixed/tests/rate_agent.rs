@@ -1,7 +1,5 @@
 //! The agent of a rate: by hand, with any records, and with a compiler that watches what it may not do.
 
-mod sanitized;
-
 use headway_fixed::vectors::Draw;
 use headway_fixed::{FEATURES, HISTORY, INPUTS, Int8, RateAgent, RecordBytes};
 use proptest::prelude::*;
@@ -265,7 +263,7 @@ proptest! {
 
 #[test]
 fn nothing_is_undefined_whatever_the_policy_and_the_records() {
-    if let Some(decisions) = sanitized::run("rate_agent") {
+    if let Some(decisions) = crate::sanitized::run("rate_agent") {
         assert!(decisions > 10_000, "{decisions} decisions");
     }
 }

@@ -1,13 +1,11 @@
 //! Learning in use: against PyTorch's step, against values worked by hand, and in the simulator.
 
-mod numbers;
-
+use crate::numbers::{network, numbers};
 use headway_cc::testing::setup;
 use headway_cc::{Duration, Stream, Time};
 use headway_policy::dqn::{DqnPolicy, DqnSpec, Learner, Replay, TdLoss, Transition};
 use headway_policy::nn::{NetSpec, Network};
 use headway_policy::{ActionSpec, Interval, Policy, Record, RttSummary, Shaping, Utility};
-use numbers::{network, numbers};
 use serde::Deserialize;
 use serde_json::json;
 

@@ -1,11 +1,9 @@
 //! The same bits on every instruction set, and those of the plainest loop.
 
-mod numbers;
-
+use crate::numbers::{network, numbers, of};
 use headway_policy::nn::{
     Activation, InstructionSet, MaskSpec, NetKind, NetSpec, Network, sigmoid, tanh,
 };
-use numbers::{network, numbers, of};
 
 const KINDS: [NetKind; 3] = [NetKind::Mlp, NetKind::Gru, NetKind::Lstm];
 const ACTIVATIONS: [Activation; 5] = [

@@ -1,11 +1,9 @@
 //! Networks and optimisers beside PyTorch's, as scripts/nn_fixtures.py wrote them down.
 
-mod numbers;
-
 use std::collections::BTreeMap;
 
+use crate::numbers::{network, numbers};
 use headway_policy::nn::{NetSpec, Network, Optimizer, OptimizerSpec, clip_norm};
-use numbers::{network, numbers};
 use serde::Deserialize;
 
 #[derive(Deserialize)]

@@ -1,7 +1,6 @@
 //! What is no network is refused in one line.
 
-mod numbers;
-
+use crate::numbers;
 use headway_policy::nn::{NetError, NetSpec, Network, Optimizer, OptimizerSpec};
 use serde_json::{Value, json};
 

@@ -80,9 +80,9 @@ fn arrival(seq: u64, at: Time) -> LinkEvent {
     }
 }
 
-/// Waits until `is_so`, ten seconds at most.
+/// Waits until `is_so`, sixty seconds at most.
 fn eventually(is_so: impl Fn() -> bool) -> bool {
-    (0..1000).any(|_| {
+    (0..6000).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(10));
         is_so()
     })

@@ -182,7 +182,7 @@ mod tests {
             .unwrap();
         let pid = Pid::from_raw(child.id() as i32);
         let clock = Clock::start();
-        while Process::descendants(pid, &[]).is_empty() && clock.now().as_secs_f64() < 5.0 {
+        while Process::descendants(pid, &[]).is_empty() && clock.now().as_secs_f64() < 60.0 {
             std::thread::sleep(POLL);
         }
         let found = Process::descendants(pid, &[]);

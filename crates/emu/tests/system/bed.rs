@@ -84,7 +84,7 @@ impl<W: Watch + Send> Bed<W> {
         }
     }
 
-    /// Emulates while `work` lasts, and at most 20 seconds.
+    /// Emulates while `work` lasts, and at most two minutes.
     pub fn run<T>(self, work: impl FnOnce(&Namespace, &Namespace, Clock) -> T) -> (T, W, Report) {
         let Bed {
             near,
@@ -97,7 +97,7 @@ impl<W: Watch + Send> Bed<W> {
             let (stop, emulator) = (&stop, &mut emulator);
             let running = scope.spawn(move || {
                 real_time(PRIORITY);
-                emulator.run(Time::from_millis(20_000), stop)
+                emulator.run(Time::from_millis(120_000), stop)
             });
             let done =
                 std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(&near, &far, clock)));

@@ -4,4 +4,6 @@ mod bed;
 mod emulator;
 mod fitness;
 mod hosts;
+#[path = "../live/mod.rs"]
+mod live;
 mod run;

@@ -1,0 +1,14 @@
+//! The integration tests of this crate, in one program: each links once.
+
+mod agents;
+mod clocks;
+mod dqn;
+mod guard;
+mod int8;
+mod intervals;
+mod nn_bits;
+mod nn_pytorch;
+mod nn_refused;
+mod numbers;
+mod rax;
+mod specs;

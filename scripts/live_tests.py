@@ -121,7 +121,7 @@ class PythonFile:
         if began or not has_ended:
             now = time.monotonic()
             name, since = began or (names[0], now)
-            why = f"it hung, or its process ended; see {LOG.relative_to(ROOT)}"
+            why = f"it hung, or its process ended; see {LOG}"
             yield Ran(name, "wrong", why, [], [(since, now)], now - since)
 
 
@@ -225,7 +225,7 @@ def find(programs: list[cargo_tests.Program], words: list[str]) -> list[Group]:
     for event in _pytest(["--collect-only", TESTS]):
         if event["event"] == "exit":
             if event["code"] not in COLLECTED:
-                sys.exit(f"the live tests cannot be collected; see {LOG.relative_to(ROOT)}")
+                sys.exit(f"the live tests cannot be collected; see {LOG}")
             continue
         test = Test(event["name"], Needs(**event["needs"]))
         files.setdefault(test.name.partition("::")[0], PythonFile()).tests.append(test)
@@ -310,7 +310,6 @@ class Session:
         self._done = run.of - sum(len(group.tests) for group in groups)
         known = {line["test"]: line["seconds"] for line in read_results(RESULTS)}
         self._left_s = {t.name: known.get(t.name, GUESS_S) for group in groups for t in group.tests}
-        self.verdicts: Counter[str] = Counter()
 
     def hold(self) -> None:
         """Runs every test until it has a verdict, and keeps that at once."""
@@ -337,7 +336,6 @@ class Session:
         self._done += 1
         del self._left_s[test.name]
         verdict, why = decided
-        self.verdicts[verdict] += 1
         keep(RESULTS, result(self._run, test, verdict, why))
         self._show(verdict, test, why or "; ".join(ran.measured[-1:]))
         return True
@@ -386,17 +384,30 @@ def keep(path: Path, line: dict[str, Any]) -> None:
         file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
 
+def count_verdicts(lines: list[dict[str, Any]]) -> str:
+    """How many tests have which verdict."""
+    counts = Counter(line["verdict"] for line in lines)
+    return ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
+
+
+def exit_code(lines: list[dict[str, Any]], *, is_strict: bool) -> int:
+    """What a run exits with: an INCONCLUSIVE is a failure only where the run is strict."""
+    found = {line["verdict"] for line in lines}
+    if "FAIL" in found:
+        return 1
+    return INCONCLUSIVE if is_strict and "INCONCLUSIVE" in found else 0
+
+
 def page(head: str, lines: list[dict[str, Any]]) -> str:
     """docs/live.md: what explains it, up to the mark, and then the table of a run."""
-    first, counts = lines[0], Counter(line["verdict"] for line in lines)
-    verdicts_said = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
+    first = lines[0]
     changed = ", with changes that are not committed" if first["is_dirty"] else ""
     rows = [
         "## The newest full run",
         "",
         f"Commit {first['commit']}{changed}. It began at {first['started']}.",
         f"Kernel {first['kernel']}, CPUs {first['cpu']}.",
-        f"Verdicts: {verdicts_said}.",
+        f"Verdicts: {count_verdicts(lines)}.",
         "",
         "| test | verdict | measured | evidence | attempts |",
         "|---|---|---|---|---|",
@@ -432,24 +443,25 @@ def run(words: list[str]) -> int:
         group.tests = [test for test in group.tests if test.name not in done]
     groups = [group for group in groups if group.tests]
     if not current.of:
-        print(f"no live test is called so; see {LOG.relative_to(ROOT)}")
+        print(f"no live test is called so; see {LOG}")
         return 1
     with Witness(root=1) as witness:
         session = Session(current, groups, witness)
         try:
             session.hold()
         except KeyboardInterrupt:
-            print(f"stopped; {sum(session.verdicts.values())} verdicts are kept: RESUME=1 goes on")
+            print("stopped; the verdicts so far are kept, and RESUME=1 goes on")
             return STOPPED
     left = enclosure.left_over(before)
     for line in left:
         print(f"left over: {line}")
-    counts = session.verdicts
-    said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in sorted(counts))
-    print(said or "nothing was left to do")
-    if counts["FAIL"] or left:
-        return 1
-    return INCONCLUSIVE if counts["INCONCLUSIVE"] and os.environ.get("STRICT") == "1" else 0
+    lines = [line for line in read_results(RESULTS) if line["started"] == current.started]
+    for line in lines:
+        if line["verdict"] in {"FAIL", "SUSPECT"}:
+            print(f"{line['verdict']} {line['test']}: {line['why']}")
+    print(count_verdicts(lines))
+    code = exit_code(lines, is_strict=os.environ.get("STRICT") == "1")
+    return code or int(bool(left))
 
 
 def main() -> int:

@@ -212,16 +212,140 @@ def test_the_table_is_of_the_newest_run_that_had_all_tests_and_finished():
 
 
 def test_the_page_keeps_its_head_and_has_a_row_a_test():
-    lines = [line("b", "INCONCLUSIVE", why="machine too busy: steal 9 %", evidence=BUSY), line("a")]
+    busy = "machine too busy: steal 9 %"
+    lines = [line("b", "INCONCLUSIVE", why=busy, evidence=BUSY), line("a")]
     page = live_tests.page(f"# Head\n{live_tests.MARK}old", json.loads(json.dumps(lines)))
     assert page.startswith(f"# Head\n{live_tests.MARK}\n")
     assert "old" not in page
     assert "Verdicts: 1 INCONCLUSIVE, 1 PASS." in page
     assert page.splitlines()[-2:] == [
         f"| a | PASS | 12 Mbit/s \\| 20 ms | {verdicts.in_words(QUIET)} | 1 |",
-        f"| b | INCONCLUSIVE | machine too busy: steal 9 %; 12 Mbit/s \\| 20 ms | {verdicts.in_words(BUSY)} | 1 |",
+        f"| b | INCONCLUSIVE | {busy}; 12 Mbit/s \\| 20 ms | {verdicts.in_words(BUSY)} | 1 |",
     ]
     assert live_tests.page(page, lines) == page, "written again, it is the same"
+
+
+def test_only_a_strict_run_fails_by_what_it_could_not_judge():
+    passed, unclear = line("a", "SUSPECT"), line("b", "INCONCLUSIVE")
+    failed = line("c", "FAIL")
+    assert live_tests.exit_code([passed], is_strict=True) == 0
+    assert live_tests.exit_code([passed, unclear], is_strict=False) == 0
+    assert live_tests.exit_code([passed, unclear], is_strict=True) == live_tests.INCONCLUSIVE
+    assert live_tests.exit_code([failed, unclear], is_strict=True) == 1
+    assert live_tests.count_verdicts([passed, unclear, passed]) == "1 INCONCLUSIVE, 2 SUSPECT"
+
+
+class Sessions:
+    """A group of tests whose sessions give outcomes that are handed in, and are noted."""
+
+    def __init__(self, *sessions):
+        names = dict.fromkeys(name for session in sessions for name in session)
+        self.tests = [live_tests.Test(name, Needs()) for name in names]
+        self._sessions = list(sessions)
+        self.asked = []
+
+    def run(self, names):
+        self.asked.append(names)
+        for name, outcome in self._sessions.pop(0).items():
+            yield live_tests.Ran(name, outcome, outcome, [], [(1, 2)], seconds=1)
+
+
+class OnQuietMachine:
+    def evidence(self, _windows):
+        return QUIET
+
+
+@pytest.fixture
+def results(monkeypatch, tmp_path):
+    """The file of results, in a folder of this test's; nothing is waited for."""
+    monkeypatch.setattr(live_tests, "RESULTS", tmp_path / "results.jsonl")
+    monkeypatch.setattr(live_tests, "LOG", tmp_path / "log")
+    monkeypatch.setattr(live_tests, "QUIET_S", 0)
+    return live_tests.RESULTS
+
+
+def test_what_has_no_verdict_runs_again_in_a_new_session(results):
+    group = Sessions(
+        {"a": "right", "b": "wrong", "c": "wrong"},
+        {"b": "wrong", "c": "right"},
+    )
+    live_tests.Session(started("2026", of=3), [group], OnQuietMachine()).hold()
+    assert group.asked == [["a", "b", "c"], ["b", "c"]]
+    kept = {one["test"]: one["verdict"] for one in live_tests.read_results(results)}
+    assert kept == {"a": "PASS", "b": "FAIL", "c": "SUSPECT"}
+
+
+def test_tests_that_a_broken_session_never_began_run_in_the_next_one(results):
+    group = Sessions({"a": "wrong"}, {"a": "right", "b": "right"})
+    live_tests.Session(started("2026"), [group], OnQuietMachine()).hold()
+    kept = {one["test"]: len(one["attempts"]) for one in live_tests.read_results(results)}
+    assert kept == {"a": 2, "b": 1}
+
+
+LIVE = """
+import os
+import pytest
+
+pytestmark = [pytest.mark.live, pytest.mark.needs(gap_ms=20, steal=0.5)]
+
+@pytest.fixture(scope="module")
+def shared():
+    print("measured")
+
+def test_right(shared):
+    print("12 Mbit/s")
+
+@pytest.mark.needs(gap_ms=5)
+def test_wrong():
+    assert 3 > 17, "too slow"
+
+def test_unsure():
+    pytest.skip("inconclusive: plain Cubic was slow")
+
+def test_skipped():
+    pytest.skip("no bbr")
+
+def test_narrow(shared, record_property):
+    record_property("judged_between", (1.0, 2.0))
+
+def test_that_ends_its_process():
+    os._exit(9)
+
+def test_never_began():
+    pass
+"""
+
+
+@pytest.mark.usefixtures("results")
+def test_pytest_tells_each_test_as_it_ends(tmp_path):
+    path = tmp_path / "test_given.py"
+    path.write_text(LIVE)
+    ran = {one.name.rpartition("::")[2]: one for one in live_tests.PythonFile().run([str(path)])}
+    assert {name: one.outcome for name, one in ran.items()} == {
+        "test_right": "right",
+        "test_wrong": "wrong",
+        "test_unsure": "unsure",
+        "test_skipped": "skipped",
+        "test_narrow": "right",
+        "test_that_ends_its_process": "wrong",
+    }
+    assert ran["test_right"].measured == ["measured", "12 Mbit/s"]
+    assert "too slow" in ran["test_wrong"].why
+    assert ran["test_unsure"].why == "plain Cubic was slow"
+    assert ran["test_skipped"].why == "no bbr"
+    fixture, itself = ran["test_right"].windows
+    assert itself[0] <= fixture[0] <= fixture[1] <= itself[1], "set up in the first test that asks"
+    assert ran["test_narrow"].windows == [[1.0, 2.0]]
+
+
+@pytest.mark.usefixtures("results")
+def test_needs_of_a_test_come_before_those_of_its_file(tmp_path):
+    path = tmp_path / "test_given.py"
+    path.write_text(LIVE)
+    found = [*live_tests._pytest(["--collect-only", str(path)])]
+    needs = {one["name"].rpartition("::")[2]: one["needs"] for one in found if "needs" in one}
+    assert needs["test_right"] == {"gap_ms": 20, "steal": 0.5}
+    assert needs["test_wrong"] == {"gap_ms": 5, "steal": 0.5}
 
 
 RUST = """

@@ -384,6 +384,11 @@ def keep(path: Path, line: dict[str, Any]) -> None:
         file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
 
+def is_strict() -> bool:
+    """Whether what could not be judged is a failure too."""
+    return os.environ.get("STRICT") == "1"
+
+
 def count_verdicts(lines: list[dict[str, Any]]) -> str:
     """How many tests have which verdict."""
     counts = Counter(line["verdict"] for line in lines)
@@ -446,22 +451,16 @@ def run(words: list[str]) -> int:
         print(f"no live test is called so; see {LOG}")
         return 1
     with Witness(root=1) as witness:
-        session = Session(current, groups, witness)
-        try:
-            session.hold()
-        except KeyboardInterrupt:
-            print("stopped; the verdicts so far are kept, and RESUME=1 goes on")
-            return STOPPED
+        Session(current, groups, witness).hold()
     left = enclosure.left_over(before)
-    for line in left:
-        print(f"left over: {line}")
+    for one in left:
+        print(f"left over: {one}")
     lines = [line for line in read_results(RESULTS) if line["started"] == current.started]
     for line in lines:
         if line["verdict"] in {"FAIL", "SUSPECT"}:
             print(f"{line['verdict']} {line['test']}: {line['why']}")
     print(count_verdicts(lines))
-    code = exit_code(lines, is_strict=os.environ.get("STRICT") == "1")
-    return code or int(bool(left))
+    return exit_code(lines, is_strict=is_strict()) or int(bool(left))
 
 
 def main() -> int:
@@ -475,9 +474,13 @@ def main() -> int:
         return run(sys.argv[1:])
     if why := enclosure.refusal():
         print(f"SKIPPED all live tests: {why}")
-        return 0
+        return INCONCLUSIVE if is_strict() else 0
     cargo_tests.build()
-    return enclosure.enter(__file__, sys.argv[1:])
+    try:
+        return enclosure.enter(__file__, sys.argv[1:])
+    except KeyboardInterrupt:
+        print("stopped; the verdicts so far are kept, and RESUME=1 goes on")
+        return STOPPED
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

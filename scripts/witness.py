@@ -5,7 +5,7 @@ wake: one runs at real-time priority, and is late only where the CPU itself stoo
 one runs at normal priority, and also waits for whatever else wants the CPU. They are processes,
 because threads of Python would wait for each other. A thread samples the kernel's counters.
 
-All of it costs about 2.5 % of each CPU. `Witness.evidence` sums up what it saw between moments
+All of it costs about 3.5 % of each CPU. `Witness.evidence` sums up what it saw between moments
 of `time.monotonic`, which all processes of the machine share.
 """
 
@@ -36,7 +36,7 @@ PATIENCE_S = 5.0
 WORST = 5
 """So many stalls are told one by one."""
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
-PRODUCT = re.compile(rb"(?:^|[/\0])(headwayd?|live)(?:-[0-9a-f]{16})?(?:\0|$)")
+PRODUCT = re.compile(rb"(?:^|[/\0])(headwayd?|live(?=-[0-9a-f]{16}))(?:-[0-9a-f]+)?(?:\0|$)")
 """In a command line: the agent, the emulator, or the Rust tests' program, which emulates too."""
 
 Window = tuple[float, float]
@@ -59,14 +59,13 @@ class Sample:
     """Counters of the kernel at a moment; they only grow."""
 
     at: float
-    ticks: int
-    """Of all CPUs, in all states."""
-    stolen: int
-    """Those of `ticks` that the hypervisor gave to others."""
-    busy_s: float
-    """That all CPUs spent in processes."""
+    cpu_s: float
+    """Time of all CPUs together, in all states."""
+    idle_s: float
+    stolen_s: float
+    """That the hypervisor gave to others."""
     own_s: float
-    """Of it, in the processes of the tests."""
+    """In the processes of the tests."""
     pressure_s: float
     """In which some process waited for a CPU."""
     waited_s: dict[str, float] = field(default_factory=dict)
@@ -113,9 +112,11 @@ def sum_up(
     for stall in still:
         by_cpu[stall.cpu] = by_cpu.get(stall.cpu, 0.0) + stall.seconds
     spans = [_around(window, samples) for window in windows]
-    ticks = sum(b.ticks - a.ticks for a, b in spans)
     sampled_s = sum(b.at - a.at for a, b in spans)
-    others_s = sum((b.busy_s - a.busy_s) - (b.own_s - a.own_s) for a, b in spans)
+    cpu_s = sum(b.cpu_s - a.cpu_s for a, b in spans)
+    idle_s = sum(b.idle_s - a.idle_s for a, b in spans)
+    stolen_s = sum(b.stolen_s - a.stolen_s for a, b in spans)
+    own_s = sum(b.own_s - a.own_s for a, b in spans)
     programs = {name for _, b in spans for name in b.waited_s}
     delays = {
         name: sum(b.waited_s.get(name, 0.0) - a.waited_s.get(name, 0.0) for a, b in spans)
@@ -125,8 +126,8 @@ def sum_up(
         seconds=round(seconds, 3),
         gap_ms=round(max((s.seconds for s in still), default=0.0) * 1e3, 2),
         stood_still=round(_share(max(by_cpu.values(), default=0.0), seconds), 4),
-        steal=round(_share(sum(b.stolen - a.stolen for a, b in spans), ticks), 4),
-        others=round(max(0.0, _share(others_s, ticks * TICK_S)), 4),
+        steal=round(_share(stolen_s, cpu_s), 4),
+        others=round(max(0.0, _share(cpu_s - idle_s - stolen_s - own_s, cpu_s)), 4),
         waited_ms=round(max((s.seconds for s in inside if not s.is_ahead), default=0.0) * 1e3, 2),
         pressure=round(_share(sum(b.pressure_s - a.pressure_s for a, b in spans), sampled_s), 4),
         run_delay_ms={name: round(delay * 1e3, 2) for name, delay in delays.items() if delay > 0},
@@ -251,10 +252,11 @@ class _Counters:
         self._last: dict[Path, int] = {}
 
     def take(self) -> Sample:
-        # cpu user nice system idle iowait irq softirq steal
-        words = Path("/proc/stat").read_text().split("\n", 1)[0].split()
-        ticks = [int(word) for word in words[1:9]]
-        pressure_s = 0.0
+        # The kernel measures idle time. For user and system time it only looks who runs at its
+        # ticks, and so overlooks or overrates what wakes once a millisecond, as our watchers do.
+        stat = Path("/proc/stat").read_text()
+        _, _, _, _, idle, waits_for_disks, _, _, stolen, *_ = stat.split("\n", 1)[0].split()
+        now, pressure_s = time.monotonic(), 0.0
         with suppress(OSError):
             some = Path("/proc/pressure/cpu").read_text().split("\n", 1)[0]
             pressure_s = int(some.rpartition("total=")[2]) * 1e-6
@@ -262,10 +264,10 @@ class _Counters:
         for folder in own:
             self._follow(folder)
         return Sample(
-            at=time.monotonic(),
-            ticks=sum(ticks),
-            stolen=ticks[7],
-            busy_s=sum(ticks[:3]) * TICK_S,
+            at=now,
+            cpu_s=now * len(re.findall(r"^cpu\d", stat, re.M)),
+            idle_s=(int(idle) + int(waits_for_disks)) * TICK_S,
+            stolen_s=int(stolen) * TICK_S,
             own_s=sum(own.values()),
             pressure_s=pressure_s,
             waited_s=dict(self._waited),
@@ -306,6 +308,8 @@ class _Counters:
 
 def watch(cpu: int, is_ahead: bool) -> None:
     """A watcher: writes when it was to wake and how late it was, where that is worth a line."""
+    # Ctrl-C reaches it too, but only the witness ends it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.sched_setaffinity(0, {cpu})
     if is_ahead:
         with suppress(PermissionError):

@@ -98,39 +98,39 @@ def test_needs_are_read_from_a_line_of_a_rust_test():
 
 
 def sample(at, **counters):
-    given = {"ticks": round(at * 200), "stolen": 0, "busy_s": 0.0, "own_s": 0.0, "pressure_s": 0.0}
-    return Sample(at=at, **(given | counters))
+    """Two CPUs that were idle but for what is told otherwise."""
+    given = {"idle_s": 2.0 * at, "stolen_s": 0.0, "own_s": 0.0, "pressure_s": 0.0}
+    return Sample(at=at, cpu_s=2.0 * at, **(given | counters))
 
 
 def test_counters_are_taken_from_before_a_window_to_after_it():
-    # Two CPUs, whose ticks are hundredths of a second.
     waited = {"headwayd": 0.7, "live": 0.1}
     samples = [
         sample(0),
-        sample(10, busy_s=1, own_s=1, waited_s={"headwayd": 0.5}),
-        sample(20, busy_s=5, own_s=2, stolen=100, pressure_s=4, waited_s=waited),
-        sample(30, busy_s=50, own_s=2, stolen=2000, pressure_s=14),
+        sample(10, idle_s=19, own_s=1, waited_s={"headwayd": 0.5}),
+        sample(20, idle_s=33, own_s=3, stolen_s=1, pressure_s=4, waited_s=waited),
+        sample(30, idle_s=33, own_s=3, stolen_s=20, pressure_s=14),
     ]
     found = witness.sum_up([(11, 19)], [], samples)
     assert found.seconds == 8
-    assert found.steal == 100 / 2000
-    assert found.others == pytest.approx(3 / (2000 * witness.TICK_S))
+    assert found.steal == 1 / 20
+    assert found.others == (20 - 14 - 2 - 1) / 20
     assert found.pressure == 0.4
     assert found.run_delay_ms == {"headwayd": 200, "live": 100}
     assert (found.gap_ms, found.stood_still, found.stalls) == (0, 0, [])
 
 
 def test_windows_are_summed_and_what_is_between_them_is_left_out():
-    stolen = {0: 0, 10: 20, 20: 1000, 30: 1040}
-    samples = [sample(at, stolen=ticks) for at, ticks in stolen.items()]
+    stolen = {0: 0, 10: 0.2, 20: 10, 30: 10.4}
+    samples = [sample(at, stolen_s=seconds) for at, seconds in stolen.items()]
     between = Stall(0, True, 15, 1.0)
     found = witness.sum_up([(0, 10), (20, 30)], [between], samples)
-    assert (found.seconds, found.steal, found.gap_ms) == (20, 60 / 4000, 0)
+    assert (found.seconds, found.steal, found.gap_ms) == (20, 0.6 / 40, 0)
 
 
 def test_a_window_that_no_sample_follows_ends_with_the_last_one():
-    found = witness.sum_up([(1, 99)], [], [sample(2), sample(12, stolen=200)])
-    assert found.steal == 200 / 2000
+    found = witness.sum_up([(1, 99)], [], [sample(2), sample(12, stolen_s=2)])
+    assert found.steal == 2 / 20
 
 
 def test_stalls_are_those_that_reach_into_the_window():

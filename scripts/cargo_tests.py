@@ -25,8 +25,12 @@ class Program:
     """The crate's: its tests find their files from there."""
     path: Path
 
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Runs it as cargo does; what it prints is kept."""
+    def run(self, *arguments: str, timeout: float | None = None) -> subprocess.CompletedProcess[str]:
+        """Runs it as cargo does; what it prints is kept.
+
+        Raises:
+            subprocess.TimeoutExpired: If it does not end in `timeout` seconds.
+        """
         environment = os.environ | {"CARGO_MANIFEST_DIR": str(self.folder), "CARGO_PKG_NAME": self.crate}
         return subprocess.run(
             [self.path, *arguments],
@@ -36,6 +40,7 @@ class Program:
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
+            timeout=timeout,
             check=False,
         )
 

@@ -62,9 +62,9 @@ test-system: .venv/core.stamp .venv/dev.stamp ## run the tests that need root or
 	@echo "make: testing with network namespaces, serially"
 	@$(BIN)/python scripts/system_tests.py $(ONLY)
 
-test-live: .venv/core.stamp .venv/dev.stamp ## judge rates, delays and durations in real time (root); ONLY="word ..." for some
+test-live: .venv/core.stamp .venv/dev.stamp ## judge rates, delays and durations in real time (root); ONLY="word ...", RESUME=1, STRICT=1
 	@$(HEADWAYD_IF_POSSIBLE)
-	@$(BIN)/python scripts/live_tests.py $(ONLY)
+	@RESUME="$(RESUME)" STRICT="$(STRICT)" $(BIN)/python scripts/live_tests.py $(ONLY)
 
 test-wheel: .venv/core.stamp .venv/dev.stamp ## build the wheel and test it as a stranger installs it
 	@$(BIN)/python scripts/python_tests.py -m wheel

@@ -15,6 +15,12 @@ BUILD = [*checks.CARGO, "--no-run", "--message-format", "json-render-diagnostics
 BUILD += ["--exclude", "headway-py", "--lib", "--bins", "--tests"]
 
 
+OF_NETWORKS = ("emu", "system")
+"""The crate and the target of the program whose tests all make network namespaces."""
+LIVE = "live::"
+"""So begin the names of those that judge real time: `make test-live` runs them, nothing else does."""
+
+
 @dataclass(frozen=True)
 class Program:
     """One program of tests: of a crate's library, of its binary, or of a file in its tests."""
@@ -91,7 +97,7 @@ def run(program: Program, *arguments: str) -> Outcome:
     if not failed:
         # It ended before it could say so: an abort, a signal.
         return Outcome(passed, [f"{program.crate}: {program.target} (exit {done.returncode})"], done.stdout)
-    options = [one for one in arguments if one.startswith("--")]
+    options = [one for one in arguments if one.startswith("--") and one != "--skip"]
 
     def passes(name: str) -> bool:
         once_more = program.run(*options, "--exact", name.rpartition(" ")[2], "--show-output")

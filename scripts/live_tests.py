@@ -46,8 +46,6 @@ MARK = "<!-- scripts/live_tests.py --publish writes what follows. -->\n"
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "live_plugin", "-p", "no:cacheprovider"]
 TESTS = "tests/live"
 ALONE = ["--ignored", "--show-output", "--exact"]
-RUST = "live"
-"""The name of the Rust programs of live tests."""
 SHOWN = re.compile(r"^---- \S+ stdout ----\n(.*?)\n\n(?:successes|failures):$", re.M | re.S)
 PANIC = re.compile(r"panicked at .*?:\n(.*?)(?:^note: |^stack backtrace:|\Z)", re.M | re.S)
 NOT_MEASURED = re.compile(r"^needs: [^\n]*$|^thread '.*", re.M | re.S)
@@ -220,7 +218,8 @@ def find(programs: list[cargo_tests.Program], words: list[str]) -> list[Group]:
     groups: list[Group] = []
     for program in programs:
         listed = program.run("--list", "--ignored").stdout
-        groups += [RustTest(program, name) for name in re.findall(r"^(\S+): test$", listed, re.M)]
+        names = re.findall(r"^(\S+): test$", listed, re.M)
+        groups += [RustTest(program, name) for name in names if name.startswith(cargo_tests.LIVE)]
     files: dict[str, PythonFile] = {}
     for event in _pytest(["--collect-only", TESTS]):
         if event["event"] == "exit":
@@ -439,7 +438,8 @@ def run(words: list[str]) -> int:
     before = enclosure.Census.take()
     FOLDER.mkdir(parents=True, exist_ok=True)
     LOG.write_text("")
-    groups = find([one for one in cargo_tests.build() if one.target == RUST], words)
+    programs = [one for one in cargo_tests.build() if (one.crate, one.target) == cargo_tests.OF_NETWORKS]
+    groups = find(programs, words)
     current, done = Run.now(sum(len(group.tests) for group in groups), words), set[str]()
     if os.environ.get("RESUME") == "1":
         current, done = to_resume(read_results(RESULTS), current)

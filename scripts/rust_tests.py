@@ -7,8 +7,6 @@ import cargo_tests
 import checks
 import surroundings
 
-OF_NETWORKS = {("emu", "system"), ("emu", "live")}
-"""Programs whose tests all need namespaces: `make test-system` and `make test-live` run them."""
 DOCUMENTATION = [*checks.CARGO, "--workspace", "--exclude", "headway-py", "--exclude", "headwayd", "--doc"]
 
 
@@ -19,7 +17,7 @@ def main() -> int:
     """
     surroundings.prepare()
     left_out = checks.without_headwayd()
-    programs = [one for one in cargo_tests.build() if (one.crate, one.target) not in OF_NETWORKS]
+    programs = [one for one in cargo_tests.build() if (one.crate, one.target) != cargo_tests.OF_NETWORKS]
     outcomes = [cargo_tests.run(program) for program in programs]
     documentation = subprocess.run(DOCUMENTATION, cwd=checks.ROOT, check=False).returncode
     printed = "\n".join(outcome.printed for outcome in outcomes)

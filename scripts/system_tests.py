@@ -14,8 +14,9 @@ import needs
 import python_tests
 import surroundings
 
-TESTS = {("emu", "system"), ("headwayd", "int8")}
+TESTS = {cargo_tests.OF_NETWORKS, ("headwayd", "int8")}
 """Programs of Rust tests that need root, by crate and target."""
+WITHOUT_LIVE = ["--skip", cargo_tests.LIVE]
 PYTEST = ["-m", "system", "tests/system"]
 
 
@@ -59,7 +60,7 @@ def programs() -> list[cargo_tests.Program]:
 
 def rust(program: cargo_tests.Program, words: list[str]) -> list[str]:
     """The tests of a program that fail; what they print is shown where one does."""
-    outcome = cargo_tests.run(program, "--ignored", "--test-threads=1", *words)
+    outcome = cargo_tests.run(program, "--ignored", "--test-threads=1", *WITHOUT_LIVE, *words)
     skipped = checks.skipped(outcome.printed)
     for line in skipped:
         print(f"SKIPPED {line}")

@@ -16,6 +16,7 @@ import platform
 import re
 import select
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -58,8 +59,6 @@ WAIT_S = 60.0
 """It is waited for at most so long."""
 MOST_LINES = 20
 """So many of the last lines that a test printed are kept."""
-GUESS_S = 10.0
-"""How long a test takes that never ran."""
 COLLECTED = {0, 5}
 """pytest's exit codes where it found tests, and where there is none."""
 INCONCLUSIVE, STOPPED = 75, 130
@@ -307,8 +306,8 @@ class Session:
     def __init__(self, run: Run, groups: list[Group], witness: Witness) -> None:
         self._run, self._groups, self._witness = run, groups, witness
         self._done = run.of - sum(len(group.tests) for group in groups)
-        known = {line["test"]: line["seconds"] for line in read_results(RESULTS)}
-        self._left_s = {t.name: known.get(t.name, GUESS_S) for group in groups for t in group.tests}
+        self._took_s = {line["test"]: line["seconds"] for line in read_results(RESULTS)}
+        self._left = {test.name for group in groups for test in group.tests}
 
     def hold(self) -> None:
         """Runs every test until it has a verdict, and keeps that at once."""
@@ -324,6 +323,7 @@ class Session:
 
     def _judge(self, test: Test, ran: Ran) -> bool:
         """Adds an attempt; whether there is a verdict now."""
+        self._took_s[test.name] = ran.seconds
         test.needs = ran.needs or test.needs
         evidence = self._witness.evidence(ran.windows)
         why = _short(ran.why)
@@ -333,7 +333,7 @@ class Session:
             self._show("again", test, self._why_again(test))
             return False
         self._done += 1
-        del self._left_s[test.name]
+        self._left.remove(test.name)
         verdict, why = decided
         keep(RESULTS, result(self._run, test, verdict, why))
         self._show(verdict, test, why or "; ".join(ran.measured[-1:]))
@@ -341,7 +341,8 @@ class Session:
 
     def _show(self, what: str, test: Test, said: str) -> None:
         """A line on the terminal: how far this run is, and what is new."""
-        minutes = round(sum(self._left_s.values()) / 60)
+        guess_s = statistics.mean(self._took_s.values())
+        minutes = round(sum(self._took_s.get(name, guess_s) for name in self._left) / 60)
         left = f"{minutes or '< 1'} min left"
         name = f"{test.name}: {said}" if said else test.name
         print(f"{self._done:4} of {self._run.of}, {left:>12}  {what:12}  {name}", flush=True)

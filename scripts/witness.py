@@ -105,6 +105,7 @@ def sum_up(
     windows: list[Window], stalls: list[Stall], samples: list[Sample], *, is_realtime: bool = True
 ) -> Evidence:
     """What was seen in these windows. A stall that reaches into one of them counts in full."""
+    windows = merged(windows)
     began, seconds = windows[0][0], sum(until - since for since, until in windows)
     inside = [s for s in stalls if any(s.since < b and s.since + s.seconds > a for a, b in windows)]
     still = sorted((s for s in inside if s.is_ahead), key=lambda s: -s.seconds)
@@ -137,6 +138,17 @@ def sum_up(
         ],
         is_realtime=is_realtime,
     )
+
+
+def merged(windows: list[Window]) -> list[Window]:
+    """The same time in windows that do not overlap, in order."""
+    found: list[Window] = []
+    for since, until in sorted(windows):
+        if found and since <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], until)
+        else:
+            found.append((since, until))
+    return found
 
 
 def _share(part: float, whole: float) -> float:

@@ -128,6 +128,13 @@ def test_windows_are_summed_and_what_is_between_them_is_left_out():
     assert (found.seconds, found.steal, found.gap_ms) == (20, 0.6 / 40, 0)
 
 
+def test_time_that_is_in_two_windows_counts_once():
+    """A fixture that tests share is set up inside the first test that asks for it."""
+    assert witness.merged([(5, 9), (1, 4), (6, 7), (4, 4.5)]) == [(1, 4.5), (5, 9)]
+    found = witness.sum_up([(12, 14), (10, 20)], [Stall(0, True, 13, 1)], [sample(10), sample(20)])
+    assert (found.seconds, found.stood_still) == (10, 0.1)
+
+
 def test_a_window_that_no_sample_follows_ends_with_the_last_one():
     found = witness.sum_up([(1, 99)], [], [sample(2), sample(12, stolen_s=2)])
     assert found.steal == 2 / 20

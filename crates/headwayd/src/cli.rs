@@ -21,6 +21,7 @@ use crate::network;
 use crate::programs::{Controller, Options, Program};
 use crate::system::capabilities;
 use crate::system::cgroup::Cgroup;
+use crate::system::clock;
 use crate::system::default_controller::DefaultController;
 use crate::system::signals::Signals;
 
@@ -189,6 +190,7 @@ fn one_line(error: &str) -> String {
     words.join(" ").trim_start_matches("error: ").to_owned()
 }
 
+/// The command line, whole.
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -301,6 +303,7 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
         store,
         frame(run),
         run.learners,
+        clock::now(),
     );
     let agent = Rc::new(RefCell::new(agent));
     say_ready(vec![ready]);

@@ -7,8 +7,9 @@ use headway_kernel::abi::SettingValues;
 use headway_policy::schemes::Served;
 use ipnet::IpNet;
 
+use super::Kernel;
 use crate::error::{Error, Result};
-use crate::programs::{Controller, Program};
+use crate::programs::Controller;
 
 /// What is set for flows whatever their policy.
 #[derive(Clone, Copy, Debug, Default)]
@@ -127,7 +128,7 @@ impl Policies {
     }
 
     /// Sets what holds for all flows of their program.
-    pub fn configure(&self, program: &mut Program, frame: Frame) {
+    pub fn configure(&self, program: &mut impl Kernel, frame: Frame) {
         program.configure(self.settings(frame), self.otherwise().int8());
     }
 

@@ -209,7 +209,8 @@ impl Guard {
         native::headway_native_guard_open(self, now_ns, cwnd, ssthresh);
     }
 
-    /// The policy that had the flow is gone, and nobody decides: it is judged no more until [`Self::begin_anew`].
+    /// The policy that had the flow is gone, and nobody decides: it is judged no more until
+    /// [`Self::begin_anew`].
     pub fn forget(&mut self) {
         native::headway_native_guard_forget(self);
     }

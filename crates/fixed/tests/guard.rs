@@ -174,8 +174,9 @@ fn an_old_answer_gives_no_flow_back() {
     assert_eq!(guard.judge(&limits, &flow.record()), Judgement::Returns);
 }
 
-/// Each acknowledgement finds the answer to the one before, as Rax's does, and Owl's on a slow path: the answer is looked for
-/// 5 us after the acknowledgement arrived, and a record has the time at which it arrived.
+/// Each acknowledgement finds the answer to the one before, as Rax's does, and Owl's on a slow
+/// path: the answer is looked for 5 us after the acknowledgement arrived, and a record has the time
+/// at which it arrived.
 #[test]
 fn an_answer_that_is_later_than_its_record_gives_a_flow_back() {
     let (mut guard, limits, mut flow) = (Guard::new(0, 10, 0), Limits::default(), FLOW);
@@ -519,8 +520,8 @@ fn marks_lower_the_cubic_once_a_round_trip() {
 }
 
 proptest! {
-    /// Answers that are prompt trip nothing, and end a probation at the first record after it, however much later than its
-    /// record's time each is looked for.
+    /// Answers that are prompt trip nothing, and end a probation at the first record after it,
+    /// however much later than its record's time each is looked for.
     #[test]
     fn it_does_not_matter_when_an_answer_is_looked_for(
         steps in prop::collection::vec((1u64..20_000, 0u64..900, 0u64..2_000), 2000..4000),

@@ -62,8 +62,8 @@ fn limits(draw: &mut Draw) -> Limits {
     limits
 }
 
-/// A flow's next record, 10 ms after `last`, of a policy that is to be taken for `reason`, of a round trip of 20 ms; any
-/// where that is nothing.
+/// A flow's next record, 10 ms after `last`, of a policy that is to be taken for `reason`, of a
+/// round trip of 20 ms; any where that is nothing.
 fn next_record(draw: &mut Draw, reason: Reason, record: u64, last: &RecordBytes) -> RecordBytes {
     if reason == Reason::Fine {
         return draw.record(last);
@@ -92,7 +92,8 @@ fn next_record(draw: &mut Draw, reason: Reason, record: u64, last: &RecordBytes)
     next
 }
 
-/// What a flow goes through, and how often the guard took it and gave it back, by its judgements and reasons.
+/// What a flow goes through, and how often the guard took it and gave it back, by its judgements
+/// and reasons.
 fn compare(
     bpf: &Loaded,
     draw: &mut Draw,

@@ -16,8 +16,9 @@
 #endif
 
 /*
- * How long ago `then` was, 0 where it is yet to come. A record has the time at which its acknowledgement arrived, and an
- * answer that is found there the time at which it is looked for, which is microseconds later.
+ * How long ago `then` was, 0 where it is yet to come. A record has the time at which its
+ * acknowledgement arrived, and an answer that is found there the time at which it is looked for,
+ * which is microseconds later.
  */
 static inline __u64 headway_since(__u64 now_ns, __u64 then_ns)
 {

@@ -1,5 +1,6 @@
-//! A flow of the fake kernel: the controller beneath, with the program that reports of it, takes actions, and has the
-//! guard between both. What it does at an acknowledgement stands in `bpf/flow.h` and `bpf/actions.h`.
+//! A flow of the fake kernel: the controller beneath, with the program that reports of it, takes
+//! actions, and has the guard between both. What it does at an acknowledgement stands in
+//! `bpf/flow.h` and `bpf/actions.h`.
 
 use headway_cc::schemes::cubic;
 use headway_cc::{
@@ -21,7 +22,8 @@ const LATEST_DUE: Duration = Duration::from_secs(1);
 const ASK_AGAIN: Duration = Duration::from_millis(100);
 /// `HEADWAY_LOOK_AGAIN_NS`
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// A record has the time at which its acknowledgement arrived, and the program looks for an answer so much later.
+/// A record has the time at which its acknowledgement arrived, and the program looks for an answer
+/// so much later.
 const PROCESSING: Duration = Duration::from_micros(5);
 
 /// A flow of the fake kernel. Any host of congestion controllers runs it; the agent is elsewhere.
@@ -60,7 +62,8 @@ pub struct Datapath {
 }
 
 impl Datapath {
-    /// A flow that begins, with the controller that `spec` steers: of `headway_owl`, `headway_rate` or `headway_bbr`.
+    /// A flow that begins, with the controller that `spec` steers: of `headway_owl`, `headway_rate`
+    /// or `headway_bbr`.
     ///
     /// # Errors
     /// [`SpecError`] if there is no such controller.
@@ -155,7 +158,8 @@ impl Datapath {
         self.go_alone(start);
     }
 
-    /// A policy has the flow from now on. A rate that has sent nothing yet begins where it is set to.
+    /// A policy has the flow from now on. A rate that has sent nothing yet begins where it is set
+    /// to.
     fn give_to_policy(&mut self) {
         let cubic = self.cubic.take().filter(|_| !self.is_new);
         let left = cubic.map(|cubic| cubic.control().cwnd);
@@ -356,7 +360,8 @@ impl Datapath {
         }
     }
 
-    /// The policy that is evaluated here takes a record, and may change the rate: `decide()` of headway_rate.
+    /// The policy that is evaluated here takes a record, and may change the rate: `decide()` of
+    /// headway_rate.
     fn decide(&mut self, record: &Record, policy: &Int8) {
         let now_ns = record.now_ns;
         let begins = self.is_new || self.rate_agent.is_none();

@@ -91,7 +91,8 @@ impl FakeKernel {
         self.state().ring.dropped()
     }
 
-    /// Writes an action into a slot; its sequence is given here. A slot that there is not takes nothing.
+    /// Writes an action into a slot; its sequence is given here. A slot that there is not takes
+    /// nothing.
     pub fn write_slot(&self, slot: u16, action: &ActionSlot) {
         if let Some(place) = self.state().slots.get_mut(usize::from(slot)) {
             *place = ActionSlot {
@@ -126,7 +127,8 @@ impl FakeKernel {
         }
     }
 
-    /// Sets what holds for all flows, also for those that there are. Without a policy of its own the agent decides.
+    /// Sets what holds for all flows, also for those that there are. Without a policy of its own
+    /// the agent decides.
     pub fn configure(&self, settings: SettingValues, own_policy: Option<&Int8>) {
         let mut state = self.state();
         let generation = state.own_policy.generation.wrapping_add(2);
@@ -182,7 +184,6 @@ impl FakeKernel {
 
     /// A flow that has ended leaves its slot to another.
     ///
-    /// # Panics
     /// If nobody had it: two flows would have it from now on.
     pub fn free_slot(&self, slot: u16) {
         let mut state = self.state();
@@ -220,8 +221,8 @@ impl FakeKernel {
         self.state().ring.push(report.as_bytes())
     }
 
-    /// The guard takes a flow for a reason, or gives it back for none (0), and has taken it so often. One without a slot
-    /// is only counted.
+    /// The guard takes a flow for a reason, or gives it back for none (0), and has taken it so
+    /// often. One without a slot is only counted.
     pub fn judged(&self, place: Option<Place>, now: Time, reason: u32, trips: u32) {
         let mut state = self.state();
         match reason {
@@ -256,7 +257,6 @@ impl FakeKernel {
 
     /// Replays a script: the fields of a socket at each moment, with the acknowledgements it stands for.
     ///
-    /// # Panics
     /// If there is no slot left.
     pub fn replay(&self, mss: Bytes, script: &[(u64, TcpSock, u32)]) -> u32 {
         let place = self.take_slot().expect("a slot");

@@ -91,7 +91,8 @@ impl Base for Window {
     fn go_alone(&mut self, cwnd: Bytes, ssthresh: Bytes) {
         self.cwnd = None;
         self.cubic.go_alone(cwnd, ssthresh);
-        // In recovery what a loss left of the policy's window, however large, stays: it is lowered (give_to_cubic()).
+        // In recovery what a loss left of the policy's window, however large, stays: it is lowered
+        // (give_to_cubic()).
         if self.cubic.control().cwnd > ssthresh {
             self.cubic.set_cwnd(Time::ZERO, Duration::ZERO, ssthresh);
         }

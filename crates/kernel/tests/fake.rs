@@ -136,7 +136,8 @@ fn flow(kernel: &FakeKernel) -> Datapath {
     flow
 }
 
-/// An acknowledgement comes, with this action in the flow's slot. By how many packets the window is larger then.
+/// An acknowledgement comes, with this action in the flow's slot. By how many packets the window is
+/// larger then.
 fn after(kernel: &FakeKernel, flow: &mut Datapath, ms: u64, action: Option<ActionSlot>) -> u64 {
     if let Some(action) = action {
         kernel.write_bytes(0, action.as_bytes()).expect("a slot");

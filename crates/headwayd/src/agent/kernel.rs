@@ -7,7 +7,8 @@ use headway_kernel::abi::{ActionSlot, CounterValues, SettingValues};
 use crate::programs::{Controller, Program};
 use crate::system::clock;
 
-/// A program whose flows the agent serves. Its messages come by [`Agent::on_message`](super::Agent::on_message).
+/// A program whose flows the agent serves. Its messages come by
+/// [`Agent::on_message`](super::Agent::on_message).
 pub trait Kernel {
     /// The controller that it is.
     fn controller(&self) -> Controller;

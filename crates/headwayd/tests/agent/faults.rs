@@ -1,5 +1,5 @@
-//! Each fault of an agent, on flows of each controller: none stalls, all do as well as Cubic on such a link, and the guard
-//! gives them back once the agent is well.
+//! Each fault of an agent, on flows of each controller: none stalls, all do as well as Cubic on
+//! such a link, and the guard gives them back once the agent is well.
 
 use headway_cc::{Duration, Time};
 use headway_fixed::Reason;
@@ -20,17 +20,26 @@ const SERVED: [(Controller, &str, &str, [usize; 2]); 4] = [
         [60, 15],
     ),
 ];
+/// Those, and a learner, which asks with each acknowledgement.
+fn served() -> impl Iterator<Item = (Controller, &'static str)> {
+    let shipped = SERVED.map(|(controller, policy, ..)| (controller, policy));
+    let learner = (Controller::Window, "rax-pretrained");
+    shipped.into_iter().chain([learner])
+}
+
 const SEEDS: [u64; 3] = [1, 2, 3];
 /// The stretch that flows are judged by.
 const AFTER: Duration = Duration::from_secs(5);
-/// That nothing comes of a flow: a time-out, of 0.2 s and a round trip, is no fault; a second in a row is one.
+/// That nothing comes of a flow: a time-out, of 0.2 s and a round trip, is no fault; a second in a
+/// row is one.
 const LONGEST_GAP: Duration = Duration::from_millis(600);
 /// Of what plain Cubic has.
 const LEAST: f64 = 0.9;
-/// Of that, from when a policy is no good until the guard has seen that and the stretch after is over.
+/// Of that, from when a policy is no good until the guard has seen that and the stretch after is
+/// over.
 const LEAST_UNSEEN: f64 = 0.5;
-/// Of that, where the guard sees nothing: its margin is two powers of two, for a policy that never filled the path, so that
-/// nobody knows what that carries.
+/// Of that, where the guard sees nothing: its margin is two powers of two, for a policy that never
+/// filled the path, so that nobody knows what that carries.
 const LEAST_UNKNOWN: f64 = 0.25;
 /// Of an equal share: flows share unevenly over seconds.
 const LEAST_SHARE: f64 = 0.1;
@@ -95,8 +104,9 @@ fn fills_as_cubic(seen: &Seen, since: Time, what: &str) {
     );
 }
 
-/// The guard takes a flow once, as its answers are stale: not before two acknowledgements could find one overdue, and
-/// within 100 ms, or two round trips, of the next question, which the policy's clock asks after `clock` at the latest.
+/// The guard takes a flow once, as its answers are stale: not before two acknowledgements could
+/// find one overdue, and within 100 ms, or two round trips, of the next question, which the
+/// policy's clock asks after `clock` at the latest.
 fn trips_once_as_stale(world: &World, since: Time, clock: Duration, what: &str) -> Time {
     let seen = world.seen();
     let (trip, reason) = seen.trip(0).unwrap_or_else(|| panic!("{what}: no trip"));
@@ -128,8 +138,8 @@ fn clock_of(controller: Controller) -> Duration {
 fn killed_it_leaves_flows_to_cubic() {
     for seed in SEEDS {
         let (since, cubic) = (begins(seed), plain(CUBIC, LINK, 30, seed));
-        for (controller, policy, ..) in SERVED {
-            let what = format!("{controller:?}, seed {seed}");
+        for (controller, policy) in served() {
+            let what = format!("{policy}, {controller:?}, seed {seed}");
             let world = World::finished(&Case {
                 fault: Fault::Killed(since),
                 ..case(controller, policy, seed)
@@ -152,8 +162,8 @@ fn killed_it_leaves_flows_to_cubic() {
 fn stopped_it_leaves_flows_to_cubic_and_has_them_back_after_the_probation() {
     for seed in SEEDS {
         let (since, cubic) = (begins(seed), plain(CUBIC, LINK, 30, seed));
-        for (controller, policy, ..) in SERVED {
-            let what = format!("{controller:?}, seed {seed}");
+        for (controller, policy) in served() {
+            let what = format!("{policy}, {controller:?}, seed {seed}");
             let world = World::finished(&Case {
                 fault: Fault::Stopped(since, since + AFTER + ms(300)),
                 ..case(controller, policy, seed)
@@ -191,8 +201,8 @@ fn stopped_it_leaves_flows_to_cubic_and_has_them_back_after_the_probation() {
 fn slow_it_leaves_flows_to_cubic() {
     for seed in SEEDS {
         let (since, cubic) = (begins(seed), plain(CUBIC, LINK, 30, seed));
-        for (controller, policy, ..) in SERVED {
-            let what = format!("{controller:?}, seed {seed}");
+        for (controller, policy) in served() {
+            let what = format!("{policy}, {controller:?}, seed {seed}");
             let mut world = World::new(&Case {
                 fault: Fault::Slow(since),
                 ..case(controller, policy, seed)
@@ -207,8 +217,8 @@ fn slow_it_leaves_flows_to_cubic() {
     }
 }
 
-/// The model is replaced by one that chooses by chance: it may be good enough, and where the guard sees that it is not, the
-/// flow is Cubic's.
+/// The model is replaced by one that chooses by chance: it may be good enough, and where the guard
+/// sees that it is not, the flow is Cubic's.
 #[test]
 fn a_model_that_chooses_by_chance_is_found_out_or_does_well_enough() {
     let mut caught = 0;
@@ -255,8 +265,8 @@ fn a_model_that_chooses_by_chance_is_found_out_or_does_well_enough() {
 fn who_finds_no_slot_is_cubics() {
     for seed in SEEDS {
         let (since, cubic) = (begins(seed), plain(CUBIC, LINK, 30, seed));
-        for (controller, policy, ..) in SERVED {
-            let what = format!("{controller:?}, seed {seed}");
+        for (controller, policy) in served() {
+            let what = format!("{policy}, {controller:?}, seed {seed}");
             let mut world = World::new(&Case {
                 flows: 3,
                 slots: 1,
@@ -284,8 +294,8 @@ fn who_finds_no_slot_is_cubics() {
 fn while_the_ring_is_full_flows_are_cubics_and_the_agent_hears_of_it_later() {
     for seed in SEEDS {
         let (since, cubic) = (begins(seed), plain(CUBIC, LINK, 30, seed));
-        for (controller, policy, ..) in SERVED {
-            let what = format!("{controller:?}, seed {seed}");
+        for (controller, policy) in served() {
+            let what = format!("{policy}, {controller:?}, seed {seed}");
             let mut world = World::new(&Case {
                 ring_bytes: 16 << 10,
                 fault: Fault::Stopped(since, since + AFTER + ms(300)),
@@ -304,23 +314,23 @@ fn while_the_ring_is_full_flows_are_cubics_and_the_agent_hears_of_it_later() {
     }
 }
 
-/// Acknowledgements are 6 ms apart or more: each finds the answer to the one before, and that was looked for later than its
-/// record says. Rax asks with each acknowledgement, and so finds an answer with each, however fast the path.
+/// Acknowledgements are 6 ms apart or more: each finds the answer to the one before, and that was
+/// looked for later than its record says. Rax asks with each acknowledgement, and so finds an
+/// answer with each, however fast the path.
 #[test]
 fn flows_come_back_where_each_acknowledgement_finds_an_answer() {
     const SLOW: &str = "rate = \"2Mbps\", delay = \"10ms\", queue = \"20pkt\"";
-    let rax = [(Controller::Window, "rax-pretrained")];
-    let all = SERVED.map(|(controller, policy, ..)| (controller, policy));
+    let (all, rax): (Vec<_>, _) = (served().collect(), (Controller::Window, "rax-pretrained"));
     for seed in SEEDS {
         let since = begins(seed);
-        for (link, served) in [(SLOW, &all[..]), (SLOW, &rax), (LINK, &rax)] {
+        for (link, served) in [(SLOW, all.clone()), (LINK, vec![rax])] {
             for (controller, policy) in served {
                 let what = format!("{policy}, {controller:?}, {link}, seed {seed}");
                 let world = World::finished(&Case {
                     link,
                     seconds: 22,
                     fault: Fault::Stopped(since, since + ms(2000)),
-                    ..case(*controller, policy, seed)
+                    ..case(controller, policy, seed)
                 });
                 let seen = world.seen();
                 let (trip, reason) = seen.trip(0).unwrap_or_else(|| panic!("{what}: no trip"));
@@ -333,7 +343,7 @@ fn flows_come_back_where_each_acknowledgement_finds_an_answer() {
                 let after = back.since(trip);
                 assert!(after >= PROBATION, "{what}: back after {after:?}");
                 assert!(
-                    after < PROBATION + ms(250) + clock_of(*controller),
+                    after < PROBATION + ms(250) + clock_of(controller),
                     "{what}: {after:?}"
                 );
             }

@@ -1,4 +1,5 @@
-//! Simulated flows, the agent that serves them as one more timer, and what may become of that agent.
+//! Simulated flows, the agent that serves them as one more timer, and what may become of that
+//! agent.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,6 +1,8 @@
-//! The agent in simulated time: the real one, over simulated flows whose programs are the fake kernel's.
+//! The agent in simulated time: the real one, over simulated flows whose programs are the fake
+//! kernel's.
 //!
-//! Nothing here waits, and nothing depends on the machine: times are exact, and each bound is tried on both sides.
+//! Nothing here waits, and nothing depends on the machine: times are exact, and each bound is tried
+//! on both sides.
 #![cfg(target_os = "linux")]
 
 mod faults;

@@ -9,7 +9,8 @@ use headwayd::agent::{Agent, Frame, Policies, Store};
 
 use crate::host::{Program, at, ms};
 
-/// A thousand flows over three slots, of which three are there at once. Each asks, and has the answer 1 ms later.
+/// A thousand flows over three slots, of which three are there at once. Each asks, and has the
+/// answer 1 ms later.
 #[test]
 fn slots_are_used_again() {
     let policies = Policies::read(["aurora"]).expect("a policy");

@@ -1,5 +1,5 @@
-//! How a flow that the guard takes follows Cubic's law: at each acknowledgement, beside the guard's own Cubic in whole
-//! numbers.
+//! How a flow that the guard takes follows Cubic's law: at each acknowledgement, beside the guard's
+//! own Cubic in whole numbers.
 
 use headway_fixed::{Cubic, Reason};
 use headwayd::Controller;
@@ -7,13 +7,15 @@ use headwayd::Controller;
 use crate::host::{Case, Fault, State, World, at, ms};
 use crate::models::{Folder, Layer};
 
-/// A round trip of 100 ms: a BDP of 167 packets, and thrice that in the queue, so that slow start does not end at once.
+/// A round trip of 100 ms: a BDP of 167 packets, and thrice that in the queue, so that slow start
+/// does not end at once.
 const LINK: &str = "rate = \"20Mbps\", delay = \"50ms\", queue = \"500pkt\"";
 /// The guard's promise, in round trips.
 const ROUND_TRIPS: u64 = 2;
 
-/// How far the window is from the Cubic in whole numbers that begins where the guard gave the flow to Cubic, at each
-/// acknowledgement until the first loss: the largest share, and how many acknowledgements.
+/// How far the window is from the Cubic in whole numbers that begins where the guard gave the flow
+/// to Cubic, at each acknowledgement until the first loss: the largest share, and how many
+/// acknowledgements.
 fn off(states: &[State]) -> (f64, usize) {
     let ns = |time: headway_cc::Time| time.as_nanos();
     let whole = |packets: f64| {

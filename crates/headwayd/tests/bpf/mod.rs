@@ -34,7 +34,8 @@ impl Loaded {
         T::read_from_bytes(&bytes).expect("its value is of that size")
     }
 
-    /// Runs a program once, which finds `asked` in the map of that name; gives what it leaves there.
+    /// Runs a program once, which finds `asked` in the map of that name; gives what it leaves
+    /// there.
     pub fn run<T: IntoBytes + Immutable + FromBytes>(&self, program: &str, asked: T) -> T {
         self.put("asked", &asked);
         let found = self.0.progs_mut().find(|p| p.name() == program);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * The guard and nothing around it, to be run by BPF_PROG_TEST_RUN: crates/headwayd/tests/guard.rs compares each result,
- * and the guard's state after each call, with the native build's.
+ * The guard and nothing around it, to be run by BPF_PROG_TEST_RUN: crates/headwayd/tests/guard.rs
+ * compares each result, and the guard's state after each call, with the native build's.
  */
 #include "../kernel.h"
 #include "../guard.h"

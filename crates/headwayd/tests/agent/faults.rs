@@ -5,8 +5,9 @@ use headway_cc::{Duration, Time};
 use headway_fixed::Reason;
 use headwayd::Controller;
 
-use crate::host::{CUBIC, Case, Fault, HOLDS, LINK, Seen, World, at, ms, plain};
+use crate::host::{CUBIC, Case, Fault, HOLDS, LINK, World, at, ms, plain};
 use crate::models::{Folder, Layer};
+use crate::seen::Seen;
 
 /// A policy for each controller, and how many numbers its model sees and says.
 const SERVED: [(Controller, &str, &str, [usize; 2]); 4] = [
@@ -158,6 +159,31 @@ fn killed_it_leaves_flows_to_cubic() {
     }
 }
 
+/// Eight at once, on a link of 20 Mbit/s.
+#[test]
+fn killed_it_leaves_many_flows_to_cubic() {
+    let cubic = plain(CUBIC, LINK, 30, 1);
+    let since = begins(1);
+    for (controller, policy) in served() {
+        let what = format!("{policy}, {controller:?}");
+        let mut world = World::new(&Case {
+            flows: 8,
+            fault: Fault::Killed(since),
+            ..case(controller, policy, 1)
+        });
+        world.run_until(since + AFTER + ms(100));
+        let seen = world.seen();
+        // Some of eight are too much for a path of 20 Mbit/s before that.
+        let last = |flow: usize| seen.states[flow].last().expect("some").reason;
+        assert!(
+            (0..8).all(|flow| last(flow) != Reason::Fine),
+            "{what}: one is not Cubic's"
+        );
+        none_stalls(&seen, since, &what);
+        does_as_well(&seen, &cubic, (since, since + AFTER), LEAST, &what);
+    }
+}
+
 #[test]
 fn stopped_it_leaves_flows_to_cubic_and_has_them_back_after_the_probation() {
     for seed in SEEDS {
@@ -259,6 +285,28 @@ fn a_model_that_chooses_by_chance_is_found_out_or_does_well_enough() {
         }
     }
     assert!(caught >= 3, "chance is caught {caught} times");
+}
+
+/// The program evaluates its policy itself, and that always wants half of the rate: no agent has a part in it.
+#[test]
+fn a_net_in_the_kernel_that_wants_ever_less_is_found() {
+    for seed in SEEDS {
+        let (since, cubic) = (begins(seed), plain(CUBIC, LINK, 30, seed));
+        let what = format!("seed {seed}");
+        let less = Folder::of_less_in_whole_numbers();
+        let mut world = World::new(&case(Controller::Rate, "aurora:model=int8-v1", seed));
+        world.run_until(since);
+        world.reload(&less.policy());
+        world.run_until(since + PATIENCE);
+        assert_eq!(world.count("actions"), 0, "{what}");
+        let seen = world.seen();
+        let (trip, reason) = seen.trip(0).unwrap_or_else(|| panic!("{what}: no trip"));
+        println!("{what}: {} after {:?}", reason.name(), trip.since(since));
+        assert_eq!(reason, Reason::Poor, "{what}");
+        assert!(trip > since && trip < since + ms(3000), "{what}: {trip:?}");
+        none_stalls(&seen, trip, &what);
+        does_as_well(&seen, &cubic, (trip, trip + AFTER), LEAST, &what);
+    }
 }
 
 #[test]

@@ -1,14 +1,10 @@
 //! Simulated flows, the agent that serves them as one more timer, and what may become of that
 //! agent.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, MutexGuard};
 
-use headway_cc::{
-    CongestionControl, Control, Duration, Feedback, Need, NetworkView, Probe, Registry, Rto,
-    Scheme, Selection, Sent, Setup, Stamp, Tag, Time, schemes,
-};
+use headway_cc::{Duration, Need, Registry, Scheme, Selection, Setup, Time, schemes};
 use headway_fixed::{Int8, Reason};
 use headway_kernel::abi::{ActionSlot, CounterValues, Message, SettingValues};
 use headway_kernel::{Datapath, FakeKernel};
@@ -19,6 +15,8 @@ use headway_scenario::{Scenario, TraceSpec};
 use headway_sim::{Hold, Observer, Options, Simulation};
 use headwayd::Controller;
 use headwayd::agent::{Agent, Frame, Kernel, Policies, Shadow, Store, Wait};
+
+use crate::seen::{Seen, SharedSeen, Watched};
 
 /// The next simulation's first wake of an agent that sleeps, after the question.
 const WAKES_IN: Duration = Duration::from_micros(30);
@@ -67,239 +65,6 @@ impl Fault {
             }
             _ => wanted,
         }
-    }
-}
-
-/// A flow's state after an acknowledgement or a time-out.
-#[derive(Clone, Copy, Debug)]
-pub struct State {
-    pub at: Time,
-    /// In packets, as the next two.
-    pub cwnd: f64,
-    pub ssthresh: f64,
-    pub acked: f64,
-    pub srtt: Duration,
-    /// Whether losses are being repaired, or a time-out is.
-    pub is_repairing: bool,
-    /// Why it is Cubic's.
-    pub reason: Reason,
-    pub trips: u32,
-}
-
-/// What a run's flows did.
-#[derive(Debug, Default)]
-pub struct Seen {
-    pub states: Vec<Vec<State>>,
-    /// When how many bytes arrived at each flow's receiver.
-    arrived: Vec<Vec<(Time, u64)>>,
-    /// When each flow asked, as its messages say.
-    pub asked: BTreeMap<u32, Vec<Time>>,
-}
-
-impl Seen {
-    /// Mbit/s that came between two times, of all flows.
-    pub fn mbps(&self, since: Time, until: Time) -> f64 {
-        (0..self.arrived.len())
-            .map(|flow| self.mbps_of(flow, since, until))
-            .sum()
-    }
-
-    /// Of one flow.
-    pub fn mbps_of(&self, flow: usize, since: Time, until: Time) -> f64 {
-        let came = self.arrived[flow]
-            .iter()
-            .filter(|(at, _)| *at > since && *at <= until);
-        let bytes: u64 = came.map(|(_, bytes)| bytes).sum();
-        bytes as f64 * 8e-6 / until.since(since).as_secs_f64()
-    }
-
-    /// The longest time in which nothing came of a flow.
-    pub fn longest_gap(&self, flow: usize, since: Time, until: Time) -> Duration {
-        let came = self.arrived[flow].iter().map(|(at, _)| *at);
-        let within = came.filter(|at| *at > since && *at < until).chain([until]);
-        let mut before = since;
-        within
-            .map(|at| at.since(std::mem::replace(&mut before, at)))
-            .max()
-            .unwrap_or_default()
-    }
-
-    pub fn flows(&self) -> usize {
-        self.arrived.len()
-    }
-
-    /// A flow's states from a time on.
-    pub fn from(&self, flow: usize, since: Time) -> &[State] {
-        let states = &self.states[flow];
-        &states[states.partition_point(|state| state.at < since)..]
-    }
-
-    /// When the guard first took a flow, and why.
-    pub fn trip(&self, flow: usize) -> Option<(Time, Reason)> {
-        let tripped = self.states[flow].iter().find(|state| state.trips > 0)?;
-        Some((tripped.at, tripped.reason))
-    }
-
-    /// When it first gave one back.
-    pub fn returned(&self, flow: usize) -> Option<Time> {
-        let (trip, _) = self.trip(flow)?;
-        let back = self
-            .from(flow, trip)
-            .iter()
-            .find(|state| state.reason == Reason::Fine);
-        back.map(|state| state.at)
-    }
-}
-
-pub type SharedSeen = Arc<Mutex<Seen>>;
-
-/// A controller whose states are written down.
-#[derive(Debug)]
-struct Watched<C> {
-    within: C,
-    seen: SharedSeen,
-    flow: usize,
-    mss: f64,
-}
-
-/// What may have a guard.
-trait Judged: CongestionControl {
-    fn judged(&self) -> (Reason, u32) {
-        (Reason::Fine, 0)
-    }
-}
-
-impl Judged for Datapath {
-    fn judged(&self) -> (Reason, u32) {
-        (self.guard().reason(), self.guard().trips())
-    }
-}
-
-impl CongestionControl for Boxed {
-    fn on_sent(&mut self, sent: &Sent) -> Tag {
-        self.0.on_sent(sent)
-    }
-
-    fn on_feedback(&mut self, feedback: &Feedback<'_>) {
-        self.0.on_feedback(feedback);
-    }
-
-    fn on_rto(&mut self, rto: &Rto<'_>) {
-        self.0.on_rto(rto);
-    }
-
-    fn on_idle(&mut self, now: Time, idle: Duration) {
-        self.0.on_idle(now, idle);
-    }
-
-    fn control(&self) -> Control {
-        self.0.control()
-    }
-
-    fn owns_recovery(&self) -> bool {
-        self.0.owns_recovery()
-    }
-}
-
-/// A controller that nobody serves.
-#[derive(Debug)]
-struct Boxed(Box<dyn CongestionControl>);
-
-impl Judged for Boxed {}
-
-#[derive(Default)]
-struct Ssthresh(f64);
-
-impl Probe for Ssthresh {
-    fn value(&mut self, name: &'static str, value: f64) {
-        if name == "ssthresh_packets" {
-            self.0 = value;
-        }
-    }
-}
-
-impl<C: Judged> Watched<C> {
-    fn boxed(within: C, setup: &Setup, seen: &SharedSeen) -> Box<dyn CongestionControl>
-    where
-        C: 'static,
-    {
-        let mut all = seen.lock().expect("no panic");
-        all.states.push(Vec::new());
-        all.arrived.push(Vec::new());
-        Box::new(Watched {
-            within,
-            seen: Arc::clone(seen),
-            flow: all.states.len() - 1,
-            mss: setup.mss.as_f64(),
-        })
-    }
-
-    fn look(&self, now: Time, acked: f64, srtt: Duration, is_repairing: bool) {
-        let mut ssthresh = Ssthresh(f64::INFINITY);
-        self.within.probe(&mut ssthresh);
-        let (reason, trips) = self.within.judged();
-        let state = State {
-            at: now,
-            cwnd: self.within.control().cwnd.as_f64() / self.mss,
-            ssthresh: ssthresh.0,
-            acked,
-            srtt,
-            is_repairing,
-            reason,
-            trips,
-        };
-        self.seen.lock().expect("no panic").states[self.flow].push(state);
-    }
-}
-
-impl<C: Judged> CongestionControl for Watched<C> {
-    fn on_sent(&mut self, sent: &Sent) -> Tag {
-        self.within.on_sent(sent)
-    }
-
-    fn on_feedback(&mut self, feedback: &Feedback<'_>) {
-        self.within.on_feedback(feedback);
-        let acked = feedback.acked_bytes.as_f64() / self.mss;
-        let is_repairing = feedback.recovery != headway_cc::Recovery::Open;
-        self.look(
-            feedback.now,
-            acked,
-            feedback.rtt_stats.smoothed,
-            is_repairing,
-        );
-    }
-
-    fn on_rto(&mut self, rto: &Rto<'_>) {
-        self.within.on_rto(rto);
-        self.look(rto.now, 0.0, Duration::ZERO, true);
-    }
-
-    fn on_idle(&mut self, now: Time, idle: Duration) {
-        self.within.on_idle(now, idle);
-    }
-
-    fn on_network(&mut self, now: Time, view: &NetworkView) {
-        self.within.on_network(now, view);
-    }
-
-    fn next_timer(&self) -> Time {
-        self.within.next_timer()
-    }
-
-    fn on_timer(&mut self, now: Time) {
-        self.within.on_timer(now);
-    }
-
-    fn control(&self) -> Control {
-        self.within.control()
-    }
-
-    fn stamp(&self) -> Stamp {
-        self.within.stamp()
-    }
-
-    fn owns_recovery(&self) -> bool {
-        self.within.owns_recovery()
     }
 }
 
@@ -402,7 +167,7 @@ pub fn plain(scheme: &'static str, link: &str, seconds: u64, seed: u64) -> Seen 
     let selection = SERVED.built_by(move |setup| {
         let registry = Registry::new(schemes::SCHEMES);
         let inner = registry.select(scheme).expect(scheme).build(setup);
-        Watched::boxed(Boxed(inner), setup, &told)
+        Box::new(Watched::new(inner, setup, &told))
     });
     let watch = Watch {
         seen: Arc::clone(&seen),
@@ -426,6 +191,8 @@ pub struct Case {
     pub seconds: u64,
     pub seed: u64,
     pub frame: Frame,
+    /// How many flows learn at once.
+    pub learners: usize,
     pub state: Option<PathBuf>,
     pub fault: Fault,
 }
@@ -442,6 +209,7 @@ impl Case {
             seconds: 60,
             seed: 1,
             frame: Frame::default(),
+            learners: 64,
             state: None,
             fault: Fault::None,
         }
@@ -489,12 +257,19 @@ impl World {
         let shadow = case.frame.is_shadow.then(|| Shadow::into(None));
         let store = Store::new(case.state.clone());
         let programs = vec![(program, Some(policies))];
-        let agent = Agent::new(programs, shadow, store, case.frame, 64, Time::ZERO);
+        let agent = Agent::new(
+            programs,
+            shadow,
+            store,
+            case.frame,
+            case.learners,
+            Time::ZERO,
+        );
         let seen = SharedSeen::default();
         let (told, of_flows) = (Arc::clone(&seen), kernel.clone());
         let selection = SERVED.built_by(move |setup| {
             let flow = datapath(controller, spec.as_ref(), &of_flows, setup);
-            Watched::boxed(flow, setup, &told)
+            Box::new(Watched::new(Box::new(flow), setup, &told))
         });
         let watch = Watch {
             seen: Arc::clone(&seen),

@@ -9,6 +9,7 @@ mod faults;
 mod host;
 mod models;
 mod patience;
+mod seen;
 mod serving;
 mod slots;
 mod takeover;

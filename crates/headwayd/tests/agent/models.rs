@@ -71,11 +71,53 @@ impl Folder {
             ("outputs", npy(4, outputs, &said)),
         ]);
         let weights = safetensors(&weight, &bias, inputs);
-        let card = card(shipped, inputs, outputs, &weights, &golden);
+        let net =
+            format!("kind = \"mlp\"\nlayers = [{inputs}, {outputs}]\nactivations = [\"identity\"]");
+        let card = card(shipped, Some(&net), &weights, &golden);
+        self.write(&card, &weights, &golden);
+    }
+
+    /// The shipped net in whole numbers, always wanting half of the rate, and less.
+    pub fn of_less_in_whole_numbers() -> Folder {
+        const SHIPPED: &str = "aurora-int8-v1";
+        const INPUTS: usize = 30;
+        let mut weights = fs::read(models().join(SHIPPED).join(WEIGHTS)).expect(SHIPPED);
+        let size = u64::from_le_bytes(weights[..8].try_into().expect("eight bytes")) as usize;
+        let header: serde_json::Value =
+            serde_json::from_slice(&weights[8..8 + size]).expect("JSON");
+        let mut tensor = |name: &str, change: &mut dyn FnMut(&mut [u8])| {
+            let [from, until] = [0, 1].map(|end| header[name]["data_offsets"][end].as_u64());
+            let [from, until] = [from, until].map(|at| 8 + size + at.expect(name) as usize);
+            change(&mut weights[from..until]);
+        };
+        let third = |bytes: &[u8]| i32::from_le_bytes(bytes[8..12].try_into().expect("four"));
+        let (mut multiplier, mut shift) = (0, 0);
+        tensor("multipliers", &mut |bytes| multiplier = third(bytes));
+        tensor("shifts", &mut |bytes| shift = third(bytes));
+        // One, in the units of the last layer's sums.
+        let unit = ((1_i64 << 16) << shift) / i64::from(multiplier);
+        let bias = (-20 * unit) as i32;
+        tensor("layers.2.weight", &mut |bytes| bytes.fill(0));
+        tensor("layers.2.bias", &mut |bytes| {
+            bytes.copy_from_slice(&bias.to_le_bytes())
+        });
+        // A half is rounded up.
+        let sum = i64::from(bias) * i64::from(multiplier);
+        let said = (((sum >> (shift - 1)) + 1) >> 1) as f32 / 65536.0;
+        let golden = npz(&[
+            ("observations", npy(4, INPUTS, &[0.0; 4 * INPUTS])),
+            ("outputs", npy(4, 1, &[said; 4])),
+        ]);
+        let folder = Folder::new("less");
+        folder.write(&card(SHIPPED, None, &weights, &golden), &weights, &golden);
+        folder
+    }
+
+    fn write(&self, card: &str, weights: &[u8], golden: &[u8]) {
         for (name, bytes) in [
             (CARD, card.as_bytes()),
-            (WEIGHTS, &weights),
-            (GOLDEN, &golden),
+            (WEIGHTS, weights),
+            (GOLDEN, golden),
         ] {
             fs::write(self.0.join(name), bytes).expect("room");
         }
@@ -93,14 +135,18 @@ impl Drop for Folder {
     }
 }
 
-/// The shipped model's, for another network.
-fn card(shipped: &str, inputs: usize, outputs: usize, weights: &[u8], golden: &[u8]) -> String {
-    let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models");
-    let text = fs::read_to_string(models.join(shipped).join(CARD)).expect(shipped);
+/// Where the shipped ones are.
+fn models() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models")
+}
+
+/// The shipped model's, for other weights, and another network if one is given.
+fn card(shipped: &str, net: Option<&str>, weights: &[u8], golden: &[u8]) -> String {
+    let text = fs::read_to_string(models().join(shipped).join(CARD)).expect(shipped);
     let mut card: toml::Table = text.parse().expect("TOML");
-    let net =
-        format!("kind = \"mlp\"\nlayers = [{inputs}, {outputs}]\nactivations = [\"identity\"]");
-    card["net"] = toml::Value::Table(net.parse().expect("TOML"));
+    if let Some(net) = net {
+        card["net"] = toml::Value::Table(net.parse().expect("TOML"));
+    }
     card["weights_sha256"] = sha256(weights).into();
     card["golden_sha256"] = sha256(golden).into();
     card.to_string()

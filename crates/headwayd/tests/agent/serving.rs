@@ -7,8 +7,9 @@ use headway_policy::schemes::Served;
 use headwayd::Controller;
 use headwayd::agent::{Frame, Store};
 
-use crate::host::{CUBIC, Case, LINK, World, at, ms, plain};
+use crate::host::{CUBIC, Case, Fault, HOLDS, LINK, World, at, ms, plain};
 use crate::models::{Folder, Layer};
+use crate::seen::Seen;
 
 /// Owl's clock has 250 jiffies a second, and it decides in congestion avoidance alone.
 #[test]
@@ -121,7 +122,7 @@ fn a_shadow_is_asked_and_changes_nothing() {
         );
         assert_eq!(world.count("guard_trips"), 0, "{policy}");
         let seen = world.seen();
-        let windows = |seen: &crate::host::Seen| -> Vec<(u64, u64)> {
+        let windows = |seen: &Seen| -> Vec<(u64, u64)> {
             let states = seen.states[0].iter();
             states
                 .map(|s| (s.at.as_nanos(), s.cwnd.to_bits()))
@@ -183,6 +184,48 @@ fn who_decides_changes_between_kernel_and_agent() {
             "change {n}"
         );
     }
+}
+
+/// The program evaluates its policy itself: whether an agent is there changes no window.
+#[test]
+fn a_policy_in_the_kernel_needs_no_agent() {
+    let states = |fault| {
+        let world = World::finished(&Case {
+            seconds: 20,
+            fault,
+            ..Case::of("aurora:model=int8-v1")
+        });
+        assert_eq!(world.count("guard_trips"), 0);
+        let seen = world.seen();
+        assert!(seen.mbps(at(4000), at(20_000)) > 10.0);
+        seen.states[0].clone()
+    };
+    assert!(states(Fault::None) == states(Fault::Killed(at(4000))));
+}
+
+/// No flow may learn, and there is no model without learning: nobody decides, and that is no trip.
+#[test]
+fn a_flow_that_nobody_decides_for_is_cubics() {
+    let cubic = plain(CUBIC, LINK, 20, 1);
+    let world = World::finished(&Case {
+        seconds: 20,
+        learners: 0,
+        ..Case::of("rax")
+    });
+    assert_eq!(world.count("learners_refused"), 1);
+    assert_eq!(
+        (world.count("guard_trips"), world.count("guard_returns")),
+        (0, 0)
+    );
+    let seen = world.seen();
+    let (since, until) = (at(1000), at(20_000));
+    let share = seen.mbps(since, until) / cubic.mbps(since, until);
+    assert!(share >= 0.99, "{share} of Cubic's");
+    let states = seen.from(0, since).iter();
+    assert!(
+        states.clone().any(|state| state.cwnd >= 0.9 * HOLDS),
+        "it fills the path"
+    );
 }
 
 /// What a learner learned is kept each 30 seconds: a kill costs no more.

@@ -4,8 +4,9 @@
 use headway_fixed::{Cubic, Reason};
 use headwayd::Controller;
 
-use crate::host::{Case, Fault, State, World, at, ms};
+use crate::host::{Case, Fault, World, at, ms};
 use crate::models::{Folder, Layer};
+use crate::seen::State;
 
 /// A round trip of 100 ms: a BDP of 167 packets, and thrice that in the queue, so that slow start
 /// does not end at once.

@@ -12,7 +12,6 @@ use std::thread;
 
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use headway_kernel::abi::SettingValues;
 
 use crate::agent::{Agent, Frame, Policies, Shadow, Store, serve};
 use crate::control::{self, Mailbox, Socket, Wish};
@@ -387,13 +386,7 @@ fn load(run: &Run, controller: Controller, policies: Option<&Policies>) -> Resul
     let mut program = Program::load(controller, options)?;
     match policies {
         Some(policies) => policies.configure(&mut program, frame(run)),
-        None => {
-            let settings = SettingValues {
-                report_interval_us: run.report_interval.unwrap_or(0),
-                ..SettingValues::default()
-            };
-            program.configure(settings, None);
-        }
+        None => program.configure(frame(run).without_policy(), None),
     }
     program.register()?;
     Ok(program)

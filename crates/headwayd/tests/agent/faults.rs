@@ -1,5 +1,5 @@
-//! Each fault of an agent, on flows of each controller: none stalls, all do as well as Cubic on
-//! such a link, and the guard gives them back once the agent is well.
+//! Each fault of an agent, with flows of each controller. No flow stalls, and each does as well as
+//! Cubic does on the same link. The guard gives it back once the agent is well.
 
 use headway_cc::{Duration, Time};
 use headway_fixed::Reason;
@@ -9,7 +9,7 @@ use crate::host::{CUBIC, Case, Fault, HOLDS, LINK, World, at, ms, plain};
 use crate::models::{Folder, Layer};
 use crate::seen::Seen;
 
-/// A policy for each controller, and how many numbers its model sees and says.
+/// Each controller with a policy, that policy's model, and how many inputs and outputs it has.
 const SERVED: [(Controller, &str, &str, [usize; 2]); 4] = [
     (Controller::Owl, "owl", "owl-v1", [100, 7]),
     (Controller::Window, "owl", "owl-v1", [100, 7]),
@@ -21,7 +21,7 @@ const SERVED: [(Controller, &str, &str, [usize; 2]); 4] = [
         [60, 15],
     ),
 ];
-/// Those, and a learner, which asks with each acknowledgement.
+/// The same, and Rax, which learns in use and asks with each acknowledgement.
 fn served() -> impl Iterator<Item = (Controller, &'static str)> {
     let shipped = SERVED.map(|(controller, policy, ..)| (controller, policy));
     let learner = (Controller::Window, "rax-pretrained");
@@ -29,27 +29,26 @@ fn served() -> impl Iterator<Item = (Controller, &'static str)> {
 }
 
 const SEEDS: [u64; 3] = [1, 2, 3];
-/// The stretch that flows are judged by.
+/// Flows are judged over so long.
 const AFTER: Duration = Duration::from_secs(5);
-/// That nothing comes of a flow: a time-out, of 0.2 s and a round trip, is no fault; a second in a
-/// row is one.
+/// The longest time in which nothing of a flow may arrive. One time-out, of 0.2 s and a round trip,
+/// is no fault. Two in a row are.
 const LONGEST_GAP: Duration = Duration::from_millis(600);
-/// Of what plain Cubic has.
+/// A flow needs this share of plain Cubic's throughput.
 const LEAST: f64 = 0.9;
-/// Of that, from when a policy is no good until the guard has seen that and the stretch after is
-/// over.
+/// The same, of the time from a bad policy's begin to 5 s after the trip.
 const LEAST_UNSEEN: f64 = 0.5;
-/// Of that, where the guard sees nothing: its margin is two powers of two, for a policy that never
-/// filled the path, so that nobody knows what that carries.
+/// The same, where the guard does not trip. Where a policy never filled the path, nobody knows what
+/// the path carries, and the guard's margin of utility is two powers of two.
 const LEAST_UNKNOWN: f64 = 0.25;
-/// Of an equal share: flows share unevenly over seconds.
+/// Each of several flows needs this part of an equal share: over seconds they share unevenly.
 const LEAST_SHARE: f64 = 0.1;
-/// The guard's first.
+/// The guard's first probation.
 const PROBATION: Duration = Duration::from_secs(10);
-/// So long may the guard take to see that a policy is no good.
+/// The guard may take so long to see that a policy is bad.
 const PATIENCE: Duration = Duration::from_secs(12);
 
-/// When the fault begins: at another moment for each seed.
+/// When the fault begins: the time differs with the seed.
 fn begins(seed: u64) -> Time {
     at(4000 + 137 * seed)
 }
@@ -105,9 +104,8 @@ fn fills_as_cubic(seen: &Seen, since: Time, what: &str) {
     );
 }
 
-/// The guard takes a flow once, as its answers are stale: not before two acknowledgements could
-/// find one overdue, and within 100 ms, or two round trips, of the next question, which the
-/// policy's clock asks after `clock` at the latest.
+/// The guard takes a flow once, for stale answers. That takes 100 ms, or two round trips, from the
+/// first question without an answer, which the policy's clock asks within `clock`.
 fn trips_once_as_stale(world: &World, since: Time, clock: Duration, what: &str) -> Time {
     let seen = world.seen();
     let (trip, reason) = seen.trip(0).unwrap_or_else(|| panic!("{what}: no trip"));
@@ -136,7 +134,7 @@ fn clock_of(controller: Controller) -> Duration {
 }
 
 #[test]
-fn killed_it_leaves_flows_to_cubic() {
+fn flows_of_a_killed_agent_are_cubics() {
     for seed in SEEDS {
         let (since, cubic) = (begins(seed), plain(CUBIC, LINK, 30, seed));
         for (controller, policy) in served() {
@@ -159,9 +157,8 @@ fn killed_it_leaves_flows_to_cubic() {
     }
 }
 
-/// Eight at once, on a link of 20 Mbit/s.
 #[test]
-fn killed_it_leaves_many_flows_to_cubic() {
+fn eight_flows_of_a_killed_agent_are_cubics() {
     let cubic = plain(CUBIC, LINK, 30, 1);
     let since = begins(1);
     for (controller, policy) in served() {
@@ -185,7 +182,7 @@ fn killed_it_leaves_many_flows_to_cubic() {
 }
 
 #[test]
-fn stopped_it_leaves_flows_to_cubic_and_has_them_back_after_the_probation() {
+fn flows_of_a_stopped_agent_are_cubics_and_return_after_the_probation() {
     for seed in SEEDS {
         let (since, cubic) = (begins(seed), plain(CUBIC, LINK, 30, seed));
         for (controller, policy) in served() {
@@ -224,7 +221,7 @@ fn stopped_it_leaves_flows_to_cubic_and_has_them_back_after_the_probation() {
 
 /// It runs for 5 ms of each second: answers come up to a second late.
 #[test]
-fn slow_it_leaves_flows_to_cubic() {
+fn flows_of_a_slow_agent_are_cubics() {
     for seed in SEEDS {
         let (since, cubic) = (begins(seed), plain(CUBIC, LINK, 30, seed));
         for (controller, policy) in served() {
@@ -243,10 +240,10 @@ fn slow_it_leaves_flows_to_cubic() {
     }
 }
 
-/// The model is replaced by one that chooses by chance: it may be good enough, and where the guard
-/// sees that it is not, the flow is Cubic's.
+/// The model is replaced by one that chooses by chance. That may do well enough. Where the guard
+/// sees that it does not, the flow is Cubic's.
 #[test]
-fn a_model_that_chooses_by_chance_is_found_out_or_does_well_enough() {
+fn noise_trips_the_guard_or_does_well_enough() {
     let mut caught = 0;
     for seed in SEEDS {
         let (since, cubic) = (begins(seed), plain(CUBIC, LINK, 30, seed));
@@ -287,7 +284,8 @@ fn a_model_that_chooses_by_chance_is_found_out_or_does_well_enough() {
     assert!(caught >= 3, "chance is caught {caught} times");
 }
 
-/// The program evaluates its policy itself, and that always wants half of the rate: no agent has a part in it.
+/// The program evaluates the policy itself, which always wants half of the rate. The agent has no
+/// part in it.
 #[test]
 fn a_net_in_the_kernel_that_wants_ever_less_is_found() {
     for seed in SEEDS {
@@ -310,7 +308,7 @@ fn a_net_in_the_kernel_that_wants_ever_less_is_found() {
 }
 
 #[test]
-fn who_finds_no_slot_is_cubics() {
+fn a_flow_without_a_slot_is_cubics() {
     for seed in SEEDS {
         let (since, cubic) = (begins(seed), plain(CUBIC, LINK, 30, seed));
         for (controller, policy) in served() {
@@ -339,7 +337,7 @@ fn who_finds_no_slot_is_cubics() {
 
 /// 16 KiB hold 146 records: 0.2 s of them.
 #[test]
-fn while_the_ring_is_full_flows_are_cubics_and_the_agent_hears_of_it_later() {
+fn flows_are_cubics_while_the_ring_is_full() {
     for seed in SEEDS {
         let (since, cubic) = (begins(seed), plain(CUBIC, LINK, 30, seed));
         for (controller, policy) in served() {
@@ -362,9 +360,9 @@ fn while_the_ring_is_full_flows_are_cubics_and_the_agent_hears_of_it_later() {
     }
 }
 
-/// Acknowledgements are 6 ms apart or more: each finds the answer to the one before, and that was
-/// looked for later than its record says. Rax asks with each acknowledgement, and so finds an
-/// answer with each, however fast the path.
+/// At 2 Mbit/s acknowledgements are 6 ms apart or more: each finds the answer to the one before.
+/// That answer was looked for later than the record's time. Rax asks with each acknowledgement, and
+/// so each finds an answer on fast paths too.
 #[test]
 fn flows_come_back_where_each_acknowledgement_finds_an_answer() {
     const SLOW: &str = "rate = \"2Mbps\", delay = \"10ms\", queue = \"20pkt\"";

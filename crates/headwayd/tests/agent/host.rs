@@ -18,11 +18,11 @@ use headwayd::agent::{Agent, Frame, Kernel, Policies, Shadow, Store, Wait};
 
 use crate::seen::{Seen, SharedSeen, Watched};
 
-/// The next simulation's first wake of an agent that sleeps, after the question.
+/// A question wakes an agent that sleeps after so long.
 const WAKES_IN: Duration = Duration::from_micros(30);
-/// An agent that looks again at once needs so long for a look.
+/// An agent that is awake looks for messages so often.
 const LOOKS_IN: Duration = Duration::from_micros(20);
-/// As the agent's loop: `MOST_MESSAGES` and `LONGEST_WAIT` of serve.rs.
+/// As in the agent's own loop (serve.rs).
 const MOST_MESSAGES: usize = 1024;
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
@@ -39,18 +39,18 @@ pub fn at(millis: u64) -> Time {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fault {
     None,
-    /// From then on it is gone.
+    /// The process is gone from this time on.
     Killed(Time),
-    /// It stands still from the first time to the second.
+    /// It does not run between these two times.
     Stopped(Time, Time),
-    /// From then on it runs for 5 ms of each second.
+    /// It runs for 5 ms of each second from this time on.
     Slow(Time),
-    /// From then on it reads each message so long after it was sent.
+    /// It reads each message so long after it was sent, from this time on.
     Late(Time, Duration),
 }
 
 impl Fault {
-    /// When it does what it would do then.
+    /// When the agent runs that would run at `wanted`.
     fn delays(self, wanted: Time) -> Time {
         match self {
             Fault::Killed(from) if wanted >= from => Time::NEVER,
@@ -68,7 +68,7 @@ impl Fault {
     }
 }
 
-/// Writes down what arrives, and stops the run where a question wakes the agent.
+/// Writes down what arrives. Pauses the run where a question wakes the agent.
 #[derive(Debug)]
 pub struct Watch {
     seen: SharedSeen,
@@ -89,7 +89,7 @@ impl Observer for Watch {
     }
 }
 
-/// The fake kernel's program, as the agent has it.
+/// A program of the fake kernel, as the agent sees it.
 pub struct Program {
     pub controller: Controller,
     pub kernel: FakeKernel,
@@ -127,9 +127,9 @@ impl Kernel for Program {
 
 static SERVED: Scheme = Scheme::unlisted("served", &[Need::RateSample, Need::Pacing]);
 
-/// 20 Mbit/s and 20 ms: a BDP of 33 packets, and twice that in the queue.
+/// The BDP is 33 packets, and the queue holds 60.
 pub const LINK: &str = "rate = \"20Mbps\", delay = \"10ms\", queue = \"60pkt\"";
-/// Packets, both together.
+/// Packets that the path and the queue hold together.
 pub const HOLDS: f64 = 93.0;
 
 fn simulation(
@@ -141,8 +141,9 @@ fn simulation(
     watch: Watch,
 ) -> Simulation<Watch> {
     let text = format!(
-        "schema = 1\nname = \"agent\"\nseconds = {seconds}\ntransport = \"linux\"\nbottleneck = {{ {link} }}\n\
-         flow = [{{ count = {flows} }}]\nvaries = {{ host_jitter = \"100us\" }}\n"
+        "schema = 1\nname = \"agent\"\nseconds = {seconds}\ntransport = \"linux\"\n\
+         bottleneck = {{ {link} }}\nflow = [{{ count = {flows} }}]\n\
+         varies = {{ host_jitter = \"100us\" }}\n"
     );
     let scenario = Scenario::parse(&text, "agent").expect("a scenario");
     let none = |_: &TraceSpec| Err("no traces".to_owned());
@@ -157,10 +158,10 @@ fn simulation(
     Simulation::observed(&network, selection, &registry, &none, options, watch).expect("a run")
 }
 
-/// The kernel's.
+/// Cubic as the kernel has it.
 pub const CUBIC: &str = "cubic:hystart=classic";
 
-/// What a kernel's scheme does alone on such a link.
+/// A run of one flow that nobody serves, with a scheme of the simulator.
 pub fn plain(scheme: &'static str, link: &str, seconds: u64, seed: u64) -> Seen {
     let seen = SharedSeen::default();
     let told = Arc::clone(&seen);
@@ -178,11 +179,12 @@ pub fn plain(scheme: &'static str, link: &str, seconds: u64, seed: u64) -> Seen 
     std::mem::take(&mut *seen.lock().expect("no panic"))
 }
 
-/// What a run is made of.
+/// What is simulated.
 #[derive(Clone, Debug)]
 pub struct Case {
-    pub policy: String,
-    /// The one that fits the policy unless another is given.
+    /// None where a tuner sets BBR's windows.
+    pub policy: Option<String>,
+    /// `None`: the controller that fits the policy.
     pub controller: Option<Controller>,
     pub link: &'static str,
     pub flows: usize,
@@ -200,7 +202,7 @@ pub struct Case {
 impl Case {
     pub fn of(policy: &str) -> Case {
         Case {
-            policy: policy.to_owned(),
+            policy: Some(policy.to_owned()),
             controller: None,
             link: LINK,
             flows: 1,
@@ -231,7 +233,7 @@ pub struct World {
     unread: Option<Box<[u8]>>,
 }
 
-/// When a flow's state was that which a message tells.
+/// The time of a flow's record in a message.
 fn sent(message: &[u8]) -> Time {
     match Message::read(message) {
         Ok(Message::Report(report) | Message::Close(report)) => report.record.now(),
@@ -241,22 +243,28 @@ fn sent(message: &[u8]) -> Time {
 
 impl World {
     pub fn new(case: &Case) -> World {
-        let policies = Policies::read([case.policy.as_str()]).expect("a policy");
-        let spec = Served::read(&case.policy)
-            .expect("a policy")
-            .agent()
-            .cloned();
-        let controller = case.controller.unwrap_or(policies.controller());
-        policies.check(controller, case.frame).expect("it fits");
+        let policies = case.policy.as_deref().map(|policy| {
+            let policies = Policies::read([policy]).expect("a policy");
+            let controller = case.controller.unwrap_or(policies.controller());
+            policies.check(controller, case.frame).expect("it fits");
+            (policies, controller)
+        });
+        let (policies, controller) = policies.unzip();
+        let controller = controller.unwrap_or(Controller::Bbr);
+        let spec = Served::read(case.policy.as_deref().unwrap_or("bbr-tuner-ppo"));
+        let spec = spec.expect("a policy").agent().cloned();
         let kernel = FakeKernel::with_slots(case.ring_bytes, case.slots);
         let mut program = Program {
             controller,
             kernel: kernel.clone(),
         };
-        policies.configure(&mut program, case.frame);
+        match &policies {
+            Some(policies) => policies.configure(&mut program, case.frame),
+            None => program.configure(case.frame.without_policy(), None),
+        }
         let shadow = case.frame.is_shadow.then(|| Shadow::into(None));
         let store = Store::new(case.state.clone());
-        let programs = vec![(program, Some(policies))];
+        let programs = vec![(program, policies)];
         let agent = Agent::new(
             programs,
             shadow,
@@ -294,7 +302,7 @@ impl World {
         }
     }
 
-    /// As the case says, to its end.
+    /// The whole run.
     pub fn finished(case: &Case) -> World {
         let mut world = World::new(case);
         world.run_until(Time::ZERO + Duration::from_secs(case.seconds));
@@ -326,7 +334,7 @@ impl World {
         }
     }
 
-    /// One turn of the agent's loop (`serve.rs`).
+    /// The agent runs: one turn of its loop (serve.rs).
     fn look(&mut self, now: Time) {
         self.looks += 1;
         self.kernel.set_now(now);
@@ -362,7 +370,7 @@ impl World {
         self.agent.on_timers(now)
     }
 
-    /// How long messages wait by now.
+    /// How long a message waits until the agent reads it.
     fn late(&self, now: Time) -> Duration {
         match self.fault {
             Fault::Late(from, late) if now >= from => late,
@@ -370,7 +378,7 @@ impl World {
         }
     }
 
-    /// Writes down when flows asked.
+    /// Writes down when a flow asked.
     fn note(&self, message: &[u8]) {
         if let Ok(Message::Report(report)) = Message::read(message)
             && report.record.has(Record::ASKS)
@@ -381,7 +389,7 @@ impl World {
         }
     }
 
-    /// Other policies take over, as at `headwayd reload`.
+    /// `headwayd reload` with this policy.
     pub fn reload(&mut self, policy: &str) {
         self.kernel.set_now(self.now());
         let policies = Policies::read([policy]).expect("a policy");
@@ -390,12 +398,12 @@ impl World {
         self.next = self.now();
     }
 
-    /// What `headwayd status` says now.
+    /// What `headwayd status` prints now.
     pub fn status(&self) -> serde_json::Value {
         self.agent.status(self.now())
     }
 
-    /// A number that it counts.
+    /// One of the agent's counters.
     pub fn count(&self, name: &str) -> u64 {
         let counters = self.agent.counters(self.now());
         counters["counters"][name].as_u64().expect(name)

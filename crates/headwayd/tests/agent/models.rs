@@ -160,9 +160,14 @@ fn safetensors(weight: &[f32], bias: &[f32], inputs: usize) -> Vec<u8> {
     let (weight, outputs) = (bytes(weight), bias.len());
     let bias = bytes(bias);
     let (split, end) = (weight.len(), weight.len() + bias.len());
-    let mut header = format!(
-        r#"{{"layers.0.weight":{{"dtype":"F32","shape":[{outputs},{inputs}],"data_offsets":[0,{split}]}},"layers.0.bias":{{"dtype":"F32","shape":[{outputs}],"data_offsets":[{split},{end}]}}}}"#
-    );
+    let weights = serde_json::json!({
+        "dtype": "F32", "shape": [outputs, inputs], "data_offsets": [0, split],
+    });
+    let biases = serde_json::json!({
+        "dtype": "F32", "shape": [outputs], "data_offsets": [split, end],
+    });
+    let header = serde_json::json!({"layers.0.weight": weights, "layers.0.bias": biases});
+    let mut header = header.to_string();
     header.push_str(&" ".repeat(header.len().next_multiple_of(8) - header.len()));
     let size = (header.len() as u64).to_le_bytes();
     [&size, header.as_bytes(), &weight, &bias].concat()

@@ -5,8 +5,8 @@ use headway_fixed::Reason;
 
 use crate::host::{Case, Fault, World, at, ms};
 
-/// Round trips of 10 to 15 ms, so that 100 ms is how long an answer may take, and acknowledgements
-/// half a millisecond apart.
+/// Round trips take 10 to 15 ms, so that an answer may take 100 ms. Acknowledgements are half a
+/// millisecond apart at most.
 const LINK: &str = "rate = \"50Mbps\", delay = \"5ms\", queue = \"20pkt\"";
 
 fn owl() -> Case {
@@ -17,7 +17,7 @@ fn owl() -> Case {
     }
 }
 
-/// When the flow asks from then on, while nothing goes wrong.
+/// When the flow asks after `from`, in a run without a fault.
 fn questions(from: Time) -> Vec<Time> {
     let mut world = World::new(&owl());
     world.run_until(from + ms(200));
@@ -43,9 +43,9 @@ fn a_hundred_milliseconds_may_pass_and_one_more_may_not() {
     }
 }
 
-/// Answers that always take as long as they may, and a little longer.
+/// Each answer takes as long as it may, or a millisecond longer.
 #[test]
-fn an_agent_that_is_always_late_is_found_by_how_late_it_is() {
+fn an_agent_may_always_take_a_hundred_milliseconds() {
     let trips = |late: Duration| {
         let world = World::finished(&Case {
             fault: Fault::Late(at(3000), late),
@@ -58,7 +58,7 @@ fn an_agent_that_is_always_late_is_found_by_how_late_it_is() {
     assert!(trips(ms(101)) >= 1);
 }
 
-/// The ring holds 36 records, 18 ms of them. The agent is away for so long, thirty times.
+/// The ring holds 36 records, which come in 18 ms. The agent is away thirty times.
 #[test]
 fn a_question_that_found_no_room_is_asked_again() {
     let trips = |away: Duration| {
@@ -81,7 +81,7 @@ fn a_question_that_found_no_room_is_asked_again() {
     assert_eq!(trips(ms(110)), 1, "it is Cubic's from the first time on");
 }
 
-/// 10, 20 and 40 s, and none is shorter for it that the agent is well again at once.
+/// The agent is well again half a second after each fault.
 #[test]
 fn each_probation_is_twice_as_long_as_the_last() {
     let mut world = World::new(&Case {

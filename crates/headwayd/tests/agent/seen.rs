@@ -18,9 +18,9 @@ pub struct State {
     pub ssthresh: f64,
     pub acked: f64,
     pub srtt: Duration,
-    /// Whether losses are being repaired, or a time-out is.
+    /// Is it in loss recovery?
     pub is_repairing: bool,
-    /// Why it is Cubic's.
+    /// Why the guard has the flow.
     pub reason: Reason,
     pub trips: u32,
 }
@@ -29,7 +29,7 @@ pub struct State {
 #[derive(Debug, Default)]
 pub struct Seen {
     pub states: Vec<Vec<State>>,
-    /// When how many bytes arrived at each flow's receiver.
+    /// Each packet that arrived at each flow's receiver: when, and its bytes.
     pub arrived: Vec<Vec<(Time, u64)>>,
     /// When each flow asked, as its messages say.
     pub asked: BTreeMap<u32, Vec<Time>>,
@@ -43,7 +43,7 @@ impl Seen {
             .sum()
     }
 
-    /// Of one flow.
+    /// Mbit/s that came of one flow.
     pub fn mbps_of(&self, flow: usize, since: Time, until: Time) -> f64 {
         let came = self.arrived[flow]
             .iter()
@@ -79,7 +79,7 @@ impl Seen {
         Some((tripped.at, tripped.reason))
     }
 
-    /// When it first gave one back.
+    /// When the guard first gave a flow back.
     pub fn returned(&self, flow: usize) -> Option<Time> {
         let (trip, _) = self.trip(flow)?;
         let back = self
@@ -101,7 +101,7 @@ pub struct Watched {
     mss: f64,
 }
 
-/// What a controller says of itself.
+/// What a controller reports of itself.
 struct Said {
     ssthresh: f64,
     reason: f64,

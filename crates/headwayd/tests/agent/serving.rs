@@ -9,11 +9,11 @@ use headwayd::agent::{Frame, Store};
 
 use crate::host::{CUBIC, Case, Fault, HOLDS, LINK, World, at, ms, plain};
 use crate::models::{Folder, Layer};
-use crate::seen::Seen;
+use crate::seen::{Seen, State};
 
-/// Owl's clock has 250 jiffies a second, and it decides in congestion avoidance alone.
+/// Owl decides 250 times a second in congestion avoidance, and not at all in slow start.
 #[test]
-fn each_question_of_owls_is_answered_at_once() {
+fn owl_decides_250_times_a_second() {
     let mut world = World::new(&Case::of("owl"));
     world.run_until(at(4000));
     let before = (world.count("actions"), world.looks);
@@ -58,7 +58,7 @@ fn an_agent_that_nobody_asks_sleeps() {
     assert!(world.seen().mbps(at(4000), at(14_000)) > 10.0);
 }
 
-/// A clock of a second, and answers of which each is a second old at the next question.
+/// The tuner decides once a second.
 #[test]
 fn slow_clocks_are_answered_in_time() {
     let mut world = World::new(&Case::of("bbr-tuner-ppo"));
@@ -68,8 +68,8 @@ fn slow_clocks_are_answered_in_time() {
     assert!((25..=29).contains(&decisions), "{decisions} in 29 s");
 }
 
-/// A window that holds still, on a link where one packet in fifty is lost: Cubic's would fall with
-/// each loss.
+/// The policy holds the window still on a link that loses one packet in fifty. headway_window keeps
+/// it through losses. headway_owl leaves losses to Cubic.
 #[test]
 fn a_window_policy_has_every_state() {
     let hold = Folder::of_model("owl-v1", Layer::Always(3), 100, 7);
@@ -91,7 +91,7 @@ fn a_window_policy_has_every_state() {
     }
 }
 
-/// Windows at each acknowledgement are those of a Cubic that nobody asks about.
+/// The window at each acknowledgement is that of a Cubic that nobody serves.
 #[test]
 fn a_shadow_is_asked_and_changes_nothing() {
     let cubic = plain(CUBIC, LINK, 20, 1);
@@ -159,7 +159,7 @@ fn another_model_decides_after_a_reload() {
     assert_eq!(world.count("guard_trips"), 0);
 }
 
-/// Who decides changes between the program and the agent, and no flow is interrupted.
+/// A reload changes who decides, the program or the agent. The flow is not interrupted.
 #[test]
 fn who_decides_changes_between_kernel_and_agent() {
     let (kernels, agents) = ("aurora:model=int8-v1", "aurora");
@@ -186,7 +186,7 @@ fn who_decides_changes_between_kernel_and_agent() {
     }
 }
 
-/// The program evaluates its policy itself: whether an agent is there changes no window.
+/// The program evaluates the policy itself. Without the agent each window is the same.
 #[test]
 fn a_policy_in_the_kernel_needs_no_agent() {
     let states = |fault| {
@@ -203,7 +203,33 @@ fn a_policy_in_the_kernel_needs_no_agent() {
     assert!(states(Fault::None) == states(Fault::Killed(at(4000))));
 }
 
-/// No flow may learn, and there is no model without learning: nobody decides, and that is no trip.
+/// `headwayd set` sets windows of BBR. They stay set without the agent, and the flow stays BBR's.
+#[test]
+fn windows_of_bbr_that_are_set_stay_set_without_the_agent() {
+    let states = |fault| {
+        let mut world = World::new(&Case {
+            policy: None,
+            seconds: 20,
+            fault,
+            ..Case::of("")
+        });
+        world.run_until(at(4000));
+        let set = world.agent.set(Some(1), "btlbw_window=4 rtprop_window=2s");
+        assert_eq!(set.expect("flow 1"), 1);
+        world.run_until(at(20_000));
+        assert_eq!((world.count("guard_trips"), world.count("actions")), (0, 0));
+        let seen = world.seen();
+        // RTprop is measured anew each two seconds, by four packets in flight: six times or more.
+        let states = &seen.states[0];
+        let probes = |pair: &&[State]| pair[0].cwnd > 4.0 && pair[1].cwnd == 4.0;
+        let count = states.windows(2).filter(probes).count();
+        assert!((6..=9).contains(&count), "{count} probes");
+        states.clone()
+    };
+    assert!(states(Fault::None) == states(Fault::Killed(at(8000))));
+}
+
+/// No flow may learn, and Rax has no model that does not. Nobody decides, which is no trip.
 #[test]
 fn a_flow_that_nobody_decides_for_is_cubics() {
     let cubic = plain(CUBIC, LINK, 20, 1);
@@ -228,7 +254,7 @@ fn a_flow_that_nobody_decides_for_is_cubics() {
     );
 }
 
-/// What a learner learned is kept each 30 seconds: a kill costs no more.
+/// The agent saves what was learned each 30 seconds.
 #[test]
 fn what_was_learned_outlives_a_kill() {
     let folder = Folder::new("state");

@@ -8,15 +8,13 @@ use crate::host::{Case, Fault, World, at, ms};
 use crate::models::{Folder, Layer};
 use crate::seen::State;
 
-/// A round trip of 100 ms: a BDP of 167 packets, and thrice that in the queue, so that slow start
-/// does not end at once.
+/// The BDP is 167 packets, and the queue holds 500: slow start does not end at once.
 const LINK: &str = "rate = \"20Mbps\", delay = \"50ms\", queue = \"500pkt\"";
-/// The guard's promise, in round trips.
+/// The guard promises that a flow follows Cubic's law within so many round trips.
 const ROUND_TRIPS: u64 = 2;
 
-/// How far the window is from the Cubic in whole numbers that begins where the guard gave the flow
-/// to Cubic, at each acknowledgement until the first loss: the largest share, and how many
-/// acknowledgements.
+/// Runs a Cubic in whole numbers beside the flow's window, from the trip to the first loss. Returns
+/// by which share they differ at most, and over how many acknowledgements.
 fn off(states: &[State]) -> (f64, usize) {
     let ns = |time: headway_cc::Time| time.as_nanos();
     let whole = |packets: f64| {
@@ -41,7 +39,7 @@ fn off(states: &[State]) -> (f64, usize) {
     (worst, count)
 }
 
-/// From the trip on, and so within two round trips, and for two at least.
+/// The flow follows Cubic's law from the trip on, for two round trips or longer.
 fn follows_cubic(world: &World, reason: Reason, what: &str) {
     let seen = world.seen();
     let (trip, why) = seen.trip(0).unwrap_or_else(|| panic!("{what}: no trip"));

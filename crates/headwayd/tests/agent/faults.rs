@@ -285,6 +285,35 @@ fn noise_trips_the_guard_or_does_well_enough() {
     assert!(caught >= 3, "chance is caught {caught} times");
 }
 
+/// The model is replaced by one that wants ten packets less with each answer, or ten more.
+#[test]
+fn a_model_that_always_wants_less_or_more_is_found() {
+    for (choice, reasons) in [
+        (0, &[Reason::Poor][..]),
+        (6, &[Reason::Lossy, Reason::Slow]),
+    ] {
+        let wants = Folder::of_model("owl-v1", Layer::Always(choice), 100, 7);
+        for (controller, seed) in [Controller::Owl, Controller::Window]
+            .into_iter()
+            .flat_map(|controller| SEEDS.map(|seed| (controller, seed)))
+        {
+            let what = format!("{controller:?}, choice {choice}, seed {seed}");
+            let (since, cubic) = (begins(seed), plain(CUBIC, LINK, 30, seed));
+            let mut world = World::new(&case(controller, "owl", seed));
+            world.run_until(since);
+            world.reload(&wants.policy());
+            world.run_until(since + PATIENCE + AFTER);
+            let seen = world.seen();
+            let (trip, reason) = seen.trip(0).unwrap_or_else(|| panic!("{what}: no trip"));
+            println!("{what}: {} after {:?}", reason.name(), trip.since(since));
+            assert!(reasons.contains(&reason), "{what}: {}", reason.name());
+            assert!(trip > since && trip < since + PATIENCE, "{what}: {trip:?}");
+            none_stalls(&seen, trip, &what);
+            does_as_well(&seen, &cubic, (trip, trip + AFTER), LEAST, &what);
+        }
+    }
+}
+
 /// The program evaluates the policy itself, which always wants half of the rate. The agent has no
 /// part in it.
 #[test]

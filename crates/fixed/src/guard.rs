@@ -209,6 +209,12 @@ impl Guard {
         native::headway_native_guard_open(self, now_ns, cwnd, ssthresh);
     }
 
+    /// The policy that had the flow is gone, and nobody decides: it is judged no more until
+    /// [`Self::begin_anew`].
+    pub fn forget(&mut self) {
+        native::headway_native_guard_forget(self);
+    }
+
     /// An answer is waited for from now on, if none is yet.
     pub fn ask(&mut self, now_ns: u64) {
         native::headway_native_guard_ask(self, now_ns);
@@ -258,6 +264,11 @@ impl Guard {
     /// Why it is Cubic's; [`Reason::Fine`] while it is the policy's.
     pub fn reason(&self) -> Reason {
         Reason::of(self.reason.into()).unwrap_or(Reason::Fine)
+    }
+
+    /// Has it nothing against the flow's policy?
+    pub fn is_fine(&self) -> bool {
+        self.reason() == Reason::Fine
     }
 
     /// How often it was taken from the policy.

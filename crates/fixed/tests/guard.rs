@@ -172,6 +172,33 @@ fn an_old_answer_gives_no_flow_back() {
     assert_eq!(guard.judge(&limits, &flow.record()), Judgement::Returns);
 }
 
+/// Each acknowledgement finds the answer to the one before, as Rax's does, and Owl's on a slow
+/// path: the answer is looked for 5 us after the acknowledgement arrived, and a record has the time
+/// at which it arrived.
+#[test]
+fn an_answer_that_is_later_than_its_record_gives_a_flow_back() {
+    let (mut guard, limits, mut flow) = (Guard::new(0, 10, 0), Limits::default(), FLOW);
+    guard.ask(MS);
+    let trip = follow(&mut guard, &mut flow, 100, |_, f| f.delivered += 10);
+    assert_eq!(trip, Some((220, Reason::Stale)));
+    let until = guard.until_ns();
+    for _ in 0..2000 {
+        let asked = flow.now_ms * MS;
+        flow.now_ms += 10;
+        flow.delivered += 10;
+        let now = flow.now_ms * MS;
+        guard.answer(&limits, asked, asked + 100_000, now + 5000);
+        match guard.judge(&limits, &flow.record()) {
+            Judgement::Cubics => assert!(now < until, "Cubic's at {} ms", flow.now_ms),
+            Judgement::Returns => assert_eq!(now, until),
+            Judgement::Policys => assert!(now > until),
+            Judgement::Trips => panic!("a second trip at {} ms", flow.now_ms),
+        }
+        guard.ask(now);
+    }
+    assert_eq!((guard.reason(), guard.trips()), (Reason::Fine, 1));
+}
+
 /// A policy that lost four epochs of five is replaced, with a question open: the next is asked nothing yet, and lost nothing.
 #[test]
 fn what_a_policy_did_is_not_held_against_the_next() {
@@ -491,6 +518,31 @@ fn marks_lower_the_cubic_once_a_round_trip() {
 }
 
 proptest! {
+    /// Answers that are prompt trip nothing, and end a probation at the first record after it,
+    /// however much later than its record's time each is looked for.
+    #[test]
+    fn it_does_not_matter_when_an_answer_is_looked_for(
+        steps in prop::collection::vec((1u64..20_000, 0u64..900, 0u64..2_000), 2000..4000),
+    ) {
+        // Of nothing but stale answers.
+        let limits = Limits { epochs: u32::MAX, long_epochs: u32::MAX, ..Limits::default() };
+        let (mut guard, mut flow) = (Guard::new(0, 10, 0), FLOW);
+        guard.ask(MS);
+        follow(&mut guard, &mut flow, 100, |_, f| f.delivered += 10).expect("stale");
+        let mut record = flow.record();
+        let until = guard.until_ns();
+        for (gap_us, took_us, jitter_us) in steps {
+            let asked = record[0];
+            guard.ask(asked);
+            record[0] += (took_us + gap_us) * 1000;
+            record[3] += 1;
+            guard.answer(&limits, asked, asked + took_us * 1000, record[0] + jitter_us * 1000);
+            let judged = guard.judge(&limits, &record);
+            prop_assert!(judged != Judgement::Trips, "at {} ns", record[0]);
+            prop_assert_eq!(judged == Judgement::Cubics, record[0] < until);
+        }
+    }
+
     #[test]
     fn whatever_comes_bounds_and_probations_hold(seed in any::<u64>()) {
         let (limits, mut draw) = (Limits::default(), Draw::new(seed));

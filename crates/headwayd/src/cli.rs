@@ -12,7 +12,6 @@ use std::thread;
 
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use headway_kernel::abi::SettingValues;
 
 use crate::agent::{Agent, Frame, Policies, Shadow, Store, serve};
 use crate::control::{self, Mailbox, Socket, Wish};
@@ -21,6 +20,7 @@ use crate::network;
 use crate::programs::{Controller, Options, Program};
 use crate::system::capabilities;
 use crate::system::cgroup::Cgroup;
+use crate::system::clock;
 use crate::system::default_controller::DefaultController;
 use crate::system::signals::Signals;
 
@@ -189,6 +189,7 @@ fn one_line(error: &str) -> String {
     words.join(" ").trim_start_matches("error: ").to_owned()
 }
 
+/// The command line, whole.
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -301,6 +302,7 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
         store,
         frame(run),
         run.learners,
+        clock::now(),
     );
     let agent = Rc::new(RefCell::new(agent));
     say_ready(vec![ready]);
@@ -384,13 +386,7 @@ fn load(run: &Run, controller: Controller, policies: Option<&Policies>) -> Resul
     let mut program = Program::load(controller, options)?;
     match policies {
         Some(policies) => policies.configure(&mut program, frame(run)),
-        None => {
-            let settings = SettingValues {
-                report_interval_us: run.report_interval.unwrap_or(0),
-                ..SettingValues::default()
-            };
-            program.configure(settings, None);
-        }
+        None => program.configure(frame(run).without_policy(), None),
     }
     program.register()?;
     Ok(program)

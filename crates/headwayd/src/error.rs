@@ -26,4 +26,5 @@ impl Error {
     }
 }
 
+/// What came of it, or why it cannot be done.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -2,10 +2,12 @@
 //! `cargo test -p headwayd --test int8 -- --ignored --nocapture`.
 #![cfg(target_os = "linux")]
 
+mod bpf;
+
+use bpf::Loaded;
 use headway_fixed::vectors::Draw;
 use headway_fixed::{Int8, MlpValues, RateAgent, RecordBytes};
 use headway_policy::model::{Shipped, shipped};
-use libbpf_rs::{ErrorKind, MapCore, MapFlags, Object, ObjectBuilder, ProgramInput};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 const OBJECT: &[u8] = include_bytes!("../../kernel/bpf/tests/int8_test.bpf.o");
@@ -34,47 +36,18 @@ impl Asked {
     };
 }
 
-struct Loaded(Object);
+/// What compares both.
+struct Both(Loaded);
 
-impl Loaded {
-    fn new() -> Result<Loaded, libbpf_rs::Error> {
-        let mut builder = ObjectBuilder::default();
-        Ok(Loaded(builder.open_memory(OBJECT)?.load()?))
-    }
-
-    fn put(&self, map: &str, value: &(impl IntoBytes + Immutable)) {
-        let found = self.0.maps().find(|m| m.name() == map).expect(map);
-        let key = 0u32.to_ne_bytes();
-        let put = found.update(&key, value.as_bytes(), MapFlags::ANY);
-        put.expect("its value is of that size");
-    }
-
-    fn get<T: FromBytes>(&self, map: &str) -> T {
-        let found = self.0.maps().find(|m| m.name() == map).expect(map);
-        let bytes = found.lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
-        let bytes = bytes.expect("it can be read").expect("an array has all");
-        T::read_from_bytes(&bytes).expect("its value is of that size")
-    }
-
-    fn run(&self, program: &str, asked: Asked) -> Asked {
-        self.put("asked", &asked);
-        let found = self.0.progs_mut().find(|p| p.name() == program);
-        let done = found
-            .expect(program)
-            .test_run(ProgramInput::default())
-            .expect("it runs");
-        assert_eq!(done.return_value, 0, "{program}");
-        self.get("asked")
-    }
-
+impl Both {
     /// One evaluation of any inputs: the same output and values within.
     fn compare_net(&self, policy: &Int8, draw: &mut Draw, what: &str) {
         let mut values = draw.values();
-        self.put("policy", policy);
-        self.put("values", &values);
-        let found = self.run("test_net", Asked::ONCE);
+        self.0.put("policy", policy);
+        self.0.put("values", &values);
+        let found = self.0.run("test_net", Asked::ONCE);
         assert_eq!(found.result, policy.net.run(&mut values), "{what}");
-        assert_eq!(self.get::<MlpValues>("values"), values, "{what}");
+        assert_eq!(self.0.get::<MlpValues>("values"), values, "{what}");
     }
 
     /// A flow's records: the same rates and states. How often it decided.
@@ -82,18 +55,18 @@ impl Loaded {
         let start = draw.below(1 << 40);
         let mut last: RecordBytes = [start, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         let mut native = RateAgent::new(policy, start);
-        self.put("policy", policy);
-        self.put("record", &last);
-        self.put("agent", &RateAgent::new_zeroed());
-        self.run("test_open", Asked::ONCE);
-        assert_eq!(self.get::<RateAgent>("agent"), native, "{what} opens");
+        self.0.put("policy", policy);
+        self.0.put("record", &last);
+        self.0.put("agent", &RateAgent::new_zeroed());
+        self.0.run("test_open", Asked::ONCE);
+        assert_eq!(self.0.get::<RateAgent>("agent"), native, "{what} opens");
         for record in 0..RECORDS {
             last = draw.record(&last);
-            self.put("record", &last);
-            let found = self.run("test_record", Asked::ONCE);
+            self.0.put("record", &last);
+            let found = self.0.run("test_record", Asked::ONCE);
             let rate = native.record(policy, &last);
             assert_eq!(found.result as u64, rate, "{what}, record {record}");
-            let after: RateAgent = self.get("agent");
+            let after: RateAgent = self.0.get("agent");
             assert_eq!(after, native, "{what}, record {record}");
         }
         native.decisions().into()
@@ -106,7 +79,7 @@ impl Loaded {
             decisions: decisions.into(),
             ..Asked::ONCE
         };
-        let mut rounds: Vec<u64> = (0..ROUNDS).map(|_| self.run(program, asked).ns).collect();
+        let mut rounds: Vec<u64> = (0..ROUNDS).map(|_| self.0.run(program, asked).ns).collect();
         rounds.sort_unstable();
         rounds[ROUNDS / 2] as f64 / f64::from(REPEAT)
     }
@@ -124,14 +97,10 @@ fn shipped_nets() -> Vec<(&'static str, Int8)> {
 #[test]
 #[ignore = "needs root: make test-system"]
 fn bpf_computes_what_the_native_build_does() {
-    let bpf = match Loaded::new() {
-        Ok(bpf) => bpf,
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            println!("skipped: BPF programs are not permitted here");
-            return;
-        }
-        Err(error) => panic!("{error:#}"),
+    let Some(loaded) = Loaded::new(OBJECT) else {
+        return;
     };
+    let bpf = Both(loaded);
     let mut draw = Draw::new(1);
     let mut decisions = 0;
     for net in 0..NETS {
@@ -156,9 +125,9 @@ fn bpf_computes_what_the_native_build_does() {
     }
 
     // A flow that goes on, for the times.
-    bpf.put("policy", &Draw::new(2).policy());
+    bpf.0.put("policy", &Draw::new(2).policy());
     let last: RecordBytes = [1 << 40, 0, 2, 2, 0, 0, 20_000, 20_000 << 32, 0, 1, 0, 0];
-    bpf.put("record", &last);
+    bpf.0.put("record", &last);
     let [net, agent, record] = [
         ("test_net", false),
         ("test_record", true),

@@ -61,7 +61,7 @@ static inline void headway_cubic_begin_epoch(struct headway_cubic *c, __u64 now_
 /* Sections 4.6 and 4.7: a loss, or a mark (RFC 3168); at most one reduction a round trip. */
 static inline void headway_cubic_lose(struct headway_cubic *c, __u64 now_ns, __u64 rtt_ns)
 {
-	if (c->reduced_ns && now_ns - c->reduced_ns < rtt_ns)
+	if (c->reduced_ns && headway_since(now_ns, c->reduced_ns) < rtt_ns)
 		return;
 	c->reduced_ns = now_ns;
 	c->w_max = c->cwnd < c->w_max ? c->cwnd * 17 / 20 : c->cwnd;
@@ -120,7 +120,7 @@ static inline void headway_cubic_acked(struct headway_cubic *c, __u32 packets, _
 	if (!c->epoch_ns)
 		headway_cubic_begin_epoch(c, now_ns);
 	/* Section 4.2: W(t + RTT) = C * (t + RTT - K)^3 + w_max; times below 100 s, so that cubes are below 2^50. */
-	elapsed = (now_ns - c->epoch_ns + rtt_ns) / 1000000;
+	elapsed = (headway_since(now_ns, c->epoch_ns) + rtt_ns) / 1000000;
 	off = elapsed > c->k_ms ? elapsed - c->k_ms : c->k_ms - elapsed;
 	if (off > 100000)
 		off = 100000;

@@ -15,6 +15,16 @@
 #define HEADWAY_ONCE static inline
 #endif
 
+/*
+ * How long ago `then` was, 0 where it is yet to come. A record has the time at which its
+ * acknowledgement arrived, and an answer that is found there the time at which it is looked for,
+ * which is microseconds later.
+ */
+static inline __u64 headway_since(__u64 now_ns, __u64 then_ns)
+{
+	return now_ns > then_ns ? now_ns - then_ns : 0;
+}
+
 /* log2(x) in units of 1/65536, off by less than two of them; 0 for x = 0. Squares the mantissa bit by bit. */
 HEADWAY_ONCE __u32 headway_log2(__u64 x)
 {

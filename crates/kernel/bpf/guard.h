@@ -124,14 +124,14 @@ static inline int headway_guard_answer(struct headway_guard *g, const struct hea
 		g->asked_ns = 0;
 		g->overdue = 0;
 	}
-	if (answered_ns - decided_ns > patience) {
+	if (headway_since(answered_ns, decided_ns) > patience) {
 		if (g->late < 2)
 			g->late++;
 		return 0;
 	}
 	g->late = 0;
 	/* Who was prompt minutes ago may have died since. */
-	if (now_ns - decided_ns > HEADWAY_ANSWER_KEEPS_NS)
+	if (headway_since(now_ns, decided_ns) > HEADWAY_ANSWER_KEEPS_NS)
 		return 0;
 	g->fresh_ns = now_ns;
 	return !g->reason;
@@ -222,7 +222,7 @@ static inline __u32 headway_guard_restart(const struct headway_guard *g, const s
  */
 static inline int headway_guard_spares(const struct headway_guard *g, __u64 now_ns, __u32 srtt_us)
 {
-	return g->reason && now_ns - g->since_ns < 2000ull * srtt_us;
+	return g->reason && headway_since(now_ns, g->since_ns) < 2000ull * srtt_us;
 }
 
 /* What was counted in the epoch that ends with a record. */
@@ -257,7 +257,7 @@ static inline void headway_guard_average(struct headway_guard *g, __u64 rate, __
 
 static inline struct headway_epoch headway_guard_close_epoch(struct headway_guard *g, const struct headway_record *r)
 {
-	__u64 us = (r->now_ns - g->epoch_ns) / 1000;
+	__u64 us = headway_since(r->now_ns, g->epoch_ns) / 1000;
 	__u64 delivered = (__u32)(r->delivered - g->epoch_delivered);
 	struct headway_epoch epoch;
 	__u64 peak, rtt_us;
@@ -270,8 +270,8 @@ static inline struct headway_epoch headway_guard_close_epoch(struct headway_guar
 	epoch.is_thin = g->most_in_flight <= HEADWAY_GUARD_FEW;
 	if (!g->is_app_limited)
 		headway_guard_average(g, epoch.rate, r->srtt_us, epoch.is_full);
-	if (r->now_ns - g->peak_ns > HEADWAY_PEAK_NS) {
-		g->last_peak = r->now_ns - g->peak_ns > 2 * HEADWAY_PEAK_NS ? 0 : g->peak;
+	if (headway_since(r->now_ns, g->peak_ns) > HEADWAY_PEAK_NS) {
+		g->last_peak = headway_since(r->now_ns, g->peak_ns) > 2 * HEADWAY_PEAK_NS ? 0 : g->peak;
 		g->peak = 0;
 		g->peak_ns = r->now_ns;
 	}
@@ -448,7 +448,7 @@ static inline int headway_guard_judge(struct headway_guard *g, const struct head
 		epoch_ns = 2000ull * r->min_rtt_us;
 	if (epoch_ns < 1000ull * r->srtt_us)
 		epoch_ns = 1000ull * r->srtt_us;
-	if (now_ns - g->epoch_ns >= epoch_ns) {
+	if (headway_since(now_ns, g->epoch_ns) >= epoch_ns) {
 		struct headway_epoch epoch = headway_guard_close_epoch(g, r);
 
 		reason = headway_guard_judge_epoch(g, l, r, &epoch);
@@ -462,7 +462,7 @@ static inline int headway_guard_judge(struct headway_guard *g, const struct head
 		/* Only a policy that answers may have another chance. */
 		__u64 patience = (__u64)l->answer_most_us * 2000;
 
-		if (now_ns < g->until_ns || now_ns - g->fresh_ns > patience)
+		if (now_ns < g->until_ns || headway_since(now_ns, g->fresh_ns) > patience)
 			return HEADWAY_CUBICS;
 		g->reason = HEADWAY_FINE;
 		g->since_ns = now_ns;
@@ -472,12 +472,12 @@ static inline int headway_guard_judge(struct headway_guard *g, const struct head
 		g->lossy = g->slow = g->poor = g->hungry = g->wild = 0;
 		return HEADWAY_RETURNS;
 	}
-	if (g->level && now_ns - g->since_ns > l->pardon_ms * HEADWAY_GUARD_MS) {
+	if (g->level && headway_since(now_ns, g->since_ns) > l->pardon_ms * HEADWAY_GUARD_MS) {
 		g->level--;
 		g->since_ns = now_ns;
 	}
 	/* Answers are looked for at acknowledgements: after an outage one may have waited for the first. */
-	if (!g->asked_ns || now_ns <= g->asked_ns || now_ns - g->asked_ns <= (__u64)g->bounds_us * 1000)
+	if (!g->asked_ns || headway_since(now_ns, g->asked_ns) <= (__u64)g->bounds_us * 1000)
 		g->overdue = 0;
 	else if (r->acks && g->overdue < 2)
 		g->overdue++;

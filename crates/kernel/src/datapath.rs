@@ -1,29 +1,69 @@
-//! A flow of the fake kernel: the controller beneath, with the program that reports of it and takes actions.
+//! A flow of the fake kernel: the controller beneath, with the program that reports of it, takes
+//! actions, and has the guard between both. What it does at an acknowledgement stands in
+//! `bpf/flow.h` and `bpf/actions.h`.
 
+use headway_cc::schemes::cubic;
 use headway_cc::{
-    Bytes, CongestionControl, Control, Duration, Feedback, NetworkView, PathModel, Probe, Rto,
-    RttStats, Sent, Setup, Stamp, Tag, Time,
+    Base, Bytes, CongestionControl, Control, Duration, Feedback, NetworkView, Param, PathModel,
+    Probe, Rto, RttStats, Sent, Setup, Stamp, Tag, Time,
 };
-use headway_policy::{AgentSpec, Beneath, Record, SpecError};
+use headway_fixed::{Int8, Judgement, RateAgent};
+use headway_policy::{Action, AgentSpec, Beneath, BeneathSpec, Guarding, Record, SpecError};
+use zerocopy::transmute_ref;
 
+use crate::abi::{ActionSlot, LEAVE, SET_CWND, SettingValues};
+use crate::fake::Place;
+use crate::window::{Window, kernels_cubic};
 use crate::{FakeKernel, TcpSock};
+
+/// `HEADWAY_LATEST_DUE_NS`
+const LATEST_DUE: Duration = Duration::from_secs(1);
+/// `HEADWAY_ASK_AGAIN_NS`
+const ASK_AGAIN: Duration = Duration::from_millis(100);
+/// `HEADWAY_LOOK_AGAIN_NS`
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// A record has the time at which its acknowledgement arrived, and the program looks for an answer
+/// so much later.
+const PROCESSING: Duration = Duration::from_micros(5);
 
 /// A flow of the fake kernel. Any host of congestion controllers runs it; the agent is elsewhere.
 #[derive(Debug)]
 pub struct Datapath {
     kernel: FakeKernel,
-    flow: u32,
-    mss: Bytes,
+    setup: Setup,
+    spec: BeneathSpec,
     beneath: Beneath,
+    guard: Guarding,
+    /// The Cubic that has the flow in the place of a rate, or of BBR.
+    cubic: Option<Box<cubic::Cubic>>,
     sock: TcpSock,
     rtt: RttStats,
     latest: Record,
-    /// Of the last action that was applied.
+    place: Option<Place>,
+    /// Of the last action that was found.
     sequence: u32,
+    /// Of the policy that the program evaluates itself.
+    rate_agent: Option<RateAgent>,
+    /// The policy has it, and not Cubic.
+    is_steered: bool,
+    // As `struct flow` of flow.h has them.
+    acks: u32,
+    due: Time,
+    reported: Time,
+    asked: Time,
+    is_asked: bool,
+    is_open: bool,
+    is_own: bool,
+    is_new: bool,
+    is_cubics: bool,
+    is_left: bool,
+    /// The guard has begun with it.
+    is_judged: bool,
 }
 
 impl Datapath {
-    /// A flow that begins, with the controller that `spec` steers.
+    /// A flow that begins, with the controller that `spec` steers: of `headway_owl`, `headway_rate`
+    /// or `headway_bbr`.
     ///
     /// # Errors
     /// [`SpecError`] if there is no such controller.
@@ -33,50 +73,316 @@ impl Datapath {
         setup: &Setup,
     ) -> Result<Datapath, SpecError> {
         let beneath = Beneath::new(&spec.beneath, &spec.action, setup)?;
-        Ok(Datapath {
-            flow: kernel.open(setup),
+        Ok(Datapath::over(kernel, spec.beneath.clone(), beneath, setup))
+    }
+
+    /// A flow of `headway_window` that begins: its window is the policy's in every state.
+    pub fn of_window(kernel: &FakeKernel, setup: &Setup) -> Datapath {
+        let spec = BeneathSpec::Scheme {
+            name: "cubic".to_owned(),
+            grows: false,
+        };
+        let beneath = Beneath::Base(Box::new(Window::new(setup)));
+        Datapath::over(kernel, spec, beneath, setup)
+    }
+
+    fn over(kernel: &FakeKernel, spec: BeneathSpec, beneath: Beneath, setup: &Setup) -> Datapath {
+        let settings = kernel.settings();
+        let mut flow = Datapath {
             kernel: kernel.clone(),
-            mss: setup.mss,
+            setup: *setup,
+            guard: Guarding::new(setup, settings.limits),
+            cubic: None,
+            spec,
             beneath,
             sock: TcpSock::new(setup.mss),
             rtt: RttStats::default(),
             latest: Record::default(),
+            place: None,
             sequence: 0,
-        })
+            rate_agent: None,
+            is_steered: true,
+            acks: 0,
+            due: Time::ZERO,
+            reported: Time::ZERO,
+            asked: Time::ZERO,
+            is_asked: false,
+            is_open: false,
+            is_own: false,
+            is_new: true,
+            is_cubics: settings.is_shadow != 0,
+            is_left: false,
+            is_judged: false,
+        };
+        // BBR is BBR before anybody serves it; all else is Cubic's until then.
+        if flow.is_cubics || !matches!(flow.beneath, Beneath::Tunable(_)) {
+            flow.go_alone((setup.initial_cwnd, Bytes::MAX));
+        }
+        flow
     }
 
-    /// The flow's number.
-    pub fn flow(&self) -> u32 {
-        self.flow
+    /// The flow's number; `None` while it has no slot.
+    pub fn flow(&self) -> Option<u32> {
+        self.place.map(|place| place.number)
     }
 
     /// What the controller takes the path for.
     pub fn model(&self) -> Option<PathModel> {
-        self.beneath.model()
+        match self.cubic {
+            Some(_) => None,
+            None => self.beneath.model(),
+        }
     }
 
-    fn report(&mut self, now: Time, acks: u32) {
-        self.sock
-            .allow(&self.beneath.controller().control(), self.mss);
-        let record = self.sock.record(TcpSock::now_ns(now), acks);
-        self.latest = record.with_model(self.beneath.model());
-        self.kernel.report(self.flow, self.latest);
+    /// The guard, which says whose the flow is, and why.
+    pub fn guard(&self) -> &headway_fixed::Guard {
+        self.guard.guard()
     }
 
-    fn act(&mut self, now: Time) {
+    /// Cubic has the flow from there on.
+    fn go_alone(&mut self, start: (Bytes, Bytes)) {
+        self.is_steered = false;
+        match &mut self.beneath {
+            Beneath::Base(scheme) => scheme.go_alone(start.0, start.1),
+            Beneath::Rate(_) | Beneath::Tunable(_) => {
+                let mut cubic = kernels_cubic(&self.setup);
+                cubic.go_alone(start.0, start.1);
+                self.cubic = Some(Box::new(cubic));
+            }
+        }
+    }
+
+    /// `give_to_cubic()`
+    fn give_to_cubic(&mut self, record: &Record) {
+        let start = self.guard.restart(record, &self.control());
+        self.go_alone(start);
+    }
+
+    /// A policy has the flow from now on. A rate that has sent nothing yet begins where it is set
+    /// to.
+    fn give_to_policy(&mut self) {
+        let cubic = self.cubic.take().filter(|_| !self.is_new);
+        let left = cubic.map(|cubic| cubic.control().cwnd);
+        self.beneath.return_to_policy(&self.spec, left, &self.rtt);
+        self.is_steered = true;
+    }
+
+    /// Who has the flow: what is beneath, or the Cubic in its place.
+    fn controller(&self) -> &dyn CongestionControl {
+        match &self.cubic {
+            Some(cubic) => cubic.as_ref(),
+            None => self.beneath.controller(),
+        }
+    }
+
+    /// Tells what is beneath, and the Cubic in its place if there is one.
+    fn tell(&mut self, mut news: impl FnMut(&mut dyn CongestionControl)) {
+        news(self.beneath.controller_mut());
+        if let Some(cubic) = &mut self.cubic {
+            news(cubic.as_mut());
+        }
+    }
+
+    /// The policy that is evaluated here, if this program has one.
+    fn own_policy(&self) -> Option<Int8> {
+        match self.beneath {
+            Beneath::Rate(_) => self.kernel.own_policy(),
+            Beneath::Base(_) | Beneath::Tunable(_) => None,
+        }
+    }
+
+    /// `enter()`
+    fn enter(&mut self, now: Time) -> bool {
+        if !self.is_judged {
+            self.is_judged = true;
+            self.guard.begin_anew(now, self.control().cwnd);
+        }
+        self.place = self.kernel.take_slot();
+        let Some(place) = self.place else {
+            self.due = now + LOOK_AGAIN;
+            return false;
+        };
+        self.due = Time::ZERO;
+        self.is_open = self.kernel.open(place, &self.setup);
+        true
+    }
+
+    /// `is_served()`
+    fn is_served(&mut self, now: Time, is_own: bool) -> bool {
+        if self.is_own && !is_own {
+            self.is_own = false;
+            self.guard.forget();
+        }
+        if self.place.is_some() || (now >= self.due && self.enter(now)) {
+            return true;
+        }
+        self.is_own = is_own;
+        self.is_new &= is_own;
+        is_own
+    }
+
+    /// `find_action()`
+    fn find_action(&mut self, now: Time) -> Option<ActionSlot> {
+        let place = self.place?;
+        let action = self.kernel.action(place.slot, self.sequence)?;
+        self.sequence = action.sequence;
+        if action.flow != place.number {
+            return None;
+        }
+        let now = now + PROCESSING;
+        self.is_asked = false;
+        self.is_left = action.kind == LEAVE;
+        self.due = Time::from_nanos(action.due_ns).min(now + LATEST_DUE);
+        let [decided, answered, expires] =
+            [action.decided_ns, action.answered_ns, action.expires_ns].map(Time::from_nanos);
+        let is_allowed = self.guard.answer(decided, answered, now);
+        (is_allowed && now < expires && !self.is_cubics).then_some(action)
+    }
+
+    fn act(&mut self, now: Time, slot: &ActionSlot) {
         if !self.beneath.may_act() {
             return;
         }
-        let Some(slot) = self.kernel.action(self.flow, self.sequence, now) else {
-            return;
-        };
-        self.sequence = slot.sequence;
-        let tunables = match &self.beneath {
+        let mut actions = slot.actions(self.tunables());
+        if slot.kind == SET_CWND {
+            let packets = self.control().cwnd.get() / self.setup.mss.get();
+            actions.push(Action::AddCwnd(slot.values[0] as f64 - packets as f64));
+        }
+        for action in actions {
+            let (mss, guard) = (self.setup.mss, Some(&mut self.guard));
+            self.beneath.act(now, mss, &self.rtt, action, guard);
+        }
+    }
+
+    fn tunables(&self) -> &'static [Param] {
+        match &self.beneath {
             Beneath::Tunable(scheme) => scheme.tunables(),
             Beneath::Rate(_) | Beneath::Base(_) => &[],
+        }
+    }
+
+    /// `report()`, and what each program does with what that returns.
+    fn report(&mut self, now: Time, acks: u32, own_policy: Option<&Int8>) {
+        let settings = self.kernel.settings();
+        let is_steerable = own_policy.is_none() && self.beneath.may_act();
+        self.acks += acks;
+        self.sock.allow(&self.control(), self.setup.mss);
+        let mut record = self.sock.record(TcpSock::now_ns(now), acks);
+        record = record.with_model(self.model());
+        let may_ask = !self.is_asked || now.since(self.asked) > ASK_AGAIN;
+        let asks = is_steerable && now >= self.due && may_ask;
+        if is_steerable {
+            record.flags |= Record::STEERABLE;
+        }
+        if asks {
+            self.is_asked = true;
+            self.asked = now;
+            self.guard.ask(now);
+        }
+        self.judge(&record, &settings);
+        if self.is_cubics {
+            record.flags |= Record::TRIPPED;
+        }
+        self.latest = record;
+        if let Some(place) = self.place {
+            self.say(place, &mut record, asks, &settings);
+        }
+        if let Some(policy) = own_policy {
+            self.decide(&record, policy);
+        }
+        self.is_new = false;
+    }
+
+    /// Whose the flow is: `judgement_of()`.
+    fn judge(&mut self, record: &Record, settings: &SettingValues) {
+        if settings.is_shadow != 0 {
+            return;
+        }
+        let is_nobodys = self.is_left || (self.is_cubics && self.guard().is_fine());
+        let judgement = match is_nobodys {
+            true => self.leave(record.now()),
+            false => {
+                self.guard.set_limits(settings.limits);
+                self.guard.judge(record)
+            }
         };
-        for action in slot.actions(tunables) {
-            (self.beneath).act(now, self.mss, &self.rtt, action, None);
+        match judgement {
+            Judgement::Trips => {
+                self.is_cubics = true;
+                self.give_to_cubic(record);
+            }
+            Judgement::Returns => {
+                self.is_cubics = false;
+                self.give_to_policy();
+            }
+            Judgement::Policys | Judgement::Cubics => return,
+        }
+        if !is_nobodys {
+            let (reason, trips) = (self.guard().reason() as u32, self.guard().trips());
+            self.kernel.judged(self.place, record.now(), reason, trips);
+        }
+    }
+
+    /// `leave()`
+    fn leave(&mut self, now: Time) -> Judgement {
+        if self.is_left == self.is_cubics {
+            return Judgement::Cubics;
+        }
+        self.guard.forget();
+        if self.is_left {
+            return Judgement::Trips;
+        }
+        self.guard.begin_anew(now, self.control().cwnd);
+        Judgement::Returns
+    }
+
+    /// To the agent, unless it is to wait for more acknowledgements.
+    fn say(&mut self, place: Place, record: &mut Record, asks: bool, settings: &SettingValues) {
+        let now = record.now();
+        let interval = Duration::from_micros(settings.report_interval_us.into());
+        if record.acks > 0 && !asks && now.since(self.reported) < interval {
+            return;
+        }
+        if asks {
+            record.flags |= Record::ASKS;
+        }
+        record.acks = if record.acks > 0 { self.acks } else { 0 };
+        self.reported = now;
+        self.acks = 0;
+        if !self.is_open {
+            self.is_open = self.kernel.open(place, &self.setup);
+        }
+        if !self.kernel.report(place, *record) {
+            // The next acknowledgement asks anew; the guard counts from this one.
+            self.is_asked = false;
+        } else if asks {
+            self.kernel.wake();
+        }
+    }
+
+    /// The policy that is evaluated here takes a record, and may change the rate: `decide()` of
+    /// headway_rate.
+    fn decide(&mut self, record: &Record, policy: &Int8) {
+        let now_ns = record.now_ns;
+        let begins = self.is_new || self.rate_agent.is_none();
+        let agent = match &mut self.rate_agent {
+            Some(agent) if !begins => agent,
+            agent => agent.insert(RateAgent::new(policy, now_ns)),
+        };
+        let Beneath::Rate(control) = &mut self.beneath else {
+            return;
+        };
+        let decisions = agent.decisions();
+        agent.set_rate(control.rate().as_bps() / 8);
+        let rate = agent.record(policy, transmute_ref!(record));
+        if agent.decisions() == decisions {
+            return;
+        }
+        let now = record.now();
+        self.guard.ask(now);
+        if self.guard.answer(now, now, now) && !self.is_cubics {
+            let wanted = headway_cc::Rate::from_bps(rate.saturating_mul(8));
+            control.set(self.guard.rate(wanted));
         }
     }
 }
@@ -84,30 +390,50 @@ impl Datapath {
 impl CongestionControl for Datapath {
     fn on_sent(&mut self, sent: &Sent) -> Tag {
         self.sock.on_sent(sent.retransmission);
-        self.beneath.controller_mut().on_sent(sent)
+        let mut tag = Tag::NONE;
+        self.tell(|controller| tag = controller.on_sent(sent));
+        tag
     }
 
     /// The action that is there is applied, then the flow's state reported: an answer to that comes later.
     fn on_feedback(&mut self, feedback: &Feedback<'_>) {
-        self.beneath.controller_mut().on_feedback(feedback);
+        let now = feedback.now;
         self.rtt = feedback.rtt_stats;
-        self.sock.on_feedback(feedback, self.mss);
-        self.act(feedback.now);
-        self.report(feedback.now, 1);
+        self.sock.on_feedback(feedback, self.setup.mss);
+        let own_policy = self.own_policy();
+        let is_served = self.is_served(now, own_policy.is_some());
+        if is_served && !self.is_cubics && !self.is_steered {
+            self.give_to_policy();
+        } else if !is_served && self.is_steered && matches!(self.beneath, Beneath::Rate(_)) {
+            // Its own policy is gone.
+            let record = self.latest;
+            self.give_to_cubic(&record);
+        }
+        let heard = self.guard.heard(feedback);
+        self.tell(|controller| controller.on_feedback(&heard));
+        if is_served {
+            if let Some(action) = self.find_action(now) {
+                self.act(now, &action);
+            }
+            self.report(now, 1, own_policy.as_ref());
+        }
     }
 
     fn on_rto(&mut self, rto: &Rto<'_>) {
-        self.beneath.controller_mut().on_rto(rto);
+        self.tell(|controller| controller.on_rto(rto));
         self.sock.on_rto();
-        self.report(rto.now, 0);
+        let own_policy = self.own_policy();
+        if self.place.is_some() || (self.is_own && own_policy.is_some()) {
+            self.report(rto.now, 0, own_policy.as_ref());
+        }
     }
 
     fn on_idle(&mut self, now: Time, idle: Duration) {
-        self.beneath.controller_mut().on_idle(now, idle);
+        self.tell(|controller| controller.on_idle(now, idle));
     }
 
     fn on_network(&mut self, now: Time, view: &NetworkView) {
-        self.beneath.controller_mut().on_network(now, view);
+        self.tell(|controller| controller.on_network(now, view));
     }
 
     fn next_timer(&self) -> Time {
@@ -119,24 +445,27 @@ impl CongestionControl for Datapath {
     }
 
     fn control(&self) -> Control {
-        self.beneath.controller().control()
+        self.controller().control()
     }
 
     fn stamp(&self) -> Stamp {
-        self.beneath.controller().stamp()
+        self.controller().stamp()
     }
 
     fn owns_recovery(&self) -> bool {
-        self.beneath.controller().owns_recovery()
+        self.controller().owns_recovery()
     }
 
     fn probe(&self, probe: &mut dyn Probe) {
-        self.beneath.controller().probe(probe);
+        self.controller().probe(probe);
+        self.guard.probe(probe);
     }
 }
 
 impl Drop for Datapath {
     fn drop(&mut self) {
-        self.kernel.close(self.flow, self.latest);
+        if let Some(place) = self.place {
+            self.kernel.close(place, self.latest);
+        }
     }
 }

@@ -1,13 +1,17 @@
 //! What an agent sees of a kernel: messages, and slots for its actions.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use headway_cc::{Bytes, Setup, Time};
+use headway_fixed::Int8;
 use headway_policy::Record;
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::abi::{ActionSlot, CLOSE, Header, OPEN, Open, REPORT, Report};
+use crate::abi::{
+    ActionSlot, CLOSE, CounterValues, Header, OPEN, Open, REPORT, Report, SettingValues, VERDICT,
+    Verdict,
+};
 use crate::{AbiError, Ring, TcpSock};
 
 /// A stand-in for the kernel's side, shared by its flows and the agent.
@@ -16,23 +20,63 @@ pub struct FakeKernel(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 struct State {
+    now: Time,
     ring: Ring,
     flows: u32,
-    slots: BTreeMap<u32, ActionSlot>,
+    /// Those that no flow has, the next to be taken first.
+    free_slots: VecDeque<u16>,
+    slots: Vec<ActionSlot>,
+    settings: SettingValues,
+    own_policy: Int8,
+    counters: CounterValues,
+    is_woken: bool,
+}
+
+/// A flow that has a slot: what its messages are headed by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The flow's number.
+    pub number: u32,
+    /// Where its actions are.
+    pub slot: u16,
 }
 
 impl FakeKernel {
+    /// As many slots as headwayd asks for unless it is told otherwise.
+    pub const SLOTS: u16 = 4096;
+
     /// With a ring of so many bytes.
     pub fn new(ring_bytes: usize) -> FakeKernel {
+        FakeKernel::with_slots(ring_bytes, FakeKernel::SLOTS)
+    }
+
+    /// With a ring of so many bytes, for so many flows at once.
+    pub fn with_slots(ring_bytes: usize, slots: u16) -> FakeKernel {
         FakeKernel(Arc::new(Mutex::new(State {
+            now: Time::ZERO,
             ring: Ring::new(ring_bytes),
             flows: 0,
-            slots: BTreeMap::new(),
+            free_slots: (0..slots).collect(),
+            slots: vec![ActionSlot::default(); slots.into()],
+            settings: SettingValues::default(),
+            own_policy: Int8::default(),
+            counters: CounterValues::default(),
+            is_woken: false,
         })))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The time by the clock that both ends have.
+    pub fn now(&self) -> Time {
+        self.state().now
+    }
+
+    /// It is that time now.
+    pub fn set_now(&self, now: Time) {
+        self.state().now = now;
     }
 
     // The agent's end.
@@ -47,74 +91,179 @@ impl FakeKernel {
         self.state().ring.dropped()
     }
 
-    /// Writes a flow's action slot.
+    /// Writes an action into a slot; its sequence is given here. A slot that there is not takes
+    /// nothing.
+    pub fn write_slot(&self, slot: u16, action: &ActionSlot) {
+        if let Some(place) = self.state().slots.get_mut(usize::from(slot)) {
+            *place = ActionSlot {
+                sequence: (place.sequence & !1).wrapping_add(2),
+                ..*action
+            };
+        }
+    }
+
+    /// Writes a slot's bytes as they are, also half of an action.
     ///
     /// # Errors
     /// [`AbiError::Size`] if that is not an action.
-    pub fn write_action(&self, flow: u32, bytes: &[u8]) -> Result<(), AbiError> {
+    pub fn write_bytes(&self, slot: u16, bytes: &[u8]) -> Result<(), AbiError> {
         let wrong = |_| AbiError::Size {
             kind: 0,
             bytes: bytes.len(),
         };
-        let slot = ActionSlot::read_from_bytes(bytes).map_err(wrong)?;
-        self.state().slots.insert(flow, slot);
+        let action = ActionSlot::read_from_bytes(bytes).map_err(wrong)?;
+        if let Some(place) = self.state().slots.get_mut(usize::from(slot)) {
+            *place = action;
+        }
         Ok(())
+    }
+
+    /// What is counted so far.
+    pub fn counters(&self) -> CounterValues {
+        let state = self.state();
+        CounterValues {
+            ring_dropped: state.ring.dropped(),
+            ..state.counters
+        }
+    }
+
+    /// Sets what holds for all flows, also for those that there are. Without a policy of its own
+    /// the agent decides.
+    pub fn configure(&self, settings: SettingValues, own_policy: Option<&Int8>) {
+        let mut state = self.state();
+        let generation = state.own_policy.generation.wrapping_add(2);
+        state.settings = settings;
+        state.own_policy = Int8 {
+            generation: own_policy.map_or(0, |_| generation),
+            ..own_policy.cloned().unwrap_or_default()
+        };
+    }
+
+    /// Says whether messages are being read: if not, a question wakes the agent.
+    pub fn set_awake(&self, is_awake: bool) {
+        self.state().settings.is_awake = is_awake.into();
+    }
+
+    /// Has a question woken the agent that nobody has [heard](Self::hear_wake) yet?
+    pub fn is_woken(&self) -> bool {
+        self.state().is_woken
+    }
+
+    /// The agent is on its way.
+    pub fn hear_wake(&self) {
+        self.state().is_woken = false;
     }
 
     // The flows' end.
 
-    /// A flow begins; returns its number.
-    pub fn open(&self, setup: &Setup) -> u32 {
+    /// What holds for all flows.
+    pub fn settings(&self) -> SettingValues {
+        self.state().settings
+    }
+
+    /// The policy that decides in the agent's place, if there is one.
+    pub fn own_policy(&self) -> Option<Int8> {
+        let state = self.state();
+        (state.own_policy.generation != 0).then(|| state.own_policy.clone())
+    }
+
+    /// A flow looks for a slot; none where others have all.
+    pub fn take_slot(&self) -> Option<Place> {
         let mut state = self.state();
+        let Some(slot) = state.free_slots.pop_front() else {
+            state.counters.slots_full += 1;
+            return None;
+        };
         state.flows += 1;
-        let flow = state.flows;
+        state.counters.flows += 1;
+        Some(Place {
+            number: state.flows,
+            slot,
+        })
+    }
+
+    /// A flow that has ended leaves its slot to another.
+    ///
+    /// If nobody had it: two flows would have it from now on.
+    pub fn free_slot(&self, slot: u16) {
+        let mut state = self.state();
+        let is_free = state.free_slots.contains(&slot);
+        assert!(!is_free, "slot {slot} is freed twice");
+        state.free_slots.push_back(slot);
+    }
+
+    /// A flow begins. Was there room to say so?
+    pub fn open(&self, place: Place, setup: &Setup) -> bool {
         let open = Open {
-            header: Header::of::<Open>(OPEN, flow, slot(flow)),
+            header: Header::of::<Open>(OPEN, place.number, place.slot),
             start_ns: TcpSock::now_ns(setup.start),
             mss: setup.mss.get() as u32,
             initial_cwnd: (setup.initial_cwnd.get() / setup.mss.get().max(1)) as u32,
             ..Open::default()
         };
-        state.ring.push(open.as_bytes());
-        flow
+        self.state().ring.push(open.as_bytes())
     }
 
-    /// A flow's state.
-    pub fn report(&self, flow: u32, record: Record) {
-        self.push(REPORT, flow, record);
+    /// A flow's state. Was there room for it?
+    pub fn report(&self, place: Place, record: Record) -> bool {
+        self.push(REPORT, place, record)
     }
 
     /// A flow ends.
-    pub fn close(&self, flow: u32, record: Record) {
-        self.push(CLOSE, flow, record);
-        self.state().slots.remove(&flow);
+    pub fn close(&self, place: Place, record: Record) {
+        self.push(CLOSE, place, record);
+        self.free_slot(place.slot);
     }
 
-    fn push(&self, kind: u16, flow: u32, record: Record) {
-        let header = Header::of::<Report>(kind, flow, slot(flow));
+    fn push(&self, kind: u16, place: Place, record: Record) -> bool {
+        let header = Header::of::<Report>(kind, place.number, place.slot);
         let report = Report { header, record };
-        self.state().ring.push(report.as_bytes());
+        self.state().ring.push(report.as_bytes())
     }
 
-    /// A flow's action, if it was whole, is new since `sequence`, and has not expired.
-    pub fn action(&self, flow: u32, sequence: u32, now: Time) -> Option<ActionSlot> {
-        let slot = *self.state().slots.get(&flow)?;
-        let is_whole = slot.sequence.is_multiple_of(2);
-        let is_new = slot.sequence != sequence;
-        (is_whole && is_new && TcpSock::now_ns(now) < slot.expires_ns).then_some(slot)
+    /// The guard takes a flow for a reason, or gives it back for none (0), and has taken it so
+    /// often. One without a slot is only counted.
+    pub fn judged(&self, place: Option<Place>, now: Time, reason: u32, trips: u32) {
+        let mut state = self.state();
+        match reason {
+            0 => state.counters.returns += 1,
+            _ => state.counters.trips[reason as usize & 7] += 1,
+        }
+        let Some(place) = place else { return };
+        let verdict = Verdict {
+            header: Header::of::<Verdict>(VERDICT, place.number, place.slot),
+            now_ns: TcpSock::now_ns(now),
+            reason,
+            trips,
+        };
+        state.ring.push(verdict.as_bytes());
+    }
+
+    /// A question was sent: an agent that sleeps is woken, if there is room for what wakes it.
+    pub fn wake(&self) {
+        let mut state = self.state();
+        if state.settings.is_awake == 0 && state.ring.has_room(8) {
+            state.counters.wakes += 1;
+            state.is_woken = true;
+        }
+    }
+
+    /// The action of a slot, if it is whole, and new since `sequence`.
+    pub fn action(&self, slot: u16, sequence: u32) -> Option<ActionSlot> {
+        let action = *self.state().slots.get(usize::from(slot))?;
+        let is_whole = action.sequence.is_multiple_of(2);
+        (is_whole && action.sequence != sequence).then_some(action)
     }
 
     /// Replays a script: the fields of a socket at each moment, with the acknowledgements it stands for.
+    ///
+    /// If there is no slot left.
     pub fn replay(&self, mss: Bytes, script: &[(u64, TcpSock, u32)]) -> u32 {
-        let flow = self.open(&Setup::new(mss, 0));
+        let place = self.take_slot().expect("a slot");
+        self.open(place, &Setup::new(mss, 0));
         for (now_ns, sock, acks) in script {
-            self.report(flow, sock.record(*now_ns, *acks));
+            self.report(place, sock.record(*now_ns, *acks));
         }
-        flow
+        place.number
     }
-}
-
-/// There is one for each flow: none is used again.
-fn slot(flow: u32) -> u16 {
-    flow as u16
 }

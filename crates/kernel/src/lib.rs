@@ -3,16 +3,18 @@
 //!
 //! [`FakeKernel`] is what an agent sees: messages as bytes, slots for actions. Its flows are [`Datapath`]s:
 //! controllers that any host of `cc` runs (`net`'s transport in the simulator), which keep a [`TcpSock`] in the
-//! kernel's own units, write records of it, and take actions. Scripted `TcpSock`s may be written too.
+//! kernel's own units, write records of it, and take actions, with the guard between the actions
+//! and the flow. Scripted `TcpSock`s may be written too.
 
 pub mod abi;
 mod datapath;
 mod fake;
 mod ring;
 mod tcp_sock;
+mod window;
 
 pub use abi::AbiError;
 pub use datapath::Datapath;
-pub use fake::FakeKernel;
+pub use fake::{FakeKernel, Place};
 pub use ring::Ring;
 pub use tcp_sock::TcpSock;

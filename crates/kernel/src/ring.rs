@@ -23,25 +23,31 @@ impl Ring {
         }
     }
 
-    fn room_of(message: &[u8]) -> usize {
-        (8 + message.len()).next_multiple_of(8)
+    fn room_of(bytes: usize) -> usize {
+        (8 + bytes).next_multiple_of(8)
     }
 
-    /// Puts a message in, or drops it.
-    pub fn push(&mut self, message: &[u8]) {
-        let room = Ring::room_of(message);
-        if self.used + room > self.capacity {
+    /// Puts a message in, or drops it. Was there room?
+    pub fn push(&mut self, message: &[u8]) -> bool {
+        let has_room = self.has_room(message.len());
+        if has_room {
+            self.used += Ring::room_of(message.len());
+            self.messages.push_back(message.into());
+        } else {
             self.dropped += 1;
-            return;
         }
-        self.used += room;
-        self.messages.push_back(message.into());
+        has_room
+    }
+
+    /// Is there room for a message of so many bytes?
+    pub fn has_room(&self, bytes: usize) -> bool {
+        self.used + Ring::room_of(bytes) <= self.capacity
     }
 
     /// Takes the oldest.
     pub fn pop(&mut self) -> Option<Box<[u8]>> {
         let message = self.messages.pop_front()?;
-        self.used -= Ring::room_of(&message);
+        self.used -= Ring::room_of(message.len());
         Some(message)
     }
 

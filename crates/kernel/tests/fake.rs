@@ -2,7 +2,7 @@
 
 use headway_cc::testing::{MSS, feedback, setup};
 use headway_cc::{CongestionControl, Duration, Time};
-use headway_kernel::abi::{ActionSlot, Message};
+use headway_kernel::abi::{ActionSlot, CLOSE, Message, OPEN, REPORT, VERDICT};
 use headway_kernel::{Datapath, FakeKernel, Ring, TcpSock};
 use headway_policy::{Action, AgentSpec, Record};
 use zerocopy::IntoBytes;
@@ -123,37 +123,9 @@ fn owl() -> AgentSpec {
     AgentSpec::read(table).expect("a spec")
 }
 
-#[test]
-fn an_action_is_applied_once_if_it_is_whole_and_in_time() {
-    let kernel = FakeKernel::new(1 << 16);
-    let mut flow = Datapath::new(&kernel, &owl(), &setup()).expect("NewReno");
-    let slot = |sequence, expires| ActionSlot {
-        sequence,
-        expires_ns: at(expires).as_nanos(),
-        ..ActionSlot::of(Action::AddCwnd(10.0), &[])
-    };
-    let mut after = |ms: u64, slot: Option<ActionSlot>| {
-        if let Some(slot) = slot {
-            kernel
-                .write_action(flow.flow(), slot.as_bytes())
-                .expect("a slot");
-        }
-        let before = flow.control().cwnd;
-        flow.on_feedback(&headway_cc::Feedback {
-            cwnd_limited: false,
-            ..feedback(at(ms))
-        });
-        (flow.control().cwnd - before).get() / MSS.get()
-    };
-    assert_eq!(
-        after(1, Some(slot(2, 1000))),
-        0,
-        "slow start is the controller's"
-    );
-    let kernel2 = kernel.clone();
-    assert!(kernel2.write_action(1, &[0; 39]).is_err());
-    // Out of slow start by a loss, and out of recovery.
-    let mut flow = Datapath::new(&kernel, &owl(), &setup()).expect("NewReno");
+/// A flow of NewReno's that has lost a packet: out of slow start, and in recovery.
+fn flow(kernel: &FakeKernel) -> Datapath {
+    let mut flow = Datapath::new(kernel, &owl(), &setup()).expect("NewReno");
     flow.on_feedback(&headway_cc::Feedback {
         congestion: Some(headway_cc::Congestion::Loss),
         lost_bytes: MSS,
@@ -161,37 +133,121 @@ fn an_action_is_applied_once_if_it_is_whole_and_in_time() {
         recovery: headway_cc::Recovery::Recovery,
         ..feedback(at(2))
     });
-    let mut after = |ms: u64, slot: Option<ActionSlot>| {
-        if let Some(slot) = slot {
-            kernel
-                .write_action(flow.flow(), slot.as_bytes())
-                .expect("a slot");
-        }
-        let before = flow.control().cwnd;
-        flow.on_feedback(&headway_cc::Feedback {
-            cwnd_limited: false,
-            ..feedback(at(ms))
-        });
-        (flow.control().cwnd - before).get() / MSS.get()
-    };
-    assert_eq!(after(3, None), 0, "none is there");
-    assert_eq!(after(4, Some(slot(3, 1000))), 0, "half written");
-    assert_eq!(after(5, Some(slot(4, 1000))), 10);
-    assert_eq!(after(6, None), 0, "once");
-    assert_eq!(after(7, Some(slot(6, 7))), 0, "expired");
-    assert_eq!(after(8, Some(slot(8, 9))), 10);
+    flow
+}
+
+/// An acknowledgement comes, with this action in the flow's slot. By how many packets the window is
+/// larger then.
+fn after(kernel: &FakeKernel, flow: &mut Datapath, ms: u64, action: Option<ActionSlot>) -> u64 {
+    if let Some(action) = action {
+        kernel.write_bytes(0, action.as_bytes()).expect("a slot");
+    }
+    let before = flow.control().cwnd;
+    flow.on_feedback(&headway_cc::Feedback {
+        cwnd_limited: false,
+        ..feedback(at(ms))
+    });
+    (flow.control().cwnd - before).get() / MSS.get()
 }
 
 #[test]
-fn a_flow_says_when_it_ends() {
+fn an_action_is_applied_once_if_it_is_whole_and_in_time() {
+    let kernel = FakeKernel::new(1 << 16);
+    let action = |sequence, expires| ActionSlot {
+        sequence,
+        expires_ns: at(expires).as_nanos(),
+        flow: 1,
+        ..ActionSlot::of(Action::AddCwnd(10.0), &[])
+    };
+    let mut flow_in_slow_start = Datapath::new(&kernel, &owl(), &setup()).expect("NewReno");
+    let mut after_in_slow_start =
+        |ms, action| after(&kernel, &mut flow_in_slow_start, ms, Some(action));
+    assert_eq!(after_in_slow_start(1, action(1, 1000)), 0);
+    assert_eq!(
+        after_in_slow_start(2, action(2, 1000)),
+        0,
+        "slow start is the controller's"
+    );
+    assert!(kernel.write_bytes(1, &[0; 39]).is_err());
+
+    let kernel = FakeKernel::new(1 << 16);
+    let mut flow = flow(&kernel);
+    let mut after = |ms, action| after(&kernel, &mut flow, ms, action);
+    assert_eq!(after(3, None), 0, "none is there");
+    assert_eq!(after(4, Some(action(3, 1000))), 0, "half written");
+    assert_eq!(after(5, Some(action(4, 1000))), 10);
+    assert_eq!(after(6, None), 0, "once");
+    assert_eq!(after(7, Some(action(6, 7))), 0, "expired");
+    assert_eq!(after(8, Some(action(8, 9))), 10);
+    let another = ActionSlot {
+        flow: 2,
+        ..action(10, 1000)
+    };
+    assert_eq!(after(9, Some(another)), 0, "another flow's");
+}
+
+/// Which messages there are, by their kinds and the slots of their flows.
+fn messages(kernel: &FakeKernel) -> Vec<(u16, u16)> {
+    let read = std::iter::from_fn(|| kernel.next_message());
+    read.map(|bytes| match Message::read(&bytes).expect("a message") {
+        Message::Open(open) => open.header,
+        Message::Report(report) | Message::Close(report) => report.header,
+        Message::Verdict(verdict) => verdict.header,
+    })
+    .map(|header| (header.kind, header.slot))
+    .collect()
+}
+
+#[test]
+fn a_flow_has_a_slot_from_its_first_acknowledgement_on() {
     let kernel = FakeKernel::new(1 << 16);
     drop(Datapath::new(&kernel, &owl(), &setup()).expect("NewReno"));
-    assert!(matches!(
-        Message::read(&kernel.next_message().expect("one")),
-        Ok(Message::Open(_))
-    ));
-    assert!(matches!(
-        Message::read(&kernel.next_message().expect("two")),
-        Ok(Message::Close(_))
-    ));
+    assert_eq!(messages(&kernel), []);
+    drop(flow(&kernel));
+    assert_eq!(messages(&kernel), [(OPEN, 0), (REPORT, 0), (CLOSE, 0)]);
+}
+
+#[test]
+fn who_finds_no_slot_looks_again_each_second() {
+    let kernel = FakeKernel::with_slots(1 << 16, 1);
+    let first = flow(&kernel);
+    let mut second = flow(&kernel);
+    messages(&kernel);
+    drop(first);
+    assert_eq!(messages(&kernel), [(CLOSE, 0)]);
+    after(&kernel, &mut second, 1001, None);
+    assert_eq!((messages(&kernel), second.flow()), (vec![], None));
+    after(&kernel, &mut second, 1002, None);
+    assert_eq!(messages(&kernel), [(OPEN, 0), (REPORT, 0)]);
+    assert_eq!(second.flow(), Some(2));
+    let counters = kernel.counters();
+    assert_eq!((counters.flows, counters.slots_full), (2, 1));
+}
+
+#[test]
+#[should_panic(expected = "slot 0 is freed twice")]
+fn a_slot_that_is_freed_twice_is_found() {
+    let kernel = FakeKernel::new(1 << 16);
+    drop(flow(&kernel));
+    kernel.free_slot(0);
+}
+
+/// Of 100 ms: two acknowledgements have to find the answer overdue.
+#[test]
+fn the_guard_takes_a_flow_that_nobody_answers() {
+    let kernel = FakeKernel::new(1 << 16);
+    let mut flow = flow(&kernel);
+    after(&kernel, &mut flow, 3, None);
+    let mut is_cubics = |ms| {
+        after(&kernel, &mut flow, ms, None);
+        (flow.guard().trips(), kernel.counters().trips[1])
+    };
+    assert_eq!(is_cubics(103), (0, 0), "as long as may be");
+    assert_eq!(is_cubics(104), (0, 0), "the first");
+    assert_eq!(is_cubics(105), (1, 1));
+    let kinds: Vec<u16> = messages(&kernel).iter().map(|(kind, _)| *kind).collect();
+    assert_eq!(
+        kinds,
+        [OPEN, REPORT, REPORT, REPORT, REPORT, VERDICT, REPORT]
+    );
 }

@@ -8,10 +8,10 @@ use headway_cc::{
     CongestionControl, Control, Duration, Ecn, Feedback, Need, Registry, Rto, Scheme, Sent, Setup,
     Stamp, Tag, Time, schemes,
 };
-use headway_kernel::abi::Message;
+use headway_kernel::abi::{Message, SettingValues};
 use headway_kernel::{Datapath, FakeKernel};
 use headway_net::trace::Trace;
-use headway_policy::{AgentSpec, FEATURES, Folds, Interval, Monitor, Reporter, Source};
+use headway_policy::{AgentSpec, FEATURES, Folds, Interval, Limits, Monitor, Reporter, Source};
 use headway_scenario::{Scenario, TraceSpec};
 use headway_sim::{Options, Simulation};
 
@@ -35,6 +35,21 @@ static SCHEME: Scheme = Scheme::unlisted(
     &[Need::RateSample, Need::Pacing, Need::PerSend, Need::EcnEcho],
 );
 
+/// Nobody answers here, and the flow is its controller's all the same.
+fn nobody_is_missed() -> SettingValues {
+    let limits = Limits {
+        answer_us: u32::MAX,
+        answer_most_us: u32::MAX,
+        epochs: u32::MAX,
+        long_epochs: u32::MAX,
+        ..Limits::default()
+    };
+    SettingValues {
+        limits,
+        ..SettingValues::default()
+    }
+}
+
 /// Hosts the fake kernel's flow and listens to both ends.
 #[derive(Debug)]
 struct Tap {
@@ -51,6 +66,7 @@ struct Tap {
 impl Tap {
     fn new(spec: &AgentSpec, setup: &Setup, interval: Duration, finds: &Finds) -> Tap {
         let kernel = FakeKernel::new(1 << 20);
+        kernel.configure(nobody_is_missed(), None);
         Tap {
             datapath: Datapath::new(&kernel, spec, setup).expect("a controller"),
             kernel,

@@ -30,6 +30,27 @@ impl Guarding {
         }
     }
 
+    /// What it allows from now on.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
+    /// Another policy begins with the flow, at such a window.
+    pub fn begin_anew(&mut self, now: Time, cwnd: Bytes) {
+        let packets = (cwnd.get() / self.setup.mss.get().max(1)) as u32;
+        self.guard.begin_anew(now.as_nanos(), packets, 0);
+    }
+
+    /// Nobody decides for the flow any more.
+    pub fn forget(&mut self) {
+        self.guard.forget();
+    }
+
+    /// The guard itself, to be read.
+    pub fn guard(&self) -> &Guard {
+        &self.guard
+    }
+
     /// The policy is asked.
     pub fn ask(&mut self, now: Time) {
         self.guard.ask(now.as_nanos());

@@ -11,12 +11,10 @@ use headway_kernel::abi::{ActionSlot, Open, Verdict};
 use headway_policy::schemes::{Carried, Served};
 use headway_policy::{Action, ClockSpec, Record};
 
-use super::Shadow;
 use super::paths::Paths;
 use super::statistics::Statistics;
+use super::{Kernel, Shadow};
 use crate::error::{Error, Result};
-use crate::programs::Program;
-use crate::system::clock;
 
 /// From then on an action is not carried out any more.
 const EXPIRES_AFTER: Duration = Duration::from_secs(1);
@@ -289,17 +287,18 @@ impl Flow {
     /// Decides if it is time, and answers in any case, with what it had said until `read`.
     pub fn answer(
         &mut self,
-        program: &Program,
+        program: &impl Kernel,
         now: Time,
         read: Time,
         statistics: &mut Statistics,
         shadow: Option<&mut Shadow>,
     ) {
-        let (mut slot, is_decision) = self.decide(program.controller.tunables(), now, read, shadow);
+        let (mut slot, is_decision) =
+            self.decide(program.controller().tunables(), now, read, shadow);
         // What the flow asks from then on the guard takes for open, and so does `on_record`.
-        self.answered = clock::now();
+        self.answered = program.now();
         slot.answered_ns = self.answered.as_nanos();
-        program.slots.write(self.slot, &slot);
+        program.write_slot(self.slot, &slot);
         if is_decision {
             self.decisions += 1;
             statistics.decisions += 1;
@@ -375,7 +374,7 @@ impl Flow {
     pub fn set(
         &mut self,
         settings: &[(&str, f64)],
-        program: &Program,
+        program: &impl Kernel,
         statistics: &mut Statistics,
     ) -> bool {
         let Decides::Tuner(names, values) = &mut self.decides else {
@@ -390,7 +389,7 @@ impl Flow {
                 }
             }
         }
-        let now = clock::now();
+        let now = program.now();
         self.answer(program, now, now, statistics, None);
         true
     }

@@ -2,6 +2,7 @@
 
 mod flow;
 mod flows;
+mod kernel;
 mod learners;
 mod paths;
 mod policies;
@@ -19,26 +20,26 @@ use headway_cc::{Duration, Time};
 use headway_kernel::abi::{Message, Open, Report, Verdict};
 use headway_policy::schemes::Served;
 
+pub use kernel::Kernel;
 pub use policies::{Frame, Policies};
-pub use serve::serve;
+pub use rest::Wait;
+pub(crate) use serve::serve;
 pub use shadow::Shadow;
 pub use store::Store;
 
 use crate::error::{Error, Result};
 use crate::network::News;
-use crate::programs::Program;
-use crate::system::clock;
 use flow::Flow;
 use flows::Flows;
 use learners::Learners;
 use paths::Paths;
-use rest::{Rest, Wait};
+use rest::Rest;
 use statistics::Statistics;
 use timers::{Place, Timers};
 
 /// Everything that the agent keeps.
-pub struct Agent {
-    programs: Vec<Program>,
+pub struct Agent<K> {
+    programs: Vec<K>,
     policies: Vec<Option<Policies>>,
     /// Of each program.
     flows: Vec<Flows>,
@@ -58,30 +59,31 @@ pub struct Agent {
 /// How much of what was learned a crash may cost.
 const SAVE_EVERY: Duration = Duration::from_secs(30);
 
-impl Agent {
+impl<K: Kernel> Agent<K> {
     /// For these programs, each with its policies; without any its flows are a tuner's.
     pub fn new(
-        programs: Vec<(Program, Option<Policies>)>,
+        programs: Vec<(K, Option<Policies>)>,
         shadow: Option<Shadow>,
         store: Store,
         frame: Frame,
         learners: usize,
-    ) -> Agent {
+        now: Time,
+    ) -> Agent<K> {
         let (programs, policies): (Vec<_>, Vec<_>) = programs.into_iter().unzip();
         Agent {
             flows: programs.iter().map(|_| Flows::default()).collect(),
             programs,
             policies,
             timers: Timers::default(),
-            rest: Rest::new(clock::now()),
+            rest: Rest::new(now),
             statistics: Statistics::default(),
             shadow,
             store,
             frame,
             learners: Learners::at_most(learners),
             paths: Paths::default(),
-            begun: clock::now(),
-            saves: clock::now() + SAVE_EVERY,
+            begun: now,
+            saves: now + SAVE_EVERY,
         }
     }
 
@@ -100,7 +102,7 @@ impl Agent {
     }
 
     /// The network tells of its paths.
-    pub fn on_network(&mut self, news: News) {
+    pub(crate) fn on_network(&mut self, news: News) {
         self.paths.take(news);
         for flow in self.flows.iter_mut().flat_map(Flows::iter_mut) {
             flow.on_network(&self.paths);
@@ -288,7 +290,7 @@ impl Agent {
         for (program, policies) in self.programs.iter().zip(&policies) {
             policies
                 .iter()
-                .try_for_each(|p| p.check(program.controller, self.frame))?;
+                .try_for_each(|p| p.check(program.controller(), self.frame))?;
         }
         let mut wanted = Vec::new();
         for (flows, policies) in self.flows.iter().zip(&policies) {
@@ -399,14 +401,13 @@ impl Agent {
     }
 
     /// What happens, but for each flow: it takes the same time however many there are.
-    pub fn counters(&self) -> serde_json::Value {
+    pub fn counters(&self, now: Time) -> serde_json::Value {
         let controllers: Vec<_> = (self.programs.iter().zip(&self.policies))
             .map(|(program, policies)| match policies {
-                Some(policies) => policies.describe(&program.name),
-                None => serde_json::json!({ "name": program.name }),
+                Some(policies) => policies.describe(program.name()),
+                None => serde_json::json!({ "name": program.name() }),
             })
             .collect();
-        let now = clock::now();
         let flows = self.flows.iter().map(Flows::count).sum();
         let mut counters = self.statistics.counters(&self.programs, flows);
         counters["learners"] = learners::count(&self.flows).into();
@@ -424,16 +425,15 @@ impl Agent {
     }
 
     /// What happens, for `headwayd status`.
-    pub fn status(&self) -> serde_json::Value {
-        let now = clock::now();
+    pub fn status(&self, now: Time) -> serde_json::Value {
         let mut flows: Vec<_> = (self.flows.iter().zip(&self.programs))
-            .flat_map(|(flows, program)| flows.iter().map(|flow| (flow, &program.name)))
+            .flat_map(|(flows, program)| flows.iter().map(|flow| (flow, program.name())))
             .collect();
         flows.sort_unstable_by_key(|(flow, _)| flow.number());
         let flows: Vec<_> = (flows.into_iter())
             .map(|(flow, controller)| flow.describe(controller, now))
             .collect();
-        let mut status = self.counters();
+        let mut status = self.counters(now);
         status["flows"] = flows.into();
         status["network"] = self.paths.describe().into();
         status

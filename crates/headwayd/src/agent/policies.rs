@@ -3,12 +3,14 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use headway_fixed::Limits;
 use headway_kernel::abi::SettingValues;
 use headway_policy::schemes::Served;
 use ipnet::IpNet;
 
+use super::Kernel;
 use crate::error::{Error, Result};
-use crate::programs::{Controller, Program};
+use crate::programs::Controller;
 
 /// What is set for flows whatever their policy.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,6 +26,21 @@ pub struct Frame {
 impl Frame {
     /// Of a policy that the program evaluates itself: enough to say what it does.
     const OWN_POLICY_INTERVAL_US: u32 = 100_000;
+
+    /// For flows without a policy. What a tuner has set stays set, whether the agent is there or
+    /// not: no answer is too late.
+    pub fn without_policy(self) -> SettingValues {
+        let limits = Limits {
+            answer_us: u32::MAX,
+            answer_most_us: u32::MAX,
+            ..Limits::default()
+        };
+        SettingValues {
+            report_interval_us: self.report_interval_us.unwrap_or(0),
+            limits,
+            ..SettingValues::default()
+        }
+    }
 }
 
 /// A policy for each prefix of destinations, and one for all others.
@@ -127,7 +144,7 @@ impl Policies {
     }
 
     /// Sets what holds for all flows of their program.
-    pub fn configure(&self, program: &mut Program, frame: Frame) {
+    pub fn configure(&self, program: &mut impl Kernel, frame: Frame) {
         program.configure(self.settings(frame), self.otherwise().int8());
     }
 

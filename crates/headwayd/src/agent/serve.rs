@@ -16,6 +16,7 @@ use super::Agent;
 use super::rest::Wait;
 use crate::control::{Mailbox, Wish};
 use crate::error::{Error, Result};
+use crate::programs::Program;
 use crate::system::{capabilities, clock, signals::Signals};
 
 /// Serves until a signal ends it, or standard input closes where that is to end it.
@@ -23,7 +24,7 @@ use crate::system::{capabilities, clock, signals::Signals};
 /// # Errors
 /// One line, if the kernel fails it.
 pub fn serve(
-    agent: &Rc<RefCell<Agent>>,
+    agent: &Rc<RefCell<Agent<Program>>>,
     mailbox: &Mailbox,
     signals: &Signals,
     until: Option<BorrowedFd<'_>>,
@@ -81,7 +82,7 @@ pub fn serve(
     }
 }
 
-fn ring(agent: &Rc<RefCell<Agent>>) -> Result<RingBuffer<'static>> {
+fn ring(agent: &Rc<RefCell<Agent<Program>>>) -> Result<RingBuffer<'static>> {
     let failed = |e| Error::failed("cannot read the programs' messages", e);
     let borrowed = agent.borrow();
     let maps: Vec<_> = borrowed.programs.iter().map(|p| p.messages()).collect();
@@ -98,7 +99,7 @@ fn ring(agent: &Rc<RefCell<Agent>>) -> Result<RingBuffer<'static>> {
 }
 
 /// Serves what there is now; how to wait for more.
-fn look(agent: &RefCell<Agent>, ring: &RingBuffer<'_>) -> Result<Wait> {
+fn look(agent: &RefCell<Agent<Program>>, ring: &RingBuffer<'_>) -> Result<Wait> {
     let read = ring.consume_raw_n(MOST_MESSAGES);
     let Ok(read) = usize::try_from(read) else {
         let why = Errno::from_raw(-read);
@@ -122,10 +123,10 @@ const MOST_MESSAGES: usize = 1024;
 /// Messages that wake nobody are read at least so often: a policy inside the kernel asks nothing.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
-fn fulfil(agent: &RefCell<Agent>, wish: Wish) -> serde_json::Value {
+fn fulfil(agent: &RefCell<Agent<Program>>, wish: Wish) -> serde_json::Value {
     match wish {
-        Wish::Status => agent.borrow().status(),
-        Wish::Counters => agent.borrow().counters(),
+        Wish::Status => agent.borrow().status(clock::now()),
+        Wish::Counters => agent.borrow().counters(clock::now()),
         Wish::Set(number, settings) => match agent.borrow_mut().set(number, &settings) {
             Ok(flows) => serde_json::json!({ "flows": flows }),
             Err(error) => serde_json::json!({ "error": error.to_string() }),
@@ -135,13 +136,13 @@ fn fulfil(agent: &RefCell<Agent>, wish: Wish) -> serde_json::Value {
             serde_json::Value::Null
         }
         Wish::Reload => match reload(agent) {
-            Ok(()) => agent.borrow().status(),
+            Ok(()) => agent.borrow().status(clock::now()),
             Err(error) => serde_json::json!({ "error": error.to_string() }),
         },
     }
 }
 
-fn reload(agent: &RefCell<Agent>) -> Result<()> {
+fn reload(agent: &RefCell<Agent<Program>>) -> Result<()> {
     let policies = agent.borrow().read_policies_anew();
     let policies = policies.map_err(capabilities::explain)?;
     agent.borrow_mut().reload(policies)?;

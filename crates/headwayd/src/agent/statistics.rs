@@ -3,7 +3,7 @@
 use headway_fixed::Reason;
 use headway_record::LogHistogram;
 
-use crate::programs::Program;
+use super::Kernel;
 
 /// What the agent counts; the programs count the rest.
 #[derive(Debug, Default)]
@@ -29,11 +29,11 @@ pub fn reason(reason: u32) -> &'static str {
 }
 
 impl Statistics {
-    pub fn counters(&self, programs: &[Program], flows: usize) -> serde_json::Value {
+    pub fn counters(&self, programs: &[impl Kernel], flows: usize) -> serde_json::Value {
         let mut sums = [0; 5];
         let mut trips = [0; Reason::ALL.len()];
         for program in programs {
-            let counted = program.counters.read();
+            let counted = program.counters();
             let own = [
                 counted.flows,
                 counted.slots_full,

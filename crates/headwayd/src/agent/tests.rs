@@ -1,10 +1,18 @@
 use headway_kernel::abi::Header;
 
 use super::*;
+use crate::programs::Program;
 
 /// Who serves the flows of one program, which nobody loads: that many learn at once.
-fn agent(spec: &str, learners: usize) -> Agent {
-    let mut agent = Agent::new(vec![], None, Store::default(), Frame::default(), learners);
+fn agent(spec: &str, learners: usize) -> Agent<Program> {
+    let mut agent = Agent::new(
+        vec![],
+        None,
+        Store::default(),
+        Frame::default(),
+        learners,
+        Time::ZERO,
+    );
     agent.flows = vec![Flows::default()];
     agent.policies = policies(spec);
     agent
@@ -14,7 +22,7 @@ fn policies(spec: &str) -> Vec<Option<Policies>> {
     vec![Some(Policies::read([spec]).expect("a policy"))]
 }
 
-fn begin(agent: &mut Agent, number: u32) {
+fn begin(agent: &mut Agent<Program>, number: u32) {
     let header = Header::of::<Open>(headway_kernel::abi::OPEN, number, number as u16);
     let open = Open {
         header,
@@ -25,14 +33,14 @@ fn begin(agent: &mut Agent, number: u32) {
     agent.begin(0, &open);
 }
 
-fn end(agent: &mut Agent, number: u32) {
+fn end(agent: &mut Agent<Program>, number: u32) {
     let header = Header::of::<Report>(headway_kernel::abi::CLOSE, number, number as u16);
     let record = Default::default();
     agent.on_close(0, &Report { header, record });
 }
 
 /// Its window grows beyond what a learner may have, and the flow is Cubic's then.
-fn report_divergence(agent: &mut Agent, number: u32) {
+fn report_divergence(agent: &mut Agent<Program>, number: u32) {
     let header = Header::of::<Report>(headway_kernel::abi::REPORT, number, number as u16);
     let runaway = flow::tests::runaway(10);
     for record in runaway.into_iter().chain([runaway[1]]) {
@@ -40,14 +48,14 @@ fn report_divergence(agent: &mut Agent, number: u32) {
     }
 }
 
-fn counted(agent: &Agent, name: &str) -> u64 {
-    agent.counters()["counters"][name]
+fn counted(agent: &Agent<Program>, name: &str) -> u64 {
+    agent.counters(Time::ZERO)["counters"][name]
         .as_u64()
         .expect("a count")
 }
 
 /// Who decides for each flow, by its slot.
-fn policies_of(agent: &Agent) -> Vec<Option<&str>> {
+fn policies_of(agent: &Agent<Program>) -> Vec<Option<&str>> {
     agent.flows[0].iter().map(Flow::policy).collect()
 }
 
@@ -91,7 +99,7 @@ fn a_reload_admits_none_beside_those_that_go_on_learning() {
 #[test]
 fn how_many_learn_is_counted_as_they_come_and_go() {
     let mut agent = agent("owl:online=true", 64);
-    let walked = |agent: &Agent| {
+    let walked = |agent: &Agent<Program>| {
         let learn = agent.flows[0].iter().filter(|flow| flow.learns().is_some());
         learn.count() as u64
     };

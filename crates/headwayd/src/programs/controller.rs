@@ -24,6 +24,7 @@ pub enum Controller {
 }
 
 impl Controller {
+    /// Every one that there is.
     pub const ALL: [Controller; 4] = [
         Controller::Owl,
         Controller::Window,

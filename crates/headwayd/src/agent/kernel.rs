@@ -1,0 +1,63 @@
+//! What the agent asks of a kernel's program.
+
+use headway_cc::Time;
+use headway_fixed::Int8;
+use headway_kernel::abi::{ActionSlot, CounterValues, SettingValues};
+
+use crate::programs::{Controller, Program};
+use crate::system::clock;
+
+/// A program whose flows the agent serves. Its messages come by
+/// [`Agent::on_message`](super::Agent::on_message).
+pub trait Kernel {
+    /// The controller that it is.
+    fn controller(&self) -> Controller;
+
+    /// That controller's name in the kernel.
+    fn name(&self) -> &str;
+
+    /// The time by the clock that the program has too.
+    fn now(&self) -> Time;
+
+    /// Publishes an action; its `sequence` is given there. A slot that there is not takes nothing.
+    fn write_slot(&self, slot: u16, action: &ActionSlot);
+
+    /// What the program counts.
+    fn counters(&self) -> CounterValues;
+
+    /// Sets what holds for all its flows, also for those that there are.
+    fn configure(&mut self, settings: SettingValues, own_policy: Option<&Int8>);
+
+    /// Says to it whether its messages are being read: if not, a question wakes the agent.
+    fn set_awake(&self, is_awake: bool);
+}
+
+impl Kernel for Program {
+    fn controller(&self) -> Controller {
+        self.controller
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn now(&self) -> Time {
+        clock::now()
+    }
+
+    fn write_slot(&self, slot: u16, action: &ActionSlot) {
+        self.slots.write(slot, action);
+    }
+
+    fn counters(&self) -> CounterValues {
+        self.counters.read()
+    }
+
+    fn configure(&mut self, settings: SettingValues, own_policy: Option<&Int8>) {
+        self.configure(settings, own_policy);
+    }
+
+    fn set_awake(&self, is_awake: bool) {
+        self.set_awake(is_awake);
+    }
+}

@@ -1,0 +1,429 @@
+//! Simulated flows, the agent that serves them as one more timer, and what may become of that
+//! agent.
+
+use std::path::PathBuf;
+use std::sync::{Arc, MutexGuard};
+
+use headway_cc::{Duration, Need, Registry, Scheme, Selection, Setup, Time, schemes};
+use headway_fixed::{Int8, Reason};
+use headway_kernel::abi::{ActionSlot, CounterValues, Message, SettingValues};
+use headway_kernel::{Datapath, FakeKernel};
+use headway_net::Packet;
+use headway_policy::schemes::Served;
+use headway_policy::{AgentSpec, Record};
+use headway_scenario::{Scenario, TraceSpec};
+use headway_sim::{Hold, Observer, Options, Simulation};
+use headwayd::Controller;
+use headwayd::agent::{Agent, Frame, Kernel, Policies, Shadow, Store, Wait};
+
+use crate::seen::{Seen, SharedSeen, Watched};
+
+/// A question wakes an agent that sleeps after so long.
+const WAKES_IN: Duration = Duration::from_micros(30);
+/// An agent that is awake looks for messages so often.
+const LOOKS_IN: Duration = Duration::from_micros(20);
+/// As in the agent's own loop (serve.rs).
+const MOST_MESSAGES: usize = 1024;
+const LONGEST_WAIT: Duration = Duration::from_millis(100);
+
+pub fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+/// So many milliseconds after the beginning.
+pub fn at(millis: u64) -> Time {
+    Time::ZERO + ms(millis)
+}
+
+/// What becomes of an agent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Fault {
+    None,
+    /// The process is gone from this time on.
+    Killed(Time),
+    /// It does not run between these two times.
+    Stopped(Time, Time),
+    /// It runs for 5 ms of each second from this time on.
+    Slow(Time),
+    /// It reads each message so long after it was sent, from this time on.
+    Late(Time, Duration),
+}
+
+impl Fault {
+    /// When the agent runs that would run at `wanted`.
+    fn delays(self, wanted: Time) -> Time {
+        match self {
+            Fault::Killed(from) if wanted >= from => Time::NEVER,
+            Fault::Stopped(from, until) if wanted >= from => wanted.max(until),
+            Fault::Slow(from) if wanted >= from => {
+                let second = wanted.since(from).as_nanos() / 1_000_000_000;
+                let begins = from + Duration::from_secs(second);
+                match wanted.since(begins) < ms(5) && second > 0 {
+                    true => wanted,
+                    false => begins + Duration::from_secs(1),
+                }
+            }
+            _ => wanted,
+        }
+    }
+}
+
+/// Writes down what arrives. Pauses the run where a question wakes the agent.
+#[derive(Debug)]
+pub struct Watch {
+    seen: SharedSeen,
+    kernel: FakeKernel,
+}
+
+impl Observer for Watch {
+    fn on_data_arrived(&mut self, now: Time, packet: &Packet) {
+        let mut seen = self.seen.lock().expect("no panic");
+        seen.arrived[packet.flow as usize].push((now, packet.size().get()));
+    }
+
+    fn holds(&mut self) -> Hold {
+        match self.kernel.is_woken() {
+            true => Hold::Now,
+            false => Hold::No,
+        }
+    }
+}
+
+/// A program of the fake kernel, as the agent sees it.
+pub struct Program {
+    pub controller: Controller,
+    pub kernel: FakeKernel,
+}
+
+impl Kernel for Program {
+    fn controller(&self) -> Controller {
+        self.controller
+    }
+
+    fn name(&self) -> &str {
+        self.controller.name()
+    }
+
+    fn now(&self) -> Time {
+        self.kernel.now()
+    }
+
+    fn write_slot(&self, slot: u16, action: &ActionSlot) {
+        self.kernel.write_slot(slot, action);
+    }
+
+    fn counters(&self) -> CounterValues {
+        self.kernel.counters()
+    }
+
+    fn configure(&mut self, settings: SettingValues, own_policy: Option<&Int8>) {
+        self.kernel.configure(settings, own_policy);
+    }
+
+    fn set_awake(&self, is_awake: bool) {
+        self.kernel.set_awake(is_awake);
+    }
+}
+
+static SERVED: Scheme = Scheme::unlisted("served", &[Need::RateSample, Need::Pacing]);
+
+/// The BDP is 33 packets, and the queue holds 60.
+pub const LINK: &str = "rate = \"20Mbps\", delay = \"10ms\", queue = \"60pkt\"";
+/// Packets that the path and the queue hold together.
+pub const HOLDS: f64 = 93.0;
+
+fn simulation(
+    link: &str,
+    flows: usize,
+    selection: &Selection,
+    seconds: u64,
+    seed: u64,
+    watch: Watch,
+) -> Simulation<Watch> {
+    let text = format!(
+        "schema = 1\nname = \"agent\"\nseconds = {seconds}\ntransport = \"linux\"\n\
+         bottleneck = {{ {link} }}\nflow = [{{ count = {flows} }}]\n\
+         varies = {{ host_jitter = \"100us\" }}\n"
+    );
+    let scenario = Scenario::parse(&text, "agent").expect("a scenario");
+    let none = |_: &TraceSpec| Err("no traces".to_owned());
+    let options = Options {
+        duration: Duration::from_secs(seconds),
+        warmup: Duration::ZERO,
+        seed,
+        grid: None,
+    };
+    let registry = Registry::new(schemes::SCHEMES);
+    let network = scenario.draw(seed);
+    Simulation::observed(&network, selection, &registry, &none, options, watch).expect("a run")
+}
+
+/// Cubic as the kernel has it.
+pub const CUBIC: &str = "cubic:hystart=classic";
+
+/// A run of one flow that nobody serves, with a scheme of the simulator.
+pub fn plain(scheme: &'static str, link: &str, seconds: u64, seed: u64) -> Seen {
+    let seen = SharedSeen::default();
+    let told = Arc::clone(&seen);
+    let selection = SERVED.built_by(move |setup| {
+        let registry = Registry::new(schemes::SCHEMES);
+        let inner = registry.select(scheme).expect(scheme).build(setup);
+        Box::new(Watched::new(inner, setup, &told))
+    });
+    let watch = Watch {
+        seen: Arc::clone(&seen),
+        kernel: FakeKernel::new(0),
+    };
+    let run = simulation(link, 1, &selection, seconds, seed, watch);
+    run.finish().expect("a run");
+    std::mem::take(&mut *seen.lock().expect("no panic"))
+}
+
+/// What is simulated.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// None where a tuner sets BBR's windows.
+    pub policy: Option<String>,
+    /// `None`: the controller that fits the policy.
+    pub controller: Option<Controller>,
+    pub link: &'static str,
+    pub flows: usize,
+    pub slots: u16,
+    pub ring_bytes: usize,
+    pub seconds: u64,
+    pub seed: u64,
+    pub frame: Frame,
+    /// How many flows learn at once.
+    pub learners: usize,
+    pub state: Option<PathBuf>,
+    pub fault: Fault,
+}
+
+impl Case {
+    pub fn of(policy: &str) -> Case {
+        Case {
+            policy: Some(policy.to_owned()),
+            controller: None,
+            link: LINK,
+            flows: 1,
+            slots: FakeKernel::SLOTS,
+            ring_bytes: 4 << 20,
+            seconds: 60,
+            seed: 1,
+            frame: Frame::default(),
+            learners: 64,
+            state: None,
+            fault: Fault::None,
+        }
+    }
+}
+
+/// A run under way.
+pub struct World {
+    pub kernel: FakeKernel,
+    pub agent: Agent<Program>,
+    simulation: Simulation<Watch>,
+    seen: SharedSeen,
+    pub fault: Fault,
+    /// When the agent looks next.
+    next: Time,
+    /// How often it has looked so far.
+    pub looks: u64,
+    /// A message that it is too late to read yet.
+    unread: Option<Box<[u8]>>,
+}
+
+/// The time of a flow's record in a message.
+fn sent(message: &[u8]) -> Time {
+    match Message::read(message) {
+        Ok(Message::Report(report) | Message::Close(report)) => report.record.now(),
+        _ => Time::ZERO,
+    }
+}
+
+impl World {
+    pub fn new(case: &Case) -> World {
+        let policies = case.policy.as_deref().map(|policy| {
+            let policies = Policies::read([policy]).expect("a policy");
+            let controller = case.controller.unwrap_or(policies.controller());
+            policies.check(controller, case.frame).expect("it fits");
+            (policies, controller)
+        });
+        let (policies, controller) = policies.unzip();
+        let controller = controller.unwrap_or(Controller::Bbr);
+        let spec = Served::read(case.policy.as_deref().unwrap_or("bbr-tuner-ppo"));
+        let spec = spec.expect("a policy").agent().cloned();
+        let kernel = FakeKernel::with_slots(case.ring_bytes, case.slots);
+        let mut program = Program {
+            controller,
+            kernel: kernel.clone(),
+        };
+        match &policies {
+            Some(policies) => policies.configure(&mut program, case.frame),
+            None => program.configure(case.frame.without_policy(), None),
+        }
+        let shadow = case.frame.is_shadow.then(|| Shadow::into(None));
+        let store = Store::new(case.state.clone());
+        let programs = vec![(program, policies)];
+        let agent = Agent::new(
+            programs,
+            shadow,
+            store,
+            case.frame,
+            case.learners,
+            Time::ZERO,
+        );
+        let seen = SharedSeen::default();
+        let (told, of_flows) = (Arc::clone(&seen), kernel.clone());
+        let selection = SERVED.built_by(move |setup| {
+            let flow = datapath(controller, spec.as_ref(), &of_flows, setup);
+            Box::new(Watched::new(Box::new(flow), setup, &told))
+        });
+        let watch = Watch {
+            seen: Arc::clone(&seen),
+            kernel: kernel.clone(),
+        };
+        World {
+            simulation: simulation(
+                case.link,
+                case.flows,
+                &selection,
+                case.seconds,
+                case.seed,
+                watch,
+            ),
+            kernel,
+            agent,
+            seen,
+            fault: case.fault,
+            next: Time::ZERO,
+            looks: 0,
+            unread: None,
+        }
+    }
+
+    /// The whole run.
+    pub fn finished(case: &Case) -> World {
+        let mut world = World::new(case);
+        world.run_until(Time::ZERO + Duration::from_secs(case.seconds));
+        world
+    }
+
+    pub fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().expect("no panic")
+    }
+
+    pub fn now(&self) -> Time {
+        self.simulation.now()
+    }
+
+    pub fn run_until(&mut self, end: Time) {
+        loop {
+            let looks = self.fault.delays(self.next);
+            self.simulation.run_until(looks.min(end)).expect("a run");
+            let now = self.simulation.now();
+            if !self.simulation.held().is_empty() {
+                self.next = self.next.min(now + self.late(now).max(WAKES_IN));
+                self.kernel.hear_wake();
+                self.simulation.release();
+            } else if now >= looks {
+                self.look(now);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// The agent runs: one turn of its loop (serve.rs).
+    fn look(&mut self, now: Time) {
+        self.looks += 1;
+        self.kernel.set_now(now);
+        let is_late = !self.late(now).is_zero();
+        self.kernel.set_awake(!is_late);
+        let mut wait = self.read(now);
+        if matches!(wait, Wait::Sleep(_)) {
+            self.kernel.set_awake(false);
+            wait = self.read(now);
+        }
+        self.next = now
+            + match wait {
+                _ if is_late => LONGEST_WAIT,
+                Wait::Look => LOOKS_IN,
+                Wait::Nap(time) | Wait::Sleep(time) => time.clamp(LOOKS_IN, LONGEST_WAIT),
+            };
+        if let Some(unread) = &self.unread {
+            self.next = self.next.min(sent(unread) + self.late(now));
+        }
+    }
+
+    fn read(&mut self, now: Time) -> Wait {
+        for _ in 0..MOST_MESSAGES {
+            let message = self.unread.take().or_else(|| self.kernel.next_message());
+            let Some(message) = message else { break };
+            if sent(&message) + self.late(now) > now {
+                self.unread = Some(message);
+                break;
+            }
+            self.note(&message);
+            self.agent.on_message(0, &message);
+        }
+        self.agent.on_timers(now)
+    }
+
+    /// How long a message waits until the agent reads it.
+    fn late(&self, now: Time) -> Duration {
+        match self.fault {
+            Fault::Late(from, late) if now >= from => late,
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// Writes down when a flow asked.
+    fn note(&self, message: &[u8]) {
+        if let Ok(Message::Report(report)) = Message::read(message)
+            && report.record.has(Record::ASKS)
+        {
+            let mut seen = self.seen();
+            let asked = seen.asked.entry(report.header.flow).or_default();
+            asked.push(report.record.now());
+        }
+    }
+
+    /// `headwayd reload` with this policy.
+    pub fn reload(&mut self, policy: &str) {
+        self.kernel.set_now(self.now());
+        let policies = Policies::read([policy]).expect("a policy");
+        self.agent.reload(vec![Some(policies)]).expect("they fit");
+        self.kernel.set_awake(true);
+        self.next = self.now();
+    }
+
+    /// What `headwayd status` prints now.
+    pub fn status(&self) -> serde_json::Value {
+        self.agent.status(self.now())
+    }
+
+    /// One of the agent's counters.
+    pub fn count(&self, name: &str) -> u64 {
+        let counters = self.agent.counters(self.now());
+        counters["counters"][name].as_u64().expect(name)
+    }
+
+    /// How often the guard took a flow for a reason.
+    pub fn trips(&self, reason: Reason) -> u64 {
+        self.kernel.counters().trips[reason as usize]
+    }
+}
+
+/// A flow of a controller's program.
+fn datapath(
+    controller: Controller,
+    spec: Option<&AgentSpec>,
+    kernel: &FakeKernel,
+    setup: &Setup,
+) -> Datapath {
+    match (controller, spec) {
+        (Controller::Window, _) | (_, None) => Datapath::of_window(kernel, setup),
+        (_, Some(spec)) => Datapath::new(kernel, spec, setup).expect("a controller"),
+    }
+}

@@ -1,0 +1,15 @@
+//! The agent in simulated time: the real one, over simulated flows whose programs are the fake
+//! kernel's.
+//!
+//! Nothing here waits, and nothing depends on the machine: times are exact, and each bound is tried
+//! on both sides.
+#![cfg(target_os = "linux")]
+
+mod faults;
+mod host;
+mod models;
+mod patience;
+mod seen;
+mod serving;
+mod slots;
+mod takeover;

@@ -1,0 +1,125 @@
+//! How long an answer may take, to the millisecond: on both sides of each bound.
+
+use headway_cc::{Duration, Time};
+use headway_fixed::Reason;
+
+use crate::host::{Case, Fault, World, at, ms};
+
+/// Round trips take 10 to 15 ms, so that an answer may take 100 ms. Acknowledgements are half a
+/// millisecond apart at most.
+const LINK: &str = "rate = \"50Mbps\", delay = \"5ms\", queue = \"20pkt\"";
+
+fn owl() -> Case {
+    Case {
+        link: LINK,
+        seconds: 10,
+        ..Case::of("owl")
+    }
+}
+
+/// When the flow asks after `from`, in a run without a fault.
+fn questions(from: Time) -> Vec<Time> {
+    let mut world = World::new(&owl());
+    world.run_until(from + ms(200));
+    let seen = world.seen();
+    let asked = seen.asked[&1].iter().copied();
+    asked.filter(|time| *time >= from).collect()
+}
+
+#[test]
+fn a_hundred_milliseconds_may_pass_and_one_more_may_not() {
+    for question in questions(at(4000)).into_iter().take(10) {
+        let trips = |away: Duration| {
+            let mut world = World::new(&Case {
+                fault: Fault::Stopped(question, question + away),
+                ..owl()
+            });
+            world.run_until(question + ms(1000));
+            (world.trips(Reason::Stale), world.count("guard_trips"))
+        };
+        assert_eq!(trips(ms(40)), (0, 0), "asked at {question:?}");
+        assert_eq!(trips(ms(100)), (0, 0), "asked at {question:?}");
+        assert_eq!(trips(ms(101)), (1, 1), "asked at {question:?}");
+    }
+}
+
+/// Each answer takes as long as it may, or a millisecond longer.
+#[test]
+fn an_agent_may_always_take_a_hundred_milliseconds() {
+    let trips = |late: Duration| {
+        let world = World::finished(&Case {
+            fault: Fault::Late(at(3000), late),
+            ..owl()
+        });
+        world.count("guard_trips")
+    };
+    assert_eq!(trips(ms(40)), 0);
+    assert_eq!(trips(ms(100)), 0);
+    assert!(trips(ms(101)) >= 1);
+}
+
+/// The ring holds 36 records, which come in 18 ms. The agent is away thirty times.
+#[test]
+fn a_question_that_found_no_room_is_asked_again() {
+    let trips = |away: Duration| {
+        let mut world = World::new(&Case {
+            ring_bytes: 4 << 10,
+            seconds: 20,
+            ..owl()
+        });
+        world.run_until(at(3000));
+        for _ in 0..30 {
+            let now = world.now();
+            world.fault = Fault::Stopped(now, now + away);
+            world.run_until(now + ms(250));
+        }
+        assert!(world.count("ring_dropped") > 100);
+        world.count("guard_trips")
+    };
+    assert_eq!(trips(ms(40)), 0);
+    assert_eq!(trips(ms(90)), 0);
+    assert_eq!(trips(ms(110)), 1, "it is Cubic's from the first time on");
+}
+
+/// The agent is well again half a second after each fault.
+#[test]
+fn each_probation_is_twice_as_long_as_the_last() {
+    let mut world = World::new(&Case {
+        seconds: 90,
+        ..owl()
+    });
+    let mut begins = at(3000);
+    for (trips, seconds) in [(1, 10), (2, 20), (3, 40)] {
+        world.run_until(begins);
+        world.fault = Fault::Stopped(begins, begins + ms(500));
+        world.run_until(begins + ms(500));
+        assert_eq!(world.trips(Reason::Stale), trips);
+        let trip = {
+            let seen = world.seen();
+            let states = seen.from(0, begins);
+            states
+                .iter()
+                .find(|state| u64::from(state.trips) == trips)
+                .expect("a trip")
+                .at
+        };
+        let ends = trip + Duration::from_secs(seconds);
+        world.run_until(ends + ms(100));
+        {
+            let seen = world.seen();
+            let judged = seen.from(0, trip);
+            let back = judged
+                .iter()
+                .find(|state| state.reason == Reason::Fine)
+                .expect("it is back");
+            assert!(back.at >= ends, "{:?} before its end", ends.since(back.at));
+            assert!(
+                back.at <= ends + ms(10),
+                "{:?} after its end",
+                back.at.since(ends)
+            );
+        }
+        assert_eq!(world.count("guard_returns"), trips);
+        begins = world.now() + ms(2000);
+    }
+}

@@ -1,0 +1,281 @@
+//! What flows have of an agent that is well: who decides, how often, and what is kept.
+
+use std::fs;
+use std::thread::sleep;
+
+use headway_policy::schemes::Served;
+use headwayd::Controller;
+use headwayd::agent::{Frame, Store};
+
+use crate::host::{CUBIC, Case, Fault, HOLDS, LINK, World, at, ms, plain};
+use crate::models::{Folder, Layer};
+use crate::seen::{Seen, State};
+
+/// Owl decides 250 times a second in congestion avoidance, and not at all in slow start.
+#[test]
+fn owl_decides_250_times_a_second() {
+    let mut world = World::new(&Case::of("owl"));
+    world.run_until(at(4000));
+    let before = (world.count("actions"), world.looks);
+    world.run_until(at(14_000));
+    let (decisions, looks) = (world.count("actions") - before.0, world.looks - before.1);
+    println!(
+        "{decisions} decisions, {looks} looks, {} wakes",
+        world.count("wakes")
+    );
+    assert!(
+        (2000..=2500).contains(&decisions),
+        "{decisions} in ten seconds"
+    );
+    assert_eq!(world.count("guard_trips"), 0);
+    assert_eq!(world.count("malformed_messages"), 0);
+    assert_eq!(world.count("reports_of_unknown_flows"), 0);
+    let status = world.status();
+    assert_eq!(status["flows"][0]["guard"], "policy");
+    // It is up when a question is expected: few of them have to wake it.
+    assert!(
+        world.count("wakes") < decisions / 2,
+        "{} wakes",
+        world.count("wakes")
+    );
+}
+
+/// The policy is evaluated in the kernel.
+#[test]
+fn an_agent_that_nobody_asks_sleeps() {
+    let mut world = World::new(&Case::of("aurora:model=int8-v1"));
+    world.run_until(at(4000));
+    let before = world.looks;
+    world.run_until(at(14_000));
+    assert_eq!((world.count("actions"), world.count("wakes")), (0, 0));
+    assert_eq!(world.count("guard_trips"), 0);
+    // Ten in a second: LONGEST_WAIT.
+    assert!(
+        world.looks - before <= 101,
+        "{} looks",
+        world.looks - before
+    );
+    assert!(world.seen().mbps(at(4000), at(14_000)) > 10.0);
+}
+
+/// The tuner decides once a second.
+#[test]
+fn slow_clocks_are_answered_in_time() {
+    let mut world = World::new(&Case::of("bbr-tuner-ppo"));
+    world.run_until(at(29_000));
+    assert_eq!(world.count("guard_trips"), 0);
+    let decisions = world.count("actions");
+    assert!((25..=29).contains(&decisions), "{decisions} in 29 s");
+}
+
+/// The policy holds the window still on a link that loses one packet in fifty. headway_window keeps
+/// it through losses. headway_owl leaves losses to Cubic.
+#[test]
+fn a_window_policy_has_every_state() {
+    let hold = Folder::of_model("owl-v1", Layer::Always(3), 100, 7);
+    let link = "rate = \"20Mbps\", delay = \"2ms\", queue = \"60pkt\", loss = 0.02";
+    for (controller, holds) in [(Controller::Window, true), (Controller::Owl, false)] {
+        let mut world = World::new(&Case {
+            controller: Some(controller),
+            link,
+            ..Case::of(&hold.policy())
+        });
+        world.run_until(at(10_000));
+        // Where losses take what nobody gives back, the guard has its say.
+        assert!(!holds || world.count("guard_trips") == 0, "{controller:?}");
+        let seen = world.seen();
+        let states = &seen.states[0];
+        assert!(states.iter().any(|state| state.is_repairing));
+        let is_still = states.iter().all(|state| state.cwnd == states[0].cwnd);
+        assert_eq!(is_still, holds, "{controller:?}");
+    }
+}
+
+/// The window at each acknowledgement is that of a Cubic that nobody serves.
+#[test]
+fn a_shadow_is_asked_and_changes_nothing() {
+    let cubic = plain(CUBIC, LINK, 20, 1);
+    for (policy, controller) in [
+        ("owl", Controller::Owl),
+        ("owl", Controller::Window),
+        ("aurora", Controller::Rate),
+        ("bbr-tuner-ppo", Controller::Bbr),
+    ] {
+        let world = World::finished(&Case {
+            controller: Some(controller),
+            seconds: 20,
+            frame: Frame {
+                is_shadow: true,
+                ..Frame::default()
+            },
+            ..Case::of(policy)
+        });
+        let least = if controller == Controller::Bbr {
+            15
+        } else {
+            100
+        };
+        assert!(
+            world.count("actions") > least,
+            "{policy}: {}",
+            world.count("actions")
+        );
+        assert_eq!(world.count("guard_trips"), 0, "{policy}");
+        let seen = world.seen();
+        let windows = |seen: &Seen| -> Vec<(u64, u64)> {
+            let states = seen.states[0].iter();
+            states
+                .map(|s| (s.at.as_nanos(), s.cwnd.to_bits()))
+                .collect()
+        };
+        let (ours, cubics) = (windows(&seen), windows(&cubic));
+        let first = ours.iter().zip(&cubics).find(|(one, other)| one != other);
+        assert!(
+            ours == cubics,
+            "{controller:?}: other windows, first {first:?}"
+        );
+    }
+}
+
+#[test]
+fn another_model_decides_after_a_reload() {
+    let folder = Folder::of_model("owl-v1", Layer::Always(3), 100, 7);
+    let mut world = World::new(&Case {
+        controller: Some(Controller::Window),
+        link: "rate = \"20Mbps\", delay = \"2ms\", queue = \"60pkt\"",
+        ..Case::of(&folder.policy())
+    });
+    world.run_until(at(3000));
+    let cwnd = |world: &World| world.seen().states[0].last().expect("some").cwnd;
+    let (held, number) = (cwnd(&world), world.status()["flows"][0]["flow"].clone());
+    folder.write_model("owl-v1", Layer::Always(5), 100, 7);
+    // Nobody has read it yet.
+    world.run_until(at(3400));
+    assert_eq!(cwnd(&world), held);
+    world.reload(&folder.policy());
+    world.run_until(at(3440));
+    assert!(cwnd(&world) >= held + 9.0, "{} after {held}", cwnd(&world));
+    assert_eq!(world.status()["flows"][0]["flow"], number);
+    assert_eq!(world.count("guard_trips"), 0);
+}
+
+/// A reload changes who decides, the program or the agent. The flow is not interrupted.
+#[test]
+fn who_decides_changes_between_kernel_and_agent() {
+    let (kernels, agents) = ("aurora:model=int8-v1", "aurora");
+    let mut world = World::new(&Case::of(kernels));
+    world.run_until(at(4000));
+    assert_eq!(world.count("actions"), 0);
+    for (n, policy) in [agents, kernels, agents].into_iter().enumerate() {
+        let (now, before) = (world.now(), world.count("actions"));
+        world.reload(policy);
+        world.run_until(now + ms(4000));
+        let decided = world.count("actions") - before;
+        match policy == agents {
+            // At most one each half round trip, of 20 ms or more.
+            true => assert!((50..=400).contains(&decided), "{decided} of the agent's"),
+            // What was asked before the change has an answer yet.
+            false => assert!(decided <= 1, "{decided} of the agent's"),
+        }
+        assert_eq!(world.count("guard_trips"), 0, "change {n}");
+        let seen = world.seen();
+        assert!(
+            seen.longest_gap(0, now, now + ms(4000)) < ms(600),
+            "change {n}"
+        );
+    }
+}
+
+/// The program evaluates the policy itself. Without the agent each window is the same.
+#[test]
+fn a_policy_in_the_kernel_needs_no_agent() {
+    let states = |fault| {
+        let world = World::finished(&Case {
+            seconds: 20,
+            fault,
+            ..Case::of("aurora:model=int8-v1")
+        });
+        assert_eq!(world.count("guard_trips"), 0);
+        let seen = world.seen();
+        assert!(seen.mbps(at(4000), at(20_000)) > 10.0);
+        seen.states[0].clone()
+    };
+    assert!(states(Fault::None) == states(Fault::Killed(at(4000))));
+}
+
+/// `headwayd set` sets windows of BBR. They stay set without the agent, and the flow stays BBR's.
+#[test]
+fn windows_of_bbr_that_are_set_stay_set_without_the_agent() {
+    let states = |fault| {
+        let mut world = World::new(&Case {
+            policy: None,
+            seconds: 20,
+            fault,
+            ..Case::of("")
+        });
+        world.run_until(at(4000));
+        let set = world.agent.set(Some(1), "btlbw_window=4 rtprop_window=2s");
+        assert_eq!(set.expect("flow 1"), 1);
+        world.run_until(at(20_000));
+        assert_eq!((world.count("guard_trips"), world.count("actions")), (0, 0));
+        let seen = world.seen();
+        // RTprop is measured anew each two seconds, by four packets in flight: six times or more.
+        let states = &seen.states[0];
+        let probes = |pair: &&[State]| pair[0].cwnd > 4.0 && pair[1].cwnd == 4.0;
+        let count = states.windows(2).filter(probes).count();
+        assert!((6..=9).contains(&count), "{count} probes");
+        states.clone()
+    };
+    assert!(states(Fault::None) == states(Fault::Killed(at(8000))));
+}
+
+/// No flow may learn, and Rax has no model that does not. Nobody decides, which is no trip.
+#[test]
+fn a_flow_that_nobody_decides_for_is_cubics() {
+    let cubic = plain(CUBIC, LINK, 20, 1);
+    let world = World::finished(&Case {
+        seconds: 20,
+        learners: 0,
+        ..Case::of("rax")
+    });
+    assert_eq!(world.count("learners_refused"), 1);
+    assert_eq!(
+        (world.count("guard_trips"), world.count("guard_returns")),
+        (0, 0)
+    );
+    let seen = world.seen();
+    let (since, until) = (at(1000), at(20_000));
+    let share = seen.mbps(since, until) / cubic.mbps(since, until);
+    assert!(share >= 0.99, "{share} of Cubic's");
+    let states = seen.from(0, since).iter();
+    assert!(
+        states.clone().any(|state| state.cwnd >= 0.9 * HOLDS),
+        "it fills the path"
+    );
+}
+
+/// The agent saves what was learned each 30 seconds.
+#[test]
+fn what_was_learned_outlives_a_kill() {
+    let folder = Folder::new("state");
+    let files = || fs::read_dir(folder.path()).expect("it is there").count();
+    let policy = "rax-pretrained";
+    let mut world = World::new(&Case {
+        seconds: 40,
+        state: Some(folder.path().to_owned()),
+        ..Case::of(policy)
+    });
+    world.run_until(at(29_800));
+    assert_eq!(files(), 0, "before its time");
+    world.run_until(at(30_200));
+    // Nothing is saved as it ends, but a thread may still be writing.
+    drop(world);
+    let served = Served::read(policy).expect("a scheme of ours");
+    let kept = (0..60_000).find_map(|_| {
+        sleep(std::time::Duration::from_millis(1));
+        let mut store = Store::new(Some(folder.path().to_owned()));
+        store.learned(&served).map(|(_, updates)| updates)
+    });
+    let updates = kept.expect("it goes on from there");
+    assert!(updates >= 200, "{updates} gradients");
+}

@@ -1,7 +1,10 @@
 """Fixtures of tests that make network namespaces: what the machine has to permit."""
 
 import os
+import stat
+import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -47,3 +50,24 @@ def cgroup() -> Iterator[Path]:
         needs.skip("cgroups", f"cgroups cannot be made here: {error.strerror}")
     yield own
     own.rmdir()
+
+
+@pytest.fixture
+def tun_for_all(tmp_path: Path) -> Iterator[None]:
+    """Anybody may open /dev/net/tun, whatever this machine permits: it is one of the tests' own.
+
+    Only root can make one, and only the tests' own mount namespace has it.
+    """
+    with ExitStack() as stack:
+        if enclosure.INSIDE in os.environ:
+            with suppress(PermissionError, subprocess.CalledProcessError):
+                _mount(stack, tmp_path, "-t", "tmpfs", "tmpfs")
+                os.mknod(tmp_path / "tun", stat.S_IFCHR, os.makedev(10, 200))
+                (tmp_path / "tun").chmod(0o666)
+                _mount(stack, Path("/dev/net/tun"), "--bind", str(tmp_path / "tun"))
+        yield
+
+
+def _mount(stack: ExitStack, where: Path, *words: str) -> None:
+    subprocess.run(["mount", *words, str(where)], check=True)
+    stack.callback(subprocess.run, ["umount", str(where)], check=True)

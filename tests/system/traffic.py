@@ -58,7 +58,7 @@ def ping(address: str, count: str) -> None:
 
 
 def serve() -> None:
-    """A TCP server: after `r` it reads and answers with the rate, after `s` and a digit it sends so long."""
+    """A TCP server: after `r` it reads and answers how many bytes, after `s` and a digit it sends so long."""
     listener = socket.create_server(("", PORT), family=socket.AF_INET6, dualstack_ipv6=True, backlog=64)
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, CONTROLLER)
     while True:
@@ -80,15 +80,17 @@ def fill(connection: socket.socket, seconds: float) -> None:
     connection.shutdown(socket.SHUT_WR)
 
 
-def drain(connection: socket.socket) -> float:
-    """Mbit/s from the first byte to the last."""
-    total, begin = 0, 0.0
+def drain(connection: socket.socket) -> int:
+    """How many bytes come until the other end sends no more."""
+    total = 0
     while count := len(connection.recv(1 << 16)):
-        if not begin:
-            begin = time.monotonic()
-        else:
-            total += count
-    return total * 8e-6 / max(time.monotonic() - begin, 1e-6)
+        total += count
+    return total
+
+
+def mbps(total: int, begin: float) -> float:
+    """Of so many bytes since then."""
+    return total * 8e-6 / (time.monotonic() - begin)
 
 
 def connect(address: str) -> socket.socket:
@@ -106,25 +108,27 @@ def connect(address: str) -> socket.socket:
 
 
 def send(address: str, seconds: str) -> None:
-    """Prints the rate in Mbit/s at which a server has received."""
+    """Prints the rate in Mbit/s at which a server has received, since before the first byte was sent."""
     with connect(address) as connection:
+        begin = time.monotonic()
         connection.sendall(b"r0")
         fill(connection, float(seconds))
-        print(connection.makefile().readline().strip())
+        print(mbps(int(connection.makefile().readline()), begin))
 
 
 def receive(address: str, seconds: str) -> None:
-    """Prints the rate in Mbit/s at which a server's bytes came."""
+    """Prints the rate in Mbit/s at which a server's bytes came, since before it was asked for them."""
     with connect(address) as connection:
+        begin = time.monotonic()
         connection.sendall(f"s{seconds}".encode())
-        print(drain(connection))
+        print(mbps(drain(connection), begin))
 
 
 def burst(address: str, count: str, ecn: str, gap_us: str, path: str) -> None:
     """Sends numbered datagrams with this ECN field to `collect`, and prints how many.
 
-    Some more follow, one after the other, until `collect` has written that the last one came: whatever was sent before
-    it has come by then, or never will.
+    Some more follow, one after the other, until `collect` has written that the last one came: whatever was
+    sent before it has come by then, or never will.
     """
     with socket.socket(family(address), socket.SOCK_DGRAM) as s:
         s.setsockopt(*TOS[family(address)], int(ecn))
@@ -148,7 +152,7 @@ def burst(address: str, count: str, ecn: str, gap_us: str, path: str) -> None:
 
 
 def collect(path: str) -> None:
-    """Writes what datagrams came whenever there are none for a while: how many, how many with a CE mark, the last."""
+    """Writes, whenever none comes for a while, how many came, how many with a CE mark, and the last's number."""
     came = marked = 0
     last = -1
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:

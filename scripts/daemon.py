@@ -7,7 +7,8 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -15,7 +16,10 @@ from typing import Any, Self
 from headway._native import UsageError, find_headwayd
 
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
-PATIENCE_S = 20.0
+PATIENCE_S = 120.0
+"""Whatever takes longer hangs."""
+GONE_S = 20.0
+"""The kernel may keep a controller for so long after its agent has ended."""
 WANTING = ("not permitted;", " needs Linux ", "no /sys/kernel/btf/vmlinux", "Function not implemented")
 """What headwayd says where a machine cannot have BPF controllers; the last is a kernel without bpf()."""
 
@@ -55,12 +59,27 @@ def registered() -> set[str]:
     return set(AVAILABLE.read_text().split())
 
 
+@contextmanager
+def _ahead() -> Iterator[None]:
+    """What this thread starts meanwhile has real-time priority, where that is permitted."""
+    before = os.sched_getscheduler(0), os.sched_getparam(0)
+    with suppress(PermissionError):
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, *before)
+
+
 class Daemon:
     """`headwayd run` with these options; at the end it is asked to go, and its controllers have to be gone too.
 
     Raises RuntimeError where it does not serve, or leaves a controller behind. `within` is a command that runs it,
     such as taskset, and `environment` what it has on top of ours.
     """
+
+    is_ahead = False
+    """Whether it runs ahead of all else on the machine, where that is permitted."""
 
     def __init__(
         self, *options: str, within: Sequence[str] = (), environment: Mapping[str, str] | None = None
@@ -75,7 +94,7 @@ class Daemon:
         self.ready: dict[str, Any] = {}
 
     def __enter__(self) -> Self:
-        with self._log.open("w") as log:
+        with self._log.open("w") as log, _ahead() if self.is_ahead else nullcontext():
             self.process = subprocess.Popen(
                 self._command,
                 stdin=subprocess.PIPE,
@@ -114,7 +133,7 @@ class Daemon:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        until = time.monotonic() + 1
+        until = time.monotonic() + GONE_S
         while registered() & self._own and time.monotonic() < until:
             time.sleep(0.02)
 

@@ -27,7 +27,7 @@ LOCK = ".lock"
 CONTROLLERS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 DEFAULT_CONTROLLER = Path("/proc/sys/net/ipv4/tcp_congestion_control")
 
-GRACE_S = 5.0
+GRACE_S = 30.0
 """So long may what has just ended still be there."""
 
 

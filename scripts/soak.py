@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import enclosure
-from soak_flows import MBPS, PORT
+from soak_flows import PORT
 
 SHELL = [sys.executable, "-m", "headway", "shell"]
-LINK = ["--up", f"{MBPS}Mbps", "--down", f"{MBPS}Mbps", "--delay", "10ms", "--queue", "200pkt", "--live", "off"]
+LINK = ["--delay", "10ms", "--queue", "200pkt", "--live", "off"]
 FLOWS = [sys.executable, str(Path(__file__).with_name("soak_flows.py"))]
 
 SAMPLES = 400
@@ -32,7 +32,7 @@ GROWTH_MB = 4.0
 """Resident memory may wander so far; a byte a packet would be 30 MB in half an hour."""
 LEAST_SHARE = 0.7
 """Of each direction's rate that the flows are to use: they come and go."""
-KILLED_AFTER_S = 4.0
+KILLED_AFTER_S = 2.0
 END_S = 60.0
 """So much longer than its time may a shell take before it counts as stuck."""
 
@@ -43,7 +43,15 @@ def main() -> int:
     """Runs it all, in a place of its own; the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--minutes", type=float, default=30.0, help="how long flows come and go (default: 30)")
-    minutes = parser.parse_args().minutes
+    parser.add_argument("--mbps", type=int, default=100, help="the rate of each direction (default: 100)")
+    parser.add_argument(
+        "--least",
+        type=float,
+        default=LEAST_SHARE,
+        help=f"the share of it that flows are to use (default: {LEAST_SHARE})",
+    )
+    given = parser.parse_args()
+    minutes = given.minutes
     if not 0.1 <= minutes <= 10_000:
         parser.error(f"--minutes {minutes:g}: give a number from 0.1 to 10000")
     if not enclosure.is_inside():
@@ -54,13 +62,18 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder, subprocess.Popen([*FLOWS, "serve"]) as server:
         try:
             wait_for_server()
-            facts = long_run(60 * minutes, Path(folder) / "flows.json") | {"killed": killed()}
+            facts = long_run(60 * minutes, Path(folder) / "flows.json", given.mbps) | {"killed": killed(given.mbps)}
         finally:
             server.terminate()
     facts["left_over"] = enclosure.left_over(before)
-    facts["problems"] = problems(facts)
+    facts["problems"] = problems(facts, given.mbps, given.least)
     print(json.dumps(facts, indent=2))
     return int(bool(facts["problems"]))
+
+
+def link(mbps: int) -> list[str]:
+    """The options of a shell whose directions have this rate."""
+    return ["--up", f"{mbps}Mbps", "--down", f"{mbps}Mbps", *LINK]
 
 
 def wait_for_server() -> None:
@@ -76,12 +89,20 @@ def wait_for_server() -> None:
             time.sleep(0.1)
 
 
-def long_run(seconds: float, told: Path) -> Facts:
+def wait_for_device(shell: subprocess.Popen[Any], before: enclosure.Census) -> None:
+    """Until the shell has one, or has ended; at most as long as one may take that is stuck."""
+    until = time.monotonic() + END_S
+    while shell.poll() is None and enclosure.Census.take().devices == before.devices and time.monotonic() < until:
+        time.sleep(0.1)
+
+
+def long_run(seconds: float, told: Path, mbps: int) -> Facts:
     """A shell whose flows come and go for so long; what was seen of it meanwhile."""
-    started = time.monotonic()
     before = enclosure.Census.take()
     flows = [*FLOWS, "load", "--seconds", f"{seconds:g}", "--out", str(told)]
-    shell = subprocess.Popen([*SHELL, *LINK, "--json", "--", *flows], stdout=subprocess.PIPE, text=True)
+    shell = subprocess.Popen([*SHELL, *link(mbps), "--json", "--", *flows], stdout=subprocess.PIPE, text=True)
+    wait_for_device(shell, before)
+    started = time.monotonic()
     samples = []
     # As many looks for a short run as for a long one; none of them costs more than the flows do.
     pause_s = max(0.2, seconds / SAMPLES)
@@ -132,12 +153,13 @@ def grown(values: list[float]) -> Facts:
     return {"first": round(first, 2), "last": round(last, 2), "most": round(max(values), 2)}
 
 
-def killed() -> Facts:
+def killed(mbps: int) -> Facts:
     """A shell killed in the middle: what it leaves, what --clean says that it removes, what is there then."""
     before = enclosure.Census.take()
     # The flows are grandchildren, which nobody ends when their shell is killed.
     inner = " ".join([*FLOWS, "load", "--seconds", "600"])
-    shell = subprocess.Popen([*SHELL, *LINK, "--", "sh", "-c", f"{inner} & sleep 600"])
+    shell = subprocess.Popen([*SHELL, *link(mbps), "--", "sh", "-c", f"{inner} & sleep 600"])
+    wait_for_device(shell, before)
     time.sleep(KILLED_AFTER_S)
     ran = shell.poll() is None
     shell.kill()
@@ -153,7 +175,7 @@ def killed() -> Facts:
     }
 
 
-def problems(facts: Facts) -> list[str]:
+def problems(facts: Facts, mbps: int, least: float) -> list[str]:
     """What is not as it should be, a line each."""
     found = []
     if facts["stuck"]:
@@ -176,9 +198,9 @@ def problems(facts: Facts) -> list[str]:
         if flows["failures"]:
             found.append(f"{len(flows['failures'])} flows failed, first: {flows['failures'][0]}")
         found += [
-            f"{way}: {flows[way]:.1f} of {MBPS} Mbit/s"
+            f"{way}: {flows[way]:.1f} of {mbps} Mbit/s"
             for way in ("up_mbps", "down_mbps")
-            if flows[way] < LEAST_SHARE * MBPS
+            if flows[way] < least * mbps
         ]
     found += problems_of_killed(facts["killed"])
     found += [f"after the shell's end: {line}" for line in facts["left_after_end"]]

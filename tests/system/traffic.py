@@ -11,6 +11,12 @@ from pathlib import Path
 
 PORT = 5201
 BLOCK = bytes(1 << 16)
+CONTROLLER = b"cubic"
+"""The machine's default is not always the same."""
+SO_RCVBUFFORCE = 33
+"""asm-generic/socket.h"""
+BUFFER = 8 << 20
+"""A receiver that waits for a CPU loses nothing meanwhile."""
 RECVTOS = {socket.AF_INET: (socket.IPPROTO_IP, 13), socket.AF_INET6: (socket.IPPROTO_IPV6, 66)}
 TOS = {socket.AF_INET: (socket.IPPROTO_IP, socket.IP_TOS), socket.AF_INET6: (socket.IPPROTO_IPV6, 67)}
 
@@ -34,7 +40,7 @@ def ping(address: str, count: str) -> None:
     own = os.getpid() & 0xFFFF
     times = []
     with socket.socket(family(address), socket.SOCK_RAW, protocol) as s:
-        s.settimeout(5)
+        s.settimeout(60)
         for number in range(int(count)):
             body = struct.pack("!HH", own, number) + bytes(24)
             head = struct.pack("!BBH", request, 0, 0)
@@ -52,8 +58,9 @@ def ping(address: str, count: str) -> None:
 
 
 def serve() -> None:
-    """A TCP server: after `r` it reads and answers with the rate, after `s` and a digit it sends so long."""
+    """A TCP server: after `r` it reads and answers how many bytes, after `s` and a digit it sends so long."""
     listener = socket.create_server(("", PORT), family=socket.AF_INET6, dualstack_ipv6=True, backlog=64)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, CONTROLLER)
     while True:
         connection, _ = listener.accept()
         if os.fork() == 0:
@@ -73,23 +80,27 @@ def fill(connection: socket.socket, seconds: float) -> None:
     connection.shutdown(socket.SHUT_WR)
 
 
-def drain(connection: socket.socket) -> float:
-    """Mbit/s from the first byte to the last."""
-    total, begin = 0, 0.0
+def drain(connection: socket.socket) -> int:
+    """How many bytes come until the other end sends no more."""
+    total = 0
     while count := len(connection.recv(1 << 16)):
-        if not begin:
-            begin = time.monotonic()
-        else:
-            total += count
-    return total * 8e-6 / max(time.monotonic() - begin, 1e-6)
+        total += count
+    return total
+
+
+def mbps(total: int, begin: float) -> float:
+    """Of so many bytes since then."""
+    return total * 8e-6 / (time.monotonic() - begin)
 
 
 def connect(address: str) -> socket.socket:
     """To a server that may be about to start."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while True:
         try:
-            return socket.create_connection((address, PORT), timeout=20)
+            connection = socket.create_connection((address, PORT), timeout=60)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, CONTROLLER)
+            return connection
         except OSError:
             if time.monotonic() > end:
                 raise
@@ -97,47 +108,68 @@ def connect(address: str) -> socket.socket:
 
 
 def send(address: str, seconds: str) -> None:
-    """Prints the rate in Mbit/s at which a server has received."""
+    """Prints the rate in Mbit/s at which a server has received, since before the first byte was sent."""
     with connect(address) as connection:
+        begin = time.monotonic()
         connection.sendall(b"r0")
         fill(connection, float(seconds))
-        print(connection.makefile().readline().strip())
+        print(mbps(int(connection.makefile().readline()), begin))
 
 
 def receive(address: str, seconds: str) -> None:
-    """Prints the rate in Mbit/s at which a server's bytes came."""
+    """Prints the rate in Mbit/s at which a server's bytes came, since before it was asked for them."""
     with connect(address) as connection:
+        begin = time.monotonic()
         connection.sendall(f"s{seconds}".encode())
-        print(drain(connection))
+        print(mbps(drain(connection), begin))
 
 
-def burst(address: str, count: str, ecn: str, gap_us: str) -> None:
-    """Sends numbered datagrams with this ECN field."""
+def burst(address: str, count: str, ecn: str, gap_us: str, path: str) -> None:
+    """Sends numbered datagrams with this ECN field to `collect`, and prints how many.
+
+    Some more follow, one after the other, until `collect` has written that the last one came: whatever was
+    sent before it has come by then, or never will.
+    """
     with socket.socket(family(address), socket.SOCK_DGRAM) as s:
         s.setsockopt(*TOS[family(address)], int(ecn))
-        for number in range(int(count)):
+
+        def send_one(number: int) -> None:
             s.sendto(struct.pack("!I", number) + bytes(996), (address, PORT))
+
+        for number in range(int(count)):
+            send_one(number)
             end = time.monotonic() + int(gap_us) * 1e-6
             while time.monotonic() < end:
                 pass
-        time.sleep(1)
+        sent = int(count)
+        while json.loads(Path(path).read_text())["last"] != sent - 1 or sent == int(count):
+            send_one(sent)
+            sent += 1
+            end = time.monotonic() + 1
+            while json.loads(Path(path).read_text())["last"] != sent - 1 and time.monotonic() < end:
+                time.sleep(0.05)
+    print(sent)
 
 
 def collect(path: str) -> None:
-    """Writes what datagrams came whenever there are none for a while: how many, and how many with a CE mark."""
+    """Writes, whenever none comes for a while, how many came, how many with a CE mark, and the last's number."""
     came = marked = 0
+    last = -1
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        with suppress(PermissionError):
+            s.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER)
         s.setsockopt(*RECVTOS[socket.AF_INET], 1)
         s.bind(("", PORT))
         s.settimeout(0.2)
         while True:
             # It may be ended at any moment.
             draft = Path(path + ".draft")
-            draft.write_text(json.dumps({"came": came, "marked": marked}))
+            draft.write_text(json.dumps({"came": came, "marked": marked, "last": last}))
             draft.rename(path)
             with suppress(TimeoutError):
                 while True:
-                    _, extra, *_ = s.recvmsg(2048, 64)
+                    data, extra, *_ = s.recvmsg(2048, 64)
+                    (last,) = struct.unpack_from("!I", data)
                     came += 1
                     marked += extra[0][2][0] & 3 == 3
 

@@ -44,17 +44,17 @@ def count(connection: socket.socket, sender: int, out: TextIO) -> None:
 
 def send(host: str, port: str, controller: str, seconds: str, path: str, buffer: str = "") -> None:
     """Sends as fast as it may, from a buffer of the kernel's choice, or so many bytes; FILE-PORT has its states."""
-    end = time.monotonic() + float(seconds)
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as s:
         s.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, controller.encode())
         if buffer:
             s.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, int(buffer))
-        until = time.monotonic() + 10
+        until = time.monotonic() + 60
         while s.connect_ex((host, int(port))):
             if time.monotonic() > until:
                 sys.exit("nobody listens")
             time.sleep(0.05)
         Thread(target=sample, args=(s, f"{path}-{s.getsockname()[1]}"), daemon=True).start()
+        end = time.monotonic() + float(seconds)
         while time.monotonic() < end:
             s.send(bytes(1 << 16))
 

@@ -83,7 +83,7 @@ class Flow:
 
     def starts(self) -> None:
         """Waits until data comes."""
-        until = time.monotonic() + 20
+        until = time.monotonic() + 120
         while not self.came.exists() or not self.came.read_text():
             assert time.monotonic() < until, "nothing comes"
             time.sleep(0.02)
@@ -120,4 +120,4 @@ def flow(
             yield under_way
         finally:
             shell.terminate()
-            shell.wait(20)
+            shell.wait(120)

@@ -1,4 +1,4 @@
-"""What becomes of flows whose agent or policy fails, beside what test_fault_matrix.py does to all controllers."""
+"""What becomes of flows whose agent or policy fails, beside what test_faults.py does to all controllers."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ from kernel import judge, path
 from kernel.judge import AFTER_S
 from kernel.models import always, put_model, write_less, write_model
 
-pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf", "ahead")]
+pytestmark = [pytest.mark.live, pytest.mark.usefixtures("bpf", "ahead")]
 
 PLAIN = "cubic"
 

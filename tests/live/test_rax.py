@@ -10,7 +10,7 @@ import daemon
 from kernel import judge, path
 from kernel.models import change_learner, diverge, run_away
 
-pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
+pytestmark = [pytest.mark.live, pytest.mark.usefixtures("bpf")]
 
 LINK = {"up": "20Mbps", "down": "20Mbps", "delay": "25ms", "queue": "10pkt"}
 """Of the scenario rax-1."""

@@ -11,7 +11,7 @@ import daemon
 from kernel import path
 from kernel.models import always, write_model, write_policy
 
-pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf", "ahead")]
+pytestmark = [pytest.mark.live, pytest.mark.usefixtures("bpf", "ahead")]
 
 CASES = [
     *[("stale", controller) for controller in ("headway_owl", "headway_window", "headway_rate", "headway_bbr")],

@@ -16,7 +16,7 @@ from kernel import judge, path
 from kernel.judge import AFTER_S
 from kernel.models import write_noise, write_policy
 
-pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf", "ahead")]
+pytestmark = [pytest.mark.live, pytest.mark.usefixtures("bpf", "ahead")]
 
 CONTROLLERS = ("headway_owl", "headway_window", "headway_rate", "headway_bbr")
 FAULTS = {"killed": (), "stopped": (), "slow": (), "noise": (), "slots": ("--flows", "1"), "ring": ("--ring", "16")}

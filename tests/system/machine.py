@@ -1,0 +1,73 @@
+"""Fixtures of tests that make network namespaces: what the machine has to permit."""
+
+import os
+import stat
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import pytest
+
+import daemon
+import enclosure
+import needs
+
+
+@pytest.fixture(scope="session", autouse=True)
+def permitted() -> None:
+    """All tests are skipped, with one line each, where namespaces are not permitted."""
+    if why := enclosure.refusal():
+        needs.skip("namespaces", why)
+
+
+@pytest.fixture(scope="module")
+def bpf() -> None:
+    """For tests whose agent has to be there."""
+    if why := daemon.refusal():
+        needs.skip("bpf", f"BPF controllers cannot be had: {why}")
+
+
+@pytest.fixture(scope="module")
+def ahead() -> Iterator[None]:
+    """Agents run ahead of all else on the machine, where that is permitted. Nothing else does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(daemon.Daemon, "is_ahead", True)
+        yield
+
+
+@pytest.fixture
+def cgroup() -> Iterator[Path]:
+    """One of its own, in which nobody is."""
+    mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
+    folders = [Path(mount[1]) for mount in mounts if mount[2] == "cgroup2"]
+    if not folders:
+        needs.skip("cgroups", "no cgroups of version 2 are mounted")
+    own = folders[0] / f"headway-test-{os.getpid()}"
+    try:
+        own.mkdir()
+    except OSError as error:
+        needs.skip("cgroups", f"cgroups cannot be made here: {error.strerror}")
+    yield own
+    own.rmdir()
+
+
+@pytest.fixture
+def tun_for_all(tmp_path: Path) -> Iterator[None]:
+    """Anybody may open /dev/net/tun, whatever this machine permits: it is one of the tests' own.
+
+    Only root can make one, and only the tests' own mount namespace has it.
+    """
+    with ExitStack() as stack:
+        if enclosure.INSIDE in os.environ:
+            with suppress(PermissionError, subprocess.CalledProcessError):
+                _mount(stack, tmp_path, "-t", "tmpfs", "tmpfs")
+                os.mknod(tmp_path / "tun", stat.S_IFCHR, os.makedev(10, 200))
+                (tmp_path / "tun").chmod(0o666)
+                _mount(stack, Path("/dev/net/tun"), "--bind", str(tmp_path / "tun"))
+        yield
+
+
+def _mount(stack: ExitStack, where: Path, *words: str) -> None:
+    subprocess.run(["mount", *words, str(where)], check=True)
+    stack.callback(subprocess.run, ["umount", str(where)], check=True)

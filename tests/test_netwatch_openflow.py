@@ -39,6 +39,8 @@ class FakeSwitch:
         self.hangs = False
         self.roles = []
         self.asked = 0
+        self.tried = 0
+        """How often it has begun to connect."""
 
     @asynccontextmanager
     async def connected(self, port):
@@ -52,6 +54,7 @@ class FakeSwitch:
 
     async def _live(self, port):
         while True:
+            self.tried += 1
             with suppress(OSError, asyncio.IncompleteReadError):
                 reader, self.writer = await asyncio.open_connection("127.0.0.1", port, ssl=self.tls)
                 try:
@@ -93,12 +96,16 @@ class FakeSwitch:
 
 
 def honest(packets_a_second=100, begun=None):
-    """Two ports and the switch's own, in two parts: a tenth of what comes in stays."""
+    """Two ports and the switch's own, in two parts: a tenth of what comes in stays.
+
+    Its clock counts tenths of a second, so each interval has whole packets, however long it was.
+    """
     begun = begun or time.monotonic()
 
     def ports():
-        at_s = time.monotonic() - begun + 7
-        n = int(packets_a_second * (at_s - 7))
+        tenths = int(10 * (time.monotonic() - begun))
+        at_s = 7 + tenths / 10
+        n = packets_a_second * tenths // 10
         first = [port_stats(LOCAL, 0, 0, 10**9, 10**12, at_s), port_stats(1, n, 1000 * n, 0, 0, at_s)]
         return [first, [port_stats(2, 0, 0, 9 * n // 10, 900 * n, at_s)]]
 
@@ -130,11 +137,18 @@ def watched(*names, **openflow):
     )
 
 
-async def until(condition, patience_s=15):
+async def until(condition, patience_s=60):
     end = time.monotonic() + patience_s
     while not condition():
         assert time.monotonic() < end, "nothing came"
         await asyncio.sleep(0.05)
+
+
+async def come(look, is_right):
+    """The first thing seen that is right: a second look might see another."""
+    seen = []
+    await until(lambda: is_right(seen.append(look()) or seen[-1]))
+    return seen[-1]
 
 
 @asynccontextmanager
@@ -162,16 +176,13 @@ def test_what_two_parts_say_is_one_reading_without_the_switchs_own_port():
 
     async def scene():
         async with running(watch) as (_, port), switch.connected(port):
-            await until(lambda: watch.switch("s1").state == "trusted")
-            await asyncio.sleep(0.5)
-            return path(watch, "s1")
+            return await come(lambda: path(watch, "s1"), lambda seen: seen.known == 1.0)
 
     seen = asyncio.run(scene())
     # 100 packets a second come in, 90 go out, of 8 kbit, at 2 Mbit/s.
-    assert seen.pnc == pytest.approx(10, abs=6)
-    assert seen.pna == pytest.approx(1 - 0.72 / 2, abs=0.03)
-    assert seen.known == 1.0
-    assert seen.age_s < 0.5
+    assert seen.pnc == pytest.approx(10)
+    assert seen.pna == pytest.approx(1 - 0.72 / 2)
+    assert 0 <= seen.age_s <= watch.topology.stale_after_s
     # A slave (7.3.9): it may not change anything.
     assert switch.roles == [3]
 
@@ -211,20 +222,22 @@ def test_one_that_hangs_one_that_lies_and_one_that_babbles_hold_nobody_up():
             hangs.hangs = lying["is"] = True
             babbling = asyncio.create_task(babble())
             before = watch.switch("good").counted["readings"]
-            await until(lambda: watch.switch("hangs").state == "stale")
-            await asyncio.sleep(1)
+            # All of it happens meanwhile.
+            await until(
+                lambda: (
+                    watch.switch("hangs").state == "stale"
+                    and watch.switch("hangs").counted.get("timeout", 0) >= 3
+                    and watch.switch("good").counted["readings"] - before >= 8
+                    and watch.switch("babbles").counted.get("unasked", 0) > 100
+                )
+            )
+            good_path = await come(lambda: path(watch, "good"), lambda seen: seen.known == 1.0)
+            assert good_path.pnc == pytest.approx(10)
             babbling.cancel()
             noise.close()
-            assert path(watch, "good").known == 1.0
-            assert path(watch, "good").age_s < 1
-            assert path(watch, "good").pnc == pytest.approx(10, abs=6)
-            # 2.5 s at 200 ms.
-            assert watch.switch("good").counted["readings"] - before >= 8
             assert path(watch, "hangs").switches[0].why == "stale"
-            assert watch.switch("hangs").counted["timeout"] >= 3
             assert watch.switch("lies").counted["lie: a rate above the link's"] == 1
             assert path(watch, "lies").known == 0.0
-            assert watch.switch("babbles").counted["unasked"] > 100
             # One request at most is under way.
             assert hangs.asked <= watch.switch("good").counted["readings"]
             hangs.hangs = False
@@ -239,8 +252,8 @@ def test_a_stranger_is_sent_away():
 
     async def scene():
         async with running(watch) as (_, port), stranger.connected(port):
-            await until(lambda: watch.strangers >= 1)
-            await asyncio.sleep(0.5)
+            # It comes again and again.
+            await until(lambda: watch.strangers >= 3 and stranger.tried >= 3)
 
     asyncio.run(scene())
     assert stranger.asked == 0
@@ -248,18 +261,25 @@ def test_a_stranger_is_sent_away():
 
 def test_os_ken_that_dies_is_started_again():
     watch = watched("s1")
+    switch = FakeSwitch(1, honest())
 
     async def scene():
-        async with running(watch) as (source, port), FakeSwitch(1, honest()).connected(port):
-            await until(lambda: watch.switch("s1").state == "trusted")
-            os.kill(source.pid, signal.SIGKILL)
-            await until(lambda: watch.sources[0].state == "failed")
+        async with running(watch) as (source, port):
+            async with switch.connected(port):
+                await until(lambda: watch.switch("s1").state == "trusted")
+                first = source.pid
+                os.kill(first, signal.SIGKILL)
+                # It is started again some moment later, so only the count is sure to be seen.
+                await until(lambda: watch.sources[0].failures == 1)
+                assert "os-ken has ended (-9)" in watch.sources[0].last_failure
+            # The switch stays away: what was known grows stale, and remains so.
+            await until(lambda: watch.switch("s1").state == "stale")
+            assert path(watch, "s1").known == 0.0
             assert watch.health().status == "degraded"
-            # Stale, or read anew already and of no interval yet.
-            await until(lambda: path(watch, "s1").known == 0.0)
-            assert watch.switch("s1").state != "trusted"
-            await until(lambda: watch.switch("s1").state == "trusted")
-            assert "os-ken has ended (-9)" in watch.sources[0].last_failure
+            async with switch.connected(port):
+                await until(lambda: watch.switch("s1").state == "trusted")
+            assert source.pid != first
+            assert watch.sources[0].failures == 1
 
     asyncio.run(scene())
 
@@ -274,7 +294,7 @@ def pair(folder, name, *options):
         ],
         check=True,
         capture_output=True,
-        timeout=30,
+        timeout=60,
     )
     return str(cert), str(key)
 
@@ -309,8 +329,8 @@ def test_by_tls_only_a_switch_with_a_certificate_of_the_authority_comes(tmp_path
                 switches[2].connected(port),
                 plain.connected(port),
             ):
-                await until(lambda: watch.switch("s1").state == "trusted")
-                await asyncio.sleep(1)
+                others = (switches[1], switches[2], plain)
+                await until(lambda: watch.switch("s1").state == "trusted" and min(one.tried for one in others) > 3)
             silent.close()
 
     asyncio.run(scene())

@@ -14,7 +14,7 @@ import needs
 import python_tests
 import surroundings
 
-TESTS = {cargo_tests.OF_NETWORKS, ("headwayd", "int8")}
+TESTS = {cargo_tests.OF_NETWORKS, ("headwayd", "int8"), ("headwayd", "guard")}
 """Programs of Rust tests that need root, by crate and target."""
 WITHOUT_LIVE = ["--skip", cargo_tests.LIVE]
 PYTEST = ["-m", "system", "tests/system"]

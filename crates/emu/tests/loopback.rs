@@ -96,7 +96,11 @@ fn every_scheme_carries_what_it_is_given() {
         );
         // A thread that waits for a processor sends packets again which are under way.
         assert!(sent.sent >= received.received, "{name}: {sent:?}");
-        assert_eq!(sent.failures, host::Failures::default(), "{name}");
+        // A receiver that waits for a processor may find its socket's buffer full.
+        let host::Failures {
+            not_sent, strange, ..
+        } = sent.failures;
+        assert_eq!((not_sent, strange), (0, 0), "{name}");
     }
 }
 
@@ -140,11 +144,11 @@ fn no_transport_exceeds_a_rate() {
         ("udp-cubic", rate.clone()),
         ("kernel-cubic", rate),
     ] {
-        let (_, received) = run(&until(500, data), scheme);
-        // 1.25 MB and a packet or two; less on a machine that has other things to do.
+        let (_, received) = run(&until(1000, data), scheme);
+        // 2.5 MB and a packet or two; less on a machine that has other things to do.
         let megabytes = received.received.as_f64() / 1e6;
         assert!(
-            megabytes > 0.0 && megabytes <= 1.27,
+            megabytes > 0.0 && megabytes <= 2.52,
             "{scheme}: {megabytes} MB"
         );
     }
@@ -164,9 +168,9 @@ fn a_flow_that_has_no_end_stops_when_it_should() {
         ("kernel-reno", pulses),
     ] {
         let began = Clock::start();
-        let (sent, received) = run(&until(200, data), scheme);
+        let (sent, received) = run(&until(1000, data), scheme);
         let took = began.now().as_secs_f64();
-        assert!((0.2..30.0).contains(&took), "{scheme}: {took} s");
+        assert!((1.0..60.0).contains(&took), "{scheme}: {took} s");
         assert!(sent.finished.is_none(), "{scheme}");
         assert!(received.received > Bytes::ZERO, "{scheme}");
     }
@@ -175,7 +179,7 @@ fn a_flow_that_has_no_end_stops_when_it_should() {
 #[test]
 fn nobody_at_the_other_end_is_no_hang() {
     let (from, to) = (address(), address());
-    let plan = until(300, Source::Bulk);
+    let plan = until(1000, Source::Bulk);
     let (clock, over) = (Clock::start(), AtomicBool::new(false));
     let udp = sender(&plan, &driver("udp-cubic"), from, to).expect("a sender");
     let report = udp.run(clock, &over).expect("a report");

@@ -47,7 +47,7 @@ print(json.dumps(said))
 def connect(host="127.0.0.1", before="", after=(), user="root", within=()):
     """What became of a connection: what it has, and which choices were refused."""
     command = [*within, sys.executable, "-c", CONNECTION, user, host, before, *after]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

@@ -6,7 +6,6 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 from datetime import datetime
 from pathlib import Path
 
@@ -15,9 +14,11 @@ import pytest
 import daemon
 from headway._native import find_headwayd
 from kernel import path
+from kernel.agents import seen
 from kernel.models import HOLD, always, write_model
+from waiting import until
 
-pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf", "ahead")]
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
 
 DEFAULT = Path("/proc/sys/net/ipv4/tcp_congestion_control")
 SETPCAP, NET_ADMIN, PERFMON, BPF = 1 << 8, 1 << 12, 1 << 38, 1 << 39
@@ -29,18 +30,17 @@ def test_logs_for_machines_are_lines_of_json(tmp_path):
     folder.mkdir()
     write_model(folder, *always(HOLD))
     options = ["--policy", f"learned:model={folder}", "--log", "json"]
-    with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_owl", 5) as flow:
-        flow.wait(2)
+    with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_owl", path.LASTS_S) as flow:
+        seen(agent, lambda one: one["decisions"] > 20 and one["guard"] == "policy")
         assert agent.ask("reload").returncode == 0
         # A guard that trips, and a model that is none.
         agent.signal(signal.SIGSTOP)
-        flow.wait(4)
+        flow.goes_on(1000)
         agent.signal(signal.SIGCONT)
+        until(lambda: "the guard tripped" in agent.log)
         (folder / "card.toml").write_text("nonsense")
         agent.signal(signal.SIGHUP)
-        until = time.monotonic() + 5
-        while "goes on with the policies" not in agent.log and time.monotonic() < until:
-            time.sleep(0.05)
+        until(lambda: "goes on with the policies" in agent.log)
         lines = [json.loads(line) for line in agent.log.splitlines()]
     for line in lines:
         assert datetime.fromisoformat(line["timestamp"]).tzinfo is not None
@@ -49,7 +49,8 @@ def test_logs_for_machines_are_lines_of_json(tmp_path):
     by_message = {line["message"]: line for line in lines}
     assert by_message["policies read anew"]["level"] == "INFO"
     tripped = by_message["is Cubic's: the guard tripped"]
-    assert (tripped["level"], tripped["reason"], tripped["trips"]) == ("WARN", "stale", 1)
+    assert (tripped["level"], tripped["reason"]) == ("WARN", "stale")
+    assert tripped["trips"] >= 1
     assert tripped["flow"] > 0
     refused = by_message["goes on with the policies that it has"]
     assert refused["level"] == "ERROR"
@@ -131,12 +132,10 @@ def test_what_the_unit_permits_is_enough(tmp_path, unit, more, kept):
     assert (given["CapEff"], given["CapBnd"]) == (unit_has, unit_has)
     environment = {"STATE_DIRECTORY": str(tmp_path)}
     agent = daemon.Daemon(*options_of(service, more), within=within, environment=environment)
-    with agent, path.flow(tmp_path, "headway_owl", 5) as flow:
-        flow.wait(4)
+    with agent, path.flow(tmp_path, "headway_owl", path.LASTS_S):
+        seen(agent, lambda one: one["decisions"] > 20)
         assert {t["CapEff"] for t in capabilities(agent.process.pid)} == {f"{BPF | PERFMON | kept:016x}"}
         assert {t["CapBnd"] for t in capabilities(agent.process.pid)} == {f"{BPF | PERFMON | kept:016x}"}
-        (one,) = [flow for flow in agent.status()["flows"] if flow["delivered_packets"] > 10]
-        assert (one["guard"], one["decisions"] > 100) == ("policy", True)
         assert agent.ask("reload").returncode == 0
 
 
@@ -171,7 +170,7 @@ def test_it_is_the_default_until_it_ends(ends):
             assert DEFAULT.read_text() == "headway_owl\n"
             if ends:
                 agent.signal(ends)
-                assert agent.process.wait(10) == 0
+                assert agent.process.wait(120) == 0
         assert DEFAULT.read_text() == "reno\n"
         assert not list(Path(agent.socket).parent.glob("*.default"))
     finally:
@@ -201,7 +200,7 @@ def test_who_was_killed_is_not_the_default_before():
                 assert b"ready" in again.stdout.readline()
                 assert DEFAULT.read_text() == "headway_owl\n"
                 again.stdin.close()
-                assert again.wait(20) == 0
+                assert again.wait(120) == 0
             assert DEFAULT.read_text() == "reno\n"
             assert not list(Path(agent.socket).parent.glob("*.default"))
     finally:

@@ -10,11 +10,15 @@ from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
+from waiting import until
+
 BULK = Path(__file__).parent / "bulk.py"
 LINK = {"--up": "20Mbps", "--down": "20Mbps", "--delay": "10ms", "--queue": "60pkt"}
 """A BDP of 33 packets, and twice that in the queue."""
 HOLDS = 93
 """Packets, both together."""
+LASTS_S = 900.0
+"""Of flows that go on until their test takes their network away."""
 PORTS = count(5310)
 """The receivers of flows side by side are all this host's."""
 
@@ -75,6 +79,11 @@ class Flow:
         """The states that its sender was in so far."""
         lines = self.states.with_name(f"{self.states.name}-{connection}").read_text().rpartition("\n")[0]
         return [Sent(float(at), *map(int, rest)) for at, *rest in map(str.split, lines.splitlines())]
+
+    def goes_on(self, packets: int = 200) -> None:
+        """Waits until so many more packets' bytes have come."""
+        total = sum(one.size for one in self.lines())
+        until(lambda: sum(one.size for one in self.lines()) >= total + packets * 1448)
 
     def wait(self, seconds: float) -> float:
         """Until so long after its begin; that moment."""

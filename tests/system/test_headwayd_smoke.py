@@ -1,0 +1,79 @@
+"""A live flow of each controller: its agent serves it, stands still, goes on and dies, and the flow goes on."""
+
+import signal
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import pytest
+
+import daemon
+from kernel import path
+from kernel.agents import seen
+from kernel.models import write_policy
+from waiting import until
+
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
+
+CONTROLLERS = ("headway_owl", "headway_rate", "headway_window", "headway_bbr")
+
+
+@dataclass
+class Served:
+    """A flow, its controller, its agent, and what the agent says of it."""
+
+    controller: str
+    policy: str
+    agent: daemon.Daemon
+    flow: path.Flow
+
+
+def policy(folder, controller):
+    """One that the controller can carry out."""
+    if controller == "headway_window":
+        return "rax-pretrained"
+    write_policy(folder, controller)
+    return f"learned:model={folder}"
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """All controllers serve, side by side."""
+    place = tmp_path_factory.mktemp("smoke")
+    with ExitStack() as stack:
+        all_ = []
+        for controller in CONTROLLERS:
+            name = policy(place / controller, controller)
+            agent = stack.enter_context(daemon.Daemon("--policy", name, "--controllers", controller))
+            flow = stack.enter_context(path.flow(place, controller, path.LASTS_S))
+            all_.append(Served(controller, name, agent, flow))
+        yield all_
+
+
+def test_an_agent_that_stands_still_loses_its_flow_and_has_it_back(served):
+    for one in served:
+        told = seen(one.agent, lambda told: told["decisions"] > 20 and told["guard"] == "policy")
+        assert told["policy"] == one.policy
+    for one in served:
+        one.agent.signal(signal.SIGSTOP)
+    for one in served:
+        # Each waits for an answer meanwhile; the guard has the flow until the probation is over.
+        one.flow.goes_on(1000)
+    for one in served:
+        one.agent.signal(signal.SIGCONT)
+    for one in served:
+        told = seen(one.agent, lambda told: told["guard_trips"] > 0)
+        assert one.agent.status()["counters"]["guard_trips_by_reason"]["stale"] >= 1
+    for one in served:
+        trips = one.agent.status()["counters"]["guard_returns"]
+        told = seen(one.agent, lambda told: told["guard"] == "policy")
+        decisions = told["decisions"]
+        seen(one.agent, lambda told, least=decisions: told["decisions"] > least)
+        assert one.agent.status()["counters"]["guard_returns"] >= max(trips, 1)
+
+
+def test_a_flow_goes_on_when_its_agent_is_killed(served):
+    for one in served:
+        one.agent.kill()
+    for one in served:
+        one.flow.goes_on(1000)
+    until(lambda: not daemon.registered() & {*CONTROLLERS}, daemon.registered)

@@ -20,7 +20,6 @@ AGENTS, PROCESSES, HOSTS = 4, 5, 10
 T2_S, RESTORE_S = 0.5, 2.0
 PATIENCE_S = 60
 """What does not happen within this hangs."""
-"""How much later something may be on a machine that stands still at times."""
 
 
 def ports(count):

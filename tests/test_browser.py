@@ -286,7 +286,10 @@ def test_many_flows_are_not_listed_one_by_one(run, tmp_path):
     assert "Jain's index over time" in html.replace("&#x27;", "'")
 
 
-def test_twenty_schemes_on_three_scenarios_of_several_flows_stay_small_and_quick(open_report, fair_bench, tmp_path):
+MOST_ELEMENTS = 30_000
+
+
+def test_twenty_schemes_on_three_scenarios_of_several_flows_stay_small(open_report, fair_bench, tmp_path):
     """From a real bench, its schemes repeated under other names and its flows doubled twice."""
     bench = read_bench(fair_bench.parent)
     facts = bench.facts | {"scenarios": []}
@@ -313,9 +316,8 @@ def test_twenty_schemes_on_three_scenarios_of_several_flows_stay_small_and_quick
     path.write_text(draw(replace(bench, facts=facts, runs=runs, series=series)))
     assert path.stat().st_size < 3_000_000
     window = open_report(path, viewport={"width": 1300, "height": 900})
-    timing = "(t => t.loadEventEnd - t.startTime)(performance.getEntriesByType('navigation')[0])"
-    # About one second on two busy cores.
-    assert window.evaluate(timing) < 4000
+    # How many elements it has decides how long it takes to load: about one second on two busy cores.
+    assert window.evaluate("document.getElementsByTagName('*').length") < MOST_ELEMENTS
     assert window.locator("table.sortable tbody tr").count() == 60
     # Every column of the metrics is in sight, and no name in a chart lies on another.
     widths = "t => [t.parentElement.scrollWidth, t.parentElement.clientWidth]"

@@ -16,6 +16,7 @@ import pycddl
 import pytest
 
 import mahimahi_log
+import needs
 from headway._native import Batch, Scenario
 
 TCP_HEADERS = 52
@@ -26,7 +27,7 @@ TCP_HEADERS = 52
 def tshark():
     program = shutil.which("tshark")
     if program is None:
-        pytest.skip("needs tshark: apt-get install tshark")
+        needs.skip("tshark", "needs tshark: apt-get install tshark")
 
     def read(path: Path, *fields: str, options: tuple[str, ...] = ()) -> list[dict[str, str]]:
         """These fields of every packet."""
@@ -454,7 +455,7 @@ def test_an_interrupted_run_leaves_whole_recordings(tmp_path, tshark):
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
     finally:
-        process.kill()  # where SIGINT is ignored, as under nohup: it would fill the disk
+        process.kill()  # It would fill the disk.
     assert process.returncode == 130, errors
     assert complaints(tshark, packets) == []
     check = mahimahi_log.read(folder / "run-0.bottleneck.log")

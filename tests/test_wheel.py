@@ -11,6 +11,8 @@ import pytest
 
 import checks
 
+pytestmark = pytest.mark.wheel
+
 ROOT = Path(__file__).resolve().parent.parent
 OBJECTS = ROOT / "crates" / "kernel" / "bpf" / "objects"
 

@@ -11,6 +11,8 @@ from hashlib import sha256
 
 import pytest
 
+import daemon
+
 METRICS = {
     "throughput_mbps",
     "delay_mean_ms",
@@ -242,12 +244,17 @@ def test_interrupted_it_keeps_what_is_finished(tmp_path):
     command = [sys.executable, "-m", "headway", "bench", "--schemes", "newreno", "--scenario", "rax-1"]
     command += ["--runs", "100000", "--seconds", "20", "--out", str(tmp_path)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(3)
     try:
+        # To start takes some 0.3 s of CPU time, and a run some hundredths of a second.
+        deadline = time.monotonic() + 120
+        while daemon.used_s(process.pid) < 3:
+            assert process.poll() is None, process.stderr.read()
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=120)
     finally:
-        process.kill()  # where SIGINT is ignored, as under nohup
+        process.kill()
     assert process.returncode == 130, errors
     assert "of 100000 runs" in errors
     bench = json.loads((tmp_path / "bench.json").read_text())

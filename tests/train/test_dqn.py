@@ -340,7 +340,7 @@ def test_killed_it_goes_on_bit_for_bit(run, tmp_path):
     )
     assert any("validation" in line for line in process.stderr)
     process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=60)
+    process.communicate(timeout=120)
     assert not (killed / "owl-v1").exists()
     assert run(*command, killed).returncode == 0
     weights = "owl-v1/weights.safetensors"

@@ -258,8 +258,7 @@ def test_a_full_disk_ends_nothing(tmp_path, where, said):
 
 def test_metrics_are_prometheus(tmp_path):
     address = "127.0.0.1:19464"
-    served = daemon.Daemon("--policy", "owl", "--metrics", address)
-    with served as agent, path.flow(tmp_path, "headway_owl", path.LASTS_S):
+    with (
         daemon.Daemon("--policy", "owl", "--metrics", address) as agent,
         path.flow(tmp_path, "headway_owl", path.LASTS_S),
     ):

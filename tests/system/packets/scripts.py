@@ -64,6 +64,8 @@ class Script:
 
 CUBIC: dict[str, Script] = {}
 """By name: for the kernel's Cubic, and for what behaves as it does."""
+HYSTART_OFF: dict[str, Script] = {}
+"""The same, where HyStart is switched off."""
 BBR: dict[str, Script] = {}
 """The same for BBR."""
 
@@ -128,6 +130,16 @@ def slow_start_with_delayed_acks(flow: Flow) -> None:
         flight = flow.flight()
         assert len(flight) == window
         flow.ack(flight, every=2)
+
+
+@script(HYSTART_OFF)
+def slow_start_without_hystart(flow: Flow) -> None:
+    """With HyStart off an RTT that grows by a quarter ends no slow start, as far as it is the module's or ours."""
+    flight = open_to(flow, 20)
+    flow.wait(flight[0].at + 1.25 * flow.rtt)
+    flow.ack(flight)
+    assert len(flow.flight()) == 40
+    assert flow.info().ssthresh >= INFINITE
 
 
 @script(CUBIC)

@@ -2,7 +2,8 @@
 
 Network, mount and process namespaces of their own, and an empty /run. What is left over in there can be counted,
 whatever else goes on at the machine, and ends with the first process. Congestion controllers alone are the whole
-machine's: one that somebody registers meanwhile is counted too.
+machine's: one that somebody registers meanwhile is counted too. HyStart is the machine's as well: `enter` puts it
+back as it was.
 """
 
 import os
@@ -11,6 +12,8 @@ import sys
 import time
 from dataclasses import dataclass, fields
 from pathlib import Path
+
+import hystart
 
 OWN = ("--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child")
 INSIDE = "HEADWAY_ENCLOSED"
@@ -54,7 +57,8 @@ def refusal() -> str | None:
 def enter(script: str, arguments: list[str]) -> int:
     """Runs the Python script in a place of its own; its exit code."""
     inside = os.environ | {INSIDE: "1"}
-    return subprocess.run(command(sys.executable, script, *arguments), env=inside, check=False).returncode
+    with hystart.kept():
+        return subprocess.run(command(sys.executable, script, *arguments), env=inside, check=False).returncode
 
 
 def is_inside() -> bool:

@@ -7,6 +7,8 @@ import daemon
 
 PREFIX = "headway_"
 NAMES = ("headway_owl", "headway_window", "headway_rate", "headway_bbr")
+BENEATH = {"headway_bbr": "bbr"}
+"""Which of the kernel's controllers one of ours is without an agent, where that is not Cubic."""
 
 
 class UnavailableError(Exception):

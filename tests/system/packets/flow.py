@@ -26,6 +26,8 @@ WINDOW = 60_000
 TCP_INFO_WORDS = struct.Struct("8B21I")
 OPEN, DISORDER, CWR, RECOVERY, LOSS = range(5)
 STATES = ("Open", "Disorder", "CWR", "Recovery", "Loss")
+NOTHING_S = 10.0
+"""A sender that has so long been silent is not going to send."""
 INFINITE = 0x7FFFFFFF
 """ssthresh before anything has set it."""
 
@@ -92,11 +94,20 @@ class Flow:
     sysctls: dict[str, int] = field(default_factory=dict)
     initial_cwnd: int = 10
     """The route's."""
+    late_s: float = 0.002
+    """A run that is later than that says nothing: the machine was busy."""
+    judges_time: bool = True
+    """Whether a timer that ends too late is wrong. One that ends too early always is."""
     steps: list[Step] = field(default_factory=list)
     rounds: list[Round] = field(default_factory=list)
     late: float = 0.0
     """Seconds, the longest by which a wait has ended too late, an ACK has taken, or the script has needed between
     two of these: the machine's noise."""
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the run says nothing."""
+        return self.late > self.late_s
 
     def __enter__(self) -> Self:
         self.tun, self.socket = place.make({"tcp_ecn": int(self.ecn), **self.sysctls}, self.initial_cwnd)
@@ -143,8 +154,8 @@ class Flow:
 
     def flight(self) -> list[Packet]:
         """All that arrives until the ACK of the first of it is due: a round trip's worth."""
-        if not self.news and not self._poll(time.monotonic() + 5):
-            raise AssertionError(f"{self.controller} sends nothing for 5 s")
+        if not self.news and not self._poll(time.monotonic() + NOTHING_S):
+            raise AssertionError(f"{self.controller} sends nothing for {NOTHING_S:g} s")
         self.wait(self.news[0].at + self.rtt)
         return self._take()
 
@@ -281,10 +292,13 @@ class Flow:
         self.since = now
 
     def _poll(self, until: float) -> bool:
-        while not self.news and (left := until - time.monotonic()) > 0:
-            select.select([self.tun], [], [], left)
+        """Waits for packets, in short naps: one that lasts too long says that they may have been read late."""
+        self._stalled(self.since)
+        while not self.news and (left := until - self.since) > 0:
+            nap = min(left, self.late_s)
+            select.select([self.tun], [], [], nap)
             self._read()
-        self.since = time.monotonic()
+            self._stalled(self.since + nap)
         return bool(self.news)
 
     def _packets(self) -> list[bytes]:

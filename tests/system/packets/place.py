@@ -24,6 +24,8 @@ LINK = f"""\
 address add {KERNEL} peer {PEER} dev {DEVICE}
 link set {DEVICE} mtu 1500 txqueuelen 10000 gso_max_segs 1 up
 """
+QUEUE = f"tc qdisc replace dev {DEVICE} root pfifo limit 10000"
+"""Whatever this machine's default is: fq would pace Cubic."""
 
 
 def make(sysctls: Mapping[str, int], initial_cwnd: int) -> tuple[int, socket.socket]:
@@ -54,6 +56,7 @@ def _make(sysctls: Mapping[str, int], initial_cwnd: int) -> tuple[int, socket.so
         fcntl.ioctl(tun, TUNSETIFF, struct.pack("16sH22x", DEVICE.encode(), IFF_TUN | IFF_NO_PI))
         route = f"route change {PEER} dev {DEVICE} src {KERNEL} initcwnd {initial_cwnd}\n"
         subprocess.run(["ip", "-batch", "-"], input=LINK + route, text=True, check=True)
+        subprocess.run(QUEUE.split(), check=True)
         Path("/proc/sys/net/ipv4/tcp_wmem").write_text(SEND_BUFFER)
         for name, value in sysctls.items():
             Path("/proc/sys/net/ipv4", name).write_text(f"{value}\n")

@@ -1,0 +1,96 @@
+"""Packet scripts at their own round trips, where time counts: HyStart, the curve, timers and BBR's pacing.
+
+docs/packet-scripts.md says what each script sends and expects. tests/system/test_packet_scripts.py has those that
+can be judged on a busy machine.
+"""
+
+import gc
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+
+import pytest
+
+import hystart
+from packets.controllers import BENEATH, NAMES, UnavailableError, without_agent
+from packets.flow import Flow
+from packets.play import LateError, differences, play
+from packets.scripts import BBR, CUBIC
+
+pytestmark = [pytest.mark.live, pytest.mark.needs(gap_ms=10)]
+"""A play tells by itself where it was late; the kernel's timers may be late on another CPU."""
+
+SUITES = {"cubic": CUBIC, "bbr": BBR}
+CASES = [(beneath, name) for beneath, suite in SUITES.items() for name in suite]
+OURS = [(controller, name) for controller in NAMES for name in SUITES[BENEATH.get(controller, "cubic")]]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def prompt() -> Iterator[None]:
+    """Ahead of what else the machine does, where that is permitted, and with no long pause to collect garbage.
+
+    A whole test run holds so much that one takes longer than RTTs may vary before slow start ends.
+    """
+    gc.collect()
+    gc.freeze()
+    before = os.sched_getscheduler(0), os.sched_getparam(0)
+    with suppress(PermissionError):
+        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+    yield
+    with suppress(PermissionError):
+        os.sched_setscheduler(0, *before)
+    gc.unfreeze()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def hystart_is_on() -> Iterator[None]:
+    """Whatever this machine has switched."""
+    with ExitStack() as stack:
+        with suppress(OSError):
+            stack.enter_context(hystart.switched(on=True))
+        yield
+
+
+@pytest.fixture(scope="module")
+def ours() -> Iterator[list[str]]:
+    """Our controllers, with no agent."""
+    with ExitStack() as stack:
+        try:
+            names = stack.enter_context(without_agent())
+        except UnavailableError as why:
+            pytest.skip(f"our controllers without an agent: {why}")
+        yield names
+
+
+@pytest.fixture(scope="module")
+def references() -> dict[tuple[str, str], Flow]:
+    """Runs of the kernel's own controllers, by script: a script is played once for them."""
+    return {}
+
+
+def flow_of(controller: str, beneath: str, name: str) -> Flow:
+    """A play that was in time."""
+    try:
+        return play(SUITES[beneath][name], controller)
+    except LateError as late:
+        pytest.skip(f"inconclusive: {late}")
+
+
+def reference(references: dict[tuple[str, str], Flow], beneath: str, name: str) -> Flow:
+    if (beneath, name) not in references:
+        references[beneath, name] = flow_of(beneath, beneath, name)
+    return references[beneath, name]
+
+
+@pytest.mark.parametrize(("beneath", "name"), CASES)
+def test_the_kernel_answers_as_its_rfcs_say(references, beneath, name):
+    reference(references, beneath, name)
+
+
+@pytest.mark.parametrize(("controller", "name"), OURS)
+def test_ours_without_an_agent_answer_as_what_is_beneath(ours, references, controller, name):
+    assert controller in ours
+    beneath = BENEATH.get(controller, "cubic")
+    flow, like = flow_of(controller, beneath, name), reference(references, beneath, name)
+    found = differences(flow, like, SUITES[beneath][name].slack)
+    assert not found, f"{controller} answers otherwise than {beneath}:\n" + "\n".join(found)

@@ -22,7 +22,7 @@ LATER = 0.002
 """FACT: what answers a retransmission sooner than the least RTT is taken for the original's, and proves no loss."""
 
 SLOW_RTT = 0.4
-"""Seconds. What time decides first is then RACK, after a quarter of it, and half of that has to be room enough."""
+"""Seconds. RACK waits for a quarter of it, and decides by time first; a play may be late by half of that."""
 
 NO_PROBES = {"tcp_early_retrans": 0}
 """Without tail loss probes silence comes to the retransmission timer."""
@@ -45,7 +45,7 @@ class Script:
     """Not so where a script is played slowly: see `slowly`."""
 
     def slowly(self) -> "Script":
-        """The same over a long round trip, for HyStart off: then a busy machine changes nothing that is counted."""
+        """The same over a long round trip, for HyStart off: then a busy machine changes no count."""
         return replace(self, rtt=SLOW_RTT, late_s=SLOW_RTT / 8, judges_time=False)
 
     def flow(self, controller: str) -> Flow:
@@ -134,7 +134,7 @@ def slow_start_with_delayed_acks(flow: Flow) -> None:
 
 @script(HYSTART_OFF)
 def slow_start_without_hystart(flow: Flow) -> None:
-    """With HyStart off an RTT that grows by a quarter ends no slow start, as far as it is the module's or ours."""
+    """FACT: with HyStart off slow start goes on where the RTT grows by a quarter. Our programs follow the switch."""
     flight = open_to(flow, 20)
     flow.wait(flight[0].at + 1.25 * flow.rtt)
     flow.ack(flight)
@@ -256,7 +256,7 @@ def two_losses_two_reductions(flow: Flow) -> None:
     flow.ack(flight)
     flight = flow.flight()
     cwnd = flow.info().cwnd
-    # W(t) of RFC 9438 after two round trips, and the third of the window that is nearest.
+    # RFC 9438: W(t) grows slowly at 50 ms, and is below 40 for 3.1 s.
     assert 28 <= cwnd <= (32 if flow.judges_time else 40)
     flow.ack(flight[1:])
     assert flow.info().ssthresh == reduced(cwnd)

@@ -22,7 +22,8 @@ LATER = 0.002
 """FACT: what answers a retransmission sooner than the least RTT is taken for the original's, and proves no loss."""
 
 SLOW_RTT = 0.4
-"""Seconds. RACK waits for a quarter of it, and decides by time first; a play may be late by half of that."""
+"""Seconds. RACK waits for a quarter of it, and decides by time first. All delays of a play may add
+up to half of that."""
 
 NO_PROBES = {"tcp_early_retrans": 0}
 """Without tail loss probes silence comes to the retransmission timer."""
@@ -134,7 +135,10 @@ def slow_start_with_delayed_acks(flow: Flow) -> None:
 
 @script(HYSTART_OFF)
 def slow_start_without_hystart(flow: Flow) -> None:
-    """FACT: with HyStart off slow start goes on where the RTT grows by a quarter. Our programs follow the switch."""
+    """FACT: with HyStart off slow start goes on where the RTT grows by a quarter.
+
+    Our programs follow the switch.
+    """
     flight = open_to(flow, 20)
     flow.wait(flight[0].at + 1.25 * flow.rtt)
     flow.ack(flight)
@@ -445,10 +449,12 @@ def idle_restart(flow: Flow) -> None:
     """
     for packets in (10, 20, 40):
         flow.write(packets)
-        flow.ack(flow.flight())
+        flight = flow.flight()
+        flow.ack(flight)
     rto, cwnd = flow.info().rto_ms / 1000, flow.info().cwnd
     assert cwnd >= 70
-    flow.wait(time.monotonic() + 1.5 * rto)
+    # FACT: Linux counts from the last packet that it sent: half an RTO is left to either side.
+    flow.wait(flight[-1].at + 1.5 * rto)
     assert len(flow.write(60)) == cwnd // 2
     # RFC 2861: it remembers three quarters of the window as ssthresh.
     assert flow.info().ssthresh >= cwnd * 3 // 4

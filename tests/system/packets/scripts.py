@@ -135,10 +135,7 @@ def slow_start_with_delayed_acks(flow: Flow) -> None:
 
 @script(HYSTART_OFF)
 def slow_start_without_hystart(flow: Flow) -> None:
-    """FACT: with HyStart off slow start goes on where the RTT grows by a quarter.
-
-    Our programs follow the switch.
-    """
+    """FACT: with HyStart off slow start goes on though the RTT grows by a quarter. Ours follow the switch."""
     flight = open_to(flow, 20)
     flow.wait(flight[0].at + 1.25 * flow.rtt)
     flow.ack(flight)

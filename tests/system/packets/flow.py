@@ -28,6 +28,8 @@ OPEN, DISORDER, CWR, RECOVERY, LOSS = range(5)
 STATES = ("Open", "Disorder", "CWR", "Recovery", "Loss")
 NOTHING_S = 10.0
 """A sender that has so long been silent is not going to send."""
+SHORT_S = 0.002
+"""A shorter delay may be the script's own work."""
 INFINITE = 0x7FFFFFFF
 """ssthresh before anything has set it."""
 
@@ -95,7 +97,8 @@ class Flow:
     initial_cwnd: int = 10
     """The route's."""
     late_s: float = 0.002
-    """A run that is later than that says nothing: the machine was busy."""
+    """A run that is later than that says nothing: the machine was busy. Where `judges_time` is false,
+    the sum of all delays counts: several short ones spread a flight as one long one does."""
     judges_time: bool = True
     """Whether a timer that ends too late is wrong. One that ends too early always is."""
     steps: list[Step] = field(default_factory=list)
@@ -103,11 +106,13 @@ class Flow:
     late: float = 0.0
     """Seconds, the longest by which a wait has ended too late, an ACK has taken, or the script has needed between
     two of these: the machine's noise."""
+    late_in_all: float = 0.0
+    """Seconds, the sum of those of them that are above `SHORT_S`."""
 
     @property
     def is_late(self) -> bool:
         """Whether the run says nothing."""
-        return self.late > self.late_s
+        return (self.late if self.judges_time else self.late_in_all) > self.late_s
 
     def __enter__(self) -> Self:
         self.tun, self.socket = place.make({"tcp_ecn": int(self.ecn), **self.sysctls}, self.initial_cwnd)
@@ -289,6 +294,7 @@ class Flow:
         """What was to happen at `since` has happened now."""
         now = time.monotonic()
         self.late = max(self.late, now - since)
+        self.late_in_all += now - since if now - since > SHORT_S else 0.0
         self.since = now
 
     def _poll(self, until: float) -> bool:

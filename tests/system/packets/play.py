@@ -34,7 +34,7 @@ def play(script: Script, controller: str) -> Flow:
             raise
         if not flow.is_late:
             return flow
-    raise LateError(f"an ACK of {controller} was over {script.late_s * 1000:.0f} ms late in each of {TRIES} runs")
+    raise LateError(f"{controller} was played over {script.late_s * 1000:.0f} ms late in each of {TRIES} runs")
 
 
 def differences(flow: Flow, other: Flow, slack: int) -> list[str]:

@@ -22,7 +22,8 @@ LATER = 0.002
 """FACT: what answers a retransmission sooner than the least RTT is taken for the original's, and proves no loss."""
 
 SLOW_RTT = 0.4
-"""Seconds. RACK waits for a quarter of it, and decides by time first; a play may be late by half of that."""
+"""Seconds. RACK waits for a quarter of it, and decides by time first. All delays of a play may add
+up to half of that."""
 
 NO_PROBES = {"tcp_early_retrans": 0}
 """Without tail loss probes silence comes to the retransmission timer."""
@@ -445,10 +446,12 @@ def idle_restart(flow: Flow) -> None:
     """
     for packets in (10, 20, 40):
         flow.write(packets)
-        flow.ack(flow.flight())
+        flight = flow.flight()
+        flow.ack(flight)
     rto, cwnd = flow.info().rto_ms / 1000, flow.info().cwnd
     assert cwnd >= 70
-    flow.wait(time.monotonic() + 1.5 * rto)
+    # FACT: Linux counts from the last packet that it sent: half an RTO is left to either side.
+    flow.wait(flight[-1].at + 1.5 * rto)
     assert len(flow.write(60)) == cwnd // 2
     # RFC 2861: it remembers three quarters of the window as ssthresh.
     assert flow.info().ssthresh >= cwnd * 3 // 4

@@ -17,6 +17,12 @@ CORE := pyproject.toml Cargo.toml Cargo.lock split.toml $(wildcard scenarios/*.t
 
 # How the core and headwayd are compiled: `release` for use, `gate` (faster to compile) where only tests use them.
 PROFILE ?= release
+# Its tests' build makes headwayd too, with the features that they have: it need not compile twice.
+ifeq ($(PROFILE),gate)
+BUILD_HEADWAYD = $(BIN)/python scripts/cargo_tests.py
+else
+BUILD_HEADWAYD = cargo build --locked --quiet --profile $(PROFILE) -p headwayd
+endif
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-rust test-python test-train test-train-if-changed test-system test-live test-wheel \
@@ -179,7 +185,7 @@ build/train.stamp: pyproject.toml uv.lock | tools $(UV)
 
 .venv/headwayd.stamp: $(AGENT) | tools libraries .venv/deps.stamp
 	@echo "make: building headwayd"
-	@cargo build --locked --quiet --profile $(PROFILE) -p headwayd
+	@$(BUILD_HEADWAYD)
 	@# One that serves keeps its own file.
 	@cp target/$(PROFILE)/headwayd $(BIN)/headwayd.new && mv $(BIN)/headwayd.new $(BIN)/headwayd
 	@touch $@

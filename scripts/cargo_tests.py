@@ -11,8 +11,8 @@ from pathlib import Path
 import again
 import checks
 
-BUILD = [*checks.CARGO, "--no-run", "--message-format", "json-render-diagnostics", "--workspace"]
-BUILD += ["--exclude", "headway-py", "--lib", "--bins", "--tests"]
+CARGO = [*checks.CARGO, "--workspace", "--exclude", "headway-py"]
+BUILD = ["--no-run", "--message-format", "json-render-diagnostics", "--lib", "--bins", "--tests"]
 
 
 OF_NETWORKS = ("emu", "system")
@@ -51,14 +51,21 @@ class Program:
         )
 
 
+def cargo() -> list[str]:
+    """`cargo test` of all crates that can be tested here.
+
+    Always the same crates: for others cargo would choose other features, and compile all anew.
+    """
+    return [*CARGO, *(["--exclude", "headwayd"] if checks.without_headwayd() else [])]
+
+
 def build() -> list[Program]:
     """Builds them, without headwayd's where its libraries are missing.
 
     Raises:
         SystemExit: If cargo fails, with its exit code.
     """
-    left_out = ["--exclude", "headwayd"] if checks.without_headwayd() else []
-    done = subprocess.run([*BUILD, *left_out], cwd=checks.ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run([*cargo(), *BUILD], cwd=checks.ROOT, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
         sys.exit(done.returncode)
     messages = [json.loads(line) for line in done.stdout.splitlines()]

@@ -7,8 +7,6 @@ import cargo_tests
 import checks
 import surroundings
 
-DOCUMENTATION = [*checks.CARGO, "--workspace", "--exclude", "headway-py", "--exclude", "headwayd", "--doc"]
-
 
 def main() -> int:
     """Runs them; 0 if all pass and docs/checks.json holds the figures of the validation tests.
@@ -19,7 +17,7 @@ def main() -> int:
     left_out = checks.without_headwayd()
     programs = [one for one in cargo_tests.build() if (one.crate, one.target) != cargo_tests.OF_NETWORKS]
     outcomes = [cargo_tests.run(program) for program in programs]
-    documentation = subprocess.run(DOCUMENTATION, cwd=checks.ROOT, check=False).returncode
+    documentation = subprocess.run([*cargo_tests.cargo(), "--doc"], cwd=checks.ROOT, check=False).returncode
     printed = "\n".join(outcome.printed for outcome in outcomes)
     failed = [name for outcome in outcomes for name in outcome.failed]
     # Rust has no skipped tests: one that lacks a trace passes, and says so.

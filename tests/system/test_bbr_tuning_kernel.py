@@ -5,9 +5,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
+
+from waiting import until
 
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
 
@@ -50,18 +51,12 @@ def test_the_agent_over_zeromq_tunes_the_runs_of_a_figure(tmp_path):
         # The path takes 40 ms.
         assert min(known, default=0) > 39, run["scheme"]
         assert any(value is not None for value in run["series"]["btlbw_mbps"]), run["scheme"]
-    assert not left()
+    until(lambda: not left(), left)
 
 
 def test_nothing_is_left_of_a_figure_that_is_killed(tmp_path):
     making = reproduce(tmp_path, "fig4")
-    end = time.monotonic() + 120
-    while len(left()) < 4:
-        assert time.monotonic() < end
-        time.sleep(0.1)
+    until(lambda: len(left()) >= 4, left)
     os.kill(making.pid, signal.SIGKILL)
     making.communicate(timeout=120)
-    end = time.monotonic() + 120
-    while left():
-        assert time.monotonic() < end, left()
-        time.sleep(0.1)
+    until(lambda: not left(), left)

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import daemon
+import needs
 from headway._native import find_headwayd
 from kernel import path
 from kernel.agents import counted, seen, sending
@@ -21,6 +23,21 @@ from kernel.models import HOLD, always, put_model, write_model
 from waiting import until
 
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
+
+
+def test_an_agent_that_nobody_asks_sleeps():
+    """An agent that looked for questions would sleep for a short time, again and again."""
+
+    def slept(agent):
+        statuses = Path(f"/proc/{agent.process.pid}/task").glob("*/status")
+        switches = (re.search(r"^voluntary_ctxt_switches:\s+(\d+)", one.read_text(), re.M) for one in statuses)
+        return sum(int(found[1]) for found in switches)
+
+    with daemon.Daemon("--policy", "owl") as agent:
+        agent.status()
+        before = slept(agent)
+        time.sleep(2)
+        assert slept(agent) - before < 30
 
 
 @pytest.mark.parametrize(("policy", "controller"), [("owl", "headway_owl"), ("aurora", "headway_rate")])
@@ -79,7 +96,8 @@ def test_a_shadow_decides_and_changes_nothing(tmp_path):
         assert agent.status()["shadow"]
         with path.flow(tmp_path, "headway_owl", path.LASTS_S):
             until(lambda: len(recorded()) > 100 and any(line["value"] for line in recorded()))
-            assert seen(agent)["guard_trips"] == 0
+            # Cubic fills the queue that Owl would leave: 60 packets of 1500 bytes are 36 ms at 20 Mbit/s.
+            assert seen(agent, lambda one: one["srtt_ms"] > 30)["guard_trips"] == 0
     lines = recorded()
     assert {(line["schema"], line["policy"]) for line in lines} == {(1, "owl")}
     assert all(line["model"].startswith("owl-v1@") for line in lines)
@@ -143,7 +161,7 @@ def test_a_model_that_only_root_can_read_is_not_read_anew(tmp_path):
     try:
         os.chown(folder, 65534, 65534)
     except OSError as error:
-        pytest.skip(f"files cannot be given to others here: {error.strerror}")
+        needs.skip("users", f"files cannot be given to others here: {error.strerror}")
     folder.chmod(0o700)
     with daemon.Daemon("--policy", f"learned:model={folder}") as agent:
         done = agent.ask("reload")
@@ -159,11 +177,12 @@ def test_what_the_guard_did_is_seen_though_the_ring_was_full(tmp_path):
         seen(agent, lambda one: one["decisions"] > 20 and one["guard"] == "policy")
         before = agent.status()["counters"]
         agent.signal(signal.SIGSTOP)
-        # Far more than the ring has room for.
-        flow.goes_on(1000)
+        # Far more than the ring has room for, and later than the guard's patience ends.
+        flow.outlasts(1.0)
         agent.signal(signal.SIGCONT)
+        counted(agent, "ring_dropped", before["ring_dropped"] + 1)
         counted(agent, "guard_trips", before["guard_trips"] + 1)
-        assert seen(agent, lambda one: one["guard"] == "cubic" or one["guard_trips"])["guard_trips"] >= 1
+        seen(agent, lambda one: one["guard_trips"] >= 1)
 
 
 STORM = """

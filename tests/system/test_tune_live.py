@@ -73,9 +73,8 @@ def test_an_agent_sets_the_windows_of_live_flows_and_they_are_restored_when_it_i
         try:
             until(agent, TUNED)
             running[0].kill()
-            gone = time.monotonic()
+            # Not sooner than agreed: tests/test_tune_hosts.py.
             until(agent, DEFAULT)
-            assert time.monotonic() - gone > RESTORE_S - 1
             running.append(tune(tmp_path, *decides))
             until(agent, TUNED)
             told = ask(tmp_path / "host-h.sock")

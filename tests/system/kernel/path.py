@@ -85,6 +85,19 @@ class Flow:
         total = sum(one.size for one in self.lines())
         until(lambda: sum(one.size for one in self.lines()) >= total + packets * 1448)
 
+    def outlasts(self, seconds: float = 1.0, packets: int = 200) -> None:
+        """Waits until so many packets were acknowledged to each sender, all of them after so long from now.
+
+        Bytes that have come do not tell that: they may be older, where the receiver or the link was late.
+        """
+        since = time.monotonic() + seconds
+
+        def acknowledged(connection: int) -> int:
+            later = [sent.delivered for sent in self.sent(connection) if sent.at > since]
+            return later[-1] - later[0] if later else 0
+
+        until(lambda: all(acknowledged(one) >= packets for one in until(self.connections)))
+
     def wait(self, seconds: float) -> float:
         """Until so long after its begin; that moment."""
         time.sleep(max(0.0, self.begun + seconds - time.monotonic()))

@@ -292,3 +292,28 @@ fn what_has_diverged_is_not_handed_on() {
         "Cubic has it for ten seconds"
     );
 }
+
+/// The window was somebody else's when the first packets arrived, so that the flow has not acted yet when it has the
+/// window: what goes out then belongs to no action.
+#[test]
+fn a_flow_that_others_steered_first_has_packets_of_no_action() {
+    let setup = Setup::new(Bytes::new(1500), 1);
+    let rax = RaxOverRecords::new(&setup, &RaxSpec::default(), None);
+    let mut rax = rax.expect("settings in range");
+    let mut record = Record {
+        mss: 1500,
+        acks: 1,
+        rtt_us: 50_000,
+        srtt_us: 50_000,
+        in_flight: 10,
+        cwnd: 10,
+        ..Record::default()
+    };
+    for n in 0..20 {
+        record.now_ns += 1_000_000;
+        (record.sent, record.delivered) = (10 + n, n);
+        record.flags = if n < 10 { Record::TRIPPED } else { 0 };
+        rax.on_record(&record);
+    }
+    assert!(rax.cwnd(record.now()).is_some());
+}

@@ -92,7 +92,8 @@ impl<T: Task<N>, const N: usize> Agent<T, N> {
         Ok(action)
     }
 
-    /// The last action has caused a partial action of this size: its number, for [`feedback`](Self::feedback).
+    /// The last action has caused a partial action of this size: its number, for [`feedback`](Self::feedback). Before
+    /// the first action there is none to number: `u64::MAX`.
     #[inline]
     pub fn partial_action(&mut self, size: f32) -> u64 {
         if let Some(segment) = self.segments.back_mut() {

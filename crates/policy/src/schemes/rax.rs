@@ -301,7 +301,8 @@ impl Rax {
         if self.fallback.is_some() || !self.state.is_known {
             return Tag::NONE;
         }
-        Tag(self.agent.partial_action(packets) + 1)
+        // Before its first action that is a number of none, and `Tag::NONE` then.
+        Tag(self.agent.partial_action(packets).wrapping_add(1))
     }
 
     /// How long ago the last acknowledgement was, in ms. Before the packet was sent nothing could come: a pause is no gap.

@@ -9,12 +9,13 @@ from contextlib import contextmanager
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-_last = signal.SIGINT
+_came = [signal.SIGINT]
+"""The last signal that came."""
 
 
 def exit_code() -> int:
     """130 after INT, 143 after TERM, 129 after HUP."""
-    return 128 + _last
+    return 128 + _came[-1]
 
 
 def prepare() -> None:
@@ -60,8 +61,7 @@ def _handle(handler: Callable[[int, object], None]) -> None:
 
 
 def _remember(number: int) -> None:
-    global _last
-    _last = signal.Signals(number)
+    _came[:] = [signal.Signals(number)]
 
 
 def _interrupt(number: int, _: object) -> None:

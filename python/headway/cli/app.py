@@ -94,7 +94,9 @@ def run(arguments: list[str]) -> int:
     except BrokenPipeError:
         # The reader of our output, `head` perhaps, has left.
         streams.silence()
-        return 1
+        return 0
+    except UnicodeEncodeError as error:
+        message, code = f"'{error.object}': a name that is not UTF-8 cannot be used here; give it another name", 2
     except OSError as error:
         message, code = f"{error.filename or 'standard output'}: {error.strerror or error}", 1
     except (KeyboardInterrupt, typer.Abort):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as js
 import sys
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from headway.cli.streams import is_animated, plain, screen, shown
 from headway.cli.usage import Json, Seconds, Seed, Warmup, command_line, console, that_fits, words
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rich.table import Table
 
@@ -120,7 +120,7 @@ def bench(
     given = words(scenario, "--scenario")
     loaded = load(given)
     folder = out or new_folder(Path("out"))
-    try:
+    with _removed_if_refused(folder, made=out is None):
         batch = Batch(
             loaded,
             names,
@@ -136,10 +136,6 @@ def bench(
             logs=logs,
             leave_out=every,
         )
-    except BaseException:
-        if out is None:
-            folder.rmdir()
-        raise
     traces = {s.name: digests(s.traces) for s in loaded}
     notes = changed({name: sha256 for found in traces.values() for name, sha256 in found.items()})
     left_out = _left_out(batch.left_out())
@@ -199,6 +195,17 @@ def bench(
         raise typer.Exit(ending.exit_code())
     if broken or (strict and unfit):
         raise typer.Exit(1)
+
+
+@contextmanager
+def _removed_if_refused(folder: Path, *, made: bool) -> Iterator[None]:
+    """Leaves no empty folder behind where what is asked for is wrong."""
+    try:
+        yield
+    except UsageError:
+        if made:
+            folder.rmdir()
+        raise
 
 
 def _distinct(schemes: list[str], world: World) -> None:

@@ -18,17 +18,20 @@ ERRORS = "headway"
 
 
 def _replace(error: UnicodeError) -> tuple[str, int]:
-    """Simple signs for those that cannot be shown; the bytes of a name that is not UTF-8 as \\xe9."""
+    r"""Simple signs for those that cannot be shown; the bytes of a name that is not UTF-8 as \xe9."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
+    return "".join(map(_simple, error.object[error.start : error.end])), error.end
 
-    def shown(sign: str) -> str:
-        if "\udc80" <= sign <= "\udcff":
-            return f"\\x{ord(sign) - 0xDC00:02x}"
-        simple = sign.translate(INSTEAD)
-        return simple if simple.isascii() else "-" if "\u2500" <= sign <= "\u257f" else "?"
 
-    return "".join(map(shown, error.object[error.start : error.end])), error.end
+def _simple(sign: str) -> str:
+    simple = sign.translate(INSTEAD)
+    return simple if simple.isascii() else "-" if "\u2500" <= sign <= "\u257f" else _escaped(sign)
+
+
+def _escaped(sign: str) -> str:
+    byte = ord(sign) - 0xDC00 if "\udc80" <= sign <= "\udcff" else ord(sign)
+    return ascii(sign)[1:-1] if byte > 0xFF else f"\\x{byte:02x}"
 
 
 codecs.register_error(ERRORS, _replace)
@@ -67,8 +70,8 @@ def prepare() -> None:
 
 
 def shown(name: object) -> str:
-    """A name as text of one line: control characters such as escape stand there as \\x1b."""
-    return "".join(c if c.isprintable() or "\udc80" <= c <= "\udcff" else ascii(c)[1:-1] for c in str(name))
+    r"""A name as text of one line: control characters and bytes that are not UTF-8 stand there as \x1b."""
+    return "".join(sign if sign.isprintable() else _escaped(sign) for sign in str(name))
 
 
 def plain(name: object) -> str:

@@ -139,7 +139,7 @@ def plot(
         raise UsageError(f"--out {out}: not a picture; end it in .svg or .png")
     from headway.traces import open_trace
 
-    rates: dict[str, Any] = {name: open_trace(name, "whole").rates_mbps(step) for name in traces}
+    rates: dict[str, Any] = {shown(name): open_trace(name, "whole").rates_mbps(step) for name in traces}
 
     from headway.files import make_folder, write_atomic
     from headway.report.lines import rates_over_time

@@ -93,7 +93,7 @@ def in_utf8(path: Path | str) -> Iterator[str]:
     flags = os.O_PATH | os.O_CLOEXEC
     descriptor = os.open(given.parent if is_utf8 else given, flags)
     try:
-        place = f"/proc/self/fd/{descriptor}"
+        place = f"/proc/{os.getpid()}/fd/{descriptor}"
         yield f"{place}/{given.name}" if is_utf8 else place
     finally:
         os.close(descriptor)

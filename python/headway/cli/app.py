@@ -91,8 +91,8 @@ def run(arguments: list[str]) -> int:
         message, code = str(error), 2
     except RunError as error:
         message, code = str(error), 1
-    except BrokenPipeError:
-        # The reader of our output, `head` perhaps, has left.
+    except (BrokenPipeError, SystemExit):
+        # The reader of our output, `head` perhaps, has left. Typer makes a SystemExit of that alone.
         streams.silence()
         return 0
     except UnicodeEncodeError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as js
 import sys
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -108,7 +108,7 @@ def bench(
     json: Json = False,
 ) -> None:
     """Compare schemes over scenarios: a table with 95% intervals, Parquet, and a report that opens offline."""
-    from headway.files import alone_in, make_folder, new_folder
+    from headway.files import alone_in, in_utf8, make_folder, new_folder
     from headway.fitness import verdict
     from headway.traces import changed, digests
 
@@ -120,6 +120,10 @@ def bench(
     given = words(scenario, "--scenario")
     loaded = load(given)
     folder = out or new_folder(Path("out"))
+    records = pcap or qlog or logs
+    opened = ExitStack()
+    # The recorder is native, and takes no other name than one in UTF-8.
+    place = opened.enter_context(in_utf8(make_folder(folder, "--out"))) if records else folder
     with _removed_if_refused(folder, made=out is None):
         batch = Batch(
             loaded,
@@ -130,7 +134,7 @@ def bench(
             warmup=warmup,
             seed=seed,
             jobs=jobs,
-            recordings=folder / "recordings" if pcap or qlog or logs else None,
+            recordings=Path(place) / "recordings" if records else None,
             pcap=pcap,
             qlog=qlog,
             logs=logs,
@@ -325,8 +329,8 @@ def _write(
         raise
     # As `headway report` reads it later: the same page, byte for byte.
     bench = read_bench(folder)
-    depth = len(folder.parts)
-    recordings = [Path(*Path(r["path"]).parts[depth:]).as_posix() for r in batch.recordings()]
+    # They are recordings/SCENARIO/SCHEME/FILE, wherever the folder is.
+    recordings = [Path(*Path(r["path"]).parts[-4:]).as_posix() for r in batch.recordings()]
     more = {"recordings": recordings} if recordings else {}
     write_atomic(folder / "bench.json", js.dumps(facts | more | {"results": bench.rows}, indent=2) + "\n")
     write_atomic(folder / "report.html", page(bench))

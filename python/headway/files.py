@@ -11,9 +11,6 @@ from typing import IO, Any
 
 from headway._native import RunError, UsageError
 
-LOCK = ".lock"
-"""A file in a folder of results. The process that has it open and locked is the only one that writes there."""
-
 
 def write_atomic(path: Path, content: bytes | str) -> None:
     """Writes beside `path` and renames: a reader or a crash never meets half a file. Raises RunError."""
@@ -56,11 +53,11 @@ def new_folder(parent: Path) -> Path:
     raise AssertionError
 
 
-def lock(file: IO[Any], folder: Path, command: str) -> None:
-    """Has the folder for this process until `file`, which is in it, is closed.
+def lock(file: IO[Any] | int, folder: Path, command: str) -> None:
+    """Has the folder for this process until `file` is closed.
 
     Args:
-        file: An open file.
+        file: An open file in the folder, or a descriptor of the folder.
         folder: Where it is, for the message.
         command: The `headway` command that writes there, for the message.
 
@@ -102,13 +99,12 @@ def in_utf8(path: Path | str) -> Iterator[str]:
 @contextmanager
 def alone_in(folder: Path, command: str) -> Iterator[None]:
     """Has the folder for this process inside. Raises UsageError if another process has it."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        file = (folder / LOCK).open("ab")
-    except OSError as error:
-        raise UsageError(f"--out {folder}: {LOCK}: {error.strerror}; give a folder that can be written") from None
-    with file:
-        lock(file, folder, command)
+        lock(descriptor, folder, command)
         yield
+    finally:
+        os.close(descriptor)
 
 
 def put_between(text: str, begin: str, block: str, path: Path) -> str:

@@ -1,7 +1,13 @@
-"""Files that are either there whole or not at all."""
+"""Files that are either there whole or not at all, and folders that one process at a time writes into."""
 
+import fcntl
 import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
+from typing import IO, Any
 
 from headway._native import RunError, UsageError
 
@@ -10,7 +16,7 @@ def write_atomic(path: Path, content: bytes | str) -> None:
     """Writes beside `path` and renames: a reader or a crash never meets half a file. Raises RunError."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        beside.write_bytes(content.encode() if isinstance(content, str) else content)
+        beside.write_bytes(content.encode(errors="backslashreplace") if isinstance(content, str) else content)
         beside.replace(path)
     except OSError as error:
         raise RunError(f"{path}: {error.strerror}; not written") from None
@@ -29,6 +35,76 @@ def make_folder(path: Path, option: str) -> Path:
     if not os.access(path, os.W_OK):
         raise UsageError(f"{option} {path}: not writable; give a folder that can be written")
     return path
+
+
+def new_folder(parent: Path) -> Path:
+    """Makes a folder that nobody else has, named by the time. Raises UsageError where it cannot be written."""
+    make_folder(parent, "the working folder's")
+    name = time.strftime("%Y%m%d-%H%M%S")
+    for number in count(1):
+        folder = parent / (name if number == 1 else f"{name}-{number}")
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise UsageError(f"{folder}: {error.strerror}; give --out a folder that can be written") from None
+        return folder
+    raise AssertionError
+
+
+def lock(file: IO[Any] | int, folder: Path, command: str) -> None:
+    """Has the folder for this process until `file` is closed.
+
+    Args:
+        file: An open file in the folder, or a descriptor of the folder.
+        folder: Where it is, for the message.
+        command: The `headway` command that writes there, for the message.
+
+    Raises:
+        UsageError: If another process has it.
+    """
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise UsageError(
+            f"--out {folder}: another headway {command} is at work there; give another folder"
+        ) from None
+
+
+@contextmanager
+def in_utf8(path: Path | str) -> Iterator[str]:
+    """The file or folder under a name in UTF-8 inside, for our native module takes no other.
+
+    A name with other bytes is reached through an open file descriptor of its folder.
+    """
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        pass
+    else:
+        yield str(path)
+        return
+    given = Path(path)
+    is_utf8 = given.name.encode(errors="replace") == os.fsencode(given.name)
+    flags = os.O_PATH | os.O_CLOEXEC
+    descriptor = os.open(given.parent if is_utf8 else given, flags)
+    try:
+        place = f"/proc/{os.getpid()}/fd/{descriptor}"
+        yield f"{place}/{given.name}" if is_utf8 else place
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def alone_in(folder: Path, command: str) -> Iterator[None]:
+    """Has the folder for this process inside. Raises UsageError if another process has it."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        lock(descriptor, folder, command)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def put_between(text: str, begin: str, block: str, path: Path) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from headway._native import UsageError, read_parquet, results_schema
+from headway.files import in_utf8
 from headway.stats import FEW, Ellipse, block_length
 from headway.summary import ALL_FLOWS, Offsets, regions, summarise
 
@@ -135,7 +136,8 @@ def read_bench(folder: Path) -> Bench:
 
 
 def _table(path: Path) -> tuple[dict[str, str], dict[str, list[Any]]]:
-    metadata, columns = read_parquet(str(path))
+    with in_utf8(path) as place:
+        metadata, columns = read_parquet(place)
     if metadata.get("schema") not in READABLE:
         found = metadata.get("schema", "none")
         raise UsageError(

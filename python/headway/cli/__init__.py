@@ -1,4 +1,7 @@
-"""The command `headway`. Exit codes: 0 done, 1 failure, 2 wrong usage or bad input, 130 interrupted."""
+"""The command `headway`.
+
+Exit codes: 0 done, 1 failure, 2 wrong usage or bad input, 130 interrupted, 143 after SIGTERM, 129 after SIGHUP.
+"""
 
 import sys
 from typing import NoReturn
@@ -6,12 +9,17 @@ from typing import NoReturn
 
 def main() -> NoReturn:
     """Runs the command line and exits; whatever goes wrong is one line on standard error."""
+    from headway import ending
+    from headway.cli import streams
+
+    streams.prepare()
     # Loading takes a while, and may be interrupted like everything else.
     try:
+        ending.prepare()
         from headway.cli.app import run
 
         code = run(sys.argv[1:])
     except KeyboardInterrupt:
         print("headway: interrupted", file=sys.stderr)
-        code = 130
+        code = ending.exit_code()
     sys.exit(code)

@@ -1,12 +1,12 @@
 """The commands put together, and what becomes of errors."""
 
-import os
 import sys
 from typing import Annotated
 
 import typer
 from typer.exceptions import TyperException
 
+from headway import ending
 from headway._native import RunError, UsageError
 from headway.cli import (
     bench,
@@ -19,6 +19,7 @@ from headway.cli import (
     report,
     reproduce,
     shell,
+    streams,
     traces,
     train,
     tune,
@@ -90,13 +91,19 @@ def run(arguments: list[str]) -> int:
         message, code = str(error), 2
     except RunError as error:
         message, code = str(error), 1
-    except BrokenPipeError:
-        # The reader of our output, `head` perhaps, has left.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+    except (BrokenPipeError, SystemExit):
+        # The reader of our output, `head` perhaps, has left. Typer makes a SystemExit of that alone.
+        streams.silence()
+        return 0
+    except UnicodeEncodeError as error:
+        message, code = f"'{error.object}': a name that is not UTF-8 cannot be used here; give it another name", 2
     except OSError as error:
         message, code = f"{error.filename or 'standard output'}: {error.strerror or error}", 1
     except (KeyboardInterrupt, typer.Abort):
-        message, code = "interrupted", 130
-    print(f"headway: {' '.join(message.split())}", file=sys.stderr)
+        message, code = "interrupted", ending.exit_code()
+    try:
+        print(f"headway: {streams.shown(' '.join(message.split()))}", file=sys.stderr, flush=True)
+    except OSError:
+        code = code or 1
+    streams.silence()
     return code

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import json as js
 import sys
-import time
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from enum import StrEnum
 from functools import partial
-from os.path import relpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from headway import ending
 from headway._native import Batch, RunError, Scenario, UsageError, __version__, canonical_scheme, code_version
 from headway._native import schemes as all_schemes
+from headway.cli.streams import is_animated, plain, screen, shown
 from headway.cli.usage import Json, Seconds, Seed, Warmup, command_line, console, that_fits, words
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rich.table import Table
 
@@ -108,7 +108,7 @@ def bench(
     json: Json = False,
 ) -> None:
     """Compare schemes over scenarios: a table with 95% intervals, Parquet, and a report that opens offline."""
-    from headway.files import make_folder
+    from headway.files import alone_in, in_utf8, make_folder, new_folder
     from headway.fitness import verdict
     from headway.traces import changed, digests
 
@@ -119,55 +119,65 @@ def bench(
     _distinct(names, world)
     given = words(scenario, "--scenario")
     loaded = load(given)
-    folder = out or Path("out") / time.strftime("%Y%m%d-%H%M%S")
-    batch = Batch(
-        loaded,
-        names,
-        world=world.value,
-        runs=runs,
-        seconds=seconds,
-        warmup=warmup,
-        seed=seed,
-        jobs=jobs,
-        recordings=folder / "recordings" if pcap or qlog or logs else None,
-        pcap=pcap,
-        qlog=qlog,
-        logs=logs,
-        leave_out=every,
-    )
+    folder = out or new_folder(Path("out"))
+    records = pcap or qlog or logs
+    opened = ExitStack()
+    # The recorder is native, and takes no other name than one in UTF-8.
+    place = opened.enter_context(in_utf8(make_folder(folder, "--out"))) if records else folder
+    with _removed_if_refused(folder, made=out is None):
+        batch = Batch(
+            loaded,
+            names,
+            world=world.value,
+            runs=runs,
+            seconds=seconds,
+            warmup=warmup,
+            seed=seed,
+            jobs=jobs,
+            recordings=Path(place) / "recordings" if records else None,
+            pcap=pcap,
+            qlog=qlog,
+            logs=logs,
+            leave_out=every,
+        )
     traces = {s.name: digests(s.traces) for s in loaded}
     notes = changed({name: sha256 for found in traces.values() for name, sha256 in found.items()})
     left_out = _left_out(batch.left_out())
     for note in notes + left_out:
         print(f"headway: warning: {note}", file=sys.stderr)
     make_folder(folder, "--out")
-
-    finished = _run(batch, f"{len(names)} schemes, {len(loaded)} scenarios")
+    with alone_in(folder, "bench"):
+        finished = _run(batch, f"{len(names)} schemes, {len(loaded)} scenarios")
+        if batch.finished_runs:
+            facts = {
+                "headway": __version__,
+                "code_version": code_version,
+                "command": command_line(
+                    {
+                        # Named one by one, those that are left out would be refused.
+                        "--schemes": "all" if left_out else ",".join(names),
+                        "--scenario": ",".join(given),
+                        "--world": world.value,
+                        "--runs": runs,
+                        "--seconds": seconds if seconds is not None else _common_length(loaded),
+                        "--warmup": warmup,
+                        "--seed": seed,
+                    }
+                ),
+                "notes": notes + left_out,
+                "world": world.value,
+                "runs": runs,
+                "seconds": seconds,
+                "warmup": warmup,
+                "seed": seed,
+            }
+            try:
+                with ending.held(), _status("writing the results and drawing the report"):
+                    written = _write(batch, loaded, traces, facts, folder)
+            except KeyboardInterrupt:
+                print(f"headway: interrupted; the results are in {shown(folder)}", file=sys.stderr)
+                raise typer.Exit(ending.exit_code()) from None
     if batch.finished_runs:
-        facts = {
-            "headway": __version__,
-            "code_version": code_version,
-            "command": command_line(
-                {
-                    # Named one by one, those that are left out would be refused.
-                    "--schemes": "all" if left_out else ",".join(names),
-                    "--scenario": ",".join(given),
-                    "--world": world.value,
-                    "--runs": runs,
-                    "--seconds": seconds if seconds is not None else _common_length(loaded),
-                    "--warmup": warmup,
-                    "--seed": seed,
-                }
-            ),
-            "notes": notes + left_out,
-            "world": world.value,
-            "runs": runs,
-            "seconds": seconds,
-            "warmup": warmup,
-            "seed": seed,
-        }
-        with _status("writing the results and drawing the report"):
-            written = _write(batch, loaded, traces, facts, folder)
         if json:
             print(js.dumps(written.rows, indent=2))
         else:
@@ -181,14 +191,25 @@ def bench(
     for failure in broken:
         print(f"headway: {failure}; that run's recordings are incomplete, its results are not", file=sys.stderr)
     if not finished:
-        place = f"; they are in {folder}" if batch.finished_runs else ""
+        place = f"; they are in {shown(folder)}" if batch.finished_runs else ""
         print(
             f"headway: interrupted: {batch.finished_runs} of {batch.total_runs} runs finished{place}",
             file=sys.stderr,
         )
-        raise typer.Exit(130)
+        raise typer.Exit(ending.exit_code())
     if broken or (strict and unfit):
         raise typer.Exit(1)
+
+
+@contextmanager
+def _removed_if_refused(folder: Path, *, made: bool) -> Iterator[None]:
+    """Leaves no empty folder behind where what is asked for is wrong."""
+    try:
+        yield
+    except UsageError:
+        if made:
+            folder.rmdir()
+        raise
 
 
 def _distinct(schemes: list[str], world: World) -> None:
@@ -247,6 +268,7 @@ def _run(batch: Batch, what: str) -> bool:
                 runs = f"{batch.finished_runs}/{batch.total_runs}"
                 progress.update(task, completed=batch.progress, runs=runs)
         except KeyboardInterrupt:
+            ending.ignore()
             batch.cancel()
             while not batch.wait(0.1):
                 pass
@@ -255,10 +277,8 @@ def _run(batch: Batch, what: str) -> bool:
 
 def _status(what: str) -> AbstractContextManager[object]:
     """Says on a terminal what is going on meanwhile."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    return console.status(what) if console.is_terminal else nullcontext()
+    there = screen(stderr=True)
+    return there.status(what) if is_animated(there) else nullcontext()
 
 
 def _write(
@@ -269,7 +289,7 @@ def _write(
     folder: Path,
 ) -> Bench:
     """Writes results.parquet, series.parquet, bench.json and report.html; returns what they hold."""
-    from headway.files import write_atomic
+    from headway.files import in_utf8, write_atomic
     from headway.report import page
     from headway.results import BENCH_SCHEMA, read_bench
     from headway.traces import open_trace
@@ -301,14 +321,16 @@ def _write(
         "scenarios": [scenario(s) for s in scenarios],
     }
     try:
-        batch.write_parquet(str(folder), js.dumps(facts))
+        with in_utf8(folder) as place:
+            batch.write_parquet(place, js.dumps(facts))
     except RunError:
         for half in folder.glob("*.parquet.part"):
             half.unlink(missing_ok=True)
         raise
     # As `headway report` reads it later: the same page, byte for byte.
     bench = read_bench(folder)
-    recordings = [Path(relpath(r["path"], folder)).as_posix() for r in batch.recordings()]
+    # They are recordings/SCENARIO/SCHEME/FILE, wherever the folder is.
+    recordings = [Path(*Path(r["path"]).parts[-4:]).as_posix() for r in batch.recordings()]
     more = {"recordings": recordings} if recordings else {}
     write_atomic(folder / "bench.json", js.dumps(facts | more | {"results": bench.rows}, indent=2) + "\n")
     write_atomic(folder / "report.html", page(bench))
@@ -321,27 +343,27 @@ def _print(bench: Bench, scenarios: list[Scenario], folder: Path, recordings: in
     from headway.fitness import reason
     from headway.report.numbers import columns_for
 
-    screen = console()
+    to = console()
     for scenario in scenarios:
         of_scenario = [row for row in bench.rows if row["scenario"] == scenario.name]
         if not of_scenario:
             continue
         # Where the terminal is narrow, the last columns stay away; bench.json and the report have them.
-        table = that_fits(screen, columns_for(of_scenario), partial(_table, of_scenario))
+        table = that_fits(to, columns_for(of_scenario), partial(_table, of_scenario))
         runs, seconds = max(row["runs"] for row in of_scenario), of_scenario[0]["seconds"]
-        screen.print()
-        screen.print(f"[bold]{scenario.name}[/bold]  [dim]{runs} run{'s' * (runs > 1)} of {seconds:g} s[/dim]")
-        screen.print(table)
+        to.print()
+        to.print(f"[bold]{plain(scenario.name)}[/bold]  [dim]{runs} run{'s' * (runs > 1)} of {seconds:g} s[/dim]")
+        to.print(table)
         for row in of_scenario:
             if why := reason(row):
-                screen.print(f"[yellow]unfit[/yellow]  {escape(why)}", soft_wrap=True, highlight=False)
-    screen.print("\n[dim]\u00b1 is half the 95% bootstrap interval; (a\u2013b) are the ends of an uneven one[/dim]")
+                to.print(f"[yellow]unfit[/yellow]  {escape(why)}", soft_wrap=True, highlight=False)
+    to.print("\n[dim]\u00b1 is half the 95% bootstrap interval; (a\u2013b) are the ends of an uneven one[/dim]")
     if bench.rough:
-        screen.print(f"[dim]{bench.rough}[/dim]", soft_wrap=True)
-    screen.print(f"report: {folder / 'report.html'}", soft_wrap=True, highlight=False)
+        to.print(f"[dim]{bench.rough}[/dim]", soft_wrap=True)
+    to.print(f"report: {plain(folder / 'report.html')}", soft_wrap=True, highlight=False)
     if recordings:
         files = f"{recordings} file{'s' * (recordings > 1)}"
-        screen.print(f"recordings: {folder / 'recordings'} ({files})", soft_wrap=True, highlight=False)
+        to.print(f"recordings: {plain(folder / 'recordings')} ({files})", soft_wrap=True, highlight=False)
 
 
 def _table(rows: list[dict[str, Any]], columns: Sequence[Column]) -> Table:
@@ -353,10 +375,10 @@ def _table(rows: list[dict[str, Any]], columns: Sequence[Column]) -> Table:
     for column in columns:
         table.add_column(f"{column.title}\n[dim]{column.unit}[/dim]", justify="right", no_wrap=True)
     for row in rows:
-        table.add_row(row["scheme"], *(_cell(row[c.metric], c.scale) for c in columns))
+        table.add_row(plain(row["scheme"]), *(_cell(row[c.metric], c.scale) for c in columns))
         for flow in row.get("flows", []):
             cells = (_cell(flow[c.metric], c.scale) for c in columns)
-            table.add_row(f"  flow {flow['flow']}: {flow['scheme']}", *cells, style="dim")
+            table.add_row(plain(f"  flow {flow['flow']}: {flow['scheme']}"), *cells, style="dim")
     return table
 
 

@@ -60,10 +60,11 @@ class _Screen:
     """Progress on standard error: a bar on a terminal, and a line for each round anywhere."""
 
     def __init__(self, title: str, total: float) -> None:
-        from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-        console = Console(stderr=True)
+        from headway.cli.streams import is_animated, screen
+
+        console = screen(stderr=True)
         self.progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -72,7 +73,7 @@ class _Screen:
             TextColumn("left"),
             TimeRemainingColumn(elapsed_when_finished=False),
             console=console,
-            disable=not console.is_terminal,
+            disable=not is_animated(console),
         )
         self._task = self.progress.add_task(title, total=total)
 

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from headway import ending
 from headway._native import RunError, Scenario, Trace, UsageError, canonical_scheme, find_headwayd
 from headway.cli.bench import MOST_JOBS, MOST_RUNS, load
+from headway.cli.streams import plain
 from headway.cli.usage import Json, Seconds, Seed, Warmup, command_line, console, that_fits, words
 from headway.gap.plan import (
     EMU,
@@ -236,7 +238,7 @@ def _run(world: str, missing: list[Task], jobs: int, store: Store) -> list[str]:
             "and the same command goes on from there",
             file=sys.stderr,
         )
-        raise typer.Exit(130) from None
+        raise typer.Exit(ending.exit_code()) from None
 
 
 def _print(rows: list[dict[str, Any]], out: Path) -> None:
@@ -247,16 +249,16 @@ def _print(rows: list[dict[str, Any]], out: Path) -> None:
         own = [row for row in rows if row["scenario"] == scenario]
         # Where the terminal is narrow, the last columns stay away; gap.json has them.
         table = that_fits(screen, columns_for(own), partial(_table, own))
-        screen.print(f"\n[bold]{scenario}[/bold]  [dim]runs of {own[0]['seconds']:g} s[/dim]")
+        screen.print(f"\n[bold]{plain(scenario)}[/bold]  [dim]runs of {own[0]['seconds']:g} s[/dim]")
         screen.print(table)
     for row in rows:
         for where, found in (("", row), (" in the kernel", row["kernel"])):
             if found and found["unfit"]:
                 about = f"unfit: {row['scenario']}, {row['scheme']}{where}: {found['why_unfit']}"
-                screen.print(about, soft_wrap=True)
+                screen.print(plain(about), soft_wrap=True)
     in_kernel = " and kernel" if any(row["kernel"] for row in rows) else ""
     screen.print(f"\n[dim]emulator{in_kernel} less simulator, with 95% intervals over pairs of runs[/dim]")
-    screen.print(f"figure: {out / 'gap.svg'}", soft_wrap=True, highlight=False)
+    screen.print(f"figure: {plain(out / 'gap.svg')}", soft_wrap=True, highlight=False)
 
 
 def _table(rows: list[dict[str, Any]], columns: Sequence[Column]) -> Table:
@@ -274,5 +276,7 @@ def _table(rows: list[dict[str, Any]], columns: Sequence[Column]) -> Table:
         table.add_column(f"{column.title}\n[dim]{column.unit}[/dim]", justify="right", no_wrap=True)
     for row in rows:
         kernel = (pairs(row["kernel"]), reach(row["kernel"])) if in_kernel else ()
-        table.add_row(row["scheme"], pairs(row), reach(row), *kernel, *(column.cell(row) for column in columns))
+        table.add_row(
+            plain(row["scheme"]), pairs(row), reach(row), *kernel, *(column.cell(row) for column in columns)
+        )
     return table

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headway._native import UsageError
+from headway.cli.streams import plain
 from headway.cli.usage import EPILOG, Json, console, table_of
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def show(name: Which, json: Json = False) -> None:
             print(js.dumps({"id": learner.id, "place": learner.place, **learner.card}, indent=2))
             return
         screen = console()
-        screen.print(f"[bold]{learner.id}[/bold]", soft_wrap=True)
+        screen.print(f"[bold]{plain(learner.id)}[/bold]", soft_wrap=True)
         about = f"{learner.parameters} parameters, {learner.updates} gradients, {learner.size / 1000:.0f} kB in all"
         for fact, text in {"place": learner.place, "learner": about}.items():
             screen.print(f"  {fact:<8} {text}", soft_wrap=True)
@@ -109,7 +110,7 @@ def show(name: Which, json: Json = False) -> None:
         print(js.dumps({"id": model.id, "place": model.place, **model.card}, indent=2))
         return
     screen = console()
-    screen.print(f"[bold]{model.id}[/bold]", soft_wrap=True)
+    screen.print(f"[bold]{plain(model.id)}[/bold]", soft_wrap=True)
     facts = {
         "place": model.place,
         "network": f"{model.net}, {model.parameters} parameters, {model.size / 1000:.0f} kB in all",

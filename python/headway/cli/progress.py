@@ -1,12 +1,13 @@
 """How far something is, and how long it will still take: on a terminal, on standard error."""
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from headway.cli.streams import is_animated, screen
 
 
 def progress_of_runs() -> Progress:
     """A bar for each task, which has a field `runs` such as 3/30; shows nothing where there is no terminal."""
-    console = Console(stderr=True)
+    console = screen(stderr=True)
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -16,7 +17,7 @@ def progress_of_runs() -> Progress:
         TextColumn("left"),
         TimeRemainingColumn(),
         console=console,
-        disable=not console.is_terminal,
+        disable=not is_animated(console),
     )
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from headway._native import UsageError
+from headway.cli.streams import shown
 from headway.cli.usage import Json
 
 
@@ -33,7 +34,7 @@ def report(
 
         print(js.dumps(bench.rows, indent=2))
     else:
-        print(f"report: {path}")
+        print(f"report: {shown(path)}")
     if open_:
         import webbrowser
 

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from headway import ending
 from headway._native import UsageError
 from headway.cli.bench import MOST_JOBS
+from headway.cli.streams import plain
 from headway.cli.usage import Json, console, nearest
 from headway.runs.task import KERNEL, SIM
 
@@ -114,8 +116,10 @@ def reproduce(
     outcomes = _make(begin(figures, lab), store, at_a_time, folder / "logs" if logs else None)
     store.close()
     results = [outcome.json(source, quick) for outcome in outcomes]
-    for outcome, result in zip(outcomes, results, strict=True):
-        _write(outcome, result, folder)
+    with ending.held():
+        for outcome, result in zip(outcomes, results, strict=True):
+            _write(outcome, result, folder)
+        write_atomic(folder / "claims.json", js.dumps(results, indent=2) + "\n")
     if not json:
         _print(source, outcomes, lab, folder, time.monotonic() - started)
     for outcome in outcomes:
@@ -126,7 +130,6 @@ def reproduce(
         make_folder(RESULTS / "img", "--publish")
         for path in write_page(RESULTS, source, outcomes):
             print(f"published: {path}", file=sys.stderr)
-    write_atomic(folder / "claims.json", js.dumps(results, indent=2) + "\n")
     if json:
         print(js.dumps(results if figure == "all" else results[0], indent=2))
     if not made or any(outcome.failures for outcome in outcomes):
@@ -206,7 +209,7 @@ def _make(begun: Sequence[Begun | Outcome], store: Store, jobs: int, logs: Path 
             "and the same command goes on from there",
             file=sys.stderr,
         )
-        raise typer.Exit(130) from None
+        raise typer.Exit(ending.exit_code()) from None
     return outcomes
 
 
@@ -272,7 +275,7 @@ def _print(paper: Paper, outcomes: Sequence[Outcome], lab: Lab, folder: Path, se
             screen.print(_table(title, rows))
         for note in outcome.notes:
             screen.print(f"[dim]{escape(note)}[/dim]", soft_wrap=True)
-        screen.print(f"figure: {folder / outcome.figure.name}.svg", soft_wrap=True, highlight=False)
+        screen.print(f"figure: {plain(folder / outcome.figure.name)}.svg", soft_wrap=True, highlight=False)
     counts = ", ".join(f"{verdicts.count(v)} {v}" for v in Verdict)
     screen.print(f"\n{paper.name}: {len(verdicts)} claims: {counts}; {seconds:.0f} s")
     if lab.quick:

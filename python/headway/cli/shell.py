@@ -2,6 +2,7 @@
 
 import json as js
 import sys
+from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,6 +11,7 @@ import typer
 
 from headway._native import UsageError
 from headway.cli.usage import Json
+from headway.files import in_utf8
 
 Words = str | None
 """What an option says, in the words of scenarios; `headway_scenario` reads it."""
@@ -95,25 +97,27 @@ def shell(
         return 0
     if clean:
         return _clean(clean_shells(), json)
-    code, summary, text = run_shell(
-        command or [],
-        up=up,
-        down=down,
-        delay=delay,
-        jitter=jitter,
-        loss=loss,
-        up_loss=up_loss,
-        down_loss=down_loss,
-        reorder=reorder,
-        queue=queue,
-        up_queue=up_queue,
-        down_queue=down_queue,
-        hosts=hosts,
-        peer=peer,
-        log=log,
-        seed=seed,
-        live=live,
-    )
+    with ExitStack() as opened:
+        up, down = (_in_utf8(name, opened) for name in (up, down))
+        code, summary, text = run_shell(
+            command or [],
+            up=up,
+            down=down,
+            delay=delay,
+            jitter=jitter,
+            loss=loss,
+            up_loss=up_loss,
+            down_loss=down_loss,
+            reorder=reorder,
+            queue=queue,
+            up_queue=up_queue,
+            down_queue=down_queue,
+            hosts=hosts,
+            peer=peer,
+            log=log,
+            seed=seed,
+            live=live,
+        )
     if failure := js.loads(summary)["log_failure"]:
         print(f"headway: warning: {failure}", file=sys.stderr)
     if json:
@@ -121,6 +125,11 @@ def shell(
     elif sys.stderr.isatty() and live is not Live.OFF:
         print(text, end="", file=sys.stderr)
     return code
+
+
+def _in_utf8(link: str | None, opened: ExitStack) -> str | None:
+    """A link that is a file under a name in UTF-8; any other as it is."""
+    return opened.enter_context(in_utf8(link)) if link and Path(link).is_file() else link
 
 
 def _list(entries: list[dict[str, Any]], json: bool) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from headway._native import UsageError, split
+from headway.cli.streams import plain, shown
 from headway.cli.usage import EPILOG, Json, console, nearest, seconds, table_of
 
 app = typer.Typer(
@@ -38,7 +39,7 @@ def listing(context: typer.Context, json: Json = False) -> None:
         if folder is None:
             place = Text(missing, "dim")
         else:
-            place = Text("comes with Headway" if folder == shipped_folder() else str(folder))
+            place = Text("comes with Headway" if folder == shipped_folder() else shown(folder))
         table.add_row(name, held.get(name, "none"), place)
     show = console()
     show.print(table)
@@ -72,7 +73,7 @@ def fetch(
     folder = to or cache_folder()
     for line in fetch_traces(known[collection], folder, from_):
         print(line, flush=True)
-    print(f"traces are in {folder}")
+    print(f"traces are in {shown(folder)}")
 
 
 @app.command(epilog=EPILOG["traces info"])
@@ -98,7 +99,7 @@ def info(
             "training": spans(one["training_s"]),
             "evaluation": spans(one["evaluation_s"]),
         }
-        show.print(f"[bold]{one['name']}[/bold]", soft_wrap=True)
+        show.print(f"[bold]{plain(one['name'])}[/bold]", soft_wrap=True)
         for fact, text in facts.items():
             show.print(f"  {fact:<10} {text}", soft_wrap=True)
     show.print(
@@ -138,7 +139,7 @@ def plot(
         raise UsageError(f"--out {out}: not a picture; end it in .svg or .png")
     from headway.traces import open_trace
 
-    rates: dict[str, Any] = {name: open_trace(name, "whole").rates_mbps(step) for name in traces}
+    rates: dict[str, Any] = {shown(name): open_trace(name, "whole").rates_mbps(step) for name in traces}
 
     from headway.files import make_folder, write_atomic
     from headway.report.lines import rates_over_time
@@ -147,4 +148,4 @@ def plot(
     make_folder(out.parent, "--out")
     chart = rates_over_time(rates, step)
     write_atomic(out, png(chart) if out.suffix == ".png" else standalone(chart))
-    print(out)
+    print(shown(out))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as js
-import signal
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from headway import ending
 from headway._native import RunError, UsageError
 from headway.cli.usage import Json  # noqa: TC001  # Typer reads it
 
@@ -70,7 +70,7 @@ def train(
         return
     chosen = _chosen(system, config, ablation)
     _need_pytorch()
-    from headway.files import make_folder
+    from headway.files import alone_in, make_folder
     from headway.train import scenarios
 
     scenarios.check(chosen)
@@ -78,14 +78,14 @@ def train(
     from headway.train.loop import train as run
 
     folder = make_folder(out or Path("out") / "train" / f"{chosen.model}-seed-{seed}", "--out")
-    screen = _Screen(chosen)
-    with screen.progress:
-        training = run(chosen, folder, seed, Headway(), screen)
+    progress = _Screen(chosen)
+    with alone_in(folder, "train"), progress.progress:
+        training = run(chosen, folder, seed, Headway(), progress)
     if not training.is_done:
         print(
             f"headway: interrupted; the same command goes on after {training.learner.steps} steps", file=sys.stderr
         )
-        raise typer.Exit(130)
+        raise typer.Exit(ending.exit_code())
     summary = _summary(training, folder)
     print(js.dumps(summary, indent=2) if json else _text(summary))
 
@@ -133,9 +133,9 @@ class _Screen:
         self.progress = _bar()
         self._task = self.progress.add_task(config.model, total=self._total, reward="")
         self._interrupts = 0
-        signal.signal(signal.SIGINT, self._on_interrupt)
+        ending.on_request(self._on_interrupt)
 
-    def _on_interrupt(self, *_: object) -> None:
+    def _on_interrupt(self) -> None:
         self._interrupts += 1
         if self._interrupts > 1:
             raise KeyboardInterrupt
@@ -165,10 +165,11 @@ class _Screen:
 
 
 def _bar() -> Progress:
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-    console = Console(stderr=True)
+    from headway.cli.streams import is_animated, screen
+
+    console = screen(stderr=True)
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -179,7 +180,7 @@ def _bar() -> Progress:
         TextColumn("left"),
         TimeRemainingColumn(elapsed_when_finished=False),
         console=console,
-        disable=not console.is_terminal,
+        disable=not is_animated(console),
     )
 
 

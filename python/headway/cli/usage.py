@@ -12,6 +12,7 @@ import typer
 from typer.exceptions import TyperException
 
 from headway._native import UsageError
+from headway.cli.streams import screen
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -152,9 +153,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 def console() -> "Console":
     """Where tables go: as wide as the terminal; without one, wide enough for every table."""
-    from rich.console import Console
-
-    return Console(width=None if sys.stdout.isatty() else WIDE, highlight=False)
+    return screen(width=None if sys.stdout.isatty() else WIDE)
 
 
 def that_fits(screen: "Console", columns: Sequence[T], draw: Callable[[Sequence[T]], "Table"]) -> "Table":

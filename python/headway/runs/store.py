@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headway._native import RunError, UsageError, code_version, find_headwayd
+from headway.files import lock
 from headway.runs.task import KERNEL, SIM, model_of
 from headway.summary import ALL_FLOWS
 
@@ -80,12 +80,7 @@ class Store:
             raise UsageError(
                 f"--out {folder}: {NAME}: {error.strerror}; give a folder that can be written"
             ) from None
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UsageError(
-                f"--out {folder}: another headway {command} is at work there; give another folder"
-            ) from None
+        lock(self._file, folder, command)
         self._machine = machine()
         self._runs = {_key(run): run for run in self._read()}
 

@@ -3,6 +3,7 @@
 import csv
 import math
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from headway._native import Trace, UsageError
 from headway.files import make_folder, write_atomic
@@ -26,7 +27,10 @@ def convert(source: Path, target: Path, interval_s: float) -> None:
     make_folder(target.parent, "traces convert")
     if source.suffix == ".csv":
         rates, step_s = read_csv(source)
-        Trace.from_rates(rates, step_s).save(str(target))
+        with TemporaryDirectory() as folder:
+            trace = Path(folder) / "trace"
+            Trace.from_rates(rates, step_s).save(str(trace))
+            write_atomic(target, trace.read_bytes())
     else:
         rates = open_trace(str(source), "whole").rates_mbps(interval_s)
         lines = [",".join(HEADER)] + [f"{k * interval_s:.6g},{rate:.6g}" for k, rate in enumerate(rates)]

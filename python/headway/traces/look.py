@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from headway._native import Trace, UsageError, split, trace_split
+from headway.files import in_utf8
 from headway.traces.fetch import collection_of, collections
 
 OUTAGE_S = 0.5
@@ -31,12 +32,14 @@ def locate(name_or_path: str) -> str:
 
 def open_trace(name_or_path: str, part: str) -> Trace:
     """A whole trace, or the part for training or evaluation, by its file or by its name. Raises UsageError."""
-    return Trace.load(locate(name_or_path), part)
+    with in_utf8(locate(name_or_path)) as place:
+        return Trace.load(place, part)
 
 
 def uses(name_or_path: str) -> dict[str, Any]:
     """The seconds of a trace that may train, and those for evaluation only, as (from, to). Raises UsageError."""
-    shares = trace_split(locate(name_or_path))
+    with in_utf8(locate(name_or_path)) as place:
+        shares = trace_split(place)
     return {key: shares[key] for key in ("training_s", "evaluation_s")}
 
 

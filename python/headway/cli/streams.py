@@ -1,0 +1,107 @@
+"""Standard output and standard error, whatever they are: printing never raises once results are there."""
+
+import codecs
+import os
+import sys
+from contextlib import suppress
+from io import TextIOWrapper
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+INSTEAD = str.maketrans({"\u00b1": "+-", "\u2013": "-", "\u2014": "-", "\u2026": "...", "\u00b7": "-"})
+"""What stands in the place of signs that a terminal cannot show."""
+
+
+ERRORS = "headway"
+
+
+def _replace(error: UnicodeError) -> tuple[str, int]:
+    r"""Simple signs for those that cannot be shown; the bytes of a name that is not UTF-8 as \xe9."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(map(_simple, error.object[error.start : error.end])), error.end
+
+
+def _simple(sign: str) -> str:
+    simple = sign.translate(INSTEAD)
+    return simple if simple.isascii() else "-" if "\u2500" <= sign <= "\u257f" else _escaped(sign)
+
+
+def _escaped(sign: str) -> str:
+    byte = ord(sign) - 0xDC00 if "\udc80" <= sign <= "\udcff" else ord(sign)
+    return ascii(sign)[1:-1] if byte > 0xFF else f"\\x{byte:02x}"
+
+
+codecs.register_error(ERRORS, _replace)
+
+
+class _Lenient(TextIOWrapper):
+    """Standard error that has gone or is full: what nobody can read must not end a run."""
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            super().write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            super().flush()
+
+
+def prepare() -> None:
+    """Makes a closed stream as /dev/null, and replaces what a stream's encoding cannot say."""
+    # A file that is opened later must not get the number of a closed stream: it would be printed into.
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            # A new file takes the lowest free number, which is this one.
+            os.set_inheritable(os.open(os.devnull, os.O_RDONLY if number == 0 else os.O_WRONLY), True)
+    sys.stdin = sys.stdin or open(0, closefd=False)  # noqa: SIM115
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors=ERRORS)
+    if isinstance(sys.stderr, TextIOWrapper):
+        encoding = sys.stderr.encoding
+        sys.stderr = _Lenient(sys.stderr.detach(), encoding, ERRORS, line_buffering=True)
+
+
+def shown(name: object) -> str:
+    r"""A name as text of one line: control characters and bytes that are not UTF-8 stand there as \x1b."""
+    return "".join(sign if sign.isprintable() else _escaped(sign) for sign in str(name))
+
+
+def plain(name: object) -> str:
+    """A name for Rich's print: its brackets are no markup."""
+    from rich.markup import escape
+
+    return escape(shown(name))
+
+
+def silence() -> None:
+    """Sends what is still to be printed nowhere: the reader has left, or the disk is full."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            with suppress(OSError, ValueError):
+                os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
+def screen(*, stderr: bool = False, width: int | None = None) -> "Console":
+    """Where tables and bars go. NO_COLOR and TERM=dumb win over all that asks for colours."""
+    from rich.console import Console
+
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return Console(stderr=stderr, width=width, highlight=False, force_terminal=False, color_system=None)
+    return Console(stderr=stderr, width=width, highlight=False)
+
+
+def is_animated(console: "Console") -> bool:
+    """Whether bars may be drawn: only where standard error is a real terminal, whatever FORCE_COLOR says."""
+    return sys.stderr.isatty() and console.is_terminal

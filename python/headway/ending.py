@@ -1,0 +1,69 @@
+"""How a command ends when a signal asks it to: INT (Ctrl-C), TERM (batch systems), HUP (a lost connection).
+
+All three raise KeyboardInterrupt, so a command needs one way to end and not three.
+"""
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+_came = [signal.SIGINT]
+"""The last signal that came."""
+
+
+def exit_code() -> int:
+    """130 after INT, 143 after TERM, 129 after HUP."""
+    return 128 + _came[-1]
+
+
+def prepare() -> None:
+    """Makes each of the signals raise KeyboardInterrupt. Those that `nohup` or a shell has ignored stay ignored."""
+    _handle(_interrupt)
+
+
+def on_request(ask: Callable[[], None]) -> None:
+    """Calls `ask` at each of the signals from now on, in the place of KeyboardInterrupt."""
+
+    def handle(number: int, _: object) -> None:
+        _remember(number)
+        ask()
+
+    _handle(handle)
+
+
+def ignore() -> None:
+    """Ignores further signals: the command is ending already, and writes what has finished."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+
+
+@contextmanager
+def held() -> Iterator[None]:
+    """Lets what is written inside be written whole: a signal that comes meanwhile takes effect after it."""
+    came: list[int] = []
+    before = [(number, signal.getsignal(number)) for number in SIGNALS]
+    _handle(lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
+    if came:
+        signal.raise_signal(came[0])
+
+
+def _handle(handler: Callable[[int, object], None]) -> None:
+    for number in SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, handler)
+
+
+def _remember(number: int) -> None:
+    _came[:] = [signal.Signals(number)]
+
+
+def _interrupt(number: int, _: object) -> None:
+    _remember(number)
+    raise KeyboardInterrupt

@@ -1,0 +1,165 @@
+"""Nothing that was measured is lost, whatever names, streams and signals a bench meets."""
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from headway._native import UsageError
+from headway.cli import streams
+from headway.files import alone_in, new_folder
+from headway.results import read_bench
+
+BENCH = ("bench", "--schemes", "cubic", "--scenario", "rax-1", "--runs", "2", "--seconds", "2")
+LATIN1 = os.fsdecode(b"r\xe9sultats")
+DEADLINE_S = 60
+SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
+
+
+def start(*arguments, redirect="", cwd=None, **environment):
+    """Runs `headway` by a shell, which redirects its streams."""
+    command = ["sh", "-c", f'exec "$@" {redirect}', "sh", sys.executable, "-m", "headway", *map(str, arguments)]
+    return subprocess.run(
+        command,
+        capture_output=True,
+        timeout=DEADLINE_S,
+        check=False,
+        cwd=cwd,
+        env=os.environ | environment,
+    )
+
+
+@pytest.mark.parametrize("name", [LATIN1, "lte[v2]", "x[/lte]", "a b", "a\x1b[31mb"])
+def test_a_bench_writes_its_results_into_a_folder_of_any_name(tmp_path, name):
+    done = start(*BENCH, "--pcap", "--out", tmp_path / name, PYTHONUTF8="1")
+    assert done.returncode == 0, done.stderr
+    assert f"report: {streams.shown(tmp_path / name / 'report.html')}" in done.stdout.decode()
+    assert len(read_bench(tmp_path / name).rows) == 1
+    kept = json.loads((tmp_path / name / "bench.json").read_text())["recordings"]
+    assert kept
+    assert all((tmp_path / name / recording).is_file() for recording in kept)
+
+
+def test_a_trace_of_any_name_is_read_drawn_and_written(tmp_path):
+    (tmp_path / LATIN1).write_text("".join(f"{k}\n" for k in range(1, 500)))
+    (tmp_path / "rates.csv").write_text("time_s,rate_mbps\n0,12\n1,6\n")
+    written, picture = LATIN1 + ".down", LATIN1 + ".svg"
+    for command in (
+        ("info", LATIN1),
+        ("plot", LATIN1, "--out", picture),
+        ("convert", "rates.csv", written),
+    ):
+        done = start("traces", *command, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / written).stat().st_size > 0
+    assert (tmp_path / picture).stat().st_size > 0
+
+
+@pytest.mark.parametrize("redirect", [">&-", "2>&-", "<&- >&- 2>&-", "2>/dev/full"])
+def test_a_bench_with_closed_streams_writes_its_results(tmp_path, redirect):
+    done = start(*BENCH, "--out", tmp_path, redirect=redirect)
+    assert done.returncode == 0, done.stderr
+    assert len(read_bench(tmp_path).rows) == 1
+
+
+def test_a_bench_whose_output_is_full_says_so_and_keeps_its_results(tmp_path):
+    done = start(*BENCH, "--out", tmp_path, redirect=">/dev/full")
+    assert done.returncode == 1
+    assert done.stderr == b"headway: standard output: No space left on device\n"
+    assert (tmp_path / "report.html").is_file()
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"PYTHONIOENCODING": "ascii"},
+        {"PYTHONIOENCODING": "latin-1"},
+        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+    ],
+)
+def test_a_terminal_that_cannot_show_a_sign_gets_a_simple_one(tmp_path, environment):
+    done = start(*BENCH, "--out", tmp_path, **environment)
+    assert done.returncode == 0, done.stderr
+    assert b"is half the 95% bootstrap interval; (a-b)" in done.stdout
+    assert (tmp_path / "report.html").is_file()
+
+
+def test_an_error_never_goes_to_standard_output():
+    done = start("bench", "--bogus", redirect="2>&-")
+    assert (done.returncode, done.stdout) == (2, b"")
+
+
+def test_a_reader_that_leaves_early_ends_a_command_quietly():
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "headway", "scenarios", "--json"]
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, timeout=DEADLINE_S, check=False)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("asks", ["FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "TTY_INTERACTIVE"])
+def test_no_bar_is_drawn_into_a_log(tmp_path, asks):
+    done = start(*BENCH, "--out", tmp_path, **{asks: "1", "TERM": "xterm"})
+    assert done.returncode == 0
+    assert done.stderr == b""
+    assert not re.search(rb"\x1b\[(\?25|[0-9]*[AKJ])", done.stdout)
+
+
+@pytest.mark.parametrize("wins", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_no_color_wins(tmp_path, wins):
+    done = start(*BENCH, "--out", tmp_path, **({"FORCE_COLOR": "1"} | wins))
+    assert done.returncode == 0
+    assert b"\x1b" not in done.stdout + done.stderr
+
+
+def test_one_process_at_a_time_has_a_folder(tmp_path):
+    with alone_in(tmp_path, "bench"):
+        done = start(*BENCH, "--out", tmp_path)
+        assert done.returncode == 2
+        assert b"another headway bench is at work there; give another folder" in done.stderr
+        with pytest.raises(UsageError, match="at work there"), alone_in(tmp_path, "train"):
+            pass
+    assert start(*BENCH, "--out", tmp_path).returncode == 0
+
+
+def test_every_bench_without_a_folder_gets_one_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(time, "strftime", lambda _: "now")
+    assert [new_folder(tmp_path).name for _ in range(3)] == ["now", "now-2", "now-3"]
+
+
+def test_a_wrong_bench_leaves_no_folder(tmp_path):
+    assert start("bench", "--schemes", "nobody", "--scenario", "rax-1", cwd=tmp_path).returncode == 2
+    assert not list((tmp_path / "out").glob("*"))
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_costs_no_finished_run(tmp_path, number):
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "headway", *BENCH[:5], "--runs", "100000", "--seconds", "2"]
+    with subprocess.Popen([*command, "--out", tmp_path], stderr=theirs, stdout=subprocess.DEVNULL) as child:
+        os.close(theirs)
+        text = b""
+        # The bar counts finished runs: from the first on there is something to keep.
+        while not re.search(rb"[1-9][0-9]*/100000 runs", text):
+            text += os.read(ours, 65536)
+        child.send_signal(number)
+        try:
+            while part := os.read(ours, 65536):
+                text += part
+        except OSError:
+            pass  # The end of a terminal is an error on Linux.
+        code = child.wait(DEADLINE_S)
+    os.close(ours)
+    assert code == SIGNALS[number], text
+    assert b"interrupted: " in text
+    assert read_bench(tmp_path).facts["finished_runs"] > 0
+    assert (tmp_path / "report.html").is_file()
+    assert not [file for file in Path(tmp_path).rglob("*") if file.suffix == ".part"]

@@ -55,6 +55,7 @@ def import_(graph: Path, card: Path, out: Path) -> str:
             raise
         raise UsageError(f"{graph}: not a whole .onnx file") from None
     digest = _with_data(onnx, proto, graph, data)
+    _first_output_only(proto)
     try:
         net, tensors = network(proto)
         scale = np.geomspace(0.01, 10, ROWS)[:, np.newaxis]
@@ -103,6 +104,24 @@ def _with_data(onnx: Any, proto: Any, graph: Path, data: bytes) -> str:
     return digest.hexdigest()
 
 
+def _first_output_only(proto: Any) -> None:
+    """Takes out what the first output does not need, such as a value head.
+
+    A graph with states as further inputs has them as outputs too, and stays as it is.
+    """
+    constants = {tensor.name for tensor in proto.graph.initializer}
+    if sum(value.name not in constants for value in proto.graph.input) != 1:
+        return
+    del proto.graph.output[1:]
+    needed = {output.name for output in proto.graph.output}
+    for node in reversed(proto.graph.node):
+        if needed & set(node.output):
+            needed |= set(node.input)
+    kept = [node for node in proto.graph.node if needed & set(node.output)]
+    del proto.graph.node[:]
+    proto.graph.node.extend(kept)
+
+
 def _card(path: Path) -> tuple[dict[str, Any], str | None]:
     """What the card says, and the hash of the weights that it was written for, if it was for any."""
     try:
@@ -134,11 +153,6 @@ def network(proto: Any) -> tuple[dict[str, Any], dict[str, Array]]:
     name = inputs[0]
     while name != proto.graph.output[0].name:
         followers = [n for n in proto.graph.node if name in n.input and n.op_type not in ASIDE]
-        if len(proto.graph.output) > 1 and len(followers) != 1:
-            raise UsageError(
-                f"it has {len(proto.graph.output)} outputs, {', '.join(o.name for o in proto.graph.output)}; "
-                "export the policy's alone, without a value head"
-            )
         if len(followers) != 1:
             raise UsageError(f"'{name}' goes to {len(followers)} nodes; a network here is one chain of layers")
         chain.take(followers[0], name)

@@ -129,7 +129,7 @@ def test_csv_to_trace_and_back(tmp_path):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", ":1"),
+        ("", "two rows"),
         ("rate,time\n1,2\n", ":1"),
         ("time_s,rate_mbps\n0,1\n1,fast\n", ":3.*fast"),
         ("time_s,rate_mbps\n0,1\n1,-2\n", ":3.*-2"),

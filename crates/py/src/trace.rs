@@ -71,7 +71,7 @@ impl Trace {
 
     fn rates_mbps(&self, interval_s: f64) -> PyResult<Vec<f64>> {
         let rows = self.seconds() / interval_s;
-        if !(rows <= MAX_ROWS) {
+        if rows.is_nan() || rows > MAX_ROWS {
             return Err(usage(format!(
                 "a trace of {} s makes {rows:.0} intervals of {interval_s} s, at most are {MAX_ROWS}; take a longer interval",
                 self.seconds()

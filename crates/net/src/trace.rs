@@ -284,7 +284,7 @@ fn looks_like(text: &str) -> &'static str {
         " (a blank line)"
     } else if text.starts_with("\\u{feff}") {
         " (a byte order mark: save the file as UTF-8 without one)"
-    } else if text.starts_with("\\u{fffd}\\u{fffd}") {
+    } else if text.starts_with("\u{fffd}\u{fffd}") {
         " (this looks like UTF-16: save the file as UTF-8)"
     } else if text.contains("\\r") {
         " (lines end in CR alone: end them in LF)"

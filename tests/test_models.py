@@ -3,6 +3,7 @@
 import itertools
 import json
 import tomllib
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -387,3 +388,46 @@ def test_bad_input_is_one_line(run, arguments, says):
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert all(part in done.stderr for part in says), done.stderr
+
+
+def test_weights_beside_a_graph_are_read_and_in_its_hash(run, tmp_path):
+    """As PyTorch's exporter writes them."""
+    graph = tmp_path / "tiny.onnx"
+    assert run("models", "export", FOLDER, "--onnx", graph).returncode == 0
+    outside = tmp_path / "outside.onnx"
+    onnx.save_model(
+        onnx.load(graph), outside, save_as_external_data=True, location="outside.onnx.data", size_threshold=0
+    )
+    out = tmp_path / "back"
+    done = run("models", "import", "--onnx", outside, "--card", FOLDER / "card.toml", "--out", out)
+    assert done.returncode == 0, done.stderr
+    found = tomllib.loads((out / "card.toml").read_text())["training"]["imported_sha256"]
+    data = (tmp_path / "outside.onnx.data").read_bytes()
+    assert found == sha256(outside.read_bytes() + data).hexdigest()
+    (tmp_path / "outside.onnx.data").unlink()
+    done = run("models", "import", "--onnx", outside, "--card", FOLDER / "card.toml", "--out", tmp_path / "no")
+    assert done.returncode == 2
+    assert "'outside.onnx.data', which is not beside it" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_value_head_is_left_out_and_a_clip_is_refused_with_a_remedy(run, tmp_path):
+    graph = tmp_path / "tiny.onnx"
+    assert run("models", "export", FOLDER, "--onnx", graph).returncode == 0
+    proto = onnx.load(graph)
+    action = proto.graph.output[0].name
+    last = next(node for node in proto.graph.node if action in node.output)
+    value = onnx.helper.make_node(last.op_type, last.input, ["value"])
+    value.attribute.extend(last.attribute)
+    proto.graph.node.append(value)
+    proto.graph.output.append(onnx.helper.make_tensor_value_info("value", TensorProto.FLOAT, None))
+    onnx.save(proto, graph)
+    done = run("models", "import", "--onnx", graph, "--card", FOLDER / "card.toml", "--out", tmp_path / "back")
+    assert done.returncode == 0, done.stderr
+    del proto.graph.output[:]
+    proto.graph.node.append(onnx.helper.make_node("Clip", [action], ["clipped"]))
+    proto.graph.output.append(onnx.helper.make_tensor_value_info("clipped", TensorProto.FLOAT, None))
+    onnx.save(proto, graph)
+    done = run("models", "import", "--onnx", graph, "--card", FOLDER / "card.toml", "--out", tmp_path / "no")
+    assert done.returncode == 2
+    assert "(Clip): leave it out" in done.stderr

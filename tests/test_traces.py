@@ -1,13 +1,17 @@
 import importlib
 import json
+import os
 import sys
+import threading
 import tomllib
+import tracemalloc
 from hashlib import sha256
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from headway._native import RunError, Trace, UsageError
+from headway._native import RunError, Scenario, Trace, UsageError
 from headway.traces import collection_of, collections, convert, describe, fetch
 from headway.traces.fetch import Collection
 
@@ -125,21 +129,139 @@ def test_csv_to_trace_and_back(tmp_path):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", ":1"),
+        ("", "two rows"),
         ("rate,time\n1,2\n", ":1"),
         ("time_s,rate_mbps\n0,1\n1,fast\n", ":3.*fast"),
         ("time_s,rate_mbps\n0,1\n1,-2\n", ":3.*-2"),
         ("time_s,rate_mbps\n0,1\n1,inf\n", ":3.*inf"),
-        ("time_s,rate_mbps\n0,1\n1,1\n5,1\n", ":4.*5"),
+        ("time_s,rate_mbps\n0,1\n5,1\n1,1\n", ":4.*1 .*grow"),
+        ('time_s,rate_mbps\n0,"12\n1,12\n', ":2.*quote"),
+        ("time_s;rate_mbps\n0;1,5\n", ":1.*semicolons"),
+        ("# a log\n0,1\n", ":1.*comment"),
+        ("\xff\xfet\0i\0", "UTF-16"),
         ("time_s,rate_mbps\n0,1\n", "two rows"),
         ("time_s,rate_mbps\n0,0\n1,0\n", "every rate is 0"),
     ],
 )
 def test_a_damaged_csv_names_its_line(tmp_path, text, says):
-    (tmp_path / "a.csv").write_text(text)
+    (tmp_path / "a.csv").write_text(text, encoding="latin-1")
     with pytest.raises(UsageError, match=r"a\.csv.*" + says):
         convert(tmp_path / "a.csv", tmp_path / "a.down", 1.0)
     assert not (tmp_path / "a.down").exists()
+
+
+PLAIN = "time_s,rate_mbps\n0,12\n1,6\n2,0\n3,12\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\ufeff" + PLAIN.replace("\n", "\r\n"),
+        PLAIN + "\n\n",
+        PLAIN.replace("0,12", '"0","12"'),
+        PLAIN.replace(",", ", "),
+        PLAIN.replace("time_s,rate_mbps\n", "").replace(",", " "),
+        PLAIN.replace("time_s,rate_mbps\n", "").replace(",", "\t"),
+        "time_ms,rate_mbps\n0,12\n1000,6\n2000,0\n3000,12\n",
+        "0,12\n1000,6\n2000,0\n3000,12\n",
+        "1700000000 12\n1700000001 6\n1700000002 0\n1700000003 12\n",
+    ],
+)
+@pytest.mark.parametrize("name", ["a.csv", "A.CSV"])
+def test_a_table_is_taken_as_people_have_it(tmp_path, text, name):
+    (tmp_path / name).write_bytes(text.encode())
+    convert(tmp_path / name, tmp_path / "a.down", 1.0)
+    assert Trace.load(tmp_path / "a.down", "whole").rates_mbps(1.0) == pytest.approx([12, 6, 0, 12], abs=0.02)
+
+
+def test_a_rate_holds_until_the_next_row(tmp_path):
+    (tmp_path / "cooked.log").write_text("0.00 12\n0.5 0\n2.0 6\n4.0 6\n")
+    convert(tmp_path / "cooked.log", tmp_path / "a.down", 1.0)
+    rates = Trace.load(tmp_path / "a.down", "whole").rates_mbps(0.5)
+    assert rates == pytest.approx([12, 0, 0, 0, 6, 6, 6, 6, 6, 6, 6, 6], abs=0.03)
+
+
+def test_times_are_exact_both_ways(tmp_path):
+    times = [k * 7 for k in range(1, 200_000)]
+    before = trace_of(times, tmp_path)
+    convert(tmp_path / "made.down", tmp_path / "fine.csv", 0.005)
+    written = [line.split(",")[0] for line in (tmp_path / "fine.csv").read_text().splitlines()[1:]]
+    assert written[200_001] == "1000.005"
+    assert len(set(written)) == len(written)
+    convert(tmp_path / "fine.csv", tmp_path / "back.down", 1.0)
+    assert Trace.load(tmp_path / "back.down", "whole").opportunities == before.opportunities
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        ("1700000000000\n1700000001000\n", "since 1970"),
+        ("1\n\n", "blank"),
+        ("\ufeff1\n2\n", "byte order mark"),
+        ("1\r2\r3", "CR alone"),
+        ("1\n2\n\x1a", "DOS"),
+        ("0.00 4.10\n1.02 3.75\n", "traces convert"),
+    ],
+)
+def test_what_is_no_trace_is_told_what_it_looks_like(tmp_path, lines, says):
+    (tmp_path / "a.down").write_bytes(lines.encode())
+    with pytest.raises(UsageError, match=says):
+        Trace.load(tmp_path / "a.down", "whole")
+
+
+def test_memory_follows_the_opportunities_and_not_the_length(run, tmp_path):
+    trace = trace_of([1_700_000_000, 1_700_000_000, 1_700_000_060], tmp_path)
+    tracemalloc.start()
+    found = describe("epoch", trace)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1_000_000
+    assert (found["outages"], found["longest_outage_s"]) == (1, pytest.approx(1_699_999.9, abs=0.11))
+    for step in (1e-3, 1e-6, 0.0):
+        with pytest.raises(UsageError, match="longer interval"):
+            trace.rates_mbps(step)
+    done = run("traces", "info", tmp_path / "made.down")
+    assert done.returncode == 0
+    assert "19.7 days without a packet; are these seconds since 1970?" in done.stderr
+
+
+def test_percentiles_are_those_of_all_seconds(tmp_path):
+    times = [t for t in range(1, 20_500, 3) if not 4000 < t <= 9200]
+    trace = trace_of(times, tmp_path)
+    whole = trace.rates_mbps(1.0)[: int(trace.seconds)]
+    found = describe("x", trace)["rate_percentiles_mbps"]
+    for p in (5, 25, 50, 75, 95):
+        assert found[f"p{p}"] == pytest.approx(float(np.percentile(whole, p)), abs=1e-6)
+
+
+def test_a_trace_comes_through_a_pipe(run, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    lines = "".join(f"{k}\n" for k in range(1, 1001))
+    writer = threading.Thread(target=lambda: pipe.write_text(lines))
+    writer.start()
+    (found,) = json.loads(run("traces", "info", pipe, "--json").stdout)
+    writer.join()
+    assert found["mean_mbps"] == pytest.approx(12)
+
+
+def test_a_trace_named_in_a_scenario_is_meant_from_its_folder(tmp_path, monkeypatch):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "own.down").write_text("1\n1000\n")
+    for name in ("own.down", "./own.down"):
+        text = (
+            f'schema = 1\nname = "own"\nseconds = 1\n[bottleneck]\ntrace = "{name}"\n'
+            'delay = "5ms"\nqueue = "20pkt"\n'
+        )
+        (tmp_path / "sub" / "own.toml").write_text(text)
+        monkeypatch.chdir(tmp_path)
+        above = Scenario.load("sub/own.toml")
+        monkeypatch.chdir(tmp_path / "sub")
+        beside = Scenario.load("own.toml")
+        assert above.hash == beside.hash
+        assert Path(beside.traces[0]).is_file()
+        monkeypatch.chdir(tmp_path)
+        assert Path(above.traces[0]).is_file()
 
 
 def test_convert_takes_a_trace_by_name(run, tmp_path):

@@ -267,6 +267,9 @@ class Trace:
     @staticmethod
     def from_rates(rates_mbps: Sequence[float], interval_s: float) -> Trace:
         """Delivery opportunities that follow a series of rates."""
+    @staticmethod
+    def from_steps(lengths_s: Sequence[float], rates_mbps: Sequence[float]) -> Trace:
+        """Delivery opportunities that follow rates which hold for some seconds each."""
     @property
     def seconds(self) -> float: ...
     @property
@@ -275,7 +278,14 @@ class Trace:
     def mean_mbps(self) -> float:
         """At 1500 bytes an opportunity."""
     def rates_mbps(self, interval_s: float) -> list[float]:
-        """Mean rate in each interval, at 1500 bytes an opportunity; the last interval may be short."""
+        """Mean rate in each interval, at 1500 bytes an opportunity; the last interval may be short.
+
+        Raises UsageError for over two million intervals.
+        """
+    def times_ms(self) -> np.ndarray[Any, np.dtype[np.uint32]]:
+        """When each opportunity is, non-decreasing; the last is the trace's length."""
+    def to_mahimahi(self) -> str:
+        """The lines of a trace file."""
     def save(self, path: str) -> None: ...
 
 @final

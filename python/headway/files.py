@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,17 +12,49 @@ from typing import IO, Any
 
 from headway._native import RunError, UsageError
 
+_STREAMS = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/")
+
 
 def write_atomic(path: Path, content: bytes | str) -> None:
-    """Writes beside `path` and renames: a reader or a crash never meets half a file. Raises RunError."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    """Writes beside `path` and renames: a reader or a crash never meets half a file.
+
+    A file that is there keeps its mode. A link stays a link and its target is replaced. A device, a pipe
+    or an open stream is written into, as nothing could replace it. Of a hard link only this name changes.
+
+    Raises:
+        RunError: It cannot be written.
+    """
+    data = content.encode(errors="backslashreplace") if isinstance(content, str) else content
     try:
-        beside.write_bytes(content.encode(errors="backslashreplace") if isinstance(content, str) else content)
-        beside.replace(path)
+        if not replaceable(path):
+            # Appending keeps what `>> FILE` had in it.
+            with path.open("ab", buffering=0) as stream:
+                view = memoryview(data)
+                while view:
+                    view = view[stream.write(view) :]
+            return
+        target = Path(os.path.realpath(path))
+        beside = target.with_name(f".{target.name}.{os.getpid()}")
+        try:
+            beside.write_bytes(data)
+            if target.exists():
+                beside.chmod(stat.S_IMODE(target.stat().st_mode))
+            beside.replace(target)
+        finally:
+            beside.unlink(missing_ok=True)
     except OSError as error:
         raise RunError(f"{path}: {error.strerror}; not written") from None
-    finally:
-        beside.unlink(missing_ok=True)
+
+
+def replaceable(path: Path) -> bool:
+    """Is `path` a regular file, or nothing yet? False for devices, pipes and open streams."""
+    return not str(path).startswith(_STREAMS) and (path.is_file() or not path.exists())
+
+
+def make_parent(path: Path, option: str) -> None:
+    """Makes the folder of the file `path` that is to be written. Raises UsageError as `make_folder`."""
+    if replaceable(path):
+        make_folder(Path(os.path.realpath(path)).parent if path.is_symlink() else path.parent, option)
 
 
 def make_folder(path: Path, option: str) -> Path:

@@ -19,6 +19,9 @@ pub struct Environments {
     slots: Vec<Slot>,
     /// None for one thread: the caller's.
     pool: Option<ThreadPool>,
+    threads: usize,
+    /// The process that has the pool's threads: a fork does not inherit them.
+    owner: u32,
 }
 
 /// One environment.
@@ -86,7 +89,23 @@ impl Environments {
                 0 | 1 => None,
                 _ => Some(pool.build().map_err(cannot)?),
             },
+            threads,
+            owner: std::process::id(),
         })
+    }
+
+    /// In a process forked since: a pool of its own.
+    fn own_threads(&mut self) -> Result<(), EnvError> {
+        if self.pool.is_some() && self.owner != std::process::id() {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(self.threads);
+            let pool = pool.build().map_err(|e| {
+                EnvError::Usage(format!("threads: {} cannot be had: {e}", self.threads))
+            })?;
+            // Ending the other process's threads would wait for ever.
+            std::mem::forget(self.pool.replace(pool));
+            self.owner = std::process::id();
+        }
+        Ok(())
     }
 
     /// How many there are.
@@ -110,6 +129,7 @@ impl Environments {
     /// # Errors
     /// [`EnvError`]
     pub fn reset(&mut self, which: &[bool], observations: &mut [f32]) -> Result<(), EnvError> {
+        self.own_threads()?;
         let spec = &*self.spec;
         let length = spec.agent.observation.len();
         let rows = observations.par_chunks_exact_mut(length);
@@ -145,6 +165,7 @@ impl Environments {
         outputs: Outputs<'_>,
         autoreset: bool,
     ) -> Result<(), EnvError> {
+        self.own_threads()?;
         let spec = &*self.spec;
         let (length, width) = (spec.agent.observation.len(), width());
         let work = |(slot, answer, row): (&mut Slot, &[f32], Row<'_>)| {
@@ -196,6 +217,14 @@ struct Row<'a> {
     final_observation: &'a mut [f32],
     measurements: &'a mut [f64],
     end: &'a mut u8,
+}
+
+impl Drop for Environments {
+    fn drop(&mut self) {
+        if self.owner != std::process::id() {
+            std::mem::forget(self.pool.take());
+        }
+    }
 }
 
 impl<'a> Outputs<'a> {

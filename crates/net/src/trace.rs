@@ -36,7 +36,8 @@ pub enum TraceError {
     Empty,
     /// A line that is no time.
     #[error(
-        "line {line}: '{text}' is not a time; write whole milliseconds from 0 to {}",
+        "line {line}: '{text}' is not a time{}; write whole milliseconds from 0 to {}",
+        looks_like(text),
         u32::MAX
     )]
     NotATime {
@@ -147,7 +148,17 @@ impl Trace {
     /// last bit would have been sent, rounded up to a millisecond. The last is put at the end of
     /// the series, since it is what gives the trace its length.
     pub fn from_rates(rates_mbps: &[f64], interval: Duration) -> Result<Trace, TraceError> {
-        let length = u128::from(interval.as_nanos()) * rates_mbps.len() as u128;
+        Trace::of_steps(rates_mbps.iter().map(|&mbps| (interval, mbps)))
+    }
+
+    /// As [`from_rates`](Self::from_rates), of rates (Mbit/s) that hold for a length of time each.
+    pub fn from_steps(steps: &[(Duration, f64)]) -> Result<Trace, TraceError> {
+        Trace::of_steps(steps.iter().copied())
+    }
+
+    fn of_steps(steps: impl Iterator<Item = (Duration, f64)> + Clone) -> Result<Trace, TraceError> {
+        let nanos = |length: Duration| u128::from(length.as_nanos());
+        let length: u128 = steps.clone().map(|(length, _)| nanos(length)).sum();
         if length == 0 || length > u128::from(u32::MAX) * u128::from(NANOS_PER_MS) {
             return Err(TraceError::BadSeries(
                 "the series of rates lasts no time or over 49 days; give at least one rate and an interval over 0",
@@ -155,10 +166,10 @@ impl Trace {
         }
         // In bit-nanoseconds a second, so that sums are exact.
         let one = u128::from(BITS_PER_OPPORTUNITY * NANOS_PER_SEC);
-        let interval = u128::from(interval.as_nanos());
         let mut at_ms = Vec::new();
-        let mut sent = 0u128;
-        for (index, &mbps) in rates_mbps.iter().enumerate() {
+        let (mut sent, mut begin) = (0u128, 0u128);
+        for (index, (interval, mbps)) in steps.enumerate() {
+            let interval = nanos(interval);
             if !(0.0..=1e6).contains(&mbps) {
                 return Err(TraceError::BadRate { index, mbps });
             }
@@ -169,12 +180,12 @@ impl Trace {
                     "the series of rates makes over 100000000 delivery opportunities; shorten it",
                 ));
             }
-            let begin = index as u128 * interval;
             for k in 1..=due {
                 let at_nanos = begin + (k * one - sent).div_ceil(bps);
                 at_ms.push(at_nanos.div_ceil(u128::from(NANOS_PER_MS)) as u32);
             }
             sent = sent + bps * interval - due * one;
+            begin += interval;
         }
         match at_ms.last_mut() {
             Some(last) => *last = length.div_ceil(u128::from(NANOS_PER_MS)) as u32,
@@ -261,6 +272,30 @@ impl Trace {
             (_, 0) => (passes - 1) * self.count() as u64 + in_pass(period),
             _ => passes * self.count() as u64 + in_pass(rest),
         }
+    }
+}
+
+/// What a line that is no time probably is, of its escaped text: `` or ` (...)`.
+fn looks_like(text: &str) -> &'static str {
+    let number = |word: &str| word.parse::<f64>().is_ok();
+    let words: Vec<&str> = text.split([' ', ',', ';']).collect();
+    let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    if text.trim().is_empty() {
+        " (a blank line)"
+    } else if text.starts_with("\\u{feff}") {
+        " (a byte order mark: save the file as UTF-8 without one)"
+    } else if text.starts_with("\u{fffd}\u{fffd}") {
+        " (this looks like UTF-16: save the file as UTF-8)"
+    } else if text.contains("\\r") {
+        " (lines end in CR alone: end them in LF)"
+    } else if text.starts_with("\\u{1a}") {
+        " (the end mark of a DOS file: delete it)"
+    } else if digits {
+        " (this looks like time since 1970: subtract the first time from each)"
+    } else if words.len() > 1 && words.iter().all(|word| number(word)) {
+        " (several numbers a line: `headway traces convert` takes columns of seconds and Mbit/s)"
+    } else {
+        ""
     }
 }
 

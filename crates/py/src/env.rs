@@ -59,6 +59,8 @@ fn duration(name: &str, value: f64, a_second: f64) -> PyResult<Duration> {
     }
 }
 
+const NO_COPY: &str = "a simulation under way cannot be copied or pickled; make another environment of its config and seed";
+
 /// What an environment is: the attributes of `EnvConfig` in Python.
 #[derive(FromPyObject)]
 struct Config {
@@ -121,6 +123,10 @@ impl Environments {
             observation,
             answers,
         })
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(usage(NO_COPY))
     }
 
     #[pyo3(signature = (which, observations, seeds=None))]
@@ -250,6 +256,10 @@ impl Flows {
             episode: Mutex::new(None),
             spec,
         })
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(usage(NO_COPY))
     }
 
     #[getter]

@@ -1,12 +1,16 @@
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use headway_cc::{Duration, suggest};
 use headway_scenario::{Part, Seconds, Shares, TraceStore, load_trace};
+use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::{own_traces, usage};
+
+/// More rates than anybody reads: a day at 50 ms has fewer.
+const MAX_ROWS: f64 = 2e6;
 
 #[pyclass(frozen, module = "headway._native")]
 pub(crate) struct Trace(headway_net::trace::Trace);
@@ -41,6 +45,15 @@ impl Trace {
             .map_err(usage)
     }
 
+    #[staticmethod]
+    fn from_steps(lengths_s: Vec<f64>, rates_mbps: Vec<f64>) -> PyResult<Trace> {
+        let lengths = lengths_s.into_iter().map(Duration::from_secs_f64);
+        let steps: Vec<_> = lengths.zip(rates_mbps).collect();
+        headway_net::trace::Trace::from_steps(&steps)
+            .map(Trace)
+            .map_err(usage)
+    }
+
     #[getter]
     fn seconds(&self) -> f64 {
         self.0.period().as_secs_f64()
@@ -56,13 +69,23 @@ impl Trace {
         self.0.mean_mbps()
     }
 
-    fn rates_mbps(&self, interval_s: f64) -> Vec<f64> {
-        self.0.rates_mbps(Duration::from_secs_f64(interval_s))
+    fn rates_mbps(&self, interval_s: f64) -> PyResult<Vec<f64>> {
+        let rows = self.seconds() / interval_s;
+        if rows.is_nan() || rows > MAX_ROWS {
+            return Err(usage(format!(
+                "a trace of {} s makes {rows:.0} intervals of {interval_s} s, at most are {MAX_ROWS}; take a longer interval",
+                self.seconds()
+            )));
+        }
+        Ok(self.0.rates_mbps(Duration::from_secs_f64(interval_s)))
     }
 
-    fn save(&self, path: &str) -> PyResult<()> {
-        std::fs::write(Path::new(path), self.0.to_mahimahi())
-            .map_err(|e| usage(format!("{path}: {e}")))
+    fn times_ms<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
+        PyArray1::from_slice(py, self.0.opportunities())
+    }
+
+    fn to_mahimahi(&self) -> String {
+        self.0.to_mahimahi()
     }
 }
 

@@ -2,10 +2,12 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::path::{Path, PathBuf};
 
 use headway_cc::Duration;
 use sha2::{Digest, Sha256};
 
+use crate::collections::collection_of;
 use crate::error::{quoted, quoted_path};
 use crate::parse::{MAX_SECONDS, MAX_TEXT, Parsed, parse};
 use crate::plan::RatePlan;
@@ -98,6 +100,8 @@ pub struct Scenario {
     parsed: Parsed,
     hash: String,
     sweep: Option<Sweep>,
+    /// Of its file.
+    folder: Option<PathBuf>,
 }
 
 impl Scenario {
@@ -113,6 +117,7 @@ impl Scenario {
             hash: parsed.plan.hash(),
             parsed,
             sweep: None,
+            folder: None,
         })
     }
 
@@ -148,7 +153,9 @@ impl Scenario {
                 path: quoted_path(base),
                 why: why.to_string(),
             })?;
-            Scenario::parse_all(&text, base)?
+            let folder = Path::new(base).parent().unwrap_or(Path::new(""));
+            let all = Scenario::parse_all(&text, base)?;
+            all.into_iter().map(|s| s.beside(folder)).collect()
         } else {
             match NAMES.iter().position(|n| *n == base) {
                 Some(i) => Scenario::parse_all(TEXTS[i], base)?,
@@ -177,6 +184,34 @@ impl Scenario {
                 },
             }),
         }
+    }
+
+    /// Traces named by a path are meant from the scenario's `folder`, and so is a bare name that a file there
+    /// has and no collection. The hash is of the names as they are written.
+    pub fn beside(mut self, folder: &Path) -> Scenario {
+        for link in &mut self.parsed.plan.links {
+            let RatePlan::Trace(trace) = &mut link.rate else {
+                continue;
+            };
+            let path = folder.join(&trace.name);
+            let known =
+                collection_of(&trace.name).is_some() || trace.name.starts_with("synthetic-");
+            if trace.name.contains('/') || (!known && path.is_file()) {
+                let path = path.to_string_lossy();
+                // A name with a slash is a path to the store.
+                trace.name = match path.contains('/') {
+                    true => path.into_owned(),
+                    false => format!("./{path}"),
+                };
+            }
+        }
+        self.folder = Some(folder.to_owned());
+        self
+    }
+
+    /// The folder of its file, from which its traces are meant; `None` of a text without one.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
     }
 
     /// As [`parse`](Self::parse), of a text that may be a family's: all its members.

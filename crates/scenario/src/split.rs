@@ -227,14 +227,14 @@ mod tests {
         for short in [
             "ATT-LTE-short.down",
             "mine/Verizon-LTE-short.edited.csv",
-            "\u{e9}-short.up",
+            "\u{e9}-LTE-short.up",
         ] {
             assert_eq!(
                 (shares(short).training, shares(short).listed),
                 (vec![], true)
             );
         }
-        for other in ["ATT-LTE-shorter.down", "short.down", "a-short"] {
+        for other in ["ATT-LTE-shorter.down", "home-wifi-short.down", "a-short"] {
             assert!(!shares(other).listed, "{other}");
         }
         assert_eq!(shares("nyc-bus.down").evaluation, vec![]);

@@ -19,7 +19,7 @@ def report(
     json: Json = False,
 ) -> None:
     """Write the report of a bench again from its results.parquet and series.parquet: same files, same page."""
-    from headway.files import make_folder, write_atomic
+    from headway.files import make_parent, write_atomic
     from headway.report import page
     from headway.results import read_bench
 
@@ -27,7 +27,7 @@ def report(
     path = out or folder / "report.html"
     if path.is_dir():
         raise UsageError(f"--out {path}: a folder; give the file to write, such as {path / 'report.html'}")
-    make_folder(path.parent, "--out")
+    make_parent(path, "--out")
     write_atomic(path, page(bench))
     if json:
         import json as js

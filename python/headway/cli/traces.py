@@ -1,6 +1,7 @@
 """`headway traces`: fetches, describes, converts and draws trace files."""
 
 import json as js
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -81,9 +82,14 @@ def info(
     traces: Annotated[list[str], typer.Argument(help="Names of traces, or files.")], json: Json = False
 ) -> None:
     """Describe traces: length, mean rate, percentiles of 1-s rates, outages, which seconds may train."""
-    from headway.traces import describe, open_trace, uses
+    from headway.traces import describe, doubts, open_trace, uses
 
-    found = [describe(name, open_trace(name, "whole")) | uses(name) for name in traces]
+    found = []
+    for name in traces:
+        trace = open_trace(name, "whole")
+        found.append(describe(name, trace) | uses(name))
+        for doubt in doubts(trace):
+            print(f"headway: warning: {name}: {doubt}", file=sys.stderr)
     if json:
         print(js.dumps(found, indent=2))
         return
@@ -116,7 +122,7 @@ def spans(parts: list[tuple[float, float]]) -> str:
 @app.command(epilog=EPILOG["traces convert"])
 def convert(
     source: Annotated[
-        Path, typer.Argument(help="A trace by name or file, or a CSV file (columns time_s,rate_mbps).")
+        Path, typer.Argument(help="A trace by name or file, or a table of seconds and Mbit/s; - is a pipe.")
     ],
     target: Annotated[Path, typer.Argument(help="What to write: a CSV file if it ends in .csv, else a trace.")],
     interval: Annotated[str, typer.Option(help="Time between rows of a CSV file that is written.")] = "1s",
@@ -135,17 +141,17 @@ def plot(
 ) -> None:
     """Draw the rate of traces over time."""
     step = seconds(interval, "--interval")
-    if out.suffix not in (".svg", ".png"):
+    if out.suffix.lower() not in (".svg", ".png"):
         raise UsageError(f"--out {out}: not a picture; end it in .svg or .png")
     from headway.traces import open_trace
 
     rates: dict[str, Any] = {shown(name): open_trace(name, "whole").rates_mbps(step) for name in traces}
 
-    from headway.files import make_folder, write_atomic
+    from headway.files import make_parent, write_atomic
     from headway.report.lines import rates_over_time
     from headway.report.svg import png, standalone
 
-    make_folder(out.parent, "--out")
+    make_parent(out, "--out")
     chart = rates_over_time(rates, step)
-    write_atomic(out, png(chart) if out.suffix == ".png" else standalone(chart))
+    write_atomic(out, png(chart) if out.suffix.lower() == ".png" else standalone(chart))
     print(shown(out))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
 
+from headway._native import UsageError
 from headway.envs.config import EnvConfig
 from headway.envs.single import HeadwayEnv
 from headway.envs.vector import HeadwayVectorEnv
@@ -28,9 +30,26 @@ def make(config: str, **options: Any) -> HeadwayEnv:
     return HeadwayEnv(EnvConfig.named(config), **options)
 
 
-def make_vec(config: str, num_envs: int = 1, **options: Any) -> HeadwayVectorEnv:
-    """The vector environment of a configuration by its name."""
-    return HeadwayVectorEnv(EnvConfig.named(config), num_envs, **options)
+def make_vec(
+    config: str,
+    num_envs: int = 1,
+    *,
+    render_mode: str | None = None,
+    max_episode_steps: int | None = None,
+    **options: Any,
+) -> HeadwayVectorEnv:
+    """The vector environment of a configuration by its name, whose episodes end after `max_episode_steps` at most.
+
+    Raises UsageError for a `render_mode`: many environments have no one picture.
+    """
+    if render_mode is not None:
+        raise UsageError(f"render_mode: {render_mode!r} is not there for vector environments; leave it out")
+    known = EnvConfig.named(config)
+    if max_episode_steps is not None:
+        if max_episode_steps < 1:
+            raise UsageError(f"max_episode_steps: {max_episode_steps} is not at least 1")
+        known = replace(known, steps=min(max_episode_steps, known.steps or max_episode_steps))
+    return HeadwayVectorEnv(known, num_envs, **options)
 
 
 def register(known: Container[str]) -> None:

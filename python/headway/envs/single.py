@@ -9,7 +9,7 @@ import numpy as np
 
 from headway import _native
 from headway.envs.measurements import COLUMNS, Measurements
-from headway.envs.vector import ENDS, answers_of, spaces
+from headway.envs.vector import ENDS, answers_of, seed_of, spaces
 
 if TYPE_CHECKING:
     from headway.envs.config import EnvConfig
@@ -32,7 +32,7 @@ class HeadwayEnv(gymnasium.Env[Array, Any]):
         """Of `config`. Raises UsageError for a configuration or a scenario that cannot be."""
         self.config = config
         self.observation_space, self.action_space = spaces(config)
-        self._core = _native.Environments(config, 1, seed=seed, threads=1)
+        self._core = _native.Environments(config, 1, seed=seed_of(seed), threads=1)
         self._reward = config.reward.function()
         self._observations = np.zeros((1, *(self.observation_space.shape or ())), dtype=np.float32)
         self._final = np.zeros_like(self._observations)
@@ -44,7 +44,7 @@ class HeadwayEnv(gymnasium.Env[Array, Any]):
     ) -> tuple[Array, dict[str, Any]]:
         """Begins the next episode, or with `seed` the first of that seed."""
         super().reset(seed=seed, options=options)
-        self._core.reset(np.ones(1, dtype=bool), self._observations, None if seed is None else [(seed, 0)])
+        self._core.reset(np.ones(1, dtype=bool), self._observations, None if seed is None else [(seed_of(seed), 0)])
         return self._observations[0].copy(), {}
 
     def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:

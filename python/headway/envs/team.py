@@ -6,6 +6,7 @@ then those of the other flows that its agent has, as many as there is room for (
 
 from __future__ import annotations
 
+import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -129,9 +130,17 @@ class HeadwayTeamVectorEnv(VectorEnv[Array, Array, Array]):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._names = first.possible_agents
-        self._threads = ThreadPoolExecutor(threads)
+        self._count = threads
+        self._pool, self._owner = ThreadPoolExecutor(threads), os.getpid()
         self._seed: int = seed
         self._begun = False
+
+    @property
+    def _threads(self) -> ThreadPoolExecutor:
+        """The threads of this process: a fork does not inherit them."""
+        if self._owner != os.getpid():
+            self._pool, self._owner = ThreadPoolExecutor(self._count), os.getpid()
+        return self._pool
 
     def reset(
         self, *, seed: int | Sequence[int] | None = None, options: dict[str, Any] | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,17 @@ ENDS: dict[int, str] = dict(_native.ends())
 """Why an episode has ended. `done`: the flow has sent all that it had to send, which is its termination. The others
 are truncations: as many decisions as the configuration allows, the end of the simulated time, no decision for
 `patience_s`, and a simulation that cannot go on (`failure` in the infos says why, with its scenario and seed)."""
+
+
+def seed_of(seed: Any) -> int:
+    """A seed of any size as the core takes it: below 2**64 it is itself, others are hashed. Raises UsageError."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise UsageError(f"seed: {seed!r} is not a whole number from 0 on")
+    number = int(seed)
+    if number < 1 << 64:
+        return number
+    digest = hashlib.sha256(number.to_bytes((number.bit_length() + 7) // 8, "little")).digest()
+    return int.from_bytes(digest[:8], "little")
 
 
 def spaces(config: EnvConfig) -> tuple[Box, gymnasium.Space[Any]]:
@@ -92,7 +104,7 @@ class HeadwayVectorEnv(VectorEnv[Array, Array, Array]):
         self.single_observation_space, self.single_action_space = spaces(config)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._core = _native.Environments(config, num_envs, seed=seed, threads=threads)
+        self._core = _native.Environments(config, num_envs, seed=seed_of(seed), threads=threads)
         self._reward = config.reward.function()
         self.copies = copy
         """Are arrays the caller's own?"""
@@ -109,24 +121,33 @@ class HeadwayVectorEnv(VectorEnv[Array, Array, Array]):
         """That each column of an info holds for every environment."""
 
     def reset(
-        self, *, seed: int | Sequence[int] | None = None, options: dict[str, Any] | None = None
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Array, dict[str, Any]]:
         """Begins the next episode of every environment, or of those of `options["reset_mask"]` (bool, num_envs).
 
         `seed` s seeds environment i with (s, i); a sequence seeds each with (its own, 0), as a single environment
-        is. Without one, environments go on with the seeds they have.
+        is. Without one, and where one of a sequence is None, environments go on with the seeds they have.
         """
         which = np.asarray((options or {}).get("reset_mask", self._all), dtype=bool)
-        seeds = None
         if isinstance(seed, int | np.integer):
+            core_seed = seed_of(seed)
             super().reset(seed=int(seed))
-            seeds = [(int(seed), index) for index in range(self.num_envs)]
+            seeds = [(core_seed, index) for index in range(self.num_envs)]
+            self._core.reset(which, self._observations, seeds)
         elif seed is not None:
-            seeds = [(int(one), 0) for one in seed]
-            if len(seeds) != self.num_envs:
-                raise UsageError(f"seed: {len(seeds)} seeds, must be {self.num_envs}")
-        self._core.reset(which, self._observations, seeds)
+            self._reset_each(which, list(seed))
+        else:
+            self._core.reset(which, self._observations)
         return self._given(self._observations), {}
+
+    def _reset_each(self, which: Array, seeds: list[int | None]) -> None:
+        """Resets with a seed for each environment; None goes on with the one it has."""
+        if len(seeds) != self.num_envs:
+            raise UsageError(f"seed: {len(seeds)} seeds, must be {self.num_envs}")
+        pairs = [(0 if one is None else seed_of(one), 0) for one in seeds]
+        fresh = np.array([one is not None for one in seeds])
+        self._core.reset(which & ~fresh, self._observations)
+        self._core.reset(which & fresh, self._observations, pairs)
 
     def step(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
         """Answers every flow, and runs each simulation to the next decision."""

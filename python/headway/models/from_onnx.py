@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +14,6 @@ from headway.models.extras import need
 from headway.models.run_onnx import TOLERANCE, rollout
 from headway.models.to_onnx import GATES, LEAKY_SLOPE, OPERATORS
 from headway.models.writer import weights_file, write
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Array = np.ndarray[Any, Any]
 
@@ -48,13 +46,16 @@ def import_(graph: Path, card: Path, out: Path) -> str:
     wanted, weights_of = _card(card)
     try:
         data = graph.read_bytes()
-        proto = need("onnx").load_model_from_string(data)
+        onnx = need("onnx")
+        proto = onnx.load_model_from_string(data)
     except OSError as error:
         raise UsageError(f"{graph}: {error.strerror}; give an .onnx file") from None
     except Exception as error:  # protobuf's DecodeError, which onnx does not export
         if isinstance(error, UsageError):
             raise
         raise UsageError(f"{graph}: not a whole .onnx file") from None
+    digest = _with_data(onnx, proto, graph, data)
+    _first_output_only(proto)
     try:
         net, tensors = network(proto)
         scale = np.geomspace(0.01, 10, ROWS)[:, np.newaxis]
@@ -65,7 +66,7 @@ def import_(graph: Path, card: Path, out: Path) -> str:
         raise UsageError(f"{graph}: {error}") from None
     if "net" in wanted and wanted["net"] != net:
         raise UsageError(f"{card}: [net] is {wanted['net']}, but the graph's is {net}; leave [net] out")
-    source = {"imported_from": graph.name, "imported_sha256": hashlib.sha256(data).hexdigest()}
+    source = {"imported_from": graph.name, "imported_sha256": digest}
     if weights_of not in (None, hashlib.sha256(weights_file(tensors)).hexdigest()):
         # The card is another model's: how that one was trained, and what was measured of it, is not of this one.
         wanted = {key: value for key, value in wanted.items() if key not in ("training", "evaluation")}
@@ -78,6 +79,47 @@ def import_(graph: Path, card: Path, out: Path) -> str:
                 f"{graph}: is no plain chain of layers: its outputs are not those of its weights within {TOLERANCE}"
             ) from None
         raise
+
+
+def _with_data(onnx: Any, proto: Any, graph: Path, data: bytes) -> str:
+    """Loads weights that lie in files beside the graph; returns the SHA-256 of the graph and of those files.
+
+    Raises UsageError where one is missing.
+    """
+    digest = hashlib.sha256(data)
+    outside = onnx.external_data_helper.uses_external_data
+    entries = [e for t in proto.graph.initializer if outside(t) for e in t.external_data]
+    for name in sorted({entry.value for entry in entries if entry.key == "location"}):
+        file = graph.parent / name
+        if Path(name).is_absolute() or ".." in Path(name).parts or not file.is_file():
+            raise UsageError(
+                f"{graph}: its weights are in '{name}', which is not beside it; copy both into one folder"
+            )
+        digest.update(file.read_bytes())
+    try:
+        onnx.load_external_data_for_model(proto, str(graph.parent))
+    except Exception as error:  # onnx has an error of its own for each cause
+        why = (str(error).splitlines() or [type(error).__name__])[0]
+        raise UsageError(f"{graph}: its weights beside it cannot be read: {why}") from None
+    return digest.hexdigest()
+
+
+def _first_output_only(proto: Any) -> None:
+    """Takes out what the first output does not need, such as a value head.
+
+    A graph with states as further inputs has them as outputs too, and stays as it is.
+    """
+    constants = {tensor.name for tensor in proto.graph.initializer}
+    if sum(value.name not in constants for value in proto.graph.input) != 1:
+        return
+    del proto.graph.output[1:]
+    needed = {output.name for output in proto.graph.output}
+    for node in reversed(proto.graph.node):
+        if needed & set(node.output):
+            needed |= set(node.input)
+    kept = [node for node in proto.graph.node if needed & set(node.output)]
+    del proto.graph.node[:]
+    proto.graph.node.extend(kept)
 
 
 def _card(path: Path) -> tuple[dict[str, Any], str | None]:
@@ -164,6 +206,8 @@ class _Chain:
             self._mask(node, x)
         elif operator in {"GRU", "LSTM"}:
             self._recurrent(node, operator.lower(), attributes)
+        elif operator == "Clip":
+            raise self._refused(node, "leave it out: Headway clips an action to the limit of the card's [agent]")
         else:
             raise self._refused(node)
 

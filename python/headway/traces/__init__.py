@@ -2,7 +2,7 @@
 
 from headway.traces.convert import convert
 from headway.traces.fetch import cache_folder, collection_of, collections, fetch
-from headway.traces.look import changed, describe, digests, open_trace, places, shipped_folder, uses
+from headway.traces.look import changed, describe, digests, doubts, open_trace, places, shipped_folder, uses
 
 __all__ = [
     "cache_folder",
@@ -12,6 +12,7 @@ __all__ = [
     "convert",
     "describe",
     "digests",
+    "doubts",
     "fetch",
     "open_trace",
     "places",

@@ -1,68 +1,137 @@
-"""CSV files of rates to traces and back. Columns: time_s (the start of an interval), rate_mbps."""
+"""Tables of rates to traces and back.
+
+A table has two columns, the time at which a rate begins and the rate in Mbit/s, and may begin with a header:
+`time_s,rate_mbps` or `time_ms,rate_mbps`. A rate holds until the next row.
+"""
 
 import csv
 import math
+from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
+
+import numpy as np
 
 from headway._native import Trace, UsageError
-from headway.files import make_folder, write_atomic
-from headway.traces.look import open_trace
+from headway.files import make_parent, replaceable, write_atomic
+from headway.traces.look import locate, open_trace, spooled
 
 HEADER = ["time_s", "rate_mbps"]
+UNITS = {"time_s": 1.0, "time_ms": 1e-3}
+MS_APART = 100.0
+"""Rows without a header that are so far apart have their times in milliseconds."""
+_SEEN = 4096
 
 
 def convert(source: Path, target: Path, interval_s: float) -> None:
-    """Writes `target`, a CSV file or a trace by its ending, from `source`, which is the other.
+    """Writes `target` from `source`: a trace from a table of rates, or a CSV file from a trace.
 
-    A trace as the source may be given by name.
+    A trace as the source may be given by name, and `-` is standard input or output.
 
     Raises:
         UsageError: Where a file cannot be read, or both are of one kind.
     """
-    if (source.suffix == ".csv") == (target.suffix == ".csv"):
-        raise UsageError(f"{source} and {target}: one of the two is to be a .csv file, the other a trace")
-    if source.suffix == ".csv" and not source.is_file():
+    target = Path("/dev/stdout") if str(target) == "-" else target
+    from_csv, to_csv = (path.suffix.lower() == ".csv" for path in (source, target))
+    if from_csv and not source.exists():
         raise UsageError(f"{source}: no such file; give a CSV file with the columns {','.join(HEADER)}")
-    make_folder(target.parent, "traces convert")
-    if source.suffix == ".csv":
-        rates, step_s = read_csv(source)
-        with TemporaryDirectory() as folder:
-            trace = Path(folder) / "trace"
-            Trace.from_rates(rates, step_s).save(str(trace))
-            write_atomic(target, trace.read_bytes())
+    from_table = from_csv or (not to_csv and _is_table(source))
+    if from_table == to_csv and (to_csv or replaceable(target)):
+        raise UsageError(f"{source} and {target}: one of the two is to be a .csv file, the other a trace")
+    make_parent(target, "traces convert")
+    if from_table:
+        content = Trace.from_steps(*read_table(source)).to_mahimahi()
     else:
-        rates = open_trace(str(source), "whole").rates_mbps(interval_s)
-        lines = [",".join(HEADER)] + [f"{k * interval_s:.6g},{rate:.6g}" for k, rate in enumerate(rates)]
-        write_atomic(target, "\n".join(lines) + "\n")
+        content = _csv_of(open_trace(str(source), "whole"), interval_s)
+    write_atomic(target, content)
 
 
-def read_csv(path: Path) -> tuple[list[float], float]:
-    """The rates in Mbit/s and the interval in s of a CSV file. Raises UsageError that names the line."""
+def _csv_of(trace: Trace, interval_s: float) -> str:
+    rates = trace.rates_mbps(interval_s)
+    # The last row counts for a whole interval too, so that the way back gives the same packets.
+    rates[-1] *= trace.seconds / interval_s - (len(rates) - 1)
+    times = (round(k * interval_s, 9) for k in range(len(rates)))
+    rows = (f"{time:.15g},{rate:.9g}\n" for time, rate in zip(times, rates, strict=True))
+    return ",".join(HEADER) + "\n" + "".join(rows)
+
+
+def _is_table(source: Path) -> bool:
+    """Does the first line have more than a word? A trace has one number a line."""
+    try:
+        with Path(locate(str(source))).open("rb") as file:
+            first = file.read(_SEEN).lstrip().split(b"\n")[0]
+    except UsageError:
+        return False
+    return len(first.replace(b",", b" ").replace(b";", b" ").split()) > 1
+
+
+def read_table(path: Path) -> tuple[list[float], list[float]]:
+    """For how many seconds each rate of a table holds, and the rates. Raises UsageError that names the line.
+
+    The last rate holds as long as the one before it.
+    """
     times: list[float] = []
     rates: list[float] = []
-    with path.open(newline="", encoding="utf-8", errors="replace") as file:
-        rows = csv.reader(file)
-        if [word.strip() for word in next(rows, [])] != HEADER:
-            raise UsageError(f"{path}:1: the first line is to be {','.join(HEADER)}")
-        for row in rows:
-            where = f"{path}:{rows.line_num}"
-            try:
-                time, rate = (float(word) for word in row)
-            except ValueError:
-                raise UsageError(f"{where}: '{','.join(row)}' is not two numbers, time_s,rate_mbps") from None
-            if not (math.isfinite(rate) and 0 <= rate <= 1e5):
-                raise UsageError(f"{where}: {rate:g} Mbit/s; a rate is between 0 and 100000")
-            times.append(time)
-            rates.append(rate)
-            if len(times) > 2 and not math.isclose(
-                time - times[-2], times[1] - times[0], rel_tol=1e-3, abs_tol=1e-6
-            ):
-                raise UsageError(
-                    f"{where}: time {time:g}; rows are to be {times[1] - times[0]:g} s apart throughout"
-                )
-    if len(times) < 2 or times[1] <= times[0]:
+    unit = None
+    for number, row in _rows(path):
+        where = f"{path}:{number}"
+        if not times and unit is None and row[1:] == HEADER[1:] and row[0] in UNITS:
+            unit = UNITS[row[0]]
+            continue
+        time, rate = _numbers(row, where, not times and unit is None)
+        if not (math.isfinite(rate) and 0 <= rate <= 1e5):
+            raise UsageError(f"{where}: {rate:g} Mbit/s; a rate is between 0 and 100000")
+        if not math.isfinite(time) or (times and time <= times[-1]):
+            raise UsageError(f"{where}: time {time:g} is none or not after the one before; times are to grow")
+        times.append(time)
+        rates.append(rate)
+    if len(times) < 2:
         raise UsageError(f"{path}: at least two rows, times growing, are needed to tell their interval")
     if not any(rates):
         raise UsageError(f"{path}: every rate is 0; a trace needs an opportunity to send")
-    return rates, (times[-1] - times[0]) / (len(times) - 1)
+    apart = np.diff(times)
+    if unit is None:
+        unit = 1e-3 if float(np.median(apart)) >= MS_APART else 1.0
+    lengths = apart * unit
+    if np.allclose(lengths, lengths.mean(), rtol=1e-3, atol=1e-6):
+        lengths[:] = lengths.mean()
+    return [*lengths.tolist(), float(lengths[-1])], rates
+
+
+def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The rows that are not blank, each with its line's number. Columns are parted by commas or blanks."""
+    for number, line in enumerate(_text(path).split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            (row,) = csv.reader([line], skipinitialspace=True, strict=True) if "," in line else (line.split(),)
+        except csv.Error:
+            raise UsageError(f"{path}:{number}: a quote on this line is not closed") from None
+        yield number, [word.strip().strip('"') for word in row]
+
+
+def _text(path: Path) -> str:
+    try:
+        data = Path(spooled(str(path))).read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}; give a table of seconds and Mbit/s") from None
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in data[:_SEEN]:
+        raise UsageError(f"{path}:1: this looks like UTF-16; save it as UTF-8")
+    text = data.decode("utf-8-sig", errors="replace").replace("\r\n", "\n").replace("\r", "\n")
+    return text.rstrip("\n\x1a")
+
+
+def _numbers(row: list[str], where: str, first: bool) -> tuple[float, float]:
+    """The two numbers of a row. Raises UsageError."""
+    try:
+        time, rate = (float(word) for word in row)
+    except ValueError:
+        line = ",".join(row)
+        if ";" in line:
+            why = "; there are semicolons: part columns by commas, and write decimal points"
+        elif line.startswith("#"):
+            why = "; there is a comment: take it out"
+        else:
+            why = ""
+        wanted = f"the first line is to be {','.join(HEADER)}" if first else "not two numbers, time_s,rate_mbps"
+        raise UsageError(f"{where}: '{line[:60]}': {wanted}{why}") from None
+    return time, rate

@@ -1,6 +1,10 @@
 """Finds and describes traces."""
 
+import errno
+import math
+import tempfile
 from collections.abc import Iterable, Mapping
+from functools import cache
 from hashlib import sha256
 from importlib import resources
 from pathlib import Path
@@ -13,12 +17,17 @@ from headway.files import in_utf8
 from headway.traces.fetch import collection_of, collections
 
 OUTAGE_S = 0.5
-_STEP_S = 0.1
+MAX_SPOOLED = 1 << 30
+_STEP_MS = 100
+_MBPS = 1500 * 8 / 1e6
+"""Mbit/s of one opportunity a second."""
+_LONG_S = 3600.0
+"""No recorded trace begins with so long a silence."""
 
 
 def locate(name_or_path: str) -> str:
     """The file of a trace, by its path or by its name. Raises UsageError."""
-    path = name_or_path if Path(name_or_path).is_file() else Trace.find(name_or_path)
+    path = spooled(name_or_path) if name_or_path == "-" or _readable(name_or_path) else Trace.find(name_or_path)
     if path is None:
         collection = collection_of(name_or_path)
         cure = (
@@ -28,6 +37,38 @@ def locate(name_or_path: str) -> str:
         )
         raise UsageError(f"no trace '{name_or_path}', neither a file nor a name; {cure}")
     return path
+
+
+def _readable(path: str) -> bool:
+    return Path(path).exists() and not Path(path).is_dir()
+
+
+@cache
+def _spool_folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="headway-")
+
+
+@cache
+def spooled(path: str) -> str:
+    """A regular file with what `path` has: itself, or a copy of a pipe, which can be read only once.
+
+    `-` is standard input. Raises UsageError where it cannot be read.
+    """
+    path = "/dev/stdin" if path == "-" else path
+    if Path(path).is_file():
+        return path
+    copy = Path(_spool_folder().name) / str(len(list(Path(_spool_folder().name).iterdir())))
+    try:
+        with Path(path).open("rb") as stream, copy.open("wb") as file:
+            # Some devices never end.
+            left = MAX_SPOOLED
+            while block := stream.read(min(left, 1 << 20)):
+                left -= file.write(block)
+        if left == 0:
+            raise OSError(errno.EFBIG, "it has 1 GiB or more")
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}; give a file or a pipe with a trace") from None
+    return str(copy)
 
 
 def open_trace(name_or_path: str, part: str) -> Trace:
@@ -77,22 +118,50 @@ def describe(name: str, trace: Trace) -> dict[str, Any]:
 
     An outage is at least OUTAGE_S without an opportunity, seen in steps of 100 ms.
     """
+    # Counted where something is, so that memory follows the opportunities and not the length.
+    times = trace.times_ms()
+    seconds, packets = np.unique(_interval(times, 1000), return_counts=True)
     # The last second may be cut short; alone it still counts.
-    rates = trace.rates_mbps(1.0)
-    whole = rates[: max(int(trace.seconds), 1)]
-    silent, spells = 0, []
-    for rate in [*trace.rates_mbps(_STEP_S), 1.0]:
-        if rate > 0:
-            spells.append(silent)
-        silent = 0 if rate > 0 else silent + 1
-    outages = [round(steps * _STEP_S, 1) for steps in spells if steps * _STEP_S >= OUTAGE_S - 1e-9]
+    whole = max(int(trace.seconds), 1)
+    rates = np.sort(packets[seconds < whole]) * _MBPS / min(trace.seconds, 1.0)
+    busy = np.unique(_interval(times, _STEP_MS))
+    silent = (np.diff(busy, prepend=-1) - 1) * _STEP_MS / 1000
+    outages = [round(float(spell), 1) for spell in silent[silent >= OUTAGE_S]]
     return {
         "name": name,
         "seconds": trace.seconds,
         "opportunities": trace.opportunities,
         "mean_mbps": trace.mean_mbps,
-        "rate_percentiles_mbps": {f"p{p}": round(float(np.percentile(whole, p)), 6) for p in (5, 25, 50, 75, 95)},
+        "rate_percentiles_mbps": {f"p{p}": _percentile(rates, whole, p) for p in (5, 25, 50, 75, 95)},
         "outages": len(outages),
         "outage_share": round(sum(outages) / trace.seconds, 6),
         "longest_outage_s": max(outages, default=0.0),
     }
+
+
+def _interval(times_ms: np.ndarray[Any, Any], step_ms: int) -> np.ndarray[Any, Any]:
+    """Which interval each opportunity counts in: one at an interval's end in that, one at 0 in the first."""
+    ends: np.ndarray[Any, Any] = np.maximum((times_ms.astype(np.int64) + step_ms - 1) // step_ms - 1, 0)
+    return ends
+
+
+def _percentile(rates: np.ndarray[Any, Any], count: int, percent: int) -> float:
+    """The percentile of `count` rates, of which the sorted `rates` are the largest and all others 0."""
+    zeros = count - len(rates)
+    place = percent / 100 * (count - 1)
+    below, above = (float(rates[k - zeros]) if k >= zeros else 0.0 for k in (int(place), math.ceil(place)))
+    return round(below + (above - below) * (place - int(place)), 6)
+
+
+def doubts(trace: Trace) -> list[str]:
+    """A line about each thing in a trace that is surely a mistake."""
+    first_s = int(trace.times_ms()[0]) / 1000
+    found = []
+    if first_s >= _LONG_S:
+        found.append(
+            f"it begins with {first_s / 86400:.1f} days without a packet; are these seconds since 1970? "
+            "times are to be milliseconds since the beginning"
+        )
+    elif trace.mean_mbps < 0.005:
+        found.append("its mean is 0.00 Mbit/s; are its times milliseconds?")
+    return found

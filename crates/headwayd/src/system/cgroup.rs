@@ -33,6 +33,12 @@ impl Cgroup {
                 &"not a cgroup's folder, such as /sys/fs/cgroup/system.slice",
             ));
         }
+        // Every folder of version 2 has this file, and none of version 1.
+        if !folder.join("cgroup.controllers").exists() {
+            return Err(wrong(
+                &"a cgroup of version 1, which takes no such program; give a folder of version 2 (mount -t cgroup2)",
+            ));
+        }
         let failed = |e: libbpf_rs::Error| match e.kind() {
             libbpf_rs::ErrorKind::PermissionDenied => Error::Failed(
                 "--cgroup: not permitted; it takes CAP_NET_ADMIN too (root has it)".to_owned(),

@@ -286,7 +286,6 @@ class Trace:
         """When each opportunity is, non-decreasing; the last is the trace's length."""
     def to_mahimahi(self) -> str:
         """The lines of a trace file."""
-    def save(self, path: str) -> None: ...
 
 @final
 class Batch:

@@ -336,13 +336,25 @@ mod tests {
         assert_eq!(refused(""), empty);
         assert_eq!(refused("\n"), empty);
         let range = "is not a time; write whole milliseconds from 0 to 4294967295";
-        assert_eq!(refused("1\n\n2\n"), format!("line 2: '' {range}"));
+        assert_eq!(
+            refused("1\n\n2\n"),
+            format!(
+                "line 2: '' {}",
+                range.replace("time;", "time (a blank line);")
+            )
+        );
         assert_eq!(refused("1\n2.5\n"), format!("line 2: '2.5' {range}"));
         assert_eq!(refused("-1\n"), format!("line 1: '-1' {range}"));
         assert_eq!(refused("+1\n"), format!("line 1: '+1' {range}"));
         assert_eq!(
             refused("4294967296"),
-            format!("line 1: '4294967296' {range}")
+            format!(
+                "line 1: '4294967296' {}",
+                range.replace(
+                    "time;",
+                    "time (this looks like time since 1970: subtract the first time from each);"
+                )
+            )
         );
         assert_eq!(
             refused("\u{1b}[0m\u{0}"),

@@ -32,11 +32,14 @@ def convert(source: Path, target: Path, interval_s: float) -> None:
     """
     target = Path("/dev/stdout") if str(target) == "-" else target
     from_csv, to_csv = (path.suffix.lower() == ".csv" for path in (source, target))
+    one_of_each = f"{source} and {target}: one of the two is to be a .csv file, the other a trace"
+    if from_csv and to_csv:
+        raise UsageError(one_of_each)
     if from_csv and not source.exists():
         raise UsageError(f"{source}: no such file; give a CSV file with the columns {','.join(HEADER)}")
     from_table = from_csv or (not to_csv and _is_table(source))
-    if from_table == to_csv and (to_csv or replaceable(target)):
-        raise UsageError(f"{source} and {target}: one of the two is to be a .csv file, the other a trace")
+    if not from_table and not to_csv and replaceable(target):
+        raise UsageError(one_of_each)
     make_parent(target, "traces convert")
     if from_table:
         content = Trace.from_steps(*read_table(source)).to_mahimahi()

@@ -14,7 +14,8 @@ import checks
 CARGO = [*checks.CARGO, "--workspace", "--exclude", "headway-py"]
 BUILD = ["--no-run", "--message-format", "json-render-diagnostics", "--lib", "--bins", "--tests"]
 
-
+FAILED = 101
+"""The exit code of a program whose tests all ran, and some of them failed."""
 OF_NETWORKS = ("emu", "system")
 """The crate and the target of the program whose tests all make network namespaces."""
 LIVE = "live::"
@@ -101,8 +102,8 @@ def run(program: Program, *arguments: str) -> Outcome:
     if done.returncode == 0:
         return Outcome(passed, [], done.stdout)
     print(done.stdout, end="", flush=True)
-    if not failed:
-        # It ended before it could say so: an abort, a signal.
+    if done.returncode != FAILED:
+        # It ended before all tests had run: an abort, a signal.
         return Outcome(passed, [f"{program.crate}: {program.target} (exit {done.returncode})"], done.stdout)
     options = [one for one in arguments if one.startswith("--") and one != "--skip"]
 

@@ -12,6 +12,7 @@ import sys
 import time
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import hystart
 
@@ -56,9 +57,13 @@ def refusal() -> str | None:
 
 def enter(script: str, arguments: list[str]) -> int:
     """Runs the Python script in a place of its own; its exit code."""
-    inside = os.environ | {INSIDE: "1"}
-    with hystart.kept():
-        return subprocess.run(command(sys.executable, script, *arguments), env=inside, check=False).returncode
+    with hystart.kept(), start(script, arguments) as place:
+        return place.wait()
+
+
+def start(script: str, arguments: list[str], **options: Any) -> subprocess.Popen[bytes]:
+    """Starts the Python script in a place of its own; `options` are those of Popen."""
+    return subprocess.Popen(command(sys.executable, script, *arguments), env=os.environ | {INSIDE: "1"}, **options)
 
 
 def is_inside() -> bool:

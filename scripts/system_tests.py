@@ -1,30 +1,51 @@
 """`make test-system`: runs the tests that make network namespaces, in namespaces of their own.
 
-It then looks what they left behind. It skips them, in one line, where namespaces or TUN devices are
-not permitted; in the gate that is a failure.
+They are two groups, which run at the same time, for most of them mostly wait. Names of congestion
+controllers are the whole machine's, so all tests that register or count them are in one group.
+Each group then looks what it left behind. All are skipped, in one line, where namespaces or TUN
+devices are not permitted; in the gate that is a failure.
 """
 
 import os
+import subprocess
 import sys
+from dataclasses import dataclass
+from typing import IO
 
 import cargo_tests
 import checks
 import enclosure
+import hystart
 import needs
 import python_tests
 import surroundings
 
-TESTS = {cargo_tests.OF_NETWORKS, ("headwayd", "int8"), ("headwayd", "guard")}
-"""Programs of Rust tests that need root, by crate and target."""
+
+@dataclass(frozen=True)
+class Group:
+    """Tests that run one after the other."""
+
+    marks: str
+    """Of the tests of Python."""
+    programs: frozenset[tuple[str, str]]
+    """Of Rust tests that need root, by crate and target."""
+    ignored: tuple[str, ...] = ()
+    """What other groups may leave meanwhile (see enclosure.Census)."""
+
+
+GROUPS = {
+    "controllers": Group("system and controllers", frozenset({("headwayd", "int8"), ("headwayd", "guard")})),
+    "networks": Group("system and not controllers", frozenset({cargo_tests.OF_NETWORKS}), ("controllers",)),
+}
 WITHOUT_LIVE = ["--skip", cargo_tests.LIVE]
-PYTEST = ["-m", "system", "tests/system"]
+LOG = checks.ROOT / "build" / "system-networks.log"
 
 
 def main() -> int:
     """Builds outside, where cargo may fetch, and runs inside; 0 if all pass and nothing is left."""
     surroundings.prepare()
     if enclosure.is_inside():
-        return run(sys.argv[1:])
+        return run(GROUPS[sys.argv[1]], sys.argv[2:])
     if why := enclosure.refusal():
         print(f"SKIPPED all system tests: {why}")
         return int(needs.is_required("namespaces"))
@@ -33,17 +54,33 @@ def main() -> int:
         if needs.is_required("bpf"):
             return 1
     cargo_tests.build()
-    return enclosure.enter(__file__, sys.argv[1:])
+    LOG.parent.mkdir(exist_ok=True)
+    with (
+        hystart.kept(),
+        LOG.open("w+") as log,
+        start("networks", log) as networks,
+        start("controllers") as controllers,
+    ):
+        failed = bool(controllers.wait())
+        failed |= bool(networks.wait())
+        log.seek(0)
+        print(log.read(), end="")
+    return int(failed)
 
 
-def run(words: list[str]) -> int:
-    """Runs both kinds of tests, or those whose names have one of `words` in them."""
+def start(name: str, log: IO[str] | None = None) -> subprocess.Popen[bytes]:
+    """Starts a group in a place of its own. What it prints goes to the log, if there is one."""
+    return enclosure.start(__file__, [name, *sys.argv[1:]], stdout=log, stderr=log and subprocess.STDOUT)
+
+
+def run(group: Group, words: list[str]) -> int:
+    """Runs a group's tests, or those whose names have one of `words` in them."""
     before = enclosure.Census.take()
-    failed = [name for program in programs() for name in rust(program, words)]
+    failed = [name for program in programs(group) for name in rust(program, words)]
     chosen = ["-k", " or ".join(words)] if words else []
-    if not python_tests.run(*PYTEST, *chosen):
+    if not python_tests.run("-m", group.marks, "tests/system", *chosen):
         failed.append("tests of Python: see above")
-    left = enclosure.left_over(before)
+    left = [line for line in enclosure.left_over(before) if line.partition(":")[0] not in group.ignored]
     for line in left:
         print(f"left over: {line}")
     print("nothing left over" if not left else f"{len(left)} left over")
@@ -52,10 +89,10 @@ def run(words: list[str]) -> int:
     return int(bool(failed or left))
 
 
-def programs() -> list[cargo_tests.Program]:
-    """Those of `TESTS`, built before."""
+def programs(group: Group) -> list[cargo_tests.Program]:
+    """Those of a group, built before."""
     os.environ["CARGO_NET_OFFLINE"] = "true"
-    return [one for one in cargo_tests.build() if (one.crate, one.target) in TESTS]
+    return [one for one in cargo_tests.build() if (one.crate, one.target) in group.programs]
 
 
 def rust(program: cargo_tests.Program, words: list[str]) -> list[str]:

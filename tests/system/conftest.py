@@ -8,3 +8,11 @@ pytest.register_assert_rewrite("packets.scripts", "kernel.judge", "machine", "wa
 from machine import bpf, cgroup, permitted, tun_for_all  # noqa: E402
 
 __all__ = ["bpf", "cgroup", "permitted", "tun_for_all"]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests with an agent register controllers."""
+    for item in items:
+        if "bpf" in getattr(item, "fixturenames", ()):
+            item.add_marker("controllers")

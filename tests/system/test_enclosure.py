@@ -11,7 +11,7 @@ import enclosure
 from headway._native import find_headwayd
 from waiting import until
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.controllers]
 
 DEFAULT = "/proc/sys/net/ipv4/tcp_congestion_control"
 SCRIPT = """

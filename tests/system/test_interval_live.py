@@ -11,7 +11,7 @@ from kernel import path
 from kernel.agents import seen
 from test_emu_bench import LINK
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.controllers]
 
 K = "interval:rtt=jk:n=2"
 

@@ -18,7 +18,7 @@ from headway.cli.bench import load
 from test_emu_bench import LINK, is_gone, workers
 from waiting import HANGS_S, until
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.controllers]
 
 BENCH = [sys.executable, "-m", "headway", "bench", "--world", "kernel"]
 STAND_IN = Path(__file__).parent.parent / "headwayd_stand_in.py"

@@ -17,7 +17,7 @@ from packets.flow import Flow
 from packets.play import LateError, differences, play
 from packets.scripts import BBR, CUBIC, HYSTART_OFF
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.controllers]
 
 TIMED = {"hystart_by_delay", "hystart_by_train", "cubic_curve", "reno_friendly_region", "tail_loss"}
 """What these expect is a matter of time."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.controllers]
 
 SOAK = Path(__file__).parents[2] / "scripts" / "soak.py"
 

@@ -23,9 +23,9 @@ import surroundings
 
 ROOT = Path(__file__).resolve().parent.parent
 LOGS = ROOT / "build" / "gate"
-PACKAGES = ["chromium", "iproute2", "libelf-dev", "pkg-config", "tshark", "util-linux", "zlib1g-dev"]
+PACKAGES = ["chromium", "iproute2", "libelf-dev", "openssl", "pkg-config", "tshark", "util-linux", "zlib1g-dev"]
 """Of Debian: what headwayd links, and what tests start."""
-PROGRAMS = ["chromium", "ip", "pkg-config", "tshark", "unshare"]
+PROGRAMS = ["chromium", "ip", "openssl", "pkg-config", "tshark", "unshare"]
 TRIES = 3
 PAUSE_S = 10
 NETWORK_FAILED = 75
@@ -38,7 +38,7 @@ ENVIRONMENT = {
     # One profile for the core, for headwayd and for tests: what they share compiles once.
     "PROFILE": "gate",
     # What is named here and missing is a failure, not a skipped test.
-    "HEADWAY_REQUIRE": "namespaces,bpf,bbr,chromium,tshark",
+    "HEADWAY_REQUIRE": "namespaces,bpf,bbr,chromium,openssl,tshark",
     again.LOG: str(LOGS / "flaky.jsonl"),
 }
 

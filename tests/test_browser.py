@@ -289,8 +289,9 @@ def test_many_flows_are_not_listed_one_by_one(run, tmp_path):
 MOST_ELEMENTS = 30_000
 
 
-def test_twenty_schemes_on_three_scenarios_of_several_flows_stay_small(open_report, fair_bench, tmp_path):
-    """From a real bench, its schemes repeated under other names and its flows doubled twice."""
+@pytest.fixture(scope="session")
+def twenty_schemes(fair_bench, tmp_path_factory):
+    """The page of a real bench, its schemes repeated under other names and its flows doubled twice."""
     bench = read_bench(fair_bench.parent)
     facts = bench.facts | {"scenarios": []}
     runs, series = [], []
@@ -312,8 +313,13 @@ def test_twenty_schemes_on_three_scenarios_of_several_flows_stay_small(open_repo
                 copies = [-1] if s["flow"] < 0 else [s["flow"] * 4 + k for k in range(4)]
                 series += [s | own | longer | {"flow": flow} for flow in copies]
     assert len(series) == 3 * 20 * 9
-    path = tmp_path / "report.html"
+    path = tmp_path_factory.mktemp("twenty") / "report.html"
     path.write_text(draw(replace(bench, facts=facts, runs=runs, series=series)))
+    return path
+
+
+def test_twenty_schemes_on_three_scenarios_of_several_flows_stay_small(open_report, twenty_schemes):
+    path = twenty_schemes
     assert path.stat().st_size < 3_000_000
     window = open_report(path, viewport={"width": 1300, "height": 900})
     # How many elements it has decides how long it takes to load: about one second on two busy cores.

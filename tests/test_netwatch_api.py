@@ -16,6 +16,7 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
 
+import needs
 from headway._native import RunError, UsageError
 from headway.netwatch import server, stream
 from headway.netwatch.api import Limits, make_app
@@ -225,7 +226,7 @@ def serving(application, broadcast=None, cert=None, key=None, port=0):
         if broadcast is not None:
             one.servers[0].get_loop().call_soon_threadsafe(broadcast.close)
         one.should_exit = True
-        thread.join(10)
+        thread.join(60)
         listening.close()
         assert not thread.is_alive()
 
@@ -421,7 +422,7 @@ def test_connections_of_one_client_are_bounded(monkeypatch):
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
     if shutil.which("openssl") is None:
-        pytest.skip("needs openssl: sudo apt-get install -y openssl")
+        needs.skip("openssl", "openssl is missing; install it: sudo apt-get install -y openssl")
     folder = tmp_path_factory.mktemp("tls")
     cert, key = folder / "cert.pem", folder / "key.pem"
     subprocess.run(

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
+import needs
 from headway._native import UsageError
 from headway.netwatch.openflow import OpenFlowSource
 from headway.netwatch.topology import parse
@@ -301,7 +302,7 @@ def pair(folder, name, *options):
 
 def test_by_tls_only_a_switch_with_a_certificate_of_the_authority_comes(tmp_path):
     if shutil.which("openssl") is None:
-        pytest.skip("needs openssl: sudo apt-get install -y openssl")
+        needs.skip("openssl", "openssl is missing; install it: sudo apt-get install -y openssl")
     ca, ca_key = pair(tmp_path, "ca")
     known = pair(tmp_path, "known", "-CA", ca, "-CAkey", ca_key)
     stranger = pair(tmp_path, "stranger")

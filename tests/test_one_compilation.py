@@ -1,6 +1,5 @@
 """A dependency of the core and of the tests compiles once: its features are the same in both builds."""
 
-import shutil
 import subprocess
 from collections import defaultdict
 
@@ -24,8 +23,6 @@ def features(*which):
 @pytest.mark.parametrize("edges", ["normal,no-proc-macro", "normal,build"])
 def test_the_core_and_the_tests_choose_the_same_features(edges):
     """What runs in the product, and what runs in the compiler too."""
-    if not shutil.which("cargo"):
-        pytest.skip("needs cargo")
     core = features("-p", "headway-py", "--features", "pyo3/extension-module", "--edges", edges)
     tests = features("--workspace", "--exclude", "headway-py", "--edges", f"{edges},dev")
     other = {name: (sets, tests[name]) for name, sets in core.items() if name in tests and not sets <= tests[name]}

@@ -17,7 +17,8 @@ from headway.tune.control import ask
 TUNED = {"rtprop_window": 2.0, "btlbw_window": 4.0}
 DEFAULT = {"rtprop_window": 10.0, "btlbw_window": 10.0}
 AGENTS, PROCESSES, HOSTS = 4, 5, 10
-T2_S, RESTORE_S = 0.5, 2.0
+T2_S, RESTORE_S = 0.5, 5.0
+"""A machine that stands still for two seconds looks like an agent that is gone for so long."""
 PATIENCE_S = 60
 """What does not happen within this hangs."""
 
@@ -55,7 +56,7 @@ class Cluster:
             one.terminate()
         for one in self.running.values():
             try:
-                one.wait(10)
+                one.wait(PATIENCE_S)
             except subprocess.TimeoutExpired:
                 one.kill()
                 one.wait()

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import pytest
 
+import needs
 from headway._native import RunError
 from headway.tune import headwayd, sockets
 from headway.tune.headwayd import HeadwaydMonitor, HeadwaydTuner, matched
@@ -50,7 +51,7 @@ class connection:  # noqa: N801
         try:
             self.sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, controller)
         except OSError:
-            pytest.skip("this kernel has no BBR: modprobe tcp_bbr")
+            needs.skip("bbr", "this kernel has no BBR: modprobe tcp_bbr")
         self.sender.connect(self.listener.getsockname())
         self.receiver, _ = self.listener.accept()
 

@@ -164,10 +164,7 @@ def test_a_model_decides_as_its_golden_outputs_say(tuner):
 def test_a_model_with_rows_sees_the_other_flows(tmp_path):
     spec = {"history": 1, "rows": 3, "features": [{"name": "rtt_ms"}]}
     agent = {**models.load("owl-v1").card["agent"], "observation": spec}
-    try:
-        check_agent(json.dumps(agent))
-    except UsageError:
-        pytest.skip("this core knows no rows")
+    check_agent(json.dumps(agent))
     policy = ModelPolicy.load(write_tuner(tmp_path / "tuner-v1", rows=3))
     assert policy.rows == 3
     alone = [row(rtt_ms=20.0, throughput_mbps=5.0)]

@@ -12,6 +12,7 @@ from contextlib import ExitStack, suppress
 import pytest
 
 import hystart
+import needs
 from packets.controllers import BENEATH, NAMES, UnavailableError, without_agent
 from packets.flow import Flow
 from packets.play import LateError, differences, play
@@ -58,7 +59,7 @@ def ours() -> Iterator[list[str]]:
         try:
             names = stack.enter_context(without_agent())
         except UnavailableError as why:
-            pytest.skip(f"our controllers without an agent: {why}")
+            needs.skip("bpf", f"our controllers without an agent: {why}")
         yield names
 
 

@@ -82,7 +82,7 @@ class Ovs:
                 process.send_signal(signal.SIGCONT)
                 process.terminate()
             try:
-                process.wait(5)
+                process.wait(60)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()

@@ -322,7 +322,7 @@ def test_an_agent_that_is_killed_goes_on_from_what_it_had_learned(tmp_path):
         assert updates() >= had
         until(had + 1)
         running[0].terminate()
-        assert running[0].wait(10) == 0
+        assert running[0].wait(60) == 0
     finally:
         for one in running:
             one.kill()

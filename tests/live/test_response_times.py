@@ -1,0 +1,81 @@
+"""How long people wait: for help, for a report to open, for a network's counters, for a lost agent."""
+
+import http.client
+import statistics
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from headway.netwatch.api import Limits, make_app
+from headway.netwatch.client import Client
+from test_browser import fair_bench, open_report, twenty_schemes
+from test_netwatch_api import Published, serving
+from test_tune_processes import DEFAULT, HOSTS, RESTORE_S, are, cluster, until
+
+pytestmark = pytest.mark.live
+
+__all__ = ["cluster", "fair_bench", "open_report", "twenty_schemes"]
+
+
+def test_help_is_there_in_half_a_second():
+    command = [sys.executable, "-m", "headway", "--help"]
+    seconds = []
+    for _ in range(5):
+        begun = time.monotonic()
+        subprocess.run(command, capture_output=True, check=True)
+        seconds.append(time.monotonic() - begun)
+    print("help after", *(f"{one:.2f}" for one in seconds), "s")
+    assert statistics.median(seconds) < 0.5
+
+
+def test_a_report_of_twenty_schemes_opens_in_four_seconds(open_report, twenty_schemes):
+    window = open_report(twenty_schemes)
+    timing = "(t => t.loadEventEnd - t.startTime)(performance.getEntriesByType('navigation')[0])"
+    took_ms = window.evaluate(timing)
+    print(f"loaded after {took_ms:.0f} ms")
+    assert took_ms < 4000
+
+
+def test_a_flood_delays_no_snapshot_by_a_second():
+    broadcast = Published()
+    with serving(make_app(broadcast.watch, broadcast, Limits(1, 20)), broadcast) as port:
+        broadcast.publish(broadcast.watch.snapshot())
+        snapshots = Client(f"http://127.0.0.1:{port}").stream()
+        next(snapshots)
+        ended = threading.Event()
+
+        def flood():
+            while not ended.is_set():
+                one = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+                one.request("GET", "/v1/paths")
+                one.getresponse()
+                one.close()
+
+        threads = [threading.Thread(target=flood) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        try:
+            waited = []
+            for _ in range(20):
+                begun = time.monotonic()
+                broadcast.go()
+                next(snapshots)
+                waited.append(time.monotonic() - begun)
+        finally:
+            ended.set()
+            for thread in threads:
+                thread.join()
+    print(f"the longest wait for a snapshot: {max(waited):.3f} s")
+    assert max(waited) < 1
+
+
+def test_hosts_restore_defaults_soon_after_their_agent_is_gone(cluster):
+    cluster.kill("agent-0")
+    until(lambda: are(cluster.hosts(0), 2 * HOSTS, DEFAULT), cluster)
+    waited = [host["restored_after_s"] for host in cluster.hosts(0)]
+    cluster.start("agent-0")
+    print(f"restored after {min(waited):.2f} to {max(waited):.2f} s of silence")
+    assert max(waited) < RESTORE_S + 1.5

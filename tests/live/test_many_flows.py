@@ -2,45 +2,30 @@
 
 import json
 import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
 import daemon
+from kernel.many import FLOWS, many_flows, sending
+
+__all__ = ["many_flows"]
 
 pytestmark = [pytest.mark.live, pytest.mark.usefixtures("bpf")]
 
-SOURCE = Path(__file__).parents[2] / "benches" / "datapath" / "many_flows.c"
-FLOWS = 1000
 SECONDS = 24
 """In the second half the agent is stopped."""
 DRAINS_S = 40
-LINK = ["--up", "200Mbps", "--down", "200Mbps", "--delay", "10ms", "--queue", "12000pkt"]
-"""Twelve packets of each find room: none begins with time-outs."""
-
-
-@pytest.fixture(scope="module")
-def program(tmp_path_factory):
-    made = tmp_path_factory.mktemp("many") / "many_flows"
-    subprocess.run(["cc", "-O2", "-o", made, SOURCE], check=True)
-    return made
 
 
 def delivering(agent):
     return [flow for flow in agent.status()["flows"] if flow["delivered_packets"] > 10]
 
 
-def test_a_thousand_flows(program):
-    send = f"sleep 1; {program} send $HEADWAY_PEER 5309 headway_owl {FLOWS} {SECONDS}"
-    # The network stays while what the flows have buffered goes out.
-    command = [sys.executable, "-m", "headway", "shell", *LINK, "--peer", f"{program} receive 5309", "--"]
-    command += ["sh", "-c", f"{send}; sleep {DRAINS_S}"]
+def test_a_thousand_flows(many_flows):
     with (
         daemon.Daemon("--policy", "owl") as agent,
-        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as shell,
+        sending(many_flows, SECONDS, DRAINS_S) as shell,
     ):
         begun = time.monotonic()
         time.sleep(SECONDS / 2 - 1)

@@ -1,0 +1,35 @@
+"""A thousand flows from one process to one other, for tests of the agent that serves them."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+FLOWS = 1000
+SOURCE = Path(__file__).parents[3] / "benches" / "datapath" / "many_flows.c"
+LINK = ["--up", "200Mbps", "--down", "200Mbps", "--delay", "10ms", "--queue", "12000pkt"]
+"""Twelve packets of each flow fit into the queue, so that none begins with timeouts."""
+
+
+@pytest.fixture(scope="module")
+def many_flows(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program that sends and receives them."""
+    made = tmp_path_factory.mktemp("many") / "many_flows"
+    subprocess.run(["cc", "-O2", "-o", made, SOURCE], check=True)
+    return made
+
+
+@contextmanager
+def sending(program: Path, seconds: int, drains_s: int) -> Iterator["subprocess.Popen[str]"]:
+    """A shell in which they send for `seconds`; it then prints what was sent, a line of JSON.
+
+    The network stays for `drains_s` more, while what the flows have buffered goes out.
+    """
+    send = f"{program} send $HEADWAY_PEER 5309 headway_owl {FLOWS} {seconds}"
+    command = [sys.executable, "-m", "headway", "shell", *LINK, "--peer", f"{program} receive 5309", "--"]
+    command += ["sh", "-c", f"sleep 1; {send}; sleep {drains_s}"]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as shell:
+        yield shell

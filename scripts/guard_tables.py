@@ -13,8 +13,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import NormalDist, median
+from statistics import median
 from typing import Any
+
+from headway.stats import share_interval
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "guard.md"
@@ -140,7 +142,7 @@ def good_row(sample: Sample, name: str) -> str:
     for line in tripped:
         reasons = "+".join(sorted({trip["reason"] for trip in line["trips"]}))
         where[f"{line['scenario']} {reasons}"] = where.get(f"{line['scenario']} {reasons}", 0) + 1
-    low, high = wilson(len(tripped), len(runs))
+    low, high = share_interval(len(tripped), len(runs)) if runs else (0.0, 1.0)
     deserved = sum(is_deserved(trip) for trip in weighed)
     return (
         f"| {name} | {len(runs)} | {len(tripped)} ({low:.1%} to {high:.1%}) | {deserved} of {len(weighed)} | "
@@ -190,21 +192,11 @@ def reached(sample: Sample) -> str:
     runs = [line for at in sample.bad_scenarios for name in BAD for line in lines(at, name, sample.bad_seeds)]
     good = sum(share(line) >= WANTED for line in runs)
     caught = sum(bool(line["trips"]) for line in runs)
-    low, high = wilson(good, len(runs))
+    low, high = share_interval(good, len(runs)) if runs else (0.0, 1.0)
     return (
         f"{caught} of {len(runs)} runs tripped; in {good} ({low:.0%} to {high:.0%}, 95%) the flow has at least "
         f"{WANTED} of plain Cubic's throughput."
     )
-
-
-def wilson(hits: int, runs: int) -> tuple[float, float]:
-    """Wilson's 95% interval of a share (JASA 22, 1927)."""
-    if not runs:
-        return 0.0, 1.0
-    z = NormalDist().inv_cdf(0.975)
-    centre = hits + z * z / 2
-    reach = z * math.sqrt(hits * (runs - hits) / runs + z * z / 4)
-    return max(0.0, (centre - reach) / (runs + z * z)), min(1.0, (centre + reach) / (runs + z * z))
 
 
 def put_between(text: str, marker: str, block: str) -> str:

@@ -62,6 +62,7 @@ FIXED = {
     "xcp-w": ("black", "star"),
     "owl": ("purple", "circle"),
     "owl-loss": ("sky", "circle"),
+    "owl-rule": ("purple", "cross"),
     "aurora": ("orange", "circle"),
     "orca": ("sky", "diamond"),
     "rax": ("green", "diamond"),

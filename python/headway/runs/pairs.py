@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headway.stats import FEW, student_interval
-from headway.summary import Metric, Offsets, mean_of
+from headway.stats import FEW, mean_interval, student_interval
+from headway.stats.bootstrap import LEVEL
+from headway.summary import Metric, Offsets
 from headway.traces import open_trace
 
 if TYPE_CHECKING:
@@ -21,20 +22,26 @@ def offsets_of(scenario: Scenario) -> Offsets | None:
     return Offsets(open_trace(*scenario.trace_parts[0]).seconds, scenario.trace_offset_s)
 
 
-def mean(values: Sequence[float], block: int) -> Metric:
+def mean(values: Sequence[float], block: int = 1, *, level: float = LEVEL) -> Metric:
     """A mean with its interval: Student's where values are few, so that a verdict does not rest on two or three.
 
     Args:
         values: One a run or pair, in an order in which neighbours are alike.
         block: How many neighbours the bootstrap draws together.
+        level: Coverage of the interval, in (0, 1); its key is `ci95` whatever it is.
     """
-    if not 1 < len(values) < FEW:
-        return mean_of(values, block)
-    interval = student_interval(values)
+    if not values:
+        return {"mean": None, "ci95": None}
+    few = len(values) < FEW
+    interval = (
+        student_interval(values, level=level)
+        if few
+        else mean_interval(values, block=min(block, len(values)), level=level)
+    )
     return {"mean": sum(values) / len(values), "ci95": list(interval) if interval else None}
 
 
-def percent(both: Sequence[tuple[float, float]], block: int) -> Metric:
+def percent(both: Sequence[tuple[float, float]], block: int = 1, *, level: float = LEVEL) -> Metric:
     """How far the second of each pair lies above the first, in % of the first: a ratio of means.
 
     No run with hardly any traffic upsets it as it would a mean of ratios. Its interval is that of what each pair
@@ -45,5 +52,5 @@ def percent(both: Sequence[tuple[float, float]], block: int) -> Metric:
         return {"mean": None, "ci95": None}
     ratio, scale = second / first, 100 * len(both) / first
     more = 100 * (ratio - 1)
-    added = mean([scale * (b - ratio * a) for a, b in both], block)
+    added = mean([scale * (b - ratio * a) for a, b in both], block, level=level)
     return {"mean": more, "ci95": [more + end for end in added["ci95"]] if added["ci95"] else None}

@@ -3,6 +3,16 @@
 from headway.stats.bootstrap import FEW, block_length, mean_interval
 from headway.stats.ellipse import Ellipse, mean_ellipse
 from headway.stats.median import median_interval
+from headway.stats.share import share_interval
 from headway.stats.student import student_interval
 
-__all__ = ["FEW", "Ellipse", "block_length", "mean_ellipse", "mean_interval", "median_interval", "student_interval"]
+__all__ = [
+    "FEW",
+    "Ellipse",
+    "block_length",
+    "mean_ellipse",
+    "mean_interval",
+    "median_interval",
+    "share_interval",
+    "student_interval",
+]

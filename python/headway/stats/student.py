@@ -4,26 +4,25 @@ import math
 from collections.abc import Sequence
 from statistics import stdev
 
-from headway.stats.bootstrap import FEW
-
-QUANTILES = (12.7062, 4.30265, 3.18245, 2.77645, 2.57058, 2.44691, 2.36462, 2.30600)
-"""The 97.5% quantile of t with 1, 2, ... degrees of freedom (Student, "The Probable Error of a Mean", 1908)."""
+from headway.stats.bootstrap import LEVEL
 
 
-def student_interval(values: Sequence[float]) -> tuple[float, float] | None:
-    """The 95% interval of the mean of 2 to FEW - 1 values; None for one or none.
+def student_interval(values: Sequence[float], *, level: float = LEVEL) -> tuple[float, float] | None:
+    """The interval of the mean of at least two values; None for one or none.
 
     It covers the mean as often as it says where values are normal, and is wide where they are few: a bootstrap of
-    three values never leaves their range.
+    three values never leaves their range (Student, "The Probable Error of a Mean", 1908).
 
-    Raises:
-        ValueError: if there are FEW values or more.
+    Args:
+        values: One finite number a run.
+        level: Coverage, in (0, 1).
     """
+    # It takes 0.1 s to import, which commands that need no statistics do not wait for.
+    from scipy.special import stdtrit
+
     n = len(values)
-    if n >= FEW:
-        raise ValueError(f"{n} values: use mean_interval for {FEW} or more")
     if n < 2:
         return None
     mean = math.fsum(values) / n
-    half = QUANTILES[n - 2] * stdev(values) / math.sqrt(n)
+    half = float(stdtrit(n - 1, (1 + level) / 2)) * stdev(values) / math.sqrt(n)
     return float(f"{mean - half:.9g}"), float(f"{mean + half:.9g}")

@@ -5,6 +5,7 @@ mod bbr_tuner;
 mod interval;
 mod learned;
 mod owl;
+mod owl_rule;
 pub(crate) mod rax;
 mod rax_pretrained;
 mod rax_records;
@@ -34,6 +35,7 @@ pub static SCHEMES: &[Scheme] = &[
     bbr_tuner::A2C,
     owl::OWL,
     owl::OWL_LOSS,
+    owl_rule::SCHEME,
     rax::SCHEME,
     rax_pretrained::SCHEME,
 ];

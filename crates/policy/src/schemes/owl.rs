@@ -11,7 +11,7 @@ const MODEL: Param = trained("v1", "v1", |text| shipped_version("owl", text));
 const LOSS_MODEL: Param = trained("v1", "v1", |text| shipped_version("owl-loss", text));
 /// Half of all answers of an agent in user space are seen by the kernel this long after what they answer: 10 us up, 5 us
 /// for the network, 11 us down (decision 30).
-const LATENCY: Param = Param {
+pub(super) const LATENCY: Param = Param {
     name: "latency",
     help: "how long an answer takes to take effect: the default is that of an agent in user space",
     kind: Kind::Time {
@@ -110,7 +110,7 @@ fn build(
     guarded(learning.expect(CHECKED), values)
 }
 
-fn guarded(learned: Learned<impl Policy>, values: &Values) -> Box<dyn CongestionControl> {
+pub(super) fn guarded(learned: Learned<impl Policy>, values: &Values) -> Box<dyn CongestionControl> {
     match values.is_on(&GUARD) {
         true => Box::new(learned.guarded(Limits::default())),
         false => Box::new(learned),

@@ -1,0 +1,161 @@
+//! The rule that Owl's network imitates, as a controller of its own: whether the network is better shows beside it.
+
+use std::sync::{Arc, LazyLock};
+
+use headway_cc::{CongestionControl, Family, Kind, Need, Param, Scheme, Setup, Values};
+
+use super::GUARD;
+use super::owl::{LATENCY, guarded};
+use crate::{
+    ActionSpec, AgentSpec, Answer, BeneathSpec, ClockSpec, Effect, FeatureUse, Interval, Learned,
+    ObservationSpec, Policy,
+};
+
+/// As in `[dqn.guide]` of `owl-v1`'s training, like the numbers below.
+const PACKETS: Param = Param {
+    name: "packets",
+    help: "how many packets it keeps beyond what the path holds",
+    kind: Kind::Number {
+        default: 2.5,
+        min: 0.0,
+        max: 1e4,
+    },
+};
+/// After so long without another RTT as low, the queue is emptied. At 10 s the minimum RTT would be forgotten.
+const DRAIN_AFTER_S: f64 = 9.0;
+/// Of what the path holds, while the queue is emptied.
+const DRAINED: f64 = 0.95;
+/// Above this recent share of lost packets the window grows by a packet at a time.
+const CAREFUL_ABOVE: f64 = 0.001;
+/// What Owl may add to its window every 4 ms (section IV-A).
+const CHOICES: [f64; 7] = [-10.0, -3.0, -1.0, 0.0, 1.0, 3.0, 10.0];
+
+/// What `owl-v1` imitates.
+pub const SCHEME: Scheme = Scheme {
+    name: "owl-rule",
+    family: Family::Model,
+    summary: "the rule that Owl's network imitates: a window of the peak throughput times the minimum RTT, and some packets",
+    source: "the rule of `[dqn.guide]` in owl-v1's training (docs/decisions/0031-training-owl.md)",
+    deviations: &[
+        "in training the rule also added a queue beside other flows, which it knew by the capacity of the path: a sender does not know that, so this controller does not add it",
+    ],
+    needs: &[Need::RateSample],
+    params: &[PACKETS, LATENCY, GUARD],
+    build,
+    receiver: None,
+    router: None,
+};
+
+/// Owl's agent, with nothing to see but what makes the monitor average losses.
+static AGENT: LazyLock<Arc<AgentSpec>> = LazyLock::new(|| {
+    Arc::new(AgentSpec {
+        clock: ClockSpec::Jiffies { hz: 250.0 },
+        observation: ObservationSpec {
+            history: 1,
+            rows: 1,
+            features: vec![FeatureUse::plain("loss_ewma256")],
+        },
+        action: ActionSpec::Discrete {
+            effect: Effect::AddCwnd,
+            choices: CHOICES.to_vec(),
+        },
+        beneath: BeneathSpec::Scheme {
+            name: "cubic:hystart=classic".to_owned(),
+            grows: false,
+        },
+    })
+});
+
+fn build(setup: &Setup, values: &Values) -> Box<dyn CongestionControl> {
+    let rule = Rule {
+        packets: values.number(&PACKETS),
+    };
+    let made = Learned::new(Arc::clone(&AGENT), setup, rule, values.time(&LATENCY));
+    guarded(made.expect("a test builds it"), values)
+}
+
+/// Decides by the rule.
+#[derive(Debug)]
+struct Rule {
+    packets: f64,
+}
+
+impl Policy for Rule {
+    fn decide(&mut self, _: &[f32], interval: &Interval) -> Option<Answer> {
+        let held = interval.peak_throughput * f64::from(interval.min_rtt_10s_us) * 1e-6;
+        if held <= 0.0 {
+            return Some(Answer::NEUTRAL);
+        }
+        let cwnd = f64::from(interval.latest.cwnd);
+        let is_old = interval.min_rtt_10s_age.as_secs_f64() > DRAIN_AFTER_S;
+        let mut target = match is_old {
+            true => DRAINED * held,
+            false => held + self.packets,
+        };
+        if interval.averages.loss.slow > CAREFUL_ABOVE {
+            target = target.min(cwnd + 1.0);
+        }
+        Some(Answer::from(nearest(target - cwnd)))
+    }
+}
+
+/// The index of the choice that is nearest, the first of equals.
+fn nearest(packets: f64) -> f32 {
+    let distance = |choice: &f64| (choice - packets).abs();
+    let order = |a: &(usize, &f64), b: &(usize, &f64)| distance(a.1).total_cmp(&distance(b.1));
+    let found = CHOICES.iter().enumerate().min_by(order);
+    found.map_or(0.0, |(index, _)| index as f32)
+}
+
+#[cfg(test)]
+mod tests {
+    use headway_cc::Duration;
+
+    use super::*;
+    use crate::Record;
+
+    /// What it adds to a window of so many packets, where the path holds 100.
+    fn added(cwnd: u32, min_rtt_age: Duration, loss: f64) -> f64 {
+        let mut interval = Interval {
+            peak_throughput: 2000.0,
+            min_rtt_10s_us: 50_000,
+            min_rtt_10s_age: min_rtt_age,
+            latest: Record {
+                cwnd,
+                ..Record::default()
+            },
+            ..Interval::default()
+        };
+        interval.averages.loss.slow = loss;
+        let answer = Rule { packets: 2.5 }.decide(&[], &interval);
+        CHOICES[answer.expect("it answers").action as usize]
+    }
+
+    #[test]
+    fn the_window_is_what_the_path_holds_and_some_packets() {
+        let fresh = Duration::ZERO;
+        let cases = [
+            (50, 10.0),
+            (99, 3.0),
+            (102, 0.0),
+            (103, 0.0),
+            (104, -1.0),
+            (140, -10.0),
+        ];
+        for (cwnd, packets) in cases {
+            assert_eq!(added(cwnd, fresh, 0.0), packets, "{cwnd}");
+        }
+        // After losses it grows by single packets, and shrinks as before.
+        assert_eq!(added(50, fresh, 0.002), 1.0);
+        assert_eq!(added(140, fresh, 0.002), -10.0);
+        // The queue is emptied before the minimum RTT is forgotten.
+        let (at, after) = (Duration::from_secs(9), Duration::from_millis(9010));
+        assert_eq!([added(102, at, 0.0), added(102, after, 0.0)], [0.0, -10.0]);
+    }
+
+    #[test]
+    fn before_anything_is_measured_it_does_nothing() {
+        let answer = Rule { packets: 2.5 }.decide(&[], &Interval::default());
+        assert!(answer.expect("it answers").action.is_nan());
+    }
+}

@@ -1,0 +1,179 @@
+"""Schemes compared run by run.
+
+Run k of every scheme on a scenario has the same seed, so both meet the same network. Their difference in
+each such pair leaves out what the network does to both. Intervals of the two means do not: they may
+overlap although one scheme is better in every single run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from headway.runs.pairs import mean, percent
+from headway.stats.bootstrap import LEVEL
+from headway.summary import ALL_FLOWS, in_blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from headway.summary import Metric, Offsets, Run
+
+
+class Zone(StrEnum):
+    """Where a difference lies with its whole interval."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    EQUAL = "equal"
+    """Within the measure's margin."""
+    UNCLEAR = "unclear"
+    """None of the others: more runs may tell."""
+
+
+class Measure(NamedTuple):
+    """What is compared."""
+
+    metric: str
+    title: str
+    unit: str
+    """Of the difference: % of the other scheme's mean, or the metric's own."""
+    margin: float
+    """In that unit: what is smaller counts as equal."""
+    scale: float = 1.0
+    """Of the metric, where the difference is in its own unit."""
+    more: bool = False
+    """Is more of it better?"""
+
+    @property
+    def is_relative(self) -> bool:
+        """Whether the difference is in % of the other scheme's mean."""
+        return self.unit == "%"
+
+    def difference(self, both: Sequence[tuple[float, float]], block: int, level: float = LEVEL) -> Metric:
+        """How far the second of each pair lies above the first, with its interval."""
+        if self.is_relative:
+            return percent(both, block, level=level)
+        return mean([self.scale * (b - a) for a, b in both], block, level=level)
+
+    def zone(self, difference: Metric) -> Zone:
+        """What the difference says of the second scheme."""
+        if difference["ci95"] is None:
+            return Zone.UNCLEAR
+        low, high = difference["ci95"]
+        if -self.margin <= low and high <= self.margin:
+            return Zone.EQUAL
+        if low > 0:
+            return Zone.BETTER if self.more else Zone.WORSE
+        if high < 0:
+            return Zone.WORSE if self.more else Zone.BETTER
+        return Zone.UNCLEAR
+
+
+MEASURES = (
+    Measure("throughput_mbps", "throughput", "%", 1.0, more=True),
+    Measure("delay_p95_ms", "p95 delay", "%", 1.0),
+    Measure("loss", "loss", "points", 0.1, scale=100.0),
+    Measure("jain", "Jain's index", "", 0.01, more=True),
+)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A scheme beside another one on a scenario."""
+
+    scheme: str
+    against: str
+    scenario: str
+    pairs: int
+    """Runs that both have finished, and in which the machine did not change the result."""
+    differences: Mapping[str, Metric]
+    """By metric: how far the scheme lies above the other, in the measure's unit."""
+    zones: Mapping[str, Zone]
+
+    def as_json(self) -> dict[str, Any]:
+        """As `bench.json` has it in the scheme's row."""
+        found = {
+            m.metric: {"difference": self.differences[m.metric], "unit": m.unit, "zone": self.zones[m.metric]}
+            for m in MEASURES
+            if m.metric in self.differences
+        }
+        return {"scheme": self.against, "pairs": self.pairs, **found}
+
+
+def compare(
+    runs: Iterable[Run], against: str, offsets: Mapping[str, Offsets] | None = None
+) -> dict[tuple[str, str], Comparison]:
+    """Every scheme beside the scheme `against`, by scheme and scenario.
+
+    Args:
+        runs: As `Batch.results` gives them.
+        against: The scheme that the others are compared with, as it was written.
+        offsets: Where runs begin in the trace of a scenario, for those that do at offsets.
+    """
+    groups = _groups(runs)
+    found = {}
+    for (scheme, scenario), own in groups.items():
+        other = groups.get((against, scenario))
+        if scheme == against or other is None:
+            continue
+        pairs, block = _pairs(other, own, (offsets or {}).get(scenario))
+        differences = {}
+        for measure in MEASURES:
+            if both := _known(pairs, measure.metric):
+                differences[measure.metric] = measure.difference(both, block)
+        zones = {m.metric: m.zone(differences[m.metric]) for m in MEASURES if m.metric in differences}
+        found[scheme, scenario] = Comparison(scheme, against, scenario, len(pairs), differences, zones)
+    return found
+
+
+def as_good_as_best(
+    runs: Iterable[Run], metric: str, *, more: bool, offsets: Mapping[str, Offsets] | None = None
+) -> set[tuple[str, str]]:
+    """Schemes and scenarios of which the runs do not show that they are worse than the scenario's best mean.
+
+    Each is compared run by run with the best. Its interval is that of as many comparisons as there are others
+    (Bonferroni), so that with 95% all are right together. The best itself is not among them.
+    """
+    by_scenario: dict[str, dict[str, dict[int, Run]]] = {}
+    for (scheme, scenario), own in _groups(runs).items():
+        if any(run[metric] is not None for run in own.values()):
+            by_scenario.setdefault(scenario, {})[scheme] = own
+    found = set()
+    for scenario, schemes in by_scenario.items():
+        means = {scheme: _mean(own, metric) for scheme, own in schemes.items()}
+        best = (max if more else min)(means, key=lambda scheme: means[scheme])
+        level = 1 - (1 - LEVEL) / max(len(schemes) - 1, 1)
+        for scheme, own in schemes.items():
+            pairs, block = _pairs(schemes[best], own, (offsets or {}).get(scenario))
+            ends = mean([b - a for a, b in _known(pairs, metric)], block, level=level)["ci95"]
+            if scheme != best and (ends is None or ends[0] <= 0 <= ends[1]):
+                found.add((scheme, scenario))
+    return found
+
+
+def _groups(runs: Iterable[Run]) -> dict[tuple[str, str], dict[int, Run]]:
+    """The runs whose results are the network's, by scheme and scenario, by number: all flows together."""
+    groups: dict[tuple[str, str], dict[int, Run]] = {}
+    for run in runs:
+        if run["flow"] == ALL_FLOWS and not run.get("unfit"):
+            groups.setdefault((run["scheme"], run["scenario"]), {})[run["run"]] = run
+    return groups
+
+
+def _pairs(
+    first: Mapping[int, Run], second: Mapping[int, Run], starts: Offsets | None
+) -> tuple[list[tuple[Run, Run]], int]:
+    """Runs of the same number, and how many neighbours among them to take together."""
+    ordered, block = in_blocks([run for number, run in first.items() if number in second], starts)
+    return [(run, second[run["run"]]) for run in ordered], block
+
+
+def _known(pairs: Sequence[tuple[Run, Run]], metric: str) -> list[tuple[float, float]]:
+    return [(a[metric], b[metric]) for a, b in pairs if a[metric] is not None and b[metric] is not None]
+
+
+def _mean(runs: Mapping[int, Run], metric: str) -> float:
+    known = [run[metric] for run in runs.values() if run[metric] is not None]
+    return float(sum(known) / len(known))

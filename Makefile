@@ -25,7 +25,7 @@ BUILD_HEADWAYD = cargo build --locked --quiet --profile $(PROFILE) -p headwayd
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-rust test-python test-train test-train-if-changed test-system test-live test-wheel \
+.PHONY: FORCE help run test test-rust test-python test-train test-train-if-changed test-system test-live test-wheel \
 	test-kernels build-tests lint bench bench-kernel docs fuzz wheel tools libraries archives headwayd
 
 help: ## say what there is
@@ -65,7 +65,7 @@ HEADWAYD_IF_POSSIBLE = if pkg-config --exists $(LIBRARIES) 2>/dev/null; then $(M
 
 test-system: .venv/core.stamp .venv/dev.stamp ## run the tests that need root or user namespaces; ONLY="word ..." for some
 	@$(HEADWAYD_IF_POSSIBLE)
-	@echo "make: testing with network namespaces, serially"
+	@echo "make: testing with network namespaces"
 	@$(BIN)/python scripts/system_tests.py $(ONLY)
 
 test-live: .venv/core.stamp .venv/dev.stamp ## judge rates, delays and durations in real time (root); ONLY="word ...", RESUME=1, STRICT=1
@@ -85,7 +85,7 @@ test-kernels: .venv/headwayd.stamp ## try the controllers on Debian's kernels in
 lint: .venv/dev.stamp ## check format, lints and types
 	@echo "make: checking format, lints and types"
 	@# cargo fmt does not find the modules that the list of schemes declares.
-	@rustfmt --check --edition 2024 $$(git ls-files '*.rs')
+	@files=$$(git ls-files '*.rs') && test -n "$$files" && rustfmt --check --edition 2024 $$files
 	@if pkg-config --exists $(LIBRARIES) 2>/dev/null; then all=--workspace; \
 	else echo "make: headwayd is not checked: pkg-config, libelf or zlib is missing; install them: $(LIBRARIES_APT)"; fi; \
 	cargo clippy --locked --quiet --profile gate $$all --all-targets -- -D warnings
@@ -183,14 +183,19 @@ build/train.stamp: pyproject.toml uv.lock | tools $(UV)
 		--python "$(PYTHON)"
 	@touch $@
 
-.venv/headwayd.stamp: $(AGENT) | tools libraries .venv/deps.stamp
+# Holds the profile that the core and headwayd were built with last: another one builds them anew.
+build/profile: FORCE
+	@mkdir -p build; echo $(PROFILE) | cmp -s - $@ || echo $(PROFILE) >$@
+FORCE:
+
+.venv/headwayd.stamp: $(AGENT) build/profile | tools libraries .venv/deps.stamp
 	@echo "make: building headwayd"
 	@$(BUILD_HEADWAYD)
 	@# One that serves keeps its own file.
 	@cp target/$(PROFILE)/headwayd $(BIN)/headwayd.new && mv $(BIN)/headwayd.new $(BIN)/headwayd
 	@touch $@
 
-.venv/core.stamp: $(CORE) .venv/deps.stamp
+.venv/core.stamp: $(CORE) build/profile .venv/deps.stamp
 	@echo "make: building the core with profile $(PROFILE) (some minutes the first time)"
 	@PATH="$(dir $(abspath $(UV))):$$PATH" VIRTUAL_ENV="$(CURDIR)/.venv" $(BIN)/maturin develop --uv --group build \
 		--profile $(PROFILE) --locked

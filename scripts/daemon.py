@@ -2,6 +2,7 @@
 
 import json
 import os
+import secrets
 import select
 import signal
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import enclosure
 from headway._native import UsageError, find_headwayd
 
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
@@ -36,7 +38,15 @@ def refusal() -> str | None:
     except UsageError as missing:
         return str(missing)
     with tempfile.TemporaryDirectory() as folder:
-        command = [found, "run", "--no-agent", "--controllers", "headway_owl", "--name", f"hw_try_{os.getpid()}"]
+        command = [
+            found,
+            "run",
+            "--no-agent",
+            "--controllers",
+            "headway_owl",
+            "--name",
+            f"hw_try_{secrets.token_hex(3)}",
+        ]
         command += ["--until-stdin-closes", "--socket", f"{folder}/socket"]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if done.returncode == 0:
@@ -94,6 +104,8 @@ class Daemon:
         self.ready: dict[str, Any] = {}
 
     def __enter__(self) -> Self:
+        group = os.environ.get(enclosure.GROUP)
+        assert group in {None, "controllers"}, "mark this test with `controllers`: it registers them"
         with self._log.open("w") as log, _ahead() if self.is_ahead else nullcontext():
             self.process = subprocess.Popen(
                 self._command,

@@ -19,6 +19,8 @@ import hystart
 OWN = ("--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child")
 INSIDE = "HEADWAY_ENCLOSED"
 """Set in the environment of what runs in such a place."""
+GROUP = "HEADWAY_SYSTEM_GROUP"
+"""In the environment of system tests: which group of them runs (system_tests.py)."""
 PREPARE = "mount -t tmpfs tmpfs /run && ip link set lo up"
 RUN = f'{PREPARE} && "$@"; exit $?'
 """The first process is a shell that waits for another one, and buries whatever orphans end meanwhile."""
@@ -58,7 +60,11 @@ def refusal() -> str | None:
 def enter(script: str, arguments: list[str]) -> int:
     """Runs the Python script in a place of its own; its exit code."""
     with hystart.kept(), start(script, arguments) as place:
-        return place.wait()
+        try:
+            return place.wait()
+        finally:
+            # Its processes end with it.
+            place.kill()
 
 
 def start(script: str, arguments: list[str], **options: Any) -> subprocess.Popen[bytes]:
@@ -67,7 +73,7 @@ def start(script: str, arguments: list[str], **options: Any) -> subprocess.Popen
 
 
 def is_inside() -> bool:
-    """Whether this process was started by `enter`."""
+    """Whether this process was started by `start`."""
     return os.environ.get(INSIDE) == "1" and os.getppid() == 1
 
 

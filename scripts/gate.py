@@ -2,20 +2,26 @@
 
 A part that fails ends nothing: the others run too, unless they need what it should have made. The
 last lines say how long each part took, which tests were FLAKY, and what failed. Exit code 0 if
-everything passed, 75 if the network did not give what the parts need, else 1.
-
-Usage: python3 scripts/gate.py [PART ...]
+everything passed, 75 if the network did not give what the parts need, else 1. SIGTERM and Ctrl-C end
+all that it has started.
 """
 
+import argparse
+import fcntl
 import os
+import re
+import select
 import shutil
+import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import BinaryIO
 
 import again
@@ -30,6 +36,10 @@ TRIES = 3
 PAUSE_S = 10
 NETWORK_FAILED = 75
 """EX_TEMPFAIL of sysexits.h."""
+OWN_FAULTS = re.compile(r"--locked|lockfile .* needs to be updated|failed to parse|\*\*\* ")
+"""What cargo, uv and make say where the tree is wrong, and not the network."""
+HANGS_S = 2400.0
+"""A part that takes longer hangs, and is ended. No part needs half of it on a busy machine."""
 ENVIRONMENT = {
     "CI": "true",
     "CARGO_INCREMENTAL": "0",
@@ -42,6 +52,9 @@ ENVIRONMENT = {
     again.LOG: str(LOGS / "flaky.jsonl"),
 }
 
+ELSEWHERE = ("CARGO_TARGET_DIR", "RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "VIRTUAL_ENV", "PYTHONPATH")
+"""In the environment these would make the gate build something else, or somewhere else."""
+
 
 def fetch(log: Callable[[list[str]], int]) -> bool:
     """Brings what the network has to give."""
@@ -49,13 +62,16 @@ def fetch(log: Callable[[list[str]], int]) -> bool:
     if not (all(map(shutil.which, PROGRAMS)) and log(libraries) == 0):
         if os.geteuid() != 0:
             print(f"gate: install these packages first: {' '.join(PACKAGES)}")
-            return False
+            sys.exit(1)
         install = ["apt-get", "install", "-y", "-qq", *PACKAGES]
         if not _tried(log, ["apt-get", "update", "-qq"], install):
             return False
     # A module on some kernels; built in or missing on others, which the tests find out.
     log(["sh", "-c", "modprobe tcp_bbr || true"])
-    return _tried(log, ["make", ".venv/dev.stamp"], ["cargo", "fetch", "--locked", "--quiet"])
+    wanted = [["make", ".venv/dev.stamp"], ["cargo", "fetch", "--locked", "--quiet"]]
+    if log([sys.executable, "scripts/train_tests.py", "--have-passed"]) != 0:
+        wanted.append(["make", "build/train.stamp"])
+    return _tried(log, *wanted)
 
 
 def _tried(log: Callable[[list[str]], int], *commands: list[str]) -> bool:
@@ -98,6 +114,7 @@ class Run:
 
     def __init__(self) -> None:
         self.times: list[tuple[str, float, bool]] = []
+        self._processes: set[subprocess.Popen[bytes]] = set()
 
     def part(self, name: str, work: Callable[[Callable[[list[str]], int]], bool], *, is_shown: bool = True) -> bool:
         """Does the work of a part with its log; whether it passed."""
@@ -105,7 +122,7 @@ class Run:
         begin = time.monotonic()
         with (LOGS / f"{name}.log").open("wb") as log:
             targets = [log, sys.stdout.buffer] if is_shown else [log]
-            passed = work(lambda command: _logged(command, targets))
+            passed = work(lambda command: self._logged(command, targets))
         self.times.append((name, time.monotonic() - begin, passed))
         return passed
 
@@ -133,17 +150,82 @@ class Run:
         passed = {name for name, _, passed in self.times if passed}
         return [part.name for part in parts if part.name not in passed]
 
+    def end(self, number: int, _: FrameType | None) -> None:
+        """Ends what runs: each command has a group of processes of its own."""
+        for process in list(self._processes):
+            _signal(process, signal.SIGTERM)
+        until = time.monotonic() + 20
+        while any(process.poll() is None for process in self._processes) and time.monotonic() < until:
+            time.sleep(0.1)
+        for process in list(self._processes):
+            _signal(process, signal.SIGKILL)
+        print(f"gate: ended by {signal.Signals(number).name}", flush=True)
+        os._exit(128 + number)
+
+    def _logged(self, command: list[str], targets: list[BinaryIO]) -> int:
+        """Runs a command; what it prints goes to all the targets."""
+        until = time.monotonic() + HANGS_S
+        with subprocess.Popen(
+            command,
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        ) as process:
+            self._processes.add(process)
+            assert process.stdout
+            # Whoever it left behind may hold the pipe open.
+            while (ready := select.select([process.stdout], [], [], 1.0)[0]) or process.poll() is None:
+                if time.monotonic() > until:
+                    print(f"gate: {' '.join(command)} did not end in {HANGS_S / 60:g} minutes", flush=True)
+                    _signal(process, signal.SIGKILL)
+                    break
+                if ready:
+                    if not (chunk := process.stdout.read1(65536)):
+                        break
+                    for target in targets:
+                        target.write(chunk)
+                        target.flush()
+            code = process.wait()
+            self._processes.discard(process)
+            return code
+
 
 def main() -> int:
     """Runs the parts, or those named."""
+    parser = argparse.ArgumentParser(prog=".ci/run", description=(__doc__ or "").partition("\n\n")[0])
+    names = [part.name for part in PARTS]
+    # Python before 3.12 takes no list as the default of a choice.
+    parser.add_argument("parts", nargs="*", help=f"of {', '.join(names)}; all unless told")
+    asked = parser.parse_args().parts
+    if unknown := [name for name in asked if name not in names]:
+        parser.error(f"no such part: {unknown[0]}; parts are {', '.join(names)}")
     surroundings.prepare()
+    for name in ELSEWHERE:
+        os.environ.pop(name, None)
     os.environ.update(ENVIRONMENT)
+    LOGS.parent.mkdir(exist_ok=True)
+    with (LOGS.parent / "gate.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            parser.error("another gate runs in this folder; wait for it, or clone the tree")
+        return judge([part for part in PARTS if part.name in asked or not asked])
+
+
+def judge(chosen: list[Part]) -> int:
+    """Runs these parts; prints what became of them, and returns the exit code."""
     shutil.rmtree(LOGS, ignore_errors=True)
     LOGS.mkdir(parents=True)
-    chosen = [part for part in PARTS if part.name in sys.argv[1:] or not sys.argv[1:]]
     began = time.monotonic()
     run = Run()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, run.end)
     if not run.part("fetch", fetch):
+        if OWN_FAULTS.search((LOGS / "fetch.log").read_text(errors="replace")):
+            print("gate: a lock file or a manifest is wrong; build/gate/fetch.log says which")
+            return 1
         print("gate: the network did not give what the gate needs; this is not the tree's fault")
         return NETWORK_FAILED
     failed = run.all(chosen)
@@ -160,17 +242,10 @@ def main() -> int:
     return int(bool(failed))
 
 
-def _logged(command: list[str], targets: list[BinaryIO]) -> int:
-    """Runs a command; what it prints goes to all the targets."""
-    with subprocess.Popen(
-        command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    ) as process:
-        assert process.stdout
-        while chunk := process.stdout.read1(65536):
-            for target in targets:
-                target.write(chunk)
-                target.flush()
-    return process.returncode
+def _signal(process: subprocess.Popen[bytes], number: int) -> None:
+    """Sends a signal to a command and to all that it has started."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, number)
 
 
 if __name__ == "__main__":

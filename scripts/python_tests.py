@@ -1,6 +1,6 @@
 """Runs tests of the Python package. A test that failed runs once more, alone (see again.py).
 
-Arguments go to pytest. Exit code 0 if all pass, or if there is none to run.
+Arguments go to pytest. Exit code 0 if all pass; where there is none to run, it is 1.
 """
 
 import json
@@ -17,15 +17,20 @@ PASSED, FAILED, NO_TESTS = 0, 1, 5
 """pytest's exit codes where all pass, where some fail, and where there is none to run."""
 
 
-def run(*arguments: str, processes: int = 1) -> bool:
-    """Whether they pass. `processes` of them run at a time, a file in one process."""
+def run(*arguments: str, processes: int = 1, may_be_none: bool = False) -> bool:
+    """Whether they pass. `processes` of them run at a time, a file in one process.
+
+    `may_be_none` says that it is right if no test is chosen: else that is a failure.
+    """
     with tempfile.TemporaryDirectory(prefix="headway-") as cache:
         pytest = [sys.executable, "-m", "pytest", "-q", "-o", f"cache_dir={cache}"]
         parallel = ["-n", str(processes), "--dist", "loadfile"] if processes > 1 else []
         code = _call([*pytest, "--durations=10", *parallel, *arguments])
         if code != FAILED:
-            return code in {PASSED, NO_TESTS}
+            return code == PASSED or (code == NO_TESTS and may_be_none)
         failed = list(json.loads(Path(cache, "v", "cache", "lastfailed").read_text()))
+        if not failed:
+            return False
         alone = [*pytest, "-p", "no:cacheprovider", *_marks(arguments)]
         return not again.forgive(failed, lambda name: _call([*alone, name]) == PASSED)
 

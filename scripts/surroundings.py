@@ -10,6 +10,8 @@ FIXED_SEED = {"PROPTEST_RNG_SEED": "1", "PROPTEST_DISABLE_FAILURE_PERSISTENCE": 
 RANDOM = "HEADWAY_RANDOM_TESTS"
 """Where this is set in the environment, property tests draw new inputs in each run."""
 COLOURS = ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "CLICOLOR_FORCE", "COLUMNS")
+CHOICES = ("PYTEST_ADDOPTS", "RUST_TEST_NOCAPTURE", "RUST_TEST_SHUFFLE", "RUST_TEST_THREADS")
+"""They choose which tests run, or how."""
 
 
 def prepare() -> None:
@@ -22,7 +24,7 @@ def prepare() -> None:
     for number in DEFAULT:
         signal.signal(number, signal.SIG_DFL)
     os.environ["LC_ALL"] = LANGUAGE
-    for name in COLOURS:
+    for name in COLOURS + CHOICES:
         os.environ.pop(name, None)
     # `headway` starts some hundred times. Without bytecode it would compile its modules each time.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

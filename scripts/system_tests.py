@@ -7,6 +7,7 @@ devices are not permitted; in the gate that is a failure.
 """
 
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -54,6 +55,10 @@ def main() -> int:
         if needs.is_required("bpf"):
             return 1
     cargo_tests.build()
+    # SIGTERM ends this program by an exception, so that it ends the places too.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    where = LOG.relative_to(checks.ROOT)
+    print(f"two groups run at the same time; what the second prints goes to {where}", flush=True)
     LOG.parent.mkdir(exist_ok=True)
     with (
         hystart.kept(),
@@ -61,16 +66,22 @@ def main() -> int:
         start("networks", log) as networks,
         start("controllers") as controllers,
     ):
-        failed = bool(controllers.wait())
-        failed |= bool(networks.wait())
+        try:
+            failed = [place.wait() for place in (controllers, networks)]
+        finally:
+            for place in (controllers, networks):
+                # Its processes end with it.
+                place.kill()
         log.seek(0)
         print(log.read(), end="")
-    return int(failed)
+    return int(any(failed))
 
 
 def start(name: str, log: IO[str] | None = None) -> subprocess.Popen[bytes]:
     """Starts a group in a place of its own. What it prints goes to the log, if there is one."""
-    return enclosure.start(__file__, [name, *sys.argv[1:]], stdout=log, stderr=log and subprocess.STDOUT)
+    os.environ[enclosure.GROUP] = name
+    arguments = [name, *sys.argv[1:]]
+    return enclosure.start(__file__, arguments, stdout=log, stderr=log and subprocess.STDOUT)
 
 
 def run(group: Group, words: list[str]) -> int:
@@ -78,7 +89,8 @@ def run(group: Group, words: list[str]) -> int:
     before = enclosure.Census.take()
     failed = [name for program in programs(group) for name in rust(program, words)]
     chosen = ["-k", " or ".join(words)] if words else []
-    if not python_tests.run("-m", group.marks, "tests/system", *chosen):
+    choice = ["-m", group.marks, "tests/system", *chosen]
+    if not python_tests.run(*choice, may_be_none=bool(words)):
         failed.append("tests of Python: see above")
     left = [line for line in enclosure.left_over(before) if line.partition(":")[0] not in group.ignored]
     for line in left:
@@ -91,8 +103,13 @@ def run(group: Group, words: list[str]) -> int:
 
 def programs(group: Group) -> list[cargo_tests.Program]:
     """Those of a group, built before."""
-    os.environ["CARGO_NET_OFFLINE"] = "true"
-    return [one for one in cargo_tests.build() if (one.crate, one.target) in group.programs]
+    found = [one for one in cargo_tests.built() if (one.crate, one.target) in group.programs]
+    missing = group.programs - {(one.crate, one.target) for one in found}
+    if checks.without_headwayd():
+        missing = {(crate, target) for crate, target in missing if crate != "headwayd"}
+    if missing:
+        raise SystemExit(f"system tests: there are no such Rust tests: {sorted(missing)}")
+    return found
 
 
 def rust(program: cargo_tests.Program, words: list[str]) -> list[str]:
@@ -101,6 +118,9 @@ def rust(program: cargo_tests.Program, words: list[str]) -> list[str]:
     skipped = checks.skipped(outcome.printed)
     for line in skipped:
         print(f"SKIPPED {line}")
+    if skipped and needs.is_required("bpf"):
+        why = "tests were skipped that the gate requires"
+        outcome.failed.append(f"{program.crate}: {program.target}: {why}")
     counts = f"{outcome.passed - len(skipped)} passed, {len(outcome.failed)} failed, {len(skipped)} skipped"
     print(f"{program.crate}: {counts}", flush=True)
     return outcome.failed

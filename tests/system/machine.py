@@ -3,6 +3,7 @@
 import os
 import stat
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -43,9 +44,9 @@ def cgroup() -> Iterator[Path]:
     folders = [Path(mount[1]) for mount in mounts if mount[2] == "cgroup2"]
     if not folders:
         needs.skip("cgroups", "no cgroups of version 2 are mounted")
-    own = folders[0] / f"headway-test-{os.getpid()}"
     try:
-        own.mkdir()
+        # Of a process's number there may be several, in as many namespaces.
+        own = Path(tempfile.mkdtemp(prefix="headway-test-", dir=folders[0]))
     except OSError as error:
         needs.skip("cgroups", f"cgroups cannot be made here: {error.strerror}")
     yield own

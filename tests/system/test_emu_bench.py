@@ -9,13 +9,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 import daemon
 import needs
+from processes import has_threads, is_gone, started_by
 from waiting import HANGS_S, until
 
 pytestmark = pytest.mark.system
@@ -66,17 +66,7 @@ def scenarios(tmp_path):
 
 def workers(of: int) -> list[int]:
     """The processes that carry runs out for the process `of`."""
-    children = Path(f"/proc/{of}/task").glob("*/children")
-    found = [int(pid) for listed in children for pid in listed.read_text().split()]
-    return [pid for pid in found if b"emu_worker" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-
-
-def is_gone(pid: int) -> bool:
-    """Has the process ended, whether or not somebody has asked how?"""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
+    return started_by(of, "emu_worker")
 
 
 def test_a_learner_runs_over_udp():
@@ -153,8 +143,8 @@ def test_the_guard_takes_flows_over_real_packets_too(tmp_path):
 def test_ctrl_c_keeps_what_is_finished_and_leaves_no_process(scenarios, tmp_path):
     command = [*BENCH, "--schemes", "cubic", "--scenario", scenarios, "--runs", "6", "--out", str(tmp_path / "out")]
     bench = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    first = until(lambda: [pid for pid in workers(bench.pid) if is_running_a_run(pid)])
-    second = until(lambda: [pid for pid in workers(bench.pid) if pid not in first and is_running_a_run(pid)])
+    first = until(lambda: [pid for pid in workers(bench.pid) if has_threads(pid)])
+    second = until(lambda: [pid for pid in workers(bench.pid) if pid not in first and has_threads(pid)])
     bench.send_signal(signal.SIGINT)
     _, said = bench.communicate(timeout=HANGS_S)
     assert bench.returncode == 130, said
@@ -162,14 +152,6 @@ def test_ctrl_c_keeps_what_is_finished_and_leaves_no_process(scenarios, tmp_path
     assert 1 <= int(finished) < int(of) == 12
     assert all(is_gone(pid) for pid in first + second)
     assert (tmp_path / "out" / "results.parquet").exists()
-
-
-def is_running_a_run(pid: int) -> bool:
-    """Has the worker threads, as only a run's has?"""
-    try:
-        return len(list(Path(f"/proc/{pid}/task").iterdir())) > 3
-    except FileNotFoundError:
-        return False
 
 
 def test_a_worker_that_stood_still_makes_its_run_unfit(tmp_path):
@@ -181,7 +163,7 @@ def test_a_worker_that_stood_still_makes_its_run_unfit(tmp_path):
         stderr=subprocess.PIPE,
         text=True,
     ) as bench:
-        (worker,) = until(lambda: [pid for pid in workers(bench.pid) if is_running_a_run(pid)])
+        (worker,) = until(lambda: [pid for pid in workers(bench.pid) if has_threads(pid)])
         # Its flow is under way once it has used some more CPU time.
         used = daemon.used_s(worker)
         until(lambda: daemon.used_s(worker) > used + 0.02)
@@ -216,7 +198,7 @@ def test_a_killed_bench_leaves_no_worker(scenarios, tmp_path):
     command = [*BENCH, "--schemes", "cubic", "--scenario", scenarios, "--out", str(tmp_path / "out")]
     command += ["--seconds", "60"]
     bench = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    (worker,) = until(lambda: [pid for pid in workers(bench.pid) if is_running_a_run(pid)])
+    (worker,) = until(lambda: [pid for pid in workers(bench.pid) if has_threads(pid)])
     bench.kill()
     bench.wait(timeout=HANGS_S)
     assert until(lambda: is_gone(worker))
@@ -236,7 +218,7 @@ def test_a_killed_worker_is_told_in_one_line(scenarios, tmp_path):
     ]
     command += ["--seconds", "60"]
     bench = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    (worker,) = until(lambda: [pid for pid in workers(bench.pid) if is_running_a_run(pid)])
+    (worker,) = until(lambda: [pid for pid in workers(bench.pid) if has_threads(pid)])
     os.kill(worker, signal.SIGKILL)
     _, said = bench.communicate(timeout=HANGS_S)
     assert bench.returncode == 1, said

@@ -29,6 +29,7 @@ OURS = [
     for beneath, name in SCRIPTS
     if BENEATH.get(controller, "cubic") == beneath
 ]
+TRIES = 3
 AT_ONCE = 16
 """Plays at a time: they mostly wait."""
 
@@ -49,11 +50,15 @@ class Plays:
         return self._plays[key]
 
     def flow(self, controller: str, name: str) -> Flow:
-        """How a play went; skips the test where the machine was too busy."""
-        try:
-            return self.begin(controller, name).result()
-        except LateError as late:
-            pytest.skip(f"not judged: {late}")
+        """How a play went; skips the test where the machine was too busy in each of `TRIES`."""
+        for left in reversed(range(TRIES)):
+            try:
+                return self.begin(controller, name).result()
+            except LateError as late:
+                if not left:
+                    pytest.skip(f"not judged: {late}")
+                del self._plays[controller, name]
+        raise AssertionError("unreachable")
 
     def not_judged(self) -> int:
         """So many of those that have ended."""

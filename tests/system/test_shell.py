@@ -14,6 +14,7 @@ import pytest
 
 import needs
 from mahimahi_log import read as read_log
+from processes import command_line, everybody
 from waiting import until as wait_for
 
 pytestmark = pytest.mark.system
@@ -67,15 +68,7 @@ def started(*options, script, **kwargs):
 
 def running(marker):
     """Processes with this word on their command line."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = path.read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if marker.encode() in words:
-            found.append(int(path.parent.name))
-    return found
+    return [pid for pid in everybody() if marker in command_line(pid)]
 
 
 def devices():

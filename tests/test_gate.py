@@ -1,0 +1,163 @@
+"""The gate itself: a wrong tree does not pass it, and a right one does not fail."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+import again
+import cargo_tests
+import gate
+import python_tests
+import surroundings
+import system_tests
+
+LIST = """
+running 3 tests
+test one ... ok
+test two ... libbpf: a line that splits another
+FAILED
+test three - should panic ... FAILED
+
+failures:
+
+---- two stdout ----
+failures:
+    what a test prints
+---- three stdout ----
+
+failures:
+    three
+    two
+
+test result: FAILED. 1 passed; 2 failed; 0 ignored
+"""
+
+
+def program(folder, script):
+    path = folder / "program"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return cargo_tests.Program("crate", "target", folder, path)
+
+
+def test_failed_rust_tests_are_those_of_the_list_at_the_end():
+    assert cargo_tests.names_of_failed(LIST) == ["three", "two"]
+    assert cargo_tests.names_of_failed("test one ... ok\n") == []
+
+
+@pytest.mark.parametrize("code", [1, 101, 134])
+def test_a_rust_program_that_fails_without_a_name_has_failed(tmp_path, code):
+    outcome = cargo_tests.run(program(tmp_path, f"echo error: no such option; exit {code}"))
+    assert outcome.failed == [f"crate: target (exit {code})"]
+
+
+@pytest.mark.parametrize(
+    ("again_prints", "is_forgiven"),
+    [("test result: ok. 1 passed; 0 failed", True), ("test result: ok. 0 passed; 0 failed", False)],
+)
+def test_a_rust_test_is_forgiven_only_if_it_ran_again(tmp_path, monkeypatch, again_prints, is_forgiven):
+    monkeypatch.delenv(again.LOG, raising=False)
+    first = "printf 'failures:\\n    one\\n\\ntest result: FAILED. 4 passed; 1 failed\\n'; exit 101"
+    once_more = f"printf '\\n{again_prints}\\n'"
+    script = f'case "$*" in *--exact*) {once_more};; *) {first};; esac'
+    outcome = cargo_tests.run(program(tmp_path, script))
+    assert (outcome.failed == []) == is_forgiven
+
+
+def test_no_more_than_three_are_forgiven_in_all_parts_together(tmp_path, monkeypatch):
+    monkeypatch.setenv(again.LOG, str(tmp_path / "flaky.jsonl"))
+    assert again.forgive(["a", "b"], lambda _: True) == []
+    assert again.forgive(["c", "d"], lambda _: True) == ["c", "d"]
+    assert again.forgive(["e"], lambda _: False) == ["e"]
+    assert again.forgive(["f"], lambda _: True) == []
+    assert again.forgive(["g"], lambda _: True) == ["g"]
+    assert len((tmp_path / "flaky.jsonl").read_text().splitlines()) == again.MOST
+
+
+@pytest.mark.parametrize(("may_be_none", "passes"), [(False, False), (True, True)])
+def test_no_test_at_all_is_a_failure_unless_words_chose_them(tmp_path, may_be_none, passes):
+    (tmp_path / "test_one.py").write_text("def test_one():\n    pass\n")
+    found = python_tests.run(str(tmp_path), "-k", "nothing_of_this_name", may_be_none=may_be_none)
+    assert found == passes
+
+
+def test_a_program_of_system_tests_that_is_missing_ends_them(monkeypatch):
+    monkeypatch.setattr(cargo_tests, "built", list)
+    with pytest.raises(SystemExit, match="no such Rust tests"):
+        system_tests.programs(system_tests.GROUPS["networks"])
+
+
+def test_what_chooses_tests_is_not_taken_from_outside():
+    script = "import os, surroundings; surroundings.prepare(); print(os.environ.get('PYTEST_ADDOPTS'))"
+    environment = os.environ | {
+        "PYTEST_ADDOPTS": "-k nothing",
+        "PYTHONPATH": str(Path(surroundings.__file__).parent),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "None\n"
+
+
+def test_an_unknown_part_is_refused():
+    done = subprocess.run([sys.executable, gate.__file__, "systm"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "no such part: systm; parts are lint, build" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "error: cannot update the lock file /a/Cargo.lock because --locked was passed",
+        "The lockfile at `uv.lock` needs to be updated, but `--locked` was provided.",
+        "error: failed to parse manifest at `/a/Cargo.toml`",
+        "Makefile:7: *** missing separator.  Stop.",
+    ],
+)
+def test_a_wrong_tree_is_not_blamed_on_the_network(said):
+    assert gate.OWN_FAULTS.search(said)
+    assert not gate.OWN_FAULTS.search("error: failed to fetch: connection timed out")
+
+
+def test_what_it_started_ends_with_the_gate(tmp_path):
+    """SIGTERM reaches what a part has started, although that has a session of its own."""
+    marker = tmp_path / "pid"
+    script = f"""
+import signal, sys
+sys.path.insert(0, {str(Path(gate.__file__).parent)!r})
+import gate
+run = gate.Run()
+signal.signal(signal.SIGTERM, run.end)
+run._logged(["sh", "-c", "echo $$ >{marker}.new; mv {marker}.new {marker}; sleep 600"], [])
+"""
+    with subprocess.Popen([sys.executable, "-c", script]) as process:
+        until(marker.exists)
+        process.terminate()
+        assert process.wait(60) == 128 + signal.SIGTERM
+    pid = int(marker.read_text())
+    until(lambda: not Path(f"/proc/{pid}").exists())
+
+
+def until(holds):
+    end = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_a_part_that_hangs_is_ended(monkeypatch, capfd):
+    monkeypatch.setattr(gate, "HANGS_S", 0.0)
+    assert gate.Run()._logged(["sleep", "600"], []) == -signal.SIGKILL
+    assert "did not end" in capfd.readouterr().out
+
+
+def test_an_orphan_that_holds_the_pipe_does_not_hold_the_gate():
+    printed = BytesIO()
+    assert gate.Run()._logged(["sh", "-c", "setsid sleep 600 & echo $!"], [printed]) == 0
+    os.kill(int(printed.getvalue()), signal.SIGKILL)

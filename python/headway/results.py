@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from headway._native import UsageError, read_parquet, results_schema
+from headway.compare import Comparison, as_good_as_best, compare
 from headway.files import in_utf8
 from headway.stats import FEW, Ellipse, block_length
 from headway.summary import ALL_FLOWS, Offsets, regions, summarise
@@ -51,7 +52,22 @@ class Bench:
         """One row a scheme and scenario, with intervals and with what it needs to stand alone."""
         traces = {s["name"]: s["traces"] for s in self.facts["scenarios"]}
         own = {key: self.facts[key] for key in ("schema", "code_version", "seed")}
-        return [own | row | {"traces": traces[row["scenario"]]} for row in summarise(self.runs, self.offsets)]
+        found = []
+        for row in summarise(self.runs, self.offsets):
+            compared = self.comparisons.get((row["scheme"], row["scenario"]))
+            more = {"against": compared.as_json()} if compared else {}
+            found.append(own | row | {"traces": traces[row["scenario"]]} | more)
+        return found
+
+    @cached_property
+    def comparisons(self) -> dict[tuple[str, str], Comparison]:
+        """Each scheme run by run beside the one of `--against`, by scheme and scenario."""
+        against = self.facts.get("against")
+        return compare(self.runs, against, self.offsets) if against else {}
+
+    def as_good_as_best(self, metric: str, *, more: bool) -> set[tuple[str, str]]:
+        """Schemes and scenarios that the runs do not show to be worse than the best there."""
+        return as_good_as_best(self.runs, metric, more=more, offsets=self.offsets)
 
     @property
     def refused(self) -> list[str]:

@@ -47,6 +47,13 @@ def number(value: float, like: float | None = None) -> str:
     return f"{value:.{_digits(value if like is None else like)}f}"
 
 
+def signed(text: str) -> str:
+    """A difference with its sign: +1.20, \u22121.20, 0."""
+    if not float(text):
+        return text.removeprefix("-")
+    return f"\u2212{text[1:]}" if text.startswith("-") else f"+{text}"
+
+
 def interval(low: float, high: float, mean: float) -> tuple[str, str]:
     """The ends with the digits of their mean, or up to two more where they would look alike."""
     digits = _digits(mean)

@@ -62,9 +62,10 @@ def page(bench: Bench) -> str:
     if len(contents) > 1:
         parts += [
             '<section><h2 id="summary" tabindex="-1">All scenarios</h2>',
-            tables.over_scenarios(bench.rows, names, style),
+            tables.over_scenarios(bench.rows, names, style, lambda c: bench.as_good_as_best(c.metric, more=c.more)),
             '<p class="note"><b class="best">Best mean</b> of each scenario; <span class="close">shaded</span> '
-            "what has a 95% interval that meets the best one's, and so may be as good.</p></section>",
+            "what the runs, compared one by one with the best one's, do not show to be worse (95% for all "
+            "schemes together).</p></section>",
         ]
     for family in swept:
         own = [c for name in family.values for c in contents if c.scenario["name"] == name]

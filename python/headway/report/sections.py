@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from headway.compare import MEASURES
 from headway.fitness import reason
 from headway.report import lines, tables
 from headway.report.families import Family
@@ -73,6 +74,7 @@ def scenario_section(c: Content, level: int = 2) -> str:
         f"<h{level + 1}>Metrics</h{level + 1}>",
         tables.metrics(c.rows, c.style, f"Means over runs of {name}, small print 95% intervals"),
         tables.loss_bars(c.rows, c.style),
+        _compared(c, level + 1),
         _flows(c, level + 1),
         _over_time(c, level + 1),
         _traces(c, level + 1),
@@ -81,6 +83,22 @@ def scenario_section(c: Content, level: int = 2) -> str:
         _written(c.scenario),
     ]
     return f"<section>{_join(shown)}</section>"
+
+
+def _compared(c: Content, level: int) -> str:
+    """Every scheme run by run beside the one of `--against`."""
+    rows = [row for row in c.rows if "against" in row]
+    if not rows:
+        return ""
+    other = rows[0]["against"]["scheme"]
+    margins = ", ".join(f"{m.margin:g} {m.unit or 'in ' + m.title}".replace(" %", "%") for m in MEASURES)
+    return (
+        f"<h{level}>Against {escape(other)}, run by run</h{level}>"
+        f"{tables.compared(rows, c.style, f'How far each scheme lies above {other} in the same runs')}"
+        '<p class="note">In each pair both schemes met the same network. <b>better</b> and <b>worse</b>: the whole '
+        f"95% interval lies on one side of zero. <b>equal</b>: it lies within {margins}. Anything else is "
+        "<b>unclear</b>: more runs may tell.</p>"
+    )
 
 
 def family_section(family: Family, members: Sequence[Content], level: int = 2) -> str:

@@ -1,10 +1,11 @@
 """Tables of a report: metrics, flows, the summary over scenarios, bars of loss."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from headway.report.numbers import COLUMNS, Column, columns_for, interval, number
+from headway.compare import MEASURES
+from headway.report.numbers import COLUMNS, Column, columns_for, interval, number, signed
 from headway.report.style import Style
 
 Row = Mapping[str, Any]
@@ -106,8 +107,45 @@ def flows(rows: Sequence[Row], style: Mapping[str, Style], caption: str) -> str:
     return _table("flows", caption, f"{head}{''.join(bodies)}")
 
 
-def over_scenarios(rows: Sequence[Row], scenarios: Sequence[str], style: Mapping[str, Style]) -> str:
-    """Schemes against scenarios, for a metric that the reader chooses."""
+def compared(rows: Sequence[Row], style: Mapping[str, Style], caption: str) -> str:
+    """One row a scheme: how far it lies above another in the same runs, and what that says of it."""
+    shown = [m for m in MEASURES if any(m.metric in row["against"] for row in rows)]
+    body = []
+    for row in rows:
+        cells = "".join(_difference(row["against"].get(m.metric)) for m in shown)
+        look = style[row["scheme"]]
+        name = f'<th scope="row">{named(row["scheme"], look)}</th>'
+        body.append(f'<tr class="{look.key}">{name}<td>{row["against"]["pairs"]}</td>{cells}</tr>')
+    head = "".join(
+        f'<th scope="col">{escape(m.title)}<small>{escape(m.unit) or "&nbsp;"}</small></th>' for m in shown
+    )
+    first = '<th scope="col">scheme</th><th scope="col">pairs<small>of runs</small></th>'
+    return _table("compared", caption, f"<thead><tr>{first}{head}</tr></thead><tbody>{''.join(body)}</tbody>")
+
+
+def _difference(found: Mapping[str, Any] | None) -> str:
+    """A cell: the difference, its interval, and better, worse, equal or unclear."""
+    if found is None or found["difference"]["mean"] is None:
+        return "<td>\u2013</td>"
+    mean, ends = found["difference"]["mean"], found["difference"]["ci95"]
+    small = ""
+    if ends:
+        low, high = interval(*ends, mean)
+        small = f"<small>{signed(low)} to {signed(high)}</small>"
+    zone = found["zone"]
+    return f'<td class="{zone}">{signed(number(mean))} <b>{zone}</b>{small}</td>'
+
+
+def over_scenarios(
+    rows: Sequence[Row],
+    scenarios: Sequence[str],
+    style: Mapping[str, Style],
+    close: Callable[[Column], Collection[tuple[str, str]]],
+) -> str:
+    """Schemes against scenarios, for a metric that the reader chooses.
+
+    `close` gives the schemes and scenarios that the runs do not show to be worse than the best there.
+    """
     found = {(row["scheme"], row["scenario"]): row for row in rows}
     columns = [c for name in SUMMARY for c in COLUMNS if c.metric == name]
     columns = [c for c in columns if any(row[c.metric]["mean"] is not None for row in rows)]
@@ -122,10 +160,15 @@ def over_scenarios(rows: Sequence[Row], scenarios: Sequence[str], style: Mapping
     parts = [f'<fieldset class="choice"><legend>metric</legend>{choices}</fieldset>']
     for c in columns:
         best = {name: _best([r[c.metric] for r in rows if r["scenario"] == name], c) for name in scenarios}
+        near = close(c)
         body = []
         for scheme, look in style.items():
             cells = (
-                _cell(found[scheme, name][c.metric], c, best[name])
+                _cell(
+                    found[scheme, name][c.metric],
+                    c,
+                    _rank(found[scheme, name][c.metric], best[name], (scheme, name) in near),
+                )
                 if (scheme, name) in found
                 else "<td>\u2013</td>"
                 for name in scenarios
@@ -189,7 +232,7 @@ def _head(first: str, columns: Sequence[Column], more: str = "") -> str:
     return f'<thead><tr><th scope="col">{first}</th>{more}{cells}</tr></thead>'
 
 
-def _cell(metric: Metric, column: Column, best: Metric | None = None) -> str:
+def _cell(metric: Metric, column: Column, rank: str = "") -> str:
     if metric["mean"] is None:
         return "<td>\u2013</td>"
     mean = metric["mean"] * column.scale
@@ -198,7 +241,6 @@ def _cell(metric: Metric, column: Column, best: Metric | None = None) -> str:
         least, most = metric["ci95"]
         low, high = interval(least * column.scale, most * column.scale, mean)
         ends = f"<small>{low} \u2013 {high}</small>"
-    rank = _rank(metric, best) if best else ""
     return f'<td data-v="{metric["mean"]:.6g}"{rank}>{number(mean)}{ends}</td>'
 
 
@@ -209,9 +251,10 @@ def _best(found: Sequence[Metric], column: Column) -> Metric | None:
     return (max if column.more else min)(there, key=lambda m: m["mean"])
 
 
-def _rank(metric: Metric, best: Metric) -> str:
-    """Whether it is the best of its column, or its interval meets the best one's."""
-    if metric["mean"] == best["mean"]:
-        return ' class="best"'
-    (low, high), (least, most) = (m["ci95"] or (m["mean"], m["mean"]) for m in (metric, best))
-    return ' class="close"' if low <= most and least <= high else ""
+def _ranked(metric: Metric, column: Column, best: Metric | None, *, is_close: bool) -> str:
+    """A cell that shows the best of its column, and what is not shown to be worse."""
+    if best is None or metric["mean"] is None:
+        return _cell(metric, column)
+    is_best = metric["mean"] == best["mean"]
+    rank = "best" if is_best else "close" if is_close else ""
+    return _cell(metric, column, f' class="{rank}"' if rank else "")

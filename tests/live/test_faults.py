@@ -149,8 +149,7 @@ def test_all_do_as_well_as_cubic(suffered, controller):
         until = since + AFTER_S
         if is_unseen:
             until = one.tripped + AFTER_S if one.tripped else since + PATIENCE_S
-        cubics_mbps = cubic.mbps(since, until)
-        assert cubics_mbps > 0.85 * 20, "the machine is too busy"
+        cubics_mbps = judge.cubics(cubic, since, until)
         least = judge.LEAST_UNSEEN if is_unseen else judge.LEAST
         judge.does_as_well(one.flow, since, cubics_mbps, least, until)
 

@@ -11,6 +11,7 @@ import pytest
 
 from headway.netwatch.api import Limits, make_app
 from headway.netwatch.client import Client
+from headway.tune.sockets import SocketMonitor
 from test_browser import fair_bench, open_report, twenty_schemes
 from test_netwatch_api import Published, serving
 from test_tune_processes import DEFAULT, HOSTS, RESTORE_S, are, cluster, until
@@ -79,3 +80,15 @@ def test_hosts_restore_defaults_soon_after_their_agent_is_gone(cluster):
     cluster.start("agent-0")
     print(f"restored after {min(waited):.2f} to {max(waited):.2f} s of silence")
     assert max(waited) < RESTORE_S + 1.5
+
+
+def test_a_sample_of_the_sockets_is_a_small_part_of_t1():
+    monitor = SocketMonitor("bbr")
+    took = []
+    for _ in range(20):
+        begun = time.perf_counter()
+        monitor.sample()
+        took.append(time.perf_counter() - begun)
+    monitor.close()
+    print(f"a sample takes {1e3 * statistics.median(took):.2f} ms")
+    assert statistics.median(took) < 0.005

@@ -46,7 +46,7 @@ def test_a_policy_serves_a_flow(tmp_path, policy, controller):
         assert agent.ready["event"] == "ready"
         assert agent.ready["controllers"][0]["name"] == controller
         with path.flow(tmp_path, controller, path.LASTS_S):
-            one = seen(agent, lambda one: one["decisions"] > 20)
+            one = seen(agent, lambda one: one["decisions"] > 20 and one["guard"] == "policy")
             counters = agent.status()["counters"]
     assert one["policy"] == policy
     # What the link delays there and back.

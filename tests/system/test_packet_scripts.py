@@ -99,8 +99,10 @@ def plays(request, ours) -> Iterator[Plays]:
                 if controller not in NAMES or not ours:
                     found.begin(controller, name)
         yield found
+        not_judged = f"the machine was too busy to judge {found.not_judged()} of {len(found)} plays"
         with request.config.pluginmanager.get_plugin("capturemanager").global_and_fixture_disabled():
-            print(f"\npacket scripts: the machine was too busy to judge {found.not_judged()} of {len(found)} plays")
+            print(f"\npacket scripts: {not_judged}")
+        assert found.not_judged() <= len(found) / 2, not_judged
 
 
 @pytest.mark.parametrize(("controller", "name"), SCRIPTS)

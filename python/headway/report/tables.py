@@ -164,11 +164,7 @@ def over_scenarios(
         body = []
         for scheme, look in style.items():
             cells = (
-                _cell(
-                    found[scheme, name][c.metric],
-                    c,
-                    _rank(found[scheme, name][c.metric], best[name], (scheme, name) in near),
-                )
+                _ranked(found[scheme, name][c.metric], c, best[name], is_close=(scheme, name) in near)
                 if (scheme, name) in found
                 else "<td>\u2013</td>"
                 for name in scenarios

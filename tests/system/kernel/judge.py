@@ -1,6 +1,11 @@
 """What is asked of flows whose policy or agent has failed."""
 
+import pytest
+
 from kernel.path import Flow
+
+LINK_MBPS = 20
+"""Of `path.LINK`."""
 
 AFTER_S = 5.0
 """The stretch that flows are judged by."""
@@ -23,6 +28,14 @@ def none_stalls(flow: Flow, since: float, flows: int = 1) -> None:
     assert len(each) == flows, said
     assert max(gap for _, gap in each.values()) <= LONGEST_GAP_S, said
     assert min(mbps for mbps, _ in each.values()) >= LEAST_SHARE * flow.mbps(since, until) / flows, said
+
+
+def cubics(plain: Flow, since: float, until: float) -> float:
+    """What plain Cubic has in a stretch, in Mbit/s; where it does not fill the link nothing can be judged."""
+    mbps = plain.mbps(since, until)
+    if mbps <= 0.85 * LINK_MBPS:
+        pytest.skip(f"inconclusive: plain Cubic has {mbps:.2f} of {LINK_MBPS} Mbit/s in the same seconds")
+    return mbps
 
 
 def does_as_well(

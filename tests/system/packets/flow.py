@@ -26,7 +26,7 @@ WINDOW = 60_000
 TCP_INFO_WORDS = struct.Struct("8B21I")
 OPEN, DISORDER, CWR, RECOVERY, LOSS = range(5)
 STATES = ("Open", "Disorder", "CWR", "Recovery", "Loss")
-NOTHING_S = 10.0
+NOTHING_S = 60.0
 """A sender that has so long been silent is not going to send."""
 SHORT_S = 0.002
 """A shorter delay may be the script's own work."""

@@ -4,6 +4,7 @@ import itertools
 import sys
 import warnings
 from typing import Any
+from unittest.mock import MagicMock
 
 import gymnasium
 import numpy as np
@@ -28,12 +29,20 @@ queue = "1bdp"
 bytes = "150kB"
 """
 MODES = list(AutoresetMode)
+ROW = {
+    "dt_s": 1.0,
+    "capacity_mbps": np.inf,
+    "throughput_mbps": 7.0,
+    "path_rtt_ms": 20.0,
+    "rtt_ms": 30.0,
+    "cwnd_packets": 12.0,
+}
 SEEDS = [3, 4, 5]
 
 
 @pytest.fixture
 def ending(tmp_path):
-    """Episodes of 12 steps at most, of which some end sooner as the flow has sent all that it has."""
+    """Episodes of 12 steps at most; some end sooner, as the flow has sent all that it has."""
     path = tmp_path / "finite.toml"
     path.write_text(FLOW)
     agent = dict(EnvConfig.named("aurora-v1").agent)
@@ -275,12 +284,32 @@ def test_without_a_screen_or_tk_human_is_refused_in_one_line(monkeypatch):
         Window()
 
 
+def test_a_window_shows_so_many_pictures_a_simulated_second_and_none_once_it_is_closed(monkeypatch):
+    tk = MagicMock(TclError=RuntimeError)
+    monkeypatch.setitem(sys.modules, "tkinter", tk)
+    window, picture = Window(), Picture()
+    for step in range(51):
+        picture.add({**ROW, "dt_s": 1 / 256, "time_s": step / 256})
+        window.show(picture)
+    # At the steps 0, 11, 22, 33 and 44: not sooner than after 1/25 s.
+    assert tk.PhotoImage.call_count == 5
+    assert tk.PhotoImage.call_args.kwargs["data"].startswith(b"\x89PNG")
+    picture.begin(None)
+    window.show(picture)
+    assert tk.PhotoImage.call_count == 6, "a new episode shows at once"
+    window.close()
+    window.close()
+    picture.begin(None)
+    window.show(picture)
+    assert tk.PhotoImage.call_count == 6
+    tk.Tk.return_value.destroy.assert_called_once()
+
+
 def test_a_picture_has_axes_units_and_the_last_seconds():
     picture = Picture()
     picture.begin(("a <b> & c", 1))
-    row = {"dt_s": 1.0, "capacity_mbps": np.inf, "path_rtt_ms": 20.0, "rtt_ms": 30.0, "cwnd_packets": 12.0}
     for second in range(1, 20):
-        picture.add({**row, "time_s": second, "throughput_mbps": 900.0 if second == 2 else 7.0})
+        picture.add({**ROW, "time_s": second, "throughput_mbps": 900.0 if second == 2 else 7.0})
     drawn = picture.svg()
     for words in ("Rate (Mbit/s)", "Delay (ms)", "Window (packets)", "Simulated time (s)", "a &lt;b&gt; &amp; c"):
         assert words in drawn

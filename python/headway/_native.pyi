@@ -405,9 +405,9 @@ class Environments:
 
         Writes `observations` (count, length), `measurements` (count, columns) and `ends` (count,): a number of
         `ends()`, 0 where the episode goes on. Where one has ended, `final_observations` has what was seen last.
-        `autoreset` is a value of Gymnasium's `AutoresetMode`. With `SameStep` `observations` then has what is seen
-        first in the next episode. With `NextStep` the next step begins that episode, and measures zeros.
-        With `Disabled` it is to be reset. Raises UsageError.
+        `autoreset` is a value of Gymnasium's `AutoresetMode`. With `SameStep` `observations` then has
+        what is seen first in the next episode. With `NextStep` the next step begins that episode, and
+        measures zeros. With `Disabled` it is to be reset. Raises UsageError.
         """
     def failure(self, environment: int) -> str | None:
         """Why its last episode to fail did, with that one's scenario and seed. Raises UsageError."""

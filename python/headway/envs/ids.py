@@ -39,7 +39,7 @@ def make_vec(
 ) -> HeadwayVectorEnv:
     """The vector environment of a configuration by its name, whose episodes end after `max_episode_steps` at most.
 
-    `options` are those of `HeadwayVectorEnv`, such as `autoreset_mode` and `render_mode`. Raises UsageError.
+    `options` are those of `HeadwayVectorEnv`, such as `autoreset_mode`. Raises UsageError.
     """
     known = EnvConfig.named(config)
     if max_episode_steps is not None:

@@ -26,8 +26,8 @@ SECONDS = 10.0
 """How much simulated time a picture shows."""
 WIDTH, HEIGHT = 640, 480
 LEFT, RIGHT, TOP, GAP, PANEL = 62, 20, 52, 30, 111
-FONT = "Liberation Sans"
-"""A font that vl-convert brings along, so that frames are the same on every machine."""
+FONT = "Liberation Sans, Arial, sans-serif"
+"""The first is in vl-convert, so that frames are the same on every machine."""
 BLUE, GREEN, RED, PURPLE = (COLOURS[name][0] for name in ("blue", "green", "vermillion", "purple"))
 PANELS = (
     ("Rate (Mbit/s)", (("capacity_mbps", "capacity", CAPACITY), ("throughput_mbps", "throughput", BLUE))),
@@ -140,7 +140,7 @@ def _text(x: float, y: float, words: str, colour: str, anchor: str = "middle", s
 
 
 def _scale(largest: float) -> tuple[float, float]:
-    """The distance of ticks, 1, 2 or 5 times a power of ten, and where an axis from zero ends, after 5 at most."""
+    """The distance of ticks (1, 2 or 5 times a power of ten), and where an axis from zero ends."""
     if largest <= 0:
         return 0.5, 1.0
     power = 10.0 ** math.floor(math.log10(largest))
@@ -149,7 +149,7 @@ def _scale(largest: float) -> tuple[float, float]:
 
 
 def pixels(png: bytes) -> Array:
-    """The colours of a PNG file of 8 bits with or without alpha, not interlaced: uint8 (height, width, 3)."""
+    """The colours of a PNG file of 8 bits that is not interlaced: uint8 (height, width, 3)."""
     width, height = struct.unpack(">II", png[16:24])
     depth = {2: 3, 6: 4}[png[25]]
     packed, at = b"", 8
@@ -165,7 +165,7 @@ def pixels(png: bytes) -> Array:
 
 
 def unfiltered(kind: int, stored: Array, above: Array) -> Array:
-    """A row of a PNG file, which stores how each pixel differs from its neighbours (PNG, section 9.2)."""
+    """A row of a PNG file, which stores differences from neighbours (PNG, section 9.2)."""
     if kind == 0:
         return stored
     if kind == 1:
@@ -183,7 +183,7 @@ def unfiltered(kind: int, stored: Array, above: Array) -> Array:
 
 
 class Window:
-    """A window on the screen, by Tk, in which simulated time goes as fast as real time."""
+    """A window on the screen, by Tk, in real time; a pause lasts a second at most."""
 
     def __init__(self) -> None:
         """Raises UsageError where no window can be had."""
@@ -197,15 +197,15 @@ class Window:
             raise UsageError(f"render_mode 'human': {error}; take 'rgb_array' where there is no screen") from None
         self._root.title("Headway")
         self._root.protocol("WM_DELETE_WINDOW", self.close)
-        self._label = tkinter.Label(self._root)
+        self._label = tkinter.Label(self._root, borderwidth=0)
         self._label.pack()
         self._image = tkinter.PhotoImage
         self._open = True
         self._shown = (-math.inf, -math.inf)
-        """When the last picture was shown, in real time and in simulated time, both in s."""
+        """When the last picture was shown: real time and simulated time, both in s."""
 
     def show(self, picture: Picture) -> None:
-        """Shows a picture when its time has come, `FPS` of them a second at most; none once it is closed."""
+        """Shows a picture when its time has come, `FPS` a second at most; none once closed."""
         shown, now = self._shown
         if not self._open or 0 <= picture.now - now < 1 / FPS:
             return

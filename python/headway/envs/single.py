@@ -24,8 +24,8 @@ class HeadwayEnv(gymnasium.Env[Array, Any]):
     Observation `Box(history x features)`, float32, action `Discrete(choices)` or `Box(-limit, limit, (1,))`, reward
     and ends as of `HeadwayVectorEnv`: a single environment with seed s runs the episodes of environment 0 there.
     `info` of a step has every column of `COLUMNS` as a float, `dt` (s) among them, and where an episode is over
-    `end`. `render` gives a picture of the last 10 s as uint8 (480, 640, 3) with `rgb_array`; with `human` a window
-    shows it while the environment is stepped.
+    `end`. With `render_mode` `rgb_array` `render` gives a picture of the last 10 s, uint8 (480, 640, 3).
+    With `human` a window shows it while the environment is stepped.
     """
 
     metadata = {"render_modes": ["human", "rgb_array"], "render_fps": 25}  # noqa: RUF012

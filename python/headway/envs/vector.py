@@ -99,11 +99,12 @@ class HeadwayVectorEnv(VectorEnv[Array, Array, Array]):
     of float64 of the step that was taken, also where that ended an episode.
     **Episode**: begins at the first decision of a flow in a scenario that its seed draws, and ends as `ENDS` says.
     `autoreset_mode` says when the next begins, as Gymnasium has it (`metadata["autoreset_mode"]`).
-    `SAME_STEP`: in the step that ended the last; `info["final_obs"]` and `info["final_info"]` (all of its columns,
-    and `end`) tell of those where `info["_final_obs"]` is true. `NEXT_STEP`: in the next step, which ignores that
-    environment's action, and returns the first observation, reward 0 and no end; its columns are 0 in `info`, and
-    their masks (`_dt`, ...) false. `DISABLED`: at `reset(options={"reset_mask": mask})`. In these two `info["end"]`
-    says why where `info["_end"]` is true.
+    `SAME_STEP`: in the step that ended the last. `info["final_obs"]` and `info["final_info"]` (all
+    of its columns, and `end`) tell of those where `info["_final_obs"]` is true.
+    `NEXT_STEP`: in the next step. That one ignores the environment's action, and returns the first
+    observation, reward 0 and no end. Its columns are 0 in `info`, and their masks (`_dt`, ...) false.
+    `DISABLED`: at `reset(options={"reset_mask": mask})`.
+    In these two `info["end"]` says why an episode has ended, where `info["_end"]` is true.
     **Seeds**: environment i with seed s runs the episodes (s, i, 0), (s, i, 1), ... Nothing else decides what
     happens: not the number of environments, not the number of threads.
     """
@@ -165,10 +166,12 @@ class HeadwayVectorEnv(VectorEnv[Array, Array, Array]):
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Array, dict[str, Any]]:
-        """Begins the next episode of every environment, or where `options["reset_mask"]` is true (bool, num_envs).
+        """Begins the next episode of every environment, or where `options["reset_mask"]` is true.
 
-        `seed` s seeds environment i with (s, i); a sequence seeds each with (its own, 0), as a single environment
-        is. Without one, and where one of a sequence is None, environments go on with the seeds they have.
+        The mask is an array of bool (num_envs).
+        `seed` s seeds environment i with (s, i). A sequence seeds each with (its own, 0), as a single
+        environment is. Without one, and where one of a sequence is None, environments go on with the
+        seeds they have.
         Raises UsageError for a seed or a mask that is none.
         """
         which = np.asarray((options or {}).get("reset_mask", self._all))
@@ -247,7 +250,7 @@ class HeadwayVectorEnv(VectorEnv[Array, Array, Array]):
         return {"final_obs": seen, "_final_obs": over, "final_info": columns | told, "_final_info": over}
 
     def render(self) -> tuple[Array, ...] | None:
-        """A frame of each environment's last 10 s, uint8 (480, 640, 3), with `rgb_array`; else None."""
+        """With `rgb_array` the last 10 s of each environment, uint8 (480, 640, 3); else None."""
         return tuple(picture.frame() for picture in self._pictures) or None
 
     def _begin_pictures(self, which: Array) -> None:

@@ -32,10 +32,11 @@ def import_(graph: Path, card: Path, out: Path) -> str:
     """Writes the folder `out` of an ONNX graph and a card; returns the model's id.
 
     The graph is a chain of Gemm, or MatMul and Add, with Tanh, Relu, LeakyRelu (0.01), Sigmoid or nothing behind
-    each, after any number of GRU or LSTM, after a mask as `to_onnx` writes it or none. Of several outputs the one
-    whose name has `action` in it is taken, or else the first. A Clip at its end, or Min and Max, is left out where
-    it is the limit of the card's action, which Headway keeps. The golden outputs are what
+    each, after any number of GRU or LSTM, after a mask as `to_onnx` writes it or none. The golden outputs are what
     the graph itself makes of random observations, so a graph that was misread is refused.
+
+    Of several outputs the one whose name has `action` in it is taken, or else the first. A Clip at
+    the end, or Min and Max, is left out where it is the limit of the card's action.
 
     Args:
         graph: The .onnx file.
@@ -156,7 +157,7 @@ def _without_limit(proto: Any, agent: Any) -> None:
 
 
 def _bounds(onnx: Any, node: Any, constants: dict[str, Array]) -> list[tuple[int, Any]]:
-    """What a Clip, Min or Max keeps numbers above (-1) and below (1); None for what is no constant."""
+    """What a Clip, Min or Max keeps numbers above (-1) or below (1); None for no constant."""
     if node.op_type != "Clip":
         side = 1 if node.op_type == "Min" else -1
         return [(side, constants[name]) for name in node.input if name in constants]
@@ -167,7 +168,7 @@ def _bounds(onnx: Any, node: Any, constants: dict[str, Array]) -> list[tuple[int
 
 
 def _check_limit(node: Any, bounds: list[tuple[int, Any]], limits: Array | None) -> None:
-    """Raises UsageError unless the bounds are the limits of an action, one number for all or one for each."""
+    """Raises UsageError unless the bounds are the limits of an action, one or one for each."""
 
     def fits(side: int, value: Any) -> bool:
         bound = np.float32(np.nan if value is None else value).ravel()

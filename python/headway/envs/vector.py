@@ -45,7 +45,7 @@ def seed_of(seed: Any) -> int:
 def mode_of(render_mode: str | None, known: Sequence[str]) -> str | None:
     """The `render_mode`, if it is one of the `known`. Raises UsageError."""
     if render_mode is not None and render_mode not in known:
-        raise UsageError(f"render_mode: {render_mode!r} is unknown, must be {' or '.join(known)}")
+        raise UsageError(f"render_mode: {render_mode!r} is not there; take {' or '.join(known)}")
     return render_mode
 
 

@@ -79,7 +79,5 @@ def test_make_vec_takes_what_gymnasium_passes():
     vector.reset(seed=1)
     ends = [bool(vector.step(np.zeros((2, 1), np.float32))[3].any()) for _ in range(6)]
     assert ends == [False, False, True, False, False, True]
-    with pytest.raises(UsageError, match="render_mode"):
-        make_vec("aurora-v1", 2, render_mode="human")
     with pytest.raises(UsageError, match="max_episode_steps"):
         make_vec("aurora-v1", 2, max_episode_steps=0)

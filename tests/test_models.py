@@ -411,7 +411,7 @@ def test_weights_beside_a_graph_are_read_and_in_its_hash(run, tmp_path):
     assert done.stderr.count("\n") == 1
 
 
-def test_a_value_head_is_left_out_and_a_clip_is_refused_with_a_remedy(run, tmp_path):
+def test_a_value_head_is_left_out(run, tmp_path):
     graph = tmp_path / "tiny.onnx"
     assert run("models", "export", FOLDER, "--onnx", graph).returncode == 0
     proto = onnx.load(graph)
@@ -424,10 +424,106 @@ def test_a_value_head_is_left_out_and_a_clip_is_refused_with_a_remedy(run, tmp_p
     onnx.save(proto, graph)
     done = run("models", "import", "--onnx", graph, "--card", FOLDER / "card.toml", "--out", tmp_path / "back")
     assert done.returncode == 0, done.stderr
-    del proto.graph.output[:]
-    proto.graph.node.append(onnx.helper.make_node("Clip", [action], ["clipped"]))
-    proto.graph.output.append(onnx.helper.make_tensor_value_info("clipped", TensorProto.FLOAT, None))
-    onnx.save(proto, graph)
-    done = run("models", "import", "--onnx", graph, "--card", FOLDER / "card.toml", "--out", tmp_path / "no")
-    assert done.returncode == 2
-    assert "(Clip): leave it out" in done.stderr
+
+
+def steering_card(path, inputs=4, **clock):
+    """A card whose action is a number from -5 to 5."""
+    card = card_of({"layers": [inputs, 1]})
+    del card["net"]
+    card["agent"]["action"] = {"kind": "continuous", "limit": 5.0, "effect": {"does": "scale-cwnd", "base": 2.0}}
+    if clock:
+        card["agent"]["clock"] = clock
+    import tomli_w
+
+    path.write_text(tomli_w.dumps(card))
+    return path
+
+
+LAYER = helper.make_node("Gemm", ["x", "w"], ["raw"], transB=1)
+BOUNDS = {"w": RNG.normal(0, 3, (1, 4)), "low": -5.0, "high": 5.0, "seven": 7.0, "pair": [5.0, 5.0]}
+
+
+def limited(*nodes, out="y"):
+    """A graph of one layer and what comes behind it."""
+    return chain([LAYER, *nodes], BOUNDS, out=out)
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        [("Clip", ["raw", "low", "high"], "y")],
+        [("Clip", ["raw", "", "high"], "y")],
+        [("Min", ["raw", "high"], "a"), ("Max", ["low", "a"], "y")],
+        [("Clip", ["raw", "low", "high"], "a"), ("Identity", ["a"], "y")],
+        [("Identity", ["raw"], "a"), ("Clip", ["a", "low", "high"], "y")],
+    ],
+)
+def test_a_limit_at_the_end_that_is_the_actions_is_left_out(tmp_path, nodes):
+    made = [helper.make_node(operator, inputs, [output]) for operator, inputs, output in nodes]
+    (tmp_path / "net.onnx").write_bytes(limited(*made).SerializeToString())
+    import_(tmp_path / "net.onnx", steering_card(tmp_path / "card.toml"), tmp_path / "out")
+    golden = load(tmp_path / "out").golden()
+    assert np.allclose(golden["outputs"], golden["observations"] @ BOUNDS["w"].T, atol=1e-4)
+    assert np.abs(golden["outputs"]).max() > 5, "the limit has met something"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "says"),
+    [
+        (
+            [("Clip", ["raw", "low", "seven"], "y")],
+            "(Clip): limits the action to -5.0 and 7.0, but the limit of the",
+        ),
+        ([("Clip", ["raw", "high", "low"], "y")], "limits the action to 5.0 and -5.0"),
+        ([("Clip", ["raw", "low", "raw"], "y")], "limits the action to -5.0 and no constant"),
+        ([("Min", ["raw", "low"], "y")], "(Min): limits the action to -5.0"),
+        ([("Clip", ["raw", "low", "pair"], "y")], "[agent.action] is 5; make them equal"),
+        ([("Clip", ["raw"], "y")], "limits the action to nothing"),
+        ([("Clip", ["raw", "low", "high"], "a"), ("Tanh", ["a"], "y")], "(Clip): must be the last"),
+    ],
+)
+def test_another_limit_is_refused_by_the_nodes_name_and_both_limits(tmp_path, nodes, says):
+    made = [helper.make_node(operator, inputs, [output]) for operator, inputs, output in nodes]
+    (tmp_path / "net.onnx").write_bytes(limited(*made).SerializeToString())
+    with pytest.raises(UsageError) as error:
+        import_(tmp_path / "net.onnx", steering_card(tmp_path / "card.toml"), tmp_path / "out")
+    assert says in str(error.value)
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_clip_is_refused_where_an_action_is_a_choice(tmp_path):
+    nodes = [LAYER, helper.make_node("Clip", ["raw", "low", "high"], ["y"])]
+    wide = {**BOUNDS, "w": RNG.normal(0, 3, (2, 4))}
+    files = saved(tmp_path, chain(nodes, wide), {"layers": [4, 2]})
+    with pytest.raises(UsageError, match=r"the limit of the card's \[agent.action\] is none"):
+        import_(*files)
+
+
+def test_a_limit_given_by_attributes_and_one_for_each_number_of_an_action(tmp_path):
+    old = helper.make_node("Clip", ["raw"], ["y"], min=-5.0, max=5.0)
+    proto = limited(old)
+    proto.opset_import[0].version = 9
+    (tmp_path / "net.onnx").write_bytes(proto.SerializeToString())
+    import_(tmp_path / "net.onnx", steering_card(tmp_path / "card.toml"), tmp_path / "old")
+    constants = {"w": RNG.normal(0, 3, (2, 4)), "low": [-5.0, -1.0], "high": [5.0, 1.0]}
+    nodes = [LAYER, helper.make_node("Min", ["raw", "high"], ["a"]), helper.make_node("Max", ["a", "low"], ["y"])]
+    (tmp_path / "net.onnx").write_bytes(chain(nodes, constants).SerializeToString())
+    card = steering_card(tmp_path / "card.toml", kind="chosen", estimator="latest", least=0.5, most=4.0)
+    import_(tmp_path / "net.onnx", card, tmp_path / "two")
+    assert np.abs(load(tmp_path / "two").golden()["outputs"]).max() > 5
+
+
+def test_of_several_outputs_the_action_is_taken_and_the_first_where_none_is_called_so(tmp_path):
+    value = helper.make_node("Gemm", ["x", "v"], ["value"], transB=1)
+    constants = {"w": BOUNDS["w"], "v": RNG.normal(0, 1, (1, 4))}
+    card = steering_card(tmp_path / "card.toml")
+    for name in ("actions", "y"):
+        layer = helper.make_node("Gemm", ["x", "w"], [name], transB=1)
+        proto = chain([value, layer], constants, out="value")
+        proto.graph.output.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, None))
+        (tmp_path / f"{name}.onnx").write_bytes(proto.SerializeToString())
+        import_(tmp_path / f"{name}.onnx", card, tmp_path / name)
+        golden = load(tmp_path / name).golden()
+        taken = constants["w" if name == "actions" else "v"]
+        assert np.allclose(golden["outputs"], golden["observations"] @ taken.T, atol=1e-4)

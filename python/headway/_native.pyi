@@ -399,13 +399,15 @@ class Environments:
         final_observations: np.ndarray[Any, np.dtype[np.float32]],
         measurements: np.ndarray[Any, np.dtype[np.float64]],
         ends: np.ndarray[Any, np.dtype[np.uint8]],
-        autoreset: bool,
+        autoreset: str,
     ) -> None:
         """Answers every flow (count, 1; or 2 with chosen intervals) and runs each simulation to its next decision or its episode's end.
 
         Writes `observations` (count, length), `measurements` (count, columns) and `ends` (count,): a number of
-        `ends()`, 0 where the episode goes on. Where one has ended, `final_observations` has what was seen last and, with
-        `autoreset`, `observations` what is seen first in the next. Raises UsageError.
+        `ends()`, 0 where the episode goes on. Where one has ended, `final_observations` has what was seen last.
+        `autoreset` is a value of Gymnasium's `AutoresetMode`. With `SameStep` `observations` then has
+        what is seen first in the next episode. With `NextStep` the next step begins that episode, and
+        measures zeros. With `Disabled` it is to be reset. Raises UsageError.
         """
     def failure(self, environment: int) -> str | None:
         """Why its last episode to fail did, with that one's scenario and seed. Raises UsageError."""

@@ -62,6 +62,13 @@ def test_arrays_that_are_used_again_are_refused():
         SB3VecEnv(make_vec("aurora-v1", 2, copy=False))
 
 
+def test_episodes_that_do_not_begin_in_the_same_step_are_refused():
+    from headway.envs.sb3 import SB3VecEnv
+
+    with pytest.raises(UsageError, match="autoreset_mode is NextStep; Stable-Baselines3 needs SameStep"):
+        SB3VecEnv(make_vec("aurora-v1", 2, autoreset_mode="NextStep"))
+
+
 class OneStep(gymnasium.vector.VectorEnv):
     """Episodes of one step: a capacity, and each environment's reward and length in seconds, as given."""
 

@@ -37,6 +37,17 @@ struct Slot {
     failure: Option<EnvError>,
 }
 
+/// What becomes of an environment whose episode has ended, by Gymnasium's names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Autoreset {
+    /// It is to be [reset](Environments::reset) before it is answered again.
+    Disabled,
+    /// Its next episode begins in the step that ended the last.
+    SameStep,
+    /// Its next episode begins in the next step, whose answer it does not hear.
+    NextStep,
+}
+
 /// Where a step writes: for each environment a row, one after the other.
 #[derive(Debug)]
 pub struct Outputs<'a> {
@@ -153,8 +164,8 @@ impl Environments {
     }
 
     /// Answers every agent, each by as many numbers as [`AgentSpec::answers`](headway_policy::AgentSpec::answers) says, and
-    /// runs each environment to its next decision. Where an episode ends, the next begins
-    /// at once if `autoreset`; else that environment is to be [reset](Self::reset) before it is answered again.
+    /// runs each environment to its next decision; `autoreset` says when the next episode begins where one ends.
+    /// The measurements of a step that only begins an episode are zeros.
     ///
     /// # Errors
     /// [`EnvError`], the first by environment: one has no episode under way, or the next cannot begin. An episode
@@ -163,7 +174,7 @@ impl Environments {
         &mut self,
         answers: &[f32],
         outputs: Outputs<'_>,
-        autoreset: bool,
+        autoreset: Autoreset,
     ) -> Result<(), EnvError> {
         self.own_threads()?;
         let spec = &*self.spec;
@@ -273,9 +284,14 @@ impl Slot {
         spec: &EnvSpec,
         answer: Answer,
         row: Row<'_>,
-        autoreset: bool,
+        autoreset: Autoreset,
     ) -> Result<(), EnvError> {
         let Some(episode) = &mut self.episode else {
+            if autoreset == Autoreset::NextStep && self.next_episode > 0 {
+                row.measurements.fill(0.0);
+                *row.end = 0;
+                return self.begin(spec, row.observation);
+            }
             return Err(EnvError::Usage(
                 "reset an environment before its first step, and as an episode has ended"
                     .to_owned(),
@@ -297,8 +313,8 @@ impl Slot {
         row.final_observation
             .copy_from_slice(episode.observation(0));
         match autoreset {
-            true => self.begin(spec, row.observation),
-            false => {
+            Autoreset::SameStep => self.begin(spec, row.observation),
+            Autoreset::Disabled | Autoreset::NextStep => {
                 row.observation.copy_from_slice(row.final_observation);
                 self.packets += self.episode.take().map_or(0, |mut e| e.packets());
                 Ok(())

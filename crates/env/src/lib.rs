@@ -11,7 +11,7 @@ mod lesson;
 mod measurement;
 mod spec;
 
-pub use environments::{Environments, Outputs};
+pub use environments::{Autoreset, Environments, Outputs};
 pub use episode::{End, Episode, Pause};
 pub use lesson::lesson;
 pub use measurement::{Measurement, measurements, width};

@@ -7,7 +7,8 @@ use headway_cc::{
     Bytes, CongestionControl, Control, Duration, Family, Feedback, Registry, Rto, Scheme, Time,
 };
 use headway_env::{
-    End, EnvSpec, Environments, Episode, Outputs, Pause, Start, Task, measurements, width,
+    Autoreset, End, EnvSpec, Environments, Episode, Outputs, Pause, Start, Task, measurements,
+    width,
 };
 use headway_policy::AgentSpec;
 use headway_scenario::{Scenario, TraceStore};
@@ -152,7 +153,9 @@ fn an_episode_that_fails_ends_and_the_others_go_on() {
             measurements: &mut rows,
             ends: &mut ends,
         };
-        environments.step(&[0.0; 4], outputs, true).unwrap();
+        environments
+            .step(&[0.0; 4], outputs, Autoreset::SameStep)
+            .unwrap();
         for (environment, &end) in ends.iter().enumerate() {
             count[usize::from(end)] += 1;
             if end == End::Failed as u8 {

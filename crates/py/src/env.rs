@@ -1,7 +1,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use headway_cc::Duration;
-use headway_env::{End, EnvError, EnvSpec, Episode, Outputs, Pause, Start, Task};
+use headway_env::{Autoreset, End, EnvError, EnvSpec, Episode, Outputs, Pause, Start, Task};
 use headway_policy::{AgentSpec, Answer};
 use headway_scenario::{Scenario, TraceStore};
 use numpy::{
@@ -165,7 +165,7 @@ impl Environments {
         mut final_observations: PyReadwriteArray2<'_, f32>,
         mut measurements: PyReadwriteArray2<'_, f64>,
         mut ends: PyReadwriteArray1<'_, u8>,
-        autoreset: bool,
+        autoreset: &str,
     ) -> PyResult<()> {
         let seen = [self.count, self.observation];
         check("answers", answers.shape(), &[self.count, self.answers])?;
@@ -175,6 +175,7 @@ impl Environments {
         check("measurements", measurements.shape(), &measured)?;
         check("ends", ends.shape(), &[self.count])?;
         let answers = answers.as_slice()?;
+        let autoreset = autoreset_of(autoreset)?;
         let outputs = Outputs {
             observations: observations.as_slice_mut()?,
             final_observations: final_observations.as_slice_mut()?,
@@ -209,6 +210,18 @@ impl Environments {
     fn packets(&self) -> u64 {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.packets()
+    }
+}
+
+/// By the value of Gymnasium's `AutoresetMode`.
+fn autoreset_of(name: &str) -> PyResult<Autoreset> {
+    match name {
+        "Disabled" => Ok(Autoreset::Disabled),
+        "SameStep" => Ok(Autoreset::SameStep),
+        "NextStep" => Ok(Autoreset::NextStep),
+        _ => Err(usage(format!(
+            "autoreset_mode: '{name}' is unknown, must be NextStep, SameStep or Disabled"
+        ))),
     }
 }
 

@@ -30,20 +30,17 @@ def make(config: str, **options: Any) -> HeadwayEnv:
     return HeadwayEnv(EnvConfig.named(config), **options)
 
 
+# Where Gymnasium looks for the render modes.
+make.metadata = HeadwayEnv.metadata  # type: ignore[attr-defined]
+
+
 def make_vec(
-    config: str,
-    num_envs: int = 1,
-    *,
-    render_mode: str | None = None,
-    max_episode_steps: int | None = None,
-    **options: Any,
+    config: str, num_envs: int = 1, *, max_episode_steps: int | None = None, **options: Any
 ) -> HeadwayVectorEnv:
     """The vector environment of a configuration by its name, whose episodes end after `max_episode_steps` at most.
 
-    Raises UsageError for a `render_mode`: many environments have no one picture.
+    `options` are those of `HeadwayVectorEnv`, such as `autoreset_mode`. Raises UsageError.
     """
-    if render_mode is not None:
-        raise UsageError(f"render_mode: {render_mode!r} is not there for vector environments; leave it out")
     known = EnvConfig.named(config)
     if max_episode_steps is not None:
         if max_episode_steps < 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from gymnasium.vector import AutoresetMode
 
 from headway._native import UsageError
 
@@ -33,10 +34,13 @@ class SB3VecEnv(VecEnv):
     def __init__(self, environments: HeadwayVectorEnv | HeadwayTeamVectorEnv) -> None:
         """Around `environments`.
 
-        Raises UsageError if they use their arrays again, as a rollout keeps what it was given.
+        Raises UsageError if they use their arrays again, as a rollout keeps what it was given, or if they do not
+        begin the next episode in the step that ends one.
         """
         if not environments.copies:
             raise UsageError("the vector environment has copy=False; Stable-Baselines3 needs copy=True")
+        if (mode := environments.metadata["autoreset_mode"]) != AutoresetMode.SAME_STEP:
+            raise UsageError(f"autoreset_mode is {mode.value}; Stable-Baselines3 needs SameStep")
         self.environments = environments
         self.measured: Mapping[str, Array] = {}
         self._seed: int | None = None

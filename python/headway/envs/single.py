@@ -9,10 +9,11 @@ import numpy as np
 
 from headway import _native
 from headway.envs.measurements import COLUMNS, Measurements
-from headway.envs.vector import ENDS, answers_of, seed_of, spaces
+from headway.envs.vector import ENDS, answers_of, mode_of, seed_of, spaces
 
 if TYPE_CHECKING:
     from headway.envs.config import EnvConfig
+    from headway.envs.picture import Window
 
 Array = np.ndarray[Any, Any]
 
@@ -23,13 +24,18 @@ class HeadwayEnv(gymnasium.Env[Array, Any]):
     Observation `Box(history x features)`, float32, action `Discrete(choices)` or `Box(-limit, limit, (1,))`, reward
     and ends as of `HeadwayVectorEnv`: a single environment with seed s runs the episodes of environment 0 there.
     `info` of a step has every column of `COLUMNS` as a float, `dt` (s) among them, and where an episode is over
-    `end`.
+    `end`. With `render_mode` `rgb_array` `render` gives a picture of the last 10 s, uint8 (480, 640, 3).
+    With `human` a window shows it while the environment is stepped.
     """
 
-    metadata = {"render_modes": []}  # noqa: RUF012
+    metadata = {"render_modes": ["human", "rgb_array"], "render_fps": 25}  # noqa: RUF012
 
-    def __init__(self, config: EnvConfig, seed: int = 1) -> None:
-        """Of `config`. Raises UsageError for a configuration or a scenario that cannot be."""
+    def __init__(self, config: EnvConfig, seed: int = 1, render_mode: str | None = None) -> None:
+        """Of `config`.
+
+        Raises UsageError for a configuration, a scenario or a `render_mode` that cannot be.
+        """
+        self.render_mode = mode_of(render_mode, self.metadata["render_modes"])
         self.config = config
         self.observation_space, self.action_space = spaces(config)
         self._core = _native.Environments(config, 1, seed=seed_of(seed), threads=1)
@@ -38,26 +44,65 @@ class HeadwayEnv(gymnasium.Env[Array, Any]):
         self._final = np.zeros_like(self._observations)
         self._rows = np.zeros((1, len(COLUMNS)))
         self._ends = np.zeros(1, dtype=np.uint8)
+        self._window: Window | None = None
+        self._picture = None
+        if render_mode is not None:
+            from headway.envs.picture import Picture
+
+            self._picture = Picture()
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Array, dict[str, Any]]:
         """Begins the next episode, or with `seed` the first of that seed."""
-        super().reset(seed=seed, options=options)
-        self._core.reset(np.ones(1, dtype=bool), self._observations, None if seed is None else [(seed_of(seed), 0)])
+        seeds = None if seed is None else [(seed_of(seed), 0)]
+        super().reset(seed=None if seed is None else int(seed), options=options)
+        self._core.reset(np.ones(1, dtype=bool), self._observations, seeds)
+        if self._picture is not None:
+            self._picture.begin(self._core.episode(0))
+            self._show()
         return self._observations[0].copy(), {}
 
     def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
         """Answers the flow, and runs the simulation to the next decision or the episode's end."""
         answers = answers_of(action, self.config, 1)
-        self._core.step(answers, self._observations, self._final, self._rows, self._ends, False)
+        self._core.step(answers, self._observations, self._final, self._rows, self._ends, "Disabled")
         end = int(self._ends[0])
         measured = Measurements(self._rows)
         info: dict[str, Any] = measured.of_one()
         info["dt"] = info["dt_s"]
+        if self._picture is not None:
+            self._picture.add(info)
+            self._show()
         reward = float(self._reward(measured)[0])
         if end:
             info["end"] = ENDS[end]
             if info["end"] == "failed":
                 info["failure"] = self._core.failure(0)
         return self._observations[0].copy(), reward, end == 1, end > 1, info
+
+    def render(self) -> Array | None:
+        """The picture of the last 10 s, uint8 (480, 640, 3), with `rgb_array`; else None.
+
+        Raises UsageError where there is no screen for `human`.
+        """
+        if self.render_mode == "rgb_array" and self._picture is not None:
+            return self._picture.frame()
+        if self._picture is None:
+            gymnasium.logger.warn("render() does nothing here; make the environment with render_mode='rgb_array'")
+        self._show()
+        return None
+
+    def _show(self) -> None:
+        """In the window, if there is to be one."""
+        if self.render_mode == "human" and self._picture is not None:
+            from headway.envs.picture import Window
+
+            self._window = self._window or Window()
+            self._window.show(self._picture)
+
+    def close(self) -> None:
+        """Closes the window, if there is one."""
+        if self._window is not None:
+            self._window.close()
+            self._window = None

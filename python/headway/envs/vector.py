@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import gymnasium
 
     from headway.envs.config import EnvConfig
+    from headway.envs.picture import Picture
 
 Array = np.ndarray[Any, Any]
 
@@ -39,6 +40,22 @@ def seed_of(seed: Any) -> int:
         return number
     digest = hashlib.sha256(number.to_bytes((number.bit_length() + 7) // 8, "little")).digest()
     return int.from_bytes(digest[:8], "little")
+
+
+def mode_of(render_mode: str | None, known: Sequence[str]) -> str | None:
+    """The `render_mode`, if it is one of the `known`. Raises UsageError."""
+    if render_mode is not None and render_mode not in known:
+        raise UsageError(f"render_mode: {render_mode!r} is not there; take {' or '.join(known)}")
+    return render_mode
+
+
+def autoreset_of(mode: str | AutoresetMode) -> AutoresetMode:
+    """Gymnasium's mode, also by its value such as "NextStep". Raises UsageError."""
+    try:
+        return AutoresetMode(mode)
+    except ValueError:
+        known = ", ".join(one.value for one in AutoresetMode)
+        raise UsageError(f"autoreset_mode: {mode!r} is unknown, must be one of {known}") from None
 
 
 def spaces(config: EnvConfig) -> tuple[Box, gymnasium.Space[Any]]:
@@ -81,26 +98,47 @@ class HeadwayVectorEnv(VectorEnv[Array, Array, Array]):
     `info["dt"]` (`dt_s`) is how many simulated seconds that was. `info` has every column of `COLUMNS` as an array
     of float64 of the step that was taken, also where that ended an episode.
     **Episode**: begins at the first decision of a flow in a scenario that its seed draws, and ends as `ENDS` says.
-    Environments reset themselves in the same step (`AutoresetMode.SAME_STEP`): `info["final_obs"]` and
-    `info["final_info"]["end"]` tell of those where `info["_final_obs"]` is true.
+    `autoreset_mode` says when the next begins, as Gymnasium has it (`metadata["autoreset_mode"]`).
+    `SAME_STEP`: in the step that ended the last. `info["final_obs"]` and `info["final_info"]` (all
+    of its columns, and `end`) tell of those where `info["_final_obs"]` is true.
+    `NEXT_STEP`: in the next step. That one ignores the environment's action, and returns the first
+    observation, reward 0 and no end. Its columns are 0 in `info`, and their masks (`_dt`, ...) false.
+    `DISABLED`: at `reset(options={"reset_mask": mask})`.
+    In these two `info["end"]` says why an episode has ended, where `info["_end"]` is true.
     **Seeds**: environment i with seed s runs the episodes (s, i, 0), (s, i, 1), ... Nothing else decides what
     happens: not the number of environments, not the number of threads.
     """
 
-    metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012
+    metadata = {  # noqa: RUF012
+        "render_modes": ["rgb_array"],
+        "render_fps": 25,
+        "autoreset_mode": AutoresetMode.SAME_STEP,
+    }
 
     def __init__(
-        self, config: EnvConfig, num_envs: int = 1, seed: int = 1, threads: int | None = None, *, copy: bool = True
+        self,
+        config: EnvConfig,
+        num_envs: int = 1,
+        seed: int = 1,
+        threads: int | None = None,
+        *,
+        copy: bool = True,
+        autoreset_mode: str | AutoresetMode = AutoresetMode.SAME_STEP,
+        render_mode: str | None = None,
     ) -> None:
         """`num_envs` environments of `config`, on `threads` threads (one a core unless given).
 
         With `copy` false, `reset` and `step` return the same arrays each time, overwritten by the next call.
-        Raises UsageError for a configuration or a scenario that cannot be.
+        With `render_mode` `rgb_array`, `render` gives a frame for each environment.
+        Raises UsageError for a configuration, a scenario or a mode that cannot be.
         """
         if num_envs < 1:
             raise UsageError(f"num_envs is {num_envs}, must be at least 1")
         self.config = config
         self.num_envs = num_envs
+        self.autoreset_mode = autoreset_of(autoreset_mode)
+        self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
+        self.render_mode = mode_of(render_mode, self.metadata["render_modes"])
         self.single_observation_space, self.single_action_space = spaces(config)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
@@ -119,16 +157,26 @@ class HeadwayVectorEnv(VectorEnv[Array, Array, Array]):
         self._all = np.ones(num_envs, dtype=bool)
         self._masks: dict[str, Any] = dict.fromkeys([f"_{name}" for name in ("dt", *COLUMNS)], self._all)
         """That each column of an info holds for every environment."""
+        self._pictures: list[Picture] = []
+        if render_mode is not None:
+            from headway.envs.picture import Picture
+
+            self._pictures = [Picture() for _ in range(num_envs)]
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Array, dict[str, Any]]:
-        """Begins the next episode of every environment, or of those of `options["reset_mask"]` (bool, num_envs).
+        """Begins the next episode of every environment, or where `options["reset_mask"]` is true.
 
-        `seed` s seeds environment i with (s, i); a sequence seeds each with (its own, 0), as a single environment
-        is. Without one, and where one of a sequence is None, environments go on with the seeds they have.
+        The mask is an array of bool (num_envs).
+        `seed` s seeds environment i with (s, i). A sequence seeds each with (its own, 0), as a single
+        environment is. Without one, and where one of a sequence is None, environments go on with the
+        seeds they have.
+        Raises UsageError for a seed or a mask that is none.
         """
-        which = np.asarray((options or {}).get("reset_mask", self._all), dtype=bool)
+        which = np.asarray((options or {}).get("reset_mask", self._all))
+        if which.dtype != bool or which.shape != self._all.shape or not which.any():
+            raise UsageError(f"reset_mask: must be {self.num_envs} of True and False, one of them True")
         if isinstance(seed, int | np.integer):
             core_seed = seed_of(seed)
             super().reset(seed=int(seed))
@@ -138,6 +186,8 @@ class HeadwayVectorEnv(VectorEnv[Array, Array, Array]):
             self._reset_each(which, list(seed))
         else:
             self._core.reset(which, self._observations)
+        self._ends[which] = 0
+        self._begin_pictures(which)
         return self._given(self._observations), {}
 
     def _reset_each(self, which: Array, seeds: list[int | None]) -> None:
@@ -150,32 +200,71 @@ class HeadwayVectorEnv(VectorEnv[Array, Array, Array]):
         self._core.reset(which & fresh, self._observations, pairs)
 
     def step(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
-        """Answers every flow, and runs each simulation to the next decision."""
+        """Answers every flow, and runs each simulation to the next decision.
+
+        Raises UsageError for what is no action, and with `DISABLED` where an episode has ended.
+        """
         answers = answers_of(actions, self.config, self.num_envs)
+        stepped = self._all if self.autoreset_mode == AutoresetMode.SAME_STEP else self._ends == 0
+        if self.autoreset_mode == AutoresetMode.DISABLED and not stepped.all():
+            over = ", ".join(str(index) for index in np.flatnonzero(~stepped))
+            raise UsageError(f"episodes have ended (environments {over}); reset them with options reset_mask")
         begun = time.perf_counter()
-        self._core.step(answers, self._observations, self._final, self._rows, self._ends, True)
+        self._core.step(answers, self._observations, self._final, self._rows, self._ends, self.autoreset_mode.value)
         self.core_s += time.perf_counter() - begun
         measured = Measurements(self._rows.copy()) if self.copies else self._measured
         info = self._masks | measured.columns
+        if not stepped.all():
+            info |= dict.fromkeys(self._masks, stepped)
         info["dt"] = info["dt_s"]
+        rewards = self._reward(measured) if stepped.all() else self._rewards(measured, stepped)
         terminated = self._ends == 1
         truncated = self._ends > 1
+        self._draw(measured, stepped)
         if self._ends.any():
-            info |= self._final_info(self._ends > 0)
-        return self._given(self._observations), self._reward(measured), terminated, truncated, info
+            info |= self._end_info(self._ends > 0, measured)
+        return self._given(self._observations), rewards, terminated, truncated, info
 
-    def _final_info(self, over: Array) -> dict[str, Any]:
+    def _rewards(self, measured: Measurements, stepped: Array) -> Array:
+        """Rewards of those that were stepped; 0 of those whose episode begins."""
+        rewards = np.zeros(self.num_envs)
+        if stepped.any():
+            rewards[stepped] = self._reward(Measurements(measured.rows[stepped]))
+        return rewards
+
+    def _end_info(self, over: Array, measured: Measurements) -> dict[str, Any]:
         """What Gymnasium's own vector environments say of episodes that are over."""
         seen, ends, failures = np.full((3, self.num_envs), None, dtype=object)
         for index in np.flatnonzero(over):
-            seen[index] = self._final[index].copy()
             ends[index] = ENDS[int(self._ends[index])]
-        final = {"end": ends, "_end": over}
+        told = {"end": ends, "_end": over}
         if (failed := ends == "failed").any():
             for index in np.flatnonzero(failed):
                 failures[index] = self._core.failure(int(index))
-            final |= {"failure": failures, "_failure": failed}
-        return {"final_obs": seen, "_final_obs": over, "final_info": final, "_final_info": over}
+            told |= {"failure": failures, "_failure": failed}
+        if self.autoreset_mode != AutoresetMode.SAME_STEP:
+            return told
+        for index in np.flatnonzero(over):
+            seen[index] = self._final[index].copy()
+        columns = {**measured.columns, "dt": measured["dt_s"], **dict.fromkeys(self._masks, over)}
+        return {"final_obs": seen, "_final_obs": over, "final_info": columns | told, "_final_info": over}
+
+    def render(self) -> tuple[Array, ...] | None:
+        """With `rgb_array` the last 10 s of each environment, uint8 (480, 640, 3); else None."""
+        return tuple(picture.frame() for picture in self._pictures) or None
+
+    def _begin_pictures(self, which: Array) -> None:
+        """New episodes for the pictures of some environments."""
+        for index in np.flatnonzero(which) if self._pictures else ():
+            self._pictures[index].begin(self._core.episode(int(index)))
+
+    def _draw(self, measured: Measurements, stepped: Array) -> None:
+        """The step in the pictures."""
+        for index, picture in enumerate(self._pictures):
+            if stepped[index]:
+                picture.add({name: column[index] for name, column in measured.columns.items()})
+        fresh = self._ends > 0 if self.autoreset_mode == AutoresetMode.SAME_STEP else ~stepped
+        self._begin_pictures(fresh)
 
     def _given(self, array: Array) -> Array:
         return array.copy() if self.copies else array

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from headway._native import UsageError
+from headway._native import UsageError, check_agent
 from headway.models.extras import need
 from headway.models.run_onnx import TOLERANCE, rollout
 from headway.models.to_onnx import GATES, LEAKY_SLOPE, OPERATORS
@@ -34,6 +35,9 @@ def import_(graph: Path, card: Path, out: Path) -> str:
     each, after any number of GRU or LSTM, after a mask as `to_onnx` writes it or none. The golden outputs are what
     the graph itself makes of random observations, so a graph that was misread is refused.
 
+    Of several outputs the one whose name has `action` in it is taken, or else the first. A Clip at
+    the end, or Min and Max, is left out where it is the limit of the card's action.
+
     Args:
         graph: The .onnx file.
         card: TOML with name, version and `[agent]`, and description, `[training]`, `[evaluation]` if wanted; these
@@ -55,8 +59,9 @@ def import_(graph: Path, card: Path, out: Path) -> str:
             raise
         raise UsageError(f"{graph}: not a whole .onnx file") from None
     digest = _with_data(onnx, proto, graph, data)
-    _first_output_only(proto)
+    _action_only(proto)
     try:
+        _without_limit(proto, wanted["agent"])
         net, tensors = network(proto)
         scale = np.geomspace(0.01, 10, ROWS)[:, np.newaxis]
         noise = np.random.default_rng(0).standard_normal((ROWS, net["layers"][0]))
@@ -104,15 +109,23 @@ def _with_data(onnx: Any, proto: Any, graph: Path, data: bytes) -> str:
     return digest.hexdigest()
 
 
-def _first_output_only(proto: Any) -> None:
-    """Takes out what the first output does not need, such as a value head.
+def _action_only(proto: Any) -> None:
+    """Takes out what the action does not need, such as a value head.
 
     A graph with states as further inputs has them as outputs too, and stays as it is.
     """
     constants = {tensor.name for tensor in proto.graph.initializer}
     if sum(value.name not in constants for value in proto.graph.input) != 1:
         return
-    del proto.graph.output[1:]
+    outputs = list(proto.graph.output)
+    named = [output for output in outputs if "action" in output.name.lower()]
+    del proto.graph.output[:]
+    proto.graph.output.extend(named[:1] if len(named) == 1 else outputs[:1])
+    _needed_only(proto)
+
+
+def _needed_only(proto: Any) -> None:
+    """Takes out the nodes that no output needs."""
     needed = {output.name for output in proto.graph.output}
     for node in reversed(proto.graph.node):
         if needed & set(node.output):
@@ -120,6 +133,76 @@ def _first_output_only(proto: Any) -> None:
     kept = [node for node in proto.graph.node if needed & set(node.output)]
     del proto.graph.node[:]
     proto.graph.node.extend(kept)
+
+
+def _without_limit(proto: Any, agent: Any) -> None:
+    """Takes out what clips the first output at its end to the limit of the agent's action.
+
+    Raises UsageError where it clips to something else.
+    """
+    onnx = need("onnx")
+    constants = _constants(onnx, proto)
+    makers = {output: node for node in proto.graph.node for output in node.output}
+    name = proto.graph.output[0].name
+    while (node := makers.get(name)) and node.op_type in {"Clip", "Min", "Max"} | SHAPES:
+        inner = next((one for one in node.input if one not in constants), name)
+        if node.op_type not in SHAPES:
+            _check_limit(node, _bounds(onnx, node, constants), _limits(agent))
+            for follower in proto.graph.node:
+                follower.input[:] = [inner if one == name else one for one in follower.input]
+            if name == proto.graph.output[0].name:
+                proto.graph.output[0].name = inner
+        name = inner
+    _needed_only(proto)
+
+
+def _bounds(onnx: Any, node: Any, constants: dict[str, Array]) -> list[tuple[int, Any]]:
+    """What a Clip, Min or Max keeps numbers above (-1) or below (1); None for no constant."""
+    if node.op_type != "Clip":
+        side = 1 if node.op_type == "Min" else -1
+        return [(side, constants[name]) for name in node.input if name in constants]
+    attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+    found = [(side, attributes[key]) for side, key in ((-1, "min"), (1, "max")) if key in attributes]
+    given = zip((-1, 1), node.input[1:], strict=False)
+    return [*found, *((side, constants.get(name)) for side, name in given if name)]
+
+
+def _check_limit(node: Any, bounds: list[tuple[int, Any]], limits: Array | None) -> None:
+    """Raises UsageError unless the bounds are the limits of an action, one or one for each."""
+
+    def fits(side: int, value: Any) -> bool:
+        bound = np.float32(np.nan if value is None else value).ravel()
+        return limits is not None and bound.size in (1, limits.size) and bool((bound == side * limits).all())
+
+    if bounds and all(fits(side, value) for side, value in bounds):
+        return
+    found = " and ".join("no constant" if value is None else str(np.squeeze(value)) for _, value in bounds)
+    wanted = "is none" if limits is None else f"is {limits[0]:g}"
+    raise UsageError(
+        f"node '{node.name or node.output[0]}' ({node.op_type}): limits the action to {found or 'nothing'}, but "
+        f"the limit of the card's [agent.action] {wanted}; make them equal, or leave the node out"
+    )
+
+
+def _limits(agent: Any) -> Array | None:
+    """The largest of each number of an action, either way; None for an action that has no limit."""
+    spec = json.loads(check_agent(json.dumps(agent))[0])
+    if "limit" not in spec["action"]:
+        return None
+    return np.array([spec["action"]["limit"], 1.0][: 1 + (spec["clock"]["kind"] == "chosen")], dtype=np.float32)
+
+
+def _constants(onnx: Any, proto: Any) -> dict[str, Array]:
+    """The graph's constants by name."""
+    to_array = onnx.numpy_helper.to_array
+    constants = {tensor.name: to_array(tensor) for tensor in proto.graph.initializer}
+    for node in proto.graph.node:
+        if node.op_type == "Constant":
+            for attribute in node.attribute:
+                value = onnx.helper.get_attribute_value(attribute)
+                if attribute.name in {"value", "value_float", "value_floats"}:
+                    constants[node.output[0]] = to_array(value) if attribute.name == "value" else np.float32(value)
+    return constants
 
 
 def _card(path: Path) -> tuple[dict[str, Any], str | None]:
@@ -139,13 +222,7 @@ def _card(path: Path) -> tuple[dict[str, Any], str | None]:
 def network(proto: Any) -> tuple[dict[str, Any], dict[str, Array]]:
     """The graph as a card's `[net]` and its tensors. Raises UsageError where it is no such network."""
     onnx = need("onnx")
-    to_array = onnx.numpy_helper.to_array
-    constants = {tensor.name: to_array(tensor) for tensor in proto.graph.initializer}
-    for node in proto.graph.node:
-        if node.op_type == "Constant":
-            value = next((a.t for a in node.attribute if a.name == "value"), None)
-            if value is not None:
-                constants[node.output[0]] = to_array(value)
+    constants = _constants(onnx, proto)
     inputs = [value.name for value in proto.graph.input if value.name not in constants]
     if not inputs or not proto.graph.output:
         raise UsageError("the graph has no input or no output")
@@ -207,7 +284,7 @@ class _Chain:
         elif operator in {"GRU", "LSTM"}:
             self._recurrent(node, operator.lower(), attributes)
         elif operator == "Clip":
-            raise self._refused(node, "leave it out: Headway clips an action to the limit of the card's [agent]")
+            raise self._refused(node, "must be the last, and the limit of the card's [agent.action]; leave it out")
         else:
             raise self._refused(node)
 

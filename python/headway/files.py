@@ -5,7 +5,7 @@ import os
 import stat
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import IO, Any
@@ -86,13 +86,14 @@ def new_folder(parent: Path) -> Path:
     raise AssertionError
 
 
-def lock(file: IO[Any] | int, folder: Path, command: str) -> None:
+def lock(file: IO[Any] | int, folder: Path, command: str, option: str = "--out") -> None:
     """Has the folder for this process until `file` is closed.
 
     Args:
         file: An open file in the folder, or a descriptor of the folder.
         folder: Where it is, for the message.
         command: The `headway` command that writes there, for the message.
+        option: What names the folder, for the message.
 
     Raises:
         UsageError: If another process has it.
@@ -101,7 +102,7 @@ def lock(file: IO[Any] | int, folder: Path, command: str) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise UsageError(
-            f"--out {folder}: another headway {command} is at work there; give another folder"
+            f"{option} {folder}: another headway {command} is at work there; give another folder"
         ) from None
 
 
@@ -130,14 +131,26 @@ def in_utf8(path: Path | str) -> Iterator[str]:
 
 
 @contextmanager
-def alone_in(folder: Path, command: str) -> Iterator[None]:
+def alone_in(folder: Path, command: str, option: str = "--out") -> Iterator[None]:
     """Has the folder for this process inside. Raises UsageError if another process has it."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        lock(descriptor, folder, command)
+        lock(descriptor, folder, command, option)
         yield
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def alone_making(folder: Path, command: str) -> Iterator[None]:
+    """As `alone_in`, for a folder that is there only once it is whole: an empty one beside it is locked."""
+    beside = make_folder(folder.with_name(f".{folder.name}.{command}"), "--out")
+    with alone_in(beside, command):
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                beside.rmdir()
 
 
 def put_between(text: str, begin: str, block: str, path: Path) -> str:

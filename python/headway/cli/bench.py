@@ -16,7 +16,17 @@ from headway import ending
 from headway._native import Batch, RunError, Scenario, UsageError, __version__, canonical_scheme, code_version
 from headway._native import schemes as all_schemes
 from headway.cli.streams import is_animated, plain, screen, shown
-from headway.cli.usage import Json, Seconds, Seed, Warmup, command_line, console, that_fits, words
+from headway.cli.usage import (
+    Json,
+    Seconds,
+    Seed,
+    Warmup,
+    command_line,
+    console,
+    kept_in,
+    that_fits,
+    words,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -171,12 +181,8 @@ def bench(
                 "warmup": warmup,
                 "seed": seed,
             }
-            try:
-                with ending.held(), _status("writing the results and drawing the report"):
-                    written = _write(batch, loaded, traces, facts, folder)
-            except KeyboardInterrupt:
-                print(f"headway: interrupted; the results are in {shown(folder)}", file=sys.stderr)
-                raise typer.Exit(ending.exit_code()) from None
+            with kept_in(folder), _status("writing the results and drawing the report"):
+                written = _write(batch, loaded, traces, facts, folder)
     if batch.finished_runs:
         if json:
             print(js.dumps(written.rows, indent=2))

@@ -14,8 +14,18 @@ import typer
 from headway import ending
 from headway._native import RunError, Scenario, Trace, UsageError, canonical_scheme, find_headwayd
 from headway.cli.bench import MOST_JOBS, MOST_RUNS, load
-from headway.cli.streams import plain
-from headway.cli.usage import Json, Seconds, Seed, Warmup, command_line, console, that_fits, words
+from headway.cli.streams import plain, shown
+from headway.cli.usage import (
+    Json,
+    Seconds,
+    Seed,
+    Warmup,
+    command_line,
+    console,
+    kept_in,
+    that_fits,
+    words,
+)
 from headway.gap.plan import (
     EMU,
     KERNEL,
@@ -132,13 +142,16 @@ def gap(
     rows = compare(loaded, names, settings, store.find)
     if not rows:
         raise RunError("no pair of runs has finished")
-    write_atomic(out / "gap.json", js.dumps(rows, indent=2) + "\n")
-    write_atomic(out / "gap.svg", standalone(figure(rows)) + "\n")
+    with kept_in(out):
+        write_atomic(out / "gap.json", js.dumps(rows, indent=2) + "\n")
+        write_atomic(out / "gap.svg", standalone(figure(rows)) + "\n")
     if publish:
         missing_runs = [f"{len(failures)} runs failed and are missing"] if failures else []
         given = {"--schemes": ",".join(names), "--scenario": scenario, "--runs": runs, "--seconds": seconds}
         command = command_line(given | {"--warmup": warmup, "--seed": seed}, "gap")
-        for path in write_page(DOCS, rows, command, [f"{note}." for note in notes + missing_runs]):
+        with kept_in(out):
+            published = write_page(DOCS, rows, command, [f"{note}." for note in notes + missing_runs])
+        for path in published:
             print(f"published: {path}", file=sys.stderr)
     for guard in guards(rows):
         print(f"headway: warning: {guard}", file=sys.stderr)
@@ -233,8 +246,10 @@ def _run(world: str, missing: list[Task], jobs: int, store: Store) -> list[str]:
 
             return collect(missing, jobs, store, show)
     except KeyboardInterrupt:
+        ending.ignore()
         print(
-            f"headway: interrupted: {finished} of {len(missing)} runs finished; they are in {store.path.parent}, "
+            f"headway: interrupted: {finished} of {len(missing)} runs finished; "
+            f"they are in {shown(store.path.parent)}, "
             "and the same command goes on from there",
             file=sys.stderr,
         )

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from headway import ending
 from headway._native import UsageError, split
 from headway.cli.streams import plain, shown
 from headway.cli.usage import EPILOG, Json, console, nearest, seconds, table_of
@@ -72,8 +73,15 @@ def fetch(
     if from_ is not None and not from_.is_dir():
         raise UsageError(f"traces fetch: --from {from_}: no such folder")
     folder = to or cache_folder()
-    for line in fetch_traces(known[collection], folder, from_):
-        print(line, flush=True)
+    try:
+        for line in fetch_traces(known[collection], folder, from_):
+            print(line, flush=True)
+    except KeyboardInterrupt:
+        print(
+            f"headway: interrupted; what is fetched is in {shown(folder)}, and the same command goes on from there",
+            file=sys.stderr,
+        )
+        raise typer.Exit(ending.exit_code()) from None
     print(f"traces are in {shown(folder)}")
 
 

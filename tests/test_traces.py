@@ -5,6 +5,7 @@ import sys
 import threading
 import tomllib
 import tracemalloc
+from contextlib import ExitStack
 from hashlib import sha256
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 from headway._native import RunError, Scenario, Trace, UsageError
+from headway.cli.shell import readable
 from headway.traces import collection_of, collections, convert, describe, fetch
 from headway.traces.fetch import Collection
 
@@ -243,6 +245,41 @@ def test_a_trace_comes_through_a_pipe(run, tmp_path):
     (found,) = json.loads(run("traces", "info", pipe, "--json").stdout)
     writer.join()
     assert found["mean_mbps"] == pytest.approx(12)
+
+
+def test_a_pipe_in_a_scenario_is_refused_in_one_line(run, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "own.toml").write_text(
+        'schema = 1\nname = "own"\nseconds = 1\n[bottleneck]\ntrace = "./pipe"\ndelay = "5ms"\nqueue = "20pkt"\n'
+    )
+    given = ("--schemes", "cubic", "--scenario", "own.toml", "--runs", "1")
+    done = run("bench", *given, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "it is a pipe or a device" in done.stderr
+    assert "write it into a file" in done.stderr
+
+
+def test_an_empty_pipe_is_no_trace(run):
+    done = run("traces", "info", "/dev/null")
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_shell_takes_a_trace_from_a_pipe(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_text("1\n2\n"))
+    writer.start()
+    with ExitStack() as opened:
+        link, _, settings = readable(f"{pipe}:mean=1Mbps", opened).partition(":")
+        assert Path(link).read_text() == "1\n2\n"
+        assert settings == "mean=1Mbps"
+        # Up and down may be the same.
+        assert readable(str(pipe), opened) == link
+        for other in (None, "12Mbps", "synthetic-att.up", "/nowhere/x"):
+            assert readable(other, opened) == other
+    writer.join()
 
 
 def test_a_trace_named_in_a_scenario_is_meant_from_its_folder(tmp_path, monkeypatch):

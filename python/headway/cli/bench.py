@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headway import ending
-from headway._native import Batch, RunError, Scenario, UsageError, __version__, canonical_scheme, code_version
+from headway._native import Batch, Scenario, UsageError, __version__, canonical_scheme, code_version
 from headway._native import schemes as all_schemes
 from headway.cli.streams import is_animated, plain, screen, shown
 from headway.cli.usage import (
@@ -326,13 +326,8 @@ def _write(
         "total_runs": batch.total_runs,
         "scenarios": [scenario(s) for s in scenarios],
     }
-    try:
-        with in_utf8(folder) as place:
-            batch.write_parquet(place, js.dumps(facts))
-    except RunError:
-        for half in folder.glob("*.parquet.part"):
-            half.unlink(missing_ok=True)
-        raise
+    with in_utf8(folder) as place:
+        batch.write_parquet(place, js.dumps(facts))
     # As `headway report` reads it later: the same page, byte for byte.
     bench = read_bench(folder)
     # They are recordings/SCENARIO/SCHEME/FILE, wherever the folder is.

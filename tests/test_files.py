@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from headway._native import RunError
-from headway.files import write_atomic
+from headway._native import RunError, UsageError
+from headway.files import make_folder, write_atomic
 
 
 def test_a_link_stays_and_its_target_is_written(tmp_path):
@@ -121,3 +121,17 @@ def test_a_bench_writes_through_links(run, tmp_path):
         assert (tmp_path / "own" / name).stat().st_size > 100
         assert stat.S_IMODE((tmp_path / "own" / name).stat().st_mode) == 0o640
     assert not list(tmp_path.rglob("*.part"))
+
+
+def test_a_full_disk_is_said_in_one_line():
+    with pytest.raises(RunError, match=r"^/dev/full: No space left on device; not written$"):
+        write_atomic(Path("/dev/full"), "new")
+
+
+def test_what_is_in_a_folders_way_is_said(tmp_path):
+    (tmp_path / "link").symlink_to("nowhere/else")
+    (tmp_path / "file").write_text("mine")
+    for name, what in (("link", "a link that leads nowhere"), ("file", "a file"), ("file/in", "a file")):
+        with pytest.raises(UsageError, match=f"{what} is in the way; give a folder"):
+            make_folder(tmp_path / name, "--out")
+    assert (tmp_path / "file").read_text() == "mine"

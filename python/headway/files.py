@@ -79,7 +79,7 @@ def make_folder(path: Path, option: str) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
-        what = "a file" if path.exists() else "a link that leads nowhere"
+        what = "a link that leads nowhere" if path.is_symlink() else "a file"
         raise UsageError(f"{option} {path}: {what} is in the way; give a folder") from None
     except OSError:
         raise UsageError(f"{option} {path}: cannot be made; give a folder that can be written") from None

@@ -120,7 +120,7 @@ def bench(
     """Compare schemes over scenarios: a table with 95% intervals, Parquet, and a report that opens offline."""
     from headway.files import alone_in, in_utf8, make_folder, new_folder
     from headway.fitness import verdict
-    from headway.traces import changed, digests
+    from headway.traces import changed, digests, doubtful
 
     unfit = None
     every = schemes == "all"
@@ -152,6 +152,7 @@ def bench(
         )
     traces = {s.name: digests(s.traces) for s in loaded}
     notes = changed({name: sha256 for found in traces.values() for name, sha256 in found.items()})
+    notes += doubtful(name for found in traces.values() for name in found)
     left_out = _left_out(batch.left_out())
     for note in notes + left_out:
         print(f"headway: warning: {note}", file=sys.stderr)

@@ -124,7 +124,7 @@ def gap(
     settings = Settings(runs, seconds, warmup, seed)
     check(SIM, loaded, names, settings)
     in_kernel, why_not = _in_kernel(names)
-    notes += _changed(loaded) + why_not
+    notes += warnings_of(loaded) + why_not
     for note in notes:
         print(f"headway: warning: {note}", file=sys.stderr)
     store = Store(make_folder(out, "--out"), "gap")
@@ -210,10 +210,12 @@ def _scenarios(given: str | None) -> tuple[list[Scenario], list[str]]:
     return found, notes
 
 
-def _changed(scenarios: list[Scenario]) -> list[str]:
-    from headway.traces import changed, digests
+def warnings_of(scenarios: list[Scenario]) -> list[str]:
+    """A line about each trace that is not the published one, or is surely a mistake."""
+    from headway.traces import changed, digests, doubtful
 
-    return changed(digests({trace for one in scenarios for trace in one.traces}))
+    traces = dict.fromkeys(trace for one in scenarios for trace in one.traces)
+    return changed(digests(traces)) + doubtful(traces)
 
 
 def _run(world: str, missing: list[Task], jobs: int, store: Store) -> list[str]:

@@ -75,6 +75,8 @@ def train(
     from headway.train import scenarios
 
     scenarios.check(chosen)
+    for doubt in scenarios.doubts(chosen):
+        print(f"headway: warning: {doubt}", file=sys.stderr)
     from headway.train.environments import Headway
     from headway.train.loop import train as run
 

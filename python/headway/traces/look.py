@@ -118,6 +118,15 @@ def _percentile(rates: np.ndarray[Any, Any], count: int, percent: int) -> float:
     return round(below + (above - below) * (place - int(place)), 6)
 
 
+def doubtful(names: Iterable[str]) -> list[str]:
+    """A line about each doubt in the traces of scenarios, once for each trace. Raises UsageError."""
+    return [
+        f"trace {name}: {doubt}"
+        for name in dict.fromkeys(names)
+        for doubt in doubts(open_trace(Trace.find(name) or name, "whole"))
+    ]
+
+
 def doubts(trace: Trace) -> list[str]:
     """A line about each thing in a trace that is surely a mistake."""
     first_s = int(trace.times_ms()[0]) / 1000

@@ -68,6 +68,25 @@ FEATURES_DIFFER = """
 - With digests of several acknowledgements in the place of each, counts are the same and samples are the
   newest; averages, spreads, means and slopes (`_ewma`, `_mean_`, `rtt_ms`, `rtt_slope`) are over digests.
 """
+EXIT_CODES = """
+## Exit codes
+
+| code | meaning |
+| ---: | --- |
+| 0 | Done. |
+| 1 | It failed while it ran; or `--strict` and the like are not met. |
+| 2 | Wrong usage or bad input. Nothing was run. |
+| 75 | Only `make gate` and `make live`: no verdict. Try again (docs/testing.md, docs/live.md). |
+| 129 | SIGHUP ended it: a terminal or connection that was closed. |
+| 130 | SIGINT ended it: Ctrl-C. |
+| 143 | SIGTERM ended it: `kill`, `timeout`, a batch system, `docker stop`. |
+
+A signal costs nothing that has finished: it is written, and one line says where it is. The same
+command goes on from there where `gap`, `reproduce`, `train` or `traces fetch` was interrupted.
+`distill` and `train rax-v1` make their folder whole or not at all, and begin again.
+A second signal cannot interrupt the writing. `headway shell` has the exit code of its program.
+`nohup` works as usual: an ignored signal stays ignored.
+"""
 
 
 def table(columns: list[str], rows: list[list[str]]) -> str:
@@ -180,8 +199,8 @@ def features_page() -> str:
 
 
 def cli_page() -> str:
-    """Every command's --help."""
-    parts = [f"{NOTE}# Commands\n"]
+    """The exit codes, and every command's --help."""
+    parts = [f"{NOTE}# Commands\n{EXIT_CODES}"]
     for command in ("", *COMMANDS):
         words = command.split()
         text = subprocess.run(

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from headway._native import RunError
-from headway.files import write_atomic
+from headway._native import RunError, UsageError
+from headway.files import make_folder, write_atomic
 
 
 def test_a_link_stays_and_its_target_is_written(tmp_path):
@@ -60,3 +60,78 @@ def test_a_folder_is_refused_in_one_line(tmp_path):
         write_atomic(tmp_path, "new")
     assert "\n" not in str(error.value)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_keeps_its_owner(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(os, "chown", lambda _, *owner: asked.append(owner))
+    path = tmp_path / "page"
+    write_atomic(path, "old")
+    write_atomic(path, "new")
+    assert asked == [(os.getuid(), path.stat().st_gid)]
+
+
+@pytest.mark.parametrize("target", ["-", "/dev/stdout", "/dev/null", "pipe", "link.svg"])
+def test_a_picture_goes_where_it_is_to_go(run, tmp_path, target):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link.svg").symlink_to("target.svg")
+    got = []
+    reader = threading.Thread(target=lambda: got.append((tmp_path / "pipe").read_bytes()), daemon=True)
+    reader.start()
+    done = run("traces", "plot", "synthetic-att.up", "--out", target, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    if target in {"-", "/dev/stdout"}:
+        assert done.stdout.startswith("<svg")
+        assert done.stdout.rstrip().endswith("</svg>")
+        assert done.stderr == "/dev/stdout\n"
+    else:
+        assert done.stdout == f"{target}\n"
+    if target == "pipe":
+        reader.join(60)
+        assert got[0].startswith(b"<svg")
+    if target == "link.svg":
+        assert (tmp_path / "target.svg").read_text().startswith("<svg")
+    assert (tmp_path / "pipe").is_fifo()
+    assert (tmp_path / "link.svg").is_symlink()
+    assert Path("/dev/null").is_char_device()
+
+
+def test_a_report_and_a_graph_go_to_standard_output_alone(run, small_bench):
+    page = run("report", small_bench, "--out", "-")
+    assert page.stdout.lower().startswith("<!doctype html>")
+    assert page.stdout.rstrip().endswith("</html>")
+    assert page.stderr == "report: /dev/stdout\n"
+
+
+def test_a_bench_writes_through_links(run, tmp_path):
+    names = ("results.parquet", "series.parquet", "bench.json", "report.html")
+    for name in names:
+        (tmp_path / "own").mkdir(exist_ok=True)
+        (tmp_path / "own" / name).write_text("old")
+        (tmp_path / "own" / name).chmod(0o640)
+        (tmp_path / "out").mkdir(exist_ok=True)
+        (tmp_path / "out" / name).symlink_to(f"../own/{name}")
+    done = run(
+        *("bench", "--schemes", "cubic", "--scenario", "rax-1", "--runs", "1", "--seconds", "2"),
+        *("--out", tmp_path / "out"),
+    )
+    assert done.returncode == 0, done.stderr
+    for name in names:
+        assert (tmp_path / "out" / name).is_symlink()
+        assert (tmp_path / "own" / name).stat().st_size > 100
+        assert stat.S_IMODE((tmp_path / "own" / name).stat().st_mode) == 0o640
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_a_full_disk_is_said_in_one_line():
+    with pytest.raises(RunError, match=r"^/dev/full: No space left on device; not written$"):
+        write_atomic(Path("/dev/full"), "new")
+
+
+def test_what_is_in_a_folders_way_is_said(tmp_path):
+    (tmp_path / "link").symlink_to("nowhere/else")
+    (tmp_path / "file").write_text("mine")
+    for name, what in (("link", "a link that leads nowhere"), ("file", "a file"), ("file/in", "a file")):
+        with pytest.raises(UsageError, match=f"{what} is in the way; give a folder"):
+            make_folder(tmp_path / name, "--out")
+    assert (tmp_path / "file").read_text() == "mine"

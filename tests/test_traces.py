@@ -5,6 +5,7 @@ import sys
 import threading
 import tomllib
 import tracemalloc
+from contextlib import ExitStack
 from hashlib import sha256
 from pathlib import Path
 
@@ -12,6 +13,8 @@ import numpy as np
 import pytest
 
 from headway._native import RunError, Scenario, Trace, UsageError
+from headway.cli.gap import warnings_of as gap_warnings
+from headway.cli.shell import readable
 from headway.traces import collection_of, collections, convert, describe, fetch
 from headway.traces.fetch import Collection
 
@@ -245,6 +248,41 @@ def test_a_trace_comes_through_a_pipe(run, tmp_path):
     assert found["mean_mbps"] == pytest.approx(12)
 
 
+def test_a_pipe_in_a_scenario_is_refused_in_one_line(run, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "own.toml").write_text(
+        'schema = 1\nname = "own"\nseconds = 1\n[bottleneck]\ntrace = "./pipe"\ndelay = "5ms"\nqueue = "20pkt"\n'
+    )
+    given = ("--schemes", "cubic", "--scenario", "own.toml", "--runs", "1")
+    done = run("bench", *given, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "it is a pipe or a device" in done.stderr
+    assert "write it into a file" in done.stderr
+
+
+def test_an_empty_pipe_is_no_trace(run):
+    done = run("traces", "info", "/dev/null")
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_shell_takes_a_trace_from_a_pipe(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_text("1\n2\n"))
+    writer.start()
+    with ExitStack() as opened:
+        link, _, settings = readable(f"{pipe}:mean=1Mbps", opened).partition(":")
+        assert Path(link).read_text() == "1\n2\n"
+        assert settings == "mean=1Mbps"
+        # Up and down may be the same.
+        assert readable(str(pipe), opened) == link
+        for other in (None, "12Mbps", "synthetic-att.up", "/nowhere/x"):
+            assert readable(other, opened) == other
+    writer.join()
+
+
 def test_a_trace_named_in_a_scenario_is_meant_from_its_folder(tmp_path, monkeypatch):
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "own.down").write_text("1\n1000\n")
@@ -337,3 +375,44 @@ def test_the_synthetic_traces_have_the_operators_statistics(synthetic, operator,
     deviation = (sum((r - mean) ** 2 for r in rates) / len(rates)) ** 0.5
     assert trace.mean_mbps == pytest.approx(link.mean_mbps, rel=0.01)
     assert deviation / mean == pytest.approx(link.cv, rel=0.25)
+
+
+SCENARIO = """schema = 1
+name = "{name}"
+seconds = 2
+[bottleneck]
+trace = "./{name}.down"
+delay = "5ms"
+queue = "20pkt"
+"""
+
+
+@pytest.fixture
+def doubtful(tmp_path):
+    """Scenario files: of a trace with epoch seconds, of one with a mean of 0.00 Mbit/s, of a good one."""
+    traces = {"epoch": [1_700_000_000, 1_700_000_060], "slow": [4000, 8000], "good": range(1, 100)}
+    for name, times in traces.items():
+        (tmp_path / f"{name}.down").write_text("".join(f"{time}\n" for time in times))
+        (tmp_path / f"{name}.toml").write_text(SCENARIO.format(name=name))
+    return {name: tmp_path / f"{name}.toml" for name in traces}
+
+
+def test_a_bench_warns_once_of_what_is_surely_a_mistake(run, tmp_path, doubtful):
+    # Two schemes and two runs of the same trace bring one warning.
+    out = tmp_path / "out"
+    done = run(
+        *("bench", "--schemes", "cubic,newreno", "--runs", "2", "--out", out),
+        *("--scenario", ",".join(map(str, doubtful.values()))),
+    )
+    assert done.returncode == 0, done.stderr
+    warnings = [line for line in done.stderr.splitlines() if "headway: warning: trace" in line]
+    assert len(warnings) == 2, done.stderr
+    assert "epoch.down: it begins with 19.7 days without a packet; are these seconds since 1970?" in warnings[0]
+    assert "slow.down: its mean is 0.00 Mbit/s; are its times milliseconds?" in warnings[1]
+    assert len(json.loads((out / "bench.json").read_text())["notes"]) == 2
+
+
+def test_gap_warns_of_what_is_surely_a_mistake(doubtful):
+    warnings = gap_warnings([Scenario.load(str(path)) for path in doubtful.values()])
+    assert len(warnings) == 2
+    assert "since 1970" in warnings[0]

@@ -194,3 +194,17 @@ def test_shares_of_time_add_up_to_one():
     assert shares["simulator"] == pytest.approx(0.6)
     assert shares["glue"] == pytest.approx(0.3)
     assert sum(shares.values()) == pytest.approx(1.0)
+
+
+def test_a_trace_that_is_surely_a_mistake_is_named_before_training(tmp_path):
+    (tmp_path / "epoch.down").write_text("1700000000\n1700000060\n")
+    own = tmp_path / "own.toml"
+    own.write_text(
+        'schema = 1\nname = "own"\nseconds = 2\n[bottleneck]\ntrace = "./epoch.down"\n'
+        'delay = "5ms"\nqueue = "20pkt"\n'
+    )
+    mine = tmp_path / "quick.toml"
+    mine.write_text(QUICK.replace('"pantheon-default"', f'"{own}"'))
+    (doubt,) = scenarios.doubts(config.find("quick", mine))
+    assert "epoch.down: it begins with 19.7 days without a packet" in doubt
+    assert not scenarios.doubts(config.find("quick", None))

@@ -3,19 +3,31 @@
 All three raise KeyboardInterrupt, so a command needs one way to end and not three.
 """
 
+from __future__ import annotations
+
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import threading
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Iterator
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-_came = [signal.SIGINT]
+_came: list[signal.Signals] = []
 """The last signal that came."""
 
 
 def exit_code() -> int:
     """130 after INT, 143 after TERM, 129 after HUP."""
-    return 128 + _came[-1]
+    return 128 + (_came or [signal.SIGINT])[-1]
+
+
+def is_asked() -> bool:
+    """Whether one of the signals has come."""
+    return bool(_came)
 
 
 def prepare() -> None:
@@ -33,6 +45,17 @@ def on_request(ask: Callable[[], None]) -> None:
     _handle(handle)
 
 
+def sets(event: asyncio.Event, loop: asyncio.AbstractEventLoop) -> None:
+    """Sets the event at each of the signals from now on, for a service that runs in the loop."""
+
+    def ask() -> None:
+        # A signal may come after the loop's end.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(event.set)
+
+    on_request(ask)
+
+
 def ignore() -> None:
     """Ignores further signals: the command is ending already, and writes what has finished."""
     for number in SIGNALS:
@@ -42,6 +65,10 @@ def ignore() -> None:
 @contextmanager
 def held() -> Iterator[None]:
     """Lets what is written inside be written whole: a signal that comes meanwhile takes effect after it."""
+    if threading.current_thread() is not threading.main_thread():
+        # No signal interrupts another thread.
+        yield
+        return
     came: list[int] = []
     before = [(number, signal.getsignal(number)) for number in SIGNALS]
     _handle(lambda number, _: came.append(number))

@@ -1,28 +1,34 @@
 """Files that are either there whole or not at all, and folders that one process at a time writes into."""
 
+import errno
 import fcntl
 import os
 import stat
+import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
 from headway._native import RunError, UsageError
 
+STDOUT = Path("/dev/stdout")
+MAX_SPOOLED = 1 << 30
 _STREAMS = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/")
 
 
 def write_atomic(path: Path, content: bytes | str) -> None:
     """Writes beside `path` and renames: a reader or a crash never meets half a file.
 
-    A file that is there keeps its mode. A link stays a link and its target is replaced. A device, a pipe
+    A file that is there keeps its mode and owner. A link stays a link and its target is replaced. A device, a pipe
     or an open stream is written into, as nothing could replace it. Of a hard link only this name changes.
 
     Raises:
         RunError: It cannot be written.
+        BrokenPipeError: The reader of a pipe has left.
     """
     data = content.encode(errors="backslashreplace") if isinstance(content, str) else content
     try:
@@ -38,10 +44,16 @@ def write_atomic(path: Path, content: bytes | str) -> None:
         try:
             beside.write_bytes(data)
             if target.exists():
-                beside.chmod(stat.S_IMODE(target.stat().st_mode))
+                before = target.stat()
+                # Only root may give a file away.
+                with suppress(PermissionError):
+                    os.chown(beside, before.st_uid, before.st_gid)
+                beside.chmod(stat.S_IMODE(before.st_mode))
             beside.replace(target)
         finally:
             beside.unlink(missing_ok=True)
+    except BrokenPipeError:
+        raise
     except OSError as error:
         raise RunError(f"{path}: {error.strerror}; not written") from None
 
@@ -49,6 +61,11 @@ def write_atomic(path: Path, content: bytes | str) -> None:
 def replaceable(path: Path) -> bool:
     """Is `path` a regular file, or nothing yet? False for devices, pipes and open streams."""
     return not str(path).startswith(_STREAMS) and (path.is_file() or not path.exists())
+
+
+def given(path: Path) -> Path:
+    """The file that is meant: `-` is standard output."""
+    return STDOUT if str(path) == "-" else path
 
 
 def make_parent(path: Path, option: str) -> None:
@@ -62,7 +79,8 @@ def make_folder(path: Path, option: str) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
-        raise UsageError(f"{option} {path}: a file is in the way; give a folder") from None
+        what = "a link that leads nowhere" if path.is_symlink() else "a file"
+        raise UsageError(f"{option} {path}: {what} is in the way; give a folder") from None
     except OSError:
         raise UsageError(f"{option} {path}: cannot be made; give a folder that can be written") from None
     if not os.access(path, os.W_OK):
@@ -86,13 +104,14 @@ def new_folder(parent: Path) -> Path:
     raise AssertionError
 
 
-def lock(file: IO[Any] | int, folder: Path, command: str) -> None:
+def lock(file: IO[Any] | int, folder: Path, command: str, option: str = "--out") -> None:
     """Has the folder for this process until `file` is closed.
 
     Args:
         file: An open file in the folder, or a descriptor of the folder.
         folder: Where it is, for the message.
         command: The `headway` command that writes there, for the message.
+        option: What names the folder, for the message.
 
     Raises:
         UsageError: If another process has it.
@@ -101,7 +120,7 @@ def lock(file: IO[Any] | int, folder: Path, command: str) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise UsageError(
-            f"--out {folder}: another headway {command} is at work there; give another folder"
+            f"{option} {folder}: another headway {command} is at work there; give another folder"
         ) from None
 
 
@@ -129,15 +148,60 @@ def in_utf8(path: Path | str) -> Iterator[str]:
         os.close(descriptor)
 
 
+def is_stream(path: str) -> bool:
+    """Is it `-`, a pipe or a device, which can be read only once?"""
+    return path == "-" or (Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir())
+
+
+@cache
+def _spool_folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="headway-")
+
+
+@cache
+def spooled(path: str) -> str:
+    """A regular file with what `path` has: itself, or a copy of a pipe, which can be read only once.
+
+    `-` is standard input. Raises UsageError where it cannot be read.
+    """
+    path = "/dev/stdin" if path == "-" else path
+    if Path(path).is_file():
+        return path
+    copy = Path(_spool_folder().name) / str(len(list(Path(_spool_folder().name).iterdir())))
+    try:
+        with Path(path).open("rb") as stream, copy.open("wb") as file:
+            # Some devices never end.
+            left = MAX_SPOOLED
+            while block := stream.read(min(left, 1 << 20)):
+                left -= file.write(block)
+        if left == 0:
+            raise OSError(errno.EFBIG, "it has 1 GiB or more")
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}; give a file or a pipe with a trace") from None
+    return str(copy)
+
+
 @contextmanager
-def alone_in(folder: Path, command: str) -> Iterator[None]:
+def alone_in(folder: Path, command: str, option: str = "--out") -> Iterator[None]:
     """Has the folder for this process inside. Raises UsageError if another process has it."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        lock(descriptor, folder, command)
+        lock(descriptor, folder, command, option)
         yield
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def alone_making(folder: Path, command: str) -> Iterator[None]:
+    """As `alone_in`, for a folder that is there only once it is whole: an empty one beside it is locked."""
+    beside = make_folder(folder.with_name(f".{folder.name}.{command}"), "--out")
+    with alone_in(beside, command):
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                beside.rmdir()
 
 
 def put_between(text: str, begin: str, block: str, path: Path) -> str:

@@ -14,7 +14,7 @@ import pytest
 
 from headway._native import UsageError
 from headway.cli import streams
-from headway.files import alone_in, new_folder
+from headway.files import alone_in, alone_making, new_folder
 from headway.results import read_bench
 
 BENCH = ("bench", "--schemes", "cubic", "--scenario", "rax-1", "--runs", "2", "--seconds", "2")
@@ -128,6 +128,26 @@ def test_one_process_at_a_time_has_a_folder(tmp_path):
         with pytest.raises(UsageError, match="at work there"), alone_in(tmp_path, "train"):
             pass
     assert start(*BENCH, "--out", tmp_path).returncode == 0
+
+
+def test_one_training_at_a_time_has_a_folder(tmp_path):
+    with alone_in(tmp_path, "train"):
+        done = start("train", "rax-v1", "--out", tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.decode() == (
+        f"headway: --out {tmp_path}: another headway train is at work there; give another folder\n"
+    )
+
+
+def test_one_distill_at_a_time_makes_a_model(tmp_path):
+    pytest.importorskip("tomli_w")
+    model = tmp_path / "small"
+    with alone_making(model, "distill"):
+        done = start("distill", "aurora", "--out", model)
+    assert done.returncode == 2
+    assert done.stderr.count(b"\n") == 1
+    assert b"another headway distill is at work there" in done.stderr
+    assert not list(tmp_path.iterdir())
 
 
 def test_every_bench_without_a_folder_gets_one_of_its_own(tmp_path, monkeypatch):

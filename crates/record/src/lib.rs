@@ -10,6 +10,7 @@ mod parquet_file;
 mod parquet_read;
 pub mod recording;
 mod results;
+mod whole;
 
 pub use convergence::Convergence;
 pub use fitness::Fitness;

@@ -12,6 +12,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
+use crate::whole::Whole;
 use crate::{Row, SCHEMA_VERSION, SeriesRow};
 
 /// A file could not be written.
@@ -200,6 +201,7 @@ fn write(
     columns: Vec<(&str, Column)>,
     notes: &[(&str, &str)],
 ) -> Result<(), WriteError> {
+    let whole = Whole::of(path);
     let attempt = || -> Result<(), ParquetError> {
         let fields = columns
             .iter()
@@ -222,10 +224,8 @@ fn write(
             .set_created_by(format!("headway {}", env!("CARGO_PKG_VERSION")))
             .set_key_value_metadata(Some(metadata))
             .build();
-        // A reader never sees half a file.
-        let part = path.with_extension("parquet.part");
         let mut file = SerializedFileWriter::new(
-            File::create(&part)?,
+            File::create(whole.place())?,
             Arc::new(schema),
             Arc::new(properties),
         )?;
@@ -256,11 +256,14 @@ fn write(
         }
         group.close()?;
         file.close()?;
-        Ok(std::fs::rename(&part, path)?)
+        Ok(whole.keep()?)
     };
-    attempt().map_err(|source| WriteError {
-        path: path.display().to_string(),
-        source,
+    attempt().map_err(|source| {
+        whole.drop_part();
+        WriteError {
+            path: path.display().to_string(),
+            source,
+        }
     })
 }
 

@@ -70,6 +70,8 @@ const NOT_FOR_TRAINING: &str =
 const NOT_HELD_OUT: &str = "split.toml keeps no seconds of this trace for evaluation; write part = \"whole\" or another trace (see `headway traces`)";
 const EVALUATION_ASKED_FOR: &str =
     "its seconds for evaluation are asked for, and this is training; write part = \"training\"";
+const READ_OFTEN: &str = "it is a pipe or a device, and a scenario's trace is read more than once; \
+     write it into a file, and name that";
 
 impl TraceStore {
     /// Looks in the folders of `HEADWAY_TRACES` (a list as in `PATH`), the cache folder
@@ -178,6 +180,13 @@ impl TraceStore {
     }
 
     fn read(&self, name: &str, part: Part) -> Result<Trace, StoreError> {
+        let given = Path::new(name);
+        if name.contains('/') && given.exists() && !given.is_file() && !given.is_dir() {
+            return Err(StoreError::Unreadable {
+                path: quoted(name),
+                why: READ_OFTEN.to_owned(),
+            });
+        }
         let path = self.find(name).ok_or_else(|| StoreError::NotFound {
             name: quoted(name),
             cure: match collection_of(name) {

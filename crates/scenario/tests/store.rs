@@ -52,6 +52,14 @@ fn what_is_missing_or_damaged_is_said_in_one_line() {
         let cure = format!("; get it with `headway traces fetch {collection}`");
         assert!(error.ends_with(&cure), "{error}");
     }
+    assert_eq!(
+        store
+            .load("/dev/null", Part::Whole)
+            .unwrap_err()
+            .to_string(),
+        "cannot read the trace '/dev/null': it is a pipe or a device, and a scenario's trace is read \
+         more than once; write it into a file, and name that"
+    );
     fs::write(only.join("bad"), "5\n4\n").unwrap();
     assert_eq!(
         store.load("bad", Part::Whole).unwrap_err().to_string(),

@@ -13,10 +13,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headway import ending
-from headway._native import Batch, RunError, Scenario, UsageError, __version__, canonical_scheme, code_version
+from headway._native import Batch, Scenario, UsageError, __version__, canonical_scheme, code_version
 from headway._native import schemes as all_schemes
 from headway.cli.streams import is_animated, plain, screen, shown
-from headway.cli.usage import Json, Seconds, Seed, Warmup, command_line, console, that_fits, words
+from headway.cli.usage import (
+    Json,
+    Seconds,
+    Seed,
+    Warmup,
+    command_line,
+    console,
+    kept_in,
+    that_fits,
+    words,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -110,7 +120,7 @@ def bench(
     """Compare schemes over scenarios: a table with 95% intervals, Parquet, and a report that opens offline."""
     from headway.files import alone_in, in_utf8, make_folder, new_folder
     from headway.fitness import verdict
-    from headway.traces import changed, digests
+    from headway.traces import changed, digests, doubtful
 
     unfit = None
     every = schemes == "all"
@@ -142,6 +152,7 @@ def bench(
         )
     traces = {s.name: digests(s.traces) for s in loaded}
     notes = changed({name: sha256 for found in traces.values() for name, sha256 in found.items()})
+    notes += doubtful(name for found in traces.values() for name in found)
     left_out = _left_out(batch.left_out())
     for note in notes + left_out:
         print(f"headway: warning: {note}", file=sys.stderr)
@@ -171,12 +182,8 @@ def bench(
                 "warmup": warmup,
                 "seed": seed,
             }
-            try:
-                with ending.held(), _status("writing the results and drawing the report"):
-                    written = _write(batch, loaded, traces, facts, folder)
-            except KeyboardInterrupt:
-                print(f"headway: interrupted; the results are in {shown(folder)}", file=sys.stderr)
-                raise typer.Exit(ending.exit_code()) from None
+            with kept_in(folder), _status("writing the results and drawing the report"):
+                written = _write(batch, loaded, traces, facts, folder)
     if batch.finished_runs:
         if json:
             print(js.dumps(written.rows, indent=2))
@@ -320,13 +327,8 @@ def _write(
         "total_runs": batch.total_runs,
         "scenarios": [scenario(s) for s in scenarios],
     }
-    try:
-        with in_utf8(folder) as place:
-            batch.write_parquet(place, js.dumps(facts))
-    except RunError:
-        for half in folder.glob("*.parquet.part"):
-            half.unlink(missing_ok=True)
-        raise
+    with in_utf8(folder) as place:
+        batch.write_parquet(place, js.dumps(facts))
     # As `headway report` reads it later: the same page, byte for byte.
     bench = read_bench(folder)
     # They are recordings/SCENARIO/SCHEME/FILE, wherever the folder is.

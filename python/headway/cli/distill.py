@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from headway import ending
 from headway._native import UsageError
+from headway.cli.streams import shown
 from headway.cli.usage import Json, nearest  # Typer reads Json
 
 if TYPE_CHECKING:
@@ -45,14 +47,22 @@ def distill(
         need(module, "train")
     from headway.distill.run import Plan, distill
     from headway.distill.teacher import Teacher
+    from headway.files import alone_making
 
     chosen = Teacher(teacher)
     folder = out or Path("out") / "distill" / f"{chosen.model.card['name']}-int8-v{number}"
     command = f"headway distill {chosen.model.title} --to {to} --number {number} --seed {seed}"
     plan = Plan()
     screen = _Screen(chosen.model.title, plan.total)
-    with screen.progress:
-        done = distill(chosen, plan, folder, version=number, seed=seed, command=command, screen=screen)
+    try:
+        with alone_making(folder, "distill"), screen.progress:
+            done = distill(chosen, plan, folder, version=number, seed=seed, command=command, screen=screen)
+    except KeyboardInterrupt:
+        kept = (
+            f"the model is in {shown(folder)}" if folder.exists() else "no model is made yet, and nothing is kept"
+        )
+        print(f"headway: interrupted; {kept}", file=sys.stderr)
+        raise typer.Exit(ending.exit_code()) from None
     print(js.dumps(_summary(done), indent=2) if json else _text(done))
 
 

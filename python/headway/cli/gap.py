@@ -14,8 +14,18 @@ import typer
 from headway import ending
 from headway._native import RunError, Scenario, Trace, UsageError, canonical_scheme, find_headwayd
 from headway.cli.bench import MOST_JOBS, MOST_RUNS, load
-from headway.cli.streams import plain
-from headway.cli.usage import Json, Seconds, Seed, Warmup, command_line, console, that_fits, words
+from headway.cli.streams import plain, shown
+from headway.cli.usage import (
+    Json,
+    Seconds,
+    Seed,
+    Warmup,
+    command_line,
+    console,
+    kept_in,
+    that_fits,
+    words,
+)
 from headway.gap.plan import (
     EMU,
     KERNEL,
@@ -114,7 +124,7 @@ def gap(
     settings = Settings(runs, seconds, warmup, seed)
     check(SIM, loaded, names, settings)
     in_kernel, why_not = _in_kernel(names)
-    notes += _changed(loaded) + why_not
+    notes += warnings_of(loaded) + why_not
     for note in notes:
         print(f"headway: warning: {note}", file=sys.stderr)
     store = Store(make_folder(out, "--out"), "gap")
@@ -132,13 +142,16 @@ def gap(
     rows = compare(loaded, names, settings, store.find)
     if not rows:
         raise RunError("no pair of runs has finished")
-    write_atomic(out / "gap.json", js.dumps(rows, indent=2) + "\n")
-    write_atomic(out / "gap.svg", standalone(figure(rows)) + "\n")
+    with kept_in(out):
+        write_atomic(out / "gap.json", js.dumps(rows, indent=2) + "\n")
+        write_atomic(out / "gap.svg", standalone(figure(rows)) + "\n")
     if publish:
         missing_runs = [f"{len(failures)} runs failed and are missing"] if failures else []
         given = {"--schemes": ",".join(names), "--scenario": scenario, "--runs": runs, "--seconds": seconds}
         command = command_line(given | {"--warmup": warmup, "--seed": seed}, "gap")
-        for path in write_page(DOCS, rows, command, [f"{note}." for note in notes + missing_runs]):
+        with kept_in(out):
+            published = write_page(DOCS, rows, command, [f"{note}." for note in notes + missing_runs])
+        for path in published:
             print(f"published: {path}", file=sys.stderr)
     for guard in guards(rows):
         print(f"headway: warning: {guard}", file=sys.stderr)
@@ -197,10 +210,12 @@ def _scenarios(given: str | None) -> tuple[list[Scenario], list[str]]:
     return found, notes
 
 
-def _changed(scenarios: list[Scenario]) -> list[str]:
-    from headway.traces import changed, digests
+def warnings_of(scenarios: list[Scenario]) -> list[str]:
+    """A line about each trace that is not the published one, or is surely a mistake."""
+    from headway.traces import changed, digests, doubtful
 
-    return changed(digests({trace for one in scenarios for trace in one.traces}))
+    traces = dict.fromkeys(trace for one in scenarios for trace in one.traces)
+    return changed(digests(traces)) + doubtful(traces)
 
 
 def _run(world: str, missing: list[Task], jobs: int, store: Store) -> list[str]:
@@ -233,8 +248,10 @@ def _run(world: str, missing: list[Task], jobs: int, store: Store) -> list[str]:
 
             return collect(missing, jobs, store, show)
     except KeyboardInterrupt:
+        ending.ignore()
         print(
-            f"headway: interrupted: {finished} of {len(missing)} runs finished; they are in {store.path.parent}, "
+            f"headway: interrupted: {finished} of {len(missing)} runs finished; "
+            f"they are in {shown(store.path.parent)}, "
             "and the same command goes on from there",
             file=sys.stderr,
         )

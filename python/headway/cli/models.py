@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headway._native import UsageError
-from headway.cli.streams import plain
+from headway.cli.streams import beside, plain, shown
 from headway.cli.usage import EPILOG, Json, console, table_of
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def export(
     json: Json = False,
 ) -> None:
     """Export a model as an ONNX graph, whose outputs are compared with the golden ones first."""
-    from headway.files import write_atomic
+    from headway.files import given, write_atomic
     from headway.models import load
     from headway.models.learner import load_learner
     from headway.models.to_onnx import export as to_onnx
@@ -159,11 +159,11 @@ def export(
         raise UsageError(f"models export: --onnx {onnx}: give a file in a folder that is there, such as model.onnx")
     model = load(name)
     content, error = to_onnx(model)
-    write_atomic(onnx, content)
-    if json:
-        print(js.dumps({"path": str(onnx), "id": model.id, "golden_error": error}, indent=2))
-    else:
-        print(f"{onnx}: {model.id}; largest difference of an output {error:.1e}")
+    path = given(onnx)
+    write_atomic(path, content)
+    said = f"{shown(path)}: {model.id}; largest difference of an output {error:.1e}"
+    found = {"path": str(path), "id": model.id, "golden_error": error}
+    print(js.dumps(found, indent=2) if json else said, file=beside(path))
 
 
 @app.command("import", epilog=EPILOG["models import"])

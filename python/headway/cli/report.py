@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from headway._native import UsageError
-from headway.cli.streams import shown
+from headway.cli.streams import beside, shown
 from headway.cli.usage import Json
 
 
@@ -14,17 +14,19 @@ def report(
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="A folder that headway bench has written.", show_default=False)
     ],
-    out: Annotated[Path | None, typer.Option(help="The page to write; else report.html in DIR.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The page to write, - for standard output; else report.html in DIR.")
+    ] = None,
     open_: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
     json: Json = False,
 ) -> None:
     """Write the report of a bench again from its results.parquet and series.parquet: same files, same page."""
-    from headway.files import make_parent, write_atomic
+    from headway.files import given, make_parent, write_atomic
     from headway.report import page
     from headway.results import read_bench
 
     bench = read_bench(folder)
-    path = out or folder / "report.html"
+    path = given(out or folder / "report.html")
     if path.is_dir():
         raise UsageError(f"--out {path}: a folder; give the file to write, such as {path / 'report.html'}")
     make_parent(path, "--out")
@@ -32,9 +34,9 @@ def report(
     if json:
         import json as js
 
-        print(js.dumps(bench.rows, indent=2))
+        print(js.dumps(bench.rows, indent=2), file=beside(path))
     else:
-        print(f"report: {shown(path)}")
+        print(f"report: {shown(path)}", file=beside(path))
     if open_:
         import webbrowser
 

@@ -15,12 +15,12 @@ import typer
 from headway import ending
 from headway._native import UsageError
 from headway.cli.bench import MOST_JOBS
-from headway.cli.streams import plain
-from headway.cli.usage import Json, console, nearest
+from headway.cli.streams import plain, shown
+from headway.cli.usage import Json, console, kept_in, nearest
 from headway.runs.task import KERNEL, SIM
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rich.table import Table as RichTable
 
@@ -113,13 +113,15 @@ def reproduce(
     store = Store(folder, "reproduce")
     started = time.monotonic()
     at_a_time = jobs or (os.cpu_count() if world == SIM else 1) or 1
-    outcomes = _make(begin(figures, lab), store, at_a_time, folder / "logs" if logs else None)
-    store.close()
+
+    def keep(outcome: Outcome) -> None:
+        _write(outcome, outcome.json(source, quick), folder)
+
+    outcomes = _make(begin(figures, lab), store, at_a_time, folder / "logs" if logs else None, keep)
     results = [outcome.json(source, quick) for outcome in outcomes]
-    with ending.held():
-        for outcome, result in zip(outcomes, results, strict=True):
-            _write(outcome, result, folder)
+    with kept_in(folder):
         write_atomic(folder / "claims.json", js.dumps(results, indent=2) + "\n")
+    store.close()
     if not json:
         _print(source, outcomes, lab, folder, time.monotonic() - started)
     for outcome in outcomes:
@@ -128,7 +130,9 @@ def reproduce(
     made = [outcome for outcome in outcomes if outcome.drawn]
     if publish and made:
         make_folder(RESULTS / "img", "--publish")
-        for path in write_page(RESULTS, source, outcomes):
+        with kept_in(RESULTS):
+            published = write_page(RESULTS, source, outcomes)
+        for path in published:
             print(f"published: {path}", file=sys.stderr)
     if json:
         print(js.dumps(results if figure == "all" else results[0], indent=2))
@@ -164,8 +168,17 @@ def _stand_ins(given: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _make(begun: Sequence[Begun | Outcome], store: Store, jobs: int, logs: Path | None) -> list[Outcome]:
-    """Runs and draws those that can be made, with progress over all; exits if interrupted."""
+def _make(
+    begun: Sequence[Begun | Outcome],
+    store: Store,
+    jobs: int,
+    logs: Path | None,
+    keep: Callable[[Outcome], None],
+) -> list[Outcome]:
+    """Runs and draws those that can be made, with progress over all; exits if interrupted.
+
+    `keep` gets each figure as soon as it is made, so that nothing after it costs it.
+    """
     from headway.cli.progress import duration, progress_of_runs
     from headway.reproduce.engine import Begun, make, missing_runs
 
@@ -200,12 +213,17 @@ def _make(begun: Sequence[Begun | Outcome], store: Store, jobs: int, logs: Path 
                     continue
                 bar.update(line, description=one.figure.name)
                 now = 0
-                outcomes.append(make(one, store, jobs, show, logs))
+                made = make(one, store, jobs, show, logs)
+                with ending.held():
+                    keep(made)
+                outcomes.append(made)
                 runs += now
                 done_s += sum(task.seconds for task in missing[one.figure.name])
     except KeyboardInterrupt:
+        ending.ignore()
         print(
-            f"headway: interrupted: {runs + now} of {total} runs finished; they are in {store.path.parent}, "
+            f"headway: interrupted: {runs + now} of {total} runs finished; "
+            f"they are in {shown(store.path.parent)}, "
             "and the same command goes on from there",
             file=sys.stderr,
         )

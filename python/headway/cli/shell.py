@@ -11,7 +11,7 @@ import typer
 
 from headway._native import UsageError
 from headway.cli.usage import Json
-from headway.files import in_utf8
+from headway.files import in_utf8, is_stream, spooled
 
 Words = str | None
 """What an option says, in the words of scenarios; `headway_scenario` reads it."""
@@ -98,7 +98,7 @@ def shell(
     if clean:
         return _clean(clean_shells(), json)
     with ExitStack() as opened:
-        up, down = (_in_utf8(name, opened) for name in (up, down))
+        up, down = (readable(name, opened) for name in (up, down))
         code, summary, text = run_shell(
             command or [],
             up=up,
@@ -127,9 +127,14 @@ def shell(
     return code
 
 
-def _in_utf8(link: str | None, opened: ExitStack) -> str | None:
-    """A link that is a file under a name in UTF-8; any other as it is."""
-    return opened.enter_context(in_utf8(link)) if link and Path(link).is_file() else link
+def readable(link: str | None, opened: ExitStack) -> str | None:
+    """A link whose trace is a file under a name in UTF-8, or a pipe's copy; any other as it is."""
+    if not link:
+        return link
+    if Path(link).is_file():
+        return opened.enter_context(in_utf8(link))
+    name, colon, settings = link.partition(":")
+    return f"{spooled(name)}{colon}{settings}" if is_stream(name) else link
 
 
 def _list(entries: list[dict[str, Any]], json: bool) -> None:

@@ -5,7 +5,8 @@ import os
 import sys
 from contextlib import suppress
 from io import TextIOWrapper
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -72,6 +73,11 @@ def prepare() -> None:
 def shown(name: object) -> str:
     r"""A name as text of one line: control characters and bytes that are not UTF-8 stand there as \x1b."""
     return "".join(sign if sign.isprintable() else _escaped(sign) for sign in str(name))
+
+
+def beside(path: Path) -> TextIO:
+    """Where to say what was written into `path`: not into the file itself, where that is standard output."""
+    return sys.stderr if str(path) in {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"} else sys.stdout
 
 
 def plain(name: object) -> str:

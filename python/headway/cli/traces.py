@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from headway import ending
 from headway._native import UsageError, split
-from headway.cli.streams import plain, shown
+from headway.cli.streams import beside, plain, shown
 from headway.cli.usage import EPILOG, Json, console, nearest, seconds, table_of
 
 app = typer.Typer(
@@ -72,8 +73,15 @@ def fetch(
     if from_ is not None and not from_.is_dir():
         raise UsageError(f"traces fetch: --from {from_}: no such folder")
     folder = to or cache_folder()
-    for line in fetch_traces(known[collection], folder, from_):
-        print(line, flush=True)
+    try:
+        for line in fetch_traces(known[collection], folder, from_):
+            print(line, flush=True)
+    except KeyboardInterrupt:
+        print(
+            f"headway: interrupted; what is fetched is in {shown(folder)}, and the same command goes on from there",
+            file=sys.stderr,
+        )
+        raise typer.Exit(ending.exit_code()) from None
     print(f"traces are in {shown(folder)}")
 
 
@@ -136,22 +144,25 @@ def convert(
 @app.command(epilog=EPILOG["traces plot"])
 def plot(
     traces: Annotated[list[str], typer.Argument(help="Names of traces, or files.")],
-    out: Annotated[Path, typer.Option(help="The picture: .svg or .png.")] = Path("trace.svg"),
+    out: Annotated[Path, typer.Option(help="The picture: .svg or .png; - is standard output.")] = Path("trace.svg"),
     interval: Annotated[str, typer.Option(help="The rate is the mean over each such interval.")] = "500ms",
 ) -> None:
     """Draw the rate of traces over time."""
     step = seconds(interval, "--interval")
-    if out.suffix.lower() not in (".svg", ".png"):
+    from headway.files import given, make_parent, replaceable, write_atomic
+
+    path = given(out)
+    # A pipe or device has an SVG.
+    if replaceable(path) and path.suffix.lower() not in (".svg", ".png"):
         raise UsageError(f"--out {out}: not a picture; end it in .svg or .png")
     from headway.traces import open_trace
 
     rates: dict[str, Any] = {shown(name): open_trace(name, "whole").rates_mbps(step) for name in traces}
 
-    from headway.files import make_parent, write_atomic
     from headway.report.lines import rates_over_time
     from headway.report.svg import png, standalone
 
-    make_parent(out, "--out")
+    make_parent(path, "--out")
     chart = rates_over_time(rates, step)
-    write_atomic(out, png(chart) if out.suffix.lower() == ".png" else standalone(chart))
-    print(shown(out))
+    write_atomic(path, png(chart) if path.suffix.lower() == ".png" else standalone(chart))
+    print(shown(path), file=beside(path))

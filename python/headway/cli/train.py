@@ -6,12 +6,13 @@ import json as js
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from headway import ending
 from headway._native import RunError, UsageError
+from headway.cli.streams import shown
 from headway.cli.usage import Json  # noqa: TC001  # Typer reads it
 
 if TYPE_CHECKING:
@@ -74,29 +75,49 @@ def train(
     from headway.train import scenarios
 
     scenarios.check(chosen)
+    for doubt in scenarios.doubts(chosen):
+        print(f"headway: warning: {doubt}", file=sys.stderr)
     from headway.train.environments import Headway
     from headway.train.loop import train as run
 
     folder = make_folder(out or Path("out") / "train" / f"{chosen.model}-seed-{seed}", "--out")
     progress = _Screen(chosen)
-    with alone_in(folder, "train"), progress.progress:
-        training = run(chosen, folder, seed, Headway(), progress)
+    try:
+        with alone_in(folder, "train"), progress.progress:
+            training = run(chosen, folder, seed, Headway(), progress)
+    except KeyboardInterrupt:
+        _interrupted(f"the same command goes on from the last checkpoint in {shown(folder)}")
     if not training.is_done:
-        print(
-            f"headway: interrupted; the same command goes on after {training.learner.steps} steps", file=sys.stderr
-        )
-        raise typer.Exit(ending.exit_code())
+        steps = training.learner.steps
+        _interrupted(f"the same command goes on after {steps} steps, from the checkpoint in {shown(folder)}")
     summary = _summary(training, folder)
     print(js.dumps(summary, indent=2) if json else _text(summary))
+    if progress.interrupted():
+        _interrupted(f"the training is finished; the model is {shown(folder / chosen.model)}")
+
+
+def _interrupted(what_is_kept: str) -> NoReturn:
+    """Ends the command after a signal."""
+    ending.ignore()
+    print(f"headway: interrupted; {what_is_kept}", file=sys.stderr)
+    raise typer.Exit(ending.exit_code()) from None
 
 
 def _learn(folder: Path, seed: int, json: bool) -> None:
     """A learner, which needs no PyTorch."""
-    from headway.files import make_folder
+    from headway.files import alone_in, make_folder
     from headway.train import online
 
     where = make_folder(folder, "--out") / online.SYSTEM
-    found = online.train(where, seed, lambda line: print(f"headway: {line}", file=sys.stderr))
+    try:
+        with alone_in(folder, "train"):
+            found = online.train(where, seed, lambda line: print(f"headway: {line}", file=sys.stderr))
+    except KeyboardInterrupt:
+        _interrupted(
+            f"the learner is {shown(where)}"
+            if where.exists()
+            else "no learner is written, for all lessons make one; the same command begins again"
+        )
     if json:
         print(js.dumps({"model": str(where), "id": found, "seed": seed}, indent=2))
         return

@@ -1,6 +1,8 @@
 """`headway tune`: hosts, agents, and what they say of themselves (docs/tuning.md)."""
 
 import json as js
+import sys
+from contextlib import nullcontext
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headway._native import RunError, UsageError
+from headway.cli.streams import shown
 from headway.cli.usage import EPILOG, Json, console, seconds, table_of, words
 
 if TYPE_CHECKING:
@@ -109,7 +112,7 @@ def host(
         )
         for index in range(hosts)
     ]
-    return run_hosts(
+    code = run_hosts(
         options,
         agents,
         safe,
@@ -124,6 +127,7 @@ def host(
         seed=seed,
         tied=tied,
     )
+    return _said(code, "the flows have their default windows again")
 
 
 @app.command(epilog=EPILOG["tune agent"])
@@ -161,6 +165,7 @@ def agent(
 ) -> int:
     """Serve hosts: answer their flows' statistics with settings, until Ctrl-C."""
     _need()
+    from headway.files import alone_in, make_folder
     from headway.tune import link
     from headway.tune.agent import Agent
     from headway.tune.command import run_agent
@@ -178,21 +183,33 @@ def agent(
     safe = link.security(key=key, peers=peers, insecure=insecure, urls=urls)
     if key and not peers:
         raise UsageError("--key: who may come? Give --peers DIR, a folder of their public keys")
-    policy: Policy
-    if learn and model:
-        policy = _learner()(model, seed, state)
-    else:
-        policy = ModelPolicy.load(model, seed) if model else Fixed(read_settings(fixed or "", "--fixed"))
-    served = Agent(
-        name,
-        policy,
-        where,
-        safe,
-        [link.endpoint(text, "--neighbours", safe) for text in others],
-        share_every_s=seconds(share_every, "--share-every"),
-        seed=seed,
+    learner = _learner() if learn else None
+    with alone_in(make_folder(state, "--state"), "tune agent", "--state") if state else nullcontext():
+        policy: Policy
+        if learner and model:
+            policy = learner(model, seed, state)
+        else:
+            policy = ModelPolicy.load(model, seed) if model else Fixed(read_settings(fixed or "", "--fixed"))
+        served = Agent(
+            name,
+            policy,
+            where,
+            safe,
+            [link.endpoint(text, "--neighbours", safe) for text in others],
+            share_every_s=seconds(share_every, "--share-every"),
+            seed=seed,
+        )
+        code = run_agent(served, socket, tied=tied)
+    return _said(
+        code, f"what it has learned is in {shown(state)}" if state else "hosts set their default windows again"
     )
-    return run_agent(served, socket, tied=tied)
+
+
+def _said(code: int, what: str) -> int:
+    """The exit code. Where it is a signal's, says what is left behind."""
+    if code > 128:
+        print(f"headway: interrupted; {what}", file=sys.stderr)
+    return code
 
 
 @app.command(epilog=EPILOG["tune status"])

@@ -5,14 +5,17 @@ import math
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 from typer.exceptions import TyperException
 
+from headway import ending
 from headway._native import UsageError
-from headway.cli.streams import screen
+from headway.cli.streams import screen, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -173,6 +176,17 @@ def table_of(*columns: str) -> "Table":
     for index, column in enumerate(columns):
         table.add_column(column, no_wrap=index == 0, style="bold" if index == 0 else None, overflow="fold")
     return table
+
+
+@contextmanager
+def kept_in(folder: Path) -> Iterator[None]:
+    """Lets what is written inside be written whole. A signal that comes meanwhile ends the command after it."""
+    try:
+        with ending.held():
+            yield
+    except KeyboardInterrupt:
+        print(f"headway: interrupted; the results are in {shown(folder)}", file=sys.stderr)
+        raise typer.Exit(ending.exit_code()) from None
 
 
 def command_line(options: Mapping[str, object], command: str = "bench") -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headway._native import RunError, UsageError, agent_version, check_agent, check_model
+from headway.ending import held
 from headway.models.extras import need
 from headway.models.folder import CARD, GOLDEN, WEIGHTS
 
@@ -52,6 +53,7 @@ def write(
     return put(Path(folder), _content(card, tensors, golden), lambda beside: str(check_model(beside)["id"]))
 
 
+@held()
 def put(folder: Path, content: Mapping[str, bytes], check: Callable[[Path], str]) -> str:
     """Writes a folder's files whole, once `check` has read them; returns what it gives, an id.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import socket
 import ssl
 import sys
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from headway import ending
 from headway._native import UsageError
 from headway.netwatch.api import Limits, make_app
 from headway.netwatch.limits import client_of
@@ -134,7 +134,7 @@ def run(
     rate: float = 50.0,
     tied: bool = False,
 ) -> int:
-    """Serves until SIGINT or SIGTERM, or if `tied` until standard input closes. Raises UsageError."""
+    """Serves until SIGINT, SIGTERM or SIGHUP, or if `tied` until standard input closes. Raises UsageError."""
     host, port = checked(bind, cert, key, tokens)
     try:
         listening = socket.create_server(
@@ -159,8 +159,7 @@ async def _serve(
     server = Server(configured(make_app(watch, broadcast, limits), cert, key))
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, ended.set)
+    ending.sets(ended, loop)
     if tied:
         threading.Thread(target=_read_all, args=(loop, ended), daemon=True).start()
     publishing = asyncio.create_task(publish(watch, broadcast))
@@ -178,7 +177,9 @@ async def _serve(
     for result in results:
         if isinstance(result, Exception) and not is_well:
             raise result
-    return 0 if is_well else 1
+    if not is_well:
+        return 1
+    return ending.exit_code() if ending.is_asked() else 0
 
 
 async def publish(watch: Watch, broadcast: Broadcast) -> None:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from headway._native import Batch, RunError
+from headway.ending import held
 from headway.runs.task import Task
 
 if TYPE_CHECKING:
@@ -97,9 +98,13 @@ def collect(
                 over_s += task.seconds
             progress(finished, over_s + sum(task.seconds * run.progress for task, run in running.items()))
     except KeyboardInterrupt:
-        _give_up(running)
-        finished += sum(_keep(task, run, store, time.monotonic() - started[task]) for task, run in running.items())
-        progress(finished, over_s)
+        # A second signal loses nothing of what the first has ended.
+        with held():
+            _give_up(running)
+            finished += sum(
+                _keep(task, run, store, time.monotonic() - started[task]) for task, run in running.items()
+            )
+            progress(finished, over_s)
         raise
     except BaseException:
         # The store may be what failed: nothing more is written to it.
@@ -121,5 +126,6 @@ def _give_up(running: dict[Task, Running]) -> None:
 def _keep(task: Task, run: Running, store: Store, took_s: float) -> bool:
     """Whether a run has finished, as one that was given up may have all the same; then it is kept."""
     if rows := run.results():
-        store.add(task, rows, run.series() if task.grid_ms else (), took_s)
+        with held():
+            store.add(task, rows, run.series() if task.grid_ms else (), took_s)
     return bool(rows)

@@ -2,7 +2,17 @@
 
 from headway.traces.convert import convert
 from headway.traces.fetch import cache_folder, collection_of, collections, fetch
-from headway.traces.look import changed, describe, digests, doubts, open_trace, places, shipped_folder, uses
+from headway.traces.look import (
+    changed,
+    describe,
+    digests,
+    doubtful,
+    doubts,
+    open_trace,
+    places,
+    shipped_folder,
+    uses,
+)
 
 __all__ = [
     "cache_folder",
@@ -12,6 +22,7 @@ __all__ = [
     "convert",
     "describe",
     "digests",
+    "doubtful",
     "doubts",
     "fetch",
     "open_trace",

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from headway._native import Trace, UsageError
-from headway.files import make_parent, replaceable, write_atomic
-from headway.traces.look import locate, open_trace, spooled
+from headway.files import given, make_parent, replaceable, spooled, write_atomic
+from headway.traces.look import locate, open_trace
 
 HEADER = ["time_s", "rate_mbps"]
 UNITS = {"time_s": 1.0, "time_ms": 1e-3}
@@ -30,7 +30,7 @@ def convert(source: Path, target: Path, interval_s: float) -> None:
     Raises:
         UsageError: Where a file cannot be read, or both are of one kind.
     """
-    target = Path("/dev/stdout") if str(target) == "-" else target
+    target = given(target)
     from_csv, to_csv = (path.suffix.lower() == ".csv" for path in (source, target))
     one_of_each = f"{source} and {target}: one of the two is to be a .csv file, the other a trace"
     if from_csv and to_csv:

@@ -1,10 +1,7 @@
 """Finds and describes traces."""
 
-import errno
 import math
-import tempfile
 from collections.abc import Iterable, Mapping
-from functools import cache
 from hashlib import sha256
 from importlib import resources
 from pathlib import Path
@@ -13,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from headway._native import Trace, UsageError, split, trace_split
-from headway.files import in_utf8
+from headway.files import in_utf8, is_stream, spooled
 from headway.traces.fetch import collection_of, collections
 
 OUTAGE_S = 0.5
-MAX_SPOOLED = 1 << 30
 _STEP_MS = 100
 _MBPS = 1500 * 8 / 1e6
 """Mbit/s of one opportunity a second."""
@@ -27,7 +23,8 @@ _LONG_S = 3600.0
 
 def locate(name_or_path: str) -> str:
     """The file of a trace, by its path or by its name. Raises UsageError."""
-    path = spooled(name_or_path) if name_or_path == "-" or _readable(name_or_path) else Trace.find(name_or_path)
+    is_here = is_stream(name_or_path) or Path(name_or_path).is_file()
+    path = spooled(name_or_path) if is_here else Trace.find(name_or_path)
     if path is None:
         collection = collection_of(name_or_path)
         cure = (
@@ -37,38 +34,6 @@ def locate(name_or_path: str) -> str:
         )
         raise UsageError(f"no trace '{name_or_path}', neither a file nor a name; {cure}")
     return path
-
-
-def _readable(path: str) -> bool:
-    return Path(path).exists() and not Path(path).is_dir()
-
-
-@cache
-def _spool_folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="headway-")
-
-
-@cache
-def spooled(path: str) -> str:
-    """A regular file with what `path` has: itself, or a copy of a pipe, which can be read only once.
-
-    `-` is standard input. Raises UsageError where it cannot be read.
-    """
-    path = "/dev/stdin" if path == "-" else path
-    if Path(path).is_file():
-        return path
-    copy = Path(_spool_folder().name) / str(len(list(Path(_spool_folder().name).iterdir())))
-    try:
-        with Path(path).open("rb") as stream, copy.open("wb") as file:
-            # Some devices never end.
-            left = MAX_SPOOLED
-            while block := stream.read(min(left, 1 << 20)):
-                left -= file.write(block)
-        if left == 0:
-            raise OSError(errno.EFBIG, "it has 1 GiB or more")
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}; give a file or a pipe with a trace") from None
-    return str(copy)
 
 
 def open_trace(name_or_path: str, part: str) -> Trace:
@@ -151,6 +116,15 @@ def _percentile(rates: np.ndarray[Any, Any], count: int, percent: int) -> float:
     place = percent / 100 * (count - 1)
     below, above = (float(rates[k - zeros]) if k >= zeros else 0.0 for k in (int(place), math.ceil(place)))
     return round(below + (above - below) * (place - int(place)), 6)
+
+
+def doubtful(names: Iterable[str]) -> list[str]:
+    """A line about each doubt in the traces of scenarios, once for each trace. Raises UsageError."""
+    return [
+        f"trace {name}: {doubt}"
+        for name in dict.fromkeys(names)
+        for doubt in doubts(open_trace(Trace.find(name) or name, "whole"))
+    ]
 
 
 def doubts(trace: Trace) -> list[str]:

@@ -11,6 +11,7 @@ import stable_baselines3
 import torch
 
 from headway._native import RunError, code_version
+from headway.ending import held
 from headway.models import load
 from headway.train import checkpoint, export
 from headway.train.learner import build
@@ -138,7 +139,8 @@ def train(config: TrainConfig, folder: Path, seed: int, makes: Makes, watcher: W
             watch.add("simulator", makes.simulated_s() - before)
             scores, _ = validate(training, validations)
             _note(training, reward, scores)
-        checkpoint.save(folder, same, training.state())
+        with held():
+            checkpoint.save(folder, same, training.state())
         watcher.validated(training)
     if training.is_done and training.best and not (folder / config.model).exists():
         training.learner.load_weights(training.best["weights"])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from headway._native import Scenario, UsageError
 from headway.envs.config import EnvConfig
+from headway.traces import doubtful
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,6 +22,12 @@ def trained_on(config: TrainConfig) -> list[str]:
 def scenario_hashes(given: Iterable[str]) -> dict[str, str]:
     """The canonical hash of each scenario, members of families by their own names. Raises UsageError."""
     return {scenario.name: scenario.hash for name in given for scenario in Scenario.load_all(name)}
+
+
+def doubts(config: TrainConfig) -> list[str]:
+    """A line about each trace of training or validation that is surely a mistake. Raises UsageError."""
+    given = [*trained_on(config), *config.validation.scenarios]
+    return doubtful(trace for name in given for one in Scenario.load_all(name) for trace in one.traces)
 
 
 def check(config: TrainConfig) -> None:

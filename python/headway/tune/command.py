@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import sys
 import threading
 from contextlib import suppress
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import zmq.asyncio
 
+from headway import ending
 from headway._native import RunError, UsageError
 from headway.tune import control
 from headway.tune.agent import start
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def run_agent(agent: Agent, socket: Path | None, *, tied: bool = False) -> int:
-    """Serves until SIGINT or SIGTERM, or if `tied` until standard input closes.
+    """Serves until SIGINT, SIGTERM or SIGHUP, or if `tied` until standard input closes.
 
     Raises RunError and UsageError if it cannot begin.
     """
@@ -65,7 +65,7 @@ def run_hosts(
     seed: int,
     tied: bool = False,
 ) -> int:
-    """Watches and tunes until SIGINT or SIGTERM, or if `tied` until standard input closes.
+    """Watches and tunes until SIGINT, SIGTERM or SIGHUP, or if `tied` until standard input closes.
 
     Several hosts share a process. Raises RunError and UsageError.
     """
@@ -123,8 +123,7 @@ async def _until_ended(task: asyncio.Task[None], tied: bool) -> int:
     """Until the task ends, or is to end: then it is cancelled, and may put things in order."""
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, ended.set)
+    ending.sets(ended, loop)
     if tied:
         threading.Thread(target=_read_all, args=(loop, ended), daemon=True).start()
     waiting = asyncio.create_task(ended.wait())
@@ -136,7 +135,7 @@ async def _until_ended(task: asyncio.Task[None], tied: bool) -> int:
     task.cancel()
     with suppress(asyncio.CancelledError):
         await task
-    return 0
+    return ending.exit_code() if ending.is_asked() else 0
 
 
 def _read_all(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:

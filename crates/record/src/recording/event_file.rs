@@ -14,6 +14,7 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{ColumnPath, Type};
 
 use super::File;
+use crate::whole::Whole;
 
 /// One row. Small, since a gigabit has 330,000 of them a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +70,7 @@ impl EventKind {
 /// complete; until then `.part` comes after it.
 pub struct EventFile {
     path: PathBuf,
+    whole: Whole,
     to: SerializedFileWriter<File>,
     places: Vec<ByteArray>,
     names: [ByteArray; EventKind::NAMES.len()],
@@ -86,7 +88,8 @@ impl EventFile {
     /// # Errors
     /// As for all that follow, if the file cannot be written; the text names it.
     pub fn create(path: &Path, places: &[String]) -> io::Result<EventFile> {
-        let to = File::create(&part(path))?;
+        let whole = Whole::of(path);
+        let to = File::create(whole.place())?;
         let version = KeyValue::new("schema".to_owned(), Self::SCHEMA_VERSION.to_string());
         let mut properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
@@ -109,6 +112,7 @@ impl EventFile {
             schema().and_then(|s| SerializedFileWriter::new(to, s, Arc::new(properties.build())));
         Ok(EventFile {
             path: path.to_owned(),
+            whole,
             to: made.map_err(io_error)?,
             places: places.iter().map(|p| ByteArray::from(p.as_str())).collect(),
             names: EventKind::NAMES.map(ByteArray::from),
@@ -131,7 +135,8 @@ impl EventFile {
             self.write_group()?;
         }
         self.to.close().map_err(io_error)?;
-        std::fs::rename(part(&self.path), &self.path)
+        self.whole
+            .keep()
             .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", self.path.display())))
     }
 
@@ -212,12 +217,6 @@ fn column<T: DataType>(
         .typed::<T>()
         .write_batch(&values, Some(&levels), None)?;
     column.close()
-}
-
-fn part(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".part");
-    PathBuf::from(name)
 }
 
 fn io_error(error: ParquetError) -> io::Error {

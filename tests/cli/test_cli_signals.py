@@ -1,0 +1,189 @@
+"""INT, TERM and HUP end each command the same way: what has finished is kept, one line says where."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from headway import ending
+from headway.cli.app import run
+from headway.files import write_atomic
+from headway.runs.collect import collect
+from headway.runs.store import NAME
+
+DEADLINE_S = 120
+CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
+MANY = ("--schemes", "cubic", "--scenario", "rax-1", "--runs", "500", "--seconds", "60")
+
+pytestmark = pytest.mark.parametrize("number", CODES)
+
+
+def interrupted(number, is_time, *arguments):
+    """The exit code and standard error of a command that gets the signal as soon as `is_time(stderr)`."""
+    command = [sys.executable, "-m", "headway", *map(str, arguments)]
+    said = b""
+    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        os.set_blocking(child.stderr.fileno(), False)
+        end = time.monotonic() + DEADLINE_S
+        while not is_time(said):
+            assert child.poll() is None, said
+            assert time.monotonic() < end, said
+            said += child.stderr.read(1 << 16) or b""
+            time.sleep(0.01)
+        child.send_signal(number)
+        os.set_blocking(child.stderr.fileno(), True)
+        _, rest = child.communicate(timeout=DEADLINE_S)
+        return child.returncode, (said + rest).decode()
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_gap_keeps_its_runs(tmp_path, number):
+    runs = tmp_path / NAME
+    code, said = interrupted(
+        number, lambda _: runs.exists() and runs.stat().st_size, "gap", *MANY, "--out", tmp_path
+    )
+    assert code == CODES[number], said
+    last = said.splitlines()[-1]
+    assert last.startswith("headway: interrupted: ")
+    assert f"they are in {tmp_path}, and the same command goes on from there" in last
+    assert all(json.loads(line) for line in runs.read_text().splitlines())
+    assert [file.name for file in tmp_path.iterdir()] == [NAME]
+
+
+def test_a_learner_is_written_whole_or_not_at_all(tmp_path, number):
+    code, said = interrupted(
+        number, lambda said: b"lesson 2" in said, "train", "rax-v1", "--seed", "3", "--out", tmp_path
+    )
+    assert code == CODES[number], said
+    assert said.splitlines()[-1].startswith("headway: interrupted; no learner is written")
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_agent_says_that_it_ends(tmp_path, number):
+    pytest.importorskip("zmq")
+    socket = tmp_path / "agent.sock"
+    fixed = ("--fixed", "rtprop_window=2s,btlbw_window=4", "--bind", "tcp://127.0.0.1:*", "--insecure")
+    code, said = interrupted(number, lambda _: socket.exists(), "tune", "agent", *fixed, "--socket", socket)
+    assert code == CODES[number], said
+    assert said == "headway: interrupted; hosts set their default windows again\n"
+    assert not socket.exists()
+
+
+def test_reproduce_keeps_its_runs(tmp_path, number):
+    runs = tmp_path / NAME
+    code, said = interrupted(
+        number,
+        lambda _: runs.exists() and runs.stat().st_size,
+        *("reproduce", "rax", "--jobs", "1", "--out", tmp_path),
+    )
+    assert code == CODES[number], said
+    assert f"they are in {tmp_path}, and the same command goes on from there" in said.splitlines()[-1]
+    assert all(json.loads(line) for line in runs.read_text().splitlines())
+
+
+@pytest.fixture
+def as_a_command():
+    """Signals do here what they do in the program."""
+    before = {one: signal.getsignal(one) for one in CODES}
+    ending.prepare()
+    yield
+    for one, handler in before.items():
+        signal.signal(one, handler)
+
+
+@pytest.mark.usefixtures("as_a_command")
+def test_fetched_traces_are_said_to_be_there(tmp_path, number, monkeypatch, capfd):
+    def begun(*_):
+        yield "one.down: 1.0 MB"
+        signal.raise_signal(number)
+        pytest.fail("the signal did nothing")
+
+    monkeypatch.setattr("headway.traces.fetch", begun)
+    assert run(["traces", "fetch", "mahimahi", "--to", str(tmp_path)]) == CODES[number]
+    out, err = capfd.readouterr()
+    assert out == "one.down: 1.0 MB\n"
+    assert err == (
+        f"headway: interrupted; what is fetched is in {tmp_path}, and the same command goes on from there\n"
+    )
+
+
+@pytest.mark.usefixtures("as_a_command")
+def test_what_is_being_written_is_written_whole(tmp_path, number):
+    @ending.held()
+    def write():
+        signal.raise_signal(number)
+        write_atomic(tmp_path / "one", "whole")
+        signal.raise_signal(signal.SIGINT)
+        write_atomic(tmp_path / "two", "whole")
+
+    with pytest.raises(KeyboardInterrupt):
+        write()
+    assert ending.exit_code() == CODES[number]
+    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {"one": "whole", "two": "whole"}
+
+
+class Finishes:
+    """A run that finishes although it was given up, and meets a second signal meanwhile."""
+
+    progress = 0.5
+
+    def __init__(self, second):
+        self._second = second
+
+    def start(self):
+        signal.raise_signal(self._second)
+
+    def wait(self, _):
+        return True
+
+    def cancel(self):
+        signal.raise_signal(self._second)
+
+    def results(self):
+        return [{"flow": -1}]
+
+
+class Task:
+    """A task of one run."""
+
+    seconds = 1.0
+    grid_ms = None
+
+
+class Kept(list):
+    """A store."""
+
+    def add(self, *row):
+        self.append(row)
+
+
+@pytest.mark.usefixtures("as_a_command")
+def test_a_second_signal_costs_no_finished_run(number):
+    store, finished = Kept(), []
+    task = Task()
+    with pytest.raises(KeyboardInterrupt):
+        collect([task], 1, store, lambda runs, _: finished.append(runs), lambda _: Finishes(number))
+    assert len(store) == 1
+    assert finished == [1]
+
+
+@pytest.mark.usefixtures("as_a_command")
+def test_a_service_is_told_of_every_signal(number):
+    async def serve():
+        ended = asyncio.Event()
+        ending.sets(ended, asyncio.get_running_loop())
+        signal.raise_signal(number)
+        await asyncio.wait_for(ended.wait(), DEADLINE_S)
+        return ending.exit_code()
+
+    assert asyncio.run(serve()) == CODES[number]
+    # The loop has ended, and one more signal does nothing.
+    signal.raise_signal(number)

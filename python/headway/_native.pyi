@@ -320,6 +320,14 @@ class Batch:
         A scheme that a scenario cannot serve is an error, or with `leave_out` has no runs there and a row in `left_out`.
         Of that run `pcap`, `qlog` and `logs` write recordings into the folder `recordings` (docs/recordings.md).
         """
+    def take_over(self, directory: str) -> tuple[int, str]:
+        """Takes over the runs in the folder's results.parquet and series.parquet, before `start`: they do not run again.
+
+        The first run of each scheme and scenario does where it is to be recorded; its earlier results stay until then.
+        Returns how many runs are there, and the text `bench` of the footer. Raises UsageError if a file cannot be read
+        or has another schema, and if a run differs in world, code_version, scenario, seconds, warmup, seed or model, or
+        is none of this batch.
+        """
     def start(self) -> None:
         """Begins in the background and returns."""
     def wait(self, timeout_s: float) -> bool:

@@ -92,7 +92,7 @@ pub fn write_results(path: &Path, rows: &[Row], bench: &str) -> Result<(), Write
             "scheme",
             Column::text(rows.iter().map(|r| r.scheme.as_str())),
         ),
-        ("world", Column::text(rows.iter().map(|r| r.world))),
+        ("world", Column::text(rows.iter().map(|r| r.world.as_str()))),
         ("run", Column::Int(rows.iter().map(|r| r.run).collect())),
         (
             "seed",
@@ -255,7 +255,8 @@ fn write(
             writer.close()?;
         }
         group.close()?;
-        file.close()?;
+        // The name changes only once the content is on the disk: a power loss leaves the old file or the new.
+        file.into_inner()?.sync_all()?;
         Ok(std::fs::rename(&part, path)?)
     };
     attempt().map_err(|source| WriteError {

@@ -32,7 +32,7 @@ impl Batch {
                 scenario_hash: scenario.hash().to_owned(),
                 scheme: self.schemes[task.scheme].clone(),
                 code_version: self.options.code_version.clone(),
-                world: self.world.about().name,
+                world: self.world.about().name.to_owned(),
                 run: task.run as i32,
                 seed: run_seed(self.options.seed, task.run),
                 flow: r.flow,
@@ -86,9 +86,12 @@ impl Batch {
     }
 
     fn finished(&self) -> impl Iterator<Item = (Task, &Outcome)> {
+        let earlier = |i| self.earlier.get().and_then(|earlier| earlier.get(&i));
+        let outcomes = self.outcomes.iter().zip(0..);
+        let outcomes = outcomes.map(move |(outcome, i)| outcome.get().or_else(|| earlier(i)));
         self.tasks
             .iter()
-            .zip(&self.outcomes)
-            .filter_map(|(t, o)| Some((*t, o.get()?)))
+            .zip(outcomes)
+            .filter_map(|(task, outcome)| Some((*task, outcome?)))
     }
 }

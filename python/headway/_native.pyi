@@ -363,8 +363,12 @@ class Batch:
         """Every file of a recording: scenario, scheme, run, path. Of an interrupted run it ends where the run did."""
     def recording_failures(self) -> list[str]:
         """A line for each run whose recordings are incomplete, as on a full disk. Its results are not affected."""
-    def write_parquet(self, directory: str, bench: str) -> list[str]:
-        """Writes results.parquet, with `bench` (JSON) in its footer, and series.parquet; returns their paths. Same seed, same bytes."""
+    def write_parquet(self, directory: str, bench: Callable[[list[dict[str, Any]]], str]) -> None:
+        """Writes series.parquet and results.parquet of the runs that have finished, also while others run.
+
+        `bench` is given what `results` gives for these runs, and returns the text (JSON) for the footer of
+        results.parquet. Same seed, same bytes. A crash leaves each file as it was or as it is to be.
+        """
 
 def check_agent(spec: str) -> tuple[str, str]:
     """An agent's spec (JSON) with its defaults written out, and the hash that a model's card holds. Raises UsageError."""

@@ -190,16 +190,25 @@ impl Batch {
         self.batch.recording_failures()
     }
 
-    fn write_parquet(&self, py: Python<'_>, directory: &str, bench: &str) -> PyResult<Vec<String>> {
+    fn write_parquet<'py>(
+        &self,
+        py: Python<'py>,
+        directory: &str,
+        bench: &Bound<'py, PyAny>,
+    ) -> PyResult<()> {
         let folder = Path::new(directory);
-        let files = [folder.join(RESULTS), folder.join(SERIES)];
+        let (rows, series) = py.detach(|| self.batch.rows_and_series());
+        let results: Vec<_> = rows
+            .iter()
+            .map(|r| result(py, r))
+            .collect::<PyResult<_>>()?;
+        let bench: String = bench.call1((results,))?.extract()?;
         // Results last: whatever run stands in them has its series, also where this is cut short.
         let written = py.detach(|| {
-            headway_record::write_series(&files[1], &self.batch.series())?;
-            headway_record::write_results(&files[0], &self.batch.rows(), bench)
+            headway_record::write_series(&folder.join(SERIES), &series)?;
+            headway_record::write_results(&folder.join(RESULTS), &rows, &bench)
         });
-        written.map_err(|e| RunError::new_err(e.to_string()))?;
-        Ok(files.iter().map(|f| f.display().to_string()).collect())
+        written.map_err(|e| RunError::new_err(e.to_string()))
     }
 }
 

@@ -75,18 +75,21 @@ class BenchFolder:
         from headway.files import in_utf8
         from headway.results import BENCH_SCHEMA
 
-        results = self.batch.results()
-        footer = {
-            "schema": BENCH_SCHEMA,
-            **self.facts,
-            # One that is to be recorded stands in the results before it has run again.
-            "finished_runs": len({(r["scenario"], r["scheme"], r["run"]) for r in results}),
-            "total_runs": self.batch.total_runs,
-            "scenarios": [self._about(scenario, results) for scenario in self.scenarios],
-        }
+        footer: dict[str, Any] = {}
+
+        def text(results: list[dict[str, Any]]) -> str:
+            footer.update(
+                schema=BENCH_SCHEMA,
+                **self.facts,
+                finished_runs=len({(r["scenario"], r["scheme"], r["run"]) for r in results}),
+                total_runs=self.batch.total_runs,
+                scenarios=[self._about(scenario, results) for scenario in self.scenarios],
+            )
+            return json.dumps(footer)
+
         try:
             with in_utf8(self.path) as place:
-                self.batch.write_parquet(place, json.dumps(footer))
+                self.batch.write_parquet(place, text)
         except RunError:
             for half in self.path.glob("*.parquet.part"):
                 half.unlink(missing_ok=True)

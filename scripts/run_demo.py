@@ -12,7 +12,6 @@ from headway._native import Scenario, Trace
 
 OPERATORS = ("verizon", "tmobile", "att")
 SCHEMES = "owl,cubic,bbr,bbr3,vegas,copa,verus,sprout,abc"
-OUT = "out/lte"
 
 
 def scenario_of(operator: str) -> str:
@@ -30,7 +29,7 @@ def scenario_of(operator: str) -> str:
 def main() -> int:
     """Runs the bench; its exit code."""
     scenarios = ",".join(scenario_of(operator) for operator in OPERATORS)
-    command = ["bench", "--schemes", SCHEMES, "--scenario", scenarios, "--out", OUT]
+    command = ["bench", "--schemes", SCHEMES, "--scenario", scenarios]
     print("$ headway", " ".join(command), flush=True)
     return subprocess.call([sys.executable, "-m", "headway", *command])
 

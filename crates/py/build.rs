@@ -1,6 +1,21 @@
 //! Notes which code this is, for every result to carry.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::process::Command;
+
+/// The hash of what is not committed in the crates, after a full stop: two such states are two codes. Empty if nothing.
+fn changes() -> String {
+    let diff = Command::new("git")
+        .args(["diff", "HEAD", "--", ".."])
+        .output();
+    let changed = diff.map(|o| o.stdout).unwrap_or_default();
+    if changed.is_empty() {
+        return String::new();
+    }
+    let mut hasher = DefaultHasher::new();
+    changed.hash(&mut hasher);
+    format!(".{:08x}", hasher.finish() as u32)
+}
 
 fn main() {
     println!("cargo:rerun-if-changed=..");
@@ -18,7 +33,13 @@ fn main() {
         .output()
         .ok()
         .filter(|o| o.status.success())
-        .map(|o| format!("+{}", String::from_utf8_lossy(&o.stdout).trim()));
+        .map(|o| {
+            format!(
+                "+{}{}",
+                String::from_utf8_lossy(&o.stdout).trim(),
+                changes()
+            )
+        });
     let version = env!("CARGO_PKG_VERSION");
     println!(
         "cargo:rustc-env=HEADWAY_CODE_VERSION={version}{}",

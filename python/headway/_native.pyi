@@ -320,6 +320,14 @@ class Batch:
         A scheme that a scenario cannot serve is an error, or with `leave_out` has no runs there and a row in `left_out`.
         Of that run `pcap`, `qlog` and `logs` write recordings into the folder `recordings` (docs/recordings.md).
         """
+    def take_over(self, directory: str) -> tuple[int, str]:
+        """Takes over the runs in the folder's results.parquet and series.parquet, before `start`: they do not run again.
+
+        The first run of each scheme and scenario does where it is to be recorded; its earlier results stay until then.
+        Returns how many runs are there, and the text `bench` of the footer. Raises UsageError if a file cannot be read
+        or has another schema, and if a run differs in world, code_version, scenario, seconds, warmup, seed or model, or
+        is none of this batch.
+        """
     def start(self) -> None:
         """Begins in the background and returns."""
     def wait(self, timeout_s: float) -> bool:
@@ -355,8 +363,12 @@ class Batch:
         """Every file of a recording: scenario, scheme, run, path. Of an interrupted run it ends where the run did."""
     def recording_failures(self) -> list[str]:
         """A line for each run whose recordings are incomplete, as on a full disk. Its results are not affected."""
-    def write_parquet(self, directory: str, bench: str) -> list[str]:
-        """Writes results.parquet, with `bench` (JSON) in its footer, and series.parquet; returns their paths. Same seed, same bytes."""
+    def write_parquet(self, directory: str, bench: Callable[[list[dict[str, Any]]], str]) -> None:
+        """Writes series.parquet and results.parquet of the runs that have finished, also while others run.
+
+        `bench` is given what `results` gives for these runs, and returns the text (JSON) for the footer of
+        results.parquet. Same seed, same bytes. A crash leaves each file as it was or as it is to be.
+        """
 
 def check_agent(spec: str) -> tuple[str, str]:
     """An agent's spec (JSON) with its defaults written out, and the hash that a model's card holds. Raises UsageError."""

@@ -196,7 +196,7 @@ def test_all_schemes(run, tmp_path):
     def bench(scenario):
         done = run(
             *("bench", "--schemes", "all", "--scenario", scenario, "--runs", "1", "--seconds", "1"),
-            *("--json", "--out", tmp_path),
+            *("--json", "--out", tmp_path / scenario),
         )
         assert done.returncode == 0
         return {row["scheme"] for row in json.loads(done.stdout)}, done.stderr
@@ -215,7 +215,7 @@ def test_all_schemes(run, tmp_path):
     assert ran == names - routed
     line = "pantheon-default leaves out abc, xcp, xcp-w: no router on the way is the scheme's other half"
     assert said.count(line) == 1
-    facts = json.loads((tmp_path / "bench.json").read_text())
+    facts = json.loads((tmp_path / "pantheon-default" / "bench.json").read_text())
     assert [note.split(",")[0] for note in facts["notes"]] == ["pantheon-default leaves out abc"]
     assert "--schemes all" in facts["command"]
 
@@ -228,11 +228,12 @@ def test_a_scheme_without_its_router_is_refused(run, tmp_path):
     assert 'router = "scheme"' in done.stderr
 
 
-def test_flags_beat_the_environment_which_beats_the_scenario(run, tmp_path):
+def test_flags_beat_the_environment_which_beats_the_scenario(run):
     base = ("bench", "--schemes", "newreno", "--scenario", "pantheon-default", "--runs", "1", "--json")
 
     def seconds(*flags, **environment):
-        return json.loads(run(*base, *flags, "--out", tmp_path, **environment).stdout)[0]["seconds"]
+        # A folder of its own for each.
+        return json.loads(run(*base, *flags, **environment).stdout)[0]["seconds"]
 
     assert seconds() == 60
     assert seconds(HEADWAY_SECONDS="3") == 3

@@ -3,7 +3,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration as Wait;
 
 use headway_cc::Duration;
-use headway_record::{Metrics, Row, SeriesRow};
+use headway_record::{Metrics, Row, SeriesRow, read_results, read_series};
 use headway_scenario::Transport;
 use headway_world::{BatchError, BatchOptions, Progress, Recordings};
 use pyo3::prelude::*;
@@ -12,6 +12,10 @@ use pyo3::types::PyDict;
 use crate::scenario::Scenario;
 use crate::worlds::world_named;
 use crate::{CODE_VERSION, RunError, own_traces, usage};
+
+/// The files of a batch in its folder.
+const RESULTS: &str = "results.parquet";
+const SERIES: &str = "series.parquet";
 
 #[pyclass(frozen, module = "headway._native")]
 pub(crate) struct Batch {
@@ -77,6 +81,16 @@ impl Batch {
             batch,
             progress,
             end: Arc::default(),
+        })
+    }
+
+    fn take_over(&self, py: Python<'_>, directory: &str) -> PyResult<(usize, String)> {
+        let folder = Path::new(directory);
+        py.detach(|| {
+            let results = read_results(&folder.join(RESULTS)).map_err(usage)?;
+            let series = read_series(&folder.join(SERIES)).map_err(usage)?;
+            let taken = self.batch.take_over(results.rows, series).map_err(usage)?;
+            Ok((taken, results.bench))
         })
     }
 
@@ -176,18 +190,25 @@ impl Batch {
         self.batch.recording_failures()
     }
 
-    fn write_parquet(&self, py: Python<'_>, directory: &str, bench: &str) -> PyResult<Vec<String>> {
+    fn write_parquet<'py>(
+        &self,
+        py: Python<'py>,
+        directory: &str,
+        bench: &Bound<'py, PyAny>,
+    ) -> PyResult<()> {
         let folder = Path::new(directory);
-        let files = [
-            folder.join("results.parquet"),
-            folder.join("series.parquet"),
-        ];
+        let (rows, series) = py.detach(|| self.batch.rows_and_series());
+        let results: Vec<_> = rows
+            .iter()
+            .map(|r| result(py, r))
+            .collect::<PyResult<_>>()?;
+        let bench: String = bench.call1((results,))?.extract()?;
+        // Results last: whatever run stands in them has its series, also where this is cut short.
         let written = py.detach(|| {
-            headway_record::write_results(&files[0], &self.batch.rows(), bench)?;
-            headway_record::write_series(&files[1], &self.batch.series())
+            headway_record::write_series(&folder.join(SERIES), &series)?;
+            headway_record::write_results(&folder.join(RESULTS), &rows, &bench)
         });
-        written.map_err(|e| RunError::new_err(e.to_string()))?;
-        Ok(files.iter().map(|f| f.display().to_string()).collect())
+        written.map_err(|e| RunError::new_err(e.to_string()))
     }
 }
 
@@ -213,7 +234,7 @@ fn result<'py>(py: Python<'py>, row: &Row) -> PyResult<Bound<'py, PyDict>> {
     d.set_item("flow", row.flow)?;
     d.set_item("flow_scheme", &row.flow_scheme)?;
     d.set_item("model", &row.model)?;
-    d.set_item("world", row.world)?;
+    d.set_item("world", &row.world)?;
     d.set_item("seconds", row.seconds)?;
     for (name, value) in row.metrics.named() {
         d.set_item(name, value)?;

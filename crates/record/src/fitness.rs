@@ -32,15 +32,20 @@ pub struct Fitness {
 impl Fitness {
     /// Every figure by its name, in the order of the columns.
     pub fn named(&self) -> [(&'static str, Option<f64>); 8] {
+        self.clone().named_mut().map(|(name, value)| (name, *value))
+    }
+
+    /// The same, to be set.
+    pub(crate) fn named_mut(&mut self) -> [(&'static str, &mut Option<f64>); 8] {
         [
-            ("lateness_p50_ms", self.lateness_p50_ms),
-            ("lateness_p99_ms", self.lateness_p99_ms),
-            ("longest_stall_ms", self.longest_stall_ms),
-            ("emulator_wait_ms", self.emulator_wait_ms),
-            ("host_wait_ms", self.host_wait_ms),
-            ("cpu_idle", self.cpu_idle),
-            ("emulator_cpu", self.emulator_cpu),
-            ("unexplained_loss", self.unexplained_loss),
+            ("lateness_p50_ms", &mut self.lateness_p50_ms),
+            ("lateness_p99_ms", &mut self.lateness_p99_ms),
+            ("longest_stall_ms", &mut self.longest_stall_ms),
+            ("emulator_wait_ms", &mut self.emulator_wait_ms),
+            ("host_wait_ms", &mut self.host_wait_ms),
+            ("cpu_idle", &mut self.cpu_idle),
+            ("emulator_cpu", &mut self.emulator_cpu),
+            ("unexplained_loss", &mut self.unexplained_loss),
         ]
     }
 }

@@ -1,5 +1,7 @@
 //! Time series on a regular grid.
 
+use std::ops::Range;
+
 use headway_cc::{Bytes, Duration, Time};
 use serde::{Deserialize, Serialize};
 
@@ -134,6 +136,29 @@ pub struct Series {
     pub btlbw_mbps: Vec<Option<f64>>,
     /// Its estimate of the propagation time there and back as the bin ended; of several flows the mean.
     pub rtprop_ms: Vec<Option<f64>>,
+}
+
+impl Series {
+    /// Those of its bins.
+    pub(crate) fn part(&self, bins: Range<usize>) -> Series {
+        let real = |values: &[f64]| values[bins.clone()].to_vec();
+        let maybe = |values: &[Option<f64>]| values[bins.clone()].to_vec();
+        Series {
+            time_s: real(&self.time_s),
+            sent_mbps: real(&self.sent_mbps),
+            lost_mbps: real(&self.lost_mbps),
+            throughput_mbps: real(&self.throughput_mbps),
+            delay_mean_ms: maybe(&self.delay_mean_ms),
+            queue_mean_ms: maybe(&self.queue_mean_ms),
+            loss: maybe(&self.loss),
+            cwnd_packets: maybe(&self.cwnd_packets),
+            in_flight_packets: maybe(&self.in_flight_packets),
+            pacing_mbps: maybe(&self.pacing_mbps),
+            rtt_ms: maybe(&self.rtt_ms),
+            btlbw_mbps: maybe(&self.btlbw_mbps),
+            rtprop_ms: maybe(&self.rtprop_ms),
+        }
+    }
 }
 
 impl Grid {

@@ -10,6 +10,7 @@ mod parquet_file;
 mod parquet_read;
 pub mod recording;
 mod results;
+mod results_read;
 mod whole;
 
 pub use convergence::Convergence;
@@ -21,3 +22,4 @@ pub use metrics::{Bottleneck, Metrics, jain_index, owl_utility};
 pub use parquet_file::{WriteError, write_results, write_series};
 pub use parquet_read::{ReadError, Table, Values, read_table};
 pub use results::{ALL_FLOWS, Row, SCHEMA_VERSION, SeriesRow};
+pub use results_read::{Results, read_results, read_series};

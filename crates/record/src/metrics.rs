@@ -62,22 +62,27 @@ pub struct Bottleneck {
 
 impl Metrics {
     /// Every metric by its name, in the order of the columns.
-    pub fn named(&self) -> [(&'static str, Option<f64>); 14] {
+    pub fn named(mut self) -> [(&'static str, Option<f64>); 14] {
+        self.named_mut().map(|(name, value)| (name, *value))
+    }
+
+    /// The same, to be set.
+    pub(crate) fn named_mut(&mut self) -> [(&'static str, &mut Option<f64>); 14] {
         [
-            ("throughput_mbps", self.throughput_mbps),
-            ("delay_mean_ms", self.delay_mean_ms),
-            ("delay_p95_ms", self.delay_p95_ms),
-            ("queue_mean_ms", self.queue_mean_ms),
-            ("queue_p95_ms", self.queue_p95_ms),
-            ("loss", self.loss),
-            ("utilisation", self.utilisation),
-            ("rtt_mean_ms", self.rtt_mean_ms),
-            ("rtt_p95_ms", self.rtt_p95_ms),
-            ("power", self.power),
-            ("power_p95", self.power_p95),
-            ("utility", self.utility),
-            ("jain", self.jain),
-            ("convergence_s", self.convergence_s),
+            ("throughput_mbps", &mut self.throughput_mbps),
+            ("delay_mean_ms", &mut self.delay_mean_ms),
+            ("delay_p95_ms", &mut self.delay_p95_ms),
+            ("queue_mean_ms", &mut self.queue_mean_ms),
+            ("queue_p95_ms", &mut self.queue_p95_ms),
+            ("loss", &mut self.loss),
+            ("utilisation", &mut self.utilisation),
+            ("rtt_mean_ms", &mut self.rtt_mean_ms),
+            ("rtt_p95_ms", &mut self.rtt_p95_ms),
+            ("power", &mut self.power),
+            ("power_p95", &mut self.power_p95),
+            ("utility", &mut self.utility),
+            ("jain", &mut self.jain),
+            ("convergence_s", &mut self.convergence_s),
         ]
     }
 

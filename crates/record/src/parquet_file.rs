@@ -93,7 +93,7 @@ pub fn write_results(path: &Path, rows: &[Row], bench: &str) -> Result<(), Write
             "scheme",
             Column::text(rows.iter().map(|r| r.scheme.as_str())),
         ),
-        ("world", Column::text(rows.iter().map(|r| r.world))),
+        ("world", Column::text(rows.iter().map(|r| r.world.as_str()))),
         ("run", Column::Int(rows.iter().map(|r| r.run).collect())),
         (
             "seed",

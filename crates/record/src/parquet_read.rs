@@ -9,12 +9,36 @@ use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int32Ty
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 
+use crate::SCHEMA_VERSION;
+
 /// A file could not be read.
 #[derive(Debug, thiserror::Error)]
-#[error("{path}: {source}")]
-pub struct ReadError {
-    path: String,
-    source: ParquetError,
+pub enum ReadError {
+    /// It is not there, or no file of ours.
+    #[error("{path}: {source}")]
+    Parquet {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        source: ParquetError,
+    },
+    /// Its columns are those of another Headway.
+    #[error("{path}: schema {found}, and this headway goes on from {SCHEMA_VERSION} only")]
+    Schema {
+        /// The file.
+        path: String,
+        /// The schema in its footer.
+        found: String,
+    },
+}
+
+impl ReadError {
+    pub(crate) fn parquet(path: &Path, source: ParquetError) -> ReadError {
+        ReadError::Parquet {
+            path: path.display().to_string(),
+            source,
+        }
+    }
 }
 
 /// A column, one value a row.
@@ -42,10 +66,7 @@ pub struct Table {
 /// # Errors
 /// If the file cannot be read, is no Parquet, or holds a column of a kind that Headway does not write.
 pub fn read_table(path: &Path) -> Result<Table, ReadError> {
-    read(path).map_err(|source| ReadError {
-        path: path.display().to_string(),
-        source,
-    })
+    read(path).map_err(|source| ReadError::parquet(path, source))
 }
 
 fn read(path: &Path) -> Result<Table, ParquetError> {
@@ -156,7 +177,7 @@ mod tests {
             scenario_hash: "0".to_owned(),
             scheme: "cubic".to_owned(),
             code_version: "1".to_owned(),
-            world: "sim",
+            world: "sim".to_owned(),
             run,
             seed: u64::MAX >> 1,
             flow: -1,

@@ -20,7 +20,7 @@ pub struct Row {
     /// Version and commit of the code that ran it.
     pub code_version: String,
     /// Which world.
-    pub world: &'static str,
+    pub world: String,
     /// Which run, from 0.
     pub run: i32,
     /// The run's seed.

@@ -49,6 +49,8 @@ impl Whole {
             }
             fs::set_permissions(part, before.permissions())?;
         }
+        // A power loss leaves the old file or the new.
+        fs::File::open(part)?.sync_all()?;
         fs::rename(part, &self.target)
     }
 

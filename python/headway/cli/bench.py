@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as js
 import sys
+import time
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from enum import StrEnum
 from functools import partial
@@ -15,6 +16,7 @@ import typer
 from headway import ending
 from headway._native import Batch, Scenario, UsageError, __version__, canonical_scheme, code_version
 from headway._native import schemes as all_schemes
+from headway.cli.bench_folder import BenchFolder
 from headway.cli.streams import is_animated, plain, screen, shown
 from headway.cli.usage import (
     Json,
@@ -29,7 +31,7 @@ from headway.cli.usage import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rich.table import Table
 
@@ -39,6 +41,11 @@ if TYPE_CHECKING:
 
 MOST_RUNS = 1_000_000
 MOST_JOBS = 1024
+
+SAVE_EVERY_S = 30.0
+"""What has finished is saved so often while a bench runs."""
+SHARE_OF_SAVES = 0.02
+"""Saving takes at most this share of the time."""
 
 
 class World(StrEnum):
@@ -88,7 +95,12 @@ def bench(
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(envvar="HEADWAY_OUT", help="Folder of the results; else out/DATE-TIME.")
+        Path | None,
+        typer.Option(
+            envvar="HEADWAY_OUT",
+            help="Folder of the results; else out/DATE-TIME. Where it holds runs of the same bench, only the "
+            "others run. It refuses the folder of another bench.",
+        ),
     ] = None,
     pcap: Annotated[
         bool,
@@ -119,10 +131,9 @@ def bench(
 ) -> None:
     """Compare schemes over scenarios: a table with 95% intervals, Parquet, and a report that opens offline."""
     from headway.files import alone_in, in_utf8, make_folder, new_folder
-    from headway.fitness import verdict
     from headway.traces import changed, digests, doubtful
 
-    unfit = None
+    unfit = False
     every = schemes == "all"
     ready = [s["name"] for s in all_schemes() if not any(p["required"] for p in s["params"])]
     names = ready if every else words(schemes, "--schemes")
@@ -157,52 +168,49 @@ def bench(
     for note in notes + left_out:
         print(f"headway: warning: {note}", file=sys.stderr)
     make_folder(folder, "--out")
-    with alone_in(folder, "bench"):
-        finished = _run(batch, f"{len(names)} schemes, {len(loaded)} scenarios")
-        if batch.finished_runs:
-            facts = {
-                "headway": __version__,
-                "code_version": code_version,
-                "command": command_line(
-                    {
-                        # Named one by one, those that are left out would be refused.
-                        "--schemes": "all" if left_out else ",".join(names),
-                        "--scenario": ",".join(given),
-                        "--world": world.value,
-                        "--runs": runs,
-                        "--seconds": seconds if seconds is not None else _common_length(loaded),
-                        "--warmup": warmup,
-                        "--seed": seed,
-                    }
-                ),
-                "notes": notes + left_out,
-                "world": world.value,
-                "runs": runs,
-                "seconds": seconds,
-                "warmup": warmup,
-                "seed": seed,
+    facts = {
+        "headway": __version__,
+        "code_version": code_version,
+        "command": command_line(
+            {
+                # Named one by one, those that are left out would be refused.
+                "--schemes": "all" if left_out else ",".join(names),
+                "--scenario": ",".join(given),
+                "--world": world.value,
+                "--runs": runs,
+                "--seconds": seconds if seconds is not None else _common_length(loaded),
+                "--warmup": warmup,
+                "--seed": seed,
             }
+        ),
+        "notes": notes + left_out,
+        "world": world.value,
+        "runs": runs,
+        "seconds": seconds,
+        "warmup": warmup,
+        "seed": seed,
+    }
+    results = BenchFolder(folder, batch, loaded, traces, facts)
+    with alone_in(folder, "bench"):
+        results.take_over()
+        failed = _run(batch, f"{len(names)} schemes, {len(loaded)} scenarios", results.save)
+        if batch.finished_runs:
             with kept_in(folder), _status("writing the results and drawing the report"):
-                written = _write(batch, loaded, traces, facts, folder)
+                written = results.write()
     if batch.finished_runs:
         if json:
             print(js.dumps(written.rows, indent=2))
         else:
             _print(written, loaded, folder, len(batch.recordings()))
-        for warning in [*written.refused, *written.guarded]:
-            print(f"headway: warning: {warning}", file=sys.stderr)
-        if unfit := verdict(written.rows):
-            hint = "" if strict else "warning: "
-            print(f"headway: {hint}{unfit}", file=sys.stderr)
+        unfit = _warn(written, strict=strict)
     broken = batch.recording_failures()
     for failure in broken:
         print(f"headway: {failure}; that run's recordings are incomplete, its results are not", file=sys.stderr)
-    if not finished:
-        place = f"; they are in {shown(folder)}" if batch.finished_runs else ""
-        print(
-            f"headway: interrupted: {batch.finished_runs} of {batch.total_runs} runs finished{place}",
-            file=sys.stderr,
-        )
+    if batch.finished_runs < batch.total_runs:
+        rest = _unfinished(batch, folder, named=out is not None)
+        if failed:
+            raise RunError(f"{failed}; {rest}")
+        print(f"headway: interrupted: {rest}", file=sys.stderr)
         raise typer.Exit(ending.exit_code())
     if broken or (strict and unfit):
         raise typer.Exit(1)
@@ -261,25 +269,60 @@ def _common_length(scenarios: list[Scenario]) -> float | None:
     return lengths.pop() if len(lengths) == 1 and not named else None
 
 
-def _run(batch: Batch, what: str) -> bool:
-    """Runs it with progress on standard error; false if interrupted."""
+def _unfinished(batch: Batch, folder: Path, *, named: bool) -> str:
+    """How many runs have finished, and how to go on."""
+    finished = f"{batch.finished_runs} of {batch.total_runs} runs finished"
+    if not batch.finished_runs:
+        return finished
+    command = "the same command" if named else f"the same command with --out {shown(folder)}"
+    return f"{finished}; they are in {shown(folder)}, and {command} goes on from there"
+
+
+def _run(batch: Batch, what: str, save: Callable[[], object]) -> RunError | None:
+    """Runs it with progress on standard error, until all has finished or a signal comes; saves now and then.
+
+    Returns what went wrong with a run, if anything did.
+    """
     from headway.cli.progress import progress_of_runs
 
+    def runs() -> str:
+        return f"{batch.finished_runs}/{batch.total_runs}"
+
+    saved, due = batch.finished_runs, time.monotonic() + SAVE_EVERY_S
     with progress_of_runs() as progress:
-        task = progress.add_task(what, total=1.0, runs=f"0/{batch.total_runs}")
+        task = progress.add_task(what, total=1.0, runs=runs())
+        # What is there already says nothing about how long the rest takes.
+        progress.tasks[task].completed = batch.progress
         try:
-            batch.start()
-            done = False
-            while not done:
-                done = batch.wait(0.1)
-                runs = f"{batch.finished_runs}/{batch.total_runs}"
-                progress.update(task, completed=batch.progress, runs=runs)
-        except KeyboardInterrupt:
-            ending.ignore()
-            batch.cancel()
-            while not batch.wait(0.1):
-                pass
-    return batch.finished_runs == batch.total_runs
+            try:
+                batch.start()
+                done = False
+                while not done:
+                    done = batch.wait(0.1)
+                    progress.update(task, completed=batch.progress, runs=runs())
+                    began = time.monotonic()
+                    if not done and began >= due and batch.finished_runs > saved:
+                        saved = batch.finished_runs
+                        _save_meanwhile(save)
+                        ended = time.monotonic()
+                        due = ended + max(SAVE_EVERY_S, (ended - began) / SHARE_OF_SAVES)
+            except KeyboardInterrupt:
+                ending.ignore()
+                batch.cancel()
+                while not batch.wait(0.1):
+                    pass
+        except RunError as error:
+            return error
+    return None
+
+
+def _save_meanwhile(save: Callable[[], object]) -> None:
+    """Saves what has finished. A disk that is full just now ends no bench."""
+    try:
+        with ending.held():
+            save()
+    except RunError as error:
+        print(f"headway: warning: {error}; what has finished is not saved yet", file=sys.stderr)
 
 
 def _status(what: str) -> AbstractContextManager[object]:
@@ -288,55 +331,16 @@ def _status(what: str) -> AbstractContextManager[object]:
     return there.status(what) if is_animated(there) else nullcontext()
 
 
-def _write(
-    batch: Batch,
-    scenarios: list[Scenario],
-    traces: dict[str, dict[str, str]],
-    facts: dict[str, Any],
-    folder: Path,
-) -> Bench:
-    """Writes results.parquet, series.parquet, bench.json and report.html; returns what they hold."""
-    from headway.files import in_utf8, write_atomic
-    from headway.report import page
-    from headway.results import BENCH_SCHEMA, read_bench
-    from headway.traces import open_trace
+def _warn(bench: Bench, *, strict: bool) -> bool:
+    """Says what makes results doubtful; whether the machine changed one of them."""
+    from headway.fitness import verdict
 
-    results = batch.results()
-
-    def scenario(s: Scenario) -> dict[str, Any]:
-        """What the report says of a scenario, and where each run began in its trace."""
-        seeds = {r["run"]: r["seed"] for r in results if r["scenario"] == s.name}
-        moves = "trace offset" in s.varies and seeds
-        return {
-            "name": s.name,
-            "paper": s.paper,
-            "description": s.description,
-            "traces": traces[s.name],
-            "varies": s.varies,
-            "hash": s.hash,
-            "text": s.text,
-            "sweep": s.sweep,
-            "trace_s": open_trace(*s.trace_parts[0]).seconds if moves else None,
-            "offsets_s": [s.trace_offset_s(seeds.get(k, 0)) for k in range(max(seeds) + 1)] if moves else None,
-        }
-
-    facts = {
-        "schema": BENCH_SCHEMA,
-        **facts,
-        "finished_runs": batch.finished_runs,
-        "total_runs": batch.total_runs,
-        "scenarios": [scenario(s) for s in scenarios],
-    }
-    with in_utf8(folder) as place:
-        batch.write_parquet(place, js.dumps(facts))
-    # As `headway report` reads it later: the same page, byte for byte.
-    bench = read_bench(folder)
-    # They are recordings/SCENARIO/SCHEME/FILE, wherever the folder is.
-    recordings = [Path(*Path(r["path"]).parts[-4:]).as_posix() for r in batch.recordings()]
-    more = {"recordings": recordings} if recordings else {}
-    write_atomic(folder / "bench.json", js.dumps(facts | more | {"results": bench.rows}, indent=2) + "\n")
-    write_atomic(folder / "report.html", page(bench))
-    return bench
+    for warning in [*bench.refused, *bench.guarded]:
+        print(f"headway: warning: {warning}", file=sys.stderr)
+    unfit = verdict(bench.rows)
+    if unfit:
+        print(f"headway: {'' if strict else 'warning: '}{unfit}", file=sys.stderr)
+    return bool(unfit)
 
 
 def _print(bench: Bench, scenarios: list[Scenario], folder: Path, recordings: int) -> None:

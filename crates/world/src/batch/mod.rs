@@ -3,7 +3,9 @@
 mod options;
 mod progress;
 mod results;
+mod take_over;
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use headway_cc::{Duration, Stream};
@@ -39,6 +41,8 @@ pub struct Batch {
     tasks: Vec<Task>,
     left_out: Vec<LeftOut>,
     outcomes: Vec<OnceLock<Outcome>>,
+    /// Outcomes of an earlier batch, by task, until the run that is to be recorded has run again.
+    earlier: OnceLock<HashMap<usize, Outcome>>,
     recorded: Vec<OnceLock<Recorded>>,
     progress: Progress,
     failure: Mutex<Option<(usize, BatchError)>>,
@@ -58,6 +62,13 @@ struct Task {
     scenario: usize,
     scheme: usize,
     run: u32,
+}
+
+impl Task {
+    /// The first run of a scheme and scenario has its time series kept, and is recorded.
+    fn is_first(self) -> bool {
+        self.run == 0
+    }
 }
 
 impl Batch {
@@ -85,6 +96,7 @@ impl Batch {
             tasks: Vec::new(),
             left_out: Vec::new(),
             outcomes: Vec::new(),
+            earlier: OnceLock::new(),
             recorded: Vec::new(),
             progress: Progress::default(),
             failure: Mutex::new(None),
@@ -154,8 +166,8 @@ impl Batch {
 
     fn trial<'a>(&'a self, task: Task, network: &'a Network) -> Trial<'a> {
         let (scenario, scheme) = (&self.scenarios[task.scenario], &self.schemes[task.scheme]);
-        let (first, run) = (task.run == 0, task.run);
-        let recordings = self.options.recordings.as_ref().filter(|_| first);
+        let run = task.run;
+        let recordings = self.options.recordings.as_ref();
         Trial {
             scenario,
             network,
@@ -164,14 +176,16 @@ impl Batch {
                 duration: self.options.duration(scenario),
                 warmup: self.options.warmup,
                 seed: run_seed(self.options.seed, run),
-                grid: self.options.grid.filter(|_| first),
+                grid: self.options.grid.filter(|_| task.is_first()),
             },
             traces: &self.traces,
-            recording: recordings.map(|wanted| Recording {
-                wanted,
-                stem: wanted.stem(scenario.name(), scheme, run),
-                title: format!("{}, {scheme}, run {run}", scenario.name()),
-            }),
+            recording: recordings
+                .filter(|_| task.is_first())
+                .map(|wanted| Recording {
+                    wanted,
+                    stem: wanted.stem(scenario.name(), scheme, run),
+                    title: format!("{}, {scheme}, run {run}", scenario.name()),
+                }),
         }
     }
 
@@ -199,26 +213,25 @@ impl Batch {
         self.progress.clone()
     }
 
-    /// Runs everything; returns when all is done or cancelled.
+    /// Runs everything that is not finished yet; returns when all is done or cancelled.
     ///
     /// # Errors
     /// The first failure, in the order of runs; the other runs are finished all the same.
     pub fn run(&self) -> Result<(), BatchError> {
         let jobs = self.options.jobs.or(self.world.default_jobs());
+        let is_missing = |&i: &usize| self.outcomes[i].get().is_none();
+        let missing: Vec<usize> = (0..self.tasks.len()).filter(is_missing).collect();
         let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(jobs.map_or(0, |jobs| jobs.min(self.tasks.len())))
+            .num_threads(jobs.map_or(0, |jobs| jobs.min(missing.len())))
             .build()
             .map_err(|e| BatchError::Options(format!("cannot start threads: {e}")))?;
         pool.install(|| {
             // One task at a time for each thread: runs differ much in length.
-            (0..self.tasks.len())
-                .into_par_iter()
-                .with_max_len(1)
-                .for_each(|i| {
-                    if !self.progress.is_cancelled() {
-                        self.run_task(i);
-                    }
-                });
+            missing.into_par_iter().with_max_len(1).for_each(|i| {
+                if !self.progress.is_cancelled() {
+                    self.run_task(i);
+                }
+            });
         });
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.take().map_or(Ok(()), |(_, error)| Err(error))

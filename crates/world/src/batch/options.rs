@@ -59,6 +59,9 @@ pub enum BatchError {
     /// The options contradict each other.
     #[error("{0}")]
     Options(String),
+    /// Results that are to be taken over are of another batch; what they hold that this one does not.
+    #[error("holds {0}")]
+    Other(String),
     /// A run died. Others are not affected.
     #[error(
         "scenario '{scenario}', scheme '{scheme}', run {run}: {message} (a defect of Headway: please report it)"

@@ -24,44 +24,54 @@ pub struct RecordingRow {
 impl Batch {
     /// The rows of every finished run.
     pub fn rows(&self) -> Vec<Row> {
-        let mut rows = Vec::new();
-        for (task, outcome) in self.finished() {
-            let scenario = &self.scenarios[task.scenario];
-            rows.extend(outcome.rows.iter().map(|r| Row {
-                scenario: scenario.name().to_owned(),
-                scenario_hash: scenario.hash().to_owned(),
-                scheme: self.schemes[task.scheme].clone(),
-                code_version: self.options.code_version.clone(),
-                world: self.world.about().name,
-                run: task.run as i32,
-                seed: run_seed(self.options.seed, task.run),
-                flow: r.flow,
-                flow_scheme: r.scheme.clone(),
-                model: r.model.clone(),
-                seconds: self.options.duration(scenario).as_secs_f64(),
-                warmup: self.options.warmup.as_secs_f64(),
-                metrics: r.metrics,
-                fitness: outcome.fitness.clone(),
-            }));
-        }
-        rows
+        self.finished().flat_map(|f| self.rows_of(f)).collect()
     }
 
     /// The time series that were kept.
     pub fn series(&self) -> Vec<SeriesRow> {
-        let mut rows = Vec::new();
-        for (task, outcome) in self.finished() {
-            rows.extend(outcome.series.iter().map(|s| SeriesRow {
-                scenario: self.scenarios[task.scenario].name().to_owned(),
-                scheme: self.schemes[task.scheme].clone(),
-                run: task.run as i32,
-                flow: s.flow,
-                series: s.series.clone(),
-                capacity_mbps: s.capacity_mbps.clone(),
-                queue_packets: s.queue_packets.clone(),
-            }));
-        }
-        rows
+        self.finished().flat_map(|f| self.series_of(f)).collect()
+    }
+
+    /// Rows and time series of the same runs, also while more of them finish.
+    pub fn rows_and_series(&self) -> (Vec<Row>, Vec<SeriesRow>) {
+        let finished: Vec<_> = self.finished().collect();
+        let rows = finished.iter().flat_map(|&f| self.rows_of(f)).collect();
+        let series = finished.iter().flat_map(|&f| self.series_of(f)).collect();
+        (rows, series)
+    }
+
+    fn rows_of(&self, (task, outcome): (Task, &Outcome)) -> Vec<Row> {
+        let scenario = &self.scenarios[task.scenario];
+        let rows = outcome.rows.iter().map(|r| Row {
+            scenario: scenario.name().to_owned(),
+            scenario_hash: scenario.hash().to_owned(),
+            scheme: self.schemes[task.scheme].clone(),
+            code_version: self.options.code_version.clone(),
+            world: self.world.about().name.to_owned(),
+            run: task.run as i32,
+            seed: run_seed(self.options.seed, task.run),
+            flow: r.flow,
+            flow_scheme: r.scheme.clone(),
+            model: r.model.clone(),
+            seconds: self.options.duration(scenario).as_secs_f64(),
+            warmup: self.options.warmup.as_secs_f64(),
+            metrics: r.metrics,
+            fitness: outcome.fitness.clone(),
+        });
+        rows.collect()
+    }
+
+    fn series_of(&self, (task, outcome): (Task, &Outcome)) -> Vec<SeriesRow> {
+        let rows = outcome.series.iter().map(|s| SeriesRow {
+            scenario: self.scenarios[task.scenario].name().to_owned(),
+            scheme: self.schemes[task.scheme].clone(),
+            run: task.run as i32,
+            flow: s.flow,
+            series: s.series.clone(),
+            capacity_mbps: s.capacity_mbps.clone(),
+            queue_packets: s.queue_packets.clone(),
+        });
+        rows.collect()
     }
 
     /// The files of the recordings.
@@ -86,9 +96,12 @@ impl Batch {
     }
 
     fn finished(&self) -> impl Iterator<Item = (Task, &Outcome)> {
+        let earlier = |i| self.earlier.get().and_then(|earlier| earlier.get(&i));
+        let outcomes = self.outcomes.iter().zip(0..);
+        let outcomes = outcomes.map(move |(outcome, i)| outcome.get().or_else(|| earlier(i)));
         self.tasks
             .iter()
-            .zip(&self.outcomes)
-            .filter_map(|(t, o)| Some((*t, o.get()?)))
+            .zip(outcomes)
+            .filter_map(|(task, outcome)| Some((*task, outcome?)))
     }
 }

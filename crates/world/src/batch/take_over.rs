@@ -1,0 +1,389 @@
+//! What an earlier batch has finished is not run again.
+
+use std::collections::HashMap;
+
+use headway_record::{Row, SeriesRow};
+
+use super::{Batch, BatchError, run_seed};
+use crate::{FlowOutcome, FlowSeries, Outcome};
+
+/// A run by the names in its rows: scenario, scheme, number.
+type Key = (String, String, i32);
+
+impl Batch {
+    /// Takes over the runs that an earlier batch has finished: they are not run again, unless there is
+    /// something to record of them. Once, and before [`Batch::run`]. Returns how many.
+    ///
+    /// `rows` and `series` are what [`Batch::rows`] and [`Batch::series`] gave then.
+    ///
+    /// # Errors
+    /// [`BatchError::Other`] if a row is of another batch than this one. Then nothing is taken over.
+    pub fn take_over(&self, rows: Vec<Row>, series: Vec<SeriesRow>) -> Result<usize, BatchError> {
+        let index = self.index();
+        let mut models = HashMap::new();
+        for row in &rows {
+            let key = (row.scenario.clone(), row.scheme.clone(), row.run);
+            let differs = match index.get(&key) {
+                Some(&task) => self.difference(task, row, &mut models),
+                None => Some(format!(
+                    "run {} of {} on {}, which is not asked for here",
+                    row.run, row.scheme, row.scenario
+                )),
+            };
+            if let Some(difference) = differs {
+                return Err(BatchError::Other(difference));
+            }
+        }
+        let mut found: HashMap<usize, Outcome> = HashMap::new();
+        for row in rows {
+            let outcome = found.entry(index[&(row.scenario, row.scheme, row.run)]);
+            let outcome = outcome.or_default();
+            outcome.rows.push(FlowOutcome {
+                flow: row.flow,
+                scheme: row.flow_scheme,
+                model: row.model,
+                metrics: row.metrics,
+            });
+            outcome.fitness = row.fitness;
+        }
+        for row in series {
+            let task = index.get(&(row.scenario, row.scheme, row.run));
+            // A series is written before its results: one alone is of a run that is not there.
+            if let Some(outcome) = task.and_then(|task| found.get_mut(task)) {
+                outcome.series.push(FlowSeries {
+                    flow: row.flow,
+                    series: row.series,
+                    capacity_mbps: row.capacity_mbps,
+                    queue_packets: row.queue_packets,
+                });
+            }
+        }
+        found.retain(|&task, outcome| !self.keeps_series(task) || !outcome.series.is_empty());
+        let count = found.len();
+        let is_again = |task: &usize, _: &mut Outcome| self.is_recorded(*task);
+        let again = found.extract_if(is_again).collect();
+        self.earlier.get_or_init(|| again);
+        for (task, outcome) in found {
+            self.outcomes[task].get_or_init(|| outcome);
+            let scenario = &self.scenarios[self.tasks[task].scenario];
+            self.progress.go_on(self.options.duration(scenario));
+            self.progress.finish_one();
+        }
+        Ok(count)
+    }
+
+    fn keeps_series(&self, task: usize) -> bool {
+        self.options.grid.is_some() && self.tasks[task].is_first()
+    }
+
+    fn is_recorded(&self, task: usize) -> bool {
+        self.options.recordings.is_some() && self.tasks[task].is_first()
+    }
+
+    fn index(&self) -> HashMap<Key, usize> {
+        let key = |task: &super::Task| {
+            let scenario = self.scenarios[task.scenario].name().to_owned();
+            (scenario, self.schemes[task.scheme].clone(), task.run as i32)
+        };
+        self.tasks.iter().map(key).zip(0..).collect()
+    }
+
+    /// What makes the row another run than the task's, in a few words.
+    fn difference(
+        &self,
+        task: usize,
+        row: &Row,
+        models: &mut HashMap<String, Option<String>>,
+    ) -> Option<String> {
+        let task = self.tasks[task];
+        let scenario = &self.scenarios[task.scenario];
+        let differs = |what: &str, there: &dyn ToString, here: &dyn ToString| {
+            let (there, here) = (there.to_string(), here.to_string());
+            (there != here).then(|| format!("{what} {there}, not {here}"))
+        };
+        let seconds = self.options.duration(scenario).as_secs_f64();
+        let of_run = format!("run {} with seed", task.run);
+        let model = models.entry(row.flow_scheme.clone());
+        let model = model.or_insert_with(|| self.model(&row.flow_scheme));
+        differs("runs in world", &row.world, &self.world.about().name)
+            .or_else(|| {
+                let code = &self.options.code_version;
+                differs("runs of code_version", &row.code_version, code)
+            })
+            .or_else(|| {
+                let what = format!("runs of scenario {} with hash", scenario.name());
+                differs(&what, &row.scenario_hash, &scenario.hash())
+            })
+            .or_else(|| differs("runs with seconds", &row.seconds, &seconds))
+            .or_else(|| {
+                let warmup = self.options.warmup.as_secs_f64();
+                differs("runs with warmup", &row.warmup, &warmup)
+            })
+            .or_else(|| {
+                let seed = run_seed(self.options.seed, task.run);
+                differs(&of_run, &row.seed, &seed)
+            })
+            .or_else(|| {
+                let here = model.as_ref()?;
+                let there = row.model.as_deref().unwrap_or("none");
+                let what = format!("runs of {} with model", row.flow_scheme);
+                differs(&what, &there, here)
+            })
+    }
+
+    /// The trained model by which a scheme decides here, if it has one.
+    fn model(&self, scheme: &str) -> Option<String> {
+        let canonical = self.world.canonical(scheme).ok()?;
+        let (_, model) = canonical.split_once(":model=")?;
+        model.split(':').next().map(str::to_owned)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use headway_cc::{Duration, SchemeError};
+    use headway_record::{ALL_FLOWS, Fitness, Metrics, Series};
+    use headway_scenario::Scenario;
+
+    use super::*;
+    use crate::{BatchOptions, Ended, Recordings, RunError, Trial, World};
+
+    /// A world in real time: each run is another, and says which it was.
+    #[derive(Debug, Default)]
+    struct Counting {
+        runs: AtomicUsize,
+        /// Runs after so many are told to stop.
+        most: Option<usize>,
+        model: &'static str,
+    }
+
+    impl World for Counting {
+        fn about(&self) -> headway_cc::World {
+            headway_cc::World {
+                name: "emu",
+                supplies: &[],
+            }
+        }
+
+        fn canonical(&self, scheme: &str) -> Result<String, SchemeError> {
+            Ok(match scheme {
+                "learned" => format!("learned:model={}:interval=1ms", self.model),
+                _ => scheme.to_owned(),
+            })
+        }
+
+        fn default_jobs(&self) -> Option<usize> {
+            Some(1)
+        }
+
+        fn is_deterministic(&self) -> bool {
+            false
+        }
+
+        fn check(&self, _: &Trial<'_>) -> Result<(), RunError> {
+            Ok(())
+        }
+
+        fn run(&self, trial: &Trial<'_>, go_on: &mut dyn FnMut(Duration) -> bool) -> Ended {
+            let number = self.runs.fetch_add(1, Ordering::Relaxed);
+            go_on(trial.options.duration);
+            let row = |flow| FlowOutcome {
+                flow,
+                scheme: trial.scheme.to_owned(),
+                model: (trial.scheme == "learned").then(|| self.model.to_owned()),
+                metrics: Metrics {
+                    throughput_mbps: Some(number as f64),
+                    ..Metrics::default()
+                },
+            };
+            let series = trial.options.grid.map(|_| FlowSeries {
+                flow: ALL_FLOWS,
+                series: Series {
+                    time_s: vec![number as f64],
+                    ..Series::default()
+                },
+                capacity_mbps: vec![],
+                queue_packets: vec![],
+            });
+            let outcome = Outcome {
+                rows: vec![row(ALL_FLOWS), row(0)],
+                series: series.into_iter().collect(),
+                fitness: Some(Fitness::default()),
+            };
+            let stops = self.most.is_some_and(|most| number >= most);
+            Ended {
+                outcome: Ok((!stops).then_some(outcome)),
+                recorded: None,
+            }
+        }
+    }
+
+    fn options(runs: u32) -> BatchOptions {
+        BatchOptions {
+            runs,
+            duration: Some(Duration::from_secs(2)),
+            warmup: Duration::ZERO,
+            seed: 1,
+            jobs: None,
+            grid: Some(Duration::from_secs(2)),
+            transport: None,
+            recordings: None,
+            leave_out: false,
+            trace_dirs: vec![],
+            code_version: "1".to_owned(),
+        }
+    }
+
+    fn batch(world: Counting, schemes: &[&str], options: BatchOptions) -> Batch {
+        let scenario = Scenario::load("rax-1").expect("it ships");
+        let schemes: Vec<String> = schemes.iter().map(|&s| s.to_owned()).collect();
+        Batch::new(Arc::new(world), vec![scenario], &schemes, options).expect("a batch")
+    }
+
+    /// What a batch of one scheme has after so many runs of three.
+    fn stopped(most: usize, scheme: &str) -> (Vec<Row>, Vec<SeriesRow>) {
+        let world = Counting {
+            most: Some(most),
+            model: "x@1",
+            ..Counting::default()
+        };
+        let first = batch(world, &[scheme], options(3));
+        first.run().expect("runs");
+        (first.rows(), first.series())
+    }
+
+    fn numbers(batch: &Batch) -> Vec<f64> {
+        let pooled = batch.rows().into_iter().filter(|r| r.flow == ALL_FLOWS);
+        let numbers = pooled.filter_map(|r| r.metrics.throughput_mbps);
+        numbers.collect()
+    }
+
+    #[test]
+    fn what_is_there_stays_and_what_is_missing_is_run() {
+        let (rows, series) = stopped(2, "cubic");
+        assert_eq!((rows.len(), series.len()), (4, 1));
+        let second = batch(Counting::default(), &["bbr", "cubic"], options(4));
+        assert_eq!(second.take_over(rows.clone(), series.clone()).unwrap(), 2);
+        assert_eq!(second.progress().finished(), 2);
+        assert_eq!(second.progress().done_s(), 4.0);
+        assert_eq!((second.rows(), second.series()), (rows, series));
+        second.run().expect("runs");
+        // All runs of bbr, then those of cubic: the first two are the earlier ones.
+        assert_eq!(numbers(&second), [0.0, 1.0, 2.0, 3.0, 0.0, 1.0, 4.0, 5.0]);
+        assert_eq!(second.progress().finished(), second.total_runs());
+        assert_eq!(second.progress().done_s(), second.total_s());
+    }
+
+    #[test]
+    fn where_all_is_there_nothing_runs() {
+        let (rows, series) = stopped(3, "cubic");
+        let second = batch(Counting::default(), &["cubic"], options(3));
+        assert_eq!(second.take_over(rows.clone(), series.clone()).unwrap(), 3);
+        second.run().expect("runs");
+        assert_eq!((second.rows(), second.series()), (rows, series));
+    }
+
+    /// Until then its earlier results are kept.
+    #[test]
+    fn a_run_that_is_to_be_recorded_runs_again() {
+        let (rows, series) = stopped(2, "cubic");
+        let recorded = BatchOptions {
+            recordings: Some(Recordings {
+                folder: PathBuf::from("nowhere"),
+                pcap: true,
+                qlog: false,
+                logs: false,
+            }),
+            ..options(2)
+        };
+        let world = Counting {
+            runs: AtomicUsize::new(7),
+            ..Counting::default()
+        };
+        let second = batch(world, &["cubic"], recorded);
+        assert_eq!(second.take_over(rows, series).unwrap(), 2);
+        assert_eq!(second.progress().finished(), 1);
+        assert_eq!(numbers(&second), [0.0, 1.0]);
+        second.run().expect("runs");
+        assert_eq!(numbers(&second), [7.0, 1.0]);
+        assert_eq!(second.series()[0].series.time_s, [7.0]);
+        assert_eq!(second.progress().finished(), 2);
+    }
+
+    #[test]
+    fn a_first_run_without_its_series_runs_again() {
+        let (rows, _) = stopped(2, "cubic");
+        let second = batch(Counting::default(), &["cubic"], options(2));
+        assert_eq!(second.take_over(rows, vec![]).unwrap(), 1);
+        assert_eq!(numbers(&second), [1.0]);
+    }
+
+    #[test]
+    fn runs_of_another_batch_are_refused_by_what_differs() {
+        let (rows, series) = stopped(3, "cubic");
+        let refusal = |change: fn(&mut Row), schemes: &[&str], options: BatchOptions| {
+            let mut rows = rows.clone();
+            rows.iter_mut().for_each(change);
+            let second = batch(Counting::default(), schemes, options);
+            let refused = second.take_over(rows, series.clone()).unwrap_err();
+            assert_eq!(second.progress().finished(), 0);
+            refused.to_string()
+        };
+        let same = |_: &mut Row| ();
+        let (seed, warmup) = (2, Duration::from_millis(500));
+        let seeded = BatchOptions { seed, ..options(3) };
+        let warmed = BatchOptions {
+            warmup,
+            ..options(3)
+        };
+        for (refused, says) in [
+            (refusal(same, &["cubic"], seeded), "seed 1, not 2"),
+            (refusal(same, &["cubic"], warmed), "warmup 0, not 0.5"),
+            (
+                refusal(|r| r.seconds = 9.0, &["cubic"], options(3)),
+                "seconds 9, not 2",
+            ),
+            (
+                refusal(|r| r.world = "sim".to_owned(), &["cubic"], options(3)),
+                "world sim, not emu",
+            ),
+            (
+                refusal(|r| r.code_version = "0".to_owned(), &["cubic"], options(3)),
+                "code_version 0, not 1",
+            ),
+            (
+                refusal(|r| r.scenario_hash = "x".to_owned(), &["cubic"], options(3)),
+                "scenario rax-1 with hash x, not ",
+            ),
+            (
+                refusal(same, &["bbr"], options(3)),
+                "run 0 of cubic on rax-1, which is not asked for",
+            ),
+            (
+                refusal(same, &["cubic"], options(2)),
+                "run 2 of cubic on rax-1, which is not asked for",
+            ),
+        ] {
+            assert!(refused.contains(says), "{refused}");
+        }
+    }
+
+    #[test]
+    fn runs_of_another_model_are_refused() {
+        let (rows, series) = stopped(3, "learned");
+        let with = |model| {
+            let world = Counting {
+                model,
+                ..Counting::default()
+            };
+            batch(world, &["learned"], options(3)).take_over(rows.clone(), series.clone())
+        };
+        assert_eq!(with("x@1").unwrap(), 3);
+        let refused = with("x@2").unwrap_err().to_string();
+        assert!(refused.contains("model x@1, not x@2"), "{refused}");
+    }
+}

@@ -1,0 +1,136 @@
+"""The folder of a bench: its runs are saved while it runs, and it goes on from those that are there."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headway._native import UsageError
+from headway.cli.streams import shown
+
+if TYPE_CHECKING:
+    from headway._native import Batch, Scenario
+    from headway.results import Bench
+
+CURE = "give another --out, or remove the folder"
+
+
+@dataclass(frozen=True)
+class BenchFolder:
+    """What a batch leaves in a folder, and finds there."""
+
+    path: Path
+    batch: Batch
+    scenarios: list[Scenario]
+    traces: dict[str, dict[str, str]]
+    """Of each scenario by its name: SHA-256 by the trace's name."""
+    facts: dict[str, Any]
+    """How the bench was made: the command, its options, the code's version."""
+
+    def take_over(self) -> None:
+        """Takes over the runs that are there, and says so. Raises UsageError if they are of another bench."""
+        from headway.results import FILES
+
+        if not (self.path / FILES[0]).exists():
+            for name in ("bench.json", "report.html"):
+                if (self.path / name).exists():
+                    raise UsageError(f"--out {self.path}: holds {name} without its {FILES[0]}; {CURE}")
+            return
+        try:
+            there = self._take_over()
+        except UsageError as error:
+            raise UsageError(f"--out {self.path}: {error}; {CURE}") from None
+        total, left = self.batch.total_runs, self.batch.total_runs - self.batch.finished_runs
+        again = there - self.batch.finished_runs
+        has = f"all {total} runs" if there == total else f"{there} of {total} runs"
+        runs = f"{'' if again else 'the other '}{left} run{'s' * (left == 1)} now"
+        rest = (f"; {runs}" if left else "") + (f", {again} of them again for the recordings" if again else "")
+        print(f"headway: {shown(self.path)} has {has} already{rest}", file=sys.stderr)
+
+    def _take_over(self) -> int:
+        from headway.files import in_utf8
+        from headway.results import BENCH_SCHEMA, FILES
+
+        with in_utf8(self.path) as place:
+            there, footer = self.batch.take_over(place)
+        try:
+            before = json.loads(footer)
+            schema = before["schema"]
+            traces = {scenario["name"]: scenario["traces"] for scenario in before["scenarios"]}
+        except (ValueError, KeyError, TypeError):
+            raise UsageError(f"the footer of {FILES[0]} does not say how it was made") from None
+        if schema != BENCH_SCHEMA:
+            raise UsageError(f"holds a bench of schema {schema!r}, not {BENCH_SCHEMA}")
+        for name in traces.keys() & self.traces.keys():
+            for trace, sha256 in self.traces[name].items():
+                if (other := traces[name].get(trace)) != sha256:
+                    raise UsageError(f"holds runs over trace {trace} with SHA-256 {other}, not {sha256}")
+        return there
+
+    def save(self) -> dict[str, Any]:
+        """Writes results.parquet and series.parquet; returns what the footer says. Raises RunError."""
+        from headway.files import in_utf8
+        from headway.results import BENCH_SCHEMA
+
+        footer: dict[str, Any] = {}
+
+        def text(results: list[dict[str, Any]]) -> str:
+            footer.update(
+                schema=BENCH_SCHEMA,
+                **self.facts,
+                finished_runs=len({(r["scenario"], r["scheme"], r["run"]) for r in results}),
+                total_runs=self.batch.total_runs,
+                scenarios=[self._about(scenario, results) for scenario in self.scenarios],
+            )
+            return json.dumps(footer)
+
+        with in_utf8(self.path) as place:
+            self.batch.write_parquet(place, text)
+        return footer
+
+    def write(self) -> Bench:
+        """Saves, and writes bench.json and report.html beside; returns what they hold. Raises RunError."""
+        from headway.files import write_atomic
+        from headway.report import page
+        from headway.results import read_bench
+
+        footer = self.save()
+        # As `headway report` reads it later: the same page, byte for byte.
+        bench = read_bench(self.path)
+        recordings = self._recordings()
+        more = {"recordings": recordings} if recordings else {}
+        write_atomic(self.path / "bench.json", json.dumps(footer | more | {"results": bench.rows}, indent=2) + "\n")
+        write_atomic(self.path / "report.html", page(bench))
+        return bench
+
+    def _about(self, s: Scenario, results: list[dict[str, Any]]) -> dict[str, Any]:
+        """What the report says of a scenario, and where each run began in its trace."""
+        from headway.traces import open_trace
+
+        seeds = {r["run"]: r["seed"] for r in results if r["scenario"] == s.name}
+        moves = "trace offset" in s.varies and seeds
+        return {
+            "name": s.name,
+            "paper": s.paper,
+            "description": s.description,
+            "traces": self.traces[s.name],
+            "varies": s.varies,
+            "hash": s.hash,
+            "text": s.text,
+            "sweep": s.sweep,
+            "trace_s": open_trace(*s.trace_parts[0]).seconds if moves else None,
+            "offsets_s": [s.trace_offset_s(seeds.get(k, 0)) for k in range(max(seeds) + 1)] if moves else None,
+        }
+
+    def _recordings(self) -> list[str]:
+        """The recordings of this bench, then those of runs that were recorded before: SCENARIO/SCHEME/FILE."""
+        # They are recordings/SCENARIO/SCHEME/FILE, wherever the folder is.
+        new = [Path(*Path(r["path"]).parts[-4:]).as_posix() for r in self.batch.recordings()]
+        try:
+            before = json.loads((self.path / "bench.json").read_text()).get("recordings", [])
+        except (OSError, ValueError):
+            before = []
+        return list(dict.fromkeys([*new, *before]))

@@ -1,0 +1,265 @@
+"""`headway bench --out DIR` goes on where it stopped, and never overwrites another bench."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from headway._native import Batch, RunError
+from headway.cli import bench
+from headway.cli.app import run as command
+from headway.results import read_bench
+
+SCHEMES, SCENARIOS, RUNS = "cubic,newreno", "pantheon-default,synthetic-att", 30
+LENGTH = ("--seconds", "60")
+BENCH = ("bench", "--schemes", SCHEMES, "--scenario", SCENARIOS, "--runs", str(RUNS), *LENGTH)
+TOTAL = 2 * 2 * RUNS
+
+STOPPED = """
+import os, signal
+from headway.cli import bench, main
+bench.SAVE_EVERY_S = 0
+save = bench.BenchFolder.save
+def save_and_stop(self):
+    footer = save(self)
+    os.kill(os.getpid(), signal.{})
+    return footer
+bench.BenchFolder.save = save_and_stop
+main()
+"""
+"""A bench that a signal reaches once it has saved for the first time."""
+
+
+def contents(folder):
+    return {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+@pytest.fixture(scope="module")
+def whole(run, tmp_path_factory):
+    """The folder of a bench that nothing has stopped."""
+    out = tmp_path_factory.mktemp("whole")
+    done = run(*BENCH, "--out", out)
+    assert (done.returncode, done.stderr) == (0, "")
+    return out
+
+
+@pytest.fixture
+def copied(whole, tmp_path):
+    """A copy of it, to be changed."""
+    return shutil.copytree(whole, tmp_path / "copied")
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL"])
+def test_a_stopped_bench_goes_on_and_ends_as_if_nothing_had_been(run, whole, tmp_path, name):
+    program = [sys.executable, "-c", STOPPED.format(name)]
+    # One run at a time takes seconds. The first save comes after a tenth of one.
+    stopped = subprocess.run(
+        [*program, *BENCH, "--jobs", "1", "--out", tmp_path],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={k: v for k, v in os.environ.items() if not k.startswith("HEADWAY_")},
+    )
+    assert stopped.returncode == {"SIGTERM": 143, "SIGKILL": -signal.SIGKILL}[name], stopped.stderr
+    assert ("the same command goes on from there" in stopped.stderr) == (name == "SIGTERM")
+    there = read_bench(tmp_path).facts["finished_runs"]
+    assert 0 < there < TOTAL
+    done = run(*BENCH, "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith(f"headway: {tmp_path} has {there} of {TOTAL} runs already; the other ")
+    assert done.stderr.count("\n") == 1
+    assert contents(tmp_path) == contents(whole)
+
+
+def test_of_a_bench_that_is_complete_nothing_runs_again(run, whole, copied):
+    done = run(*BENCH, "--out", copied)
+    assert (done.returncode, done.stderr) == (0, f"headway: {copied} has all {TOTAL} runs already\n")
+    assert contents(copied) == contents(whole)
+    # What no run would give again is there afterwards.
+    path = copied / "results.parquet"
+    table = pq.read_table(path)
+    column = table.column_names.index("throughput_mbps")
+    made_up = pa.array([7.0] * len(table), table.schema.field(column).type)
+    pq.write_table(table.set_column(column, table.schema.field(column), made_up), path)
+    rows = json.loads(run(*BENCH, "--out", copied, "--json").stdout)
+    assert [row["throughput_mbps"]["mean"] for row in rows] == [7.0] * 4
+
+
+def test_runs_schemes_and_scenarios_are_added(run, whole, tmp_path):
+    first = ("bench", "--schemes", "newreno", "--scenario", "synthetic-att", "--runs", "10", *LENGTH)
+    assert run(*first, "--out", tmp_path).returncode == 0
+    done = run(*BENCH, "--out", tmp_path)
+    assert done.stderr == f"headway: {tmp_path} has 10 of {TOTAL} runs already; the other {TOTAL - 10} run now\n"
+    assert contents(tmp_path) == contents(whole)
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        (("--seed", "2"), "seed 1, not 2"),
+        (("--seconds", "59"), "seconds 60, not 59"),
+        (("--warmup", "0.5"), "warmup 0, not 0.5"),
+        (("--runs", "29"), "run 29 of cubic on pantheon-default"),
+        (("--schemes", "newreno"), "of cubic on pantheon-default"),
+        (("--scenario", "synthetic-att"), "on pantheon-default"),
+    ],
+)
+def test_a_folder_with_another_bench_is_refused_in_one_line(run, whole, copied, changed, says):
+    # Of an option that is given twice the last one counts.
+    refused(run(*BENCH, *changed, "--out", copied), copied, says)
+    assert contents(copied) == contents(whole)
+
+
+def refused(done, folder, says):
+    """Is the folder refused in one line that says this, and what to do?"""
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert done.stderr.startswith(f"headway: --out {folder}: ")
+    assert done.stderr.endswith("; give another --out, or remove the folder\n")
+    assert done.stderr.count("\n") == 1
+    assert says in done.stderr
+
+
+def test_another_code_or_schema_is_refused(run, copied):
+    path = copied / "results.parquet"
+    table = pq.read_table(path)
+    column = table.column_names.index("code_version")
+    other = pa.array(["0.0.1"] * len(table))
+    pq.write_table(table.set_column(column, table.schema.field(column), other), path)
+    refused(run(*BENCH, "--out", copied), copied, "code_version 0.0.1, not ")
+    pq.write_table(table.replace_schema_metadata(table.schema.metadata | {b"schema": b"5"}), path)
+    refused(run(*BENCH, "--out", copied), copied, "schema 5, and this headway goes on from ")
+    path.write_text("PAR1 no more")
+    refused(run(*BENCH, "--out", copied), copied, "results.parquet")
+    assert path.read_text() == "PAR1 no more"
+
+
+SCENARIO = """schema = 1
+name = "mine"
+seconds = 2
+[bottleneck]
+trace = "mine.down"
+delay = "10ms"
+queue = "50pkt"
+"""
+
+
+def test_another_trace_or_text_of_the_same_name_is_refused(run, tmp_path):
+    (tmp_path / "mine.toml").write_text(SCENARIO)
+    (tmp_path / "mine.down").write_text("".join(f"{t}\n" for t in range(1, 3000)))
+    asked = ("bench", "--schemes", "cubic", "--scenario", "mine.toml", "--out", "out")
+    assert run(*asked, cwd=tmp_path).returncode == 0
+    before = contents(tmp_path / "out")
+    (tmp_path / "mine.down").write_text("".join(f"{t}\n" for t in range(1, 3000, 2)))
+    refused(run(*asked, cwd=tmp_path), "out", "mine.down with SHA-256 ")
+    (tmp_path / "mine.toml").write_text(SCENARIO.replace("50pkt", "51pkt"))
+    refused(run(*asked, cwd=tmp_path), "out", "scenario mine with hash ")
+    assert contents(tmp_path / "out") == before
+
+
+@pytest.mark.parametrize("name", ["bench.json", "report.html"])
+def test_what_is_of_no_bench_is_not_overwritten(run, tmp_path, name):
+    (tmp_path / name).write_text("mine")
+    refused(run(*BENCH, "--out", tmp_path), tmp_path, f"holds {name} without its results.parquet")
+    assert contents(tmp_path) == {name: b"mine"}
+
+
+def test_first_runs_run_again_for_recordings_which_stay_listed(run, whole, copied):
+    done = run(*BENCH, "--logs", "--out", copied)
+    assert done.returncode == 0, done.stderr
+    again = "4 run now, 4 of them again for the recordings"
+    assert done.stderr == f"headway: {copied} has all {TOTAL} runs already; {again}\n"
+    kept = json.loads((copied / "bench.json").read_text())["recordings"]
+    assert len({recording.rpartition("/")[0] for recording in kept}) == 4
+    assert all((copied / recording).is_file() for recording in kept)
+    assert run(*BENCH, "--out", copied).returncode == 0
+    assert json.loads((copied / "bench.json").read_text())["recordings"] == kept
+    for file in ("results.parquet", "series.parquet", "report.html"):
+        assert (copied / file).read_bytes() == (whole / file).read_bytes()
+
+
+class Failing:
+    """A batch whose last run has failed."""
+
+    def __init__(self, *arguments, **options):
+        self._batch = Batch(*arguments, **options)
+
+    def __getattr__(self, name):
+        return getattr(self._batch, name)
+
+    @property
+    def finished_runs(self):
+        return max(0, self._batch.finished_runs - 1)
+
+    def wait(self, timeout_s):
+        if self._batch.wait(timeout_s):
+            raise RunError("a worker was killed")
+        return False
+
+
+def test_a_run_that_fails_costs_the_others_nothing(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(bench, "Batch", Failing)
+    short = ("--scenario", "pantheon-default", "--runs", "2", "--seconds", "1")
+    assert command([*BENCH, *short, "--out", str(tmp_path)]) == 1
+    said = f"a worker was killed; 3 of 4 runs finished; they are in {tmp_path}, and "
+    assert capsys.readouterr().err == f"headway: {said}the same command goes on from there\n"
+    assert [row["scheme"] for row in read_bench(tmp_path).rows] == ["cubic", "newreno"]
+
+
+def test_a_save_that_fails_meanwhile_is_a_warning(capsys):
+    def save():
+        raise RunError("results.parquet: No space left on device")
+
+    bench._save_meanwhile(save)
+    said = "results.parquet: No space left on device; what has finished is not saved yet"
+    assert capsys.readouterr().err == f"headway: warning: {said}\n"
+
+
+class Long:
+    """A batch of 300 runs of a second each, on a clock of its own."""
+
+    total_runs = 300
+
+    def __init__(self):
+        self.now_s = 0.0
+        self.finished_runs = 0
+        self.saved_at_s = []
+
+    @property
+    def progress(self):
+        return self.finished_runs / self.total_runs
+
+    def start(self):
+        pass
+
+    def wait(self, timeout_s):
+        del timeout_s
+        self.now_s += 1
+        self.finished_runs += 1
+        return self.finished_runs == self.total_runs
+
+    def save(self, took_s):
+        self.saved_at_s.append(self.now_s)
+        self.now_s += took_s
+
+
+@pytest.mark.parametrize(
+    ("took_s", "saved_at_s"),
+    [
+        (0.0, [30, 60, 90, 120, 150, 180, 210, 240, 270]),
+        # Fifty times as long passes until the next.
+        (2.0, [30, 132, 234]),
+    ],
+)
+def test_saves_are_half_a_minute_apart_and_take_little_of_the_time(monkeypatch, took_s, saved_at_s):
+    batch = Long()
+    monkeypatch.setattr(bench, "time", SimpleNamespace(monotonic=lambda: batch.now_s))
+    assert bench._run(batch, "long", lambda: batch.save(took_s)) is None
+    assert batch.saved_at_s == saved_at_s

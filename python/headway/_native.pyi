@@ -1,6 +1,6 @@
 """What the compiled core offers to Python. Rates are Mbit/s, delays ms, times s."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any, final
 

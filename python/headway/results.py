@@ -17,6 +17,8 @@ from headway.summary import ALL_FLOWS, Offsets, regions, summarise
 BENCH_SCHEMA = 1
 """Version of bench.json and of the footer of results.parquet that it is made from."""
 
+COLLAPSED = 0.1
+"""Of another's throughput on the same scenario."""
 READABLE = ("2", "3", "4", "5", str(results_schema))
 """Versions of results.parquet and series.parquet: 2 had no column `model`, 3 no `refused_decisions`, 4 no
 `guard_trips`, 5 in its series no `sent_mbps` and `lost_mbps`."""
@@ -83,6 +85,21 @@ class Bench:
         """For each learned scheme whose flows the kernel's guard took over: how often, and what that means."""
         runs = Counter(run["scheme"] for run in self.runs if run["flow"] == ALL_FLOWS)
         return [guarded(scheme, trips, runs[scheme]) for scheme, trips in self._counts("guard_trips").items()]
+
+    @property
+    def collapsed(self) -> list[str]:
+        """For each scheme that has next to nothing where another has much: where that is."""
+        found = []
+        for scenario in dict.fromkeys(row["scenario"] for row in self.rows):
+            rows = [row for row in self.rows if row["scenario"] == scenario]
+            rates = {row["scheme"]: row["throughput_mbps"]["mean"] or 0.0 for row in rows}
+            best = max(rates, key=lambda scheme: rates[scheme])
+            found += [
+                f"{scheme} has {rate:.3g} Mbit/s on {scenario}, less than a tenth of {best}'s {rates[best]:.3g}"
+                for scheme, rate in rates.items()
+                if rate < COLLAPSED * rates[best]
+            ]
+        return found
 
     def _counts(self, name: str) -> dict[str, list[int]]:
         """What was counted under that name in runs where it is not zero, by scheme."""

@@ -262,3 +262,38 @@ def test_interrupted_it_keeps_what_is_finished(tmp_path):
     assert 0 < bench["finished_runs"] < bench["total_runs"] == 100000
     assert bench["results"][0]["runs"] == bench["finished_runs"]
     assert "Interrupted" in (tmp_path / "report.html").read_text()
+
+
+def test_against_compares_run_by_run_in_table_json_and_report(run, tmp_path):
+    words = ("bench", "--schemes", "cubic,vegas", "--scenario", "pantheon-default", "--runs", "3", "--seconds", "5")
+    done = run(*words, "--against", "cubic", "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert "against cubic, run by run" in done.stdout
+    cubic, vegas = json.loads((tmp_path / "out" / "bench.json").read_text())["results"]
+    assert "against" not in cubic
+    compared = vegas["against"]
+    assert (compared["scheme"], compared["pairs"]) == ("cubic", 3)
+    delay = compared["delay_p95_ms"]
+    assert (delay["unit"], delay["zone"]) == ("%", "better")
+    means = [row["delay_p95_ms"]["mean"] for row in (cubic, vegas)]
+    assert delay["difference"]["mean"] == pytest.approx(100 * (means[1] / means[0] - 1))
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "Against cubic, run by run" in page
+    again = run("report", tmp_path / "out", "--out", tmp_path / "again.html")
+    assert again.returncode == 0, again.stderr
+    assert (tmp_path / "again.html").read_text() == page
+
+
+def test_against_a_scheme_that_does_not_run_is_refused(run):
+    done = run("bench", "--schemes", "cubic", "--scenario", "pantheon-default", "--against", "vegas")
+    assert done.returncode == 2
+    assert done.stderr == "headway: --against vegas: not one of --schemes, which are cubic; add it there\n"
+
+
+def test_a_scheme_that_has_next_to_nothing_is_named(run, tmp_path):
+    words = ("--schemes", "cubic,fixed-window:window=1", "--scenario", "pantheon-default", "--runs", "1")
+    done = run("bench", *words, "--seconds", "5", "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("headway: warning: fixed-window:window=1 has 0.")
+    assert "on pantheon-default, less than a tenth of cubic's" in line

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headway import ending
-from headway._native import Batch, Scenario, UsageError, __version__, canonical_scheme, code_version
+from headway._native import Batch, RunError, Scenario, UsageError, __version__, canonical_scheme, code_version
 from headway._native import schemes as all_schemes
 from headway.cli.bench_folder import BenchFolder
 from headway.cli.streams import is_animated, plain, screen, shown
@@ -120,6 +120,12 @@ def bench(
             "--logs", help="Log each packet on the links of those runs, as mahimahi does: run-0.LINK.log beside it."
         ),
     ] = False,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            help="One of the schemes: each of the others is compared with it run by run, with 95% intervals.",
+        ),
+    ] = None,
     strict: Annotated[
         bool,
         typer.Option(
@@ -138,6 +144,8 @@ def bench(
     ready = [s["name"] for s in all_schemes() if not any(p["required"] for p in s["params"])]
     names = ready if every else words(schemes, "--schemes")
     _distinct(names, world)
+    if against is not None and against not in names:
+        raise UsageError(f"--against {against}: not one of --schemes, which are {', '.join(names)}; add it there")
     given = words(scenario, "--scenario")
     loaded = load(given)
     folder = out or new_folder(Path("out"))
@@ -181,8 +189,10 @@ def bench(
                 "--seconds": seconds if seconds is not None else _common_length(loaded),
                 "--warmup": warmup,
                 "--seed": seed,
+                "--against": against,
             }
         ),
+        "against": against,
         "notes": notes + left_out,
         "world": world.value,
         "runs": runs,
@@ -335,7 +345,7 @@ def _warn(bench: Bench, *, strict: bool) -> bool:
     """Says what makes results doubtful; whether the machine changed one of them."""
     from headway.fitness import verdict
 
-    for warning in [*bench.refused, *bench.guarded]:
+    for warning in [*bench.refused, *bench.guarded, *bench.collapsed]:
         print(f"headway: warning: {warning}", file=sys.stderr)
     unfit = verdict(bench.rows)
     if unfit:
@@ -360,6 +370,9 @@ def _print(bench: Bench, scenarios: list[Scenario], folder: Path, recordings: in
         to.print()
         to.print(f"[bold]{plain(scenario.name)}[/bold]  [dim]{runs} run{'s' * (runs > 1)} of {seconds:g} s[/dim]")
         to.print(table)
+        if compared := [row for row in of_scenario if "against" in row]:
+            to.print(f"\nagainst [bold]{plain(compared[0]['against']['scheme'])}[/bold], run by run")
+            to.print(_comparisons(compared))
         for row in of_scenario:
             if why := reason(row):
                 to.print(f"[yellow]unfit[/yellow]  {escape(why)}", soft_wrap=True, highlight=False)
@@ -385,6 +398,34 @@ def _table(rows: list[dict[str, Any]], columns: Sequence[Column]) -> Table:
         for flow in row.get("flows", []):
             cells = (_cell(flow[c.metric], c.scale) for c in columns)
             table.add_row(plain(f"  flow {flow['flow']}: {flow['scheme']}"), *cells, style="dim")
+    return table
+
+
+def _comparisons(rows: list[dict[str, Any]]) -> Table:
+    """How far each scheme lies above the other, and whether that is better."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from headway.compare import MEASURES, Zone
+    from headway.report.numbers import interval, number, signed
+
+    colours = {Zone.BETTER: "green", Zone.WORSE: "red", Zone.EQUAL: "cyan", Zone.UNCLEAR: "dim"}
+    shown = [m for m in MEASURES if any(m.metric in row["against"] for row in rows)]
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column("\nscheme", style="bold", no_wrap=True)
+    for measure in shown:
+        table.add_column(f"{measure.title}\n[dim]{measure.unit}[/dim]", justify="right", no_wrap=True)
+
+    def cell(found: dict[str, Any] | None) -> str:
+        if found is None or found["difference"]["mean"] is None:
+            return "\u2013"
+        mean, ends = found["difference"]["mean"], found["difference"]["ci95"]
+        between = " to ".join(map(signed, interval(ends[0], ends[1], mean))) if ends else "no interval"
+        zone = f"[{colours[found['zone']]}]{found['zone']}[/]"
+        return f"{signed(number(mean))} [dim]({between})[/dim] {zone}"
+
+    for row in rows:
+        table.add_row(plain(row["scheme"]), *(cell(row["against"].get(m.metric)) for m in shown))
     return table
 
 

@@ -130,7 +130,7 @@ def _difference(found: Mapping[str, Any] | None) -> str:
     mean, ends = found["difference"]["mean"], found["difference"]["ci95"]
     small = ""
     if ends:
-        low, high = interval(*ends, mean)
+        low, high = interval(ends[0], ends[1], mean)
         small = f"<small>{signed(low)} to {signed(high)}</small>"
     zone = found["zone"]
     return f'<td class="{zone}">{signed(number(mean))} <b>{zone}</b>{small}</td>'

@@ -1,0 +1,144 @@
+"""Schemes compared run by run, and intervals of few values and of shares."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from headway.compare import MEASURES, Zone, as_good_as_best, compare
+from headway.stats import mean_interval, median_interval, share_interval, student_interval
+from headway.summary import Offsets
+
+THROUGHPUT, DELAY, LOSS, JAIN = MEASURES
+
+
+def runs_of(scheme, throughputs, scenario="s", **more):
+    fixed = {"delay_p95_ms": 50.0, "loss": 0.01, "jain": None, "flow": -1, "unfit": None, "seconds": 10.0}
+    return [
+        fixed | {"scheme": scheme, "scenario": scenario, "run": k, "seed": k, "throughput_mbps": rate} | more
+        for k, rate in enumerate(throughputs)
+    ]
+
+
+def networks(count, seed=1):
+    """Rates that networks permit: they differ much more than schemes do."""
+    return np.random.default_rng(seed).uniform(1, 100, count)
+
+
+def test_a_difference_that_the_means_hide_shows_run_by_run():
+    rates = networks(30)
+    noise = np.random.default_rng(2).normal(1, 0.002, 30)
+    found = compare([*runs_of("a", rates), *runs_of("b", 1.05 * rates * noise)], "a")
+    one = found["b", "s"]
+    assert one.pairs == 30
+    low, high = one.differences["throughput_mbps"]["ci95"]
+    assert 4 < low < 5 < high < 6
+    assert one.zones == {"throughput_mbps": Zone.BETTER, "delay_p95_ms": Zone.EQUAL, "loss": Zone.EQUAL}
+    # The intervals of the two means overlap almost wholly.
+    first, second = mean_interval(rates), mean_interval(1.05 * rates * noise)
+    assert second[0] < first[1]
+    assert ("a", "s") not in found, "not beside itself"
+
+
+def test_pairs_are_runs_of_one_number_that_both_have_and_the_machine_left_alone():
+    first = runs_of("a", [1.0] * 12)
+    second = runs_of("b", [2.0] * 9)
+    second[3]["unfit"] = "the machine stood still"
+    assert compare([*first, *second], "a")["b", "s"].pairs == 8
+    assert compare(second, "a") == {}, "nothing to compare with"
+
+
+@pytest.mark.parametrize(
+    ("measure", "ends", "zone"),
+    [
+        (THROUGHPUT, (0.2, 3.0), Zone.BETTER),
+        (THROUGHPUT, (-3.0, -0.2), Zone.WORSE),
+        (THROUGHPUT, (-0.9, 0.9), Zone.EQUAL),
+        (THROUGHPUT, (0.1, 0.9), Zone.EQUAL),
+        (THROUGHPUT, (-0.2, 3.0), Zone.UNCLEAR),
+        (DELAY, (0.2, 3.0), Zone.WORSE),
+        (DELAY, (-3.0, -0.2), Zone.BETTER),
+        (LOSS, (0.2, 0.3), Zone.WORSE),
+        (JAIN, (-0.009, 0.009), Zone.EQUAL),
+    ],
+)
+def test_zones(measure, ends, zone):
+    assert measure.zone({"mean": sum(ends) / 2, "ci95": list(ends)}) is zone
+    assert measure.zone({"mean": 1.0, "ci95": None}) is Zone.UNCLEAR
+
+
+def test_runs_at_offsets_of_one_trace_are_taken_in_blocks():
+    rates = networks(30)
+    runs = [*runs_of("a", rates), *runs_of("b", rates + np.sin(np.arange(30) / 3))]
+    alone = compare(runs, "a")["b", "s"].differences["throughput_mbps"]["ci95"]
+    offsets = {"s": Offsets(100.0, lambda seed: seed * 100 / 30)}
+    blocks = compare(runs, "a", offsets)["b", "s"].differences["throughput_mbps"]["ci95"]
+    assert blocks[1] - blocks[0] > alone[1] - alone[0]
+
+
+def test_what_is_worse_in_every_run_is_not_as_good_as_the_best():
+    rates = networks(30)
+    noise = np.random.default_rng(3).normal(0, 0.01, 30)
+    noise -= noise.mean() + 1e-4
+    runs = [*runs_of("best", rates), *runs_of("same", rates + noise), *runs_of("worse", 0.99 * rates)]
+    assert as_good_as_best(runs, "throughput_mbps", more=True) == {("same", "s")}
+    assert as_good_as_best(runs, "jain", more=True) == set(), "no value at all"
+
+
+def test_students_interval_is_scipys():
+    for n in (2, 5, 9, 40):
+        values = np.random.default_rng(n).normal(3, 2, n)
+        theirs = stats.t.interval(0.9, n - 1, values.mean(), stats.sem(values))
+        assert student_interval(list(values), level=0.9) == pytest.approx(theirs)
+    assert student_interval([1.0]) is None
+
+
+def test_a_share_of_all_runs_has_an_interval():
+    low, high = share_interval(50, 50)
+    assert low == pytest.approx(50 / (50 + 1.959964**2))
+    assert high == 1.0
+    assert share_interval(0, 50) == pytest.approx((1 - high, 1 - low))
+
+
+TRIALS = 2000
+
+
+def coverage(interval, draw, truth):
+    """In which share of the trials the interval holds the truth."""
+    random = np.random.default_rng(5)
+    hits = 0
+    for _ in range(TRIALS):
+        low, high = interval(draw(random))
+        hits += low <= truth <= high
+    return hits / TRIALS
+
+
+@pytest.mark.parametrize(
+    ("interval", "draw", "truth"),
+    [
+        (student_interval, lambda r: list(r.normal(2, 3, 5)), 2.0),
+        (student_interval, lambda r: list(r.uniform(0, 2, 9)), 1.0),
+        (lambda v: mean_interval(v, resamples=1000), lambda r: list(r.normal(2, 3, 30)), 2.0),
+        (lambda v: mean_interval(v, resamples=1000), lambda r: list(r.uniform(0, 2, 30)), 1.0),
+        (lambda hits: share_interval(hits, 40), lambda r: int(r.binomial(40, 0.3)), 0.3),
+    ],
+    ids=["student, normal", "student, uniform", "BCa, normal", "BCa, uniform", "Wilson"],
+)
+def test_an_interval_covers_the_truth_as_often_as_it_says(interval, draw, truth):
+    assert coverage(interval, draw, truth) == pytest.approx(0.95, abs=0.02)
+
+
+def test_a_medians_interval_covers_it_at_least_as_often_as_it_says():
+    """Order statistics cannot reach 95% exactly: of 30 values they cover it with 0.957."""
+    found = coverage(median_interval, lambda r: list(r.exponential(1.0, 30)), np.log(2))
+    assert found == pytest.approx(0.957, abs=0.015)
+
+
+def test_a_scheme_that_is_no_better_is_called_better_or_worse_in_a_twentieth_of_all_cases():
+    random = np.random.default_rng(7)
+    wrong = 0
+    for _ in range(TRIALS):
+        rates = random.uniform(50, 100, 8)
+        runs = [*runs_of("a", rates), *runs_of("b", rates * random.normal(1, 0.2, 8))]
+        zone = compare(runs, "a")["b", "s"].zones["throughput_mbps"]
+        wrong += zone in {Zone.BETTER, Zone.WORSE}
+    assert wrong / TRIALS == pytest.approx(0.05, abs=0.02)

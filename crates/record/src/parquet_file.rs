@@ -255,7 +255,7 @@ fn write(
             writer.close()?;
         }
         group.close()?;
-        // The name changes only once the content is on the disk: a power loss leaves the old file or the new.
+        // The content is on the disk before the name is: a power loss leaves the old file or the new.
         file.into_inner()?.sync_all()?;
         Ok(std::fs::rename(&part, path)?)
     };

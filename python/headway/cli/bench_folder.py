@@ -51,7 +51,7 @@ class BenchFolder:
         total, left = self.batch.total_runs, self.batch.total_runs - self.batch.finished_runs
         again = there - self.batch.finished_runs
         has = f"all {total} runs" if there == total else f"{there} of {total} runs"
-        runs = f"{'' if again else 'the other '}{left} run{'s' * (left == 1)} now"
+        runs = ("" if again else "the other ") + ("one runs" if left == 1 else f"{left} run") + " now"
         records = f", {again} of them again for the recordings" if again else ""
         rest = f"; {runs}{records}" if left else ""
         print(f"headway: {shown(self.path)} has {has} already{rest}", file=sys.stderr)

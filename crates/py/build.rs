@@ -3,7 +3,8 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::process::Command;
 
-/// The hash of what is not committed in the crates, after a full stop: two such states are two codes. Empty if nothing.
+/// The hash of what is not committed in the crates, after a full stop. Empty if all is.
+/// Without it, code that differs would have one version.
 fn changes() -> String {
     let diff = Command::new("git")
         .args(["diff", "HEAD", "--", ".."])

@@ -321,12 +321,13 @@ class Batch:
         Of that run `pcap`, `qlog` and `logs` write recordings into the folder `recordings` (docs/recordings.md).
         """
     def take_over(self, directory: str) -> tuple[int, str]:
-        """Takes over the runs in the folder's results.parquet and series.parquet, before `start`: they do not run again.
+        """Takes over the runs in the folder's results.parquet and series.parquet, before `start`.
 
-        The first run of each scheme and scenario does where it is to be recorded; its earlier results stay until then.
-        Returns how many runs are there, and the text `bench` of the footer. Raises UsageError if a file cannot be read
-        or has another schema, and if a run differs in world, code_version, scenario, seconds, warmup, seed or model, or
-        is none of this batch.
+        They do not run again, but for the first run of each scheme and scenario where it is to be
+        recorded: its earlier results stay until then. Returns how many runs are there, and the text
+        `bench` of the footer. Raises UsageError if a file cannot be read or has another schema, and
+        if a run differs in world, code_version, scenario, seconds, warmup, seed or model, or is none
+        of this batch.
         """
     def start(self) -> None:
         """Begins in the background and returns."""
@@ -364,10 +365,11 @@ class Batch:
     def recording_failures(self) -> list[str]:
         """A line for each run whose recordings are incomplete, as on a full disk. Its results are not affected."""
     def write_parquet(self, directory: str, bench: Callable[[list[dict[str, Any]]], str]) -> None:
-        """Writes series.parquet and results.parquet of the runs that have finished, also while others run.
+        """Writes series.parquet and results.parquet of the runs that have finished; others may run.
 
-        `bench` is given what `results` gives for these runs, and returns the text (JSON) for the footer of
-        results.parquet. Same seed, same bytes. A crash leaves each file as it was or as it is to be.
+        `bench` is given what `results` gives for these runs, and returns the text (JSON) for the
+        footer of results.parquet. Same seed, same bytes. A crash leaves each file as it was or as it
+        is to be. Raises RunError if it cannot be written.
         """
 
 def check_agent(spec: str) -> tuple[str, str]:

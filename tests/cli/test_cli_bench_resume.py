@@ -38,7 +38,8 @@ main()
 
 
 def contents(folder):
-    return {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+    files = (file for file in folder.rglob("*") if file.is_file())
+    return {file.relative_to(folder).as_posix(): file.read_bytes() for file in files}
 
 
 @pytest.fixture(scope="module")
@@ -72,16 +73,19 @@ def test_a_stopped_bench_goes_on_and_ends_as_if_nothing_had_been(run, whole, tmp
     assert ("the same command goes on from there" in stopped.stderr) == (name == "SIGTERM")
     there = read_bench(tmp_path).facts["finished_runs"]
     assert 0 < there < TOTAL
+    assert run("report", tmp_path).returncode == 0
     done = run(*BENCH, "--out", tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stderr.startswith(f"headway: {tmp_path} has {there} of {TOTAL} runs already; the other ")
+    has = f"{tmp_path} has {there} of {TOTAL} runs already"
+    assert done.stderr.startswith(f"headway: {has}; the other ")
     assert done.stderr.count("\n") == 1
     assert contents(tmp_path) == contents(whole)
 
 
 def test_of_a_bench_that_is_complete_nothing_runs_again(run, whole, copied):
     done = run(*BENCH, "--out", copied)
-    assert (done.returncode, done.stderr) == (0, f"headway: {copied} has all {TOTAL} runs already\n")
+    assert done.returncode == 0
+    assert done.stderr == f"headway: {copied} has all {TOTAL} runs already\n"
     assert contents(copied) == contents(whole)
     # What no run would give again is there afterwards.
     path = copied / "results.parquet"
@@ -94,10 +98,11 @@ def test_of_a_bench_that_is_complete_nothing_runs_again(run, whole, copied):
 
 
 def test_runs_schemes_and_scenarios_are_added(run, whole, tmp_path):
-    first = ("bench", "--schemes", "newreno", "--scenario", "synthetic-att", "--runs", "10", *LENGTH)
-    assert run(*first, "--out", tmp_path).returncode == 0
+    less = ("--schemes", "newreno", "--scenario", "synthetic-att", "--runs", "10")
+    assert run(*BENCH, *less, "--out", tmp_path).returncode == 0
     done = run(*BENCH, "--out", tmp_path)
-    assert done.stderr == f"headway: {tmp_path} has 10 of {TOTAL} runs already; the other {TOTAL - 10} run now\n"
+    has = f"{tmp_path} has 10 of {TOTAL} runs already"
+    assert done.stderr == f"headway: {has}; the other {TOTAL - 10} run now\n"
     assert contents(tmp_path) == contents(whole)
 
 

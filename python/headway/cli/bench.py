@@ -98,8 +98,8 @@ def bench(
         Path | None,
         typer.Option(
             envvar="HEADWAY_OUT",
-            help="Folder of the results; else out/DATE-TIME. Where it holds runs of the same bench, only the "
-            "others run. It refuses the folder of another bench.",
+            help="Folder of the results; else out/DATE-TIME. Where it holds runs of the same "
+            "bench, only the others run. It refuses the folder of another bench.",
         ),
     ] = None,
     pcap: Annotated[
@@ -289,9 +289,9 @@ def _unfinished(batch: Batch, folder: Path, *, named: bool) -> str:
 
 
 def _run(batch: Batch, what: str, save: Callable[[], object]) -> RunError | None:
-    """Runs it with progress on standard error, until all has finished or a signal comes; saves now and then.
+    """Runs it until all has finished or a signal comes, with progress on standard error.
 
-    Returns what went wrong with a run, if anything did.
+    Saves now and then. Returns what went wrong with a run, if anything did.
     """
     from headway.cli.progress import progress_of_runs
 

@@ -1,4 +1,4 @@
-"""The folder of a bench: its runs are saved while it runs, and it goes on from those that are there."""
+"""The folder of a bench: what has finished is saved there, and a later bench goes on from it."""
 
 from __future__ import annotations
 
@@ -31,13 +31,18 @@ class BenchFolder:
     """How the bench was made: the command, its options, the code's version."""
 
     def take_over(self) -> None:
-        """Takes over the runs that are there, and says so. Raises UsageError if they are of another bench."""
+        """Takes over the runs that are there, and says so.
+
+        Raises:
+            UsageError: They are of another bench.
+        """
         from headway.results import FILES
 
         if not (self.path / FILES[0]).exists():
             for name in ("bench.json", "report.html"):
                 if (self.path / name).exists():
-                    raise UsageError(f"--out {self.path}: holds {name} without its {FILES[0]}; {CURE}")
+                    missing = f"holds {name} without its {FILES[0]}"
+                    raise UsageError(f"--out {self.path}: {missing}; {CURE}")
             return
         try:
             there = self._take_over()
@@ -46,8 +51,9 @@ class BenchFolder:
         total, left = self.batch.total_runs, self.batch.total_runs - self.batch.finished_runs
         again = there - self.batch.finished_runs
         has = f"all {total} runs" if there == total else f"{there} of {total} runs"
-        runs = f"{'' if again else 'the other '}{left} run{'s' * (left == 1)} now"
-        rest = (f"; {runs}" if left else "") + (f", {again} of them again for the recordings" if again else "")
+        runs = ("" if again else "the other ") + ("one runs" if left == 1 else f"{left} run") + " now"
+        records = f", {again} of them again for the recordings" if again else ""
+        rest = f"; {runs}{records}" if left else ""
         print(f"headway: {shown(self.path)} has {has} already{rest}", file=sys.stderr)
 
     def _take_over(self) -> int:
@@ -67,7 +73,8 @@ class BenchFolder:
         for name in traces.keys() & self.traces.keys():
             for trace, sha256 in self.traces[name].items():
                 if (other := traces[name].get(trace)) != sha256:
-                    raise UsageError(f"holds runs over trace {trace} with SHA-256 {other}, not {sha256}")
+                    digests = f"SHA-256 {other}, not {sha256}"
+                    raise UsageError(f"holds runs over trace {trace} with {digests}")
         return there
 
     def save(self) -> dict[str, Any]:
@@ -92,7 +99,7 @@ class BenchFolder:
         return footer
 
     def write(self) -> Bench:
-        """Saves, and writes bench.json and report.html beside; returns what they hold. Raises RunError."""
+        """Saves, writes bench.json and report.html, and returns what they hold. Raises RunError."""
         from headway.files import write_atomic
         from headway.report import page
         from headway.results import read_bench
@@ -101,8 +108,8 @@ class BenchFolder:
         # As `headway report` reads it later: the same page, byte for byte.
         bench = read_bench(self.path)
         recordings = self._recordings()
-        more = {"recordings": recordings} if recordings else {}
-        write_atomic(self.path / "bench.json", json.dumps(footer | more | {"results": bench.rows}, indent=2) + "\n")
+        facts = footer | ({"recordings": recordings} if recordings else {}) | {"results": bench.rows}
+        write_atomic(self.path / "bench.json", json.dumps(facts, indent=2) + "\n")
         write_atomic(self.path / "report.html", page(bench))
         return bench
 
@@ -112,6 +119,7 @@ class BenchFolder:
 
         seeds = {r["run"]: r["seed"] for r in results if r["scenario"] == s.name}
         moves = "trace offset" in s.varies and seeds
+        runs = range(max(seeds) + 1) if moves else ()
         return {
             "name": s.name,
             "paper": s.paper,
@@ -122,11 +130,11 @@ class BenchFolder:
             "text": s.text,
             "sweep": s.sweep,
             "trace_s": open_trace(*s.trace_parts[0]).seconds if moves else None,
-            "offsets_s": [s.trace_offset_s(seeds.get(k, 0)) for k in range(max(seeds) + 1)] if moves else None,
+            "offsets_s": [s.trace_offset_s(seeds.get(k, 0)) for k in runs] if moves else None,
         }
 
     def _recordings(self) -> list[str]:
-        """The recordings of this bench, then those of runs that were recorded before: SCENARIO/SCHEME/FILE."""
+        """The recordings of this bench, then those of an earlier one in this folder."""
         # They are recordings/SCENARIO/SCHEME/FILE, wherever the folder is.
         new = [Path(*Path(r["path"]).parts[-4:]).as_posix() for r in self.batch.recordings()]
         try:

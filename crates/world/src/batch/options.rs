@@ -59,7 +59,7 @@ pub enum BatchError {
     /// The options contradict each other.
     #[error("{0}")]
     Options(String),
-    /// Results that are to be taken over are of another batch; what they hold that this one does not.
+    /// Results that are to be taken over are of another batch: what they hold.
     #[error("holds {0}")]
     Other(String),
     /// A run died. Others are not affected.

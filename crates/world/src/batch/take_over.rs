@@ -11,13 +11,13 @@ use crate::{FlowOutcome, FlowSeries, Outcome};
 type Key = (String, String, i32);
 
 impl Batch {
-    /// Takes over the runs that an earlier batch has finished: they are not run again, unless there is
-    /// something to record of them. Once, and before [`Batch::run`]. Returns how many.
+    /// Takes over the runs that an earlier batch has finished. They are not run again, unless there
+    /// is something to record of them. Once, and before [`Batch::run`]. Returns how many.
     ///
     /// `rows` and `series` are what [`Batch::rows`] and [`Batch::series`] gave then.
     ///
     /// # Errors
-    /// [`BatchError::Other`] if a row is of another batch than this one. Then nothing is taken over.
+    /// [`BatchError::Other`] if a row is of another batch than this one. It then takes nothing over.
     pub fn take_over(&self, rows: Vec<Row>, series: Vec<SeriesRow>) -> Result<usize, BatchError> {
         let index = self.index();
         let mut models = HashMap::new();

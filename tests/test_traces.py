@@ -1,7 +1,10 @@
 import importlib
 import json
 import os
+import re
+import subprocess
 import sys
+import textwrap
 import threading
 import tomllib
 import tracemalloc
@@ -416,3 +419,89 @@ def test_gap_warns_of_what_is_surely_a_mistake(doubtful):
     warnings = gap_warnings([Scenario.load(str(path)) for path in doubtful.values()])
     assert len(warnings) == 2
     assert "since 1970" in warnings[0]
+
+
+# Small files made up in the formats of public sets, and the commands of docs/traces.md that bring them in.
+UCC = "Timestamp,Longitude,Latitude,Speed,Operatorname,CellID,NetworkMode,RSRP,RSRQ,SNR,CQI,RSSI,DL_bitrate"
+MADE_UP = {
+    "trace_4529613": "0.00 4.0\n1.02 2.0\n2.01 0\n3.03 6.0\n",
+    "report_foot_0001.log": (
+        "1453121790686 39287 51.0386 3.7322 500000 1000\n"
+        "1453121791687 40288 51.0386 3.7322 250250 1001\n"
+        "1453121792686 41287 51.0386 3.7322 0 999\n"
+        "1453121793686 42287 51.0386 3.7322 750000 1000\n"
+    ),
+    "B_2019.12.14_10.16.30.csv": UCC
+    + "".join(
+        f"\n2019.12.14_10.16.{second},-8.4,51.8,0,B,11,5G,-90,-12,8,10,-,{rate}"
+        for second, rate in ((30, 4000), (31, 2000), (31, 2000), (32, 0), (33, 6000))
+    )
+    + "\n",
+    "Lumos5G-v1.0.csv": "run_num,seq_num,Throughput,mobility_mode,trajectory_direction\n"
+    + "".join(f"7,{k},99,driving,CW\n" for k in range(1, 4))
+    + "".join(f"7,{k},{rate},walking,CW\n" for k, rate in enumerate((4, 2, 0, 6), 1))
+    + "8,1,99,walking,CW\n",
+    "mob_all_area.csv": "time,throughput,speed,latitude,longtitu,area_type\n"
+    + "".join(
+        f"2023-04-05 11:03:0{second} CDT,{rate},2.4,44.9,-93.2,suburban\n"
+        for second, rate in ((7, 4.0), (8, 2.0), (9, 0.0))
+    )
+    + "2023-04-05 11:03:10 CDT,6.0,2.4,44.9,-93.2,suburban\n"
+    + "2023-04-06 09:00:00 CDT,99.0,2.4,44.9,-93.2,urban\n",
+    "iperf_cleaned_seconds_Osnabrück.csv": ",site_name,timestamp_start,timestamp_end,download\n"
+    + "".join(
+        f"{k},uos-rz,2023-09-14 15:{12 + 3 * (k // 2)}:2{k % 2},2023-09-14 15:12:29,{rate}\n"
+        for k, rate in enumerate((4e6, 2e6, 0.0, 6e6))
+    ),
+}
+
+
+def recipes():
+    """Each command of docs/traces.md that converts, as it stands there."""
+    text = (ROOT / "docs" / "traces.md").read_text()
+    blocks = re.findall(r"(?m)(?:^    .*\n)+", text)
+    return [textwrap.dedent(block).strip() for block in blocks if "convert" in block]
+
+
+@pytest.mark.parametrize("command", recipes())
+def test_a_recipe_of_the_manual_brings_its_set_in(tmp_path, command):
+    for name, text in MADE_UP.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "headway").write_text(f'#!/bin/sh\nexec {sys.executable} -m headway "$@"\n')
+    (tmp_path / "headway").chmod(0o755)
+    environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["sh", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    (made,) = tmp_path.glob("*.down")
+    assert Trace.load(made, "whole").rates_mbps(1.0)[:4] == pytest.approx([4, 2, 0, 6], abs=0.25)
+
+
+def test_every_set_of_the_manual_has_a_recipe():
+    assert {name for name in MADE_UP if any(name in command for command in recipes())} == set(MADE_UP)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--time-column", "a"], "belong together"),
+        (["--time-column", "a", "--rate-column", "c"], "a.csv:1: no column 'c'; there are a, b"),
+        (["--time-column", "1", "--rate-column", "3"], "a.csv:1: no column '3'; there are a, b"),
+        (["--time-column", "a", "--rate-column", "b", "--unit", "Mbps"], "write Mbit/s, kbit/s, bit/s"),
+        (["--unit", "kbit/s"], "--rate-column too"),
+    ],
+)
+def test_columns_that_are_not_there_are_named(run, tmp_path, options, says):
+    (tmp_path / "a.csv").write_text("a,b\n0,1\n1,1\n")
+    done = run("traces", "convert", "a.csv", "a.down", *options, cwd=tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert says in done.stderr
+    assert not (tmp_path / "a.down").exists()
+
+
+def test_a_pause_between_measurements_is_warned_of(run, tmp_path):
+    (tmp_path / "a.log").write_text("0 1\n1 1\n2 1\n3602 1\n3603 1\n")
+    done = run("traces", "convert", "a.log", "a.down", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "a.log: one rate holds for 3600 s, as no row follows" in done.stderr

@@ -134,11 +134,28 @@ def convert(
     ],
     target: Annotated[Path, typer.Argument(help="What to write: a CSV file if it ends in .csv, else a trace.")],
     interval: Annotated[str, typer.Option(help="Time between rows of a CSV file that is written.")] = "1s",
+    time: Annotated[
+        str | None,
+        typer.Option("--time-column", metavar="COLUMN", help="Of a wider table: its name, or its number from 1."),
+    ] = None,
+    rate: Annotated[
+        str | None, typer.Option("--rate-column", metavar="COLUMN", help="The same of the column with rates.")
+    ] = None,
+    unit: Annotated[str, typer.Option(help="Of that column: Mbit/s, kbit/s or bit/s.")] = "Mbit/s",
 ) -> None:
-    """Convert between CSV files of Mbit/s and mahimahi traces, both ways."""
+    """Convert between tables of rates and mahimahi traces, both ways."""
+    from headway.traces import RATE_UNITS, Columns
     from headway.traces import convert as convert_trace
 
-    convert_trace(source, target, seconds(interval, "--interval"))
+    if (time is None) != (rate is None):
+        raise UsageError("traces convert: --time-column and --rate-column belong together: give both")
+    if unit not in RATE_UNITS:
+        raise UsageError(f"--unit '{unit}': no such unit; write {', '.join(RATE_UNITS)}")
+    if unit != "Mbit/s" and rate is None:
+        raise UsageError("--unit: is of a column; give --time-column and --rate-column too")
+    columns = Columns(time, rate, unit) if time and rate else None
+    for doubt in convert_trace(source, target, seconds(interval, "--interval"), columns):
+        print(f"headway: warning: {doubt}", file=sys.stderr)
 
 
 @app.command(epilog=EPILOG["traces plot"])

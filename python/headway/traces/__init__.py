@@ -1,6 +1,6 @@
 """Trace files: where they are, where they come from, what they hold."""
 
-from headway.traces.convert import convert
+from headway.traces.convert import RATE_UNITS, Columns, convert
 from headway.traces.fetch import cache_folder, collection_of, collections, fetch
 from headway.traces.look import (
     changed,
@@ -15,6 +15,8 @@ from headway.traces.look import (
 )
 
 __all__ = [
+    "RATE_UNITS",
+    "Columns",
     "cache_folder",
     "changed",
     "collection_of",

@@ -1,12 +1,16 @@
 """Tables of rates to traces and back.
 
 A table has two columns, the time at which a rate begins and the rate in Mbit/s, and may begin with a header:
-`time_s,rate_mbps` or `time_ms,rate_mbps`. A rate holds until the next row.
+`time_s,rate_mbps` or `time_ms,rate_mbps`. A rate holds until the next row. Of a wider table you say which columns
+are the two, and in what unit the rate is.
 """
 
 import csv
 import math
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -20,12 +24,37 @@ UNITS = {"time_s": 1.0, "time_ms": 1e-3}
 MS_APART = 100.0
 """Rows without a header that are so far apart have their times in milliseconds."""
 _SEEN = 4096
+_LONG_GAP = 60.0
+"""So many times as long as is usual, and so many seconds, is a pause between two measurements."""
+RATE_UNITS = {"Mbit/s": 1.0, "kbit/s": 1e-3, "bit/s": 1e-6}
 
 
-def convert(source: Path, target: Path, interval_s: float) -> None:
+@dataclass(frozen=True)
+class Columns:
+    """Which two columns of a table are meant, by names of its first line or by numbers from 1.
+
+    Rows of the same time become one, with the mean of their rates.
+    """
+
+    time: str
+    rate: str
+    unit: str = "Mbit/s"
+    """One of RATE_UNITS."""
+
+
+def convert(source: Path, target: Path, interval_s: float, columns: Columns | None = None) -> list[str]:
     """Writes `target` from `source`: a trace from a table of rates, or a CSV file from a trace.
 
     A trace as the source may be given by name, and `-` is standard input or output.
+
+    Args:
+        source: A table or a trace.
+        target: What is written: a CSV file if it ends in .csv.
+        interval_s: Time between rows of a CSV file that is written.
+        columns: Of a table with other columns than two.
+
+    Returns:
+        A line about each thing in a table that is surely a mistake.
 
     Raises:
         UsageError: Where a file cannot be read, or both are of one kind.
@@ -37,15 +66,32 @@ def convert(source: Path, target: Path, interval_s: float) -> None:
         raise UsageError(one_of_each)
     if from_csv and not source.exists():
         raise UsageError(f"{source}: no such file; give a CSV file with the columns {','.join(HEADER)}")
-    from_table = from_csv or (not to_csv and _is_table(source))
+    from_table = from_csv or columns is not None or (not to_csv and _is_table(source))
+    if from_table and to_csv:
+        raise UsageError(one_of_each)
     if not from_table and not to_csv and replaceable(target):
         raise UsageError(one_of_each)
     make_parent(target, "traces convert")
+    found = []
     if from_table:
-        content = Trace.from_steps(*read_table(source)).to_mahimahi()
+        lengths, rates = read_table(source, columns)
+        content = Trace.from_steps(lengths, rates).to_mahimahi()
+        found = _pauses(source, lengths)
     else:
         content = _csv_of(open_trace(str(source), "whole"), interval_s)
     write_atomic(target, content)
+    return found
+
+
+def _pauses(source: Path, lengths: list[float]) -> list[str]:
+    """A line about the longest time without a row, where that is longer than any measurement has."""
+    longest = max(lengths)
+    if longest < _LONG_GAP or longest < _LONG_GAP * float(np.median(lengths)):
+        return []
+    return [
+        f"{source}: one rate holds for {longest:g} s, as no row follows; "
+        "if measurements were made one after another, take the rows of one"
+    ]
 
 
 def _csv_of(trace: Trace, interval_s: float) -> str:
@@ -67,22 +113,35 @@ def _is_table(source: Path) -> bool:
     return len(first.replace(b",", b" ").replace(b";", b" ").split()) > 1
 
 
-def read_table(path: Path) -> tuple[list[float], list[float]]:
-    """For how many seconds each rate of a table holds, and the rates. Raises UsageError that names the line.
+def read_table(path: Path, columns: Columns | None = None) -> tuple[list[float], list[float]]:
+    """For how many seconds each rate of a table holds, and the rates in Mbit/s.
+
+    Raises UsageError that names the line.
 
     The last rate holds as long as the one before it.
     """
     times: list[float] = []
     rates: list[float] = []
+    same = 1
     unit = None
-    for number, row in _rows(path):
+    factor = RATE_UNITS[columns.unit] if columns else 1.0
+    for number, row in _chosen(path, columns) if columns else _rows(path):
         where = f"{path}:{number}"
         if not times and unit is None and row[1:] == HEADER[1:] and row[0] in UNITS:
             unit = UNITS[row[0]]
             continue
+        date = _date(row[0])
+        if date is not None:
+            row[0], unit = repr(date), 1.0
         time, rate = _numbers(row, where, not times and unit is None)
+        rate *= factor
         if not (math.isfinite(rate) and 0 <= rate <= 1e5):
             raise UsageError(f"{where}: {rate:g} Mbit/s; a rate is between 0 and 100000")
+        if columns and times and time == times[-1]:
+            same += 1
+            rates[-1] += (rate - rates[-1]) / same
+            continue
+        same = 1
         if not math.isfinite(time) or (times and time <= times[-1]):
             raise UsageError(f"{where}: time {time:g} is none or not after the one before; times are to grow")
         times.append(time)
@@ -110,6 +169,43 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         except csv.Error:
             raise UsageError(f"{path}:{number}: a quote on this line is not closed") from None
         yield number, [word.strip().strip('"') for word in row]
+
+
+def _chosen(path: Path, columns: Columns) -> Iterator[tuple[int, list[str]]]:
+    """The two columns of each row but the names of columns."""
+    wanted = (columns.time, columns.rate)
+    places: list[int] = []
+    for number, row in _rows(path):
+        if not places:
+            places = [_place(name, row, f"{path}:{number}") for name in wanted]
+            if any(name in row for name in wanted):
+                continue
+        if len(row) <= max(places):
+            raise UsageError(f"{path}:{number}: {len(row)} columns; column {max(places) + 1} is asked for")
+        yield number, [row[place] for place in places]
+
+
+def _place(name: str, row: list[str], where: str) -> int:
+    if name in row:
+        return row.index(name)
+    if name.isdecimal() and 1 <= int(name) <= len(row):
+        return int(name) - 1
+    raise UsageError(f"{where}: no column '{name}'; there are {', '.join(row)}, or numbers from 1 to {len(row)}")
+
+
+def _date(word: str) -> float | None:
+    """Seconds since 1970 of 2023-04-05 11:03:07 or 2019.12.14_10.16.30; a zone's name is left out."""
+    plain = re.sub(r" [A-Z]{2,5}$", "", word)
+    try:
+        if re.fullmatch(r"\d{4}\.\d\d\.\d\d_\d\d\.\d\d\.\d\d", plain):
+            date = datetime.strptime(plain, "%Y.%m.%d_%H.%M.%S").replace(tzinfo=UTC)
+        elif re.match(r"\d{4}-\d\d-\d\d[ T]", plain):
+            date = datetime.fromisoformat(plain)
+        else:
+            return None
+    except ValueError:
+        return None
+    return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
 
 
 def _text(path: Path) -> str:

@@ -76,7 +76,6 @@ EXIT_CODES = """
 | 0 | Done. |
 | 1 | It failed while it ran; or `--strict` and the like are not met. |
 | 2 | Wrong usage or bad input. Nothing was run. |
-| 75 | Only `make gate` and `make live`: no verdict. Try again (docs/testing.md, docs/live.md). |
 | 129 | SIGHUP ended it: a terminal or connection that was closed. |
 | 130 | SIGINT ended it: Ctrl-C. |
 | 143 | SIGTERM ended it: `kill`, `timeout`, a batch system, `docker stop`. |
@@ -85,7 +84,8 @@ A signal costs nothing that has finished: it is written, and one line says where
 command goes on from there where `gap`, `reproduce`, `train` or `traces fetch` was interrupted.
 `distill` and `train rax-v1` make their folder whole or not at all, and begin again.
 A second signal cannot interrupt the writing. `headway shell` has the exit code of its program.
-`nohup` works as usual: an ignored signal stays ignored.
+`headway tune host`, `headway tune agent` and `headway netwatch run` serve until a signal ends them:
+their exit code is then 0, as `headwayd`'s is. `nohup` works as usual: an ignored signal stays ignored.
 """
 
 

@@ -72,8 +72,9 @@ def test_an_agent_says_that_it_ends(tmp_path, number):
     socket = tmp_path / "agent.sock"
     fixed = ("--fixed", "rtprop_window=2s,btlbw_window=4", "--bind", "tcp://127.0.0.1:*", "--insecure")
     code, said = interrupted(number, lambda _: socket.exists(), "tune", "agent", *fixed, "--socket", socket)
-    assert code == CODES[number], said
-    assert said == "headway: interrupted; hosts set their default windows again\n"
+    # A service that was asked to end has done its work.
+    assert code == 0, said
+    assert said == "headway: stopped; hosts set their default windows again\n"
     assert not socket.exists()
 
 

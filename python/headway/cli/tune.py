@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from headway import ending
 from headway._native import RunError, UsageError
 from headway.cli.streams import shown
 from headway.cli.usage import EPILOG, Json, console, seconds, table_of, words
@@ -206,9 +207,9 @@ def agent(
 
 
 def _said(code: int, what: str) -> int:
-    """The exit code. Where it is a signal's, says what is left behind."""
-    if code > 128:
-        print(f"headway: interrupted; {what}", file=sys.stderr)
+    """The exit code. Where a signal has ended a service, which is as it should be, says what is left behind."""
+    if ending.is_asked():
+        print(f"headway: stopped; {what}", file=sys.stderr)
     return code
 
 

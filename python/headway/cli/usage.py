@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 EXAMPLES = {
     "headway": "headway bench --schemes cubic,bbr --scenario pantheon-default",
-    "bench": "headway bench --schemes cubic,bbr,fixed-window:window=50 --scenario lte-verizon,lte-att --runs 10",
+    "bench": "headway bench --schemes cubic,bbr,vegas --scenario owl-lte-verizon,pantheon-default --against cubic",
     "shell": "headway shell --up 12Mbps --down Verizon-LTE-short.down --delay 20ms --queue 100pkt -- bash",
     "report": "headway report out/lte --open",
     "gap": "headway gap --schemes newreno,copa --scenario pantheon-default,lte-verizon --runs 5 --seconds 30",

@@ -177,9 +177,7 @@ async def _serve(
     for result in results:
         if isinstance(result, Exception) and not is_well:
             raise result
-    if not is_well:
-        return 1
-    return ending.exit_code() if ending.is_asked() else 0
+    return 0 if is_well else 1
 
 
 async def publish(watch: Watch, broadcast: Broadcast) -> None:

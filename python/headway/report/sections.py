@@ -91,13 +91,13 @@ def _compared(c: Content, level: int) -> str:
     if not rows:
         return ""
     other = rows[0]["against"]["scheme"]
-    margins = ", ".join(f"{m.margin:g} {m.unit or 'in ' + m.title}".replace(" %", "%") for m in MEASURES)
+    margins = ", ".join(f"{m.title} {m.margin:g}{'' if m.is_relative else ' '}{m.unit}".strip() for m in MEASURES)
     return (
         f"<h{level}>Against {escape(other)}, run by run</h{level}>"
         f"{tables.compared(rows, c.style, f'How far each scheme lies above {other} in the same runs')}"
-        '<p class="note">In each pair both schemes met the same network. <b>better</b> and <b>worse</b>: the whole '
-        f"95% interval lies on one side of zero. <b>equal</b>: it lies within {margins}. Anything else is "
-        "<b>unclear</b>: more runs may tell.</p>"
+        '<p class="note">In each pair both schemes met the same network. <b>better</b> and <b>worse</b>: '
+        "the whole 95% interval lies on one side of zero. <b>equal</b>: it lies within a margin "
+        f"({margins}). Anything else is <b>unclear</b>: more runs may tell.</p>"
     )
 
 

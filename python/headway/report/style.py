@@ -62,7 +62,7 @@ FIXED = {
     "xcp-w": ("black", "star"),
     "owl": ("purple", "circle"),
     "owl-loss": ("sky", "circle"),
-    "owl-rule": ("purple", "cross"),
+    "owl-rule": ("green", "cross"),
     "aurora": ("orange", "circle"),
     "orca": ("sky", "diamond"),
     "rax": ("green", "diamond"),

@@ -135,7 +135,7 @@ async def _until_ended(task: asyncio.Task[None], tied: bool) -> int:
     task.cancel()
     with suppress(asyncio.CancelledError):
         await task
-    return ending.exit_code() if ending.is_asked() else 0
+    return 0
 
 
 def _read_all(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:

@@ -3,11 +3,11 @@
 use std::env;
 use std::ffi::OsStr;
 use std::fs;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, sleep};
 use std::time::Duration as Wait;
@@ -242,12 +242,11 @@ impl Drop for Daemon {
     }
 }
 
-/// A name for a controller that no other process has, and none of this one's: of at most 15 characters, since
-/// process numbers have 7 at most, and of those that the kernel takes for a BPF object's.
+/// A name for a controller, at random: names are the whole machine's, and the number of a process is not, for
+/// each container counts its own. At most 15 characters, of those that the kernel takes for a BPF object's.
 fn own_name() -> String {
-    static MADE: AtomicU32 = AtomicU32::new(0);
-    let number = MADE.fetch_add(1, Ordering::Relaxed) % 1000;
-    format!("hw_{}_{number}", std::process::id())
+    let random = RandomState::new().build_hasher().finish();
+    format!("hw_{:010x}", random >> 24)
 }
 
 /// What a daemon that serves has told.

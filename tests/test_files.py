@@ -105,16 +105,14 @@ def test_a_report_and_a_graph_go_to_standard_output_alone(run, small_bench):
 
 def test_a_bench_writes_through_links(run, tmp_path):
     names = ("results.parquet", "series.parquet", "bench.json", "report.html")
+    words = ("bench", "--schemes", "cubic", "--scenario", "rax-1", "--runs", "1", "--seconds", "2", "--out")
+    assert run(*words, tmp_path / "own").returncode == 0
+    (tmp_path / "out").mkdir()
     for name in names:
-        (tmp_path / "own").mkdir(exist_ok=True)
-        (tmp_path / "own" / name).write_text("old")
         (tmp_path / "own" / name).chmod(0o640)
-        (tmp_path / "out").mkdir(exist_ok=True)
         (tmp_path / "out" / name).symlink_to(f"../own/{name}")
-    done = run(
-        *("bench", "--schemes", "cubic", "--scenario", "rax-1", "--runs", "1", "--seconds", "2"),
-        *("--out", tmp_path / "out"),
-    )
+    (tmp_path / "own" / "report.html").write_text("old")
+    done = run(*words, tmp_path / "out")
     assert done.returncode == 0, done.stderr
     for name in names:
         assert (tmp_path / "out" / name).is_symlink()

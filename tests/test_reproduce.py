@@ -141,11 +141,11 @@ def test_differences_are_of_runs_with_one_seed():
     assert found.difference(wanted["owl"], wanted["cubic"], "throughput_mbps") == metric(1.0, 1.0, 1.0)
     # 21 over 20 in the mean; what pairs add to it are 2.5, 0 and -2.5 points, and Student's factor is 4.303.
     percent = found.percent(wanted["owl"], wanted["cubic"], "throughput_mbps")
-    half = 4.30265 * 2.5 / 3**0.5
+    half = 4.302652730 * 2.5 / 3**0.5
     assert percent["mean"] == pytest.approx(5.0)
     assert percent["ci95"] == pytest.approx([5 - half, 5 + half])
     alone = found.mean(wanted["owl"], "throughput_mbps")
-    assert alone["ci95"] == pytest.approx([21 - 4.30265 * 10 / 3**0.5, 21 + 4.30265 * 10 / 3**0.5])
+    assert alone["ci95"] == pytest.approx([21 - 4.302652730 * 10 / 3**0.5, 21 + 4.302652730 * 10 / 3**0.5])
 
 
 def test_what_is_kept_is_a_ratio_of_means():
@@ -156,7 +156,7 @@ def test_what_is_kept_is_a_ratio_of_means():
     ours, theirs = (wanted["ours"], wanted["left"]), (wanted["theirs"], wanted["rest"])
     kept = found.kept(ours, theirs, "throughput_mbps")
     # The other's rest is 1, 0 and -1 below half of each run's, of 20: 5, 0 and -5 points. (Mean ratio: 48%.)
-    half = 4.30265 * 5 / 3**0.5
+    half = 4.302652730 * 5 / 3**0.5
     assert kept["mean"] == pytest.approx(30.0)
     assert kept["ci95"] == pytest.approx([30 - half, 30 + half])
 

@@ -387,7 +387,7 @@ def test_the_page_has_a_place_for_every_figure():
 
 def test_without_statsmodels_a_figure_says_what_to_install(monkeypatch):
     monkeypatch.setattr("headway.reproduce.interval.network.find_spec", lambda _: None)
-    with pytest.raises(MissingError, match=r"pip install 'headway\[study\]'"):
+    with pytest.raises(MissingError, match=r"pip install '\.\[study\]'"):
         next(FIGURES["fig4"].make(Lab(QUICK, stand_ins=STAND_INS)))
 
 

@@ -14,7 +14,7 @@ def test_as_scipy_has_it(n):
     draw = random.Random(n)
     values = [draw.gauss(3, 2) for _ in range(n)]
     theirs = stats.t.interval(0.95, n - 1, fmean(values), stdev(values) / n**0.5)
-    assert student_interval(values) == pytest.approx(theirs, rel=1e-5)
+    assert student_interval(values) == pytest.approx(theirs, rel=1e-8)
 
 
 @pytest.mark.parametrize("n", [2, 4, 9])
@@ -26,7 +26,5 @@ def test_it_covers_the_mean_as_often_as_it_says(n):
     assert covered == pytest.approx(0.95, abs=0.02)
 
 
-def test_one_value_says_nothing_and_many_are_resampled():
+def test_one_value_says_nothing():
     assert student_interval([1.0]) is None
-    with pytest.raises(ValueError, match="mean_interval"):
-        student_interval([1.0] * FEW)

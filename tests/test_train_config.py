@@ -177,7 +177,9 @@ def test_an_unknown_system_names_the_nearest(run):
 def test_without_pytorch_one_line_says_how_to_get_it(run):
     done = run("train", "quick")
     assert done.returncode == 1
-    assert done.stderr.startswith("headway: training needs PyTorch: pip install")
+    assert done.stderr.startswith(
+        "headway: training needs PyTorch; in the folder of Headway's sources: pip install '.[train]' "
+    )
     assert done.stderr.count("\n") == 1
 
 

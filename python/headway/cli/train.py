@@ -32,8 +32,8 @@ NEEDED = {
 TRY = ("pantheon-default", "high-bdp", "low-bdp", "rax-1", "rax-1-loss", "cellular-taxi")
 """What to try a model on: the first that neither trained it nor chose its weights."""
 NEEDS = (
-    "training needs {missing}: pip install 'headway[train]' --extra-index-url https://download.pytorch.org/whl/cpu "
-    "(PyTorch's small build, for CPUs)"
+    "training needs {missing}; in the folder of Headway's sources: pip install '.[train]' "
+    "--extra-index-url https://download.pytorch.org/whl/cpu (PyTorch's small build, for CPUs)"
 )
 
 

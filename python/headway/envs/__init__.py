@@ -5,11 +5,12 @@ docs/environments.md describes them.
 """
 
 from headway._native import UsageError
+from headway.models.extras import install
 
 try:
     import gymnasium
 except ImportError as error:
-    raise UsageError("Gymnasium is not installed; install it: pip install 'headway[envs]'") from error
+    raise UsageError(f"Gymnasium is not installed; install it: {install('envs')}") from error
 
 from headway.envs.config import EnvConfig
 from headway.envs.ids import IDS, make, make_vec, register

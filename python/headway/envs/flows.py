@@ -10,11 +10,12 @@ from headway import _native
 from headway._native import UsageError
 from headway.envs.measurements import COLUMNS, Measurements
 from headway.envs.vector import ENDS, answers_of, spaces
+from headway.models.extras import install
 
 try:
     from pettingzoo import AECEnv, ParallelEnv
 except ImportError as error:
-    raise UsageError("PettingZoo is not installed; install it: pip install 'headway[envs]'") from error
+    raise UsageError(f"PettingZoo is not installed; install it: {install('envs')}") from error
 
 if TYPE_CHECKING:
     import gymnasium

@@ -8,11 +8,12 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from headway._native import UsageError
+from headway.models.extras import install
 
 try:
     from stable_baselines3.common.vec_env import VecEnv
 except ImportError as error:
-    raise UsageError("Stable-Baselines3 is not installed; install it: pip install 'headway[train]'") from error
+    raise UsageError(f"Stable-Baselines3 is not installed; install it: {install('train')}") from error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

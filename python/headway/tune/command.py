@@ -38,11 +38,12 @@ def run_agent(agent: Agent, socket: Path | None, *, tied: bool = False) -> int:
     """
 
     async def serve() -> int:
+        ended = _ended_by_signals()
         door = await Control(socket or control.default_path("agent", agent.name), agent.status).open()
         try:
             task = await start(agent)
             _say("agent", agent.name)
-            return await _until_ended(task, tied)
+            return await _until_ended(task, ended, tied)
         finally:
             await door.close()
 
@@ -91,6 +92,7 @@ def run_hosts(
         return one, one
 
     async def serve() -> int:
+        ended = _ended_by_signals()
         context = zmq.asyncio.Context()
         hosts = [Host(each, *flows_of(n), agents, safe, context) for n, each in enumerate(options)]
 
@@ -103,7 +105,7 @@ def run_hosts(
         try:
             task = asyncio.create_task(until_cancelled(hosts))
             _say("host", name)
-            return await _until_ended(task, tied)
+            return await _until_ended(task, ended, tied)
         finally:
             await door.close()
             context.destroy(200)
@@ -119,12 +121,17 @@ def _run(serve: Callable[[], Coroutine[Any, Any, int]]) -> int:
         raise (known.exceptions[0] if known else group) from None
 
 
-async def _until_ended(task: asyncio.Task[None], tied: bool) -> int:
-    """Until the task ends, or is to end: then it is cancelled, and may put things in order."""
+def _ended_by_signals() -> asyncio.Event:
+    """Is set by a signal from now on, before anybody can know that this runs: none interrupts the loop."""
     ended = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    ending.sets(ended, loop)
+    ending.sets(ended, asyncio.get_running_loop())
+    return ended
+
+
+async def _until_ended(task: asyncio.Task[None], ended: asyncio.Event, tied: bool) -> int:
+    """Until the task ends, or is to end: then it is cancelled, and may put things in order."""
     if tied:
+        loop = asyncio.get_running_loop()
         threading.Thread(target=_read_all, args=(loop, ended), daemon=True).start()
     waiting = asyncio.create_task(ended.wait())
     await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)

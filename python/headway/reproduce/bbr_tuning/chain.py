@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from headway._native import RunError, find_headwayd
 from headway.models import load
+from headway.models.extras import install
 from headway.reproduce.lab import MissingError
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Chain:
             import msgspec  # noqa: F401
             import zmq  # noqa: F401
         except ImportError:
-            raise MissingError("no tuning over ZeroMQ: install headway[tune]") from None
+            raise MissingError(f"no tuning over ZeroMQ; install it: {install('tune')}") from None
         self.model = load(model).id
         name, _, digest = self.model.partition("@")
         kind = re.sub(r"-v\d+$", "", name).rpartition("-")[2]

@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from headway._native import Scenario
+from headway.models.extras import install
 from headway.report.numbers import number
 from headway.reproduce.charts import titled
 from headway.reproduce.claim import text_of
@@ -48,7 +49,7 @@ Rows = list[list[str]]
 def need_statistics() -> None:
     """Raises MissingError where what tests groups is not there."""
     if find_spec("statsmodels") is None:
-        raise MissingError("statsmodels is not here: pip install 'headway[study]'")
+        raise MissingError(f"statsmodels is not here; install it: {install('study')}")
 
 
 def wanted_on(lab: Lab, scenario: str) -> dict[str, Wanted]:

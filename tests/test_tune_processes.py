@@ -258,8 +258,8 @@ def test_status_is_told_of_all(cluster, run):
 
 def test_ended_by_a_signal_they_restore_and_leave_nothing(cluster):
     cluster.signal("host-4", signal.SIGINT)
-    assert cluster.running["host-4"].wait(60) == 130
-    assert "headway: interrupted; the flows have their default" in (cluster.folder / "host-4.log").read_text()
+    assert cluster.running["host-4"].wait(60) == 0
+    assert "headway: stopped; the flows have their default" in (cluster.folder / "host-4.log").read_text()
     assert not (cluster.folder / "host-4.sock").exists()
     until(lambda: len(cluster.status("agent-0")["hosts"]) == HOSTS, cluster)
     assert cluster.status("agent-0")["counters"]["hosts_left"] == HOSTS

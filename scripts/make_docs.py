@@ -81,7 +81,7 @@ EXIT_CODES = """
 | 143 | SIGTERM ended it: `kill`, `timeout`, a batch system, `docker stop`. |
 
 A signal costs nothing that has finished: it is written, and one line says where it is. The same
-command goes on from there where `gap`, `reproduce`, `train` or `traces fetch` was interrupted.
+command goes on from there where `bench`, `gap`, `reproduce`, `train` or `traces fetch` was interrupted.
 `distill` and `train rax-v1` make their folder whole or not at all, and begin again.
 A second signal cannot interrupt the writing. `headway shell` has the exit code of its program.
 `headway tune host`, `headway tune agent` and `headway netwatch run` serve until a signal ends them:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from headway.compare import MEASURES, Zone, as_good_as_best, compare
+from headway.compare import MEASURES, Zone, compare, leaders
 from headway.stats import mean_interval, median_interval, share_interval, student_interval
 from headway.summary import Offsets
 
@@ -80,8 +80,23 @@ def test_what_is_worse_in_every_run_is_not_as_good_as_the_best():
     noise = np.random.default_rng(3).normal(0, 0.01, 30)
     noise -= noise.mean() + 1e-4
     runs = [*runs_of("best", rates), *runs_of("same", rates + noise), *runs_of("worse", 0.99 * rates)]
-    assert as_good_as_best(runs, "throughput_mbps", more=True) == {("same", "s")}
-    assert as_good_as_best(runs, "jain", more=True) == set(), "no value at all"
+    assert leaders(runs, "throughput_mbps", more=True) == ({"s": "best"}, {("same", "s")})
+    assert leaders(runs, "jain", more=True) == ({}, set()), "no value at all"
+
+
+def test_who_leads_is_told_by_runs_that_the_machine_left_alone():
+    wild = [1000.0] * 3 + [1.0] * 9
+    runs = [*runs_of("a", [2.0] * 12), *runs_of("b", wild)]
+    for run in runs[12:15]:
+        run["unfit"] = "the machine stood still"
+    assert leaders(runs, "throughput_mbps", more=True) == ({"s": "a"}, set())
+
+
+def test_a_scheme_that_is_better_in_every_common_run_is_not_shown_to_be_worse():
+    """The best mean may rest on runs that the other lacks."""
+    first = runs_of("a", [1.0] * 9 + [100.0] * 3)
+    second = runs_of("b", [2.0 + 0.01 * k for k in range(9)] + [None] * 3)
+    assert leaders([*first, *second], "throughput_mbps", more=True) == ({"s": "a"}, {("b", "s")})
 
 
 def test_students_interval_has_any_level_and_number_of_values():

@@ -19,6 +19,7 @@ from headway._native import RunError, Scenario, Trace, UsageError
 from headway.cli.gap import warnings_of as gap_warnings
 from headway.cli.shell import readable
 from headway.traces import collection_of, collections, convert, describe, fetch
+from headway.traces.convert import Columns, read_table
 from headway.traces.fetch import Collection
 
 ROOT = Path(__file__).parent.parent
@@ -505,3 +506,16 @@ def test_a_pause_between_measurements_is_warned_of(run, tmp_path):
     done = run("traces", "convert", "a.log", "a.down", cwd=tmp_path)
     assert done.returncode == 0
     assert "a.log: one rate holds for 3600 s, as no row follows" in done.stderr
+
+
+@pytest.mark.parametrize("head", ["", "time,cell,mbps\n", "1,2,3 Mbit/s\n"])
+def test_columns_are_chosen_by_number_with_and_without_a_header(tmp_path, head):
+    source = tmp_path / "log.csv"
+    source.write_text(head + "0,3,5.2\n1,3,6.1\n2,3,7.0\n")
+    assert read_table(source, Columns("1", "3")) == ([1.0, 1.0, 1.0], [5.2, 6.1, 7.0])
+
+
+def test_a_column_is_chosen_by_its_name(tmp_path):
+    source = tmp_path / "log.csv"
+    source.write_text("cell,time,mbps\n3,0,5.2\n3,1,6.1\n")
+    assert read_table(source, Columns("time", "mbps")) == ([1.0, 1.0], [5.2, 6.1])

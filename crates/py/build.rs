@@ -6,10 +6,22 @@ use std::process::Command;
 /// The hash of what is not committed in the crates, after a full stop. Empty if all is.
 /// Without it, code that differs would have one version.
 fn changes() -> String {
-    let diff = Command::new("git")
-        .args(["diff", "HEAD", "--", ".."])
-        .output();
-    let changed = diff.map(|o| o.stdout).unwrap_or_default();
+    let git = |arguments: &[&str]| {
+        let done = Command::new("git").args(arguments).output();
+        done.map(|o| o.stdout).unwrap_or_default()
+    };
+    let mut changed = git(&["diff", "HEAD", "--", ".."]);
+    let new = git(&[
+        "ls-files",
+        "-z",
+        "--others",
+        "--exclude-standard",
+        "--",
+        "..",
+    ]);
+    for name in String::from_utf8_lossy(&new).split_terminator('\0') {
+        changed.extend(std::fs::read(name).unwrap_or_default());
+    }
     if changed.is_empty() {
         return String::new();
     }

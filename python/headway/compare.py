@@ -128,28 +128,47 @@ def compare(
     return found
 
 
-def as_good_as_best(
+class Leaders(NamedTuple):
+    """Who is ahead in one metric, of the runs that the machine left alone."""
+
+    best: dict[str, str]
+    """The scheme with the best mean, by scenario; where only one scheme has the metric there is none."""
+    close: set[tuple[str, str]]
+    """Schemes and scenarios that the runs do not show to be worse than the best there; without the best."""
+
+
+def leaders(
     runs: Iterable[Run], metric: str, *, more: bool, offsets: Mapping[str, Offsets] | None = None
-) -> set[tuple[str, str]]:
-    """Schemes and scenarios of which the runs do not show that they are worse than the scenario's best mean.
+) -> Leaders:
+    """The best scheme of each scenario, and those that may be as good.
 
     Each is compared run by run with the best. Its interval is that of as many comparisons as there are others
-    (Bonferroni), so that with 95% all are right together. The best itself is not among them.
+    (Bonferroni), so that with 95% all are right together.
+
+    Args:
+        runs: As `Batch.results` gives them.
+        metric: A key of a run.
+        more: Whether more of it is better.
+        offsets: Where runs begin in the trace of a scenario, for those that do at offsets.
     """
     by_scenario: dict[str, dict[str, dict[int, Run]]] = {}
     for (scheme, scenario), own in _groups(runs).items():
         if any(run[metric] is not None for run in own.values()):
             by_scenario.setdefault(scenario, {})[scheme] = own
-    found = set()
+    found = Leaders({}, set())
     for scenario, schemes in by_scenario.items():
+        if len(schemes) < 2:
+            continue
         means = {scheme: _mean(own, metric) for scheme, own in schemes.items()}
         best = (max if more else min)(means, key=lambda scheme: means[scheme])
-        level = 1 - (1 - LEVEL) / max(len(schemes) - 1, 1)
+        found.best[scenario] = best
+        level = 1 - (1 - LEVEL) / (len(schemes) - 1)
         for scheme, own in schemes.items():
             pairs, block = _pairs(schemes[best], own, (offsets or {}).get(scenario))
             ends = mean([b - a for a, b in _known(pairs, metric)], block, level=level)["ci95"]
-            if scheme != best and (ends is None or ends[0] <= 0 <= ends[1]):
-                found.add((scheme, scenario))
+            is_worse = ends is not None and (ends[1] < 0 if more else ends[0] > 0)
+            if scheme != best and not is_worse:
+                found.close.add((scheme, scenario))
     return found
 
 

@@ -63,22 +63,37 @@ def ignore() -> None:
 
 
 @contextmanager
-def held() -> Iterator[None]:
-    """Lets what is written inside be written whole: a signal that comes meanwhile takes effect after it."""
+def noted() -> Iterator[threading.Event]:
+    """Interrupts nothing inside: the event is set once a signal has come, and `exit_code` is that signal's."""
+    asked = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         # No signal interrupts another thread.
-        yield
+        yield asked
         return
-    came: list[int] = []
+
+    def note(number: int, _: object) -> None:
+        _remember(number)
+        asked.set()
+
     before = [(number, signal.getsignal(number)) for number in SIGNALS]
-    _handle(lambda number, _: came.append(number))
+    _handle(note)
     try:
-        yield
+        yield asked
     finally:
+        # Between two of these no signal may come.
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         for number, handler in before:
             signal.signal(number, handler)
-    if came:
-        signal.raise_signal(came[0])
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+
+@contextmanager
+def held() -> Iterator[None]:
+    """Lets what is written inside be written whole: a signal that comes meanwhile takes effect after it."""
+    with noted() as asked:
+        yield
+    if asked.is_set():
+        signal.raise_signal(_came[0])
 
 
 def _handle(handler: Callable[[int, object], None]) -> None:

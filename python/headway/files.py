@@ -4,9 +4,10 @@ import errno
 import fcntl
 import os
 import stat
+import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import count
@@ -42,7 +43,11 @@ def write_atomic(path: Path, content: bytes | str) -> None:
         target = Path(os.path.realpath(path))
         beside = target.with_name(f".{target.name}.{os.getpid()}")
         try:
-            beside.write_bytes(data)
+            with beside.open("wb") as file:
+                file.write(data)
+                file.flush()
+                # A power loss leaves the old file or the new.
+                os.fsync(file.fileno())
             if target.exists():
                 before = target.stat()
                 # Only root may give a file away.
@@ -66,6 +71,13 @@ def replaceable(path: Path) -> bool:
 def given(path: Path) -> Path:
     """The file that is meant: `-` is standard output."""
     return STDOUT if str(path) == "-" else path
+
+
+def not_over(path: Path, inputs: Iterable[Path], option: str) -> None:
+    """Raises UsageError if the file `path` that is to be written is one of those that are read."""
+    for one in inputs:
+        if one.exists() and path.exists() and one.samefile(path):
+            raise UsageError(f"{option} {path}: is read for it, and would be lost; give another file")
 
 
 def make_parent(path: Path, option: str) -> None:
@@ -122,6 +134,13 @@ def lock(file: IO[Any] | int, folder: Path, command: str, option: str = "--out")
         raise UsageError(
             f"{option} {folder}: another headway {command} is at work there; give another folder"
         ) from None
+    except OSError as error:
+        # Some network file systems keep no locks, or none of a folder.
+        print(
+            f"headway: warning: {option} {folder}: cannot be locked ({error.strerror}); "
+            "see that no other command writes there",
+            file=sys.stderr,
+        )
 
 
 @contextmanager
@@ -182,12 +201,15 @@ def spooled(path: str) -> str:
 
 
 @contextmanager
-def alone_in(folder: Path, command: str, option: str = "--out") -> Iterator[None]:
-    """Has the folder for this process inside. Raises UsageError if another process has it."""
+def alone_in(folder: Path, command: str, option: str = "--out", *, named: Path | None = None) -> Iterator[int]:
+    """Has the folder for this process inside, and gives its descriptor.
+
+    Raises UsageError, which names `named` or else the folder, if another process has it.
+    """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        lock(descriptor, folder, command, option)
-        yield
+        lock(descriptor, named or folder, command, option)
+        yield descriptor
     finally:
         os.close(descriptor)
 
@@ -195,13 +217,20 @@ def alone_in(folder: Path, command: str, option: str = "--out") -> Iterator[None
 @contextmanager
 def alone_making(folder: Path, command: str) -> Iterator[None]:
     """As `alone_in`, for a folder that is there only once it is whole: an empty one beside it is locked."""
-    beside = make_folder(folder.with_name(f".{folder.name}.{command}"), "--out")
-    with alone_in(beside, command):
-        try:
-            yield
-        finally:
-            with suppress(OSError):
-                beside.rmdir()
+    whole = folder.absolute()
+    beside = whole.with_name(f".{whole.name}.{command}")
+    while True:
+        make_folder(beside, "--out")
+        with alone_in(beside, command, named=folder) as descriptor:
+            # Whoever had it before may have removed it since it was opened.
+            if not beside.exists() or not os.path.samestat(os.fstat(descriptor), beside.stat()):
+                continue
+            try:
+                yield
+            finally:
+                with suppress(OSError):
+                    beside.rmdir()
+            return
 
 
 def put_between(text: str, begin: str, block: str, path: Path) -> str:

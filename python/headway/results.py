@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from headway._native import UsageError, read_parquet, results_schema
-from headway.compare import Comparison, as_good_as_best, compare
+from headway.compare import Comparison, Leaders, compare, leaders
 from headway.files import in_utf8
 from headway.stats import FEW, Ellipse, block_length
 from headway.summary import ALL_FLOWS, Offsets, regions, summarise
@@ -38,7 +38,7 @@ class Bench:
     series: list[dict[str, Any]]
     """One a recorded run and flow; its columns are lists, one entry a bin."""
 
-    @property
+    @cached_property
     def offsets(self) -> dict[str, Offsets]:
         """Where runs begin in the trace of their scenario, for those that do at offsets."""
         found = {}
@@ -67,9 +67,9 @@ class Bench:
         against = self.facts.get("against")
         return compare(self.runs, against, self.offsets) if against else {}
 
-    def as_good_as_best(self, metric: str, *, more: bool) -> set[tuple[str, str]]:
-        """Schemes and scenarios that the runs do not show to be worse than the best there."""
-        return as_good_as_best(self.runs, metric, more=more, offsets=self.offsets)
+    def leaders(self, metric: str, *, more: bool) -> Leaders:
+        """The best scheme of each scenario in a metric, and those that may be as good."""
+        return leaders(self.runs, metric, more=more, offsets=self.offsets)
 
     @property
     def refused(self) -> list[str]:
@@ -88,18 +88,21 @@ class Bench:
 
     @property
     def collapsed(self) -> list[str]:
-        """For each scheme that has next to nothing where another has much: where that is."""
-        found = []
+        """For each scheme that has next to nothing where another has much: where that is, at its worst."""
+        worst: dict[str, list[tuple[float, str]]] = {}
         for scenario in dict.fromkeys(row["scenario"] for row in self.rows):
             rows = [row for row in self.rows if row["scenario"] == scenario]
             rates = {row["scheme"]: row["throughput_mbps"]["mean"] or 0.0 for row in rows}
             best = max(rates, key=lambda scheme: rates[scheme])
-            found += [
-                f"{scheme} has {rate:.3g} Mbit/s on {scenario}, less than a tenth of {best}'s {rates[best]:.3g}"
-                for scheme, rate in rates.items()
-                if rate < COLLAPSED * rates[best]
-            ]
-        return found
+            for scheme, rate in rates.items():
+                if rate < COLLAPSED * rates[best]:
+                    said = f"{rate:.3g} Mbit/s on {scenario}, where {best} has {rates[best]:.3g}"
+                    worst.setdefault(scheme, []).append((rate / rates[best], said))
+        return [
+            f"{scheme} has less than a tenth of another's throughput on {len(found)} "
+            f"scenario{'s' * (len(found) > 1)}: {min(found)[1]}"
+            for scheme, found in worst.items()
+        ]
 
     def _counts(self, name: str) -> dict[str, list[int]]:
         """What was counted under that name in runs where it is not zero, by scheme."""

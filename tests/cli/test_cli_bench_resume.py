@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from threading import Event
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -222,7 +223,7 @@ def test_a_save_that_fails_meanwhile_is_a_warning(capsys):
     def save():
         raise RunError("results.parquet: No space left on device")
 
-    bench._save_meanwhile(save)
+    assert not bench._is_saved(save)
     said = "results.parquet: No space left on device; what has finished is not saved yet"
     assert capsys.readouterr().err == f"headway: warning: {said}\n"
 
@@ -266,5 +267,5 @@ class Long:
 def test_saves_are_half_a_minute_apart_and_take_little_of_the_time(monkeypatch, took_s, saved_at_s):
     batch = Long()
     monkeypatch.setattr(bench, "time", SimpleNamespace(monotonic=lambda: batch.now_s))
-    assert bench._run(batch, "long", lambda: batch.save(took_s)) is None
+    assert bench._run(batch, "long", lambda: batch.save(took_s), Event()) is None
     assert batch.saved_at_s == saved_at_s

@@ -183,3 +183,25 @@ def test_a_signal_costs_no_finished_run(tmp_path, number):
     assert read_bench(tmp_path).facts["finished_runs"] > 0
     assert (tmp_path / "report.html").is_file()
     assert not [file for file in Path(tmp_path).rglob("*") if file.suffix == ".part"]
+
+
+def test_where_nothing_can_be_written_the_table_is_printed(run, tmp_path):
+    """A folder stands where series.parquet is to be, as on a full disk: no file can have that name."""
+    (tmp_path / "out" / "series.parquet").mkdir(parents=True)
+    words = ("bench", "--schemes", "cubic", "--scenario", "rax-1", "--runs", "1", "--seconds", "2")
+    done = run(*words, "--out", tmp_path / "out")
+    assert done.returncode == 1
+    assert "cubic" in done.stdout
+    assert "report:" not in done.stdout
+    assert "the results above may be all that is left" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_report_is_not_written_over_what_it_is_made_from(run, tmp_path):
+    words = ("bench", "--schemes", "cubic", "--scenario", "rax-1", "--runs", "1", "--seconds", "2")
+    assert run(*words, "--out", tmp_path).returncode == 0
+    before = (tmp_path / "results.parquet").read_bytes()
+    done = run("report", tmp_path, "--out", tmp_path / "results.parquet")
+    assert done.returncode == 2
+    assert "is read for it, and would be lost" in done.stderr
+    assert (tmp_path / "results.parquet").read_bytes() == before

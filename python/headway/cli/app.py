@@ -1,5 +1,6 @@
 """The commands put together, and what becomes of errors."""
 
+import signal
 import sys
 from typing import Annotated
 
@@ -84,7 +85,12 @@ def run(arguments: list[str]) -> int:
     try:
         code: int | None = app(arguments or ["--help"], prog_name="headway", standalone_mode=False)
         sys.stdout.flush()
-        return code or 0
+        if code != 128 + signal.SIGINT or not ending.is_asked():
+            return code or 0
+        # Typer takes any interruption for Ctrl-C.
+        if ending.exit_code() == code:
+            return code
+        message, code = "interrupted", ending.exit_code()
     except TyperException as error:
         message, code = one_line(error), int(getattr(error, "exit_code", 2))
     except UsageError as error:

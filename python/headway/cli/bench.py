@@ -25,13 +25,13 @@ from headway.cli.usage import (
     Warmup,
     command_line,
     console,
-    kept_in,
     that_fits,
     words,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from threading import Event
 
     from rich.table import Table
 
@@ -140,6 +140,7 @@ def bench(
     from headway.traces import changed, digests, doubtful
 
     unfit = False
+    lost: Exception | None = None
     every = schemes == "all"
     ready = [s["name"] for s in all_schemes() if not any(p["required"] for p in s["params"])]
     names = ready if every else words(schemes, "--schemes")
@@ -169,9 +170,9 @@ def bench(
             logs=logs,
             leave_out=every,
         )
-    traces = {s.name: digests(s.traces) for s in loaded}
-    notes = changed({name: sha256 for found in traces.values() for name, sha256 in found.items()})
-    notes += doubtful(name for found in traces.values() for name in found)
+        traces = {s.name: digests(s.traces) for s in loaded}
+        notes = changed({name: sha256 for found in traces.values() for name, sha256 in found.items()})
+        notes += doubtful(name for found in traces.values() for name in found)
     left_out = _left_out(batch.left_out())
     for note in notes + left_out:
         print(f"headway: warning: {note}", file=sys.stderr)
@@ -199,24 +200,34 @@ def bench(
         "seconds": seconds,
         "warmup": warmup,
         "seed": seed,
+        **_where(world),
     }
     results = BenchFolder(folder, batch, loaded, traces, facts)
     with alone_in(folder, "bench"):
         results.take_over()
-        failed = _run(batch, f"{len(names)} schemes, {len(loaded)} scenarios", results.save)
-        if batch.finished_runs:
-            with kept_in(folder), _status("writing the results and drawing the report"):
-                written = results.write()
+        # From the first run to the last line written a signal is noted, and interrupts nothing.
+        with ending.noted() as asked:
+            failed = _run(batch, f"{len(names)} schemes, {len(loaded)} scenarios", results.save, asked)
+            if batch.finished_runs:
+                try:
+                    with _status("writing the results and drawing the report"):
+                        written = results.write()
+                except (RunError, OSError, ValueError) as error:
+                    # What was measured is shown at least.
+                    lost, written = error, results.unwritten()
     if batch.finished_runs:
         if json:
             print(js.dumps(written.rows, indent=2))
         else:
-            _print(written, loaded, folder, len(batch.recordings()))
+            _print(written, loaded, None if lost else folder, len(batch.recordings()))
         unfit = _warn(written, strict=strict)
     broken = batch.recording_failures()
     for failure in broken:
         print(f"headway: {failure}; that run's recordings are incomplete, its results are not", file=sys.stderr)
-    if batch.finished_runs < batch.total_runs:
+    if lost:
+        cure = "the results above may be all that is left; make room, and give the same --out to go on from there"
+        raise RunError(f"{lost}; {cure}")
+    if failed or asked.is_set():
         rest = _unfinished(batch, folder, named=out is not None)
         if failed:
             raise RunError(f"{failed}; {rest}")
@@ -224,6 +235,14 @@ def bench(
         raise typer.Exit(ending.exit_code())
     if broken or (strict and unfit):
         raise typer.Exit(1)
+
+
+def _where(world: World) -> dict[str, str | None]:
+    """What results in real time depend on beside the code: the machine, and in the kernel the headwayd."""
+    from headway.runs.store import headwayd, machine
+
+    found: dict[str, str | None] = {} if world is World.SIM else {"machine": machine()}
+    return found | ({"headwayd": headwayd()} if world is World.KERNEL else {})
 
 
 @contextmanager
@@ -288,8 +307,8 @@ def _unfinished(batch: Batch, folder: Path, *, named: bool) -> str:
     return f"{finished}; they are in {shown(folder)}, and {command} goes on from there"
 
 
-def _run(batch: Batch, what: str, save: Callable[[], object]) -> RunError | None:
-    """Runs it until all has finished or a signal comes, with progress on standard error.
+def _run(batch: Batch, what: str, save: Callable[[], object], asked: Event) -> RunError | None:
+    """Runs it until all has finished or `asked` is set, with progress on standard error.
 
     Saves now and then. Returns what went wrong with a run, if anything did.
     """
@@ -304,35 +323,32 @@ def _run(batch: Batch, what: str, save: Callable[[], object]) -> RunError | None
         # What is there already says nothing about how long the rest takes.
         progress.tasks[task].completed = batch.progress
         try:
-            try:
-                batch.start()
-                done = False
-                while not done:
-                    done = batch.wait(0.1)
-                    progress.update(task, completed=batch.progress, runs=runs())
-                    began = time.monotonic()
-                    if not done and began >= due and batch.finished_runs > saved:
-                        saved = batch.finished_runs
-                        _save_meanwhile(save)
-                        ended = time.monotonic()
-                        due = ended + max(SAVE_EVERY_S, (ended - began) / SHARE_OF_SAVES)
-            except KeyboardInterrupt:
-                ending.ignore()
-                batch.cancel()
-                while not batch.wait(0.1):
-                    pass
+            batch.start()
+            done = False
+            while not done:
+                if asked.is_set():
+                    batch.cancel()
+                done = batch.wait(0.1)
+                progress.update(task, completed=batch.progress, runs=runs())
+                began, finished = time.monotonic(), batch.finished_runs
+                if not done and began >= due and finished > saved:
+                    if _is_saved(save):
+                        saved = finished
+                    ended = time.monotonic()
+                    due = ended + max(SAVE_EVERY_S, (ended - began) / SHARE_OF_SAVES)
         except RunError as error:
             return error
     return None
 
 
-def _save_meanwhile(save: Callable[[], object]) -> None:
-    """Saves what has finished. A disk that is full just now ends no bench."""
+def _is_saved(save: Callable[[], object]) -> bool:
+    """Saves what has finished. A disk that is full just now, or a trace that is gone, ends no bench."""
     try:
-        with ending.held():
-            save()
-    except RunError as error:
+        save()
+    except (RunError, UsageError, OSError) as error:
         print(f"headway: warning: {error}; what has finished is not saved yet", file=sys.stderr)
+        return False
+    return True
 
 
 def _status(what: str) -> AbstractContextManager[object]:
@@ -353,7 +369,7 @@ def _warn(bench: Bench, *, strict: bool) -> bool:
     return bool(unfit)
 
 
-def _print(bench: Bench, scenarios: list[Scenario], folder: Path, recordings: int) -> None:
+def _print(bench: Bench, scenarios: list[Scenario], folder: Path | None, recordings: int) -> None:
     from rich.markup import escape
 
     from headway.fitness import reason
@@ -379,6 +395,8 @@ def _print(bench: Bench, scenarios: list[Scenario], folder: Path, recordings: in
     to.print("\n[dim]\u00b1 is half the 95% bootstrap interval; (a\u2013b) are the ends of an uneven one[/dim]")
     if bench.rough:
         to.print(f"[dim]{bench.rough}[/dim]", soft_wrap=True)
+    if folder is None:
+        return
     to.print(f"report: {plain(folder / 'report.html')}", soft_wrap=True, highlight=False)
     if recordings:
         files = f"{recordings} file{'s' * (recordings > 1)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,16 @@ class BenchFolder:
     """Of each scenario by its name: SHA-256 by the trace's name."""
     facts: dict[str, Any]
     """How the bench was made: the command, its options, the code's version."""
+    trace_s: dict[str, float] = field(init=False, default_factory=dict)
+    """How long the trace is in which a scenario's runs begin at offsets. A trace may go while the bench runs."""
+
+    def __post_init__(self) -> None:
+        """Looks at the traces."""
+        from headway.traces import open_trace
+
+        for scenario in self.scenarios:
+            if "trace offset" in scenario.varies:
+                self.trace_s[scenario.name] = open_trace(*scenario.trace_parts[0]).seconds
 
     def take_over(self) -> None:
         """Takes over the runs that are there, and says so.
@@ -70,6 +80,9 @@ class BenchFolder:
             raise UsageError(f"the footer of {FILES[0]} does not say how it was made") from None
         if schema != BENCH_SCHEMA:
             raise UsageError(f"holds a bench of schema {schema!r}, not {BENCH_SCHEMA}")
+        for what in ("machine", "headwayd"):
+            if before.get(what) != self.facts.get(what):
+                raise UsageError(f"holds runs of {what} {before.get(what)}, not {self.facts.get(what)}")
         for name in traces.keys() & self.traces.keys():
             for trace, sha256 in self.traces[name].items():
                 if (other := traces[name].get(trace)) != sha256:
@@ -80,23 +93,34 @@ class BenchFolder:
     def save(self) -> dict[str, Any]:
         """Writes results.parquet and series.parquet; returns what the footer says. Raises RunError."""
         from headway.files import in_utf8
-        from headway.results import BENCH_SCHEMA
 
         footer: dict[str, Any] = {}
 
         def text(results: list[dict[str, Any]]) -> str:
-            footer.update(
-                schema=BENCH_SCHEMA,
-                **self.facts,
-                finished_runs=len({(r["scenario"], r["scheme"], r["run"]) for r in results}),
-                total_runs=self.batch.total_runs,
-                scenarios=[self._about(scenario, results) for scenario in self.scenarios],
-            )
+            footer.update(self._footer(results))
             return json.dumps(footer)
 
         with in_utf8(self.path) as place:
             self.batch.write_parquet(place, text)
         return footer
+
+    def _footer(self, results: list[dict[str, Any]]) -> dict[str, Any]:
+        from headway.results import BENCH_SCHEMA
+
+        return {
+            "schema": BENCH_SCHEMA,
+            **self.facts,
+            "finished_runs": len({(r["scenario"], r["scheme"], r["run"]) for r in results}),
+            "total_runs": self.batch.total_runs,
+            "scenarios": [self._about(scenario, results) for scenario in self.scenarios],
+        }
+
+    def unwritten(self) -> Bench:
+        """What has finished, where it could not be written."""
+        from headway.results import Bench
+
+        results = self.batch.results()
+        return Bench(self._footer(results), results, [])
 
     def write(self) -> Bench:
         """Saves, writes bench.json and report.html, and returns what they hold. Raises RunError."""
@@ -115,8 +139,6 @@ class BenchFolder:
 
     def _about(self, s: Scenario, results: list[dict[str, Any]]) -> dict[str, Any]:
         """What the report says of a scenario, and where each run began in its trace."""
-        from headway.traces import open_trace
-
         seeds = {r["run"]: r["seed"] for r in results if r["scenario"] == s.name}
         moves = "trace offset" in s.varies and seeds
         runs = range(max(seeds) + 1) if moves else ()
@@ -129,7 +151,7 @@ class BenchFolder:
             "hash": s.hash,
             "text": s.text,
             "sweep": s.sweep,
-            "trace_s": open_trace(*s.trace_parts[0]).seconds if moves else None,
+            "trace_s": self.trace_s[s.name] if moves else None,
             "offsets_s": [s.trace_offset_s(seeds.get(k, 0)) for k in runs] if moves else None,
         }
 

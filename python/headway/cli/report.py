@@ -21,14 +21,15 @@ def report(
     json: Json = False,
 ) -> None:
     """Write the report of a bench again from its results.parquet and series.parquet: same files, same page."""
-    from headway.files import given, make_parent, write_atomic
+    from headway.files import given, make_parent, not_over, write_atomic
     from headway.report import page
-    from headway.results import read_bench
+    from headway.results import FILES, read_bench
 
     bench = read_bench(folder)
     path = given(out or folder / "report.html")
     if path.is_dir():
         raise UsageError(f"--out {path}: a folder; give the file to write, such as {path / 'report.html'}")
+    not_over(path, [folder / name for name in (*FILES, "bench.json")], "--out")
     make_parent(path, "--out")
     write_atomic(path, page(bench))
     if json:

@@ -85,6 +85,10 @@ def answers_of(actions: Any, config: EnvConfig, count: int) -> Array:
     return answers.reshape(count, width)
 
 
+MOST_ENVIRONMENTS = 100_000
+MOST_THREADS = 1024
+
+
 class HeadwayVectorEnv(VectorEnv[Array, Array, Array]):
     """Thousands of simulated networks in one process, each with one flow whose congestion control learns.
 
@@ -134,6 +138,10 @@ class HeadwayVectorEnv(VectorEnv[Array, Array, Array]):
         """
         if num_envs < 1:
             raise UsageError(f"num_envs is {num_envs}, must be at least 1")
+        if num_envs > MOST_ENVIRONMENTS:
+            raise UsageError(f"num_envs is {num_envs}, must be at most {MOST_ENVIRONMENTS}")
+        if threads is not None and not 1 <= threads <= MOST_THREADS:
+            raise UsageError(f"threads is {threads}, must be from 1 to {MOST_THREADS}")
         self.config = config
         self.num_envs = num_envs
         self.autoreset_mode = autoreset_of(autoreset_mode)

@@ -58,6 +58,8 @@ def import_(graph: Path, card: Path, out: Path) -> str:
         if isinstance(error, UsageError):
             raise
         raise UsageError(f"{graph}: not a whole .onnx file") from None
+    if not proto.graph.output:
+        raise UsageError(f"{graph}: has no output; not a whole .onnx file")
     digest = _with_data(onnx, proto, graph, data)
     _action_only(proto)
     try:
@@ -146,6 +148,9 @@ def _without_limit(proto: Any, agent: Any) -> None:
     name = proto.graph.output[0].name
     while (node := makers.get(name)) and node.op_type in {"Clip", "Min", "Max"} | SHAPES:
         inner = next((one for one in node.input if one not in constants), name)
+        if inner == name:
+            # Of constants alone.
+            break
         if node.op_type not in SHAPES:
             _check_limit(node, _bounds(onnx, node, constants), _limits(agent))
             for follower in proto.graph.node:

@@ -65,7 +65,7 @@ def page(bench: Bench) -> str:
     if len(contents) > 1:
         parts += [
             '<section><h2 id="summary" tabindex="-1">All scenarios</h2>',
-            tables.over_scenarios(bench.rows, names, style, lambda c: bench.as_good_as_best(c.metric, more=c.more)),
+            tables.over_scenarios(bench.rows, names, style, lambda c: bench.leaders(c.metric, more=c.more)),
             '<p class="note"><b class="best">Best mean</b> of each scenario; <span class="close">shaded</span> '
             "what the runs, compared one by one with the best one's, do not show to be worse (95% for all "
             "schemes together).</p></section>",

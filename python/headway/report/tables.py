@@ -1,10 +1,10 @@
 """Tables of a report: metrics, flows, the summary over scenarios, bars of loss."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from headway.compare import MEASURES
+from headway.compare import MEASURES, Leaders
 from headway.report.numbers import COLUMNS, Column, columns_for, interval, number, signed
 from headway.report.style import Style
 
@@ -140,12 +140,9 @@ def over_scenarios(
     rows: Sequence[Row],
     scenarios: Sequence[str],
     style: Mapping[str, Style],
-    close: Callable[[Column], Collection[tuple[str, str]]],
+    leaders: Callable[[Column], Leaders],
 ) -> str:
-    """Schemes against scenarios, for a metric that the reader chooses.
-
-    `close` gives the schemes and scenarios that the runs do not show to be worse than the best there.
-    """
+    """Schemes against scenarios, for a metric that the reader chooses; its `leaders` are marked."""
     found = {(row["scheme"], row["scenario"]): row for row in rows}
     columns = [c for name in SUMMARY for c in COLUMNS if c.metric == name]
     columns = [c for c in columns if any(row[c.metric]["mean"] is not None for row in rows)]
@@ -159,12 +156,11 @@ def over_scenarios(
     )
     parts = [f'<fieldset class="choice"><legend>metric</legend>{choices}</fieldset>']
     for c in columns:
-        best = {name: _best([r[c.metric] for r in rows if r["scenario"] == name], c) for name in scenarios}
-        near = close(c)
+        ahead = leaders(c)
         body = []
         for scheme, look in style.items():
             cells = (
-                _ranked(found[scheme, name][c.metric], c, best[name], is_close=(scheme, name) in near)
+                _cell(found[scheme, name][c.metric], c, _rank(ahead, scheme, name))
                 if (scheme, name) in found
                 else "<td>\u2013</td>"
                 for name in scenarios
@@ -240,17 +236,8 @@ def _cell(metric: Metric, column: Column, rank: str = "") -> str:
     return f'<td data-v="{metric["mean"]:.6g}"{rank}>{number(mean)}{ends}</td>'
 
 
-def _best(found: Sequence[Metric], column: Column) -> Metric | None:
-    there = [m for m in found if m["mean"] is not None]
-    if len(there) < 2:
-        return None
-    return (max if column.more else min)(there, key=lambda m: m["mean"])
-
-
-def _ranked(metric: Metric, column: Column, best: Metric | None, *, is_close: bool) -> str:
-    """A cell that shows the best of its column, and what is not shown to be worse."""
-    if best is None or metric["mean"] is None:
-        return _cell(metric, column)
-    is_best = metric["mean"] == best["mean"]
-    rank = "best" if is_best else "close" if is_close else ""
-    return _cell(metric, column, f' class="{rank}"' if rank else "")
+def _rank(ahead: Leaders, scheme: str, scenario: str) -> str:
+    """The class of a cell: the best of its scenario, or not shown to be worse."""
+    if ahead.best.get(scenario) == scheme:
+        return ' class="best"'
+    return ' class="close"' if (scheme, scenario) in ahead.close else ""

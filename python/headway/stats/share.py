@@ -1,5 +1,8 @@
 """The interval of a share: of so many runs, so many did something."""
 
+from math import sqrt
+from statistics import NormalDist
+
 from headway.stats.bootstrap import LEVEL
 
 
@@ -15,7 +18,8 @@ def share_interval(hits: int, runs: int, *, level: float = LEVEL) -> tuple[float
 
     Source: Wilson, "Probable Inference, the Law of Succession, and Statistical Inference", JASA 22 (1927).
     """
-    from scipy.stats import binomtest
-
-    ends = binomtest(hits, runs).proportion_ci(level, method="wilson")
-    return float(f"{ends.low:.9g}"), float(f"{ends.high:.9g}")
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    centre = hits + z * z / 2
+    reach = z * sqrt(hits * (runs - hits) / runs + z * z / 4)
+    low, high = max(0.0, centre - reach), min(runs + z * z, centre + reach)
+    return float(f"{low / (runs + z * z):.9g}"), float(f"{high / (runs + z * z):.9g}")

@@ -17,7 +17,7 @@ def student_interval(values: Sequence[float], *, level: float = LEVEL) -> tuple[
         values: One finite number a run.
         level: Coverage, in (0, 1).
     """
-    # It takes 0.1 s to import, which commands that need no statistics do not wait for.
+    # Commands that need no statistics do not wait for its import.
     from scipy.special import stdtrit
 
     n = len(values)

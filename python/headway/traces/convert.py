@@ -16,13 +16,15 @@ from pathlib import Path
 import numpy as np
 
 from headway._native import Trace, UsageError
-from headway.files import given, make_parent, replaceable, spooled, write_atomic
+from headway.files import given, make_parent, not_over, replaceable, spooled, write_atomic
 from headway.traces.look import locate, open_trace
 
 HEADER = ["time_s", "rate_mbps"]
 UNITS = {"time_s": 1.0, "time_ms": 1e-3}
 MS_APART = 100.0
 """Rows without a header that are so far apart have their times in milliseconds."""
+EPOCH_MS = 1e11
+"""So large are milliseconds since 1970, and no seconds since then for 3,000 years."""
 _SEEN = 4096
 _LONG_GAP = 60.0
 """So many times as long as is usual, and so many seconds, is a pause between two measurements."""
@@ -71,6 +73,7 @@ def convert(source: Path, target: Path, interval_s: float, columns: Columns | No
         raise UsageError(one_of_each)
     if not from_table and not to_csv and replaceable(target):
         raise UsageError(one_of_each)
+    not_over(target, [source], "traces convert")
     make_parent(target, "traces convert")
     found = []
     if from_table:
@@ -152,7 +155,8 @@ def read_table(path: Path, columns: Columns | None = None) -> tuple[list[float],
         raise UsageError(f"{path}: every rate is 0; a trace needs an opportunity to send")
     apart = np.diff(times)
     if unit is None:
-        unit = 1e-3 if float(np.median(apart)) >= MS_APART else 1.0
+        is_epoch_ms = times[0] >= EPOCH_MS
+        unit = 1e-3 if is_epoch_ms or float(np.median(apart)) >= MS_APART else 1.0
     lengths = apart * unit
     if np.allclose(lengths, lengths.mean(), rtol=1e-3, atol=1e-6):
         lengths[:] = lengths.mean()
@@ -178,7 +182,7 @@ def _chosen(path: Path, columns: Columns) -> Iterator[tuple[int, list[str]]]:
     for number, row in _rows(path):
         if not places:
             places = [_place(name, row, f"{path}:{number}") for name in wanted]
-            if any(name in row for name in wanted):
+            if not all(_is_value(row[place]) for place in places):
                 continue
         if len(row) <= max(places):
             raise UsageError(f"{path}:{number}: {len(row)} columns; column {max(places) + 1} is asked for")
@@ -186,11 +190,22 @@ def _chosen(path: Path, columns: Columns) -> Iterator[tuple[int, list[str]]]:
 
 
 def _place(name: str, row: list[str], where: str) -> int:
-    if name in row:
+    """Where a column stands in a row. A whole number is always its number from 1, and never its name."""
+    if name.isdecimal():
+        if 1 <= int(name) <= len(row):
+            return int(name) - 1
+    elif name in row:
         return row.index(name)
-    if name.isdecimal() and 1 <= int(name) <= len(row):
-        return int(name) - 1
     raise UsageError(f"{where}: no column '{name}'; there are {', '.join(row)}, or numbers from 1 to {len(row)}")
+
+
+def _is_value(word: str) -> bool:
+    """Whether it is a number or a date, and not the name of a column."""
+    try:
+        float(word)
+    except ValueError:
+        return _date(word) is not None
+    return True
 
 
 def _date(word: str) -> float | None:

@@ -110,7 +110,10 @@ fn build(
     guarded(learning.expect(CHECKED), values)
 }
 
-pub(super) fn guarded(learned: Learned<impl Policy>, values: &Values) -> Box<dyn CongestionControl> {
+pub(super) fn guarded(
+    learned: Learned<impl Policy>,
+    values: &Values,
+) -> Box<dyn CongestionControl> {
     match values.is_on(&GUARD) {
         true => Box::new(learned.guarded(Limits::default())),
         false => Box::new(learned),

@@ -221,6 +221,9 @@ impl Batch {
         let jobs = self.options.jobs.or(self.world.default_jobs());
         let is_missing = |&i: &usize| self.outcomes[i].get().is_none();
         let missing: Vec<usize> = (0..self.tasks.len()).filter(is_missing).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(jobs.map_or(0, |jobs| jobs.min(missing.len())))
             .build()

@@ -12,7 +12,7 @@ type Key = (String, String, i32);
 
 impl Batch {
     /// Takes over the runs that an earlier batch has finished. They are not run again, unless there
-    /// is something to record of them. Once, and before [`Batch::run`]. Returns how many.
+    /// is something to record of them, or they were unfit. Once, and before [`Batch::run`]. Returns how many.
     ///
     /// `rows` and `series` are what [`Batch::rows`] and [`Batch::series`] gave then.
     ///
@@ -59,6 +59,9 @@ impl Batch {
             }
         }
         found.retain(|&task, outcome| !self.keeps_series(task) || !outcome.series.is_empty());
+        // What the machine did to a run says nothing of a network: it runs again.
+        let is_fit = |outcome: &Outcome| outcome.fitness.as_ref().is_none_or(|f| f.unfit.is_none());
+        found.retain(|_, outcome| is_fit(outcome));
         let count = found.len();
         let is_again = |task: &usize, _: &mut Outcome| self.is_recorded(*task);
         let again = found.extract_if(is_again).collect();
@@ -276,6 +279,17 @@ mod tests {
         assert_eq!(numbers(&second), [0.0, 1.0, 2.0, 3.0, 0.0, 1.0, 4.0, 5.0]);
         assert_eq!(second.progress().finished(), second.total_runs());
         assert_eq!(second.progress().done_s(), second.total_s());
+    }
+
+    #[test]
+    fn a_run_that_the_machine_changed_runs_again() {
+        let (mut rows, series) = stopped(3, "cubic");
+        let changed = rows.iter_mut().filter(|row| row.run == 1);
+        changed.for_each(|row| row.fitness.as_mut().expect("one").unfit = Some("it slept".into()));
+        let second = batch(Counting::default(), &["cubic"], options(3));
+        assert_eq!(second.take_over(rows, series).unwrap(), 2);
+        second.run().expect("runs");
+        assert_eq!(numbers(&second), [0.0, 0.0, 2.0]);
     }
 
     #[test]

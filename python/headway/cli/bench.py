@@ -224,15 +224,7 @@ def bench(
     broken = batch.recording_failures()
     for failure in broken:
         print(f"headway: {failure}; that run's recordings are incomplete, its results are not", file=sys.stderr)
-    if lost:
-        cure = "the results above may be all that is left; make room, and give the same --out to go on from there"
-        raise RunError(f"{lost}; {cure}")
-    if failed or asked.is_set():
-        rest = _unfinished(batch, folder, named=out is not None)
-        if failed:
-            raise RunError(f"{failed}; {rest}")
-        print(f"headway: interrupted: {rest}", file=sys.stderr)
-        raise typer.Exit(ending.exit_code())
+    _raise_unless_whole(batch, folder, lost, failed, is_asked=asked.is_set(), named=out is not None)
     if broken or (strict and unfit):
         raise typer.Exit(1)
 
@@ -296,6 +288,21 @@ def _common_length(scenarios: list[Scenario]) -> float | None:
     lengths = {s.seconds for s in scenarios}
     named = any(s.sweep and s.sweep["key"] == "seconds" for s in scenarios)
     return lengths.pop() if len(lengths) == 1 and not named else None
+
+
+def _raise_unless_whole(
+    batch: Batch, folder: Path, lost: Exception | None, failed: RunError | None, *, is_asked: bool, named: bool
+) -> None:
+    """Raises RunError if results were not written or a run failed, and ends the command if a signal came."""
+    if lost:
+        cure = "the results above may be all that is left; make room, and give the same --out to go on from there"
+        raise RunError(f"{lost}; {cure}")
+    if failed or is_asked:
+        rest = _unfinished(batch, folder, named=named)
+        if failed:
+            raise RunError(f"{failed}; {rest}")
+        print(f"headway: interrupted: {rest}", file=sys.stderr)
+        raise typer.Exit(ending.exit_code())
 
 
 def _unfinished(batch: Batch, folder: Path, *, named: bool) -> str:

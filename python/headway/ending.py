@@ -72,8 +72,10 @@ def noted() -> Iterator[threading.Event]:
         return
 
     def note(number: int, _: object) -> None:
-        _remember(number)
-        asked.set()
+        # The first one counts.
+        if not asked.is_set():
+            _remember(number)
+            asked.set()
 
     before = [(number, signal.getsignal(number)) for number in SIGNALS]
     _handle(note)

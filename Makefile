@@ -118,11 +118,12 @@ docs: .venv/core.stamp ## write the generated pages: docs/schemes.md, docs/featu
 # What is found lands in fuzz/artifacts; an input that was mended moves to fuzz/regressions/TARGET.
 FUZZ_SECONDS ?= 30
 FUZZ_ROUNDS ?= 10
+FUZZ_PYTHON := tests/test_stats.py tests/test_traces_random.py tests/test_tune_messages.py
 fuzz: .venv/core.stamp .venv/dev.stamp ## property tests with new inputs, then each fuzz target for FUZZ_SECONDS, 30 unless told (needs nightly Rust and cargo-fuzz)
 	@for round in $$(seq $(FUZZ_ROUNDS)); do \
 		echo "make: property tests with new inputs, round $$round of $(FUZZ_ROUNDS)"; \
 		HEADWAY_RANDOM_TESTS=1 $(BIN)/python scripts/rust_tests.py || exit 1; \
-		HEADWAY_RANDOM_TESTS=1 $(BIN)/python scripts/python_tests.py tests/test_stats.py tests/test_traces_random.py tests/test_tune_messages.py || exit 1; \
+		HEADWAY_RANDOM_TESTS=1 $(BIN)/python scripts/python_tests.py $(FUZZ_PYTHON) || exit 1; \
 	done
 	@cargo +nightly --version >/dev/null 2>&1 \
 	|| { echo "make: nightly Rust is missing; install it: rustup toolchain install nightly" >&2; exit 1; }

@@ -83,8 +83,7 @@ def build() -> list[Program]:
         if message.get("executable") and message["profile"]["test"]
     ]
     BUILT.parent.mkdir(exist_ok=True)
-    rows = [asdict(one) | {"folder": str(one.folder), "path": str(one.path)} for one in programs]
-    BUILT.write_text(json.dumps(rows, indent=1))
+    BUILT.write_text(json.dumps([asdict(one) for one in programs], indent=1, default=str))
     return programs
 
 

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from io import BytesIO
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import gate
 import python_tests
 import surroundings
 import system_tests
+from waiting import until
 
 LIST = """
 running 3 tests
@@ -142,13 +142,6 @@ run._logged(["sh", "-c", "echo $$ >{marker}.new; mv {marker}.new {marker}; sleep
         assert process.wait(60) == 128 + signal.SIGTERM
     pid = int(marker.read_text())
     until(lambda: not Path(f"/proc/{pid}").exists())
-
-
-def until(holds):
-    end = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def test_a_part_that_hangs_is_ended(monkeypatch, capfd):

@@ -337,6 +337,29 @@ def test_a_stream_goes_on_when_the_agent_has_come_again():
         assert heard == [4]
 
 
+@contextmanager
+def flood(port):
+    """Four clients that ask one request after another; the statuses that they got."""
+    ended, statuses = threading.Event(), []
+
+    def ask():
+        while not ended.is_set():
+            one = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+            one.request("GET", "/v1/paths")
+            statuses.append(one.getresponse().status)
+            one.close()
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield statuses
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
+
+
 def test_a_flood_does_not_hold_up_a_stream():
     broadcast = Published()
     with serving(make_app(broadcast.watch, broadcast, Limits(1, 20)), broadcast) as port:
@@ -344,29 +367,12 @@ def test_a_flood_does_not_hold_up_a_stream():
         broadcast.publish(broadcast.watch.snapshot())
         snapshots = client.stream()
         assert next(snapshots).seq == 1
-        ended = threading.Event()
-        statuses = []
-
-        def flood():
-            while not ended.is_set():
-                one = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-                one.request("GET", "/v1/paths")
-                statuses.append(one.getresponse().status)
-                one.close()
-
-        threads = [threading.Thread(target=flood) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        try:
+        with flood(port) as statuses:
             for seq in range(2, 22):
                 broadcast.go()
                 assert next(snapshots).seq == seq
                 time.sleep(0.02)
             until(lambda: statuses.count(429) > statuses.count(200) > 0)
-        finally:
-            ended.set()
-            for thread in threads:
-                thread.join()
         assert set(statuses) == {200, 429}
 
 

@@ -3,6 +3,7 @@
 import random
 from statistics import fmean, stdev
 
+import numpy as np
 import pytest
 from scipy import stats
 
@@ -28,3 +29,10 @@ def test_it_covers_the_mean_as_often_as_it_says(n):
 
 def test_one_value_says_nothing():
     assert student_interval([1.0]) is None
+
+
+def test_students_interval_has_any_level_and_number_of_values():
+    for n in (2, 9, 40):
+        values = np.random.default_rng(n).normal(3, 2, n)
+        theirs = stats.t.interval(0.9, n - 1, values.mean(), stats.sem(values))
+        assert student_interval(list(values), level=0.9) == pytest.approx(theirs)

@@ -323,8 +323,8 @@ class Batch:
     def take_over(self, directory: str) -> tuple[int, str]:
         """Takes over the runs in the folder's results.parquet and series.parquet, before `start`.
 
-        They do not run again, but for the first run of each scheme and scenario where it is to be
-        recorded: its earlier results stay until then. Returns how many runs are there, and the text
+        They do not run again, but for those that were unfit, and for the first run of each scheme and
+        scenario where it is to be recorded: its earlier results stay until then. Returns how many runs are there, and the text
         `bench` of the footer. Raises UsageError if a file cannot be read or has another schema, and
         if a run differs in world, code_version, scenario, seconds, warmup, seed or model, or is none
         of this batch.

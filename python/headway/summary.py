@@ -5,6 +5,7 @@ from typing import Any, NamedTuple, TypedDict
 
 from headway.fitness import fitness
 from headway.stats import Ellipse, block_length, mean_ellipse, mean_interval
+from headway.stats.bootstrap import LEVEL
 
 METRICS = (
     "throughput_mbps",
@@ -118,9 +119,9 @@ def _metrics(runs: Sequence[Run], starts: Offsets | None) -> dict[str, Metric]:
     return {name: mean_of([run[name] for run in runs if run[name] is not None], block) for name in METRICS}
 
 
-def mean_of(values: Sequence[float], block: int) -> Metric:
-    """The mean over runs and its interval, drawn in blocks of so many neighbours."""
+def mean_of(values: Sequence[float], block: int, *, level: float = LEVEL) -> Metric:
+    """The mean over runs and its interval of that level, drawn in blocks of `block` neighbours."""
     if not values:
         return {"mean": None, "ci95": None}
-    interval = mean_interval(values, block=min(block, len(values)))
+    interval = mean_interval(values, block=min(block, len(values)), level=level)
     return {"mean": sum(values) / len(values), "ci95": list(interval) if interval else None}

@@ -85,11 +85,9 @@ def run(arguments: list[str]) -> int:
     try:
         code: int | None = app(arguments or ["--help"], prog_name="headway", standalone_mode=False)
         sys.stdout.flush()
-        if code != 128 + signal.SIGINT or not ending.is_asked():
-            return code or 0
         # Typer takes any interruption for Ctrl-C.
-        if ending.exit_code() == code:
-            return code
+        if code != 128 + signal.SIGINT or not ending.is_asked() or code == ending.exit_code():
+            return code or 0
         message, code = "interrupted", ending.exit_code()
     except TyperException as error:
         message, code = one_line(error), int(getattr(error, "exit_code", 2))

@@ -18,16 +18,7 @@ from headway._native import Batch, RunError, Scenario, UsageError, __version__, 
 from headway._native import schemes as all_schemes
 from headway.cli.bench_folder import BenchFolder
 from headway.cli.streams import is_animated, plain, screen, shown
-from headway.cli.usage import (
-    Json,
-    Seconds,
-    Seed,
-    Warmup,
-    command_line,
-    console,
-    that_fits,
-    words,
-)
+from headway.cli.usage import Json, Seconds, Seed, Warmup, command_line, console, that_fits, words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -13,6 +13,7 @@ from xml.sax.saxutils import escape
 import numpy as np
 
 from headway._native import UsageError
+from headway.envs.vector import FPS
 from headway.report.style import CAPACITY, COLOURS, GRID, INK, SOFT
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-FPS = 25
-"""Frames a second, of a window and of a video."""
 SECONDS = 10.0
 """How much simulated time a picture shows."""
 WIDTH, HEIGHT = 640, 480

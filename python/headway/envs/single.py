@@ -9,7 +9,7 @@ import numpy as np
 
 from headway import _native
 from headway.envs.measurements import COLUMNS, Measurements
-from headway.envs.vector import ENDS, answers_of, mode_of, seed_of, spaces
+from headway.envs.vector import ENDS, FPS, answers_of, mode_of, seed_of, spaces
 
 if TYPE_CHECKING:
     from headway.envs.config import EnvConfig
@@ -28,7 +28,7 @@ class HeadwayEnv(gymnasium.Env[Array, Any]):
     With `human` a window shows it while the environment is stepped.
     """
 
-    metadata = {"render_modes": ["human", "rgb_array"], "render_fps": 25}  # noqa: RUF012
+    metadata = {"render_modes": ["human", "rgb_array"], "render_fps": FPS}  # noqa: RUF012
 
     def __init__(self, config: EnvConfig, seed: int = 1, render_mode: str | None = None) -> None:
         """Of `config`.

@@ -85,6 +85,8 @@ def answers_of(actions: Any, config: EnvConfig, count: int) -> Array:
     return answers.reshape(count, width)
 
 
+FPS = 25
+"""Frames a second, of a window and of a video."""
 MOST_ENVIRONMENTS = 100_000
 MOST_THREADS = 1024
 
@@ -115,7 +117,7 @@ class HeadwayVectorEnv(VectorEnv[Array, Array, Array]):
 
     metadata = {  # noqa: RUF012
         "render_modes": ["rgb_array"],
-        "render_fps": 25,
+        "render_fps": FPS,
         "autoreset_mode": AutoresetMode.SAME_STEP,
     }
 
@@ -180,7 +182,7 @@ class HeadwayVectorEnv(VectorEnv[Array, Array, Array]):
         `seed` s seeds environment i with (s, i). A sequence seeds each with (its own, 0), as a single
         environment is. Without one, and where one of a sequence is None, environments go on with the
         seeds they have.
-        Raises UsageError for a seed or a mask that is none.
+        Raises UsageError if `seed` holds no seed, or if the mask is not such an array with a True in it.
         """
         which = np.asarray((options or {}).get("reset_mask", self._all))
         if which.dtype != bool or which.shape != self._all.shape or not which.any():

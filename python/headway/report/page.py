@@ -56,8 +56,8 @@ def page(bench: Bench) -> str:
         f'<p class="warn">{escape(unfit)}.</p>' if (unfit := verdict(bench.rows)) else "",
         f'<p class="note">{escape(bench.rough)}</p>' if bench.rough else "",
         *(
-            f'<p class="note">{escape(refused)}</p>'
-            for refused in [*bench.refused, *bench.guarded, *bench.collapsed]
+            f'<p class="note">{escape(warning)}</p>'
+            for warning in [*bench.refused, *bench.guarded, *bench.collapsed]
         ),
         *(f'<p class="warn">{escape(note)}.</p>' for note in facts["notes"]),
         '<p class="warn hidden-schemes">Schemes shown: <span id="shown"></span>.</p></header>',

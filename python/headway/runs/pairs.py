@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from headway.stats import FEW, mean_interval, student_interval
+from headway.stats import FEW, student_interval
 from headway.stats.bootstrap import LEVEL
-from headway.summary import Metric, Offsets
+from headway.summary import Metric, Offsets, mean_of
 from headway.traces import open_trace
 
 if TYPE_CHECKING:
@@ -30,14 +30,9 @@ def mean(values: Sequence[float], block: int = 1, *, level: float = LEVEL) -> Me
         block: How many neighbours the bootstrap draws together.
         level: Coverage of the interval, in (0, 1); its key is `ci95` whatever it is.
     """
-    if not values:
-        return {"mean": None, "ci95": None}
-    few = len(values) < FEW
-    interval = (
-        student_interval(values, level=level)
-        if few
-        else mean_interval(values, block=min(block, len(values)), level=level)
-    )
+    if not 1 < len(values) < FEW:
+        return mean_of(values, block, level=level)
+    interval = student_interval(values, level=level)
     return {"mean": sum(values) / len(values), "ci95": list(interval) if interval else None}
 
 

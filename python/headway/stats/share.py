@@ -1,4 +1,4 @@
-"""The interval of a share: of so many runs, so many did something."""
+"""The confidence interval of a proportion: in `hits` of `runs` runs something happened."""
 
 from math import sqrt
 from statistics import NormalDist

@@ -26,8 +26,9 @@ MS_APART = 100.0
 EPOCH_MS = 1e11
 """So large are milliseconds since 1970, and no seconds since then for 3,000 years."""
 _SEEN = 4096
-_LONG_GAP = 60.0
-"""So many times as long as is usual, and so many seconds, is a pause between two measurements."""
+PAUSE_S = 60.0
+PAUSE_TIMES = 60.0
+"""A row holds for `PAUSE_S` or more, and `PAUSE_TIMES` the median: the measurement had paused."""
 RATE_UNITS = {"Mbit/s": 1.0, "kbit/s": 1e-3, "bit/s": 1e-6}
 
 
@@ -89,7 +90,7 @@ def convert(source: Path, target: Path, interval_s: float, columns: Columns | No
 def _pauses(source: Path, lengths: list[float]) -> list[str]:
     """A line about the longest time without a row, where that is longer than any measurement has."""
     longest = max(lengths)
-    if longest < _LONG_GAP or longest < _LONG_GAP * float(np.median(lengths)):
+    if longest < PAUSE_S or longest < PAUSE_TIMES * float(np.median(lengths)):
         return []
     return [
         f"{source}: one rate holds for {longest:g} s, as no row follows; "

@@ -21,9 +21,10 @@ const PACKETS: Param = Param {
         max: 1e4,
     },
 };
-/// After so long without another RTT as low, the queue is emptied. At 10 s the minimum RTT would be forgotten.
+/// Seconds since the minimum RTT was last measured, after which the queue is emptied: the minimum RTT is that of
+/// the last 10 s, and a standing queue would become part of it.
 const DRAIN_AFTER_S: f64 = 9.0;
-/// Of what the path holds, while the queue is emptied.
+/// The window while the queue is emptied, as a share of the BDP.
 const DRAINED: f64 = 0.95;
 /// Above this recent share of lost packets the window grows by a packet at a time.
 const CAREFUL_ABOVE: f64 = 0.001;
@@ -113,8 +114,9 @@ mod tests {
 
     use super::*;
     use crate::Record;
+    use crate::model::shipped;
 
-    /// What it adds to a window of so many packets, where the path holds 100.
+    /// What it adds to a window of `cwnd` packets on a path with a BDP of 100 packets.
     fn added(cwnd: u32, min_rtt_age: Duration, loss: f64) -> f64 {
         let mut interval = Interval {
             peak_throughput: 2000.0,
@@ -151,6 +153,29 @@ mod tests {
         // The queue is emptied before the minimum RTT is forgotten.
         let (at, after) = (Duration::from_secs(9), Duration::from_millis(9010));
         assert_eq!([added(102, at, 0.0), added(102, after, 0.0)], [0.0, -10.0]);
+    }
+
+    #[test]
+    fn its_agent_and_its_numbers_are_those_of_owls_training() {
+        let one = shipped().iter().find(|one| one.title == "owl-v1");
+        let model = one.expect("it ships").model().expect("a model");
+        let card = model.card();
+        let config: toml::Table = (card.training.more["config"].as_str())
+            .and_then(|text| text.parse().ok())
+            .expect("what it was trained by");
+        let guide = |key: &str| config["dqn"]["guide"][key].as_float().expect(key);
+        let Kind::Number { default, .. } = PACKETS.kind else {
+            panic!("a number");
+        };
+        assert_eq!(guide("packets"), default);
+        assert_eq!(guide("drain_after_s"), DRAIN_AFTER_S);
+        assert_eq!(guide("drained"), DRAINED);
+        assert_eq!(guide("careful_above"), CAREFUL_ABOVE);
+        let agent = &card.agent;
+        assert_eq!(
+            (&agent.clock, &agent.action, &agent.beneath),
+            (&AGENT.clock, &AGENT.action, &AGENT.beneath)
+        );
     }
 
     #[test]

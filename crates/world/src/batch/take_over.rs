@@ -159,7 +159,7 @@ mod tests {
     #[derive(Debug, Default)]
     struct Counting {
         runs: AtomicUsize,
-        /// Runs after so many are told to stop.
+        /// How many runs finish; all after them are interrupted.
         most: Option<usize>,
         model: &'static str,
     }
@@ -247,7 +247,7 @@ mod tests {
         Batch::new(Arc::new(world), vec![scenario], &schemes, options).expect("a batch")
     }
 
-    /// What a batch of one scheme has after so many runs of three.
+    /// The rows and series of a batch of one scheme that was interrupted after `most` of three runs.
     fn stopped(most: usize, scheme: &str) -> (Vec<Row>, Vec<SeriesRow>) {
         let world = Counting {
             most: Some(most),

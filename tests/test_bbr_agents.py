@@ -35,10 +35,10 @@ def test_claims_are_of_pairs_of_seeds(rows):
     drawn = agents(rows)
     sharing, episodes, scale = drawn.claims
     expected = sum(100 * ((0.61 + s / 1000) / (0.5 + s / 1000) - 1) for s in range(1, 6)) / 5
-    assert sharing.ours["mean"] == pytest.approx(expected)
+    assert sharing.ours.mean == pytest.approx(expected)
     assert sharing.verdict is Verdict.HOLDS
     expected = sum(100 * ((0.61 + s / 1000) / (0.55 + s / 1000) - 1) for s in range(1, 6)) / 5
-    assert episodes.ours["mean"] == pytest.approx(expected)
+    assert episodes.ours.mean == pytest.approx(expected)
     assert episodes.verdict is scale.verdict is Verdict.HOLDS
 
 

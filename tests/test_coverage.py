@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from headway.stats import mean_interval, median_interval, share_interval, student_interval
+from headway.reproduce.claim import Verdict, judge
+from headway.stats import (
+    mean_interval,
+    median_interval,
+    share_difference_interval,
+    share_interval,
+    student_interval,
+)
+from headway.stats.estimate import Estimate
+from headway.stats.two_samples import between, mean_difference, mean_percent, median_difference
 
 
 def test_a_share_of_all_runs_has_an_interval():
@@ -45,3 +54,78 @@ def test_a_medians_interval_covers_it_at_least_as_often_as_it_says():
     """Order statistics cannot reach 95% exactly: of 30 values they cover it with 0.957."""
     found = coverage(median_interval, lambda r: list(r.exponential(1.0, 30)), np.log(2))
     assert found == pytest.approx(0.957, abs=0.015)
+
+
+def test_the_interval_of_a_difference_of_shares_is_newcombes():
+    from statsmodels.stats.proportion import confint_proportions_2indep
+
+    for one, other in (((7, 50), (2, 50)), ((0, 50), (0, 10)), ((50, 50), (49, 50)), ((3, 8), (30, 40))):
+        theirs = confint_proportions_2indep(*one, *other, method="newcomb", compare="diff")
+        assert share_difference_interval(one, other) == pytest.approx(theirs, abs=1e-6)
+
+
+def test_a_difference_of_shares_covers_the_truth_as_often_as_it_says():
+    def both(random):
+        return (int(random.binomial(40, 0.3)), 40), (int(random.binomial(60, 0.15)), 60)
+
+    found = coverage(lambda hits: share_difference_interval(*hits), both, 0.15)
+    assert found == pytest.approx(0.95, abs=0.02)
+
+
+@pytest.mark.parametrize(("how", "truth"), [(mean_difference, 1.0), (median_difference, 1.0), (mean_percent, 50.0)])
+def test_independent_samples_cover_what_lies_between_them(how, truth, monkeypatch):
+    """Of 50 and 20 values, as Rax's runs and a rival's; fewer resamples than in use, for time."""
+    monkeypatch.setattr("headway.stats.two_samples.RESAMPLES", 500)
+
+    def both(random):
+        return list(random.normal(3, 0.5, 50)), list(random.normal(2, 1, 20))
+
+    found = coverage(lambda samples: between(*samples, how).ci95, both, truth)
+    assert found == pytest.approx(0.95, abs=0.025)
+
+
+def test_samples_of_fewer_than_ten_have_no_interval():
+    assert between([1.0] * 9, [2.0] * 50).ci95 is None
+    assert between([], [2.0]).mean is None
+    assert between([3.0] * 10, [2.0] * 10).ci95 == (1.0, 1.0)
+
+
+def of_runs(values):
+    """The mean of runs, with Student's interval."""
+    return Estimate(sum(values) / len(values), lambda level: student_interval(values, level=level))
+
+
+@pytest.mark.parametrize(("levels", "least"), [(1, None), (12, None), (12, 8)])
+def test_a_claim_that_is_true_at_its_bound_seldom_fails(levels, least):
+    """The worst case of the first kind of error: every level is exactly what it has to be at least."""
+    random = np.random.default_rng(11)
+    failed = 0
+    for _ in range(TRIALS):
+        found = {str(k): of_runs(list(random.normal(0, 1, 10))) for k in range(levels)}
+        failed += judge("x", "", "", found, low=0.0, least=least).verdict is Verdict.FAILS
+    # Each level fails at its lower end alone, 2.5% of the time.
+    assert failed / TRIALS <= 0.025 + 0.02
+
+
+@pytest.mark.parametrize(("levels", "least"), [(1, None), (4, None), (4, 1), (6, 3)])
+def test_a_claim_that_is_false_seldom_holds(levels, least):
+    """The worst case of the second: too few levels are true, by far, and all others lie exactly at the bound."""
+    random = np.random.default_rng(12)
+    true = (levels if least is None else least) - 1
+    held = 0
+    for _ in range(TRIALS):
+        means = [50.0] * true + [0.0] * (levels - true)
+        found = {str(k): of_runs(list(random.normal(mean, 1, 10))) for k, mean in enumerate(means)}
+        held += judge("x", "", "", found, low=0.0, least=least).verdict is Verdict.HOLDS
+    assert held / TRIALS <= 0.025 + 0.02
+
+
+def test_equal_schemes_are_seldom_told_apart():
+    """Of twelve levels without any difference none is called more than a tenth, and few are called contrary."""
+    random = np.random.default_rng(13)
+    verdicts = []
+    for _ in range(TRIALS):
+        found = {str(k): of_runs(list(random.normal(0, 0.1, 10))) for k in range(12)}
+        verdicts.append(judge("x", "", "", found, more=0.2).verdict)
+    assert verdicts.count(Verdict.HOLDS) / TRIALS <= 0.05
+    assert verdicts.count(Verdict.FAILS) / TRIALS >= 0.9

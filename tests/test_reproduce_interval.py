@@ -10,7 +10,7 @@ from headway._native import Scenario, Trace
 from headway.envs import rewards
 from headway.report.svg import standalone
 from headway.reproduce import paper
-from headway.reproduce.claim import NOTHING, Claim, Verdict
+from headway.reproduce.claim import Claim, Verdict, Zone
 from headway.reproduce.figure import Drawn
 from headway.reproduce.interval import beyond as past
 from headway.reproduce.interval.estimates import above, estimates, which_explains
@@ -21,6 +21,7 @@ from headway.reproduce.interval.networks import NETWORKS
 from headway.reproduce.interval.scatter import label_of
 from headway.reproduce.lab import QUICK, Lab, MissingError, Settings
 from headway.reproduce.measured import Measured
+from headway.stats.estimate import Estimate
 
 HOLDS, FAILS, OPEN = Verdict.HOLDS, Verdict.FAILS, Verdict.OPEN
 SEEDS = 12
@@ -144,11 +145,9 @@ def test_the_seven_networks_together():
         assert other[f"table10.{name}"] is FAILS, name
     # One claim of K, with what more generous readings of it give; I is the best on the first network.
     top = {claim.id: claim for claim in whole.claims}["table10.K-top"]
-    assert top.ours == {"mean": 6.0, "ci95": [6.0, 6.0]}
-    assert top.note == (
-        "does not hold: Default Pantheon; among the first three, or as good as the third: 7 of 7; "
-        "within 5% of the best: 7 of 7"
-    )
+    assert top.so_far() == "6 of 7 as claimed, 1 not as claimed"
+    assert [level.name for level in top.levels if level.zone is Zone.CONTRARY] == ["Default Pantheon"]
+    assert top.note == "among the first three, or as good as the third: 7 of 7; within 5% of the best: 7 of 7"
     table = {row[0]: row for row in whole.tables["Table 10 beside ours"]}
     assert table["Default Pantheon"][1:3] == ["I", "I"]
     assert set(table["Walking Movement"][2].split()) >= {"F", "K", "L"}
@@ -170,7 +169,7 @@ def test_a_few_runs_tell_nothing_apart_and_do_not_tell():
 def test_the_study_is_timed_where_all_of_it_was_run():
     found = {claim.id: claim for claim in drawn("table10", by_the_paper, seeds=30).claims}
     # 3780 runs of 0.05 s on two cores.
-    assert found["table10.five-minutes"].ours == {"mean": pytest.approx(94.5), "ci95": None}
+    assert found["table10.five-minutes"].ours.mean == pytest.approx(94.5)
     assert found["table10.five-minutes"].verdict is HOLDS
     slow = drawn("table10", lambda one, k: by_the_paper(one, k) | {"took_s": 0.2}, seeds=30)
     assert verdicts(slow)["table10.five-minutes"] is FAILS
@@ -320,7 +319,7 @@ def test_figure_11_is_judged_with_either_equation():
 def test_what_explains_figure_11_follows_from_the_verdicts():
     def explained(jk, printed):
         made = {
-            reading: [Claim(f"{reading}.{k}", "", "", NOTHING, verdict) for k, verdict in enumerate(of)]
+            reading: [Claim(f"{reading}.{k}", "", "", (), verdict) for k, verdict in enumerate(of)]
             for reading, of in (("jk", jk), ("jk-printed", printed))
         }
         return which_explains(made)
@@ -367,9 +366,7 @@ def test_the_learned_interval_is_held_against_the_best_and_the_median():
 
 
 def test_no_point_of_the_chart_is_cut_off():
-    rewards = {name: {"mean": 100.0, "ci95": None} for name in LETTERS} | {
-        past.LEARNED: {"mean": -50.0, "ci95": None}
-    }
+    rewards = {name: Estimate.exactly(100.0) for name in LETTERS} | {past.LEARNED: Estimate.exactly(-50.0)}
     chart = past._chart({NETWORKS[0]: rewards}, {NETWORKS[0]: list(LETTERS)})
     low, high = chart["layer"][0]["encoding"]["y"]["scale"]["domain"]
     assert low < -0.5 < 1.0 < high

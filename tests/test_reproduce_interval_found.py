@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from headway._native import Scenario
-from headway.reproduce.claim import Verdict
+from headway.reproduce.claim import Zone
 from headway.reproduce.interval.found import LETTERS, Found
 from headway.reproduce.interval.groups import EVERY, specs
 from headway.reproduce.lab import Lab, Settings
@@ -15,7 +15,7 @@ from headway.reproduce.measured import Measured
 from headway.stats.posthoc import holm
 from headway.summary import Offsets
 
-HOLDS, FAILS, OPEN = Verdict.HOLDS, Verdict.FAILS, Verdict.OPEN
+AMONG, NOT, UNCLEAR = Zone.CLAIMED, Zone.CONTRARY, Zone.UNCLEAR
 SEEDS = 12
 STAND_INS = {"interval": "aurora"}
 
@@ -43,13 +43,13 @@ def test_a_group_is_among_the_best_if_it_is_not_told_apart_and_close():
 
     found = found_of(values)
     assert found.ranked("throughput_mbps")[0] == "A"
-    assert [found.among(name, "throughput_mbps") for name in "ABCDE"] == [HOLDS, HOLDS, OPEN, FAILS, FAILS]
-    assert [found.among(name, "loss") for name in "ABC"] == [HOLDS, OPEN, HOLDS]
+    assert [found.among(name, "throughput_mbps") for name in "ABCDE"] == [AMONG, AMONG, UNCLEAR, NOT, NOT]
+    assert [found.among(name, "loss") for name in "ABC"] == [AMONG, UNCLEAR, AMONG]
     # Among three it is by its mean.
-    assert found.among("D", "throughput_mbps", 3) is HOLDS
+    assert found.among("D", "throughput_mbps", 3) is AMONG
     # All have the same delay.
-    assert {found.among(name, "delay_p95_ms") for name in LETTERS} == {HOLDS}
-    assert {found_of(values, 9).among(name, "throughput_mbps") for name in LETTERS} == {OPEN}
+    assert {found.among(name, "delay_p95_ms") for name in LETTERS} == {AMONG}
+    assert {found_of(values, 9).among(name, "throughput_mbps") for name in LETTERS} == {UNCLEAR}
 
 
 def test_delays_a_bin_apart_are_not_told_apart():
@@ -66,14 +66,16 @@ def test_several_groups_are_held_against_others_by_means_over_all_runs():
         return own, 50.0, own / 100
 
     found = found_of(values)
-    assert found.percent_of_all("AG", "FL", "throughput_mbps")["mean"] == pytest.approx(0.0)
-    assert found.points_lost_of_all("AG", "FL")["mean"] == pytest.approx(0.0)
+    assert found.percent_of_all("AG", "FL", "throughput_mbps").mean == pytest.approx(0.0)
+    assert found.points_lost_of_all("AG", "FL").mean == pytest.approx(0.0)
     more = found_of(lambda name, _: (10.0, 50.0, 0.03 if name in "AG" else 0.01))
-    assert more.points_lost_of_all("AG", "FL") == {"mean": pytest.approx(2.0), "ci95": pytest.approx([2.0, 2.0])}
+    points = more.points_lost_of_all("AG", "FL")
+    assert (points.mean, points.ci95) == (pytest.approx(2.0), pytest.approx((2.0, 2.0)))
     # Where nothing is lost there is nothing to divide by.
     lossless = found_of(lambda *_: (10.0, 50.0, 0.0))
-    assert lossless.points_lost_of_all("AG", "FL") == {"mean": 0.0, "ci95": [0.0, 0.0]}
-    assert lossless.percent_of_all("AG", "FL", "loss")["mean"] is None
+    points = lossless.points_lost_of_all("AG", "FL")
+    assert (points.mean, points.ci95) == (0.0, (0.0, 0.0))
+    assert lossless.percent_of_all("AG", "FL", "loss").mean is None
 
 
 def test_runs_of_one_trace_are_tested_in_blocks_ordered_by_offset(monkeypatch):
@@ -103,6 +105,7 @@ def test_what_a_seed_does_to_all_groups_is_in_no_whisker():
     }
     found = Found(Measured(runs), wanted)
     # The mean of 0, 10, 20 and 30, and always 1 more than the others.
-    assert found.within_seeds("K", lambda run: run["x"]) == {"mean": 16.0, "ci95": pytest.approx([16.0, 16.0])}
-    low, high = found.mean("K", "x")["ci95"]
+    own = found.within_seeds("K", lambda run: run["x"])
+    assert (own.mean, own.ci95) == (16.0, pytest.approx((16.0, 16.0)))
+    low, high = found.mean("K", "x").ci95
     assert high - low > 30

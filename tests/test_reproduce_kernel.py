@@ -3,7 +3,7 @@
 import pytest
 
 from headway._native import Scenario, canonical_scheme
-from headway.reproduce.claim import Verdict, within
+from headway.reproduce.claim import Verdict, judge
 from headway.reproduce.engine import UNFIT, command, fit, of_real_time, shows_unfit, unsure
 from headway.reproduce.lab import FULL_KERNEL, QUICK_KERNEL, Lab, MissingError, family
 from headway.reproduce.measured import Measured
@@ -62,11 +62,11 @@ def test_unfit_runs_are_left_out_pair_by_pair():
     runs = {one: list(found.runs(one)) for one in wanted.values()}
     del runs[wanted["owl"]][1]
     found = Measured(runs)
-    assert found.difference(wanted["owl"], wanted["cubic"], "throughput_mbps")["mean"] == 1.0
-    assert found.mean(wanted["owl"], "throughput_mbps")["mean"] == 21.0
+    assert found.difference(wanted["owl"], wanted["cubic"], "throughput_mbps").mean == 1.0
+    assert found.mean(wanted["owl"], "throughput_mbps").mean == 21.0
     del runs[wanted["owl"]][:]
     nothing = found.difference(wanted["owl"], wanted["cubic"], "throughput_mbps")
-    assert nothing == metric(None)
+    assert nothing.mean is None
 
 
 def test_where_no_run_of_a_point_is_fit_all_are_shown_and_that_is_said():
@@ -90,6 +90,6 @@ def test_where_no_run_of_a_point_is_fit_all_are_shown_and_that_is_said():
 
 
 def test_unfit_runs_decide_no_claim():
-    sure = within("fig.more", "it says", "measured", {"mean": 2.0, "ci95": [1.0, 3.0]}, low=0.0)
+    sure = judge("fig.more", "it says", "measured", metric(2.0, 1.0, 3.0), low=0.0)
     assert sure.verdict is Verdict.HOLDS
     assert (unsure(sure).verdict, unsure(sure).note, unsure(sure).ours) == (Verdict.OPEN, UNFIT, sure.ours)

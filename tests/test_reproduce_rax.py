@@ -8,7 +8,7 @@ from headway._native import Scenario
 from headway.report.svg import standalone
 from headway.reproduce import paper
 from headway.reproduce.bands import quartiles
-from headway.reproduce.claim import Verdict
+from headway.reproduce.claim import Verdict, Zone
 from headway.reproduce.lab import FULL, QUICK, Lab, Settings
 from headway.reproduce.measured import Measured
 from headway.reproduce.rax.comparison import fig9, fig10, is_outlier, total
@@ -33,8 +33,8 @@ from headway.reproduce.rax.senders import fig6, fluctuation
 from headway.reproduce.rax.tradeoff import fig5
 from headway.stats import median_interval
 
-HOLDS, FAILS = Verdict.HOLDS, Verdict.FAILS
-SEEDS = 8
+HOLDS, FAILS, OPEN = Verdict.HOLDS, Verdict.FAILS, Verdict.OPEN
+SEEDS = 40
 BINS = 100
 
 
@@ -111,26 +111,28 @@ def test_means_are_of_ten_bins_and_nothing_counts_as_zero():
     assert means([2.0, 4.0]) == [3.0]
 
 
-def test_convergence_is_when_the_next_thirty_seconds_have_the_link_in_the_mean():
+def test_convergence_is_when_thirty_seconds_have_had_the_link_in_the_mean():
     # From bin 1 on there are 29 of 20 and one of 0, 19.33; from bin 0 on one more of 0, 18.67.
-    assert converged_s(a_run(1, [0.0, 0.0] + [20.0] * 98, [0.0] * 100)) == 1.0
+    assert converged_s(a_run(1, [0.0, 0.0] + [20.0] * 98, [0.0] * 100)) == 31.0
     # A dip after that does not count, and a last half minute is enough.
-    assert converged_s(a_run(1, [20.0] * 30 + [0.0] * 70, [0.0] * 100)) == 0.0
-    assert converged_s(a_run(1, [0.0] * 70 + [20.0] * 30, [0.0] * 100)) == 69.0
+    assert converged_s(a_run(1, [20.0] * 30 + [0.0] * 70, [0.0] * 100)) == 30.0
+    assert converged_s(a_run(1, [0.0] * 70 + [20.0] * 30, [0.0] * 100)) == 99.0
     assert converged_s(a_run(1, [0.0] * 72 + [20.0] * 28, [0.0] * 100)) == 100.0
-    # A run that is shorter than that has one mean.
-    assert converged_s(a_run(1, [19.0] * 10, [0.0] * 10)) == 0.0
+    # A run that is shorter than that has one mean, at whose end it is known.
+    assert converged_s(a_run(1, [19.0] * 10, [0.0] * 10)) == 10.0
 
 
 def test_a_link_is_held_from_when_every_ten_seconds_to_the_end_are_enough():
     # Of bins 0 to 9 one is 0: the mean from bin 1 on is the first with 19.
     run = a_run(1, [0.0] + [19.5] * 99, [0.0] * 100)
-    assert held_from_s(run) == 1.0
+    assert held_from_s(run) == 11.0
     # A dip later counts.
     run = a_run(1, [19.5] * 50 + [0.0] + [19.5] * 49, [0.0] * 100)
-    assert held_from_s(run) == 51.0
+    assert held_from_s(run) == 61.0
     assert held_from_s(a_run(1, [18.0] * 100, [0.0] * 100)) == 100.0
-    assert held_from_s(a_run(1, [19.0] * 100, [0.0] * 100)) == 0.0
+    assert held_from_s(a_run(1, [19.0] * 100, [0.0] * 100)) == 10.0
+    # All three clocks read the end of a time that is good.
+    assert reached_s(a_run(1, [19.0] * 100, [0.0] * 100)) == 10.0
 
 
 def test_a_sender_has_reached_its_share_once_ten_seconds_have_it():
@@ -177,7 +179,7 @@ def test_shares_and_fluctuations():
     assert jain(run) == pytest.approx(225 / 250)
     # 12 and 8 are 2 off their mean, of a share of 10.
     assert fluctuation(run) == pytest.approx(20.0)
-    assert is_outlier(run) == 0.0
+    assert not is_outlier(run)
     assert is_outlier(
         a_run(1, *[run["series"][k] for k in ("throughput_mbps", "loss")], [([9.0] * 4, [0.0] * 4)] * 2)
     )
@@ -248,7 +250,7 @@ def test_the_link_is_the_papers():
 @pytest.mark.parametrize("figure", [fig1, fig5, fig6, fig7, fig8, fig9, fig10])
 def test_a_figure_judges_every_claim_that_it_has(figure):
     found = claims(figure, good)
-    assert all(claim.ours["mean"] is not None for claim in found.values())
+    assert all(level.ours.mean is not None for claim in found.values() for level in claim.levels)
 
 
 def test_figure_1_holds_where_it_converges_and_fails_where_it_does_not():
@@ -264,7 +266,7 @@ def test_figure_5_goes_by_how_alpha_changes_spike_loss_and_time():
     found = claims(fig5, good)
     assert {claim.verdict for claim in found.values()} == {HOLDS}
     # From alpha 1 to 2 the spike is 40 less 20 points.
-    assert found["fig5.spike"].ours["mean"] == pytest.approx(10.0, abs=1.0)
+    assert found["fig5.spike"].ours.mean == pytest.approx(10.0, abs=1.0)
     other = claims(fig5, lambda wanted, seed: good(wanted, seed, lambda alpha: 0.1 * alpha))
     assert other["fig5.spike"].verdict is FAILS
 
@@ -272,18 +274,27 @@ def test_figure_5_goes_by_how_alpha_changes_spike_loss_and_time():
 def test_figure_7_fails_where_a_resumed_flow_loses_at_first():
     assert claims(fig7, good)["fig7.no-spike"].verdict is HOLDS
 
+    spikes = 1
+
     def spiky(wanted, seed):
         run = good(wanted, seed)
         if wanted.label == "both lives, alpha 4, rax-2":
             # 1 Mbit of about 184 that are sent in ten seconds, and of 5 in the first of them.
-            run["series"]["lost_mbps"][BINS] = 1.0 if seed == 3 else 0.0
+            run["series"]["lost_mbps"][BINS] = 1.0 if seed < spikes else 0.0
         return run
 
+    # Of 40 one: Wilson's interval begins at 87%. Of 40 twenty: it ends at 65%.
     found = claims(fig7, spiky)
-    assert found["fig7.no-spike"].verdict is FAILS
-    assert found["fig7.no-spike"].ours["mean"] == 3.0
-    assert found["fig7.no-spike"].note == "does not hold: resumed, two senders (1 of 8 runs)"
+    assert found["fig7.no-spike"].verdict is OPEN
+    assert found["fig7.no-spike"].worst.name == "resumed, two senders"
+    assert found["fig7.no-spike"].ours.mean == pytest.approx(97.5)
+    assert found["fig7.no-spike"].ours.ci95[0] == pytest.approx(87.1, abs=0.1)
     assert found["fig7.early-loss"].verdict is HOLDS
+    spikes = 20
+    assert claims(fig7, spiky)["fig7.no-spike"].verdict is FAILS
+    # One model for all flows is one training seed.
+    assert found["fig7.shipped.no-spike"].verdict is OPEN
+    assert "one training seed stands behind it" in found["fig7.shipped.no-spike"].note
 
     def lossy(wanted, seed):
         run = good(wanted, seed)
@@ -295,8 +306,8 @@ def test_figure_7_fails_where_a_resumed_flow_loses_at_first():
     found = claims(fig7, lossy)
     assert found["fig7.no-spike"].verdict is HOLDS
     assert found["fig7.early-loss"].verdict is FAILS
-    assert found["fig7.early-loss"].ours["mean"] == pytest.approx(9.0)
-    assert found["fig7.early-loss"].note == "the worst: resumed, two senders"
+    assert found["fig7.early-loss"].ours.mean == pytest.approx(9.0)
+    assert found["fig7.early-loss"].worst.name == "resumed, two senders"
 
 
 def test_figure_8_compares_with_the_same_link_without_losses():
@@ -306,8 +317,16 @@ def test_figure_8_compares_with_the_same_link_without_losses():
 
     found = claims(fig8, lossy)
     assert {claim.verdict for claim in found.values()} == {HOLDS}
-    assert found["fig8.cubic"].ours["mean"] == pytest.approx(100 * (2 / 19.8 - 1))
-    assert claims(fig8, good)["fig8.newreno"].verdict is FAILS
+    assert found["fig8.rivals"].ours.mean == pytest.approx(100 * (2 / 19.8 - 1))
+    assert claims(fig8, good)["fig8.rivals"].verdict is FAILS
+
+    def leaky(wanted, seed):
+        is_lossy = wanted.scenario.name.endswith("loss") and wanted.spec.startswith("rax")
+        return shared(seed, wanted, [19.8] * BINS, [0.04 if is_lossy else 0.01] * BINS)
+
+    # The rate is there, but three points more are lost, of which the link loses one.
+    leaks = claims(fig8, leaky)["fig8.hardly"]
+    assert (leaks.verdict, leaks.ours.mean) == (FAILS, pytest.approx(3.0))
 
 
 def test_figure_9_reports_the_order_of_the_others_as_it_is():
@@ -319,9 +338,11 @@ def test_figure_9_reports_the_order_of_the_others_as_it_is():
 
     found = claims(fig9, run_of)
     assert found["fig9.newreno-first"].verdict is FAILS
-    assert "cubic" in found["fig9.newreno-first"].note
-    assert {found[f"fig9.{name}"].verdict for name in rates} == {HOLDS}
-    assert found["fig9.last-half"].ours["mean"] == pytest.approx(0.5)
+    off = [level.name for level in found["fig9.newreno-first"].levels if level.zone is Zone.CONTRARY]
+    assert off == ["one sender, cubic", "two senders, cubic"]
+    assert found["fig9.rax-first"].verdict is HOLDS
+    assert len(found["fig9.rax-first"].levels) == 2 * len(rates)
+    assert found["fig9.last-half"].ours.mean == pytest.approx(0.5)
 
 
 def test_a_quick_look_takes_seconds(run, tmp_path):

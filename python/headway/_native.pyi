@@ -36,6 +36,7 @@ __all__ = [
     "read_parquet",
     "results_schema",
     "scenario_names",
+    "scheme_members",
     "schemes",
     "shell",
     "shells",
@@ -76,6 +77,9 @@ def canonical_scheme(spec: str, world: str) -> str:
 
     Raises UsageError.
     """
+
+def scheme_members(spec: str) -> list[str]:
+    """A spec for each model of a spec that names `model` several times; itself alone otherwise."""
 
 def emu_worker() -> None:
     """What a process of world "emu" or "kernel" does: reads a run as JSON from standard input, carries it out, answers in lines of JSON."""

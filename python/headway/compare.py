@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.runs.pairs import mean, percent
 from headway.stats.bootstrap import LEVEL
+from headway.stats.nested import nested
 from headway.summary import ALL_FLOWS, in_blocks
 
 if TYPE_CHECKING:
@@ -121,8 +122,8 @@ def compare(
         pairs, block = _pairs(other, own, (offsets or {}).get(scenario))
         differences = {}
         for measure in MEASURES:
-            if both := _known(pairs, measure.metric):
-                differences[measure.metric] = measure.difference(both, block)
+            if both := _known(pairs, measure.metric, block):
+                differences[measure.metric] = measure.difference(*both)
         zones = {m.metric: m.zone(differences[m.metric]) for m in MEASURES if m.metric in differences}
         found[scheme, scenario] = Comparison(scheme, against, scenario, len(pairs), differences, zones)
     return found
@@ -165,7 +166,8 @@ def leaders(
         level = 1 - (1 - LEVEL) / (len(schemes) - 1)
         for scheme, own in schemes.items():
             pairs, block = _pairs(schemes[best], own, (offsets or {}).get(scenario))
-            ends = mean([b - a for a, b in _known(pairs, metric)], block, level=level)["ci95"]
+            known = _known(pairs, metric, block)
+            ends = mean([b - a for a, b in known[0]], known[1], level=level)["ci95"] if known else None
             is_worse = ends is not None and (ends[1] < 0 if more else ends[0] > 0)
             if scheme != best and not is_worse:
                 found.close.add((scheme, scenario))
@@ -189,8 +191,14 @@ def _pairs(
     return [(run, second[run["run"]]) for run in ordered], block
 
 
-def _known(pairs: Sequence[tuple[Run, Run]], metric: str) -> list[tuple[float, float]]:
-    return [(a[metric], b[metric]) for a, b in pairs if a[metric] is not None and b[metric] is not None]
+def _known(
+    pairs: Sequence[tuple[Run, Run]], metric: str, block: int
+) -> tuple[list[tuple[float, float]], int] | None:
+    """What both runs of a pair have, and how many neighbours are alike; a pair of models is one sample."""
+    known = [(a, b) for a, b in pairs if a[metric] is not None and b[metric] is not None]
+    models = [(a.get("model"), b.get("model")) for a, b in known]
+    samples, block = nested(models, [(a[metric], b[metric]) for a, b in known], block)
+    return ([(a, b) for a, b in samples], block) if samples else None
 
 
 def _mean(runs: Mapping[int, Run], metric: str) -> float:

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypedDict
 
 from headway.fitness import fitness
-from headway.stats import Ellipse, block_length, mean_ellipse, mean_interval
+from headway.stats import Ellipse, block_length, mean_ellipse, mean_interval, student_interval
 from headway.stats.bootstrap import LEVEL
+from headway.stats.nested import nested
 
 METRICS = (
     "throughput_mbps",
@@ -47,10 +48,12 @@ Row = dict[str, Any]
 def summarise(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None) -> list[Row]:
     """One row a scheme and scenario.
 
-    It has scheme, model (the id of the trained model, None without one), scenario, scenario_hash, world, runs,
+    It has scheme, model (the id of the trained model; of several the ids with commas between; None without one),
+    scenario, scenario_hash, world, runs,
     seconds, fitness (None in simulated time), and a Metric for each of METRICS.
     Where several flows were under test, the same in every run, `flows` has such metrics for each of them.
-    Intervals are 95% BCa bootstrap intervals over runs; in blocks, ordered by offset, where `offsets` has
+    Intervals are 95% BCa bootstrap intervals over runs, or Student's over models where a scheme has several; in
+    blocks, ordered by offset, where `offsets` has
     the scenario: its runs begin at offsets of one trace and may overlap.
     """
     groups: dict[tuple[str, str], dict[int, list[Run]]] = {}
@@ -64,7 +67,7 @@ def summarise(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None)
         starts = (offsets or {}).get(scenario)
         row: Row = {
             "scheme": scheme,
-            "model": together[0].get("model"),
+            "model": _models(together),
             "scenario": scenario,
             "scenario_hash": together[0]["scenario_hash"],
             "world": together[0]["world"],
@@ -82,6 +85,11 @@ def summarise(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None)
             ]
         rows.append(row)
     return rows
+
+
+def _models(runs: Sequence[Run]) -> str | None:
+    known = [model for run in runs if (model := run.get("model"))]
+    return ",".join(dict.fromkeys(known)) or None
 
 
 def _who(run: Run) -> dict[str, str | None]:
@@ -116,7 +124,18 @@ def in_blocks(runs: Sequence[Run], starts: Offsets | None) -> tuple[Sequence[Run
 
 def _metrics(runs: Sequence[Run], starts: Offsets | None) -> dict[str, Metric]:
     runs, block = in_blocks(runs, starts)
-    return {name: mean_of([run[name] for run in runs if run[name] is not None], block) for name in METRICS}
+    return {name: _over_runs([run for run in runs if run[name] is not None], name, block) for name in METRICS}
+
+
+def _over_runs(runs: Sequence[Run], name: str, block: int) -> Metric:
+    """The mean of a metric; over models where there are several, whose interval is Student's."""
+    values = [float(run[name]) for run in runs]
+    samples, _ = nested([run.get("model") for run in runs], [[value] for value in values])
+    if len(samples) == len(values):
+        return mean_of(values, block)
+    means = [mean for (mean,) in samples]
+    interval = student_interval(means)
+    return {"mean": sum(means) / len(means), "ci95": list(interval) if interval else None}
 
 
 def mean_of(values: Sequence[float], block: int, *, level: float = LEVEL) -> Metric:

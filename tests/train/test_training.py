@@ -202,3 +202,25 @@ def test_a_checkpoint_that_runs_code_is_refused(tmp_path):
     with pytest.raises(UsageError, match="not a checkpoint"):
         checkpoint.load(tmp_path, {})
     assert not (tmp_path / "made").exists()
+
+
+def test_several_seeds_are_trainings_of_their_own_and_one_scheme(straight, run, tiny, tmp_path):
+    command = ("train", "quick", "--config", tiny, "--out", tmp_path, "--seeds", "1-2", "--json")
+    done = run(*command)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert [one["seed"] for one in found["trainings"]] == [1, 2]
+    folders = [tmp_path / f"quick-v1-seed-{seed}" / "quick-v1" for seed in (1, 2)]
+    assert found["scheme"] == f"learned:model={folders[0]}:model={folders[1]}"
+    assert (folders[0] / "weights.safetensors").read_bytes() == read(straight[0])
+    # What is finished is not trained again.
+    again = json.loads(run(*command).stdout)
+    assert [one["wall_s"] for one in again["trainings"]] == [one["wall_s"] for one in found["trainings"]]
+    bench = run(
+        "bench", "--schemes", f"cubic,{found['scheme']}", "--scenario", "low-bdp", "--runs", "4", "--seconds", "2",
+        "--against", "cubic", "--json", "--out", tmp_path / "bench",
+    )  # fmt: skip
+    assert bench.returncode == 0, bench.stderr
+    row = next(row for row in json.loads(bench.stdout)["results"] if row["scheme"] == found["scheme"])
+    assert row["runs"] == 4
+    assert row["model"].count(",") == 1

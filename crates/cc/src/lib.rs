@@ -36,7 +36,7 @@ pub use max_filter::MaxFilter;
 pub use random::Stream;
 pub use registry::{
     BuildReceiver, Family, Kind, Loaded, Need, Param, Registry, Router, Scheme, SchemeError,
-    Selection, Setup, Values, World,
+    Selection, Setup, Values, World, members,
 };
 pub use round::RoundCounter;
 pub use suggest::suggest;

@@ -67,6 +67,11 @@ pub(crate) fn check_scheme(spec: &str) -> PyResult<String> {
 }
 
 #[pyfunction]
+pub(crate) fn scheme_members(spec: &str) -> Vec<String> {
+    headway_cc::members(spec)
+}
+
+#[pyfunction]
 pub(crate) fn canonical_scheme(py: Python<'_>, spec: &str, world: &str) -> PyResult<String> {
     world_named(py, world)?.canonical(spec).map_err(usage)
 }

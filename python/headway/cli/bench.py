@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headway import ending
-from headway._native import Batch, RunError, Scenario, UsageError, __version__, canonical_scheme, code_version
+from headway._native import (
+    Batch,
+    RunError,
+    Scenario,
+    UsageError,
+    __version__,
+    canonical_scheme,
+    code_version,
+    scheme_members,
+)
 from headway._native import schemes as all_schemes
 from headway.cli.bench_folder import BenchFolder
 from headway.cli.streams import is_animated, plain, screen, shown
@@ -241,9 +250,11 @@ def _removed_if_refused(folder: Path, *, made: bool) -> Iterator[None]:
 
 def _distinct(schemes: list[str], world: World) -> None:
     """Raises UsageError where two specs mean the same scheme: they would be one row with twice the runs."""
-    seen: dict[str, str] = {}
+    seen: dict[tuple[str, ...], str] = {}
     for spec in schemes:
-        meaning = canonical_scheme(spec, world.value)
+        meaning = tuple(canonical_scheme(member, world.value) for member in scheme_members(spec))
+        if len(set(meaning)) < len(meaning):
+            raise UsageError(f"--schemes: {spec} names a model twice; it would count as two trainings")
         if meaning in seen:
             raise UsageError(f"--schemes: {seen[meaning]} and {spec} are the same scheme; name it once")
         seen[meaning] = spec

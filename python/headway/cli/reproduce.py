@@ -107,7 +107,13 @@ def reproduce(
     if models is not None and not models.is_dir():
         raise UsageError(f"--models {models}: no such folder; give one that headway train has written into")
     full, short = (FULL, QUICK) if world == SIM else (FULL_KERNEL, QUICK_KERNEL)
-    lab = Lab(short if quick else full, models, _stand_ins(stand_in or []), first_seed=source.first_seed)
+    lab = Lab(
+        short if quick else full,
+        models,
+        _stand_ins(stand_in or []),
+        first_seed=source.first_seed,
+        trained=source.trained,
+    )
     name = f"{source.name}-quick" if quick else source.name
     folder = make_folder(out or Path("out") / "reproduce" / name, "--out")
     store = Store(folder, "reproduce")
@@ -266,9 +272,9 @@ def _print(paper: Paper, outcomes: Sequence[Outcome], lab: Lab, folder: Path, se
     from rich.markup import escape
     from rich.table import Table
 
-    from headway.reproduce.claim import Verdict, text_of
+    from headway.reproduce.claim import Verdict
 
-    colours = {Verdict.HOLDS: "green", Verdict.FAILS: "red", Verdict.OPEN: "yellow"}
+    colours = {Verdict.HOLDS: "green", Verdict.FAILS: "red"}
     screen = console()
     verdicts = []
     for outcome in outcomes:
@@ -276,16 +282,15 @@ def _print(paper: Paper, outcomes: Sequence[Outcome], lab: Lab, folder: Path, se
             continue
         screen.print(f"\n[bold]{outcome.figure.name}[/bold]  {escape(outcome.figure.title)}")
         table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
-        for title in ("claim", "here", "95% interval", ""):
-            table.add_column(title, no_wrap=title != "claim")
+        for title in ("claim", "here (95% interval)", "verdict"):
+            table.add_column(title)
         for claim in outcome.drawn.claims:
             verdicts.append(claim.verdict)
-            mean, ends = text_of(claim.ours, claim.unit)
+            said = "; ".join(part for part in (claim.how, claim.note) if part)
             table.add_row(
-                f"{claim.id}\n[dim]{escape(claim.how)}[/dim]",
-                mean,
-                ends,
-                f"[{colours[claim.verdict]}]{claim.verdict}[/]",
+                f"{claim.id}: {escape(claim.paper)}\n[dim]{escape(said)}[/dim]",
+                escape(claim.so_far()),
+                f"[{colours.get(claim.verdict, 'yellow')}]{claim.verdict}[/]",
             )
         if outcome.drawn.claims:
             screen.print(table)
@@ -294,7 +299,7 @@ def _print(paper: Paper, outcomes: Sequence[Outcome], lab: Lab, folder: Path, se
         for note in outcome.notes:
             screen.print(f"[dim]{escape(note)}[/dim]", soft_wrap=True)
         screen.print(f"figure: {plain(folder / outcome.figure.name)}.svg", soft_wrap=True, highlight=False)
-    counts = ", ".join(f"{verdicts.count(v)} {v}" for v in Verdict)
+    counts = ", ".join(f"{verdicts.count(v)} {v}" for v in Verdict if v in verdicts)
     screen.print(f"\n{paper.name}: {len(verdicts)} claims: {counts}; {seconds:.0f} s")
     if lab.quick:
         screen.print("quick: two short runs of each show that it works, and nothing about what holds")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as js
+import shlex
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,6 +32,7 @@ NEEDED = {
 }
 TRY = ("pantheon-default", "high-bdp", "low-bdp", "rax-1", "rax-1-loss", "cellular-taxi")
 """What to try a model on: the first that neither trained it nor chose its weights."""
+MOST_SEEDS = 100
 NEEDS = (
     "training needs {missing}; in the folder of Headway's sources: pip install '.[train]' "
     "--extra-index-url https://download.pytorch.org/whl/cpu (PyTorch's small build, for CPUs)"
@@ -55,32 +57,84 @@ def train(
     out: Annotated[
         Path | None,
         typer.Option(
-            envvar="HEADWAY_OUT", help="Folder of checkpoint, logs and model; else out/train/MODEL-seed-SEED."
+            envvar="HEADWAY_OUT",
+            help="Folder of checkpoint, logs and model; else out/train/MODEL-seed-SEED. With --seeds, the folder "
+            "in which each seed has such a folder.",
         ),
     ] = None,
     seed: Annotated[
         int, typer.Option(min=0, max=2**31 - 1, envvar="HEADWAY_SEED", help="Same seed, same weights, bit for bit.")
     ] = 1,
+    seeds: Annotated[
+        str | None,
+        typer.Option(
+            help="Several seeds, such as 1-5 or 1,4,9: a training each, one after the other. What five of them "
+            "have in common is the learner's; what one has may be luck."
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Train a model. The same command goes on from the last checkpoint of one that was interrupted or killed."""
     from headway.train import online
 
+    several = _seeds(seeds) if seeds is not None else None
+    base = Path("out") / "train"
     if system == online.SYSTEM and config is None and ablation is None:
-        _learn(out or Path("out") / "train" / f"{system}-seed-{seed}", seed, json)
+        if several:
+            raise UsageError(f"--seeds: {system} is trained with one seed at a time; give --seed")
+        _learn(out or base / f"{system}-seed-{seed}", seed, json)
         return
     chosen = _chosen(system, config, ablation)
     _need_pytorch()
-    from headway.files import alone_in, make_folder
     from headway.train import scenarios
 
     scenarios.check(chosen)
     for doubt in scenarios.doubts(chosen):
         print(f"headway: warning: {doubt}", file=sys.stderr)
+    if several is None:
+        summary = _train(chosen, out or base / f"{chosen.model}-seed-{seed}", seed)
+        print(js.dumps(summary, indent=2) if json else _text(summary))
+        if ending.is_asked():
+            _interrupted(f"the training is finished; the model is {shown(Path(summary['model']))}")
+        return
+    found = []
+    for number in several:
+        print(f"headway: seed {number}, {len(found) + 1} of {len(several)}", file=sys.stderr)
+        found.append(_train(chosen, (out or base) / f"{chosen.model}-seed-{number}", number))
+        if ending.is_asked() and number != several[-1]:
+            _interrupted(f"seed {number} is finished; the same command goes on with the next one")
+    scheme = ":".join(["learned", *(f"model={summary['model']}" for summary in found)])
+    if json:
+        print(js.dumps({"scheme": scheme, "trainings": found}, indent=2))
+        return
+    for summary in found:
+        print(f"seed {summary['seed']}: {summary['model']}, validation {summary['validation']['reward']:.3f}")
+    print(f"try all as one scheme: headway bench --schemes cubic,{shlex.quote(scheme)}")
+
+
+def _seeds(text: str) -> list[int]:
+    """The seeds of a text such as 1-5 or 1,4,9. Raises UsageError."""
+    found: list[int] = []
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        ends = first.strip(), (last or first).strip()
+        if not all(end.isdecimal() and int(end) < 2**31 for end in ends) or int(ends[0]) > int(ends[1]):
+            raise UsageError(f"--seeds {text}: '{part}' is no seed and no range; write 1-5 or 1,4,9")
+        if int(ends[1]) - int(ends[0]) >= MOST_SEEDS:
+            raise UsageError(f"--seeds {text}: at most {MOST_SEEDS} seeds")
+        found += range(int(ends[0]), int(ends[1]) + 1)
+    if len(found) > MOST_SEEDS or len(set(found)) < len(found):
+        raise UsageError(f"--seeds {text}: at most {MOST_SEEDS} seeds, each of them once")
+    return found
+
+
+def _train(chosen: TrainConfig, where: Path, seed: int) -> dict[str, Any]:
+    """One training, or what is left of it; its summary. Ends the command after a signal."""
+    from headway.files import alone_in, make_folder
     from headway.train.environments import Headway
     from headway.train.loop import train as run
 
-    folder = make_folder(out or Path("out") / "train" / f"{chosen.model}-seed-{seed}", "--out")
+    folder = make_folder(where, "--out")
     progress = _Screen(chosen)
     try:
         with alone_in(folder, "train"), progress.progress:
@@ -90,10 +144,7 @@ def train(
     if not training.is_done:
         steps = training.learner.steps
         _interrupted(f"the same command goes on after {steps} steps, from the checkpoint in {shown(folder)}")
-    summary = _summary(training, folder)
-    print(js.dumps(summary, indent=2) if json else _text(summary))
-    if progress.interrupted():
-        _interrupted(f"the training is finished; the model is {shown(folder / chosen.model)}")
+    return _summary(training, folder)
 
 
 def _interrupted(what_is_kept: str) -> NoReturn:
@@ -161,9 +212,6 @@ class _Screen:
         if self._interrupts > 1:
             raise KeyboardInterrupt
         self._say("interrupted: ends with a checkpoint after this stretch; again ends at once, with the last one")
-
-    def interrupted(self) -> bool:
-        return self._interrupts > 0
 
     def rollout(self, steps: int, reward: float) -> None:
         self.progress.update(self._task, completed=steps, reward=f"{reward:.3g}")

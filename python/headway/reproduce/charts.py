@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from headway.report.series import Line
     from headway.report.svg import Spec
-    from headway.summary import Metric
+    from headway.stats.estimate import Estimate
 
 PAPER, NIGHT = "#ffffff", "#0d1117"
 """Backgrounds on light screens and on dark ones."""
@@ -101,7 +101,7 @@ def legend(looks: Mapping[str, Style], width: int) -> Spec:
 
 
 def over(
-    lines: Mapping[str, Mapping[float, Metric]],
+    lines: Mapping[str, Mapping[float, Estimate]],
     looks: Mapping[str, Style],
     x_title: str,
     y_title: str,
@@ -119,9 +119,7 @@ def over(
         log: Is the value's axis logarithmic where it spans more than a factor of twenty?
         zero: Does the metric's axis begin at zero?
     """
-    drawn = {
-        label: [_span(x, m) for x, m in line.items() if m["mean"] is not None] for label, line in lines.items()
-    }
+    drawn = {label: [_span(x, m) for x, m in line.items() if m.mean is not None] for label, line in lines.items()}
     points = [point for line in drawn.values() for point in line]
     if not points:
         return empty("nothing was measured")
@@ -148,9 +146,9 @@ def _domain(spans: Sequence[Sequence[float]], zero: bool) -> tuple[float, float]
     return low, high + 0.06 * (high - low or 1.0)
 
 
-def _span(x: float, metric: Metric) -> tuple[float, float, float, float]:
-    mean = metric["mean"] or 0.0
-    low, high = metric["ci95"] or (mean, mean)
+def _span(x: float, metric: Estimate) -> tuple[float, float, float, float]:
+    mean = metric.mean or 0.0
+    low, high = metric.ci95 or (mean, mean)
     return x, mean, low, high
 
 
@@ -170,7 +168,7 @@ class Bar(NamedTuple):
 
     group: str
     label: str
-    metric: Metric
+    metric: Estimate
 
 
 def bars(
@@ -182,7 +180,7 @@ def bars(
     values: list[dict[str, Any]] = [
         {"g": bar.group, "s": bar.label, "mean": span[0], "low": span[1], "high": span[2]}
         for bar in found
-        if bar.metric["mean"] is not None
+        if bar.metric.mean is not None
         for _, *span in [_span(0.0, bar.metric)]
     ]
     if not values:

@@ -1,63 +1,113 @@
-"""A sentence of a paper beside what is measured here, and when it holds."""
+"""A sentence of a paper beside what is measured here, and whether it holds.
+
+A claim has levels: the networks, rivals or sizes that its sentence speaks of. Each level has an estimate with an
+interval, and lies in a zone. The zones decide the claim, by these rules:
+
+- It *holds* if every level is as claimed at 95%. Where the sentence says "more" or "less", levels that are equal
+  within a stated margin do no harm as long as another one is as claimed (at 1 - 0.05/n of n levels).
+- It *does not hold* if any level lies elsewhere. Of many levels that are equal in truth one is bound to, so the
+  intervals of this side are widened (Holm, "A Simple Sequentially Rejective Multiple Test Procedure", 1979). Nor
+  does it hold if the sentence says "more" and every level is equal.
+- Else it is *open*.
+- Where it is enough that some of the levels are as claimed, intervals are widened on both sides (partial
+  conjunctions: Benjamini and Heller, Biometrics 64, 2008).
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from math import inf, nextafter
+from math import inf
 from typing import TYPE_CHECKING
 
 from headway.report.numbers import number
+from headway.stats.estimate import NOTHING, Estimate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
-    from headway.summary import Metric
+ERROR = 0.05
+"""How often a verdict may be wrong."""
+ENOUGH_SEEDS = 5
+"""Of training seeds: fewer say nothing of a learner."""
+PERCENT, INDEX, POINTS = 1.0, 0.01, 0.1
+"""Margins: what differs by less, in %, in Jain's index, in points of loss, counts as equal (decision 46)."""
 
-MORE = nextafter(0.0, inf)
-"""The least number above zero: where something is to be more, and not the same."""
-LESS = -MORE
-OF = "of "
-"""Begins the unit of counts."""
-NOTHING: Metric = {"mean": None, "ci95": None}
-"""What was not measured."""
+
+class Zone(StrEnum):
+    """Where a level lies."""
+
+    CLAIMED = "as claimed"
+    """With its whole interval."""
+    EQUAL = "equal"
+    """Within the margin, where the sentence says more or less."""
+    CONTRARY = "not as claimed"
+    """With its whole interval."""
+    UNCLEAR = "unclear"
+    """None of these: more runs may tell."""
+    MISSING = "not measured"
 
 
 class Verdict(StrEnum):
     """What becomes of a claim."""
 
     HOLDS = "holds"
-    """The whole interval lies where the claim says."""
     FAILS = "does not hold"
-    """The whole interval lies elsewhere."""
+    WEAK = "our model is too weak to tell"
+    """It does not hold for what we trained, which says nothing of what the paper trained."""
+    UNTESTABLE = "not testable from the text"
+    """The paper does not say what would have to be measured."""
     OPEN = "open"
-    """Neither, or nothing was measured: more runs, or what is missing, would tell."""
+    """Not decided: more runs, machines or training seeds would tell."""
 
 
-def verdict(metric: Metric, low: float = -inf, high: float = inf) -> Verdict:
-    """Whether a quantity lies from `low` to `high`, with its whole interval; without one nothing is sure."""
-    if metric["ci95"] is None:
-        return Verdict.OPEN
-    least, most = metric["ci95"]
-    if low <= least and most <= high:
-        return Verdict.HOLDS
-    return Verdict.FAILS if most < low or least > high else Verdict.OPEN
+@dataclass(frozen=True)
+class Aim:
+    """Where an estimate has to lie."""
+
+    low: float = -inf
+    high: float = inf
+    margin: float | None = None
+    """Of a claim that something is more (low 0) or less (high 0): what is smaller counts as equal."""
+
+    def zone(self, ours: Estimate, level: float = 1 - ERROR) -> Zone:
+        """Where an estimate lies, with its whole interval of that level."""
+        if ours.mean is None:
+            return Zone.MISSING
+        if (ends := ours.interval(level)) is None:
+            return Zone.UNCLEAR
+        low, high = ends
+        if self.margin is not None:
+            if -self.margin <= low and high <= self.margin:
+                return Zone.EQUAL
+            # Zero itself is neither more nor less.
+            if low <= 0 <= high:
+                return Zone.UNCLEAR
+        if self.low <= low and high <= self.high:
+            return Zone.CLAIMED
+        return Zone.CONTRARY if high < self.low or low > self.high else Zone.UNCLEAR
+
+    def room(self, ours: Estimate) -> float:
+        """How far inside it the mean lies; below 0 outside."""
+        mean = ours.mean or 0.0
+        return min(mean - self.low, self.high - mean)
 
 
-def all_of(verdicts: Iterable[Verdict]) -> Verdict:
-    """Of a claim that several must hold for: fails with any of them."""
-    found = set(verdicts)
-    if Verdict.FAILS in found:
-        return Verdict.FAILS
-    return Verdict.HOLDS if found == {Verdict.HOLDS} else Verdict.OPEN
+@dataclass(frozen=True)
+class Level:
+    """One of what a sentence speaks of."""
 
+    name: str
+    zone: Zone
+    """At 95%."""
+    ours: Estimate = NOTHING
+    aim: Aim | None = None
+    """None where the zone is not an interval's."""
 
-def any_of(verdicts: Iterable[Verdict]) -> Verdict:
-    """Of a claim that one is enough for."""
-    found = set(verdicts)
-    if Verdict.HOLDS in found:
-        return Verdict.HOLDS
-    return Verdict.FAILS if found == {Verdict.FAILS} else Verdict.OPEN
+    def at(self, level: float) -> Zone:
+        """Its zone at another level."""
+        return self.zone if self.aim is None else self.aim.zone(self.ours, level)
 
 
 @dataclass(frozen=True)
@@ -70,93 +120,164 @@ class Claim:
     """What the paper says, in our words, with the place."""
     how: str
     """What is measured here, and where it has to lie."""
-    ours: Metric
+    levels: tuple[Level, ...]
     verdict: Verdict
     unit: str = ""
     note: str = ""
-    """What else a reader is to know, such as which case decides."""
+    """What else a reader is to know, such as what would show it."""
+
+    @property
+    def worst(self) -> Level | None:
+        """The level with an estimate that is furthest from what is claimed; None where none has one."""
+        known = [level for level in self.levels if level.aim is not None and level.ours.mean is not None]
+        contrary = [level for level in known if level.zone is Zone.CONTRARY]
+        return min(
+            contrary or known, key=lambda level: level.aim.room(level.ours) if level.aim else 0, default=None
+        )
+
+    @property
+    def ours(self) -> Estimate:
+        """That of the worst level."""
+        return self.worst.ours if self.worst else NOTHING
+
+    def so_far(self) -> str:
+        """What was found, in a few words: the number of a single level, else how many are as claimed."""
+        if len(self.levels) == 1 and self.levels[0].aim is not None:
+            if self.levels[0].zone is Zone.MISSING:
+                return str(Zone.MISSING)
+            mean, ends = text_of(self.ours, self.unit)
+            return mean if ends == NO_INTERVAL else f"{mean} ({ends})"
+        if not self.levels:
+            return "nothing was measured"
+        counts = {zone: sum(level.zone is zone for level in self.levels) for zone in Zone}
+        claimed = f"{counts.pop(Zone.CLAIMED)} of {len(self.levels)} as claimed"
+        others = [f"{count} {zone}" for zone, count in counts.items() if count]
+        parts = [", ".join([claimed, *others])]
+        if self.worst:
+            mean, ends = text_of(self.worst.ours, self.unit)
+            parts.append(f"the worst, {self.worst.name}: {mean}" + ("" if ends == NO_INTERVAL else f" ({ends})"))
+        return "; ".join(parts)
 
 
-def within(
-    name: str, paper: str, how: str, ours: Metric, unit: str = "", *, low: float = -inf, high: float = inf
-) -> Claim:
-    """That one quantity lies from `low` to `high`."""
-    return Claim(name, paper, how, ours, verdict(ours, low, high), unit)
+Found = Estimate | tuple[Estimate, Aim] | Zone
+"""Of a level: an estimate, one with an aim of its own, or a zone that is known otherwise."""
 
 
-def measured_once(
-    name: str, paper: str, how: str, value: float | None, unit: str = "", *, low: float = -inf, high: float = inf
-) -> Claim:
-    """That a number of which there is but one lies from `low` to `high`: it has no interval, and decides alone."""
-    itself: Metric = {"mean": value, "ci95": None if value is None else [value, value]}
-    return Claim(name, paper, how, {"mean": value, "ci95": None}, verdict(itself, low, high), unit)
-
-
-def each_within(
+def judge(
     name: str,
     paper: str,
     how: str,
-    cases: Mapping[str, Metric],
+    found: Estimate | Mapping[str, Found],
     unit: str = "",
     *,
     low: float = -inf,
     high: float = inf,
+    more: float | None = None,
+    less: float | None = None,
+    least: int | None = None,
+    weak: str = "",
+    untestable: str = "",
 ) -> Claim:
-    """That a quantity lies from `low` to `high` in each of several cases; `ours` is the worst of them.
+    """Holds a sentence against what was measured.
 
     Args:
         name: The claim's id.
         paper: What the paper says.
         how: What is measured.
-        cases: The quantity by case, at least one; one that could not be measured leaves the claim open.
-        unit: Of the quantity.
-        low: Where it has to begin.
+        found: The estimate, or one for each level.
+        unit: Of the estimates.
+        low: Where an estimate has to begin.
         high: Where it has to end.
+        more: In place of both where something is to be more than 0: what is smaller counts as equal.
+        less: The same where it is to be less.
+        least: So many levels are enough; all unless told.
+        weak: What would show it, where a failure may be our model's own and not the paper's.
+        untestable: What the paper does not say, where that decides.
     """
-    known = {case: metric for case, metric in cases.items() if metric["mean"] is not None}
-    verdicts = {case: verdict(metric, low, high) for case, metric in cases.items()}
-    if not known:
-        return Claim(name, paper, how, NOTHING, Verdict.OPEN, unit, "nothing was measured")
-
-    def room(case: str) -> float:
-        mean = known[case]["mean"] or 0.0
-        return min(mean - low, high - mean)
-
-    failing = [case for case in known if verdicts[case] is Verdict.FAILS]
-    worst = min(failing or known, key=room)
-    parts = [f"the worst: {worst}"]
-    if others := [case for case in failing if case != worst]:
-        parts.append(f"fails too: {', '.join(others)}")
-    if unknown := [case for case in cases if case not in known]:
-        parts.append(f"not measured: {', '.join(unknown)}")
-    return Claim(name, paper, how, known[worst], all_of(verdicts.values()), unit, "; ".join(parts))
-
-
-def so_many(name: str, paper: str, how: str, verdicts: Mapping[str, Verdict], *, least: int | None = None) -> Claim:
-    """That something holds in at least so many cases, all unless told.
-
-    `ours` counts those in which it holds; the interval ends at those in which it may.
-    """
-    if not verdicts:
-        return Claim(name, paper, how, NOTHING, Verdict.OPEN, note="nothing was measured")
-    wanted = len(verdicts) if least is None else least
-    sure = sum(found is Verdict.HOLDS for found in verdicts.values())
-    possible = sum(found is not Verdict.FAILS for found in verdicts.values())
-    ours: Metric = {"mean": float(sure), "ci95": [float(sure), float(possible)]}
+    margin = less if more is None else more
+    aim = Aim(low if more is None else 0.0, high if less is None else 0.0, margin)
+    given = found if isinstance(found, Mapping) else {"": found}
+    levels = tuple(_level(label, one, aim) for label, one in given.items())
+    verdict = _verdict(levels, least)
     parts = []
-    for other in (Verdict.FAILS, Verdict.OPEN):
-        if cases := [case for case, found in verdicts.items() if found is other]:
-            parts.append(f"{other}: {', '.join(cases)}")
-    return Claim(name, paper, how, ours, verdict(ours, low=wanted), f"{OF}{len(verdicts)}", "; ".join(parts))
+    if untestable:
+        verdict = Verdict.UNTESTABLE
+        parts.append(untestable)
+    elif verdict is Verdict.FAILS and weak:
+        verdict = Verdict.WEAK
+        parts.append(f"what would show it: {weak}")
+    if margin:
+        parts.append(f"equal is within {f'{margin:g} {unit}'.strip()}")
+    return Claim(name, paper, how, levels, verdict, unit, "; ".join(parts))
 
 
-def text_of(metric: Metric, unit: str = "") -> tuple[str, str]:
-    """A mean and its interval as text, with the digits that they need."""
-    if metric["mean"] is None:
+def _level(name: str, found: Found, aim: Aim) -> Level:
+    if isinstance(found, Zone):
+        return Level(name, found)
+    ours, own = found if isinstance(found, tuple) else (found, aim)
+    return Level(name, own.zone(ours), ours, own)
+
+
+def _verdict(levels: tuple[Level, ...], least: int | None) -> Verdict:
+    """By the rules at the head of this file."""
+    count = len(levels)
+    needed = count if least is None else least
+    if not levels:
+        return Verdict.OPEN
+    if len(contrary(levels)) > count - needed or all(level.zone is Zone.EQUAL for level in levels):
+        return Verdict.FAILS
+    if needed < count:
+        sure = sum(level.at(1 - ERROR / (count - needed + 1)) is Zone.CLAIMED for level in levels)
+        return Verdict.HOLDS if sure >= needed else Verdict.OPEN
+    zones = {level.zone for level in levels}
+    some = any(level.at(1 - ERROR / count) is Zone.CLAIMED for level in levels)
+    is_claimed = zones == {Zone.CLAIMED} or (zones == {Zone.CLAIMED, Zone.EQUAL} and some)
+    return Verdict.HOLDS if is_claimed else Verdict.OPEN
+
+
+def contrary(levels: Iterable[Level]) -> list[Level]:
+    """Those that are surely not as claimed, if no more than 5% of the time any may be named wrongly (Holm)."""
+    left, sure = list(levels), []
+    while more := [level for level in left if level.at(1 - ERROR / len(left)) is Zone.CONTRARY]:
+        sure += more
+        left = [level for level in left if level not in more]
+    return sure
+
+
+def with_training_seeds(claim: Claim, seeds: int) -> Claim:
+    """The same claim of what was trained with so many seeds: open where they are too few to speak of a learner."""
+    if seeds >= ENOUGH_SEEDS or claim.verdict not in {Verdict.HOLDS, Verdict.FAILS}:
+        return claim
+    stands = "one training seed stands" if seeds == 1 else f"{seeds} training seeds stand"
+    note = f"it {claim.verdict} for what is trained here, but only {stands} behind it, {ENOUGH_SEEDS} are needed"
+    return replace(claim, verdict=Verdict.OPEN, note="; ".join(part for part in (claim.note, note) if part))
+
+
+def all_of(zones: Iterable[Zone]) -> Zone:
+    """Of a level that several must be as claimed for."""
+    return _first_of(zones, Zone.CONTRARY, Zone.MISSING, Zone.UNCLEAR, Zone.EQUAL, Zone.CLAIMED)
+
+
+def any_of(zones: Iterable[Zone]) -> Zone:
+    """Of a level that one is enough for."""
+    return _first_of(zones, Zone.CLAIMED, Zone.UNCLEAR, Zone.MISSING, Zone.EQUAL, Zone.CONTRARY)
+
+
+def _first_of(zones: Iterable[Zone], *order: Zone) -> Zone:
+    found = set(zones)
+    return next((zone for zone in order if zone in found), Zone.MISSING)
+
+
+NO_INTERVAL = "none"
+
+
+def text_of(ours: Estimate, unit: str = "") -> tuple[str, str]:
+    """A mean and its 95% interval as text, with the digits that they need."""
+    if ours.mean is None:
         return "\u2013", "\u2013"
-    ends = metric["ci95"]
-    if unit.startswith(OF) and ends:
-        return f"{metric['mean']:.0f} {unit}", f"{ends[0]:.0f} to {ends[1]:.0f}"
-    like = max(map(abs, [metric["mean"], *(ends or [])]))
-    mean = " ".join(part for part in (number(metric["mean"], like), unit) if part)
-    return mean, f"{number(ends[0], like)} to {number(ends[1], like)}" if ends else "none"
+    ends = ours.ci95
+    if ends == (ours.mean, ours.mean):
+        ends = None
+    like = max(map(abs, [ours.mean, *(ends or [])]))
+    mean = " ".join(part for part in (number(ours.mean, like), unit) if part)
+    return mean, f"{number(ends[0], like)} to {number(ends[1], like)}" if ends else NO_INTERVAL

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from headway._native import Trace, code_version
-from headway.reproduce.claim import Verdict
+from headway.reproduce.claim import Verdict, with_training_seeds
 from headway.reproduce.lab import MissingError
 from headway.reproduce.measured import Measured
 from headway.results import guarded
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     Runs = Mapping[Wanted, Sequence[Run]]
 
-SCHEMA = 1
+SCHEMA = 2
 UNFIT = "the runs are unfit"
 """Noted where a figure's runs say nothing sure."""
 
@@ -85,11 +85,18 @@ class Outcome:
                     "id": claim.id,
                     "paper": claim.paper,
                     "measured": claim.how,
-                    "ours": claim.ours["mean"],
-                    "ci95": claim.ours["ci95"],
-                    "unit": claim.unit,
-                    "holds": claim.verdict.value,
+                    "verdict": claim.verdict.value,
                     "note": claim.note,
+                    "unit": claim.unit,
+                    "levels": [
+                        {
+                            "level": level.name,
+                            "ours": level.ours.mean,
+                            "ci95": list(level.ours.ci95) if level.ours.ci95 else None,
+                            "zone": level.zone.value,
+                        }
+                        for level in claim.levels
+                    ],
                     "command": command(paper, self.figure),
                 }
                 for claim in claims
@@ -158,6 +165,8 @@ def make(
         drawn: Drawn = end.value
     else:
         raise AssertionError(f"{begun.figure.name} asks for runs twice")
+    if (seeds := begun.lab.training_seeds) is not None:
+        drawn = replace(drawn, claims=[with_training_seeds(claim, seeds) for claim in drawn.claims])
     if shows_unfit(shown):
         drawn = replace(drawn, claims=[unsure(claim) for claim in drawn.claims])
     notes = [*drawn.notes, *begun.lab.notes, *of_real_time(found, shown)]

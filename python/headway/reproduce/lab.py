@@ -8,7 +8,15 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headway._native import Scenario, UsageError, canonical_scheme, check_scheme, find_headwayd, schemes
+from headway._native import (
+    Scenario,
+    UsageError,
+    canonical_scheme,
+    check_scheme,
+    find_headwayd,
+    scheme_members,
+    schemes,
+)
 from headway.cli.usage import nearest
 from headway.report.families import families
 from headway.runs.task import KERNEL, SIM, canonical, seeds_from, served
@@ -60,9 +68,14 @@ class Wanted:
     world: str = SIM
 
     @cached_property
+    def models(self) -> list[str]:
+        """The scheme's spec with each of its models; itself alone where it has one or none."""
+        return scheme_members(self.spec)
+
+    @cached_property
     def tasks(self) -> list[OneRun]:
-        """A run a seed."""
-        return [OneRun(self, seed) for seed in self.seeds]
+        """A run a seed; of several models each has its turn."""
+        return [OneRun(self, seed, self.models[k % len(self.models)]) for k, seed in enumerate(self.seeds)]
 
 
 @dataclass(frozen=True)
@@ -71,6 +84,8 @@ class OneRun:
 
     wanted: Wanted
     seed: int
+    spec: str
+    """What runs."""
     warmup: float = 0.0
 
     @property
@@ -87,11 +102,6 @@ class OneRun:
     def scenario(self) -> Scenario:
         """Where it runs."""
         return self.wanted.scenario
-
-    @property
-    def spec(self) -> str:
-        """What runs."""
-        return self.wanted.spec
 
     @property
     def seconds(self) -> float:
@@ -131,11 +141,18 @@ class Lab:
     """Where runs are carried out."""
     first_seed: int = 1
     """Of each scenario's runs; the others are drawn from it."""
+    trained: str = ""
+    """The scheme that a paper's figures are of, if it was trained before they are made."""
 
     @property
     def quick(self) -> bool:
         """Is this less than the paper's runs?"""
         return self.settings not in {FULL, FULL_KERNEL}
+
+    @property
+    def training_seeds(self) -> int | None:
+        """With how many seeds the paper's scheme was trained; None if it is not trained before."""
+        return len(scheme_members(self.stand_ins.get(self.trained, self.trained))) if self.trained else None
 
     def scheme(self, name: str) -> str:
         """The spec of a scheme. Raises MissingError."""
@@ -143,7 +160,9 @@ class Lab:
         if self.world == KERNEL:
             return _in_kernel(spec)
         try:
-            return check_scheme(spec)
+            several = scheme_members(spec)
+            checked = [check_scheme(one) for one in several]
+            return checked[0] if len(several) == 1 else spec
         except UsageError as error:
             known = {scheme["name"] for scheme in schemes()}
             if spec.partition(":")[0] in known:

@@ -7,17 +7,22 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from headway.runs import pairs
-from headway.stats import median_interval
+from headway.stats import median_interval, share_difference_interval, share_interval, student_interval
+from headway.stats.estimate import NOTHING, Estimate
+from headway.stats.nested import nested
+from headway.stats.two_samples import between, mean_difference
 from headway.summary import in_blocks, summarise
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from headway.reproduce.lab import Wanted
     from headway.runs.store import Run
     from headway.stats import Ellipse
-    from headway.summary import Metric, Offsets
+    from headway.stats.two_samples import TwoSamples
+    from headway.summary import Offsets
 
+ENOUGH_RECORDINGS = 5
 Of = str | Callable[["Run"], float | None]
 """A metric by name, or a function of a run; None where it does not apply."""
 Pair = tuple["Wanted", "Wanted"]
@@ -40,23 +45,41 @@ class Measured:
         """In the order of its seeds."""
         return self._runs[wanted]
 
-    def mean(self, wanted: Wanted, of: Of) -> Metric:
+    def mean(self, wanted: Wanted, of: Of) -> Estimate:
         """The mean over runs."""
         return self.across([wanted], lambda run: _value(run, of))
 
-    def median(self, wanted: Wanted, of: Of) -> Metric:
+    def median(self, wanted: Wanted, of: Of) -> Estimate:
         """The median over runs, which have to be independent of one another."""
         return self.median_across([wanted], lambda run: _value(run, of))
 
-    def median_across(self, wanted: Sequence[Wanted], of: Callable[..., float | None]) -> Metric:
+    def median_across(self, wanted: Sequence[Wanted], of: Callable[..., float | None]) -> Estimate:
         """The median of what `of` makes of the runs with one seed, one of each of `wanted`."""
         together, _ = self.ordered(wanted)
         values = [value for runs in together if (value := of(*runs)) is not None]
-        ends = median_interval(values)
-        return {"mean": median(values) if values else None, "ci95": list(ends) if ends else None}
+        return Estimate(median(values) if values else None, lambda level: median_interval(values, level=level))
 
-    def difference(self, one: Wanted, other: Wanted, of: Of) -> Metric:
-        """`one` less `other`, of runs with the same seed."""
+    def share(self, wanted: Wanted, of: Callable[[Run], bool]) -> Estimate:
+        """The share of runs of which something is true, with Wilson's interval: it has a width at 0 and 1 too."""
+        hits, runs = self._counted(wanted, of)
+        return Estimate(hits / runs if runs else None, lambda level: share_interval(hits, runs, level=level))
+
+    def share_difference(self, one: Wanted, other: Wanted, of: Callable[[Run], bool]) -> Estimate:
+        """The share of `one` less that of `other`, of runs that are independent (Newcombe's interval)."""
+        first, second = self._counted(one, of), self._counted(other, of)
+        if not (first[1] and second[1]):
+            return NOTHING
+        return Estimate(
+            first[0] / first[1] - second[0] / second[1],
+            lambda level: share_difference_interval(first, second, level=level),
+        )
+
+    def _counted(self, wanted: Wanted, of: Callable[[Run], bool]) -> tuple[int, int]:
+        runs = self._runs[wanted]
+        return sum(map(of, runs)), len(runs)
+
+    def difference(self, one: Wanted, other: Wanted, of: Of) -> Estimate:
+        """`one` less `other`, of runs with the same seed: both met the same network."""
 
         def less(a: Run, b: Run) -> float | None:
             first, second = _value(a, of), _value(b, of)
@@ -64,34 +87,59 @@ class Measured:
 
         return self.across([one, other], less)
 
-    def percent(self, one: Wanted, other: Wanted, of: Of) -> Metric:
+    def percent(self, one: Wanted, other: Wanted, of: Of) -> Estimate:
         """How far `one` lies above `other`, in % of the other's mean; of runs with the same seed."""
-        both, block = self.ordered([one, other])
-        values = [(_value(b, of), _value(a, of)) for a, b in both]
-        known = [(b, a) for b, a in values if b is not None and a is not None]
-        return pairs.percent(known, block)
+        rows, block = self._rows([other, one], [of, of])
+        known = [(row[0], row[1]) for row in rows]
+        return Estimate.of(lambda level: pairs.percent(known, block, level=level))
 
-    def kept(self, ours: Pair, theirs: Pair, of: Of) -> Metric:
+    def apart(self, one: Wanted, other: Wanted, of: Of, how: TwoSamples = mean_difference) -> Estimate:
+        """`one` against `other`, of independent runs; the difference of means unless told otherwise.
+
+        Seeds that change only when a flow starts are no pairs, and numbers of runs may differ.
+        """
+        first, second = (
+            [value for run in self._runs[wanted] if (value := _value(run, of)) is not None]
+            for wanted in (one, other)
+        )
+        return between(first, second, how)
+
+    def kept(self, ours: Pair, theirs: Pair, of: Of) -> Estimate:
         """The share of the first of `ours` that the second has, less that of `theirs`, in points; of means.
 
         Its interval is that of what each seed adds to it, to first order, as `percent` has it.
         """
-        ordered, block = self.ordered([*ours, *theirs])
-        values = [[_value(run, of) for run in runs] for runs in ordered]
-        known = [[v for v in row if v is not None] for row in values if None not in row]
+        known, block = self._rows([*ours, *theirs], [of] * 4)
         a, b, c, d = (sum(column) / len(known) for column in zip(*known, strict=True)) if known else (0.0,) * 4
         if not (a and c):
-            return {"mean": None, "ci95": None}
+            return NOTHING
         more = 100 * (b / a - d / c)
         added = [100 * ((row[1] - b / a * row[0]) / a - (row[3] - d / c * row[2]) / c) for row in known]
-        ends = pairs.mean(added, block)["ci95"]
-        return {"mean": more, "ci95": [more + end for end in ends] if ends else None}
+        return Estimate.of(lambda level: pairs.mean(added, block, level=level)).mapped(lambda value: more + value)
 
-    def across(self, wanted: Sequence[Wanted], of: Callable[..., float | None]) -> Metric:
+    def across(self, wanted: Sequence[Wanted], of: Callable[..., float | None]) -> Estimate:
         """The mean of what `of` makes of the runs with one seed, one of each of `wanted`; None says nothing."""
         ordered, block = self.ordered(wanted)
-        values = [value for runs in ordered if (value := of(*runs)) is not None]
-        return pairs.mean(values, block)
+        rows = [(runs, [value]) for runs in ordered if (value := of(*runs)) is not None]
+        samples, block = self._samples(wanted, rows, block)
+        values = [value for (value,) in samples]
+        return Estimate.of(lambda level: pairs.mean(values, block, level=level))
+
+    def _rows(self, wanted: Sequence[Wanted], of: Sequence[Of]) -> tuple[list[list[float]], int]:
+        """A value of each of `wanted` for each seed with which all are known, or for each training seed."""
+        ordered, block = self.ordered(wanted)
+        rows = [(runs, [_value(run, what) for run, what in zip(runs, of, strict=True)]) for runs in ordered]
+        known = [(runs, [v for v in values if v is not None]) for runs, values in rows if None not in values]
+        return self._samples(wanted, known, block)
+
+    @staticmethod
+    def _samples(
+        wanted: Sequence[Wanted], rows: Sequence[tuple[tuple[Run, ...], list[float]]], block: int
+    ) -> tuple[list[list[float]], int]:
+        """The rows as they are; of a scheme of several models a mean row for each of these."""
+        models = max(len(one.models) for one in wanted)
+        number = {seed: k % models for k, seed in enumerate(wanted[0].seeds)}
+        return nested([number[runs[0]["seed"]] for runs, _ in rows], [values for _, values in rows], block)
 
     def ordered(self, wanted: Sequence[Wanted]) -> tuple[list[tuple[Run, ...]], int]:
         """Runs of one seed together, ordered so that neighbours are alike, and how many of them make a block."""
@@ -134,3 +182,20 @@ class Measured:
 
 def _value(run: Run, of: Of) -> float | None:
     return of(run) if callable(of) else run[of]
+
+
+def over_recordings(of_each: Iterable[Estimate]) -> Estimate:
+    """The mean over recordings, each of which is one sample however many runs it has (Student's interval).
+
+    Runs at many offsets of one recording tell how much its seconds differ, and nothing of other recordings.
+    """
+    means = [one.mean for one in of_each if one.mean is not None]
+    return Estimate(sum(means) / len(means) if means else None, lambda level: student_interval(means, level=level))
+
+
+def few_recordings(count: int) -> str:
+    """What a reader is to know of claims over so few recordings."""
+    return (
+        f"Claims over recordings rest on {count} of them. At least {ENOUGH_RECORDINGS} are needed to speak of such "
+        "networks: runs at other offsets of one recording are no others."
+    )

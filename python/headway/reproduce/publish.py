@@ -15,10 +15,22 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from headway.reproduce.claim import Claim
     from headway.reproduce.engine import Outcome
     from headway.reproduce.figure import Drawn, Figure, Paper
 
 END = "<!-- end -->"
+VERDICTS = (
+    "*Holds*: every level of the claim lies where the paper says, with its whole 95% interval. "
+    "*Does not hold*: a level "
+    "surely lies elsewhere (intervals are widened where there are many levels: Holm), or all are "
+    "equal. *Our model is "
+    "too weak to tell*: it does not hold for the model that we trained, and a better one may show "
+    "it. *Not testable "
+    "from the text*: the paper does not say what would have to be measured. *Open*: not decided; "
+    "more runs, machines or "
+    "training seeds would tell. The rules are at the head of `python/headway/reproduce/claim.py`."
+)
 
 
 def publish(folder: Path, paper: Paper, outcomes: Sequence[Outcome]) -> list[Path]:
@@ -66,8 +78,7 @@ def skeleton(paper: Paper) -> str:
         f"# {paper.title}: what holds here\n\n{paper.where}. Every figure made again, in simulated time unless it "
         "says otherwise, and every claim beside what is measured. "
         "The parts between markers are written by `headway reproduce --publish`, never by hand.\n\n"
-        "*holds*: the whole 95% interval lies where the claim says; *does not hold*: the whole interval lies "
-        "elsewhere; *open*: neither.\n",
+        f"{VERDICTS}\n",
         f"\n<!-- summary -->\n{END}\n",
     ]
     for figure in paper.figures:
@@ -89,7 +100,7 @@ def summary(paper: Paper, outcomes: Sequence[Outcome], text: str) -> str:
             title += f"; not made{' anew' if standing else ''}: {outcome.missing or outcome.failures[0]}"
         elif not standing:
             title += "; not made"
-        counts.append([standing.count(f" | {_cell(v)} | ") for v in Verdict])
+        counts.append([standing.count(f"| {_cell(v)} |") for v in Verdict])
         lines.append([f"[{figure.name}](#{_anchor(figure)})", title, *map(str, counts[-1])])
     lines.append(["all", "", *(str(sum(column)) for column in zip(*counts, strict=True))])
     run = "Not all from one round: each figure has its runs and its version below."
@@ -121,20 +132,27 @@ def section(paper: Paper, outcome: Outcome, drawn: Drawn) -> str:
         f'<picture>\n  <source media="(prefers-color-scheme: dark)" srcset="img/{name}-dark.svg">\n'
         f'  <img alt="{outcome.figure.title}" src="img/{name}.svg">\n</picture>\n'
     )
-    head = ["claim", "the paper says", "here", "95% interval", "", "measured", "command"]
-    run = f"`{command(paper, outcome.figure)}`"
-    lines = []
-    for claim in drawn.claims:
-        mean, ends = text_of(claim.ours, claim.unit)
-        how = f"{claim.how}; {claim.note}" if claim.note else claim.how
-        lines.append([f"`{claim.id}`", claim.paper, mean, ends, _cell(claim.verdict), how, run])
-    parts = [picture, circumstances([outcome]) + "\n", *([markdown(head, lines)] if lines else [])]
+    head = ["", "the paper says", "here (95% interval)"]
+    lines = [[_cell(claim.verdict), claim.paper, claim.so_far()] for claim in drawn.claims]
+    again = f"{circumstances([outcome])} `{command(paper, outcome.figure)}`\n"
+    parts = [picture, again, *([markdown(head, lines), _levels(drawn.claims)] if lines else [])]
     if drawn.table:
         parts.append(markdown(drawn.table[0], drawn.table[1:]))
     parts += [f"**{title}**\n\n{markdown(rows[0], rows[1:])}" for title, rows in drawn.tables.items()]
     if outcome.notes:
         parts.append("".join(f"- {note}\n" for note in outcome.notes))
     return "\n".join(parts)
+
+
+def _levels(claims: Sequence[Claim]) -> str:
+    """How each claim was measured, and its levels, folded."""
+    parts = ["<details><summary>How each claim is measured, and its levels</summary>\n"]
+    for claim in claims:
+        parts.append(f"`{claim.id}`: {'; '.join(part for part in (claim.how, claim.note) if part)}.\n")
+        if len(claim.levels) > 1:
+            rows = [[level.name, *text_of(level.ours, claim.unit), str(level.zone)] for level in claim.levels]
+            parts.append(markdown(["level", "here", "95% interval", ""], rows))
+    return "\n".join([*parts, "</details>\n"])
 
 
 def markdown(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:

@@ -3,7 +3,7 @@
 from headway.stats.bootstrap import FEW, block_length, mean_interval
 from headway.stats.ellipse import Ellipse, mean_ellipse
 from headway.stats.median import median_interval
-from headway.stats.share import share_interval
+from headway.stats.share import share_difference_interval, share_interval
 from headway.stats.student import student_interval
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "mean_ellipse",
     "mean_interval",
     "median_interval",
+    "share_difference_interval",
     "share_interval",
     "student_interval",
 ]

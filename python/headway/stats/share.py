@@ -1,6 +1,6 @@
-"""The confidence interval of a proportion: in `hits` of `runs` runs something happened."""
+"""Confidence intervals of proportions: in `hits` of `runs` runs something happened."""
 
-from math import sqrt
+from math import hypot, sqrt
 from statistics import NormalDist
 
 from headway.stats.bootstrap import LEVEL
@@ -23,3 +23,22 @@ def share_interval(hits: int, runs: int, *, level: float = LEVEL) -> tuple[float
     reach = z * sqrt(hits * (runs - hits) / runs + z * z / 4)
     low, high = max(0.0, centre - reach), min(runs + z * z, centre + reach)
     return float(f"{low / (runs + z * z):.9g}"), float(f"{high / (runs + z * z):.9g}")
+
+
+def share_difference_interval(
+    one: tuple[int, int], other: tuple[int, int], *, level: float = LEVEL
+) -> tuple[float, float]:
+    """Newcombe's interval of the difference of two independent shares, from both shares' Wilson intervals.
+
+    Args:
+        one: Hits and runs of the first.
+        other: Those of the one that is taken off.
+        level: Coverage, in (0, 1).
+
+    Source: Newcombe, "Interval Estimation for the Difference between Independent Proportions", method 10,
+    Statistics in Medicine 17 (1998).
+    """
+    (low, high), (other_low, other_high) = (share_interval(*of, level=level) for of in (one, other))
+    first, second = one[0] / one[1], other[0] / other[1]
+    below, above = hypot(first - low, other_high - second), hypot(high - first, second - other_low)
+    return float(f"{first - second - below:.9g}"), float(f"{first - second + above:.9g}")

@@ -1,5 +1,6 @@
 //! The schemes that a host knows by name: what each needs, which parameters it takes, how to build it.
 
+mod members;
 mod param;
 mod quantity;
 mod scheme;
@@ -11,6 +12,7 @@ mod values;
 
 pub(crate) use self::quantity::{seconds, split_unit};
 pub use self::{
+    members::members,
     param::{Kind, Param},
     scheme::{BuildReceiver, Family, Need, Router, Scheme, World},
     selection::Selection,

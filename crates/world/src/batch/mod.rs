@@ -8,7 +8,7 @@ mod take_over;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use headway_cc::{Duration, Stream};
+use headway_cc::{Duration, Stream, members};
 use headway_scenario::{Network, Scenario, TraceStore};
 use rayon::prelude::*;
 
@@ -36,6 +36,8 @@ pub struct Batch {
     scenarios: Vec<Scenario>,
     /// As they were written; they name the rows in tables.
     schemes: Vec<String>,
+    /// Of each scheme one for each of its models: they take turns from run to run.
+    members: Vec<Vec<String>>,
     traces: TraceStore,
     options: BatchOptions,
     tasks: Vec<Task>,
@@ -82,8 +84,9 @@ impl Batch {
         schemes: &[String],
         options: BatchOptions,
     ) -> Result<Batch, BatchError> {
-        for scheme in schemes {
-            world.canonical(scheme)?;
+        let of_each: Vec<Vec<String>> = schemes.iter().map(|scheme| members(scheme)).collect();
+        for member in of_each.iter().flatten() {
+            world.canonical(member)?;
         }
         options.check()?;
         let traces = TraceStore::new(options.trace_dirs.clone());
@@ -91,6 +94,7 @@ impl Batch {
             world,
             scenarios,
             schemes: schemes.to_vec(),
+            members: of_each,
             traces,
             options,
             tasks: Vec::new(),
@@ -122,10 +126,7 @@ impl Batch {
                     source,
                 })?;
         }
-        let runs = match scenario.varies().is_empty() && self.world.is_deterministic() {
-            true => 1,
-            false => self.options.runs,
-        };
+        let varies = !scenario.varies().is_empty() || !self.world.is_deterministic();
         let network = self.network(scenario, 0);
         for (scheme, spec) in self.schemes.iter().enumerate() {
             let task = |run| Task {
@@ -133,7 +134,10 @@ impl Batch {
                 scheme,
                 run,
             };
-            let Err(source) = self.world.check(&self.trial(task(0), &network)) else {
+            let models = self.members[scheme].len() as u32;
+            let check = |run| self.world.check(&self.trial(task(run), &network));
+            let Err(source) = (0..models).try_for_each(check) else {
+                let runs = if varies { self.options.runs } else { models };
                 self.tasks.extend((0..runs).map(task));
                 continue;
             };
@@ -165,8 +169,9 @@ impl Batch {
     }
 
     fn trial<'a>(&'a self, task: Task, network: &'a Network) -> Trial<'a> {
-        let (scenario, scheme) = (&self.scenarios[task.scenario], &self.schemes[task.scheme]);
+        let (scenario, members) = (&self.scenarios[task.scenario], &self.members[task.scheme]);
         let run = task.run;
+        let scheme = &members[run as usize % members.len()];
         let recordings = self.options.recordings.as_ref();
         Trial {
             scenario,

@@ -12,5 +12,5 @@ PAPER = Paper(
     "The BBR tuner",
     "Ketabi, Chen, Dong and Ganjali",
     (*faults.FIGURES, *epochs.FIGURES, *joining.FIGURES, *agents.FIGURES, *live.FIGURES),
-    FIRST_SEED,
+    first_seed=FIRST_SEED,
 )

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 from headway._native import UsageError
 from headway.report.lines import Axis, sweep
 from headway.reproduce.charts import chosen, titled
-from headway.reproduce.claim import each_within, text_of
+from headway.reproduce.claim import PERCENT, judge, text_of
 from headway.reproduce.figure import Drawn, Figure
 from headway.reproduce.lab import TRAINED, MissingError
 from headway.runs.pairs import mean
+from headway.stats.estimate import Estimate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from headway.reproduce.claim import Claim
     from headway.reproduce.figure import Made
     from headway.reproduce.lab import Lab
-    from headway.summary import Metric
 
 NOTHING, POLICIES, EVERYTHING = "nothing", "policies", "everything"
 LOOKS = {NOTHING: ("vermillion", "square"), POLICIES: ("green", "up"), EVERYTHING: ("blue", "circle")}
@@ -84,7 +84,7 @@ def agents(rows: Sequence[Row]) -> Drawn:
     plain = [row["curve"][0] for row in rows if row["agents"] == 0]
     table = [_titles(), *(_cells(setup, runs, best) for setup, runs in setups.items())]
     if plain:
-        cells = [cell for name in QUANTITIES for cell in text_of({"mean": plain[0][name], "ci95": None})]
+        cells = [cell for name in QUANTITIES for cell in text_of(Estimate.exactly(plain[0][name]))]
         table.append(["none (BBR)", "", "", *cells, "", "", ""])
     late = sum(_needed(row, best) is None for runs in setups.values() for row in runs)
     notes = [
@@ -134,9 +134,9 @@ def _panel(
         points = []
         for (count, how), runs in setups.items():
             if how == shared or count == 1:
-                metric = mean([of(row) for row in runs], 1)
-                middle = metric["mean"] or 0.0
-                low, high = metric["ci95"] or (middle, middle)
+                metric = _mean([of(row) for row in runs])
+                middle = metric.mean or 0.0
+                low, high = metric.ci95 or (middle, middle)
                 points.append((float(count), middle, low, high))
         lines.append((look, points))
     highs = [high for _, points in lines for *_, high in points]
@@ -150,22 +150,25 @@ def _titles() -> list[str]:
 
 def _cells(setup: Setup, runs: Sequence[Row], best: float) -> list[str]:
     count, shared = setup
-    metrics = [mean([row["curve"][-1][name] for row in runs], 1) for name in QUANTITIES]
-    metrics.append(mean([_needed_of(best)(row) for row in runs], 1))
+    metrics = [_mean([row["curve"][-1][name] for row in runs]) for name in QUANTITIES]
+    metrics.append(_mean([_needed_of(best)(row) for row in runs]))
     cells = [cell for metric in metrics for cell in text_of(metric)]
     never = sum(_needed(row, best) is None for row in runs)
     return [str(count), "nobody to share with" if count == 1 else shared, str(len(runs)), *cells, str(never)]
 
 
-def _difference(setups: Mapping[Setup, list[Row]], one: Setup, other: Setup) -> Metric:
+def _difference(setups: Mapping[Setup, list[Row]], one: Setup, other: Setup) -> Estimate:
     """Percent by which the first's final team reward is above the second's, seeds of both in pairs."""
     left, right = (
         {row["seed"]: row["curve"][-1]["reward"] for row in setups.get(setup, [])} for setup in (one, other)
     )
     seeds = sorted(left.keys() & right.keys())
-    if not seeds:
-        return {"mean": None, "ci95": None}
-    return mean([100.0 * (left[seed] / right[seed] - 1.0) for seed in seeds], 1)
+    return _mean([100.0 * (left[seed] / right[seed] - 1.0) for seed in seeds])
+
+
+def _mean(values: Sequence[float]) -> Estimate:
+    """Over training seeds."""
+    return Estimate.of(lambda level: mean(values, level=level))
 
 
 def _claims(setups: Mapping[Setup, list[Row]]) -> list[Claim]:
@@ -173,23 +176,23 @@ def _claims(setups: Mapping[Setup, list[Row]]) -> list[Claim]:
     if not counts:
         return []
     return [
-        each_within(
+        judge(
             "agents.sharing",
             "Agents share sensation, episodes and policies, and work for a common goal (III-A; no number)",
-            "team reward with everything shared over that with nothing, same seeds; more than 0% wanted",
+            "team reward with everything shared over that with nothing, same seeds; above 0% wanted",
             {f"{n} agents": _difference(setups, (n, EVERYTHING), (n, NOTHING)) for n in counts},
             "%",
-            low=1e-9,
+            more=PERCENT,
         ),
-        each_within(
+        judge(
             "agents.episodes",
             "Ours: ... and not policies alone",
-            "team reward with everything shared over that with policies alone, same seeds; more than 0% wanted",
+            "team reward with everything shared over that with policies alone, same seeds; above 0% wanted",
             {f"{n} agents": _difference(setups, (n, EVERYTHING), (n, POLICIES)) for n in counts},
             "%",
-            low=1e-9,
+            more=PERCENT,
         ),
-        each_within(
+        judge(
             "agents.scale",
             "The number of agents depends on the network's scale and is not fixed (III-A; no number)",
             "team reward of several agents that share everything over one agent's, which learns from as many "

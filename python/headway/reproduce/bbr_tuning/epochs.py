@@ -28,7 +28,7 @@ from headway.reproduce.bbr_tuning.path import (
     want,
 )
 from headway.reproduce.charts import chosen, titled
-from headway.reproduce.claim import MORE, Claim, each_within, text_of, within
+from headway.reproduce.claim import POINTS, Claim, judge, text_of
 from headway.reproduce.figure import Drawn, Figure
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
     tuned = [label for label in PAPER_SAYS if label in wanted]
     vanilla = [label for label in (PAPERS, LINUX) if label in wanted]
     found = [
-        each_within(
+        judge(
             "fig3.vanilla-right",
             "Vanilla BBR can only accurately estimate the RTT for 40% of the time (V-C)",
             "share of time with RTprop right; from 30 to 50% wanted",
@@ -103,7 +103,7 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
         )
     ]
     found += [
-        within(
+        judge(
             f"fig3.{label.lower()}-right",
             f"{label}-BBR can for more than {PAPER_SAYS[label]:g}% (V-C)",
             f"the same; at least {PAPER_SAYS[label]:g}% wanted",
@@ -115,7 +115,7 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
     ]
     if tuned:
         found.append(
-            each_within(
+            judge(
                 "fig3.order",
                 "... all three above vanilla (Fig. 3b)",
                 "the same, a tuned one's less a vanilla one's, runs of one seed; above 0 wanted",
@@ -125,12 +125,12 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
                     for other in vanilla
                 },
                 "points",
-                low=MORE,
+                more=POINTS,
             )
         )
     if PPO in tuned:
         found += [
-            each_within(
+            judge(
                 "fig3.throughput",
                 "Vanilla's throughput is always worse than PPO-BBR's (Fig. 3d); ours: at no quantile above "
                 "the median is PPO's lower",
@@ -146,7 +146,7 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
                 "Mbit/s",
                 low=-0.05,
             ),
-            within(
+            judge(
                 "fig3.ppo-fast",
                 "PPO-BBR can almost immediately acquire the bandwidth (V-C)",
                 "share of increases after which a second that begins within 2 s has 90% of the new rate; at least "
@@ -155,7 +155,7 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
                 "%",
                 low=50.0,
             ),
-            each_within(
+            judge(
                 "fig3.vanilla-slow",
                 "Vanilla BBR never achieves high throughput in the first 2 s after an increase (V-C)",
                 "the same of vanilla; at most 10% wanted",
@@ -163,13 +163,13 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
                 "%",
                 high=10.0,
             ),
-            each_within(
+            judge(
                 "fig3.faster",
                 "PPO-BBR more quickly reacts to throughput changes (V-C)",
                 "the same, PPO's less vanilla's, runs of one seed; above 0 wanted",
                 {label: measured.difference(wanted[PPO], wanted[label], percent_soon) for label in vanilla},
                 "points",
-                low=MORE,
+                more=POINTS,
             ),
         ]
     return found

@@ -20,7 +20,7 @@ from headway.reproduce.bbr_tuning.path import (
     want,
 )
 from headway.reproduce.charts import chosen, titled
-from headway.reproduce.claim import LESS, each_within
+from headway.reproduce.claim import judge
 from headway.reproduce.figure import Drawn, Figure
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def fig2a(lab: Lab) -> Made:
     ]
     vanilla = {label: wanted[label] for label in (PAPERS, LINUX)}
     claims = [
-        each_within(
+        judge(
             "fig2a.stale",
             "RTprop stores the invalid minimum for around 9 to 10 s (V-A)",
             "time from the step until RTprop is at least 90% of the new round trip, vanilla; from 8 to 11 s wanted",
@@ -64,7 +64,7 @@ def fig2a(lab: Lab) -> Made:
             low=8.0,
             high=11.0,
         ),
-        each_within(
+        judge(
             "fig2a.throughput",
             "... which leads to a drop in throughput for around 20 s (V-A)",
             "time from the step until the following 5 s have 90% of the link in the mean, vanilla; from 15 to 25 s "
@@ -92,7 +92,7 @@ def fig2b(lab: Lab) -> Made:
     ]
     vanilla = {label: wanted[label] for label in (PAPERS, LINUX)}
     claims = [
-        each_within(
+        judge(
             "fig2b.stale",
             "The BtlBw estimation is invalid from 3 to 7 s (V-A)",
             "time from the step until BtlBw is within 10% of the new rate, vanilla; from 3 to 5 s wanted",
@@ -101,7 +101,7 @@ def fig2b(lab: Lab) -> Made:
             low=3.0,
             high=5.0,
         ),
-        each_within(
+        judge(
             "fig2b.rtt",
             "... and leads to a buffer build-up and a huge increase in RTT (V-A)",
             "largest smoothed RTT after the step, vanilla; at least five times the path's wanted",
@@ -130,13 +130,13 @@ def _gains(
         "rtt": "a smaller peak of the RTT",
     }
     return [
-        each_within(
+        judge(
             f"{figure}.{name}-tuned",
             f"Ours: tuned by PPO there is {says[name]}",
             "the same, PPO's less vanilla's, runs of one seed; below 0 wanted",
             {label: measured.difference(wanted[PPO], wanted[label], number) for label in (PAPERS, LINUX)},
             (units or {}).get(name, "s"),
-            high=LESS,
+            less=0.0,
         )
         for name, number in of.items()
     ]

@@ -9,7 +9,7 @@ from headway.report.lines import Axis
 from headway.reproduce.bands import beside, flows, whole
 from headway.reproduce.bbr_tuning.path import BIN_MS, LINUX, LOOKS, PAPERS, PPO, ends_s, means, schemes, want
 from headway.reproduce.charts import chosen, titled
-from headway.reproduce.claim import each_within, text_of
+from headway.reproduce.claim import judge, text_of
 from headway.reproduce.figure import Drawn, Figure
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from headway.reproduce.lab import Lab, Wanted
     from headway.reproduce.measured import Measured, Of
     from headway.runs.store import Run
-    from headway.summary import Metric
+    from headway.stats.estimate import Estimate
 
 FIFTH_S, FIRST_LEAVES_S, END_S = 20.0, 45.0, 65.0
 LINK_MBPS = 10.0
@@ -73,11 +73,11 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
         return []
     vanilla = [label for label in (PAPERS, LINUX) if label in wanted]
 
-    def times(of: Of) -> dict[str, Metric]:
+    def times(of: Of) -> dict[str, Estimate]:
         return {label: _ratio(measured, wanted[label], wanted[PPO], of) for label in vanilla}
 
     return [
-        each_within(
+        judge(
             "fig4.converges",
             "Flows converge to their fair share in around 5 s, vanilla's in around 13.5 (2.7 times) (V-C)",
             "vanilla's time to converge after the fifth flow joins over PPO's, means; at least 2.7 wanted",
@@ -85,7 +85,7 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
             "times",
             low=FASTER,
         ),
-        each_within(
+        judge(
             "fig4.peak",
             "It reduces the peak RTT by 40% (V-C)",
             "PPO's peak RTT over vanilla's, means; at most -40% wanted",
@@ -93,7 +93,7 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
             "%",
             high=-LOWER,
         ),
-        each_within(
+        judge(
             "fig4.reacts",
             "It reacts to the peak RTT 10 times faster (V-C)",
             "vanilla's time from the peak until the RTT is half way down over PPO's, means; at least 10 wanted",
@@ -104,13 +104,9 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
     ]
 
 
-def _ratio(measured: Measured, one: Wanted, other: Wanted, of: Of) -> Metric:
+def _ratio(measured: Measured, one: Wanted, other: Wanted, of: Of) -> Estimate:
     """A mean over another, with the interval of their difference in percent."""
-    metric = measured.percent(one, other, of)
-    if metric["mean"] is None:
-        return metric
-    ends = metric["ci95"]
-    return {"mean": 1 + metric["mean"] / 100, "ci95": ends and [1 + end / 100 for end in ends]}
+    return measured.percent(one, other, of).mapped(lambda percent: 1 + percent / 100)
 
 
 def converges_s(run: Run) -> float:

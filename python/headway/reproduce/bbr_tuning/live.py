@@ -19,7 +19,7 @@ from headway.reproduce.bbr_tuning.faults import (
 from headway.reproduce.bbr_tuning.joining import converges_s, mean_rtts, peak_ms, reacts_s
 from headway.reproduce.bbr_tuning.path import BIN_MS, LINUX, PPO, RUNS, TUNED, VANILLA
 from headway.reproduce.charts import chosen, titled
-from headway.reproduce.claim import LESS, text_of, within
+from headway.reproduce.claim import judge, text_of
 from headway.reproduce.figure import Drawn, Figure
 from headway.runs.task import KERNEL, SIM
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from headway.reproduce.lab import Lab, Wanted
     from headway.reproduce.measured import Measured, Of
     from headway.runs.store import Run
-    from headway.summary import Metric
+    from headway.stats.estimate import Estimate
 
 MODEL = "bbr-tuner-ppo-v1"
 BBR_LIVE, PPO_LIVE = "kernel's BBR", "kernel's BBR, PPO"
@@ -156,15 +156,15 @@ def _claims(
     found = []
     for one in quantities:
         found += [
-            within(
+            judge(
                 f"{figure}.{one.name}",
                 f"Ours: tuned over ZeroMQ the kernel's BBR has a smaller {one.title}",
                 "tuned less vanilla, runs of one seed; below 0 wanted",
                 measured.difference(wanted[PPO_LIVE], wanted[BBR_LIVE], one.of),
                 one.unit,
-                high=LESS,
+                less=0.0,
             ),
-            within(
+            judge(
                 f"{figure}.{one.name}-as-simulated",
                 "Ours: ... by as much as simulated",
                 f"tuned less vanilla over vanilla, the kernel's less the simulated; within {100 * NEAR:g} points "
@@ -179,7 +179,7 @@ def _claims(
 
 
 def _table(measured: Measured, wanted: dict[str, Wanted], quantities: Sequence[Quantity]) -> list[list[str]]:
-    def gain(tuned: str, vanilla: str, of: Of) -> Metric:
+    def gain(tuned: str, vanilla: str, of: Of) -> Estimate:
         return measured.percent(wanted[tuned], wanted[vanilla], of)
 
     titles = [*wanted, "kernel's gain (%)", "simulated gain (%)"]

@@ -8,7 +8,7 @@ from headway._native import Scenario, UsageError
 from headway.report.numbers import number
 from headway.report.style import COLOURS, MARKERS, Style
 from headway.reproduce.charts import titled
-from headway.reproduce.claim import MORE, each_within, so_many, text_of, verdict
+from headway.reproduce.claim import judge, text_of
 from headway.reproduce.figure import Drawn, Figure
 from headway.reproduce.interval.found import DELAY, LETTERS, LOSS, THROUGHPUT, Found, reward
 from headway.reproduce.interval.groups import BY_NAME, specs
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from headway.reproduce.figure import Made
     from headway.reproduce.interval.networks import Network
     from headway.reproduce.lab import Lab
-    from headway.summary import Metric
+    from headway.stats.estimate import Estimate
 
 LEARNED = "interval-learned"
 LOOK = Style(COLOURS["orange"][0], MARKERS["star"], "k5")
@@ -46,16 +46,17 @@ def beyond(lab: Lab) -> Made:
     best = {n.name: _less(own, [ranks[n][0]]) for n, own in found.items()}
     median = {n.name: _less(own, _middle(ranks[n])) for n, own in found.items()}
     claims = [
-        so_many(
+        judge(
             "beyond.best",
             "Ours (their future work, 5): the interval that learns itself has a better mean reward than the "
             "best fixed configuration on at least five of seven networks",
             "networks on which its mean reward (Eq. 1) less that of the best of the 18 groups, runs of one "
             "seed, is above 0; five wanted",
-            {name: verdict(metric, low=MORE) for name, metric in best.items()},
+            best,
+            more=0.0,
             least=5,
         ),
-        each_within(
+        judge(
             "beyond.median",
             "Ours: ... and on none a lower one than the median configuration",
             "its mean reward less that of the two groups in the middle of the 18, runs of one seed; at least 0 "
@@ -81,9 +82,9 @@ REWARD_NOTE = (
 )
 
 
-def ranked(rewards: Mapping[str, Metric]) -> list[str]:
+def ranked(rewards: Mapping[str, Estimate]) -> list[str]:
     """The fixed configurations by their mean reward, the best first."""
-    return sorted(LETTERS, key=lambda name: -(rewards[name]["mean"] or 0.0))
+    return sorted(LETTERS, key=lambda name: -(rewards[name].mean or 0.0))
 
 
 def _middle(ranks: list[str]) -> list[str]:
@@ -92,7 +93,7 @@ def _middle(ranks: list[str]) -> list[str]:
     return ranks[half - 1 : half + 1]
 
 
-def _less(found: Found, others: list[str]) -> Metric:
+def _less(found: Found, others: list[str]) -> Estimate:
     """The learned interval's reward less the mean of others', of runs with one seed."""
 
     def less(own: dict[str, Any], *runs: dict[str, Any]) -> float | None:
@@ -107,9 +108,9 @@ def _less(found: Found, others: list[str]) -> Metric:
 
 def _table(
     found: Mapping[Network, Found],
-    rewards: Mapping[Network, Mapping[str, Metric]],
+    rewards: Mapping[Network, Mapping[str, Estimate]],
     ranks: Mapping[Network, list[str]],
-    best: Mapping[str, Metric],
+    best: Mapping[str, Estimate],
 ) -> list[list[str]]:
     rows = [
         [
@@ -125,7 +126,7 @@ def _table(
     rows[0] += ["learned: throughput, p95 delay, loss", "best fixed: the same"]
     for network, own in found.items():
         of, ranking = rewards[network], ranks[network]
-        middle = sum(of[name]["mean"] or 0.0 for name in _middle(ranking)) / 2
+        middle = sum(of[name].mean or 0.0 for name in _middle(ranking)) / 2
         first = ranking[0]
         rows.append(
             [
@@ -142,19 +143,19 @@ def _table(
 
 
 def _said(found: Found, name: str) -> str:
-    rate, delay, loss = (found.mean(name, q)["mean"] or 0.0 for q in (THROUGHPUT, DELAY, LOSS))
+    rate, delay, loss = (found.mean(name, q).mean or 0.0 for q in (THROUGHPUT, DELAY, LOSS))
     return f"{number(rate)} Mbit/s, {number(delay)} ms, {100 * loss:.2g} %"
 
 
-def _chart(rewards: Mapping[Network, Mapping[str, Metric]], ranks: Mapping[Network, list[str]]) -> Spec:
+def _chart(rewards: Mapping[Network, Mapping[str, Estimate]], ranks: Mapping[Network, list[str]]) -> Spec:
     """Every configuration's reward over the best fixed one's, a column a network."""
     points: dict[str, list[dict[str, Any]]] = {}
     for network, of in rewards.items():
-        best = of[ranks[network][0]]["mean"] or 1.0
+        best = of[ranks[network][0]].mean or 1.0
         for name, metric in of.items():
-            if metric["mean"] is not None:
+            if metric.mean is not None:
                 rtt = LEARNED if name == LEARNED else BY_NAME[name].rtt
-                points.setdefault(rtt, []).append({"n": network.name, "y": metric["mean"] / best, "t": name})
+                points.setdefault(rtt, []).append({"n": network.name, "y": metric.mean / best, "t": name})
     values = [p["y"] for some in points.values() for p in some]
     low, high = min(values, default=0.0), max(values, default=1.0)
     margin = 0.06 * (high - low or 1.0)

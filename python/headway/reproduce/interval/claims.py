@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 from typing import TYPE_CHECKING
 
-from headway.reproduce.claim import LESS, Verdict, each_within, so_many, verdict
+from headway.reproduce.claim import PERCENT, Aim, Zone, judge
 from headway.reproduce.interval.found import (
     CLOSE,
     CLOSE_LOSS,
@@ -33,10 +33,10 @@ def differ(figure: str, found: Found) -> Claim:
     """That the configuration matters: Tables 3 to 9."""
     manova = found.manova
     verdicts = {
-        statistic.name: Verdict.HOLDS if statistic.p < LEVEL else Verdict.FAILS
+        statistic.name: Zone.CLAIMED if statistic.p < LEVEL else Zone.CONTRARY
         for statistic in (manova.statistics if manova and found.runs >= FEW else ())
     }
-    return so_many(
+    return judge(
         f"{figure}.manova",
         "All multivariate measures agree that there is a significant difference (p < 0.05) (4)",
         "statistics of the one-way MANOVA of throughput, p95 delay and loss over the 18 groups whose p is below "
@@ -48,7 +48,7 @@ def differ(figure: str, found: Found) -> Claim:
 def first(found: Found, name: str, groups: str, paper: str, quantity: str = THROUGHPUT) -> Claim:
     """That groups take the first places, as many as they are, or are as good as the last of these."""
     places = {1: "first", 2: "first two", 3: "first three"}[len(groups)]
-    return so_many(
+    return judge(
         name,
         paper,
         f"of {', '.join(groups)} those among the {places} in {SAID[quantity]} by their means, "
@@ -60,7 +60,7 @@ def first(found: Found, name: str, groups: str, paper: str, quantity: str = THRO
 def low(found: Found, name: str, groups: str, paper: str) -> Claim:
     """That groups have low delay and loss: among the first as many as Table 10 names, three at least."""
     places = max(3, len(groups))
-    return so_many(
+    return judge(
         name,
         paper,
         f"of {', '.join(groups)} those among the lowest {places} in p95 delay, and in loss, by their means, "
@@ -79,9 +79,10 @@ def over(
     *,
     at_least: float = float("-inf"),
     at_most: float = float("inf"),
+    less: float | None = None,
 ) -> Claim:
     """That groups' means lie so far above others', in % of these."""
-    return each_within(
+    return judge(
         name,
         paper,
         how,
@@ -89,20 +90,21 @@ def over(
         "%",
         low=at_least,
         high=at_most,
+        less=less,
     )
 
 
 def near(found: Found, name: str, pairs: Mapping[str, Sequence[tuple[str, str]]], paper: str, how: str) -> Claim:
     """That groups are close to others in quantities, each of which has its pairs, in either direction."""
     verdicts = {
-        f"{a} to {b}, {SAID[quantity]}": verdict(found.points_lost(a, b), -CLOSE_LOSS, CLOSE_LOSS)
+        f"{a} to {b}, {SAID[quantity]}": (found.points_lost(a, b), Aim(-CLOSE_LOSS, CLOSE_LOSS))
         if quantity == LOSS
-        else verdict(found.percent(a, b, quantity), -CLOSE, CLOSE)
+        else (found.percent(a, b, quantity), Aim(-CLOSE, CLOSE))
         for quantity, of in pairs.items()
         for a, b in of
     }
     within = f"ours: within {CLOSE:g}%, in loss within {CLOSE_LOSS:g} point; all wanted"
-    return so_many(name, paper, f"{how}; {within}", verdicts)
+    return judge(name, paper, f"{how}; {within}", verdicts)
 
 
 def default(found: Found, figure: str) -> list[Claim]:
@@ -200,7 +202,7 @@ def bus(found: Found, figure: str) -> list[Claim]:
             "... but they have better delay and loss (4)",
             "p95 delay and loss of B and of C over those of each of H, J, K; below 0 wanted",
             [DELAY, LOSS],
-            at_most=LESS,
+            less=PERCENT,
         ),
     ]
 

@@ -13,7 +13,7 @@ from headway.report.lines import Axis
 from headway.report.style import SOFT, Style
 from headway.reproduce.bands import SIZE
 from headway.reproduce.charts import titled
-from headway.reproduce.claim import MORE, Verdict, each_within, text_of, within
+from headway.reproduce.claim import Verdict, judge, text_of
 from headway.reproduce.figure import Drawn, Figure
 from headway.reproduce.interval.groups import BY_NAME, EWMA, JK, JK_PRINTED, LATEST, MIN_FILTERED, specs
 from headway.reproduce.interval.scatter import LOOKS
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from headway.reproduce.lab import Lab, Wanted
     from headway.reproduce.measured import Measured
     from headway.runs.store import Run
-    from headway.summary import Metric
+    from headway.stats.estimate import Estimate
 
 SCENARIO = "pantheon-default"
 GROUPS = {JK: "I", JK_PRINTED: "I'"}
@@ -105,13 +105,13 @@ class Log(NamedTuple):
     times: list[float]
     shown: Estimates
     """Of the first run."""
-    share: Mapping[str, Metric]
+    share: Mapping[str, Estimate]
     """Of the samples at which an estimate is at or above the newest RTT, in %."""
-    ratio: Mapping[str, Metric]
+    ratio: Mapping[str, Estimate]
     """An estimate's mean over that of the newest RTT."""
-    away: Mapping[str, Metric]
+    away: Mapping[str, Estimate]
     """Its mean distance to the propagation RTT, in ms."""
-    further: Mapping[str, Metric]
+    further: Mapping[str, Estimate]
     """How much further another estimate is from it than RTT_jk, in ms."""
 
     @property
@@ -124,7 +124,7 @@ def log_of(reading: str, measured: Measured, wanted: Wanted, base_ms: float) -> 
     """What the runs of a group say of the estimates."""
     made = {run["seed"]: of_run(run, base_ms) for run in measured.runs(wanted)}
 
-    def mean(of: Callable[[Estimates, str], float], name: str) -> Metric:
+    def mean(of: Callable[[Estimates, str], float], name: str) -> Estimate:
         return measured.mean(wanted, lambda run: of(made[run["seed"]][1], name))
 
     def away(found: Estimates, name: str) -> float:
@@ -182,7 +182,7 @@ def judged(log: Log) -> list[Claim]:
     """What section 4 says of figure 11, with one reading of Eq. 3."""
     name, meant = f"fig11.{log.reading}", f"{MEANT[log.reading]}, group {GROUPS[log.reading]}"
     return [
-        within(
+        judge(
             f"{name}-ewma-within",
             f"RTT_ewma draws a line within the latest RTT data (4): {meant}",
             f"share of samples at which EWMA is at or above the newest RTT; ours: {WITHIN[0]:g}% to {WITHIN[1]:g}% "
@@ -192,21 +192,21 @@ def judged(log: Log) -> list[Claim]:
             low=WITHIN[0],
             high=WITHIN[1],
         ),
-        within(
+        judge(
             f"{name}-on-top",
             f"RTT_jk is consistently at the top of the latest RTT (4): {meant}",
             f"mean of the estimate over the newest RTT's; ours: at most {ON_TOP:g} wanted{CANNOT[log.reading]}",
             log.ratio[log.reading],
             high=ON_TOP,
         ),
-        each_within(
+        judge(
             f"{name}-closest",
             f"RTT_jk is the closest to the propagation RTT (4): {meant}",
             "mean distance of each other estimate to the propagation RTT, less that of RTT_jk; above 0 wanted, "
             "which by its equation it cannot be: propagation <= RTT_min-filtered <= the newest <= RTT_jk",
             log.further,
             "ms",
-            low=MORE,
+            more=0.0,
         ),
     ]
 
@@ -234,7 +234,7 @@ def which_explains(claims: Mapping[str, Sequence[Claim]]) -> str:
 
 def nearest(log: Log, claims: Sequence[Claim]) -> str:
     """Which estimate is the closest to the propagation RTT, and that the paper's sentences may not go together."""
-    known = {name: metric["mean"] for name, metric in log.away.items() if metric["mean"] is not None}
+    known = {name: metric.mean for name, metric in log.away.items() if metric.mean is not None}
     least = min((name for name in known if name != LATEST), key=known.__getitem__)
     line = f"Group {GROUPS[log.reading]}: the closest to the propagation RTT is {least}, {known[least]:.3g} ms away"
     if next(c for c in claims if c.id.endswith("closest")).verdict is not Verdict.FAILS:

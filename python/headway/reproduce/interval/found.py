@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from headway.reproduce.claim import Verdict
+from headway.reproduce.claim import Zone
 from headway.reproduce.interval.groups import PAPERS, PRINTED
 from headway.runs import pairs
 from headway.stats import FEW
+from headway.stats.estimate import Estimate
 from headway.stats.manova import Manova, manova
 from headway.stats.posthoc import Pairwise
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from headway.reproduce.lab import Wanted
     from headway.reproduce.measured import Measured
     from headway.runs.store import Run
-    from headway.summary import Metric
 
 THROUGHPUT, DELAY, LOSS = QUANTITIES = ("throughput_mbps", "delay_p95_ms", "loss")
 """The three dependent variables: the mean throughput, the 95th percentile of the one-way delay, the share lost."""
@@ -126,20 +126,20 @@ class Found:
         """The groups, the best first."""
         return self.pairwise(quantity).ranked(largest=MORE_IS_BETTER[quantity])
 
-    def among(self, name: str, quantity: str, places: int = 1) -> Verdict:
+    def among(self, name: str, quantity: str, places: int = 1) -> Zone:
         """Is a group in the first places by its mean, or as good as the last of these?
 
         That it is not told apart from the last is no more than that: it counts where its mean is close too, and
         leaves the claim open where not. A few runs tell nothing apart, and do not tell.
         """
         if self.runs < FEW:
-            return Verdict.OPEN
+            return Zone.UNCLEAR
         first = self.ranked(quantity)[:places]
         if name in first:
-            return Verdict.HOLDS
+            return Zone.CLAIMED
         if self.pairwise(quantity).differ(first[-1], name):
-            return Verdict.FAILS
-        return Verdict.HOLDS if self._close(name, first[-1], quantity) else Verdict.OPEN
+            return Zone.CONTRARY
+        return Zone.CLAIMED if self._close(name, first[-1], quantity) else Zone.UNCLEAR
 
     def _close(self, name: str, other: str, quantity: str) -> bool:
         """Is a group's mean near another's?"""
@@ -147,11 +147,11 @@ class Found:
         apart = abs(means[name] - means[other])
         return 100 * apart <= (CLOSE_LOSS if quantity == LOSS else CLOSE * abs(means[other]))
 
-    def mean(self, name: str, of: str | Callable[[Run], float | None]) -> Metric:
+    def mean(self, name: str, of: str | Callable[[Run], float | None]) -> Estimate:
         """Of a group."""
         return self.measured.mean(self.wanted[name], of)
 
-    def within_seeds(self, name: str, of: Callable[[Run], float | None]) -> Metric:
+    def within_seeds(self, name: str, of: Callable[[Run], float | None]) -> Estimate:
         """A group's mean, with the interval of how far it is from the mean of the judged groups in a seed.
 
         What a seed does to all groups alike, such as where it begins in a trace, is not in it.
@@ -164,27 +164,31 @@ class Found:
 
         mean = self.mean(name, of)
         apart = self.measured.across([self.wanted[one] for one in (name, *self.judged)], off)
-        if mean["mean"] is None or apart["mean"] is None or apart["ci95"] is None:
+        if mean.mean is None or apart.mean is None or apart.ci95 is None:
             return mean
-        return {"mean": mean["mean"], "ci95": [mean["mean"] + end - apart["mean"] for end in apart["ci95"]]}
+        middle, off_by = mean.mean, apart.mean
+        ends = apart.mapped(lambda end: middle + end - off_by)
+        return Estimate(middle, ends.interval)
 
-    def percent(self, one: str, other: str, quantity: str) -> Metric:
+    def percent(self, one: str, other: str, quantity: str) -> Estimate:
         """How far a group's mean lies above another's, in % of the other's; of runs with one seed."""
         return self.measured.percent(self.wanted[one], self.wanted[other], quantity)
 
-    def points_lost(self, one: str, other: str) -> Metric:
+    def points_lost(self, one: str, other: str) -> Estimate:
         """The share that a group loses less that of another, in points; of runs with one seed."""
         return self.measured.difference(self.wanted[one], self.wanted[other], percent_lost)
 
-    def percent_of_all(self, ones: Sequence[str], others: Sequence[str], quantity: str) -> Metric:
+    def percent_of_all(self, ones: Sequence[str], others: Sequence[str], quantity: str) -> Estimate:
         """How far the mean of several groups lies above that of others, in % of that; of runs with one seed."""
         both, block = self._sides(ones, others, lambda run: run[quantity])
-        return pairs.percent([(second, first) for first, second in both], block)
+        turned = [(second, first) for first, second in both]
+        return Estimate.of(lambda level: pairs.percent(turned, block, level=level))
 
-    def points_lost_of_all(self, ones: Sequence[str], others: Sequence[str]) -> Metric:
+    def points_lost_of_all(self, ones: Sequence[str], others: Sequence[str]) -> Estimate:
         """The mean share that several groups lose less that of others, in points; of runs with one seed."""
         both, block = self._sides(ones, others, percent_lost)
-        return pairs.mean([first - second for first, second in both], block)
+        apart = [first - second for first, second in both]
+        return Estimate.of(lambda level: pairs.mean(apart, block, level=level))
 
     def _sides(
         self, ones: Sequence[str], others: Sequence[str], of: Callable[[Run], float | None]

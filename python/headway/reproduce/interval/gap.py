@@ -18,6 +18,7 @@ from headway.reproduce.interval.beyond import LEARNED
 from headway.reproduce.interval.found import DELAY, THROUGHPUT
 from headway.reproduce.lab import MissingError
 from headway.runs.store import NAME, Store
+from headway.stats.estimate import Estimate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from headway.gap.compare import Row
     from headway.reproduce.figure import Made
     from headway.reproduce.lab import Lab
+    from headway.summary import Metric
 
 AGENTS = {"interval": "interval (K)", LEARNED: LEARNED}
 """What the figure calls them: `interval` without parameters is 2 x jk."""
@@ -78,6 +80,12 @@ def _worlds(row: Row) -> dict[str, Row | None]:
     return {EMU: row, KERNEL: row["kernel"]}
 
 
+def _known(metric: Metric) -> Estimate:
+    """What `headway gap` has made of its pairs already."""
+    ends = metric["ci95"]
+    return Estimate.fixed(metric["mean"], (ends[0], ends[1]) if ends else None)
+
+
 def _table(rows: Sequence[Row]) -> list[list[str]]:
     titles = ["network", "scheme", "world", "pairs", "throughput, sim (Mbit/s)", "gap (%)", "95% interval"]
     table = [[*titles, "p95 delay, sim (ms)", "gap (%)", "95% interval"]]
@@ -87,7 +95,7 @@ def _table(rows: Sequence[Row]) -> list[list[str]]:
                 cells = [
                     cell
                     for q in (THROUGHPUT, DELAY)
-                    for cell in (text_of(own[q]["sim"])[0], *text_of(own[q]["percent"]))
+                    for cell in (text_of(_known(own[q]["sim"]))[0], *text_of(_known(own[q]["percent"])))
                 ]
                 table.append([row["scenario"], row["scheme"], WORLDS[world], pairs(own), *cells])
     return table

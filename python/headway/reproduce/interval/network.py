@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from headway.reproduce.figure import Made
     from headway.reproduce.lab import Lab, Wanted
     from headway.runs.store import Run
+    from headway.stats.estimate import Estimate
     from headway.stats.manova import Manova
-    from headway.summary import Metric
 
 Rows = list[list[str]]
 
@@ -82,12 +82,12 @@ def of_network(network: Network, lab: Lab) -> Made:
 
 
 def _panels(title: str, found: Found) -> list[tuple[str, Spec]]:
-    def each(of: Callable[[Run], float | None]) -> dict[str, Metric]:
+    def each(of: Callable[[Run], float | None]) -> dict[str, Estimate]:
         return {name: found.within_seeds(name, of) for name in found.wanted}
 
     rates = each(lambda run: run[THROUGHPUT])
 
-    def panel(of: Mapping[str, Metric], x_title: str) -> Spec:
+    def panel(of: Mapping[str, Estimate], x_title: str) -> Spec:
         return scatter([Point(name, of[name], rates[name]) for name in rates], x_title, "throughput (Mbit/s)")
 
     delays, losses = each(lambda run: run[DELAY]), each(percent_lost)
@@ -121,9 +121,9 @@ def group_table(network: Network, found: Mapping[str, Found]) -> Rows:
     return rows
 
 
-def _cell(metric: Metric, bold: bool) -> str:
+def _cell(metric: Estimate, bold: bool) -> str:
     mean, ends = text_of(metric)
-    text = f"{mean} ({ends})" if metric["ci95"] else mean
+    text = f"{mean} ({ends})" if metric.ci95 else mean
     return f"**{text}**" if bold else text
 
 

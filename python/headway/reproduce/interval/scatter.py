@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from headway.report.svg import Spec
-    from headway.summary import Metric
+    from headway.stats.estimate import Estimate
 
 SIZE = (400, 300)
 """Of a panel, in pixels."""
@@ -43,8 +43,8 @@ class Point(NamedTuple):
     """A group's means."""
 
     name: str
-    x: Metric
-    y: Metric
+    x: Estimate
+    y: Estimate
 
 
 class _Spot(NamedTuple):
@@ -64,7 +64,7 @@ def scatter(points: Sequence[Point], x_title: str, y_title: str) -> Spec:
 
     Axes span the points, not their intervals: what is beyond is cut. Groups that lie on one spot share a label.
     """
-    known = [p for p in points if p.x["mean"] is not None and p.y["mean"] is not None]
+    known = [p for p in points if p.x.mean is not None and p.y.mean is not None]
     x_domain, y_domain = (
         _domain([_mean(m) for m in axis]) for axis in ([p.x for p in known], [p.y for p in known])
     )
@@ -91,8 +91,8 @@ def _axis(field: str, title: str, domain: Sequence[float], *, reverse: bool = Fa
     }
 
 
-def _mean(metric: Metric) -> float:
-    return metric["mean"] or 0.0
+def _mean(metric: Estimate) -> float:
+    return metric.mean or 0.0
 
 
 def _domain(means: Sequence[float]) -> list[float]:
@@ -112,9 +112,9 @@ def _spot(point: Point, x_domain: Sequence[float], y_domain: Sequence[float]) ->
     return _Spot(point.name, across(x), up(y), across(x_high), across(x_low), up(y_high), up(y_low))
 
 
-def _span(metric: Metric) -> tuple[float, float, float]:
+def _span(metric: Estimate) -> tuple[float, float, float]:
     mean = _mean(metric)
-    low, high = metric["ci95"] or (mean, mean)
+    low, high = metric.ci95 or (mean, mean)
     return mean, low, high
 
 

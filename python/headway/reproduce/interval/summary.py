@@ -7,18 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from headway.reproduce.charts import ON_DARK_CELL, ON_PALE_CELL, cells_at, titled
-from headway.reproduce.claim import (
-    LESS,
-    MORE,
-    Claim,
-    Verdict,
-    all_of,
-    each_within,
-    measured_once,
-    so_many,
-    verdict,
-    within,
-)
+from headway.reproduce.claim import PERCENT, Aim, Zone, all_of, judge
 from headway.reproduce.figure import Drawn, Figure
 from headway.reproduce.interval.found import (
     AS_PRINTED,
@@ -36,17 +25,18 @@ from headway.reproduce.interval.found import (
 from headway.reproduce.interval.network import kept_in, listed, need_statistics, papers_effect, small, wanted_on
 from headway.reproduce.interval.networks import NETWORKS
 from headway.stats import FEW
+from headway.stats.estimate import Estimate
 from headway.stats.manova import WILKS, disagreement
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from headway.report.svg import Spec
+    from headway.reproduce.claim import Claim
     from headway.reproduce.figure import Made
     from headway.reproduce.interval.networks import Network
     from headway.reproduce.lab import Lab, Wanted
     from headway.reproduce.measured import Measured
-    from headway.summary import Metric
 
     Rows = list[list[str]]
     Of = Mapping[Network, Found]
@@ -91,37 +81,37 @@ def of_groups(found: Of) -> list[Claim]:
     """What is said of single groups over the seven networks."""
     return [
         k_top(found),
-        so_many(
+        judge(
             "table10.M-low",
             "Group M always has a low delay and loss in all scenarios (4)",
             f"networks on which M is {LOWEST}; all wanted",
             {n.name: _low(own, "M") for n, own in found.items()},
         ),
-        each_within(
+        judge(
             "table10.M-retains",
             "... by retaining the throughput: M's is low (4)",
             "throughput, M's over that of the group with most; below 0 wanted",
             {n.name: _less_than_best(own, "M") for n, own in found.items()},
             "%",
-            high=LESS,
+            less=PERCENT,
         ),
-        so_many(
+        judge(
             "table10.C-low",
             "Group C reaches lower delay and loss in three of seven scenarios (4)",
             f"networks on which C is {LOWEST}; three wanted",
             {n.name: _low(own, "C") for n, own in found.items()},
             least=3,
         ),
-        each_within(
+        judge(
             "table10.narrow-low-delay",
             "Narrow interval durations yield low delay ... (4)",
             "p95 delay, mean of A, G, M (n 0.5) over that of F, L, R (n 3), runs of one seed; ours: below 0 wanted "
             "on each network",
             {n.name: own.percent_of_all(NARROW, WIDE, DELAY) for n, own in found.items()},
             "%",
-            high=LESS,
+            less=PERCENT,
         ),
-        each_within(
+        judge(
             "table10.narrow-low-loss",
             "... and low loss (4)",
             "share lost, mean of A, G, M less that of F, L, R, runs of one seed; ours: at most 0 wanted on each "
@@ -130,7 +120,7 @@ def of_groups(found: Of) -> list[Claim]:
             "points",
             high=0.0,
         ),
-        within(
+        judge(
             "table10.I-over-K",
             "Group I is better than group K in the flatter bandwidth scenario (4)",
             "throughput on the default link, I's over K's; at least 0 wanted",
@@ -143,7 +133,7 @@ def of_groups(found: Of) -> list[Claim]:
 
 def k_top(found: Of) -> Claim:
     """That K is in the top set. What more generous readings give is noted, and counts as no other claim."""
-    claim = so_many(
+    claim = judge(
         "table10.K-top",
         "Group K appears as the high throughput in six of seven scenarios (4)",
         f"networks on which K is the best in throughput by its mean, {counted('the best', THROUGHPUT)}; six wanted",
@@ -151,7 +141,7 @@ def k_top(found: Of) -> Claim:
         least=6,
     )
     generous = [own.among("K", THROUGHPUT, PLACES) for own in found.values()]
-    close = [verdict(_less_than_best(own, "K"), low=-CLOSE) for own in found.values()]
+    close = [Aim(low=-CLOSE).zone(_less_than_best(own, "K")) for own in found.values()]
     parts = [
         claim.note,
         f"among the first three, or as good as the third: {_counted(generous)}",
@@ -160,19 +150,19 @@ def k_top(found: Of) -> Claim:
     return replace(claim, note="; ".join(part for part in parts if part))
 
 
-def _counted(verdicts: Sequence[Verdict]) -> str:
+def _counted(verdicts: Sequence[Zone]) -> str:
     """On how many it holds, and on how many it is open."""
     counts = Counter(verdicts)
-    unsure = f", open on {counts[Verdict.OPEN]}" if counts[Verdict.OPEN] else ""
-    return f"{counts[Verdict.HOLDS]} of {len(verdicts)}{unsure}"
+    unsure = f", open on {counts[Zone.UNCLEAR]}" if counts[Zone.UNCLEAR] else ""
+    return f"{counts[Zone.CLAIMED]} of {len(verdicts)}{unsure}"
 
 
-def _less_than_best(found: Found, group: str) -> Metric:
+def _less_than_best(found: Found, group: str) -> Estimate:
     """A group's throughput over that of the group with most, in %."""
     return found.percent(group, found.ranked(THROUGHPUT)[0], THROUGHPUT)
 
 
-def _low(found: Found, group: str) -> Verdict:
+def _low(found: Found, group: str) -> Zone:
     return all_of(found.among(group, quantity, PLACES) for quantity in (DELAY, LOSS))
 
 
@@ -180,7 +170,7 @@ def of_estimators(found: Of) -> list[Claim]:
     """That RTT_jk has more throughput than the two others, on average over all n."""
     families = {"EWMA": LETTERS[:6], "min-filtered": LETTERS[12:]}
     return [
-        each_within(
+        judge(
             f"table10.jk-over-{name.lower()}",
             f"RTT_jk has significantly higher throughput than RTT_{name.lower()} in various network conditions "
             "(abstract, 4)",
@@ -188,7 +178,7 @@ def of_estimators(found: Of) -> list[Claim]:
             "wanted on each network",
             {n.name: own.percent_of_all(LETTERS[6:12], others, THROUGHPUT) for n, own in found.items()},
             "%",
-            low=MORE,
+            more=PERCENT,
         )
         for name, others in families.items()
     ]
@@ -203,12 +193,12 @@ def study_time(measured: Measured, wanted: Mapping[Network, Mapping[str, Wanted]
     took = [run.get("took_s") for run in runs]
     whole = len(took) == len(NETWORKS) * len(LETTERS) * 30 and all(run["seconds"] == 60.0 for run in runs)
     known = [seconds for seconds in took if seconds is not None]
-    return measured_once(
+    return judge(
         "table10.five-minutes",
         "Ours: the study, 3,780 runs of 60 s and 63 hours in the original, takes less than five minutes on two "
         "cores",
         "CPU time of the 3,780 runs over two cores, each taken for as long as it lasted; at most 300 s wanted",
-        sum(known) / CORES if whole and len(known) == len(took) else None,
+        Estimate.exactly(sum(known) / CORES if whole and len(known) == len(took) else None),
         "s",
         high=FIVE_MINUTES_S,
     )

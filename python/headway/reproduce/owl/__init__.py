@@ -19,4 +19,5 @@ PAPER = Paper(
         *geni.FIGURES,
         *design.FIGURES,
     ),
+    trained="owl",
 )

@@ -6,9 +6,10 @@ import math
 from typing import TYPE_CHECKING
 
 from headway.reproduce.charts import looks_of, over, titled
-from headway.reproduce.claim import MORE, each_within, within
+from headway.reproduce.claim import PERCENT, judge
 from headway.reproduce.figure import Drawn, Figure
 from headway.reproduce.lab import family
+from headway.reproduce.owl.contenders import LONGER, RULE_ALONE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from headway.reproduce.lab import Lab, Wanted
     from headway.reproduce.measured import Measured
     from headway.runs.store import Run
-    from headway.summary import Metric
+    from headway.stats.estimate import Estimate
 
 BASE_RTT_MS = 30.0
 ENOUGH_MBPS = 45.0
@@ -33,11 +34,11 @@ def inflation(run: Run) -> float | None:
 
 def fig7(lab: Lab) -> Made:
     """Throughput, RTT inflation and power over the buffer."""
-    specs = {"owl": lab.scheme("owl")} | lab.those(["cubic", "vivace", "copa"])
+    specs = {"owl": lab.scheme("owl")} | lab.those([RULE_ALONE, "cubic", "vivace", "copa"])
     buffers = {size: lab.each(specs, scenario) for size, scenario in family("owl-buffer").items()}
     measured = yield [one for points in buffers.values() for one in points.values()]
 
-    def lines(of: str | Callable[[Run], float | None]) -> dict[str, dict[float, Metric]]:
+    def lines(of: str | Callable[[Run], float | None]) -> dict[str, dict[float, Estimate]]:
         return {
             label: {size: measured.mean(points[label], of) for size, points in buffers.items()} for label in specs
         }
@@ -53,26 +54,28 @@ def fig7(lab: Lab) -> Made:
     )
     largest = buffers[max(buffers)]
     claims = [
-        within(
+        judge(
             "fig7.enough",
             "Owl needs almost the same buffer as PCC-Vivace for 90% of 50 Mbit/s (VII-C)",
             "buffer at which throughput passes 45 Mbit/s (between sizes on a log scale), Owl's over Vivace's "
-            "in runs of one seed; at most 1.5 wanted",
+            "in runs of one seed; at most 1.5",
             needed(buffers, measured),
             high=1.5,
+            weak=LONGER,
         ),
-        within(
+        judge(
             "fig7.final",
             "Owl converges to a higher throughput than PCC-Vivace (VII-C)",
-            "throughput in the largest buffer, Owl's over Vivace's; above 0 wanted",
+            "throughput in the largest buffer, Owl's over Vivace's; above 0",
             measured.percent(largest["owl"], largest["vivace"], "throughput_mbps"),
             "%",
-            low=MORE,
+            more=PERCENT,
+            weak=LONGER,
         ),
-        each_within(
+        judge(
             "fig7.inflation",
             "Owl keeps the RTT's inflation at a quarter of Cubic's when the buffer is above 150 kB (VII-C)",
-            "mean RTT inflation, Owl's over Cubic's, in each buffer above 150 kB; at most -75% wanted",
+            "mean RTT inflation, Owl's over Cubic's, in each buffer above 150 kB; at most -75%",
             {
                 f"{size:g} kB": measured.percent(points["owl"], points["cubic"], inflation)
                 for size, points in buffers.items()
@@ -80,23 +83,25 @@ def fig7(lab: Lab) -> Made:
             },
             "%",
             high=-75,
+            weak=LONGER,
         ),
-        each_within(
+        judge(
             "fig7.power",
             "Owl's power is above PCC-Vivace's (Fig. 7c)",
-            "power, Owl's over Vivace's, in each buffer; above 0 wanted",
+            "power, Owl's over Vivace's, in each buffer; above 0",
             {
                 f"{size:g} kB": measured.percent(points["owl"], points["vivace"], "power")
                 for size, points in buffers.items()
             },
             "%",
-            low=MORE,
+            more=PERCENT,
+            weak=LONGER,
         ),
     ]
     return Drawn(chart, claims)
 
 
-def needed(buffers: Mapping[float, Mapping[str, Wanted]], measured: Measured) -> Metric:
+def needed(buffers: Mapping[float, Mapping[str, Wanted]], measured: Measured) -> Estimate:
     """How much more buffer Owl needs than Vivace; one that never has enough counts as if twice the largest did."""
     sizes = list(buffers)
     never = 2 * sizes[-1]

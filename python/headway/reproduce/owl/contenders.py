@@ -50,6 +50,11 @@ OF_LINUX = {
 """The controllers of Linux's sources, as world `kernel` names them, but for DCTCP, which needs marks. Others that a
 kernel has are programs that somebody has loaded."""
 
+RULE_ALONE = "owl-rule"
+"""What Owl imitates, as a scheme of its own."""
+LONGER = "a model trained for longer, with reinforcement learning to the end (here it imitates a rule)"
+"""What would show a claim that our Owl does not reach."""
+
 BASE = "as-it-is"
 """Owl as it ships, trained with the budget of the ablations: what the others are held against."""
 IMITATION = (

@@ -5,18 +5,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headway.reproduce.charts import looks_of, over, titled
-from headway.reproduce.claim import MORE, each_within
+from headway.reproduce.claim import PERCENT, judge
 from headway.reproduce.figure import Drawn, Figure
 from headway.reproduce.lab import family
+from headway.reproduce.owl.contenders import RULE_ALONE
 
 if TYPE_CHECKING:
     from headway.reproduce.figure import Made
     from headway.reproduce.lab import Lab
 
 
+RIVALS = ("cubic", "bbr", "aurora", "abc")
+NETWORK = (
+    "the paper names no network here, and on ours one flow of Cubic has all of the link after its "
+    "slow start, which "
+    "is Owl's slow start too: nothing could have more"
+)
+
+
 def fig10(lab: Lab) -> Made:
     """Throughput over the flow's length."""
-    specs = {"owl": lab.scheme("owl")} | lab.those(["cubic", "bbr", "aurora", "abc"])
+    specs = {"owl": lab.scheme("owl")} | lab.those([RULE_ALONE, *RIVALS])
     members = family("owl-duration")
     lengths = {seconds: lab.each(specs, members[seconds]) for seconds in lab.lengths(list(members))}
     measured = yield [one for points in lengths.values() for one in points.values()]
@@ -28,19 +37,20 @@ def fig10(lab: Lab) -> Made:
     looks = looks_of(list(specs))
     chart = titled([("", over(lines, looks, "length of the flow (s)", "throughput (Mbit/s)", log=True))], looks)
     claims = [
-        each_within(
-            f"fig10.{rival}",
-            f"Owl outperforms {rival} for short-lived and for long-lived flows (VII-E)",
-            f"throughput, Owl's over {rival}'s, at each length; above 0 wanted",
+        judge(
+            "fig10.outperforms",
+            "Owl outperforms Cubic, BBR, Aurora and ABC for short-lived and for long-lived flows (VII-E)",
+            "throughput, Owl's over the other's, at each length; above 0",
             {
-                f"{s:g} s": measured.percent(points["owl"], points[rival], "throughput_mbps")
+                f"{rival}, {s:g} s": measured.percent(points["owl"], points[rival], "throughput_mbps")
+                for rival in RIVALS
+                if rival in specs
                 for s, points in lengths.items()
             },
             "%",
-            low=MORE,
+            more=PERCENT,
+            untestable=NETWORK,
         )
-        for rival in specs
-        if rival != "owl"
     ]
     return Drawn(chart, claims)
 

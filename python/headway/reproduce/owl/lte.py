@@ -7,22 +7,35 @@ from typing import TYPE_CHECKING
 from headway._native import Scenario
 from headway.report.scatter import SMALL, side_by_side, throughput_against_delay
 from headway.reproduce.charts import looks_of, over_time, titled
-from headway.reproduce.claim import MORE, any_of, each_within, so_many, text_of, verdict
+from headway.reproduce.claim import PERCENT, judge, text_of
 from headway.reproduce.figure import Drawn, Figure
-from headway.reproduce.owl.contenders import END_TO_END, IN_NETWORK, MEDIA, online
+from headway.reproduce.measured import few_recordings, over_recordings
+from headway.reproduce.owl.contenders import END_TO_END, IN_NETWORK, LONGER, MEDIA, RULE_ALONE, online
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from headway.report.series import Line
     from headway.reproduce.claim import Claim
     from headway.reproduce.figure import Made
     from headway.reproduce.lab import Lab, Wanted
     from headway.reproduce.measured import Measured
     from headway.runs.store import Run
-    from headway.summary import Metric
+    from headway.stats.estimate import Estimate
 
 OPERATORS = {"Verizon": "owl-lte-verizon", "T-Mobile": "owl-lte-tmobile", "AT&T": "owl-lte-att"}
-RIVALS = {"end-to-end": END_TO_END, "others": (*MEDIA, *IN_NETWORK)}
-"""Those of real-time media and of the network are not held against Owl's utility and power."""
+RIVALS = (*END_TO_END, *MEDIA, *IN_NETWORK)
+UTILITY = 0.05
+"""In Mbit/s: utilities (Eq. 7) that differ by less count as equal."""
+IN_DRIVE = (
+    "Verizon's recording is one that nothing was trained on. Of T-Mobile's and AT&T's drives other seconds were "
+    "trained on: they are held out, but in-drive."
+)
+SCALE = (
+    "Eq. 7 is in Mbit/s, so that rate decides it: Cubic has a high utility on T-Mobile with "
+    "seconds of delay. Owl was "
+    "not trained on it as it is (docs/decisions/0031)."
+)
 
 MOST_LOSS = 0.999
 """A larger loss counts as this, as it does in rewards: without its worst bins a scheme would look better."""
@@ -31,7 +44,7 @@ MOST_LOSS = 0.999
 def fig4(lab: Lab) -> Made:
     """Throughput against p95 delay, a point a scheme, on each operator."""
     specs = {"owl": lab.scheme("owl")} | online(lab)
-    specs |= lab.those(["owl-loss", *END_TO_END, *MEDIA, *IN_NETWORK])
+    specs |= lab.those([RULE_ALONE, "owl-loss", *RIVALS])
     networks = {name: lab.each(specs, Scenario.load(scenario)) for name, scenario in OPERATORS.items()}
     measured = yield [one for network in networks.values() for one in network.values()]
 
@@ -44,14 +57,11 @@ def fig4(lab: Lab) -> Made:
         for label, one in network.items():
             cells = [" \u00b7 ".join(text_of(measured.mean(one, metric), unit)) for _, metric, unit in SHOWN]
             table.append([name, label, *cells])
-    claims = [
-        _undominated(name, network, measured, rivals) for rivals in RIVALS for name, network in networks.items()
-    ]
-    judged = [s for s in RIVALS["end-to-end"] if s in specs]
-    claims += [_ahead(metric, rival, networks, measured) for metric in ("utility", "power") for rival in judged]
+    claims = [_combined(networks, measured), _average(networks, measured), _beats_rule(networks, measured)]
     if "owl-online" in specs:
-        claims += [_learns(metric, networks, measured) for metric in ("utility", "power")]
-    return Drawn(side_by_side(charts, "Throughput against p95 delay, 20% of the switches known"), claims, table)
+        claims.append(_learns(networks, measured))
+    chart = side_by_side(charts, "Throughput against p95 delay, 20% of the switches known")
+    return Drawn(chart, claims, table, [few_recordings(len(OPERATORS)), IN_DRIVE, SCALE])
 
 
 SHOWN = (
@@ -63,57 +73,85 @@ SHOWN = (
 )
 
 
-def _undominated(operator: str, network: dict[str, Wanted], measured: Measured, rivals: str) -> Claim:
-    """That no scheme of those is ahead of Owl in both throughput and p95 delay."""
-    owl = network["owl"]
-    verdicts = {}
-    for label in (s for s in RIVALS[rivals] if s in network):
-        faster = verdict(measured.difference(owl, network[label], "throughput_mbps"), low=0)
-        sooner = verdict(measured.difference(network[label], owl, "delay_p95_ms"), low=0)
-        verdicts[label] = any_of([faster, sooner])
-    return so_many(
-        f"fig4.{operator.lower().replace('&', '')}.{rivals}",
-        f"On {operator} no other scheme shows a better combined throughput and delay (VII-A): {rivals}",
-        "schemes that are not ahead of Owl in both throughput and p95 delay; all wanted",
-        verdicts,
-    )
+def _combined(networks: Mapping[str, Mapping[str, Wanted]], measured: Measured) -> Claim:
+    """That nobody has a better combination of throughput and delay.
 
-
-def _ahead(metric: str, rival: str, networks: dict[str, dict[str, Wanted]], measured: Measured) -> Claim:
-    verdicts = {
-        name: verdict(measured.difference(network["owl"], network[rival], metric), low=MORE)
-        for name, network in networks.items()
-    }
-    named = {"utility": "utility (Eq. 7)", "power": "power (Eq. 12)"}[metric]
-    return so_many(
-        f"fig4.{metric}.{rival}",
-        f"Owl has the highest performance trade-off on average: {named} above {rival}'s (caption of Fig. 4)",
-        f"operators on which Owl's mean {metric} is higher, at least two of three wanted",
-        verdicts,
-        least=2,
-    )
-
-
-def _learns(metric: str, networks: dict[str, dict[str, Wanted]], measured: Measured) -> Claim:
-    """That learning in use is worth it."""
-    return each_within(
-        f"fig4.online.{metric}",
-        f"Ours: that Owl goes on learning while it runs (Algorithm 1, lines 11 and 12) raises {metric}",
-        f"{metric}, Owl's that learns in use, with 1% of actions by chance, over the frozen one's, on each "
-        "operator; above 0 wanted",
+    That no rival is ahead in both is true of every scheme on the Pareto front, Cubic among them. Power is one
+    number.
+    """
+    return judge(
+        "fig4.combined",
+        "On Verizon no other scheme shows a better combined throughput and delay, and conclusions on T-Mobile and "
+        "AT&T are similar (VII-A)",
+        "power (Eq. 12), Owl's over each other scheme's on each operator; at least -1%",
         {
-            name: measured.percent(network["owl-online"], network["owl"], metric)
-            for name, network in networks.items()
+            f"{operator}, {rival}": measured.percent(network["owl"], network[rival], "power")
+            for operator, network in networks.items()
+            for rival in RIVALS
+            if rival in network
         },
         "%",
-        low=MORE,
+        low=-PERCENT,
+        weak=LONGER,
+    )
+
+
+def _average(networks: Mapping[str, Mapping[str, Wanted]], measured: Measured) -> Claim:
+    """That Owl's trade-off is the best on average: each operator's recording is one sample."""
+    rivals = [rival for rival in RIVALS if all(rival in network for network in networks.values())]
+    return judge(
+        "fig4.average",
+        "Owl has the highest performance trade-off on average (caption of Fig. 4)",
+        "utility (Eq. 7), Owl's less each other scheme's, the mean over operators; above 0",
+        {
+            rival: over_recordings(
+                measured.difference(network["owl"], network[rival], "utility") for network in networks.values()
+            )
+            for rival in rivals
+        },
+        "Mbit/s",
+        more=UTILITY,
+        weak=LONGER,
+    )
+
+
+def _beats_rule(networks: Mapping[str, Mapping[str, Wanted]], measured: Measured) -> Claim:
+    """That a network was worth training."""
+    return judge(
+        "fig4.rule",
+        "Ours: Owl beats the hand-written rule that it imitates",
+        "throughput and power, Owl's over those of owl-rule, on each operator; above 0",
+        {
+            f"{operator}, {said}": measured.percent(network["owl"], network["owl-rule"], metric)
+            for operator, network in networks.items()
+            for metric, said in (("throughput_mbps", "throughput"), ("power", "power"))
+        },
+        "%",
+        more=PERCENT,
+    )
+
+
+def _learns(networks: Mapping[str, Mapping[str, Wanted]], measured: Measured) -> Claim:
+    """That learning in use is worth it."""
+    return judge(
+        "fig4.online",
+        "Ours: Owl is better if it goes on learning while it runs (Algorithm 1, lines 11 and 12)",
+        "utility and power of an Owl that learns in use, with 1% of actions at random, over the frozen one's, on "
+        "each operator; above 0",
+        {
+            f"{operator}, {metric}": measured.percent(network["owl-online"], network["owl"], metric)
+            for operator, network in networks.items()
+            for metric in ("utility", "power")
+        },
+        "%",
+        more=PERCENT,
     )
 
 
 def fig5(lab: Lab) -> Made:
     """Throughput over a minute of Verizon beside the capacity, and loss-only utility over two of AT&T."""
     rates = lab.each(
-        {"owl": lab.scheme("owl")} | lab.those(["owl-loss", "cubic", "pcc-allegro"]),
+        {"owl": lab.scheme("owl")} | lab.those([RULE_ALONE, "owl-loss", "cubic", "pcc-allegro"]),
         Scenario.load(OPERATORS["Verizon"]),
         seconds=60,
         series=True,
@@ -143,7 +181,7 @@ def fig5(lab: Lab) -> Made:
         looks,
         1,
     )
-    closer: dict[str, Metric] = {
+    closer: dict[str, Estimate] = {
         rival: measured.difference(rates[rival], rates["owl"], _missed)
         for rival in ("cubic", "pcc-allegro")
         if rival in rates
@@ -155,31 +193,39 @@ def fig5(lab: Lab) -> Made:
         if rival != "owl-loss"
     }
     claims = [
-        each_within(
+        judge(
             "fig5.follows",
-            "Owl fits the link's rate best (Fig. 5a)",
-            "mean |throughput - capacity| over bins of 500 ms, the other's less Owl's; above 0 wanted",
+            "Owl adapts its sending rate so as to closely match the available bandwidth, closer than Cubic and PCC "
+            "(Fig. 5a)",
+            "mean |sending rate - capacity| over bins of 500 ms, the other's less Owl's; above 0",
             closer,
             "Mbit/s",
-            low=MORE,
+            more=UTILITY,
+            weak=LONGER,
         ),
-        each_within(
+        judge(
             "fig5.queue",
             "Cubic overshoots, which leads to large standing queues (Fig. 5a)",
-            "Owl's p95 queueing delay over Cubic's; below -50% wanted",
+            "Owl's p95 queueing delay over Cubic's; at most -50%",
             queues,
             "%",
             high=-50,
         ),
-        each_within(
+        judge(
             "fig5.utility",
             "Owl-Loss regularly gives a higher utility over time than ABC, Aurora and Cubic (Fig. 5b)",
-            "mean over bins of 500 ms of Eq. 7 with delta = 0.5, beta = 0, Owl-Loss less the other; above 0 wanted",
+            "mean over bins of 500 ms of Eq. 7 with delta = 0.5, beta = 0, Owl-Loss's less the other's; above 0",
             regular,
-            low=MORE,
+            "Mbit/s",
+            more=UTILITY,
+            weak=LONGER,
         ),
     ]
-    return Drawn(chart, claims, notes=["The curves are those of the first run; claims are over all."])
+    notes = [
+        "The curves are those of the first run; claims are over all.",
+        "Intervals are over offsets in one recording each: they say nothing of other recordings.",
+    ]
+    return Drawn(chart, claims, notes=notes)
 
 
 def _line(series: dict[str, list[float | None]], column: str) -> Line:
@@ -187,11 +233,14 @@ def _line(series: dict[str, list[float | None]], column: str) -> Line:
 
 
 def _missed(run: Run) -> float | None:
-    """Mbit/s by which a bin's throughput is off the capacity, in the mean."""
+    """Mbit/s by which a bin's sending rate is off the capacity, in the mean.
+
+    What arrives can never be more than the capacity, and comes closest to it behind a standing queue.
+    """
     series = run["series"]
     off = [
         abs((rate or 0.0) - capacity)
-        for rate, capacity in zip(series["throughput_mbps"], series["capacity_mbps"], strict=True)
+        for rate, capacity in zip(series["sent_mbps"], series["capacity_mbps"], strict=True)
         if capacity is not None
     ]
     return sum(off) / len(off) if off else None

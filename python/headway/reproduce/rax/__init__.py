@@ -20,5 +20,5 @@ PAPER = Paper(
         *loss.FIGURES,
         *comparison.FIGURES,
     ),
-    FIRST_SEED,
+    first_seed=FIRST_SEED,
 )

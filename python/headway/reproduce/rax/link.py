@@ -35,7 +35,7 @@ CONVERGED_S = 30
 COLUMNS = ("sent_mbps", "lost_mbps", "throughput_mbps", "loss")
 """What a figure looks at of a sender's series."""
 PATH = (
-    "20 Mbit/s, 50 ms round trip, 10 packets of 1250 bytes of buffer (a tenth of the product), 600 s, 50 seeds; "
+    "20 Mbit/s, 50 ms round trip, 10 packets of 1250 bytes of buffer (a tenth of the BDP), 600 s, 50 seeds; "
     "bins of one second, of several senders one drawn for each run; the median as a line, from the first to the "
     "third quartile shaded"
 )
@@ -171,26 +171,31 @@ def means(values: Sequence[float | None], width: int = MEAN_S) -> list[float]:
 
 
 def converged_s(run: Run) -> float:
-    """When the following 30 s first have 95% of the link in the mean, all together; the run's length if never."""
-    rates = means(run["series"]["throughput_mbps"], CONVERGED_S)
-    return float(next((k for k, rate in enumerate(rates) if rate >= ENOUGH_MBPS), run["seconds"]))
+    """When 30 s have just had 95% of the link in the mean, all together; the run's length if never."""
+    return _first_s(run, run["series"]["throughput_mbps"], ENOUGH_MBPS, CONVERGED_S)
+
+
+def reached_s(run: Run) -> float:
+    """When a sender's last ten seconds first had 90% of its fair share; the run's length if never."""
+    return _first_s(run, drawn(run)["throughput_mbps"], 0.9 * LINK_MBPS / senders(run), MEAN_S)
+
+
+def _first_s(run: Run, rates: Sequence[float | None], enough: float, width: int) -> float:
+    """The end of the first so many seconds that have enough in the mean: then it is known, and not before."""
+    width = min(width, len(rates))
+    found = (k + width for k, rate in enumerate(means(rates, width)) if rate >= enough)
+    return float(next(found, run["seconds"]))
 
 
 def held_from_s(run: Run) -> float:
-    """From when on every ten seconds have 95% of the link, all senders together; the run's length if never.
+    """When ten seconds have just had 95% of the link and all later ones have it too; the run's length if never.
 
     That is after the last dip, however late it comes and however long the link was full before.
     """
     rates = means(run["series"]["throughput_mbps"])
     low = [k for k, rate in enumerate(rates) if rate < ENOUGH_MBPS]
-    return float(low[-1] + 1 if low else 0) if not low or low[-1] + 1 < len(rates) else float(run["seconds"])
-
-
-def reached_s(run: Run) -> float:
-    """When a sender's ten seconds first have 90% of its fair share; the run's length if never."""
-    enough = 0.9 * LINK_MBPS / senders(run)
-    rates = means(drawn(run)["throughput_mbps"])
-    return float(next((k + MEAN_S for k, rate in enumerate(rates) if rate >= enough), run["seconds"]))
+    first = low[-1] + 1 if low else 0
+    return float(min(first + MEAN_S, run["seconds"]) if first < len(rates) else run["seconds"])
 
 
 def percent_lost(run: Run) -> float | None:

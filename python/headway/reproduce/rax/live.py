@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from headway._native import Scenario
 from headway.reproduce.charts import looks_of, titled
-from headway.reproduce.claim import within
+from headway.reproduce.claim import judge
 from headway.reproduce.figure import Drawn, Figure
 from headway.reproduce.rax.first import learns
 from headway.reproduce.rax.link import BIN_MS, UNSEEN, converged_s, fresh, last_half
@@ -39,21 +39,20 @@ def fig1(lab: Lab) -> Made:
     chart = titled(of_one_sender(measured, titles, beside={live: {SIMULATED: simulated}}, looks=looks), looks, 2)
     claims = [
         *learns("fig1-kernel", measured, live, "one live sender"),
-        within(
+        judge(
             "fig1-kernel.as-simulated",
             "Ours: a live sender learns what a simulated one learns",
-            "throughput over the last half, the kernel's over the simulator's, a run beside a run; within 10% "
-            "wanted",
+            "throughput over the last half, the kernel's over the simulator's, a run beside a run; within 10%",
             measured.percent(live, simulated, last_half("throughput_mbps")),
             "%",
             low=-NEAR_PERCENT,
             high=NEAR_PERCENT,
         ),
-        within(
+        judge(
             "fig1-kernel.as-soon",
             "Ours: ... and within a minute of it",
-            "time at which the following 30 s first have 95% of the link in the mean, the live sender's less the "
-            "simulated one's, a run beside a run; at most 60 s wanted",
+            "time by which 30 s have just had 95% of the link in the mean, the live sender's less the simulated "
+            "one's, a run beside a run; at most 60 s",
             measured.difference(live, simulated, converged_s),
             "s",
             high=LATER_S,

@@ -6,7 +6,7 @@ from statistics import pstdev
 from typing import TYPE_CHECKING
 
 from headway.reproduce.charts import titled
-from headway.reproduce.claim import MORE, each_within
+from headway.reproduce.claim import POINTS, judge
 from headway.reproduce.figure import Drawn, Figure
 from headway.reproduce.rax.link import (
     LINK_MBPS,
@@ -38,29 +38,29 @@ def fig6(lab: Lab) -> Made:
     titles = {of_count[2]: "(a) one of two senders", of_count[4]: "(b) one of four"}
     steps = {"two over one": (2, 1), "four over two": (4, 2)}
     claims = [
-        each_within(
+        judge(
             "fig6.fluctuations",
             "Fluctuations increase with two or four senders (4.2)",
             "deviation over time of a sender's throughput in the last half, over its fair share, with more senders "
-            "less with fewer, in %; above 0 wanted",
+            "less with fewer, in %, means; above 0",
             {
-                name: measured.difference(of_count[more], of_count[fewer], fluctuation)
+                name: measured.apart(of_count[more], of_count[fewer], fluctuation)
                 for name, (more, fewer) in steps.items()
             },
             "points",
-            low=MORE,
+            more=POINTS,
         ),
-        each_within(
+        judge(
             "fig6.time",
             "The training time needed for good performance increases with the senders (4.2)",
-            "time until a sender's ten seconds first have 90% of its fair share, with more senders less with "
-            "fewer; above 0 wanted",
+            "time by which a sender's ten seconds have just had 90% of its fair share, with more senders less with "
+            "fewer, means; above 0",
             {
-                name: measured.difference(of_count[more], of_count[fewer], reached_s)
+                name: measured.apart(of_count[more], of_count[fewer], reached_s)
                 for name, (more, fewer) in steps.items()
             },
             "s",
-            low=MORE,
+            more=0.0,
         ),
     ]
     return Drawn(titled(of_one_sender(measured, titles), None, 2), claims, notes=[UNSEEN])

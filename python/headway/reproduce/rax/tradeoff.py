@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headway.reproduce.charts import titled
-from headway.reproduce.claim import MORE, each_within
+from headway.reproduce.claim import POINTS, judge
 from headway.reproduce.figure import Drawn, Figure
 from headway.reproduce.rax.link import (
     PATH,
@@ -17,6 +17,7 @@ from headway.reproduce.rax.link import (
     two_lives,
 )
 from headway.reproduce.rax.panels import of_one_sender
+from headway.stats.two_samples import median_difference
 
 if TYPE_CHECKING:
     from headway.reproduce.figure import Made
@@ -35,40 +36,40 @@ def fig5(lab: Lab) -> Made:
     steps = {"2 over 1": (2.0, 1.0), "4 over 2": (4.0, 2.0)}
 
     claims = [
-        each_within(
+        judge(
             "fig5.spike",
             "The tradeoff has a clear impact on the highest spike of packet loss (4.1)",
-            "most lost in ten seconds of the first half, with the smaller alpha less with the larger, runs of one "
-            "seed; above 0 wanted",
+            "most lost in ten seconds of the first half, with the smaller alpha less with the "
+            "larger, means; above 0",
             {
-                name: measured.difference(of_alpha[less], of_alpha[more], percent_spike)
+                name: measured.apart(of_alpha[less], of_alpha[more], percent_spike)
                 for name, (more, less) in steps.items()
             },
             "points",
-            low=MORE,
+            more=POINTS,
         ),
-        each_within(
+        judge(
             "fig5.loss",
             "... and on the median packet loss later (4.1)",
-            "share lost over the last half, with the smaller alpha less with the larger; above 0 wanted",
+            "share lost over the last half, with the smaller alpha less with the larger, medians; above 0",
             {
-                name: measured.difference(of_alpha[less], of_alpha[more], percent_lost)
+                name: measured.apart(of_alpha[less], of_alpha[more], percent_lost, median_difference)
                 for name, (more, less) in steps.items()
             },
             "points",
-            low=MORE,
+            more=0.01,
         ),
-        each_within(
+        judge(
             "fig5.time",
             "The stronger loss is punished, the longer it takes to reach the maximum bandwidth (4.1)",
-            "time until ten seconds first have 90% of the link, with the larger alpha less with the smaller; above "
-            "0 wanted",
+            "time by which ten seconds have just had 90% of the link, with the larger alpha less with the smaller, "
+            "means; above 0",
             {
-                name: measured.difference(of_alpha[more], of_alpha[less], reached_s)
+                name: measured.apart(of_alpha[more], of_alpha[less], reached_s)
                 for name, (more, less) in steps.items()
             },
             "s",
-            low=MORE,
+            more=0.0,
         ),
     ]
     return Drawn(chart, claims, notes=[UNSEEN])

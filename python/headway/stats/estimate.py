@@ -1,0 +1,67 @@
+"""A number that was estimated from runs, and its confidence interval at any level.
+
+A verdict over several levels needs intervals wider than 95% (Holm), so an estimate keeps the way to make them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import TYPE_CHECKING
+
+from headway.stats.bootstrap import LEVEL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    Ends = tuple[float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """A mean, a median, or a difference of such."""
+
+    mean: float | None
+    """None where nothing was measured."""
+    interval: Callable[[float], Ends | None]
+    """(low, high) by the level of confidence, in (0, 1); None where nothing can be said."""
+
+    @classmethod
+    def of(cls, at: Callable[[float], Mapping[str, Any]]) -> Estimate:
+        """From a function that gives `{"mean": ..., "ci95": ...}` at a level, such as `headway.runs.pairs.mean`."""
+        known = cache(at)
+
+        def interval(level: float) -> Ends | None:
+            ends = known(level)["ci95"]
+            return (ends[0], ends[1]) if ends else None
+
+        return cls(known(LEVEL)["mean"], interval)
+
+    @classmethod
+    def exactly(cls, value: float | None) -> Estimate:
+        """A number that does not vary, such as a weight of one network: its interval is itself."""
+        return cls(value, lambda _: None if value is None else (value, value))
+
+    @classmethod
+    def fixed(cls, mean: float | None, ends: Ends | None) -> Estimate:
+        """One whose interval is the same at any level."""
+        return cls(mean, lambda _: ends)
+
+    @cached_property
+    def ci95(self) -> Ends | None:
+        """The interval at 95%."""
+        return self.interval(LEVEL)
+
+    def mapped(self, rising: Callable[[float], float]) -> Estimate:
+        """The same in other units: a rising function of it."""
+
+        def interval(level: float) -> Ends | None:
+            ends = self.interval(level)
+            return (rising(ends[0]), rising(ends[1])) if ends else None
+
+        return Estimate(None if self.mean is None else rising(self.mean), interval)
+
+
+NOTHING = Estimate.exactly(None)
+"""What was not measured."""

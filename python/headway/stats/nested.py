@@ -1,0 +1,34 @@
+"""Many runs of few models: each model, trained with a seed of its own, is one sample.
+
+Models that were trained with different seeds differ, and many runs of one of them tell nothing of others
+(Hurlbert, "Pseudoreplication and the Design of Ecological Field Experiments", 1984).
+"""
+
+from __future__ import annotations
+
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+
+def nested(
+    labels: Sequence[Hashable], rows: Sequence[Sequence[float]], block: int = 1
+) -> tuple[list[list[float]], int]:
+    """The samples behind rows of numbers, and how many neighbours of them belong together.
+
+    Args:
+        labels: Of which model each row is.
+        rows: As many, of equal length.
+        block: How many neighbouring rows are alike.
+
+    Returns:
+        The rows as they are where all labels are the same; else a mean row for each label, and a block of 1.
+    """
+    groups: dict[Hashable, list[Sequence[float]]] = {}
+    for label, row in zip(labels, rows, strict=True):
+        groups.setdefault(label, []).append(row)
+    if len(groups) < 2:
+        return [list(row) for row in rows], block
+    return [[fmean(column) for column in zip(*of_one, strict=True)] for of_one in groups.values()], 1

@@ -1,0 +1,66 @@
+"""One sample against another that has nothing to do with it: SciPy's bootstrap of both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headway.stats.bootstrap import FEW, RESAMPLES, SEED
+from headway.stats.estimate import NOTHING, Estimate
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+TwoSamples = Callable[..., Any]
+"""A statistic of two samples along an axis, as `scipy.stats.bootstrap` asks for it."""
+
+
+def mean_difference(one: Any, other: Any, axis: int = -1) -> Any:
+    """The mean of one sample less that of the other."""
+    return np.mean(one, axis=axis) - np.mean(other, axis=axis)
+
+
+def median_difference(one: Any, other: Any, axis: int = -1) -> Any:
+    """The median of one sample less that of the other."""
+    return np.median(one, axis=axis) - np.median(other, axis=axis)
+
+
+def mean_percent(one: Any, other: Any, axis: int = -1) -> Any:
+    """How far the mean of one sample lies above that of the other, in % of it."""
+    return 100 * (np.mean(one, axis=axis) / np.mean(other, axis=axis) - 1)
+
+
+def between(one: Sequence[float], other: Sequence[float], how: TwoSamples = mean_difference) -> Estimate:
+    """A statistic of two independent samples, with a bootstrap interval: BCa, of medians by percentiles.
+
+    There is no interval where either sample has fewer than ten values.
+
+    Args:
+        one: One finite number a run.
+        other: As many or not.
+        how: `mean_difference`, `median_difference` or `mean_percent`.
+    """
+    if not (one and other):
+        return NOTHING
+
+    def interval(level: float) -> tuple[float, float] | None:
+        if min(len(one), len(other)) < FEW:
+            return None
+        if max(len(set(one)), len(set(other))) == 1:
+            return float(how(one, other)), float(how(one, other))
+        from scipy.stats import bootstrap
+
+        # The jackknife that BCa rests on does not work for medians (Efron and Tibshirani, 1993, section 10.6).
+        ends = bootstrap(
+            (one, other),
+            how,
+            n_resamples=RESAMPLES,
+            confidence_level=level,
+            method="percentile" if how is median_difference else "BCa",
+            random_state=np.random.default_rng(SEED),
+        ).confidence_interval
+        return float(f"{ends.low:.9g}"), float(f"{ends.high:.9g}")
+
+    return Estimate(float(how(one, other)), interval)

@@ -77,6 +77,9 @@ pub struct Control {
     pub send_quantum: Bytes,
     /// What a source that can adapt (a video encoder) should produce.
     pub target_bitrate: Option<Rate>,
+    /// How many bytes the next packet of new data has; `None` for a full one. Less is for what only keeps a path
+    /// awake.
+    pub segment: Option<Bytes>,
 }
 
 impl Control {
@@ -88,6 +91,7 @@ impl Control {
             pacing_rate: None,
             send_quantum: Bytes::ZERO,
             target_bitrate: None,
+            segment: None,
         }
     }
 
@@ -99,6 +103,7 @@ impl Control {
             pacing_rate: Some(rate),
             send_quantum: Bytes::ZERO,
             target_bitrate: None,
+            segment: None,
         }
     }
 }

@@ -420,37 +420,61 @@ fn what_may_not_be_is_bounded_and_trips_if_it_is_wanted_again_and_again() {
     assert_eq!(trip, Some((310, Reason::Wild)));
 }
 
-/// Ten seconds, then twenty, forty, ... at most 320.
-#[test]
-fn probations_double() {
-    let (mut guard, limits, mut flow) = (Guard::new(0, 10, 0), Limits::default(), FLOW);
-    // A question at time zero would be none.
-    flow.now_ms = 10;
-    let mut probations = Vec::new();
-    for _ in 0..7 {
-        guard.ask(flow.now_ms * MS);
-        let (at, _) = follow(&mut guard, &mut flow, 100, |_, f| f.delivered += 10).expect("stale");
-        probations.push(guard.until_ns() / MS - at);
-        // Asked on, it answers; not before the end it has the flow again.
-        let until = guard.until_ns() / MS;
-        loop {
-            flow.now_ms += 100;
-            let now = flow.now_ms * MS;
-            assert!(!guard.answer(&limits, now, now, now));
-            match guard.judge(&limits, &flow.record()) {
-                Judgement::Cubics => assert!(flow.now_ms < until),
-                judged => {
-                    assert_eq!(judged, Judgement::Returns);
-                    assert!(flow.now_ms >= until && flow.now_ms < until + 200);
-                    break;
-                }
+/// A question that nobody answers, and the probation that follows: how long it is, in ms. The flow has returned then.
+fn probation(guard: &mut Guard, flow: &mut Flow) -> u64 {
+    let limits = Limits::default();
+    guard.ask(flow.now_ms * MS);
+    let (at, _) = follow(guard, flow, 100, |_, f| f.delivered += 10).expect("stale");
+    let until = guard.until_ns() / MS;
+    // Asked on, it answers; not before the end it has the flow again.
+    loop {
+        flow.now_ms += 100;
+        let now = flow.now_ms * MS;
+        assert!(!guard.answer(&limits, now, now, now));
+        match guard.judge(&limits, &flow.record()) {
+            Judgement::Cubics => assert!(flow.now_ms < until),
+            judged => {
+                assert_eq!(judged, Judgement::Returns);
+                assert!(flow.now_ms >= until && flow.now_ms < until + 200);
+                return until - at;
             }
         }
     }
+}
+
+/// A guard and a flow whose time is not zero, at which a question would be none.
+fn begun() -> (Guard, Flow) {
+    (Guard::new(0, 10, 0), Flow { now_ms: 10, ..FLOW })
+}
+
+/// Ten seconds, then twenty, forty, ... at most 320.
+#[test]
+fn probations_double() {
+    let (mut guard, mut flow) = begun();
+    let probations = [(); 7].map(|()| probation(&mut guard, &mut flow));
     assert_eq!(
         probations,
         [10_000, 20_000, 40_000, 80_000, 160_000, 320_000, 320_000]
     );
+}
+
+/// Each ten minutes without a trip make the next probation half as long again, down to the shortest.
+#[test]
+fn ten_good_minutes_pardon_a_trip() {
+    let (mut guard, mut flow) = begun();
+    let first = [(); 3].map(|()| probation(&mut guard, &mut flow));
+    assert_eq!(first, [10_000, 20_000, 40_000]);
+    let mut after = |minutes: u32| {
+        let well = follow(&mut guard, &mut flow, minutes * 6000, |_, f| {
+            f.delivered += 10
+        });
+        assert_eq!(well, None);
+        probation(&mut guard, &mut flow)
+    };
+    // The third trip is pardoned; the one that follows is the third again.
+    assert_eq!(after(11), 40_000);
+    assert_eq!(after(9), 80_000);
+    assert_eq!(after(45), 10_000);
 }
 
 /// RFC 9438, Figure 1, for a window of 1000 packets that falls to 700: K = cbrt(300 / 0.4) = 9.086 s.

@@ -426,10 +426,9 @@ impl CongestionControl for Bbr {
 
     fn control(&self) -> Control {
         Control {
-            cwnd: self.cwnd,
             pacing_rate: Some(self.pacing_rate),
             send_quantum: self.send_quantum,
-            target_bitrate: None,
+            ..Control::window(self.cwnd)
         }
     }
 

@@ -391,10 +391,9 @@ impl CongestionControl for Bbr3 {
 
     fn control(&self) -> Control {
         Control {
-            cwnd: self.cwnd,
             pacing_rate: Some(self.pacing_rate),
             send_quantum: self.send_quantum,
-            target_bitrate: None,
+            ..Control::window(self.cwnd)
         }
     }
 

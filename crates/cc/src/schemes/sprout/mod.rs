@@ -63,8 +63,8 @@ pub const SCHEME: Scheme = Scheme {
         "the receiver reports after every tick, whether or not something arrived and whether or not there is \
          data to send back: there is no other half of a call here",
         "it begins with the host's initial window, not with the forecast of a rate of which nothing is known",
-        "a heartbeat is a full packet, for the transport has no others; like the code's, of a few bytes, it \
-         is not counted as queue",
+        "a heartbeat has 90 bytes, like the code's, and is not counted as queue; where nothing is in flight and \
+         there is no room, the next one does not wait for 50 ms of silence",
         "pauses of the application are not announced to the receiver, which takes them for outages",
     ],
     needs: &[Need::Receiver, Need::Header],
@@ -105,6 +105,8 @@ impl Sprout {
     const TARGET_TICKS: usize = 5;
     /// `sproutbt2.cc`: no longer silence.
     const HEARTBEAT: Duration = Duration::from_millis(50);
+    /// What the published code's heartbeats have on the wire, about.
+    const HEARTBEAT_SIZE: Bytes = Bytes::new(90);
     /// Older ones, of more than a minute of silence, are taken for packets.
     const MOST_HEARTBEATS: usize = 1500;
 
@@ -210,7 +212,11 @@ impl CongestionControl for Sprout {
     fn control(&self) -> Control {
         let room = self.room().max(u64::from(self.is_heartbeat_due));
         let cwnd = self.in_flight + self.mss * room;
-        Control::window(cwnd.max(self.mss))
+        Control {
+            // Without room whatever leaves is a heartbeat.
+            segment: (self.room() == 0).then_some(Self::HEARTBEAT_SIZE),
+            ..Control::window(cwnd.max(self.mss))
+        }
     }
 
     /// §3.2: the last packet of a flight says how long the sender may now be silent, in milliseconds.

@@ -415,8 +415,12 @@ impl Sender {
         if (self.next_seq + 1) * self.config.mss.get() > self.receive_limit {
             return Err(Time::NEVER);
         }
+        let most = self
+            .control
+            .segment
+            .map_or(self.config.mss, |size| size.min(self.config.mss));
         self.source
-            .take(now, self.config.mss)
+            .take(now, most)
             .inspect_err(|_| self.delivery.on_app_limited(self.in_flight))
     }
 

@@ -611,3 +611,33 @@ def test_every_figure_of_the_issue_is_there():
     assert list(PAPERS) == ["bbr-tuning", "interval", "owl", "rax"]
     simulated = [figure.name for figure in OWL.figures if figure.world == "sim"]
     assert simulated == [f"fig{n}" for n in range(4, 15)]
+
+
+def test_a_scheme_of_several_models_has_a_model_as_its_sample():
+    """Ten runs, two models in turns: 11 and 21 beside 10. Their difference is 6 in the mean, over two samples."""
+    lab = Lab(Settings(runs=10))
+    scenario = Scenario.load("owl-geni:count=2")
+    several = lab.want("owl", "learned:model=a:model=b", scenario)
+    assert [task.spec for task in several.tasks[:3]] == [f"learned:model={m}" for m in "aba"]
+    cubic = lab.want("cubic", "cubic", scenario)
+    runs = {
+        one: [
+            {"seed": seed, "seconds": 60.0, "throughput_mbps": rate(k) + 0.1 * k}
+            for k, seed in enumerate(one.seeds)
+        ]
+        for one, rate in ((several, lambda k: (11.0, 21.0)[k % 2]), (cubic, lambda _: 10.0))
+    }
+    found = Measured(runs).difference(several, cubic, "throughput_mbps")
+    half = 12.706204736 * 10 / 2**0.5 / 2**0.5
+    assert found.mean == pytest.approx(6.0)
+    assert found.ci95 == pytest.approx((6 - half, 6 + half))
+    percent = Measured(runs).percent(several, cubic, "throughput_mbps")
+    assert percent.mean == pytest.approx(100 * 6 / 10.45)
+    assert percent.ci95[0] < 0
+
+
+def test_training_seeds_are_the_models_of_the_papers_scheme():
+    assert Lab().training_seeds is None
+    assert Lab(trained="owl").training_seeds == 1
+    several = "learned:model=a:model=b:model=c"
+    assert Lab(trained="owl", stand_ins={"owl": several}).training_seeds == 3

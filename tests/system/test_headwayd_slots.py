@@ -138,6 +138,23 @@ def test_slots_are_used_again(tmp_path):
         assert (counters["slots_full"], counters["flows_opened"]) == (0, 3)
 
 
+def test_a_slot_that_was_given_back_is_given_to_one_flow():
+    options = ["--policy", "owl", "--flows", "1"]
+    with daemon.Daemon(*options) as agent, pairs("headway_owl", 3) as (first, second, third):
+        first.send()
+        until(lambda: opened_and_full(agent)[0] == 1)
+        first.close()
+        until(lambda: not agent.status()["flows"], agent.status)
+
+        def both_have_looked():
+            second.send()
+            third.send()
+            return sum(opened_and_full(agent)) >= 3
+
+        until(both_have_looked, agent.status)
+        assert opened_and_full(agent)[0] == 2
+
+
 def test_who_may_not_learn_is_cubics_without_a_trip():
     options = ["--policy", "rax", "--learners", "1"]
     with daemon.Daemon(*options) as agent, pairs("headway_window", 2) as (learns, refused):

@@ -138,6 +138,8 @@ class Measured:
     ) -> tuple[list[list[float]], int]:
         """The rows as they are; of a scheme of several models a mean row for each of these."""
         models = max(len(one.models) for one in wanted)
+        if models == 1:
+            return [values for _, values in rows], block
         number = {seed: k % models for k, seed in enumerate(wanted[0].seeds)}
         return nested([number[runs[0]["seed"]] for runs, _ in rows], [values for _, values in rows], block)
 

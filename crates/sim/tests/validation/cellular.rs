@@ -88,7 +88,8 @@ pub fn graph(network: &Network, trace: &str, scheme: &str) -> Graph {
         next
     });
     Graph {
-        mbps: log.len() as f64 * 1504.0 * 8e-6 / length.as_secs_f64(),
+        mbps: seen.iter().map(|d| d.size.get() + 4).sum::<u64>() as f64 * 8e-6
+            / length.as_secs_f64(),
         p95_queue_ms: p95(log.iter().map(|(arrived, left)| left - arrived)),
         p95_signal_ms: p95(filled),
     }

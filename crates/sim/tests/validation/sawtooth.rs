@@ -38,11 +38,12 @@ pub fn run_of_seed(network: &Network, scheme: &str, from_s: u64, to_s: u64, seed
     let mut seen = watch::deliveries_of_seed(network, scheme, to_s as f64 + 1.0, seed);
     seen.retain(|d| (from..to).contains(&left(d)));
 
+    let to_send_ns = |d: &Delivery| rate.time_to_send(d.size).as_nanos();
     let departures = seen.len() as u64;
     let arrivals = 1 + seen[seen.len() - 1].number - seen[0].number;
     let mut changes: Vec<(u64, i64)> = seen
         .iter()
-        .flat_map(|d| [(d.sent.as_nanos(), 1), (left(d) - packet_ns, -1)])
+        .flat_map(|d| [(d.sent.as_nanos(), 1), (left(d) - to_send_ns(d), -1)])
         .collect();
     // A packet that finds nothing before it comes and goes at one time, in this order.
     changes.sort_unstable_by_key(|&(at, step)| (at, -step));
@@ -61,7 +62,7 @@ pub fn run_of_seed(network: &Network, scheme: &str, from_s: u64, to_s: u64, seed
 
     let packet_ms = packet_ns as f64 / 1e6;
     Sawtooth {
-        utilisation: departures as f64 * packet_ns as f64 / (to - from) as f64,
+        utilisation: seen.iter().map(to_send_ns).sum::<u64>() as f64 / (to - from) as f64,
         loss: (arrivals - departures) as f64 / arrivals as f64,
         mean_queue_ms: weighted as f64 / total as f64 * packet_ms,
         p95_queue_ms: p95.count() as f64 * packet_ms,

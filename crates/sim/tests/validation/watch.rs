@@ -17,6 +17,7 @@ pub struct Delivery {
     pub number: u64,
     pub sent: Time,
     pub received: Time,
+    pub size: Bytes,
 }
 
 #[derive(Default)]
@@ -31,6 +32,7 @@ impl Observer for Seen {
                 number: segment.number,
                 sent: segment.sent,
                 received: now,
+                size: Bytes::new(u64::from(packet.size)),
             });
         }
     }

@@ -90,10 +90,10 @@ def of_groups(found: Of) -> list[Claim]:
         judge(
             "table10.M-retains",
             "... by retaining the throughput: M's is low (4)",
-            "throughput, M's over that of the group with most; below 0 wanted",
+            "throughput, M's over that of the group with most; at most -1%",
             {n.name: _less_than_best(own, "M") for n, own in found.items()},
             "%",
-            less=PERCENT,
+            high=-PERCENT,
         ),
         judge(
             "table10.C-low",

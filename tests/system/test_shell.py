@@ -165,6 +165,12 @@ def test_two_hosts_share_a_bottleneck():
     assert all(0 < float(rate) < 11.7 for rate in rates)
 
 
+def listed():
+    """What `headway shell --list` says of the shells that there are, or that were killed."""
+    command = [*HEADWAY, "shell", "--list", "--json"]
+    return json.loads(subprocess.run(command, capture_output=True, check=True, env=environment()).stdout)
+
+
 def test_several_shells_at_once():
     script = "echo $HEADWAY_ADDRESS; read line"
     with (
@@ -172,14 +178,11 @@ def test_several_shells_at_once():
         started(script=script, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as two,
     ):
         assert one.stdout.readline() != two.stdout.readline()
-        listed = subprocess.run(
-            [*HEADWAY, "shell", "--list", "--json"], capture_output=True, check=True, env=environment()
-        )
-        found = json.loads(listed.stdout)
-        assert [entry["pid"] for entry in found] == [one.pid, two.pid]
+        assert [entry["pid"] for entry in listed()] == [one.pid, two.pid]
         for process in (one, two):
             process.communicate("go\n", timeout=60)
             assert process.returncode == 0
+    assert listed() == []
 
 
 @pytest.mark.parametrize(("script", "code"), [("true", 0), ("exit 7", 7), ("kill -9 $$", 137), ("kill $$", 143)])

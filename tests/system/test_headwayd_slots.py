@@ -139,20 +139,22 @@ def test_slots_are_used_again(tmp_path):
 
 
 def test_a_slot_that_was_given_back_is_given_to_one_flow():
-    options = ["--policy", "owl", "--flows", "1"]
-    with daemon.Daemon(*options) as agent, pairs("headway_owl", 3) as (first, second, third):
-        first.send()
-        until(lambda: opened_and_full(agent)[0] == 1)
+    """The other slot is in use: so there is room for one that is given back twice."""
+    options = ["--policy", "owl", "--flows", "2"]
+    with daemon.Daemon(*options) as agent, pairs("headway_owl", 4) as (keeper, first, second, third):
+        for flow, opened in ((keeper, 1), (first, 2)):
+            flow.send()
+            until(lambda opened=opened: opened_and_full(agent)[0] == opened)
         first.close()
-        until(lambda: not agent.status()["flows"], agent.status)
+        until(lambda: len(agent.status()["flows"]) == 1, agent.status)
 
         def both_have_looked():
             second.send()
             third.send()
-            return sum(opened_and_full(agent)) >= 3
+            return sum(opened_and_full(agent)) >= 4
 
         until(both_have_looked, agent.status)
-        assert opened_and_full(agent)[0] == 2
+        assert opened_and_full(agent)[0] == 3
 
 
 def test_who_may_not_learn_is_cubics_without_a_trip():

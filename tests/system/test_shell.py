@@ -165,24 +165,26 @@ def test_two_hosts_share_a_bottleneck():
     assert all(0 < float(rate) < 11.7 for rate in rates)
 
 
-def listed():
-    """What `headway shell --list` says of the shells that there are, or that were killed."""
-    command = [*HEADWAY, "shell", "--list", "--json"]
-    return json.loads(subprocess.run(command, capture_output=True, check=True, env=environment()).stdout)
-
-
 def test_several_shells_at_once():
-    script = "echo $HEADWAY_ADDRESS; read line"
+    script = "echo $HEADWAY_ADDRESS $HEADWAY_SHELL; read line"
     with (
         started(script=script, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as one,
         started(script=script, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as two,
     ):
-        assert one.stdout.readline() != two.stdout.readline()
-        assert [entry["pid"] for entry in listed()] == [one.pid, two.pid]
+        (address, entry), (other_address, other_entry) = (p.stdout.readline().split() for p in (one, two))
+        assert address != other_address
+        listed = subprocess.run(
+            [*HEADWAY, "shell", "--list", "--json"], capture_output=True, check=True, env=environment()
+        )
+        found = json.loads(listed.stdout)
+        assert [one_of["pid"] for one_of in found] == [one.pid, two.pid]
+        assert Path(entry).exists()
         for process in (one, two):
             process.communicate("go\n", timeout=60)
             assert process.returncode == 0
-    assert listed() == []
+    # What is left of a shell that has ended would be taken for one that was killed.
+    assert not Path(entry).exists()
+    assert not Path(other_entry).exists()
 
 
 @pytest.mark.parametrize(("script", "code"), [("true", 0), ("exit 7", 7), ("kill -9 $$", 137), ("kill $$", 143)])

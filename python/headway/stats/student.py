@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from statistics import stdev
+from functools import lru_cache
 
 from headway.stats.bootstrap import LEVEL
 
@@ -17,12 +17,18 @@ def student_interval(values: Sequence[float], *, level: float = LEVEL) -> tuple[
         values: One finite number a run.
         level: Coverage, in (0, 1).
     """
-    # Commands that need no statistics do not wait for its import.
-    from scipy.special import stdtrit
-
     n = len(values)
     if n < 2:
         return None
     mean = math.fsum(values) / n
-    half = float(stdtrit(n - 1, (1 + level) / 2)) * stdev(values) / math.sqrt(n)
+    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1))
+    half = _quantile(n - 1, level) * deviation / math.sqrt(n)
     return float(f"{mean - half:.9g}"), float(f"{mean + half:.9g}")
+
+
+@lru_cache(maxsize=1024)
+def _quantile(df: int, level: float) -> float:
+    # Commands that need no statistics do not wait for its import.
+    from scipy.special import stdtrit
+
+    return float(stdtrit(df, (1 + level) / 2))

@@ -50,6 +50,13 @@ OF_LINUX = {
 """The controllers of Linux's sources, as world `kernel` names them, but for DCTCP, which needs marks. Others that a
 kernel has are programs that somebody has loaded."""
 
+ABC_RULE = (
+    "ABC's routers follow the rule of the NSDI 2020 paper, which Owl's names: the rate that they "
+    "aim at is a share of the "
+    "capacity. The authors' published router, of HotNets 2017, takes that share of what leaves "
+    "(`observed = true` of a "
+    "queue of kind abc)."
+)
 RULE_ALONE = "owl-rule"
 """What Owl imitates, as a scheme of its own."""
 LONGER = "a model trained for longer, with reinforcement learning to the end (here it imitates a rule)"

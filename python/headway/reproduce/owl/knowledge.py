@@ -9,7 +9,7 @@ from headway.reproduce.claim import PERCENT, Aim, judge
 from headway.reproduce.figure import Drawn, Figure
 from headway.reproduce.lab import family
 from headway.reproduce.owl.abc_path import SWITCHES, abc_path
-from headway.reproduce.owl.contenders import BASE, IMITATION, LONGER, RULE_ALONE, ablations
+from headway.reproduce.owl.contenders import ABC_RULE, BASE, IMITATION, LONGER, RULE_ALONE, ablations
 from headway.reproduce.scenarios import path_of
 
 if TYPE_CHECKING:
@@ -95,6 +95,7 @@ def fig6(lab: Lab) -> Made:
     claims.append(_mask_alone(short, measured))
     notes = [
         "ABC's routers are at as many switches, spread evenly along the path; with none of them ABC does not run.",
+        ABC_RULE,
         "The paper's \u201c100 MBps\u201d are read as Mbit/s.",
         IMITATION,
     ]

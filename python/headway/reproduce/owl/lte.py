@@ -10,7 +10,7 @@ from headway.reproduce.charts import looks_of, over_time, titled
 from headway.reproduce.claim import PERCENT, judge, text_of
 from headway.reproduce.figure import Drawn, Figure
 from headway.reproduce.measured import few_recordings, over_recordings
-from headway.reproduce.owl.contenders import END_TO_END, IN_NETWORK, LONGER, MEDIA, RULE_ALONE, online
+from headway.reproduce.owl.contenders import ABC_RULE, END_TO_END, IN_NETWORK, LONGER, MEDIA, RULE_ALONE, online
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,7 +61,7 @@ def fig4(lab: Lab) -> Made:
     if "owl-online" in specs:
         claims.append(_learns(networks, measured))
     chart = side_by_side(charts, "Throughput against p95 delay, 20% of the switches known")
-    return Drawn(chart, claims, table, [few_recordings(len(OPERATORS)), IN_DRIVE, SCALE])
+    return Drawn(chart, claims, table, [few_recordings(len(OPERATORS)), IN_DRIVE, SCALE, ABC_RULE])
 
 
 SHOWN = (

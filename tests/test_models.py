@@ -453,13 +453,17 @@ def test_a_file_that_is_no_graph_is_one_line(run, tmp_path, content):
 
 
 def test_a_graph_with_states_has_its_action_first(tmp_path):
-    model = load("owl-v1")
-    graph, card = tmp_path / "owl.onnx", tmp_path / "card.toml"
+    model = model_of("gru", tmp_path / "gru")
+    graph, card = tmp_path / "gru.onnx", tmp_path / "gru" / "card.toml"
     graph.write_bytes(export(model)[0])
-    card.write_bytes(model.files["card.toml"])
     with pytest.raises(UsageError, match=r"has states, and its action comes first: outputs, next_hidden_0"):
         import_(graph, card, tmp_path / "out", "next_hidden_0")
     assert import_(graph, card, tmp_path / "out", "outputs") == model.id
+    proto = onnx.load(graph)
+    proto.graph.output.append(helper.make_tensor_value_info("squeeze_1", TensorProto.FLOAT, None))
+    onnx.save(proto, graph)
+    with pytest.raises(UsageError, match=r"1 inputs of state, but 2 outputs of it; must be as many"):
+        import_(graph, card, tmp_path / "more")
 
 
 @pytest.mark.parametrize("name", ["card.toml", "weights.safetensors", "golden.npz", "link"])

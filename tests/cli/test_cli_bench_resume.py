@@ -222,7 +222,7 @@ def test_a_run_that_fails_costs_the_others_nothing(monkeypatch, capsys, tmp_path
 
 def test_a_trace_that_disappears_costs_no_run(monkeypatch, capsys, tmp_path):
     """It is read before the first run; saving and the report need it no more."""
-    (tmp_path / "mine.toml").write_text(SCENARIO)
+    (tmp_path / "mine.toml").write_text(SCENARIO + '[varies]\ntrace_offset = "0s..3s"\n')
     trace = tmp_path / "mine.down"
     trace.write_text("".join(f"{t}\n" for t in range(1, 3000)))
     whole_run = bench._run

@@ -112,5 +112,5 @@ def screen(*, stderr: bool = False, width: int | None = None) -> "Console":
 
 
 def is_animated(console: "Console") -> bool:
-    """Whether bars may be drawn: only where standard error is a real terminal, whatever FORCE_COLOR says."""
-    return sys.stderr.isatty() and console.is_terminal
+    """Whether bars may be drawn: only where it is a real terminal, whatever FORCE_COLOR says."""
+    return console.file.isatty() and console.is_terminal

@@ -48,7 +48,7 @@ def import_(graph: Path, card: Path, out: Path, output: str | None = None) -> st
         output: Which output is the action.
 
     Raises:
-        UsageError: A file cannot be read; there is no such output; the graph is something else; or the loader refuses
+        UsageError: A file cannot be read; there is no such output; the graph is something else; the loader refuses
             the model.
     """
     wanted, weights_of = _card(card)

@@ -74,8 +74,8 @@ def _replace(target: Path, data: bytes) -> None:
             os.fsync(file.fileno())
         if target.exists():
             before = target.stat()
-            # Only root may give a file away.
-            with suppress(PermissionError):
+            # Only root may give a file away, and some file systems have no owners.
+            with suppress(OSError):
                 os.chown(beside, before.st_uid, before.st_gid)
             beside.chmod(stat.S_IMODE(before.st_mode))
         beside.replace(target)

@@ -86,6 +86,20 @@ command goes on from there where `bench`, `gap`, `reproduce`, `train` or `traces
 A second signal cannot interrupt the writing. `headway shell` has the exit code of its program.
 `headway tune host`, `headway tune agent` and `headway netwatch run` serve until a signal ends them:
 their exit code is then 0, as `headwayd`'s is. `nohup` works as usual: an ignored signal stays ignored.
+
+## Files that are written
+
+A file is there whole or not at all: it is written beside its place, then renamed. A file that was there
+keeps its mode and owner, a link stays a link. These are written into instead:
+
+- `-` (standard output), `/dev/stdout`, `/dev/stderr` and `/dev/fd/N`: the stream itself, after what it has
+  already, so that `>>` and a redirect that several commands share work as usual.
+- A pipe or a device.
+- A file that is mounted by itself (as `docker run -v FILE:FILE` does), or whose folder cannot be written.
+
+Charts are drawn last, after the results are written and the table is printed. They are drawn in a
+process of their own. Where that cannot be, as under `ulimit -v`, one line says so, and the exit code is 1;
+`headway report DIR` draws the report later.
 """
 
 

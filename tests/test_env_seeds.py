@@ -9,8 +9,14 @@ import pytest
 
 from headway import RunError, UsageError
 from headway.envs import EnvConfig, HeadwayEnv, HeadwayVectorEnv, make_vec
+from headway.envs.flows import HeadwayAECEnv, HeadwayParallelEnv
 
 CONFIG = EnvConfig.named("aurora-v1")
+PERIOD = EnvConfig.named("period")
+FLOWS = EnvConfig.of(
+    {"agent": PERIOD.agent, "env": {"scenarios": ["rax-2"]}, "reward": {"name": PERIOD.reward.name}}
+)
+"""Two flows that decide at the same times."""
 
 
 @pytest.mark.parametrize("seed", [0, 2**63, 2**64, 2**128 - 1])
@@ -63,12 +69,17 @@ def test_a_forked_child_goes_on_as_its_parent_does(count):
     assert seen == vector.step(zeros)[0].tobytes()
 
 
-def test_copies_are_refused_in_words_and_errors_can_be_sent():
-    for environment in (HeadwayEnv(CONFIG), HeadwayVectorEnv(CONFIG, 1, threads=1)):
-        with pytest.raises(UsageError, match="cannot be copied or pickled"):
-            copy.deepcopy(environment)
-        with pytest.raises(UsageError, match="cannot be copied or pickled"):
-            pickle.dumps(environment)
+@pytest.mark.parametrize("copies", [copy.copy, copy.deepcopy, pickle.dumps])
+@pytest.mark.parametrize("kind", [HeadwayEnv, HeadwayVectorEnv, HeadwayParallelEnv, HeadwayAECEnv])
+def test_copies_are_refused_in_words(kind, copies):
+    """A shallow one too: it would step the same simulation."""
+    config = CONFIG if kind in {HeadwayEnv, HeadwayVectorEnv} else FLOWS
+    with pytest.raises(UsageError, match="cannot be copied or pickled") as error:
+        copies(kind(config))
+    assert "\n" not in str(error.value)
+
+
+def test_configurations_and_errors_can_be_sent():
     assert pickle.loads(pickle.dumps(CONFIG)) == CONFIG
     for kind in (UsageError, RunError):
         assert str(pickle.loads(pickle.dumps(kind("x")))) == "x"
@@ -79,5 +90,23 @@ def test_make_vec_takes_what_gymnasium_passes():
     vector.reset(seed=1)
     ends = [bool(vector.step(np.zeros((2, 1), np.float32))[3].any()) for _ in range(6)]
     assert ends == [False, False, True, False, False, True]
-    with pytest.raises(UsageError, match="max_episode_steps"):
-        make_vec("aurora-v1", 2, max_episode_steps=0)
+
+
+@pytest.mark.parametrize("value", [0, -1, 2.5, 3.0, "3", True, 1 << 32, np.float64(2)])
+def test_a_wrong_number_of_steps_is_one_line(value):
+    with pytest.raises(UsageError, match=r"^max_episode_steps is .* whole number from 1 to 4294967295$"):
+        make_vec("aurora-v1", 2, max_episode_steps=value)
+
+
+@pytest.mark.parametrize("value", [0, -1, 2.5, "2", True, [2]])
+@pytest.mark.parametrize(("name", "most"), [("num_envs", 100_000), ("threads", 1024)])
+def test_wrong_numbers_of_environments_and_threads_are_one_line(name, most, value):
+    for wrong in (value, most + 1):
+        with pytest.raises(ValueError, match=f"^{name} is .* whole number from 1 to {most}$"):
+            HeadwayVectorEnv(CONFIG, **{"num_envs": 2, name: wrong})
+
+
+@pytest.mark.parametrize("most", [1, np.int64(1024)])
+def test_numbers_at_their_bounds_are_taken(most):
+    vector = HeadwayVectorEnv(CONFIG, np.int32(1), threads=most)
+    assert vector.reset(seed=1)[0].shape[0] == 1

@@ -1,5 +1,6 @@
 """Flows that are tuned together: who sees what, who is rewarded for what, and flows that come and go."""
 
+import copy
 import warnings
 
 import numpy as np
@@ -134,6 +135,14 @@ def test_what_cannot_be_is_one_line():
         )
     with pytest.raises(UsageError, match="multiple of the scenario's 5 flows"):
         HeadwayTeamVectorEnv(config(), 12)
+    for wrong in ({"num_envs": 2.5}, {"num_envs": 0}, {"threads": 0}, {"threads": 2.5}):
+        with pytest.raises(UsageError, match="whole number from 1 to"):
+            HeadwayTeamVectorEnv(config(), **({"num_envs": 10} | wrong))
+    with pytest.raises(UsageError, match="from 0 on"):
+        HeadwayTeamVectorEnv(config(), 10).reset(seed=[1, 2])
+    for kind in (HeadwayTunerEnv(config()), HeadwayTeamVectorEnv(config(), 10)):
+        with pytest.raises(UsageError, match="cannot be copied or pickled"):
+            copy.copy(kind)
     for team, hint in (({"agents": 0}, "from 1"), ({"agent": 2}, "nearest is agents"), (3, "must be a table")):
         with pytest.raises(UsageError, match=hint) as error:
             config(team)

@@ -1,14 +1,17 @@
 """Writing a file destroys nothing of the user's."""
 
+import errno
 import os
 import stat
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 
 from headway._native import RunError, UsageError
-from headway.files import make_folder, write_atomic
+from headway.files import make_folder, replaceable, write_atomic
 
 
 def test_a_link_stays_and_its_target_is_written(tmp_path):
@@ -133,3 +136,95 @@ def test_what_is_in_a_folders_way_is_said(tmp_path):
         with pytest.raises(UsageError, match=f"{what} is in the way; give a folder"):
             make_folder(tmp_path / name, "--out")
     assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["/dev/fd/{}", "/proc/self/fd/{}", "/proc/thread-self/fd/{}", "/proc/{pid}/fd/{}", "link", "link-of-link"],
+)
+def test_an_open_stream_is_written_where_it_is(tmp_path, monkeypatch, name):
+    """Opened anew, it would be written from its beginning, over what others have put there."""
+    monkeypatch.chdir(tmp_path)
+    with (tmp_path / "log").open("wb", buffering=0) as shared:
+        shared.write(b"theirs, ")
+        (tmp_path / "link").symlink_to(f"/dev/fd/{shared.fileno()}")
+        (tmp_path / "link-of-link").symlink_to("link")
+        path = Path(name.format(shared.fileno(), pid=os.getpid()))
+        assert not replaceable(path)
+        write_atomic(path, "ours")
+        shared.write(b", theirs")
+    assert (tmp_path / "log").read_text() == "theirs, ours, theirs"
+
+
+@pytest.mark.parametrize("name", ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "link"])
+@pytest.mark.parametrize("redirect", [">", ">>"])
+def test_a_redirect_that_others_share_keeps_what_they_wrote(tmp_path, name, redirect):
+    (tmp_path / "link").symlink_to("/dev/stdout")
+    (tmp_path / "r.csv").write_text("time_s,rate_mbps\n0,12\n1,12\n")
+    (tmp_path / "log").write_text("first\n")
+    script = f'{{ echo before; "$@"; echo after; }} {redirect} log'
+    command = ["sh", "-c", script, "sh", sys.executable, "-m", "headway", "traces", "convert", "r.csv", name]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = (tmp_path / "log").read_text().splitlines()
+    first = ["first"] if redirect == ">>" else []
+    assert lines[: len(first) + 2] == [*first, "before", "1"]
+    assert lines[-2:] == ["2000", "after"]
+
+
+def test_a_stream_that_is_not_open_is_said():
+    number = os.dup(0)
+    os.close(number)
+    with pytest.raises(RunError, match=f"^/dev/fd/{number}: Bad file descriptor; not written$"):
+        write_atomic(Path(f"/dev/fd/{number}"), "new")
+
+
+def test_a_full_pipe_that_does_not_block_gets_everything():
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    content = "x" * (1 << 20)
+    got = []
+
+    def reads():
+        with open(read, "rb") as stream:
+            got.append(stream.read())
+
+    reader = threading.Thread(target=reads)
+    reader.start()
+    write_atomic(Path(f"/dev/fd/{write}"), content)
+    os.close(write)
+    reader.join()
+    assert got == [content.encode()]
+
+
+@pytest.mark.parametrize("number", [errno.EBUSY, errno.EXDEV, errno.EACCES, errno.EROFS])
+def test_a_file_that_cannot_be_replaced_is_written_into(tmp_path, monkeypatch, number):
+    """As one that is mounted by itself, or whose folder is closed."""
+
+    def refuse(self, _):
+        raise OSError(number, os.strerror(number), str(self))
+
+    monkeypatch.setattr(Path, "replace", refuse)
+    path = tmp_path / "page"
+    path.write_text("an old one, and longer")
+    before = path.stat().st_ino
+    write_atomic(path, "new")
+    assert (path.read_text(), path.stat().st_ino) == ("new", before)
+    assert list(tmp_path.iterdir()) == [path]
+    path.unlink()
+    with pytest.raises(RunError, match=r"page: .*; not written$"):
+        write_atomic(path, "new")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_costs_no_old_file(tmp_path, monkeypatch):
+    def refuse(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    path = tmp_path / "page"
+    path.write_text("old")
+    with pytest.raises(RunError, match="No space left on device"):
+        write_atomic(path, "new")
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]

@@ -1,7 +1,9 @@
 """Model folders: written whole or not at all, shown, and as ONNX; ONNX Runtime is the outside world."""
 
+import codecs
 import itertools
 import json
+import shutil
 import tomllib
 from hashlib import sha256
 from pathlib import Path
@@ -422,8 +424,69 @@ def test_a_value_head_is_left_out(run, tmp_path):
     proto.graph.node.append(value)
     proto.graph.output.append(onnx.helper.make_tensor_value_info("value", TensorProto.FLOAT, None))
     onnx.save(proto, graph)
-    done = run("models", "import", "--onnx", graph, "--card", FOLDER / "card.toml", "--out", tmp_path / "back")
-    assert done.returncode == 0, done.stderr
+    words = ("models", "import", "--onnx", graph, "--card", FOLDER / "card.toml", "--out")
+    done = run(*words, tmp_path / "back")
+    assert done.returncode == 0
+    assert done.stderr == (
+        f"headway: warning: {graph}: of its outputs output, value the first is taken for the action; "
+        "name another with --output\n"
+    )
+    done = run(*words, tmp_path / "named", "--output", "output")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert load(tmp_path / "named").id == load(tmp_path / "back").id
+    done = run(*words, tmp_path / "no", "--output", "values")
+    assert done.returncode == 2
+    assert done.stderr == f"headway: --output 'values': no output of {graph}; there are output, value\n"
+    assert not (tmp_path / "no").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"not a graph", b"\x08"])
+def test_a_file_that_is_no_graph_is_one_line(run, tmp_path, content):
+    graph = tmp_path / "empty.onnx"
+    graph.write_bytes(content)
+    done = run("models", "import", "--onnx", graph, "--card", FOLDER / "card.toml", "--out", tmp_path / "out")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{graph}: " in done.stderr
+    assert "not a whole .onnx file" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_graph_with_states_has_its_action_first(tmp_path):
+    model = model_of("gru", tmp_path / "gru")
+    graph, card = tmp_path / "gru.onnx", tmp_path / "gru" / "card.toml"
+    graph.write_bytes(export(model)[0])
+    with pytest.raises(UsageError, match=r"has states, and its action comes first: outputs, next_hidden_0"):
+        import_(graph, card, tmp_path / "out", "next_hidden_0")
+    assert import_(graph, card, tmp_path / "out", "outputs") == model.id
+    proto = onnx.load(graph)
+    proto.graph.output.append(helper.make_tensor_value_info("squeeze_1", TensorProto.FLOAT, None))
+    onnx.save(proto, graph)
+    with pytest.raises(UsageError, match=r"1 inputs of state, but 2 outputs of it; must be as many"):
+        import_(graph, card, tmp_path / "more")
+
+
+@pytest.mark.parametrize("name", ["card.toml", "weights.safetensors", "golden.npz", "link"])
+def test_a_graph_is_not_written_over_the_model_that_it_is_of(run, tmp_path, name):
+    folder = shutil.copytree(FOLDER, tmp_path / "model")
+    (folder / "link").symlink_to("card.toml")
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    done = run("models", "export", folder, "--onnx", folder / name)
+    assert (done.returncode, done.stdout) == (2, "")
+    target = folder / name
+    assert done.stderr == f"headway: --onnx {target}: is read for it, and would be lost; give another file\n"
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+
+
+def test_a_card_with_a_byte_order_mark_is_read(run, tmp_path):
+    """Windows' Notepad writes one."""
+    folder = shutil.copytree(FOLDER, tmp_path / "model")
+    card = folder / "card.toml"
+    card.write_bytes(codecs.BOM_UTF8 + card.read_bytes())
+    assert run("models", "check", folder).returncode == 0
+    graph = tmp_path / "tiny.onnx"
+    assert run("models", "export", folder, "--onnx", graph).returncode == 0
+    assert import_(graph, card, tmp_path / "back") == load(FOLDER).id == load(folder).id
 
 
 def steering_card(path, inputs=4, **clock):
@@ -514,7 +577,7 @@ def test_a_limit_given_by_attributes_and_one_for_each_number_of_an_action(tmp_pa
     assert np.abs(load(tmp_path / "two").golden()["outputs"]).max() > 5
 
 
-def test_of_several_outputs_the_action_is_taken_and_the_first_where_none_is_called_so(tmp_path):
+def test_of_several_outputs_the_action_is_taken_and_the_first_where_none_is_called_so(tmp_path, capsys):
     value = helper.make_node("Gemm", ["x", "v"], ["value"], transB=1)
     constants = {"w": BOUNDS["w"], "v": RNG.normal(0, 1, (1, 4))}
     card = steering_card(tmp_path / "card.toml")
@@ -524,6 +587,7 @@ def test_of_several_outputs_the_action_is_taken_and_the_first_where_none_is_call
         proto.graph.output.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, None))
         (tmp_path / f"{name}.onnx").write_bytes(proto.SerializeToString())
         import_(tmp_path / f"{name}.onnx", card, tmp_path / name)
+        assert ("outputs value, y the first is taken" in capsys.readouterr().err) == (name == "y")
         golden = load(tmp_path / name).golden()
         taken = constants["w" if name == "actions" else "v"]
         assert np.allclose(golden["outputs"], golden["observations"] @ taken.T, atol=1e-4)

@@ -4,6 +4,7 @@ import asyncio
 import http.client
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -11,6 +12,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
+from types import SimpleNamespace
 
 import pytest
 import schemathesis
@@ -18,6 +20,7 @@ from hypothesis import HealthCheck, settings
 
 import needs
 from headway._native import RunError, UsageError
+from headway.cli import netwatch as command
 from headway.netwatch import server, stream
 from headway.netwatch.api import Limits, make_app
 from headway.netwatch.client import Client
@@ -27,7 +30,7 @@ from headway.netwatch.source import Counters, PortReading, Reading
 from headway.netwatch.stream import Broadcast
 from headway.netwatch.tokens import Tokens, new
 from headway.netwatch.topology import parse
-from headway.netwatch.watch import Watch
+from headway.netwatch.watch import Snapshot, Watch
 
 TOPOLOGY = {
     "netwatch": {"period": "100ms", "stale_after": "1s"},
@@ -338,6 +341,17 @@ def test_a_stream_goes_on_when_the_agent_has_come_again():
 
 
 @contextmanager
+@pytest.mark.parametrize("asks", ["FORCE_COLOR", "TTY_COMPATIBLE"])
+def test_in_a_log_no_table_is_drawn_over_another(monkeypatch, capsys, asks):
+    """Each snapshot is a table of its own there, and no cursor is moved."""
+    snapshots = [Snapshot(number, 0.0, []) for number in range(1, 4)]
+    monkeypatch.setenv(asks, "1")
+    command._follow(SimpleNamespace(health=lambda: None, stream=lambda: iter(snapshots)), json=False)
+    shown = capsys.readouterr().out
+    assert shown.count("PNC packets/s") == 3
+    assert not re.search(r"\x1b\[(\?25|[0-9]*[AKJ])", shown)
+
+
 def flood(port):
     """Four clients that ask one request after another; the statuses that they got."""
     ended, statuses = threading.Event(), []

@@ -1,6 +1,7 @@
 """Paths from ledgers: by vectors worked out by hand, and as the simulator's own senders are told."""
 
 import asyncio
+import codecs
 import tomllib
 
 import pytest
@@ -258,3 +259,9 @@ def test_a_wrong_topology_is_one_line(tmp_path, old, new, why):
     assert message.startswith(str(path))
     assert why in message
     assert "\n" not in message
+
+
+def test_a_topology_with_a_byte_order_mark_is_read(tmp_path):
+    path = tmp_path / "net.toml"
+    path.write_bytes(codecs.BOM_UTF8 + CHAIN.encode())
+    assert load(path) == parse(tomllib.loads(CHAIN), str(path))

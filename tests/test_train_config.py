@@ -1,5 +1,6 @@
 """What `headway train` says of wrong configurations, and that those it comes with are right. Without PyTorch."""
 
+import codecs
 import importlib.util
 from pathlib import Path
 
@@ -210,3 +211,13 @@ def test_a_trace_that_is_surely_a_mistake_is_named_before_training(tmp_path):
     (doubt,) = scenarios.doubts(config.find("quick", mine))
     assert "epoch.down: it begins with 19.7 days without a packet" in doubt
     assert not scenarios.doubts(config.find("quick", None))
+
+
+def test_a_file_with_a_byte_order_mark_is_read(tmp_path):
+    """Windows' Notepad writes one."""
+    mine = tmp_path / "quick.toml"
+    mine.write_bytes(codecs.BOM_UTF8 + QUICK.encode())
+    assert config.find("quick", mine).environment == config.parse(QUICK, "quick.toml").environment
+    plain = tmp_path / "plain.toml"
+    plain.write_text(QUICK)
+    assert EnvConfig.load(mine) == EnvConfig.load(plain)

@@ -3,6 +3,8 @@
 import errno
 import fcntl
 import os
+import re
+import select
 import stat
 import sys
 import tempfile
@@ -18,14 +20,17 @@ from headway._native import RunError, UsageError
 
 STDOUT = Path("/dev/stdout")
 MAX_SPOOLED = 1 << 30
-_STREAMS = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/")
+_STREAMS = {"/dev/stdin": 0, "/dev/stdout": 1, "/dev/stderr": 2}
+_IN_PLACE = {errno.EBUSY, errno.EXDEV, errno.EACCES, errno.EPERM, errno.EROFS}
+"""Why a file may have no new one in its place, though it can be written: it is mounted, or its folder is closed."""
 
 
 def write_atomic(path: Path, content: bytes | str) -> None:
     """Writes beside `path` and renames: a reader or a crash never meets half a file.
 
     A file that is there keeps its mode and owner. A link stays a link and its target is replaced. A device, a pipe
-    or an open stream is written into, as nothing could replace it. Of a hard link only this name changes.
+    or an open stream is written into, as nothing could replace it. So is a file that is mounted by itself, or whose
+    folder cannot be written. Of a hard link only this name changes.
 
     Raises:
         RunError: It cannot be written.
@@ -33,39 +38,80 @@ def write_atomic(path: Path, content: bytes | str) -> None:
     """
     data = content.encode(errors="backslashreplace") if isinstance(content, str) else content
     try:
-        if not replaceable(path):
-            # Appending keeps what `>> FILE` had in it.
+        if (number := descriptor_of(path)) is not None:
+            # What was printed before it comes before it.
+            sys.stdout.flush()
+            _write_all(number, data)
+        elif replaceable(path):
+            _replace(Path(os.path.realpath(path)), data)
+        else:
             with path.open("ab", buffering=0) as stream:
-                view = memoryview(data)
-                while view:
-                    view = view[stream.write(view) :]
-            return
-        target = Path(os.path.realpath(path))
-        beside = target.with_name(f".{target.name}.{os.getpid()}")
-        try:
-            with beside.open("wb") as file:
-                file.write(data)
-                file.flush()
-                # A power loss leaves the old file or the new.
-                os.fsync(file.fileno())
-            if target.exists():
-                before = target.stat()
-                # Only root may give a file away.
-                with suppress(PermissionError):
-                    os.chown(beside, before.st_uid, before.st_gid)
-                beside.chmod(stat.S_IMODE(before.st_mode))
-            beside.replace(target)
-        finally:
-            beside.unlink(missing_ok=True)
+                _write_all(stream.fileno(), data)
     except BrokenPipeError:
         raise
     except OSError as error:
         raise RunError(f"{path}: {error.strerror}; not written") from None
 
 
+def _write_all(number: int, data: bytes) -> None:
+    """Writes all of it to the descriptor, and waits where a pipe is full."""
+    left = memoryview(data)
+    while left:
+        try:
+            left = left[os.write(number, left) :]
+        except BlockingIOError:
+            select.select([], [number], [])
+
+
+def _replace(target: Path, data: bytes) -> None:
+    """Puts a new file in the place of `target`; where that cannot be, writes into it."""
+    beside = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        with beside.open("wb") as file:
+            file.write(data)
+            file.flush()
+            # A power loss leaves the old file or the new.
+            os.fsync(file.fileno())
+        if target.exists():
+            before = target.stat()
+            # Only root may give a file away, and some file systems have no owners.
+            with suppress(OSError):
+                os.chown(beside, before.st_uid, before.st_gid)
+            beside.chmod(stat.S_IMODE(before.st_mode))
+        beside.replace(target)
+    except OSError as error:
+        if error.errno not in _IN_PLACE or not target.is_file():
+            raise
+        with target.open("r+b") as file:
+            file.write(data)
+            file.truncate()
+            file.flush()
+            os.fsync(file.fileno())
+    finally:
+        with suppress(OSError):
+            beside.unlink()
+
+
+def descriptor_of(path: Path) -> int | None:
+    """The open descriptor of this process that is meant, by itself or by a link; None for any other file.
+
+    Opened anew, it would be written from its beginning, over what others have put there.
+    """
+    for _ in range(40):
+        name = os.path.abspath(path)
+        if name in _STREAMS:
+            return _STREAMS[name]
+        if found := re.fullmatch(rf"/(?:dev|proc/(?:self|thread-self|{os.getpid()}))/fd/(\d+)", name):
+            return int(found[1])
+        if not os.path.islink(path):
+            return None
+        path = Path(os.path.dirname(name), os.readlink(path))
+    return None
+
+
 def replaceable(path: Path) -> bool:
     """Is `path` a regular file, or nothing yet? False for devices, pipes and open streams."""
-    return not str(path).startswith(_STREAMS) and (path.is_file() or not path.exists())
+    return descriptor_of(path) is None and (path.is_file() or not path.exists())
 
 
 def given(path: Path) -> Path:

@@ -1,5 +1,9 @@
 """Whatever is wrong is one line that says what would be right, and exit code 2."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 BENCH = ("bench", "--schemes", "newreno", "--scenario", "pantheon-default", "--seconds", "2", "--runs", "2")
@@ -174,4 +178,57 @@ def test_a_missing_trace_names_the_command_that_fetches_it(run, tmp_path, scenar
     assert done.stderr.count("\n") == 1
     assert trace in done.stderr
     assert f"headway traces fetch {collection}`" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("given", ["-", "/dev/stdin", "pipe"])
+def test_a_piped_scenario_has_no_folder(tmp_path, given):
+    """Where its own trace is, nobody can know; one with an absolute path runs."""
+    text = SCENARIO.format(trace="./own.down")
+    (tmp_path / "own.down").write_text("".join(f"{t}\n" for t in range(1, 1500)))
+    done = piped(tmp_path, given, text)
+    assert (done.returncode, done.stdout) == (2, "")
+    where = "/dev/fd/0" if given == "pipe" else given
+    assert done.stderr == (
+        f"headway: cannot read the scenario '{where}': it is piped, and has no folder from which its trace "
+        "'./own.down' is meant; write an absolute path there\n"
+    )
+    done = piped(tmp_path, given, SCENARIO.format(trace=tmp_path / "own.down"))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+SCENARIO = """schema = 1
+name = "piped"
+seconds = 1
+[bottleneck]
+trace = "{trace}"
+delay = "10ms"
+queue = "50pkt"
+"""
+
+
+def piped(folder, given, text):
+    """A bench of a scenario on standard input."""
+    scenario = "/dev/fd/0" if given == "pipe" else given
+    words = ("--schemes", "cubic", "--runs", "1", "--scenario", scenario, "--out", "out")
+    return subprocess.run(
+        [sys.executable, "-m", "headway", "bench", *words],
+        cwd=folder,
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("name", [b"caf\xe9.toml", b"d\xe9/mine.toml"])
+def test_a_scenario_whose_name_is_not_utf_8_is_one_line(run, tmp_path, name):
+    path = tmp_path / os.fsdecode(name)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("")
+    done = run("bench", "--schemes", "cubic", "--scenario", path, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "a name that is not UTF-8 cannot be used here; give it another name" in done.stderr
+    assert done.stderr.count("\n") == 1
     assert not (tmp_path / "out").exists()

@@ -13,9 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from headway._native import Batch, RunError
+from headway._native import Batch, RunError, Scenario
 from headway.cli import bench
 from headway.cli.app import run as command
+from headway.cli.bench_folder import BenchFolder
 from headway.results import read_bench
 
 SCHEMES, SCENARIOS, RUNS = "cubic,newreno", "pantheon-default,synthetic-att", 30
@@ -217,6 +218,59 @@ def test_a_run_that_fails_costs_the_others_nothing(monkeypatch, capsys, tmp_path
     said = f"a worker was killed; 3 of 4 runs finished; they are in {tmp_path}, and "
     assert capsys.readouterr().err == f"headway: {said}the same command goes on from there\n"
     assert [row["scheme"] for row in read_bench(tmp_path).rows] == ["cubic", "newreno"]
+
+
+def test_a_trace_that_disappears_costs_no_run(monkeypatch, capsys, tmp_path):
+    """It is read before the first run; saving and the report need it no more."""
+    (tmp_path / "mine.toml").write_text(SCENARIO + '[varies]\ntrace_offset = "0s..3s"\n')
+    trace = tmp_path / "mine.down"
+    trace.write_text("".join(f"{t}\n" for t in range(1, 3000)))
+    whole_run = bench._run
+
+    def run_without_trace(*arguments):
+        trace.unlink()
+        return whole_run(*arguments)
+
+    monkeypatch.setattr(bench, "_run", run_without_trace)
+    monkeypatch.setattr(bench, "SAVE_EVERY_S", 0.0)
+    out = tmp_path / "out"
+    words = ("--schemes", "cubic", "--scenario", str(tmp_path / "mine.toml"), "--runs", "30", "--out", str(out))
+    assert command(["bench", *words]) == 0
+    assert capsys.readouterr().err == ""
+    assert not trace.exists()
+    assert read_bench(out).facts["finished_runs"] == 30
+    assert (out / "report.html").is_file()
+    assert command(["report", str(out)]) == 0
+    # A trace that is gone is one line; what has finished stays.
+    before = contents(out)
+    assert command(["bench", *words]) == 2
+    said = capsys.readouterr().err
+    assert "mine.down" in said
+    assert said.count("\n") == 1
+    assert contents(out) == before
+
+
+def test_a_run_found_unfit_runs_again(run, capsys, tmp_path):
+    """The folder of a bench in real time, made of one in simulated time: its second run says that it was unfit."""
+    asked = ("--schemes", "cubic", "--scenario", "rax-1", "--runs", "3", "--seconds", "2")
+    assert run("bench", *asked, "--out", tmp_path).returncode == 0
+    path = tmp_path / "results.parquet"
+    table = pq.read_table(path)
+    made_up = {
+        "world": ["emu"] * len(table),
+        "unfit": ["the machine slept" if number == 1 else None for number in table["run"].to_pylist()],
+    }
+    for name, values in made_up.items():
+        field = table.schema.field(name)
+        table = table.set_column(table.column_names.index(name), field, pa.array(values, field.type))
+    pq.write_table(table, path)
+    scenario = Scenario.load("rax-1")
+    batch = Batch([scenario], ["cubic"], world="emu", runs=3, seconds=2.0)
+    there = BenchFolder(tmp_path, batch, [scenario], {"rax-1": {}}, {})
+    there.take_over()
+    assert capsys.readouterr().err == f"headway: {tmp_path} has 2 of 3 runs already; the other one runs now\n"
+    assert (batch.finished_runs, batch.total_runs) == (2, 3)
+    assert {row["run"] for row in batch.results()} == {0, 2}
 
 
 def test_a_save_that_fails_meanwhile_is_a_warning(capsys):

@@ -19,13 +19,22 @@ from headway.results import read_bench
 
 BENCH = ("bench", "--schemes", "cubic", "--scenario", "rax-1", "--runs", "2", "--seconds", "2")
 LATIN1 = os.fsdecode(b"r\xe9sultats")
-DEADLINE_S = 60
+DEADLINE_S = 300
 SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 
-def start(*arguments, redirect="", cwd=None, **environment):
-    """Runs `headway` by a shell, which redirects its streams."""
-    command = ["sh", "-c", f'exec "$@" {redirect}', "sh", sys.executable, "-m", "headway", *map(str, arguments)]
+def start(*arguments, redirect="", limit="true", cwd=None, **environment):
+    """Runs `headway` by a shell, which limits it and redirects its streams."""
+    command = [
+        "sh",
+        "-c",
+        f'{limit}; exec "$@" {redirect}',
+        "sh",
+        sys.executable,
+        "-m",
+        "headway",
+        *map(str, arguments),
+    ]
     return subprocess.run(
         command,
         capture_output=True,
@@ -113,7 +122,7 @@ def test_no_bar_is_drawn_into_a_log(tmp_path, asks):
     assert not re.search(rb"\x1b\[(\?25|[0-9]*[AKJ])", done.stdout)
 
 
-@pytest.mark.parametrize("wins", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+@pytest.mark.parametrize("wins", [{"NO_COLOR": "1"}, {"TERM": "dumb"}, {"FORCE_COLOR": "0", "TTY_COMPATIBLE": "1"}])
 def test_no_color_wins(tmp_path, wins):
     done = start(*BENCH, "--out", tmp_path, **({"FORCE_COLOR": "1"} | wins))
     assert done.returncode == 0
@@ -205,3 +214,38 @@ def test_a_report_is_not_written_over_what_it_is_made_from(run, tmp_path):
     assert done.returncode == 2
     assert "is read for it, and would be lost" in done.stderr
     assert (tmp_path / "results.parquet").read_bytes() == before
+
+
+def test_where_no_chart_can_be_drawn_only_the_report_is_missing(tmp_path):
+    """As V8 does under `ulimit -v`: it ends the process that it is in."""
+    out = tmp_path / "out"
+    done = start(*BENCH, "--out", out, limit="ulimit -v 4000000")
+    assert done.returncode == 1
+    assert b"cubic" in done.stdout
+    assert b"report:" not in done.stdout
+    said = done.stderr.decode()
+    assert said.count("\n") == 1
+    assert "ulimit -v" in said
+    assert f"the results are whole: `headway report {out}`" in said
+    assert len(read_bench(out).rows) == 1
+    assert {file.name for file in out.iterdir()} == {"bench.json", "results.parquet", "series.parquet"}
+    assert start("report", out).returncode == 0
+    assert (out / "report.html").is_file()
+
+
+@pytest.mark.parametrize("arguments", [("report", "OUT"), ("traces", "plot", "synthetic-att.up")])
+def test_a_chart_that_cannot_be_drawn_is_one_line(tmp_path, small_bench, arguments):
+    words = [str(small_bench) if word == "OUT" else word for word in arguments]
+    picture = tmp_path / "picture.svg"
+    done = start(*words, "--out", picture, limit="ulimit -v 4000000")
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.startswith(b"headway: the charts cannot be drawn: ")
+    assert done.stderr.count(b"\n") == 1
+    assert not picture.exists()
+
+
+def test_the_table_is_printed_before_anything_is_drawn(tmp_path):
+    """Whoever reads the table has it while the report is not there yet; one that leaves costs no report."""
+    done = start(*BENCH, "--out", tmp_path / "out", redirect="| { head -n 2; }")
+    assert done.stderr == b""
+    assert (tmp_path / "out" / "report.html").is_file()

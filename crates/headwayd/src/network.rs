@@ -164,7 +164,9 @@ fn is_loopback(url: &str) -> bool {
 }
 
 fn read(option: &str, file: &File) -> Result<String> {
-    fs::read_to_string(file)
+    let text = fs::read_to_string(file);
+    // Windows puts a byte order mark before it.
+    text.map(|text| text.trim_start_matches('\u{feff}').to_owned())
         .map_err(|why| Error::Usage(format!("{option} {}: {why}", file.display())))
 }
 

@@ -23,3 +23,4 @@ pub use parquet_file::{WriteError, write_results, write_series};
 pub use parquet_read::{ReadError, Table, Values, read_table};
 pub use results::{ALL_FLOWS, Row, SCHEMA_VERSION, SeriesRow};
 pub use results_read::{Results, read_results, read_series};
+pub use whole::own_stream;

@@ -1,6 +1,5 @@
 //! Results as Parquet files: the same rows, the same bytes.
 
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -201,7 +200,11 @@ fn write(
     columns: Vec<(&str, Column)>,
     notes: &[(&str, &str)],
 ) -> Result<(), WriteError> {
-    let whole = Whole::of(path);
+    let wrong = |source| WriteError {
+        path: path.display().to_string(),
+        source,
+    };
+    let (whole, to) = Whole::create(path).map_err(|e| wrong(e.into()))?;
     let attempt = || -> Result<(), ParquetError> {
         let fields = columns
             .iter()
@@ -224,11 +227,7 @@ fn write(
             .set_created_by(format!("headway {}", env!("CARGO_PKG_VERSION")))
             .set_key_value_metadata(Some(metadata))
             .build();
-        let mut file = SerializedFileWriter::new(
-            File::create(whole.place())?,
-            Arc::new(schema),
-            Arc::new(properties),
-        )?;
+        let mut file = SerializedFileWriter::new(to, Arc::new(schema), Arc::new(properties))?;
         let mut group = file.next_row_group()?;
         for (_, column) in &columns {
             let Some(mut writer) = group.next_column()? else {
@@ -260,10 +259,7 @@ fn write(
     };
     attempt().map_err(|source| {
         whole.drop_part();
-        WriteError {
-            path: path.display().to_string(),
-            source,
-        }
+        wrong(source)
     })
 }
 

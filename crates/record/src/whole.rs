@@ -1,13 +1,14 @@
 //! Files that are there whole or not at all, and that destroy nothing of the user's.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 /// Where a file is written until it is whole, and where it goes then.
 ///
 /// A link stays a link: its target is replaced. A file that was there keeps its mode and owner. A
-/// device or a pipe is written into, for nothing could replace it.
+/// device, a pipe or an open stream is written into, for nothing could replace it; and so is a file
+/// that is mounted by itself, or whose folder cannot be written.
 #[derive(Debug)]
 pub(crate) struct Whole {
     target: PathBuf,
@@ -16,23 +17,34 @@ pub(crate) struct Whole {
 }
 
 impl Whole {
-    pub(crate) fn of(path: &Path) -> Whole {
+    /// And the file to write into.
+    pub(crate) fn create(path: &Path) -> io::Result<(Whole, File)> {
         let target = target_of(path);
-        let is_special = fs::metadata(&target).is_ok_and(|m| !m.is_file() && !m.is_dir());
-        let part = || {
-            let mut name = target.as_os_str().to_owned();
-            name.push(".part");
-            PathBuf::from(name)
+        let into = |part, file| {
+            (
+                Whole {
+                    target: target.clone(),
+                    part,
+                },
+                file,
+            )
         };
-        Whole {
-            part: (!is_special).then(part),
-            target,
+        if let Some(stream) = own_stream(path) {
+            return Ok(into(None, stream?));
         }
-    }
-
-    /// Where it is to be written.
-    pub(crate) fn place(&self) -> &Path {
-        self.part.as_deref().unwrap_or(&self.target)
+        let there = fs::metadata(&target);
+        if there.as_ref().is_ok_and(|m| !m.is_file() && !m.is_dir()) {
+            return Ok(into(None, File::create(&target)?));
+        }
+        let mut name = target.as_os_str().to_owned();
+        name.push(".part");
+        let part = PathBuf::from(name);
+        match File::create(&part) {
+            Err(e) if is_closed(&e) && there.is_ok_and(|m| m.is_file()) => {
+                Ok(into(None, File::create(&target)?))
+            }
+            made => Ok(into(Some(part), made?)),
+        }
     }
 
     /// It is whole, and has its name from now on.
@@ -50,8 +62,14 @@ impl Whole {
             fs::set_permissions(part, before.permissions())?;
         }
         // A power loss leaves the old file or the new.
-        fs::File::open(part)?.sync_all()?;
-        fs::rename(part, &self.target)
+        File::open(part)?.sync_all()?;
+        match fs::rename(part, &self.target) {
+            Err(e) if is_mounted(&e) && self.target.is_file() => {
+                copy_into(part, &self.target)?;
+                fs::remove_file(part)
+            }
+            renamed => renamed,
+        }
     }
 
     /// It will not become whole.
@@ -61,6 +79,76 @@ impl Whole {
             let _ = fs::remove_file(part);
         }
     }
+}
+
+/// A folder in which no file can be made.
+fn is_closed(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem
+    )
+}
+
+/// A file that is mounted by itself can be written, but not replaced.
+fn is_mounted(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::ResourceBusy | ErrorKind::CrossesDevices
+    )
+}
+
+fn copy_into(part: &Path, target: &Path) -> io::Result<()> {
+    let mut to = OpenOptions::new().write(true).truncate(true).open(target)?;
+    io::copy(&mut File::open(part)?, &mut to)?;
+    to.sync_all()
+}
+
+/// The open stream of this process that `path` means, by itself or by a link: `/dev/stdout`,
+/// `/dev/stderr`, `/dev/fd/N`, `/proc/self/fd/N`. `None` for any other file.
+///
+/// Opened anew, it would be written from its beginning, over what others have put there.
+#[cfg(unix)]
+pub fn own_stream(path: &Path) -> Option<io::Result<File>> {
+    use std::os::fd::BorrowedFd;
+
+    let number = descriptor_of(path)?;
+    #[allow(unsafe_code)]
+    // SAFETY: it is duplicated at once; where nothing is open under that number, this fails.
+    let stream = unsafe { BorrowedFd::borrow_raw(number) }.try_clone_to_owned();
+    Some(stream.map(File::from))
+}
+
+/// There are no such streams elsewhere.
+#[cfg(not(unix))]
+pub fn own_stream(_: &Path) -> Option<io::Result<File>> {
+    None
+}
+
+#[cfg(unix)]
+fn descriptor_of(path: &Path) -> Option<i32> {
+    let own = format!("/proc/{}/fd", std::process::id());
+    let folders = [
+        "/dev/fd",
+        "/proc/self/fd",
+        "/proc/thread-self/fd",
+        own.as_str(),
+    ];
+    let mut path = std::path::absolute(path).ok()?;
+    for _ in 0..40 {
+        match path.to_str() {
+            Some("/dev/stdin") => return Some(0),
+            Some("/dev/stdout") => return Some(1),
+            Some("/dev/stderr") => return Some(2),
+            _ => (),
+        }
+        let folder = path.parent()?;
+        if folders.iter().any(|one| folder == Path::new(one)) {
+            let number = path.file_name()?.to_str()?.parse();
+            return number.ok().filter(|number| *number >= 0);
+        }
+        path = folder.join(fs::read_link(&path).ok()?);
+    }
+    None
 }
 
 /// What a link names, whether that is there yet or not; else the path itself.
@@ -79,11 +167,13 @@ fn target_of(path: &Path) -> PathBuf {
 mod tests {
     use super::*;
     use std::fs::Permissions;
+    use std::io::Write;
+    use std::os::fd::AsRawFd;
     use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
 
     fn written(path: &Path) -> io::Result<()> {
-        let whole = Whole::of(path);
-        fs::write(whole.place(), "new")?;
+        let (whole, mut file) = Whole::create(path)?;
+        file.write_all(b"new")?;
         whole.keep()
     }
 
@@ -111,10 +201,41 @@ mod tests {
     fn a_device_is_written_into() -> io::Result<()> {
         written(Path::new("/dev/null"))?;
         assert!(fs::metadata("/dev/null")?.file_type().is_char_device());
-        assert_eq!(
-            Whole::of(Path::new("/dev/null")).place(),
-            Path::new("/dev/null")
-        );
+        assert!(Whole::create(Path::new("/dev/null"))?.0.part.is_none());
         Ok(())
+    }
+
+    /// A file of its own offset, which others share: nothing of theirs is written over.
+    #[test]
+    fn an_open_stream_is_written_where_it_is() -> io::Result<()> {
+        let path = std::env::temp_dir().join(format!("headway-stream-{}", std::process::id()));
+        let mut shared = File::create(&path)?;
+        shared.write_all(b"theirs, ")?;
+        let number = shared.as_raw_fd();
+        let link = path.with_extension("link");
+        symlink(format!("/dev/fd/{number}"), &link)?;
+        written(Path::new(&format!("/proc/self/fd/{number}")))?;
+        written(&link)?;
+        shared.write_all(b", theirs")?;
+        assert_eq!(fs::read_to_string(&path)?, "theirs, newnew, theirs");
+        fs::remove_file(&link)?;
+        fs::remove_file(&path)?;
+        assert_eq!(descriptor_of(Path::new("/dev/stdout")), Some(1));
+        for other in ["/dev/null", "/dev/fd/x", "/dev/fd/-1", "/dev/fd", "stdout"] {
+            assert_eq!(descriptor_of(Path::new(other)), None, "{other}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn what_cannot_be_replaced_is_written_into() -> io::Result<()> {
+        let folder = std::env::temp_dir().join(format!("headway-into-{}", std::process::id()));
+        fs::create_dir(&folder)?;
+        let (part, target) = (folder.join("part"), folder.join("target"));
+        fs::write(&part, "new")?;
+        fs::write(&target, "an old one, and longer")?;
+        copy_into(&part, &target)?;
+        assert_eq!(fs::read_to_string(&target)?, "new");
+        fs::remove_dir_all(&folder)
     }
 }

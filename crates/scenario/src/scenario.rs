@@ -140,6 +140,7 @@ impl Scenario {
     }
 
     /// As [`load`](Self::load); a family without a member means all members, in the order of its file.
+    /// `-` is standard input. A piped scenario has no folder: it names traces by absolute paths, or by name.
     ///
     /// # Errors
     /// [`ScenarioError`]
@@ -148,14 +149,22 @@ impl Scenario {
             Some((base, value)) if value.contains('=') => (base, Some(value)),
             _ => (spec, None),
         };
-        let all = if base.contains('/') || base.ends_with(".toml") {
-            let text = read(base).map_err(|why| ScenarioError::Unreadable {
+        let all = if base == "-" || base.contains('/') || base.ends_with(".toml") {
+            let unreadable = |why: String| ScenarioError::Unreadable {
                 path: quoted_path(base),
-                why: why.to_string(),
-            })?;
+                why,
+            };
+            let text = read(base).map_err(|why| unreadable(why.to_string()))?;
             let folder = Path::new(base).parent().unwrap_or(Path::new(""));
             let all = Scenario::parse_all(&text, base)?;
-            all.into_iter().map(|s| s.beside(folder)).collect()
+            match is_piped(base) {
+                true => all
+                    .iter()
+                    .try_for_each(Scenario::needs_no_folder)
+                    .map_err(unreadable)
+                    .map(|()| all)?,
+                false => all.into_iter().map(|s| s.beside(folder)).collect(),
+            }
         } else {
             match NAMES.iter().position(|n| *n == base) {
                 Some(i) => Scenario::parse_all(TEXTS[i], base)?,
@@ -183,6 +192,18 @@ impl Scenario {
                     false => suggest(value, values.iter().map(String::as_str)),
                 },
             }),
+        }
+    }
+
+    /// That no trace is named by a path that is meant from a folder; else why that is wrong.
+    fn needs_no_folder(&self) -> Result<(), String> {
+        let is_relative = |name: &String| name.contains('/') && !name.starts_with('/');
+        match self.traces().into_iter().find(is_relative) {
+            None => Ok(()),
+            Some(trace) => Err(format!(
+                "it is piped, and has no folder from which its trace {} is meant; write an absolute path there",
+                quoted_path(&trace)
+            )),
         }
     }
 
@@ -338,9 +359,16 @@ impl crate::plan::Plan {
     }
 }
 
+/// Standard input, or a file without a place, such as a pipe.
+fn is_piped(path: &str) -> bool {
+    let is_open = ["/dev/stdin", "/dev/fd/", "/proc/self/fd/"].map(|name| path.starts_with(name));
+    path == "-" || is_open.contains(&true) || !Path::new(path).is_file()
+}
+
 /// A text file of a size that a scenario may have; a longer one is left to [`parse`] to refuse.
 fn read(path: &str) -> std::io::Result<String> {
     let mut text = String::new();
+    let path = if path == "-" { "/dev/stdin" } else { path };
     File::open(path)?
         .take(MAX_TEXT as u64 + 1)
         .read_to_string(&mut text)?;

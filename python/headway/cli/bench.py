@@ -6,6 +6,7 @@ import json as js
 import sys
 import time
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -63,7 +64,8 @@ def bench(
     scenario: Annotated[
         str,
         typer.Option(
-            help="Scenarios with commas between, each a name or a TOML file; of a family all, or NAME:KEY=VALUE."
+            help="Scenarios with commas between, each a name, a TOML file or - (a pipe); of a family all, "
+            "or NAME:KEY=VALUE."
         ),
     ],
     world: Annotated[
@@ -140,7 +142,6 @@ def bench(
     from headway.traces import changed, digests, doubtful
 
     unfit = False
-    lost: Exception | None = None
     every = schemes == "all"
     ready = [s["name"] for s in all_schemes() if not any(p["required"] for p in s["params"])]
     names = ready if every else words(schemes, "--schemes")
@@ -208,25 +209,70 @@ def bench(
         # From the first run to the last line written a signal is noted, and interrupts nothing.
         with ending.noted() as asked:
             failed = _run(batch, f"{len(names)} schemes, {len(loaded)} scenarios", results.save, asked)
-            if batch.finished_runs:
-                try:
-                    with _status("writing the results and drawing the report"):
-                        written = results.write()
-                except (RunError, OSError, ValueError) as error:
-                    # What was measured is shown at least.
-                    lost, written = error, results.unwritten()
-    if batch.finished_runs:
-        if json:
-            print(js.dumps(written.rows, indent=2))
-        else:
-            _print(written, loaded, None if lost else folder, len(batch.recordings()))
-        unfit = _warn(written, strict=strict)
+            end = _finish(results, loaded, json=json) if batch.finished_runs else _End()
+    if end.written:
+        unfit = _say_rest(end, end.written, folder, len(batch.recordings()), json=json, strict=strict)
     broken = batch.recording_failures()
     for failure in broken:
         print(f"headway: {failure}; that run's recordings are incomplete, its results are not", file=sys.stderr)
-    _raise_unless_whole(batch, folder, lost, failed, is_asked=asked.is_set(), named=out is not None)
-    if broken or (strict and unfit):
+    _raise_unless_whole(batch, folder, end.lost, failed, is_asked=asked.is_set(), named=out is not None)
+    if broken or end.undrawn or (strict and unfit):
         raise typer.Exit(1)
+
+
+@dataclass
+class _End:
+    """What became of what was measured."""
+
+    written: Bench | None = None
+    lost: Exception | None = None
+    """Why it could not be written."""
+    unsaid: OSError | None = None
+    """Why it could not be printed."""
+    undrawn: Exception | None = None
+    """Why there is no report."""
+
+
+def _finish(results: BenchFolder, scenarios: list[Scenario], *, json: bool) -> _End:
+    """Writes what was measured, prints it, and draws the report, each whatever becomes of the others."""
+    end = _End()
+    try:
+        with _status("writing the results"):
+            end.written = results.write()
+    except (RunError, OSError, ValueError) as error:
+        # What was measured is shown at least.
+        end.lost, end.written = error, results.unwritten()
+    try:
+        if json:
+            print(js.dumps(end.written.rows, indent=2))
+        else:
+            _print(end.written, scenarios)
+        sys.stdout.flush()
+    except OSError as error:
+        end.unsaid = error
+    if not end.lost:
+        try:
+            with _status("drawing the report"):
+                results.draw(end.written)
+        except (RunError, OSError, ValueError, MemoryError) as error:
+            end.undrawn = error
+    return end
+
+
+def _say_rest(end: _End, written: Bench, folder: Path, recordings: int, *, json: bool, strict: bool) -> bool:
+    """Says where the files are and what is doubtful; whether the machine changed a result.
+
+    Raises OSError if the results could not be printed.
+    """
+    if end.unsaid:
+        raise end.unsaid
+    if not (json or end.lost):
+        _say_where(folder, recordings, drawn=end.undrawn is None)
+    if end.undrawn:
+        why = str(end.undrawn) or "out of memory"
+        rest = f"no report is written, but the results are whole: `headway report {shown(folder)}` draws it"
+        print(f"headway: {why}; {rest}", file=sys.stderr)
+    return _warn(written, strict=strict)
 
 
 def _where(world: World) -> dict[str, str | None]:
@@ -378,7 +424,7 @@ def _warn(bench: Bench, *, strict: bool) -> bool:
     return bool(unfit)
 
 
-def _print(bench: Bench, scenarios: list[Scenario], folder: Path | None, recordings: int) -> None:
+def _print(bench: Bench, scenarios: list[Scenario]) -> None:
     from rich.markup import escape
 
     from headway.fitness import reason
@@ -404,9 +450,13 @@ def _print(bench: Bench, scenarios: list[Scenario], folder: Path | None, recordi
     to.print("\n[dim]\u00b1 is half the 95% bootstrap interval; (a\u2013b) are the ends of an uneven one[/dim]")
     if bench.rough:
         to.print(f"[dim]{bench.rough}[/dim]", soft_wrap=True)
-    if folder is None:
-        return
-    to.print(f"report: {plain(folder / 'report.html')}", soft_wrap=True, highlight=False)
+
+
+def _say_where(folder: Path, recordings: int, *, drawn: bool) -> None:
+    """Prints where the report and the recordings are."""
+    to = console()
+    if drawn:
+        to.print(f"report: {plain(folder / 'report.html')}", soft_wrap=True, highlight=False)
     if recordings:
         files = f"{recordings} file{'s' * (recordings > 1)}"
         to.print(f"recordings: {plain(folder / 'recordings')} ({files})", soft_wrap=True, highlight=False)

@@ -123,9 +123,8 @@ class BenchFolder:
         return Bench(self._footer(results), results, [])
 
     def write(self) -> Bench:
-        """Saves, writes bench.json and report.html, and returns what they hold. Raises RunError."""
+        """Saves, writes bench.json, and returns what it holds. Raises RunError."""
         from headway.files import write_atomic
-        from headway.report import page
         from headway.results import read_bench
 
         footer = self.save()
@@ -134,8 +133,14 @@ class BenchFolder:
         recordings = self._recordings()
         facts = footer | ({"recordings": recordings} if recordings else {}) | {"results": bench.rows}
         write_atomic(self.path / "bench.json", json.dumps(facts, indent=2) + "\n")
-        write_atomic(self.path / "report.html", page(bench))
         return bench
+
+    def draw(self, bench: Bench) -> None:
+        """Writes report.html. Raises RunError."""
+        from headway.files import write_atomic
+        from headway.report import page
+
+        write_atomic(self.path / "report.html", page(bench))
 
     def _about(self, s: Scenario, results: list[dict[str, Any]]) -> dict[str, Any]:
         """What the report says of a scenario, and where each run began in its trace."""

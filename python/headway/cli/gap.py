@@ -68,8 +68,8 @@ def gap(
     scenario: Annotated[
         str | None,
         typer.Option(
-            help="Scenarios with commas between, each a name or a TOML file; else the seven networks of the "
-            "interval paper and two LTE traces.",
+            help="Scenarios with commas between, each a name, a TOML file or - (a pipe); else the seven "
+            "networks of the interval paper and two LTE traces.",
             show_default=False,
         ),
     ] = None,
@@ -109,11 +109,9 @@ def gap(
 ) -> None:
     """Run the same in simulator, emulator and kernel: differences of pairs of runs, with 95% intervals."""
     from headway.files import make_folder, write_atomic
-    from headway.gap.chart import figure
     from headway.gap.compare import compare
     from headway.gap.page import guards
     from headway.gap.page import publish as write_page
-    from headway.report.svg import standalone
     from headway.runs.store import Store
 
     if publish and not (DOCS / "gap.md").is_file():
@@ -144,7 +142,7 @@ def gap(
         raise RunError("no pair of runs has finished")
     with kept_in(out):
         write_atomic(out / "gap.json", js.dumps(rows, indent=2) + "\n")
-        write_atomic(out / "gap.svg", standalone(figure(rows)) + "\n")
+    _say_and_draw(rows, out, json=json)
     if publish:
         missing_runs = [f"{len(failures)} runs failed and are missing"] if failures else []
         given = {"--schemes": ",".join(names), "--scenario": scenario, "--runs": runs, "--seconds": seconds}
@@ -155,10 +153,6 @@ def gap(
             print(f"published: {path}", file=sys.stderr)
     for guard in guards(rows):
         print(f"headway: warning: {guard}", file=sys.stderr)
-    if json:
-        print(js.dumps(rows, indent=2))
-    else:
-        _print(rows, out)
     if failures or (strict and _disappoints(rows)):
         raise typer.Exit(1)
 
@@ -258,7 +252,30 @@ def _run(world: str, missing: list[Task], jobs: int, store: Store) -> list[str]:
         raise typer.Exit(ending.exit_code()) from None
 
 
-def _print(rows: list[dict[str, Any]], out: Path) -> None:
+def _say_and_draw(rows: list[dict[str, Any]], out: Path, *, json: bool) -> None:
+    """Prints what was measured, then draws it. A reader who has left, or a full disk, costs no figure."""
+    from headway.files import write_atomic
+    from headway.gap.chart import figure
+    from headway.report.svg import standalone
+
+    unsaid = None
+    try:
+        if json:
+            print(js.dumps(rows, indent=2))
+        else:
+            _print(rows)
+        sys.stdout.flush()
+    except OSError as error:
+        unsaid = error
+    with kept_in(out):
+        write_atomic(out / "gap.svg", standalone(figure(rows)) + "\n")
+    if unsaid:
+        raise unsaid
+    if not json:
+        print(f"figure: {shown(out / 'gap.svg')}")
+
+
+def _print(rows: list[dict[str, Any]]) -> None:
     from headway.gap.tables import columns_for
 
     screen = console()
@@ -275,7 +292,6 @@ def _print(rows: list[dict[str, Any]], out: Path) -> None:
                 screen.print(plain(about), soft_wrap=True)
     in_kernel = " and kernel" if any(row["kernel"] for row in rows) else ""
     screen.print(f"\n[dim]emulator{in_kernel} less simulator, with 95% intervals over pairs of runs[/dim]")
-    screen.print(f"figure: {plain(out / 'gap.svg')}", soft_wrap=True, highlight=False)
 
 
 def _table(rows: list[dict[str, Any]], columns: Sequence[Column]) -> Table:

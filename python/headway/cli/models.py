@@ -148,8 +148,8 @@ def export(
     json: Json = False,
 ) -> None:
     """Export a model as an ONNX graph, whose outputs are compared with the golden ones first."""
-    from headway.files import given, write_atomic
-    from headway.models import load
+    from headway.files import given, not_over, write_atomic
+    from headway.models import CARD, GOLDEN, WEIGHTS, load
     from headway.models.learner import load_learner
     from headway.models.to_onnx import export as to_onnx
 
@@ -158,8 +158,10 @@ def export(
     if onnx.is_dir() or not onnx.parent.is_dir():
         raise UsageError(f"models export: --onnx {onnx}: give a file in a folder that is there, such as model.onnx")
     model = load(name)
-    content, error = to_onnx(model)
     path = given(onnx)
+    # A model that comes with Headway has no such folder.
+    not_over(path, [Path(model.place, file) for file in (CARD, WEIGHTS, GOLDEN)], "--onnx")
+    content, error = to_onnx(model)
     write_atomic(path, content)
     said = f"{shown(path)}: {model.id}; largest difference of an output {error:.1e}"
     found = {"path": str(path), "id": model.id, "golden_error": error}
@@ -171,10 +173,17 @@ def import_(
     onnx: Annotated[Path, typer.Option(help="The .onnx file.", show_default=False)],
     card: Annotated[Path, typer.Option(help="Its card: name, version, agent.", show_default=False)],
     out: Annotated[Path, typer.Option(help="The folder to write; nothing may be there.", show_default=False)],
+    output: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Which of several outputs is the action; else the one with 'action' in its name, or the first.",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Make a model folder of an ONNX graph: dense layers, GRU and LSTM (docs/models.md)."""
     from headway.models.from_onnx import import_ as from_onnx
 
-    found = from_onnx(onnx, card, out)
+    found = from_onnx(onnx, card, out, output)
     print(js.dumps({"folder": str(out), "id": found}, indent=2) if json else f"{out}: {found}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headway._native import UsageError
+from headway.cli.streams import is_animated
 from headway.cli.usage import EPILOG, Json, Seed, console, seconds, table_of
 
 if TYPE_CHECKING:
@@ -189,7 +190,12 @@ def _follow(client: "Client", json: bool) -> None:
     from rich.live import Live
 
     client.health()
-    with Live(console=console(), auto_refresh=False) as live:
+    screen = console()
+    if not is_animated(screen):
+        for snapshot in client.stream():
+            screen.print(_table(snapshot))
+        return
+    with Live(console=screen, auto_refresh=False) as live:
         for snapshot in client.stream():
             live.update(_table(snapshot), refresh=True)
 

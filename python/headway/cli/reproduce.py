@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from headway import ending
-from headway._native import UsageError
+from headway._native import RunError, UsageError
 from headway.cli.bench import MOST_JOBS
 from headway.cli.streams import plain, shown
 from headway.cli.usage import Json, console, kept_in, nearest
 from headway.runs.task import KERNEL, SIM
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from rich.table import Table as RichTable
 
@@ -114,14 +114,18 @@ def reproduce(
         first_seed=source.first_seed,
         trained=source.trained,
     )
-    name = f"{source.name}-quick" if quick else source.name
-    folder = make_folder(out or Path("out") / "reproduce" / name, "--out")
+    usual = Path("out") / "reproduce" / (f"{source.name}-quick" if quick else source.name)
+    folder = make_folder(out or usual, "--out")
     store = Store(folder, "reproduce")
     started = time.monotonic()
     at_a_time = jobs or (os.cpu_count() if world == SIM else 1) or 1
+    undrawn: dict[str, RunError] = {}
 
     def keep(outcome: Outcome) -> None:
-        _write(outcome, outcome.json(source, quick), folder)
+        try:
+            _write(outcome, outcome.json(source, quick), folder)
+        except RunError as error:
+            undrawn[outcome.figure.name] = error
 
     outcomes = _make(begin(figures, lab), store, at_a_time, folder / "logs" if logs else None, keep)
     results = [outcome.json(source, quick) for outcome in outcomes]
@@ -129,10 +133,12 @@ def reproduce(
         write_atomic(folder / "claims.json", js.dumps(results, indent=2) + "\n")
     store.close()
     if not json:
-        _print(source, outcomes, lab, folder, time.monotonic() - started)
+        _print(source, outcomes, lab, folder, time.monotonic() - started, undrawn)
     for outcome in outcomes:
         for line in [*([outcome.missing] if outcome.missing else []), *outcome.failures]:
             print(f"headway: {outcome.figure.name}: {line}", file=sys.stderr)
+    for name, error in undrawn.items():
+        print(f"headway: {name}: {error}", file=sys.stderr)
     made = [outcome for outcome in outcomes if outcome.drawn]
     if publish and made:
         make_folder(RESULTS / "img", "--publish")
@@ -142,7 +148,7 @@ def reproduce(
             print(f"published: {path}", file=sys.stderr)
     if json:
         print(js.dumps(results if figure == "all" else results[0], indent=2))
-    if not made or any(outcome.failures for outcome in outcomes):
+    if not made or undrawn or any(outcome.failures for outcome in outcomes):
         raise typer.Exit(1)
 
 
@@ -246,12 +252,13 @@ def _write(outcome: Outcome, result: dict[str, object], folder: Path) -> None:
     from headway.report.svg import standalone
 
     if outcome.drawn:
-        write_atomic(folder / f"{outcome.figure.name}.svg", standalone(outcome.drawn.chart) + "\n")
         write_atomic(folder / f"{outcome.figure.name}.json", js.dumps(result, indent=2) + "\n")
         for name, rows in outcome.drawn.files.items():
             text = StringIO()
             writer(text, lineterminator="\n").writerows(rows)
             write_atomic(folder / f"{outcome.figure.name}-{name}.csv", text.getvalue())
+        # A chart may fail: what was measured is there by now.
+        write_atomic(folder / f"{outcome.figure.name}.svg", standalone(outcome.drawn.chart) + "\n")
 
 
 def _table(title: str, rows: Sequence[Sequence[str]]) -> RichTable:
@@ -267,7 +274,14 @@ def _table(title: str, rows: Sequence[Sequence[str]]) -> RichTable:
     return table
 
 
-def _print(paper: Paper, outcomes: Sequence[Outcome], lab: Lab, folder: Path, seconds: float) -> None:
+def _print(
+    paper: Paper,
+    outcomes: Sequence[Outcome],
+    lab: Lab,
+    folder: Path,
+    seconds: float,
+    undrawn: Collection[str],
+) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.markup import escape
     from rich.table import Table
@@ -298,7 +312,8 @@ def _print(paper: Paper, outcomes: Sequence[Outcome], lab: Lab, folder: Path, se
             screen.print(_table(title, rows))
         for note in outcome.notes:
             screen.print(f"[dim]{escape(note)}[/dim]", soft_wrap=True)
-        screen.print(f"figure: {plain(folder / outcome.figure.name)}.svg", soft_wrap=True, highlight=False)
+        if outcome.figure.name not in undrawn:
+            screen.print(f"figure: {plain(folder / outcome.figure.name)}.svg", soft_wrap=True, highlight=False)
     counts = ", ".join(f"{verdicts.count(v)} {v}" for v in Verdict if v in verdicts)
     screen.print(f"\n{paper.name}: {len(verdicts)} claims: {counts}; {seconds:.0f} s")
     if lab.quick:

@@ -77,7 +77,9 @@ def shown(name: object) -> str:
 
 def beside(path: Path) -> TextIO:
     """Where to say what was written into `path`: not into the file itself, where that is standard output."""
-    return sys.stderr if str(path) in {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"} else sys.stdout
+    from headway.files import descriptor_of
+
+    return sys.stderr if descriptor_of(path) == 1 else sys.stdout
 
 
 def plain(name: object) -> str:
@@ -100,14 +102,15 @@ def silence() -> None:
 
 
 def screen(*, stderr: bool = False, width: int | None = None) -> "Console":
-    """Where tables and bars go. NO_COLOR and TERM=dumb win over all that asks for colours."""
+    """Where tables and bars go. NO_COLOR, FORCE_COLOR=0 and TERM=dumb win over all that asks for colours."""
     from rich.console import Console
 
-    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+    told = os.environ.get
+    if told("NO_COLOR") or told("FORCE_COLOR") in {"0", "false"} or told("TERM") == "dumb":
         return Console(stderr=stderr, width=width, highlight=False, force_terminal=False, color_system=None)
     return Console(stderr=stderr, width=width, highlight=False)
 
 
 def is_animated(console: "Console") -> bool:
-    """Whether bars may be drawn: only where standard error is a real terminal, whatever FORCE_COLOR says."""
-    return sys.stderr.isatty() and console.is_terminal
+    """Whether bars may be drawn: only where it is a real terminal, whatever FORCE_COLOR says."""
+    return console.file.isatty() and console.is_terminal

@@ -166,9 +166,10 @@ def plot(
 ) -> None:
     """Draw the rate of traces over time."""
     step = seconds(interval, "--interval")
-    from headway.files import given, make_parent, replaceable, write_atomic
+    from headway.files import given, make_parent, not_over, replaceable, write_atomic
 
     path = given(out)
+    not_over(path, map(Path, traces), "--out")
     # A pipe or device has an SVG.
     if replaceable(path) and path.suffix.lower() not in (".svg", ".png"):
         raise UsageError(f"--out {out}: not a picture; end it in .svg or .png")

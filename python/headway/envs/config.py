@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 CONFIGS = Path(__file__).parent / "configs"
 SECTIONS = ("agent", "env", "reward")
+MOST_STEPS = 2**32 - 1
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class EnvConfig:
         Raises UsageError, one line.
         """
         try:
-            table = tomllib.loads(Path(file).read_text(encoding="utf-8"))
+            table = tomllib.loads(Path(file).read_text(encoding="utf-8-sig"))
         except (OSError, UnicodeDecodeError):
             raise UsageError(f"{file}: cannot be read; give a TOML file") from None
         except tomllib.TOMLDecodeError as error:
@@ -162,7 +163,7 @@ def _limits(table: Mapping[str, Any]) -> dict[str, Any]:
     limits: dict[str, Any] = {"scenarios": _scenarios(table.get("scenarios"))}
     if "steps" in table:
         steps = table["steps"]
-        if type(steps) is not int or not 1 <= steps < 2**32:
+        if type(steps) is not int or not 1 <= steps <= MOST_STEPS:
             raise UsageError(f"env: steps is {steps!r}, must be a whole number from 1")
         limits["steps"] = steps
     for key in ("seconds", "patience_s", "latency_ms"):

@@ -9,7 +9,7 @@ import numpy as np
 from headway import _native
 from headway._native import UsageError
 from headway.envs.measurements import COLUMNS, Measurements
-from headway.envs.vector import ENDS, answers_of, spaces
+from headway.envs.vector import ENDS, Uncopied, answers_of, seed_of, spaces
 from headway.models.extras import install
 
 try:
@@ -34,13 +34,13 @@ class _Simulation:
         self.core = _native.Flows(config)
         self.seen_space, self.action_space = spaces(config)
         self.names = [f"flow_{index}" for index in range(self.core.count)]
-        self.random = np.random.default_rng(seed)
+        self.random = np.random.default_rng(seed_of(seed))
         self._reward = config.reward.function()
 
     def begin(self, seed: int | None) -> None:
         """Runs a new episode to its first decision."""
         if seed is not None:
-            self.random = np.random.default_rng(seed)
+            self.random = np.random.default_rng(seed_of(seed))
         shape = self.seen_space.shape or ()
         self.seen = {name: np.zeros(shape, dtype=np.float32) for name in self.names}
         for _ in range(MOST_TRIES):
@@ -81,7 +81,7 @@ class _Simulation:
         return float(self._reward(measured)[0]), info
 
 
-class _Hosted:
+class _Hosted(Uncopied):
     """What both kinds of environment have: a simulation, its flows by name, their spaces."""
 
     render_mode = None

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium
 
-from headway._native import UsageError
-from headway.envs.config import EnvConfig
+from headway.envs.config import MOST_STEPS, EnvConfig
 from headway.envs.single import HeadwayEnv
-from headway.envs.vector import HeadwayVectorEnv
+from headway.envs.vector import HeadwayVectorEnv, whole
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -43,8 +42,7 @@ def make_vec(
     """
     known = EnvConfig.named(config)
     if max_episode_steps is not None:
-        if max_episode_steps < 1:
-            raise UsageError(f"max_episode_steps: {max_episode_steps} is not at least 1")
+        max_episode_steps = whole("max_episode_steps", max_episode_steps, 1, MOST_STEPS)
         known = replace(known, steps=min(max_episode_steps, known.steps or max_episode_steps))
     return HeadwayVectorEnv(known, num_envs, **options)
 

@@ -8,6 +8,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from headway._native import UsageError
+from headway.envs.vector import Uncopied
 from headway.models.extras import install
 
 try:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
-class SB3VecEnv(VecEnv):
+class SB3VecEnv(Uncopied, VecEnv):
     """A `HeadwayVectorEnv` as a Stable-Baselines3 `VecEnv`.
 
     Each info has `dt` (simulated seconds of the step) and, where an episode is over, `terminal_observation`,

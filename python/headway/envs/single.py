@@ -9,7 +9,7 @@ import numpy as np
 
 from headway import _native
 from headway.envs.measurements import COLUMNS, Measurements
-from headway.envs.vector import ENDS, FPS, answers_of, mode_of, seed_of, spaces
+from headway.envs.vector import ENDS, FPS, Uncopied, answers_of, mode_of, seed_of, spaces
 
 if TYPE_CHECKING:
     from headway.envs.config import EnvConfig
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
-class HeadwayEnv(gymnasium.Env[Array, Any]):
+class HeadwayEnv(Uncopied, gymnasium.Env[Array, Any]):
     """One simulated network with one flow whose congestion control learns.
 
     Observation `Box(history x features)`, float32, action `Discrete(choices)` or `Box(-limit, limit, (1,))`, reward

@@ -20,7 +20,7 @@ from headway._native import UsageError
 from headway.envs.config import Team
 from headway.envs.flows import HeadwayParallelEnv
 from headway.envs.measurements import COLUMNS
-from headway.envs.vector import spaces
+from headway.envs.vector import MOST_ENVIRONMENTS, MOST_THREADS, Uncopied, seed_of, spaces, whole
 from headway.tune.table import companions
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
-class HeadwayTunerEnv(ParallelEnv[str, Array, Any]):
+class HeadwayTunerEnv(Uncopied, ParallelEnv[str, Array, Any]):
     """The flows of one network as PettingZoo agents, each with the table that its tuner sees.
 
     **Agents** `flow_0`, `flow_1`, ... are the scenario's flows without a scheme, for as long as an episode lasts;
@@ -56,7 +56,7 @@ class HeadwayTunerEnv(ParallelEnv[str, Array, Any]):
         self._flows = HeadwayParallelEnv(config, seed)
         self._rows: int = spec["observation"].get("rows", 1)
         self._width: int = len(spec["observation"]["features"])
-        self._random = np.random.default_rng(seed)
+        self._random = np.random.default_rng(seed_of(seed))
         self.possible_agents = list(self._flows.possible_agents)
         self.agents: list[str] = []
 
@@ -73,7 +73,7 @@ class HeadwayTunerEnv(ParallelEnv[str, Array, Any]):
     ) -> tuple[dict[str, Array], dict[str, dict[str, Any]]]:
         """Begins the next episode, or with `seed` the first of that seed."""
         if seed is not None:
-            self._random = np.random.default_rng(seed)
+            self._random = np.random.default_rng(seed_of(seed))
         seen, infos = self._flows.reset(seed, options)
         self.agents = list(self._flows.agents)
         return self._tables(seen), infos
@@ -104,7 +104,7 @@ class HeadwayTunerEnv(ParallelEnv[str, Array, Any]):
         return tables
 
 
-class HeadwayTeamVectorEnv(VectorEnv[Array, Array, Array]):
+class HeadwayTeamVectorEnv(Uncopied, VectorEnv[Array, Array, Array]):
     """Many `HeadwayTunerEnv`s at once, a place for each flow of each: what one policy for all flows learns from.
 
     Places are simulation by simulation. Observations, actions and rewards are those of `HeadwayTunerEnv`; `info`
@@ -117,9 +117,11 @@ class HeadwayTeamVectorEnv(VectorEnv[Array, Array, Array]):
 
     def __init__(self, config: EnvConfig, num_envs: int, seed: int = 1, threads: int = 2) -> None:
         """Raises UsageError unless the flows of a scenario divide `num_envs`."""
+        num_envs = whole("num_envs", num_envs, 1, MOST_ENVIRONMENTS)
+        threads = whole("threads", threads, 1, MOST_THREADS)
         first = HeadwayTunerEnv(config, seed)
         flows = len(first.possible_agents)
-        if num_envs < 1 or num_envs % flows:
+        if num_envs % flows:
             raise UsageError(f"num_envs is {num_envs}, must be a multiple of the scenario's {flows} flows")
         self.simulations = [first, *(HeadwayTunerEnv(config, seed) for _ in range(num_envs // flows - 1))]
         self.num_envs = num_envs
@@ -147,14 +149,13 @@ class HeadwayTeamVectorEnv(VectorEnv[Array, Array, Array]):
     ) -> tuple[Array, dict[str, Any]]:
         """Begins the next episode of every simulation, or the first of `seed`."""
         del options
-        if seed is not None and not isinstance(seed, int | np.integer):
-            raise UsageError("seed: one for all simulations")
         if seed is None and not self._begun:
             seed = self._seed
         self._begun = True
         seeds: list[int | None] = [None] * len(self.simulations)
         if seed is not None:
-            seeds = [int(np.random.SeedSequence([int(seed), i]).generate_state(1)[0]) for i in range(len(seeds))]
+            one_for_all = seed_of(seed)
+            seeds = [int(np.random.SeedSequence([one_for_all, i]).generate_state(1)[0]) for i in range(len(seeds))]
         seen = self._threads.map(lambda one: one[0].reset(one[1])[0], zip(self.simulations, seeds, strict=True))
         return np.concatenate([self._stacked(tables) for tables in seen]), {}
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy as copies
 import hashlib
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from gymnasium.spaces import Box, Discrete
@@ -40,6 +41,21 @@ def seed_of(seed: Any) -> int:
         return number
     digest = hashlib.sha256(number.to_bytes((number.bit_length() + 7) // 8, "little")).digest()
     return int.from_bytes(digest[:8], "little")
+
+
+def whole(name: str, value: Any, least: int, most: int) -> int:
+    """A whole number within its range. Raises UsageError."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
+        raise UsageError(f"{name} is {value!r}, must be a whole number from {least} to {most}")
+    return int(value)
+
+
+class Uncopied:
+    """A simulation under way: a copy of what is around it would step the same one."""
+
+    def __copy__(self) -> Self:
+        """Raises UsageError, as `copy.deepcopy` does."""
+        return copies.deepcopy(self)
 
 
 def mode_of(render_mode: str | None, known: Sequence[str]) -> str | None:
@@ -91,7 +107,7 @@ MOST_ENVIRONMENTS = 100_000
 MOST_THREADS = 1024
 
 
-class HeadwayVectorEnv(VectorEnv[Array, Array, Array]):
+class HeadwayVectorEnv(Uncopied, VectorEnv[Array, Array, Array]):
     """Thousands of simulated networks in one process, each with one flow whose congestion control learns.
 
     **Observation** `Box(num_envs, history x features)`, float32: the agent's features of the last intervals, the
@@ -136,14 +152,11 @@ class HeadwayVectorEnv(VectorEnv[Array, Array, Array]):
 
         With `copy` false, `reset` and `step` return the same arrays each time, overwritten by the next call.
         With `render_mode` `rgb_array`, `render` gives a frame for each environment.
-        Raises UsageError for a configuration, a scenario or a mode that cannot be.
+        Raises UsageError for a configuration, a scenario, a number or a mode that cannot be.
         """
-        if num_envs < 1:
-            raise UsageError(f"num_envs is {num_envs}, must be at least 1")
-        if num_envs > MOST_ENVIRONMENTS:
-            raise UsageError(f"num_envs is {num_envs}, must be at most {MOST_ENVIRONMENTS}")
-        if threads is not None and not 1 <= threads <= MOST_THREADS:
-            raise UsageError(f"threads is {threads}, must be from 1 to {MOST_THREADS}")
+        num_envs = whole("num_envs", num_envs, 1, MOST_ENVIRONMENTS)
+        if threads is not None:
+            threads = whole("threads", threads, 1, MOST_THREADS)
         self.config = config
         self.num_envs = num_envs
         self.autoreset_mode = autoreset_of(autoreset_mode)

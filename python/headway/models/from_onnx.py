@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -28,24 +29,27 @@ MADE_HERE = ("format", "spec_version", "agent_hash", "weights_sha256", "golden_s
 """Keys of a card that are written anew."""
 
 
-def import_(graph: Path, card: Path, out: Path) -> str:
+def import_(graph: Path, card: Path, out: Path, output: str | None = None) -> str:
     """Writes the folder `out` of an ONNX graph and a card; returns the model's id.
 
     The graph is a chain of Gemm, or MatMul and Add, with Tanh, Relu, LeakyRelu (0.01), Sigmoid or nothing behind
     each, after any number of GRU or LSTM, after a mask as `to_onnx` writes it or none. The golden outputs are what
     the graph itself makes of random observations, so a graph that was misread is refused.
 
-    Of several outputs the one whose name has `action` in it is taken, or else the first. A Clip at
-    the end, or Min and Max, is left out where it is the limit of the card's action.
+    Of several outputs the one whose name has `action` in it is taken; where none or several have it,
+    the first, which standard error is told. A Clip at the end, or Min and Max, is left out where it is
+    the limit of the card's action.
 
     Args:
         graph: The .onnx file.
         card: TOML with name, version and `[agent]`, and description, `[training]`, `[evaluation]` if wanted; these
             two are left out where they are of a model with other weights. A `[net]` must be the graph's.
         out: The folder; nothing may be there.
+        output: Which output is the action.
 
     Raises:
-        UsageError: A file cannot be read; the graph is something else; or the loader refuses the model.
+        UsageError: A file cannot be read; there is no such output; the graph is something else; the loader refuses
+            the model.
     """
     wanted, weights_of = _card(card)
     try:
@@ -61,7 +65,7 @@ def import_(graph: Path, card: Path, out: Path) -> str:
     if not proto.graph.output:
         raise UsageError(f"{graph}: has no output; not a whole .onnx file")
     digest = _with_data(onnx, proto, graph, data)
-    _action_only(proto)
+    _action_only(proto, graph, output)
     try:
         _without_limit(proto, wanted["agent"])
         net, tensors = network(proto)
@@ -111,18 +115,31 @@ def _with_data(onnx: Any, proto: Any, graph: Path, data: bytes) -> str:
     return digest.hexdigest()
 
 
-def _action_only(proto: Any) -> None:
-    """Takes out what the action does not need, such as a value head.
+def _action_only(proto: Any, graph: Path, wanted: str | None) -> None:
+    """Takes out what the action does not need, such as a value head. Raises UsageError for no output.
 
     A graph with states as further inputs has them as outputs too, and stays as it is.
     """
     constants = {tensor.name for tensor in proto.graph.initializer}
+    outputs = {output.name: output for output in proto.graph.output}
+    known = ", ".join(outputs)
+    if wanted is not None and wanted not in outputs:
+        raise UsageError(f"--output '{wanted}': no output of {graph}; there are {known}")
+    first = next(iter(outputs))
     if sum(value.name not in constants for value in proto.graph.input) != 1:
+        if wanted not in (None, first):
+            raise UsageError(f"--output '{wanted}': {graph} has states, and its action comes first: {known}")
         return
-    outputs = list(proto.graph.output)
-    named = [output for output in outputs if "action" in output.name.lower()]
+    named = [name for name in outputs if "action" in name.lower()]
+    chosen = wanted or (named[0] if len(named) == 1 else first)
+    if wanted is None and len(outputs) > 1 and len(named) != 1:
+        print(
+            f"headway: warning: {graph}: of its outputs {known} the first is taken for the action; "
+            "name another with --output",
+            file=sys.stderr,
+        )
     del proto.graph.output[:]
-    proto.graph.output.extend(named[:1] if len(named) == 1 else outputs[:1])
+    proto.graph.output.append(outputs[chosen])
     _needed_only(proto)
 
 
@@ -213,7 +230,7 @@ def _constants(onnx: Any, proto: Any) -> dict[str, Array]:
 def _card(path: Path) -> tuple[dict[str, Any], str | None]:
     """What the card says, and the hash of the weights that it was written for, if it was for any."""
     try:
-        card = tomllib.loads(path.read_text())
+        card = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}; give a card.toml with name, version and [agent]") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

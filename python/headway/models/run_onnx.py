@@ -48,7 +48,7 @@ def rollout(proto: Any, observations: Array) -> Array:
     memory = [
         np.zeros([d.dim_value or 1 for d in state.type.tensor_type.shape.dim], np.float32) for state in states
     ]
-    if len(outputs) < 1 + len(states):
+    if len(outputs) != 1 + len(states):
         raise UsageError(f"{len(states)} inputs of state, but {len(outputs) - 1} outputs of it; must be as many")
     found = []
     for row in rows:

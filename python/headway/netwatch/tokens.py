@@ -44,7 +44,7 @@ def new(name: str, path: Path) -> str:
 def read(path: Path) -> dict[str, str]:
     """Digests by name. Raises UsageError: the line, and what is wrong."""
     try:
-        text = path.read_text("utf-8")
+        text = path.read_text(encoding="utf-8-sig")
         mode = path.stat().st_mode
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "not UTF-8 text"

@@ -101,7 +101,7 @@ def load(path: FilePath) -> Topology:
     try:
         if path.stat().st_size > LARGEST_FILE:
             raise UsageError(f"{path}: longer than {LARGEST_FILE >> 20} MiB; a topology is not")
-        text = path.read_text("utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from None
     except UnicodeDecodeError:

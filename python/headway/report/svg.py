@@ -1,9 +1,20 @@
 """Vega-Lite specifications drawn to SVG or PNG, without a browser and without the network."""
 
+import json
+import os
 import re
-from typing import Any
+import resource
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import IO, Any
 from xml.etree import ElementTree
 
+from headway._native import RunError
 from headway.report.style import GRID, INK, SOFT
 
 Spec = dict[str, Any]
@@ -70,10 +81,7 @@ def standalone(spec: Spec) -> str:
 
 def png(spec: Spec, scale: float = 2.0) -> bytes:
     """The chart as a PNG picture on white."""
-    import vl_convert
-
-    data: bytes = vl_convert.vegalite_to_png(on_white(spec), scale=scale)
-    return data
+    return _drawn({"spec": on_white(spec), "scale": scale})
 
 
 def on_white(spec: Spec) -> Spec:
@@ -82,11 +90,74 @@ def on_white(spec: Spec) -> Spec:
 
 
 def _draw(spec: Spec) -> str:
-    import vl_convert
-
-    text: str = vl_convert.vegalite_to_svg(CONFIGURED | spec)
+    text = _drawn({"spec": CONFIGURED | spec}).decode()
     # Tenths of a pixel are fine enough.
     return re.sub(r' (d|transform)="[^"]*"', lambda path: re.sub(r"(\.\d)\d+", r"\1", path[0]), text)
+
+
+_LOCK = threading.Lock()
+
+
+@cache
+def _drawer(_: int) -> subprocess.Popen[bytes]:
+    """The process that draws for the process of that id. It ends when its standard input does."""
+    return subprocess.Popen(
+        [sys.executable, "-P", str(Path(__file__).with_name("draw.py"))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        # A signal to a command lets it end its charts.
+        start_new_session=True,
+    )
+
+
+def _drawn(chart: dict[str, Any]) -> bytes:
+    """The picture that `draw.py` makes of a chart. Raises RunError where it makes none."""
+    line = json.dumps(chart, default=lambda scalar: scalar.item()).encode() + b"\n"
+    with _LOCK:
+        try:
+            drawer = _drawer(os.getpid())
+        except OSError as error:
+            raise RunError(f"the charts cannot be drawn: {error.strerror}") from None
+        try:
+            to, answers = _streams(drawer)
+            to.write(line)
+            to.flush()
+            word, _, rest = answers.readline().decode().strip().partition(" ")
+            picture = answers.read(int(rest)) if word == "done" else b""
+        except OSError:
+            word = ""
+        except BaseException:
+            _forget(drawer)
+            raise
+        if word == "failed":
+            raise RunError(f"the charts cannot be drawn: {rest}")
+        if word != "done":
+            raise RunError(f"the charts cannot be drawn: {_forget(drawer)}")
+    return picture
+
+
+def _streams(drawer: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
+    """Where a chart goes, and where its picture comes from."""
+    assert drawer.stdin
+    assert drawer.stdout
+    return drawer.stdin, drawer.stdout
+
+
+def _forget(drawer: subprocess.Popen[bytes]) -> str:
+    """Another process draws from now on; how this one ended."""
+    _drawer.cache_clear()
+    for stream in _streams(drawer):
+        # Nobody reads what is still to be written.
+        with suppress(OSError):
+            stream.close()
+    drawer.kill()
+    code = drawer.wait()
+    ended = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+    limited = resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+    cure = "; V8 reserves 70 GB of addresses: raise `ulimit -v`" if limited else ""
+    return f"the process that draws them ended with {ended}{cure}"
 
 
 def _shorter(path: str) -> str:

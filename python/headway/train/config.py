@@ -73,7 +73,7 @@ def find(system: str, file: Path | None) -> TrainConfig:
         )
     path = file or known[system]
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError):
         raise UsageError(f"--config {path}: cannot be read; give a TOML file") from None
     return parse(text, str(path), asked=system if file is None else f"{system} --config {file}")

@@ -75,7 +75,7 @@ def _write(file: Path, text: str) -> None:
 def read(file: Path) -> Pair:
     """A key from its file. Raises UsageError: it is not there, is none, or others may read its secret."""
     try:
-        text = file.read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8-sig")
         mode = file.stat().st_mode
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "not text"

@@ -69,13 +69,16 @@ struct Line<'a> {
 }
 
 impl Shadow {
-    /// A new file, for its owner alone: made while there is the right to.
+    /// A new file, for its owner alone, or an open stream: made while there is the right to.
     ///
     /// # Errors
     /// One line, if it cannot be made.
     pub fn create(path: &Path) -> Result<File> {
-        let mut options = OpenOptions::new();
-        let file = (options.write(true).create(true).truncate(true).mode(0o600)).open(path);
+        let create = || {
+            let mut options = OpenOptions::new();
+            (options.write(true).create(true).truncate(true).mode(0o600)).open(path)
+        };
+        let file = headway_record::own_stream(path).unwrap_or_else(create);
         file.map_err(|e| Error::Usage(format!("--shadow: cannot make {}: {e}", path.display())))
     }
 

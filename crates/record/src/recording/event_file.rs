@@ -14,6 +14,7 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{ColumnPath, Type};
 
 use super::File;
+use super::file::{make_folders, naming};
 use crate::whole::Whole;
 
 /// One row. Small, since a gigabit has 330,000 of them a second.
@@ -88,8 +89,9 @@ impl EventFile {
     /// # Errors
     /// As for all that follow, if the file cannot be written; the text names it.
     pub fn create(path: &Path, places: &[String]) -> io::Result<EventFile> {
-        let whole = Whole::of(path);
-        let to = File::create(whole.place())?;
+        let made = make_folders(path).and_then(|()| Whole::create(path));
+        let (whole, to) = made.map_err(|e| naming(&path.display().to_string(), &e))?;
+        let to = File::over(path, to);
         let version = KeyValue::new("schema".to_owned(), Self::SCHEMA_VERSION.to_string());
         let mut properties = WriterProperties::builder()
             .set_compression(Compression::SNAPPY)
@@ -137,7 +139,7 @@ impl EventFile {
         self.to.close().map_err(io_error)?;
         self.whole
             .keep()
-            .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", self.path.display())))
+            .map_err(|e| naming(&self.path.display().to_string(), &e))
     }
 
     fn write_group(&mut self) -> io::Result<()> {

@@ -1,31 +1,42 @@
 //! Where a recording goes.
 
+use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
+
+use crate::own_stream;
 
 /// A file that is written as the run goes on, in bounded memory. Its errors name it.
 #[derive(Debug)]
 pub struct File {
     name: String,
-    to: BufWriter<std::fs::File>,
+    to: BufWriter<fs::File>,
 }
 
 impl File {
-    /// Creates the file, and the folders that it is in; what was there is gone.
+    /// Creates the file, and the folders that it is in; what was there is gone, but of an open stream.
     ///
     /// # Errors
     /// If that cannot be.
     pub fn create(path: &Path) -> io::Result<File> {
-        let name = path.display().to_string();
-        let created = path
-            .parent()
-            .map_or(Ok(()), std::fs::create_dir_all)
-            .and_then(|()| std::fs::File::create(path));
-        Ok(File {
-            to: BufWriter::with_capacity(1 << 16, created.map_err(|e| naming(&name, &e))?),
-            name,
-        })
+        let create = || own_stream(path).unwrap_or_else(|| fs::File::create(path));
+        let created = make_folders(path).and_then(|()| create());
+        let created = created.map_err(|e| naming(&path.display().to_string(), &e))?;
+        Ok(File::over(path, created))
     }
+
+    /// Over the file of that name, which is open.
+    pub(super) fn over(path: &Path, file: fs::File) -> File {
+        File {
+            to: BufWriter::with_capacity(1 << 16, file),
+            name: path.display().to_string(),
+        }
+    }
+}
+
+/// The folders that it is in.
+pub(super) fn make_folders(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), fs::create_dir_all)
 }
 
 impl Write for File {
@@ -40,7 +51,7 @@ impl Write for File {
 }
 
 #[cold]
-fn naming(name: &str, error: &io::Error) -> io::Error {
+pub(super) fn naming(name: &str, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{name}: {error}"))
 }
 

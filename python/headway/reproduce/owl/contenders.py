@@ -100,7 +100,7 @@ def _differs(folder: Path, name: str) -> str | None:
     What a feature or the rule means is code, and not seen here: the card has its version.
     """
     try:
-        trained = tomllib.loads((folder / "card.toml").read_text(encoding="utf-8"))["training"]
+        trained = tomllib.loads((folder / "card.toml").read_text(encoding="utf-8-sig"))["training"]
         settings = trained["config_sha256"]
         scenarios = trained["scenarios"] | trained["validation_scenarios"]
     except (OSError, ValueError, KeyError):

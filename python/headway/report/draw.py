@@ -1,0 +1,35 @@
+"""Draws charts, in a process of its own: where V8 cannot have its memory, it ends the process that it is in.
+
+A line of JSON is a chart. The answer is a line, `done BYTES` and the picture after it, or `failed WHY`.
+"""
+
+import json
+import sys
+from typing import Any
+
+
+def picture(chart: dict[str, Any]) -> bytes:
+    """A chart drawn: its `spec` as SVG, or as PNG where it has a `scale`."""
+    import vl_convert
+
+    if "scale" in chart:
+        png: bytes = vl_convert.vegalite_to_png(chart["spec"], scale=chart["scale"])
+        return png
+    svg: str = vl_convert.vegalite_to_svg(chart["spec"])
+    return svg.encode()
+
+
+def main() -> None:
+    """Draws until standard input ends."""
+    for line in sys.stdin.buffer:
+        try:
+            drawn = picture(json.loads(line))
+            answer = b"done %d\n" % len(drawn) + drawn
+        except Exception as error:  # Whatever it is, the process that asked is told.
+            answer = b"failed " + " ".join(f"{type(error).__name__}: {error}".split()).encode() + b"\n"
+        sys.stdout.buffer.write(answer)
+        sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main()

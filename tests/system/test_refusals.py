@@ -157,7 +157,7 @@ def commands(tmp_path):
 
 def refused(command, code=1):
     """The one line that a command says which is refused something."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("HEADWAY")}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("HEADWAY_")}
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANGS_S, env=environment)
     assert done.returncode == code, (command, done)
     assert done.stdout == ""
@@ -177,13 +177,23 @@ def matches(line, *words):
     return re.fullmatch("".join(parts), line)
 
 
-@pytest.mark.parametrize("command", ["shell", "emu", "kernel", "gap"])
-@pytest.mark.parametrize("machine", MACHINES)
-def test_what_a_machine_refuses_to_those_who_make_namespaces(commands, tmp_path, machine, command):
+# Benches ask as a shell does, in a process of their own, and say what it says.
+CASES = [
+    *(("shell", machine, 1) for machine in MACHINES),
+    *(
+        ("emu", machine, 2)
+        for machine in ("no TUN device", "a TUN device of mode 0600", "no ip", "a read-only /proc/sys")
+    ),
+    *((command, "no TUN device", 2) for command in ("kernel", "gap")),
+]
+
+
+@pytest.mark.parametrize(("command", "machine", "code"), CASES)
+def test_what_a_machine_refuses_to_those_who_make_namespaces(commands, tmp_path, command, machine, code):
     within, expected = MACHINES[machine]
     words, folder = commands[command]
     before = enclosure.Census.take()
-    line = refused([*within(), *HEADWAY, *words])
+    line = refused([*within(), *HEADWAY, *words], code)
     where = "" if command == "shell" else "scenario 'one': "
     assert matches(line, f"headway: {where}", expected), line
     # A gap may have made its folder, for it looks there first for what has finished.
@@ -290,7 +300,7 @@ def test_a_bench_says_what_its_headwayd_does(tmp_path):
     scenario.write_text(SCENARIO)
     bench = [*HEADWAY, "bench", "--schemes", "owl", "--scenario", str(scenario), "--runs", "1", "--seconds", "1"]
     bench += ["--world", "kernel", "--out", str(tmp_path / "out")]
-    line = refused([*filtered("bpf"), *bench])
+    line = refused([*filtered("bpf"), *bench], code=2)
     assert line.startswith("headway: scenario 'one': headwayd: cannot register hw_")
     assert line.endswith(f"as in a container; {TO_CONTAINER} --security-opt seccomp=unconfined")
     assert not (tmp_path / "out").exists()
@@ -309,13 +319,13 @@ def test_a_socket_where_a_user_may_make_none(headwayd, tmp_path):
 
 def test_cgroups_that_take_no_program(headwayd, tmp_path):
     run = [headwayd, "run", "--policy", "owl", "--socket", str(tmp_path / "socket"), "--cgroup"]
-    first = "mkdir {0} && mount -t cgroup -o none,name=headway-test none {0} && mkdir {0}/a"
+    of_version_1 = f"mkdir {tmp_path}/one; mount -t cgroup -o none,name=headway-test none {tmp_path}/one"
     for name, prepare, why in [
         ("nowhere", "true", "there is no such cgroup"),
         (".", "true", "it is not a cgroup's folder"),
-        ("one/a", first.format(tmp_path / "one"), "it is of cgroup version 1"),
+        ("one", of_version_1, "it is of cgroup version 1"),
     ]:
-        if name == "one/a" and "cgroup\n" not in Path("/proc/filesystems").read_text().expandtabs(1):
+        if name == "one" and "cgroup\n" not in Path("/proc/filesystems").read_text().expandtabs(1):
             needs.skip("cgroups", "this kernel has no cgroups of version 1")
         line = refused([*mounted(prepare), *run, str(tmp_path / name)], code=2)
         assert line.startswith(f"headwayd: --cgroup {tmp_path / name}: {why}; "), line

@@ -364,3 +364,12 @@ def test_namespaces_of_others_take_a_right(code):
         f"{re.escape(TO_CONTAINER)} --cap-add SYS_ADMIN\n",
         done.stdout,
     ), done
+
+
+def test_system_tests_make_a_tun_device_where_there_is_none():
+    look = "import sys; sys.path.insert(0, sys.argv[1]); import enclosure; print(enclosure.refusal())"
+    scripts = str(Path(enclosure.__file__).parent)
+    done = subprocess.run(
+        [*tun("true"), sys.executable, "-c", look, scripts], capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("None\n", "")

@@ -101,17 +101,17 @@ MACHINES = {
     ),
     "no user namespaces": (
         lambda: as_user_root("echo 0 > /proc/sys/user/max_user_namespaces"),
-        "cannot make a user namespace: no user namespaces are permitted (user.max_user_namespaces=0); permit them: "
+        "cannot make namespaces: no user namespaces are permitted (user.max_user_namespaces=0); permit them: "
         "'sudo sysctl user.max_user_namespaces=15000'",
     ),
     "no network namespaces": (
         lambda: as_user_root("echo 0 > /proc/sys/user/max_net_namespaces"),
-        "cannot make a user namespace: no network namespaces are permitted (user.max_net_namespaces=0); permit "
+        "cannot make namespaces: no network namespaces are permitted (user.max_net_namespaces=0); permit "
         "them: 'sudo sysctl user.max_net_namespaces=15000'",
     ),
     "a filter of system calls": (
         lambda: filtered("unshare", *NOBODY),
-        "cannot make a user namespace: a filter of system calls (seccomp) forbids user namespaces, as in a "
+        "cannot make namespaces: a filter of system calls (seccomp) forbids user namespaces, as in a "
         f"container; {TO_CONTAINER} --security-opt seccomp=unconfined, or run it as root",
     ),
     "root without capabilities": (
@@ -121,10 +121,13 @@ MACHINES = {
     ),
     "root without capabilities behind a filter": (
         lambda: filtered("unshare", *POWERLESS),
-        "cannot make a user namespace: this root has no CAP_SYS_ADMIN and no CAP_NET_ADMIN, as in a container; "
+        "cannot make namespaces: this root has no CAP_SYS_ADMIN and no CAP_NET_ADMIN, as in a container; "
         f"{TO_CONTAINER} --cap-add SYS_ADMIN --cap-add NET_ADMIN",
     ),
-    "no ip": (no_ip, f"cannot run 'ip': there is no 'ip' on the PATH; {IP}"),
+    "no ip": (
+        no_ip,
+        f"cannot run 'ip': there is no 'ip' on the PATH; {IP}, or put its folder, such as /usr/sbin, on the PATH",
+    ),
     "a read-only /proc/sys": (
         lambda: mounted("mount --bind /proc/sys /proc/sys; mount -o remount,ro,bind /proc/sys"),
         "cannot set /proc/sys/net/ipv4/[a-z_]+: /proc/sys is mounted read-only, as in a container; "

@@ -38,11 +38,19 @@ impl fmt::Display for Capability {
 impl Machine {
     /// Whether the process has a capability, in its own user namespace.
     pub fn has(&self, capability: Capability) -> bool {
-        self.capabilities & (1 << capability as u32) != 0
+        self.capabilities
+            .is_some_and(|all| all & (1 << capability as u32) != 0)
     }
 
-    /// Which of these the process has not, and how it gets them; nothing if it has all.
+    /// Which of these the process has not, and how it gets them; nothing if it has all. Where /proc does not
+    /// tell, that is the cause.
     pub fn lacks(&self, wanted: &[Capability]) -> Option<String> {
+        if self.capabilities.is_none() {
+            return Some(line(
+                "/proc is not mounted",
+                "mount it: 'sudo mount -t proc proc /proc'",
+            ));
+        }
         let missing = wanted.iter().filter(|one| !self.has(**one));
         let missing: Vec<Capability> = missing.copied().collect();
         let names: Vec<String> = missing.iter().map(Capability::to_string).collect();

@@ -26,8 +26,8 @@ pub struct Machine {
     /// The folder that /proc, /sys and /dev are in.
     root: PathBuf,
     uid: u32,
-    /// The effective ones, a bit each.
-    capabilities: u64,
+    /// The effective ones, a bit each; nothing where /proc does not tell.
+    capabilities: Option<u64>,
 }
 
 impl Machine {
@@ -39,8 +39,7 @@ impl Machine {
             root: PathBuf::from("/"),
             uid: geteuid().as_raw(),
             capabilities: field(&status, "CapEff:")
-                .and_then(|hex| u64::from_str_radix(hex, 16).ok())
-                .unwrap_or_default(),
+                .and_then(|hex| u64::from_str_radix(hex, 16).ok()),
         }
     }
 
@@ -69,7 +68,10 @@ impl Machine {
     /// Why the program `ip` cannot be run.
     pub fn ip(&self, error: &io::Error) -> String {
         match error.kind() {
-            io::ErrorKind::NotFound => line("there is no 'ip' on the PATH", INSTALL_IP),
+            io::ErrorKind::NotFound => line(
+                "there is no 'ip' on the PATH",
+                format_args!("{INSTALL_IP}, or put its folder, such as /usr/sbin, on the PATH"),
+            ),
             io::ErrorKind::PermissionDenied => {
                 line("the 'ip' on the PATH may not be run", INSTALL_IP)
             }

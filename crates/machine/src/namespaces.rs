@@ -49,7 +49,7 @@ const RULES: [Rule; 2] = [
 impl Machine {
     /// Why no user namespace can be made, by a process that may make no other without one.
     pub fn user_namespace(&self, error: &io::Error) -> String {
-        if self.uid == 0
+        if (self.uid == 0 || self.capabilities.is_none())
             && let Some(why) = self.lacks(&[Capability::SysAdmin, Capability::NetAdmin])
         {
             return why;

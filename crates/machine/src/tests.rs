@@ -32,7 +32,7 @@ impl Place {
         Machine {
             root: self.0.clone(),
             uid,
-            capabilities,
+            capabilities: Some(capabilities),
         }
     }
 }
@@ -226,6 +226,20 @@ fn root_without_capabilities() {
 }
 
 #[test]
+fn a_machine_without_proc() {
+    for uid in [0, USER] {
+        let machine = Machine {
+            capabilities: None,
+            ..Place::new(&[]).machine(uid, 0)
+        };
+        documented(
+            &machine.user_namespace(&error(libc::ENOENT)),
+            "/proc is not mounted; mount it: 'sudo mount -t proc proc /proc'",
+        );
+    }
+}
+
+#[test]
 fn network_namespaces() {
     let place = Place::new(&[("/proc/self/status", "Seccomp:\t2\n")]);
     let able = place.machine(0, ALL);
@@ -297,7 +311,8 @@ fn the_program_ip() {
     let here = Machine::here();
     documented(
         &here.ip(&error(libc::ENOENT)),
-        "there is no 'ip' on the PATH; install iproute2 (sudo apt-get install -y iproute2)",
+        "there is no 'ip' on the PATH; install iproute2 (sudo apt-get install -y iproute2), or put \
+         its folder, such as /usr/sbin, on the PATH",
     );
     documented(
         &here.ip(&error(libc::EACCES)),

@@ -37,7 +37,7 @@ pub fn become_able() -> Result<Privilege, SetupError> {
         |what: &str, error: io::Error| SetupError::refused(what, machine.user_namespace(&error));
     // A network of its own too: without it there is no right over any.
     unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNET)
-        .map_err(|e| refused("make a user namespace", e.into()))?;
+        .map_err(|e| refused("make namespaces", e.into()))?;
     let write = |name: &str, text: &str| {
         let path = format!("/proc/self/{name}");
         fs::write(&path, text).map_err(|e| refused(&format!("write {path}"), e))

@@ -36,7 +36,8 @@ impl Machine {
         if is_own {
             return line(
                 "BPF takes the machine's root, and this is a user namespace",
-                "run it outside, as root (sudo): without 'unshare -r', and in no rootless container",
+                "run it outside, as root (sudo): without 'unshare -r', and in no rootless \
+                 container",
             );
         }
         // CAP_SYS_ADMIN has had both rights since before they had names of their own.

@@ -42,8 +42,8 @@ impl Machine {
             .is_some_and(|all| all & (1 << capability as u32) != 0)
     }
 
-    /// Which of these the process has not, and how it gets them; nothing if it has all. Where /proc does not
-    /// tell, that is the cause.
+    /// Which of these the process has not, and how it gets them; nothing if it has all. Where /proc
+    /// does not tell, that is the cause.
     pub fn lacks(&self, wanted: &[Capability]) -> Option<String> {
         if self.capabilities.is_none() {
             return Some(line(

@@ -69,8 +69,8 @@ impl Machine {
                             "start it outside of the chroot",
                         ),
                         (_, true) => self.cured(
-                            "a filter of system calls (seccomp) forbids user namespaces, as in a \
-                         container",
+                            "a filter of system calls (seccomp) forbids user namespaces, as in \
+                             a container",
                             UNFILTERED,
                         ),
                         _ => self.cured(
@@ -160,7 +160,7 @@ impl Machine {
         found.unwrap_or_else(|| error.to_string())
     }
 
-    /// The kernel lists mounts by where they are below the root: a chroot has seldom one at its root.
+    /// Mounts are listed by where they are below the root: a chroot has seldom one at its root.
     fn is_chroot(&self) -> bool {
         let mounts = self.read("/proc/self/mounts").unwrap_or_default();
         let mut places = mounts.lines().map(|row| row.split(' ').nth(1));

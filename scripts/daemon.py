@@ -22,8 +22,8 @@ PATIENCE_S = 120.0
 """Whatever takes longer hangs."""
 GONE_S = 20.0
 """The kernel may keep a controller for so long after its agent has ended."""
-WANTING = ("not permitted;", " needs Linux ", "no /sys/kernel/btf/vmlinux", "Function not implemented")
-"""What headwayd says where a machine cannot have BPF controllers; the last is a kernel without bpf()."""
+WANTING = ("not permitted:", " needs Linux ", "no /sys/kernel/btf/vmlinux", "CONFIG_BPF", "bpf_jit_enable=0")
+"""What headwayd says where a machine cannot have BPF controllers (crates/machine/src/bpf.rs)."""
 
 
 def refusal() -> str | None:

@@ -34,6 +34,7 @@ __all__ = [
     "measurements",
     "network_view",
     "read_parquet",
+    "refused_entry",
     "results_schema",
     "scenario_names",
     "scheme_members",
@@ -89,6 +90,9 @@ def find_headwayd() -> str:
 
     Raises UsageError where it is not, in one line that says what builds it.
     """
+
+def refused_entry(number: int) -> str:
+    """Why a network namespace cannot be entered that gave this errno, and the cure. On Linux alone."""
 
 def check_model(folder: str | PathLike[str]) -> dict[str, Any]:
     """Loads a model's folder with every check: id, card (JSON), parameters, golden_rows, golden_error.

@@ -356,7 +356,7 @@ def test_bad_options_are_said_in_one_line(tmp_path):
         (["--policy", "owl", "--controllers", "headway_owl,headway_rate"], "a policy has one"),
         (["--policy", "owl", "--ring", "5"], "power of two"),
         (["--policy", "owl", "--state", "/nowhere"], "--state"),
-        (["--policy", "owl", "--cgroup", str(tmp_path)], "not a cgroup's folder"),
+        (["--policy", "owl", "--cgroup", str(tmp_path)], "it is not a cgroup's folder"),
         (["--policy", "owl", "--shadow", "/nowhere/file"], "--shadow"),
         (["--policy", "aurora:model=int8-v1", "--shadow", str(tmp_path / "file")], "evaluated in the kernel"),
         (["--policy", "owl:latency=10ms"], "leave it out"),

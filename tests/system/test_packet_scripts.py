@@ -89,7 +89,7 @@ def plays(request, ours) -> Iterator[Plays]:
         try:
             stack.enter_context(hystart.switched(on=False))
         except OSError as why:
-            needs.skip("bpf", f"HyStart cannot be switched off here: {why.strerror}")
+            needs.skip("bpf", f"{hystart.PARAMETER}: {why.strerror}; run as root where /sys is not read-only")
         pool = stack.enter_context(ThreadPoolExecutor(AT_ONCE))
         stack.callback(pool.shutdown, cancel_futures=True)
         found = Plays(pool)

@@ -259,7 +259,10 @@ fn register(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> Resu
         [] => &Controller::ALL[..],
         _ => &run.controllers[..],
     };
-    let load = |controller: &Controller| load(run, *controller, None);
+    let load = |controller: &Controller| {
+        let mut program = load(run, *controller, None)?;
+        program.register().map(|()| program)
+    };
     let programs: Vec<Program> = controllers.iter().map(load).collect::<Result<_>>()?;
     let _choice = Choice::make(run, &programs[0].name)?;
     let names = programs
@@ -274,9 +277,11 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     let socket = Socket::bind(&run.at.socket)?;
     let metrics = run.metrics.map(listen).transpose()?;
     let network = network(run)?;
+    let mut program = load(run, controller, policies.as_ref())?;
+    // What an earlier agent has written there goes only where this one can begin.
     let file = run.shadow.as_ref().and_then(Option::as_deref);
     let file = file.map(Shadow::create).transpose()?;
-    let program = load(run, controller, policies.as_ref())?;
+    program.register()?;
     let ready = match &policies {
         Some(policies) => policies.describe(&program.name),
         None => serde_json::json!({ "name": program.name }),
@@ -388,7 +393,6 @@ fn load(run: &Run, controller: Controller, policies: Option<&Policies>) -> Resul
         Some(policies) => policies.configure(&mut program, frame(run)),
         None => program.configure(frame(run).without_policy(), None),
     }
-    program.register()?;
     Ok(program)
 }
 
@@ -458,6 +462,9 @@ fn check(run: &Run) -> Result<()> {
                 if given.len() == 1 { "is" } else { "are" }
             ));
         }
+    }
+    if let Some(folder) = &run.cgroup {
+        Cgroup::check(folder)?;
     }
     if !run.ring.is_power_of_two() {
         return wrong(format!("--ring {} must be a power of two", run.ring));

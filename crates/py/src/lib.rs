@@ -78,6 +78,8 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     #[cfg(target_os = "linux")]
     m.add_function(wrap_pyfunction!(worlds::emu::find_headwayd, m)?)?;
     #[cfg(target_os = "linux")]
+    m.add_function(wrap_pyfunction!(worlds::emu::refused_entry, m)?)?;
+    #[cfg(target_os = "linux")]
     m.add_function(wrap_pyfunction!(shell::shell, m)?)?;
     #[cfg(target_os = "linux")]
     m.add_function(wrap_pyfunction!(shell::shells, m)?)?;

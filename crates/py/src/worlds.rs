@@ -43,6 +43,7 @@ pub(crate) mod emu {
     use std::path::Path;
 
     use headway_emu::run::{Emu, Kernel, worker};
+    use headway_machine::Machine;
 
     use super::*;
 
@@ -71,6 +72,11 @@ pub(crate) mod emu {
         let python = executable(py)?;
         let found = headway_emu::run::find_headwayd(Path::new(&python).parent());
         found.map(|path| path.display().to_string()).map_err(usage)
+    }
+
+    #[pyfunction]
+    pub(crate) fn refused_entry(number: i32) -> String {
+        Machine::here().entry(&std::io::Error::from_raw_os_error(number))
     }
 
     #[pyfunction]

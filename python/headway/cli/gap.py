@@ -128,13 +128,11 @@ def gap(
     store = Store(make_folder(out, "--out"), "gap")
     wanted = {SIM: names, EMU: names, KERNEL: in_kernel}
 
+    # All of them before anything runs: what this machine refuses is said at once.
+    missing = {world: _missing(world, loaded, wanted[world], settings, store, again=again) for world in wanted}
     failures = []
-    for world, schemes_there in wanted.items():
-        planned = tasks(world, loaded, schemes_there, settings)
-        missing = [task for task in planned if not (run := store.find(task)) or (again and run["unfit"])]
-        if missing and world != SIM:
-            check(world, loaded, schemes_there, settings)
-        failures += _run(world, missing, os.cpu_count() or 1 if world == SIM else jobs, store)
+    for world, of_world in missing.items():
+        failures += _run(world, of_world, os.cpu_count() or 1 if world == SIM else jobs, store)
     for failure in failures:
         print(f"headway: {failure}", file=sys.stderr)
     rows = compare(loaded, names, settings, store.find)
@@ -210,6 +208,23 @@ def warnings_of(scenarios: list[Scenario]) -> list[str]:
 
     traces = dict.fromkeys(trace for one in scenarios for trace in one.traces)
     return changed(digests(traces)) + doubtful(traces)
+
+
+def _missing(
+    world: str,
+    scenarios: Sequence[Scenario],
+    schemes: Sequence[str],
+    settings: Settings,
+    store: Store,
+    *,
+    again: bool,
+) -> list[Task]:
+    """Runs that have not finished, with `again` unfit ones too. Raises RunError where the machine refuses them."""
+    planned = tasks(world, scenarios, schemes, settings)
+    missing = [task for task in planned if not (run := store.find(task)) or (again and run["unfit"])]
+    if missing and world != SIM:
+        check(world, scenarios, schemes, settings)
+    return missing
 
 
 def _run(world: str, missing: list[Task], jobs: int, store: Store) -> list[str]:

@@ -128,7 +128,9 @@ def _in_namespace(namespace: str | None) -> socket.socket:
     thread.start()
     thread.join()
     if isinstance(made[0], OSError):
-        raise RunError(f"network namespace {path}: {made[0].strerror}; ip netns list shows those that have names")
+        from headway._native import refused_entry
+
+        raise RunError(f"network namespace {path}: {refused_entry(made[0].errno or 0)}")
     return made[0]
 
 

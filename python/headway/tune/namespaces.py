@@ -67,9 +67,9 @@ class Namespaces:
         looked.wait()
         if self._failure is not None:
             self.close()
-            raise RunError(
-                f"network namespaces: {self._failure.strerror}; watching all of them takes root (CAP_SYS_ADMIN)"
-            )
+            from headway._native import refused_entry
+
+            raise RunError(f"network namespaces: {refused_entry(self._failure.errno or 0)}")
 
     def diags(self) -> list[Diag]:
         """Those of the namespaces that were there when it last looked."""

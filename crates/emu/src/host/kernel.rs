@@ -1,9 +1,10 @@
 //! What the kernel's TCP has, and how a namespace's is set up.
 
 use std::fs;
-use std::io;
 
 use headway_cc::{SchemeError, suggest};
+
+use crate::sys::{SetupError, set};
 
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 
@@ -49,9 +50,6 @@ const SETTINGS: [(&str, &str); 3] = [
 ///
 /// # Errors
 /// If the kernel does not let it.
-pub fn prepare_namespace() -> io::Result<()> {
-    SETTINGS.iter().try_for_each(|(file, text)| {
-        fs::write(file, text)
-            .map_err(|e| io::Error::new(e.kind(), format!("cannot set {file}: {e}")))
-    })
+pub fn prepare_namespace() -> Result<(), SetupError> {
+    SETTINGS.iter().try_for_each(|(file, text)| set(file, text))
 }

@@ -285,7 +285,7 @@ fn refused(controller: &str, why: Errno) -> HostError {
         Errno::ENOENT => kernel::missing(controller, &kernel::available()),
         Errno::EPERM => format!(
             "the kernel lets only root use congestion control '{controller}'; \
-             net.ipv4.tcp_allowed_congestion_control lists what others may use"
+             run it as root, or add it to the setting net.ipv4.tcp_allowed_congestion_control"
         ),
         why => format!("the kernel refuses congestion control '{controller}': {why}"),
     };

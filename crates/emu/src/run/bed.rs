@@ -118,8 +118,7 @@ impl Bed {
 fn make_host(plan: &Plan, node: usize) -> Result<(Namespace, Tun), SetupError> {
     let namespace = Namespace::create()?;
     let port = namespace.within(|| {
-        kernel::prepare_namespace()
-            .map_err(|e| SetupError::system("set up a namespace's TCP", e))?;
+        kernel::prepare_namespace()?;
         Tun::create("net0")
     })??;
     let name = port.name();
@@ -144,9 +143,10 @@ fn make_host(plan: &Plan, node: usize) -> Result<(Namespace, Tun), SetupError> {
 pub(super) fn probe(controller: Option<&str>) -> Result<(), String> {
     let text = |e: SetupError| e.to_string();
     let namespace = Namespace::create().map_err(text)?;
+    namespace.ip("link set lo up\n").map_err(text)?;
     let tried = namespace.within(|| {
         Tun::create("net0").map_err(text)?;
-        kernel::prepare_namespace().map_err(|e| e.to_string())?;
+        kernel::prepare_namespace().map_err(text)?;
         match controller {
             Some(name) => tcp::try_controller(name).map_err(|e| e.to_string()),
             None => Ok(()),

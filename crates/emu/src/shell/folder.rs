@@ -35,7 +35,7 @@ pub fn find(around: Option<&Path>) -> Result<PathBuf, ShellError> {
 /// If it cannot be made or is somebody else's.
 pub fn made(folder: PathBuf) -> Result<PathBuf, ShellError> {
     match fs::DirBuilder::new().mode(0o755).create(&folder) {
-        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(ShellError::state(&folder, e)),
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(refused(&folder, e)),
         _ => checked(folder),
     }
 }
@@ -48,8 +48,13 @@ fn checked(folder: PathBuf) -> Result<PathBuf, ShellError> {
         let what = "it is not a folder of this user's; remove it or set XDG_RUNTIME_DIR";
         return Err(failed(io::Error::other(what)));
     }
-    access(&folder, AccessFlags::W_OK).map_err(|e| failed(e.into()))?;
+    access(&folder, AccessFlags::W_OK).map_err(|e| refused(&folder, e.into()))?;
     Ok(folder)
+}
+
+fn refused(folder: &Path, why: io::Error) -> ShellError {
+    let cure = format!("{why}; set XDG_RUNTIME_DIR to a folder of your own");
+    ShellError::state(folder, io::Error::other(cure))
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! The hosts of a shell: a namespace each with a device that leads to the emulator, and the far side.
 
 use std::fs;
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use nix::ifaddrs::getifaddrs;
@@ -10,7 +9,7 @@ use super::ShellError;
 use super::address::{Slice, ipv6};
 use super::path::{DOWN, UP};
 use crate::emulator::Way;
-use crate::sys::{Namespace, SetupError, Tun};
+use crate::sys::{Namespace, SetupError, Tun, set};
 
 /// The device of a host.
 const DEVICE: &str = "headway";
@@ -47,8 +46,7 @@ impl Hosts {
         let inside: Vec<Namespace> = inside.collect::<Result<_, _>>()?;
         for new in inside.iter().chain(far_is_new.then_some(&far)) {
             new.ip("link set lo up\n")?;
-            let forwarding = new.within(forward)?;
-            forwarding.map_err(|e| SetupError::system("let packets through a namespace", e))?;
+            new.within(forward)??;
         }
         Ok(Hosts {
             has_ipv6: far.within(has_ipv6)?,
@@ -145,12 +143,12 @@ pub fn taken_addresses() -> Result<Vec<Ipv4Addr>, ShellError> {
 }
 
 /// Lets packets through the calling thread's namespace, so that there may be a shell inside a shell.
-fn forward() -> io::Result<()> {
-    fs::write("/proc/sys/net/ipv4/ip_forward", "1")?;
-    if has_ipv6() {
-        fs::write("/proc/sys/net/ipv6/conf/all/forwarding", "1")?;
+fn forward() -> Result<(), SetupError> {
+    set("/proc/sys/net/ipv4/ip_forward", "1")?;
+    match has_ipv6() {
+        true => set("/proc/sys/net/ipv6/conf/all/forwarding", "1"),
+        false => Ok(()),
     }
-    Ok(())
 }
 
 /// Does the calling thread's namespace have IPv6?

@@ -275,13 +275,14 @@ impl Emulation {
         links: Vec<Link>,
         log: impl FnOnce(&[usize]) -> Result<Option<EventLog>, ShellError>,
     ) -> Result<Emulation, ShellError> {
+        let devices = hosts.connect(slice)?;
         let (ways, link_of_way) = hosts.ways(slice);
+        // A log is begun only where there will be packets.
         let log = log(&link_of_way)?;
         let meter = Meter::new(link_of_way, log);
         let sums = meter.sums();
         let links = links.into_iter().map(Link::observed).collect();
         let links = Links::new(links, Vec::new());
-        let devices = hosts.connect(slice)?;
         let clock = Clock::start();
         let failed = |e| SetupError::system("start the emulator", e);
         let mut emulator = Emulator::new(clock, devices, ways, links, meter).map_err(failed)?;

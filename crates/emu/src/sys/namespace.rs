@@ -1,10 +1,11 @@
 //! Network namespaces that have no name and vanish with their last user.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::process::{Command, Stdio};
 
+use headway_machine::Machine;
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::stat::fstat;
 
@@ -37,6 +38,11 @@ impl SetupError {
             source: source.into(),
         }
     }
+
+    /// With the cause and the cure that [`Machine`] has found.
+    pub(crate) fn refused(what: impl Into<String>, why: String) -> SetupError {
+        SetupError::system(what, io::Error::other(why))
+    }
 }
 
 const OF_THREAD: &str = "/proc/thread-self/ns/net";
@@ -60,8 +66,10 @@ impl Namespace {
     pub fn create() -> Result<Namespace, SetupError> {
         // On a thread of its own: the caller stays where it is.
         on_thread(|| {
-            unshare(CloneFlags::CLONE_NEWNET)
-                .map_err(|e| SetupError::system("make a network namespace", e))?;
+            unshare(CloneFlags::CLONE_NEWNET).map_err(|e| {
+                let why = Machine::here().network_namespace(&e.into());
+                SetupError::refused("make a network namespace", why)
+            })?;
             Namespace::current()
         })?
     }
@@ -71,8 +79,10 @@ impl Namespace {
     /// # Errors
     /// Without the privilege.
     pub fn enter(&self) -> Result<(), SetupError> {
-        self.join()
-            .map_err(|e| SetupError::system("enter a network namespace", e))
+        self.join().map_err(|e| {
+            let why = Machine::here().entry(&e.into());
+            SetupError::refused("enter a network namespace", why)
+        })
     }
 
     /// As [`enter`](Self::enter), for a process that may not allocate.
@@ -118,6 +128,17 @@ impl Clone for Namespace {
     }
 }
 
+/// Sets a setting of the kernel, a file below /proc/sys, in the calling thread's namespace.
+///
+/// # Errors
+/// If the kernel does not let it.
+pub fn set(file: &str, text: &str) -> Result<(), SetupError> {
+    fs::write(file, text).map_err(|e| {
+        let why = Machine::here().setting(file, &e);
+        SetupError::refused(format!("set {file}"), why)
+    })
+}
+
 fn on_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, SetupError> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().spawn_scoped(scope, work);
@@ -129,7 +150,7 @@ fn on_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, SetupError> 
 }
 
 fn ip(batch: &str) -> Result<(), SetupError> {
-    let missing = |e: io::Error| SetupError::system("run 'ip' (install iproute2)", e);
+    let missing = |e: io::Error| SetupError::refused("run 'ip'", Machine::here().ip(&e));
     let mut child = Command::new("ip")
         .args(["-batch", "-"])
         .stdin(Stdio::piped())
@@ -146,7 +167,7 @@ fn ip(batch: &str) -> Result<(), SetupError> {
         true => Ok(()),
         false => {
             let said = String::from_utf8_lossy(&output.stderr);
-            Err(SetupError::Ip(said.trim().replace('\n', "; ")))
+            Err(SetupError::Ip(Machine::here().said_by_ip(&said)))
         }
     }
 }

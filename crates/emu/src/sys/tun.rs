@@ -5,6 +5,8 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
+use headway_machine::Machine;
+
 use super::SetupError;
 
 /// A TUN device. It vanishes when this is dropped.
@@ -49,14 +51,19 @@ impl Tun {
     /// Without the privilege, without `/dev/net/tun`, or if the name is taken or too long.
     #[allow(unsafe_code)]
     pub fn create(name: &str) -> Result<Tun, SetupError> {
-        const PATH: &str = "/dev/net/tun";
-        let failed = |e: io::Error| SetupError::system(format!("make TUN device '{name}'"), e);
+        let failed = |e: io::Error| {
+            let why = Machine::here().tun_device(&e);
+            SetupError::refused(format!("make TUN device '{name}'"), why)
+        };
         let file = OpenOptions::new()
             .read(true)
             .write(true)
             .custom_flags(libc::O_NONBLOCK)
-            .open(PATH)
-            .map_err(|e| SetupError::system(format!("open {PATH}"), e))?;
+            .open(Machine::TUN)
+            .map_err(|e| {
+                let why = Machine::here().tun(&e);
+                SetupError::refused(format!("open {}", Machine::TUN), why)
+            })?;
         if name.is_empty() || name.len() >= libc::IFNAMSIZ || !name.is_ascii() {
             return Err(failed(io::Error::from(io::ErrorKind::InvalidInput)));
         }

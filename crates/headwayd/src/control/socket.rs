@@ -1,7 +1,7 @@
 //! The control socket: a word in, a line of JSON out. Only who may open the file can ask.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -35,21 +35,26 @@ impl Socket {
         if UnixStream::connect(path).is_ok() {
             return Err(wrong(&"another headwayd listens there"));
         }
+        let refused = |e: io::Error| {
+            wrong(&format_args!(
+                "{e}; run it as root (sudo), or give a --socket where you may make one"
+            ))
+        };
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(|e| wrong(&e))?;
+            fs::create_dir_all(folder).map_err(refused)?;
         }
         let is_left = fs::symlink_metadata(path).is_ok_and(|m| {
             use std::os::unix::fs::FileTypeExt;
             m.file_type().is_socket()
         });
         if is_left {
-            fs::remove_file(path).map_err(|e| wrong(&e))?;
+            fs::remove_file(path).map_err(refused)?;
         }
         // Before there is a second thread. Nobody else can connect, not even at first.
         let before = umask(Mode::from_bits_truncate(0o177));
         let listener = UnixListener::bind(path);
         umask(before);
-        let listener = listener.map_err(|e| wrong(&e))?;
+        let listener = listener.map_err(refused)?;
         Ok(Socket {
             path: path.to_owned(),
             listener,

@@ -2,6 +2,7 @@
 
 use headway_fixed::Int8;
 use headway_kernel::abi::SettingValues;
+use headway_machine::Machine;
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder, OpenObject};
 
 use super::map::OwnPolicy;
@@ -197,7 +198,7 @@ fn refusal(controller: Controller, name: &str, error: &libbpf_rs::Error) -> Stri
             format!("the verifier, or a security module, refuses its program: {whole}")
         }
         libbpf_rs::ErrorKind::PermissionDenied => {
-            "not permitted; it takes CAP_BPF and CAP_PERFMON (root has them), and no lockdown".to_owned()
+            format!("not permitted: {}", Machine::here().bpf())
         }
         libbpf_rs::ErrorKind::AlreadyExists if kernel::has_links() => {
             "the kernel has a controller of that name; is another headwayd running? --name gives it another".to_owned()
@@ -209,7 +210,9 @@ fn refusal(controller: Controller, name: &str, error: &libbpf_rs::Error) -> Stri
         _ if controller == Controller::Bbr && !kernel::has_bbr() => {
             "the kernel has no BBR to call; 'modprobe tcp_bbr' may help".to_owned()
         }
-        _ => whole.to_owned(),
+        _ => Machine::here()
+            .bpf_missing()
+            .unwrap_or_else(|| whole.to_owned()),
     };
     format!("cannot register {name}: {why}")
 }

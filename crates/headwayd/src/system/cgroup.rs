@@ -4,6 +4,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
+use headway_machine::Machine;
 use libbpf_rs::{Link, Object, ObjectBuilder};
 
 use crate::error::{Error, Result};
@@ -17,33 +18,33 @@ pub struct Cgroup {
 }
 
 impl Cgroup {
-    /// Of the cgroup (version 2) whose folder this is.
+    /// That a folder is a cgroup's which takes programs.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn check(folder: &Path) -> Result<()> {
+        match Machine::here().cgroup(folder) {
+            None => Ok(()),
+            Some(why) => Err(Error::Usage(format!(
+                "--cgroup {}: {why}",
+                folder.display()
+            ))),
+        }
+    }
+
+    /// Of the cgroup whose folder this is, once it has been [checked](Self::check).
     ///
     /// # Errors
     /// One line.
     pub fn attach(folder: &Path, name: &str) -> Result<Cgroup> {
-        let wrong = |e: &dyn std::fmt::Display| {
-            let text = e.to_string();
-            let line = text.lines().next().unwrap_or_default();
-            Error::Usage(format!("--cgroup {}: {line}", folder.display()))
-        };
-        let cgroup = File::open(folder).map_err(|e| wrong(&e))?;
-        if !folder.join("cgroup.procs").exists() {
-            return Err(wrong(
-                &"not a cgroup's folder, such as /sys/fs/cgroup/system.slice",
-            ));
-        }
-        // Every folder of version 2 has this file, and none of version 1.
-        if !folder.join("cgroup.controllers").exists() {
-            return Err(wrong(
-                &"a cgroup of version 1, which takes no such program; give a folder of version 2 (mount -t cgroup2)",
-            ));
-        }
+        let option = format!("--cgroup {}", folder.display());
+        let cgroup = File::open(folder).map_err(|e| Error::Usage(format!("{option}: {e}")))?;
         let failed = |e: libbpf_rs::Error| match e.kind() {
-            libbpf_rs::ErrorKind::PermissionDenied => Error::Failed(
-                "--cgroup: not permitted; it takes CAP_NET_ADMIN too (root has it)".to_owned(),
-            ),
-            _ => Error::failed("--cgroup", e),
+            libbpf_rs::ErrorKind::PermissionDenied => {
+                let why = Machine::here().cgroup_program();
+                Error::Failed(format!("{option}: not permitted: {why}"))
+            }
+            _ => Error::failed(&option, e),
         };
         let mut builder = ObjectBuilder::default();
         let mut open = builder.open_memory(OBJECT).map_err(failed)?;
@@ -59,7 +60,7 @@ impl Cgroup {
         let object = open.load().map_err(failed)?;
         let link = {
             let program = object.progs_mut().next();
-            let program = program.ok_or_else(|| wrong(&"its program is empty"))?;
+            let program = program.ok_or_else(|| Error::failed(&option, "its program is empty"))?;
             program.attach_cgroup(cgroup.as_raw_fd()).map_err(failed)?
         };
         Ok(Cgroup {

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use headway_machine::Machine;
+
 use crate::error::{Error, Result};
 
 const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
@@ -24,19 +26,29 @@ impl DefaultController {
     /// # Errors
     /// One line, if it may not be set.
     pub fn set(name: &str, kept: &Path) -> Result<DefaultController> {
-        let failed = |e| Error::failed(format!("--default: cannot set {DEFAULT}"), e);
+        let failed = |e| {
+            let why = Machine::here().setting(DEFAULT, &e);
+            Error::failed(format!("--default: cannot set {DEFAULT}"), why)
+        };
         let now = fs::read_to_string(DEFAULT).map_err(failed)?;
         let available = fs::read_to_string(AVAILABLE).map_err(failed)?;
+        let earlier = fs::read_to_string(kept);
         let before = before(
             &now,
-            &fs::read_to_string(kept).unwrap_or_default(),
+            earlier.as_deref().unwrap_or_default(),
             &available,
             name,
         );
         if let Err(error) = fs::write(kept, &before) {
             tracing::warn!(file = %kept.display(), %error, "if it is killed nobody knows which controller was the default");
         }
-        fs::write(DEFAULT, name).map_err(failed)?;
+        if let Err(error) = fs::write(DEFAULT, name) {
+            // It says nothing that was not so.
+            if earlier.is_err() {
+                let _ = fs::remove_file(kept);
+            }
+            return Err(failed(error));
+        }
         Ok(DefaultController {
             before,
             ours: name.to_owned(),

@@ -1,8 +1,8 @@
 //! What the running kernel has.
 
 use std::fs;
-use std::path::Path;
 
+use headway_machine::Machine;
 use nix::sys::time::TimeValLike;
 use nix::sys::utsname::uname;
 use nix::time::{ClockId, clock_getres};
@@ -18,12 +18,9 @@ pub fn check(controller: Controller) -> Result<()> {
     let running = uname().map_err(|e| Error::failed("cannot ask for the kernel's version", e))?;
     let release = running.release().to_string_lossy();
     check_release(controller, &release)?;
-    match Path::new("/sys/kernel/btf/vmlinux").exists() {
-        true => Ok(()),
-        false => Err(Error::Failed(
-            "this kernel tells nothing of its types (no /sys/kernel/btf/vmlinux); it takes one with CONFIG_DEBUG_INFO_BTF"
-                .to_owned(),
-        )),
+    match Machine::here().types() {
+        None => Ok(()),
+        Some(why) => Err(Error::Failed(why)),
     }
 }
 

@@ -1,0 +1,103 @@
+//! BPF programs.
+
+use std::fs;
+
+use super::{Capability, IN_ITS_LOG, Machine, UNFILTERED, line};
+
+/// Where the kernel tells its types.
+const TYPES: &str = "/sys/kernel/btf/vmlinux";
+/// The type that it has if BPF programs can be congestion controllers.
+const CONTROLLERS: &[u8] = b"bpf_struct_ops_tcp_congestion_ops";
+/// What /proc/self/uid_map says in the machine's own user namespace.
+const ALL_USERS: [&str; 3] = ["0", "0", "4294967295"];
+
+impl Machine {
+    /// Why the kernel cannot be told how to load a program: it takes the kernel's own types.
+    pub fn types(&self) -> Option<String> {
+        if self.path(TYPES).exists() {
+            return None;
+        }
+        Some(match self.path("/sys/kernel").exists() {
+            true => line(
+                format_args!("this kernel tells nothing of its types (no {TYPES})"),
+                "use one with CONFIG_DEBUG_INFO_BTF",
+            ),
+            false => line(
+                format_args!("/sys is not mounted (no {TYPES})"),
+                "mount it: 'sudo mount -t sysfs sysfs /sys'",
+            ),
+        })
+    }
+
+    /// Why the process may not load a program, if it was refused with EPERM.
+    pub fn bpf(&self) -> String {
+        let map = self.read("/proc/self/uid_map").unwrap_or_default();
+        let is_own = !map.is_empty() && !map.split_whitespace().eq(ALL_USERS);
+        if is_own {
+            return line(
+                "BPF takes the machine's root, and this is a user namespace",
+                "run it outside, as root (sudo): without 'unshare -r', and in no rootless \
+                 container",
+            );
+        }
+        // CAP_SYS_ADMIN has had both rights since before they had names of their own.
+        let wanted = [Capability::Bpf, Capability::Perfmon];
+        if !self.has(Capability::SysAdmin)
+            && let Some(why) = self.lacks(&wanted)
+        {
+            return why;
+        }
+        let lockdown = self.read("/sys/kernel/security/lockdown");
+        if lockdown.is_some_and(|state| state.contains("[confidentiality]")) {
+            return line(
+                "the kernel is locked down (confidentiality)",
+                "start it with lockdown=integrity or without lockdown",
+            );
+        }
+        match self.is_filtered() {
+            true => line(
+                "a filter of system calls (seccomp) forbids bpf(), as in a container",
+                UNFILTERED,
+            ),
+            false => line("a security module forbids it", IN_ITS_LOG),
+        }
+    }
+
+    /// Why a kernel that refused a program has no use for any such program, if that is so.
+    pub fn bpf_missing(&self) -> Option<String> {
+        // It is there where bpf() is, whatever it says.
+        if !self
+            .path("/proc/sys/kernel/unprivileged_bpf_disabled")
+            .exists()
+        {
+            return Some(line(
+                "this kernel has no bpf()",
+                "use one with CONFIG_BPF_SYSCALL",
+            ));
+        }
+        if self.is_set("net.core.bpf_jit_enable", "0") {
+            return Some(line(
+                "BPF programs are not compiled here (net.core.bpf_jit_enable=0)",
+                "let them be: 'sudo sysctl net.core.bpf_jit_enable=1'",
+            ));
+        }
+        let types = fs::read(self.path(TYPES)).ok()?;
+        let mut parts = types.windows(CONTROLLERS.len());
+        (!parts.any(|part| part == CONTROLLERS)).then(|| {
+            line(
+                "this kernel takes no BPF program for a congestion controller (struct_ops)",
+                "use one with CONFIG_BPF_JIT and CONFIG_BPF_SYSCALL",
+            )
+        })
+    }
+
+    /// Why a program may not be attached to a cgroup, if it was refused with EPERM.
+    pub fn cgroup_program(&self) -> String {
+        self.lacks(&[Capability::NetAdmin]).unwrap_or_else(|| {
+            line(
+                "this cgroup or one around it has a program that admits no other",
+                "give another cgroup: 'sudo bpftool cgroup tree' shows which have programs",
+            )
+        })
+    }
+}

@@ -1,0 +1,80 @@
+//! TUN devices.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+
+use nix::sys::statvfs::{FsFlags, statvfs};
+
+use super::{Capability, IN_ITS_LOG, Machine, line};
+
+const TUN: &str = Machine::TUN;
+
+impl Machine {
+    /// Where TUN devices come from.
+    pub const TUN: &str = "/dev/net/tun";
+
+    /// Why /dev/net/tun cannot be opened.
+    pub fn tun(&self, error: &io::Error) -> String {
+        let node = self.path(TUN);
+        let found = fs::metadata(&node);
+        if let Ok(found) = &found
+            && !found.file_type().is_char_device()
+        {
+            return line(
+                "it is no device",
+                format_args!(
+                    "remove it and load the module: 'sudo rm -r {TUN}; sudo modprobe tun'"
+                ),
+            );
+        }
+        match error.raw_os_error() {
+            Some(libc::ENOENT) => line(
+                "there is no such device",
+                "load the module ('sudo modprobe tun'); start a container with --device \
+                 /dev/net/tun",
+            ),
+            Some(libc::ENODEV | libc::ENXIO) => line(
+                "the kernel has no driver for it",
+                "load the module ('sudo modprobe tun'), or use a kernel with CONFIG_TUN",
+            ),
+            Some(libc::EPERM) => line(
+                "the cgroup's rules for devices forbid it, as in a container",
+                "start the container with --device /dev/net/tun (a unit of systemd: \
+                 DeviceAllow=/dev/net/tun rw)",
+            ),
+            Some(libc::EACCES) => {
+                let is_on_nodev =
+                    statvfs(&node).is_ok_and(|found| found.flags().contains(FsFlags::ST_NODEV));
+                match found {
+                    _ if is_on_nodev => line(
+                        "it is on a mount with the option 'nodev'",
+                        "mount that without it ('sudo mount -o remount,dev'); start a container \
+                         with --device /dev/net/tun",
+                    ),
+                    Ok(found) if found.mode() & 0o006 != 0o006 => line(
+                        format_args!("its mode is {:04o}", found.mode() & 0o7777),
+                        format_args!(
+                            "let users open it: 'sudo chmod 0666 {TUN}', or run it as root"
+                        ),
+                    ),
+                    _ => line("a security module, such as SELinux, forbids it", IN_ITS_LOG),
+                }
+            }
+            _ => error.to_string(),
+        }
+    }
+
+    /// Why a TUN device cannot be made once /dev/net/tun is open.
+    pub fn tun_device(&self, error: &io::Error) -> String {
+        match error.raw_os_error() {
+            Some(libc::EPERM) => self.lacks(&[Capability::NetAdmin]),
+            Some(libc::EBUSY) => Some(line(
+                "there is one of that name already",
+                "end what made it: 'ip link' shows it, and 'headway shell --list' the shells",
+            )),
+            _ => None,
+        }
+        .unwrap_or_else(|| error.to_string())
+    }
+}

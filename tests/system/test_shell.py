@@ -182,9 +182,9 @@ def test_several_shells_at_once():
         for process in (one, two):
             process.communicate("go\n", timeout=60)
             assert process.returncode == 0
-    # What is left of a shell that has ended would be taken for one that was killed.
-    assert not Path(entry).exists()
-    assert not Path(other_entry).exists()
+        # What is left of a shell that has ended would be taken for one that was killed.
+        assert not Path(entry).exists()
+        assert not Path(other_entry).exists()
 
 
 @pytest.mark.parametrize(("script", "code"), [("true", 0), ("exit 7", 7), ("kill -9 $$", 137), ("kill $$", 143)])

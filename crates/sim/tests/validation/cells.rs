@@ -2,9 +2,9 @@
 
 use headway_cc::{Duration, Time};
 use headway_net::queue::{CoDelParams, Discipline};
-use headway_scenario::{Change, Network, Part, Transport};
+use headway_scenario::{Change, Part, Transport};
 
-use crate::cellular::{ATT, CS244, Graph, HOTNETS, VERIZON, capacity, graph, hotnets, mahimahi};
+use crate::cellular::{ATT, CS244, HOTNETS, VERIZON, capacity, graph, hotnets, mahimahi};
 use crate::check::{Check, Outside};
 use crate::networks::{fixed, has_traces, traces};
 use crate::sawtooth;

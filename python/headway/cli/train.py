@@ -97,7 +97,7 @@ def train(
         if ending.is_asked():
             _interrupted(f"the training is finished; the model is {shown(Path(summary['model']))}")
         return
-    found = []
+    found: list[dict[str, Any]] = []
     for number in several:
         print(f"headway: seed {number}, {len(found) + 1} of {len(several)}", file=sys.stderr)
         found.append(_train(chosen, (out or base) / f"{chosen.model}-seed-{number}", number))
@@ -212,6 +212,9 @@ class _Screen:
         if self._interrupts > 1:
             raise KeyboardInterrupt
         self._say("interrupted: ends with a checkpoint after this stretch; again ends at once, with the last one")
+
+    def interrupted(self) -> bool:
+        return self._interrupts > 0
 
     def rollout(self, steps: int, reward: float) -> None:
         self.progress.update(self._task, completed=steps, reward=f"{reward:.3g}")

@@ -340,7 +340,6 @@ def test_a_stream_goes_on_when_the_agent_has_come_again():
         assert heard == [4]
 
 
-@contextmanager
 @pytest.mark.parametrize("asks", ["FORCE_COLOR", "TTY_COMPATIBLE"])
 def test_in_a_log_no_table_is_drawn_over_another(monkeypatch, capsys, asks):
     """Each snapshot is a table of its own there, and no cursor is moved."""
@@ -352,6 +351,7 @@ def test_in_a_log_no_table_is_drawn_over_another(monkeypatch, capsys, asks):
     assert not re.search(r"\x1b\[(\?25|[0-9]*[AKJ])", shown)
 
 
+@contextmanager
 def flood(port):
     """Four clients that ask one request after another; the statuses that they got."""
     ended, statuses = threading.Event(), []

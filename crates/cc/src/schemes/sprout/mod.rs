@@ -63,7 +63,8 @@ pub const SCHEME: Scheme = Scheme {
         "the receiver reports after every tick, whether or not something arrived and whether or not there is \
          data to send back: there is no other half of a call here",
         "it begins with the host's initial window, not with the forecast of a rate of which nothing is known",
-        "a heartbeat has 90 bytes, like the code's, and is not counted as queue; where nothing is in flight and \
+        "a heartbeat has 90 bytes, like the code's, and is not counted as queue (a full packet of a source that ends, or \
+         has a rate); where nothing is in flight and \
          there is no room, the next one does not wait for 50 ms of silence",
         "pauses of the application are not announced to the receiver, which takes them for outages",
     ],

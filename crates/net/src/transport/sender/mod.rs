@@ -415,12 +415,12 @@ impl Sender {
         if (self.next_seq + 1) * self.config.mss.get() > self.receive_limit {
             return Err(Time::NEVER);
         }
-        let most = self
-            .control
-            .segment
-            .map_or(self.config.mss, |size| size.min(self.config.mss));
+        // What a receiver counts in packets has full ones.
+        let is_endless = matches!(self.source, Source::Bulk | Source::OnOff { .. });
+        let size = self.control.segment.filter(|_| is_endless);
+        let mss = self.config.mss;
         self.source
-            .take(now, most)
+            .take(now, size.map_or(mss, |size| size.min(mss)))
             .inspect_err(|_| self.delivery.on_app_limited(self.in_flight))
     }
 

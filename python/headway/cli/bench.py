@@ -227,7 +227,7 @@ class _End:
     written: Bench | None = None
     lost: Exception | None = None
     """Why it could not be written."""
-    unsaid: OSError | None = None
+    unsaid: OSError | SystemExit | None = None
     """Why it could not be printed."""
     undrawn: Exception | None = None
     """Why there is no report."""
@@ -248,7 +248,8 @@ def _finish(results: BenchFolder, scenarios: list[Scenario], *, json: bool) -> _
         else:
             _print(end.written, scenarios)
         sys.stdout.flush()
-    except OSError as error:
+    except (OSError, SystemExit) as error:
+        # Rich makes a SystemExit of a pipe whose reader has left.
         end.unsaid = error
     if not end.lost:
         try:
@@ -262,7 +263,7 @@ def _finish(results: BenchFolder, scenarios: list[Scenario], *, json: bool) -> _
 def _say_rest(end: _End, written: Bench, folder: Path, recordings: int, *, json: bool, strict: bool) -> bool:
     """Says where the files are and what is doubtful; whether the machine changed a result.
 
-    Raises OSError if the results could not be printed.
+    Raises OSError or SystemExit if the results could not be printed.
     """
     if end.unsaid:
         raise end.unsaid

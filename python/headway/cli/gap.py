@@ -273,14 +273,15 @@ def _say_and_draw(rows: list[dict[str, Any]], out: Path, *, json: bool) -> None:
     from headway.gap.chart import figure
     from headway.report.svg import standalone
 
-    unsaid = None
+    unsaid: OSError | SystemExit | None = None
     try:
         if json:
             print(js.dumps(rows, indent=2))
         else:
             _print(rows)
         sys.stdout.flush()
-    except OSError as error:
+    except (OSError, SystemExit) as error:
+        # Rich makes a SystemExit of a pipe whose reader has left.
         unsaid = error
     with kept_in(out):
         write_atomic(out / "gap.svg", standalone(figure(rows)) + "\n")

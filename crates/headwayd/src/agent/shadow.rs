@@ -69,11 +69,18 @@ struct Line<'a> {
 }
 
 impl Shadow {
-    /// A new file, for its owner alone, or an open stream: made while there is the right to.
+    /// A new file, for its owner alone, or an open stream (`-` is standard output): made while there
+    /// is the right to.
     ///
     /// # Errors
     /// One line, if it cannot be made.
     pub fn create(path: &Path) -> Result<File> {
+        let is_stdout = path == Path::new("-");
+        let path = if is_stdout {
+            Path::new("/dev/stdout")
+        } else {
+            path
+        };
         let create = || {
             let mut options = OpenOptions::new();
             (options.write(true).create(true).truncate(true).mode(0o600)).open(path)
@@ -239,6 +246,7 @@ fn in_words(action: Action<'_>) -> (&'static str, serde_json::Value) {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
     use std::sync::Mutex;
 
     use super::*;
@@ -280,6 +288,21 @@ mod tests {
         for flow in 0..lines {
             shadow.write(&served, flow, remote, &Record::default(), Action::Nothing);
         }
+    }
+
+    /// As a service's log is, into which others write too.
+    #[test]
+    fn what_a_stream_has_already_stays() {
+        let file = std::env::temp_dir().join(format!("headwayd-shadow-{}", std::process::id()));
+        let mut shared = File::create(&file).expect("room");
+        shared.write_all(b"theirs\n").expect("room");
+        let stream = format!("/dev/fd/{}", shared.as_raw_fd());
+        let mut shadow = Shadow::into(Some(Shadow::create(Path::new(&stream)).expect("open")));
+        write(&mut shadow, 1);
+        shadow.finish();
+        let written = std::fs::read_to_string(&file).expect("there");
+        std::fs::remove_file(&file).expect("ours");
+        assert!(written.starts_with("theirs\n{"), "{written}");
     }
 
     #[test]

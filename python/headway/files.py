@@ -22,6 +22,11 @@ _STREAMS = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/")
 
 
 def write_atomic(path: Path, content: bytes | str) -> None:
+    """Writes `path` as `write_parts` does."""
+    write_parts(path, [content])
+
+
+def write_parts(path: Path, parts: Iterable[bytes | str]) -> None:
     """Writes beside `path` and renames: a reader or a crash never meets half a file.
 
     A file that is there keeps its mode and owner. A link stays a link and its target is replaced. A device, a pipe
@@ -31,20 +36,21 @@ def write_atomic(path: Path, content: bytes | str) -> None:
         RunError: It cannot be written.
         BrokenPipeError: The reader of a pipe has left.
     """
-    data = content.encode(errors="backslashreplace") if isinstance(content, str) else content
+    blocks = (part.encode(errors="backslashreplace") if isinstance(part, str) else part for part in parts)
     try:
         if not replaceable(path):
             # Appending keeps what `>> FILE` had in it.
             with path.open("ab", buffering=0) as stream:
-                view = memoryview(data)
-                while view:
-                    view = view[stream.write(view) :]
+                for block in blocks:
+                    view = memoryview(block)
+                    while view:
+                        view = view[stream.write(view) :]
             return
         target = Path(os.path.realpath(path))
         beside = target.with_name(f".{target.name}.{os.getpid()}")
         try:
             with beside.open("wb") as file:
-                file.write(data)
+                file.writelines(blocks)
                 file.flush()
                 # A power loss leaves the old file or the new.
                 os.fsync(file.fileno())
@@ -167,6 +173,11 @@ def in_utf8(path: Path | str) -> Iterator[str]:
         os.close(descriptor)
 
 
+def called(path: str) -> str:
+    """What a message calls a file that was given: `-` is standard input."""
+    return "standard input" if path in ("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0") else path
+
+
 def is_stream(path: str) -> bool:
     """Is it `-`, a pipe or a device, which can be read only once?"""
     return path == "-" or (Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir())
@@ -183,7 +194,7 @@ def spooled(path: str) -> str:
 
     `-` is standard input. Raises UsageError where it cannot be read.
     """
-    path = "/dev/stdin" if path == "-" else path
+    name, path = called(path), "/dev/stdin" if path == "-" else path
     if Path(path).is_file():
         return path
     copy = Path(_spool_folder().name) / str(len(list(Path(_spool_folder().name).iterdir())))
@@ -196,8 +207,26 @@ def spooled(path: str) -> str:
         if left == 0:
             raise OSError(errno.EFBIG, "it has 1 GiB or more")
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}; give a file or a pipe with a trace") from None
+        raise UsageError(f"{name}: {error.strerror}; give a file or a pipe with a trace") from None
+    _given_as[str(copy)] = name
     return str(copy)
+
+
+_given_as: dict[str, str] = {}
+"""What was given for each copy that `spooled` has made."""
+
+
+@contextmanager
+def by_given_names() -> Iterator[None]:
+    """An error inside about the copy of a pipe names the pipe instead."""
+    try:
+        yield
+    except (UsageError, RunError) as error:
+        said = str(error)
+        # The longest first: the name of one copy may begin as that of another.
+        for copy in sorted(_given_as, key=len, reverse=True):
+            said = said.replace(copy, _given_as[copy])
+        raise type(error)(said) from None
 
 
 @contextmanager

@@ -493,7 +493,7 @@ def test_every_set_of_the_manual_has_a_recipe():
         (["--time-column", "a", "--rate-column", "c"], "a.csv:1: no column 'c'; there are a, b"),
         (["--time-column", "1", "--rate-column", "3"], "a.csv:1: no column '3'; there are a, b"),
         (["--time-column", "a", "--rate-column", "b", "--unit", "Mbps"], "write Gbit/s, Mbit/s, kbit/s, bit/s"),
-        (["--time-unit", "min"], "write s, ms, us, ns"),
+        (["--time-unit", "day"], "write s, ms, us, ns, min, h"),
         (["--unit", "kbit/s"], "a.csv:1: 'a,b': the first line is to be time_s,rate_mbps"),
     ],
 )

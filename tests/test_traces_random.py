@@ -1,8 +1,9 @@
 """Tables of rates that nobody would write: each is read, or refused in one line.
 
-This is the fuzz target of the readers that are written in Python: `make fuzz` runs it with new inputs, and many more.
+This is the fuzz target of the readers in Python: `make fuzz` runs it with new inputs, and with many more.
 """
 
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -109,7 +110,7 @@ def test_a_trace_comes_back_from_its_table(times, interval_ms):
     assert tables[0] == tables[1]
 
 
-@given(times=TIMES, interval_us=st.integers(100, 5_000_000))
+@given(times=TIMES, interval_us=st.integers(1000, 5_000_000))
 def test_no_packet_is_lost_at_intervals_that_are_no_whole_milliseconds(times, interval_us):
     before, after, _ = there_and_back(times, interval_us / 1e6)
     assert (after.seconds, after.opportunities) == (before.seconds, before.opportunities)
@@ -120,7 +121,7 @@ def there_and_back(times, interval_s):
     with TemporaryDirectory() as folder:
         paths = [Path(folder, name) for name in ("a.down", "a.csv", "b.down", "b.csv")]
         paths[0].write_text("".join(f"{time}\n" for time in times))
-        for source, target in zip(paths, paths[1:], strict=False):
+        for source, target in pairwise(paths):
             notes = convert(source, target, interval_s)
             if target.suffix == ".csv":
                 is_exact = round(interval_s * 1e6) % 1000 == 0

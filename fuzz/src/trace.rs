@@ -94,10 +94,16 @@ pub fn steps(input: &[u8]) {
         Ok(trace) => {
             check(&trace);
             let nanos: u64 = steps.iter().map(|(length, _)| length.as_nanos()).sum();
-            assert_eq!(trace.period(), Duration::from_millis(nanos.div_ceil(1_000_000)));
+            assert_eq!(
+                trace.period(),
+                Duration::from_millis(nanos.div_ceil(1_000_000))
+            );
             assert!((trace.count() as f64 - packets).abs() <= 1.0 + 1e-9 * packets);
             let half = trace.count() / 2;
-            assert_eq!(trace.lines(0, half) + &trace.lines(half, trace.count()), trace.to_mahimahi());
+            assert_eq!(
+                trace.lines(0, half) + &trace.lines(half, trace.count()),
+                trace.to_mahimahi()
+            );
         }
         Err(error) => one_line(&error),
     }

@@ -148,7 +148,9 @@ def convert(
     ] = None,
     time_unit: Annotated[
         str | None,
-        typer.Option("--time-unit", help="Of times: s, ms, us or ns; else as the column's name or the rows say."),
+        typer.Option(
+            "--time-unit", help="Of times: s, ms, us, ns, min or h; else as the column's name or the rows say."
+        ),
     ] = None,
 ) -> None:
     """Convert between tables of rates and mahimahi traces, both ways."""

@@ -76,11 +76,10 @@ def _is_table(source: Path) -> bool:
     Raises UsageError where it is no text of numbers.
     """
     try:
-        place = locate(str(source))
-    except UsageError:
+        with Path(locate(str(source))).open("rb") as file:
+            head = file.read(HEAD)
+    except (UsageError, OSError):
         return False
-    with Path(place).open("rb") as file:
-        head = file.read(HEAD)
     if what := looks_like(head):
         raise UsageError(f"{called(str(source))}: this looks like {what}")
     first = head.lstrip().split(b"\n")[0]
@@ -120,7 +119,9 @@ def _csv_of(trace: Trace, interval_s: float) -> Iterator[str]:
         # Rounded up by less than a packet in all, so that none is lost on the way back.
         rate = -(-count * _MILLIBITS * 10**9 // length)
         if rate > MOST_MBPS * 10**9:
-            raise UsageError(f"{rate / 1e9:g} Mbit/s at {_decimal(begin)} s; at most are {MOST_MBPS}: take a longer --interval")
+            raise UsageError(
+                f"{rate / 1e9:g} Mbit/s at {_decimal(begin)} s; at most are {MOST_MBPS}: take a longer --interval"
+            )
         lines.append(f"{_decimal(begin)},{_decimal(rate)}\n")
         if len(lines) == _LINES:
             yield "".join(lines)

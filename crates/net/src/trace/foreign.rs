@@ -56,7 +56,7 @@ pub fn looks_like(head: &[u8]) -> Option<String> {
     for (sign, name, tool) in PACKED {
         if head.starts_with(sign) {
             return Some(format!(
-                "packed by {name}; unpack it: `{tool} FILE | headway traces convert - OUT` takes a table, \
+                "a file packed by {name}; unpack it: `{tool} FILE | headway traces convert - OUT` takes a table, \
                  `{tool} FILE > TRACE` makes a file of a trace"
             ));
         }

@@ -19,8 +19,8 @@ from headway._native import RunError, Scenario, Trace, UsageError
 from headway.cli.gap import warnings_of as gap_warnings
 from headway.cli.shell import readable
 from headway.traces import collection_of, collections, convert, describe, fetch
-from headway.traces.convert import Columns, read_table
 from headway.traces.fetch import Collection
+from headway.traces.table import Columns, read_table
 
 ROOT = Path(__file__).parent.parent
 
@@ -449,6 +449,9 @@ MADE_UP = {
     )
     + "2023-04-05 11:03:10 CDT,6.0,2.4,44.9,-93.2,suburban\n"
     + "2023-04-06 09:00:00 CDT,99.0,2.4,44.9,-93.2,urban\n",
+    "report_foot_0003.json": '[{"duration_ms": 1000, "bandwidth_kbps": 4000, "latency_ms": 20},'
+    ' {"duration_ms": 1000, "bandwidth_kbps": 2000}, {"duration_ms": 1000, "bandwidth_kbps": 0},'
+    ' {"duration_ms": 1000, "bandwidth_kbps": 6000}]',
     "iperf_cleaned_seconds_Osnabrück.csv": ",site_name,timestamp_start,timestamp_end,download\n"
     + "".join(
         f"{k},uos-rz,2023-09-14 15:{12 + 3 * (k // 2)}:2{k % 2},2023-09-14 15:12:29,{rate}\n"
@@ -489,8 +492,9 @@ def test_every_set_of_the_manual_has_a_recipe():
         (["--time-column", "a"], "belong together"),
         (["--time-column", "a", "--rate-column", "c"], "a.csv:1: no column 'c'; there are a, b"),
         (["--time-column", "1", "--rate-column", "3"], "a.csv:1: no column '3'; there are a, b"),
-        (["--time-column", "a", "--rate-column", "b", "--unit", "Mbps"], "write Mbit/s, kbit/s, bit/s"),
-        (["--unit", "kbit/s"], "--rate-column too"),
+        (["--time-column", "a", "--rate-column", "b", "--unit", "Mbps"], "write Gbit/s, Mbit/s, kbit/s, bit/s"),
+        (["--time-unit", "day"], "write s, ms, us, ns, min, h"),
+        (["--unit", "kbit/s"], "a.csv:1: 'a,b': the first line is to be time_s,rate_mbps"),
     ],
 )
 def test_columns_that_are_not_there_are_named(run, tmp_path, options, says):
@@ -512,10 +516,12 @@ def test_a_pause_between_measurements_is_warned_of(run, tmp_path):
 def test_columns_are_chosen_by_number_with_and_without_a_header(tmp_path, head):
     source = tmp_path / "log.csv"
     source.write_text(head + "0,3,5.2\n1,3,6.1\n2,3,7.0\n")
-    assert read_table(source, Columns("1", "3")) == ([1.0, 1.0, 1.0], [5.2, 6.1, 7.0])
+    table = read_table(source, Columns("1", "3"))
+    assert (table.lengths_s, table.rates_mbps) == ([1.0, 1.0, 1.0], [5.2, 6.1, 7.0])
 
 
 def test_a_column_is_chosen_by_its_name(tmp_path):
     source = tmp_path / "log.csv"
     source.write_text("cell,time,mbps\n3,0,5.2\n3,1,6.1\n")
-    assert read_table(source, Columns("time", "mbps")) == ([1.0, 1.0], [5.2, 6.1])
+    table = read_table(source, Columns("time", "mbps"))
+    assert (table.lengths_s, table.rates_mbps) == ([1.0, 1.0], [5.2, 6.1])

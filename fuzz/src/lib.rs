@@ -17,16 +17,17 @@ pub use model::model;
 pub use queue::queue;
 pub use rate_agent::rate_agent;
 pub use scenario::scenario;
-pub use trace::trace;
+pub use trace::{steps, trace};
 pub use wire::wire;
 
 /// A target's name and function.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
-pub const TARGETS: [Target; 8] = [
+pub const TARGETS: [Target; 9] = [
     ("scenario", scenario),
     ("trace", trace),
+    ("steps", steps),
     ("controller", controller),
     ("model", model),
     ("queue", queue),

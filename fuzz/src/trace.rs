@@ -1,7 +1,8 @@
-//! Traces: mahimahi's format, series of rates, scaling and cutting.
+//! Traces: mahimahi's format, series of rates, rates that hold for some time each, scaling and cutting; and what
+//! a file is that is no trace.
 
 use headway_cc::{Duration, Rate};
-use headway_net::trace::Trace;
+use headway_net::trace::{Trace, looks_like};
 
 use super::{Bytes, one_line};
 
@@ -25,6 +26,10 @@ pub fn trace(input: &[u8]) {
     let interval = Duration::from_nanos(u64::from(interval));
     let from = Duration::from_millis(u64::from(u16::from_le_bytes(head.array())));
     let length = Duration::from_millis(u64::from(u16::from_le_bytes(head.array())));
+    if let Some(what) = looks_like(body) {
+        one_line(&what);
+        assert!(Trace::parse(body).is_err());
+    }
     let trace = Trace::parse(body).or_else(|error| {
         one_line(&error);
         let rates: Vec<f64> = body
@@ -63,6 +68,42 @@ pub fn trace(input: &[u8]) {
             check(&part);
             assert_eq!(part.period(), length);
             assert!(part.count() <= trace.count());
+        }
+        Err(error) => one_line(&error),
+    }
+}
+
+/// What a table of two columns makes: seven bytes are the nanoseconds for which a rate holds, and the rate.
+/// The trace is as long as they are, and carries what they do to a packet.
+pub fn steps(input: &[u8]) {
+    let steps: Vec<_> = (input.chunks_exact(7))
+        .map(|chunk| {
+            let mut bytes = Bytes(chunk);
+            let length = u64::from(u32::from_le_bytes(bytes.array())) << (bytes.byte() % 16);
+            let mbps = f64::from(u16::from_le_bytes(bytes.array())) / 1000.0;
+            (Duration::from_nanos(length), mbps)
+        })
+        .collect();
+    let packets: f64 = (steps.iter())
+        .map(|(length, mbps)| mbps * 1e6 * length.as_secs_f64() / 12_000.0)
+        .sum();
+    if packets > MOST {
+        return;
+    }
+    match Trace::from_steps(&steps) {
+        Ok(trace) => {
+            check(&trace);
+            let nanos: u64 = steps.iter().map(|(length, _)| length.as_nanos()).sum();
+            assert_eq!(
+                trace.period(),
+                Duration::from_millis(nanos.div_ceil(1_000_000))
+            );
+            assert!((trace.count() as f64 - packets).abs() <= 1.0 + 1e-9 * packets);
+            let half = trace.count() / 2;
+            assert_eq!(
+                trace.lines(0, half) + &trace.lines(half, trace.count()),
+                trace.to_mahimahi()
+            );
         }
         Err(error) => one_line(&error),
     }

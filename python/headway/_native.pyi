@@ -121,6 +121,9 @@ def learn(scenario: str, seed: int, seconds: float, *, alpha: float = 4.0, learn
 def scenario_names() -> list[str]:
     """The scenarios and families that come with Headway, in the order of docs."""
 
+def looks_like(head: bytes) -> str | None:
+    """What a file is and what would be right, by how it begins (4 kB are enough); None if it may hold numbers."""
+
 def split() -> dict[str, str]:
     """The traces that split.toml lists, each with its seconds for evaluation as written: all, none, 325s..465s, 480s.."""
 
@@ -292,8 +295,8 @@ class Trace:
         """
     def times_ms(self) -> np.ndarray[Any, np.dtype[np.uint32]]:
         """When each opportunity is, non-decreasing; the last is the trace's length."""
-    def to_mahimahi(self) -> str:
-        """The lines of a trace file."""
+    def lines(self, skipped: int, count: int) -> str:
+        """Some lines of its file, from the one after `skipped` on. `opportunities` is how many there are."""
 
 @final
 class Batch:

@@ -5,6 +5,7 @@ import fcntl
 import os
 import re
 import select
+import shutil
 import stat
 import sys
 import tempfile
@@ -26,6 +27,11 @@ _IN_PLACE = {errno.EBUSY, errno.EXDEV, errno.EACCES, errno.EPERM, errno.EROFS}
 
 
 def write_atomic(path: Path, content: bytes | str) -> None:
+    """Writes `path` as `write_parts` does."""
+    write_parts(path, [content])
+
+
+def write_parts(path: Path, parts: Iterable[bytes | str]) -> None:
     """Writes beside `path` and renames: a reader or a crash never meets half a file.
 
     A file that is there keeps its mode and owner. A link stays a link and its target is replaced. A device, a pipe
@@ -36,39 +42,40 @@ def write_atomic(path: Path, content: bytes | str) -> None:
         RunError: It cannot be written.
         BrokenPipeError: The reader of a pipe has left.
     """
-    data = content.encode(errors="backslashreplace") if isinstance(content, str) else content
+    blocks = (part.encode(errors="backslashreplace") if isinstance(part, str) else part for part in parts)
     try:
         if (number := descriptor_of(path)) is not None:
             # What was printed before it comes before it.
             sys.stdout.flush()
-            _write_all(number, data)
+            _write_all(number, blocks)
         elif replaceable(path):
-            _replace(Path(os.path.realpath(path)), data)
+            _replace(Path(os.path.realpath(path)), blocks)
         else:
             with path.open("ab", buffering=0) as stream:
-                _write_all(stream.fileno(), data)
+                _write_all(stream.fileno(), blocks)
     except BrokenPipeError:
         raise
     except OSError as error:
         raise RunError(f"{path}: {error.strerror}; not written") from None
 
 
-def _write_all(number: int, data: bytes) -> None:
-    """Writes all of it to the descriptor, and waits where a pipe is full."""
-    left = memoryview(data)
-    while left:
-        try:
-            left = left[os.write(number, left) :]
-        except BlockingIOError:
-            select.select([], [number], [])
+def _write_all(number: int, blocks: Iterable[bytes]) -> None:
+    """Writes all of them to the descriptor, and waits where a pipe is full."""
+    for block in blocks:
+        left = memoryview(block)
+        while left:
+            try:
+                left = left[os.write(number, left) :]
+            except BlockingIOError:
+                select.select([], [number], [])
 
 
-def _replace(target: Path, data: bytes) -> None:
+def _replace(target: Path, blocks: Iterable[bytes]) -> None:
     """Puts a new file in the place of `target`; where that cannot be, writes into it."""
     beside = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         with beside.open("wb") as file:
-            file.write(data)
+            file.writelines(blocks)
             file.flush()
             # A power loss leaves the old file or the new.
             os.fsync(file.fileno())
@@ -83,7 +90,11 @@ def _replace(target: Path, data: bytes) -> None:
         if error.errno not in _IN_PLACE or not target.is_file():
             raise
         with target.open("r+b") as file:
-            file.write(data)
+            if beside.exists():
+                with beside.open("rb") as written:
+                    shutil.copyfileobj(written, file)
+            else:
+                file.writelines(blocks)
             file.truncate()
             file.flush()
             os.fsync(file.fileno())
@@ -213,6 +224,11 @@ def in_utf8(path: Path | str) -> Iterator[str]:
         os.close(descriptor)
 
 
+def called(path: str) -> str:
+    """What a message calls a file that was given: `-` is standard input."""
+    return "standard input" if path in ("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0") else path
+
+
 def is_stream(path: str) -> bool:
     """Is it `-`, a pipe or a device, which can be read only once?"""
     return path == "-" or (Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir())
@@ -229,7 +245,7 @@ def spooled(path: str) -> str:
 
     `-` is standard input. Raises UsageError where it cannot be read.
     """
-    path = "/dev/stdin" if path == "-" else path
+    name, path = called(path), "/dev/stdin" if path == "-" else path
     if Path(path).is_file():
         return path
     copy = Path(_spool_folder().name) / str(len(list(Path(_spool_folder().name).iterdir())))
@@ -242,8 +258,26 @@ def spooled(path: str) -> str:
         if left == 0:
             raise OSError(errno.EFBIG, "it has 1 GiB or more")
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}; give a file or a pipe with a trace") from None
+        raise UsageError(f"{name}: {error.strerror}; give a file or a pipe with a trace") from None
+    _given_as[str(copy)] = name
     return str(copy)
+
+
+_given_as: dict[str, str] = {}
+"""What was given for each copy that `spooled` has made."""
+
+
+@contextmanager
+def by_given_names() -> Iterator[None]:
+    """An error inside about the copy of a pipe names the pipe instead."""
+    try:
+        yield
+    except (UsageError, RunError) as error:
+        said = str(error)
+        # The longest first: the name of one copy may begin as that of another.
+        for copy in sorted(_given_as, key=len, reverse=True):
+            said = said.replace(copy, _given_as[copy])
+        raise type(error)(said) from None
 
 
 @contextmanager

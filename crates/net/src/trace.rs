@@ -6,11 +6,14 @@
 //! together with one at 0 of the next pass (Netravali et al., "Mahimahi", USENIX ATC 2015).
 
 mod edit;
+mod foreign;
 
 use std::fmt::Write;
 
 use headway_cc::{Duration, Time};
 use thiserror::Error;
+
+pub use foreign::looks_like;
 
 /// Bits that one opportunity counts for in a mean rate: 1500 bytes of IP packet.
 const BITS_PER_OPPORTUNITY: u64 = 1500 * 8;
@@ -18,6 +21,8 @@ const NANOS_PER_SEC: u64 = 1_000_000_000;
 const NANOS_PER_MS: u64 = 1_000_000;
 /// More than a day at 1 Gbit/s would need; 400 MB in memory.
 const MAX_OPPORTUNITIES: usize = 100_000_000;
+/// Bytes of a file that say which kind it is of.
+const HEAD: usize = 4096;
 
 /// Delivery opportunities over time. Never empty; its period is at least a millisecond.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,10 +39,13 @@ pub enum TraceError {
         "the trace is empty; it needs a line for each delivery opportunity, in whole milliseconds"
     )]
     Empty,
+    /// Another kind of file.
+    #[error("this looks like {0}")]
+    Foreign(String),
     /// A line that is no time.
     #[error(
         "line {line}: '{text}' is not a time{}; write whole milliseconds from 0 to {}",
-        looks_like(text),
+        line_like(text),
         u32::MAX
     )]
     NotATime {
@@ -116,12 +124,7 @@ impl Trace {
         }
         for (i, line) in body.split(|&b| b == b'\n').enumerate() {
             let digits = line.strip_suffix(b"\r").unwrap_or(line);
-            let ms = parse_ms(digits).ok_or_else(|| TraceError::NotATime {
-                line: i + 1,
-                text: String::from_utf8_lossy(&digits[..digits.len().min(24)])
-                    .escape_debug()
-                    .to_string(),
-            })?;
+            let ms = parse_ms(digits).ok_or_else(|| not_a_time(text, i + 1, digits))?;
             match at_ms.last() {
                 Some(&before) if ms < before => {
                     return Err(TraceError::Decreasing {
@@ -164,28 +167,32 @@ impl Trace {
                 "the series of rates lasts no time or over 49 days; give at least one rate and an interval over 0",
             ));
         }
-        // In bit-nanoseconds a second, so that sums are exact.
-        let one = u128::from(BITS_PER_OPPORTUNITY * NANOS_PER_SEC);
-        let mut at_ms = Vec::new();
+        let wrong = (steps.clone().enumerate()).find(|(_, (_, mbps))| !(0.0..=1e6).contains(mbps));
+        if let Some((index, (_, mbps))) = wrong {
+            return Err(TraceError::BadRate { index, mbps });
+        }
+        // In thousandths of bit-nanoseconds a second, so that sums are exact.
+        let one = u128::from(BITS_PER_OPPORTUNITY * NANOS_PER_SEC) * 1000;
+        let milli_bps = |mbps: f64| (mbps * 1e9 + 0.5) as u128;
+        let all: u128 = (steps.clone())
+            .map(|(length, mbps)| milli_bps(mbps) * nanos(length))
+            .sum();
+        if all / one > MAX_OPPORTUNITIES as u128 {
+            return Err(TraceError::BadSeries(
+                "the series of rates makes over 100000000 delivery opportunities; shorten it",
+            ));
+        }
+        let mut at_ms = Vec::with_capacity((all / one) as usize);
         let (mut sent, mut begin) = (0u128, 0u128);
-        for (index, (interval, mbps)) in steps.enumerate() {
-            let interval = nanos(interval);
-            if !(0.0..=1e6).contains(&mbps) {
-                return Err(TraceError::BadRate { index, mbps });
-            }
-            let bps = (mbps * 1e6 + 0.5) as u128;
-            let due = (sent + bps * interval) / one;
-            if at_ms.len() as u128 + due > MAX_OPPORTUNITIES as u128 {
-                return Err(TraceError::BadSeries(
-                    "the series of rates makes over 100000000 delivery opportunities; shorten it",
-                ));
-            }
+        for (length, mbps) in steps {
+            let (length, rate) = (nanos(length), milli_bps(mbps));
+            let due = (sent + rate * length) / one;
             for k in 1..=due {
-                let at_nanos = begin + (k * one - sent).div_ceil(bps);
+                let at_nanos = begin + (k * one - sent).div_ceil(rate);
                 at_ms.push(at_nanos.div_ceil(u128::from(NANOS_PER_MS)) as u32);
             }
-            sent = sent + bps * interval - due * one;
-            begin += interval;
+            sent = sent + rate * length - due * one;
+            begin += length;
         }
         match at_ms.last_mut() {
             Some(last) => *last = length.div_ceil(u128::from(NANOS_PER_MS)) as u32,
@@ -200,8 +207,15 @@ impl Trace {
 
     /// In mahimahi's format.
     pub fn to_mahimahi(&self) -> String {
-        let mut text = String::with_capacity(self.at_ms.len() * 7);
-        for ms in &self.at_ms {
+        self.lines(0, self.count())
+    }
+
+    /// Some of its lines in mahimahi's format, from the one after `skipped` on: of a long trace the whole text
+    /// takes more memory than the trace.
+    pub fn lines(&self, skipped: usize, count: usize) -> String {
+        let some = self.at_ms.iter().skip(skipped).take(count);
+        let mut text = String::with_capacity(some.len() * 7);
+        for ms in some {
             // Writing to a string cannot fail.
             let _ = writeln!(text, "{ms}");
         }
@@ -275,25 +289,45 @@ impl Trace {
     }
 }
 
+fn not_a_time(text: &[u8], line: usize, digits: &[u8]) -> TraceError {
+    match looks_like(&text[..text.len().min(HEAD)]) {
+        Some(what) => TraceError::Foreign(what),
+        None => TraceError::NotATime {
+            line,
+            text: String::from_utf8_lossy(&digits[..digits.len().min(24)])
+                .escape_debug()
+                .to_string(),
+        },
+    }
+}
+
 /// What a line that is no time probably is, of its escaped text: `` or ` (...)`.
-fn looks_like(text: &str) -> &'static str {
+fn line_like(text: &str) -> &'static str {
     let number = |word: &str| word.parse::<f64>().is_ok();
-    let words: Vec<&str> = text.split([' ', ',', ';']).collect();
+    let plain = text.replace("\\t", " ");
+    let words: Vec<&str> = plain
+        .split([' ', ',', ';'])
+        .filter(|w| !w.is_empty())
+        .collect();
     let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    if text.trim().is_empty() {
+    if words.is_empty() {
         " (a blank line)"
     } else if text.starts_with("\\u{feff}") {
         " (a byte order mark: save the file as UTF-8 without one)"
-    } else if text.starts_with("\u{fffd}\u{fffd}") {
-        " (this looks like UTF-16: save the file as UTF-8)"
     } else if text.contains("\\r") {
         " (lines end in CR alone: end them in LF)"
     } else if text.starts_with("\\u{1a}") {
         " (the end mark of a DOS file: delete it)"
     } else if digits {
         " (this looks like time since 1970: subtract the first time from each)"
-    } else if words.len() > 1 && words.iter().all(|word| number(word)) {
-        " (several numbers a line: `headway traces convert` takes columns of seconds and Mbit/s)"
+    } else if text.starts_with("# mahimahi") || matches!(words[..], [_, "#" | "+" | "-", ..]) {
+        " (a log of mahimahi: take the trace that it was run with)"
+    } else if text.starts_with(['#', '%']) || text.starts_with("//") {
+        " (a comment: take such lines out)"
+    } else if words.len() == 1 && text != words[0] && number(words[0]) {
+        " (there is a blank or another sign beside it: take it out)"
+    } else if words.len() > 1 && (number(words[0]) || text.contains([',', ';'])) {
+        " (several columns: `headway traces convert` takes times and rates)"
     } else {
         ""
     }
@@ -343,6 +377,22 @@ mod tests {
                 range.replace("time;", "time (a blank line);")
             )
         );
+        for (text, says) in [
+            ("1 \n", "a blank or another sign beside it"),
+            ("2\t\n", "a blank or another sign beside it"),
+            ("# from the van\n1\n", "a comment"),
+            ("# mahimahi mm-link (down) > log\n", "a log of mahimahi"),
+            ("1420 # 1500\n", "a log of mahimahi"),
+            ("0.00 4.10\n", "several columns: `headway traces convert`"),
+            (
+                "time_s,rate_mbps\n0,1\n",
+                "several columns: `headway traces convert`",
+            ),
+            ("<html>\n", "this looks like a web page"),
+            ("1\0\n\0", "this looks like UTF-16"),
+        ] {
+            assert!(refused(text).contains(says), "{text:?}: {}", refused(text));
+        }
         assert_eq!(refused("1\n2.5\n"), format!("line 2: '2.5' {range}"));
         assert_eq!(refused("-1\n"), format!("line 1: '-1' {range}"));
         assert_eq!(refused("+1\n"), format!("line 1: '+1' {range}"));
@@ -357,8 +407,8 @@ mod tests {
             )
         );
         assert_eq!(
-            refused("\u{1b}[0m\u{0}"),
-            format!("line 1: '\\u{{1b}}[0m\\0' {range}")
+            refused("\u{1b}[0m"),
+            format!("line 1: '\\u{{1b}}[0m' {range}")
         );
         assert_eq!(
             refused("3\n7\n6\n"),
@@ -445,7 +495,8 @@ mod tests {
         }
 
         #[test]
-        fn writing_and_reading_gives_the_same_trace(t in traces()) {
+        fn writing_and_reading_gives_the_same_trace(t in traces(), first in 0usize..70) {
+            prop_assert_eq!(t.lines(0, first) + &t.lines(first, t.count()), t.to_mahimahi());
             prop_assert_eq!(Trace::parse(t.to_mahimahi()), Ok(t));
         }
 

@@ -70,6 +70,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(learners::all_shipped_learners, m)?)?;
     m.add_function(wrap_pyfunction!(learners::learn, m)?)?;
     m.add_function(wrap_pyfunction!(scenario::scenario_names, m)?)?;
+    m.add_function(wrap_pyfunction!(trace::looks_like, m)?)?;
     m.add_function(wrap_pyfunction!(trace::split, m)?)?;
     m.add_function(wrap_pyfunction!(trace::trace_split, m)?)?;
     m.add_function(wrap_pyfunction!(parquet::read_parquet, m)?)?;

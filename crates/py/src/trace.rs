@@ -84,9 +84,14 @@ impl Trace {
         PyArray1::from_slice(py, self.0.opportunities())
     }
 
-    fn to_mahimahi(&self) -> String {
-        self.0.to_mahimahi()
+    fn lines(&self, skipped: usize, count: usize) -> String {
+        self.0.lines(skipped, count)
     }
+}
+
+#[pyfunction]
+pub(crate) fn looks_like(head: &[u8]) -> Option<String> {
+    headway_net::trace::looks_like(head)
 }
 
 #[pyfunction]

@@ -11,7 +11,7 @@ import typer
 
 from headway._native import UsageError
 from headway.cli.usage import Json
-from headway.files import in_utf8, is_stream, spooled
+from headway.files import by_given_names, in_utf8, is_stream, spooled
 
 Words = str | None
 """What an option says, in the words of scenarios; `headway_scenario` reads it."""
@@ -97,7 +97,7 @@ def shell(
         return 0
     if clean:
         return _clean(clean_shells(), json)
-    with ExitStack() as opened:
+    with ExitStack() as opened, by_given_names():
         up, down = (readable(name, opened) for name in (up, down))
         code, summary, text = run_shell(
             command or [],

@@ -90,6 +90,7 @@ def info(
     traces: Annotated[list[str], typer.Argument(help="Names of traces, or files.")], json: Json = False
 ) -> None:
     """Describe traces: length, mean rate, percentiles of 1-s rates, outages, which seconds may train."""
+    from headway.files import called
     from headway.traces import describe, doubts, open_trace, uses
 
     found = []
@@ -97,7 +98,7 @@ def info(
         trace = open_trace(name, "whole")
         found.append(describe(name, trace) | uses(name))
         for doubt in doubts(trace):
-            print(f"headway: warning: {name}: {doubt}", file=sys.stderr)
+            print(f"headway: warning: {called(name)}: {doubt}", file=sys.stderr)
     if json:
         print(js.dumps(found, indent=2))
         return
@@ -141,19 +142,27 @@ def convert(
     rate: Annotated[
         str | None, typer.Option("--rate-column", metavar="COLUMN", help="The same of the column with rates.")
     ] = None,
-    unit: Annotated[str, typer.Option(help="Of that column: Mbit/s, kbit/s or bit/s.")] = "Mbit/s",
+    unit: Annotated[
+        str | None,
+        typer.Option(help="Of rates: Mbit/s, kbit/s, bit/s, kB/s ...; else as the column's name says, or Mbit/s."),
+    ] = None,
+    time_unit: Annotated[
+        str | None,
+        typer.Option(
+            "--time-unit", help="Of times: s, ms, us, ns, min or h; else as the column's name or the rows say."
+        ),
+    ] = None,
 ) -> None:
     """Convert between tables of rates and mahimahi traces, both ways."""
-    from headway.traces import RATE_UNITS, Columns
+    from headway.traces import RATE_UNITS, TIME_UNITS, Columns
     from headway.traces import convert as convert_trace
 
     if (time is None) != (rate is None):
         raise UsageError("traces convert: --time-column and --rate-column belong together: give both")
-    if unit not in RATE_UNITS:
-        raise UsageError(f"--unit '{unit}': no such unit; write {', '.join(RATE_UNITS)}")
-    if unit != "Mbit/s" and rate is None:
-        raise UsageError("--unit: is of a column; give --time-column and --rate-column too")
-    columns = Columns(time, rate, unit) if time and rate else None
+    for option, given, known in (("--unit", unit, RATE_UNITS), ("--time-unit", time_unit, TIME_UNITS)):
+        if given is not None and given not in known:
+            raise UsageError(f"{option} '{given}': no such unit; write {', '.join(known)}")
+    columns = Columns(time or None, rate or None, unit, time_unit) if time or unit or time_unit else None
     for doubt in convert_trace(source, target, seconds(interval, "--interval"), columns):
         print(f"headway: warning: {doubt}", file=sys.stderr)
 
@@ -166,16 +175,27 @@ def plot(
 ) -> None:
     """Draw the rate of traces over time."""
     step = seconds(interval, "--interval")
-    from headway.files import given, make_parent, not_over, replaceable, write_atomic
+    from headway.files import called, given, make_parent, not_over, replaceable, write_atomic
 
     path = given(out)
     not_over(path, map(Path, traces), "--out")
     # A pipe or device has an SVG.
     if replaceable(path) and path.suffix.lower() not in (".svg", ".png"):
         raise UsageError(f"--out {out}: not a picture; end it in .svg or .png")
-    from headway.traces import open_trace
+    from headway.traces import doubts, drawn_every, open_trace
 
-    rates: dict[str, Any] = {shown(name): open_trace(name, "whole").rates_mbps(step) for name in traces}
+    found = {name: open_trace(name, "whole") for name in traces}
+    for name, trace in found.items():
+        for doubt in doubts(trace):
+            print(f"headway: warning: {called(name)}: {doubt}", file=sys.stderr)
+    if (longer := drawn_every(found.values(), step)) > step:
+        print(
+            f"headway: warning: --interval {interval}: is too short for a picture; "
+            f"rates are drawn as means over {longer:g} s",
+            file=sys.stderr,
+        )
+        step = longer
+    rates: dict[str, Any] = {shown(called(name)): trace.rates_mbps(step) for name, trace in found.items()}
 
     from headway.report.lines import rates_over_time
     from headway.report.svg import png, standalone

@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 
 from headway._native import Trace, UsageError, split, trace_split
-from headway.files import in_utf8, is_stream, spooled
+from headway.files import by_given_names, in_utf8, is_stream, spooled
 from headway.traces.fetch import collection_of, collections
 
 OUTAGE_S = 0.5
 _STEP_MS = 100
 _MBPS = 1500 * 8 / 1e6
 """Mbit/s of one opportunity a second."""
+MOST_DRAWN = 4000
+"""Intervals of a trace in a picture: more cannot be told apart."""
 _LONG_S = 3600.0
 """No recorded trace begins with so long a silence."""
 
@@ -38,13 +40,13 @@ def locate(name_or_path: str) -> str:
 
 def open_trace(name_or_path: str, part: str) -> Trace:
     """A whole trace, or the part for training or evaluation, by its file or by its name. Raises UsageError."""
-    with in_utf8(locate(name_or_path)) as place:
+    with by_given_names(), in_utf8(locate(name_or_path)) as place:
         return Trace.load(place, part)
 
 
 def uses(name_or_path: str) -> dict[str, Any]:
     """The seconds of a trace that may train, and those for evaluation only, as (from, to). Raises UsageError."""
-    with in_utf8(locate(name_or_path)) as place:
+    with by_given_names(), in_utf8(locate(name_or_path)) as place:
         shares = trace_split(place)
     return {key: shares[key] for key in ("training_s", "evaluation_s")}
 
@@ -116,6 +118,12 @@ def _percentile(rates: np.ndarray[Any, Any], count: int, percent: int) -> float:
     place = percent / 100 * (count - 1)
     below, above = (float(rates[k - zeros]) if k >= zeros else 0.0 for k in (int(place), math.ceil(place)))
     return round(below + (above - below) * (place - int(place)), 6)
+
+
+def drawn_every(traces: Iterable[Trace], interval_s: float) -> float:
+    """The interval in seconds whose rates are drawn: the one given, or a multiple that draws at most MOST_DRAWN."""
+    longest = max(trace.seconds for trace in traces)
+    return interval_s * max(1, math.ceil(longest / interval_s / MOST_DRAWN))
 
 
 def doubtful(names: Iterable[str]) -> list[str]:

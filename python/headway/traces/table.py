@@ -1,0 +1,384 @@
+"""Tables of rates, as people have them: two columns of a text, a time and a rate that holds until the next row.
+
+A header tells the units by the names of its columns: `time_s,rate_mbps`, `time_ms,rate_kbps`, `t (s),MB/s`. Times
+without a unit are told by how far rows are apart. Where that may be seconds as well as milliseconds, the table is
+refused until you say which.
+"""
+
+import csv
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from itertools import chain, pairwise
+from pathlib import Path
+
+import numpy as np
+
+from headway._native import UsageError, looks_like
+from headway.files import called, spooled
+
+HEADER = ["time_s", "rate_mbps"]
+RATE_UNITS = {
+    **{"Gbit/s": 1e3, "Mbit/s": 1.0, "kbit/s": 1e-3, "bit/s": 1e-6},
+    **{"GB/s": 8e3, "MB/s": 8.0, "kB/s": 8e-3, "B/s": 8e-6},
+}
+"""In Mbit/s. A B is a byte."""
+TIME_UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1, "min": 60 * 10**9, "h": 3600 * 10**9}
+"""In nanoseconds."""
+WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+"""Units that times without one may be in."""
+HEAD = 4096
+"""Bytes of a file that say which kind it is of."""
+MOST_MBPS = 1_000_000
+PAUSE_S = 60.0
+PAUSE_TIMES = 60.0
+"""A row holds for `PAUSE_S` or more, and `PAUSE_TIMES` the median: the measurement had paused."""
+
+_ROWS_S = (0.01, 60.0)
+"""Measurements have a row in this many seconds."""
+_FINEST_S = 1e-4
+_EPOCH_S = (1e9, 4e9)
+"""Seconds since 1970, from 2001 to 2096."""
+_USUAL_MBPS = (0.01, 1000.0)
+_MOST_TIME = Decimal(10) ** 19
+"""Nanoseconds since 1970 are smaller."""
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
+_MISSING = {"", "-", "--", "nan", "na", "n/a", "null", "none", "inf", "-inf", "+inf"}
+_TIME_NAME = re.compile(
+    r"(?:^|[^a-z])(?:(s|secs?|seconds?)|(ms|msecs?|millis|milliseconds?)"
+    r"|(us|usecs?|micros|microseconds?)|(ns|nsecs?|nanos|nanoseconds?)"
+    r"|(min|mins|minutes?)|(h|hours?))[\])]?$",
+    re.IGNORECASE,
+)
+"""A group for each of TIME_UNITS."""
+_TIME_HINT = re.compile(r"(?:^|[^a-z])(?:ms|us|ns|milli|micro|nano|minute|hour)", re.IGNORECASE)
+_RATE_NAME = re.compile(
+    r"(?:^|[^A-Za-z])([kKmMgG]?)"
+    r"(?:(bps|(?:b|bits?)(?:/s|/sec|_per_s|_per_second))|(Bps|(?:B|[Bb]ytes?)(?:/s|/sec|_per_s|_per_second)))[\])]?$"
+)
+_RATE_HINT = re.compile(
+    r"(?:^|[^a-z])(?:[kmg]i?b(?:it|yte)?s?(?:$|[^a-z])|bits?(?:$|[^a-z])|bytes?(?:$|[^a-z])|kilo|mega|giga)"
+    r"|bps|b/s|bits?/s|bytes?/s",
+    re.IGNORECASE,
+)
+"""Words that speak of a unit, but do not say which it is."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which two columns of a table are meant, and their units.
+
+    Attributes:
+        time: A name of the first line or a number from 1. Without it the table has two columns.
+        rate: Likewise.
+        unit: One of RATE_UNITS. Without it what the column's name says, otherwise Mbit/s.
+        time_unit: One of TIME_UNITS. Without it what the column's name says, otherwise the rows' distance.
+    """
+
+    time: str | None = None
+    rate: str | None = None
+    unit: str | None = None
+    time_unit: str | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rates, one after another.
+
+    Attributes:
+        lengths_s: For how long each rate holds. The last holds as long as the one before it.
+        rates_mbps: The rates in Mbit/s.
+        notes: A line about each thing that was guessed, or is surely a mistake.
+    """
+
+    lengths_s: list[float]
+    rates_mbps: list[float]
+    notes: list[str] = field(default_factory=list)
+
+
+def read_table(path: Path, columns: Columns | None = None) -> Table:
+    """Reads a table. Rows of the same time become one, with the mean of their rates, where columns are named.
+
+    Raises UsageError that names the line.
+    """
+    columns = columns or Columns()
+    shown = called(str(path))
+    rows = _rows(path, two=columns.time is None)
+    too_few = f"{shown}: at least two rows, times growing, are needed to tell their interval"
+    first = next(rows, None)
+    if first is None:
+        raise UsageError(too_few)
+    head = _head(*first, columns)
+    found = _read(rows if head.has_names else chain([first], rows), head, joins=columns.time is not None)
+    if len(found.times) < 2:
+        raise UsageError(too_few)
+    if not any(found.rates):
+        raise UsageError(f"{shown}: every rate is 0; a trace needs an opportunity to send")
+    notes = []
+    unit = "s" if found.is_dated else head.time_unit
+    if unit is None:
+        unit, is_sure = _guess(shown, found)
+        if not is_sure:
+            notes.append(f"{shown}: times are read as {WORDS[unit]}; if they are not, say so by --time-unit")
+    middle = float(np.median([rate for rate in found.rates if rate]))
+    if head.rate_unit is None and not _USUAL_MBPS[0] <= middle <= _USUAL_MBPS[1]:
+        notes.append(
+            f"{shown}: rates are read as Mbit/s, their median is {middle:g}; if they are not, say so by --unit"
+        )
+    nanos = [round(time * TIME_UNITS[unit]) for time in found.times]
+    lengths = [(after - before) / 1e9 for before, after in pairwise(nanos)]
+    lengths.append(lengths[-1])
+    return Table(lengths, found.rates, notes + _pauses(shown, lengths))
+
+
+@dataclass(frozen=True)
+class _Head:
+    """What the first row and the options say: where time and rate stand, and what is known of their units."""
+
+    places: tuple[int, int]
+    width: int
+    has_names: bool
+    time_unit: str | None
+    rate_unit: str | None
+
+
+@dataclass
+class _Read:
+    """Times in their unit, or in seconds if they are dates, and rates in Mbit/s."""
+
+    times: list[Decimal] = field(default_factory=list)
+    rates: list[float] = field(default_factory=list)
+    is_dated: bool = False
+    has_point: bool = False
+
+
+def _head(where: str, row: list[str], columns: Columns) -> _Head:
+    """Raises UsageError where the row does not have the columns, or does not say what they are."""
+    _shorten(row, 2)
+    time_unit, rate_unit = columns.time_unit, columns.unit
+    if columns.time is None or columns.rate is None:
+        places = (0, 1)
+        if len(row) != 2 and _is_value(row[0]):
+            raise UsageError(_other_width(where, row, 2))
+    else:
+        places = _place(columns.time, row, where), _place(columns.rate, row, where)
+    has_names = len(row) < 2 or not all(_is_value(row[place]) for place in places)
+    if has_names and len(row) >= 2:
+        time_unit = time_unit or _time_unit(row[places[0]], where)
+        rate_unit = rate_unit or _rate_unit(row[places[1]], where)
+    if has_names and columns.time is None and not (len(row) == 2 and time_unit and rate_unit):
+        why = _why(row) or (
+            "; names of columns may end in their units, "
+            "or say what is meant by --time-column, --rate-column, --time-unit and --unit"
+        )
+        raise UsageError(f"{where}: '{_quoted(row)}': the first line is to be {','.join(HEADER)}{why}")
+    return _Head(places, len(row), has_names, time_unit, rate_unit)
+
+
+def _read(rows: Iterable[tuple[str, list[str]]], head: _Head, *, joins: bool) -> _Read:
+    """The two columns of the rows. Rows of the same time become one if it `joins` them. Raises UsageError."""
+    found = _Read()
+    times, rates = found.times, found.rates
+    factor = RATE_UNITS[head.rate_unit or "Mbit/s"]
+    same = 1
+    for where, row in rows:
+        _shorten(row, head.width)
+        if len(row) != head.width:
+            raise UsageError(_other_width(where, row, head.width))
+        written = row[head.places[0]]
+        date = _date(written)
+        if times and found.is_dated != (date is not None):
+            raise UsageError(f"{where}: '{written}': some times are dates and some are numbers; give one kind")
+        found.is_dated = date is not None
+        found.has_point = found.has_point or "." in written
+        time = _number(written, row, where) if date is None else date
+        rate = float(_number(row[head.places[1]], row, where)) * factor
+        if not 0 <= rate <= MOST_MBPS:
+            raise UsageError(f"{where}: {rate:g} Mbit/s; a rate is between 0 and {MOST_MBPS}: is the unit right?")
+        if joins and times and time == times[-1]:
+            same += 1
+            rates[-1] += (rate - rates[-1]) / same
+            continue
+        if abs(time) > _MOST_TIME or (times and time <= times[-1]):
+            raise UsageError(
+                f"{where}: time {written} is not after the one before; "
+                "times are to grow: sort the rows, and give the rows of one measurement"
+            )
+        same = 1
+        times.append(time)
+        rates.append(rate)
+    return found
+
+
+def _shorten(row: list[str], width: int) -> None:
+    """Takes empty columns beyond `width` off a row's end."""
+    while len(row) > width and not row[-1]:
+        row.pop()
+
+
+def _place(name: str, row: list[str], where: str) -> int:
+    """Where a column stands in a row. A whole number is always its number from 1, and never its name."""
+    if name.isdecimal():
+        if 1 <= int(name) <= len(row):
+            return int(name) - 1
+    elif row.count(name) == 1:
+        return row.index(name)
+    elif name in row:
+        raise UsageError(f"{where}: several columns are called '{name}'; give a number from 1 to {len(row)}")
+    raise UsageError(f"{where}: no column '{name}'; there are {', '.join(row)}, or numbers from 1 to {len(row)}")
+
+
+def _rows(path: Path, *, two: bool) -> Iterator[tuple[str, list[str]]]:
+    """Where each row that is not blank stands, and its columns. Tabs, commas or blanks part them.
+
+    Where there are `two` columns, any number of tabs parts them.
+    """
+    for number, text in enumerate(_text(path).split("\n"), 1):
+        where = f"{called(str(path))}:{number}"
+        line = text.strip() if two else text.rstrip(" ")
+        if not line.strip():
+            continue
+        if "\t" in line:
+            row = [word for word in line.split("\t") if word.strip() or not two]
+        elif "," in line:
+            try:
+                (row,) = csv.reader([line], skipinitialspace=True, strict=True)
+            except csv.Error:
+                raise UsageError(f"{where}: a quote on this line is not closed") from None
+        else:
+            row = line.split()
+        yield where, [word.strip().strip('"') for word in row]
+
+
+def _text(path: Path) -> str:
+    shown = called(str(path))
+    try:
+        data = Path(spooled(str(path))).read_bytes()
+    except OSError as error:
+        raise UsageError(f"{shown}: {error.strerror}; give a table of times and rates") from None
+    if what := looks_like(data[:HEAD]):
+        raise UsageError(f"{shown}:1: this looks like {what}")
+    text = data.decode("utf-8-sig", errors="replace").replace("\r\n", "\n").replace("\r", "\n")
+    return text.rstrip("\n\x1a")
+
+
+def _is_value(word: str) -> bool:
+    """Whether it is a number, a date or a sign for one that is missing, and not the name of a column."""
+    return bool(_NUMBER.fullmatch(word)) or word.lower() in _MISSING or _date(word) is not None
+
+
+def _number(word: str, row: list[str], where: str) -> Decimal:
+    """A number of a row, at least 0 if it is a rate. Raises UsageError."""
+    if _NUMBER.fullmatch(word):
+        return Decimal(word)
+    if word.lower() in _MISSING:
+        raise UsageError(f"{where}: '{word}' is no number; leave such rows out, or write 0 for a rate of nothing")
+    why = _why(row)
+    if not why and not any(map(_is_value, row)):
+        why = "; if these are names of columns again, take the rows of one measurement"
+    raise UsageError(f"{where}: '{_quoted(row)}': '{word[:30]}' is not a number{why}")
+
+
+def _date(word: str) -> Decimal | None:
+    """Seconds since 1970 of 2023-04-05 11:03:07 or 2019.12.14_10.16.30; a zone's name is left out."""
+    plain = re.sub(r" [A-Z]{2,5}$", "", word)
+    try:
+        if re.fullmatch(r"\d{4}\.\d\d\.\d\d_\d\d\.\d\d\.\d\d", plain):
+            date = datetime.strptime(plain, "%Y.%m.%d_%H.%M.%S").replace(tzinfo=UTC)
+        elif re.match(r"\d{4}-\d\d-\d\d[ T]", plain):
+            date = datetime.fromisoformat(plain)
+        else:
+            return None
+        since = (date if date.tzinfo else date.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
+    except (ValueError, OverflowError):
+        return None
+    return Decimal(since // timedelta(microseconds=1)) / 10**6
+
+
+def _quoted(row: Sequence[str]) -> str:
+    return ",".join(row)[:60]
+
+
+def _other_width(where: str, row: list[str], width: int) -> str:
+    """What is wrong with a row that has more or fewer columns than `width`."""
+    if width != 2:
+        return f"{where}: {len(row)} columns, and the first line has {width}; take a comma that is no separator out"
+    why = _why(row) or "; of a wider table say which are meant, by --time-column and --rate-column"
+    return f"{where}: '{_quoted(row)}': {len(row)} columns, and two are needed, time and rate{why}"
+
+
+_COMMAS = re.compile(r"[+-]?[\d.]*\d,\d[\d.,]*")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:,|$)|\d+/\d+/\d|\d+\.\d+\.\d|\d+:\d+:\d|\d+-\d+-\d|[A-Z][a-z]{2,8} ")
+_WITH_UNIT = re.compile(r"[\d.]+ ?[A-Za-z/]+")
+
+
+def _why(row: list[str]) -> str:
+    """What is unusual about a row that cannot be read, and what would be right; nothing if that is not known."""
+    line = ",".join(row)
+    unusual = {
+        "there are semicolons: part columns by commas and write decimal points, as "
+        "`tr ',;' '.,' < FILE | headway traces convert - OUT` does": ";" in line,
+        "there is a comment: take it out": line.startswith(("#", "//", "%")),
+        "there are commas in numbers: write decimal points, and no commas between thousands": (
+            any(map(_COMMAS.fullmatch, row)) or re.search(r"\d,\d+[ \t]+\d", line)
+        ),
+        "a date is written 2023-04-05 11:03:07, in one column: part columns by commas": _DATE.match(line),
+        "write numbers without units, and say the unit by --unit": any(map(_WITH_UNIT.fullmatch, row)),
+    }
+    return next((f"; {cure}" for cure, is_so in unusual.items() if is_so), "")
+
+
+def _time_unit(name: str, where: str) -> str | None:
+    """The unit that the name of a column of times tells. Raises UsageError where it is not clear."""
+    words = re.sub(r"([a-z])([A-Z])", r"\1_\2", re.sub("[\u00b5\u03bc]", "_u", name))
+    if found := _TIME_NAME.search(words):
+        return next(unit for unit, word in zip(TIME_UNITS, found.groups(), strict=True) if word)
+    if _TIME_HINT.search(words):
+        raise UsageError(f"{where}: the unit of '{name}' is not clear; say it by --time-unit")
+    return None
+
+
+def _rate_unit(name: str, where: str) -> str | None:
+    """The unit that the name of a column of rates tells. Raises UsageError where it may be bits or bytes."""
+    found = _RATE_NAME.search(re.sub(r"([a-z])([KMG])", r"\1_\2", name))
+    if found:
+        return {"k": "k", "m": "M", "g": "G", "": ""}[found[1].lower()] + ("bit/s" if found[2] else "B/s")
+    if _RATE_HINT.search(name):
+        raise UsageError(f"{where}: the unit of '{name}' is not clear; say it by --unit, as kbit/s or kB/s")
+    return None
+
+
+def _guess(shown: str, found: _Read) -> tuple[str, bool]:
+    """The unit of times by how far rows are apart, and whether that is sure.
+
+    Raises UsageError where it may be one as well as another.
+    """
+    first = float(found.times[0])
+    apart = float(np.median([float(after - before) for before, after in pairwise(found.times)]))
+    in_s = {unit: TIME_UNITS[unit] / 1e9 for unit in WORDS}
+    since_1970 = [unit for unit, s in in_s.items() if _EPOCH_S[0] <= first * s <= _EPOCH_S[1]]
+    for unit in since_1970:
+        if apart * in_s[unit] <= _ROWS_S[1]:
+            return unit, True
+    may_be = [unit for unit, s in in_s.items() if _ROWS_S[0] <= apart * s <= _ROWS_S[1]]
+    may_be += [unit for unit in since_1970 if unit not in may_be]
+    if len(may_be) == 1:
+        return may_be[0], may_be[0] == "s" and found.has_point and apart < 10
+    if not may_be and apart >= _FINEST_S and apart < 1:
+        return "s", False
+    what = f"may be {' or '.join(WORDS[unit] for unit in may_be)}" if may_be else "is unusual in any unit"
+    given = " or ".join(f"`--time-unit {unit}`" for unit in may_be or WORDS)
+    raise UsageError(f"{shown}: rows are {apart:g} apart, which {what}; say which it is: {given}")
+
+
+def _pauses(shown: str, lengths: list[float]) -> list[str]:
+    """A line about the longest time without a row, where that is longer than any measurement has."""
+    longest = max(lengths)
+    if longest < PAUSE_S or longest < PAUSE_TIMES * float(np.median(lengths)):
+        return []
+    return [
+        f"{shown}: one rate holds for {longest:g} s, as no row follows; "
+        "if measurements were made one after another, take the rows of one"
+    ]

@@ -15,6 +15,7 @@ import pytest
 
 from headway._native import Trace, UsageError
 from headway.envs import EnvConfig, HeadwayVectorEnv
+from headway.files import by_given_names, spooled
 from headway.traces import Columns, convert, open_trace
 from headway.traces.look import MOST_DRAWN
 from headway.traces.table import read_table
@@ -435,6 +436,19 @@ def test_a_damaged_trace_or_table_from_a_pipe_is_called_standard_input(run, tmp_
         assert "headway: pipe: line 2: 'x'" in refused(run, "traces", "info", "pipe", cwd=tmp_path)
 
 
+def test_an_error_about_the_copy_of_a_pipe_names_the_pipe(tmp_path):
+    """As `headway shell` gives it, which hands the copies on."""
+    pipes = [str(tmp_path / f"pipe-{number}") for number in range(11)]
+    copies = []
+    for pipe in pipes:
+        os.mkfifo(pipe)
+        with subprocess.Popen(["sh", "-c", f"echo 1 > {pipe}"]):
+            copies.append(spooled(pipe))
+    with pytest.raises(UsageError) as error, by_given_names():
+        raise UsageError(" ".join(copies))
+    assert str(error.value) == " ".join(pipes)
+
+
 # Ten more trials.
 
 
@@ -442,6 +456,7 @@ def test_a_damaged_trace_or_table_from_a_pipe_is_called_standard_input(run, tmp_
     ("text", "says"),
     [
         pytest.param("0;1.5\n1;2.5\n", ":1: .*semicolons: .*tr ',;' '.,'", id="semicolons"),
+        pytest.param("1\n2\n", ":1: .*one column; a table has two", id="a trace under another name"),
         pytest.param("0,0\t1,5\n1,0\t2,5\n", ":1: .*commas in numbers", id="decimal commas and tabs"),
         pytest.param("0,0 1,5\n1,0 2,5\n", ":1: .*commas in numbers", id="decimal commas and blanks"),
         pytest.param("time_s,rate_mbps\n0,1,5\n1,2,5\n", ":2: .*3 columns", id="decimal commas and commas"),

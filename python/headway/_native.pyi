@@ -31,6 +31,7 @@ __all__ = [
     "features",
     "find_headwayd",
     "learn",
+    "looks_like",
     "measurements",
     "network_view",
     "read_parquet",

@@ -305,6 +305,9 @@ def _other_width(where: str, row: list[str], width: int) -> str:
     """What is wrong with a row that has more or fewer columns than `width`."""
     if width != 2:
         return f"{where}: {len(row)} columns, and the first line has {width}; take a comma that is no separator out"
+    if len(row) == 1:
+        what = "one column; a table has two, and the name of a trace does not end in .csv"
+        return f"{where}: '{_quoted(row)}': {what}"
     why = _why(row) or "; of a wider table say which are meant, by --time-column and --rate-column"
     return f"{where}: '{_quoted(row)}': {len(row)} columns, and two are needed, time and rate{why}"
 

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::env;
-use std::io;
+use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
@@ -196,32 +196,47 @@ pub fn main() -> ExitCode {
         // Help and version; and help where no command was given.
         Err(error) if !error.use_stderr() || error.kind() == NO_COMMAND => error.exit(),
         Err(error) => {
-            eprintln!("headwayd: {}", one_line(&error.to_string()));
+            complain(&one_line(&error.to_string()));
             return ExitCode::from(2);
         }
     };
     let done = match cli.command {
         Command::Run(run) => run_agent(&run),
         Command::Status { at, json } => {
-            control::ask(&at.socket, "status").map(|status| match json {
-                true => println!("{status}"),
-                false => control::print_table(&status),
+            control::ask(&at.socket, "status").and_then(|status| match json {
+                true => say(&format!("{status}\n")),
+                false => say(&control::table(&status)),
             })
         }
         Command::Set { at, flow, settings } => {
             let words = format!("set {flow} {}", settings.join(" "));
-            control::ask(&at.socket, &words).map(|answer| println!("flows: {}", answer["flows"]))
+            control::ask(&at.socket, &words)
+                .and_then(|answer| say(&format!("flows: {}\n", answer["flows"])))
         }
-        Command::SystemdUnit => unit().map(|unit| print!("{unit}")),
+        Command::SystemdUnit => unit().and_then(|unit| say(&unit)),
         Command::Reload { at } => control::ask(&at.socket, "reload").map(|_| ()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("headwayd: {error}");
+            complain(&error.to_string());
             ExitCode::from(error.exit_code())
         }
     }
+}
+
+/// Prints it. A reader who has left has had enough.
+fn say(text: &str) -> Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        said => said.map_err(|e| Error::failed("standard output", e)),
+    }
+}
+
+/// Says what is wrong, where anybody reads it.
+fn complain(what: &str) {
+    let _ = writeln!(io::stderr(), "headwayd: {what}");
 }
 
 /// The unit, with the path of this program for the usual one.
@@ -405,10 +420,11 @@ fn frame(run: &Run) -> Frame {
 }
 
 fn say_ready(controllers: Vec<serde_json::Value>) {
-    println!(
-        "{}",
-        serde_json::json!({ "event": "ready", "controllers": controllers })
-    );
+    let ready = serde_json::json!({ "event": "ready", "controllers": controllers });
+    // It serves on, whoever reads that.
+    if let Err(error) = say(&format!("{ready}\n")) {
+        tracing::warn!("{error}");
+    }
 }
 
 fn start_logs(format: LogFormat) {

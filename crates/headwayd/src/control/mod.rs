@@ -12,4 +12,4 @@ pub use client::ask;
 pub use mailbox::{Mailbox, Wish};
 pub use metrics::serve as serve_metrics;
 pub use socket::{Socket, serve as serve_socket};
-pub use table::print as print_table;
+pub use table::text as table;

@@ -1,5 +1,7 @@
 //! `headwayd status` for people.
 
+use std::fmt::Write;
+
 use serde_json::Value;
 
 /// Columns of the table of flows: heading, where the status has it, decimals.
@@ -16,14 +18,22 @@ const COLUMNS: [(&str, &str, usize); 10] = [
     ("trips", "guard_trips", 0),
 ];
 
-/// Prints it.
-pub fn print(status: &Value) {
+/// Its lines.
+pub fn text(status: &Value) -> String {
+    let mut text = String::new();
     for one in status["controllers"].as_array().into_iter().flatten() {
         let word = |key: &str| one[key].as_str().unwrap_or_default();
-        println!("{}: {} ({})", word("name"), word("policy"), word("model"));
+        let _ = writeln!(
+            text,
+            "{}: {} ({})",
+            word("name"),
+            word("policy"),
+            word("model")
+        );
         for prefix in one["prefixes"].as_array().into_iter().flatten() {
             let word = |key: &str| prefix[key].as_str().unwrap_or_default();
-            println!(
+            let _ = writeln!(
+                text,
                 "  to {}: {} ({})",
                 word("to"),
                 word("policy"),
@@ -32,7 +42,8 @@ pub fn print(status: &Value) {
         }
     }
     let count = |key: &str| status["counters"][key].as_u64().unwrap_or_default();
-    println!(
+    let _ = writeln!(
+        text,
         "{} flows now, {} so far; {} decisions; guard: {} trips, {} returns; dropped {}, slots missed {}",
         count("flows"),
         count("flows_opened"),
@@ -44,7 +55,10 @@ pub fn print(status: &Value) {
     );
     let us = |p: &str| status["latency_us"][p].as_f64();
     if let (Some(p50), Some(p99)) = (us("p50"), us("p99")) {
-        println!("from a record to its answer: {p50:.1} us median, {p99:.1} us 99th percentile");
+        let _ = writeln!(
+            text,
+            "from a record to its answer: {p50:.1} us median, {p99:.1} us 99th percentile"
+        );
     }
     let flows: Vec<Vec<String>> = (status["flows"].as_array().into_iter().flatten())
         .map(|flow| {
@@ -55,7 +69,7 @@ pub fn print(status: &Value) {
         })
         .collect();
     if flows.is_empty() {
-        return;
+        return text;
     }
     let widths: Vec<usize> = (COLUMNS.iter().enumerate())
         .map(|(i, (heading, ..))| {
@@ -65,17 +79,18 @@ pub fn print(status: &Value) {
                 .fold(heading.len(), usize::max)
         })
         .collect();
-    let line = |cells: Vec<&str>| {
+    text.push('\n');
+    let mut line = |cells: Vec<&str>| {
         let padded: Vec<String> = (cells.iter().zip(&widths))
             .map(|(cell, width)| format!("{cell:>width$}"))
             .collect();
-        println!("{}", padded.join("  "));
+        let _ = writeln!(text, "{}", padded.join("  "));
     };
-    println!();
     line(COLUMNS.iter().map(|(heading, ..)| *heading).collect());
     for row in &flows {
         line(row.iter().map(String::as_str).collect());
     }
+    text
 }
 
 fn cell(value: &Value, decimals: usize) -> String {

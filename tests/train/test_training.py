@@ -222,6 +222,6 @@ def test_several_seeds_are_trainings_of_their_own_and_one_scheme(straight, run, 
         "--against", "cubic", "--json", "--out", tmp_path / "bench",
     )  # fmt: skip
     assert bench.returncode == 0, bench.stderr
-    row = next(row for row in json.loads(bench.stdout)["results"] if row["scheme"] == found["scheme"])
+    row = next(row for row in json.loads(bench.stdout) if row["scheme"] == found["scheme"])
     assert row["runs"] == 4
     assert row["model"].count(",") == 1

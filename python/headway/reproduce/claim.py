@@ -149,6 +149,8 @@ class Claim:
             return mean if ends == NO_INTERVAL else f"{mean} ({ends})"
         if not self.levels:
             return "nothing was measured"
+        if len(self.levels) == 1:
+            return str(self.levels[0].zone)
         counts = {zone: sum(level.zone is zone for level in self.levels) for zone in Zone}
         claimed = f"{counts.pop(Zone.CLAIMED)} of {len(self.levels)} as claimed"
         others = [f"{count} {zone}" for zone, count in counts.items() if count]

@@ -29,7 +29,7 @@ VERDICTS = (
     "it. *Not testable "
     "from the text*: the paper does not say what would have to be measured. *Open*: not decided; "
     "more runs, machines or "
-    "training seeds would tell. The rules are at the head of `python/headway/reproduce/claim.py`."
+    "training seeds would tell. The rules are in [decision 47](../decisions/0047-verdicts.md)."
 )
 
 

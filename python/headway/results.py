@@ -12,6 +12,7 @@ from headway._native import UsageError, read_parquet, results_schema
 from headway.compare import Comparison, Leaders, compare, leaders
 from headway.files import in_utf8
 from headway.stats import FEW, Ellipse, block_length
+from headway.stats.nested import ENOUGH_MODELS
 from headway.summary import ALL_FLOWS, Offsets, regions, summarise
 
 BENCH_SCHEMA = 1
@@ -116,6 +117,12 @@ class Bench:
     def rough(self) -> str | None:
         """That intervals rest on too few samples, and what would help; None where they do not."""
         sure = [row for row in self.rows if row["throughput_mbps"]["ci95"] is not None]
+        models = [row["model"].count(",") + 1 for row in sure if "," in (row["model"] or "")]
+        if models and min(models) < ENOUGH_MODELS:
+            return (
+                f"A scheme of {min(models)} models has so many samples (Student's interval); with {ENOUGH_MODELS} "
+                "trainings or more they say something."
+            )
         if any(row["runs"] < FEW for row in sure):
             return f"Intervals from fewer than {FEW} runs are rough; --runs 30 is better."
         for row in sure:

@@ -12,6 +12,7 @@ from hashlib import sha256
 import pytest
 
 import daemon
+from headway.results import read_bench
 
 METRICS = {
     "throughput_mbps",
@@ -166,6 +167,30 @@ def test_intervals_from_few_samples_are_called_rough(on_a_terminal, tmp_path, sc
     assert max(map(len, lines)) <= 80
     assert [line for line in lines if "are rough" in line] == ([says] if says else [])
     assert ("are rough" in (tmp_path / "o" / "report.html").read_text()) == bool(says)
+
+
+def test_a_scheme_of_several_models_has_a_model_as_its_sample(run, tmp_path):
+    """Runs take turns, so the interval is of two means: half of it is 12.7 times half of their distance."""
+    several = "aurora:model=v1:model=v2"
+    bench = ("bench", "--scenario", "low-bdp", "--runs", "4", "--seconds", "2", "--json", "--out")
+    done = run(*bench, tmp_path / "both", "--schemes", several)
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout)
+    assert (row["scheme"], row["runs"], row["model"].count(",")) == (several, 4, 1)
+    for model in ("v1", "v2"):
+        assert run(*bench, tmp_path / model, "--schemes", f"aurora:model={model}").returncode == 0
+    runs = [read_bench(tmp_path / model).runs for model in ("v1", "v2")]
+    rates = [
+        sum(one["throughput_mbps"] for one in of if one["flow"] == -1 and one["run"] % 2 == k) / 2
+        for k, of in enumerate(runs)
+    ]
+    assert row["throughput_mbps"]["mean"] == pytest.approx(sum(rates) / 2)
+    low, high = row["throughput_mbps"]["ci95"]
+    assert (high - low) / 2 == pytest.approx(12.706204736 * abs(rates[0] - rates[1]) / 2)
+    assert "A scheme of 2 models has so many samples" in (tmp_path / "both" / "report.html").read_text()
+    again = run(*bench, tmp_path / "again", "--schemes", "aurora:model=v1:model=v1")
+    assert (again.returncode, again.stdout) == (2, "")
+    assert "names a model twice" in again.stderr
 
 
 def test_several_flows_are_listed(run, tmp_path):

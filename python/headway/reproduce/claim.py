@@ -23,14 +23,13 @@ from typing import TYPE_CHECKING
 
 from headway.report.numbers import number
 from headway.stats.estimate import NOTHING, Estimate
+from headway.stats.nested import ENOUGH_MODELS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 ERROR = 0.05
 """How often a verdict may be wrong."""
-ENOUGH_SEEDS = 5
-"""Of training seeds: fewer say nothing of a learner."""
 PERCENT, INDEX, POINTS = 1.0, 0.01, 0.1
 """Margins: what differs by less, in %, in Jain's index, in points of loss, counts as equal (decision 46)."""
 
@@ -248,10 +247,10 @@ def contrary(levels: Iterable[Level]) -> list[Level]:
 
 def with_training_seeds(claim: Claim, seeds: int) -> Claim:
     """The same claim of what was trained with so many seeds: open where they are too few to speak of a learner."""
-    if seeds >= ENOUGH_SEEDS or claim.verdict not in {Verdict.HOLDS, Verdict.FAILS}:
+    if seeds >= ENOUGH_MODELS or claim.verdict not in {Verdict.HOLDS, Verdict.FAILS}:
         return claim
     stands = "one training seed stands" if seeds == 1 else f"{seeds} training seeds stand"
-    note = f"it {claim.verdict} for what is trained here, but only {stands} behind it, {ENOUGH_SEEDS} are needed"
+    note = f"it {claim.verdict} for what is trained here, but only {stands} behind it, {ENOUGH_MODELS} are needed"
     return replace(claim, verdict=Verdict.OPEN, note="; ".join(part for part in (claim.note, note) if part))
 
 

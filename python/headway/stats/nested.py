@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence
 
+ENOUGH_MODELS = 5
+"""Of trainings with seeds of their own: fewer say nothing of a learner (Henderson et al., AAAI 2018)."""
+
 
 def nested(
     labels: Sequence[Hashable], rows: Sequence[Sequence[float]], block: int = 1

@@ -23,6 +23,14 @@ def test_a_link_stays_and_its_target_is_written(tmp_path):
     assert (tmp_path / "target").read_text() == "new"
 
 
+def test_a_link_that_leads_to_itself_stays_and_is_refused(tmp_path):
+    loop = tmp_path / "loop"
+    loop.symlink_to("loop")
+    with pytest.raises(RunError, match="the link leads to itself; not written"):
+        write_atomic(loop, "text")
+    assert loop.is_symlink()
+
+
 def test_a_link_whose_target_is_not_there_makes_it(tmp_path):
     link = tmp_path / "link"
     link.symlink_to("target")

@@ -419,24 +419,43 @@ def test_a_value_head_is_left_out(run, tmp_path):
     proto = onnx.load(graph)
     action = proto.graph.output[0].name
     last = next(node for node in proto.graph.node if action in node.output)
-    value = onnx.helper.make_node(last.op_type, last.input, ["value"])
-    value.attribute.extend(last.attribute)
-    proto.graph.node.append(value)
-    proto.graph.output.append(onnx.helper.make_tensor_value_info("value", TensorProto.FLOAT, None))
-    onnx.save(proto, graph)
     words = ("models", "import", "--onnx", graph, "--card", FOLDER / "card.toml", "--out")
-    done = run(*words, tmp_path / "back")
+
+    def with_head(name, *, first):
+        """The graph with another head of that name, before the action or after it."""
+        both = onnx.ModelProto()
+        both.CopyFrom(proto)
+        head = onnx.helper.make_node(last.op_type, last.input, [name])
+        head.attribute.extend(last.attribute)
+        both.graph.node.append(head)
+        both.graph.output.append(onnx.helper.make_tensor_value_info(name, TensorProto.FLOAT, None))
+        if first:
+            ours, theirs = both.graph.output
+            both.graph.output.MergeFrom([ours])
+            del both.graph.output[0]
+            assert both.graph.output[0].name == theirs.name
+        onnx.save(both, graph)
+
+    # A head that is called so is no action, wherever it stands.
+    for number, (name, first) in enumerate((("value", False), ("value", True), ("critic_out", True))):
+        with_head(name, first=first)
+        done = run(*words, tmp_path / f"clear-{number}")
+        assert (done.returncode, done.stderr) == (0, "")
+    with_head("other", first=False)
+    done = run(*words, tmp_path / "unclear")
     assert done.returncode == 0
     assert done.stderr == (
-        f"headway: warning: {graph}: of its outputs output, value the first is taken for the action; "
+        f"headway: warning: {graph}: of its outputs output, other output is taken for the action; "
         "name another with --output\n"
     )
     done = run(*words, tmp_path / "named", "--output", "output")
     assert (done.returncode, done.stderr) == (0, "")
-    assert load(tmp_path / "named").id == load(tmp_path / "back").id
+    folders = ("clear-0", "clear-1", "clear-2", "unclear", "named")
+    # An id has the graph's own digest in its card, so weights are compared.
+    assert len({(tmp_path / folder / "weights.safetensors").read_bytes() for folder in folders}) == 1
     done = run(*words, tmp_path / "no", "--output", "values")
     assert done.returncode == 2
-    assert done.stderr == f"headway: --output 'values': no output of {graph}; there are output, value\n"
+    assert done.stderr == f"headway: --output 'values': no output of {graph}; there are output, other\n"
     assert not (tmp_path / "no").exists()
 
 

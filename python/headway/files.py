@@ -72,6 +72,8 @@ def _write_all(number: int, blocks: Iterable[bytes]) -> None:
 
 def _replace(target: Path, blocks: Iterable[bytes]) -> None:
     """Puts a new file in the place of `target`; where that cannot be, writes into it."""
+    if target.is_symlink():
+        raise OSError(errno.ELOOP, "the link leads to itself")
     beside = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         with beside.open("wb") as file:

@@ -171,6 +171,23 @@ def test_another_trace_or_text_of_the_same_name_is_refused(run, tmp_path):
     assert contents(tmp_path / "out") == before
 
 
+def test_a_scenario_that_is_named_from_elsewhere_is_the_same(run, tmp_path):
+    (tmp_path / "mine.toml").write_text(SCENARIO.replace("mine.down", "./mine.down"))
+    (tmp_path / "mine.down").write_text("".join(f"{t}\n" for t in range(1, 3000)))
+    asked = ("bench", "--schemes", "cubic", "--out", tmp_path / "out", "--scenario")
+    assert run(*asked, "mine.toml", cwd=tmp_path).returncode == 0
+    for name, cwd in (
+        ("./mine.toml", tmp_path),
+        (tmp_path / "mine.toml", tmp_path),
+        (f"{tmp_path.name}/mine.toml", tmp_path.parent),
+    ):
+        done = run(*asked, name, cwd=cwd)
+        assert done.returncode == 0, done.stderr
+        # Nothing is left to be run.
+        assert done.stderr.startswith(f"headway: {tmp_path / 'out'} has ")
+        assert done.stderr.partition("\n")[0].endswith(" already")
+
+
 @pytest.mark.parametrize("name", ["bench.json", "report.html"])
 def test_what_is_of_no_bench_is_not_overwritten(run, tmp_path, name):
     (tmp_path / name).write_text("mine")

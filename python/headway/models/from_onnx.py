@@ -131,10 +131,12 @@ def _action_only(proto: Any, graph: Path, wanted: str | None) -> None:
             raise UsageError(f"--output '{wanted}': {graph} has states, and its action comes first: {known}")
         return
     named = [name for name in outputs if "action" in name.lower()]
-    chosen = wanted or (named[0] if len(named) == 1 else first)
-    if wanted is None and len(outputs) > 1 and len(named) != 1:
+    others = [name for name in outputs if not any(word in name.lower() for word in ("value", "critic"))]
+    sure = named if len(named) == 1 else others
+    chosen = wanted or next(iter(sure), first)
+    if wanted is None and len(outputs) > 1 and len(sure) != 1:
         print(
-            f"headway: warning: {graph}: of its outputs {known} the first is taken for the action; "
+            f"headway: warning: {graph}: of its outputs {known} {chosen} is taken for the action; "
             "name another with --output",
             file=sys.stderr,
         )

@@ -61,7 +61,7 @@ def test_figure_11_is_made_over_the_kernels_tcp(tmp_path):
     made = json.loads(done.stdout)
     assert made["figure"] == "fig11-kernel"
     ids = [claim["id"] for claim in made["claims"]]
-    assert ids == [f"fig11-kernel.{what}" for what in ("owl", "owl-loss", "duration", "flows")]
+    assert ids == [f"fig11-kernel.{what}" for what in ("together", "duration", "flows")]
     assert {claim["command"] for claim in made["claims"]} == {"headway reproduce owl fig11 --world kernel"}
     assert (tmp_path / "fig11-kernel.svg").read_text().startswith("<svg")
     kept = [json.loads(line) for line in (tmp_path / "runs.jsonl").read_text().splitlines()]

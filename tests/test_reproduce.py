@@ -21,7 +21,6 @@ from headway.reproduce.claim import (
     Verdict,
     Zone,
     all_of,
-    any_of,
     contrary,
     judge,
     text_of,
@@ -153,9 +152,6 @@ def test_zones_together():
     assert all_of([CLAIMED, CLAIMED]) is CLAIMED
     assert all_of([CLAIMED, UNCLEAR]) is UNCLEAR
     assert all_of([UNCLEAR, CONTRARY, CLAIMED]) is CONTRARY
-    assert any_of([CONTRARY, CLAIMED, UNCLEAR]) is CLAIMED
-    assert any_of([CONTRARY, UNCLEAR]) is UNCLEAR
-    assert any_of([CONTRARY, CONTRARY]) is CONTRARY
 
 
 def test_a_claim_says_which_level_is_the_worst():

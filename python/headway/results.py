@@ -120,8 +120,8 @@ class Bench:
         models = [row["model"].count(",") + 1 for row in sure if "," in (row["model"] or "")]
         if models and min(models) < ENOUGH_MODELS:
             return (
-                f"A scheme of {min(models)} models has so many samples (Student's interval); with {ENOUGH_MODELS} "
-                "trainings or more they say something."
+                f"A scheme of {min(models)} models has {min(models)} samples, one for each training; from "
+                f"{ENOUGH_MODELS} on its interval says something."
             )
         if any(row["runs"] < FEW for row in sure):
             return f"Intervals from fewer than {FEW} runs are rough; --runs 30 is better."

@@ -187,7 +187,10 @@ def test_a_scheme_of_several_models_has_a_model_as_its_sample(run, tmp_path):
     assert row["throughput_mbps"]["mean"] == pytest.approx(sum(rates) / 2)
     low, high = row["throughput_mbps"]["ci95"]
     assert (high - low) / 2 == pytest.approx(12.706204736 * abs(rates[0] - rates[1]) / 2)
-    assert "A scheme of 2 models has so many samples" in (tmp_path / "both" / "report.html").read_text()
+    assert (
+        "A scheme of 2 models has 2 samples, one for each training"
+        in (tmp_path / "both" / "report.html").read_text()
+    )
     again = run(*bench, tmp_path / "again", "--schemes", "aurora:model=v1:model=v1")
     assert (again.returncode, again.stdout) == (2, "")
     assert "names a model twice" in again.stderr

@@ -421,7 +421,7 @@ fn frame(run: &Run) -> Frame {
 
 fn say_ready(controllers: Vec<serde_json::Value>) {
     let ready = serde_json::json!({ "event": "ready", "controllers": controllers });
-    // It serves on, whoever reads that.
+    // The agent goes on although nobody reads this line.
     if let Err(error) = say(&format!("{ready}\n")) {
         tracing::warn!("{error}");
     }

@@ -142,10 +142,8 @@ class Claim:
     def so_far(self) -> str:
         """What was found, in a few words: the number of a single level, else how many are as claimed."""
         if len(self.levels) == 1 and self.levels[0].aim is not None:
-            if self.levels[0].zone is Zone.MISSING:
-                return str(Zone.MISSING)
-            mean, ends = text_of(self.ours, self.unit)
-            return mean if ends == NO_INTERVAL else f"{mean} ({ends})"
+            is_missing = self.levels[0].zone is Zone.MISSING
+            return str(Zone.MISSING) if is_missing else _with_interval(self.ours, self.unit)
         if not self.levels:
             return "nothing was measured"
         if len(self.levels) == 1:
@@ -155,8 +153,7 @@ class Claim:
         others = [f"{count} {zone}" for zone, count in counts.items() if count]
         parts = [", ".join([claimed, *others])]
         if self.worst:
-            mean, ends = text_of(self.worst.ours, self.unit)
-            parts.append(f"the worst, {self.worst.name}: {mean}" + ("" if ends == NO_INTERVAL else f" ({ends})"))
+            parts.append(f"the worst, {self.worst.name}: {_with_interval(self.worst.ours, self.unit)}")
         return "; ".join(parts)
 
 
@@ -246,7 +243,7 @@ def contrary(levels: Iterable[Level]) -> list[Level]:
 
 
 def with_training_seeds(claim: Claim, seeds: int) -> Claim:
-    """The same claim of what was trained with so many seeds: open where they are too few to speak of a learner."""
+    """The claim, left open if fewer than five training seeds stand behind the learner that it is about."""
     if seeds >= ENOUGH_MODELS or claim.verdict not in {Verdict.HOLDS, Verdict.FAILS}:
         return claim
     stands = "one training seed stands" if seeds == 1 else f"{seeds} training seeds stand"
@@ -255,17 +252,9 @@ def with_training_seeds(claim: Claim, seeds: int) -> Claim:
 
 
 def all_of(zones: Iterable[Zone]) -> Zone:
-    """Of a level that several must be as claimed for."""
-    return _first_of(zones, Zone.CONTRARY, Zone.MISSING, Zone.UNCLEAR, Zone.EQUAL, Zone.CLAIMED)
-
-
-def any_of(zones: Iterable[Zone]) -> Zone:
-    """Of a level that one is enough for."""
-    return _first_of(zones, Zone.CLAIMED, Zone.UNCLEAR, Zone.MISSING, Zone.EQUAL, Zone.CONTRARY)
-
-
-def _first_of(zones: Iterable[Zone], *order: Zone) -> Zone:
+    """Of a level that several things must be as claimed for: the least favourable zone."""
     found = set(zones)
+    order = (Zone.CONTRARY, Zone.MISSING, Zone.UNCLEAR, Zone.EQUAL, Zone.CLAIMED)
     return next((zone for zone in order if zone in found), Zone.MISSING)
 
 
@@ -282,3 +271,8 @@ def text_of(ours: Estimate, unit: str = "") -> tuple[str, str]:
     like = max(map(abs, [ours.mean, *(ends or [])]))
     mean = " ".join(part for part in (number(ours.mean, like), unit) if part)
     return mean, f"{number(ends[0], like)} to {number(ends[1], like)}" if ends else NO_INTERVAL
+
+
+def _with_interval(ours: Estimate, unit: str) -> str:
+    mean, ends = text_of(ours, unit)
+    return mean if ends == NO_INTERVAL else f"{mean} ({ends})"

@@ -181,7 +181,7 @@ def reached_s(run: Run) -> float:
 
 
 def _first_s(run: Run, rates: Sequence[float | None], enough: float, width: int) -> float:
-    """The end of the first so many seconds that have enough in the mean: then it is known, and not before."""
+    """The end of the first window of `width` seconds whose mean rate is `enough`: only then can one know it."""
     width = min(width, len(rates))
     found = (k + width for k, rate in enumerate(means(rates, width)) if rate >= enough)
     return float(next(found, run["seconds"]))

@@ -29,6 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         measured_from: Time::ZERO,
         bin: Some(Duration::from_millis(100)),
         data: Source::Bulk,
+        receive_window: None,
         seed: 1,
     };
     let from: SocketAddr = "127.0.77.1:5300".parse()?;

@@ -41,6 +41,7 @@ fn plan(data: Source) -> FlowPlan {
         measured_from: Time::ZERO,
         bin: Some(Duration::from_millis(10)),
         data,
+        receive_window: None,
         seed: 1,
     }
 }

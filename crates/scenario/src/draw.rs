@@ -188,6 +188,7 @@ impl FlowPlan {
                 start: time(&self.start.of(k), seed) + stagger * k + jitter,
                 stop: self.stop.as_ref().map(|q| time(&q.of(k), seed)),
                 source: self.source.draw(seed, |q| q.of(k)),
+                receive_window: self.receive_window.as_ref().map(|q| bytes(&q.of(k), seed)),
             };
             match &self.presence {
                 None => flows.push(flow),

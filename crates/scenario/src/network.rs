@@ -135,6 +135,9 @@ pub struct FlowSpec {
     pub stop: Option<Time>,
     /// What it has to send.
     pub source: Source,
+    /// The most that its receiver takes beyond what has arrived in order (RFC 9293 §3.8.6);
+    /// `None` is what the transport's receiver takes.
+    pub receive_window: Option<Bytes>,
 }
 
 /// What a flow has to send.

@@ -90,6 +90,8 @@ pub(crate) struct FlowPlan {
     pub stagger: Quantity,
     pub source: SourcePlan,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub receive_window: Option<Quantity>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub presence: Option<PresencePlan>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub route: Option<Vec<usize>>,

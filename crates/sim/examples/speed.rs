@@ -36,6 +36,7 @@ fn rax_link(flows: u64) -> Network {
         start: Time::from_nanos(50_000_000 * i / flows),
         stop: None,
         source: Source::Bulk,
+        receive_window: None,
     };
     Network {
         nodes: vec!["sender".to_owned(), "receiver".to_owned()],

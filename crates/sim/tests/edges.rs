@@ -164,6 +164,28 @@ fn every_link_of_a_long_route_is_crossed() {
     }
 }
 
+/// RFC 9293 §3.8.6: no more than the receiver's window is on the way, whatever the controller allows.
+/// Ten packets a round trip of 20.6 ms (one packet's 0.6 ms included) are 5.83 Mbit/s of 20.
+#[test]
+fn a_receive_window_limits_every_scheme_and_transport() {
+    let rest = format!("{BOTTLENECK}[[flow]]\nreceive_window = \"10pkt\"\n");
+    let most = 10.0 * 0.012 / 0.0206;
+    for transport in ["simple", "linux"] {
+        let rest = format!("transport = \"{transport}\"\n{rest}");
+        for scheme in ["newreno", "bbr", "fixed-window:window=300"] {
+            let row = &run(&rest, scheme, 20, 1.0).expect("a run").rows[0];
+            let throughput = row.metrics.throughput_mbps.expect("it runs");
+            let detail = format!("{transport}, {scheme}: {throughput} of {most} Mbit/s");
+            // A delayed acknowledgement keeps a packet back: nine at a time at least.
+            assert!(
+                (0.85 * most..=1.001 * most).contains(&throughput),
+                "{detail}"
+            );
+            assert_eq!(row.metrics.loss, Some(0.0), "{detail}");
+        }
+    }
+}
+
 #[test]
 fn a_window_beyond_memory_ends_the_run() {
     let rest = "[bottleneck]\nrate = \"10Mbps\"\n";

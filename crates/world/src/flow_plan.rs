@@ -28,6 +28,8 @@ pub struct FlowPlan {
     pub bin: Option<Duration>,
     /// What it has to send, in bytes of IP packets.
     pub data: headway_scenario::Source,
+    /// The most that its receiver takes beyond what has arrived in order; `None` is the transport's.
+    pub receive_window: Option<Bytes>,
     /// The run's seed.
     pub seed: u64,
 }
@@ -51,6 +53,7 @@ impl FlowPlan {
             measured_from: Time::ZERO + options.warmup,
             bin: options.grid,
             data: spec.source.clone(),
+            receive_window: spec.receive_window,
             seed: options.seed,
         }
     }
@@ -64,11 +67,14 @@ impl FlowPlan {
             needs: scheme.scheme.needs,
         };
         Sender::new(config, scheme.build(&self.setup()), self.source())
+            .with_receive_window(self.receive_window)
     }
 
     /// Its receiving end, with the scheme's half if it has one there.
     pub fn receiver(&self, scheme: &Selection) -> Receiver {
-        let config = ReceiverConfig::new(self.profile).serving(scheme.scheme.needs);
+        let config = ReceiverConfig::new(self.profile)
+            .with_window(self.receive_window)
+            .serving(scheme.scheme.needs);
         Receiver::new(config, scheme.build_receiver(&self.setup()))
     }
 

@@ -22,7 +22,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use super::estimates::{Estimate, Watch};
 use super::report::{Bins, Cpu, sleep_until};
 use super::{Completion, HostError, ReceiverReport, SenderReport, kernel};
-use crate::sys::{BbrInfo, Clock, TcpInfo, bbr_info, tcp_info};
+use crate::sys::{BbrInfo, Clock, TcpInfo, bbr_info, limit_receive_window, tcp_info};
 
 /// What iperf3 writes and reads at a time.
 const BLOCK: usize = 128 * 1024;
@@ -41,7 +41,6 @@ pub struct Sender {
     source: Source,
     /// Taken from the source and not yet written.
     pending: usize,
-    /// What IP and TCP add to a full packet's data, timestamps included.
     headers: Bytes,
     is_paced: bool,
     /// Everything has been written.
@@ -91,7 +90,7 @@ impl Sender {
         Ok(Sender {
             source: plan.source(),
             pending: 0,
-            headers: Bytes::new(if local.is_ipv6() { 72 } else { 52 }),
+            headers: headers(local),
             // Without the qdisc fq, these two are clocked by acknowledgements alone.
             is_paced: !matches!(controller, "reno" | "cubic"),
             has_closed: false,
@@ -319,6 +318,13 @@ impl Receiver {
     /// If the socket cannot be had.
     pub fn new(plan: &FlowPlan, local: SocketAddr) -> Result<Receiver, HostError> {
         let listener = open(plan, local)?;
+        if let Some(window) = plan.receive_window {
+            // The kernel counts data, a scenario whole packets.
+            let data = plan.packet_size.saturating_sub(headers(local));
+            let share = data.as_f64() / plan.packet_size.as_f64();
+            limit_receive_window(&listener, window.mul_f64(share).get())
+                .map_err(HostError::system(plan.flow, "limit a TCP receive window"))?;
+        }
         listener
             .listen(1)
             .map_err(HostError::system(plan.flow, "listen over TCP"))?;
@@ -375,6 +381,11 @@ impl Receiver {
         self.report.cpu = cpu.used();
         Ok(self.report)
     }
+}
+
+/// What IP and TCP add to a full packet's data at that address, timestamps included.
+fn headers(local: SocketAddr) -> Bytes {
+    Bytes::new(if local.is_ipv6() { 72 } else { 52 })
 }
 
 /// A TCP socket at `local` that never blocks.

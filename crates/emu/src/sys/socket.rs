@@ -21,6 +21,15 @@ pub fn leave_out_checksums(socket: &impl AsFd, is_v6: bool) -> io::Result<()> {
     }
 }
 
+/// Has a TCP socket advertise no larger window than so many bytes of data.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn limit_receive_window(socket: &impl AsFd, bytes: u64) -> io::Result<()> {
+    let bytes = c_int::try_from(bytes).unwrap_or(c_int::MAX);
+    set(socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, bytes)
+}
+
 #[allow(unsafe_code)]
 fn set(socket: &impl AsFd, level: c_int, name: c_int, value: c_int) -> io::Result<()> {
     let fd = socket.as_fd().as_raw_fd();

@@ -12,7 +12,8 @@ use crate::{Ack, Segment};
 pub struct ReceiverConfig {
     /// Which transport it belongs to.
     pub profile: Profile,
-    /// The most that it buffers ahead of a gap: Linux's `tcp_rmem` maximum halved, as its window is.
+    /// The most that it takes beyond what has arrived in order (RFC 9293 §3.8.6). Linux's is half
+    /// of the maximum in `tcp_rmem`.
     pub max_window: Bytes,
     /// No acknowledgement waits for a second packet.
     pub every_packet: bool,
@@ -29,6 +30,14 @@ impl ReceiverConfig {
             profile,
             max_window,
             every_packet: matches!(profile, Profile::Simple),
+        }
+    }
+
+    /// The same with this window, if one is given.
+    pub fn with_window(self, window: Option<Bytes>) -> ReceiverConfig {
+        ReceiverConfig {
+            max_window: window.unwrap_or(self.max_window),
+            ..self
         }
     }
 
@@ -114,16 +123,16 @@ impl Receiver {
             cumulative: self.stream.next,
             received: now,
             echo: segment.header.0[2],
-            window: u32::MAX,
+            window: 0,
             message: Ack::NO_MESSAGE,
             ecn,
         };
+        self.received_bytes += size.get();
+        ack.window = self.window();
         if self.config.profile == Profile::Simple {
             return Some(ack);
         }
-        self.received_bytes += size.get();
         self.arrivals += 1;
-        ack.window = self.window();
         self.maybe_delay(now, ack, in_order)
     }
 

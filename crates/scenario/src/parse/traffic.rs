@@ -56,8 +56,21 @@ pub(super) fn read(
 impl Reader<'_, '_> {
     fn flows(&mut self, root: &Table<'_>) -> Result<Vec<FlowPlan>, ScenarioError> {
         const KEYS: &[&str] = &[
-            "count", "scheme", "from", "to", "route", "start", "stop", "stagger", "present",
-            "absent", "bytes", "rate", "on", "off",
+            "count",
+            "scheme",
+            "from",
+            "to",
+            "route",
+            "start",
+            "stop",
+            "stagger",
+            "present",
+            "absent",
+            "bytes",
+            "rate",
+            "on",
+            "off",
+            "receive_window",
         ];
         let tables = root.list("flow", KEYS)?;
         if tables.is_empty() {
@@ -130,22 +143,7 @@ impl Reader<'_, '_> {
                 ));
             }
         };
-        let bytes = match table.get("bytes") {
-            None => None,
-            Some(item) => Some(
-                match split_unit(without_log(item.text("a size such as \"10MB\"")?)) {
-                    (_, "pkt") => {
-                        let packets = item.quantity(&PACKETS, &format!("{component}.bytes"))?;
-                        Quantity {
-                            low: packets.low * self.packet_size,
-                            high: packets.high * self.packet_size,
-                            ..packets
-                        }
-                    }
-                    _ => item.quantity(&SIZE, &format!("{component}.bytes"))?,
-                },
-            ),
-        };
+        let bytes = self.size(table, "bytes", component)?;
         let rate = table.quantity("rate", &RATE, component)?;
         let source = match (bytes, rate, on_off(table, component)?) {
             (None, None, None) => SourcePlan::Bulk,
@@ -167,9 +165,51 @@ impl Reader<'_, '_> {
             stop,
             stagger,
             source,
+            receive_window: self.receive_window(table, component)?,
             presence,
             route,
         })
+    }
+
+    /// A number of bytes, or of full packets.
+    fn size(
+        &self,
+        table: &Table<'_>,
+        key: &'static str,
+        component: &str,
+    ) -> Result<Option<Quantity>, ScenarioError> {
+        let Some(item) = table.get(key) else {
+            return Ok(None);
+        };
+        let component = format!("{component}.{key}");
+        let text = item.text("a size such as \"10MB\"")?;
+        if split_unit(without_log(text)).1 != "pkt" {
+            return item.quantity(&SIZE, &component).map(Some);
+        }
+        let packets = item.quantity(&PACKETS, &component)?;
+        Ok(Some(Quantity {
+            low: packets.low * self.packet_size,
+            high: packets.high * self.packet_size,
+            ..packets
+        }))
+    }
+
+    fn receive_window(
+        &self,
+        table: &Table<'_>,
+        component: &str,
+    ) -> Result<Option<Quantity>, ScenarioError> {
+        let window = self.size(table, "receive_window", component)?;
+        match (&window, table.get("receive_window")) {
+            (Some(window), Some(item)) if window.low < self.packet_size => {
+                Err(item.place.error(format!(
+                    "a receive window smaller than a packet lets none through; \
+                     write at least \"{}B\" or \"1pkt\"",
+                    self.packet_size
+                )))
+            }
+            _ => Ok(window),
+        }
     }
 
     fn cross(&mut self, root: &Table<'_>) -> Result<Vec<CrossPlan>, ScenarioError> {
@@ -394,6 +434,7 @@ fn bulk_flow() -> FlowPlan {
         stop: None,
         stagger: Quantity::fixed(0.0),
         source: SourcePlan::Bulk,
+        receive_window: None,
         presence: None,
         route: None,
     }

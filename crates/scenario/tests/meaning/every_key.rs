@@ -45,6 +45,7 @@ fn every_key_arrives() {
         stagger = "2s"
         stop = "20s"
         bytes = "3pkt"
+        receive_window = "5pkt"
         [[flow]]
         from = "c"
         to = "a"
@@ -54,6 +55,7 @@ fn every_key_arrives() {
         from = "a"
         to = "b"
         rate = "1Mbps"
+        receive_window = "64KiB"
         [[cross]]
         from = "c"
         to = "b"
@@ -156,6 +158,9 @@ fn every_key_arrives() {
             (None, 0, 1, s(0), None, Source::Rate(Rate::from_mbps(1.0))),
         ]
     );
+    let windows: Vec<_> = network.flows.iter().map(|f| f.receive_window).collect();
+    let (packets, bytes) = (Some(Bytes::new(5000)), Some(Bytes::new(65_536)));
+    assert_eq!(windows, [packets, packets, None, bytes]);
     let cross = &network.cross[0];
     assert_eq!(
         (cross.from, cross.to, cross.start, cross.stop),

@@ -31,6 +31,10 @@ fn traffic_and_changes() {
             "x.toml:6: flow[0]: a flow has bytes, or a rate, or on and off; remove the others",
         ),
         (
+            "[[flow]]\nreceive_window = '1000B'",
+            "x.toml:7: flow[0].receive_window: a receive window smaller than a packet lets none through; write at least \"1500B\" or \"1pkt\"",
+        ),
+        (
             "[[flow]]\non = '1s'",
             "x.toml:6: flow[0]: on and off go together; write both, such as on = \"1s\" and off = \"2s\"",
         ),

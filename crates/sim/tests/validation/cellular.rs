@@ -1,6 +1,6 @@
 //! Mahimahi's own statistics of runs over recorded LTE links.
 
-use headway_cc::{Duration, Rate};
+use headway_cc::{Bytes, Duration, Rate};
 use headway_net::queue::{CoDelParams, Discipline, PieParams};
 use headway_scenario::{Network, Part, QueueSpec, RateSpec, TraceSpec, Transport};
 
@@ -194,7 +194,8 @@ fn cubic_in_an_infinite_queue() {
     {
         let mut network = mahimahi(pair);
         network.transport = Transport::Linux;
-        let ours = graph(&network, pair[0], "capped-cubic:window=1260");
+        network.flows[0].receive_window = Some(Bytes::new(1260 * 1500));
+        let ours = graph(&network, pair[0], "cubic");
         println!("cubic, 1260 packets, {}: {ours:?}", pair[0]);
         let check = |what: &str, unit, outside, ours| {
             let trace = pair[0].trim_end_matches(".down");
@@ -216,6 +217,7 @@ fn cubic_in_an_infinite_queue() {
         check(p95, "ms", percent(signal, 10.0), ours.p95_signal_ms);
 
         // With the 3 MB of profile `linux` the queue is as much longer as the window is.
+        network.flows[0].receive_window = None;
         let ours = graph(&network, pair[0], "cubic");
         println!("cubic, 3 MB, {}: {ours:?}", pair[0]);
         let longer = (6_291_456.0 / 2.0 / 1500.0) / 1260.0;

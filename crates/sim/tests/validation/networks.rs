@@ -44,6 +44,7 @@ pub const fn bulk(from: usize, to: usize) -> FlowSpec {
         start: Time::ZERO,
         stop: None,
         source: Source::Bulk,
+        receive_window: None,
     }
 }
 

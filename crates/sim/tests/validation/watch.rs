@@ -1,6 +1,6 @@
 //! Every data packet that arrives in a run, and schemes of the tests' own.
 
-use headway_cc::schemes::{cubic, fixed_window};
+use headway_cc::schemes::fixed_window;
 use headway_cc::{
     Bytes, CongestionControl, Control, Duration, Feedback, Kind, Param, Rto, Scheme, Sent, Setup,
     Tag, Time, Values,
@@ -71,27 +71,13 @@ const WINDOW: Param = Param {
     },
 };
 
-/// Two that hosts of published figures ran.
-pub static SCHEMES: &[Scheme] = &[
-    Scheme {
-        name: "sourdough",
-        params: &[WINDOW],
-        build: |setup, values| Box::new(Sourdough::new(setup, values)),
-        ..fixed_window::SCHEME
-    },
-    Scheme {
-        name: "capped-cubic",
-        params: &[WINDOW],
-        build: |setup, values| {
-            let defaults = Values::defaults(cubic::SCHEME.params);
-            Box::new(Capped {
-                inner: Box::new(cubic::Cubic::new(setup, &defaults)),
-                cap: setup.mss.mul_f64(values.number(&WINDOW)),
-            })
-        },
-        ..cubic::SCHEME
-    },
-];
+/// One that hosts of published figures ran.
+pub static SCHEMES: &[Scheme] = &[Scheme {
+    name: "sourdough",
+    params: &[WINDOW],
+    build: |setup, values| Box::new(Sourdough::new(setup, values)),
+    ..fixed_window::SCHEME
+}];
 
 /// The sender of Stanford's CS 344G contest (`sourdough`), under which the fixed windows were
 /// measured: a fixed window, and one packet more whenever nothing was sent or acknowledged for a
@@ -153,26 +139,5 @@ impl CongestionControl for Sourdough {
 
     fn owns_recovery(&self) -> bool {
         true
-    }
-}
-
-/// A controller whose window is cut at what a socket's buffer allows.
-#[derive(Debug)]
-struct Capped {
-    inner: Box<dyn CongestionControl>,
-    cap: Bytes,
-}
-
-impl CongestionControl for Capped {
-    fn on_feedback(&mut self, f: &Feedback<'_>) {
-        self.inner.on_feedback(f);
-    }
-
-    fn on_rto(&mut self, rto: &Rto<'_>) {
-        self.inner.on_rto(rto);
-    }
-
-    fn control(&self) -> Control {
-        Control::window(self.inner.control().cwnd.min(self.cap))
     }
 }

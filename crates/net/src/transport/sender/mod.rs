@@ -168,6 +168,15 @@ impl Sender {
         }
     }
 
+    /// The same to a receiver of this window, if one is given. TCP learns it in the handshake; this
+    /// transport has none, so the sender is told.
+    pub fn with_receive_window(mut self, window: Option<Bytes>) -> Sender {
+        if let Some(window) = window {
+            self.receive_limit = self.receive_limit.min(window.get());
+        }
+        self
+    }
+
     /// An acknowledgement arrives, perhaps with a message of the receiver's half.
     /// Returns the RTT if it gives a sample. One of packets that were never sent is ignored, as is
     /// any after [`stop`](Self::stop).

@@ -179,7 +179,7 @@ def _claims(setups: Mapping[Setup, list[Row]]) -> list[Claim]:
         judge(
             "agents.sharing",
             "Agents share sensation, episodes and policies, and work for a common goal (III-A; no number)",
-            "team reward with everything shared over that with nothing, same seeds; above 0% wanted",
+            "team reward with everything shared over that with nothing, same seeds; threshold: above 0%",
             {f"{n} agents": _difference(setups, (n, EVERYTHING), (n, NOTHING)) for n in counts},
             "%",
             more=PERCENT,
@@ -187,7 +187,7 @@ def _claims(setups: Mapping[Setup, list[Row]]) -> list[Claim]:
         judge(
             "agents.episodes",
             "Ours: ... and not policies alone",
-            "team reward with everything shared over that with policies alone, same seeds; above 0% wanted",
+            "team reward with everything shared over that with policies alone, same seeds; threshold: above 0%",
             {f"{n} agents": _difference(setups, (n, EVERYTHING), (n, POLICIES)) for n in counts},
             "%",
             more=PERCENT,
@@ -196,7 +196,7 @@ def _claims(setups: Mapping[Setup, list[Row]]) -> list[Claim]:
             "agents.scale",
             "The number of agents depends on the network's scale and is not fixed (III-A; no number)",
             "team reward of several agents that share everything over one agent's, which learns from as many "
-            "decisions in as many steps; at least -5% wanted",
+            "decisions in as many steps; threshold: at least -5%",
             {f"{n} agents": _difference(setups, (n, EVERYTHING), (1, NOTHING)) for n in counts},
             "%",
             low=-5.0,

@@ -95,7 +95,7 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
         judge(
             "fig3.vanilla-right",
             "Vanilla BBR can only accurately estimate the RTT for 40% of the time (V-C)",
-            "share of time with RTprop right; from 30 to 50% wanted",
+            "share of time with RTprop right; threshold: from 30 to 50%",
             {label: measured.mean(wanted[label], percent_right) for label in vanilla},
             "%",
             low=30.0,
@@ -106,7 +106,7 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
         judge(
             f"fig3.{label.lower()}-right",
             f"{label}-BBR can for more than {PAPER_SAYS[label]:g}% (V-C)",
-            f"the same; at least {PAPER_SAYS[label]:g}% wanted",
+            f"the same; threshold: at least {PAPER_SAYS[label]:g}%",
             measured.mean(wanted[label], percent_right),
             "%",
             low=PAPER_SAYS[label],
@@ -118,7 +118,7 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
             judge(
                 "fig3.order",
                 "... all three above vanilla (Fig. 3b)",
-                "the same, a tuned one's less a vanilla one's, runs of one seed; above 0 wanted",
+                "the same, a tuned one's less a vanilla one's, runs of one seed; threshold: above 0",
                 {
                     f"{one} over {other}": measured.difference(wanted[one], wanted[other], percent_right)
                     for one in tuned
@@ -134,8 +134,8 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
                 "fig3.throughput",
                 "Vanilla's throughput is always worse than PPO-BBR's (Fig. 3d); ours: at no quantile above "
                 "the median is PPO's lower",
-                "quantile of the throughput of seconds, PPO's less vanilla's, runs of one seed; at least -0.05 "
-                "Mbit/s wanted",
+                "quantile of the throughput of seconds, PPO's less vanilla's, runs of one seed; "
+                "threshold: at least -0.05 Mbit/s",
                 {
                     f"{share:.0%} quantile, {other}": measured.difference(
                         wanted[PPO], wanted[other], quantile(share)
@@ -149,8 +149,8 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
             judge(
                 "fig3.ppo-fast",
                 "PPO-BBR can almost immediately acquire the bandwidth (V-C)",
-                "share of increases after which a second that begins within 2 s has 90% of the new rate; at least "
-                "50% wanted",
+                "share of increases after which a second that begins within 2 s has 90% of the new rate; "
+                "threshold: at least 50%",
                 measured.mean(wanted[PPO], percent_soon),
                 "%",
                 low=50.0,
@@ -158,7 +158,7 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
             judge(
                 "fig3.vanilla-slow",
                 "Vanilla BBR never achieves high throughput in the first 2 s after an increase (V-C)",
-                "the same of vanilla; at most 10% wanted",
+                "the same of vanilla; threshold: at most 10%",
                 {label: measured.mean(wanted[label], percent_soon) for label in vanilla},
                 "%",
                 high=10.0,
@@ -166,7 +166,7 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
             judge(
                 "fig3.faster",
                 "PPO-BBR more quickly reacts to throughput changes (V-C)",
-                "the same, PPO's less vanilla's, runs of one seed; above 0 wanted",
+                "the same, PPO's less vanilla's, runs of one seed; threshold: above 0",
                 {label: measured.difference(wanted[PPO], wanted[label], percent_soon) for label in vanilla},
                 "points",
                 more=POINTS,

@@ -58,7 +58,8 @@ def fig2a(lab: Lab) -> Made:
         judge(
             "fig2a.stale",
             "RTprop stores the invalid minimum for around 9 to 10 s (V-A)",
-            "time from the step until RTprop is at least 90% of the new round trip, vanilla; from 8 to 11 s wanted",
+            "time from the step until RTprop is at least 90% of the new round trip, vanilla; "
+            "threshold: from 8 to 11 s",
             {label: measured.mean(one, stale_rtprop_s) for label, one in vanilla.items()},
             "s",
             low=8.0,
@@ -67,8 +68,8 @@ def fig2a(lab: Lab) -> Made:
         judge(
             "fig2a.throughput",
             "... which leads to a drop in throughput for around 20 s (V-A)",
-            "time from the step until the following 5 s have 90% of the link in the mean, vanilla; from 15 to 25 s "
-            "wanted",
+            "time from the step until the following 5 s have 90% of the link in the mean, vanilla; "
+            "threshold: from 15 to 25 s",
             {label: measured.mean(one, lost_rate_s) for label, one in vanilla.items()},
             "s",
             low=15.0,
@@ -95,7 +96,7 @@ def fig2b(lab: Lab) -> Made:
         judge(
             "fig2b.stale",
             "The BtlBw estimation is invalid from 3 to 7 s (V-A)",
-            "time from the step until BtlBw is within 10% of the new rate, vanilla; from 3 to 5 s wanted",
+            "time from the step until BtlBw is within 10% of the new rate, vanilla; threshold: from 3 to 5 s",
             {label: measured.mean(one, stale_btlbw_s) for label, one in vanilla.items()},
             "s",
             low=3.0,
@@ -104,7 +105,7 @@ def fig2b(lab: Lab) -> Made:
         judge(
             "fig2b.rtt",
             "... and leads to a buffer build-up and a huge increase in RTT (V-A)",
-            "largest smoothed RTT after the step, vanilla; at least five times the path's wanted",
+            "largest smoothed RTT after the step, vanilla; threshold: at least five times the path's",
             {label: measured.mean(one, peak_rtt_ms) for label, one in vanilla.items()},
             "ms",
             low=200.0,
@@ -133,7 +134,7 @@ def _gains(
         judge(
             f"{figure}.{name}-tuned",
             f"Ours: tuned by PPO there is {says[name]}",
-            "the same, PPO's less vanilla's, runs of one seed; below 0 wanted",
+            "the same, PPO's less vanilla's, runs of one seed; threshold: below 0",
             {label: measured.difference(wanted[PPO], wanted[label], number) for label in (PAPERS, LINUX)},
             (units or {}).get(name, "s"),
             less=0.0,

@@ -80,7 +80,7 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
         judge(
             "fig4.converges",
             "Flows converge to their fair share in around 5 s, vanilla's in around 13.5 (2.7 times) (V-C)",
-            "vanilla's time to converge after the fifth flow joins over PPO's, means; at least 2.7 wanted",
+            "vanilla's time to converge after the fifth flow joins over PPO's, means; threshold: at least 2.7",
             times(converges_s),
             "times",
             low=FASTER,
@@ -88,7 +88,7 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
         judge(
             "fig4.peak",
             "It reduces the peak RTT by 40% (V-C)",
-            "PPO's peak RTT over vanilla's, means; at most -40% wanted",
+            "PPO's peak RTT over vanilla's, means; threshold: at most -40%",
             {label: measured.percent(wanted[PPO], wanted[label], peak_ms) for label in vanilla},
             "%",
             high=-LOWER,
@@ -96,7 +96,7 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
         judge(
             "fig4.reacts",
             "It reacts to the peak RTT 10 times faster (V-C)",
-            "vanilla's time from the peak until the RTT is half way down over PPO's, means; at least 10 wanted",
+            "vanilla's time from the peak until the RTT is half way down over PPO's, means; threshold: at least 10",
             times(reacts_s),
             "times",
             low=SOONER,

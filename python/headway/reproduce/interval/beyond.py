@@ -51,7 +51,7 @@ def beyond(lab: Lab) -> Made:
             "Ours (their future work, 5): the interval that learns itself has a better mean reward than the "
             "best fixed configuration on at least five of seven networks",
             "networks on which its mean reward (Eq. 1) less that of the best of the 18 groups, runs of one "
-            "seed, is above 0; five wanted",
+            "seed, is above 0; threshold: five",
             best,
             more=0.0,
             least=5,
@@ -59,8 +59,8 @@ def beyond(lab: Lab) -> Made:
         judge(
             "beyond.median",
             "Ours: ... and on none a lower one than the median configuration",
-            "its mean reward less that of the two groups in the middle of the 18, runs of one seed; at least 0 "
-            "wanted",
+            "its mean reward less that of the two groups in the middle of the 18, runs of one seed; "
+            "threshold: at least 0",
             median,
             low=0.0,
         ),

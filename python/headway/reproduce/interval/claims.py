@@ -40,7 +40,7 @@ def differ(figure: str, found: Found) -> Claim:
         f"{figure}.manova",
         "All multivariate measures agree that there is a significant difference (p < 0.05) (4)",
         "statistics of the one-way MANOVA of throughput, p95 delay and loss over the 18 groups whose p is below "
-        "0.05; all wanted",
+        "0.05; threshold: all",
         verdicts,
     )
 
@@ -52,7 +52,7 @@ def first(found: Found, name: str, groups: str, paper: str, quantity: str = THRO
         name,
         paper,
         f"of {', '.join(groups)} those among the {places} in {SAID[quantity]} by their means, "
-        f"{counted('the last of these', quantity)}; all wanted",
+        f"{counted('the last of these', quantity)}; threshold: all",
         {group: found.among(group, quantity, len(groups)) for group in groups},
     )
 
@@ -64,7 +64,7 @@ def low(found: Found, name: str, groups: str, paper: str) -> Claim:
         name,
         paper,
         f"of {', '.join(groups)} those among the lowest {places} in p95 delay, and in loss, by their means, "
-        f"{counted('the last of these', DELAY, LOSS)}; all wanted",
+        f"{counted('the last of these', DELAY, LOSS)}; threshold: all",
         {f"{g} in {SAID[q]}": found.among(g, q, places) for g in groups for q in (DELAY, LOSS)},
     )
 
@@ -103,7 +103,7 @@ def near(found: Found, name: str, pairs: Mapping[str, Sequence[tuple[str, str]]]
         for quantity, of in pairs.items()
         for a, b in of
     }
-    within = f"ours: within {CLOSE:g}%, in loss within {CLOSE_LOSS:g} point; all wanted"
+    within = f"ours: within {CLOSE:g}%, in loss within {CLOSE_LOSS:g} point; threshold: all"
     return judge(name, paper, f"{how}; {within}", verdicts)
 
 
@@ -121,7 +121,7 @@ def static(found: Found, figure: str) -> list[Claim]:
             f"{figure}.C-within-5",
             [("C", "K")],
             "The throughput of C is only 5% less than that of K (4)",
-            "throughput, C's over K's; at least -5% wanted",
+            "throughput, C's over K's; threshold: at least -5%",
             [THROUGHPUT],
             at_least=-CLOSE,
         ),
@@ -138,7 +138,7 @@ def walking(found: Found, figure: str) -> list[Claim]:
             f"{figure}.throughput-margin",
             list(product(balanced, fast)),
             "The throughput margin from L, F and K to H, B and C is less than 8% (4)",
-            "throughput of each of H, B, C over that of each of L, F, K; above -8% wanted",
+            "throughput of each of H, B, C over that of each of L, F, K; threshold: above -8%",
             [THROUGHPUT],
             at_least=-8.0,
         ),
@@ -147,7 +147,7 @@ def walking(found: Found, figure: str) -> list[Claim]:
             f"{figure}.delay-margin",
             list(product(fast, balanced)),
             "... but the delay margin is more than 80% (4)",
-            "p95 delay of each of L, F, K over that of each of H, B, C; above 80% wanted",
+            "p95 delay of each of L, F, K over that of each of H, B, C; threshold: above 80%",
             [DELAY],
             at_least=80.0,
         ),
@@ -164,7 +164,7 @@ def taxi(found: Found, figure: str) -> list[Claim]:
             f"{figure}.A-within-5",
             pairs,
             "A's throughput is less than 5% below that of J and K (4)",
-            "throughput, A's over J's and K's; above -5% wanted",
+            "throughput, A's over J's and K's; threshold: above -5%",
             [THROUGHPUT],
             at_least=-CLOSE,
         ),
@@ -173,7 +173,7 @@ def taxi(found: Found, figure: str) -> list[Claim]:
             f"{figure}.A-half",
             pairs,
             "A's delay and loss are almost half of those of J and K (4)",
-            "p95 delay and loss, A's over J's and K's; ours: -65% to -35% wanted",
+            "p95 delay and loss, A's over J's and K's; our threshold: -65% to -35%",
             [DELAY, LOSS],
             at_least=HALF[0],
             at_most=HALF[1],
@@ -191,7 +191,7 @@ def bus(found: Found, figure: str) -> list[Claim]:
             f"{figure}.B-C-comparable",
             pairs,
             "The throughput of B and C is comparable to the highest (4)",
-            "throughput of B and of C over that of each of H, J, K; ours: at least -5% wanted",
+            "throughput of B and of C over that of each of H, J, K; our threshold: at least -5%",
             [THROUGHPUT],
             at_least=-CLOSE,
         ),
@@ -200,7 +200,7 @@ def bus(found: Found, figure: str) -> list[Claim]:
             f"{figure}.B-C-better",
             pairs,
             "... but they have better delay and loss (4)",
-            "p95 delay and loss of B and of C over those of each of H, J, K; below 0 wanted",
+            "p95 delay and loss of B and of C over those of each of H, J, K; threshold: below 0",
             [DELAY, LOSS],
             less=PERCENT,
         ),

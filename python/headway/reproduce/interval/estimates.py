@@ -185,8 +185,8 @@ def judged(log: Log) -> list[Claim]:
         judge(
             f"{name}-ewma-within",
             f"RTT_ewma draws a line within the latest RTT data (4): {meant}",
-            f"share of samples at which EWMA is at or above the newest RTT; ours: {WITHIN[0]:g}% to {WITHIN[1]:g}% "
-            "wanted",
+            "share of samples at which EWMA is at or above the newest RTT; "
+            f"our threshold: {WITHIN[0]:g}% to {WITHIN[1]:g}%",
             log.share[EWMA],
             "%",
             low=WITHIN[0],
@@ -195,14 +195,14 @@ def judged(log: Log) -> list[Claim]:
         judge(
             f"{name}-on-top",
             f"RTT_jk is consistently at the top of the latest RTT (4): {meant}",
-            f"mean of the estimate over the newest RTT's; ours: at most {ON_TOP:g} wanted{CANNOT[log.reading]}",
+            f"mean of the estimate over the newest RTT's; our threshold: at most {ON_TOP:g}{CANNOT[log.reading]}",
             log.ratio[log.reading],
             high=ON_TOP,
         ),
         judge(
             f"{name}-closest",
             f"RTT_jk is the closest to the propagation RTT (4): {meant}",
-            "mean distance of each other estimate to the propagation RTT, less that of RTT_jk; above 0 wanted, "
+            "mean distance of each other estimate to the propagation RTT, less that of RTT_jk; threshold: above 0, "
             "which by its equation it cannot be: propagation <= RTT_min-filtered <= the newest <= RTT_jk",
             log.further,
             "ms",

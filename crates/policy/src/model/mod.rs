@@ -130,6 +130,12 @@ impl Model {
         &self.card
     }
 
+    /// Does it see, decide and act as the other does, with a network of the same shape? Then only the
+    /// weights may differ, as those of two trainings do.
+    pub fn is_like(&self, other: &Model) -> bool {
+        self.card.agent_hash == other.card.agent_hash && self.card.net == other.card.net
+    }
+
     /// Names it in results: name, version, and 12 hex digits of the hash of all that decides what it does
     /// (network, agent, weights): `aurora-v1@0123456789ab`.
     pub fn id(&self) -> String {

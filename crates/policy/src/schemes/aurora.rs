@@ -2,10 +2,10 @@
 
 use headway_cc::{Family, Need, Param, Scheme};
 
-use super::{GUARD, LATENCY, build, shipped_version, trained};
+use super::{GUARD, LATENCY, build, model_of, trained};
 
 const MODEL: Param = trained("one of v2, v1, int8-v1", "v2", |text| {
-    shipped_version("aurora", text)
+    model_of("aurora", text)
 });
 
 /// Jay et al. 2019.

@@ -2,11 +2,11 @@
 
 use headway_cc::{Family, Need, Param, Scheme};
 
-use super::{GUARD, LATENCY, build, shipped_version, trained};
+use super::{GUARD, LATENCY, build, model_of, trained};
 
-const PPO_MODEL: Param = trained("v1", "v1", |text| shipped_version("bbr-tuner-ppo", text));
-const DQN_MODEL: Param = trained("v1", "v1", |text| shipped_version("bbr-tuner-dqn", text));
-const A2C_MODEL: Param = trained("v1", "v1", |text| shipped_version("bbr-tuner-a2c", text));
+const PPO_MODEL: Param = trained("v1", "v1", |text| model_of("bbr-tuner-ppo", text));
+const DQN_MODEL: Param = trained("v1", "v1", |text| model_of("bbr-tuner-dqn", text));
+const A2C_MODEL: Param = trained("v1", "v1", |text| model_of("bbr-tuner-a2c", text));
 
 /// Ketabi, Chen, Dong and Ganjali.
 pub const PPO: Scheme = Scheme {

@@ -3,12 +3,12 @@
 
 use headway_cc::{CongestionControl, Family, Kind, Need, Param, Scheme, Setup, Values};
 
-use super::{GUARD, LATENCY, deployed, shipped_version, trained};
+use super::{GUARD, LATENCY, deployed, model_of, trained};
 use crate::model::Model;
 use crate::{ClockSpec, RttEstimator};
 
-const MODEL: Param = trained("v1", "v1", |text| shipped_version("interval", text));
-const LEARNED_MODEL: Param = trained("v1", "v1", |text| shipped_version("interval-learned", text));
+const MODEL: Param = trained("v1", "v1", |text| model_of("interval", text));
+const LEARNED_MODEL: Param = trained("v1", "v1", |text| model_of("interval-learned", text));
 /// The first is what the study recommends.
 const RTT: Param = Param {
     name: "rtt",

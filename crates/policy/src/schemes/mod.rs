@@ -15,6 +15,7 @@ pub use rax::{Rax, RaxSpec};
 pub use rax_records::RaxOverRecords;
 pub use served::{Carried, Served};
 
+use std::path::Path;
 use std::sync::Arc;
 
 use headway_cc::{
@@ -22,7 +23,7 @@ use headway_cc::{
 };
 
 use crate::Limits;
-use crate::model::{Model, shipped};
+use crate::model::{Model, ModelError, shipped};
 
 /// Every scheme of this crate.
 pub static SCHEMES: &[Scheme] = &[
@@ -66,7 +67,7 @@ const fn trained(
 ) -> Param {
     Param {
         name: "model",
-        help: "which of the trained models decides (headway models)",
+        help: "which of the trained models decides (headway models), or the folder of another training",
         kind: Kind::Loaded {
             what,
             default: Some(default),
@@ -83,8 +84,9 @@ fn loaded(model: Model) -> Loaded {
     }
 }
 
-/// The model `NAME-VERSION` of those that come with Headway.
-fn shipped_version(name: &str, version: &str) -> Result<Loaded, String> {
+/// The model `NAME-VERSION` of those that come with Headway, or that of a folder: another training of
+/// one of them, such as with another seed.
+fn model_of(name: &str, text: &str) -> Result<Loaded, String> {
     // Of owl and owl-loss, v1 is what is left of owl-v1 alone.
     let version_of = |title: &'static str| {
         let version = title.strip_prefix(name)?.strip_prefix('-')?;
@@ -95,10 +97,25 @@ fn shipped_version(name: &str, version: &str) -> Result<Loaded, String> {
         let all = shipped().iter();
         all.filter_map(|one| Some((one, version_of(one.title)?)))
     };
-    let (one, _) = of_name()
-        .find(|(_, own)| *own == version)
-        .ok_or_else(|| suggest(version, of_name().map(|(_, own)| own)))?;
-    Ok(loaded(one.model().map_err(|e| e.to_string())?))
+    let said = |error: ModelError| error.to_string();
+    if let Some((one, _)) = of_name().find(|(_, own)| *own == text) {
+        return Ok(loaded(one.model().map_err(said)?));
+    }
+    if !Path::new(text).is_dir() {
+        let known = suggest(text, of_name().map(|(_, own)| own));
+        return Err(format!(
+            "{known}; a folder of another training is right too"
+        ));
+    }
+    let model = Model::load(Path::new(text)).map_err(said)?;
+    for (one, _) in of_name() {
+        if model.is_like(&one.model().map_err(said)?) {
+            return Ok(loaded(model));
+        }
+    }
+    Err(format!(
+        "its agent or its network differs from those that {name} has; run it as learned:model={text}"
+    ))
 }
 
 /// Builds the sender's half: the model of parameter `model`, answering after [`LATENCY`].

@@ -3,12 +3,12 @@
 
 use headway_cc::{CongestionControl, Duration, Family, Kind, Need, Param, Scheme, Setup, Values};
 
-use super::{GUARD, shipped_version, trained};
+use super::{GUARD, model_of, trained};
 use crate::model::Model;
 use crate::{Learned, Limits, Policy};
 
-const MODEL: Param = trained("v1", "v1", |text| shipped_version("owl", text));
-const LOSS_MODEL: Param = trained("v1", "v1", |text| shipped_version("owl-loss", text));
+const MODEL: Param = trained("v1", "v1", |text| model_of("owl", text));
+const LOSS_MODEL: Param = trained("v1", "v1", |text| model_of("owl-loss", text));
 /// Half of all answers of an agent in user space are seen by the kernel this long after what they answer: 10 us up, 5 us
 /// for the network, 11 us down (decision 30).
 pub(super) const LATENCY: Param = Param {

@@ -74,6 +74,20 @@ fn aurora_is_its_newest_model_unless_told() {
     );
 }
 
+/// The folder of another training is as good as a version; that of another agent is refused.
+#[test]
+fn a_scheme_runs_another_training_of_its_model() {
+    let folder = |title: &str| format!("{}/../../models/{title}", env!("CARGO_MANIFEST_DIR"));
+    let select = |spec: String| registry().select(&spec);
+    let version = select("owl:model=v1".to_owned()).expect("a version");
+    let training = select(format!("owl:model={}", folder("owl-v1"))).expect("a training");
+    assert_eq!(training.model(), version.model());
+    let other = folder("aurora-v1");
+    let error = select(format!("owl:model={other}")).expect_err("another agent");
+    let what = format!("differs from those that owl has; run it as learned:model={other}");
+    assert!(error.to_string().contains(&what), "{error}");
+}
+
 /// What is left of owl-loss-v1 is no version of owl.
 #[test]
 fn owl_and_owl_loss_have_models_of_their_own() {

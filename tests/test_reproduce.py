@@ -6,6 +6,7 @@ What each figure of Owl judges is in test_reproduce_owl.py.
 import json
 import subprocess
 import sys
+import tomllib
 from dataclasses import replace
 from statistics import NormalDist
 from types import SimpleNamespace
@@ -28,7 +29,7 @@ from headway.reproduce.claim import (
 )
 from headway.reproduce.engine import Outcome, begin, circumstances
 from headway.reproduce.figure import Drawn, Figure
-from headway.reproduce.lab import FULL, QUICK, Lab, MissingError, Settings, family
+from headway.reproduce.lab import FULL, QUICK, TRAININGS, Lab, MissingError, Settings, family
 from headway.reproduce.measured import Measured
 from headway.reproduce.owl.abc_path import SWITCHES, abc_path
 from headway.reproduce.owl.buffer import needed, passes
@@ -632,8 +633,33 @@ def test_a_scheme_of_several_models_has_a_model_as_its_sample():
     assert percent.ci95[0] < 0
 
 
-def test_training_seeds_are_the_models_of_the_papers_scheme():
-    assert Lab().training_seeds is None
-    assert Lab(trained="owl").training_seeds == 1
-    several = "learned:model=a:model=b:model=c"
-    assert Lab(trained="owl", stand_ins={"owl": several}).training_seeds == 3
+def test_training_seeds_are_the_models_of_the_papers_own_schemes():
+    """The scheme with the fewest counts; baselines and what the kernel serves have one model."""
+
+    def seeds(lab, *names):
+        scenario = Scenario.load("pantheon-default")
+        return lab.training_seeds([lab.want(name, lab.scheme(name), scenario) for name in names])
+
+    trained = len([folder for folder in TRAININGS.iterdir() if folder.name.startswith("owl-v1-seed-")])
+    assert trained > 0
+    owl = Lab(trained=("owl",))
+    assert seeds(owl, "owl", "cubic", "aurora") == 1 + trained
+    assert seeds(owl, "cubic") is None
+    assert seeds(Lab(), "owl") is None
+    assert seeds(Lab(trained=("owl", "interval")), "owl", "interval:n=1") == 1
+    three = ":model=".join(["owl", "v1", *[str(next(TRAININGS.iterdir()))] * 2])
+    assert seeds(Lab(trained=("owl",), stand_ins={"owl": three}), "owl") == 3
+    assert owl.scheme("owl-loss") == Lab().scheme("owl-loss")
+    in_kernel = Lab(trained=("owl",), world="kernel")
+    assert in_kernel.training_seeds([in_kernel.want("owl", "owl", Scenario.load("pantheon-default"))]) == 1
+
+
+@pytest.mark.parametrize("folder", sorted(TRAININGS.iterdir()), ids=lambda folder: folder.name)
+def test_a_training_is_what_its_folder_says(folder):
+    """NAME-v1-seed-N is the recipe of NAME-v1 with seed N, and runs in its place."""
+    title, _, seed = folder.name.partition("-seed-")
+    name = title.removesuffix("-v1")
+    card = tomllib.loads((folder / "card.toml").read_text())
+    assert card["training"]["seeds"] == [int(seed)]
+    assert card["training"]["command"] == f"headway train {title} --seed {seed}"
+    assert canonical_scheme(f"{name}:model={folder}", "sim") != canonical_scheme(name, "sim")

@@ -165,7 +165,7 @@ def make(
         drawn: Drawn = end.value
     else:
         raise AssertionError(f"{begun.figure.name} asks for runs twice")
-    if (seeds := begun.lab.training_seeds) is not None:
+    if (seeds := begun.lab.training_seeds(begun.wanted)) is not None:
         drawn = replace(drawn, claims=[with_training_seeds(claim, seeds) for claim in drawn.claims])
     if shows_unfit(shown):
         drawn = replace(drawn, claims=[unsure(claim) for claim in drawn.claims])

@@ -63,7 +63,7 @@ class Paper:
     where: str
     """Authors, venue and year."""
     figures: Sequence[Figure] = field(default=())
-    trained: str = ""
-    """The scheme that the figures are of, if it was trained before: claims rest on its training seeds."""
+    trained: tuple[str, ...] = ()
+    """The schemes that the figures are of and that were trained before: claims rest on their training seeds."""
     first_seed: int = 1
     """Of the runs on each scenario; one that nothing was chosen on."""

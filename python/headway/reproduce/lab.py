@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 TRAINED = Path("out") / "train"
 """Where `headway train` writes."""
+TRAININGS = Path(__file__).parent / "trainings"
+"""Models of the recipes that come with Headway, trained with other seeds: NAME-v1-seed-2 and so on."""
 GRID_MS = 500.0
 """Bins of time series, as those of Pantheon's plots."""
 
@@ -141,22 +143,25 @@ class Lab:
     """Where runs are carried out."""
     first_seed: int = 1
     """Of each scenario's runs; the others are drawn from it."""
-    trained: str = ""
-    """The scheme that a paper's figures are of, if it was trained before they are made."""
+    trained: tuple[str, ...] = ()
+    """The paper's own schemes that were trained before its figures are made."""
 
     @property
     def quick(self) -> bool:
         """Is this less than the paper's runs?"""
         return self.settings not in {FULL, FULL_KERNEL}
 
-    @property
-    def training_seeds(self) -> int | None:
-        """With how many seeds the paper's scheme was trained; None if it is not trained before."""
-        return len(scheme_members(self.stand_ins.get(self.trained, self.trained))) if self.trained else None
+    def training_seeds(self, wanted: Iterable[Wanted]) -> int | None:
+        """With how many seeds each of the paper's schemes among these was trained at least; None without any.
+
+        `learned` is an ablation, or a stand-in.
+        """
+        ours = {"learned", *self.trained} if self.trained else set()
+        return min((len(one.models) for one in wanted if one.spec.partition(":")[0] in ours), default=None)
 
     def scheme(self, name: str) -> str:
         """The spec of a scheme. Raises MissingError."""
-        spec = self.stand_ins.get(name, name)
+        spec = self._spec(name)
         if self.world == KERNEL:
             return _in_kernel(spec)
         try:
@@ -168,6 +173,17 @@ class Lab:
             if spec.partition(":")[0] in known:
                 raise
             raise MissingError(f"no scheme {name} here{nearest(name, known)}") from error
+
+    def _spec(self, name: str) -> str:
+        """A stand-in if there is one; else the scheme, with every training if it is the paper's own.
+
+        The kernel's agent serves a flow with one model.
+        """
+        scheme = name.partition(":")[0]
+        if name in self.stand_ins or scheme not in self.trained or self.world == KERNEL:
+            return self.stand_ins.get(name, name)
+        others = sorted(TRAININGS.glob(f"{scheme}-v1-seed-*"))
+        return ":model=".join([name, "v1", *map(str, others)]) if others else name
 
     def those(self, names: Iterable[str]) -> dict[str, str]:
         """The specs of those schemes that are there; the others are noted."""

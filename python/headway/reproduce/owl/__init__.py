@@ -19,5 +19,5 @@ PAPER = Paper(
         *geni.FIGURES,
         *design.FIGURES,
     ),
-    trained="owl",
+    trained=("owl", "owl-loss"),
 )

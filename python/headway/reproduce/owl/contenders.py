@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headway._native import Scenario, UsageError, schemes
+from headway._native import Scenario, UsageError, scheme_members, schemes
 from headway.reproduce.lab import TRAINED, MissingError
 from headway.train.ablation import find
 
@@ -80,18 +80,20 @@ def of_this_kernel() -> list[str]:
 
 
 def ablation(lab: Lab, name: str) -> str:
-    """The spec of a trained ablation, with Owl's own latency. Raises MissingError."""
+    """The spec of an ablation with all its trainings, with Owl's own latency. Raises MissingError."""
     base = lab.models or TRAINED
     model = f"owl-{name}-v1".replace(".", "")
-    found = [folder for folder in (base / model, *sorted(base.glob(f"{model}-seed-*/{model}"))) if folder.is_dir()]
+    folders = (base / model, *sorted(base.glob(f"{model}-seed-*/{model}")))
+    found = [folder for folder in folders if folder.is_dir()]
     if not found:
         raise MissingError(f"{name} is not trained here: headway train owl --ablation {name}")
-    if differs := _differs(found[0], name):
-        raise MissingError(
-            f"{found[0]} was trained with other {differs} than here; "
-            f"remove it, then headway train owl --ablation {name}"
-        )
-    return f"learned:model={found[0]}{_latency()}"
+    for folder in found:
+        if differs := _differs(folder, name):
+            raise MissingError(
+                f"{folder} was trained with other {differs} than here; "
+                f"remove it, then headway train owl --ablation {name}"
+            )
+    return f"learned{''.join(f':model={folder}' for folder in found)}{_latency()}"
 
 
 def _differs(folder: Path, name: str) -> str | None:
@@ -139,18 +141,17 @@ def ablations(lab: Lab, named: Mapping[str, str], *, shipped: bool = False) -> d
 
 
 def model_of(spec: str) -> str:
-    """The model that a spec of Owl runs: the folder that `learned` names, else the scheme's own by its title."""
-    name, *parameters = spec.split(":")
+    """The first model that a spec of Owl runs: the folder that it names, else the scheme's own by its title."""
+    name, *parameters = scheme_members(spec)[0].split(":")
     given = dict(parameter.split("=", 1) for parameter in parameters)
-    if name == "learned":
-        return given["model"]
-    return f"{name}-{given.get('model') or _parameters().get('model', 'v1')}"
+    model = given.get("model") or _parameters().get("model", "v1")
+    return model if name == "learned" or Path(model).is_dir() else f"{name}-{model}"
 
 
 def online(lab: Lab) -> dict[str, str]:
     """Owl as it goes on learning while it runs (Algorithm 1, lines 11 and 12), beside the frozen one."""
     if "online" in _parameters() and "owl" not in lab.stand_ins:
-        return {"owl-online": "owl:online=true"}
+        return {"owl-online": f"{lab.scheme('owl')}:online=true"}
     lab.note("no scheme owl that goes on learning here; left out")
     return {}
 

@@ -210,7 +210,7 @@ def test_runs_without_a_number_leave_their_seed_out():
     runs = {one: [by_the_paper(one, k) | {"seed": k, "seconds": 60.0} for k in range(3)] for one in wanted.values()}
     runs[wanted["C"]][1]["delay_p95_ms"] = None
     found = Found(Measured(runs), wanted)
-    assert found.runs == 2
+    assert found.samples == 2
     assert found.ranked("throughput_mbps")[0] == "I"
 
 

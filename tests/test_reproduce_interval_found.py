@@ -52,6 +52,37 @@ def test_a_group_is_among_the_best_if_it_is_not_told_apart_and_close():
     assert {found_of(values, 9).among(name, "throughput_mbps") for name in LETTERS} == {UNCLEAR}
 
 
+def test_each_training_is_one_sample():
+    """Five models of six runs each: what thirty runs would tell, one contrary training of five does not."""
+    models = ":model=".join(["aurora", "v1", "v2", "v1", "v2", "v1"])
+    lab = Lab(Settings(runs=30), stand_ins={"interval": models})
+    wanted = lab.each(specs(lab), Scenario.load("pantheon-default"))
+    seeds = next(iter(wanted.values())).seeds
+
+    def run(name, k):
+        contrary = k % 5 == 4
+        noise = np.random.default_rng([ord(name[0]), k]).normal(size=3)
+        rate = {"A": 10.0, "B": 10.5 if contrary else 9.0, "C": 8.0}.get(name, 5.0) + 0.01 * noise[0]
+        return {"throughput_mbps": rate, "delay_p95_ms": 50 + noise[1], "loss": noise[2], "rtt_mean_ms": 100.0}
+
+    def found_of_seeds(count):
+        runs = {
+            one: [run(one.label, k) | {"seed": seeds[k], "seconds": 60.0} for k in range(count)]
+            for one in wanted.values()
+        }
+        return Found(Measured(runs), wanted)
+
+    found = found_of_seeds(30)
+    assert (found.samples, found.trainings, found.has_enough) == (5, 5, True)
+    assert not found.pairwise("throughput_mbps").differ("A", "B")
+    assert found.pairwise("throughput_mbps").differ("A", "C")
+    difference = found.percent_of_all("A", "C", "throughput_mbps")
+    assert difference.mean == pytest.approx(25, abs=0.2)
+    # 18 groups of five trainings: the error has 90 less 18 degrees of freedom.
+    assert found.manova["Roy's greatest root"].df == (17, 18 * 5 - 18)
+    assert not found_of_seeds(4).has_enough
+
+
 def test_delays_a_bin_apart_are_not_told_apart():
     found = found_of(lambda name, k: (10.0 + k, {"A": 100.0, "B": 100.19}.get(name, 100.5), 0.0))
     assert not found.pairwise("delay_p95_ms").differ("A", "B")

@@ -121,7 +121,7 @@ class Measured:
         """The mean of what `of` makes of the runs with one seed, one of each of `wanted`; None says nothing."""
         ordered, block = self.ordered(wanted)
         rows = [(runs, [value]) for runs in ordered if (value := of(*runs)) is not None]
-        samples, block = self._samples(wanted, rows, block)
+        samples, block = self.samples(wanted, rows, block)
         values = [value for (value,) in samples]
         return Estimate.of(lambda level: pairs.mean(values, block, level=level))
 
@@ -130,13 +130,22 @@ class Measured:
         ordered, block = self.ordered(wanted)
         rows = [(runs, [_value(run, what) for run, what in zip(runs, of, strict=True)]) for runs in ordered]
         known = [(runs, [v for v in values if v is not None]) for runs, values in rows if None not in values]
-        return self._samples(wanted, known, block)
+        return self.samples(wanted, known, block)
 
     @staticmethod
-    def _samples(
+    def samples(
         wanted: Sequence[Wanted], rows: Sequence[tuple[tuple[Run, ...], list[float]]], block: int
     ) -> tuple[list[list[float]], int]:
-        """The rows as they are; of a scheme of several models a mean row for each of these."""
+        """The samples behind runs: themselves, or of a scheme of several models a mean of each model's.
+
+        Args:
+            wanted: What asked for the runs.
+            rows: The runs of one seed, one of each of `wanted`, and numbers that were made of them.
+            block: How many neighbouring rows are alike.
+
+        Returns:
+            Rows of numbers, and how many neighbours of these are alike.
+        """
         models = max(len(one.models) for one in wanted)
         if models == 1:
             return [values for _, values in rows], block

@@ -16,7 +16,6 @@ from headway.reproduce.interval.found import (
     THROUGHPUT,
     counted,
 )
-from headway.stats import FEW
 from headway.stats.posthoc import LEVEL
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ def differ(figure: str, found: Found) -> Claim:
     manova = found.manova
     verdicts = {
         statistic.name: Zone.CLAIMED if statistic.p < LEVEL else Zone.CONTRARY
-        for statistic in (manova.statistics if manova and found.runs >= FEW else ())
+        for statistic in (manova.statistics if manova and found.has_enough else ())
     }
     return judge(
         f"{figure}.manova",

@@ -11,6 +11,7 @@ from headway.runs import pairs
 from headway.stats import FEW
 from headway.stats.estimate import Estimate
 from headway.stats.manova import Manova, manova
+from headway.stats.nested import ENOUGH_MODELS
 from headway.stats.posthoc import Pairwise
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ THROUGHPUT, DELAY, LOSS = QUANTITIES = ("throughput_mbps", "delay_p95_ms", "loss
 """The three dependent variables: the mean throughput, the 95th percentile of the one-way delay, the share lost."""
 REWARD = "reward"
 """Eq. 1, which stands beside them and is in no MANOVA."""
+NUMBERS = (*QUANTITIES, REWARD)
 MORE_IS_BETTER = {THROUGHPUT: True, DELAY: False, LOSS: False, REWARD: True}
 SAID = {THROUGHPUT: "throughput", DELAY: "p95 delay", LOSS: "loss"}
 LETTERS = tuple(group.name for group in PAPERS)
@@ -64,9 +66,9 @@ def percent_lost(run: Run) -> float | None:
     return None if run[LOSS] is None else 100 * float(run[LOSS])
 
 
-def _of(run: Run, quantity: str) -> float:
-    value: float = (reward(run) or 0.0) if quantity == REWARD else run[quantity]
-    return value
+def _numbers(run: Run) -> list[float]:
+    """The quantities of a run that has all of them, in the order of NUMBERS."""
+    return [*(run[quantity] for quantity in QUANTITIES), reward(run) or 0.0]
 
 
 def _is_whole(run: Run) -> bool:
@@ -84,36 +86,54 @@ class Found:
         self._pairwise: dict[tuple[str, bool], Pairwise] = {}
 
     @cached_property
-    def _whole(self) -> tuple[dict[str, list[Run]], int]:
-        """The runs of the groups, of those seeds with which every quantity of every group is known.
+    def _samples(self) -> tuple[dict[str, list[list[float]]], int]:
+        """NUMBERS of each run, or of each training seed's runs in the mean, by group; and the length of a block.
 
-        They are ordered so that neighbours are alike; the number is how many of these make a block.
+        They are of those seeds with which every quantity of every group is known, and ordered so that neighbours
+        are alike.
         """
-        together, block = self.measured.ordered([self.wanted[name] for name in self.judged])
+        wanted = [self.wanted[name] for name in self.judged]
+        together, block = self.measured.ordered(wanted)
         whole = [runs for runs in together if all(map(_is_whole, runs))]
-        return {name: [runs[k] for runs in whole] for k, name in enumerate(self.judged)}, block
+        rows = [(runs, [number for run in runs for number in _numbers(run)]) for runs in whole]
+        samples, block = self.measured.samples(wanted, rows, block)
+        width = len(NUMBERS)
+        return {
+            name: [row[k * width : (k + 1) * width] for row in samples] for k, name in enumerate(self.judged)
+        }, block
 
     @property
-    def runs(self) -> int:
-        """Of each group."""
-        return len(self._whole[0][self.judged[0]])
+    def samples(self) -> int:
+        """Of each group: its runs, or its training seeds where it has several."""
+        return len(self._samples[0][self.judged[0]])
+
+    @property
+    def trainings(self) -> int:
+        """How many training seeds the groups have."""
+        return max(len(self.wanted[name].models) for name in self.judged)
+
+    @property
+    def has_enough(self) -> bool:
+        """Are there so many samples that groups can be told apart: ten runs of one model, or five trainings?"""
+        return self.samples >= (ENOUGH_MODELS if self.trainings > 1 else FEW)
 
     @property
     def block(self) -> int:
         """How many runs the tests take for one sample."""
-        return self._whole[1]
+        return self._samples[1]
 
     @cached_property
     def manova(self) -> Manova | None:
-        """Do the groups differ? It takes all runs for independent."""
-        groups = {name: [[run[q] for q in QUANTITIES] for run in runs] for name, runs in self._whole[0].items()}
-        return manova(groups, QUANTITIES) if self.runs > 1 else None
+        """Do the groups differ? It takes all samples for independent."""
+        groups = {name: [row[: len(QUANTITIES)] for row in rows] for name, rows in self._samples[0].items()}
+        return manova(groups, QUANTITIES) if self.samples > 1 else None
 
     def pairwise(self, quantity: str, *, in_pairs: bool = True) -> Pairwise:
         """Every pair of the groups: told apart as runs of one seed, or as independent ones; in blocks."""
         key = (quantity, in_pairs)
         if key not in self._pairwise:
-            values = {name: [_of(run, quantity) for run in runs] for name, runs in self._whole[0].items()}
+            column = NUMBERS.index(quantity)
+            values = {name: [row[column] for row in rows] for name, rows in self._samples[0].items()}
             resolution = RESOLUTION.get(quantity, 0.0)
             self._pairwise[key] = Pairwise(values, in_pairs=in_pairs, block=self.block, resolution=resolution)
         return self._pairwise[key]
@@ -132,7 +152,7 @@ class Found:
         That it is not told apart from the last is no more than that: it counts where its mean is close too, and
         leaves the claim open where not. A few runs tell nothing apart, and do not tell.
         """
-        if self.runs < FEW:
+        if not self.has_enough:
             return Zone.UNCLEAR
         first = self.ranked(quantity)[:places]
         if name in first:
@@ -194,7 +214,9 @@ class Found:
         self, ones: Sequence[str], others: Sequence[str], of: Callable[[Run], float | None]
     ) -> tuple[list[tuple[float, float]], int]:
         """Of each seed the means of both sides; and how many neighbours make a block."""
-        together, block = self.measured.ordered([self.wanted[name] for name in (*ones, *others)])
-        values = [[value for run in runs if (value := of(run)) is not None] for runs in together]
-        whole = [row for row in values if len(row) == len(ones) + len(others)]
-        return [(sum(row[: len(ones)]) / len(ones), sum(row[len(ones) :]) / len(others)) for row in whole], block
+        wanted = [self.wanted[name] for name in (*ones, *others)]
+        together, block = self.measured.ordered(wanted)
+        values = [(runs, [value for run in runs if (value := of(run)) is not None]) for runs in together]
+        whole = [(runs, row) for runs, row in values if len(row) == len(wanted)]
+        rows, block = self.measured.samples(wanted, whole, block)
+        return [(sum(row[: len(ones)]) / len(ones), sum(row[len(ones) :]) / len(others)) for row in rows], block

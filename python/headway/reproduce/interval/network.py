@@ -30,7 +30,6 @@ from headway.reproduce.interval.groups import EVERY, specs
 from headway.reproduce.interval.networks import NETWORKS, Network
 from headway.reproduce.interval.scatter import LEGEND, Point, scatter
 from headway.reproduce.lab import MissingError
-from headway.stats import FEW
 from headway.stats.manova import ROY, effect_of_wilks
 
 if TYPE_CHECKING:
@@ -106,7 +105,7 @@ def group_table(network: Network, found: Mapping[str, Found]) -> Rows:
     head = ["group", "interval", "throughput (Mbit/s)", "p95 delay (ms)", "loss (%)", "reward (Eq. 1)"]
     rows = [["network", *head] if several else head]
     for scenario, own in found.items():
-        best = {q: own.best(q) for q in (*QUANTITIES, REWARD) if own.runs >= FEW}
+        best = {q: own.best(q) for q in (*QUANTITIES, REWARD) if own.has_enough}
         for group in EVERY:
             cells = [
                 _cell(own.mean(group.name, of), group.name in best.get(quantity, ()))
@@ -165,7 +164,7 @@ def pair_table(found: Mapping[str, Found]) -> Rows:
     """Every pair of groups in every quantity: the difference of means, and p with Holm's correction."""
     rows = [["scenario", "quantity", "group", "other", "difference of means", "p, in pairs", "p, independent"]]
     for scenario, own in found.items():
-        for quantity in QUANTITIES if own.runs > 1 else ():
+        for quantity in QUANTITIES if own.samples > 1 else ():
             means = own.pairwise(quantity).means
             tests = [own.pairwise(quantity, in_pairs=in_pairs).p for in_pairs in (True, False)]
             for one, other in combinations(own.judged, 2):
@@ -185,13 +184,14 @@ def p_text(p: float) -> str:
 
 
 def _notes(title: str, found: Found) -> list[str]:
-    if found.runs < 2:
-        return [f"{title}: {found.runs} run of each group tells nothing apart."]
+    if found.samples < 2:
+        return [f"{title}: {found.samples} run of each group tells nothing apart."]
     pairs, apart = len(found.pairwise(THROUGHPUT).p), []
     for quantity in QUANTITIES:
         counts = [found.pairwise(quantity, in_pairs=in_pairs).told_apart for in_pairs in (True, False)]
         apart.append(f"{counts[0]} in {SAID[quantity]} (Welch: {counts[1]})")
     blocks = f", by means of blocks of {found.block} runs" if found.block > 1 else ""
+    blocks = f", by the means of {found.trainings} trainings" if found.trainings > 1 else blocks
     lines = [f"{title}: of {pairs} pairs of groups {', '.join(apart)} are told apart{blocks}."]
     if found.manova and found.manova.constant:
         left = listed(found.manova.constant)

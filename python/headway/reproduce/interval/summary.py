@@ -24,7 +24,6 @@ from headway.reproduce.interval.found import (
 )
 from headway.reproduce.interval.network import kept_in, listed, need_statistics, papers_effect, small, wanted_on
 from headway.reproduce.interval.networks import NETWORKS
-from headway.stats import FEW
 from headway.stats.estimate import Estimate
 from headway.stats.manova import WILKS, disagreement
 
@@ -222,7 +221,7 @@ def beside_paper(found: Of) -> Rows:
         ranked = own.ranked(THROUGHPUT)
         means = own.pairwise(THROUGHPUT).means
         shares = [f"{name} {100 * means[name] / (means[ranked[0]] or 1):.1f}" for name in ranked[:PLACES]]
-        cells = [" ".join(sorted(own.best(q))) if own.runs >= FEW else "too few runs" for q in QUANTITIES]
+        cells = [" ".join(sorted(own.best(q))) if own.has_enough else "too few runs" for q in QUANTITIES]
         rows.append(
             [
                 network.name,
@@ -303,7 +302,7 @@ def grid(found: Of, quantity: str) -> Spec:
     cells: list[dict[str, Any]] = []
     for network, own in found.items():
         means = own.pairwise(quantity).means
-        best = set(own.best(quantity)) if own.runs >= FEW else set()
+        best = set(own.best(quantity)) if own.has_enough else set()
         values = list(means.values())
         low, high = min(values), max(values)
         # What differs by a few per cent is not to look like black and white.

@@ -190,6 +190,9 @@ def test_fewer_than_five_training_seeds_decide_nothing():
         assert with_training_seeds(judge("x", "", "", found, low=0), 5).verdict.value == said
     weak = judge("x", "", "", off, low=0, weak="more")
     assert with_training_seeds(weak, 1) is weak
+    # What vanilla does, or one model that ships, needs no more trainings.
+    vanilla = judge("x", "", "", fine, low=0, of_learner=False)
+    assert with_training_seeds(vanilla, 1) is vanilla
 
 
 def test_a_number_that_does_not_vary_decides_and_has_no_interval():

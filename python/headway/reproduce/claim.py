@@ -124,6 +124,8 @@ class Claim:
     unit: str = ""
     note: str = ""
     """What else a reader is to know, such as what would show it."""
+    of_learner: bool = True
+    """Does it tell of what is trained? Then one training does not decide it."""
 
     @property
     def worst(self) -> Level | None:
@@ -175,6 +177,7 @@ def judge(
     least: int | None = None,
     weak: str = "",
     untestable: str = "",
+    of_learner: bool = True,
 ) -> Claim:
     """Holds a sentence against what was measured.
 
@@ -191,6 +194,7 @@ def judge(
         least: So many levels are enough; all unless told.
         weak: What would show it, where a failure may be our model's own and not the paper's.
         untestable: What the paper does not say, where that decides.
+        of_learner: Does it tell of what is trained, and not of a controller without training, or of one model?
     """
     margin = less if more is None else more
     aim = Aim(low if more is None else 0.0, high if less is None else 0.0, margin)
@@ -206,7 +210,7 @@ def judge(
         parts.append(f"what would show it: {weak}")
     if margin:
         parts.append(f"equal is within {f'{margin:g} {unit}'.strip()}")
-    return Claim(name, paper, how, levels, verdict, unit, "; ".join(parts))
+    return Claim(name, paper, how, levels, verdict, unit, "; ".join(parts), of_learner)
 
 
 def _level(name: str, found: Found, aim: Aim) -> Level:
@@ -244,7 +248,7 @@ def contrary(levels: Iterable[Level]) -> list[Level]:
 
 def with_training_seeds(claim: Claim, seeds: int) -> Claim:
     """The claim, left open if fewer than five training seeds stand behind the learner that it is about."""
-    if seeds >= ENOUGH_MODELS or claim.verdict not in {Verdict.HOLDS, Verdict.FAILS}:
+    if not claim.of_learner or seeds >= ENOUGH_MODELS or claim.verdict not in {Verdict.HOLDS, Verdict.FAILS}:
         return claim
     stands = "one training seed stands" if seeds == 1 else f"{seeds} training seeds stand"
     note = f"it {claim.verdict} for what is trained here, but only {stands} behind it, {ENOUGH_MODELS} are needed"

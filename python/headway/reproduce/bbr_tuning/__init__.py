@@ -4,7 +4,7 @@
 """
 
 from headway.reproduce.bbr_tuning import agents, epochs, faults, joining, live
-from headway.reproduce.bbr_tuning.path import FIRST_SEED
+from headway.reproduce.bbr_tuning.path import FIRST_SEED, TUNED
 from headway.reproduce.figure import Paper
 
 PAPER = Paper(
@@ -12,5 +12,6 @@ PAPER = Paper(
     "The BBR tuner",
     "Ketabi, Chen, Dong and Ganjali",
     (*faults.FIGURES, *epochs.FIGURES, *joining.FIGURES, *agents.FIGURES, *live.FIGURES),
+    trained=tuple(TUNED.values()),
     first_seed=FIRST_SEED,
 )

@@ -100,6 +100,7 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
             "%",
             low=30.0,
             high=50.0,
+            of_learner=False,
         )
     ]
     found += [
@@ -162,6 +163,7 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
                 {label: measured.mean(wanted[label], percent_soon) for label in vanilla},
                 "%",
                 high=10.0,
+                of_learner=False,
             ),
             judge(
                 "fig3.faster",

@@ -64,6 +64,7 @@ def fig2a(lab: Lab) -> Made:
             "s",
             low=8.0,
             high=11.0,
+            of_learner=False,
         ),
         judge(
             "fig2a.throughput",
@@ -74,6 +75,7 @@ def fig2a(lab: Lab) -> Made:
             "s",
             low=15.0,
             high=25.0,
+            of_learner=False,
         ),
         *_gains("fig2a", measured, wanted, {"stale": stale_rtprop_s, "throughput": lost_rate_s}),
     ]
@@ -101,6 +103,7 @@ def fig2b(lab: Lab) -> Made:
             "s",
             low=3.0,
             high=5.0,
+            of_learner=False,
         ),
         judge(
             "fig2b.rtt",
@@ -109,6 +112,7 @@ def fig2b(lab: Lab) -> Made:
             {label: measured.mean(one, peak_rtt_ms) for label, one in vanilla.items()},
             "ms",
             low=200.0,
+            of_learner=False,
         ),
         *_gains("fig2b", measured, wanted, {"stale": stale_btlbw_s, "rtt": peak_rtt_ms}, {"rtt": "ms"}),
     ]

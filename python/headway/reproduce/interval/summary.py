@@ -201,6 +201,7 @@ def study_time(measured: Measured, wanted: Mapping[Network, Mapping[str, Wanted]
         Estimate.exactly(sum(known) / CORES if whole and len(known) == len(took) else None),
         "s",
         high=FIVE_MINUTES_S,
+        of_learner=False,
     )
 
 

@@ -17,8 +17,8 @@ pub const PPO: Scheme = Scheme {
     deviations: &[
         "windows are one of fifteen pairs, 0.5 to 10 s and 2 to 10 rounds: the paper gives no ranges",
         "an agent decides for each flow, whose row comes first, and not once for all of its flows (decision 43)",
-        "alpha is 0.8 and errors of RTprop count in units of 5 ms: the paper names neither, and the unit decides",
-        "half of all training is with one flow, which the paper's own workload hardly ever has",
+        "alpha is 0.65 and errors of RTprop count in units of 5 ms: the paper names neither, and the unit decides",
+        "one flow is alone in three quarters of the training (PPO and A2C) or in half (DQN), which the paper's own workload hardly ever has",
         "a flow that decides for itself sees no other flow's row: `headway tune` has tables of several",
     ],
     needs: &[Need::RateSample, Need::Pacing],

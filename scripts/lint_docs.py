@@ -27,6 +27,7 @@ WORDS = {
     r"that (is|are|was|were) none": "not a ..., malformed",
     r"(is|are|was|were) nobody's": "belongs to no one; name who is left out",
     r"dear(er|est)?": "expensive",
+    r"beside (Cubic|NewReno|Reno|BBR|TCP|ns-3|load|others|traffic)": "against, with, compared with",
     r"to be had": "available",
     r"time-outs?": "timeout",
     r"anew": "again",

@@ -1,4 +1,4 @@
-"""`make lint`: private words, long lines and links that lead nowhere in the documents that people write."""
+"""`make lint`: private words, long lines, links and files that are not there, in documents that people write."""
 
 import re
 import sys
@@ -38,6 +38,8 @@ WORDS = {
 ALLOWED = re.compile(r"bandwidth-delay products?|(standard|mean) deviations?", re.IGNORECASE)
 PRIVATE = re.compile(rf"\b({'|'.join(f'(?:{word})' for word in WORDS)})\b", re.IGNORECASE)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+FILE = re.compile(r"`((?:benches|crates|docs|models|python|scenarios|scripts|tests)/[a-z0-9_./-]+)`")
+"""A file or folder of the repository; one with a placeholder in its name is none."""
 
 
 def main() -> int:
@@ -63,6 +65,9 @@ def faults(page: Path) -> Iterator[str]:
         for target in LINK.findall(line):
             if is_broken(page, target):
                 yield f"{where}: the link {target} leads nowhere"
+        for file in FILE.findall(line):
+            if not (ROOT / file).exists():
+                yield f"{where}: there is no {file}"
 
 
 def written(text: str) -> Iterator[tuple[int, str]]:

@@ -1,4 +1,4 @@
-"""`make lint` finds private words, long lines and links that lead nowhere in documents."""
+"""`make lint` finds private words, long lines, and links and files that are not there, in documents."""
 
 import pytest
 
@@ -32,6 +32,7 @@ def test_the_documents_have_no_fault():
         ("[there](nowhere.md)", "1: the link nowhere.md leads nowhere"),
         ("[there](other.md#one-less)", "1: the link other.md#one-less leads nowhere"),
         ("[here](#head)", "1: the link #head leads nowhere"),
+        ("See `crates/cc/src/nowhere.rs`.", "1: there is no crates/cc/src/nowhere.rs"),
     ],
 )
 def test_a_fault_is_one_line(page, text, fault):
@@ -49,6 +50,7 @@ def test_a_fault_is_one_line(page, text, fault):
         "# Page\n\nWritten by `make docs`.\n\nby chance\n",
         "## fig8: 1% of losses by chance\n",
         "| " + "cell " * 30 + "|",
+        "`scripts/lint_docs.py`, `crates/CRATE/tests`, `models/NAME-v1`",
         "[there](other.md#one-more-head), [outside](https://example.org/by-chance)",
     ],
 )

@@ -82,8 +82,8 @@ build-tests: .venv/core.stamp .venv/dev.stamp
 test-kernels: .venv/headwayd.stamp ## try the controllers on Debian's kernels in virtual machines; KERNELS="FILE ..." for more
 	@$(BIN)/python scripts/kernels.py $(KERNELS)
 
-lint: .venv/dev.stamp ## check format, lints and types
-	@echo "make: checking format, lints and types"
+lint: .venv/dev.stamp ## check format, lints, types, and the words of documents
+	@echo "make: checking format, lints, types and documents"
 	@# cargo fmt does not find the modules that the list of schemes declares.
 	@files=$$(git ls-files '*.rs') && test -n "$$files" && rustfmt --check --edition 2024 $$files
 	@if pkg-config --exists $(LIBRARIES) 2>/dev/null; then all=--workspace; \
@@ -92,6 +92,7 @@ lint: .venv/dev.stamp ## check format, lints and types
 	@$(BIN)/ruff check --quiet --no-cache .
 	@$(BIN)/ruff format --quiet --check .
 	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/python scripts/lint_docs.py
 
 bench: .venv/core.stamp .venv/dev.stamp ## measure accuracy and speed against the outside world
 	@PATH="$(CURDIR)/$(BIN):$$PATH" benches/run

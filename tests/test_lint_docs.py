@@ -1,0 +1,58 @@
+"""`make lint` finds private words, long lines, and links and files that are not there, in documents."""
+
+import pytest
+
+from lint_docs import faults, main
+
+
+@pytest.fixture
+def page(tmp_path):
+    (tmp_path / "other.md").write_text("# Other page\n\n## `One` more, head\n")
+
+    def write(text):
+        path = tmp_path / "page.md"
+        path.write_text(text)
+        return [fault.removeprefix(f"{path}:") for fault in faults(path)]
+
+    return write
+
+
+def test_the_documents_have_no_fault():
+    assert main() == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("A queue of one product.", "1: 'product'; write: BDP; or Headway, if you mean the program"),
+        ("fine\n\nIt is lost by chance.", "3: 'by chance'; write: at random, random"),
+        ("The least RTT is 3 ms.", "1: 'least RTT'; write: minimum RTT, minimum delay"),
+        ("| its deviation |", "1: 'deviation'; write: standard deviation; or departure, difference"),
+        ("word " * 21, "1: 105 columns; wrap it at 100"),
+        ("[there](nowhere.md)", "1: the link nowhere.md leads nowhere"),
+        ("[there](other.md#one-less)", "1: the link other.md#one-less leads nowhere"),
+        ("[here](#head)", "1: the link #head leads nowhere"),
+        ("See `crates/cc/src/nowhere.rs`.", "1: there is no crates/cc/src/nowhere.rs"),
+    ],
+)
+def test_a_fault_is_one_line(page, text, fault):
+    assert page(text) == [fault]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The bandwidth-delay product, and its standard deviation.",
+        "`by chance` is code",
+        "    by chance is code\n",
+        "```\nby chance is code\n```\n",
+        "<!-- fig1 -->\nby chance\n<!-- end -->\n",
+        "# Page\n\nWritten by `make docs`.\n\nby chance\n",
+        "## fig8: 1% of losses by chance\n",
+        "| " + "cell " * 30 + "|",
+        "`scripts/lint_docs.py`, `crates/CRATE/tests`, `models/NAME-v1`",
+        "[there](other.md#one-more-head), [outside](https://example.org/by-chance)",
+    ],
+)
+def test_what_nobody_writes_by_hand_has_no_fault(page, text):
+    assert page(text) == []

@@ -277,7 +277,7 @@ def _inputs(proto: Any) -> list[Any]:
 
 
 def _card(path: Path) -> tuple[dict[str, Any], str | None, int]:
-    """What the card says, the hash of the weights that it was written for if any, and how long an observation is."""
+    """What the card says, the hash of the weights that it was written for, and an observation's length."""
     try:
         card = tomllib.loads(_source(path).read_text(encoding="utf-8-sig"))
     except OSError as error:

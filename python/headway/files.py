@@ -148,7 +148,7 @@ def make_parent(path: Path, option: str) -> None:
 def make_folder(path: Path, option: str) -> Path:
     """Makes the folder that `option` names, with its parents. Raises UsageError where it cannot be written."""
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        make_path(path)
     except (FileExistsError, NotADirectoryError):
         what = "a link that leads nowhere" if path.is_symlink() else "a file"
         raise UsageError(f"{option} {path}: {what} is in the way; give a folder") from None
@@ -157,6 +157,44 @@ def make_folder(path: Path, option: str) -> Path:
     if not os.access(path, os.W_OK):
         raise UsageError(f"{option} {path}: not writable; give a folder that can be written")
     return path
+
+
+_made: list[Path] = []
+"""Folders that this process has made, and may take away again while nothing is in them."""
+
+
+def make_path(path: Path, mode: int = 0o777) -> None:
+    """Makes a folder with its parents, as `Path.mkdir`; `remove_empty` takes it away again."""
+    _made.extend(one.absolute() for one in (path, *path.parents) if not os.path.lexists(one))
+    path.mkdir(mode, parents=True, exist_ok=True)
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[int]:
+    """A descriptor of the folder inside."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def remove_empty() -> None:
+    """Takes away the folders that were made here and have nothing in them, as after a refusal.
+
+    One that another process has locked stays.
+    """
+    # What lies in a folder goes before it.
+    for folder in sorted(_made, key=lambda folder: len(folder.parts), reverse=True):
+        with suppress(OSError), _opened(folder) as descriptor:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            folder.rmdir()
+    _made.clear()
+
+
+def is_at(descriptor: int, path: Path) -> bool:
+    """Is what was opened still there? Another process may have taken it away since."""
+    return path.exists() and os.path.samestat(os.fstat(descriptor), path.stat())
 
 
 def new_folder(parent: Path) -> Path:
@@ -171,6 +209,7 @@ def new_folder(parent: Path) -> Path:
             continue
         except OSError as error:
             raise UsageError(f"{folder}: {error.strerror}; give --out a folder that can be written") from None
+        _made.append(folder.absolute())
         return folder
     raise AssertionError
 
@@ -284,16 +323,18 @@ def by_given_names() -> Iterator[None]:
 
 @contextmanager
 def alone_in(folder: Path, command: str, option: str = "--out", *, named: Path | None = None) -> Iterator[int]:
-    """Has the folder for this process inside, and gives its descriptor.
+    """Has the folder for this process inside, and gives its descriptor. It is made if it is not there.
 
     Raises UsageError, which names `named` or else the folder, if another process has it.
     """
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        lock(descriptor, named or folder, command, option)
-        yield descriptor
-    finally:
-        os.close(descriptor)
+    while True:
+        make_folder(folder, option)
+        with _opened(folder) as descriptor:
+            lock(descriptor, named or folder, command, option)
+            # Whoever had it before may have taken it away since it was opened.
+            if is_at(descriptor, folder):
+                yield descriptor
+                return
 
 
 @contextmanager
@@ -301,18 +342,12 @@ def alone_making(folder: Path, command: str) -> Iterator[None]:
     """As `alone_in`, for a folder that is there only once it is whole: an empty one beside it is locked."""
     whole = folder.absolute()
     beside = whole.with_name(f".{whole.name}.{command}")
-    while True:
-        make_folder(beside, "--out")
-        with alone_in(beside, command, named=folder) as descriptor:
-            # Whoever had it before may have removed it since it was opened.
-            if not beside.exists() or not os.path.samestat(os.fstat(descriptor), beside.stat()):
-                continue
-            try:
-                yield
-            finally:
-                with suppress(OSError):
-                    beside.rmdir()
-            return
+    with alone_in(beside, command, named=folder):
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                beside.rmdir()
 
 
 def put_between(text: str, begin: str, block: str, path: Path) -> str:

@@ -17,8 +17,10 @@ def main() -> NoReturn:
     try:
         ending.prepare()
         from headway.cli.app import run
+        from headway.files import remove_empty
 
         code = run(sys.argv[1:])
+        remove_empty()
     except KeyboardInterrupt:
         print("headway: interrupted", file=sys.stderr)
         code = ending.exit_code()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json as js
 import sys
 import time
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -31,7 +31,7 @@ from headway.cli.streams import is_animated, plain, screen, shown
 from headway.cli.usage import Json, Seconds, Seed, Warmup, command_line, console, that_fits, words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from threading import Event
 
     from rich.table import Table
@@ -155,25 +155,24 @@ def bench(
     opened = ExitStack()
     # The recorder is native, and takes no other name than one in UTF-8.
     place = opened.enter_context(in_utf8(make_folder(folder, "--out"))) if records else folder
-    with _removed_if_refused(folder, made=out is None):
-        batch = Batch(
-            loaded,
-            names,
-            world=world.value,
-            runs=runs,
-            seconds=seconds,
-            warmup=warmup,
-            seed=seed,
-            jobs=jobs,
-            recordings=Path(place) / "recordings" if records else None,
-            pcap=pcap,
-            qlog=qlog,
-            logs=logs,
-            leave_out=every,
-        )
-        traces = {s.name: digests(s.traces) for s in loaded}
-        notes = changed({name: sha256 for found in traces.values() for name, sha256 in found.items()})
-        notes += doubtful(name for found in traces.values() for name in found)
+    batch = Batch(
+        loaded,
+        names,
+        world=world.value,
+        runs=runs,
+        seconds=seconds,
+        warmup=warmup,
+        seed=seed,
+        jobs=jobs,
+        recordings=Path(place) / "recordings" if records else None,
+        pcap=pcap,
+        qlog=qlog,
+        logs=logs,
+        leave_out=every,
+    )
+    traces = {s.name: digests(s.traces) for s in loaded}
+    notes = changed({name: sha256 for found in traces.values() for name, sha256 in found.items()})
+    notes += doubtful(name for found in traces.values() for name in found)
     left_out = _left_out(batch.left_out())
     for note in notes + left_out:
         print(f"headway: warning: {note}", file=sys.stderr)
@@ -282,17 +281,6 @@ def _where(world: World) -> dict[str, str | None]:
 
     found: dict[str, str | None] = {} if world is World.SIM else {"machine": machine()}
     return found | ({"headwayd": headwayd()} if world is World.KERNEL else {})
-
-
-@contextmanager
-def _removed_if_refused(folder: Path, *, made: bool) -> Iterator[None]:
-    """Leaves no empty folder behind where what is asked for is wrong."""
-    try:
-        yield
-    except UsageError:
-        if made:
-            folder.rmdir()
-        raise
 
 
 def _distinct(schemes: list[str], world: World) -> None:

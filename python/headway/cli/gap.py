@@ -5,6 +5,7 @@ from __future__ import annotations
 import json as js
 import os
 import sys
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -125,34 +126,34 @@ def gap(
     notes += warnings_of(loaded) + why_not
     for note in notes:
         print(f"headway: warning: {note}", file=sys.stderr)
-    store = Store(make_folder(out, "--out"), "gap")
-    wanted = {SIM: names, EMU: names, KERNEL: in_kernel}
+    with closing(Store(make_folder(out, "--out"), "gap")) as store:
+        wanted = {SIM: names, EMU: names, KERNEL: in_kernel}
 
-    # All of them before anything runs: what this machine refuses is said at once.
-    missing = {world: _missing(world, loaded, wanted[world], settings, store, again=again) for world in wanted}
-    failures = []
-    for world, of_world in missing.items():
-        failures += _run(world, of_world, os.cpu_count() or 1 if world == SIM else jobs, store)
-    for failure in failures:
-        print(f"headway: {failure}", file=sys.stderr)
-    rows = compare(loaded, names, settings, store.find)
-    if not rows:
-        raise RunError("no pair of runs has finished")
-    with kept_in(out):
-        write_atomic(out / "gap.json", js.dumps(rows, indent=2) + "\n")
-    _say_and_draw(rows, out, json=json)
-    if publish:
-        missing_runs = [f"{len(failures)} runs failed and are missing"] if failures else []
-        given = {"--schemes": ",".join(names), "--scenario": scenario, "--runs": runs, "--seconds": seconds}
-        command = command_line(given | {"--warmup": warmup, "--seed": seed}, "gap")
+        # All of them before anything runs: what this machine refuses is said at once.
+        missing = {world: _missing(world, loaded, wanted[world], settings, store, again=again) for world in wanted}
+        failures = []
+        for world, of_world in missing.items():
+            failures += _run(world, of_world, os.cpu_count() or 1 if world == SIM else jobs, store)
+        for failure in failures:
+            print(f"headway: {failure}", file=sys.stderr)
+        rows = compare(loaded, names, settings, store.find)
+        if not rows:
+            raise RunError("no pair of runs has finished")
         with kept_in(out):
-            published = write_page(DOCS, rows, command, [f"{note}." for note in notes + missing_runs])
-        for path in published:
-            print(f"published: {path}", file=sys.stderr)
-    for guard in guards(rows):
-        print(f"headway: warning: {guard}", file=sys.stderr)
-    if failures or (strict and _disappoints(rows)):
-        raise typer.Exit(1)
+            write_atomic(out / "gap.json", js.dumps(rows, indent=2) + "\n")
+        _say_and_draw(rows, out, json=json)
+        if publish:
+            missing_runs = [f"{len(failures)} runs failed and are missing"] if failures else []
+            given = {"--schemes": ",".join(names), "--scenario": scenario, "--runs": runs, "--seconds": seconds}
+            command = command_line(given | {"--warmup": warmup, "--seed": seed}, "gap")
+            with kept_in(out):
+                published = write_page(DOCS, rows, command, [f"{note}." for note in notes + missing_runs])
+            for path in published:
+                print(f"published: {path}", file=sys.stderr)
+        for guard in guards(rows):
+            print(f"headway: warning: {guard}", file=sys.stderr)
+        if failures or (strict and _disappoints(rows)):
+            raise typer.Exit(1)
 
 
 def _disappoints(rows: list[dict[str, Any]]) -> bool:

@@ -144,7 +144,7 @@ def check(name: Which, json: Json = False) -> None:
 @app.command(epilog=EPILOG["models export"])
 def export(
     name: Which,
-    onnx: Annotated[Path, typer.Option(help="The .onnx file to write.", show_default=False)],
+    onnx: Annotated[Path, typer.Option(help="The .onnx file to write; - is standard output.", show_default=False)],
     json: Json = False,
 ) -> None:
     """Export a model as an ONNX graph, whose outputs are compared with the golden ones first."""
@@ -170,8 +170,8 @@ def export(
 
 @app.command("import", epilog=EPILOG["models import"])
 def import_(
-    onnx: Annotated[Path, typer.Option(help="The .onnx file.", show_default=False)],
-    card: Annotated[Path, typer.Option(help="Its card: name, version, agent.", show_default=False)],
+    onnx: Annotated[Path, typer.Option(help="The .onnx file; - is standard input.", show_default=False)],
+    card: Annotated[Path, typer.Option(help="Its card: name, version, agent; - likewise.", show_default=False)],
     out: Annotated[Path, typer.Option(help="The folder to write; nothing may be there.", show_default=False)],
     output: Annotated[
         str | None,

@@ -129,8 +129,9 @@ def reproduce(
 
     outcomes = _make(begin(figures, lab), store, at_a_time, folder / "logs" if logs else None, keep)
     results = [outcome.json(source, quick) for outcome in outcomes]
-    with kept_in(folder):
-        write_atomic(folder / "claims.json", js.dumps(results, indent=2) + "\n")
+    if not all(outcome.missing for outcome in outcomes):
+        with kept_in(folder):
+            write_atomic(folder / "claims.json", js.dumps(results, indent=2) + "\n")
     store.close()
     if not json:
         _print(source, outcomes, lab, folder, time.monotonic() - started, undrawn)
@@ -162,6 +163,8 @@ def _paper(name: str) -> Paper:
 
 def _figures(paper: Paper, name: str, world: str) -> list[Figure]:
     known = {figure.asked: figure for figure in paper.figures if figure.world == world}
+    if not known:
+        raise UsageError(f"--world {world}: {paper.name} has no figure there; leave the option out")
     if name == "all":
         return list(known.values())
     if name not in known:

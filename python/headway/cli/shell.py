@@ -11,10 +11,14 @@ import typer
 
 from headway._native import UsageError
 from headway.cli.usage import Json
-from headway.files import by_given_names, in_utf8, is_stream, spooled
+from headway.files import alone_in, by_given_names, in_utf8, is_stream, spooled
 
 Words = str | None
 """What an option says, in the words of scenarios; `headway_scenario` reads it."""
+
+
+LOGS = ("up.log", "down.log", "events.parquet")
+"""What `--log` writes."""
 
 
 class Live(StrEnum):
@@ -61,7 +65,8 @@ def shell(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Write every packet down while it happens: up.log and down.log as mahimahi does, events.parquet.",
+            help="Write every packet down while it happens: up.log and down.log as mahimahi does, events.parquet. "
+            "A folder that has a log is refused.",
             show_default=False,
         ),
     ] = None,
@@ -99,6 +104,9 @@ def shell(
         return _clean(clean_shells(), json)
     with ExitStack() as opened, by_given_names():
         up, down = (readable(name, opened) for name in (up, down))
+        if log:
+            opened.enter_context(alone_in(log, "shell", "--log"))
+            _check_no_log(log)
         code, summary, text = run_shell(
             command or [],
             up=up,
@@ -125,6 +133,13 @@ def shell(
     elif sys.stderr.isatty() and live is not Live.OFF:
         print(text, end="", file=sys.stderr)
     return code
+
+
+def _check_no_log(folder: Path) -> None:
+    """Raises UsageError where an older log would be lost. A pipe or a device may be written into."""
+    for name in LOGS:
+        if (folder / name).is_file() and (folder / name).stat().st_size > 0:
+            raise UsageError(f"--log {folder}: holds {name} already, which would be lost; give another folder")
 
 
 def readable(link: str | None, opened: ExitStack) -> str | None:

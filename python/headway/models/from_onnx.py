@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+import re
 import sys
 import tomllib
 from pathlib import Path
@@ -12,7 +14,10 @@ from typing import Any
 import numpy as np
 
 from headway._native import UsageError, check_agent
+from headway.files import called, replaceable
 from headway.models.extras import need
+from headway.models.fold_onnx import STANDARD, fold, titled
+from headway.models.folder import CARD, GOLDEN, WEIGHTS
 from headway.models.run_onnx import TOLERANCE, rollout
 from headway.models.to_onnx import GATES, LEAKY_SLOPE, OPERATORS
 from headway.models.writer import weights_file, write
@@ -21,9 +26,9 @@ Array = np.ndarray[Any, Any]
 
 ROWS = 256
 """Observations whose outputs by the graph have to be those of the folder's weights."""
-SHAPES = {"Identity", "Squeeze", "Unsqueeze", "Flatten", "Reshape", "Transpose", "Dropout"}
+SHAPES = {"Identity", "Squeeze", "Unsqueeze", "Flatten", "Reshape", "Transpose", "Dropout", "Cast"}
 """Operators that change no number; that they change no order either, the outputs show."""
-ASIDE = {"Shape", "Slice", "Split", "Gather", "Expand", "ConstantOfShape", "Concat", "Constant"}
+ASIDE = {"Shape", "Slice", "Split", "Gather", "Expand", "ConstantOfShape", "Concat"}
 """Operators that make up initial states and shapes."""
 MADE_HERE = ("format", "spec_version", "agent_hash", "weights_sha256", "golden_sha256")
 """Keys of a card that are written anew."""
@@ -33,15 +38,16 @@ def import_(graph: Path, card: Path, out: Path, output: str | None = None) -> st
     """Writes the folder `out` of an ONNX graph and a card; returns the model's id.
 
     The graph is a chain of Gemm, or MatMul and Add, with Tanh, Relu, LeakyRelu (0.01), Sigmoid or nothing behind
-    each, after any number of GRU or LSTM, after a mask as `to_onnx` writes it or none. The golden outputs are what
-    the graph itself makes of random observations, so a graph that was misread is refused.
+    each, after any number of GRU or LSTM, after a mask as `to_onnx` writes it or none. What is made of constants
+    alone is one too. The golden outputs are what the graph itself makes of random observations, so a graph that
+    was misread is refused.
 
     Of several outputs the one whose name has `action` in it is taken; where none or several have it,
     the first, which standard error is told. A Clip at the end, or Min and Max, is left out where it is
     the limit of the card's action.
 
     Args:
-        graph: The .onnx file.
+        graph: The .onnx file. It may be a pipe, and `-` is standard input; its weights are then within it.
         card: TOML with name, version and `[agent]`, and description, `[training]`, `[evaluation]` if wanted; these
             two are left out where they are of a model with other weights. A `[net]` must be the graph's.
         out: The folder; nothing may be there.
@@ -51,33 +57,38 @@ def import_(graph: Path, card: Path, out: Path, output: str | None = None) -> st
         UsageError: A file cannot be read; there is no such output; the graph is something else; the loader refuses
             the model.
     """
-    wanted, weights_of = _card(card)
+    if str(graph) == str(card) == "-":
+        raise UsageError("--onnx - --card -: both cannot come from standard input; give a file for one")
+    wanted, weights_of, seen = _card(card)
+    given = called(str(graph))
     try:
-        data = graph.read_bytes()
+        data = _source(graph).read_bytes()
         onnx = need("onnx")
         proto = onnx.load_model_from_string(data)
     except OSError as error:
-        raise UsageError(f"{graph}: {error.strerror}; give an .onnx file") from None
+        raise UsageError(f"{given}: {error.strerror}; give an .onnx file") from None
     except Exception as error:  # protobuf's DecodeError, which onnx does not export
         if isinstance(error, UsageError):
             raise
-        raise UsageError(f"{graph}: not a whole .onnx file") from None
+        raise UsageError(f"{given}: not a whole .onnx file") from None
     if not proto.graph.output:
-        raise UsageError(f"{graph}: has no output; not a whole .onnx file")
+        raise UsageError(f"{given}: has no output; not a whole .onnx file")
     digest = _with_data(onnx, proto, graph, data)
-    _action_only(proto, graph, output)
+    _action_only(proto, given, output)
     try:
+        fold(onnx, proto)
         _without_limit(proto, wanted["agent"])
         net, tensors = network(proto)
+        _check_width(proto, net, seen, card)
         scale = np.geomspace(0.01, 10, ROWS)[:, np.newaxis]
         noise = np.random.default_rng(0).standard_normal((ROWS, net["layers"][0]))
         observations = (scale * noise).astype(np.float32)
         outputs = rollout(proto, observations)
     except UsageError as error:
-        raise UsageError(f"{graph}: {error}") from None
+        raise UsageError(f"{given}: {error}") from None
     if "net" in wanted and wanted["net"] != net:
         raise UsageError(f"{card}: [net] is {wanted['net']}, but the graph's is {net}; leave [net] out")
-    source = {"imported_from": graph.name, "imported_sha256": digest}
+    source = {"imported_from": given if _is_stream(graph) else graph.name, "imported_sha256": digest}
     if weights_of not in (None, hashlib.sha256(weights_file(tensors)).hexdigest()):
         # The card is another model's: how that one was trained, and what was measured of it, is not of this one.
         wanted = {key: value for key, value in wanted.items() if key not in ("training", "evaluation")}
@@ -85,11 +96,43 @@ def import_(graph: Path, card: Path, out: Path, output: str | None = None) -> st
     try:
         return write(out, {**wanted, "net": net, "training": training}, tensors, (observations, outputs))
     except UsageError as error:
-        if "golden.npz: row" in str(error):
-            raise UsageError(
-                f"{graph}: is no plain chain of layers: its outputs are not those of its weights within {TOLERANCE}"
-            ) from None
-        raise
+        raise UsageError(_of_given(str(error), out, card, given)) from None
+
+
+def _source(path: Path) -> Path:
+    """The file to read: `-` is standard input."""
+    return Path("/dev/stdin") if str(path) == "-" else path
+
+
+def _is_stream(path: Path) -> bool:
+    """Is it standard input, another open file, a pipe or a device? Then no file lies beside it."""
+    return str(path) == "-" or not replaceable(path)
+
+
+def _of_given(said: str, out: Path, card: Path, graph: str) -> str:
+    """What the loader says of the folder that was not written, said of the files that were given."""
+    if "golden.npz: row" in said and "by the weights" in said:
+        return f"{graph}: is no plain chain of layers: its outputs are not those of its weights within {TOLERANCE}"
+    # Of a card that was written anew a line's number says nothing.
+    said = re.sub(r": line \d+: ", ": ", said.replace(f"{out / CARD}: ", f"{card}: ", 1), count=1)
+    for name in (WEIGHTS, GOLDEN):
+        said = said.replace(f"{out / name}: ", f"{graph}: ", 1)
+    return said
+
+
+def _check_width(proto: Any, net: dict[str, Any], seen: int, card: Path) -> None:
+    """Raises UsageError unless the graph takes as many numbers as an observation of the card has."""
+    first = _inputs(proto)[0]
+    takes = net["layers"][0]
+    declared = [one.dim_value for one in first.type.tensor_type.shape.dim]
+    # The steps of an observation may have an axis of their own, which a Flatten takes away.
+    if declared and all(declared[1:]) and takes not in {declared[-1], math.prod(declared[1:])}:
+        takes = declared[-1]
+    if takes != seen:
+        raise UsageError(
+            f"its input '{first.name}' takes {takes} numbers, but an observation has {seen} ([agent.observation] "
+            f"of {card}); they must be the same"
+        )
 
 
 def _with_data(onnx: Any, proto: Any, graph: Path, data: bytes) -> str:
@@ -99,9 +142,15 @@ def _with_data(onnx: Any, proto: Any, graph: Path, data: bytes) -> str:
     """
     digest = hashlib.sha256(data)
     outside = onnx.external_data_helper.uses_external_data
-    entries = [e for t in proto.graph.initializer if outside(t) for e in t.external_data]
+    tensors = [*proto.graph.initializer, *(a.t for node in proto.graph.node for a in node.attribute)]
+    entries = [e for t in tensors if outside(t) for e in t.external_data]
     for name in sorted({entry.value for entry in entries if entry.key == "location"}):
         file = graph.parent / name
+        if _is_stream(graph):
+            raise UsageError(
+                f"{called(str(graph))}: its weights are in '{name}', and beside a stream is no file; give the path "
+                "of the .onnx file"
+            )
         if Path(name).is_absolute() or ".." in Path(name).parts or not file.is_file():
             raise UsageError(
                 f"{graph}: its weights are in '{name}', which is not beside it; copy both into one folder"
@@ -115,7 +164,7 @@ def _with_data(onnx: Any, proto: Any, graph: Path, data: bytes) -> str:
     return digest.hexdigest()
 
 
-def _action_only(proto: Any, graph: Path, wanted: str | None) -> None:
+def _action_only(proto: Any, graph: str, wanted: str | None) -> None:
     """Takes out what the action does not need, such as a value head. Raises UsageError for no output.
 
     A graph with states as further inputs has them as outputs too, and stays as it is.
@@ -203,7 +252,7 @@ def _check_limit(node: Any, bounds: list[tuple[int, Any]], limits: Array | None)
     found = " and ".join("no constant" if value is None else str(np.squeeze(value)) for _, value in bounds)
     wanted = "is none" if limits is None else f"is {limits[0]:g}"
     raise UsageError(
-        f"node '{node.name or node.output[0]}' ({node.op_type}): limits the action to {found or 'nothing'}, but "
+        f"{titled(node)}: limits the action to {found or 'nothing'}, but "
         f"the limit of the card's [agent.action] {wanted}; make them equal, or leave the node out"
     )
 
@@ -218,44 +267,56 @@ def _limits(agent: Any) -> Array | None:
 
 def _constants(onnx: Any, proto: Any) -> dict[str, Array]:
     """The graph's constants by name."""
-    to_array = onnx.numpy_helper.to_array
-    constants = {tensor.name: to_array(tensor) for tensor in proto.graph.initializer}
-    for node in proto.graph.node:
-        if node.op_type == "Constant":
-            for attribute in node.attribute:
-                value = onnx.helper.get_attribute_value(attribute)
-                if attribute.name in {"value", "value_float", "value_floats"}:
-                    constants[node.output[0]] = to_array(value) if attribute.name == "value" else np.float32(value)
-    return constants
+    return {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in proto.graph.initializer}
 
 
-def _card(path: Path) -> tuple[dict[str, Any], str | None]:
-    """What the card says, and the hash of the weights that it was written for, if it was for any."""
+def _inputs(proto: Any) -> list[Any]:
+    """What the graph is given, which older ones declare among their constants."""
+    constants = {tensor.name for tensor in proto.graph.initializer}
+    return [value for value in proto.graph.input if value.name not in constants]
+
+
+def _card(path: Path) -> tuple[dict[str, Any], str | None, int]:
+    """What the card says, the hash of the weights that it was written for, and an observation's length."""
     try:
-        card = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        card = tomllib.loads(_source(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}; give a card.toml with name, version and [agent]") from None
+        raise UsageError(
+            f"{called(str(path))}: {error.strerror}; give a card.toml with name, version and [agent]"
+        ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: {error}") from None
+        raise UsageError(f"{called(str(path))}: {error}") from None
     for key in ("name", "version", "agent"):
         if key not in card:
             raise UsageError(f"{path}: {key} is missing; a card has name, version and [agent]")
-    return {key: value for key, value in card.items() if key not in MADE_HERE}, card.get("weights_sha256")
+    for key in ("agent", "training", "evaluation"):
+        if not isinstance(card.get(key, {}), dict):
+            raise UsageError(f"{path}: {key} is {card[key]!r}, must be a table: [{key}]")
+    try:
+        seen = json.loads(check_agent(json.dumps(card["agent"]))[0])["observation"]
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
+    kept = {key: value for key, value in card.items() if key not in MADE_HERE}
+    return kept, card.get("weights_sha256"), seen.get("rows", 1) * seen["history"] * len(seen["features"])
 
 
 def network(proto: Any) -> tuple[dict[str, Any], dict[str, Array]]:
     """The graph as a card's `[net]` and its tensors. Raises UsageError where it is no such network."""
     onnx = need("onnx")
     constants = _constants(onnx, proto)
-    inputs = [value.name for value in proto.graph.input if value.name not in constants]
+    inputs = _inputs(proto)
     if not inputs or not proto.graph.output:
         raise UsageError("the graph has no input or no output")
     chain = _Chain(onnx, constants, {output: node for node in proto.graph.node for output in node.output})
-    name = inputs[0]
+    name = inputs[0].name
     while name != proto.graph.output[0].name:
-        followers = [n for n in proto.graph.node if name in n.input and n.op_type not in ASIDE]
-        if len(followers) != 1:
-            raise UsageError(f"'{name}' goes to {len(followers)} nodes; a network here is one chain of layers")
+        users = [n for n in proto.graph.node if name in n.input]
+        followers = [n for n in users if n.op_type not in ASIDE] or users
+        if len(followers) != 1 or followers[0].op_type in ASIDE:
+            where = ": " + ", ".join(map(titled, followers)) if followers else ""
+            raise UsageError(
+                f"'{name}' goes to {len(followers)} nodes{where}; a network here is one chain of layers"
+            )
         chain.take(followers[0], name)
         name = followers[0].output[0]
     return chain.net(), chain.tensors
@@ -293,14 +354,17 @@ class _Chain:
         attributes = {a.name: self.onnx.helper.get_attribute_value(a) for a in node.attribute}
         names = {operator: ours for ours, operator in OPERATORS.items()}
         operator = node.op_type
+        if node.domain not in STANDARD:
+            raise self._refused(node, f"is of the domain {node.domain}, must be one of ONNX's own operators")
         if operator in SHAPES:
+            self._check_shape(node, attributes)
             return
         if operator in names:
             self._activate(node, names[operator], attributes)
         elif operator == "Gemm":
             self._gemm(node, x, attributes)
         elif operator == "MatMul" and node.input[0] == x:
-            self._layer(self._constant(node, 1).T, None)
+            self._layer(node, self._constant(node, 1).T, None)
         elif operator == "Add":
             self._bias(node, x)
         elif operator == "Mul":
@@ -314,7 +378,16 @@ class _Chain:
 
     def _refused(self, node: Any, why: str = "") -> UsageError:
         about = why or "a network here is Gemm, MatMul and Add, Tanh, Relu, LeakyRelu, Sigmoid, GRU and LSTM"
-        return UsageError(f"node '{node.name or node.output[0]}' ({node.op_type}): {about}")
+        return UsageError(f"{titled(node)}: {about}")
+
+    def _check_shape(self, node: Any, attributes: dict[str, Any]) -> None:
+        """Raises UsageError for a Cast to what is less exact than our weights, or a Dropout that drops."""
+        known = self.onnx.TensorProto
+        if node.op_type == "Cast" and attributes["to"] not in {known.FLOAT, known.DOUBLE}:
+            name = known.DataType.Name(attributes["to"])
+            raise self._refused(node, f"casts to {name}, must cast to FLOAT or DOUBLE")
+        if node.op_type == "Dropout" and len(node.input) > 2 and node.input[2] and self._constant(node, 2).any():
+            raise self._refused(node, "drops numbers, as in training; export the network after its eval()")
 
     def _constant(self, node: Any, index: int) -> Array:
         name = node.input[index]
@@ -322,13 +395,24 @@ class _Chain:
             raise self._refused(node, f"its input '{name}' is not a constant")
         return np.asarray(self.constants[name], dtype=np.float32)
 
-    def _layer(self, weight: Array, bias: Array | None) -> None:
+    def _layer(self, node: Any, weight: Array, bias: Array | None) -> None:
+        if weight.ndim != 2:
+            raise self._refused(node, f"its weights have {weight.ndim} dimensions, must have 2")
         n, (outputs, inputs) = len(self.dense), weight.shape
+        before = [self.inputs, *self.recurrent, *self.dense][-1]
+        if inputs != (before or inputs):
+            raise self._refused(node, f"its weights take {inputs} numbers, but it is given {before}")
         self.inputs = self.inputs or inputs
         self.dense.append(outputs)
         self.activations.append("identity")
         self.tensors[f"layers.{n}.weight"] = weight
-        self.tensors[f"layers.{n}.bias"] = np.zeros(outputs, np.float32) if bias is None else bias.reshape(-1)
+        self.tensors[f"layers.{n}.bias"] = self._one_each(node, np.zeros(1, np.float32) if bias is None else bias)
+
+    def _one_each(self, node: Any, bias: Array) -> Array:
+        """A bias of the last layer, one number an output, of such or of one number for all."""
+        if bias.size not in (1, self.dense[-1]):
+            raise self._refused(node, f"its bias has {bias.size} numbers, its layer {self.dense[-1]} outputs")
+        return np.broadcast_to(bias.reshape(-1), self.dense[-1])
 
     def _gemm(self, node: Any, x: str, attributes: dict[str, Any]) -> None:
         plain = attributes.get("alpha", 1.0) == 1 and attributes.get("beta", 1.0) == 1
@@ -336,15 +420,14 @@ class _Chain:
             raise self._refused(node, "must be the input times weights plus bias, with alpha and beta 1")
         weight = self._constant(node, 1)
         bias = self._constant(node, 2) if len(node.input) > 2 and node.input[2] else None
-        self._layer(weight if attributes.get("transB", 0) else weight.T, bias)
+        self._layer(node, weight if attributes.get("transB", 0) else weight.T, bias)
 
     def _bias(self, node: Any, x: str) -> None:
-        bias = self._constant(node, 1 if node.input[0] == x else 0).reshape(-1)
+        bias = self._constant(node, 1 if node.input[0] == x else 0)
+        if not self.dense or self.activations[-1] != "identity":
+            raise self._refused(node, "must add a bias to a Gemm or MatMul, one number an output")
         key = f"layers.{len(self.dense) - 1}.bias"
-        fresh = self.dense and self.activations[-1] == "identity" and not self.tensors[key].any()
-        if not fresh or bias.size != self.dense[-1]:
-            raise self._refused(node, "must add a bias to a MatMul, one number an output")
-        self.tensors[key] = bias
+        self.tensors[key] = self.tensors[key] + self._one_each(node, bias)
 
     def _activate(self, node: Any, ours: str, attributes: dict[str, Any]) -> None:
         if not self.dense or self.activations[-1] != "identity":

@@ -24,7 +24,7 @@ def rollout(proto: Any, observations: Array) -> Array:
     Raises:
         UsageError: It cannot be run that way.
     """
-    evaluator = need("onnx.reference").ReferenceEvaluator(proto)
+    onnx = need("onnx")
     constants = {tensor.name for tensor in proto.graph.initializer}
     first, *states = [value for value in proto.graph.input if value.name not in constants]
     outputs = [value.name for value in proto.graph.output]
@@ -34,14 +34,29 @@ def rollout(proto: Any, observations: Array) -> Array:
             f"input '{first.name}' has {rank} dimensions; must be [batch, inputs] or [steps, batch, inputs]"
         )
 
+    kind = first.type.tensor_type.elem_type
+    if kind not in {onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE}:
+        name = onnx.TensorProto.DataType.Name(kind)
+        raise UsageError(f"input '{first.name}' is of {name}, must be of FLOAT or DOUBLE")
+
+    def cannot(error: Exception) -> UsageError:
+        # Whatever goes wrong in somebody else's graph.
+        why = " ".join(str(error).split())
+        return UsageError(f"the graph cannot be run: {type(error).__name__}: {why}")
+
+    try:
+        evaluator = need("onnx.reference").ReferenceEvaluator(proto)
+    except Exception as error:
+        raise cannot(error) from None
+
     def run(feeds: dict[str, Array]) -> list[Array]:
         try:
             found: list[Array] = evaluator.run(None, feeds)
-        except Exception as error:  # Whatever goes wrong in somebody else's graph.
-            raise UsageError(f"the graph cannot be run: {type(error).__name__}: {error}") from None
+        except Exception as error:
+            raise cannot(error) from None
         return found
 
-    rows = observations.astype(np.float32)
+    rows = observations.astype(onnx.helper.tensor_dtype_to_np_dtype(kind))
     if rank == 3 and not states:
         axis = 1 if _batch_first(proto, first.name) else 0
         return np.asarray(run({first.name: np.expand_dims(rows, 1 - axis)})[0]).reshape(len(rows), -1)

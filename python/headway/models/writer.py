@@ -14,6 +14,7 @@ import numpy as np
 
 from headway._native import RunError, UsageError, agent_version, check_agent, check_model
 from headway.ending import held
+from headway.files import make_path
 from headway.models.extras import need
 from headway.models.folder import CARD, GOLDEN, WEIGHTS
 
@@ -67,7 +68,7 @@ def put(folder: Path, content: Mapping[str, bytes], check: Callable[[Path], str]
         )
     beside = folder.with_name(f".{folder.name}.{os.getpid()}")
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        make_path(folder.parent)
         beside.mkdir()
         for name, data in content.items():
             (beside / name).write_bytes(data)

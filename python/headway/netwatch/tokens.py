@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 from headway._native import UsageError
+from headway.files import make_path
 from headway.netwatch.topology import NAME
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def new(name: str, path: Path) -> str:
         raise UsageError(f"{path}: there is a token '{name}'; take its line out, or give another name")
     token = secrets.token_urlsafe(32)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_path(path.parent)
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a") as file:
             if file.tell() == 0:
                 file.write(HEADER)

@@ -7,12 +7,13 @@ import json
 import os
 import platform
 import time
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headway._native import RunError, UsageError, code_version, find_headwayd
-from headway.files import lock
+from headway.files import is_at, lock
 from headway.runs.task import KERNEL, SIM, model_of
 from headway.summary import ALL_FLOWS
 
@@ -74,13 +75,18 @@ class Store:
             UsageError: If another process has it, or something else is in it.
         """
         self.path = folder / NAME
-        try:
-            self._file = self.path.open("a+b")
-        except OSError as error:
-            raise UsageError(
-                f"--out {folder}: {NAME}: {error.strerror}; give a folder that can be written"
-            ) from None
-        lock(self._file, folder, command)
+        self._is_new = not self.path.exists()
+        while True:
+            try:
+                self._file = self.path.open("a+b")
+            except OSError as error:
+                raise UsageError(
+                    f"--out {folder}: {NAME}: {error.strerror}; give a folder that can be written"
+                ) from None
+            lock(self._file, folder, command)
+            if is_at(self._file.fileno(), self.path):
+                break
+            self._file.close()
         self._machine = machine()
         self._runs = {_key(run): run for run in self._read()}
 
@@ -163,8 +169,13 @@ class Store:
         self._runs[_key(run)] = run
 
     def close(self) -> None:
-        """Lets others have it."""
-        self._file.close()
+        """Lets others have it. A new one that no run was added to is taken away again."""
+        # What a full disk did not take was said when it was added.
+        with suppress(OSError):
+            if self._is_new and os.fstat(self._file.fileno()).st_size == 0:
+                self.path.unlink()
+        with suppress(OSError):
+            self._file.close()
 
 
 def _is_of_this_code(run: Run) -> bool:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from headway._native import RunError, UsageError
+from headway.files import make_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +50,7 @@ class Control:
             UsageError: Another one listens there, or the folder is not ours alone.
         """
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_path(self._path.parent, 0o700)
             # Anybody may have made the one in /tmp.
             if self._path.parent == folder() and self._path.parent.lstat().st_uid != os.getuid():
                 raise UsageError(f"--socket {self._path}: the folder is another user's; give another path")

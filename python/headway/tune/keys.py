@@ -11,6 +11,7 @@ from pathlib import Path
 import zmq
 
 from headway._native import RunError, UsageError
+from headway.files import make_path
 
 PUBLIC, SECRET = ".key", ".key_secret"
 LOOPBACK = "loopback"
@@ -53,9 +54,13 @@ def new(name: str, out: Path) -> tuple[Path, Path]:
             )
     public, secret = zmq.curve_keypair()
     try:
-        out.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_path(out, 0o700)
         _write(secret_file, f'curve\n    public-key = "{public.decode()}"\n    secret-key = "{secret.decode()}"\n')
-        _write(public_file, f'curve\n    public-key = "{public.decode()}"\n')
+        try:
+            _write(public_file, f'curve\n    public-key = "{public.decode()}"\n')
+        except OSError:
+            secret_file.unlink()
+            raise
     except FileExistsError as error:
         raise UsageError(f"{error.filename}: is there already; give another name or --out") from None
     except OSError as error:
@@ -67,9 +72,15 @@ def new(name: str, out: Path) -> tuple[Path, Path]:
 
 def _write(file: Path, text: str) -> None:
     """A new file that nobody else can read, not even at first."""
-    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
-        # zmq.auth's format: lines before `curve` are somebody's remarks.
-        out.write("metadata\n" + text)
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "w") as out:
+            # zmq.auth's format: lines before `curve` are somebody's remarks.
+            out.write("metadata\n" + text)
+    except OSError:
+        # The disk is full: half a key is none.
+        file.unlink()
+        raise
 
 
 def read(file: Path) -> Pair:

@@ -21,6 +21,7 @@ from safetensors.torch import load as read_tensors
 from safetensors.torch import save as write_tensors
 
 from headway._native import UsageError
+from headway.files import make_path
 from headway.models import load
 from headway.train import checkpoint
 from headway.train.cooperate import Agent as Learner
@@ -328,7 +329,7 @@ class LearningPolicy:
         return found
 
     def _resume(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_path(folder)
         saved = checkpoint.load(folder, self._identity)
         if saved is None:
             return

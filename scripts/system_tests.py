@@ -35,7 +35,10 @@ class Group:
 
 
 GROUPS = {
-    "controllers": Group("system and controllers", frozenset({("headwayd", "int8"), ("headwayd", "guard")})),
+    "controllers": Group(
+        "system and controllers",
+        frozenset({("headwayd", "headwayd"), ("headwayd", "int8"), ("headwayd", "guard")}),
+    ),
     "networks": Group("system and not controllers", frozenset({cargo_tests.OF_NETWORKS}), ("controllers",)),
 }
 WITHOUT_LIVE = ["--skip", cargo_tests.LIVE]

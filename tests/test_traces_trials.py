@@ -16,9 +16,10 @@ import pytest
 from headway._native import Trace, UsageError
 from headway.envs import EnvConfig, HeadwayVectorEnv
 from headway.files import by_given_names, spooled
-from headway.traces import Columns, convert, open_trace
+from headway.traces import Columns, convert
 from headway.traces.look import MOST_DRAWN
 from headway.traces.table import read_table
+from rate_tables import rates, why_not
 
 COOKED = "0.00 4.10\n1.02 3.75\n2.01 2.90\n3.03 0.00\n4.00 3.10\n5.02 4.40\n6.01 4.90\n7.00 4.30\n"
 HSDPA = "1262304000 110 0.0 0.0 251000 1003\n1262304001 1113 0.0 0.0 198000 1002\n"
@@ -44,16 +45,6 @@ def piped(arguments, content, cwd):
         cwd=cwd,
         check=False,
     )
-
-
-def rates(path, step=1.0):
-    return Trace.load(path, "whole").rates_mbps(step)
-
-
-def told(tmp_path, text, **units):
-    """The warnings when the table `text` becomes a trace."""
-    (tmp_path / "a.log").write_text(text)
-    return convert(tmp_path / "a.log", tmp_path / "a.down", 1.0, Columns(**units) if units else None)
 
 
 # The trials.
@@ -198,19 +189,6 @@ def test_06_what_cannot_be_taken_is_told_what_it_looks_like(tmp_path, name, cont
     assert says in why_not(tmp_path / name)
 
 
-def why_not(path, columns=None):
-    """Why a table does not become a trace, or a `.down` file is none. One line that names it."""
-    with pytest.raises(UsageError) as error:
-        open_trace(str(path), "whole") if path.suffix == ".down" else convert(
-            path, path.parent / "out.down", 1.0, columns
-        )
-    said = str(error.value)
-    assert "\n" not in said
-    assert path.name in said
-    assert not (path.parent / "out.down").exists()
-    return said
-
-
 def test_06_a_table_is_written_under_a_name_in_capitals(run, tmp_path):
     done = run("traces", "convert", "synthetic-att.up", "OUT.CSV", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
@@ -236,6 +214,42 @@ def test_15_a_scenario_and_its_trace_run_from_anywhere(run, tmp_path, trace):
     assert len(set(hashes)) == 1
 
 
+def test_15_a_linked_scenario_finds_its_trace_beside_the_file_that_it_points_to(run, tmp_path):
+    files, links = tmp_path / "files", tmp_path / "links"
+    files.mkdir()
+    links.mkdir()
+    (files / "w.toml").write_text(SCENARIO.format("./own.down"))
+    (links / "w.toml").symlink_to("../files/w.toml")
+    given = ("--schemes", "cubic", "--runs", "1", "--seconds", "1", "--scenario", "links/w.toml")
+    said = refused(run, "bench", *given, cwd=tmp_path)
+    assert f"trace './own.down' not found (looked in links, {files.resolve()}); no collection" in said
+    (files / "own.down").write_text("".join(f"{k}\n" for k in range(1, 1001)))
+    done = run("bench", *given, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+def test_15_of_two_traces_of_one_name_it_is_said_once_which_is_used(run, tmp_path):
+    """Headway has one called synthetic-att.up, and HEADWAY_TRACES an own.down."""
+    named = tmp_path / "named"
+    named.mkdir()
+    for file in ("own.down", "synthetic-att.up", "named/own.down"):
+        (tmp_path / file).write_text("".join(f"{k}\n" for k in range(1, 1001)))
+    for name, trace in (("a.toml", "own.down"), ("b.toml", "own.down"), ("c.toml", "synthetic-att.up")):
+        (tmp_path / name).write_text(SCENARIO.format(trace).replace('"w"', f'"{name[0]}"'))
+    given = ("--schemes", "cubic", "--runs", "1", "--seconds", "1", "--scenario", "./a.toml,./b.toml,./c.toml")
+    done = run("bench", *given, "--out", "out", cwd=tmp_path, HEADWAY_TRACES=str(named))
+    assert done.returncode == 0, done.stderr
+    notes = json.loads((tmp_path / "out" / "bench.json").read_text())["notes"]
+    own, shipped = (note for note in notes if "is used, and not" in note)
+    assert own == (
+        f"trace own.down: ./own.down is used, and not {named}/own.down; a path in the scenario says which is meant"
+    )
+    assert shipped.startswith("trace synthetic-att.up: /")
+    assert "/synthetic-att.up is used, and not ./synthetic-att.up; " in shipped
+    for note in (own, shipped):
+        assert done.stderr.count(f"headway: warning: {note}\n") == 1
+
+
 def test_15_training_takes_an_own_trace_that_is_called_short(tmp_path):
     (tmp_path / "home-wifi-short.down").write_text("".join(f"{k}\n" for k in range(1, 60_001)))
     (tmp_path / "w.toml").write_text(SCENARIO.format("./home-wifi-short.down"))
@@ -248,133 +262,6 @@ def test_15_training_takes_an_own_trace_that_is_called_short(tmp_path):
     )
     observation, _ = env.reset()
     assert len(observation) == 2
-
-
-# The unit of times and rates.
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds", "unit"),
-    [
-        ("0 12\n1 6\n2 12\n", 3, "seconds"),
-        ("0.000 12\n0.005 6\n0.010 12\n", 0.015, "seconds"),
-        ("0 12\n100 6\n200 12\n", 0.3, "milliseconds"),
-        ("0 12\n1000 6\n2000 12\n", 3, "milliseconds"),
-        ("0 12\n100000 6\n200000 12\n", 0.3, "microseconds"),
-    ],
-)
-def test_a_unit_of_time_that_is_guessed_is_said_in_one_line(tmp_path, text, seconds, unit):
-    (said,) = told(tmp_path, text)
-    assert f"a.log: times are read as {unit}; if they are not, say so by --time-unit" in said
-    assert Trace.load(tmp_path / "a.down", "whole").seconds == pytest.approx(seconds)
-    short = {"seconds": "s", "milliseconds": "ms", "microseconds": "us"}[unit]
-    assert told(tmp_path, text, time_unit=short) == []
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        ("0.0 12\n1.1 6\n2.0 12\n", 2.9),
-        ("0.00,12\n0.01,6\n0.02,12\n", 0.03),
-        ("1700000000 12\n1700000001 6\n1700000002 12\n", 3),
-        ("1700000000.00 12\n1700000000.01 6\n1700000000.02 12\n", 0.03),
-        ("1700000000000 12\n1700000000010 6\n1700000000020 12\n", 0.03),
-        ("1700000000000000 12\n1700000000010000 6\n1700000000020000 12\n", 0.03),
-        ("1700000000000000000 12\n1700000000010000000 6\n1700000000020000000 12\n", 0.03),
-        ("2023-04-05T11:03:07Z 12\n2023-04-05T11:03:08Z 6\n2023-04-05T11:03:09Z 12\n", 3),
-        ("time_ms,rate_mbps\n0,12\n10,6\n20,12\n", 0.03),
-        ("t (us),Mbit/s\n0,12\n10000,6\n20000,12\n", 0.03),
-        ("seconds\tMbps\n0\t12\n20\t6\n40\t12\n", 60),
-    ],
-)
-def test_a_unit_of_time_that_is_sure_is_not_talked_about(tmp_path, text, seconds):
-    assert told(tmp_path, text) == []
-    assert Trace.load(tmp_path / "a.down", "whole").seconds == pytest.approx(seconds)
-
-
-@pytest.mark.parametrize(
-    ("text", "may_be"),
-    [
-        ("0 12\n10 6\n20 12\n", "may be seconds or milliseconds"),
-        ("0 12\n60 6\n120 12\n", "may be seconds or milliseconds"),
-        ("0 12\n20000 6\n40000 12\n", "may be milliseconds or microseconds"),
-        ("1700000000 12\n1700000300 6\n1700000600 12\n", "may be milliseconds or seconds"),
-        ("0 12\n0.00001 6\n0.00002 12\n", "is unusual in any unit"),
-    ],
-)
-def test_a_unit_of_time_that_may_be_two_is_refused_until_it_is_said(tmp_path, text, may_be):
-    (tmp_path / "a.log").write_text(text)
-    said = why_not(tmp_path / "a.log")
-    assert may_be in said
-    assert "say which it is: `--time-unit" in said
-
-
-@pytest.mark.parametrize(("unit", "seconds"), [("s", 60), ("ms", 0.06)])
-def test_a_unit_of_time_that_is_said_is_taken(tmp_path, unit, seconds):
-    assert told(tmp_path, "0 12\n20 6\n40 12\n", time_unit=unit) == []
-    assert Trace.load(tmp_path / "a.down", "whole").seconds == pytest.approx(seconds)
-
-
-@pytest.mark.parametrize(
-    ("name", "factor"),
-    [
-        *(("rate_mbps", 1), ("rate_kbps", 1e-3), ("Kbit/s", 1e-3), ("bits_per_second", 1e-6), ("bps", 1e-6)),
-        *(("rateKbps", 1e-3), ("download [kbit/sec]", 1e-3), ("GBps", 8e3)),
-        *(("KB/s", 8e-3), ("rate (MB/s)", 8), ("MBps", 8), ("Gbps", 1e3), ("throughput", 1), ("bytes/sec", 8e-6)),
-    ],
-)
-def test_the_name_of_a_column_tells_the_unit_of_rates(tmp_path, name, factor):
-    (tmp_path / "a.csv").write_text(f"when,what,{name}\n0.5,x,20\n1.5,y,40\n")
-    assert read_table(tmp_path / "a.csv", Columns("when", name)).rates_mbps == [20 * factor, 40 * factor]
-    # What is said counts more than a name.
-    assert read_table(tmp_path / "a.csv", Columns("1", "3", "bit/s")).rates_mbps == [20 * 1e-6, 40 * 1e-6]
-
-
-def test_a_guess_is_a_warning_and_an_option_ends_it(run, tmp_path):
-    (tmp_path / "a.log").write_text("0 4000\n1 2000\n2 3000\n")
-    done = run("traces", "convert", "a.log", "a.down", cwd=tmp_path)
-    assert done.returncode == 0
-    assert done.stderr.count("headway: warning: a.log: ") == done.stderr.count("\n") == 2
-    done = run("traces", "convert", "a.log", "a.down", "--time-unit", "s", "--unit", "kbit/s", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-@pytest.mark.parametrize("name", ["RATE_KBPS", "rate (KBPS)", "kbits", "MB", "MiB/s", "mbps (mean)", "ratekBps"])
-def test_a_unit_of_rates_that_is_not_clear_is_asked_for(tmp_path, name):
-    (tmp_path / "a.csv").write_text(f"time_s,{name}\n0,4000\n1,2000\n")
-    assert f"a.csv:1: the unit of '{name}' is not clear; say it by --unit" in why_not(tmp_path / "a.csv")
-    assert read_table(tmp_path / "a.csv", Columns(unit="kB/s")).rates_mbps == [32, 16]
-
-
-@pytest.mark.parametrize(
-    ("name", "seconds"),
-    [
-        ("time_ms", 0.02),
-        ("timestampMs", 0.02),
-        ("t [s]", 20),
-        ("Time (min)", 1200),
-        ("elapsed\u00b5s", 2e-5),
-        ("us", 2e-5),
-    ],
-)
-def test_the_name_of_a_column_tells_the_unit_of_times(tmp_path, name, seconds):
-    (tmp_path / "a.csv").write_text(f"{name},mbps\n0,12\n20,6\n")
-    assert read_table(tmp_path / "a.csv").lengths_s == [seconds, seconds]
-    assert read_table(tmp_path / "a.csv", Columns(time_unit="h")).lengths_s == [72_000, 72_000]
-
-
-def test_a_unit_of_times_that_is_not_clear_is_asked_for(tmp_path):
-    (tmp_path / "a.csv").write_text("ms since start,mbps\n0,12\n20,6\n")
-    assert "a.csv:1: the unit of 'ms since start' is not clear; say it by --time-unit" in why_not(
-        tmp_path / "a.csv"
-    )
-
-
-def test_rates_that_nobody_has_in_mbits_are_asked_about(tmp_path):
-    (said,) = told(tmp_path, "0.0 4000\n1.0 2000\n2.0 3000\n")
-    assert "a.log: rates are read as Mbit/s, their median is 3000; if they are not, say so by --unit" in said
-    assert told(tmp_path, "0.0 4000\n1.0 2000\n2.0 3000\n", unit="kbit/s") == []
-    assert rates(tmp_path / "a.down") == pytest.approx([4, 2, 3], abs=0.02)
 
 
 # Files that are something else.

@@ -28,7 +28,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
 
 def test_programs_for_the_kernel_are_in_the_wheel(wheel: zipfile.ZipFile) -> None:
     objects = {path.name: path.read_bytes() for path in OBJECTS.glob("*.bpf.o")}
-    assert len(objects) == 5
+    assert len(objects) == 6
     assert {name: wheel.read(f"headway/data/bpf/{name}") for name in objects} == objects
 
 

@@ -244,6 +244,8 @@ class Scenario:
     def flows(self) -> int: ...
     @property
     def traces(self) -> list[str]: ...
+    def ambiguous_traces(self) -> list[str]:
+        """A line about each trace of a bare name that is both beside the scenario and found by name: which is used."""
     @property
     def trace_parts(self) -> list[tuple[str, str]]:
         """For each link that follows a trace the trace's name and the part: whole, training or evaluation."""

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import socket
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -66,6 +67,40 @@ def test_who_has_no_privilege_may_choose_it():
     assert {*names} <= {*allowed}
     refused = {name: (0 if name in allowed else errno.EPERM) for name in available}
     assert {name: error for name, (error, _) in said.items()} == refused
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_listening_socket_that_keeps_an_ended_agents_controller_is_named(is_killed):
+    """Until it chooses the controller again. One that chose it of this agent is not named."""
+
+    def choose(listener):
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"headway_owl")
+
+    def named(agent):
+        return [one["address"] for one in agent.status()["listeners_of_ended_agents"]]
+
+    ipv6 = {"family": socket.AF_INET6}
+    with (
+        socket.create_server(("127.0.0.1", 0)) as old,
+        socket.create_server(("::1", 0), **ipv6) as old6,
+        socket.create_server(("127.0.0.1", 0)) as new,
+    ):
+        where, where6 = f"127.0.0.1:{old.getsockname()[1]}", f"[::1]:{old6.getsockname()[1]}"
+        with daemon.Daemon("--policy", "owl") as agent:
+            choose(old)
+            choose(old6)
+            assert named(agent) == []
+            if is_killed:
+                agent.kill()
+        with daemon.Daemon("--policy", "owl") as agent:
+            choose(new)
+            assert sorted(named(agent)) == sorted([where, where6])
+            for address in (where, where6):
+                line = f"the socket that listens at {address} keeps headway_owl of an agent that has ended"
+                assert line in agent.log
+                assert line in agent.ask("status").stdout
+            choose(old)
+            assert named(agent) == [where6]
 
 
 @contextmanager

@@ -44,6 +44,10 @@ CALLS = {"x86_64": {"unshare": 272, "bpf": 321}, "aarch64": {"unshare": 97, "bpf
 """Their numbers."""
 
 LOAD = "load the module ('sudo modprobe tun')"
+NOT_TUN = (
+    "it is not the character device 10:200; make it anew: "
+    "'sudo rm -r /dev/net/tun; sudo mknod -m 0666 /dev/net/tun c 10 200'"
+)
 TO_CONTAINER = "start the container with --privileged, or with"
 IP = "install iproute2 (sudo apt-get install -y iproute2)"
 V2 = "give one of version 2, such as "
@@ -80,15 +84,13 @@ MACHINES = {
         lambda: tun("true"),
         f"cannot open /dev/net/tun: there is no such device; {LOAD}; start a container with --device /dev/net/tun",
     ),
-    "a TUN device without a driver": (
+    "another device in its place": (
         lambda: tun("mknod /dev/net/tun c 10 249"),
-        f"cannot open /dev/net/tun: the kernel has no driver for it; {LOAD}, or use a kernel with CONFIG_TUN",
+        f"cannot open /dev/net/tun: {NOT_TUN}",
     ),
-    "a folder in its place": (
-        lambda: tun("mkdir /dev/net/tun"),
-        "cannot open /dev/net/tun: it is no device; remove it and load the module: 'sudo rm -r /dev/net/tun; "
-        "sudo modprobe tun'",
-    ),
+    "a folder in its place": (lambda: tun("mkdir /dev/net/tun"), f"cannot open /dev/net/tun: {NOT_TUN}"),
+    # Root opens a file.
+    "a file in its place": (lambda: tun("touch /dev/net/tun"), f"cannot make TUN device 'uplink': {NOT_TUN}"),
     "a TUN device of mode 0600": (
         lambda: tun("mknod -m 600 /dev/net/tun c 10 200", "-o mode=755", *NOBODY),
         "cannot open /dev/net/tun: its mode is 0600; let users open it: 'sudo chmod 0666 /dev/net/tun', or run it "

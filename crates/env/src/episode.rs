@@ -191,7 +191,11 @@ impl Episode {
             seed,
             grid: None,
         };
-        let traces = |wanted: &TraceSpec| spec.traces.load_spec(wanted).map_err(|e| e.to_string());
+        let traces = |wanted: &TraceSpec| {
+            scenario
+                .load_trace(wanted, &spec.traces)
+                .map_err(|e| e.to_string())
+        };
         let observer = Decisions {
             hold: match spec.agent.clock.is_fixed() {
                 true => Hold::AfterThisInstant,

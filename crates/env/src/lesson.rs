@@ -43,7 +43,7 @@ pub fn lesson(
         seed,
         grid: None,
     };
-    let traces = |spec: &TraceSpec| store.load_spec(spec).map_err(|e| e.to_string());
+    let traces = |spec: &TraceSpec| scenario.load_trace(spec, store).map_err(|e| e.to_string());
     let registry = Registry::new(schemes::SCHEMES);
     let network = scenario.draw(seed);
     let simulation = Simulation::new(&network, &selection, &registry, &traces, options);

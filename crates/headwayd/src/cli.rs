@@ -17,7 +17,8 @@ use crate::agent::{Agent, Frame, Policies, Shadow, Store, serve};
 use crate::control::{self, Mailbox, Socket, Wish};
 use crate::error::{Error, Result};
 use crate::network;
-use crate::programs::{Controller, Options, Program};
+use crate::programs::listeners::warning;
+use crate::programs::{Controller, Listeners, Options, Program};
 use crate::system::capabilities;
 use crate::system::cgroup::Cgroup;
 use crate::system::clock;
@@ -301,6 +302,7 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
         Some(policies) => policies.describe(&program.name),
         None => serde_json::json!({ "name": program.name }),
     };
+    let listeners = listeners(&program);
     let choice = Choice::make(run, &program.name)?;
 
     let (mailbox, sender) = Mailbox::new()?;
@@ -310,7 +312,7 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     }
     let listener = socket.listener()?;
     let asks = sender.clone();
-    thread::spawn(move || control::serve_socket(&listener, &asks));
+    thread::spawn(move || control::serve_socket(&listener, &asks, listeners.as_ref()));
     if let Some(listener) = metrics {
         thread::spawn(move || control::serve_metrics(&listener, &sender));
     }
@@ -331,6 +333,24 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     drop(choice);
     agent.borrow_mut().save();
     served
+}
+
+/// What finds listening sockets that keep the controller of an agent that has ended. It says which there are. The agent serves
+/// where it cannot be had, too.
+fn listeners(program: &Program) -> Option<Listeners> {
+    let found = (program.listeners()).and_then(|looks| looks.find().map(|found| (looks, found)));
+    match found {
+        Ok((looks, found)) => {
+            for address in found {
+                tracing::warn!("{}", warning(&address.to_string(), &program.name));
+            }
+            Some(looks)
+        }
+        Err(error) => {
+            tracing::info!(%error, "sockets that keep the controller of an ended agent are not named");
+            None
+        }
+    }
 }
 
 /// Where the network tells of its paths, if anybody asks.

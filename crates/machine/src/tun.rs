@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
+use nix::sys::stat::makedev;
 use nix::sys::statvfs::{FsFlags, statvfs};
 
 use super::{Capability, IN_ITS_LOG, Machine, line};
@@ -16,18 +17,11 @@ impl Machine {
 
     /// Why /dev/net/tun cannot be opened.
     pub fn tun(&self, error: &io::Error) -> String {
+        if let Some(why) = self.other_than_tun() {
+            return why;
+        }
         let node = self.path(TUN);
         let found = fs::metadata(&node);
-        if let Ok(found) = &found
-            && !found.file_type().is_char_device()
-        {
-            return line(
-                "it is no device",
-                format_args!(
-                    "remove it and load the module: 'sudo rm -r {TUN}; sudo modprobe tun'"
-                ),
-            );
-        }
         match error.raw_os_error() {
             Some(libc::ENOENT) => line(
                 "there is no such device",
@@ -65,8 +59,11 @@ impl Machine {
         }
     }
 
-    /// Why a TUN device cannot be made once /dev/net/tun is open.
+    /// Why a TUN device cannot be made once /dev/net/tun is open. Root opens a file of any kind there.
     pub fn tun_device(&self, error: &io::Error) -> String {
+        if let Some(why) = self.other_than_tun() {
+            return why;
+        }
         match error.raw_os_error() {
             Some(libc::EPERM) => self.lacks(&[Capability::NetAdmin]),
             Some(libc::EBUSY) => Some(line(
@@ -76,5 +73,17 @@ impl Machine {
             _ => None,
         }
         .unwrap_or_else(|| error.to_string())
+    }
+
+    /// What is wrong with a /dev/net/tun that is something else, such as a file.
+    fn other_than_tun(&self) -> Option<String> {
+        let found = fs::metadata(self.path(TUN)).ok()?;
+        let is_tun = found.file_type().is_char_device() && found.rdev() == makedev(10, 200);
+        (!is_tun).then(|| {
+            line(
+                "it is not the character device 10:200",
+                format_args!("make it anew: 'sudo rm -r {TUN}; sudo mknod -m 0666 {TUN} c 10 200'"),
+            )
+        })
     }
 }

@@ -1,10 +1,10 @@
 use headway_cc::{Duration, Rate};
-use headway_scenario::RateSpec;
+use headway_scenario::{RateSpec, TraceStore};
 use headway_world::path_over_time;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::usage;
+use crate::{own_traces, usage};
 
 #[pyfunction]
 pub(crate) fn scenario_names() -> Vec<&'static str> {
@@ -80,6 +80,10 @@ impl Scenario {
     #[getter]
     fn traces(&self) -> Vec<String> {
         self.0.traces()
+    }
+
+    fn ambiguous_traces(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        Ok(self.0.ambiguous_traces(&TraceStore::new([own_traces(py)?])))
     }
 
     #[getter]

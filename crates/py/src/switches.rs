@@ -96,7 +96,8 @@ impl SimulatedNetwork {
         let duration = Duration::from_secs_f64(seconds);
         let network = scenario.draw_for(seed, duration);
         let store = TraceStore::new([own_traces(py)?]);
-        let traces = |spec: &TraceSpec| store.load_spec(spec).map_err(|e| e.to_string());
+        let traces =
+            |spec: &TraceSpec| scenario.load_trace(spec, &store).map_err(|e| e.to_string());
         let registry = registry();
         let test = registry.select(scheme).map_err(usage)?;
         let options = Options {

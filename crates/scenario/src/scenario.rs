@@ -3,8 +3,10 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use headway_cc::Duration;
+use headway_net::trace::Trace;
 use sha2::{Digest, Sha256};
 
 use crate::collections::collection_of;
@@ -12,7 +14,7 @@ use crate::error::{quoted, quoted_path};
 use crate::parse::{MAX_SECONDS, MAX_TEXT, Parsed, parse};
 use crate::plan::RatePlan;
 use crate::sweep::{Sweep, expand};
-use crate::{Network, ScenarioError, TraceSpec};
+use crate::{Network, ScenarioError, StoreError, TraceSpec, TraceStore};
 use headway_cc::suggest;
 
 /// The names of the scenarios that come with Headway, and their texts.
@@ -100,8 +102,18 @@ pub struct Scenario {
     parsed: Parsed,
     hash: String,
     sweep: Option<Sweep>,
-    /// Of its file.
-    folder: Option<PathBuf>,
+    /// Where its traces are looked for, the first first.
+    folders: Vec<PathBuf>,
+    found: Vec<Found>,
+}
+
+/// A trace's name as the scenario has it, and what was found of it in the scenario's folders.
+#[derive(Clone, Debug)]
+struct Found {
+    written: String,
+    file: Option<PathBuf>,
+    /// What it is called from then on.
+    name: String,
 }
 
 impl Scenario {
@@ -117,7 +129,8 @@ impl Scenario {
             hash: parsed.plan.hash(),
             parsed,
             sweep: None,
-            folder: None,
+            folders: Vec::new(),
+            found: Vec::new(),
         })
     }
 
@@ -155,7 +168,6 @@ impl Scenario {
                 why,
             };
             let text = read(base).map_err(|why| unreadable(why.to_string()))?;
-            let folder = Path::new(base).parent().unwrap_or(Path::new(""));
             let all = Scenario::parse_all(&text, base)?;
             match is_piped(base) {
                 true => all
@@ -163,7 +175,10 @@ impl Scenario {
                     .try_for_each(Scenario::needs_no_folder)
                     .map_err(unreadable)
                     .map(|()| all)?,
-                false => all.into_iter().map(|s| s.beside(folder)).collect(),
+                false => {
+                    let folders = folders_of(Path::new(base));
+                    all.into_iter().map(|s| s.beside(&folders)).collect()
+                }
             }
         } else {
             match NAMES.iter().position(|n| *n == base) {
@@ -207,17 +222,27 @@ impl Scenario {
         }
     }
 
-    /// Traces named by a path are meant from the scenario's `folder`, and so is a bare name that a file there
-    /// has and no collection. The hash is of the names as they are written.
-    pub fn beside(mut self, folder: &Path) -> Scenario {
+    /// Traces named by a path are meant from the scenario's `folders`, the first that has it, and so is a bare
+    /// name that a file there has and no collection. The hash is of the names as they are written.
+    pub fn beside(mut self, folders: &[PathBuf]) -> Scenario {
         for link in &mut self.parsed.plan.links {
-            let RatePlan::Trace(trace) = &mut link.rate else {
+            let (RatePlan::Trace(trace), Some(first)) = (&mut link.rate, folders.first()) else {
                 continue;
             };
-            let path = folder.join(&trace.name);
-            let known =
-                collection_of(&trace.name).is_some() || trace.name.starts_with("synthetic-");
-            if trace.name.contains('/') || (!known && path.is_file()) {
+            let written = trace.name.clone();
+            let is_path = written.contains('/');
+            let file = (folders.iter().map(|folder| folder.join(&written))).find(|path| {
+                if is_path {
+                    path.exists()
+                } else {
+                    path.is_file()
+                }
+            });
+            let meant = match is_path {
+                true => Some(file.clone().unwrap_or_else(|| first.join(&written))),
+                false => file.clone().filter(|_| !is_known(&written)),
+            };
+            if let Some(path) = meant {
                 let path = path.to_string_lossy();
                 // A name with a slash is a path to the store.
                 trace.name = match path.contains('/') {
@@ -225,14 +250,78 @@ impl Scenario {
                     false => format!("./{path}"),
                 };
             }
+            let name = trace.name.clone();
+            self.found.push(Found {
+                written,
+                file,
+                name,
+            });
         }
-        self.folder = Some(folder.to_owned());
+        self.folders = folders.to_vec();
         self
     }
 
-    /// The folder of its file, from which its traces are meant; `None` of a text without one.
-    pub fn folder(&self) -> Option<&Path> {
-        self.folder.as_deref()
+    /// Where its traces are looked for: the folder of its file and, where that is a link, the folder of what it
+    /// points to. Empty of a text without a file.
+    pub fn folders(&self) -> &[PathBuf] {
+        &self.folders
+    }
+
+    /// A trace of its links, from `store`.
+    ///
+    /// # Errors
+    /// As [`TraceStore::load_spec`]; of one that is missing, with all folders that were looked in.
+    pub fn load_trace(
+        &self,
+        spec: &TraceSpec,
+        store: &TraceStore,
+    ) -> Result<Arc<Trace>, StoreError> {
+        let mut loaded = store.load_spec(spec);
+        if let Err(StoreError::NotFound { name, folders, .. }) = &mut loaded
+            && let Some(found) = self.found.iter().find(|found| found.name == spec.name)
+            && !found.written.starts_with('/')
+            && !is_known(&found.written)
+        {
+            let shown = |folder: &PathBuf| match folder.as_os_str().is_empty() {
+                true => ".".to_owned(),
+                false => folder.display().to_string(),
+            };
+            let mut all: Vec<String> = self.folders.iter().map(shown).collect();
+            if !found.written.contains('/') {
+                all.push(std::mem::take(folders));
+            }
+            *name = quoted_path(&found.written);
+            *folders = all.join(", ");
+        }
+        loaded
+    }
+
+    /// A line about each bare name that a file beside the scenario has and another that `store` finds: it says
+    /// which of the two is used.
+    pub fn ambiguous_traces(&self, store: &TraceStore) -> Vec<String> {
+        let mut lines: Vec<String> = Vec::new();
+        for Found { written, file, .. } in &self.found {
+            let (Some(beside), Some(named)) = (file, store.find(written)) else {
+                continue;
+            };
+            let is_same = beside.canonicalize().ok() == named.canonicalize().ok();
+            if written.contains('/') || is_same {
+                continue;
+            }
+            let (used, other) = match is_known(written) {
+                true => (&named, beside),
+                false => (beside, &named),
+            };
+            let line = format!(
+                "trace {written}: {} is used, and not {}; a path in the scenario says which is meant",
+                used.display(),
+                other.display()
+            );
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+        lines
     }
 
     /// As [`parse`](Self::parse), of a text that may be a family's: all its members.
@@ -357,6 +446,19 @@ impl crate::plan::Plan {
             .map(|b| format!("{b:02x}"))
             .collect()
     }
+}
+
+/// The folders that the traces of a scenario's file are beside.
+fn folders_of(file: &Path) -> Vec<PathBuf> {
+    let folder = |file: &Path| file.parent().unwrap_or(Path::new("")).to_owned();
+    let target = file.is_symlink().then(|| file.canonicalize().ok());
+    let target = target.flatten().map(|target| folder(&target));
+    [folder(file)].into_iter().chain(target).collect()
+}
+
+/// Does a trace of that name come with Headway, or from a collection? Then a file beside a scenario is not meant.
+fn is_known(name: &str) -> bool {
+    collection_of(name).is_some() || name.starts_with("synthetic-")
 }
 
 /// Standard input, or a file without a place, such as a pipe.

@@ -1,10 +1,11 @@
 //! Traces are found by name, in order, and never replaced by others.
 
 use std::fs;
-use std::path::PathBuf;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use headway_scenario::{Part, TraceStore, collection_of};
+use headway_scenario::{Part, Scenario, TraceStore, collection_of};
 
 /// A folder of this test's own, empty.
 fn folder(name: &str) -> PathBuf {
@@ -34,6 +35,89 @@ fn the_first_folder_that_has_it_gives_it_and_it_is_read_once() {
     ));
     let path = second.join("only").display().to_string();
     assert_eq!(store.load(&path, Part::Whole).unwrap().opportunities(), [3]);
+}
+
+/// Writes a scenario with this trace.
+fn scenario(file: &Path, trace: &str) {
+    let text = format!(
+        "schema = 1\nname = \"one\"\nseconds = 1\n[bottleneck]\ntrace = \"{trace}\"\ndelay = \
+         \"5ms\"\nqueue = \"100pkt\"\n"
+    );
+    fs::write(file, text).unwrap();
+}
+
+/// The opportunities of a scenario's trace, or why there are none.
+fn opportunities(file: &Path, store: &TraceStore) -> Result<Vec<u32>, String> {
+    let scenario = Scenario::load(&file.display().to_string()).unwrap();
+    let spec = scenario.trace_specs().next().unwrap();
+    let trace = scenario.load_trace(&spec, store);
+    trace
+        .map(|t| t.opportunities().to_vec())
+        .map_err(|e| e.to_string())
+}
+
+#[test]
+fn a_linked_scenario_has_its_traces_beside_the_link_or_else_beside_its_file() {
+    let (links, files) = (folder("links"), folder("files").canonicalize().unwrap());
+    let (link, store) = (
+        links.join("one.toml"),
+        TraceStore::of([PathBuf::from("named")]),
+    );
+    symlink(files.join("one.toml"), &link).unwrap();
+    for (trace, more) in [("./own.down", ""), ("own.down", ", named")] {
+        scenario(&files.join("one.toml"), trace);
+        let _ = fs::remove_file(links.join("own.down"));
+        let _ = fs::remove_file(files.join("own.down"));
+        assert_eq!(
+            opportunities(&link, &store).unwrap_err(),
+            format!(
+                "trace '{trace}' not found (looked in {}, {}{more}); no collection of `headway \
+                 traces fetch` has it",
+                links.display(),
+                files.display()
+            )
+        );
+        fs::write(files.join("own.down"), "1\n").unwrap();
+        assert_eq!(opportunities(&link, &store), Ok(vec![1]));
+        fs::write(links.join("own.down"), "2\n").unwrap();
+        assert_eq!(opportunities(&link, &store), Ok(vec![2]));
+    }
+}
+
+#[test]
+fn of_two_traces_of_a_name_it_is_said_which_is_used() {
+    const KNOWN: &str = "ATT-LTE-driving.up";
+    let (beside, named) = (folder("beside"), folder("named"));
+    let (file, store) = (beside.join("one.toml"), TraceStore::of([named.clone()]));
+    let said = |trace: &str| {
+        scenario(&file, trace);
+        let scenario = Scenario::load(&file.display().to_string()).unwrap();
+        (
+            opportunities(&file, &store).unwrap(),
+            scenario.ambiguous_traces(&store),
+        )
+    };
+    for (name, used) in [("own.down", 1), (KNOWN, 2)] {
+        fs::write(beside.join(name), "1\n").unwrap();
+        if name != KNOWN {
+            assert_eq!(said(name), (vec![1], vec![]));
+        }
+        fs::write(named.join(name), "2\n").unwrap();
+        let mut two = [&beside, &named].map(|folder| folder.join(name).display().to_string());
+        if name == KNOWN {
+            two.reverse();
+        }
+        let line = format!(
+            "trace {name}: {} is used, and not {}; a path in the scenario says which is meant",
+            two[0], two[1]
+        );
+        assert_eq!(said(name), (vec![used], vec![line]));
+        assert_eq!(said(&format!("./{name}")), (vec![1], vec![]));
+    }
+    // One file by two ways.
+    fs::remove_file(named.join("own.down")).unwrap();
+    symlink(beside.join("own.down"), named.join("own.down")).unwrap();
+    assert_eq!(said("own.down"), (vec![1], vec![]));
 }
 
 #[test]

@@ -172,6 +172,7 @@ def bench(
     )
     traces = {s.name: digests(s.traces) for s in loaded}
     notes = changed({name: sha256 for found in traces.values() for name, sha256 in found.items()})
+    notes += dict.fromkeys(line for s in loaded for line in s.ambiguous_traces())
     notes += doubtful(name for found in traces.values() for name in found)
     left_out = _left_out(batch.left_out())
     for note in notes + left_out:

@@ -204,11 +204,12 @@ def _scenarios(given: str | None) -> tuple[list[Scenario], list[str]]:
 
 
 def warnings_of(scenarios: list[Scenario]) -> list[str]:
-    """A line about each trace that is not the published one, or is surely a mistake."""
+    """A line about each trace that is not the published one, or shares its name, or is surely a mistake."""
     from headway.traces import changed, digests, doubtful
 
     traces = dict.fromkeys(trace for one in scenarios for trace in one.traces)
-    return changed(digests(traces)) + doubtful(traces)
+    ambiguous = dict.fromkeys(line for one in scenarios for line in one.ambiguous_traces())
+    return [*changed(digests(traces)), *ambiguous, *doubtful(traces)]
 
 
 def _missing(

@@ -2,7 +2,7 @@
 
 A header tells the units by the names of its columns: `time_s,rate_mbps`, `time_ms,rate_kbps`, `t (s),MB/s`. Times
 without a unit are told by how far rows are apart. Where that may be seconds as well as milliseconds, the table is
-refused until you say which.
+refused until you say which. Rates without a unit are in Mbit/s.
 """
 
 import csv
@@ -54,9 +54,10 @@ _TIME_NAME = re.compile(
 )
 """A group for each of TIME_UNITS."""
 _TIME_HINT = re.compile(r"(?:^|[^a-z])(?:ms|us|ns|milli|micro|nano|minute|hour)", re.IGNORECASE)
+_A_SECOND = r"(?:(?:/|[ _]per[ _])(?:s|sec|second)|_sec)"
 _RATE_NAME = re.compile(
     r"(?:^|[^A-Za-z])([kKmMgG]?)"
-    r"(?:(bps|(?:b|bits?)(?:/s|/sec|_per_s|_per_second))|(Bps|(?:B|[Bb]ytes?)(?:/s|/sec|_per_s|_per_second)))[\])]?$"
+    rf"(?:(bps|(?:b|bits?){_A_SECOND})|(Bps|(?:B|[Bb]ytes?){_A_SECOND}))[\])]?$"
 )
 _RATE_HINT = re.compile(
     r"(?:^|[^a-z])(?:[kmg]i?b(?:it|yte)?s?(?:$|[^a-z])|bits?(?:$|[^a-z])|bytes?(?:$|[^a-z])|kilo|mega|giga)"
@@ -64,6 +65,9 @@ _RATE_HINT = re.compile(
     re.IGNORECASE,
 )
 """Words that speak of a unit, but do not say which it is."""
+_IS_TIME = re.compile(r"time|\bdate|epoch|elapsed|^ts?$", re.IGNORECASE)
+_IS_RATE = re.compile(r"throughput|goodput|bandwidth|(?:bit|data)[ _]?rate|^(?:rate|bw|tput)$", re.IGNORECASE)
+"""Names that say which column it is, without a unit."""
 
 
 @dataclass(frozen=True)
@@ -123,10 +127,10 @@ def read_table(path: Path, columns: Columns | None = None) -> Table:
         if not is_sure:
             notes.append(f"{shown}: times are read as {WORDS[unit]}; if they are not, say so by --time-unit")
     middle = float(np.median([rate for rate in found.rates if rate]))
-    if head.rate_unit is None and not _USUAL_MBPS[0] <= middle <= _USUAL_MBPS[1]:
-        notes.append(
-            f"{shown}: rates are read as Mbit/s, their median is {middle:g}; if they are not, say so by --unit"
-        )
+    is_usual = _USUAL_MBPS[0] <= middle <= _USUAL_MBPS[1]
+    if head.rate_unit is None and not (is_usual and head.is_clear):
+        median = "" if is_usual else f", their median is {middle:g}"
+        notes.append(f"{shown}: rates are read as Mbit/s{median}; if they are not, say so by --unit")
     nanos = [round(time * TIME_UNITS[unit]) for time in found.times]
     lengths = [(after - before) / 1e9 for before, after in pairwise(nanos)]
     lengths.append(lengths[-1])
@@ -142,6 +146,8 @@ class _Head:
     has_names: bool
     time_unit: str | None
     rate_unit: str | None
+    is_clear: bool
+    """Whether the columns are named by options, or by nobody: else the first line's names say which they are."""
 
 
 @dataclass
@@ -168,13 +174,16 @@ def _head(where: str, row: list[str], columns: Columns) -> _Head:
     if has_names and len(row) >= 2:
         time_unit = time_unit or _time_unit(row[places[0]], where)
         rate_unit = rate_unit or _rate_unit(row[places[1]], where)
-    if has_names and columns.time is None and not (len(row) == 2 and time_unit and rate_unit):
+    is_clear = not has_names or columns.time is not None
+    if not is_clear and not (
+        len(row) == 2 and (time_unit or _IS_TIME.search(row[0])) and (rate_unit or _IS_RATE.search(row[1]))
+    ):
         why = _why(row) or (
             "; names of columns may end in their units, "
             "or say what is meant by --time-column, --rate-column, --time-unit and --unit"
         )
         raise UsageError(f"{where}: '{_quoted(row)}': the first line is to be {','.join(HEADER)}{why}")
-    return _Head(places, len(row), has_names, time_unit, rate_unit)
+    return _Head(places, len(row), has_names, time_unit, rate_unit, is_clear)
 
 
 def _read(rows: Iterable[tuple[str, list[str]]], head: _Head, *, joins: bool) -> _Read:

@@ -25,9 +25,14 @@ def scenario_hashes(given: Iterable[str]) -> dict[str, str]:
 
 
 def doubts(config: TrainConfig) -> list[str]:
-    """A line about each trace of training or validation that is surely a mistake. Raises UsageError."""
+    """A line about each trace of training or validation that is surely a mistake, or not the only one of its name.
+
+    Raises UsageError.
+    """
     given = [*trained_on(config), *config.validation.scenarios]
-    return doubtful(trace for name in given for one in Scenario.load_all(name) for trace in one.traces)
+    loaded = [one for name in given for one in Scenario.load_all(name)]
+    ambiguous = dict.fromkeys(line for one in loaded for line in one.ambiguous_traces())
+    return [*ambiguous, *doubtful(trace for one in loaded for trace in one.traces)]
 
 
 def check(config: TrainConfig) -> None:

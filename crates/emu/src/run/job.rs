@@ -40,8 +40,8 @@ pub(super) struct RunTask {
     pub seed: u64,
     pub grid_ns: Option<u64>,
     pub trace_folders: Vec<PathBuf>,
-    /// Of the scenario's file; its traces may be beside it.
-    pub folder: Option<PathBuf>,
+    /// Where the scenario's traces are looked for first.
+    pub scenario_folders: Vec<PathBuf>,
     pub log: Option<LogTask>,
 }
 
@@ -82,7 +82,7 @@ impl RunTask {
             warmup_ns: options.warmup.as_nanos(),
             seed: options.seed,
             grid_ns: options.grid.map(Duration::as_nanos),
-            folder: trial.scenario.folder().map(absolute),
+            scenario_folders: (trial.scenario.folders().iter().map(|f| absolute(f))).collect(),
             trace_folders: trial.traces.folders().iter().map(|f| absolute(f)).collect(),
             log: recording.map(|r| LogTask {
                 stem: absolute(&r.stem),

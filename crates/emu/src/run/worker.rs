@@ -50,10 +50,7 @@ fn work(registry: &Registry) -> Result<(Outcome, Option<Recorded>), String> {
 fn run(task: &RunTask, registry: &Registry) -> Result<(Outcome, Option<Recorded>), String> {
     let options = task.options();
     let scenario = Scenario::parse(&task.scenario, &task.name).map_err(|e| e.to_string())?;
-    let scenario = match &task.folder {
-        Some(folder) => scenario.beside(folder),
-        None => scenario,
-    };
+    let scenario = scenario.beside(&task.scenario_folders);
     let mut network = scenario.draw_for(options.seed, options.duration);
     network.transport = task.transport();
     let plan = Plan::hosted(&network, &task.scheme, &task.hosting, registry, options);

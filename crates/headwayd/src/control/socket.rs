@@ -11,6 +11,7 @@ use nix::sys::stat::{Mode, umask};
 use super::Wish;
 use super::mailbox::Sender;
 use crate::error::{Error, Result};
+use crate::programs::Listeners;
 
 /// How long a client may take to ask, and to read.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -78,20 +79,29 @@ impl Drop for Socket {
 }
 
 /// Answers one client after the other.
-pub fn serve(listener: &UnixListener, agent: &Sender) {
+pub fn serve(listener: &UnixListener, agent: &Sender, listeners: Option<&Listeners>) {
     for client in listener.incoming().flatten() {
-        if let Err(error) = answer(client, agent) {
+        if let Err(error) = answer(client, agent, listeners) {
             tracing::debug!(%error, "a client of the control socket left");
         }
     }
 }
 
-fn answer(mut client: UnixStream, agent: &Sender) -> std::io::Result<()> {
+fn answer(
+    mut client: UnixStream,
+    agent: &Sender,
+    listeners: Option<&Listeners>,
+) -> std::io::Result<()> {
     client.set_read_timeout(Some(PATIENCE))?;
     client.set_write_timeout(Some(PATIENCE))?;
     let mut word = String::new();
     (&client).take(LONGEST_WORD).read_to_string(&mut word)?;
     let said = match wish(word.trim()) {
+        Some(Wish::Status) => {
+            let mut status = agent.ask(Wish::Status);
+            status["listeners_of_ended_agents"] = listeners.map(Listeners::describe).into();
+            status
+        }
         Some(wish) => agent.ask(wish),
         None => serde_json::json!({ "error": "unknown word; there are status, reload and set" }),
     };

@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
+use crate::programs::listeners::warning;
+
 /// Columns of the table of flows: heading, where the status has it, decimals.
 const COLUMNS: [(&str, &str, usize); 10] = [
     ("flow", "flow", 0),
@@ -60,6 +62,11 @@ pub fn text(status: &Value) -> String {
             "from a record to its answer: {p50:.1} us median, {p99:.1} us 99th percentile"
         );
     }
+    let listeners = status["listeners_of_ended_agents"].as_array();
+    for one in listeners.into_iter().flatten() {
+        let word = |key: &str| one[key].as_str().unwrap_or_default();
+        let _ = writeln!(text, "{}", warning(word("address"), word("name")));
+    }
     let flows: Vec<Vec<String>> = (status["flows"].as_array().into_iter().flatten())
         .map(|flow| {
             COLUMNS
@@ -98,5 +105,26 @@ fn cell(value: &Value, decimals: usize) -> String {
         Value::String(text) => text.clone(),
         Value::Number(number) => format!("{:.decimals$}", number.as_f64().unwrap_or_default()),
         _ => "-".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sockets_that_keep_an_ended_agents_controller_are_named() {
+        let listener = serde_json::json!({ "address": "[::]:443", "name": "headway_owl" });
+        let status = serde_json::json!({ "listeners_of_ended_agents": [listener] });
+        let said = "the socket that listens at [::]:443 keeps headway_owl of an agent that has ended, so what it \
+                    accepts is not served; restart its program, or let it choose headway_owl again\n";
+        assert!(text(&status).ends_with(said), "{}", text(&status));
+        // An older agent does not say, or this one cannot tell.
+        for status in [
+            serde_json::json!({}),
+            serde_json::json!({ "listeners_of_ended_agents": null }),
+        ] {
+            assert!(!text(&status).contains("listens"));
+        }
     }
 }

@@ -6,7 +6,7 @@ use headway_machine::Machine;
 use libbpf_rs::{Link, MapCore, MapFlags, Object, ObjectBuilder, OpenObject};
 
 use super::map::OwnPolicy;
-use super::{Controller, Counters, Settings, Slots, left_over};
+use super::{Controller, Counters, Listeners, Settings, Slots, left_over};
 use crate::error::{Error, Result};
 use crate::system::kernel;
 
@@ -120,6 +120,18 @@ impl Program {
         }
         self.link = Some(link.map_err(refused)?);
         Ok(())
+    }
+
+    /// What looks for listening sockets that keep its name's controller of an agent that has ended.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn listeners(&self) -> Result<Listeners> {
+        let failed = |e| Error::failed("cannot tell its own map", e);
+        let mut maps = self.object.maps();
+        let own = maps.find(|map| map.name() == self.controller.name());
+        let own = own.ok_or_else(|| Error::Failed("its program registers nothing".to_owned()))?;
+        Listeners::new(&self.name, own.info().map_err(failed)?.info.id)
     }
 
     /// Where a controller's name is in its `tcp_congestion_ops`.

@@ -119,12 +119,11 @@ impl Batch {
         let name = || scenario.name().to_owned();
         self.options.check_length(scenario)?;
         for trace in scenario.trace_specs() {
-            self.traces
-                .load_spec(&trace)
-                .map_err(|source| BatchError::Trace {
-                    scenario: name(),
-                    source,
-                })?;
+            let loaded = scenario.load_trace(&trace, &self.traces);
+            loaded.map_err(|source| BatchError::Trace {
+                scenario: name(),
+                source,
+            })?;
         }
         let varies = !scenario.varies().is_empty() || !self.world.is_deterministic();
         let network = self.network(scenario, 0);

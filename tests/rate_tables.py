@@ -1,0 +1,29 @@
+"""What tests of tables of rates share."""
+
+import pytest
+
+from headway._native import Trace, UsageError
+from headway.traces import Columns, convert, open_trace
+
+
+def rates(path, step=1.0):
+    return Trace.load(path, "whole").rates_mbps(step)
+
+
+def told(tmp_path, text, **units):
+    """The warnings when the table `text` becomes a trace."""
+    (tmp_path / "a.log").write_text(text)
+    return convert(tmp_path / "a.log", tmp_path / "a.down", 1.0, Columns(**units) if units else None)
+
+
+def why_not(path, columns=None):
+    """Why a table does not become a trace, or a `.down` file is none. One line that names it."""
+    with pytest.raises(UsageError) as error:
+        open_trace(str(path), "whole") if path.suffix == ".down" else convert(
+            path, path.parent / "out.down", 1.0, columns
+        )
+    said = str(error.value)
+    assert "\n" not in said
+    assert path.name in said
+    assert not (path.parent / "out.down").exists()
+    return said

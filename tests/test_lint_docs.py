@@ -26,6 +26,7 @@ def test_the_documents_have_no_fault():
     [
         ("A queue of one product.", "1: 'product'; write: BDP; or Headway, if you mean the program"),
         ("fine\n\nIt is lost by chance.", "3: 'by chance'; write: at random, random"),
+        ("It is lost by\nchance.", "1: 'by chance'; write: at random, random"),
         ("The least RTT is 3 ms.", "1: 'least RTT'; write: minimum RTT, minimum delay"),
         ("| its deviation |", "1: 'deviation'; write: standard deviation; or departure, difference"),
         ("word " * 21, "1: 105 columns; wrap it at 100"),
@@ -42,7 +43,7 @@ def test_a_fault_is_one_line(page, text, fault):
 @pytest.mark.parametrize(
     "text",
     [
-        "The bandwidth-delay product, and its standard deviation.",
+        "The bandwidth-delay product, and its standard\ndeviation.",
         "`by chance` is code",
         "    by chance is code\n",
         "```\nby chance is code\n```\n",

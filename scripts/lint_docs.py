@@ -46,11 +46,15 @@ FILE = re.compile(r"`((?:benches|crates|docs|models|python|scenarios|scripts|tes
 
 def main() -> int:
     """Checks all documents; 1 if one has a fault."""
-    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    found = [fault for page in pages for fault in faults(page)]
+    found = [fault for page in documents() for fault in faults(page)]
     for fault in found:
         print(fault, file=sys.stderr)
     return 1 if found else 0
+
+
+def documents() -> list[Path]:
+    """README, CONTRIBUTING and all pages of docs."""
+    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def faults(page: Path) -> list[str]:
@@ -61,7 +65,7 @@ def faults(page: Path) -> list[str]:
     for number, line in enumerate(text.splitlines(), 1):
         is_table = line.lstrip().startswith("|")
         if len(line) > WIDTH and not is_table and " " in line.strip(" -*"):
-            found.append((number, f"{len(line)} columns; wrap it at {WIDTH}"))
+            found.append((number, f"{len(line)} columns; wrap it at {WIDTH}: scripts/wrap_docs.py"))
         found += [(number, f"the link {t} leads nowhere") for t in LINK.findall(line) if is_broken(page, t)]
         found += [(number, f"there is no {file}") for file in FILE.findall(line) if not (ROOT / file).exists()]
     return [f"{name}:{number}: {fault}" for number, fault in sorted(found)]

@@ -35,8 +35,10 @@ WORDS = {
     r"heed(s|ed|ing)?": "react to",
 }
 """Words that only this project's authors understand, and what the field says (docs/glossary.md)."""
-ALLOWED = re.compile(r"bandwidth-delay products?|(standard|mean) deviations?", re.IGNORECASE)
-PRIVATE = re.compile(rf"\b({'|'.join(f'(?:{word})' for word in WORDS)})\b", re.IGNORECASE)
+ALLOWED = re.compile(
+    r"bandwidth-delay\s+products?|(standard|mean)\s+deviations?|`[^`]*`|\]\([^)]*\)", re.IGNORECASE
+)
+PRIVATE = re.compile(rf"\b({'|'.join(WORDS)})\b".replace(" ", r"\s+"), re.IGNORECASE)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 FILE = re.compile(r"`((?:benches|crates|docs|models|python|scenarios|scripts|tests)/[a-z0-9_./-]+)`")
 """A file or folder of the repository; one with a placeholder in its name is none."""
@@ -44,51 +46,55 @@ FILE = re.compile(r"`((?:benches|crates|docs|models|python|scenarios|scripts|tes
 
 def main() -> int:
     """Checks all documents; 1 if one has a fault."""
-    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    found = [fault for page in pages for fault in faults(page)]
+    found = [fault for page in documents() for fault in faults(page)]
     for fault in found:
         print(fault, file=sys.stderr)
     return 1 if found else 0
 
 
-def faults(page: Path) -> Iterator[str]:
+def documents() -> list[Path]:
+    """README, CONTRIBUTING and all pages of docs."""
+    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def faults(page: Path) -> list[str]:
     """One line for each fault of a page: where, what, and what would be right."""
-    for number, line in written(page.read_text()):
-        where = f"{page.relative_to(ROOT) if page.is_relative_to(ROOT) else page}:{number}"
+    name = page.relative_to(ROOT) if page.is_relative_to(ROOT) else page
+    text = written(page.read_text())
+    found = list(private_words(text))
+    for number, line in enumerate(text.splitlines(), 1):
         is_table = line.lstrip().startswith("|")
         if len(line) > WIDTH and not is_table and " " in line.strip(" -*"):
-            yield f"{where}: {len(line)} columns; wrap it at {WIDTH}"
-        prose = ALLOWED.sub("", LINK.sub("]", re.sub(r"`[^`]*`", "", line)))
-        for word in PRIVATE.findall(prose):
-            said = word[0] if isinstance(word, tuple) else word
-            yield f"{where}: '{said}'; write: {instead_of(said)}"
-        for target in LINK.findall(line):
-            if is_broken(page, target):
-                yield f"{where}: the link {target} leads nowhere"
-        for file in FILE.findall(line):
-            if not (ROOT / file).exists():
-                yield f"{where}: there is no {file}"
+            found.append((number, f"{len(line)} columns; wrap it at {WIDTH}: scripts/wrap_docs.py"))
+        found += [(number, f"the link {t} leads nowhere") for t in LINK.findall(line) if is_broken(page, t)]
+        found += [(number, f"there is no {file}") for file in FILE.findall(line) if not (ROOT / file).exists()]
+    return [f"{name}:{number}: {fault}" for number, fault in sorted(found)]
 
 
-def written(text: str) -> Iterator[tuple[int, str]]:
-    """The numbered lines that a person writes: no generated part, no code, no heading of a generated figure."""
-    if any("Written by" in line for line in text.splitlines()[:4]):
-        return
-    is_code = is_generated = False
-    for number, line in enumerate(text.splitlines(), 1):
+def private_words(text: str) -> Iterator[tuple[int, str]]:
+    """The private words, each with its line and what the field says; one may go on in the next line."""
+    prose = ALLOWED.sub(lambda allowed: re.sub(r"[^\n]", " ", allowed[0]), text)
+    for said in PRIVATE.finditer(prose):
+        word = " ".join(said[0].split())
+        better = next(better for private, better in WORDS.items() if re.fullmatch(private, word, re.IGNORECASE))
+        yield prose.count("\n", 0, said.start()) + 1, f"'{word}'; write: {better}"
+
+
+def written(text: str) -> str:
+    """What a person writes; empty lines for generated parts, code, and headings of generated figures."""
+    lines = text.splitlines()
+    if any("Written by" in line for line in lines[:4]):
+        return ""
+    kept, is_code, is_generated = [], False, False
+    for line in lines:
         if "writes what follows" in line:
-            return
+            break
         if line.startswith("<!-- "):
             is_generated = line != "<!-- end -->"
         is_code ^= line.lstrip().startswith("```")
         is_figure = re.match(r"## (fig|table)\d", line)
-        if not (is_code or is_generated or is_figure or line.startswith("    ")):
-            yield number, line
-
-
-def instead_of(word: str) -> str:
-    """What the field says for a private word."""
-    return next(better for private, better in WORDS.items() if re.fullmatch(private, word, re.IGNORECASE))
+        kept.append("" if is_code or is_generated or is_figure or line.startswith("    ") else line)
+    return "\n".join(kept)
 
 
 def is_broken(page: Path, target: str) -> bool:

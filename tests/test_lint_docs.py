@@ -3,6 +3,7 @@
 import pytest
 
 from lint_docs import faults, main
+from wrap_docs import wrapped
 
 
 @pytest.fixture
@@ -26,9 +27,10 @@ def test_the_documents_have_no_fault():
     [
         ("A queue of one product.", "1: 'product'; write: BDP; or Headway, if you mean the program"),
         ("fine\n\nIt is lost by chance.", "3: 'by chance'; write: at random, random"),
+        ("It is lost by\nchance.", "1: 'by chance'; write: at random, random"),
         ("The least RTT is 3 ms.", "1: 'least RTT'; write: minimum RTT, minimum delay"),
         ("| its deviation |", "1: 'deviation'; write: standard deviation; or departure, difference"),
-        ("word " * 21, "1: 105 columns; wrap it at 100"),
+        ("word " * 21, "1: 105 columns; wrap it at 100: scripts/wrap_docs.py"),
         ("[there](nowhere.md)", "1: the link nowhere.md leads nowhere"),
         ("[there](other.md#one-less)", "1: the link other.md#one-less leads nowhere"),
         ("[here](#head)", "1: the link #head leads nowhere"),
@@ -42,7 +44,7 @@ def test_a_fault_is_one_line(page, text, fault):
 @pytest.mark.parametrize(
     "text",
     [
-        "The bandwidth-delay product, and its standard deviation.",
+        "The bandwidth-delay product, and its standard\ndeviation.",
         "`by chance` is code",
         "    by chance is code\n",
         "```\nby chance is code\n```\n",
@@ -56,3 +58,25 @@ def test_a_fault_is_one_line(page, text, fault):
 )
 def test_what_nobody_writes_by_hand_has_no_fault(page, text):
     assert page(text) == []
+
+
+WORDS = "word " * 19  # 95 columns
+
+
+@pytest.mark.parametrize(
+    ("text", "better"),
+    [
+        (f"{WORDS}and more", f"{WORDS}and\nmore"),
+        (f"- {WORDS}and more", f"- {WORDS}and\n  more"),
+        ("short\nlines", "short lines"),
+        ("- one\n- two\n  words", "- one\n- two words"),
+        (f"{WORDS}`some code`", f"{WORDS.strip()}\n`some code`"),
+        (f"{WORDS}more - less", f"{WORDS.strip()}\nmore - less"),
+        ("| a |\n| b |", "| a |\n| b |"),
+        ("    code\n    code", "    code\n    code"),
+        ("# Head\ntext", "# Head\ntext"),
+        ("<!-- fig -->\none\ntwo\n<!-- end -->", "<!-- fig -->\none\ntwo\n<!-- end -->"),
+    ],
+)
+def test_prose_is_wrapped_and_nothing_else(text, better):
+    assert wrapped(f"{text}\n") == f"{better}\n"

@@ -45,7 +45,7 @@ CALLS = {"x86_64": {"unshare": 272, "bpf": 321}, "aarch64": {"unshare": 97, "bpf
 
 LOAD = "load the module ('sudo modprobe tun')"
 NOT_TUN = (
-    "it is not the character device 10:200; make it anew: "
+    "it is not the character device 10:200; make it again: "
     "'sudo rm -r /dev/net/tun; sudo mknod -m 0666 /dev/net/tun c 10 200'"
 )
 TO_CONTAINER = "start the container with --privileged, or with"

@@ -99,7 +99,7 @@ fn a_tun_device_that_cannot_be_opened() {
 /// No test may make a device: a link to another one stands for it.
 #[test]
 fn a_tun_device_that_is_something_else() {
-    const ANEW: &str = "it is not the character device 10:200; make it anew: \
+    const ANEW: &str = "it is not the character device 10:200; make it again: \
         'sudo rm -r /dev/net/tun; sudo mknod -m 0666 /dev/net/tun c 10 200'";
     let place = Place::new(&[("/dev/net/tun", "")]);
     let node = place.0.join("dev/net/tun");

@@ -109,6 +109,16 @@ def test_goes_on_bit_for_bit(straight, train, tiny, tmp_path, sent):
     assert summary["validation"] == straight[1]["validation"]
 
 
+def test_an_interruption_says_what_is_kept(straight, tmp_path):
+    """Before the first stretch has ended there is no checkpoint to go on from."""
+    from headway.cli.train import _kept
+
+    assert _kept(tmp_path, "after 0 steps, from the checkpoint").startswith("no stretch has finished")
+    assert _kept(straight[0], "from the last checkpoint") == (
+        f"the same command goes on from the last checkpoint in {straight[0]}"
+    )
+
+
 def test_a_finished_training_stays_as_it_is(straight, train):
     before = read(straight[0])
     assert train(straight[0])["best_step"] == straight[1]["best_step"]

@@ -140,11 +140,19 @@ def _train(chosen: TrainConfig, where: Path, seed: int) -> dict[str, Any]:
         with alone_in(folder, "train"), progress.progress:
             training = run(chosen, folder, seed, Headway(), progress)
     except KeyboardInterrupt:
-        _interrupted(f"the same command goes on from the last checkpoint in {shown(folder)}")
+        _interrupted(_kept(folder, "from the last checkpoint"))
     if not training.is_done:
-        steps = training.learner.steps
-        _interrupted(f"the same command goes on after {steps} steps, from the checkpoint in {shown(folder)}")
+        _interrupted(_kept(folder, f"after {training.learner.steps} steps, from the checkpoint"))
     return _summary(training, folder)
+
+
+def _kept(folder: Path, where: str) -> str:
+    """What is left of a training that was interrupted."""
+    from headway.train.checkpoint import FILE
+
+    if (folder / FILE).exists():
+        return f"the same command goes on {where} in {shown(folder)}"
+    return "no stretch has finished, so nothing is kept; the same command begins again"
 
 
 def _interrupted(what_is_kept: str) -> NoReturn:

@@ -138,6 +138,7 @@ RATES = "rates are read as Mbit/s; if they are not, say so by --unit"
         ("time_s,DL_bitrate", [RATES]),
         ("Elapsed Time (sec),Mbits per second", []),
         ("ts\tgoodput [Mbit/s]", [TIMES]),
+        ("Time (UTC),Mbps", [TIMES]),
     ],
 )
 def test_names_without_units_say_which_column_it_is_and_the_guess_is_said(tmp_path, head, said):
@@ -147,7 +148,13 @@ def test_names_without_units_say_which_column_it_is_and_the_guess_is_said(tmp_pa
     assert rates(tmp_path / "a.down") == pytest.approx([12, 6, 12], abs=0.02)
 
 
-@pytest.mark.parametrize("head", ["Throughput (Mbps),Time", "Time,RSRP", "Time,Speed", "cell,Mbps", "time,x,mbps"])
+@pytest.mark.parametrize(
+    "head",
+    [
+        *("Throughput (Mbps),Time", "Time,RSRP", "Time,Speed", "cell,Mbps", "time,x,mbps"),
+        *("Timestamp,Throughput (RPS)", "timestamp,bandwidth[flits/cycle]", "Time (days),Mbps"),
+    ],
+)
 def test_names_that_say_nothing_of_a_column_are_refused(tmp_path, head):
     (tmp_path / "a.csv").write_text(f"{head}\n" + "0,12,3\n1,6,3\n")
     said = why_not(tmp_path / "a.csv")

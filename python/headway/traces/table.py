@@ -65,9 +65,13 @@ _RATE_HINT = re.compile(
     re.IGNORECASE,
 )
 """Words that speak of a unit, but do not say which it is."""
-_IS_TIME = re.compile(r"time|\bdate|epoch|elapsed|^ts?$", re.IGNORECASE)
-_IS_RATE = re.compile(r"throughput|goodput|bandwidth|(?:bit|data)[ _]?rate|^(?:rate|bw|tput)$", re.IGNORECASE)
-"""Names that say which column it is, without a unit."""
+_IS_TIME = re.compile(
+    r"^(?!.*[(\[](?!utc|gmt|local|unix|epoch)).*(?:time|\bdate|epoch|elapsed)|^ts?$", re.IGNORECASE
+)
+_IS_RATE = re.compile(
+    r"^[^(\[]*(?:throughput|goodput|bandwidth|(?:bit|data)[ _]?rate)[^(\[]*$|^(?:rate|bw|tput)$", re.IGNORECASE
+)
+"""Names that say which column it is, without a unit. What is in brackets may be one that is not known."""
 
 
 @dataclass(frozen=True)
@@ -322,7 +326,10 @@ def _other_width(where: str, row: list[str], width: int) -> str:
 
 
 _COMMAS = re.compile(r"[+-]?[\d.]*\d,\d[\d.,]*")
-_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:,|$)|\d+/\d+/\d|\d+\.\d+\.\d|\d+:\d+:\d|\d+-\d+-\d|[A-Z][a-z]{2,8} ")
+_DATE = re.compile(
+    r"\d{4}-\d\d-\d\d(?:,|$)|\d+/\d+/\d|\d+\.\d+\.\d|\d+:\d+:\d|\d+-\d+-\d|"
+    r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]* "
+)
 _WITH_UNIT = re.compile(r"[\d.]+ ?[A-Za-z/]+")
 
 

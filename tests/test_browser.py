@@ -302,7 +302,7 @@ def twenty_schemes(fair_bench, tmp_path_factory):
         for number in range(20):
             scheme = ("newreno", "cubic", "bbr")[number % 3]
             own = {"scenario": name, "scheme": f"{scheme}:variant={number}"}
-            runs += [r | own for r in bench.runs if (r["scheme"], r["scenario"]) == (scheme, "rax-2")]
+            runs += [dict(r) | own for r in bench.runs if (r["scheme"], r["scenario"]) == (scheme, "rax-2")]
             for s in bench.series:
                 if (s["scheme"], s["scenario"]) != (scheme, "rax-2"):
                     continue

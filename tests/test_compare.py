@@ -1,13 +1,25 @@
 """Schemes compared run by run."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
-from headway.compare import MEASURES, Zone, compare, leaders
+from headway.compare import MEASURES, Zone, compare, leaders, numbered
 from headway.stats import mean_interval
 from headway.summary import Offsets
 
 THROUGHPUT, DELAY, LOSS, JAIN = MEASURES
+
+
+def test_to_compare_no_trace_is_loaded():
+    """What `headway bench` needs for its table; the readers of traces would only cost time."""
+    program = "import sys, headway.compare; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "headway.compare" in loaded
+    assert not {name for name in loaded if name.startswith(("headway.traces", "headway.runs"))}
 
 
 def runs_of(scheme, throughputs, scenario="s", **more):
@@ -26,7 +38,7 @@ def networks(count, seed=1):
 def test_a_difference_that_the_means_hide_shows_run_by_run():
     rates = networks(30)
     noise = np.random.default_rng(2).normal(1, 0.002, 30)
-    found = compare([*runs_of("a", rates), *runs_of("b", 1.05 * rates * noise)], "a")
+    found = compare(numbered([*runs_of("a", rates), *runs_of("b", 1.05 * rates * noise)]), "a")
     one = found["b", "s"]
     assert one.pairs == 30
     low, high = one.differences["throughput_mbps"]["ci95"]
@@ -42,8 +54,8 @@ def test_pairs_are_runs_of_one_number_that_both_have_and_the_machine_left_alone(
     first = runs_of("a", [1.0] * 12)
     second = runs_of("b", [2.0] * 9)
     second[3]["unfit"] = "the machine stood still"
-    assert compare([*first, *second], "a")["b", "s"].pairs == 8
-    assert compare(second, "a") == {}, "nothing to compare with"
+    assert compare(numbered([*first, *second]), "a")["b", "s"].pairs == 8
+    assert compare(numbered(second), "a") == {}, "nothing to compare with"
 
 
 @pytest.mark.parametrize(
@@ -68,9 +80,9 @@ def test_zones(measure, ends, zone):
 def test_runs_at_offsets_of_one_trace_are_taken_in_blocks():
     rates = networks(30)
     runs = [*runs_of("a", rates), *runs_of("b", rates + np.sin(np.arange(30) / 3))]
-    alone = compare(runs, "a")["b", "s"].differences["throughput_mbps"]["ci95"]
+    alone = compare(numbered(runs), "a")["b", "s"].differences["throughput_mbps"]["ci95"]
     offsets = {"s": Offsets(100.0, lambda seed: seed * 100 / 30)}
-    blocks = compare(runs, "a", offsets)["b", "s"].differences["throughput_mbps"]["ci95"]
+    blocks = compare(numbered(runs), "a", offsets)["b", "s"].differences["throughput_mbps"]["ci95"]
     assert blocks[1] - blocks[0] > alone[1] - alone[0]
 
 
@@ -79,8 +91,8 @@ def test_what_is_worse_in_every_run_is_not_as_good_as_the_best():
     noise = np.random.default_rng(3).normal(0, 0.01, 30)
     noise -= noise.mean() + 1e-4
     runs = [*runs_of("best", rates), *runs_of("same", rates + noise), *runs_of("worse", 0.99 * rates)]
-    assert leaders(runs, "throughput_mbps", more=True) == ({"s": "best"}, {("same", "s")})
-    assert leaders(runs, "jain", more=True) == ({}, set()), "no value at all"
+    assert leaders(numbered(runs), "throughput_mbps", more=True) == ({"s": "best"}, {("same", "s")})
+    assert leaders(numbered(runs), "jain", more=True) == ({}, set()), "no value at all"
 
 
 def test_who_leads_is_told_by_runs_that_the_machine_left_alone():
@@ -88,14 +100,14 @@ def test_who_leads_is_told_by_runs_that_the_machine_left_alone():
     runs = [*runs_of("a", [2.0] * 12), *runs_of("b", wild)]
     for run in runs[12:15]:
         run["unfit"] = "the machine stood still"
-    assert leaders(runs, "throughput_mbps", more=True) == ({"s": "a"}, set())
+    assert leaders(numbered(runs), "throughput_mbps", more=True) == ({"s": "a"}, set())
 
 
 def test_a_scheme_that_is_better_in_every_common_run_is_not_shown_to_be_worse():
     """The best mean may rest on runs that the other lacks."""
     first = runs_of("a", [1.0] * 9 + [100.0] * 3)
     second = runs_of("b", [2.0 + 0.01 * k for k in range(9)] + [None] * 3)
-    assert leaders([*first, *second], "throughput_mbps", more=True) == ({"s": "a"}, {("b", "s")})
+    assert leaders(numbered([*first, *second]), "throughput_mbps", more=True) == ({"s": "a"}, {("b", "s")})
 
 
 TRIALS = 2000
@@ -107,6 +119,6 @@ def test_a_scheme_that_is_no_better_is_called_better_or_worse_in_a_twentieth_of_
     for _ in range(TRIALS):
         rates = random.uniform(50, 100, 8)
         runs = [*runs_of("a", rates), *runs_of("b", rates * random.normal(1, 0.2, 8))]
-        zone = compare(runs, "a")["b", "s"].zones["throughput_mbps"]
+        zone = compare(numbered(runs), "a")["b", "s"].zones["throughput_mbps"]
         wrong += zone in {Zone.BETTER, Zone.WORSE}
     assert wrong / TRIALS == pytest.approx(0.05, abs=0.02)

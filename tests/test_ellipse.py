@@ -82,3 +82,21 @@ def test_what_does_not_vary_makes_a_line_and_too_little_makes_nothing():
     assert max(y for _, y in still.outline()) > 3 + math.sqrt(still.yy)
     assert mean_ellipse([1.0, 2.0, 4.0, 3.0], [1.0, 2.0, 3.0, 4.0]) is None
     assert mean_ellipse([1.0, 2.0] * 8, [1.0, 3.0] * 8, block=4) is None
+
+
+def test_very_many_values_are_taken_as_means_of_neighbours():
+    """The means stay, and so do their variances, whether neighbours are alike or not."""
+    random_ = np.random.default_rng(1)
+    for block in (1, 25):
+        xs, ys = (np.repeat(random_.normal(5, 2, 20_000 // block), block).tolist() for _ in range(2))
+        ellipse = mean_ellipse(xs, ys, block=block)
+        assert (ellipse.x, ellipse.y) == pytest.approx((np.mean(xs), np.mean(ys)), rel=1e-12)
+        # A thousand squares have a standard deviation of 4.5%.
+        assert ellipse.xx == pytest.approx(block * 4 / 20_000, rel=0.25)
+
+
+def test_many_values_in_blocks_are_not_added_up_value_by_value(monkeypatch):
+    added = []
+    monkeypatch.setattr("headway.stats.ellipse._deviations", lambda v, *_: added.append(len(v)) or [1.0] * len(v))
+    mean_ellipse([1.0, 2.0] * 2000, [2.0, 1.0] * 2000, block=60)
+    assert added == [1000, 1000]

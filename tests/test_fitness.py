@@ -31,7 +31,7 @@ LATE = FIT | {"lateness_p99_ms": 9.0, "cpu_idle": 0.02, "unfit": WHY}
 def in_real_time(runs):
     """The same rows as if of an emulator that was late in the second run of newreno."""
     late = {("newreno", 1)}
-    return [run | (LATE if (run["scheme"], run["run"]) in late else FIT) for run in runs]
+    return [dict(run) | (LATE if (run["scheme"], run["run"]) in late else FIT) for run in runs]
 
 
 @pytest.fixture
@@ -109,8 +109,8 @@ def test_a_fit_bench_keeps_its_figures_out_of_sight(emulated):
 def test_strict_makes_it_an_error(monkeypatch, capsys, tmp_path, options, code, says):
     read = headway.results.read_bench
 
-    def late(folder):
-        bench = read(folder)
+    def late(folder, tell):
+        bench = read(folder, tell)
         return headway.results.Bench(bench.facts, in_real_time(bench.runs), bench.series)
 
     base = ["bench", "--schemes", "newreno", "--scenario", "rax-1", "--runs", "3", "--seconds", "1"]

@@ -1,12 +1,17 @@
 """`headway report` works from the Parquet files alone."""
 
 import json
+import tracemalloc
+from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from headway._native import UsageError, read_parquet
+from headway._native import Batch, Scenario, UsageError, read_parquet
+from headway.columns import Rows, listed
+from headway.report.numbers import COLUMNS
 from headway.results import FILES, read_bench
 
 
@@ -42,7 +47,7 @@ def test_our_reader_reads_what_pyarrow_reads(small_bench):
     for name in FILES:
         metadata, columns = read_parquet(str(small_bench / name))
         table = pq.read_table(small_bench / name)
-        assert columns == table.to_pydict()
+        assert {key: listed(column) for key, column in columns.items()} == table.to_pydict()
         assert metadata == {k.decode(): v.decode() for k, v in table.schema.metadata.items()}
 
 
@@ -50,13 +55,11 @@ def test_a_file_that_another_tool_has_written_again_is_read(parquet_only, small_
     """Dictionaries, other row groups, all columns optional: the content counts."""
     path = parquet_only / "results.parquet"
     pq.write_table(pq.read_table(path), path, row_group_size=5)
-    assert read_bench(parquet_only).runs == read_bench(small_bench).runs
+    assert list(read_bench(parquet_only).runs) == list(read_bench(small_bench).runs)
 
 
 def test_offsets_make_the_same_blocks_as_the_scenario(small_bench):
     """The intervals of bench.json come from where runs began in the trace, which the footer keeps."""
-    from headway._native import Scenario
-
     bench = read_bench(small_bench)
     (offsets,) = bench.offsets.values()
     scenario = Scenario.load("synthetic-att")
@@ -107,3 +110,99 @@ def test_wrong_folders_are_refused_in_one_line(run, parquet_only):
     bad(parquet_only, says="series.parquet")
     pq.write_table(pa.table({"a": [[1, 2]]}), parquet_only / "series.parquet")
     bad(parquet_only, says="column element is of a kind that Headway does not write")
+
+
+def test_rows_of_columns_are_read_as_dicts_are():
+    numbers = {"run": np.array([0, 1]), "loss": np.array([0.25, np.nan])}
+    rows = Rows(numbers | {"model": ["m", None]})
+    dicts = [{"run": 0, "loss": 0.25, "model": "m"}, {"run": 1, "loss": None, "model": None}]
+    assert list(rows) == dicts
+    assert [dict(row) for row in rows] == dicts, "again, and with nothing of NumPy in it"
+    first = next(iter(rows))
+    assert (type(first["run"]), type(first["loss"])) == (int, float), "as JSON takes them"
+    assert (first.get("unfit"), "unfit" in first, len(rows)) == (None, False, 2)
+
+
+RUNS = 20_000
+
+
+def bytes_a_run(work):
+    """The most memory that it takes at any time, for each of RUNS runs."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1] / RUNS
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.fixture
+def many_runs(parquet_only):
+    """A bench of very many runs: one that was repeated, each time under another number."""
+    path = parquet_only / FILES[0]
+    table = pq.read_table(path)
+    first = table.filter(pa.compute.equal(table["scheme"], "cubic"))
+    first = first.filter(pa.compute.equal(first["scenario"], "pantheon-default")).slice(0, 2)
+    many = pa.concat_tables([first] * RUNS).combine_chunks()
+    numbers = pa.array(np.repeat(np.arange(RUNS, dtype=np.int32), 2))
+    place = many.column_names.index("run")
+    pq.write_table(many.set_column(place, table.schema.field(place), numbers), path)
+    return parquet_only
+
+
+def test_very_many_runs_are_read_in_little_memory(many_runs):
+    """Each run has two rows of forty values: as a dict a row takes three thousand bytes."""
+    read_bench(many_runs)  # What it loads and keeps does not count.
+
+    def statistics():
+        (row,) = read_bench(many_runs).rows
+        assert row["runs"] == RUNS
+
+    assert bytes_a_run(statistics) < 1000
+
+
+def test_very_many_runs_are_saved_in_little_memory(tmp_path):
+    scenario = Scenario.load("pantheon-default")
+    batch = Batch([scenario], ["cubic"], runs=RUNS, seconds=0.001, grid_ms=None)
+    batch.start()
+    while not batch.wait(60):
+        pass
+
+    def said_of(finished, seeds):
+        assert (finished, list(seeds), list(seeds[scenario.name])) == (RUNS, [scenario.name], list(range(RUNS)))
+        return "{}"
+
+    assert bytes_a_run(lambda: batch.write_parquet(str(tmp_path), said_of)) < 500
+    table = pq.read_table(tmp_path / FILES[0])
+    assert table["run"].to_pylist() == [run for run in range(RUNS) for _ in range(2)]
+
+
+class Counted:
+    """Runs that count how often they are gone through."""
+
+    def __init__(self, runs):
+        self._runs = runs
+        self.times = 0
+
+    def __iter__(self):
+        self.times += 1
+        return iter(self._runs)
+
+
+def test_runs_are_grouped_once_for_all_metrics(small_bench):
+    bench = read_bench(small_bench)
+    runs = Counted(bench.runs)
+    counted = replace(bench, runs=runs)
+    assert counted.offsets, "which go through them too"
+    before = runs.times
+    ahead = [counted.leaders(column.metric, more=column.more).best for column in COLUMNS]
+    assert any(ahead)
+    assert runs.times - before == 1
+
+
+def test_it_is_told_how_far_the_statistics_are(small_bench):
+    shares = []
+    rows = read_bench(small_bench, shares.append).rows
+    assert shares == sorted(shares)
+    assert (len(rows), shares[-1]) == (4, 1.0)
+    assert len(shares) > 10 * len(rows)

@@ -1,5 +1,6 @@
 import math
 import random
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from headway.stats import block_length, mean_interval
+from headway.stats.bootstrap import AT_ONCE, MOST_VALUES, SEED, _weights
+from headway.stats.two_samples import between
 
 
 @pytest.mark.parametrize("shape", ["normal", "skewed"])
@@ -96,3 +99,36 @@ def test_very_many_values_cost_no_more_than_some():
     assert (low + high) / 2 == pytest.approx(mean, abs=0.2 * half)
     # Multiples of a prime spread more evenly than chance: no wider than independent values.
     assert 0 < high - low <= 2.2 * half
+
+
+def most_megabytes(work):
+    """The most memory that it takes at any time."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1] / 1e6
+    finally:
+        tracemalloc.stop()
+
+
+def test_the_bootstrap_takes_a_fixed_memory():
+    """A table of ten thousand resamples of a thousand values is 80 MB as numbers of eight bytes."""
+    _weights.cache_clear()
+    values = [math.sin(k) for k in range(5 * MOST_VALUES)]
+    assert most_megabytes(lambda: mean_interval(values, block=3)) < 60
+
+
+@pytest.mark.parametrize(("n", "block"), [(7, 1), (30, 5), (37, 6)])
+def test_resamples_that_are_drawn_in_parts_are_those_that_would_be_drawn_at_once(n, block):
+    resamples = 2 * AT_ONCE + 1
+    starts = np.random.default_rng(SEED).integers(0, n, size=(resamples, math.ceil(n / block)))
+    drawn = ((starts[:, :, None] + np.arange(block)) % n).reshape(resamples, -1)[:, :n]
+    assert (_weights(n, block, resamples) == [np.count_nonzero(drawn == i, axis=1) for i in range(n)]).all()
+
+
+def test_two_samples_are_drawn_a_part_at_a_time(monkeypatch):
+    monkeypatch.setattr("headway.stats.two_samples.MOST_DRAWN", 50_000)
+    one, other = ([math.sin(k) + shift for k in range(100)] for shift in (0.0, 1.0))
+    between(one[:10], other[:10]).interval(0.95)  # What it loads and keeps does not count.
+    # Ten thousand resamples of a hundred values are 8 MB each of places and of values.
+    assert most_megabytes(lambda: between(one, other).interval(0.95)) < 8

@@ -5,6 +5,7 @@ from os import PathLike
 from typing import Any, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headway.envs.config import EnvConfig
 
@@ -134,8 +135,11 @@ def trace_split(path: str | PathLike[str]) -> dict[str, Any]:
     Keys: training_s and evaluation_s (lists of from and to in seconds), listed (False for a user's own).
     """
 
-def read_parquet(path: str) -> tuple[dict[str, str], dict[str, list[Any]]]:
-    """The footer's keys and texts, and the columns, of a file that Headway has written. Raises UsageError."""
+def read_parquet(path: str) -> tuple[dict[str, str], dict[str, NDArray[Any] | list[str | None]]]:
+    """The footer's keys and texts, and the columns, of a file that Headway has written. Raises UsageError.
+
+    Numbers are arrays of int64, or of float64 with NaN where there is none; names are lists.
+    """
 
 def shell(
     command: list[str],
@@ -378,11 +382,11 @@ class Batch:
         """Every file of a recording: scenario, scheme, run, path. Of an interrupted run it ends where the run did."""
     def recording_failures(self) -> list[str]:
         """A line for each run whose recordings are incomplete, as on a full disk. Its results are not affected."""
-    def write_parquet(self, directory: str, bench: Callable[[list[dict[str, Any]]], str]) -> None:
+    def write_parquet(self, directory: str, bench: Callable[[int, dict[str, dict[int, int]]], str]) -> None:
         """Writes series.parquet and results.parquet of the runs that have finished; others may run.
 
-        `bench` is given what `results` gives for these runs, and returns the text (JSON) for the
-        footer of results.parquet. Same seed, same bytes. A crash leaves each file as it was or as it
+        `bench` is given how many these are and, by scenario, the seeds by the run's number. It returns the
+        text (JSON) for the footer of results.parquet. Same seed, same bytes. A crash leaves each file as it was or as it
         is to be. Raises RunError if it cannot be written.
         """
 

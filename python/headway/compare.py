@@ -7,19 +7,21 @@ overlap although one scheme is better in every single run.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headway.runs.pairs import mean, percent
 from headway.stats.bootstrap import LEVEL
+from headway.stats.means import mean, percent
 from headway.stats.nested import nested
 from headway.summary import ALL_FLOWS, in_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from headway.summary import Metric, Offsets, Run
+    from headway.stats.means import Metric
+    from headway.summary import Offsets, Run
 
 
 class Zone(StrEnum):
@@ -103,17 +105,20 @@ class Comparison:
         return {"scheme": self.against, "pairs": self.pairs, **found}
 
 
+Numbered = Mapping[tuple[str, str], Mapping[int, "Run"]]
+"""Runs by scheme and scenario, and by their number."""
+
+
 def compare(
-    runs: Iterable[Run], against: str, offsets: Mapping[str, Offsets] | None = None
+    groups: Numbered, against: str, offsets: Mapping[str, Offsets] | None = None
 ) -> dict[tuple[str, str], Comparison]:
     """Every scheme beside the scheme `against`, by scheme and scenario.
 
     Args:
-        runs: As `Batch.results` gives them.
+        groups: Runs as `numbered` gives them.
         against: The scheme that the others are compared with, as it was written.
         offsets: Where runs begin in the trace of a scenario, for those that do at offsets.
     """
-    groups = _groups(runs)
     found = {}
     for (scheme, scenario), own in groups.items():
         other = groups.get((against, scenario))
@@ -138,22 +143,20 @@ class Leaders(NamedTuple):
     """Schemes and scenarios that the runs do not show to be worse than the best there; without the best."""
 
 
-def leaders(
-    runs: Iterable[Run], metric: str, *, more: bool, offsets: Mapping[str, Offsets] | None = None
-) -> Leaders:
+def leaders(groups: Numbered, metric: str, *, more: bool, offsets: Mapping[str, Offsets] | None = None) -> Leaders:
     """The best scheme of each scenario, and those that may be as good.
 
     Each is compared run by run with the best. Its interval is that of as many comparisons as there are others
     (Bonferroni), so that with 95% all are right together.
 
     Args:
-        runs: As `Batch.results` gives them.
+        groups: Runs as `numbered` gives them.
         metric: A key of a run.
         more: Whether more of it is better.
         offsets: Where runs begin in the trace of a scenario, for those that do at offsets.
     """
-    by_scenario: dict[str, dict[str, dict[int, Run]]] = {}
-    for (scheme, scenario), own in _groups(runs).items():
+    by_scenario: dict[str, dict[str, Mapping[int, Run]]] = {}
+    for (scheme, scenario), own in groups.items():
         if any(run[metric] is not None for run in own.values()):
             by_scenario.setdefault(scenario, {})[scheme] = own
     found = Leaders({}, set())
@@ -174,8 +177,12 @@ def leaders(
     return found
 
 
-def _groups(runs: Iterable[Run]) -> dict[tuple[str, str], dict[int, Run]]:
-    """The runs whose results are the network's, by scheme and scenario, by number: all flows together."""
+def numbered(runs: Iterable[Run]) -> Numbered:
+    """The runs whose results are the network's: all flows together.
+
+    Args:
+        runs: As `Batch.results` gives them.
+    """
     groups: dict[tuple[str, str], dict[int, Run]] = {}
     for run in runs:
         if run["flow"] == ALL_FLOWS and not run.get("unfit"):

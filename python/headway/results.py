@@ -2,18 +2,19 @@
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from headway._native import UsageError, read_parquet, results_schema
-from headway.compare import Comparison, Leaders, compare, leaders
+from headway.columns import Column, Rows, listed
+from headway.compare import Comparison, Leaders, Numbered, compare, leaders, numbered
 from headway.files import in_utf8
 from headway.stats import FEW, Ellipse, block_length
 from headway.stats.nested import ENOUGH_MODELS
-from headway.summary import ALL_FLOWS, Offsets, regions, summarise
+from headway.summary import ALL_FLOWS, Offsets, Run, Tell, regions, silent, summarise
 
 BENCH_SCHEMA = 1
 """Version of bench.json and of the footer of results.parquet that it is made from."""
@@ -34,21 +35,22 @@ class Bench:
 
     facts: dict[str, Any]
     """The command, the scenarios with their traces, the code's version; see `headway bench`."""
-    runs: list[dict[str, Any]]
-    """One a run and flow, as `Batch.results` gives them."""
+    runs: Iterable[Run]
+    """One a run and flow, as `Batch.results` gives them, as often as they are asked for."""
     series: list[dict[str, Any]]
     """One a recorded run and flow; its columns are lists, one entry a bin."""
+    tell: Tell = silent
+    """Is told how far `rows` are, which take a while where there are many runs."""
 
     @cached_property
     def offsets(self) -> dict[str, Offsets]:
         """Where runs begin in the trace of their scenario, for those that do at offsets."""
-        found = {}
-        for scenario in self.facts["scenarios"]:
-            if scenario["offsets_s"]:
-                own = (run for run in self.runs if run["scenario"] == scenario["name"])
-                begins = {run["seed"]: scenario["offsets_s"][run["run"]] for run in own}
-                found[scenario["name"]] = Offsets(scenario["trace_s"], begins.get)
-        return found
+        moving = {one["name"]: one for one in self.facts["scenarios"] if one["offsets_s"]}
+        begins: dict[str, dict[int, float]] = {name: {} for name in moving}
+        for run in self.runs if moving else ():
+            if (name := run["scenario"]) in moving:
+                begins[name][run["seed"]] = moving[name]["offsets_s"][run["run"]]
+        return {name: Offsets(moving[name]["trace_s"], begins[name].get) for name in moving}
 
     @cached_property
     def rows(self) -> list[dict[str, Any]]:
@@ -56,7 +58,7 @@ class Bench:
         traces = {s["name"]: s["traces"] for s in self.facts["scenarios"]}
         own = {key: self.facts[key] for key in ("schema", "code_version", "seed")}
         found = []
-        for row in summarise(self.runs, self.offsets):
+        for row in summarise(self.runs, self.offsets, self.tell):
             compared = self.comparisons.get((row["scheme"], row["scenario"]))
             more = {"against": compared.as_json()} if compared else {}
             found.append(own | row | {"traces": traces[row["scenario"]]} | more)
@@ -66,11 +68,16 @@ class Bench:
     def comparisons(self) -> dict[tuple[str, str], Comparison]:
         """Each scheme run by run beside the one of `--against`, by scheme and scenario."""
         against = self.facts.get("against")
-        return compare(self.runs, against, self.offsets) if against else {}
+        return compare(self._numbered, against, self.offsets) if against else {}
 
     def leaders(self, metric: str, *, more: bool) -> Leaders:
         """The best scheme of each scenario in a metric, and those that may be as good."""
-        return leaders(self.runs, metric, more=more, offsets=self.offsets)
+        return leaders(self._numbered, metric, more=more, offsets=self.offsets)
+
+    @cached_property
+    def _numbered(self) -> Numbered:
+        """The runs, grouped once for all metrics."""
+        return numbered(self.runs)
 
     @property
     def refused(self) -> list[str]:
@@ -153,8 +160,11 @@ def guarded(scheme: str, trips: Sequence[int], runs: int) -> str:
     )
 
 
-def read_bench(folder: Path) -> Bench:
-    """Reads the folder of a bench. Raises UsageError where it is none, or was written by another Headway."""
+def read_bench(folder: Path, tell: Tell = silent) -> Bench:
+    """Reads the folder of a bench; `tell` is told how far its `rows` are.
+
+    Raises UsageError where it is none, or was written by another Headway.
+    """
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such folder; give one that headway bench has written")
     for name in FILES:
@@ -172,13 +182,13 @@ def read_bench(folder: Path) -> Bench:
             f"{folder / FILES[0]}: bench schema {facts.get('schema')!r}, this headway reads {BENCH_SCHEMA}; "
             "run the bench again"
         )
-    runs = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
-    if not runs:
+    runs = Rows(columns)
+    if not len(runs):
         raise UsageError(f"{folder / FILES[0]}: no run in it; run the bench again")
-    return Bench(facts, runs, _series(_table(folder / FILES[1])[1]))
+    return Bench(facts, runs, _series(_table(folder / FILES[1])[1]), tell)
 
 
-def _table(path: Path) -> tuple[dict[str, str], dict[str, list[Any]]]:
+def _table(path: Path) -> tuple[dict[str, str], dict[str, Column]]:
     with in_utf8(path) as place:
         metadata, columns = read_parquet(place)
     if metadata.get("schema") not in READABLE:
@@ -189,8 +199,9 @@ def _table(path: Path) -> tuple[dict[str, str], dict[str, list[Any]]]:
     return metadata, columns
 
 
-def _series(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:
+def _series(table: dict[str, Column]) -> list[dict[str, Any]]:
     """Rows of one run and flow stand together; each such block becomes one dict of lists."""
+    columns = {name: listed(column) for name, column in table.items()}
     keys = list(zip(*(columns[key] for key in SERIES_KEYS), strict=True))
     starts = [k for k in range(len(keys)) if k == 0 or keys[k] != keys[k - 1]]
     values = {name: column for name, column in columns.items() if name not in SERIES_KEYS}

@@ -1,11 +1,11 @@
 """From the runs of a batch to one row a scheme and scenario, with intervals."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 from headway.fitness import fitness
-from headway.stats import Ellipse, block_length, mean_ellipse, mean_interval, student_interval
-from headway.stats.bootstrap import LEVEL
+from headway.stats import Ellipse, block_length, mean_ellipse, student_interval
+from headway.stats.means import Metric, mean_of
 from headway.stats.nested import nested
 
 METRICS = (
@@ -27,13 +27,6 @@ ALL_FLOWS = -1
 """The flow index of the row that takes all flows under test together."""
 
 
-class Metric(TypedDict):
-    """A mean over runs; `mean` is None where the metric does not apply, `ci95` where nothing varies."""
-
-    mean: float | None
-    ci95: list[float] | None
-
-
 class Offsets(NamedTuple):
     """Where runs begin in a trace of `trace_s` seconds: `offset_s` of a run's seed."""
 
@@ -41,11 +34,17 @@ class Offsets(NamedTuple):
     offset_s: Callable[[int], float | None]
 
 
+Tell = Callable[[float], None]
+"""Is told which share of some work is done, 0 to 1."""
 Run = Mapping[str, Any]
 Row = dict[str, Any]
 
 
-def summarise(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None) -> list[Row]:
+def silent(_: float) -> None:
+    """Tells nobody."""
+
+
+def summarise(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None, tell: Tell = silent) -> list[Row]:
     """One row a scheme and scenario.
 
     It has scheme, model (the id of the trained model; of several the ids with commas between; None without one),
@@ -54,17 +53,26 @@ def summarise(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None)
     Where several flows were under test, the same in every run, `flows` has such metrics for each of them.
     Intervals are 95% BCa bootstrap intervals over runs, or Student's over models where a scheme has several; in
     blocks, ordered by offset, where `offsets` has
-    the scenario: its runs begin at offsets of one trace and may overlap.
+    the scenario: its runs begin at offsets of one trace and may overlap. `tell` is told how far the work is.
     """
     groups: dict[tuple[str, str], dict[int, list[Run]]] = {}
     for run in runs:
         flows = groups.setdefault((run["scheme"], run["scenario"]), {})
         flows.setdefault(run["flow"], []).append(run)
 
+    shown = {key: _shown(flows) for key, flows in groups.items()}
+    done, total = 0, len(METRICS) * sum(map(len, shown.values()))
     rows = []
-    for (scheme, scenario), flows in groups.items():
-        together = flows[ALL_FLOWS]
+    for (scheme, scenario), flows in shown.items():
         starts = (offsets or {}).get(scenario)
+        found: dict[int, dict[str, Metric]] = {flow: {} for flow in flows}
+        for flow, of_flow in flows.items():
+            ordered, block = in_blocks(of_flow, starts)
+            for name in METRICS:
+                found[flow][name] = _over_runs(ordered, name, block)
+                done += 1
+                tell(done / total)
+        together = flows[ALL_FLOWS]
         row: Row = {
             "scheme": scheme,
             "model": _models(together),
@@ -74,17 +82,27 @@ def summarise(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None)
             "runs": len(together),
             "seconds": together[0]["seconds"],
             "fitness": fitness(together),
-            **_metrics(together, starts),
+            **found[ALL_FLOWS],
         }
-        single = {flow: of_flow for flow, of_flow in flows.items() if flow != ALL_FLOWS}
-        # Where flows come and go at random, the third of one run has nothing to do with that of another.
-        if len(single) > 1 and all(len(of_flow) == len(together) for of_flow in single.values()):
+        if len(flows) > 1:
             row["flows"] = [
-                {"flow": flow, **_who(of_flow[0]), **_metrics(of_flow, starts)}
-                for flow, of_flow in sorted(single.items())
+                {"flow": flow, **_who(of_flow[0]), **found[flow]}
+                for flow, of_flow in flows.items()
+                if flow != ALL_FLOWS
             ]
         rows.append(row)
     return rows
+
+
+def _shown(flows: Mapping[int, list[Run]]) -> dict[int, list[Run]]:
+    """All flows together, and where several are in every run each of them too.
+
+    Where flows come and go at random, the third of one run has nothing to do with that of another.
+    """
+    together = flows[ALL_FLOWS]
+    single = {flow: own for flow, own in sorted(flows.items()) if flow != ALL_FLOWS}
+    apart = len(single) > 1 and all(len(own) == len(together) for own in single.values())
+    return {ALL_FLOWS: together, **(single if apart else {})}
 
 
 def _models(runs: Sequence[Run]) -> str | None:
@@ -122,25 +140,13 @@ def in_blocks(runs: Sequence[Run], starts: Offsets | None) -> tuple[Sequence[Run
     return ordered, block_length(len(ordered), ordered[0]["seconds"], starts.trace_s)
 
 
-def _metrics(runs: Sequence[Run], starts: Offsets | None) -> dict[str, Metric]:
-    runs, block = in_blocks(runs, starts)
-    return {name: _over_runs([run for run in runs if run[name] is not None], name, block) for name in METRICS}
-
-
 def _over_runs(runs: Sequence[Run], name: str, block: int) -> Metric:
     """The mean of a metric; over models where there are several, whose interval is Student's."""
-    values = [float(run[name]) for run in runs]
-    samples, _ = nested([run.get("model") for run in runs], [[value] for value in values])
-    if len(samples) == len(values):
+    known = [run for run in runs if run[name] is not None]
+    values = [float(run[name]) for run in known]
+    models = [run.get("model") for run in known]
+    if len(set(models)) in {0, 1, len(values)}:
         return mean_of(values, block)
-    means = [mean for (mean,) in samples]
+    means = [mean for (mean,) in nested(models, [[value] for value in values])[0]]
     interval = student_interval(means)
     return {"mean": sum(means) / len(means), "ci95": list(interval) if interval else None}
-
-
-def mean_of(values: Sequence[float], block: int, *, level: float = LEVEL) -> Metric:
-    """The mean over runs and its interval of that level, drawn in blocks of `block` neighbours."""
-    if not values:
-        return {"mean": None, "ci95": None}
-    interval = mean_interval(values, block=min(block, len(values)), level=level)
-    return {"mean": sum(values) / len(values), "ci95": list(interval) if interval else None}

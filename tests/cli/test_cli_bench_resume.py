@@ -295,7 +295,7 @@ def test_a_save_that_fails_meanwhile_is_a_warning(capsys):
         raise RunError("results.parquet: No space left on device")
 
     assert not bench._is_saved(save)
-    said = "results.parquet: No space left on device; what has finished is not saved yet"
+    said = "results.parquet: No space left on device; what has finished since the last save is only in memory"
     assert capsys.readouterr().err == f"headway: warning: {said}\n"
 
 

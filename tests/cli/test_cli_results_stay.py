@@ -1,5 +1,6 @@
 """Nothing that was measured is lost, whatever names, streams and signals a bench meets."""
 
+import errno
 import json
 import os
 import pty
@@ -12,8 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from headway._native import UsageError
+from headway._native import RunError, UsageError
 from headway.cli import streams
+from headway.cli.app import run as headway
+from headway.cli.bench_folder import BenchFolder
 from headway.files import alone_in, alone_making, new_folder
 from headway.results import read_bench
 
@@ -194,16 +197,70 @@ def test_a_signal_costs_no_finished_run(tmp_path, number):
     assert not [file for file in Path(tmp_path).rglob("*") if file.suffix == ".part"]
 
 
-def test_where_nothing_can_be_written_the_table_is_printed(run, tmp_path):
+@pytest.fixture
+def full(tmp_path):
     """A folder stands where series.parquet is to be, as on a full disk: no file can have that name."""
-    (tmp_path / "out" / "series.parquet").mkdir(parents=True)
-    words = ("bench", "--schemes", "cubic", "--scenario", "rax-1", "--runs", "1", "--seconds", "2")
-    done = run(*words, "--out", tmp_path / "out")
+    out = tmp_path / "out"
+    (out / "series.parquet").mkdir(parents=True)
+    return out
+
+
+def test_what_finds_no_room_is_saved_among_temporary_files(run, full, tmp_path):
+    spare = tmp_path / "spare"
+    spare.mkdir()
+    done = run(*BENCH, "--out", full, TMPDIR=str(spare))
     assert done.returncode == 1
     assert "cubic" in done.stdout
-    assert "report:" not in done.stdout
-    assert "the results above may be all that is left" in done.stderr
+    (saved,) = spare.iterdir()
+    said = f"; 2 of 2 runs finished; they are in {saved}: make room, and move its files into {full}\n"
+    assert done.stderr.startswith(f"headway: {full}/series.parquet: ")
+    assert done.stderr.endswith(said)
     assert done.stderr.count("\n") == 1
+    # That is all there is to do.
+    (full / "series.parquet").rmdir()
+    for file in saved.iterdir():
+        file.rename(full / file.name)
+    done = run(*BENCH, "--out", full)
+    assert (done.returncode, done.stderr) == (0, f"headway: {full} has all 2 runs already\n")
+
+
+def test_where_nothing_can_be_written_the_table_is_printed(full, monkeypatch, capsys):
+    def no_room(**_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("headway.cli.bench_folder.mkdtemp", no_room)
+    assert headway([*BENCH, "--out", str(full)]) == 1
+    out, err = capsys.readouterr()
+    assert "cubic" in out
+    assert "report:" not in out
+    assert err.endswith(
+        "; 2 of 2 runs finished; they are only in the table above: make room, and the same --out "
+        "goes on from there\n"
+    )
+    assert err.count("\n") == 1
+
+
+def test_of_a_disk_that_became_full_it_says_which_runs_are_there(tmp_path, monkeypatch, capsys):
+    """Two of four runs are in the folder when it takes no more."""
+    words = (*BENCH[:4], "pantheon-default", "--seconds", "1", "--out", str(tmp_path))
+    assert headway([*words, "--runs", "2"]) == 0
+
+    def no_room(self):
+        raise RunError(f"{self.path}: No space left on device")
+
+    monkeypatch.setattr(BenchFolder, "save", no_room)
+    monkeypatch.setattr("headway.cli.bench_folder.mkdtemp", lambda **_: str(tmp_path / "spare"))
+    capsys.readouterr()
+    assert headway([*words, "--runs", "4"]) == 1
+    out, err = capsys.readouterr()
+    assert "4 runs" in out
+    assert err.splitlines()[-1] == (
+        f"headway: {tmp_path}: No space left on device; 4 of 4 runs finished; "
+        f"2 of them are in {tmp_path}, the others only in the table above: make room, "
+        "and the same --out goes on from there"
+    )
+    # Each run has a row for all flows, and one for its only flow.
+    assert len(list(read_bench(tmp_path).runs)) == 4
 
 
 def test_a_report_is_not_written_over_what_it_is_made_from(run, tmp_path):

@@ -131,6 +131,37 @@ def test_what_is_being_written_is_written_whole(tmp_path, number):
     assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {"one": "whole", "two": "whole"}
 
 
+BENCH = ("bench", "--schemes", "cubic", "--scenario", "rax-1", "--runs", "2", "--seconds", "2")
+
+
+@pytest.mark.usefixtures("as_a_command")
+@pytest.mark.parametrize("during", ["headway.results.summarise", "headway.report.page"])
+def test_statistics_and_the_report_are_ended_and_cost_no_run(tmp_path, number, during, monkeypatch, capsys):
+    there = {}
+
+    def asked_to_end(*_, **__):
+        there.update({file.name: file.read_bytes() for file in tmp_path.iterdir()})
+        signal.raise_signal(number)
+        pytest.fail("the signal did nothing")
+
+    monkeypatch.setattr(during, asked_to_end)
+    assert run([*BENCH, "--out", str(tmp_path)]) == CODES[number]
+    assert capsys.readouterr().err == (
+        f"headway: interrupted: 2 of 2 runs finished; they are in {tmp_path}, and the same command goes on "
+        "from there\n"
+    )
+    assert there.keys() == {"results.parquet", "series.parquet", "bench.json"}, "before anything is computed"
+    facts = json.loads(there["bench.json"])
+    assert facts["finished_runs"] == 2
+    assert ("results" in facts) == (during == "headway.report.page")
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == there
+    monkeypatch.undo()
+    assert run([*BENCH, "--out", str(tmp_path)]) == 0
+    assert capsys.readouterr().err == f"headway: {tmp_path} has all 2 runs already\n"
+    assert json.loads((tmp_path / "bench.json").read_text())["results"]
+    assert (tmp_path / "report.html").is_file()
+
+
 class Finishes:
     """A run that finishes although it was given up, and meets a second signal meanwhile."""
 

@@ -1,3 +1,4 @@
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration as Wait;
@@ -197,16 +198,16 @@ impl Batch {
         bench: &Bound<'py, PyAny>,
     ) -> PyResult<()> {
         let folder = Path::new(directory);
-        let (rows, series) = py.detach(|| self.batch.rows_and_series());
-        let results: Vec<_> = rows
-            .iter()
-            .map(|r| result(py, r))
-            .collect::<PyResult<_>>()?;
-        let bench: String = bench.call1((results,))?.extract()?;
+        let finished = py.detach(|| self.batch.finished());
+        let mut seeds: HashMap<&str, BTreeMap<u32, u64>> = HashMap::new();
+        for (scenario, run, seed) in finished.runs() {
+            seeds.entry(scenario).or_default().insert(run, seed);
+        }
+        let bench: String = bench.call1((finished.runs().len(), seeds))?.extract()?;
         // Results last: whatever run stands in them has its series, also where this is cut short.
         let written = py.detach(|| {
-            headway_record::write_series(&folder.join(SERIES), &series)?;
-            headway_record::write_results(&folder.join(RESULTS), &rows, &bench)
+            headway_record::write_series(&folder.join(SERIES), &finished.series())?;
+            headway_record::write_results(&folder.join(RESULTS), finished.rows(), &bench)
         });
         written.map_err(|e| RunError::new_err(e.to_string()))
     }

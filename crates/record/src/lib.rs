@@ -20,7 +20,7 @@ pub use histogram::LogHistogram;
 pub use meter::FlowMeter;
 pub use metrics::{Bottleneck, Metrics, jain_index, owl_utility};
 pub use parquet_file::{WriteError, write_results, write_series};
-pub use parquet_read::{ReadError, Table, Values, read_table};
+pub use parquet_read::{ReadError, Table, Values};
 pub use results::{ALL_FLOWS, Row, SCHEMA_VERSION, SeriesRow};
 pub use results_read::{Results, read_results, read_series};
 pub use whole::own_stream;

@@ -1,5 +1,6 @@
 //! Results as Parquet files: the same rows, the same bytes.
 
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -67,13 +68,32 @@ impl Column {
     }
 }
 
+/// Rows that are written at a time: some 50 MB with their columns.
+pub(crate) const GROUP: usize = 1 << 15;
+
 /// One row a flow and run. Columns are those of [`Row`], [`Metrics`](crate::Metrics) and [`Fitness`](crate::Fitness).
 ///
+/// Rows are asked for as they are written, so that memory does not grow with their number.
 /// `bench` goes into the footer under that key: what a report says beside the rows (command, scenarios, traces), as JSON.
 ///
 /// # Errors
 /// If the file cannot be written.
-pub fn write_results(path: &Path, rows: &[Row], bench: &str) -> Result<(), WriteError> {
+pub fn write_results(
+    path: &Path,
+    rows: impl IntoIterator<Item = Row>,
+    bench: &str,
+) -> Result<(), WriteError> {
+    let mut rows = rows.into_iter().fuse();
+    let mut next = move || -> Vec<Row> { rows.by_ref().take(GROUP).collect() };
+    // Of no row too there is a group, though an empty one.
+    let first = next();
+    let others = std::iter::from_fn(move || Some(next()).filter(|group| !group.is_empty()));
+    let groups = others.map(|group| of_results(&group));
+    write(path, of_results(&first), groups, &[("bench", bench)])
+}
+
+/// The columns of these rows, by name.
+fn of_results(rows: &[Row]) -> Vec<(&'static str, Column)> {
     let mut columns = vec![
         ("schema", Column::Int(vec![SCHEMA_VERSION; rows.len()])),
         (
@@ -139,7 +159,7 @@ pub fn write_results(path: &Path, rows: &[Row], bench: &str) -> Result<(), Write
     }
     let unfit = rows.iter().map(|r| r.fitness.as_ref()?.unfit.as_deref());
     columns.push(("unfit", Column::maybe_text(unfit)));
-    write(path, columns, &[("bench", bench)])
+    columns
 }
 
 /// One row a flow and bin.
@@ -192,12 +212,14 @@ pub fn write_series(path: &Path, rows: &[SeriesRow]) -> Result<(), WriteError> {
         ("capacity_mbps", pooled(|r| &r.capacity_mbps)),
         ("queue_packets", pooled(|r| &r.queue_packets)),
     ];
-    write(path, columns, &[])
+    write(path, columns, std::iter::empty(), &[])
 }
 
+/// Writes groups of rows, `first` and the others.
 fn write(
     path: &Path,
-    columns: Vec<(&str, Column)>,
+    first: Vec<(&'static str, Column)>,
+    others: impl Iterator<Item = Vec<(&'static str, Column)>>,
     notes: &[(&str, &str)],
 ) -> Result<(), WriteError> {
     let wrong = |source| WriteError {
@@ -206,7 +228,7 @@ fn write(
     };
     let (whole, to) = Whole::create(path).map_err(|e| wrong(e.into()))?;
     let attempt = || -> Result<(), ParquetError> {
-        let fields = columns
+        let fields = first
             .iter()
             .map(|(name, c)| c.schema(name).map(Arc::new))
             .collect::<Result<Vec<_>, _>>()?;
@@ -228,32 +250,9 @@ fn write(
             .set_key_value_metadata(Some(metadata))
             .build();
         let mut file = SerializedFileWriter::new(to, Arc::new(schema), Arc::new(properties))?;
-        let mut group = file.next_row_group()?;
-        for (_, column) in &columns {
-            let Some(mut writer) = group.next_column()? else {
-                break;
-            };
-            match column {
-                Column::Text(v) => writer.typed::<ByteArrayType>().write_batch(v, None, None)?,
-                Column::MaybeText(v) => {
-                    let present: Vec<ByteArray> = v.iter().flatten().cloned().collect();
-                    writer
-                        .typed::<ByteArrayType>()
-                        .write_batch(&present, Some(&levels(v)), None)?
-                }
-                Column::Int(v) => writer.typed::<Int32Type>().write_batch(v, None, None)?,
-                Column::Long(v) => writer.typed::<Int64Type>().write_batch(v, None, None)?,
-                Column::Real(v) => writer.typed::<DoubleType>().write_batch(v, None, None)?,
-                Column::Maybe(v) => {
-                    let present: Vec<f64> = v.iter().flatten().copied().collect();
-                    writer
-                        .typed::<DoubleType>()
-                        .write_batch(&present, Some(&levels(v)), None)?
-                }
-            };
-            writer.close()?;
+        for columns in std::iter::once(first).chain(others) {
+            write_group(&mut file, &columns)?;
         }
-        group.close()?;
         file.close()?;
         Ok(whole.keep()?)
     };
@@ -261,6 +260,39 @@ fn write(
         whole.drop_part();
         wrong(source)
     })
+}
+
+fn write_group(
+    file: &mut SerializedFileWriter<File>,
+    columns: &[(&str, Column)],
+) -> Result<(), ParquetError> {
+    let mut group = file.next_row_group()?;
+    for (_, column) in columns {
+        let Some(mut writer) = group.next_column()? else {
+            break;
+        };
+        match column {
+            Column::Text(v) => writer.typed::<ByteArrayType>().write_batch(v, None, None)?,
+            Column::MaybeText(v) => {
+                let present: Vec<ByteArray> = v.iter().flatten().cloned().collect();
+                writer
+                    .typed::<ByteArrayType>()
+                    .write_batch(&present, Some(&levels(v)), None)?
+            }
+            Column::Int(v) => writer.typed::<Int32Type>().write_batch(v, None, None)?,
+            Column::Long(v) => writer.typed::<Int64Type>().write_batch(v, None, None)?,
+            Column::Real(v) => writer.typed::<DoubleType>().write_batch(v, None, None)?,
+            Column::Maybe(v) => {
+                let present: Vec<f64> = v.iter().flatten().copied().collect();
+                writer
+                    .typed::<DoubleType>()
+                    .write_batch(&present, Some(&levels(v)), None)?
+            }
+        };
+        writer.close()?;
+    }
+    group.close()?;
+    Ok(())
 }
 
 /// Parquet's definition levels: which values are there.

@@ -1,7 +1,8 @@
 //! Reads back what `parquet_file` wrote, for a report of runs that are long over.
 
+use std::collections::HashMap;
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use parquet::basic::Type;
 use parquet::column::reader::get_typed_column_reader;
@@ -52,54 +53,72 @@ pub enum Values {
     Real(Vec<Option<f64>>),
 }
 
-/// A file as it was written.
-#[derive(Clone, Debug, PartialEq)]
+/// A file of flat columns, all of one length. They are read one by one, for together they may be large.
 pub struct Table {
+    path: PathBuf,
+    file: SerializedFileReader<File>,
+}
+
+impl Table {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// If the file cannot be read or is no Parquet.
+    pub fn open(path: &Path) -> Result<Table, ReadError> {
+        let file = File::open(path).map_err(ParquetError::from);
+        let file = file.and_then(SerializedFileReader::new);
+        Ok(Table {
+            path: path.to_owned(),
+            file: file.map_err(|source| ReadError::parquet(path, source))?,
+        })
+    }
+
     /// Keys and values of the footer: `schema`, and in results `bench`.
-    pub metadata: Vec<(String, String)>,
-    /// Columns by name, all of one length, in the order of the file.
-    pub columns: Vec<(String, Values)>,
-}
+    pub fn footer(&self) -> HashMap<String, String> {
+        let entries = self.file.metadata().file_metadata().key_value_metadata();
+        let entries = entries.into_iter().flatten();
+        entries
+            .filter_map(|entry| Some((entry.key.clone(), entry.value.clone()?)))
+            .collect()
+    }
 
-/// Reads a file of flat columns.
-///
-/// # Errors
-/// If the file cannot be read, is no Parquet, or holds a column of a kind that Headway does not write.
-pub fn read_table(path: &Path) -> Result<Table, ReadError> {
-    read(path).map_err(|source| ReadError::parquet(path, source))
-}
+    /// The columns' names, in the order of the file.
+    pub fn names(&self) -> Vec<String> {
+        let schema = self.file.metadata().file_metadata().schema_descr();
+        let columns = schema.columns().iter();
+        columns.map(|column| column.name().to_owned()).collect()
+    }
 
-fn read(path: &Path) -> Result<Table, ParquetError> {
-    let file = SerializedFileReader::new(File::open(path)?)?;
-    let footer = file.metadata().file_metadata();
-    let metadata = footer
-        .key_value_metadata()
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| Some((entry.key.clone(), entry.value.clone()?)))
-        .collect();
-    let mut columns = Vec::new();
-    for (index, column) in footer.schema_descr().columns().iter().enumerate() {
-        let values = match column.physical_type() {
+    /// The values of the column of that number.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or the column is of a kind that Headway does not write.
+    pub fn column(&self, index: usize) -> Result<Values, ReadError> {
+        self.read(index)
+            .map_err(|source| ReadError::parquet(&self.path, source))
+    }
+
+    pub(crate) fn read(&self, index: usize) -> Result<Values, ParquetError> {
+        let file = &self.file;
+        let column = file.metadata().file_metadata().schema_descr().column(index);
+        Ok(match column.physical_type() {
             Type::BYTE_ARRAY => Values::Text(
-                cells::<ByteArrayType>(&file, index)?
+                cells::<ByteArrayType>(file, index)?
                     .iter()
                     .map(|text| text.as_ref().map(utf8).transpose())
                     .collect::<Result<_, _>>()?,
             ),
             Type::INT32 => Values::Whole(
-                required::<Int32Type>(&file, index)?
+                required::<Int32Type>(file, index)?
                     .into_iter()
                     .map(i64::from)
                     .collect(),
             ),
-            Type::INT64 => Values::Whole(required::<Int64Type>(&file, index)?),
-            Type::DOUBLE => Values::Real(cells::<DoubleType>(&file, index)?),
+            Type::INT64 => Values::Whole(required::<Int64Type>(file, index)?),
+            Type::DOUBLE => Values::Real(cells::<DoubleType>(file, index)?),
             _ => return Err(foreign(column.name())),
-        };
-        columns.push((column.name().to_owned(), values));
+        })
     }
-    Ok(Table { metadata, columns })
 }
 
 fn utf8(text: &ByteArray) -> Result<String, ParquetError> {
@@ -209,26 +228,25 @@ mod tests {
             row(1, Some(0.987), Some(late)),
             row(2, None, Some(fit)),
         ];
-        write_results(&path, &rows, "{}").unwrap();
-        let table = read_table(&path).unwrap();
+        write_results(&path, rows, "{}").unwrap();
+        let table = Table::open(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
-        assert!(
-            table
-                .metadata
-                .contains(&("bench".to_owned(), "{}".to_owned()))
-        );
-        let column = |name: &str| &table.columns.iter().find(|(n, _)| n == name).unwrap().1;
-        assert_eq!(*column("run"), Values::Whole(vec![0, 1, 2]));
-        assert_eq!(*column("seed"), Values::Whole(vec![i64::MAX; 3]));
+        assert_eq!(table.footer()["bench"], "{}");
+        let column = |name: &str| {
+            let index = table.names().iter().position(|n| n == name);
+            table.column(index.unwrap()).unwrap()
+        };
+        assert_eq!(column("run"), Values::Whole(vec![0, 1, 2]));
+        assert_eq!(column("seed"), Values::Whole(vec![i64::MAX; 3]));
         assert_eq!(
             *column("scheme"),
             Values::Text(vec![Some("cubic".to_owned()); 3])
         );
         let late = Some("late".to_owned());
-        assert_eq!(*column("unfit"), Values::Text(vec![None, late, None]));
+        assert_eq!(column("unfit"), Values::Text(vec![None, late, None]));
         let lateness = Values::Real(vec![None, Some(7.0), None]);
-        assert_eq!(*column("lateness_p99_ms"), lateness);
-        assert_eq!(*column("jain"), Values::Real(vec![None, Some(0.987), None]));
+        assert_eq!(column("lateness_p99_ms"), lateness);
+        assert_eq!(column("jain"), Values::Real(vec![None, Some(0.987), None]));
         assert_eq!(
             *column("throughput_mbps"),
             Values::Real(vec![Some(0.1 + 0.2); 3])
@@ -240,7 +258,7 @@ mod tests {
         let path =
             std::env::temp_dir().join(format!("headway-none-{}.parquet", std::process::id()));
         std::fs::write(&path, "PAR1 but no more").unwrap();
-        let error = read_table(&path).unwrap_err().to_string();
+        let error = Table::open(&path).err().unwrap().to_string();
         std::fs::remove_file(&path).unwrap();
         assert!(error.starts_with(&path.display().to_string()), "{error}");
     }

@@ -5,9 +5,7 @@ use std::path::Path;
 
 use parquet::errors::ParquetError;
 
-use crate::{
-    Fitness, Metrics, ReadError, Row, SCHEMA_VERSION, Series, SeriesRow, Values, read_table,
-};
+use crate::{Fitness, Metrics, ReadError, Row, SCHEMA_VERSION, Series, SeriesRow, Table, Values};
 
 /// What [`write_results`](crate::write_results) wrote.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,16 +39,17 @@ pub fn read_series(path: &Path) -> Result<Vec<SeriesRow>, ReadError> {
         .map_err(|source| ReadError::parquet(path, source))
 }
 
-/// The columns of a file that are not read yet.
+/// A file whose columns are read as they are asked for.
 struct Columns {
     footer: HashMap<String, String>,
-    by_name: HashMap<String, Values>,
+    numbers: HashMap<String, usize>,
+    table: Table,
 }
 
 impl Columns {
     fn of(path: &Path) -> Result<Columns, ReadError> {
-        let table = read_table(path)?;
-        let footer: HashMap<_, _> = table.metadata.into_iter().collect();
+        let table = Table::open(path)?;
+        let footer = table.footer();
         let found = footer.get("schema").map_or("none", String::as_str);
         if found != SCHEMA_VERSION.to_string() {
             return Err(ReadError::Schema {
@@ -59,31 +58,37 @@ impl Columns {
             });
         }
         Ok(Columns {
-            by_name: table.columns.into_iter().collect(),
+            numbers: table.names().into_iter().zip(0..).collect(),
             footer,
+            table,
         })
     }
 
-    fn maybe_text(&mut self, name: &str) -> Result<Vec<Option<String>>, ParquetError> {
-        match self.by_name.remove(name) {
-            Some(Values::Text(values)) => Ok(values),
+    fn values(&self, name: &str) -> Result<Values, ParquetError> {
+        let number = self.numbers.get(name).ok_or_else(|| wrong(name))?;
+        self.table.read(*number)
+    }
+
+    fn maybe_text(&self, name: &str) -> Result<Vec<Option<String>>, ParquetError> {
+        match self.values(name)? {
+            Values::Text(values) => Ok(values),
             _ => Err(wrong(name)),
         }
     }
 
-    fn text(&mut self, name: &str) -> Result<Vec<String>, ParquetError> {
+    fn text(&self, name: &str) -> Result<Vec<String>, ParquetError> {
         all(name, self.maybe_text(name)?)
     }
 
-    fn whole<T: TryFrom<i64>>(&mut self, name: &str) -> Result<Vec<T>, ParquetError> {
-        let Some(Values::Whole(values)) = self.by_name.remove(name) else {
+    fn whole<T: TryFrom<i64>>(&self, name: &str) -> Result<Vec<T>, ParquetError> {
+        let Values::Whole(values) = self.values(name)? else {
             return Err(wrong(name));
         };
         all(name, values.into_iter().map(|v| v.try_into().ok()))
     }
 
     /// Counts and seeds, which are written as the same 64 bits with a sign.
-    fn count(&mut self, name: &str) -> Result<Vec<u64>, ParquetError> {
+    fn count(&self, name: &str) -> Result<Vec<u64>, ParquetError> {
         Ok(self
             .whole(name)?
             .into_iter()
@@ -91,18 +96,18 @@ impl Columns {
             .collect())
     }
 
-    fn maybe(&mut self, name: &str) -> Result<Vec<Option<f64>>, ParquetError> {
-        match self.by_name.remove(name) {
-            Some(Values::Real(values)) => Ok(values),
+    fn maybe(&self, name: &str) -> Result<Vec<Option<f64>>, ParquetError> {
+        match self.values(name)? {
+            Values::Real(values) => Ok(values),
             _ => Err(wrong(name)),
         }
     }
 
-    fn real(&mut self, name: &str) -> Result<Vec<f64>, ParquetError> {
+    fn real(&self, name: &str) -> Result<Vec<f64>, ParquetError> {
         all(name, self.maybe(name)?)
     }
 
-    fn rows(&mut self) -> Result<Vec<Row>, ParquetError> {
+    fn rows(&self) -> Result<Vec<Row>, ParquetError> {
         let code_version = self.text("code_version")?;
         let scenario = self.text("scenario")?;
         let scenario_hash = self.text("scenario_hash")?;
@@ -137,7 +142,7 @@ impl Columns {
             .collect())
     }
 
-    fn metrics(&mut self, rows: usize) -> Result<Vec<Metrics>, ParquetError> {
+    fn metrics(&self, rows: usize) -> Result<Vec<Metrics>, ParquetError> {
         let mut metrics = vec![Metrics::default(); rows];
         for (i, (name, _)) in Metrics::default().named().into_iter().enumerate() {
             for (row, value) in metrics.iter_mut().zip(self.maybe(name)?) {
@@ -159,7 +164,7 @@ impl Columns {
 
     /// A run in simulated time has none. Its columns are as empty as those of a run in real time that
     /// could take no figure.
-    fn fitness(&mut self, world: &[String]) -> Result<Vec<Option<Fitness>>, ParquetError> {
+    fn fitness(&self, world: &[String]) -> Result<Vec<Option<Fitness>>, ParquetError> {
         let mut found = vec![Fitness::default(); world.len()];
         for (i, (name, _)) in Fitness::default().named().into_iter().enumerate() {
             for (row, value) in found.iter_mut().zip(self.maybe(name)?) {
@@ -176,7 +181,7 @@ impl Columns {
     }
 
     /// The bins of a run and flow stand together.
-    fn series(&mut self) -> Result<Vec<SeriesRow>, ParquetError> {
+    fn series(&self) -> Result<Vec<SeriesRow>, ParquetError> {
         let scenario = self.text("scenario")?;
         let scheme = self.text("scheme")?;
         let run: Vec<i32> = self.whole("run")?;
@@ -234,6 +239,7 @@ fn all<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parquet_file::GROUP;
     use crate::{ALL_FLOWS, write_results, write_series};
 
     /// Numbers that a careless reader or writer would change.
@@ -259,7 +265,7 @@ mod tests {
     }
 
     impl Drop for Scratch {
-        fn drop(&mut self) {
+        fn drop(&self) {
             let _ = std::fs::remove_file(&self.0);
         }
     }
@@ -316,10 +322,22 @@ mod tests {
             .zip(0..)
             .map(|(world, run)| row(run, world))
             .collect();
-        write_results(&file.0, &rows, "{}").unwrap();
+        write_results(&file.0, rows.clone(), "{}").unwrap();
         let found = read_results(&file.0).unwrap();
         assert_eq!(text(&found.rows), text(&rows));
         assert_eq!(found.bench, "{}");
+    }
+
+    /// They are asked for one by one, and are never all in memory.
+    #[test]
+    fn more_rows_than_are_written_at_a_time_come_back_in_their_order() {
+        let file = Scratch::new("many");
+        let count = GROUP as i32 + 1;
+        write_results(&file.0, (0..count).map(|run| row(run, "emu")), "{}").unwrap();
+        let runs: Vec<i32> = Columns::of(&file.0).unwrap().whole("run").unwrap();
+        assert!(runs.into_iter().eq(0..count));
+        let rows = read_results(&file.0).unwrap().rows;
+        assert_eq!(text(rows.last()), text(Some(row(count - 1, "emu"))));
     }
 
     /// Written again it is the same file.

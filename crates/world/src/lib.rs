@@ -19,7 +19,7 @@ mod setup;
 mod window;
 mod world;
 
-pub use batch::{Batch, BatchError, BatchOptions, LeftOut, Progress, RecordingRow};
+pub use batch::{Batch, BatchError, BatchOptions, Finished, LeftOut, Progress, RecordingRow};
 pub use changes::Changes;
 pub use cross::CrossTraffic;
 pub use flow::{Measured, MeasuredFlow};

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json as js
 import sys
 import time
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -203,19 +203,27 @@ def bench(
         "seed": seed,
         **_where(world),
     }
-    results = BenchFolder(folder, batch, loaded, traces, facts)
+    results, end = BenchFolder(folder, batch, loaded, traces, facts), _End()
+    failed: RunError | None = None
     with alone_in(folder, "bench"):
         results.take_over()
-        # From the first run to the last line written a signal is noted, and interrupts nothing.
-        with ending.noted() as asked:
-            failed = _run(batch, f"{len(names)} schemes, {len(loaded)} scenarios", results.save, asked)
-            end = _finish(results, loaded, json=json) if batch.finished_runs else _End()
-    if end.written:
-        unfit = _say_rest(end, end.written, folder, len(batch.recordings()), json=json, strict=strict)
+        try:
+            # From the first run until all are saved a signal is noted, and interrupts nothing.
+            with ending.noted() as asked:
+                failed = _run(batch, f"{len(names)} schemes, {len(loaded)} scenarios", results.save, asked)
+                if batch.finished_runs:
+                    _save(results, end)
+            end.is_asked = asked.is_set()
+            # Statistics and charts can be made again: from here on a signal ends the command.
+            if batch.finished_runs:
+                _finish(results, end, loaded, json=json)
+                unfit = _say_rest(end, folder, len(batch.recordings()), json=json, strict=strict)
+        except KeyboardInterrupt:
+            end.is_asked = True
     broken = batch.recording_failures()
     for failure in broken:
         print(f"headway: {failure}; that run's recordings are incomplete, its results are not", file=sys.stderr)
-    _raise_unless_whole(batch, folder, end.lost, failed, is_asked=asked.is_set(), named=out is not None)
+    _raise_unless_whole(results, end, failed, named=out is not None)
     if broken or end.undrawn or (strict and unfit):
         raise typer.Exit(1)
 
@@ -224,43 +232,63 @@ def bench(
 class _End:
     """What became of what was measured."""
 
-    written: Bench | None = None
+    is_asked: bool = False
+    """Whether a signal has come."""
+    saved: BenchFolder | None = None
+    """Where it is: the folder that was asked for, or another."""
     lost: Exception | None = None
-    """Why it could not be written."""
+    """Why it is not in the folder that was asked for."""
+    made: Bench | None = None
+    """The statistics."""
     unsaid: OSError | SystemExit | None = None
-    """Why it could not be printed."""
+    """Why they could not be printed."""
     undrawn: Exception | None = None
     """Why there is no report."""
 
 
-def _finish(results: BenchFolder, scenarios: list[Scenario], *, json: bool) -> _End:
-    """Writes what was measured, prints it, and draws the report, each whatever becomes of the others."""
-    end = _End()
+def _save(results: BenchFolder, end: _End) -> None:
+    """Saves what was measured; where its folder has no room, among the system's temporary files."""
     try:
         with _status("writing the results"):
-            end.written = results.write()
+            results.save()
+        end.saved = results
     except (RunError, OSError, ValueError) as error:
+        end.lost = error
+        with suppress(RunError, OSError, ValueError):
+            end.saved = results.saved_elsewhere()
+
+
+def _finish(results: BenchFolder, end: _End, scenarios: list[Scenario], *, json: bool) -> None:
+    """Makes the statistics, prints them, and draws the report, each whatever becomes of the others."""
+    from headway.cli.progress import progress_of
+
+    with progress_of("statistics") as tell:
         # What was measured is shown at least.
-        end.lost, end.written = error, results.unwritten()
+        end.made = end.saved.read(tell) if end.saved else results.unwritten(tell)
+        rows = end.made.rows
+    if end.saved:
+        try:
+            end.saved.write_statistics(end.made)
+        except (RunError, OSError) as error:
+            end.undrawn = error
     try:
         if json:
-            print(js.dumps(end.written.rows, indent=2))
+            print(js.dumps(rows, indent=2))
         else:
-            _print(end.written, scenarios)
+            _print(end.made, scenarios)
         sys.stdout.flush()
     except (OSError, SystemExit) as error:
         # Rich makes a SystemExit of a pipe whose reader has left.
         end.unsaid = error
-    if not end.lost:
+    if end.saved and not end.undrawn:
         try:
-            with _status("drawing the report"):
-                results.draw(end.written)
+            with progress_of("drawing the report") as tell:
+                end.saved.draw(end.made, tell)
         except (RunError, OSError, ValueError, MemoryError) as error:
             end.undrawn = error
-    return end
 
 
-def _say_rest(end: _End, written: Bench, folder: Path, recordings: int, *, json: bool, strict: bool) -> bool:
+def _say_rest(end: _End, folder: Path, recordings: int, *, json: bool, strict: bool) -> bool:
     """Says where the files are and what is doubtful; whether the machine changed a result.
 
     Raises OSError or SystemExit if the results could not be printed.
@@ -269,11 +297,11 @@ def _say_rest(end: _End, written: Bench, folder: Path, recordings: int, *, json:
         raise end.unsaid
     if not (json or end.lost):
         _say_where(folder, recordings, drawn=end.undrawn is None)
-    if end.undrawn:
-        why = str(end.undrawn) or "out of memory"
-        rest = f"no report is written, but the results are whole: `headway report {shown(folder)}` draws it"
+    if end.saved and end.undrawn:
+        why, there = str(end.undrawn) or "out of memory", shown(end.saved.path)
+        rest = f"no report is written, but the results are whole: `headway report {there}` draws it"
         print(f"headway: {why}; {rest}", file=sys.stderr)
-    return _warn(written, strict=strict)
+    return _warn(end.made, strict=strict) if end.made else False
 
 
 def _where(world: World) -> dict[str, str | None]:
@@ -328,19 +356,27 @@ def _common_length(scenarios: list[Scenario]) -> float | None:
     return lengths.pop() if len(lengths) == 1 and not named else None
 
 
-def _raise_unless_whole(
-    batch: Batch, folder: Path, lost: Exception | None, failed: RunError | None, *, is_asked: bool, named: bool
-) -> None:
+def _raise_unless_whole(results: BenchFolder, end: _End, failed: RunError | None, *, named: bool) -> None:
     """Raises RunError if results were not written or a run failed, and ends the command if a signal came."""
-    if lost:
-        cure = "the results above may be all that is left; make room, and give the same --out to go on from there"
-        raise RunError(f"{lost}; {cure}")
-    if failed or is_asked:
-        rest = _unfinished(batch, folder, named=named)
+    if end.lost:
+        raise RunError(f"{end.lost}; {_kept(results, end)}")
+    if failed or end.is_asked:
+        rest = _unfinished(results.batch, results.path, named=named)
         if failed:
             raise RunError(f"{failed}; {rest}")
         print(f"headway: interrupted: {rest}", file=sys.stderr)
         raise typer.Exit(ending.exit_code())
+
+
+def _kept(results: BenchFolder, end: _End) -> str:
+    """Where the runs are that could not be saved in their folder, and what to do."""
+    batch, folder = results.batch, shown(results.path)
+    finished = f"{batch.finished_runs} of {batch.total_runs} runs finished"
+    if end.saved:
+        there = shown(end.saved.path)
+        return f"{finished}; they are in {there}: make room, and move its files into {folder}"
+    kept = f"{results.saved} of them are in {folder}, the others" if results.saved else "they are"
+    return f"{finished}; {kept} only in the table above: make room, and the same --out goes on from there"
 
 
 def _unfinished(batch: Batch, folder: Path, *, named: bool) -> str:
@@ -391,7 +427,8 @@ def _is_saved(save: Callable[[], object]) -> bool:
     try:
         save()
     except (RunError, UsageError, OSError) as error:
-        print(f"headway: warning: {error}; what has finished is not saved yet", file=sys.stderr)
+        rest = "what has finished since the last save is only in memory"
+        print(f"headway: warning: {error}; {rest}", file=sys.stderr)
         return False
     return True
 

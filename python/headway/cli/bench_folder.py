@@ -5,21 +5,26 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
 from headway._native import UsageError
 from headway.cli.streams import shown
+from headway.ending import held
 
 if TYPE_CHECKING:
     from headway._native import Batch, Scenario
     from headway.results import Bench
+    from headway.summary import Tell
 
 CURE = "give another --out, or remove the folder"
 
 
-@dataclass(frozen=True)
+@dataclass
 class BenchFolder:
     """What a batch leaves in a folder, and finds there."""
 
@@ -32,6 +37,10 @@ class BenchFolder:
     """How the bench was made: the command, its options, the code's version."""
     trace_s: dict[str, float] = field(init=False, default_factory=dict)
     """How long the trace is in which a scenario's runs begin at offsets. A trace may go while the bench runs."""
+    saved: int = field(init=False, default=0)
+    """How many finished runs are in the files."""
+    _footer: dict[str, Any] = field(init=False, default_factory=dict)
+    """What results.parquet says of itself."""
 
     def __post_init__(self) -> None:
         """Looks at the traces."""
@@ -61,6 +70,7 @@ class BenchFolder:
             raise UsageError(f"--out {self.path}: {error}; {CURE}") from None
         total, left = self.batch.total_runs, self.batch.total_runs - self.batch.finished_runs
         again = there - self.batch.finished_runs
+        self.saved = there
         has = f"all {total} runs" if there == total else f"{there} of {total} runs"
         runs = ("" if again else "the other ") + ("one runs" if left == 1 else f"{left} run") + " now"
         records = f", {again} of them again for the recordings" if again else ""
@@ -94,61 +104,80 @@ class BenchFolder:
                 known[sha256] -= 1
         return there
 
-    def save(self) -> dict[str, Any]:
-        """Writes results.parquet and series.parquet; returns what the footer says. Raises RunError."""
+    def save(self) -> None:
+        """Writes results.parquet, series.parquet and bench.json, without its `results`. Raises RunError."""
         from headway.files import in_utf8
 
-        footer: dict[str, Any] = {}
-
-        def text(results: list[dict[str, Any]]) -> str:
-            footer.update(self._footer(results))
-            return json.dumps(footer)
+        def text(finished: int, seeds: dict[str, dict[int, int]]) -> str:
+            self._footer = self._said_of(finished, seeds)
+            return json.dumps(self._footer)
 
         with in_utf8(self.path) as place:
             self.batch.write_parquet(place, text)
-        return footer
+        self._write_json({})
+        self.saved = self._footer["finished_runs"]
 
-    def _footer(self, results: list[dict[str, Any]]) -> dict[str, Any]:
+    def saved_elsewhere(self) -> BenchFolder:
+        """Saves into a new folder for temporary files, and returns that. Raises RunError."""
+        other = copy(self)
+        other.path = Path(mkdtemp(prefix="headway-bench-"))
+        try:
+            other.save()
+        except BaseException:
+            rmtree(other.path, ignore_errors=True)
+            raise
+        return other
+
+    def _said_of(self, finished: int, seeds: dict[str, dict[int, int]]) -> dict[str, Any]:
+        """What the footer says of so many runs, whose seeds these are by scenario and number."""
         from headway.results import BENCH_SCHEMA
 
         return {
             "schema": BENCH_SCHEMA,
             **self.facts,
-            "finished_runs": len({(r["scenario"], r["scheme"], r["run"]) for r in results}),
+            "finished_runs": finished,
             "total_runs": self.batch.total_runs,
-            "scenarios": [self._about(scenario, results) for scenario in self.scenarios],
+            "scenarios": [self._about(scenario, seeds.get(scenario.name, {})) for scenario in self.scenarios],
         }
 
-    def unwritten(self) -> Bench:
-        """What has finished, where it could not be written."""
+    def read(self, tell: Tell) -> Bench:
+        """What is saved, as `headway report` reads it later: the same page, byte for byte."""
+        from headway.results import read_bench
+
+        return read_bench(self.path, tell)
+
+    def unwritten(self, tell: Tell) -> Bench:
+        """What has finished, where it could not be saved."""
         from headway.results import Bench
 
         results = self.batch.results()
-        return Bench(self._footer(results), results, [])
+        seeds: dict[str, dict[int, int]] = {}
+        for row in results:
+            seeds.setdefault(row["scenario"], {})[row["run"]] = row["seed"]
+        finished = len({(row["scenario"], row["scheme"], row["run"]) for row in results})
+        return Bench(self._said_of(finished, seeds), results, [], tell)
 
-    def write(self) -> Bench:
-        """Saves, writes bench.json, and returns what it holds. Raises RunError."""
+    def write_statistics(self, bench: Bench) -> None:
+        """Writes bench.json again, with `results`. Raises RunError."""
+        with held():
+            self._write_json({"results": bench.rows})
+
+    def _write_json(self, more: dict[str, Any]) -> None:
         from headway.files import write_atomic
-        from headway.results import read_bench
 
-        footer = self.save()
-        # As `headway report` reads it later: the same page, byte for byte.
-        bench = read_bench(self.path)
         recordings = self._recordings()
-        facts = footer | ({"recordings": recordings} if recordings else {}) | {"results": bench.rows}
+        facts = self._footer | ({"recordings": recordings} if recordings else {}) | more
         write_atomic(self.path / "bench.json", json.dumps(facts, indent=2) + "\n")
-        return bench
 
-    def draw(self, bench: Bench) -> None:
+    def draw(self, bench: Bench, tell: Tell) -> None:
         """Writes report.html. Raises RunError."""
         from headway.files import write_atomic
         from headway.report import page
 
-        write_atomic(self.path / "report.html", page(bench))
+        write_atomic(self.path / "report.html", page(bench, tell))
 
-    def _about(self, s: Scenario, results: list[dict[str, Any]]) -> dict[str, Any]:
+    def _about(self, s: Scenario, seeds: dict[int, int]) -> dict[str, Any]:
         """What the report says of a scenario, and where each run began in its trace."""
-        seeds = {r["run"]: r["seed"] for r in results if r["scenario"] == s.name}
         moves = "trace offset" in s.varies and seeds
         runs = range(max(seeds) + 1) if moves else ()
         return {

@@ -1,8 +1,14 @@
 """How far something is, and how long it will still take: on a terminal, on standard error."""
 
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from headway.cli.streams import is_animated, screen
+
+SHOWN_AFTER_S = 2.0
 
 
 def progress_of_runs() -> Progress:
@@ -19,6 +25,33 @@ def progress_of_runs() -> Progress:
         console=console,
         disable=not is_animated(console),
     )
+
+
+@contextmanager
+def progress_of(what: str) -> Iterator[Callable[[float], None]]:
+    """A bar that is told which share is done, 0 to 1; it shows where the work takes over two seconds."""
+    console = screen(stderr=True)
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not is_animated(console),
+    )
+    task, began = bar.add_task(what, total=1.0), time.monotonic()
+
+    def tell(share: float) -> None:
+        if time.monotonic() - began > SHOWN_AFTER_S:
+            bar.start()
+        bar.update(task, completed=share)
+
+    try:
+        yield tell
+    finally:
+        bar.stop()
 
 
 def duration(seconds: float) -> str:

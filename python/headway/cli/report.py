@@ -21,21 +21,25 @@ def report(
     json: Json = False,
 ) -> None:
     """Write the report of a bench again from its results.parquet and series.parquet: same files, same page."""
+    from headway.cli.progress import progress_of
     from headway.files import given, make_parent, not_over, write_atomic
     from headway.report import page
     from headway.results import FILES, read_bench
 
-    bench = read_bench(folder)
     path = given(out or folder / "report.html")
     if path.is_dir():
         raise UsageError(f"--out {path}: a folder; give the file to write, such as {path / 'report.html'}")
     not_over(path, [folder / name for name in (*FILES, "bench.json")], "--out")
-    make_parent(path, "--out")
-    write_atomic(path, page(bench))
+    with progress_of("statistics") as tell:
+        bench = read_bench(folder, tell)
+        make_parent(path, "--out")
+        rows = bench.rows
+    with progress_of("drawing the report") as tell:
+        write_atomic(path, page(bench, tell))
     if json:
         import json as js
 
-        print(js.dumps(bench.rows, indent=2), file=beside(path))
+        print(js.dumps(rows, indent=2), file=beside(path))
     else:
         print(f"report: {shown(path)}", file=beside(path))
     if open_:

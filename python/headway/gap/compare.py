@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headway.gap.plan import EMU, KERNEL, SIM, TRANSPORT, Settings, Task, all_seeds, hosted
-from headway.runs.pairs import mean, offsets_of, percent
+from headway.runs.pairs import offsets_of
 from headway.runs.task import served
-from headway.summary import Metric, Offsets, in_blocks
+from headway.stats.means import Metric, mean, percent
+from headway.summary import Offsets, in_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -11,7 +11,7 @@ from headway.report.numbers import number, spread
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from headway.summary import Metric
+    from headway.stats.means import Metric
 
     Row = Mapping[str, Any]
 

@@ -13,6 +13,7 @@ from headway.report.families import Family, families
 from headway.report.sections import Content, family_section, scenario_section
 from headway.report.style import DARK, Style, styles
 from headway.results import Bench
+from headway.summary import Tell, silent
 
 Facts = Mapping[str, Any]
 
@@ -28,8 +29,8 @@ BINS = 40, 280
 """Points of a line, at least and at most: no eye tells more apart."""
 
 
-def page(bench: Bench) -> str:
-    """The report of a bench as HTML. The same bench gives the same bytes."""
+def page(bench: Bench, tell: Tell = silent) -> str:
+    """The report of a bench as HTML. The same bench gives the same bytes. `tell` is told how far it is."""
     facts = bench.facts
     style = styles([row["scheme"] for row in bench.rows])
     swept = families(bench.facts["scenarios"])
@@ -70,11 +71,17 @@ def page(bench: Bench) -> str:
             "what the runs, compared one by one with the best one's, do not show to be worse (95% for all "
             "schemes together).</p></section>",
         ]
+    done = 0
     for family in swept:
         own = [c for name in family.values for c in contents if c.scenario["name"] == name]
         if own:
             parts.append(family_section(family, own))
-    parts += [scenario_section(c) for c in alone]
+            done += len(own)
+            tell(done / len(contents))
+    for one in alone:
+        parts.append(scenario_section(one))
+        done += 1
+        tell(done / len(contents))
     parts += [_how(facts), "</main>", f"<script>{script}</script>", "</body></html>\n"]
     return "\n".join(part for part in parts if part)
 

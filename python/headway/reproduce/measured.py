@@ -7,7 +7,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from headway.runs import pairs
-from headway.stats import median_interval, share_difference_interval, share_interval, student_interval
+from headway.stats import means, median_interval, share_difference_interval, share_interval, student_interval
 from headway.stats.estimate import NOTHING, Estimate
 from headway.stats.nested import nested
 from headway.stats.two_samples import between, mean_difference
@@ -91,7 +91,7 @@ class Measured:
         """How far `one` lies above `other`, in % of the other's mean; of runs with the same seed."""
         rows, block = self._rows([other, one], [of, of])
         known = [(row[0], row[1]) for row in rows]
-        return Estimate.of(lambda level: pairs.percent(known, block, level=level))
+        return Estimate.of(lambda level: means.percent(known, block, level=level))
 
     def apart(self, one: Wanted, other: Wanted, of: Of, how: TwoSamples = mean_difference) -> Estimate:
         """`one` against `other`, of independent runs; the difference of means unless told otherwise.
@@ -115,7 +115,7 @@ class Measured:
             return NOTHING
         more = 100 * (b / a - d / c)
         added = [100 * ((row[1] - b / a * row[0]) / a - (row[3] - d / c * row[2]) / c) for row in known]
-        return Estimate.of(lambda level: pairs.mean(added, block, level=level)).mapped(lambda value: more + value)
+        return Estimate.of(lambda level: means.mean(added, block, level=level)).mapped(lambda value: more + value)
 
     def across(self, wanted: Sequence[Wanted], of: Callable[..., float | None]) -> Estimate:
         """The mean of what `of` makes of the runs with one seed, one of each of `wanted`; None says nothing."""
@@ -123,7 +123,7 @@ class Measured:
         rows = [(runs, [value]) for runs in ordered if (value := of(*runs)) is not None]
         samples, block = self.samples(wanted, rows, block)
         values = [value for (value,) in samples]
-        return Estimate.of(lambda level: pairs.mean(values, block, level=level))
+        return Estimate.of(lambda level: means.mean(values, block, level=level))
 
     def _rows(self, wanted: Sequence[Wanted], of: Sequence[Of]) -> tuple[list[list[float]], int]:
         """A value of each of `wanted` for each seed with which all are known, or for each training seed."""

@@ -17,6 +17,8 @@ LEVEL = 0.95
 RESAMPLES = 10_000
 MOST_VALUES = 1000
 """Of more values, means of neighbours are drawn: time and memory stay those of so many."""
+AT_ONCE = 500
+"""Resamples that are drawn together: of MOST_VALUES values they take 4 MB."""
 FEW = 10
 """Over fewer independent samples an interval is rough: it covers the mean less often than it says."""
 SEED = 1
@@ -45,12 +47,8 @@ def mean_interval(
     mean = math.fsum(values) / n
     if min(values) == max(values):
         return mean, mean
-    if n > MOST_VALUES:
-        # Means of neighbours, as even in number as can be: the mean of so many is as good as normal.
-        groups = [math.fsum(part) / len(part) for part in np.array_split(np.asarray(values), MOST_VALUES)]
-        off = mean - math.fsum(groups) / MOST_VALUES
-        block = math.ceil(block * MOST_VALUES / n)
-        values, n = [group + off for group in groups], MOST_VALUES
+    values, block = thinned(values, block)
+    n = len(values)
 
     # Element by element and in a fixed order: a matrix product would round differently elsewhere.
     means = np.zeros(resamples)
@@ -73,6 +71,27 @@ def mean_interval(
     return quantile((1 - level) / 2), quantile((1 + level) / 2)
 
 
+def thinned(values: Sequence[float], block: int) -> tuple[Sequence[float], int]:
+    """Of more than MOST_VALUES values the means of neighbours, whose mean is the same; else the values.
+
+    The mean of so many neighbours is as good as normal.
+
+    Args:
+        values: One finite number a run.
+        block: How many neighbours are alike.
+
+    Returns:
+        The values, and how many neighbours of them are alike.
+    """
+    n = len(values)
+    if n <= MOST_VALUES:
+        return values, block
+    # As even in number as can be.
+    groups = [math.fsum(part) / len(part) for part in np.array_split(np.asarray(values), MOST_VALUES)]
+    off = math.fsum(values) / n - math.fsum(groups) / MOST_VALUES
+    return [group + off for group in groups], math.ceil(block * MOST_VALUES / n)
+
+
 def block_length(runs: int, run_s: float, trace_s: float) -> int:
     """How many runs to draw together when each begins at its own offset of one trace.
 
@@ -88,13 +107,23 @@ def block_length(runs: int, run_s: float, trace_s: float) -> int:
     return max(1, min(math.ceil(runs * run_s / trace_s), math.isqrt(runs)))
 
 
-@lru_cache(maxsize=16)
-def _weights(n: int, block: int, resamples: int) -> NDArray[np.float64]:
-    """How often each of n values is drawn in each resample: shape (n, resamples)."""
+@lru_cache(maxsize=4)
+def _weights(n: int, block: int, resamples: int) -> NDArray[np.uint16]:
+    """How often each of n values is drawn in each resample: shape (n, resamples).
+
+    Of MOST_VALUES values and RESAMPLES resamples it takes 20 MB.
+    """
     random = np.random.default_rng(SEED)
-    starts = random.integers(0, n, size=(resamples, math.ceil(n / block)))
-    drawn = ((starts[:, :, None] + np.arange(block)) % n).reshape(resamples, -1)[:, :n]
-    return np.stack([np.count_nonzero(drawn == i, axis=1) for i in range(n)]).astype(np.float64)
+    weights = np.empty((n, resamples), np.uint16)
+    for first in range(0, resamples, AT_ONCE):
+        count = min(AT_ONCE, resamples - first)
+        starts = random.integers(0, n, size=(count, math.ceil(n / block)))
+        drawn = ((starts[:, :, None] + np.arange(block)) % n).reshape(count, -1)[:, :n]
+        # Each resample counts in n places of its own.
+        places = drawn + n * np.arange(count)[:, None]
+        counts = np.bincount(places.ravel(), minlength=n * count).reshape(count, n)
+        weights[:, first : first + count] = counts.T
+    return weights
 
 
 def _acceleration(values: Sequence[float], block: int) -> float:

@@ -9,6 +9,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from headway.stats.bootstrap import thinned
+
 LEVEL = 0.95
 LEAST_BLOCKS = 5
 """Of fewer, the region exists but says nothing: of three its radius is 28 standard errors, of five it is 5."""
@@ -51,6 +53,7 @@ def mean_ellipse(
     Returns:
         None where there are fewer than LEAST_BLOCKS blocks.
     """
+    (xs, _), (ys, block) = thinned(xs, block), thinned(ys, block)
     n = len(xs)
     blocks = n // block
     if blocks < LEAST_BLOCKS:

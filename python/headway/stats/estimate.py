@@ -29,7 +29,7 @@ class Estimate:
 
     @classmethod
     def of(cls, at: Callable[[float], Mapping[str, Any]]) -> Estimate:
-        """From a function that gives `{"mean": ..., "ci95": ...}` at a level, such as `headway.runs.pairs.mean`."""
+        """From a function that gives `{"mean": ..., "ci95": ...}` at a level, as `stats.means.mean` does."""
         known = cache(at)
 
         def interval(level: float) -> Ends | None:

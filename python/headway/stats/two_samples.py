@@ -13,6 +13,8 @@ from headway.stats.estimate import NOTHING, Estimate
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+MOST_DRAWN = 10_000_000
+"""Numbers that are drawn together: 80 MB."""
 TwoSamples = Callable[..., Any]
 """A statistic of two samples along an axis, as `scipy.stats.bootstrap` asks for it."""
 
@@ -57,6 +59,7 @@ def between(one: Sequence[float], other: Sequence[float], how: TwoSamples = mean
             (one, other),
             how,
             n_resamples=RESAMPLES,
+            batch=min(RESAMPLES, max(1, MOST_DRAWN // max(len(one), len(other)))),
             confidence_level=level,
             method="percentile" if how is median_difference else "BCa",
             random_state=np.random.default_rng(SEED),

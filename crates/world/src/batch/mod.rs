@@ -14,7 +14,7 @@ use rayon::prelude::*;
 
 pub use options::{BatchError, BatchOptions};
 pub use progress::Progress;
-pub use results::RecordingRow;
+pub use results::{Finished, RecordingRow};
 
 use crate::{Ended, Options, Outcome, Recorded, Recording, RunError, Trial, World};
 

@@ -21,23 +21,44 @@ pub struct RecordingRow {
     pub path: PathBuf,
 }
 
-impl Batch {
-    /// The rows of every finished run.
-    pub fn rows(&self) -> Vec<Row> {
-        self.finished().flat_map(|f| self.rows_of(f)).collect()
+/// The runs that had finished at one moment, whatever finishes meanwhile.
+#[derive(Debug)]
+pub struct Finished<'a> {
+    batch: &'a Batch,
+    runs: Vec<(Task, &'a Outcome)>,
+}
+
+impl Finished<'_> {
+    /// The scenario's name, the number and the seed of each.
+    pub fn runs(&self) -> impl ExactSizeIterator<Item = (&str, u32, u64)> {
+        self.runs.iter().map(|(task, _)| {
+            let seed = run_seed(self.batch.options.seed, task.run);
+            (self.batch.scenarios[task.scenario].name(), task.run, seed)
+        })
+    }
+
+    /// Their rows, made one by one.
+    pub fn rows(&self) -> impl Iterator<Item = Row> {
+        let runs = self.runs.iter();
+        runs.flat_map(|&run| self.batch.rows_of(run))
     }
 
     /// The time series that were kept.
     pub fn series(&self) -> Vec<SeriesRow> {
-        self.finished().flat_map(|f| self.series_of(f)).collect()
+        let runs = self.runs.iter();
+        runs.flat_map(|&run| self.batch.series_of(run)).collect()
+    }
+}
+
+impl Batch {
+    /// The rows of every finished run.
+    pub fn rows(&self) -> Vec<Row> {
+        self.finished().rows().collect()
     }
 
-    /// Rows and time series of the same runs, also while more of them finish.
-    pub fn rows_and_series(&self) -> (Vec<Row>, Vec<SeriesRow>) {
-        let finished: Vec<_> = self.finished().collect();
-        let rows = finished.iter().flat_map(|&f| self.rows_of(f)).collect();
-        let series = finished.iter().flat_map(|&f| self.series_of(f)).collect();
-        (rows, series)
+    /// The time series that were kept.
+    pub fn series(&self) -> Vec<SeriesRow> {
+        self.finished().series()
     }
 
     fn rows_of(&self, (task, outcome): (Task, &Outcome)) -> Vec<Row> {
@@ -95,13 +116,17 @@ impl Batch {
         recorded.filter_map(|r| r.failure.clone()).collect()
     }
 
-    fn finished(&self) -> impl Iterator<Item = (Task, &Outcome)> {
+    /// The runs that have finished by now.
+    pub fn finished(&self) -> Finished<'_> {
         let earlier = |i| self.earlier.get().and_then(|earlier| earlier.get(&i));
         let outcomes = self.outcomes.iter().zip(0..);
-        let outcomes = outcomes.map(move |(outcome, i)| outcome.get().or_else(|| earlier(i)));
-        self.tasks
-            .iter()
-            .zip(outcomes)
-            .filter_map(|(task, outcome)| Some((*task, outcome?)))
+        let outcomes = outcomes.map(|(outcome, i)| outcome.get().or_else(|| earlier(i)));
+        let runs = self.tasks.iter().zip(outcomes);
+        Finished {
+            batch: self,
+            runs: runs
+                .filter_map(|(task, outcome)| Some((*task, outcome?)))
+                .collect(),
+        }
     }
 }

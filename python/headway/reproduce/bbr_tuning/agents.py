@@ -16,8 +16,8 @@ from headway.reproduce.charts import chosen, titled
 from headway.reproduce.claim import PERCENT, judge, text_of
 from headway.reproduce.figure import Drawn, Figure
 from headway.reproduce.lab import TRAINED, MissingError
-from headway.runs.pairs import mean
 from headway.stats.estimate import Estimate
+from headway.stats.means import mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

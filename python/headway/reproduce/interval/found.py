@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from headway.reproduce.claim import Zone
 from headway.reproduce.interval.groups import PAPERS, PRINTED
-from headway.runs import pairs
-from headway.stats import FEW
+from headway.stats import FEW, means
 from headway.stats.estimate import Estimate
 from headway.stats.manova import Manova, manova
 from headway.stats.nested import ENOUGH_MODELS
@@ -202,13 +201,13 @@ class Found:
         """How far the mean of several groups lies above that of others, in % of that; of runs with one seed."""
         both, block = self._sides(ones, others, lambda run: run[quantity])
         turned = [(second, first) for first, second in both]
-        return Estimate.of(lambda level: pairs.percent(turned, block, level=level))
+        return Estimate.of(lambda level: means.percent(turned, block, level=level))
 
     def points_lost_of_all(self, ones: Sequence[str], others: Sequence[str]) -> Estimate:
         """The mean share that several groups lose less that of others, in points; of runs with one seed."""
         both, block = self._sides(ones, others, percent_lost)
         apart = [first - second for first, second in both]
-        return Estimate.of(lambda level: pairs.mean(apart, block, level=level))
+        return Estimate.of(lambda level: means.mean(apart, block, level=level))
 
     def _sides(
         self, ones: Sequence[str], others: Sequence[str], of: Callable[[Run], float | None]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from headway.gap.compare import Row
     from headway.reproduce.figure import Made
     from headway.reproduce.lab import Lab
-    from headway.summary import Metric
+    from headway.stats.means import Metric
 
 AGENTS = {"interval": "interval (K)", LEARNED: LEARNED}
 """What the figure calls them: `interval` without parameters is 2 x jk."""

@@ -1,0 +1,56 @@
+"""A table that is kept by its columns: a row is a look into them, and costs nothing until someone looks."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Column = NDArray[Any] | Sequence[Any]
+"""One value a row: numbers as an array, in which NaN stands for none; names as a list."""
+
+
+class Row(Mapping[str, Any]):
+    """A row by the names of the columns."""
+
+    __slots__ = ("_at", "_columns")
+
+    def __init__(self, columns: Mapping[str, Sequence[Any]], at: int) -> None:
+        """The row of number `at`, from 0."""
+        self._columns = columns
+        self._at = at
+
+    def __getitem__(self, name: str) -> Any:
+        value = self._columns[name][self._at]
+        # Only NaN differs from itself.
+        return value if value == value else None  # noqa: PLR0124
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+
+class Rows:
+    """The rows of a table, in its order, as often as they are asked for."""
+
+    def __init__(self, columns: Mapping[str, Column]) -> None:
+        """Of columns of one length."""
+        # A view gives Python's own numbers, an array NumPy's.
+        self._columns: dict[str, Any] = {
+            name: memoryview(column) if isinstance(column, np.ndarray) else column
+            for name, column in columns.items()
+        }
+
+    def __len__(self) -> int:
+        return len(next(iter(self._columns.values()), ()))
+
+    def __iter__(self) -> Iterator[Row]:
+        return (Row(self._columns, at) for at in range(len(self)))
+
+
+def listed(column: Column) -> list[Any]:
+    """The values of a column, None where there is none."""
+    values = column.tolist() if isinstance(column, np.ndarray) else column
+    return [value if value == value else None for value in values]  # noqa: PLR0124

@@ -1,0 +1,45 @@
+"""How far the statistics are, on a terminal, where they take long."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from headway.cli import progress
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """A terminal of 80 columns; what it shows."""
+    shown = io.StringIO()
+    console = Console(file=shown, force_terminal=True, width=80)
+    monkeypatch.setattr(progress, "screen", lambda **_: console)
+    monkeypatch.setattr(progress, "is_animated", lambda _: True)
+    return shown
+
+
+def work():
+    with progress.progress_of("statistics") as tell:
+        tell(0.25)
+        tell(0.5)
+
+
+def test_work_that_takes_long_shows_how_far_it_is(terminal, monkeypatch):
+    monkeypatch.setattr(progress, "SHOWN_AFTER_S", -1.0)
+    work()
+    text = terminal.getvalue()
+    assert "statistics" in text
+    assert "50%" in text
+    assert "left" in text
+
+
+def test_work_that_is_soon_done_shows_nothing(terminal, monkeypatch):
+    monkeypatch.setattr(progress, "SHOWN_AFTER_S", 3600.0)
+    work()
+    assert "statistics" not in terminal.getvalue()
+
+
+def test_where_there_is_no_terminal_nothing_is_shown(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "SHOWN_AFTER_S", -1.0)
+    work()
+    assert capsys.readouterr() == ("", "")

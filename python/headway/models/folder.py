@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 CARD, WEIGHTS, GOLDEN = "card.toml", "weights.safetensors", "golden.npz"
 """The files of a model's folder."""
 
+TRAININGS = Path(__file__).parent / "trainings"
+"""The recipes of models that come with Headway, trained with other seeds: NAME-v1-seed-2 and so on."""
 OURS = "comes with Headway"
 """The place of a model that does."""
 
@@ -70,13 +72,20 @@ class Model:
 
 
 def load(name: str | Path) -> Model:
-    """A model by the name of one that comes with Headway, or by its folder. Raises UsageError."""
+    """A model by the name of one that comes with Headway, or by its folder. Raises UsageError.
+
+    `interval-v1-seed-2` is the same recipe trained with another seed, where that comes with Headway too;
+    `interval-v1-seed-1` is `interval-v1`, which was trained with seed 1.
+    """
     from headway.cli.usage import nearest
 
     ours = {model.title: model for model in shipped()}
     if str(name) in ours:
         return ours[str(name)]
-    folder = Path(name)
+    title, _, seed = str(name).rpartition("-seed-")
+    if title in ours and seed == str(ours[title].card["training"]["seeds"][0]):
+        return ours[title]
+    folder = TRAININGS / name if title in ours else Path(name)
     if not folder.is_dir():
         known = f"; there are {', '.join(ours)}" if ours else ""
         raise UsageError(f"model '{name}': no such model{nearest(str(name), ours)}, nor folder{known}")

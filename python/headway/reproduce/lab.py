@@ -18,6 +18,7 @@ from headway._native import (
     schemes,
 )
 from headway.cli.usage import nearest
+from headway.models.folder import TRAININGS
 from headway.report.families import families
 from headway.runs.task import KERNEL, SIM, canonical, seeds_from, served
 
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 TRAINED = Path("out") / "train"
 """Where `headway train` writes."""
-TRAININGS = Path(__file__).parent / "trainings"
-"""Models of the recipes that come with Headway, trained with other seeds: NAME-v1-seed-2 and so on."""
 GRID_MS = 500.0
 """Bins of time series, as those of Pantheon's plots."""
 

@@ -105,7 +105,7 @@ def identity(config: TrainConfig, seed: int) -> dict[str, Any]:
         "seed": seed,
         "scenarios": scenario_hashes([*trained_on(config), *config.validation.scenarios]),
         "headway": code_version,
-        "begin": load(config.net.begin).id if config.net.begin else "",
+        "begin": load(config.net.begin_of(seed)).id if config.net.begin else "",
         "torch": str(torch.__version__),
         "stable_baselines3": stable_baselines3.__version__,
     }
@@ -205,7 +205,7 @@ def _about(training: Training) -> dict[str, Any]:
         "seeds": [training.seed],
         "scenarios": scenario_hashes(trained_on(config)),
         "validation_scenarios": scenario_hashes(config.validation.scenarios),
-        **({"begin": load(config.net.begin).id} if config.net.begin else {}),
+        **({"begin": load(config.net.begin_of(training.seed)).id} if config.net.begin else {}),
         "code_version": code_version,
         "torch": str(torch.__version__),
         "stable_baselines3": stable_baselines3.__version__,

@@ -105,7 +105,7 @@ class PpoLearner:
         policy = model.policy
         if net.begin:
             agent = self.config.environment["agent"]
-            begin_with(policy_layers(policy), net.begin, agent, net.activation, net.output)
+            begin_with(policy_layers(policy), net.begin_of(self.seed), agent, net.activation, net.output)
         if net.output == "tanh":
             policy.action_net = torch.nn.Sequential(policy.action_net, torch.nn.Tanh())
         if isinstance(self._environments, Bootstrapped):

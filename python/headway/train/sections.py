@@ -85,10 +85,14 @@ class Net:
     output: str = "identity"
     """After the last layer: identity or tanh; PPO's policy only, not its value function."""
     begin: str = ""
-    """A model by name or folder whose policy it begins with, PPO only. Outputs that the other has not begin at 0,
-    all but their bias. The value function begins by chance."""
+    """A model by name or folder whose policy it begins with, PPO only; {seed} in it is the training's own seed.
+    Outputs that the other has not begin at 0, all but their bias. The value function begins at random."""
     mask: Mask | None = None
     """In front of the network; DQN only."""
+
+    def begin_of(self, seed: int) -> str:
+        """The model that the training with this seed begins with; nothing if there is none."""
+        return self.begin.replace("{seed}", str(seed))
 
     def check(self) -> None:
         """Raises ValueError."""

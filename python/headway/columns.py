@@ -39,8 +39,7 @@ class Rows:
         """Of columns of one length."""
         # A view gives Python's own numbers, an array NumPy's.
         self._columns: dict[str, Any] = {
-            name: memoryview(column) if isinstance(column, np.ndarray) else column
-            for name, column in columns.items()
+            name: column.data if isinstance(column, np.ndarray) else column for name, column in columns.items()
         }
 
     def __len__(self) -> int:

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -188,7 +188,7 @@ def read_bench(folder: Path, tell: Tell = silent) -> Bench:
     return Bench(facts, runs, _series(_table(folder / FILES[1])[1]), tell)
 
 
-def _table(path: Path) -> tuple[dict[str, str], dict[str, Column]]:
+def _table(path: Path) -> tuple[dict[str, str], Mapping[str, Column]]:
     with in_utf8(path) as place:
         metadata, columns = read_parquet(place)
     if metadata.get("schema") not in READABLE:
@@ -199,7 +199,7 @@ def _table(path: Path) -> tuple[dict[str, str], dict[str, Column]]:
     return metadata, columns
 
 
-def _series(table: dict[str, Column]) -> list[dict[str, Any]]:
+def _series(table: Mapping[str, Column]) -> list[dict[str, Any]]:
     """Rows of one run and flow stand together; each such block becomes one dict of lists."""
     columns = {name: listed(column) for name, column in table.items()}
     keys = list(zip(*(columns[key] for key in SERIES_KEYS), strict=True))

@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(column("run"), Values::Whole(vec![0, 1, 2]));
         assert_eq!(column("seed"), Values::Whole(vec![i64::MAX; 3]));
         assert_eq!(
-            *column("scheme"),
+            column("scheme"),
             Values::Text(vec![Some("cubic".to_owned()); 3])
         );
         let late = Some("late".to_owned());
@@ -248,7 +248,7 @@ mod tests {
         assert_eq!(column("lateness_p99_ms"), lateness);
         assert_eq!(column("jain"), Values::Real(vec![None, Some(0.987), None]));
         assert_eq!(
-            *column("throughput_mbps"),
+            column("throughput_mbps"),
             Values::Real(vec![Some(0.1 + 0.2); 3])
         );
     }

@@ -265,7 +265,7 @@ mod tests {
     }
 
     impl Drop for Scratch {
-        fn drop(&self) {
+        fn drop(&mut self) {
             let _ = std::fs::remove_file(&self.0);
         }
     }

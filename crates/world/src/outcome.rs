@@ -53,6 +53,8 @@ impl Measurement {
         let measured: Vec<&MeasuredFlow> = flows.iter().map(F::measured).collect();
         let of_flows = measured.iter().enumerate().map(|(i, f)| f.outcome(i));
         let mut rows: Vec<FlowOutcome> = of_flows.collect();
+        // A large bench keeps very many: without room for more than there will be.
+        rows.reserve_exact(1);
         rows.insert(0, self.of_all(end, &measured, &rows));
         let series = match self.options.grid {
             Some(_) => self.take_series(end, flows),

@@ -78,7 +78,8 @@ class Store:
         self._is_new = not self.path.exists()
         while True:
             try:
-                self._file = self.path.open("a+b")
+                # Nothing waits in a buffer for a disk that is full.
+                self._file = self.path.open("a+b", buffering=0)
             except OSError as error:
                 raise UsageError(
                     f"--out {folder}: {NAME}: {error.strerror}; give a folder that can be written"
@@ -161,11 +162,16 @@ class Store:
             "took_s": took_s,
             **({"headwayd": headwayd()} if task.world == KERNEL else {}),
         }
+        left = memoryview(json.dumps(run).encode() + b"\n")
+        whole = os.fstat(self._file.fileno()).st_size
         try:
-            self._file.write(json.dumps(run).encode() + b"\n")
-            self._file.flush()
+            while left:
+                left = left[self._file.write(left) :]
         except OSError as error:
-            raise RunError(f"{self.path}: {error.strerror}; the run is not kept") from None
+            # Half a line would spoil the next one.
+            self._file.truncate(whole)
+            rest = "this run is not kept, those before it are; make room"
+            raise RunError(f"{self.path}: {error.strerror}; {rest}") from None
         self._runs[_key(run)] = run
 
     def close(self) -> None:

@@ -1,0 +1,61 @@
+"""The file of finished runs, on a disk that becomes full."""
+
+import json
+import resource
+from contextlib import contextmanager
+
+import pytest
+
+from headway._native import RunError
+from headway.runs.store import NAME, Store
+
+
+class Task:
+    """A task of one run, told from others by its seed."""
+
+    world = "sim"
+    grid_ms = None
+
+    def __init__(self, seed):
+        self.key = {"world": "sim", "scenario_hash": "0", "scheme": "cubic", "seed": seed}
+        self.key |= {"seconds": 1.0, "warmup": 0.0, "transport": "simple"}
+
+
+RESULTS = [{"flow": -1, "remark": "x" * 1000}]
+
+
+@contextmanager
+def no_file_longer_than(size):
+    """As on a full disk, what is written ends at that size."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_run_that_a_full_disk_cuts_off_spoils_no_other(tmp_path):
+    path = tmp_path / NAME
+    store = Store(tmp_path, "gap")
+    store.add(Task(1), RESULTS)
+    whole = path.read_bytes()
+    with (
+        no_file_longer_than(len(whole) + 100),
+        pytest.raises(RunError, match=r"File too large; this run is not kept, those before it are"),
+    ):
+        store.add(Task(2), RESULTS)
+    assert path.read_bytes() == whole
+    # There is room again.
+    store.add(Task(3), RESULTS)
+    store.close()
+    assert [json.loads(line)["seed"] for line in path.read_text().splitlines()] == [1, 3]
+
+
+def test_closing_it_on_a_full_disk_is_no_second_error(tmp_path):
+    store = Store(tmp_path, "gap")
+    with no_file_longer_than(100):
+        with pytest.raises(RunError):
+            store.add(Task(1), RESULTS)
+        store.close()
+    assert (tmp_path / NAME).read_bytes() == b""

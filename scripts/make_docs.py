@@ -83,6 +83,9 @@ EXIT_CODES = """
 A signal costs nothing that has finished: it is written, and one line says where it is. The same
 command goes on from there where `bench`, `gap`, `reproduce`, `train` or `traces fetch` was interrupted.
 `distill` and `train rax-v1` make their folder whole or not at all, and begin again.
+`bench` writes its runs before it computes anything of them. A signal ends its statistics and its
+report at once: `bench.json` has no `results` then. What finds no room in `--out` is written among the
+temporary files (`TMPDIR`), and one line says where.
 A second signal cannot interrupt the writing. `headway shell` has the exit code of its program.
 `headway tune host`, `headway tune agent` and `headway netwatch run` serve until a signal ends them:
 their exit code is then 0, as `headwayd`'s is. `nohup` works as usual: an ignored signal stays ignored.

@@ -90,6 +90,7 @@ pub fn run(scheme: &str, discipline: &Discipline, packets: u64) -> Run {
         measured_from: Time::ZERO,
         bin: Some(MS * 10),
         data: Source::Bulk,
+        receive_window: None,
         seed: 1,
     };
     let driver = Driver::parse(scheme, &Registry::new(schemes::SCHEMES)).unwrap();

@@ -154,7 +154,8 @@ def make_folder(path: Path, option: str) -> Path:
         raise UsageError(f"{option} {path}: {what} is in the way; give a folder") from None
     except OSError:
         raise UsageError(f"{option} {path}: cannot be made; give a folder that can be written") from None
-    if not os.access(path, os.W_OK):
+    # As this process may write: capabilities count, as they do when it writes.
+    if not os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids):
         raise UsageError(f"{option} {path}: not writable; give a folder that can be written")
     return path
 

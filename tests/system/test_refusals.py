@@ -90,7 +90,7 @@ MACHINES = {
     ),
     "a folder in its place": (lambda: tun("mkdir /dev/net/tun"), f"cannot open /dev/net/tun: {NOT_TUN}"),
     # Root opens a file.
-    "a file in its place": (lambda: tun("touch /dev/net/tun"), f"cannot make TUN device 'uplink': {NOT_TUN}"),
+    "a file in its place": (lambda: tun("touch /dev/net/tun"), f"cannot make TUN device 'headway0': {NOT_TUN}"),
     "a TUN device of mode 0600": (
         lambda: tun("mknod -m 600 /dev/net/tun c 10 200", "-o mode=755", *NOBODY),
         "cannot open /dev/net/tun: its mode is 0600; let users open it: 'sudo chmod 0666 /dev/net/tun', or run it "

@@ -82,7 +82,9 @@ impl Machine {
         (!is_tun).then(|| {
             line(
                 "it is not the character device 10:200",
-                format_args!("make it again: 'sudo rm -r {TUN}; sudo mknod -m 0666 {TUN} c 10 200'"),
+                format_args!(
+                    "make it again: 'sudo rm -r {TUN}; sudo mknod -m 0666 {TUN} c 10 200'"
+                ),
             )
         })
     }

@@ -23,10 +23,17 @@ pub fn leave_out_checksums(socket: &impl AsFd, is_v6: bool) -> io::Result<()> {
 
 /// Has a TCP socket advertise no larger window than so many bytes of data.
 ///
+/// The kernel lets a window grow with a buffer that it sizes itself, whatever was asked for: so the
+/// buffer's size is given too, with room for what packets take beside their data.
+///
 /// # Errors
 /// If the kernel refuses.
 pub fn limit_receive_window(socket: &impl AsFd, bytes: u64) -> io::Result<()> {
-    let bytes = c_int::try_from(bytes).unwrap_or(c_int::MAX);
+    let bytes = c_int::try_from(bytes)
+        .unwrap_or(c_int::MAX / 4)
+        .min(c_int::MAX / 4);
+    set(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, 4 * bytes)
+        .or_else(|_| set(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, 4 * bytes))?;
     set(socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, bytes)
 }
 

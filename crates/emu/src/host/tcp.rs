@@ -22,8 +22,9 @@ use socket2::{Domain, Protocol, Socket, Type};
 use super::estimates::{Estimate, Watch};
 use super::report::{Bins, Cpu, sleep_until};
 use super::{Completion, HostError, ReceiverReport, SenderReport, kernel};
-use crate::sys::{BbrInfo, Clock, TcpInfo, bbr_info, limit_receive_window, tcp_info};
+use crate::sys::{BbrInfo, Clock, TcpInfo, bbr_info, clamp_window, limit_receive_window, tcp_info};
 
+const LIMIT_WINDOW: &str = "limit a TCP receive window";
 /// What iperf3 writes and reads at a time.
 const BLOCK: usize = 128 * 1024;
 /// So many are written before an end looks at what else there is to do.
@@ -307,6 +308,8 @@ pub fn try_controller(controller: &str) -> Result<(), HostError> {
 pub struct Receiver {
     plan: FlowPlan,
     listener: Socket,
+    /// The most that it advertises, in bytes of data; `None` is the kernel's choice.
+    window: Option<u64>,
     report: ReceiverReport,
     completion: Completion,
 }
@@ -318,12 +321,13 @@ impl Receiver {
     /// If the socket cannot be had.
     pub fn new(plan: &FlowPlan, local: SocketAddr) -> Result<Receiver, HostError> {
         let listener = open(plan, local)?;
-        if let Some(window) = plan.receive_window {
-            // The kernel counts data, a scenario whole packets.
-            let data = plan.packet_size.saturating_sub(headers(local));
-            let share = data.as_f64() / plan.packet_size.as_f64();
-            limit_receive_window(&listener, window.mul_f64(share).get())
-                .map_err(HostError::system(plan.flow, "limit a TCP receive window"))?;
+        // The kernel counts data, a scenario whole packets.
+        let data = plan.packet_size.saturating_sub(headers(local));
+        let share = data.as_f64() / plan.packet_size.as_f64();
+        let window = plan.receive_window.map(|all| all.mul_f64(share).get());
+        if let Some(bytes) = window {
+            limit_receive_window(&listener, bytes)
+                .map_err(HostError::system(plan.flow, LIMIT_WINDOW))?;
         }
         listener
             .listen(1)
@@ -331,6 +335,7 @@ impl Receiver {
         Ok(Receiver {
             plan: plan.clone(),
             listener,
+            window,
             report: ReceiverReport::default(),
             completion: Completion::default(),
         })
@@ -371,7 +376,13 @@ impl Receiver {
                     self.completion.reach();
                     break;
                 }
-                Ok(length) => self.report.received += Bytes::new(length as u64),
+                Ok(length) => {
+                    self.report.received += Bytes::new(length as u64);
+                    if let Some(bytes) = self.window {
+                        clamp_window(connected, bytes)
+                            .map_err(HostError::system(self.plan.flow, LIMIT_WINDOW))?;
+                    }
+                }
                 Err(Errno::EAGAIN | Errno::EINTR) => {}
                 // The sender's time was up.
                 Err(Errno::ECONNRESET) => break,

@@ -13,7 +13,9 @@ pub use child::confine;
 pub use clock::Clock;
 pub use cpu::{cpu_time, real_time, stay_awake};
 pub use namespace::{Namespace, SetupError, set};
-pub use socket::{BbrInfo, TcpInfo, bbr_info, leave_out_checksums, limit_receive_window, tcp_info};
+pub use socket::{
+    BbrInfo, TcpInfo, bbr_info, clamp_window, leave_out_checksums, limit_receive_window, tcp_info,
+};
 pub use tun::{Datagram, Tun, TunCounters};
 pub use user::{Privilege, become_able};
 pub use waiter::Waiter;

@@ -21,19 +21,28 @@ pub fn leave_out_checksums(socket: &impl AsFd, is_v6: bool) -> io::Result<()> {
     }
 }
 
-/// Has a TCP socket advertise no larger window than so many bytes of data.
+/// Has a listening TCP socket, and those that it accepts, advertise about so many bytes of data.
 ///
-/// The kernel lets a window grow with a buffer that it sizes itself, whatever was asked for: so the
-/// buffer's size is given too, with room for what packets take beside their data.
+/// [`clamp_window`] makes it no more than that: a buffer holds packets, and how much of it is data
+/// the kernel learns as they come.
 ///
 /// # Errors
 /// If the kernel refuses.
-pub fn limit_receive_window(socket: &impl AsFd, bytes: u64) -> io::Result<()> {
-    let bytes = c_int::try_from(bytes)
-        .unwrap_or(c_int::MAX / 4)
-        .min(c_int::MAX / 4);
-    set(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, 4 * bytes)
-        .or_else(|_| set(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, 4 * bytes))?;
+pub fn limit_receive_window(listener: &impl AsFd, bytes: u64) -> io::Result<()> {
+    let size = c_int::try_from(bytes).unwrap_or(c_int::MAX);
+    // The kernel doubles it. With a size that is given it does not let the buffer grow.
+    set(listener, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, size)
+        .or_else(|_| set(listener, libc::SOL_SOCKET, libc::SO_RCVBUF, size))?;
+    clamp_window(listener, bytes)
+}
+
+/// Has a TCP socket advertise no more than so many bytes of data. The kernel forgets it whenever it
+/// learns how much of a buffer is data: ask again as data comes.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn clamp_window(socket: &impl AsFd, bytes: u64) -> io::Result<()> {
+    let bytes = c_int::try_from(bytes).unwrap_or(c_int::MAX);
     set(socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, bytes)
 }
 

@@ -9,6 +9,7 @@ import platform
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -146,9 +147,16 @@ def is_root():
 
 
 @pytest.fixture
+def tmp_path():
+    """A folder that every user reaches, in a user namespace of his own too; pytest's own is root's."""
+    with tempfile.TemporaryDirectory(prefix="headway-") as folder:
+        Path(folder).chmod(0o777)
+        yield Path(folder)
+
+
+@pytest.fixture
 def commands(tmp_path):
     """Every command that makes namespaces, with the folder in which it would leave something."""
-    tmp_path.chmod(0o777)
     scenario = tmp_path / "one.toml"
     scenario.write_text(SCENARIO)
     short = ["--schemes", "newreno", "--scenario", str(scenario), "--runs", "1", "--seconds", "1"]

@@ -46,7 +46,7 @@ def trained(run, tiny, tmp_path_factory):
     """The same training twice."""
     outs = [tmp_path_factory.mktemp(name) for name in ("once", "again")]
     for out in outs:
-        done = run("train", "interval-learned-v1", "--config", tiny, "--out", out, "--seed", "3", "--json")
+        done = run("train", "interval-learned-v1", "--config", tiny, "--out", out, "--seed", "1", "--json")
         assert done.returncode == 0, done.stderr
     return [out / "interval-learned-v1" for out in outs]
 

@@ -15,7 +15,7 @@ def bench(tmp_path):
         batch = Batch(scenarios, ["newreno", "cubic", "bbr"], runs=4, seconds=6, seed=seed, jobs=jobs)
         batch.start()
         assert batch.wait(60)
-        batch.write_parquet(str(out), lambda _: "{}")
+        batch.write_parquet(str(out), lambda *_: "{}")
         return out
 
     return call

@@ -227,7 +227,7 @@ class Fake:
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_so_many_run_at_a_time_and_a_failure_does_not_end_the_others(tmp_path, jobs):
-    kept = store.Store(tmp_path, "gap")
+    kept = store.Store(tmp_path)
     told = []
     Fake.under_way = Fake.most = 0
     failures = collect.collect(
@@ -241,7 +241,7 @@ def test_so_many_run_at_a_time_and_a_failure_does_not_end_the_others(tmp_path, j
 
 
 def test_an_interrupt_keeps_what_has_finished(tmp_path):
-    kept = store.Store(tmp_path, "gap")
+    kept = store.Store(tmp_path)
 
     def show(runs, _):
         if runs == 2:
@@ -250,12 +250,12 @@ def test_an_interrupt_keeps_what_has_finished(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         collect.collect(TASKS, 1, kept, show, Fake)
     kept.close()
-    again = store.Store(tmp_path, "gap")
+    again = store.Store(tmp_path)
     assert [again.find(task) is not None for task in TASKS] == [True, True, False, False]
 
 
 def test_whatever_goes_wrong_no_run_stays_behind(tmp_path):
-    kept = store.Store(tmp_path, "gap")
+    kept = store.Store(tmp_path)
     begun = []
 
     def begin(task):
@@ -274,13 +274,13 @@ def test_whatever_goes_wrong_no_run_stays_behind(tmp_path):
 
 
 def test_what_a_crash_leaves_half_written_is_run_again(tmp_path):
-    kept = store.Store(tmp_path, "gap")
+    kept = store.Store(tmp_path)
     for task in TASKS[:2]:
         kept.add(task, [finished(task)])
     kept.close()
     path = tmp_path / store.NAME
     path.write_bytes(path.read_bytes()[:-20])
-    again = store.Store(tmp_path, "gap")
+    again = store.Store(tmp_path)
     assert [again.find(task) is not None for task in TASKS[:2]] == [True, False]
     again.add(TASKS[1], [finished(TASKS[1])])
     again.close()
@@ -288,15 +288,15 @@ def test_what_a_crash_leaves_half_written_is_run_again(tmp_path):
 
 
 def test_a_run_that_is_made_again_takes_the_place_of_the_first(tmp_path):
-    kept = store.Store(tmp_path, "gap")
+    kept = store.Store(tmp_path)
     kept.add(TASKS[0], [finished(TASKS[0], unfit="late")])
     kept.add(TASKS[0], [finished(TASKS[0])])
     kept.close()
-    assert store.Store(tmp_path, "gap").find(TASKS[0])["unfit"] is None
+    assert store.Store(tmp_path).find(TASKS[0])["unfit"] is None
 
 
 def test_other_settings_or_code_are_other_runs(tmp_path):
-    kept = store.Store(tmp_path, "gap")
+    kept = store.Store(tmp_path)
     sim = plan.tasks(SIM, [NETWORK], ["cubic"], Settings(runs=1, seconds=5))[0]
     kept.add(TASKS[0], [finished(TASKS[0], code_version="0.0.9")])
     kept.add(sim, [finished(sim, code_version="0.0.9")])
@@ -310,7 +310,7 @@ def test_other_settings_or_code_are_other_runs(tmp_path):
 @pytest.mark.parametrize("world", [SIM, EMU, KERNEL])
 def test_a_run_is_of_the_model_that_its_scheme_has_here(tmp_path, monkeypatch, world):
     monkeypatch.setattr(store, "headwayd", lambda: None)
-    kept = store.Store(tmp_path, "gap")
+    kept = store.Store(tmp_path)
     owl, rax, gone = plan.tasks(world, [NETWORK], ["owl", "rax", "learned:model=/gone"], Settings(1, 5.0))
     for old in ("owl-v1@0123456789ab", None):
         kept.add(owl, [finished(owl, model=old)])
@@ -332,7 +332,7 @@ def test_runs_of_two_models_make_no_pair():
 
 def test_a_run_in_the_kernel_is_of_its_headwayd(tmp_path, monkeypatch):
     monkeypatch.setattr(store, "headwayd", lambda: "this")
-    kept = store.Store(tmp_path, "gap")
+    kept = store.Store(tmp_path)
     (task,) = plan.tasks(KERNEL, [NETWORK], ["owl"], Settings(runs=1, seconds=5))
     kept.add(task, [finished(task, model=OWL)])
     assert kept.find(task)["headwayd"] == "this"
@@ -344,16 +344,16 @@ def test_a_run_in_the_kernel_is_of_its_headwayd(tmp_path, monkeypatch):
 
 
 def test_a_store_that_is_in_use_or_damaged_is_refused(tmp_path):
-    kept = store.Store(tmp_path, "gap")
-    with pytest.raises(UsageError, match=r"another headway gap is at work"):
-        store.Store(tmp_path, "gap")
+    kept = store.Store(tmp_path)
+    with pytest.raises(UsageError, match=r"another headway command is at work"):
+        store.Store(tmp_path)
     kept.close()
     (tmp_path / store.NAME).write_text("nonsense\n")
     with pytest.raises(UsageError, match=r"runs\.jsonl:1: not a run"):
-        store.Store(tmp_path, "gap")
+        store.Store(tmp_path)
     (tmp_path / store.NAME).write_text('{"store_schema": 99}\n')
     with pytest.raises(UsageError, match="schema 99"):
-        store.Store(tmp_path, "gap")
+        store.Store(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -416,7 +416,7 @@ ASKED = ("gap", "--schemes", "cubic,udp-cubic", "--scenario", "pantheon-default"
 @pytest.fixture
 def emulated(tmp_path):
     """A folder in which the emulated runs of ASKED have finished: the first with kernel Cubic was unfit."""
-    kept = store.Store(tmp_path / "out", "gap")
+    kept = store.Store(tmp_path / "out")
     for number, task in enumerate(plan.tasks(EMU, [NETWORK], ["cubic", "udp-cubic"], Settings(3, 4.0))):
         unfit = "the emulator was 3 ms late; fewer --jobs" if number == 0 else None
         kept.add(task, [finished(task, 12 + 0.1 * number, 120.0, unfit=unfit, lateness_p50_ms=0.1)])

@@ -31,7 +31,7 @@ def _here(tmp_path, monkeypatch):
 
 def keep(networks=STEADY, worlds=(SIM, EMU, KERNEL), seconds=gap.SECONDS, warmup=0.0, **more):
     """Keeps two runs of both agents: 10 Mbit/s in the simulator, 11 in the emulator, 9 in the kernel."""
-    kept = store.Store(gap.KEPT, "gap")
+    kept = store.Store(gap.KEPT)
     for network in networks:
         scenario = Scenario.load(network)
         for world in worlds:
@@ -48,7 +48,7 @@ def outcome():
     (begun,) = begin([FIGURE], Lab())
     if isinstance(begun, Outcome):
         return begun
-    kept = store.Store(Path(), "reproduce")
+    kept = store.Store(Path())
     try:
         return make(begun, kept, 1, lambda *_: None)
     finally:
@@ -84,7 +84,7 @@ def test_what_a_reader_of_the_gap_is_to_know():
     keep()
     keep(["low-bdp"], [KERNEL], guard_trips=3)
     keep(["low-bdp"], [EMU], code_version="0.0.9")
-    kept = store.Store(gap.KEPT, "gap")
+    kept = store.Store(gap.KEPT)
     task = Task(EMU, Scenario.load("low-bdp"), "interval", 1, gap.SECONDS, 0.0)
     kept.add(task, [finished(task, model=model_of("interval", EMU), unfit="it stood still")])
     kept.close()
@@ -125,8 +125,8 @@ def test_half_a_gap_is_none():
 
 def test_what_cannot_be_read_is_one_line(tmp_path, monkeypatch):
     keep()
-    kept = store.Store(gap.KEPT, "gap")
-    assert "another headway gap is at work" in missing()
+    kept = store.Store(gap.KEPT)
+    assert "another headway command is at work" in missing()
     kept.close()
     monkeypatch.setattr(gap, "GAP_NETWORKS", ("cellular-walking",))
     monkeypatch.setenv("HEADWAY_TRACES", str(tmp_path))

@@ -3,10 +3,12 @@
 import json
 import resource
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 
-from headway._native import RunError
+from headway._native import RunError, Scenario, UsageError
+from headway.files import alone_in
 from headway.runs.store import NAME, Store
 
 
@@ -15,6 +17,7 @@ class Task:
 
     world = "sim"
     grid_ms = None
+    scenario = SimpleNamespace(traces=[])
 
     def __init__(self, seed):
         self.key = {"world": "sim", "scenario_hash": "0", "scheme": "cubic", "seed": seed}
@@ -37,7 +40,7 @@ def no_file_longer_than(size):
 
 def test_a_run_that_a_full_disk_cuts_off_spoils_no_other(tmp_path):
     path = tmp_path / NAME
-    store = Store(tmp_path, "gap")
+    store = Store(tmp_path)
     store.add(Task(1), RESULTS)
     whole = path.read_bytes()
     with (
@@ -53,10 +56,37 @@ def test_a_run_that_a_full_disk_cuts_off_spoils_no_other(tmp_path):
 
 
 def test_closing_it_on_a_full_disk_is_no_second_error(tmp_path):
-    store = Store(tmp_path, "gap")
+    store = Store(tmp_path)
     with no_file_longer_than(100):
         with pytest.raises(RunError):
             store.add(Task(1), RESULTS)
         store.close()
     # A new file in which nothing is goes with its store.
     assert not (tmp_path / NAME).exists()
+
+
+def test_a_folder_in_which_a_bench_is_at_work_is_refused(tmp_path):
+    with alone_in(tmp_path), pytest.raises(UsageError, match="another headway command is at work there"):
+        Store(tmp_path)
+    Store(tmp_path).close()
+
+
+def test_a_run_over_another_trace_is_not_the_one_that_is_asked_for(tmp_path, monkeypatch):
+    """Two folders have the same scenario, which names a trace beside it; the traces differ."""
+
+    def task(folder, packets):
+        folder.mkdir()
+        (folder / "own.down").write_text("1\n" * packets)
+        scenario = folder / "s.toml"
+        scenario.write_text('schema = 1\nname = "s"\nseconds = 5\n[bottleneck]\ntrace = "own.down"\n')
+        one = Task(1)
+        one.scenario, one.spec = Scenario.load(str(scenario)), "cubic"
+        return one
+
+    fast, slow = task(tmp_path / "fast", 12), task(tmp_path / "slow", 1)
+    assert fast.scenario.hash == slow.scenario.hash
+    monkeypatch.setattr("headway.runs.store._is_of_this_code", lambda _: True)
+    store = Store(tmp_path)
+    store.add(fast, [{"flow": -1}])
+    assert store.find(fast)
+    assert store.find(slow) is None

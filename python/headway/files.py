@@ -215,13 +215,12 @@ def new_folder(parent: Path) -> Path:
     raise AssertionError
 
 
-def lock(file: IO[Any] | int, folder: Path, command: str, option: str = "--out") -> None:
+def lock(file: IO[Any] | int, folder: Path, option: str = "--out") -> None:
     """Has the folder for this process until `file` is closed.
 
     Args:
         file: An open file in the folder, or a descriptor of the folder.
         folder: Where it is, for the message.
-        command: The `headway` command that writes there, for the message.
         option: What names the folder, for the message.
 
     Raises:
@@ -231,7 +230,7 @@ def lock(file: IO[Any] | int, folder: Path, command: str, option: str = "--out")
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise UsageError(
-            f"{option} {folder}: another headway {command} is at work there; give another folder"
+            f"{option} {folder}: another headway command is at work there; give another folder"
         ) from None
     except OSError as error:
         # Some network file systems keep no locks, or none of a folder.
@@ -323,7 +322,7 @@ def by_given_names() -> Iterator[None]:
 
 
 @contextmanager
-def alone_in(folder: Path, command: str, option: str = "--out", *, named: Path | None = None) -> Iterator[int]:
+def alone_in(folder: Path, option: str = "--out", *, named: Path | None = None) -> Iterator[int]:
     """Has the folder for this process inside, and gives its descriptor. It is made if it is not there.
 
     Raises UsageError, which names `named` or else the folder, if another process has it.
@@ -331,7 +330,7 @@ def alone_in(folder: Path, command: str, option: str = "--out", *, named: Path |
     while True:
         make_folder(folder, option)
         with _opened(folder) as descriptor:
-            lock(descriptor, named or folder, command, option)
+            lock(descriptor, named or folder, option)
             # Whoever had it before may have taken it away since it was opened.
             if is_at(descriptor, folder):
                 yield descriptor
@@ -343,7 +342,7 @@ def alone_making(folder: Path, command: str) -> Iterator[None]:
     """As `alone_in`, for a folder that is there only once it is whole: an empty one beside it is locked."""
     whole = folder.absolute()
     beside = whole.with_name(f".{whole.name}.{command}")
-    with alone_in(beside, command, named=folder):
+    with alone_in(beside, named=folder):
         try:
             yield
         finally:

@@ -76,10 +76,10 @@ def test_a_gap_that_this_machine_refuses_leaves_nothing(tmp_path, monkeypatch, c
 
 
 def test_a_store_that_was_there_stays(tmp_path):
-    with pytest.raises(UsageError), alone_in(tmp_path / "gap", "gap"):
+    with pytest.raises(UsageError), alone_in(tmp_path / "gap"):
         raise UsageError("refused")
     (tmp_path / "gap" / "runs.jsonl").touch()
-    Store(tmp_path / "gap", "gap").close()
+    Store(tmp_path / "gap").close()
     remove_empty()
     assert everything(tmp_path) == ["gap", "gap/runs.jsonl"]
 
@@ -89,7 +89,7 @@ def test_only_what_was_made_and_is_empty_and_nobody_has_is_taken_away(tmp_path):
     for name in ("there", "full/a", "empty/b/c", "locked/d"):
         make_folder(tmp_path / name, "--out")
     (tmp_path / "full" / "a" / "result").touch()
-    with alone_in(tmp_path / "locked" / "d", "bench"):
+    with alone_in(tmp_path / "locked" / "d"):
         remove_empty()
     assert everything(tmp_path) == ["full", "full/a", "full/a/result", "locked", "locked/d", "there"]
     # What is left is another's now.
@@ -110,7 +110,7 @@ def test_a_folder_that_was_taken_away_meanwhile_is_made_again(tmp_path, monkeypa
         return found
 
     monkeypatch.setattr(os, "open", taken_away)
-    with alone_in(folder, "bench"):
+    with alone_in(folder):
         assert times
         (folder / "result").touch()
     assert everything(tmp_path) == ["out", "out/result"]
@@ -130,11 +130,11 @@ def test_a_shell_writes_over_no_older_log(run, tmp_path, name):
 
 
 def test_two_shells_do_not_write_one_log(run, tmp_path):
-    with alone_in(tmp_path / "log", "shell", "--log"):
+    with alone_in(tmp_path / "log", "--log"):
         done = run("shell", "--log", tmp_path / "log", "--up", "1Mbps", "--", "true")
     assert done.returncode == 2
     assert done.stderr == (
-        f"headway: --log {tmp_path / 'log'}: another headway shell is at work there; give another folder\n"
+        f"headway: --log {tmp_path / 'log'}: another headway command is at work there; give another folder\n"
     )
 
 

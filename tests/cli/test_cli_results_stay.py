@@ -133,21 +133,21 @@ def test_no_color_wins(tmp_path, wins):
 
 
 def test_one_process_at_a_time_has_a_folder(tmp_path):
-    with alone_in(tmp_path, "bench"):
+    with alone_in(tmp_path):
         done = start(*BENCH, "--out", tmp_path)
         assert done.returncode == 2
-        assert b"another headway bench is at work there; give another folder" in done.stderr
-        with pytest.raises(UsageError, match="at work there"), alone_in(tmp_path, "train"):
+        assert b"another headway command is at work there; give another folder" in done.stderr
+        with pytest.raises(UsageError, match="at work there"), alone_in(tmp_path):
             pass
     assert start(*BENCH, "--out", tmp_path).returncode == 0
 
 
 def test_one_training_at_a_time_has_a_folder(tmp_path):
-    with alone_in(tmp_path, "train"):
+    with alone_in(tmp_path):
         done = start("train", "rax-v1", "--out", tmp_path)
     assert done.returncode == 2
     assert done.stderr.decode() == (
-        f"headway: --out {tmp_path}: another headway train is at work there; give another folder\n"
+        f"headway: --out {tmp_path}: another headway command is at work there; give another folder\n"
     )
 
 
@@ -158,7 +158,7 @@ def test_one_distill_at_a_time_makes_a_model(tmp_path):
         done = start("distill", "aurora", "--out", model)
     assert done.returncode == 2
     assert done.stderr.count(b"\n") == 1
-    assert b"another headway distill is at work there" in done.stderr
+    assert b"another headway command is at work there" in done.stderr
     assert not list(tmp_path.iterdir())
 
 
@@ -233,10 +233,7 @@ def test_where_nothing_can_be_written_the_table_is_printed(full, monkeypatch, ca
     out, err = capsys.readouterr()
     assert "cubic" in out
     assert "report:" not in out
-    assert err.endswith(
-        "; 2 of 2 runs finished; they are only in the table above: make room, and the same --out "
-        "goes on from there\n"
-    )
+    assert err.endswith("; 2 of 2 runs finished; they are only in what was printed: make room, and run it again\n")
     assert err.count("\n") == 1
 
 
@@ -256,7 +253,7 @@ def test_of_a_disk_that_became_full_it_says_which_runs_are_there(tmp_path, monke
     assert "4 runs" in out
     assert err.splitlines()[-1] == (
         f"headway: {tmp_path}: No space left on device; 4 of 4 runs finished; "
-        f"2 of them are in {tmp_path}, the others only in the table above: make room, "
+        f"2 of them are in {tmp_path}, the others only in what was printed: make room, "
         "and the same --out goes on from there"
     )
     # Each run has a row for all flows, and one for its only flow.

@@ -360,3 +360,25 @@ def test_root_of_a_user_namespace_has_a_far_side_too(who):
     assert min(json.loads(line)) >= 20
     cleaned = subprocess.run([*unshared, "shell", "--clean"], env=environment(), check=False, capture_output=True)
     assert cleaned.returncode == 0
+
+
+def test_a_log_of_a_program_whose_words_are_no_utf_8(tmp_path):
+    """The log's heading has the command, as far as it can be written."""
+    command = [*HEADWAY, "shell", "--delay", "1ms", "--up", "1Mbps", "--log", tmp_path / "log", "--"]
+    done = subprocess.run(
+        [*command, "echo", b"caf\xe9"], capture_output=True, timeout=300, env=environment(), check=False
+    )
+    assert (done.returncode, done.stdout) == (0, b"caf\xe9\n"), done.stderr
+    assert "caf" in (tmp_path / "log" / "up.log").read_text()
+
+
+def test_a_program_that_is_not_there_leaves_no_log_in_the_way(tmp_path):
+    log = tmp_path / "log"
+    command = [*HEADWAY, "shell", "--up", "12Mbps", "--log", log, "--"]
+    words = {"capture_output": True, "text": True, "timeout": 300, "env": environment(), "check": False}
+    refused = subprocess.run([*command, "no-such-program"], **words)
+    assert refused.returncode != 0
+    assert "no-such-program" in refused.stderr
+    assert not log.exists()
+    assert subprocess.run([*command, "true"], **words).returncode == 0
+    assert (log / "up.log").is_file()

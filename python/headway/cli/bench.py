@@ -205,7 +205,7 @@ def bench(
     }
     results, end = BenchFolder(folder, batch, loaded, traces, facts), _End()
     failed: RunError | None = None
-    with alone_in(folder, "bench"):
+    with alone_in(folder):
         results.take_over()
         try:
             # From the first run until all are saved a signal is noted, and interrupts nothing.
@@ -374,9 +374,12 @@ def _kept(results: BenchFolder, end: _End) -> str:
     finished = f"{batch.finished_runs} of {batch.total_runs} runs finished"
     if end.saved:
         there = shown(end.saved.path)
-        return f"{finished}; they are in {there}: make room, and move its files into {folder}"
-    kept = f"{results.saved} of them are in {folder}, the others" if results.saved else "they are"
-    return f"{finished}; {kept} only in the table above: make room, and the same --out goes on from there"
+        cure = "make room" if results.path.is_dir() else "make the folder again"
+        return f"{finished}; they are in {there}: {cure}, and move its files into {folder}"
+    if results.saved:
+        kept = f"{results.saved} of them are in {folder}, the others only in what was printed"
+        return f"{finished}; {kept}: make room, and the same --out goes on from there"
+    return f"{finished}; they are only in what was printed: make room, and run it again"
 
 
 def _unfinished(batch: Batch, folder: Path, *, named: bool) -> str:

@@ -116,7 +116,7 @@ def reproduce(
     )
     usual = Path("out") / "reproduce" / (f"{source.name}-quick" if quick else source.name)
     folder = make_folder(out or usual, "--out")
-    store = Store(folder, "reproduce")
+    store = Store(folder)
     started = time.monotonic()
     at_a_time = jobs or (os.cpu_count() if world == SIM else 1) or 1
     undrawn: dict[str, RunError] = {}

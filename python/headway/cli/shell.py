@@ -2,6 +2,7 @@
 
 import json as js
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
@@ -105,9 +106,11 @@ def shell(
     with ExitStack() as opened, by_given_names():
         up, down = (readable(name, opened) for name in (up, down))
         if log:
-            opened.enter_context(alone_in(log, "shell", "--log"))
+            opened.enter_context(alone_in(log, "--log"))
             _check_no_log(log)
-        code, summary, text = run_shell(
+        code, summary, text = _run(
+            run_shell,
+            log,
             command or [],
             up=up,
             down=down,
@@ -122,7 +125,6 @@ def shell(
             down_queue=down_queue,
             hosts=hosts,
             peer=peer,
-            log=log,
             seed=seed,
             live=live,
         )
@@ -133,6 +135,19 @@ def shell(
     elif sys.stderr.isatty() and live is not Live.OFF:
         print(text, end="", file=sys.stderr)
     return code
+
+
+def _run(
+    run_shell: Callable[..., tuple[int, str, str]], log: Path | None, command: list[str], **options: Any
+) -> tuple[int, str, str]:
+    """Runs it. Where it is refused, as without such a program, no log stays that would be in the way later."""
+    missing = [file for name in LOGS if log and not (file := log / name).exists()]
+    try:
+        return run_shell(command, log=log, **options)
+    except UsageError:
+        for file in missing:
+            file.unlink(missing_ok=True)
+        raise
 
 
 def _check_no_log(folder: Path) -> None:

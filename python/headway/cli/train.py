@@ -137,7 +137,7 @@ def _train(chosen: TrainConfig, where: Path, seed: int) -> dict[str, Any]:
     folder = make_folder(where, "--out")
     progress = _Screen(chosen)
     try:
-        with alone_in(folder, "train"), progress.progress:
+        with alone_in(folder), progress.progress:
             training = run(chosen, folder, seed, Headway(), progress)
     except KeyboardInterrupt:
         _interrupted(_kept(folder, "from the last checkpoint"))
@@ -169,7 +169,7 @@ def _learn(folder: Path, seed: int, json: bool) -> None:
 
     where = make_folder(folder, "--out") / online.SYSTEM
     try:
-        with alone_in(folder, "train"):
+        with alone_in(folder):
             found = online.train(where, seed, lambda line: print(f"headway: {line}", file=sys.stderr))
     except KeyboardInterrupt:
         _interrupted(

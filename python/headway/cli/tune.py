@@ -185,7 +185,7 @@ def agent(
     if key and not peers:
         raise UsageError("--key: who may come? Give --peers DIR, a folder of their public keys")
     learner = _learner() if learn else None
-    with alone_in(make_folder(state, "--state"), "tune agent", "--state") if state else nullcontext():
+    with alone_in(make_folder(state, "--state"), "--state") if state else nullcontext():
         policy: Policy
         if learner and model:
             policy = learner(model, seed, state)

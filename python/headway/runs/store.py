@@ -7,14 +7,14 @@ import json
 import os
 import platform
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headway._native import RunError, UsageError, code_version, find_headwayd
-from headway.files import is_at, lock
-from headway.runs.task import KERNEL, SIM, model_of
+from headway.files import alone_in
+from headway.runs.task import KERNEL, SIM, model_of, traces_sha256
 from headway.summary import ALL_FLOWS
 
 if TYPE_CHECKING:
@@ -64,30 +64,27 @@ and each of several flows SERIES_OF_FLOW as its `series`.
 class Store:
     """The file `runs.jsonl` of a folder. One process at a time may have it; a crash costs at most its last line."""
 
-    def __init__(self, folder: Path, command: str) -> None:
+    def __init__(self, folder: Path) -> None:
         """Opens or makes it.
 
         Args:
             folder: Where it is.
-            command: The `headway` command that keeps its runs there, for messages.
 
         Raises:
             UsageError: If another process has it, or something else is in it.
         """
         self.path = folder / NAME
+        self._opened = ExitStack()
+        self._opened.enter_context(alone_in(folder))
         self._is_new = not self.path.exists()
-        while True:
-            try:
-                # Nothing waits in a buffer for a disk that is full.
-                self._file = self.path.open("a+b", buffering=0)
-            except OSError as error:
-                raise UsageError(
-                    f"--out {folder}: {NAME}: {error.strerror}; give a folder that can be written"
-                ) from None
-            lock(self._file, folder, command)
-            if is_at(self._file.fileno(), self.path):
-                break
-            self._file.close()
+        try:
+            # Nothing waits in a buffer for a disk that is full.
+            self._file = self._opened.enter_context(self.path.open("a+b", buffering=0))
+        except OSError as error:
+            self._opened.close()
+            raise UsageError(
+                f"--out {folder}: {NAME}: {error.strerror}; give a folder that can be written"
+            ) from None
         self._machine = machine()
         self._runs = {_key(run): run for run in self._read()}
 
@@ -116,11 +113,11 @@ class Store:
 
         One of the simulator only from this very code, for it takes no time; one in the kernel only from the
         headwayd that is here, if one is; one of the emulator from any: its `code_version` says which. In all of
-        them only of the model that the scheme has here, whatever its name. Where series are wanted they have to be
-        whole: older ones do not say what was sent.
+        them only of the model that the scheme has here, and over the traces that the scenario has here, whatever
+        their names. Where series are wanted they have to be whole: older ones do not say what was sent.
         """
         run = self._runs.get(_key(task.key))
-        if run and not (_is_of_this_code(run) and _is_of_this_model(run, task)):
+        if run and not (_is_of_this_code(run) and _is_of_this_model(run, task) and _is_of_these_traces(run, task)):
             return None
         return None if run and task.grid_ms and not set(SERIES) <= set(run.get("series", ())) else run
 
@@ -157,6 +154,7 @@ class Store:
             **more,
             **recorded,
             **task.key,
+            "traces_sha256": traces_sha256(tuple(task.scenario.traces)),
             "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "machine": self._machine,
             "took_s": took_s,
@@ -181,7 +179,7 @@ class Store:
             if self._is_new and os.fstat(self._file.fileno()).st_size == 0:
                 self.path.unlink()
         with suppress(OSError):
-            self._file.close()
+            self._opened.close()
 
 
 def _is_of_this_code(run: Run) -> bool:
@@ -193,6 +191,14 @@ def _is_of_this_code(run: Run) -> bool:
 
 def _is_of_this_model(run: Run, task: Task) -> bool:
     return model_of(task.spec, task.world) in {None, run.get("model")}
+
+
+def _is_of_these_traces(run: Run, task: Task) -> bool:
+    """Traces that are not here any more cannot be others."""
+    try:
+        return bool(run.get("traces_sha256", []) == traces_sha256(tuple(task.scenario.traces)))
+    except UsageError:
+        return True
 
 
 @cache

@@ -76,6 +76,15 @@ def model_of(spec: str, world: str) -> str | None:
         return None
 
 
+@cache
+def traces_sha256(names: Sequence[str]) -> list[str]:
+    """The SHA-256 of each trace, in a scenario's order: its hash has their names alone. Raises UsageError."""
+    from headway.traces import digests
+
+    found = digests(names)
+    return [found[name] for name in names]
+
+
 def _drawn(seed: int, number: int) -> int:
     # The text is what it was when only `headway gap` drew seeds: its finished runs stay good.
     digest = sha256(f"headway gap {seed} {number}".encode()).digest()

@@ -165,7 +165,9 @@ impl Options {
             what: format!("{e}; give a folder that can be written to"),
         };
         let file = |name: &str| File::create(&folder.join(format!("{name}.log")));
-        let command: Vec<String> = std::env::args().collect();
+        // Names of files and arguments need not be UTF-8: a log's heading has what there is of them.
+        let words = std::env::args_os();
+        let command: Vec<String> = words.map(|word| word.to_string_lossy().into()).collect();
         let logs = LinkLogs::new(network, None, &command.join(" "), |link| file(&link.name));
         let logs = logs.map_err(wrong)?.into_logs();
         let links = network

@@ -56,7 +56,7 @@ def _rows(folder: Path) -> list[Row]:
         return []
     try:
         scenarios = [Scenario.load(name) for name in GAP_NETWORKS]
-        with closing(Store(folder, "gap")) as store:
+        with closing(Store(folder)) as store:
             return compare(scenarios, list(AGENTS), Settings(seconds=SECONDS), store.find)
     except UsageError as why:
         raise MissingError(f"the runs of headway gap cannot be read: {why}") from why

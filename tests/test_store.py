@@ -71,6 +71,14 @@ def test_a_folder_in_which_a_bench_is_at_work_is_refused(tmp_path):
     Store(tmp_path).close()
 
 
+def test_a_file_that_is_not_of_its_runs_is_not_written_over(tmp_path):
+    mine = tmp_path / "gap.json"
+    mine.write_text("mine")
+    with pytest.raises(UsageError, match=r"holds gap\.json without its runs\.jsonl; give another folder"):
+        Store(tmp_path, ["gap.json"])
+    assert [file.name for file in tmp_path.iterdir()] == ["gap.json"]
+
+
 def test_a_run_over_another_trace_is_not_the_one_that_is_asked_for(tmp_path, monkeypatch):
     """Two folders have the same scenario, which names a trace beside it; the traces differ."""
 

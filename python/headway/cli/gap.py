@@ -126,7 +126,7 @@ def gap(
     notes += warnings_of(loaded) + why_not
     for note in notes:
         print(f"headway: warning: {note}", file=sys.stderr)
-    with closing(Store(make_folder(out, "--out"))) as store:
+    with closing(Store(make_folder(out, "--out"), ["gap.json", "gap.svg"])) as store:
         wanted = {SIM: names, EMU: names, KERNEL: in_kernel}
 
         # All of them before anything runs: what this machine refuses is said at once.

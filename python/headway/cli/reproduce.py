@@ -116,7 +116,8 @@ def reproduce(
     )
     usual = Path("out") / "reproduce" / (f"{source.name}-quick" if quick else source.name)
     folder = make_folder(out or usual, "--out")
-    store = Store(folder)
+    drawn = [f"{figure.name}.{kind}" for figure in figures for kind in ("json", "svg")]
+    store = Store(folder, ["claims.json", *drawn])
     started = time.monotonic()
     at_a_time = jobs or (os.cpu_count() if world == SIM else 1) or 1
     undrawn: dict[str, RunError] = {}

@@ -64,11 +64,12 @@ and each of several flows SERIES_OF_FLOW as its `series`.
 class Store:
     """The file `runs.jsonl` of a folder. One process at a time may have it; a crash costs at most its last line."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, writes: Iterable[str] = ()) -> None:
         """Opens or makes it.
 
         Args:
             folder: Where it is.
+            writes: Other files that the command writes there: without runs beside them they are somebody's own.
 
         Raises:
             UsageError: If another process has it, or something else is in it.
@@ -77,6 +78,9 @@ class Store:
         self._opened = ExitStack()
         self._opened.enter_context(alone_in(folder))
         self._is_new = not self.path.exists()
+        if self._is_new and (own := [name for name in writes if (folder / name).exists()]):
+            self._opened.close()
+            raise UsageError(f"--out {folder}: holds {own[0]} without its {NAME}; give another folder")
         try:
             # Nothing waits in a buffer for a disk that is full.
             self._file = self._opened.enter_context(self.path.open("a+b", buffering=0))

@@ -258,8 +258,9 @@ def _rows(path: Path, *, two: bool) -> Iterator[tuple[str, list[str]]]:
         elif "," in line:
             try:
                 (row,) = csv.reader([line], skipinitialspace=True, strict=True)
-            except csv.Error:
-                raise UsageError(f"{where}: a quote on this line is not closed") from None
+            except csv.Error as error:
+                why = "a quote on this line is not closed" if '"' in line else str(error)
+                raise UsageError(f"{where}: {why}") from None
         else:
             row = line.split()
         yield where, [word.strip().strip('"') for word in row]

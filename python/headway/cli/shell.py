@@ -1,8 +1,8 @@
 """`headway shell`: any program behind an emulated link."""
 
 import json as js
+import shutil
 import sys
-from collections.abc import Callable
 from contextlib import ExitStack
 from enum import StrEnum
 from pathlib import Path
@@ -103,14 +103,15 @@ def shell(
         return 0
     if clean:
         return _clean(clean_shells(), json)
+    # Before there is a log, which would be in the way of the right command.
+    if command and shutil.which(command[0]) is None:
+        raise UsageError(f"cannot run '{command[0]}': there is no such program; give one on the PATH, or its path")
     with ExitStack() as opened, by_given_names():
         up, down = (readable(name, opened) for name in (up, down))
         if log:
             opened.enter_context(alone_in(log, "--log"))
             _check_no_log(log)
-        code, summary, text = _run(
-            run_shell,
-            log,
+        code, summary, text = run_shell(
             command or [],
             up=up,
             down=down,
@@ -125,6 +126,7 @@ def shell(
             down_queue=down_queue,
             hosts=hosts,
             peer=peer,
+            log=log,
             seed=seed,
             live=live,
         )
@@ -135,19 +137,6 @@ def shell(
     elif sys.stderr.isatty() and live is not Live.OFF:
         print(text, end="", file=sys.stderr)
     return code
-
-
-def _run(
-    run_shell: Callable[..., tuple[int, str, str]], log: Path | None, command: list[str], **options: Any
-) -> tuple[int, str, str]:
-    """Runs it. Where it is refused, as without such a program, no log stays that would be in the way later."""
-    missing = [file for name in LOGS if log and not (file := log / name).exists()]
-    try:
-        return run_shell(command, log=log, **options)
-    except UsageError:
-        for file in missing:
-            file.unlink(missing_ok=True)
-        raise
 
 
 def _check_no_log(folder: Path) -> None:

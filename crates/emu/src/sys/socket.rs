@@ -21,10 +21,11 @@ pub fn leave_out_checksums(socket: &impl AsFd, is_v6: bool) -> io::Result<()> {
     }
 }
 
-/// Has a listening TCP socket, and those that it accepts, advertise about so many bytes of data.
+/// Limits the receive window of a listening TCP socket, and of the sockets that it accepts, to
+/// about `bytes` of data.
 ///
-/// [`clamp_window`] makes it no more than that: a buffer holds packets, and how much of it is data
-/// the kernel learns as they come.
+/// The limit is not exact: the kernel derives the window from the buffer's size, and measures how
+/// much of a buffer is data as packets arrive. [`clamp_window`] makes it exact.
 ///
 /// # Errors
 /// If the kernel refuses.
@@ -36,8 +37,8 @@ pub fn limit_receive_window(listener: &impl AsFd, bytes: u64) -> io::Result<()> 
     clamp_window(listener, bytes)
 }
 
-/// Has a TCP socket advertise no more than so many bytes of data. The kernel forgets it whenever it
-/// learns how much of a buffer is data: ask again as data comes.
+/// Limits the receive window of a TCP socket to `bytes` of data. The kernel replaces this limit
+/// whenever it measures how much of the buffer is data, so call this again after each read.
 ///
 /// # Errors
 /// If the kernel refuses.

@@ -21,7 +21,7 @@ const LENGTH: usize = 20;
 /// Below `controller` in the program's constants: which map is registered.
 const REGISTERED: usize = Program::LONGEST_NAME + 1;
 
-/// Looks for them in the network namespace of whoever asks.
+/// Finds these sockets in the network namespace of the calling thread.
 pub struct Listeners {
     name: String,
     _object: Object,

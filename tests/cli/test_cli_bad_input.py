@@ -1,16 +1,88 @@
 """Whatever is wrong is one line that says what would be right, and exit code 2."""
 
 import os
+import re
 import subprocess
 import sys
 
 import pytest
+
+from headway.cli.app import run as command
 
 BENCH = ("bench", "--schemes", "newreno", "--scenario", "pantheon-default", "--seconds", "2", "--runs", "2")
 
 
 def bad(*arguments, says, environment=None):
     return pytest.param(arguments, says, environment or {}, id=" ".join(arguments)[:70])
+
+
+PATHS = [
+    (*BENCH, "--out", ""),
+    ("reproduce", "rax", "--out="),
+    ("reproduce", "rax", "--models", ""),
+    ("gap", "--out", ""),
+    ("train", "quick", "--out", ""),
+    ("train", "quick", "--config", ""),
+    ("distill", "", "--out", "new"),
+    ("distill", "aurora", "--out", ""),
+    ("report", ""),
+    ("report", "there", "--out", ""),
+    ("shell", "--log", "", "--", "true"),
+    ("models", "show", ""),
+    ("models", "export", "aurora-v1", "--onnx", ""),
+    ("models", "import", "--onnx", "a", "--card", "b", "--out", ""),
+    ("traces", "fetch", "mahimahi", "--to", ""),
+    ("traces", "convert", "", "new"),
+    ("traces", "convert", "synthetic-att.up", ""),
+    ("traces", "plot", "synthetic-att.up", "--out", ""),
+    ("keys", "new", "x", "--out", ""),
+    ("tune", "host", "--key", ""),
+    ("tune", "agent", "--state", ""),
+    ("tune", "status", ""),
+    ("netwatch", "run", ""),
+    ("netwatch", "token", "x", "--tokens", ""),
+]
+
+
+@pytest.mark.parametrize("arguments", PATHS, ids=" ".join)
+def test_an_empty_path_is_not_the_working_folder(tmp_path, monkeypatch, capsys, arguments):
+    monkeypatch.chdir(tmp_path)
+    assert command(list(arguments)) == 2
+    out, err = capsys.readouterr()
+    assert re.fullmatch(r"headway: [-|A-Za-z]+: an empty path; name a (folder|file|model|key pair)\n", err)
+    assert (out, list(tmp_path.iterdir())) == ("", [])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (*BENCH, "--out", "-"),
+        ("reproduce", "rax", "--out", "-"),
+        ("gap", "--out=-"),
+        ("train", "quick", "--out", "-"),
+        ("distill", "aurora", "--out", "-"),
+        ("models", "import", "--onnx", "a", "--card", "b", "--out", "-"),
+        ("keys", "new", "x", "--out", "-"),
+    ],
+    ids=" ".join,
+)
+def test_a_folder_is_no_stream(tmp_path, monkeypatch, capsys, arguments):
+    monkeypatch.chdir(tmp_path)
+    assert command(list(arguments)) == 2
+    assert capsys.readouterr() == ("", "headway: --out -: a stream cannot hold files; name a folder\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_stream_from_the_environment_is_no_folder_either(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HEADWAY_OUT", "-")
+    assert command(["train", "quick"]) == 2
+    assert capsys.readouterr().err == "headway: --out -: a stream cannot hold files; name a folder\n"
+
+
+def test_a_folder_may_be_called_so(tmp_path, run):
+    assert run(*BENCH, "--out", "./-", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "-" / "bench.json").is_file()
 
 
 @pytest.mark.parametrize(

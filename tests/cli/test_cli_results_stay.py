@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from headway._native import RunError, UsageError
-from headway.cli import streams
+from headway.cli import gap, streams
 from headway.cli.app import run as headway
 from headway.cli.bench_folder import BenchFolder
 from headway.files import alone_in, alone_making, new_folder
@@ -81,11 +81,52 @@ def test_a_bench_with_closed_streams_writes_its_results(tmp_path, redirect):
     assert len(read_bench(tmp_path).rows) == 1
 
 
-def test_a_bench_whose_output_is_full_says_so_and_keeps_its_results(tmp_path):
-    done = start(*BENCH, "--out", tmp_path, redirect=">/dev/full")
-    assert done.returncode == 1
-    assert done.stderr == b"headway: standard output: No space left on device\n"
-    assert (tmp_path / "report.html").is_file()
+FULL = "headway: standard output: No space left on device"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says", "written"),
+    [
+        ((*BENCH, "--out", "b"), "the results are in b", "b/report.html"),
+        ((*BENCH, "--out", "b", "--json"), "the results are in b", "b/report.html"),
+        (("reproduce", "rax", "fig8", "--quick", "--out", "r"), "the results are in r", "r/fig8.svg"),
+        (("reproduce", "rax", "fig8", "--quick", "--out", "r", "--json"), "the results are in r", "r/claims.json"),
+        (("traces", "plot", "synthetic-att.up", "--out", "p.svg"), "the picture is in p.svg", "p.svg"),
+        (("models", "export", "aurora-v1", "--onnx", "a.onnx"), "the graph is in a.onnx", "a.onnx"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else " ".join(value),
+)
+def test_where_standard_output_is_full_a_line_says_where_the_results_are(tmp_path, arguments, says, written):
+    done = start(*arguments, redirect=">/dev/full", cwd=tmp_path)
+    assert (done.returncode, done.stderr.decode()) == (1, f"{FULL}; {says}\n")
+    assert (tmp_path / written).stat().st_size > 0
+
+
+def test_a_report_that_cannot_be_announced_is_there(small_bench, tmp_path):
+    done = start("report", small_bench, "--out", "page.html", redirect=">/dev/full", cwd=tmp_path)
+    assert (done.returncode, done.stderr.decode()) == (1, f"{FULL}; the report is in page.html\n")
+    assert (tmp_path / "page.html").stat().st_size > 0
+
+
+def test_a_gap_that_cannot_be_printed_draws_its_figure(tmp_path, monkeypatch, capsys):
+    def full(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    rows = [{"scenario": "s", "scheme": "cubic"}]
+    monkeypatch.setattr(gap, "_print", full)
+    monkeypatch.setattr("headway.gap.chart.figure", lambda given: {"rows": given})
+    monkeypatch.setattr("headway.report.svg.standalone", str)
+    unsaid = gap._say_and_draw(rows, tmp_path, json=False)
+    assert isinstance(unsaid, OSError)
+    assert (tmp_path / "gap.svg").read_text() == f"{ {'rows': rows} }\n"
+    assert capsys.readouterr().out == ""
+
+
+def test_a_token_that_nobody_has_seen_is_to_be_taken_back(tmp_path):
+    pytest.importorskip("fastapi")
+    done = start("netwatch", "token", "x", redirect=">/dev/full", cwd=tmp_path)
+    rest = "and nobody has the token; take the line of 'x' out of tokens, and make another token"
+    assert (done.returncode, done.stderr.decode()) == (1, f"{FULL}, {rest}\n")
 
 
 @pytest.mark.parametrize(

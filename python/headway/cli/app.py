@@ -25,9 +25,10 @@ from headway.cli import (
     train,
     tune,
 )
+from headway.cli.paths import Commands
 from headway.cli.usage import EPILOG, one_line
 
-app = typer.Typer(
+app = Commands(
     name="headway",
     help="Learned congestion control you can train, prove and run.",
     epilog=EPILOG["headway"],
@@ -82,6 +83,7 @@ def _options(
 
 def run(arguments: list[str]) -> int:
     """Runs the command line; its exit code. Whatever goes wrong is one line on standard error."""
+    streams.begin()
     try:
         code: int | None = app(arguments or ["--help"], prog_name="headway", standalone_mode=False)
         sys.stdout.flush()
@@ -102,7 +104,9 @@ def run(arguments: list[str]) -> int:
     except UnicodeEncodeError as error:
         message, code = f"'{error.object}': a name that is not UTF-8 cannot be used here; give it another name", 2
     except OSError as error:
-        message, code = f"{error.filename or 'standard output'}: {error.strerror or error}", 1
+        place = error.filename or "standard output"
+        rest = "" if error.filename else streams.where_results_are()
+        message, code = f"{place}: {error.strerror or error}{rest}", 1
     except (KeyboardInterrupt, typer.Abort):
         message, code = "interrupted", ending.exit_code()
     try:

@@ -27,7 +27,8 @@ from headway._native import (
 )
 from headway._native import schemes as all_schemes
 from headway.cli.bench_folder import BenchFolder
-from headway.cli.streams import is_animated, plain, screen, shown
+from headway.cli.paths import FOLDER
+from headway.cli.streams import is_animated, plain, results_in, said, screen, shown
 from headway.cli.usage import Json, Seconds, Seed, Warmup, command_line, console, that_fits, words
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ def bench(
     ] = None,
     out: Annotated[
         Path | None,
+        FOLDER,
         typer.Option(
             envvar="HEADWAY_OUT",
             help="Folder of the results; else out/DATE-TIME. Where it holds runs of the same "
@@ -252,10 +254,12 @@ def _save(results: BenchFolder, end: _End) -> None:
         with _status("writing the results"):
             results.save()
         end.saved = results
+        results_in(results.path)
     except (RunError, OSError, ValueError) as error:
         end.lost = error
         with suppress(RunError, OSError, ValueError):
             end.saved = results.saved_elsewhere()
+            results_in(end.saved.path)
 
 
 def _finish(results: BenchFolder, end: _End, scenarios: list[Scenario], *, json: bool) -> None:
@@ -264,26 +268,18 @@ def _finish(results: BenchFolder, end: _End, scenarios: list[Scenario], *, json:
 
     with progress_of("statistics") as tell:
         # What was measured is shown at least.
-        end.made = end.saved.read(tell) if end.saved else results.unwritten(tell)
-        rows = end.made.rows
+        end.made = made = end.saved.read(tell) if end.saved else results.unwritten(tell)
+        rows = made.rows
     if end.saved:
         try:
-            end.saved.write_statistics(end.made)
+            end.saved.write_statistics(made)
         except (RunError, OSError) as error:
             end.undrawn = error
-    try:
-        if json:
-            print(js.dumps(rows, indent=2))
-        else:
-            _print(end.made, scenarios)
-        sys.stdout.flush()
-    except (OSError, SystemExit) as error:
-        # Rich makes a SystemExit of a pipe whose reader has left.
-        end.unsaid = error
+    end.unsaid = said(lambda: print(js.dumps(rows, indent=2)) if json else _print(made, scenarios))
     if end.saved and not end.undrawn:
         try:
             with progress_of("drawing the report") as tell:
-                end.saved.draw(end.made, tell)
+                end.saved.draw(made, tell)
         except (RunError, OSError, ValueError, MemoryError) as error:
             end.undrawn = error
 

@@ -12,7 +12,8 @@ import typer
 
 from headway import ending
 from headway._native import UsageError
-from headway.cli.streams import shown
+from headway.cli.paths import FOLDER, MODEL
+from headway.cli.streams import results_in, shown
 from headway.cli.usage import Json, nearest  # Typer reads Json
 
 if TYPE_CHECKING:
@@ -23,11 +24,12 @@ KINDS = ("int8",)
 
 def distill(
     teacher: Annotated[
-        str, typer.Argument(metavar="TEACHER", help="A model: aurora (the newest), aurora-v2, or a folder.")
+        str, MODEL, typer.Argument(metavar="TEACHER", help="A model: aurora (the newest), aurora-v2, or a folder.")
     ],
     to: Annotated[str, typer.Option(help="What it becomes: int8, 30-32-16-1 in whole numbers.")] = "int8",
     out: Annotated[
         Path | None,
+        FOLDER,
         typer.Option(envvar="HEADWAY_OUT", help="The model's folder; else out/distill/TEACHER-int8-vN."),
     ] = None,
     number: Annotated[int, typer.Option(min=1, max=9999, help="N, the version of the new model.")] = 1,
@@ -63,6 +65,7 @@ def distill(
         )
         print(f"headway: interrupted; {kept}", file=sys.stderr)
         raise typer.Exit(ending.exit_code()) from None
+    results_in(folder, "the model is")
     print(js.dumps(_summary(done), indent=2) if json else _text(done))
 
 

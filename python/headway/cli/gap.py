@@ -15,7 +15,8 @@ import typer
 from headway import ending
 from headway._native import RunError, Scenario, Trace, UsageError, canonical_scheme, find_headwayd
 from headway.cli.bench import MOST_JOBS, MOST_RUNS, load
-from headway.cli.streams import plain, shown
+from headway.cli.paths import FOLDER
+from headway.cli.streams import plain, results_in, said, shown
 from headway.cli.usage import (
     Json,
     Seconds,
@@ -94,9 +95,9 @@ def gap(
             help="Emulated runs at a time. Real time: too many make runs unfit, which are left out and counted.",
         ),
     ] = 1,
-    out: Annotated[Path, typer.Option(help="Folder of the runs; what has finished there is not run again.")] = Path(
-        "out/gap"
-    ),
+    out: Annotated[
+        Path, FOLDER, typer.Option(help="Folder of the runs; what has finished there is not run again.")
+    ] = Path("out/gap"),
     again: Annotated[
         bool, typer.Option("--again", help="Run those once more that were unfit, as on a machine now idle.")
     ] = False,
@@ -109,7 +110,7 @@ def gap(
     json: Json = False,
 ) -> None:
     """Run the same in simulator, emulator and kernel: differences of pairs of runs, with 95% intervals."""
-    from headway.files import make_folder, write_atomic
+    from headway.files import write_atomic
     from headway.gap.compare import compare
     from headway.gap.page import guards
     from headway.gap.page import publish as write_page
@@ -126,7 +127,7 @@ def gap(
     notes += warnings_of(loaded) + why_not
     for note in notes:
         print(f"headway: warning: {note}", file=sys.stderr)
-    with closing(Store(make_folder(out, "--out"), ["gap.json", "gap.svg"])) as store:
+    with closing(Store(out, ["gap.json", "gap.svg"])) as store:
         wanted = {SIM: names, EMU: names, KERNEL: in_kernel}
 
         # All of them before anything runs: what this machine refuses is said at once.
@@ -141,7 +142,8 @@ def gap(
             raise RunError("no pair of runs has finished")
         with kept_in(out):
             write_atomic(out / "gap.json", js.dumps(rows, indent=2) + "\n")
-        _say_and_draw(rows, out, json=json)
+        results_in(out)
+        unsaid = _say_and_draw(rows, out, json=json)
         if publish:
             missing_runs = [f"{len(failures)} runs failed and are missing"] if failures else []
             given = {"--schemes": ",".join(names), "--scenario": scenario, "--runs": runs, "--seconds": seconds}
@@ -152,6 +154,8 @@ def gap(
                 print(f"published: {path}", file=sys.stderr)
         for guard in guards(rows):
             print(f"headway: warning: {guard}", file=sys.stderr)
+        if unsaid:
+            raise unsaid
         if failures or (strict and _disappoints(rows)):
             raise typer.Exit(1)
 
@@ -269,28 +273,21 @@ def _run(world: str, missing: list[Task], jobs: int, store: Store) -> list[str]:
         raise typer.Exit(ending.exit_code()) from None
 
 
-def _say_and_draw(rows: list[dict[str, Any]], out: Path, *, json: bool) -> None:
-    """Prints what was measured, then draws it. A reader who has left, or a full disk, costs no figure."""
+def _say_and_draw(rows: list[dict[str, Any]], out: Path, *, json: bool) -> OSError | SystemExit | None:
+    """Prints what was measured, then draws it; why it could not be printed.
+
+    A reader who has left, or a full disk, costs no figure.
+    """
     from headway.files import write_atomic
     from headway.gap.chart import figure
     from headway.report.svg import standalone
 
-    unsaid: OSError | SystemExit | None = None
-    try:
-        if json:
-            print(js.dumps(rows, indent=2))
-        else:
-            _print(rows)
-        sys.stdout.flush()
-    except (OSError, SystemExit) as error:
-        # Rich makes a SystemExit of a pipe whose reader has left.
-        unsaid = error
+    unsaid = said(lambda: print(js.dumps(rows, indent=2)) if json else _print(rows))
     with kept_in(out):
         write_atomic(out / "gap.svg", standalone(figure(rows)) + "\n")
-    if unsaid:
-        raise unsaid
-    if not json:
+    if not (json or unsaid):
         print(f"figure: {shown(out / 'gap.svg')}")
+    return unsaid
 
 
 def _print(rows: list[dict[str, Any]]) -> None:

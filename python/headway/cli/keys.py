@@ -7,9 +7,11 @@ from typing import Annotated
 import typer
 
 from headway._native import UsageError
+from headway.cli.paths import FOLDER, Commands
+from headway.cli.streams import results_in
 from headway.cli.usage import EPILOG, Json, console, table_of
 
-app = typer.Typer(
+app = Commands(
     name="keys",
     help="CURVE keys of hosts and agents: make them, and show whose there are (docs/tuning.md).",
     epilog=EPILOG["keys"],
@@ -20,6 +22,7 @@ app = typer.Typer(
 
 Folder = Annotated[
     Path | None,
+    FOLDER,
     typer.Option("--out", envvar="HEADWAY_KEYS", help="The keys' folder; else headway/keys of your configuration."),
 ]
 
@@ -37,6 +40,7 @@ def new(
     from headway.tune import keys
 
     public, secret = keys.new(name, out or keys.folder())
+    results_in(secret.parent, "the keys are")
     if json:
         found = keys.read(public).public.decode()
         print(js.dumps({"name": name, "public": str(public), "secret": str(secret), "key": found}, indent=2))

@@ -7,20 +7,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headway._native import UsageError
-from headway.cli.streams import beside, plain, shown
+from headway.cli.paths import FOLDER, MODEL, Commands
+from headway.cli.streams import beside, plain, results_in, shown
 from headway.cli.usage import EPILOG, Json, console, table_of
 
 if TYPE_CHECKING:
     from headway.models import Model
     from headway.models.learner import Learner
 
-app = typer.Typer(
+app = Commands(
     help="Trained models: what there is, what is in them, and as ONNX.",
     epilog=EPILOG["models"],
     invoke_without_command=True,
 )
 
-Which = Annotated[str, typer.Argument(metavar="NAME|DIR", help="A model that comes with Headway, or a folder.")]
+Which = Annotated[
+    str, MODEL, typer.Argument(metavar="NAME|DIR", help="A model that comes with Headway, or a folder.")
+]
 
 
 @app.callback()
@@ -163,6 +166,7 @@ def export(
     not_over(path, [Path(model.place, file) for file in (CARD, WEIGHTS, GOLDEN)], "--onnx")
     content, error = to_onnx(model)
     write_atomic(path, content)
+    results_in(path, "the graph is")
     said = f"{shown(path)}: {model.id}; largest difference of an output {error:.1e}"
     found = {"path": str(path), "id": model.id, "golden_error": error}
     print(js.dumps(found, indent=2) if json else said, file=beside(path))
@@ -172,7 +176,9 @@ def export(
 def import_(
     onnx: Annotated[Path, typer.Option(help="The .onnx file; - is standard input.", show_default=False)],
     card: Annotated[Path, typer.Option(help="Its card: name, version, agent; - likewise.", show_default=False)],
-    out: Annotated[Path, typer.Option(help="The folder to write; nothing may be there.", show_default=False)],
+    out: Annotated[
+        Path, FOLDER, typer.Option(help="The folder to write; nothing may be there.", show_default=False)
+    ],
     output: Annotated[
         str | None,
         typer.Option(
@@ -186,4 +192,5 @@ def import_(
     from headway.models.from_onnx import import_ as from_onnx
 
     found = from_onnx(onnx, card, out, output)
+    results_in(out, "the model is")
     print(js.dumps({"folder": str(out), "id": found}, indent=2) if json else f"{out}: {found}")

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headway._native import UsageError
+from headway._native import RunError, UsageError
+from headway.cli.paths import Commands
 from headway.cli.streams import is_animated
 from headway.cli.usage import EPILOG, Json, Seed, console, seconds, table_of
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from headway.netwatch.topology import Topology
     from headway.netwatch.watch import Snapshot
 
-app = typer.Typer(
+app = Commands(
     name="netwatch",
     help="Measure congestion and availability of paths from what switches count (docs/netwatch.md).",
     epilog=EPILOG["netwatch"],
@@ -230,8 +231,11 @@ def token(
 
     made = new(name, tokens)
     said: dict[str, Any] = {"name": name, "token": made, "tokens": str(tokens)}
+    try:
+        print(js.dumps(said, indent=2) if json else made, flush=True)
+    except OSError as error:
+        line = f"take the line of '{name}' out of {tokens}, and make another token"
+        raise RunError(f"standard output: {error.strerror}, and nobody has the token; {line}") from None
     if json:
-        print(js.dumps(said, indent=2))
         return
-    print(made)
     typer.echo(f"{tokens}: knows its digest; nobody can show the token again", err=True)

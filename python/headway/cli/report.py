@@ -6,13 +6,16 @@ from typing import Annotated
 import typer
 
 from headway._native import UsageError
-from headway.cli.streams import beside, shown
+from headway.cli.paths import FOLDER
+from headway.cli.streams import beside, results_in, shown
 from headway.cli.usage import Json
 
 
 def report(
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A folder that headway bench has written.", show_default=False)
+        Path,
+        FOLDER,
+        typer.Argument(metavar="DIR", help="A folder that headway bench has written.", show_default=False),
     ],
     out: Annotated[
         Path | None, typer.Option(help="The page to write, - for standard output; else report.html in DIR.")
@@ -36,6 +39,7 @@ def report(
         rows = bench.rows
     with progress_of("drawing the report") as tell:
         write_atomic(path, page(bench, tell))
+    results_in(path, "the report is")
     if json:
         import json as js
 

@@ -15,7 +15,8 @@ import typer
 from headway import ending
 from headway._native import RunError, UsageError
 from headway.cli.bench import MOST_JOBS
-from headway.cli.streams import plain, shown
+from headway.cli.paths import FOLDER
+from headway.cli.streams import plain, results_in, said, shown
 from headway.cli.usage import Json, console, kept_in, nearest
 from headway.runs.task import KERNEL, SIM
 
@@ -56,6 +57,7 @@ def reproduce(
     ] = Where.SIM,
     models: Annotated[
         Path | None,
+        FOLDER,
         typer.Option(help="Folder of trained ablations; else where headway train writes them.", show_default=False),
     ] = None,
     jobs: Annotated[
@@ -69,6 +71,7 @@ def reproduce(
     ] = None,
     out: Annotated[
         Path | None,
+        FOLDER,
         typer.Option(
             help="Folder of runs and figures, else out/reproduce/PAPER (quick: PAPER-quick); what has finished is "
             "not run again.",
@@ -90,10 +93,9 @@ def reproduce(
     json: Json = False,
 ) -> None:
     """Make a paper's figures again: runs, charts, and each claim beside what is measured here."""
-    from headway.files import make_folder, write_atomic
+    from headway.files import write_atomic
     from headway.reproduce.engine import begin
     from headway.reproduce.lab import FULL, FULL_KERNEL, QUICK, QUICK_KERNEL, Lab
-    from headway.reproduce.publish import publish as write_page
     from headway.runs.store import Store
 
     source = _paper(paper)
@@ -115,7 +117,7 @@ def reproduce(
         trained=source.trained,
     )
     usual = Path("out") / "reproduce" / (f"{source.name}-quick" if quick else source.name)
-    folder = make_folder(out or usual, "--out")
+    folder = out or usual
     drawn = [f"{figure.name}.{kind}" for figure in figures for kind in ("json", "svg")]
     store = Store(folder, ["claims.json", *drawn])
     started = time.monotonic()
@@ -133,23 +135,27 @@ def reproduce(
     if not all(outcome.missing for outcome in outcomes):
         with kept_in(folder):
             write_atomic(folder / "claims.json", js.dumps(results, indent=2) + "\n")
+        results_in(folder)
     store.close()
-    if not json:
-        _print(source, outcomes, lab, folder, time.monotonic() - started, undrawn)
+    seconds = time.monotonic() - started
+    made = [outcome for outcome in outcomes if outcome.drawn]
+
+    def say() -> None:
+        if json:
+            print(js.dumps(results if figure == "all" else results[0], indent=2))
+        else:
+            _print(source, outcomes, lab, folder, seconds, undrawn)
+
+    unsaid = said(say)
     for outcome in outcomes:
         for line in [*([outcome.missing] if outcome.missing else []), *outcome.failures]:
             print(f"headway: {outcome.figure.name}: {line}", file=sys.stderr)
     for name, error in undrawn.items():
         print(f"headway: {name}: {error}", file=sys.stderr)
-    made = [outcome for outcome in outcomes if outcome.drawn]
     if publish and made:
-        make_folder(RESULTS / "img", "--publish")
-        with kept_in(RESULTS):
-            published = write_page(RESULTS, source, outcomes)
-        for path in published:
-            print(f"published: {path}", file=sys.stderr)
-    if json:
-        print(js.dumps(results if figure == "all" else results[0], indent=2))
+        _publish(source, outcomes)
+    if unsaid:
+        raise unsaid
     if not made or undrawn or any(outcome.failures for outcome in outcomes):
         raise typer.Exit(1)
 
@@ -263,6 +269,17 @@ def _write(outcome: Outcome, result: dict[str, object], folder: Path) -> None:
             write_atomic(folder / f"{outcome.figure.name}-{name}.csv", text.getvalue())
         # A chart may fail: what was measured is there by now.
         write_atomic(folder / f"{outcome.figure.name}.svg", standalone(outcome.drawn.chart) + "\n")
+
+
+def _publish(paper: Paper, outcomes: Sequence[Outcome]) -> None:
+    from headway.files import make_folder
+    from headway.reproduce.publish import publish
+
+    make_folder(RESULTS / "img", "--publish")
+    with kept_in(RESULTS):
+        published = publish(RESULTS, paper, outcomes)
+    for path in published:
+        print(f"published: {path}", file=sys.stderr)
 
 
 def _table(title: str, rows: Sequence[Sequence[str]]) -> RichTable:

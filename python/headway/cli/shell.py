@@ -11,6 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from headway._native import UsageError
+from headway.cli.paths import FOLDER
+from headway.cli.streams import results_in
 from headway.cli.usage import Json
 from headway.files import alone_in, by_given_names, in_utf8, is_stream, spooled
 
@@ -64,6 +66,7 @@ def shell(
     ] = None,
     log: Annotated[
         Path | None,
+        FOLDER,
         typer.Option(
             metavar="DIR",
             help="Write every packet down while it happens: up.log and down.log as mahimahi does, events.parquet. "
@@ -132,6 +135,8 @@ def shell(
         )
     if failure := js.loads(summary)["log_failure"]:
         print(f"headway: warning: {failure}", file=sys.stderr)
+    if log:
+        results_in(log, "the logs are")
     if json:
         print(summary)
     elif sys.stderr.isatty() and live is not Live.OFF:

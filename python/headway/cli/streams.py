@@ -3,6 +3,7 @@
 import codecs
 import os
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
@@ -80,6 +81,36 @@ def beside(path: Path) -> TextIO:
     from headway.files import descriptor_of
 
     return sys.stderr if descriptor_of(path) == 1 else sys.stdout
+
+
+_written: list[str] = []
+"""What this command has written, and where, in words."""
+
+
+def results_in(path: Path, what: str = "the results are") -> None:
+    """Notes where results are by now, for `where_results_are`."""
+    _written[:] = [f"; {what} in {shown(path)}"]
+
+
+def where_results_are() -> str:
+    """The end of a line about a standard output that is full: where to find what could not be printed."""
+    return "".join(_written)
+
+
+def said(say: Callable[[], object]) -> OSError | SystemExit | None:
+    """Prints with `say`; why it could not be printed, for whoever has something to write still."""
+    try:
+        say()
+        sys.stdout.flush()
+    except (OSError, SystemExit) as error:
+        # Rich makes a SystemExit of a pipe whose reader has left.
+        return error
+    return None
+
+
+def begin() -> None:
+    """Forgets what an earlier command of this process has written."""
+    _written.clear()
 
 
 def plain(name: object) -> str:

@@ -9,10 +9,11 @@ import typer
 
 from headway import ending
 from headway._native import UsageError, split
-from headway.cli.streams import beside, plain, shown
+from headway.cli.paths import FOLDER, Commands
+from headway.cli.streams import beside, plain, results_in, shown
 from headway.cli.usage import EPILOG, Json, console, nearest, seconds, table_of
 
-app = typer.Typer(
+app = Commands(
     help="Trace files: packet-delivery opportunities in mahimahi's format.",
     epilog=EPILOG["traces"],
     invoke_without_command=True,
@@ -55,10 +56,12 @@ def listing(context: typer.Context, json: Json = False) -> None:
 def fetch(
     collection: Annotated[str, typer.Argument(help="Which collection: 'mahimahi' or 'nyc'.")],
     from_: Annotated[
-        Path | None, typer.Option("--from", help="A folder with a local copy, instead of the network.")
+        Path | None, FOLDER, typer.Option("--from", help="A folder with a local copy, instead of the network.")
     ] = None,
     to: Annotated[
-        Path | None, typer.Option(help="Folder to put them in; else the cache folder, where Headway finds them.")
+        Path | None,
+        FOLDER,
+        typer.Option(help="Folder to put them in; else the cache folder, where Headway finds them."),
     ] = None,
 ) -> None:
     """Fetch recorded traces, each checked against its pinned SHA-256; what is there already stays."""
@@ -73,6 +76,7 @@ def fetch(
     if from_ is not None and not from_.is_dir():
         raise UsageError(f"traces fetch: --from {from_}: no such folder")
     folder = to or cache_folder()
+    results_in(folder, "what is fetched is")
     try:
         for line in fetch_traces(known[collection], folder, from_):
             print(line, flush=True)
@@ -203,4 +207,5 @@ def plot(
     make_parent(path, "--out")
     chart = rates_over_time(rates, step)
     write_atomic(path, png(chart) if path.suffix.lower() == ".png" else standalone(chart))
+    results_in(path, "the picture is")
     print(shown(path), file=beside(path))

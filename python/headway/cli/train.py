@@ -13,7 +13,8 @@ import typer
 
 from headway import ending
 from headway._native import RunError, UsageError
-from headway.cli.streams import shown
+from headway.cli.paths import FOLDER
+from headway.cli.streams import results_in, shown
 from headway.cli.usage import Json  # noqa: TC001  # Typer reads it
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def train(
     ] = None,
     out: Annotated[
         Path | None,
+        FOLDER,
         typer.Option(
             envvar="HEADWAY_OUT",
             help="Folder of checkpoint, logs and model; else out/train/MODEL-seed-SEED. With --seeds, the folder "
@@ -103,6 +105,7 @@ def train(
         found.append(_train(chosen, (out or base) / f"{chosen.model}-seed-{number}", number))
         if ending.is_asked() and number != several[-1]:
             _interrupted(f"seed {number} is finished; the same command goes on with the next one")
+    results_in(out or base, "the models are")
     scheme = ":".join(["learned", *(f"model={summary['model']}" for summary in found)])
     if json:
         print(js.dumps({"scheme": scheme, "trainings": found}, indent=2))
@@ -143,6 +146,7 @@ def _train(chosen: TrainConfig, where: Path, seed: int) -> dict[str, Any]:
         _interrupted(_kept(folder, "from the last checkpoint"))
     if not training.is_done:
         _interrupted(_kept(folder, f"after {training.learner.steps} steps, from the checkpoint"))
+    results_in(folder / chosen.model, "the model is")
     return _summary(training, folder)
 
 
@@ -177,6 +181,7 @@ def _learn(folder: Path, seed: int, json: bool) -> None:
             if where.exists()
             else "no learner is written, for all lessons make one; the same command begins again"
         )
+    results_in(where, "the learner is")
     if json:
         print(js.dumps({"model": str(where), "id": found, "seed": seed}, indent=2))
         return

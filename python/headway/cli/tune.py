@@ -11,13 +11,14 @@ import typer
 
 from headway import ending
 from headway._native import RunError, UsageError
+from headway.cli.paths import FOLDER, MODEL, Commands, Names
 from headway.cli.streams import shown
 from headway.cli.usage import EPILOG, Json, console, seconds, table_of, words
 
 if TYPE_CHECKING:
     from headway.tune.learner import LearningPolicy
 
-app = typer.Typer(
+app = Commands(
     name="tune",
     help="Tune congestion-control parameters of many hosts by agents (docs/tuning.md).",
     epilog=EPILOG["tune"],
@@ -39,6 +40,7 @@ class Source(StrEnum):
 
 Key = Annotated[
     str | None,
+    Names("key pair"),
     typer.Option(
         metavar="NAME|FILE",
         help="Your own key pair (headway keys new); else, on loopback, one for all that are yours.",
@@ -135,7 +137,7 @@ def host(
 def agent(
     name: Annotated[str, typer.Option(help="The agent's name among its neighbours.")] = "agent",
     model: Annotated[
-        str | None, typer.Option(metavar="MODEL|DIR", help="What decides: a tuner's model. One of the two.")
+        str | None, MODEL, typer.Option(metavar="MODEL|DIR", help="What decides: a tuner's model. One of the two.")
     ] = None,
     fixed: Annotated[
         str | None,
@@ -148,7 +150,7 @@ def agent(
         ),
     ] = False,
     state: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where what is learned is kept, and gone on from.")
+        Path | None, FOLDER, typer.Option(metavar="DIR", help="Where what is learned is kept, and gone on from.")
     ] = None,
     bind: Annotated[str, typer.Option(metavar="URL", help="Where hosts and neighbours come to.")] = WHERE,
     neighbours: Annotated[
@@ -156,7 +158,9 @@ def agent(
     ] = None,
     share_every: Annotated[str, typer.Option(help="Between what neighbours are told.")] = "1s",
     peers: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Public keys of the hosts and neighbours that may come.")
+        Path | None,
+        FOLDER,
+        typer.Option(metavar="DIR", help="Public keys of the hosts and neighbours that may come."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Of samples where there are too many flows.")] = 1,
     key: Key = None,

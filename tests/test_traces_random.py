@@ -110,6 +110,13 @@ def test_a_trace_comes_back_from_its_table(times, interval_ms):
     assert tables[0] == tables[1]
 
 
+@given(times=TIMES)
+def test_a_table_of_milliseconds_has_the_time_of_each_packet(times):
+    before, after, tables = there_and_back(times, 0.001)
+    assert list(after.times_ms()) == list(before.times_ms()) == times
+    assert tables[0] == tables[1]
+
+
 @given(times=TIMES, interval_us=st.integers(1000, 5_000_000))
 def test_no_packet_is_lost_at_intervals_that_are_no_whole_milliseconds(times, interval_us):
     before, after, _ = there_and_back(times, interval_us / 1e6)

@@ -10,7 +10,7 @@ import numpy as np
 from headway._native import Trace, UsageError, looks_like
 from headway.files import called, given, make_parent, not_over, replaceable, write_parts
 from headway.traces.look import doubts, locate, open_trace
-from headway.traces.table import HEAD, HEADER, MOST_MBPS, Columns, read_table
+from headway.traces.table import AT_ZERO, HEAD, HEADER, MOST_MBPS, Columns, read_table
 
 MAX_ROWS = 2_000_000
 """More rows than anybody reads: a day at 50 ms has fewer."""
@@ -57,7 +57,8 @@ def convert(source: Path, target: Path, interval_s: float, columns: Columns | No
             trace = Trace.from_steps(table.lengths_s, table.rates_mbps)
         except UsageError as error:
             raise UsageError(f"{called(str(source))}: {error}") from None
-        write_parts(target, (trace.lines(k, _LINES) for k in range(0, trace.opportunities, _LINES)))
+        lines = (trace.lines(k, _LINES) for k in range(0, trace.opportunities, _LINES))
+        write_parts(target, chain(["0\n" * table.at_zero], lines))
         return table.notes
     trace = open_trace(str(source), "whole")
     write_parts(target, _csv_of(trace, interval_s))
@@ -90,7 +91,8 @@ def _csv_of(trace: Trace, interval_s: float) -> Iterator[str]:
     """The blocks of a CSV file of which `read_table` makes a trace with the same packets in each interval.
 
     The last row of a table holds as long as the one before it. So what is left of a trace after whole intervals
-    becomes two rows of the same length.
+    becomes two rows of the same length. Rows of a millisecond or less give each packet's time. For the packets at 0
+    a row stands before them, as a packet falls due at its row's end.
     """
     end = round(trace.seconds * 1000) * 10**6
     step = min(max(round(interval_s * 1e9), 1), end)
@@ -107,9 +109,11 @@ def _csv_of(trace: Trace, interval_s: float) -> Iterator[str]:
     ends = np.arange(1, whole + (2 if left else 1), dtype=np.int64) * step
     ends[-1] = end
     # An opportunity at an interval's end counts in it.
-    upto = np.searchsorted(trace.times_ms().astype(np.int64) * 10**6, ends, side="right")
-    packets = np.diff(upto, prepend=0)
+    times = trace.times_ms().astype(np.int64) * 10**6
+    at_zero = int(np.searchsorted(times, 0, side="right")) if step <= AT_ZERO else 0
+    packets = np.diff(np.searchsorted(times, ends, side="right"), prepend=at_zero)
     rows = chain(
+        [(-AT_ZERO, at_zero, AT_ZERO)] if at_zero else [],
         ((k * step, int(packets[k]), step) for k in range(whole)),
         ((whole * step + half * left, int(packets[whole]), 2 * left) for half in range(2 if left else 0)),
     )
@@ -131,5 +135,5 @@ def _csv_of(trace: Trace, interval_s: float) -> Iterator[str]:
 
 def _decimal(billionths: int) -> str:
     """A number as it is written, exactly: 1500000000 is 1.5."""
-    whole, rest = divmod(billionths, 10**9)
-    return f"{whole}.{rest:09d}".rstrip("0").rstrip(".")
+    whole, rest = divmod(abs(billionths), 10**9)
+    return f"{'-' * (billionths < 0)}{whole}.{rest:09d}".rstrip("0").rstrip(".")

@@ -32,6 +32,10 @@ WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nano
 HEAD = 4096
 """Bytes of a file that say which kind it is of."""
 MOST_MBPS = 1_000_000
+AT_ZERO = 10**6
+"""A first row so many nanoseconds before 0 holds the packets at 0 ms: a packet falls due at its row's end."""
+AT_ZERO_MBPS = 12.0
+"""The rate of such a row for each packet."""
 PAUSE_S = 60.0
 PAUSE_TIMES = 60.0
 """A row holds for `PAUSE_S` or more, and `PAUSE_TIMES` the median: the measurement had paused."""
@@ -98,11 +102,13 @@ class Table:
     Attributes:
         lengths_s: For how long each rate holds. The last holds as long as the one before it.
         rates_mbps: The rates in Mbit/s.
+        at_zero: Packets at 0 ms, which no rate after it can make.
         notes: A line about each thing that was guessed, or is surely a mistake.
     """
 
     lengths_s: list[float]
     rates_mbps: list[float]
+    at_zero: int
     notes: list[str] = field(default_factory=list)
 
 
@@ -135,10 +141,14 @@ def read_table(path: Path, columns: Columns | None = None) -> Table:
     if head.rate_unit is None and not (is_usual and head.is_clear):
         median = "" if is_usual else f", their median is {middle:g}"
         notes.append(f"{shown}: rates are read as Mbit/s{median}; if they are not, say so by --unit")
-    nanos = [round(time * TIME_UNITS[unit]) for time in found.times]
+    nanos, rates = [round(time * TIME_UNITS[unit]) for time in found.times], found.rates
+    at_zero = 0
+    if nanos[:2] == [-AT_ZERO, 0] and len(nanos) > 2 and rates[0] % AT_ZERO_MBPS == 0:
+        at_zero = int(rates[0] / AT_ZERO_MBPS)
+        nanos, rates = nanos[1:], rates[1:]
     lengths = [(after - before) / 1e9 for before, after in pairwise(nanos)]
     lengths.append(lengths[-1])
-    return Table(lengths, found.rates, notes + _pauses(shown, lengths))
+    return Table(lengths, rates, at_zero, notes + _pauses(shown, lengths))
 
 
 @dataclass(frozen=True)

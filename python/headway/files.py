@@ -26,17 +26,17 @@ _IN_PLACE = {errno.EBUSY, errno.EXDEV, errno.EACCES, errno.EPERM, errno.EROFS}
 """Why a file may have no new one in its place, though it can be written: it is mounted, or its folder is closed."""
 
 
-def write_atomic(path: Path, content: bytes | str) -> None:
+def write_atomic(path: Path, content: bytes | str, mode: int = 0o666) -> None:
     """Writes `path` as `write_parts` does."""
-    write_parts(path, [content])
+    write_parts(path, [content], mode)
 
 
-def write_parts(path: Path, parts: Iterable[bytes | str]) -> None:
+def write_parts(path: Path, parts: Iterable[bytes | str], mode: int = 0o666) -> None:
     """Writes beside `path` and renames: a reader or a crash never meets half a file.
 
-    A file that is there keeps its mode and owner. A link stays a link and its target is replaced. A device, a pipe
-    or an open stream is written into, as nothing could replace it. So is a file that is mounted by itself, or whose
-    folder cannot be written. Of a hard link only this name changes.
+    A file that is there keeps its mode and owner; of `mode` a new one has what the umask leaves. A link stays a link
+    and its target is replaced. A device, a pipe or an open stream is written into, as nothing could replace it. So is
+    a file that is mounted by itself, or whose folder cannot be written. Of a hard link only this name changes.
 
     Raises:
         RunError: It cannot be written.
@@ -49,7 +49,7 @@ def write_parts(path: Path, parts: Iterable[bytes | str]) -> None:
             sys.stdout.flush()
             _write_all(number, blocks)
         elif replaceable(path):
-            _replace(Path(os.path.realpath(path)), blocks)
+            _replace(Path(os.path.realpath(path)), blocks, mode)
         else:
             with path.open("ab", buffering=0) as stream:
                 _write_all(stream.fileno(), blocks)
@@ -70,13 +70,13 @@ def _write_all(number: int, blocks: Iterable[bytes]) -> None:
                 select.select([], [number], [])
 
 
-def _replace(target: Path, blocks: Iterable[bytes]) -> None:
+def _replace(target: Path, blocks: Iterable[bytes], mode: int) -> None:
     """Puts a new file in the place of `target`; where that cannot be, writes into it."""
     if target.is_symlink():
         raise OSError(errno.ELOOP, "the link leads to itself")
     beside = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        with beside.open("wb") as file:
+        with open(beside, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             file.writelines(blocks)
             file.flush()
             # A power loss leaves the old file or the new.
@@ -338,11 +338,11 @@ def alone_in(folder: Path, option: str = "--out", *, named: Path | None = None) 
 
 
 @contextmanager
-def alone_making(folder: Path, command: str) -> Iterator[None]:
-    """As `alone_in`, for a folder that is there only once it is whole: an empty one beside it is locked."""
-    whole = folder.absolute()
+def alone_making(path: Path, command: str, option: str = "--out") -> Iterator[None]:
+    """As `alone_in`, for a file or folder that is made whole or not at all: an empty folder beside it is locked."""
+    whole = path.absolute()
     beside = whole.with_name(f".{whole.name}.{command}")
-    with alone_in(beside, named=folder):
+    with alone_in(beside, option, named=path):
         try:
             yield
         finally:

@@ -123,7 +123,6 @@ def test_a_gap_that_cannot_be_printed_draws_its_figure(tmp_path, monkeypatch, ca
 
 
 def test_a_token_that_nobody_has_seen_is_to_be_taken_back(tmp_path):
-    pytest.importorskip("fastapi")
     done = start("netwatch", "token", "x", redirect=">/dev/full", cwd=tmp_path)
     rest = "and nobody has the token; take the line of 'x' out of tokens, and make another token"
     assert (done.returncode, done.stderr.decode()) == (1, f"{FULL}, {rest}\n")
@@ -236,6 +235,39 @@ def test_a_signal_costs_no_finished_run(tmp_path, number):
     assert read_bench(tmp_path).facts["finished_runs"] > 0
     assert (tmp_path / "report.html").is_file()
     assert not [file for file in Path(tmp_path).rglob("*") if file.suffix == ".part"]
+
+
+def test_a_full_disk_leaves_no_empty_file_of_runs(tmp_path):
+    """As on a full disk, no file may have a byte."""
+    done = start("reproduce", "rax", "fig8", "--quick", "--out", "new/r", limit="ulimit -f 0", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.count(b"\n") == 1
+    assert b"runs.jsonl: File too large; this run is not kept" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("before", ["", "# mine\none 0123456789abcdef\n"])
+def test_a_full_disk_leaves_the_tokens_as_they_were(tmp_path, monkeypatch, capsys, before):
+    def no_room(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "fsync", no_room)
+    if before:
+        Path("tokens").write_text(before.replace("0123456789abcdef", "0" * 64))
+    there = [(path.name, path.read_text()) for path in tmp_path.iterdir()]
+    assert headway(["netwatch", "token", "two"]) == 1
+    assert capsys.readouterr() == ("", "headway: tokens: No space left on device; not written\n")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == there
+
+
+def test_tokens_are_added_and_stay_private(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("one", "two"):
+        assert headway(["netwatch", "token", name]) == 0
+    assert [line.partition(" ")[0] for line in Path("tokens").read_text().splitlines()] == ["#", "one", "two"]
+    assert Path("tokens").stat().st_mode & 0o777 == 0o600
+    assert list(tmp_path.iterdir()) == [tmp_path / "tokens"]
 
 
 @pytest.fixture

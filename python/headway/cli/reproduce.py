@@ -6,6 +6,7 @@ import json as js
 import os
 import sys
 import time
+from contextlib import closing
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -119,7 +120,6 @@ def reproduce(
     usual = Path("out") / "reproduce" / (f"{source.name}-quick" if quick else source.name)
     folder = out or usual
     drawn = [f"{figure.name}.{kind}" for figure in figures for kind in ("json", "svg")]
-    store = Store(folder, ["claims.json", *drawn])
     started = time.monotonic()
     at_a_time = jobs or (os.cpu_count() if world == SIM else 1) or 1
     undrawn: dict[str, RunError] = {}
@@ -130,13 +130,13 @@ def reproduce(
         except RunError as error:
             undrawn[outcome.figure.name] = error
 
-    outcomes = _make(begin(figures, lab), store, at_a_time, folder / "logs" if logs else None, keep)
-    results = [outcome.json(source, quick) for outcome in outcomes]
-    if not all(outcome.missing for outcome in outcomes):
-        with kept_in(folder):
-            write_atomic(folder / "claims.json", js.dumps(results, indent=2) + "\n")
-        results_in(folder)
-    store.close()
+    with closing(Store(folder, ["claims.json", *drawn])) as store:
+        outcomes = _make(begin(figures, lab), store, at_a_time, folder / "logs" if logs else None, keep)
+        results = [outcome.json(source, quick) for outcome in outcomes]
+        if not all(outcome.missing for outcome in outcomes):
+            with kept_in(folder):
+                write_atomic(folder / "claims.json", js.dumps(results, indent=2) + "\n")
+            results_in(folder)
     seconds = time.monotonic() - started
     made = [outcome for outcome in outcomes if outcome.drawn]
 

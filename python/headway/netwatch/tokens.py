@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import secrets
 import time
 from typing import TYPE_CHECKING
 
 from headway._native import UsageError
-from headway.files import make_path
+from headway.files import alone_making, write_atomic
 from headway.netwatch.topology import NAME
 
 if TYPE_CHECKING:
@@ -19,26 +18,24 @@ if TYPE_CHECKING:
 LOOK_S = 1.0
 """So often the file is looked at: a line that is taken out counts no more."""
 LINE = re.compile(rf"({NAME.pattern}) ([0-9a-f]{{64}})")
-HEADER = (
-    "# Tokens of headway netwatch: a name and the SHA-256 of its token. Take a line out to take a token back.\n"
-)
+HEADER = "# Tokens of headway netwatch: a name and the SHA-256 of its token. Take a line out to take a token back."
 
 
 def new(name: str, path: Path) -> str:
-    """Makes a token and adds its digest to the file, which only its owner may read. Raises UsageError."""
+    """Makes a token and adds its digest to the file, which only its owner may read.
+
+    Raises:
+        UsageError: It is no name for a token, or has one; or another process makes a token there.
+        RunError: The file cannot be written, and is as it was.
+    """
     if not NAME.fullmatch(name):
         raise UsageError(f"'{name}': a token's name is of letters, digits, '_', '.', '-', 64 at most")
-    if path.exists() and name in read(path):
-        raise UsageError(f"{path}: there is a token '{name}'; take its line out, or give another name")
     token = secrets.token_urlsafe(32)
-    try:
-        make_path(path.parent)
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a") as file:
-            if file.tell() == 0:
-                file.write(HEADER)
-            file.write(f"{name} {_digest(token)}\n")
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror}") from None
+    with alone_making(path, "token", "--tokens"):
+        if path.exists() and name in read(path):
+            raise UsageError(f"{path}: there is a token '{name}'; take its line out, or give another name")
+        before = path.read_text(encoding="utf-8-sig").rstrip("\n") if path.exists() else ""
+        write_atomic(path, f"{before or HEADER}\n{name} {_digest(token)}\n", 0o600)
     return token
 
 

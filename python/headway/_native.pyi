@@ -334,10 +334,14 @@ class Batch:
         A scenario whose seed varies nothing is run once in simulated time. `seconds` None takes each scenario's own.
         `world` is "sim" (simulated time), "emu" (real packets in real time) or "kernel" (so, and every flow a socket of the kernel's). `jobs` None leaves it to the world.
         `transport` "simple" or "linux" takes the place of each scenario's own; rows keep the scenario's hash.
-        `grid_ms` is 500 unless given; None records no time series; the series are kept for the first run of each scheme and scenario.
+        `grid_ms` is 500 unless given, and a whole multiple of it where a run would have over a million bins; None records no time series; the series are kept for the first run of each scheme and scenario.
         A scheme that a scenario cannot serve is an error, or with `leave_out` has no runs there and a row in `left_out`.
         Of that run `pcap`, `qlog` and `logs` write recordings into the folder `recordings` (docs/recordings.md).
         """
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of memory that all runs take, about: their results, the first runs' series, and those at work."""
+
     def take_over(self, directory: str) -> tuple[int, str]:
         """Takes over the runs in the folder's results.parquet and series.parquet, before `start`.
 

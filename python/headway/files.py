@@ -34,9 +34,9 @@ def write_atomic(path: Path, content: bytes | str, mode: int = 0o666) -> None:
 def write_parts(path: Path, parts: Iterable[bytes | str], mode: int = 0o666) -> None:
     """Writes beside `path` and renames: a reader or a crash never meets half a file.
 
-    A file that is there keeps its mode and owner; of `mode` a new one has what the umask leaves. A link stays one and
-    its target is replaced. A device, a pipe or an open stream is written into, as nothing could replace it. So is a
-    file that is mounted by itself, or whose folder cannot be written. Of a hard link only this name changes.
+    A file that is there keeps its mode and owner. A new one has of `mode` what the umask leaves. A link stays one,
+    and its target is replaced. A device, a pipe or an open stream is written into, as nothing could replace it. So
+    is a file that is mounted by itself, or whose folder cannot be written. Of a hard link only this name changes.
 
     Raises:
         RunError: It cannot be written.

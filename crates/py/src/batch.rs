@@ -95,6 +95,11 @@ impl Batch {
         })
     }
 
+    #[getter]
+    fn memory_bytes(&self) -> u64 {
+        self.batch.memory()
+    }
+
     fn start(&self) {
         let (batch, end) = (Arc::clone(&self.batch), Arc::clone(&self.end));
         std::thread::spawn(move || {

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headway import ending
+from headway import ending, memory
 from headway._native import (
     Batch,
     RunError,
@@ -172,6 +172,7 @@ def bench(
         logs=logs,
         leave_out=every,
     )
+    memory.check(batch.memory_bytes, f"{batch.total_runs} runs", "take fewer --runs, --jobs, schemes or flows")
     traces = {s.name: digests(s.traces) for s in loaded}
     notes = changed({name: sha256 for found in traces.values() for name, sha256 in found.items()})
     notes += dict.fromkeys(line for s in loaded for line in s.ambiguous_traces())

@@ -12,7 +12,7 @@ from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from headway import _native
+from headway import _native, memory
 from headway._native import UsageError
 from headway.envs.measurements import COLUMNS, Measurements
 
@@ -105,6 +105,8 @@ FPS = 25
 """Frames a second, of a window and of a video."""
 MOST_ENVIRONMENTS = 100_000
 MOST_THREADS = 1024
+ENVIRONMENT_BYTES = 110_000
+"""Memory of an environment on a usual link, as it was measured; more where the BDP is large."""
 
 
 class HeadwayVectorEnv(Uncopied, VectorEnv[Array, Array, Array]):
@@ -155,6 +157,7 @@ class HeadwayVectorEnv(Uncopied, VectorEnv[Array, Array, Array]):
         Raises UsageError for a configuration, a scenario, a number or a mode that cannot be.
         """
         num_envs = whole("num_envs", num_envs, 1, MOST_ENVIRONMENTS)
+        memory.check(num_envs * ENVIRONMENT_BYTES, f"num_envs {num_envs}", "take fewer")
         if threads is not None:
             threads = whole("threads", threads, 1, MOST_THREADS)
         self.config = config

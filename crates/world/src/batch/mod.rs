@@ -42,6 +42,9 @@ pub struct Batch {
     options: BatchOptions,
     tasks: Vec<Task>,
     left_out: Vec<LeftOut>,
+    /// Bytes that what is kept of all runs takes, about; and those of a run at work, at most.
+    kept_bytes: u64,
+    run_bytes: u64,
     outcomes: Vec<OnceLock<Outcome>>,
     /// Outcomes of an earlier batch, by task, until the run that is to be recorded has run again.
     earlier: OnceLock<HashMap<usize, Outcome>>,
@@ -49,6 +52,12 @@ pub struct Batch {
     progress: Progress,
     failure: Mutex<Option<(usize, BatchError)>>,
 }
+
+/// Bytes as they were measured, with statistics and report: of a row of results, of a bin of a series, of a flow
+/// that runs.
+const ROW_BYTES: u64 = 1_250;
+const BIN_BYTES: u64 = 1_000;
+const FLOW_BYTES: u64 = 150_000;
 
 /// The seed of a run: the batch's own for the first, so that any run can be repeated alone, and
 /// one that no other batch has for the others. Positive as an i64, which files keep.
@@ -99,6 +108,8 @@ impl Batch {
             options,
             tasks: Vec::new(),
             left_out: Vec::new(),
+            kept_bytes: 0,
+            run_bytes: 0,
             outcomes: Vec::new(),
             earlier: OnceLock::new(),
             recorded: Vec::new(),
@@ -127,6 +138,12 @@ impl Batch {
         }
         let varies = !scenario.varies().is_empty() || !self.world.is_deterministic();
         let network = self.network(scenario, 0);
+        let flows = network.flows.len() as u64;
+        let duration = self.options.duration(scenario);
+        let bin = self.options.bin(&network, duration);
+        let bins = bin.map_or(0, |bin| duration.as_nanos() / bin.as_nanos());
+        let series = (flows + 1) * bins * BIN_BYTES;
+        self.run_bytes = self.run_bytes.max(flows * FLOW_BYTES);
         for (scheme, spec) in self.schemes.iter().enumerate() {
             let task = |run| Task {
                 scenario: index,
@@ -138,6 +155,7 @@ impl Batch {
             let Err(source) = (0..models).try_for_each(check) else {
                 let runs = if varies { self.options.runs } else { models };
                 self.tasks.extend((0..runs).map(task));
+                self.kept_bytes += u64::from(runs) * (flows + 1) * ROW_BYTES + series;
                 continue;
             };
             match source.unserved().filter(|_| self.options.leave_out) {
@@ -172,15 +190,16 @@ impl Batch {
         let run = task.run;
         let scheme = &members[run as usize % members.len()];
         let recordings = self.options.recordings.as_ref();
+        let duration = self.options.duration(scenario);
         Trial {
             scenario,
             network,
             scheme,
             options: Options {
-                duration: self.options.duration(scenario),
+                duration,
                 warmup: self.options.warmup,
                 seed: run_seed(self.options.seed, run),
-                grid: self.options.grid.filter(|_| task.is_first()),
+                grid: (self.options.bin(network, duration)).filter(|_| task.is_first()),
             },
             traces: &self.traces,
             recording: recordings
@@ -210,6 +229,14 @@ impl Batch {
             .map(|t| &self.scenarios[t.scenario])
             .map(|s| self.options.duration(s).as_secs_f64())
             .sum()
+    }
+
+    /// Bytes of memory that all of it takes, about.
+    pub fn memory(&self) -> u64 {
+        let jobs = self.options.jobs.or(self.world.default_jobs());
+        let jobs =
+            jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+        self.kept_bytes + jobs.min(self.tasks.len()) as u64 * self.run_bytes
     }
 
     /// A handle to watch and to cancel by.

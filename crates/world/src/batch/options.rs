@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use headway_cc::{Duration, SchemeError};
-use headway_scenario::{Scenario, StoreError, Transport};
+use headway_scenario::{Network, Scenario, StoreError, Transport};
 
 use crate::{Recordings, RunError};
 
@@ -20,7 +20,8 @@ pub struct BatchOptions {
     pub seed: u64,
     /// Runs at a time; `None` leaves it to the world.
     pub jobs: Option<usize>,
-    /// Bins of the time series, kept for the first run of each scheme and scenario.
+    /// Bins of the time series, kept for the first run of each scheme and scenario. In a run that is so long, or has
+    /// so many flows, that there would be over a million of them they are wider.
     pub grid: Option<Duration>,
     /// The transport of all flows; `None` takes each scenario's own.
     pub transport: Option<Transport>,
@@ -85,11 +86,24 @@ impl BatchOptions {
     const MOST_RUNS: u32 = 1_000_000;
     /// More threads than this likewise.
     const MOST_JOBS: usize = 1024;
+    /// A run's series have so many bins at most, those of all its flows and links together.
+    const MOST_BINS: u128 = 1_000_000;
 
     /// How long a run of `scenario` lasts.
     pub(super) fn duration(&self, scenario: &Scenario) -> Duration {
         self.duration
             .unwrap_or_else(|| Duration::from_secs_f64(scenario.seconds()))
+    }
+
+    /// The bins of the time series of a run of `network`: wider than [`grid`](Self::grid) by a whole factor where
+    /// there would be too many.
+    pub(super) fn bin(&self, network: &Network, duration: Duration) -> Option<Duration> {
+        let bin = self.grid?.max(Duration::from_nanos(1));
+        let bins = u128::from(duration.as_nanos().div_ceil(bin.as_nanos()));
+        // One series more for all flows together.
+        let series = (network.flows.len() + network.links.len() + 1) as u128;
+        let factor = (bins * series).div_ceil(Self::MOST_BINS).max(1) as u64;
+        Some(Duration::from_nanos(bin.as_nanos().saturating_mul(factor)))
     }
 
     /// Are the numbers such as a batch may have?

@@ -265,6 +265,44 @@ mod tests {
         numbers.collect()
     }
 
+    /// A billion of bins would not fit in memory.
+    #[test]
+    fn the_bins_of_a_long_run_are_wider() {
+        let scenario = Scenario::load("rax-1").expect("it ships");
+        let network = scenario.draw(1);
+        let bins = |seconds| {
+            let duration = Duration::from_secs(seconds);
+            let bin = options(1).bin(&network, duration).expect("a grid");
+            let series = (network.flows.len() + network.links.len() + 1) as u64;
+            assert_eq!(bin.as_nanos() % 2_000_000_000, 0);
+            let bins = series * duration.as_nanos().div_ceil(bin.as_nanos());
+            (bin, bins)
+        };
+        assert_eq!(bins(400_000).0, Duration::from_secs(2));
+        for seconds in [1_000_000, 1_000_000_000] {
+            let (bin, bins) = bins(seconds);
+            assert!(bin > Duration::from_secs(2));
+            assert!((500_000..=1_000_000).contains(&bins), "{bins}");
+        }
+    }
+
+    /// It grows with runs and flows, and not with the length of runs.
+    #[test]
+    fn the_memory_of_a_batch_is_estimated() {
+        let memory = |runs, seconds| {
+            let length = Some(Duration::from_secs(seconds));
+            let told = BatchOptions {
+                duration: length,
+                jobs: Some(1),
+                ..options(runs)
+            };
+            batch(Counting::default(), &["cubic"], told).memory()
+        };
+        assert!((2_000_000_000..4_000_000_000).contains(&memory(1_000_000, 2)));
+        assert!(memory(1, 2) < 1_000_000);
+        assert!(memory(1, 1_000_000) < 1_000_000_000);
+    }
+
     #[test]
     fn what_is_there_stays_and_what_is_missing_is_run() {
         let (rows, series) = stopped(2, "cubic");

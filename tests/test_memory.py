@@ -1,0 +1,55 @@
+"""What would take more memory than there is is refused before it begins."""
+
+import os
+import re
+
+import pytest
+
+from headway import memory
+from headway._native import UsageError
+from headway.cli.app import run as command
+
+BENCH = ("bench", "--schemes", "cubic", "--scenario", "pantheon-default", "--seconds", "1", "--out", "new")
+
+
+def test_a_bench_that_needs_more_than_there_is_is_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(memory, "available", lambda: 10**9)
+    assert command([*BENCH, "--runs", "1000000"]) == 2
+    assert capsys.readouterr().err == (
+        "headway: 1000000 runs: about 2.5 GB of memory are needed, and 1.0 GB are free; "
+        "take fewer --runs, --jobs, schemes or flows\n"
+    )
+    assert command([*BENCH, "--runs", "2", "--jobs", "1"]) == 0
+
+
+def test_environments_that_need_more_than_there_is_are_refused(monkeypatch):
+    pytest.importorskip("gymnasium")
+    from headway.envs.ids import make_vec
+
+    monkeypatch.setattr(memory, "available", lambda: 10**9)
+    says = "num_envs 100000: about 11.0 GB of memory are needed, and 1.0 GB are free; take fewer"
+    with pytest.raises(UsageError, match=f"^{re.escape(says)}$"):
+        make_vec("owl", 100_000)
+    make_vec("owl", 2).close()
+
+
+def test_the_memory_of_this_machine_is_known():
+    found = memory.available()
+    assert found is not None
+    assert 0 < found <= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+@pytest.mark.parametrize("place", ["", "job/step"])
+def test_a_control_group_has_less(tmp_path, monkeypatch, place):
+    group, own = tmp_path / place, tmp_path / "self"
+    group.mkdir(parents=True, exist_ok=True)
+    own.write_text("1:name=systemd:/\n0::/job/step\n")
+    (group / "memory.max").write_text("3000000\n")
+    (group / "memory.current").write_text("2000000\n")
+    (group / "memory.stat").write_text("anon 7\ninactive_file 500000\n")
+    monkeypatch.setattr(memory, "CGROUPS", tmp_path)
+    monkeypatch.setattr(memory, "GROUPS_OF_THIS", own)
+    assert memory.available() == 1_500_000
+    (group / "memory.max").write_text("max\n")
+    assert (memory.available() or 0) > 1_500_000

@@ -60,6 +60,7 @@ def steering_card(path, inputs=4, **clock):
 
 LAYER = helper.make_node("Gemm", ["x", "w"], ["raw"], transB=1)
 BOUNDS = {"w": RNG.normal(0, 3, (1, 4)), "low": -5.0, "high": 5.0, "seven": 7.0, "pair": [5.0, 5.0]}
+BOUNDS |= {"never": -np.inf, "ever": np.inf}
 
 
 def limited(*nodes, out="y"):

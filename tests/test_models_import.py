@@ -174,6 +174,9 @@ def test_a_card_with_a_byte_order_mark_is_read(run, tmp_path):
         [("Min", ["raw", "high"], "a"), ("Max", ["low", "a"], "y")],
         [("Clip", ["raw", "low", "high"], "a"), ("Identity", ["a"], "y")],
         [("Identity", ["raw"], "a"), ("Clip", ["a", "low", "high"], "y")],
+        [("Clip", ["raw", "never", "ever"], "y")],
+        [("Clip", ["raw", "low", "ever"], "y")],
+        [("Clip", ["raw", "never", "ever"], "a"), ("Min", ["a", "high"], "y")],
     ],
 )
 def test_a_limit_at_the_end_that_is_the_actions_is_left_out(tmp_path, nodes):
@@ -194,6 +197,7 @@ def test_a_limit_at_the_end_that_is_the_actions_is_left_out(tmp_path, nodes):
         ),
         ([("Clip", ["raw", "high", "low"], "y")], "limits the action to 5.0 and -5.0"),
         ([("Clip", ["raw", "low", "raw"], "y")], "limits the action to -5.0 and no constant"),
+        ([("Clip", ["raw", "ever", "never"], "y")], "limits the action to inf and -inf"),
         ([("Min", ["raw", "low"], "y")], "(Min): limits the action to -5.0"),
         ([("Clip", ["raw", "low", "pair"], "y")], "[agent.action] is 5; make them equal"),
         ([("Clip", ["raw"], "y")], "limits the action to nothing"),

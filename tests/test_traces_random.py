@@ -70,7 +70,7 @@ def test_bytes(content):
 
 
 @given(
-    content=st.builds(table, HEADERS, ROWS, ENDS, st.sampled_from([",", " ", "\t", ";"])),
+    content=st.builds(table, HEADERS, ROWS, ENDS, st.sampled_from([",", " ", "\t", ";", "|"])),
     columns=COLUMNS,
 )
 def test_tables(content, columns):

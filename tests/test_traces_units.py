@@ -40,6 +40,9 @@ def test_a_unit_of_time_that_is_guessed_is_said_in_one_line(tmp_path, text, seco
         ("time_ms,rate_mbps\n0,12\n10,6\n20,12\n", 0.03),
         ("t (us),Mbit/s\n0,12\n10000,6\n20000,12\n", 0.03),
         ("seconds\tMbps\n0\t12\n20\t6\n40\t12\n", 60),
+        # The last row holds as long as the one before it, at uneven spacing too (docs/traces.md).
+        ("0.0 12\n1.0 6\n10.0 12\n", 19),
+        ("0.0 12\n1.0 6\n10.0 12\n11.0 12\n", 12),
     ],
 )
 def test_a_unit_of_time_that_is_sure_is_not_talked_about(tmp_path, text, seconds):

@@ -8,6 +8,8 @@ use super::{Bytes, one_line};
 
 /// A trace may have a hundred million opportunities; making those by the dozen would only be slow.
 const MOST: f64 = 1e6;
+/// Of a trace that steps make, so that thousands are made in a second.
+const MOST_OF_STEPS: f64 = 1e4;
 
 /// Would so much time at such a rate (Mbit/s) make more opportunities than are worth it?
 fn is_slow(mbps: f64, time: Duration) -> bool {
@@ -87,7 +89,7 @@ pub fn steps(input: &[u8]) {
     let packets: f64 = (steps.iter())
         .map(|(length, mbps)| mbps * 1e6 * length.as_secs_f64() / 12_000.0)
         .sum();
-    if packets > MOST {
+    if packets > MOST_OF_STEPS {
         return;
     }
     match Trace::from_steps(&steps) {

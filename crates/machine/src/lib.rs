@@ -15,6 +15,7 @@ use std::fmt::Display;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 
 use nix::unistd::geteuid;
 
@@ -80,10 +81,14 @@ impl Machine {
     }
 
     /// What is wrong with an `ip` that said this when it was given lines to carry out.
-    pub fn said_by_ip(&self, said: &str) -> String {
-        match said.contains("BusyBox") {
-            true => line("the 'ip' on the PATH is BusyBox's", INSTALL_IP),
-            false => said.trim().replace('\n', "; "),
+    pub fn said_by_ip(&self, said: &str, status: ExitStatus) -> String {
+        match said.trim() {
+            "" => line(
+                format!("'ip -batch' said nothing, {status}"),
+                "see whether 'ip link' works, and what is first on the PATH: 'command -v ip'",
+            ),
+            _ if said.contains("BusyBox") => line("the 'ip' on the PATH is BusyBox's", INSTALL_IP),
+            said => said.replace('\n', "; "),
         }
     }
 

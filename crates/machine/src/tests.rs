@@ -2,6 +2,7 @@
 
 use std::env;
 use std::os::unix::fs::symlink;
+use std::os::unix::process::ExitStatusExt;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::*;
@@ -310,6 +311,7 @@ fn settings_of_the_kernel() {
 #[test]
 fn the_program_ip() {
     let here = Machine::here();
+    let failed = ExitStatus::from_raw(2 << 8);
     documented(
         &here.ip(&error(libc::ENOENT)),
         "there is no 'ip' on the PATH; install iproute2 (sudo apt-get install -y iproute2), or put \
@@ -320,12 +322,20 @@ fn the_program_ip() {
         "the 'ip' on the PATH may not be run; install iproute2 (sudo apt-get install -y iproute2)",
     );
     documented(
-        &here.said_by_ip("ip: unrecognized option: b\nBusyBox v1.36.1 multi-call binary.\n"),
+        &here.said_by_ip(
+            "ip: unrecognized option: b\nBusyBox v1.36.1 multi-call binary.\n",
+            failed,
+        ),
         "the 'ip' on the PATH is BusyBox's; install iproute2 (sudo apt-get install -y iproute2)",
     );
     assert_eq!(
-        here.said_by_ip("RTNETLINK answers: x\nline 2\n"),
+        here.said_by_ip("RTNETLINK answers: x\nline 2\n", failed),
         "RTNETLINK answers: x; line 2"
+    );
+    documented(
+        &here.said_by_ip(" \n", failed),
+        "'ip -batch' said nothing, exit status: 2; see whether 'ip link' works, and what is first on \
+         the PATH: 'command -v ip'",
     );
 }
 

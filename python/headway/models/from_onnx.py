@@ -240,6 +240,11 @@ def _bounds(onnx: Any, node: Any, constants: dict[str, Array]) -> list[tuple[int
     return [*found, *((side, constants.get(name)) for side, name in given if name)]
 
 
+def _limiting(bounds: list[tuple[int, Any]]) -> list[tuple[int, Any]]:
+    """Those that keep any number away: an infinite one does not."""
+    return [one for one in bounds if one[1] is None or not np.all(np.asarray(one[1]) == one[0] * np.inf)]
+
+
 def _check_limit(node: Any, bounds: list[tuple[int, Any]], limits: Array | None) -> None:
     """Raises UsageError unless the bounds are the limits of an action, one or one for each."""
 
@@ -247,7 +252,7 @@ def _check_limit(node: Any, bounds: list[tuple[int, Any]], limits: Array | None)
         bound = np.float32(np.nan if value is None else value).ravel()
         return limits is not None and bound.size in (1, limits.size) and bool((bound == side * limits).all())
 
-    if bounds and all(fits(side, value) for side, value in bounds):
+    if bounds and all(fits(side, value) for side, value in _limiting(bounds)):
         return
     found = " and ".join("no constant" if value is None else str(np.squeeze(value)) for _, value in bounds)
     wanted = "is none" if limits is None else f"is {limits[0]:g}"
@@ -372,6 +377,9 @@ class _Chain:
         elif operator in {"GRU", "LSTM"}:
             self._recurrent(node, operator.lower(), attributes)
         elif operator == "Clip":
+            bounds = _bounds(self.onnx, node, self.constants)
+            if bounds and not _limiting(bounds):
+                return
             raise self._refused(node, "must be the last, and the limit of the card's [agent.action]; leave it out")
         else:
             raise self._refused(node)

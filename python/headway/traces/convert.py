@@ -1,6 +1,7 @@
 """Tables of rates to traces and back."""
 
 import math
+import re
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -84,7 +85,7 @@ def _is_table(source: Path) -> bool:
     if what := looks_like(head):
         raise UsageError(f"{called(str(source))}: this looks like {what}")
     first = head.lstrip().split(b"\n")[0]
-    return len(first.replace(b",", b" ").replace(b";", b" ").split()) > 1
+    return len(re.split(rb"[,;|\s]+", first.rstrip())) > 1
 
 
 def _csv_of(trace: Trace, interval_s: float) -> Iterator[str]:

@@ -250,7 +250,9 @@ def _place(name: str, row: list[str], where: str) -> int:
         return row.index(name)
     elif name in row:
         raise UsageError(f"{where}: several columns are called '{name}'; give a number from 1 to {len(row)}")
-    raise UsageError(f"{where}: no column '{name}'; there are {', '.join(row)}, or numbers from 1 to {len(row)}")
+    raise UsageError(
+        f"{where}: no column '{name}'; there are {', '.join(row)}, or numbers from 1 to {len(row)}{_why(row)}"
+    )
 
 
 def _rows(path: Path, *, two: bool) -> Iterator[tuple[str, list[str]]]:
@@ -333,6 +335,8 @@ def _other_width(where: str, row: list[str], width: int) -> str:
         what = "one column; a table has two, and the name of a trace does not end in .csv"
         return f"{where}: '{_quoted(row)}': {what}"
     why = _why(row) or "; of a wider table say which are meant, by --time-column and --rate-column"
+    if all(map(str.isdecimal, row)):
+        why += "; if these are decimal commas, write decimal points"
     return f"{where}: '{_quoted(row)}': {len(row)} columns, and two are needed, time and rate{why}"
 
 
@@ -348,11 +352,13 @@ def _why(row: list[str]) -> str:
     """What is unusual about a row that cannot be read, and what would be right; nothing if that is not known."""
     line = ",".join(row)
     unusual = {
+        "there are bars: part columns by commas and write decimal points, as "
+        "`tr ',|' '.,' < FILE | headway traces convert - OUT` does": "|" in line,
         "there are semicolons: part columns by commas and write decimal points, as "
         "`tr ',;' '.,' < FILE | headway traces convert - OUT` does": ";" in line,
         "there is a comment: take it out": line.startswith(("#", "//", "%")),
         "there are commas in numbers: write decimal points, and no commas between thousands": (
-            any(map(_COMMAS.fullmatch, row)) or re.search(r"\d,\d+[ \t]+\d", line)
+            any(map(_COMMAS.fullmatch, row)) or re.search(r"\d,\d+[ \t]+\d|\d[ \t]+[\d.]*\d,\d", line)
         ),
         "a date is written 2023-04-05 11:03:07, in one column: part columns by commas": _DATE.match(line),
         "write numbers without units, and say the unit by --unit": any(map(_WITH_UNIT.fullmatch, row)),

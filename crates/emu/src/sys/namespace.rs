@@ -167,7 +167,9 @@ fn ip(batch: &str) -> Result<(), SetupError> {
         true => Ok(()),
         false => {
             let said = String::from_utf8_lossy(&output.stderr);
-            Err(SetupError::Ip(Machine::here().said_by_ip(&said)))
+            Err(SetupError::Ip(
+                Machine::here().said_by_ip(&said, output.status),
+            ))
         }
     }
 }

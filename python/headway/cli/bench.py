@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json as js
 import sys
 import time
-from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
-from dataclasses import dataclass
+from contextlib import ExitStack
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -26,19 +23,14 @@ from headway._native import (
     scheme_members,
 )
 from headway._native import schemes as all_schemes
+from headway.cli.bench_end import End, finish, raise_unless_whole, save, say_rest
 from headway.cli.bench_folder import BenchFolder
 from headway.cli.paths import FOLDER
-from headway.cli.streams import is_animated, plain, results_in, said, screen, shown
-from headway.cli.usage import Json, Seconds, Seed, Warmup, command_line, console, that_fits, words
+from headway.cli.usage import Json, Seconds, Seed, Warmup, command_line, words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from threading import Event
-
-    from rich.table import Table
-
-    from headway.report.numbers import Column
-    from headway.results import Bench
 
 
 MOST_RUNS = 1_000_000
@@ -206,7 +198,7 @@ def bench(
         "seed": seed,
         **_where(world),
     }
-    results, end = BenchFolder(folder, batch, loaded, traces, facts), _End()
+    results, end = BenchFolder(folder, batch, loaded, traces, facts), End()
     failed: RunError | None = None
     with alone_in(folder):
         results.take_over()
@@ -215,90 +207,20 @@ def bench(
             with ending.noted() as asked:
                 failed = _run(batch, f"{len(names)} schemes, {len(loaded)} scenarios", results.save, asked)
                 if batch.finished_runs:
-                    _save(results, end)
+                    save(results, end)
             end.is_asked = asked.is_set()
             # Statistics and charts can be made again: from here on a signal ends the command.
             if batch.finished_runs:
-                _finish(results, end, loaded, json=json)
-                unfit = _say_rest(end, folder, len(batch.recordings()), json=json, strict=strict)
+                finish(results, end, loaded, json=json)
+                unfit = say_rest(end, folder, len(batch.recordings()), json=json, strict=strict)
         except KeyboardInterrupt:
             end.is_asked = True
     broken = batch.recording_failures()
     for failure in broken:
         print(f"headway: {failure}; that run's recordings are incomplete, its results are not", file=sys.stderr)
-    _raise_unless_whole(results, end, failed, named=out is not None)
+    raise_unless_whole(results, end, failed, named=out is not None)
     if broken or end.undrawn or (strict and unfit):
         raise typer.Exit(1)
-
-
-@dataclass
-class _End:
-    """What became of what was measured."""
-
-    is_asked: bool = False
-    """Whether a signal has come."""
-    saved: BenchFolder | None = None
-    """Where it is: the folder that was asked for, or another."""
-    lost: Exception | None = None
-    """Why it is not in the folder that was asked for."""
-    made: Bench | None = None
-    """The statistics."""
-    unsaid: OSError | SystemExit | None = None
-    """Why they could not be printed."""
-    undrawn: Exception | None = None
-    """Why there is no report."""
-
-
-def _save(results: BenchFolder, end: _End) -> None:
-    """Saves what was measured; where its folder has no room, among the system's temporary files."""
-    try:
-        with _status("writing the results"):
-            results.save()
-        end.saved = results
-        results_in(results.path)
-    except (RunError, OSError, ValueError) as error:
-        end.lost = error
-        with suppress(RunError, OSError, ValueError):
-            end.saved = results.saved_elsewhere()
-            results_in(end.saved.path)
-
-
-def _finish(results: BenchFolder, end: _End, scenarios: list[Scenario], *, json: bool) -> None:
-    """Makes the statistics, prints them, and draws the report, each whatever becomes of the others."""
-    from headway.cli.progress import progress_of
-
-    with progress_of("statistics") as tell:
-        # What was measured is shown at least.
-        end.made = made = end.saved.read(tell) if end.saved else results.unwritten(tell)
-        rows = made.rows
-    if end.saved:
-        try:
-            end.saved.write_statistics(made)
-        except (RunError, OSError) as error:
-            end.undrawn = error
-    end.unsaid = said(lambda: print(js.dumps(rows, indent=2)) if json else _print(made, scenarios))
-    if end.saved and not end.undrawn:
-        try:
-            with progress_of("drawing the report") as tell:
-                end.saved.draw(made, tell)
-        except (RunError, OSError, ValueError, MemoryError) as error:
-            end.undrawn = error
-
-
-def _say_rest(end: _End, folder: Path, recordings: int, *, json: bool, strict: bool) -> bool:
-    """Says where the files are and what is doubtful; whether the machine changed a result.
-
-    Raises OSError or SystemExit if the results could not be printed.
-    """
-    if end.unsaid:
-        raise end.unsaid
-    if not (json or end.lost):
-        _say_where(folder, recordings, drawn=end.undrawn is None)
-    if end.saved and end.undrawn:
-        why, there = str(end.undrawn) or "out of memory", shown(end.saved.path)
-        rest = f"no report is written, but the results are whole: `headway report {there}` draws it"
-        print(f"headway: {why}; {rest}", file=sys.stderr)
-    return _warn(end.made, strict=strict) if end.made else False
 
 
 def _where(world: World) -> dict[str, str | None]:
@@ -353,41 +275,6 @@ def _common_length(scenarios: list[Scenario]) -> float | None:
     return lengths.pop() if len(lengths) == 1 and not named else None
 
 
-def _raise_unless_whole(results: BenchFolder, end: _End, failed: RunError | None, *, named: bool) -> None:
-    """Raises RunError if results were not written or a run failed, and ends the command if a signal came."""
-    if end.lost:
-        raise RunError(f"{end.lost}; {_kept(results, end)}")
-    if failed or end.is_asked:
-        rest = _unfinished(results.batch, results.path, named=named)
-        if failed:
-            raise RunError(f"{failed}; {rest}")
-        print(f"headway: interrupted: {rest}", file=sys.stderr)
-        raise typer.Exit(ending.exit_code())
-
-
-def _kept(results: BenchFolder, end: _End) -> str:
-    """Where the runs are that could not be saved in their folder, and what to do."""
-    batch, folder = results.batch, shown(results.path)
-    finished = f"{batch.finished_runs} of {batch.total_runs} runs finished"
-    if end.saved:
-        there = shown(end.saved.path)
-        cure = "make room" if results.path.is_dir() else "make the folder again"
-        return f"{finished}; they are in {there}: {cure}, and move its files into {folder}"
-    if results.saved:
-        kept = f"{results.saved} of them are in {folder}, the others only in what was printed"
-        return f"{finished}; {kept}: make room, and the same --out goes on from there"
-    return f"{finished}; they are only in what was printed: make room, and run it again"
-
-
-def _unfinished(batch: Batch, folder: Path, *, named: bool) -> str:
-    """How many runs have finished, and how to go on."""
-    finished = f"{batch.finished_runs} of {batch.total_runs} runs finished"
-    if not batch.finished_runs:
-        return finished
-    command = "the same command" if named else f"the same command with --out {shown(folder)}"
-    return f"{finished}; they are in {shown(folder)}, and {command} goes on from there"
-
-
 def _run(batch: Batch, what: str, save: Callable[[], object], asked: Event) -> RunError | None:
     """Runs it until all has finished or `asked` is set, with progress on standard error.
 
@@ -431,115 +318,3 @@ def _is_saved(save: Callable[[], object]) -> bool:
         print(f"headway: warning: {error}; {rest}", file=sys.stderr)
         return False
     return True
-
-
-def _status(what: str) -> AbstractContextManager[object]:
-    """Says on a terminal what is going on meanwhile."""
-    there = screen(stderr=True)
-    return there.status(what) if is_animated(there) else nullcontext()
-
-
-def _warn(bench: Bench, *, strict: bool) -> bool:
-    """Says what makes results doubtful; whether the machine changed one of them."""
-    from headway.fitness import verdict
-
-    for warning in [*bench.refused, *bench.guarded, *bench.collapsed]:
-        print(f"headway: warning: {warning}", file=sys.stderr)
-    unfit = verdict(bench.rows)
-    if unfit:
-        print(f"headway: {'' if strict else 'warning: '}{unfit}", file=sys.stderr)
-    return bool(unfit)
-
-
-def _print(bench: Bench, scenarios: list[Scenario]) -> None:
-    from rich.markup import escape
-
-    from headway.fitness import reason
-    from headway.report.numbers import columns_for
-
-    to = console()
-    for scenario in scenarios:
-        of_scenario = [row for row in bench.rows if row["scenario"] == scenario.name]
-        if not of_scenario:
-            continue
-        # Where the terminal is narrow, the last columns stay away; bench.json and the report have them.
-        table = that_fits(to, columns_for(of_scenario), partial(_table, of_scenario))
-        runs, seconds = max(row["runs"] for row in of_scenario), of_scenario[0]["seconds"]
-        to.print()
-        to.print(f"[bold]{plain(scenario.name)}[/bold]  [dim]{runs} run{'s' * (runs > 1)} of {seconds:g} s[/dim]")
-        to.print(table)
-        if compared := [row for row in of_scenario if "against" in row]:
-            to.print(f"\nagainst [bold]{plain(compared[0]['against']['scheme'])}[/bold], run by run")
-            to.print(_comparisons(compared))
-        for row in of_scenario:
-            if why := reason(row):
-                to.print(f"[yellow]unfit[/yellow]  {escape(why)}", soft_wrap=True, highlight=False)
-    to.print("\n[dim]\u00b1 is half the 95% bootstrap interval; (a\u2013b) are the ends of an uneven one[/dim]")
-    if bench.rough:
-        to.print(f"[dim]{bench.rough}[/dim]", soft_wrap=True)
-
-
-def _say_where(folder: Path, recordings: int, *, drawn: bool) -> None:
-    """Prints where the report and the recordings are."""
-    to = console()
-    if drawn:
-        to.print(f"report: {plain(folder / 'report.html')}", soft_wrap=True, highlight=False)
-    if recordings:
-        files = f"{recordings} file{'s' * (recordings > 1)}"
-        to.print(f"recordings: {plain(folder / 'recordings')} ({files})", soft_wrap=True, highlight=False)
-
-
-def _table(rows: list[dict[str, Any]], columns: Sequence[Column]) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column("\nscheme", style="bold", no_wrap=True)
-    for column in columns:
-        table.add_column(f"{column.title}\n[dim]{column.unit}[/dim]", justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(plain(row["scheme"]), *(_cell(row[c.metric], c.scale) for c in columns))
-        for flow in row.get("flows", []):
-            cells = (_cell(flow[c.metric], c.scale) for c in columns)
-            table.add_row(plain(f"  flow {flow['flow']}: {flow['scheme']}"), *cells, style="dim")
-    return table
-
-
-def _comparisons(rows: list[dict[str, Any]]) -> Table:
-    """How far each scheme lies above the other, and whether that is better."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    from headway.compare import MEASURES, Zone
-    from headway.report.numbers import interval, number, signed
-
-    colours = {Zone.BETTER: "green", Zone.WORSE: "red", Zone.EQUAL: "cyan", Zone.UNCLEAR: "dim"}
-    shown = [m for m in MEASURES if any(m.metric in row["against"] for row in rows)]
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column("\nscheme", style="bold", no_wrap=True)
-    for measure in shown:
-        table.add_column(f"{measure.title}\n[dim]{measure.unit}[/dim]", justify="right", no_wrap=True)
-
-    def cell(found: dict[str, Any] | None) -> str:
-        if found is None or found["difference"]["mean"] is None:
-            return "\u2013"
-        mean, ends = found["difference"]["mean"], found["difference"]["ci95"]
-        between = " to ".join(map(signed, interval(ends[0], ends[1], mean))) if ends else "no interval"
-        zone = f"[{colours[found['zone']]}]{found['zone']}[/]"
-        return f"{signed(number(mean))} [dim]({between})[/dim] {zone}"
-
-    for row in rows:
-        table.add_row(plain(row["scheme"]), *(cell(row["against"].get(m.metric)) for m in shown))
-    return table
-
-
-def _cell(metric: dict[str, Any], scale: float) -> str:
-    from headway.report.numbers import number, spread
-
-    if metric["mean"] is None:
-        return "\u2013"
-    mean = metric["mean"] * scale
-    if metric["ci95"] is None:
-        return number(mean)
-    low, high = (end * scale for end in metric["ci95"])
-    return f"{number(mean)} [dim]{spread(low, high, mean)}[/dim]"

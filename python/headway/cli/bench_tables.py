@@ -1,0 +1,114 @@
+"""What a bench prints: a table for each scenario, and where its files are."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from headway.cli.streams import plain
+from headway.cli.usage import console, that_fits
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from rich.table import Table
+
+    from headway._native import Scenario
+    from headway.report.numbers import Column
+    from headway.results import Bench
+
+
+def print_results(bench: Bench, scenarios: list[Scenario]) -> None:
+    """Prints a table for each scenario, and how its rows compare where that is asked for."""
+    from rich.markup import escape
+
+    from headway.fitness import reason
+    from headway.report.numbers import columns_for
+
+    to = console()
+    for scenario in scenarios:
+        of_scenario = [row for row in bench.rows if row["scenario"] == scenario.name]
+        if not of_scenario:
+            continue
+        # Where the terminal is narrow, the last columns stay away; bench.json and the report have them.
+        table = that_fits(to, columns_for(of_scenario), partial(_table, of_scenario))
+        runs, seconds = max(row["runs"] for row in of_scenario), of_scenario[0]["seconds"]
+        to.print()
+        to.print(f"[bold]{plain(scenario.name)}[/bold]  [dim]{runs} run{'s' * (runs > 1)} of {seconds:g} s[/dim]")
+        to.print(table)
+        if compared := [row for row in of_scenario if "against" in row]:
+            to.print(f"\nagainst [bold]{plain(compared[0]['against']['scheme'])}[/bold], run by run")
+            to.print(_comparisons(compared))
+        for row in of_scenario:
+            if why := reason(row):
+                to.print(f"[yellow]unfit[/yellow]  {escape(why)}", soft_wrap=True, highlight=False)
+    to.print("\n[dim]\u00b1 is half the 95% bootstrap interval; (a\u2013b) are the ends of an uneven one[/dim]")
+    if bench.rough:
+        to.print(f"[dim]{bench.rough}[/dim]", soft_wrap=True)
+
+
+def say_where(folder: Path, recordings: int, *, drawn: bool) -> None:
+    """Prints where the report and the recordings are."""
+    to = console()
+    if drawn:
+        to.print(f"report: {plain(folder / 'report.html')}", soft_wrap=True, highlight=False)
+    if recordings:
+        files = f"{recordings} file{'s' * (recordings > 1)}"
+        to.print(f"recordings: {plain(folder / 'recordings')} ({files})", soft_wrap=True, highlight=False)
+
+
+def _table(rows: list[dict[str, Any]], columns: Sequence[Column]) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column("\nscheme", style="bold", no_wrap=True)
+    for column in columns:
+        table.add_column(f"{column.title}\n[dim]{column.unit}[/dim]", justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(plain(row["scheme"]), *(_cell(row[c.metric], c.scale) for c in columns))
+        for flow in row.get("flows", []):
+            cells = (_cell(flow[c.metric], c.scale) for c in columns)
+            table.add_row(plain(f"  flow {flow['flow']}: {flow['scheme']}"), *cells, style="dim")
+    return table
+
+
+def _comparisons(rows: list[dict[str, Any]]) -> Table:
+    """How far each scheme lies above the other, and whether that is better."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from headway.compare import MEASURES, Zone
+    from headway.report.numbers import interval, number, signed
+
+    colours = {Zone.BETTER: "green", Zone.WORSE: "red", Zone.EQUAL: "cyan", Zone.UNCLEAR: "dim"}
+    shown = [m for m in MEASURES if any(m.metric in row["against"] for row in rows)]
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column("\nscheme", style="bold", no_wrap=True)
+    for measure in shown:
+        table.add_column(f"{measure.title}\n[dim]{measure.unit}[/dim]", justify="right", no_wrap=True)
+
+    def cell(found: dict[str, Any] | None) -> str:
+        if found is None or found["difference"]["mean"] is None:
+            return "\u2013"
+        mean, ends = found["difference"]["mean"], found["difference"]["ci95"]
+        between = " to ".join(map(signed, interval(ends[0], ends[1], mean))) if ends else "no interval"
+        zone = f"[{colours[found['zone']]}]{found['zone']}[/]"
+        return f"{signed(number(mean))} [dim]({between})[/dim] {zone}"
+
+    for row in rows:
+        table.add_row(plain(row["scheme"]), *(cell(row["against"].get(m.metric)) for m in shown))
+    return table
+
+
+def _cell(metric: dict[str, Any], scale: float) -> str:
+    from headway.report.numbers import number, spread
+
+    if metric["mean"] is None:
+        return "\u2013"
+    mean = metric["mean"] * scale
+    if metric["ci95"] is None:
+        return number(mean)
+    low, high = (end * scale for end in metric["ci95"])
+    return f"{number(mean)} [dim]{spread(low, high, mean)}[/dim]"

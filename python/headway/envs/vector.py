@@ -154,7 +154,8 @@ class HeadwayVectorEnv(Uncopied, VectorEnv[Array, Array, Array]):
 
         With `copy` false, `reset` and `step` return the same arrays each time, overwritten by the next call.
         With `render_mode` `rgb_array`, `render` gives a frame for each environment.
-        Raises UsageError for a configuration, a scenario, a number or a mode that cannot be.
+        Raises UsageError for a configuration, a scenario, a number or a mode that cannot be, and for more
+        environments than there is free memory for.
         """
         num_envs = whole("num_envs", num_envs, 1, MOST_ENVIRONMENTS)
         memory.check(num_envs * ENVIRONMENT_BYTES, f"num_envs {num_envs}", "take fewer")

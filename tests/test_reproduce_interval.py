@@ -135,6 +135,12 @@ def test_a_network_as_the_paper_has_it_holds_and_its_contrary_fails(number):
     assert {verdict for name, verdict in other.items() if name not in near} <= {FAILS, OPEN}, other
 
 
+def test_a_network_that_is_one_recording_says_so():
+    said = {number: drawn(f"fig{number}", by_the_paper, seeds=3).notes for number in (4, 7)}
+    assert not any("recordings rest on" in note for note in said[4])
+    assert any("recordings rest on 1 of them" in note for note in said[7])
+
+
 def test_the_seven_networks_together():
     whole = drawn("table10", by_the_paper)
     found = verdicts(whole)

@@ -120,6 +120,18 @@ def test_the_summary_counts_when_all_figures_are_published(tmp_path):
     assert "; not made: no trace x here | 0 | 0 | 0 | 0 | 0 |" in text
 
 
+def test_what_older_rules_judged_is_not_counted(tmp_path):
+    (tmp_path / "img").mkdir()
+    publish(tmp_path, OWL, [outcome("fig7", 2.0)])
+    page = tmp_path / "owl.md"
+    page.write_text(page.read_text().replace("here (95% interval)", "here | 95% interval"))
+    publish(tmp_path, OWL, [outcome("fig8", 2.0)])
+    rows = {line.split("]")[0][3:]: line for line in page.read_text().splitlines() if line.startswith("| [")}
+    assert "judged by the older rules of decision 32, not counted" in rows["fig7"]
+    assert rows["fig7"].endswith("| 0 | 0 | 0 | 0 | 0 |")
+    assert rows["fig8"].endswith("| 1 | 0 | 0 | 0 | 0 |")
+
+
 def test_the_summary_follows_a_figure_that_is_published_alone(tmp_path):
     (tmp_path / "img").mkdir()
     publish(tmp_path, OWL, [outcome(figure.name, 2.0) for figure in OWL.figures])
@@ -254,6 +266,12 @@ def test_training_seeds_are_the_models_of_the_papers_own_schemes():
     owl = Lab(trained=("owl",))
     assert seeds(owl, "owl", "cubic", "aurora") == 1 + trained
     assert seeds(owl, "cubic") is None
+    # A claim may be of one of them alone.
+    both = Lab(trained=("owl", "owl-loss"))
+    asked = [both.want(s, both.scheme(s), Scenario.load("pantheon-default")) for s in ("owl", "owl-loss")]
+    of_loss, of_owl = (both.training_seeds(asked, [one]) for one in ("owl-loss", "owl"))
+    assert both.training_seeds(asked) == min(of_loss, of_owl)
+    assert of_owl == 1 + trained
     assert seeds(Lab(), "owl") is None
     assert seeds(Lab(trained=("owl", "interval")), "owl", "interval:n=1") == 1
     three = ":model=".join(["owl", "v1", *[str(next(TRAININGS.iterdir()))] * 2])

@@ -147,6 +147,12 @@ def test_a_failure_may_be_the_models_own_or_untestable():
         assert (claim.verdict, claim.note) == (Verdict.UNTESTABLE, "it names no network")
 
 
+def test_too_few_recordings_leave_a_claim_open_and_it_says_so():
+    for found in (metric(-1, -2, -0.5), metric(1, 0.5, 2)):
+        claim = judge("x", "", "", found, low=0, weak="more", undecided="one recording")
+        assert (claim.verdict, claim.note) == (OPEN, "one recording")
+
+
 def test_fewer_than_five_training_seeds_decide_nothing():
     off, fine = metric(-1, -2, -0.5), metric(1, 0.5, 2)
     for found, said in ((off, "does not hold"), (fine, "holds")):
@@ -158,7 +164,9 @@ def test_fewer_than_five_training_seeds_decide_nothing():
         )
         assert with_training_seeds(judge("x", "", "", found, low=0), 5).verdict.value == said
     weak = judge("x", "", "", off, low=0, weak="more")
-    assert with_training_seeds(weak, 1) is weak
+    assert with_training_seeds(weak, 5) is weak
+    assert with_training_seeds(weak, 1).verdict is OPEN
+    assert with_training_seeds(weak, 1).note.startswith("what would show it: more; it does not hold for what")
     # What vanilla does, or one model that ships, needs no more trainings.
     vanilla = judge("x", "", "", fine, low=0, of_learner=False)
     assert with_training_seeds(vanilla, 1) is vanilla

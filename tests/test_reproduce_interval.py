@@ -31,9 +31,9 @@ NARROW = ("narrow-low-delay", "narrow-low-loss")
 STAND_INS = {"interval": "aurora", "interval-learned": "aurora"}
 
 
-def drawn(figure, run_of, seeds=SEEDS) -> Drawn:
+def drawn(figure, run_of, seeds=SEEDS, models=Path("no-models")) -> Drawn:
     """A figure of made-up runs: `run_of` gives one from what is wanted and its number."""
-    making = FIGURES[figure].make(Lab(Settings(runs=seeds), stand_ins=STAND_INS))
+    making = FIGURES[figure].make(Lab(Settings(runs=seeds), models, stand_ins=STAND_INS))
     runs = {one: [run_of(one, k) | {"seed": k, "seconds": 60.0} for k in range(seeds)] for one in next(making)}
     with pytest.raises(StopIteration) as end:
         making.send(Measured(runs))
@@ -133,6 +133,12 @@ def test_a_network_as_the_paper_has_it_holds_and_its_contrary_fails(number):
     near = {"fig9.near", "fig5.C-within-5", "fig6.throughput-margin", "fig8.B-C-comparable", "fig7.A-within-5"}
     assert FAILS in other.values()
     assert {verdict for name, verdict in other.items() if name not in near} <= {FAILS, OPEN}, other
+
+
+def test_a_network_that_is_one_recording_says_so():
+    said = {number: drawn(f"fig{number}", by_the_paper, seeds=3).notes for number in (4, 7)}
+    assert not any("recordings rest on" in note for note in said[4])
+    assert any("recordings rest on 1 of them" in note for note in said[7])
 
 
 def test_the_seven_networks_together():
@@ -363,6 +369,17 @@ def test_the_learned_interval_is_held_against_the_best_and_the_median():
     assert verdicts(found) == {"beyond.best": FAILS, "beyond.median": FAILS}
     rows = {row[0]: row for row in found.table}
     assert rows["Default Pantheon"][2] == "I (1 x jk)"
+
+
+def test_the_second_output_is_held_against_the_same_training_without_it(tmp_path):
+    (tmp_path / "interval-learned-fixed-interval-v1").mkdir()
+    found = drawn("beyond", learned(better=True), models=tmp_path)
+    assert verdicts(found)["beyond.second-output"] is HOLDS
+    assert found.table[0][-2:] == ["control's best", "its reward"]
+    # All that are not among the paper's letters run as A does.
+    assert {row[-2] for row in found.table[1:]} <= set(LETTERS)
+    other = verdicts(drawn("beyond", learned(better=False), models=tmp_path))
+    assert other["beyond.second-output"] is FAILS
 
 
 def test_no_point_of_the_chart_is_cut_off():

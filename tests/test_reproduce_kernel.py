@@ -9,7 +9,8 @@ from headway.reproduce.lab import FULL_KERNEL, QUICK_KERNEL, Lab, MissingError, 
 from headway.reproduce.measured import Measured
 from headway.reproduce.owl import contenders
 from headway.reproduce.scenarios import of_text
-from test_reproduce import OWL, measured, metric
+from test_reproduce import OWL
+from test_reproduce_claims import measured, metric
 
 
 def test_a_figure_of_the_kernel_is_beside_the_simulators():

@@ -30,8 +30,15 @@ def test_the_mean_and_its_interval():
     (row,) = summarise([one("a", k) for k in range(10)])
     metric = row["throughput_mbps"]
     assert metric["mean"] == pytest.approx(4.5)
-    # A normal approximation: 4.5 +- 1.96 * 2.87 / sqrt(10).
-    assert metric["ci95"] == pytest.approx([2.7, 6.2], abs=0.3)
+    # Student's: 4.5 +- 2.262 * 3.028 / sqrt(10).
+    assert metric["ci95"] == pytest.approx([4.5 - 2.166, 4.5 + 2.166], abs=0.001)
+
+
+def test_an_interval_ends_where_the_metric_does():
+    """Of two runs, one without any loss, Student's interval would begin far below 0."""
+    (row,) = summarise([one("a", k, loss=0.01 * k, utility=0.01 * k) for k in range(2)])
+    assert row["loss"]["ci95"][0] == 0.0
+    assert row["utility"]["ci95"][0] < -0.05
 
 
 def test_one_run_has_no_interval_and_a_metric_that_does_not_apply_no_mean():

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from math import comb
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.stats.bootstrap import LEVEL
@@ -146,8 +147,9 @@ class Leaders(NamedTuple):
 def leaders(groups: Numbered, metric: str, *, more: bool, offsets: Mapping[str, Offsets] | None = None) -> Leaders:
     """The best scheme of each scenario, and those that may be as good.
 
-    Each is compared run by run with the best. Its interval is that of as many comparisons as there are others
-    (Bonferroni), so that with 95% all are right together.
+    Each is compared run by run with the best. The best is chosen by the same runs, so that any pair may be
+    compared: intervals are those of as many comparisons as there are pairs (Bonferroni), and with 95% all are
+    right together.
 
     Args:
         groups: Runs as `numbered` gives them.
@@ -166,7 +168,7 @@ def leaders(groups: Numbered, metric: str, *, more: bool, offsets: Mapping[str, 
         means = {scheme: _mean(own, metric) for scheme, own in schemes.items()}
         best = (max if more else min)(means, key=lambda scheme: means[scheme])
         found.best[scenario] = best
-        level = 1 - (1 - LEVEL) / (len(schemes) - 1)
+        level = 1 - (1 - LEVEL) / comb(len(schemes), 2)
         for scheme, own in schemes.items():
             pairs, block = _pairs(schemes[best], own, (offsets or {}).get(scenario))
             known = _known(pairs, metric, block)

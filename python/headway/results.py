@@ -20,7 +20,7 @@ BENCH_SCHEMA = 1
 """Version of bench.json and of the footer of results.parquet that it is made from."""
 
 COLLAPSED = 0.1
-"""Of another's throughput on the same scenario."""
+"""Of another's throughput in the same run."""
 READABLE = ("2", "3", "4", "5", str(results_schema))
 """Versions of results.parquet and series.parquet: 2 had no column `model`, 3 no `refused_decisions`, 4 no
 `guard_trips`, 5 in its series no `sent_mbps` and `lost_mbps`."""
@@ -96,19 +96,23 @@ class Bench:
 
     @property
     def collapsed(self) -> list[str]:
-        """For each scheme that has next to nothing where another has much: where that is, at its worst."""
+        """For each scheme that has next to nothing in a run where another has much: how often, and the worst."""
+        rates: dict[tuple[str, int], dict[str, float]] = {}
+        counts: Counter[str] = Counter()
+        for (scheme, scenario), runs in self._numbered.items():
+            counts[scheme] += len(runs)
+            for number, run in runs.items():
+                rates.setdefault((scenario, number), {})[scheme] = run["throughput_mbps"] or 0.0
         worst: dict[str, list[tuple[float, str]]] = {}
-        for scenario in dict.fromkeys(row["scenario"] for row in self.rows):
-            rows = [row for row in self.rows if row["scenario"] == scenario]
-            rates = {row["scheme"]: row["throughput_mbps"]["mean"] or 0.0 for row in rows}
-            best = max(rates, key=lambda scheme: rates[scheme])
-            for scheme, rate in rates.items():
-                if rate < COLLAPSED * rates[best]:
-                    said = f"{rate:.3g} Mbit/s on {scenario}, where {best} has {rates[best]:.3g}"
-                    worst.setdefault(scheme, []).append((rate / rates[best], said))
+        for (scenario, number), of_run in rates.items():
+            best = max(of_run, key=lambda scheme: of_run[scheme])
+            for scheme, rate in of_run.items():
+                if rate < COLLAPSED * of_run[best]:
+                    said = f"{rate:.3g} Mbit/s in run {number} on {scenario}, where {best} has {of_run[best]:.3g}"
+                    worst.setdefault(scheme, []).append((rate / of_run[best], said))
         return [
-            f"{scheme} has less than a tenth of another's throughput on {len(found)} "
-            f"scenario{'s' * (len(found) > 1)}: {min(found)[1]}"
+            f"{scheme} has less than a tenth of another's throughput in {len(found)} of {counts[scheme]} "
+            f"run{'s' * (counts[scheme] > 1)}; the worst has {min(found)[1]}"
             for scheme, found in worst.items()
         ]
 
@@ -135,8 +139,7 @@ class Bench:
         for row in sure:
             starts = self.offsets.get(row["scenario"])
             if starts and row["runs"] // block_length(row["runs"], row["seconds"], starts.trace_s) < FEW:
-                # Blocks have at most the square root of the runs.
-                return f"Intervals are rough where runs overlap in one trace; --runs {FEW**2} is better."
+                return "Intervals are rough where runs overlap in one recording; only others would help."
         return None
 
     @cached_property

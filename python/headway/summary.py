@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from headway.fitness import fitness
-from headway.stats import Ellipse, block_length, mean_ellipse, student_interval
-from headway.stats.means import Metric, mean_of
+from headway.stats import Ellipse, block_length, mean_ellipse
+from headway.stats.means import Metric, mean
 from headway.stats.nested import nested
 
 METRICS = (
@@ -23,6 +23,8 @@ METRICS = (
     "power_p95",
     "convergence_s",
 )
+MAY_BE_NEGATIVE = "utility"
+"""The interval of any other metric ends at 0."""
 ALL_FLOWS = -1
 """The flow index of the row that takes all flows under test together."""
 
@@ -51,9 +53,9 @@ def summarise(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None,
     scenario, scenario_hash, world, runs,
     seconds, fitness (None in simulated time), and a Metric for each of METRICS.
     Where several flows were under test, the same in every run, `flows` has such metrics for each of them.
-    Intervals are 95% BCa bootstrap intervals over runs, or Student's over models where a scheme has several; in
-    blocks, ordered by offset, where `offsets` has
-    the scenario: its runs begin at offsets of one trace and may overlap. `tell` is told how far the work is.
+    Intervals are those of `headway.stats.means.mean` at 95%, over runs, or over models where a scheme has several;
+    in blocks, ordered by offset, where `offsets` has the scenario: its runs begin at offsets of one trace and may
+    overlap. `tell` is told how far the work is.
     """
     groups: dict[tuple[str, str], dict[int, list[Run]]] = {}
     for run in runs:
@@ -141,12 +143,13 @@ def in_blocks(runs: Sequence[Run], starts: Offsets | None) -> tuple[Sequence[Run
 
 
 def _over_runs(runs: Sequence[Run], name: str, block: int) -> Metric:
-    """The mean of a metric; over models where there are several, whose interval is Student's."""
+    """The mean of a metric; over models where there are several."""
     known = [run for run in runs if run[name] is not None]
     values = [float(run[name]) for run in known]
     models = [run.get("model") for run in known]
-    if len(set(models)) in {0, 1, len(values)}:
-        return mean_of(values, block)
-    means = [mean for (mean,) in nested(models, [[value] for value in values])[0]]
-    interval = student_interval(means)
-    return {"mean": sum(means) / len(means), "ci95": list(interval) if interval else None}
+    if len(set(models)) not in {0, 1, len(values)}:
+        values, block = [one for (one,) in nested(models, [[value] for value in values])[0]], 1
+    found = mean(values, block)
+    if found["ci95"] and name != MAY_BE_NEGATIVE:
+        found["ci95"][0] = max(0.0, found["ci95"][0])
+    return found

@@ -126,6 +126,8 @@ class Claim:
     """What else a reader is to know, such as what would show it."""
     of_learner: bool = True
     """Does it tell of what is trained? Then one training does not decide it."""
+    learners: tuple[str, ...] = ()
+    """The trained schemes that it tells of; all of the figure's where it names none."""
 
     @property
     def worst(self) -> Level | None:
@@ -177,7 +179,9 @@ def judge(
     least: int | None = None,
     weak: str = "",
     untestable: str = "",
+    undecided: str = "",
     of_learner: bool = True,
+    learners: tuple[str, ...] = (),
 ) -> Claim:
     """Holds a sentence against what was measured.
 
@@ -194,7 +198,9 @@ def judge(
         least: So many levels are enough; all unless told.
         weak: What would show it, where a failure may be our model's own and not the paper's.
         untestable: What the paper does not say, where that decides.
+        undecided: Why it stays open whatever was measured, such as too few recordings.
         of_learner: Does it tell of what is trained, and not of a controller without training, or of one model?
+        learners: The trained schemes that it tells of, where a figure has others too.
     """
     margin = less if more is None else more
     aim = Aim(low if more is None else 0.0, high if less is None else 0.0, margin)
@@ -205,12 +211,15 @@ def judge(
     if untestable:
         verdict = Verdict.UNTESTABLE
         parts.append(untestable)
+    elif undecided:
+        verdict = Verdict.OPEN
+        parts.append(undecided)
     elif verdict is Verdict.FAILS and weak:
         verdict = Verdict.WEAK
         parts.append(f"what would show it: {weak}")
     if margin:
         parts.append(f"equal is within {f'{margin:g} {unit}'.strip()}")
-    return Claim(name, paper, how, levels, verdict, unit, "; ".join(parts), of_learner)
+    return Claim(name, paper, how, levels, verdict, unit, "; ".join(parts), of_learner, learners)
 
 
 def _level(name: str, found: Found, aim: Aim) -> Level:
@@ -248,10 +257,13 @@ def contrary(levels: Iterable[Level]) -> list[Level]:
 
 def with_training_seeds(claim: Claim, seeds: int) -> Claim:
     """The claim, left open if fewer than five training seeds stand behind the learner that it is about."""
-    if not claim.of_learner or seeds >= ENOUGH_MODELS or claim.verdict not in {Verdict.HOLDS, Verdict.FAILS}:
+    fails = "it does not hold"
+    decided = {Verdict.HOLDS: "it holds", Verdict.FAILS: fails, Verdict.WEAK: fails}
+    if not claim.of_learner or seeds >= ENOUGH_MODELS or claim.verdict not in decided:
         return claim
     stands = "one training seed stands" if seeds == 1 else f"{seeds} training seeds stand"
-    note = f"it {claim.verdict} for what is trained here, but only {stands} behind it, {ENOUGH_MODELS} are needed"
+    note = f"{decided[claim.verdict]} for what is trained here, but only {stands} behind it"
+    note += f", {ENOUGH_MODELS} are needed"
     return replace(claim, verdict=Verdict.OPEN, note="; ".join(part for part in (claim.note, note) if part))
 
 

@@ -165,8 +165,7 @@ def make(
         drawn: Drawn = end.value
     else:
         raise AssertionError(f"{begun.figure.name} asks for runs twice")
-    if (seeds := begun.lab.training_seeds(begun.wanted)) is not None:
-        drawn = replace(drawn, claims=[with_training_seeds(claim, seeds) for claim in drawn.claims])
+    drawn = replace(drawn, claims=[_with_seeds(claim, begun) for claim in drawn.claims])
     if shows_unfit(shown):
         drawn = replace(drawn, claims=[unsure(claim) for claim in drawn.claims])
     notes = [*drawn.notes, *begun.lab.notes, *of_real_time(found, shown)]
@@ -176,6 +175,12 @@ def make(
         if task.world == SIM and (run := store.find(task)) and (seconds := run.get("took_s")) is not None
     }
     return Outcome(begun.figure, drawn, notes, runs=len(begun.tasks), took_s=took_s)
+
+
+def _with_seeds(claim: Claim, begun: Begun) -> Claim:
+    """The claim, left open if the learners that it is about have too few training seeds."""
+    seeds = begun.lab.training_seeds(begun.wanted, claim.learners)
+    return claim if seeds is None else with_training_seeds(claim, seeds)
 
 
 def fit(found: Runs) -> Runs:

@@ -23,7 +23,7 @@ from headway.report.families import families
 from headway.runs.task import KERNEL, SIM, canonical, seeds_from, served
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
 TRAINED = Path("out") / "train"
 """Where `headway train` writes."""
@@ -150,12 +150,12 @@ class Lab:
         """Is this less than the paper's runs?"""
         return self.settings not in {FULL, FULL_KERNEL}
 
-    def training_seeds(self, wanted: Iterable[Wanted]) -> int | None:
+    def training_seeds(self, wanted: Iterable[Wanted], of: Collection[str] = ()) -> int | None:
         """With how many seeds each of the paper's schemes among these was trained at least; None without any.
 
-        `learned` is an ablation, or a stand-in.
+        `of` are the schemes that count; all of the paper's unless told. `learned` is an ablation, or a stand-in.
         """
-        ours = {"learned", *self.trained} if self.trained else set()
+        ours = {"learned", *(of or self.trained)} if self.trained else set()
         return min((len(one.models) for one in wanted if one.spec.partition(":")[0] in ours), default=None)
 
     def scheme(self, name: str) -> str:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from headway.reproduce.figure import Drawn, Figure, Paper
 
 END = "<!-- end -->"
+HERE = "here (95% interval)"
+"""The head of a column that sections have since decision 47; what was judged before has another table."""
 VERDICTS = (
     "*Holds*: every level of the claim lies where the paper says, with its whole 95% interval. "
     "*Does not hold*: a level "
@@ -100,6 +102,9 @@ def summary(paper: Paper, outcomes: Sequence[Outcome], text: str) -> str:
             title += f"; not made{' anew' if standing else ''}: {outcome.missing or outcome.failures[0]}"
         elif not standing:
             title += "; not made"
+        if standing and HERE not in standing:
+            title += "; judged by the older rules of decision 32, not counted"
+            standing = ""
         counts.append([standing.count(f"| {_cell(v)} |") for v in Verdict])
         lines.append([f"[{figure.name}](#{_anchor(figure)})", title, *map(str, counts[-1])])
     lines.append(["all", "", *(str(sum(column)) for column in zip(*counts, strict=True))])
@@ -132,7 +137,7 @@ def section(paper: Paper, outcome: Outcome, drawn: Drawn) -> str:
         f'<picture>\n  <source media="(prefers-color-scheme: dark)" srcset="img/{name}-dark.svg">\n'
         f'  <img alt="{outcome.figure.title}" src="img/{name}.svg">\n</picture>\n'
     )
-    head = ["", "the paper says", "here (95% interval)"]
+    head = ["", "the paper says", HERE]
     lines = [[_cell(claim.verdict), claim.paper, claim.so_far()] for claim in drawn.claims]
     again = f"{circumstances([outcome])} `{command(paper, outcome.figure)}`\n"
     parts = [picture, again, *([markdown(head, lines), _levels(drawn.claims)] if lines else [])]

@@ -1,9 +1,12 @@
 """Means and differences over runs, with 95% intervals that few runs do not make too narrow."""
 
+import math
 from collections.abc import Sequence
 from typing import TypedDict
 
-from headway.stats.bootstrap import FEW, LEVEL, mean_interval
+import numpy as np
+
+from headway.stats.bootstrap import LEVEL, mean_interval
 from headway.stats.student import student_interval
 
 
@@ -14,26 +17,32 @@ class Metric(TypedDict):
     ci95: list[float] | None
 
 
-def mean_of(values: Sequence[float], block: int, *, level: float = LEVEL) -> Metric:
-    """The mean over runs and its interval of that level, drawn in blocks of `block` neighbours."""
-    if not values:
-        return {"mean": None, "ci95": None}
-    interval = mean_interval(values, block=min(block, len(values)), level=level)
-    return {"mean": sum(values) / len(values), "ci95": list(interval) if interval else None}
+ENOUGH = 30
+"""From so many independent samples on a bootstrap covers the mean about as often as it says."""
 
 
 def mean(values: Sequence[float], block: int = 1, *, level: float = LEVEL) -> Metric:
-    """A mean with its interval: Student's where values are few, so that a verdict does not rest on two or three.
+    """A mean with its interval: the BCa bootstrap's from 30 independent samples on, below that Student's.
+
+    The bootstrap covers the mean of ten values in 90% of the time where it says 95%, Student's interval in 95%
+    (tests/test_coverage.py). Of values that are alike in blocks, Student's is that of the blocks' means.
 
     Args:
         values: One a run or pair, in an order in which neighbours are alike.
-        block: How many neighbours the bootstrap draws together.
+        block: How many neighbours count as one sample, at least 1.
         level: Coverage of the interval, in (0, 1); its key is `ci95` whatever it is.
     """
-    if not 1 < len(values) < FEW:
-        return mean_of(values, block, level=level)
-    interval = student_interval(values, level=level)
-    return {"mean": sum(values) / len(values), "ci95": list(interval) if interval else None}
+    if not values:
+        return {"mean": None, "ci95": None}
+    n, block = len(values), min(block, len(values))
+    found = math.fsum(values) / n
+    if n // block >= ENOUGH:
+        interval = mean_interval(values, block=block, level=level)
+    else:
+        groups = [math.fsum(part) / len(part) for part in np.array_split(values, n // block)]
+        off = found - math.fsum(groups) / len(groups)
+        interval = student_interval([group + off for group in groups], level=level)
+    return {"mean": found, "ci95": list(interval) if interval else None}
 
 
 def percent(both: Sequence[tuple[float, float]], block: int = 1, *, level: float = LEVEL) -> Metric:

@@ -136,6 +136,12 @@ impl Model {
         self.card.agent_hash == other.card.agent_hash && self.card.net == other.card.net
     }
 
+    /// The same where the clock is replaced before either runs, as scheme `interval` does.
+    pub fn is_like_at_any_clock(&self, other: &Model) -> bool {
+        let other_clock = self.with_clock(other.agent.clock.clone());
+        other_clock.is_ok_and(|own| own.agent == other.agent && own.card.net == other.card.net)
+    }
+
     /// Names it in results: name, version, and 12 hex digits of the hash of all that decides what it does
     /// (network, agent, weights): `aurora-v1@0123456789ab`.
     pub fn id(&self) -> String {

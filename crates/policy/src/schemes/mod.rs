@@ -109,7 +109,10 @@ fn model_of(name: &str, text: &str) -> Result<Loaded, String> {
     }
     let model = Model::load(Path::new(text)).map_err(said)?;
     for (one, _) in of_name() {
-        if model.is_like(&one.model().map_err(said)?) {
+        let ours = one.model().map_err(said)?;
+        if model.is_like(&ours)
+            || name == interval::INTERVAL.name && model.is_like_at_any_clock(&ours)
+        {
             return Ok(loaded(model));
         }
     }

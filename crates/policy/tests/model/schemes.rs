@@ -5,9 +5,9 @@ use std::sync::Arc;
 use headway_cc::testing::{drive, setup};
 use headway_cc::{Duration, Kind, Registry, Selection};
 use headway_net::trace::Trace;
-use headway_policy::Record;
 use headway_policy::model::shipped;
 use headway_policy::schemes::{Carried, SCHEMES, Served};
+use headway_policy::{ClockSpec, Record, RttEstimator};
 use headway_scenario::{Scenario, TraceSpec};
 use headway_sim::{Options, Simulation};
 use proptest::prelude::*;
@@ -86,6 +86,24 @@ fn a_scheme_runs_another_training_of_its_model() {
     let error = select(format!("owl:model={other}")).expect_err("another agent");
     let what = format!("differs from those that owl has; run it as learned:model={other}");
     assert!(error.to_string().contains(&what), "{error}");
+}
+
+/// `interval` replaces the clock, so the training of another interval is one of its models.
+#[test]
+fn interval_runs_a_training_of_any_fixed_interval() {
+    let model = |title: &str| {
+        let found = shipped().iter().find(|one| one.title == title);
+        found.expect("it ships").model().expect("a model")
+    };
+    let ours = model("interval-v1");
+    let clock = ClockSpec::Rtt {
+        n: 1.0,
+        estimator: RttEstimator::Ewma,
+    };
+    let other = ours.with_clock(clock).expect("a clock that it can keep");
+    assert!(other.is_like_at_any_clock(&ours));
+    assert!(!model("interval-learned-v1").is_like_at_any_clock(&ours));
+    assert!(!model("owl-v1").is_like_at_any_clock(&ours));
 }
 
 /// What is left of owl-loss-v1 is no version of owl.

@@ -44,8 +44,8 @@ def counted(last: str, *quantities: str) -> str:
     """When `Found.among` counts a group that is not among the first by its mean, of the `last` of these."""
     margins = dict.fromkeys(f"{CLOSE_LOSS:g} point" if q == LOSS else f"{CLOSE:g}%" for q in quantities)
     return (
-        f"or not told apart from {last} (t of runs with one seed, Holm, 0.05) and by its mean within "
-        f"{' or '.join(margins)} of it (open if further off)"
+        f"or not told apart from {last} (t of runs with one seed, Holm, 0.05) and within "
+        f"{' or '.join(margins)} of it with the whole 95% interval (else open)"
     )
 
 
@@ -148,8 +148,8 @@ class Found:
     def among(self, name: str, quantity: str, places: int = 1) -> Zone:
         """Is a group in the first places by its mean, or as good as the last of these?
 
-        That it is not told apart from the last is no more than that: it counts where its mean is close too, and
-        leaves the claim open where not. A few runs tell nothing apart, and do not tell.
+        That it is not told apart from the last is no more than that: it counts where all of the 95% interval of
+        their distance is close, and leaves the claim open where not. A few runs tell nothing apart.
         """
         if not self.has_enough:
             return Zone.UNCLEAR
@@ -161,10 +161,16 @@ class Found:
         return Zone.CLAIMED if self._close(name, first[-1], quantity) else Zone.UNCLEAR
 
     def _close(self, name: str, other: str, quantity: str) -> bool:
-        """Is a group's mean near another's?"""
-        means = self.pairwise(quantity).means
-        apart = abs(means[name] - means[other])
-        return 100 * apart <= (CLOSE_LOSS if quantity == LOSS else CLOSE * abs(means[other]))
+        """Is a group surely near another: the whole interval of their distance?"""
+        is_loss = quantity == LOSS
+        apart = self.points_lost(name, other) if is_loss else self._percent_in_pairs(name, other, quantity)
+        most = CLOSE_LOSS if is_loss else CLOSE
+        return apart.ci95 is not None and -most <= apart.ci95[0] and apart.ci95[1] <= most
+
+    def _percent_in_pairs(self, name: str, other: str, quantity: str) -> Estimate:
+        """How far one lies above the other in %, of a quantity or the reward."""
+        of = reward if quantity == REWARD else quantity
+        return self.measured.percent(self.wanted[name], self.wanted[other], of)
 
     def mean(self, name: str, of: str | Callable[[Run], float | None]) -> Estimate:
         """Of a group."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headway._native import Scenario, UsageError, scheme_members, schemes
-from headway.reproduce.lab import TRAINED, MissingError
-from headway.train.ablation import find
+from headway._native import scheme_members, schemes
+from headway.reproduce.ablation import trainings
+from headway.reproduce.lab import MissingError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,42 +80,7 @@ def of_this_kernel() -> list[str]:
 
 def ablation(lab: Lab, name: str) -> str:
     """The spec of an ablation with all its trainings, with Owl's own latency. Raises MissingError."""
-    base = lab.models or TRAINED
-    model = f"owl-{name}-v1".replace(".", "")
-    folders = (base / model, *sorted(base.glob(f"{model}-seed-*/{model}")))
-    found = [folder for folder in folders if folder.is_dir()]
-    if not found:
-        raise MissingError(f"{name} is not trained here: headway train owl --ablation {name}")
-    for folder in found:
-        if differs := _differs(folder, name):
-            raise MissingError(
-                f"{folder} was trained with other {differs} than here; "
-                f"remove it, then headway train owl --ablation {name}"
-            )
-    return f"learned{''.join(f':model={folder}' for folder in found)}{_latency()}"
-
-
-def _differs(folder: Path, name: str) -> str | None:
-    """What an ablation was trained with that has changed; a folder without a card is the loader's to refuse.
-
-    What a feature or the rule means is code, and not seen here: the card has its version.
-    """
-    try:
-        trained = tomllib.loads((folder / "card.toml").read_text(encoding="utf-8-sig"))["training"]
-        settings = trained["config_sha256"]
-        scenarios = trained["scenarios"] | trained["validation_scenarios"]
-    except (OSError, ValueError, KeyError):
-        return None
-    try:
-        if settings != find("owl", name).hash:
-            return "settings"
-    except UsageError:  # without headway[train] nobody can tell
-        return None
-    try:
-        changed = any(Scenario.load(scenario).hash != known for scenario, known in scenarios.items())
-    except UsageError:
-        changed = True
-    return "scenarios" if changed else None
+    return f"learned{''.join(f':model={folder}' for folder in trainings(lab, 'owl', name))}{_latency()}"
 
 
 def ablations(lab: Lab, named: Mapping[str, str], *, shipped: bool = False) -> dict[str, str]:

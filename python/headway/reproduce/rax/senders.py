@@ -53,8 +53,8 @@ def fig6(lab: Lab) -> Made:
         judge(
             "fig6.time",
             "The training time needed for good performance increases with the senders (4.2)",
-            "time by which a sender's ten seconds have just had 90% of its fair share, with more senders less with "
-            "fewer, means; above 0",
+            "time by which a sender's ten seconds have just had 90% of its fair share (the run's length if never), "
+            "with more senders less with fewer, means; above 0",
             {
                 name: measured.apart(of_count[more], of_count[fewer], reached_s)
                 for name, (more, fewer) in steps.items()

@@ -62,8 +62,8 @@ def fig5(lab: Lab) -> Made:
         judge(
             "fig5.time",
             "The stronger loss is punished, the longer it takes to reach the maximum bandwidth (4.1)",
-            "time by which ten seconds have just had 90% of the link, with the larger alpha less with the smaller, "
-            "means; above 0",
+            "time by which ten seconds have just had 90% of the link (the run's length if never), with the larger "
+            "alpha less with the smaller, means; above 0",
             {
                 name: measured.apart(of_alpha[more], of_alpha[less], reached_s)
                 for name, (more, less) in steps.items()

@@ -23,6 +23,22 @@ impl Registry {
             SchemeError(format!("unknown scheme '{name}'; {}", suggest(name, names)))
         })?;
         let mut values = Values::defaults(scheme.params);
+        if let [(param, value)] = &mut values.0[..]
+            && param.name.is_empty()
+        {
+            let text = spec[name.len()..].trim_start_matches(':');
+            let read = match text {
+                "" => Err(format!("needs {}: {name}:...", param.kind)),
+                _ => param.kind.read(text),
+            };
+            *value = read.map_err(|why| SchemeError(format!("scheme '{spec}' {why}")))?;
+            return Ok(Selection {
+                spec: spec.to_owned(),
+                scheme,
+                values,
+                digests: None,
+            });
+        }
         let mut seen = Vec::new();
         for part in parts {
             let (key, text) = part.split_once('=').ok_or_else(|| {

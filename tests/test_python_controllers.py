@@ -185,6 +185,23 @@ def test_an_error_names_file_and_line_and_keeps_the_other_results(write: Any, tm
     assert (out / "report.html").exists()
 
 
+def test_a_folder_goes_on_with_the_same_file_and_refuses_a_changed_one(write: Any, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+
+    def again(source: str, runs: int) -> Any:
+        common = ("--scenario", "pantheon-default", "--seconds", "2", "--out", str(out))
+        return bench("--schemes", write(source), *common, "--runs", str(runs))
+
+    # Without a finished run there is nothing that another file would contradict.
+    assert "has no attribute 'no'" in str(again(FIXED.replace("pass", "self.no"), 1).exception)
+    assert again(FIXED, 1).exit_code == 0
+    assert again(FIXED, 2).exit_code == 0
+    assert len(json.loads((out / "bench.json").read_text())["results"]) == 1
+    changed = again(FIXED.replace("20", "40"), 2)
+    assert "with model mine.py:Fixed-" in str(changed.exception)
+    assert "give another --out" in str(changed.exception)
+
+
 @pytest.mark.parametrize(
     ("source", "told"),
     [

@@ -5,6 +5,7 @@ import json
 import shutil
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import onnx
@@ -14,7 +15,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 from headway._native import RunError, UsageError, read_parquet
 from headway.models import load, write
+from headway.models.dense import ACTIVATIONS
 from headway.models.from_onnx import import_
+from headway.models.sb3 import _folded
 from headway.models.to_onnx import export
 from make_test_model import CARD as TINY_CARD
 from make_test_model import FOLDER, TENSORS, outputs
@@ -314,3 +317,28 @@ def test_a_graph_is_not_written_over_the_model_that_it_is_of(run, tmp_path, name
     target = folder / name
     assert done.stderr == f"headway: --onnx {target}: is read for it, and would be lost; give another file\n"
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize(("limit", "layers"), [(1e9, 2), (0.7, 3)])
+def test_observations_are_normalised_within_the_network_as_vec_normalize_does(limit, layers):
+    """Stable-Baselines3's formula: (x - mean) / sqrt(var + epsilon), clipped. The last input never varied."""
+    rng = np.random.default_rng(1)
+    mean, var = np.array([3.0, -2.0, 0.5, 7.0]), np.array([4.0, 0.25, 1e-3, 0.0])
+    statistics = SimpleNamespace(mean=mean, var=var)
+    normaliser = SimpleNamespace(obs_rms=statistics, epsilon=1e-8, clip_obs=limit)
+    net = [
+        (rng.normal(size=(5, 4)), rng.normal(size=5), "tanh"),
+        (rng.normal(size=(2, 5)), rng.normal(size=2), "relu"),
+    ]
+    seen = mean + np.sqrt(var) * rng.normal(size=(50, 4))
+    low, high = np.full(4, -100.0), np.full(4, 100.0)
+    folded = _folded(net, normaliser, low, high)
+    assert len(folded) == layers
+
+    def through(layers, x):
+        for weight, bias, activation in layers:
+            x = ACTIVATIONS[activation](x @ weight.T + bias)
+        return x
+
+    shown = np.clip((seen - mean) / np.sqrt(var + 1e-8), -limit, limit)
+    assert np.allclose(through(folded, seen), through(net, shown), atol=1e-9)

@@ -2,11 +2,14 @@
 
 import codecs
 import importlib.util
+import json
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from headway import UsageError
+from headway.cli.app import app
 from headway.envs.config import EnvConfig
 from headway.reproduce.owl.design import BASE
 from headway.train import ablation, config, scenarios
@@ -221,3 +224,32 @@ def test_a_file_with_a_byte_order_mark_is_read(tmp_path):
     plain = tmp_path / "plain.toml"
     plain.write_text(QUICK)
     assert EnvConfig.load(mine) == EnvConfig.load(plain)
+
+
+def test_the_systems_are_listed_and_shown_as_they_are_written(tmp_path):
+    """What is shown is a configuration again."""
+
+    def said(*arguments):
+        done = CliRunner().invoke(app, ["train", *arguments])
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    listed = json.loads(said("--list", "--json"))
+    assert {row["name"] for row in listed} == {*config.systems(), "rax-v1"}
+    assert all(row["description"] for row in listed)
+    assert "owl-v1" in said("--list")
+    shown = said("--show", "owl-v1")
+    assert shown == config.systems()["owl-v1"].read_text()
+    mine = tmp_path / "mine.toml"
+    mine.write_text(shown)
+    assert config.find("mine", mine).name == "owl"
+    changed = said("--show", "owl", "--ablation", "history-1")
+    assert config.parse(changed, "changed").name == "owl-history-1"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [([], "SYSTEM is missing; headway train --list"), (["--show", "rax-v1"], "has no configuration")],
+)
+def test_a_train_command_without_a_configuration_says_so(arguments, says):
+    assert says in str(CliRunner().invoke(app, ["train", *arguments]).exception)

@@ -12,7 +12,9 @@ use headway_cc::{
 
 use headway_fixed::{Judgement, Limits};
 
-use crate::{AgentSpec, Answer, Beneath, Decider, Guarding, Interval, Record, Reporter, SpecError};
+use crate::{
+    AgentSpec, Answer, Beneath, Decider, Folds, Guarding, Interval, Record, Reporter, SpecError,
+};
 
 /// Decides.
 pub trait Policy: Debug + Send + 'static {
@@ -23,6 +25,11 @@ pub trait Policy: Debug + Send + 'static {
     /// What it has learned so far, if it goes on learning: numbers that another of its kind can go on from.
     fn learned(&self) -> Option<&[f32]> {
         None
+    }
+
+    /// What its host reads of an interval beyond the observation, such as an environment's measurements.
+    fn folds(&self) -> Folds {
+        Folds::default()
     }
 
     /// Named values for recordings.
@@ -38,6 +45,10 @@ impl Policy for Box<dyn Policy> {
         (**self).learned()
     }
 
+    fn folds(&self) -> Folds {
+        (**self).folds()
+    }
+
     fn probe(&self, probe: &mut dyn Probe) {
         (**self).probe(probe);
     }
@@ -50,6 +61,14 @@ pub struct External;
 impl Policy for External {
     fn decide(&mut self, _: &[f32], _: &Interval) -> Option<Answer> {
         None
+    }
+
+    /// Rewards may be of any feature.
+    fn folds(&self) -> Folds {
+        Folds {
+            averages: true,
+            spread: true,
+        }
     }
 }
 

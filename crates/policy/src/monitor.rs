@@ -17,6 +17,17 @@ pub struct Folds {
     pub spread: bool,
 }
 
+impl Folds {
+    /// What either asks for.
+    #[must_use]
+    pub fn and(self, other: Folds) -> Folds {
+        Folds {
+            averages: self.averages || other.averages,
+            spread: self.spread || other.spread,
+        }
+    }
+}
+
 /// Folds a flow's [`Record`]s into the [`Interval`] between two decisions.
 #[derive(Clone, Debug)]
 pub struct Monitor {

@@ -95,13 +95,7 @@ impl ObservationSpec {
     /// What its features need folded at every acknowledgement.
     pub fn folds(&self) -> Folds {
         let features = self.features.iter().filter_map(|f| Feature::find(&f.name));
-        features.fold(Folds::default(), |all, feature| {
-            let folds = feature.folds();
-            Folds {
-                averages: all.averages || folds.averages,
-                spread: all.spread || folds.spread,
-            }
-        })
+        features.fold(Folds::default(), |all, feature| all.and(feature.folds()))
     }
 
     /// That it can be computed. At most a thousand intervals of every feature.

@@ -1,6 +1,7 @@
 //! PyO3 bindings: no logic. `python/headway/_native.pyi` is the contract.
 
 mod batch;
+mod controllers;
 mod env;
 mod features;
 mod learners;

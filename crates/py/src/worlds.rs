@@ -6,12 +6,14 @@ use headway_sim::Sim;
 use headway_world::World;
 use pyo3::prelude::*;
 
+use crate::controllers::with_python;
+#[cfg(target_os = "linux")]
 use crate::schemes::registry;
 use crate::usage;
 
 /// Every world.
 pub(crate) fn worlds(py: Python<'_>) -> PyResult<Vec<Arc<dyn World>>> {
-    let sim = Arc::new(Sim::new(registry()));
+    let sim = Arc::new(Sim::new(with_python()));
     #[cfg(target_os = "linux")]
     return Ok(vec![
         sim,

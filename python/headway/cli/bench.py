@@ -52,7 +52,11 @@ class World(StrEnum):
 
 def bench(
     schemes: Annotated[
-        str, typer.Option(help="Schemes with commas between, each NAME or NAME:KEY=VALUE; or 'all'.")
+        str,
+        typer.Option(
+            help="Schemes with commas between, each NAME or NAME:KEY=VALUE; python:FILE or python:FILE:CLASS "
+            "for your own controller in Python; or 'all'."
+        ),
     ],
     scenario: Annotated[
         str,
@@ -139,6 +143,7 @@ def bench(
     every = schemes == "all"
     ready = [s["name"] for s in all_schemes() if not any(p["required"] for p in s["params"])]
     names = ready if every else words(schemes, "--schemes")
+    controllers = _controllers(names, world)
     _distinct(names, world)
     if against is not None and against not in names:
         raise UsageError(f"--against {against}: not one of --schemes, which are {', '.join(names)}; add it there")
@@ -191,6 +196,7 @@ def bench(
         ),
         "against": against,
         "notes": notes + left_out,
+        "controllers": controllers,
         "world": world.value,
         "runs": runs,
         "seconds": seconds,
@@ -229,6 +235,21 @@ def _where(world: World) -> dict[str, str | None]:
 
     found: dict[str, str | None] = {} if world is World.SIM else {"machine": machine()}
     return found | ({"headwayd": headwayd()} if world is World.KERNEL else {})
+
+
+def _controllers(schemes: list[str], world: World) -> dict[str, dict[str, str]]:
+    """Of each scheme that is a Python class its file, class and SHA-256. Raises UsageError."""
+    from headway.controllers import SCHEME, load
+
+    own = [spec for spec in schemes if spec.startswith(SCHEME)]
+    if own and world is not World.SIM:
+        raise UsageError(f"--schemes: {own[0]} runs in world sim only; leave out --world {world.value}")
+    load.cache_clear()
+    found = {spec: load(spec.removeprefix(SCHEME)) for spec in own}
+    return {
+        spec: {"file": one.file, "class": one.controller.__name__, "sha256": one.sha256}
+        for spec, one in found.items()
+    }
 
 
 def _distinct(schemes: list[str], world: World) -> None:

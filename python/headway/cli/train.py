@@ -42,8 +42,9 @@ NEEDS = (
 
 def train(
     system: Annotated[
-        str, typer.Argument(help="What to train: quick, aurora-v1, owl-v1, rax-v1, ...; see docs/training.md.")
-    ],
+        str | None,
+        typer.Argument(help="What to train: quick, aurora-v1, owl-v1, rax-v1, ...; --list prints all."),
+    ] = None,
     config: Annotated[
         Path | None,
         typer.Option(help="A configuration of your own, in the place of the system's; SYSTEM names it."),
@@ -74,11 +75,27 @@ def train(
             "have in common is the learner's; what one has may be luck."
         ),
     ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="Print the systems, and train nothing.")] = False,
+    show: Annotated[
+        bool,
+        typer.Option(
+            "--show",
+            help="Print the configuration of SYSTEM, and train nothing. Change a copy, and train it with --config.",
+        ),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Train a model. The same command goes on from the last checkpoint of one that was interrupted or killed."""
     from headway.train import online
 
+    if list_:
+        _list(json)
+        return
+    if system is None:
+        raise UsageError("SYSTEM is missing; headway train --list prints the systems")
+    if show:
+        _show(system, config, ablation, json)
+        return
     several = _seeds(seeds) if seeds is not None else None
     base = Path("out") / "train"
     if system == online.SYSTEM and config is None and ablation is None:
@@ -113,6 +130,35 @@ def train(
     for summary in found:
         print(f"seed {summary['seed']}: {summary['model']}, validation {summary['validation']['reward']:.3f}")
     print(f"try all as one scheme: headway bench --schemes cubic,{shlex.quote(scheme)}")
+
+
+def _list(json: bool) -> None:
+    """The systems: names and what each trains."""
+    from headway.cli.usage import console, table_of
+    from headway.train import online
+    from headway.train.config import find, systems
+
+    found = {name: find(name, None).description for name in systems()}
+    found[online.SYSTEM] = str(online.CARD["description"])
+    if json:
+        print(js.dumps([{"name": name, "description": text} for name, text in found.items()], indent=2))
+        return
+    table = table_of("system", "what it trains")
+    for name, text in found.items():
+        table.add_row(name, text)
+    table.caption = "headway train --show SYSTEM prints a configuration; docs/training.md has the ablations"
+    console().print(table)
+
+
+def _show(system: str, config: Path | None, name: str | None, json: bool) -> None:
+    """A system's configuration as its file has it. Raises UsageError."""
+    from headway.train import online
+
+    if json:
+        raise UsageError("--show prints TOML; leave out --json")
+    if system == online.SYSTEM and config is None and name is None:
+        raise UsageError(f"{system} has no configuration: python/headway/train/online.py is its recipe")
+    print(_chosen(system, config, name).text.rstrip("\n"))
 
 
 def _seeds(text: str) -> list[int]:

@@ -15,7 +15,7 @@ except ImportError as error:
 from headway.envs.config import EnvConfig
 from headway.envs.ids import IDS, make, make_vec, register
 from headway.envs.measurements import COLUMNS, Measurements
-from headway.envs.rewards import REWARDS, Reward
+from headway.envs.rewards import REWARDS, Function, Reward
 from headway.envs.single import HeadwayEnv
 from headway.envs.vector import ENDS, HeadwayVectorEnv
 
@@ -25,6 +25,7 @@ __all__ = [
     "IDS",
     "REWARDS",
     "EnvConfig",
+    "Function",
     "HeadwayEnv",
     "HeadwayVectorEnv",
     "Measurements",

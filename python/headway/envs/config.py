@@ -102,8 +102,11 @@ class EnvConfig:
     @classmethod
     def named(cls, name: str) -> EnvConfig:
         """The environment of that name: of a file in `configs`, or of a system that `headway train` knows."""
-        own = CONFIGS / f"{name}.toml"
-        return cls.load(own if own.exists() else SYSTEMS / own.name)
+        known = {path.stem: path for folder in (SYSTEMS, CONFIGS) for path in sorted(folder.glob("*.toml"))}
+        if name not in known:
+            there = f"configurations are {', '.join(known)}, or give a file that ends in .toml"
+            raise UsageError(f"no configuration '{name}'{nearest(name, known)}; {there}")
+        return cls.load(known[name])
 
     @classmethod
     def of(cls, table: Mapping[str, Any]) -> EnvConfig:

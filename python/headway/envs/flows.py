@@ -9,6 +9,7 @@ import numpy as np
 from headway import _native
 from headway._native import UsageError
 from headway.envs.measurements import COLUMNS, Measurements
+from headway.envs.rewards import function_of
 from headway.envs.vector import ENDS, Uncopied, answers_of, seed_of, spaces
 from headway.models.extras import install
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     import gymnasium
 
     from headway.envs.config import EnvConfig
+    from headway.envs.rewards import Function, Reward
+
+    Own = Function | str | Reward | None
 
 Array = np.ndarray[Any, Any]
 MOST_TRIES = 100
@@ -29,13 +33,13 @@ MOST_TRIES = 100
 class _Simulation:
     """The flows of one simulation: what each last saw, and what its last step brought."""
 
-    def __init__(self, config: EnvConfig, seed: int) -> None:
+    def __init__(self, config: EnvConfig, seed: int, reward: Own) -> None:
         self.config = config
         self.core = _native.Flows(config)
         self.seen_space, self.action_space = spaces(config)
         self.names = [f"flow_{index}" for index in range(self.core.count)]
         self.random = np.random.default_rng(seed_of(seed))
-        self._reward = config.reward.function()
+        self._reward = function_of(reward, config)
 
     def begin(self, seed: int | None) -> None:
         """Runs a new episode to its first decision."""
@@ -86,8 +90,8 @@ class _Hosted(Uncopied):
 
     render_mode = None
 
-    def _host(self, config: EnvConfig, seed: int) -> None:
-        self._flows = _Simulation(config, seed)
+    def _host(self, config: EnvConfig, seed: int, reward: Own) -> None:
+        self._flows = _Simulation(config, seed, reward)
         self.possible_agents = list(self._flows.names)
         self.agents: list[str] = []
         self._spaces = {name: spaces(config) for name in self.possible_agents}
@@ -113,11 +117,11 @@ class HeadwayParallelEnv(_Hosted, ParallelEnv[str, Array, Any]):
 
     metadata = {"name": "headway_parallel_v0", "render_modes": []}  # noqa: RUF012
 
-    def __init__(self, config: EnvConfig, seed: int = 1) -> None:
-        """Of `config`. Raises UsageError if its clock has no fixed period."""
+    def __init__(self, config: EnvConfig, seed: int = 1, *, reward: Own = None) -> None:
+        """Of `config`; `reward` as of `HeadwayVectorEnv`. Raises UsageError if its clock has no fixed period."""
         if not config.has_fixed_period():
             raise UsageError('clock: flows decide at different times; take kind = "period", or HeadwayAECEnv')
-        self._host(config, seed)
+        self._host(config, seed, reward)
 
     def asked(self) -> list[str]:
         """The flows that are to decide now."""
@@ -165,10 +169,13 @@ class HeadwayAECEnv(_Hosted, AECEnv[str, Array, Any]):
 
     metadata = {"name": "headway_aec_v0", "render_modes": [], "is_parallelizable": False}  # noqa: RUF012
 
-    def __init__(self, config: EnvConfig, seed: int = 1) -> None:
-        """Of `config`. Raises UsageError for a configuration or a scenario that cannot be."""
+    def __init__(self, config: EnvConfig, seed: int = 1, *, reward: Own = None) -> None:
+        """Of `config`; `reward` as of `HeadwayVectorEnv`.
+
+        Raises UsageError for a configuration, a scenario or a reward that cannot be.
+        """
         super().__init__()
-        self._host(config, seed)
+        self._host(config, seed, reward)
 
     def observe(self, agent: str) -> Array:
         """What a flow saw at its last decision."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
@@ -24,9 +25,21 @@ IDS = {
 """Every id, and the name of its configuration. A version counts up when the numbers change."""
 
 
-def make(config: str, **options: Any) -> HeadwayEnv:
-    """The single environment of a configuration by its name."""
-    return HeadwayEnv(EnvConfig.named(config), **options)
+def config_of(config: str | Path | EnvConfig) -> EnvConfig:
+    """A configuration: one that is loaded, a TOML file, or the name of one that comes with Headway.
+
+    What ends in .toml or has a slash is a file. Raises UsageError.
+    """
+    if isinstance(config, EnvConfig):
+        return config
+    if isinstance(config, Path) or config.endswith(".toml") or "/" in config:
+        return EnvConfig.load(config)
+    return EnvConfig.named(config)
+
+
+def make(config: str | Path | EnvConfig, **options: Any) -> HeadwayEnv:
+    """The single environment of a configuration, as `config_of` takes it, with the options of `HeadwayEnv`."""
+    return HeadwayEnv(config_of(config), **options)
 
 
 # Where Gymnasium looks for the render modes.
@@ -34,13 +47,19 @@ make.metadata = HeadwayEnv.metadata  # type: ignore[attr-defined]
 
 
 def make_vec(
-    config: str, num_envs: int = 1, *, max_episode_steps: int | None = None, **options: Any
+    config: str | Path | EnvConfig,
+    num_envs: int = 1,
+    *,
+    max_episode_steps: int | None = None,
+    **options: Any,
 ) -> HeadwayVectorEnv:
-    """The vector environment of a configuration by its name, whose episodes end after `max_episode_steps` at most.
+    """The vector environment of a configuration, as `config_of` takes it.
+
+    Its episodes end after `max_episode_steps` at most.
 
     `options` are those of `HeadwayVectorEnv`, such as `autoreset_mode`. Raises UsageError.
     """
-    known = EnvConfig.named(config)
+    known = config_of(config)
     if max_episode_steps is not None:
         max_episode_steps = whole("max_episode_steps", max_episode_steps, 1, MOST_STEPS)
         known = replace(known, steps=min(max_episode_steps, known.steps or max_episode_steps))

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from headway import _native
+from headway._native import UsageError
+from headway.cli.usage import nearest
 
 COLUMNS: dict[str, str] = dict(_native.measurements())
 """Every column and what it is: those that only a simulation knows (`dt_s`, `time_s`, `throughput_packets_per_s`,
@@ -42,6 +44,9 @@ class Measurements:
         return cls(rows)
 
     def __getitem__(self, name: str) -> Array:
+        """A column. Raises UsageError for one that there is not."""
+        if name not in _INDEX:
+            raise UsageError(f"no column '{name}'{nearest(name, COLUMNS)}; headway.envs.COLUMNS has all")
         return self.rows[:, _INDEX[name]]
 
     def __len__(self) -> int:

@@ -8,6 +8,7 @@ values as defaults, and are what `[reward]` of a configuration may set beside `n
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -17,8 +18,9 @@ import numpy as np
 from headway._native import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
+    from headway.envs.config import EnvConfig
     from headway.envs.measurements import Measurements
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -236,3 +238,34 @@ class Reward:
     def function(self) -> Callable[[Measurements], Array]:
         """From measurements to rewards."""
         return partial(REWARDS[self.name], **self.parameters)
+
+
+Function = Callable[["Measurements"], Array]
+"""A reward of your own: a function of the columns of a step, an array of one value for each environment."""
+
+
+def function_of(own: Function | str | Reward | None, config: EnvConfig) -> Function:
+    """The reward of an environment: a function, a reward by name, or None for that of the configuration.
+
+    Raises UsageError for another thing. What the function returns is checked at each step: numbers that are not
+    finite, or not one for each environment, are a UsageError.
+    """
+    if own is None:
+        return config.reward.function()
+    if isinstance(own, str):
+        return Reward(own).function()
+    if isinstance(own, Reward):
+        return own.function()
+    if not callable(own):
+        raise UsageError(f"reward is {own!r}, must be a function of the columns, or one of {', '.join(REWARDS)}")
+
+    def checked(m: Measurements) -> Array:
+        values = np.asarray(own(m), dtype=np.float64)
+        if values.shape != (len(m),):
+            what = f"{len(m)} numbers, one for each environment"
+            raise UsageError(f"reward: the function returned the shape {values.shape}, must be {what}")
+        if not np.isfinite(values).all():
+            raise UsageError("reward: the function returned a value that is not finite")
+        return values
+
+    return checked

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,9 +29,12 @@ Array = np.ndarray[Any, Any]
 class SB3VecEnv(Uncopied, VecEnv):
     """A `HeadwayVectorEnv` as a Stable-Baselines3 `VecEnv`.
 
-    Each info has `dt` (simulated seconds of the step) and, where an episode is over, `terminal_observation`,
-    `TimeLimit.truncated` and `end`. `measured` has the columns of the last step, by name. `seed(s)` seeds the
-    environments with (s, 0), (s, 1), ... at the next reset.
+    Each info has `dt` (simulated seconds of the step), `reward` (as the environment gave it, before any
+    normalisation) and, where an episode is over, `terminal_observation`, `TimeLimit.truncated`, `end` and
+    `episode`, as Stable-Baselines3's Monitor has it: `r` (sum of rewards), `l` (steps), `t` (real time in s since
+    the environments were made). Learners log its means as `ep_rew_mean` and `ep_len_mean`.
+    `measured` has the columns of the last step, by name. `seed(s)` seeds the environments with (s, 0), (s, 1), ...
+    at the next reset.
     """
 
     def __init__(self, environments: HeadwayVectorEnv | HeadwayTeamVectorEnv) -> None:
@@ -47,6 +51,9 @@ class SB3VecEnv(Uncopied, VecEnv):
         self.measured: Mapping[str, Array] = {}
         self._seed: int | None = None
         self._actions: Array | None = None
+        self._made = time.time()
+        self._earned = np.zeros(environments.num_envs)
+        self._steps = np.zeros(environments.num_envs, dtype=np.int64)
         super().__init__(
             environments.num_envs, environments.single_observation_space, environments.single_action_space
         )
@@ -60,6 +67,7 @@ class SB3VecEnv(Uncopied, VecEnv):
         """The first observations of new episodes."""
         observations, _ = self.environments.reset(seed=self._seed)
         self._seed = None
+        self._earned[:], self._steps[:] = 0.0, 0
         self.reset_infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         return observations
 
@@ -72,12 +80,21 @@ class SB3VecEnv(Uncopied, VecEnv):
         assert self._actions is not None, "step_async comes first"
         observations, rewards, terminated, truncated, info = self.environments.step(self._actions)
         self.measured = info
-        infos: list[dict[str, Any]] = [{"dt": dt} for dt in info["dt"].tolist()]
+        pairs = zip(info["dt"].tolist(), rewards.tolist(), strict=True)
+        infos: list[dict[str, Any]] = [{"dt": dt, "reward": reward} for dt, reward in pairs]
         dones = terminated | truncated
+        self._earned += rewards
+        self._steps += 1
         for index in np.flatnonzero(dones):
             infos[index]["terminal_observation"] = info["final_obs"][index]
             infos[index]["TimeLimit.truncated"] = bool(truncated[index])
             infos[index]["end"] = info["final_info"]["end"][index]
+            infos[index]["episode"] = {
+                "r": round(float(self._earned[index]), 6),
+                "l": int(self._steps[index]),
+                "t": round(time.time() - self._made, 6),
+            }
+        self._earned[dones], self._steps[dones] = 0.0, 0
         return observations, rewards.astype(np.float32), dones, infos
 
     def close(self) -> None:

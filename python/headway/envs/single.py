@@ -9,11 +9,13 @@ import numpy as np
 
 from headway import _native
 from headway.envs.measurements import COLUMNS, Measurements
+from headway.envs.rewards import function_of
 from headway.envs.vector import ENDS, FPS, Uncopied, answers_of, mode_of, seed_of, spaces
 
 if TYPE_CHECKING:
     from headway.envs.config import EnvConfig
     from headway.envs.picture import Window
+    from headway.envs.rewards import Function, Reward
 
 Array = np.ndarray[Any, Any]
 
@@ -30,16 +32,23 @@ class HeadwayEnv(Uncopied, gymnasium.Env[Array, Any]):
 
     metadata = {"render_modes": ["human", "rgb_array"], "render_fps": FPS}  # noqa: RUF012
 
-    def __init__(self, config: EnvConfig, seed: int = 1, render_mode: str | None = None) -> None:
-        """Of `config`.
+    def __init__(
+        self,
+        config: EnvConfig,
+        seed: int = 1,
+        render_mode: str | None = None,
+        *,
+        reward: Function | str | Reward | None = None,
+    ) -> None:
+        """Of `config`, with its reward, or with `reward`: a function of the columns, or a name of `REWARDS`.
 
-        Raises UsageError for a configuration, a scenario or a `render_mode` that cannot be.
+        Raises UsageError for a configuration, a scenario, a reward or a `render_mode` that cannot be.
         """
         self.render_mode = mode_of(render_mode, self.metadata["render_modes"])
         self.config = config
         self.observation_space, self.action_space = spaces(config)
         self._core = _native.Environments(config, 1, seed=seed_of(seed), threads=1)
-        self._reward = config.reward.function()
+        self._reward = function_of(reward, config)
         self._observations = np.zeros((1, *(self.observation_space.shape or ())), dtype=np.float32)
         self._final = np.zeros_like(self._observations)
         self._rows = np.zeros((1, len(COLUMNS)))

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     import gymnasium
 
     from headway.envs.config import EnvConfig
+    from headway.envs.rewards import Function, Reward
+
+    Own = Function | str | Reward | None
 
 Array = np.ndarray[Any, Any]
 
@@ -45,15 +48,18 @@ class HeadwayTunerEnv(Uncopied, ParallelEnv[str, Array, Any]):
 
     metadata = {"name": "headway_tuner_v0", "render_modes": []}  # noqa: RUF012
 
-    def __init__(self, config: EnvConfig, seed: int = 1) -> None:
-        """Of `config`. Raises UsageError unless its clock is a shared period and its observation one interval."""
+    def __init__(self, config: EnvConfig, seed: int = 1, *, reward: Own = None) -> None:
+        """Of `config`; `reward` as of `HeadwayVectorEnv`, of one flow.
+
+        Raises UsageError unless its clock is a shared period and its observation one interval.
+        """
         spec = config.spec
         if not spec["clock"].get("shared", False):
             raise UsageError('clock: tuned flows decide together; take kind = "period", shared = true')
         if spec["observation"]["history"] != 1:
             raise UsageError("observation: a table has one interval of each flow; take history = 1")
         self.team = config.team or Team()
-        self._flows = HeadwayParallelEnv(config, seed)
+        self._flows = HeadwayParallelEnv(config, seed, reward=reward)
         self._rows: int = spec["observation"].get("rows", 1)
         self._width: int = len(spec["observation"]["features"])
         self._random = np.random.default_rng(seed_of(seed))
@@ -115,15 +121,21 @@ class HeadwayTeamVectorEnv(Uncopied, VectorEnv[Array, Array, Array]):
 
     metadata = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}  # noqa: RUF012
 
-    def __init__(self, config: EnvConfig, num_envs: int, seed: int = 1, threads: int = 2) -> None:
-        """Raises UsageError unless the flows of a scenario divide `num_envs`."""
+    def __init__(
+        self, config: EnvConfig, num_envs: int, seed: int = 1, threads: int = 2, *, reward: Own = None
+    ) -> None:
+        """Of `config`; `reward` as of `HeadwayTunerEnv`.
+
+        Raises UsageError unless the flows of a scenario divide `num_envs`.
+        """
         num_envs = whole("num_envs", num_envs, 1, MOST_ENVIRONMENTS)
         threads = whole("threads", threads, 1, MOST_THREADS)
-        first = HeadwayTunerEnv(config, seed)
+        first = HeadwayTunerEnv(config, seed, reward=reward)
         flows = len(first.possible_agents)
         if num_envs % flows:
             raise UsageError(f"num_envs is {num_envs}, must be a multiple of the scenario's {flows} flows")
-        self.simulations = [first, *(HeadwayTunerEnv(config, seed) for _ in range(num_envs // flows - 1))]
+        others = (HeadwayTunerEnv(config, seed, reward=reward) for _ in range(num_envs // flows - 1))
+        self.simulations = [first, *others]
         self.num_envs = num_envs
         self.copies = True
         self.core_s = 0.0

@@ -15,6 +15,7 @@ from gymnasium.vector.utils import batch_space
 from headway import _native, memory
 from headway._native import UsageError
 from headway.envs.measurements import COLUMNS, Measurements
+from headway.envs.rewards import function_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from headway.envs.config import EnvConfig
     from headway.envs.picture import Picture
+    from headway.envs.rewards import Function, Reward
 
 Array = np.ndarray[Any, Any]
 
@@ -149,13 +151,16 @@ class HeadwayVectorEnv(Uncopied, VectorEnv[Array, Array, Array]):
         copy: bool = True,
         autoreset_mode: str | AutoresetMode = AutoresetMode.SAME_STEP,
         render_mode: str | None = None,
+        reward: Function | str | Reward | None = None,
     ) -> None:
         """`num_envs` environments of `config`, on `threads` threads (one a core unless given).
 
         With `copy` false, `reset` and `step` return the same arrays each time, overwritten by the next call.
         With `render_mode` `rgb_array`, `render` gives a frame for each environment.
-        Raises UsageError for a configuration, a scenario, a number or a mode that cannot be, and for more
-        environments than there is free memory for.
+        `reward` takes the place of the configuration's: a function of the columns (float64, one value for each
+        environment), or a name of `REWARDS`.
+        Raises UsageError for a configuration, a scenario, a number, a reward or a mode that cannot be, and for
+        more environments than there is free memory for.
         """
         num_envs = whole("num_envs", num_envs, 1, MOST_ENVIRONMENTS)
         memory.check(num_envs * ENVIRONMENT_BYTES, f"num_envs {num_envs}", "take fewer")
@@ -170,7 +175,7 @@ class HeadwayVectorEnv(Uncopied, VectorEnv[Array, Array, Array]):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self._core = _native.Environments(config, num_envs, seed=seed_of(seed), threads=threads)
-        self._reward = config.reward.function()
+        self._reward = function_of(reward, config)
         self.copies = copy
         """Are arrays the caller's own?"""
         self.core_s = 0.0

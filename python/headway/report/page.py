@@ -169,6 +169,10 @@ def _how(facts: Facts) -> str:
         "world": facts["world"],
         "headway": f"{facts['headway']}, code {facts['code_version']}, results schema {facts['schema']}",
     }
+    about |= {
+        scheme: f"class {own['class']} of {own['file']}, SHA-256 {own['sha256']}"
+        for scheme, own in facts.get("controllers", {}).items()
+    }
     again = (
         "The same command and version give the same numbers, bit for bit."
         if facts["world"] == "sim"

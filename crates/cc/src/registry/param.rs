@@ -9,7 +9,8 @@ use crate::{Duration, Rate};
 /// A parameter that a scheme declares.
 #[derive(Debug)]
 pub struct Param {
-    /// As written in `scheme:name=value`.
+    /// As written in `scheme:name=value`. Of a scheme whose one parameter has an empty name the value
+    /// is all that follows the scheme's name: `scheme:value`.
     pub name: &'static str,
     /// What it does, in one line.
     pub help: &'static str,

@@ -44,7 +44,9 @@ impl Selection {
     pub fn canonical(&self) -> String {
         let mut spec = self.scheme.name.to_owned();
         for (param, value) in &self.values.0 {
-            if !matches!(value, Value::Switch(false)) {
+            if param.name.is_empty() {
+                spec += &format!(":{value}");
+            } else if !matches!(value, Value::Switch(false)) {
                 spec += &format!(":{}={value}", param.name);
             }
         }

@@ -23,6 +23,22 @@ impl Registry {
             SchemeError(format!("unknown scheme '{name}'; {}", suggest(name, names)))
         })?;
         let mut values = Values::defaults(scheme.params);
+        if let [(param, value)] = &mut values.0[..]
+            && param.name.is_empty()
+        {
+            let text = spec[name.len()..].trim_start_matches(':');
+            let read = match text {
+                "" => Err(format!("needs {}: {name}:...", param.kind)),
+                _ => param.kind.read(text),
+            };
+            *value = read.map_err(|why| SchemeError(format!("scheme '{spec}' {why}")))?;
+            return Ok(Selection {
+                spec: spec.to_owned(),
+                scheme,
+                values,
+                digests: None,
+            });
+        }
         let mut seen = Vec::new();
         for part in parts {
             let (key, text) = part.split_once('=').ok_or_else(|| {
@@ -108,8 +124,41 @@ impl Registry {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::schemes::SCHEMES;
+    use crate::{Kind, Loaded, Param, Scheme};
+
+    #[test]
+    fn a_parameter_without_a_name_is_all_that_follows_the_scheme() {
+        static FILES: [Scheme; 1] = [Scheme {
+            name: "file",
+            params: &[Param {
+                name: "",
+                help: "",
+                kind: Kind::Loaded {
+                    what: "FILE",
+                    default: None,
+                    load: |text| {
+                        Ok(Loaded {
+                            id: text.to_uppercase(),
+                            content: Arc::new(()),
+                        })
+                    },
+                },
+            }],
+            ..Scheme::unlisted("", &[])
+        }];
+        let registry = Registry::new(&FILES);
+        let found = registry.select("file:a/b=1.py:Mine").unwrap();
+        assert_eq!(found.spec, "file:a/b=1.py:Mine");
+        assert_eq!(found.canonical(), "file:A/B=1.PY:MINE");
+        for spec in ["file", "file:"] {
+            let error = registry.select(spec).unwrap_err().to_string();
+            assert_eq!(error, format!("scheme '{spec}' needs FILE: file:..."));
+        }
+    }
 
     #[test]
     fn a_scheme_has_one_canonical_spelling() {

@@ -8,7 +8,7 @@ mod take_over;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use headway_cc::{Duration, Stream, members};
+use headway_cc::{Duration, SchemeError, Stream, members};
 use headway_scenario::{Network, Scenario, TraceStore};
 use rayon::prelude::*;
 
@@ -284,6 +284,16 @@ impl Batch {
             }
             Ok(Ok(None)) => return,
             Ok(Err(source)) => BatchError::Run { scenario, source },
+            // What only the scheme's own code is to blame for, such as a user's Python.
+            Err(panic) if panic.is::<SchemeError>() => {
+                let why = panic.downcast::<SchemeError>().map(|error| error.0);
+                let scheme = &self.schemes[task.scheme];
+                let message = format!("scheme '{scheme}': {}", why.unwrap_or_default());
+                BatchError::Run {
+                    scenario,
+                    source: RunError::Failed(message),
+                }
+            }
             Err(panic) => {
                 let text = panic.downcast_ref::<String>().map(String::as_str);
                 let message = text

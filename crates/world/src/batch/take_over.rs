@@ -134,9 +134,12 @@ impl Batch {
             })
     }
 
-    /// The trained model by which a scheme decides here, if it has one.
+    /// The trained model by which a scheme decides here, or the user's own class, if it has one.
     fn model(&self, scheme: &str) -> Option<String> {
         let canonical = self.world.canonical(scheme).ok()?;
+        if let Some(class) = canonical.strip_prefix("python:") {
+            return Some(class.to_owned());
+        }
         let (_, model) = canonical.split_once(":model=")?;
         model.split(':').next().map(str::to_owned)
     }

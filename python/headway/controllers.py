@@ -1,0 +1,101 @@
+"""Controllers that are Python classes: what `--schemes python:FILE` loads (docs/python-controllers.md)."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import traceback
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from headway._native import UsageError
+
+SCHEME = "python:"
+"""What the name of such a scheme begins with."""
+OURS = "headway_controller_"
+"""What the module of a loaded file is called, before the hash of the file."""
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A controller's class, and the file that it is from."""
+
+    controller: type[Any]
+    file: str
+    """As it was given."""
+    sha256: str
+    """Of the file's bytes, those that were run."""
+
+    @property
+    def id(self) -> str:
+        """The class, the file's name, and 12 digits of its hash: the same for the same content."""
+        return f"{Path(self.file).name}:{self.controller.__name__}-{self.sha256[:12]}"
+
+
+@cache
+def load(text: str) -> Loaded:
+    """The controller that `FILE` or `FILE:Class` names. A file is read once: `load.cache_clear()` forgets it.
+
+    Raises:
+        UsageError: No such file or class, or an error of its code: one line with the file, line and exception.
+    """
+    file, name = text, ""
+    # A class has no dot and no slash.
+    if text.rpartition(":")[2].isidentifier():
+        file, _, name = text.rpartition(":")
+    try:
+        source = Path(file).read_bytes()
+    except OSError as error:
+        raise UsageError(f"{file}: {error.strerror}; give a Python file, or FILE:Class") from None
+    digest = hashlib.sha256(source).hexdigest()
+    return Loaded(_class_of(file, name, _run(file, source, f"{OURS}{digest[:12]}")), file, digest)
+
+
+def _run(file: str, source: bytes, name: str) -> ModuleType:
+    """The file as a module. Its folder is searched for what it imports."""
+    module = ModuleType(name)
+    module.__file__ = file
+    sys.modules[name] = module
+    sys.path.insert(0, str(Path(file).resolve().parent))
+    try:
+        exec(compile(source, file, "exec"), module.__dict__)
+    except (Exception, SystemExit) as error:
+        raise UsageError(told(error)) from None
+    finally:
+        del sys.path[0]
+    return module
+
+
+def _class_of(file: str, name: str, module: ModuleType) -> type[Any]:
+    own = {key: value for key, value in vars(module).items() if isinstance(value, type)}
+    found = {
+        key: value
+        for key, value in own.items()
+        if value.__module__ == module.__name__ and callable(getattr(value, "on_feedback", None))
+    }
+    if name in found:
+        return found[name]
+    if name:
+        why = "has no on_feedback" if name in own else "is not there"
+        has = f"the file has {', '.join(found)}" if found else "write a class with on_feedback(self, feedback)"
+        raise UsageError(f"{file}: class {name} {why}; {has}")
+    if len(found) != 1:
+        choice = f"has several controllers; give {file}:CLASS, with one of {', '.join(found)}"
+        raise UsageError(f"{file}: {choice if found else 'has no class with on_feedback(self, feedback)'}")
+    return next(iter(found.values()))
+
+
+def told(error: BaseException) -> str:
+    """An error in one line: the file and line of the user's code that it came from, and the exception."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}:{error.lineno}: {type(error).__name__}: {error.msg}"
+    what = " ".join(f"{type(error).__name__}: {error}".split())
+    frames = [
+        f"{frame.f_code.co_filename}:{line}: in {frame.f_code.co_name}"
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if frame.f_globals.get("__name__", "").startswith(OURS)
+    ]
+    return f"{frames[-1]}: {what}" if frames else what

@@ -1,14 +1,18 @@
 //! What policies have learned, from flow to flow and from start to start.
 
-use std::collections::HashMap;
-use std::fs::{self, OpenOptions};
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::thread::{self, JoinHandle};
+use std::thread::{Builder, JoinHandle};
 
 use headway_cc::{Bytes, Setup};
+use headway_policy::model::sha256;
 use headway_policy::schemes::{Carried, Served};
+
+use crate::error::{Error, Result};
+use crate::system::clock;
 
 /// The newest that a flow of each policy has learned; a new flow goes on from it. Without a folder there is none: each
 /// flow begins with the model, whichever were before.
@@ -17,8 +21,12 @@ pub struct Store {
     folder: Option<PathBuf>,
     /// By file name; nothing where there was no file.
     learned: HashMap<String, Option<Learned>>,
+    /// Names of files that could not be read, and are still there: nothing is written over them.
+    read_only: HashSet<String>,
     /// Has come since it was saved.
     changed: Vec<String>,
+    /// What is being written now.
+    writing: Vec<String>,
     /// Who writes it: a disk may take longer than a flow can wait. It says whether that went well.
     writes: Option<JoinHandle<bool>>,
     failed: bool,
@@ -43,6 +51,26 @@ impl Store {
         }
     }
 
+    /// Tries to write a file into the folder, as whoever the process is by now.
+    ///
+    /// # Errors
+    /// One line, if it may not write there.
+    pub fn probe(&self) -> Result<()> {
+        let Some(folder) = &self.folder else {
+            return Ok(());
+        };
+        // No policy's file has this name.
+        let file = folder.join(".headwayd-probe");
+        write(&file, &[])
+            .and_then(|()| fs::remove_file(&file))
+            .map_err(|error| {
+                Error::Usage(format!(
+                    "--state {}: cannot write there: {error}; give a folder that is headwayd's own",
+                    folder.display()
+                ))
+            })
+    }
+
     /// Is anything kept?
     pub fn is_kept(&self) -> bool {
         self.folder.is_some()
@@ -59,6 +87,7 @@ impl Store {
             let file = folder.join(&name);
             let read = read(&file, served).unwrap_or_else(|why| {
                 tracing::warn!(file = %file.display(), why, "goes on from the model, not from what was learned");
+                self.refuse(&name, &file);
                 None
             });
             if let Some(read) = &read {
@@ -74,15 +103,29 @@ impl Store {
         Some((&learned.bytes, learned.experience))
     }
 
+    /// Puts a file that could not be read out of the way, so that nothing is written over it.
+    fn refuse(&mut self, name: &str, file: &Path) {
+        match set_aside(file) {
+            Ok(kept) => tracing::warn!(file = %kept.display(), "the refused file is kept"),
+            Err(error) => {
+                tracing::warn!(
+                    file = %file.display(), %error,
+                    "the refused file cannot be renamed: nothing of this policy is saved"
+                );
+                self.read_only.insert(name.to_owned());
+            }
+        }
+    }
+
     /// Would it keep what was learned in so many decisions? Not what a flow knows that has seen less than another, also if
     /// it is the last to end.
     pub fn wants(&self, served: &Served, experience: u64) -> bool {
-        let known = self
-            .learned
-            .get(&file_name(served))
-            .and_then(Option::as_ref);
+        let name = file_name(served);
+        let known = self.learned.get(&name).and_then(Option::as_ref);
         let least = known.map_or(0, |known| known.experience);
-        self.is_kept() && experience >= least.saturating_add(LEAST_EXPERIENCE)
+        self.is_kept()
+            && !self.read_only.contains(&name)
+            && experience >= least.saturating_add(LEAST_EXPERIENCE)
     }
 
     /// A flow has learned this, which is [wanted](Self::wants).
@@ -118,25 +161,45 @@ impl Store {
         }
         self.finish();
         let Some(folder) = &self.folder else { return };
-        let files: Vec<(PathBuf, Option<Vec<u8>>)> = (self.changed.drain(..))
+        let files: Vec<(PathBuf, Option<Vec<u8>>)> = (self.changed.iter())
             .map(|name| {
-                let learned = self.learned.get(&name).and_then(Option::as_ref);
+                let learned = self.learned.get(name).and_then(Option::as_ref);
                 let bytes = learned.map(|learned| learned.bytes.clone());
                 (folder.join(name), bytes)
             })
             .collect();
-        if !files.is_empty() {
-            let failed = self.failed;
-            self.writes = Some(thread::spawn(move || write_all(&files, failed)));
+        if files.is_empty() {
+            return;
+        }
+        self.writing = std::mem::take(&mut self.changed);
+        let failed = self.failed;
+        match Builder::new().spawn(move || write_all(&files, failed)) {
+            Ok(writes) => self.writes = Some(writes),
+            Err(error) => {
+                if !failed {
+                    tracing::error!(%error, "cannot keep what was learned: no thread can be begun");
+                }
+                self.fail();
+            }
         }
     }
 
     /// Waits until all is written.
     pub fn finish(&mut self) {
         if let Some(writes) = self.writes.take() {
-            self.failed = !writes.join().unwrap_or(false);
-            if self.failed {
-                self.changed = self.learned.keys().cloned().collect();
+            match writes.join() {
+                Ok(true) => self.failed = false,
+                _ => self.fail(),
+            }
+        }
+    }
+
+    /// What was to be written is still to be.
+    fn fail(&mut self) {
+        self.failed = true;
+        for name in self.writing.drain(..) {
+            if !self.changed.contains(&name) {
+                self.changed.push(name);
             }
         }
     }
@@ -170,18 +233,36 @@ fn write(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut new = (options.write(true).create(true).truncate(true).mode(0o600)).open(&part)?;
     new.write_all(bytes)?;
     new.sync_all()?;
-    fs::rename(&part, file)
+    fs::rename(&part, file)?;
+    sync_folder(file)
 }
 
 fn remove(file: &Path) -> io::Result<()> {
     match fs::remove_file(file) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        removed => removed.and_then(|()| sync_folder(file)),
     }
 }
 
+/// That a file has come or gone is kept too, if the power fails.
+fn sync_folder(file: &Path) -> io::Result<()> {
+    file.parent()
+        .map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+}
+
+/// Renames a file to `NAME.refused-<unix time>`, which it returns. What was refused before stays.
+fn set_aside(file: &Path) -> io::Result<PathBuf> {
+    let name = |time: u64| PathBuf::from(format!("{}.refused-{time}", file.display()));
+    let free = (clock::unix_time()..).map(name);
+    let free = free.filter(|name| fs::symlink_metadata(name).is_err());
+    let aside = free.into_iter().next().unwrap_or_else(|| name(0));
+    fs::rename(file, &aside)?;
+    sync_folder(file)?;
+    Ok(aside)
+}
+
 /// Nothing if there is no file.
-fn read(file: &Path, served: &Served) -> Result<Option<Learned>, String> {
+fn read(file: &Path, served: &Served) -> std::result::Result<Option<Learned>, String> {
     let bytes = match fs::read(file) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -196,11 +277,14 @@ fn read(file: &Path, served: &Served) -> Result<Option<Learned>, String> {
     Ok(Some(Learned { bytes, experience }))
 }
 
-/// The same model, told to learn in the same way.
+/// The same model, told to learn in the same way: the model's id for people, and a hash of the id and the spec, which may
+/// be longer than a file's name.
 fn file_name(served: &Served) -> String {
-    let name = format!("{}-{}", served.model_id(), served.spec());
-    let name = name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', "-");
-    format!("{name}.learned")
+    let (id, spec) = (served.model_id(), served.spec());
+    let hash = sha256(format!("{id}\n{spec}").as_bytes());
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    let id = id.replace(|c: char| !is_plain(c), "-");
+    format!("{}-{}.learned", &id[..id.len().min(100)], &hash[..16])
 }
 
 #[cfg(test)]
@@ -300,6 +384,151 @@ mod tests {
         store.save();
         store.finish();
         assert!(place.join(file_name(&served)).exists());
+    }
+
+    fn files(folder: &Folder) -> Vec<String> {
+        let entries = fs::read_dir(&folder.0).expect("it is there");
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.expect("it is there").file_name())
+            .map(|name| name.into_string().expect("plain letters"))
+            .collect();
+        names.sort();
+        names
+    }
+
+    fn set_mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("our own");
+    }
+
+    /// Runs it as somebody who may only do what modes of files say, even if the tests are root's.
+    fn without_privileges(work: impl FnOnce() + Send + 'static) {
+        let thread = std::thread::spawn(move || {
+            for one in [
+                caps::Capability::CAP_DAC_OVERRIDE,
+                caps::Capability::CAP_DAC_READ_SEARCH,
+            ] {
+                caps::drop(None, caps::CapSet::Effective, one).expect("one may have less");
+            }
+            work();
+        });
+        thread.join().expect("it holds");
+    }
+
+    /// A store after the policy's file was refused, and what it then kept.
+    fn keeps_after_refusal(folder: &Folder, served: &Served) -> Store {
+        let mut store = Store::new(Some(folder.0.clone()));
+        assert_eq!(store.learned(served), None);
+        store.keep(served, learned(served), 1000);
+        store.save();
+        store.finish();
+        store
+    }
+
+    #[test]
+    fn a_refused_file_is_set_aside_and_never_written_over() {
+        let owl = served();
+        let rax = Served::read("rax-pretrained").expect("a scheme of ours");
+        let newer = String::from_utf8(learned(&rax)).expect("text");
+        let newer = newer.replacen("headway-learner 1", "headway-learner 2", 1);
+        for (served, bytes) in [(&owl, vec![0; 7]), (&rax, newer.into_bytes())] {
+            let folder = Folder::new("aside");
+            let name = file_name(served);
+            fs::write(folder.0.join(&name), &bytes).expect("room");
+            keeps_after_refusal(&folder, served);
+            let [kept, refused] = &files(&folder)[..] else {
+                panic!("{:?}", files(&folder))
+            };
+            assert_eq!(kept, &name);
+            let (stem, time) = refused.split_once(".refused-").expect("its name");
+            assert_eq!(stem, name);
+            assert!(time.parse::<u64>().expect("a time") > 1_700_000_000);
+            assert_eq!(
+                fs::read(folder.0.join(refused)).expect("it is there"),
+                bytes
+            );
+            // The next agent goes on from the new file. A second refusal does not replace the first.
+            let mut again = Store::new(Some(folder.0.clone()));
+            assert!(again.learned(served).is_some());
+            fs::write(folder.0.join(&name), b"wrong again").expect("room");
+            keeps_after_refusal(&folder, served);
+            assert_eq!(files(&folder).len(), 3);
+        }
+    }
+
+    #[test]
+    fn a_file_that_may_not_be_read_is_set_aside() {
+        without_privileges(|| {
+            let (folder, served) = (Folder::new("unreadable"), served());
+            let file = folder.0.join(file_name(&served));
+            fs::write(&file, learned(&served)).expect("room");
+            set_mode(&file, 0o000);
+            keeps_after_refusal(&folder, &served);
+            assert_eq!(files(&folder).len(), 2);
+            let aside = folder.0.join(&files(&folder)[1]);
+            set_mode(&aside, 0o600);
+            assert_eq!(fs::read(aside).expect("ours"), learned(&served));
+        });
+    }
+
+    #[test]
+    fn a_refused_file_that_cannot_be_renamed_is_not_written_over_nor_removed() {
+        without_privileges(|| {
+            let (folder, served) = (Folder::new("stays"), served());
+            let file = folder.0.join(file_name(&served));
+            fs::write(&file, b"wrong").expect("room");
+            set_mode(&folder.0, 0o500);
+            let mut store = keeps_after_refusal(&folder, &served);
+            assert!(!store.wants(&served, u64::MAX));
+            // Not even where one may write there later.
+            set_mode(&folder.0, 0o700);
+            store.keep(&served, learned(&served), 1_000_000);
+            store.forget(&served);
+            store.save();
+            store.finish();
+            assert_eq!(files(&folder).len(), 1);
+            assert_eq!(fs::read(file).expect("it is there"), b"wrong");
+        });
+    }
+
+    #[test]
+    fn a_folder_that_may_not_be_written_is_refused_at_the_start() {
+        without_privileges(|| {
+            let folder = Folder::new("probe");
+            let store = Store::new(Some(folder.0.clone()));
+            store.probe().expect("it is ours");
+            assert_eq!(files(&folder), [""; 0], "nothing stays");
+            set_mode(&folder.0, 0o500);
+            let error = store.probe().expect_err("it is not").to_string();
+            set_mode(&folder.0, 0o700);
+            assert!(
+                error.contains("--state") && error.contains("Permission denied"),
+                "{error}"
+            );
+            assert!(!error.contains('\n'), "{error}");
+        });
+        Store::new(None).probe().expect("nothing is to be written");
+    }
+
+    #[test]
+    fn a_long_spec_has_a_short_file_name_of_its_own() {
+        let folder = Folder::new("long");
+        let long = format!("{}/{}", folder.0.display(), "deep/".repeat(100));
+        fs::create_dir_all(&long).expect("a folder");
+        let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/owl-v1");
+        for file in fs::read_dir(models).expect("a model of ours") {
+            let file = file.expect("a file").path();
+            let name = file.file_name().expect("a name");
+            fs::copy(&file, Path::new(&long).join(name)).expect("room");
+        }
+        let long = format!("owl:online=true:model={long}");
+        let [long, short] =
+            [&long, "owl:online=true"].map(|spec| Served::read(spec).expect("a model of ours"));
+        assert_eq!(long.model_id(), short.model_id());
+        let [name, other] = [&long, &short].map(file_name);
+        assert!(name != other && name.len() < 200, "{name} {other}");
+        let state = Folder::new("long-state");
+        keeps_after_refusal(&state, &long);
+        assert_eq!(files(&state), [name]);
     }
 
     #[test]

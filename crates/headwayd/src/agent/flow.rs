@@ -394,7 +394,8 @@ impl Flow {
         true
     }
 
-    /// A policy that may decide for it; none where the present one is to go on.
+    /// A policy that may decide for it; none where the present one is to go on: one that learns, of the same model and
+    /// spec.
     ///
     /// # Errors
     /// One line, if it cannot be had.
@@ -404,16 +405,26 @@ impl Flow {
         learned: Option<&[u8]>,
     ) -> Result<Option<Decides>> {
         // What it has learned since is more than what was kept.
-        if let Decides::Policy(before, Carried::Rax(_)) = &self.decides
-            && before.spec() == served.spec()
-        {
+        if served.is_learning() && self.has(&served) {
             return Ok(None);
         }
         policy(served, &self.setup, learned).map(Some)
     }
 
-    /// Another decides from now on. What was seen of the flow stays, if the other sees the same.
-    pub fn take_policy(&mut self, mut next: Decides) {
+    /// Is it of this model, told to decide in the same way?
+    fn has(&self, served: &Served) -> bool {
+        let Decides::Policy(before, _) = &self.decides else {
+            return false;
+        };
+        (before.spec(), before.model_id()) == (served.spec(), served.model_id())
+    }
+
+    /// Another decides from now on, which has learned in so many decisions what it begins with. What was seen of the flow
+    /// stays, if the other sees the same; what was decided counts on if it is the same model.
+    pub fn take_policy(&mut self, mut next: Decides, inherited: u64) {
+        if !matches!(&next, Decides::Policy(served, _) if self.has(served)) {
+            (self.decisions, self.inherited) = (0, inherited);
+        }
         match (&mut self.decides, &mut next) {
             (
                 Decides::Policy(before, Carried::Net(decider)),

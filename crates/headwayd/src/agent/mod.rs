@@ -315,8 +315,10 @@ impl<K: Kernel> Agent<K> {
             // What it has goes on where there is nothing for it, or nobody goes on deciding.
             let decides = match served {
                 Some(served) => {
-                    let learned = self.store.learned(&served).map(|(bytes, _)| bytes);
-                    flow.policy_of(served, learned)?
+                    let learned = self.store.learned(&served);
+                    let inherited = learned.map_or(0, |(_, decisions)| decisions);
+                    let decides = flow.policy_of(served, learned.map(|(bytes, _)| bytes))?;
+                    decides.map(|decides| (decides, inherited))
                 }
                 None => None,
             };
@@ -332,8 +334,8 @@ impl<K: Kernel> Agent<K> {
                     self.learners.count_refused(wanted, has.as_deref());
                 }
                 flow.is_refused = refused.is_some();
-                if let Some(decides) = decides {
-                    flow.take_policy(decides);
+                if let Some((decides, inherited)) = decides {
+                    flow.take_policy(decides, inherited);
                 }
             }
             flows.count_learning();

@@ -305,8 +305,10 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     let listeners = listeners(&program);
     let choice = Choice::make(run, &program.name)?;
     let store = Store::new(run.state.clone());
-    // With what it may still do from now on.
-    store.probe()?;
+    if policies.as_ref().is_some_and(Policies::learn) {
+        // With what it may still do from now on.
+        store.probe()?;
+    }
 
     let (mailbox, sender) = Mailbox::new()?;
     if let Some(source) = network {

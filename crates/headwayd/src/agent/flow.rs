@@ -370,13 +370,24 @@ impl Flow {
         (slot, is_decision)
     }
 
-    /// Sets parameters of the controller beneath, which stay set. Whether the flow is one that a tuner sets.
+    /// Sets parameters of the controller beneath, which stay set, and tells the program. Whether the flow is one that a
+    /// tuner sets.
     pub fn set(
         &mut self,
         settings: &[(&str, f64)],
         program: &impl Kernel,
         statistics: &mut Statistics,
     ) -> bool {
+        let is_tuners = self.tune(settings);
+        if is_tuners {
+            let now = program.now();
+            self.answer(program, now, now, statistics, None);
+        }
+        is_tuners
+    }
+
+    /// The same, told when it asks next.
+    pub fn tune(&mut self, settings: &[(&str, f64)]) -> bool {
         let Decides::Tuner(names, values) = &mut self.decides else {
             return false;
         };
@@ -389,8 +400,6 @@ impl Flow {
                 }
             }
         }
-        let now = program.now();
-        self.answer(program, now, now, statistics, None);
         true
     }
 

@@ -51,6 +51,8 @@ pub struct Agent<K> {
     frame: Frame,
     learners: Learners,
     paths: Paths,
+    /// What was set of all flows of a tuner: those that begin later have it too.
+    tuned: Vec<(&'static str, f64)>,
     begun: Time,
     /// When what was learned is saved next.
     saves: Time,
@@ -82,6 +84,7 @@ impl<K: Kernel> Agent<K> {
             frame,
             learners: Learners::at_most(learners),
             paths: Paths::default(),
+            tuned: Vec::new(),
             begun: now,
             saves: now + SAVE_EVERY,
         }
@@ -142,6 +145,7 @@ impl<K: Kernel> Agent<K> {
             Flow::of_nobody(open)
         });
         flow.is_refused = is_refused;
+        flow.tune(&self.tuned);
         flow.on_network(&self.paths);
         tracing::debug!(flow = number, remote = %flow.remote(), policy = flow.policy(), "begins");
         self.flows[program].begin(open.header.slot, flow.inheriting(inherited));
@@ -356,12 +360,18 @@ impl<K: Kernel> Agent<K> {
         self.policies.iter().map(read).collect()
     }
 
-    /// Sets parameters of a flow's controller, or of all that are a tuner's. Returns of how many.
+    /// Sets parameters of a flow's controller, or of all that are a tuner's and of those that begin later. Returns of how
+    /// many that there are.
     ///
     /// # Errors
     /// One line, if there is no such flow, or what is to be set is wrong.
     pub fn set(&mut self, number: Option<u32>, settings: &str) -> Result<usize> {
         let settings = tuning::read(settings)?;
+        if number.is_none() {
+            let is_set = |name| settings.iter().any(|(set, _)| *set == name);
+            self.tuned.retain(|(name, _)| !is_set(*name));
+            self.tuned.extend(&settings);
+        }
         let mut found = 0;
         for (flows, program) in self.flows.iter_mut().zip(&self.programs) {
             for flow in flows.iter_mut() {

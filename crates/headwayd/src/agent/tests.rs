@@ -149,3 +149,20 @@ fn a_divergence_is_counted_and_what_was_kept_is_forgotten() {
     assert_eq!(files(), 1);
     std::fs::remove_dir_all(&folder).expect("it is there");
 }
+
+#[test]
+fn what_was_set_of_all_flows_holds_for_those_that_begin_later() {
+    let mut agent = agent("owl", 64);
+    agent.policies = vec![None];
+    agent.set(None, "btlbw_window=4").expect("it is BBR's");
+    agent.set(None, "rtprop_window=2s").expect("it is BBR's");
+    agent.set(None, "btlbw_window=6").expect("it is BBR's");
+    agent
+        .set(Some(1), "btlbw_window=9")
+        .expect_err("there is none");
+    begin(&mut agent, 1);
+    let flow = agent.flows[0].iter().next().expect("a flow");
+    let settings = &flow.describe("headway_bbr", Time::ZERO)["settings"];
+    let expected = serde_json::json!({ "btlbw_window": 6.0, "rtprop_window": 2.0 });
+    assert_eq!(settings, &expected);
+}

@@ -12,6 +12,7 @@ use headway_policy::schemes::{Carried, Served};
 use headway_policy::{Action, ClockSpec, Record};
 
 use super::paths::Paths;
+use super::quality::Quality;
 use super::statistics::Statistics;
 use super::{Kernel, Shadow};
 use crate::error::{Error, Result};
@@ -65,6 +66,8 @@ pub struct Flow {
     /// Decisions of those whose networks it goes on from, one after another.
     inherited: u64,
     guard: Guarded,
+    /// Of a flow that learns, from its first record on.
+    quality: Option<Box<Quality>>,
     /// Its learner has diverged, and has the flow again only after a while.
     stands_by: bool,
     /// That began with the newest record.
@@ -120,6 +123,7 @@ impl Flow {
             decisions: 0,
             inherited: 0,
             guard: Guarded::default(),
+            quality: None,
             stands_by: false,
             has_diverged: false,
             divergences: 0,
@@ -191,6 +195,12 @@ impl Flow {
         }
     }
 
+    /// May others begin with what it has learned?
+    pub fn is_good(&self) -> bool {
+        let is_good = |quality: &Quality| quality.is_good(self.last.now());
+        !self.is_cubics() && self.quality.as_deref().is_none_or(is_good)
+    }
+
     /// The policy that learns with it.
     pub fn learns(&self) -> Option<&Served> {
         match &self.decides {
@@ -212,6 +222,12 @@ impl Flow {
         let since = record.now().since(self.last.now()).min(PAUSE);
         self.apart = (self.apart * 7 + since) / 8;
         self.last = *record;
+        if self.learns().is_some() {
+            let quality = self
+                .quality
+                .get_or_insert_with(|| Box::new(Quality::new(record)));
+            quality.on_record(record);
+        }
         let is_first = self.before.is_none();
         let setup = &self.setup;
         let before = self
@@ -432,7 +448,7 @@ impl Flow {
     /// stays, if the other sees the same; what was decided counts on if it is the same model.
     pub fn take_policy(&mut self, mut next: Decides, inherited: u64) {
         if !matches!(&next, Decides::Policy(served, _) if self.has(served)) {
-            (self.decisions, self.inherited) = (0, inherited);
+            (self.decisions, self.inherited, self.quality) = (0, inherited, None);
         }
         match (&mut self.decides, &mut next) {
             (

@@ -6,6 +6,7 @@ mod kernel;
 mod learners;
 mod paths;
 mod policies;
+mod quality;
 mod rest;
 mod serve;
 mod shadow;
@@ -388,7 +389,7 @@ impl<K: Kernel> Agent<K> {
         }
     }
 
-    /// Of each policy what the flow has learned that has the most experience.
+    /// Of each policy what the flow has learned that has the most experience, of those that are good.
     fn keep_learned(&mut self) {
         if !self.store.is_kept() {
             return;
@@ -458,9 +459,10 @@ fn is_refused(wanted: Option<&Arc<Served>>, served: Option<&Arc<Served>>) -> boo
     learns(wanted) && !learns(served)
 }
 
-/// Keeps what a flow has learned, if that is wanted: only then is it written out. Not what lost the flow to the guard.
+/// Keeps what a flow has learned, if that is wanted: only then is it written out. Not what is worse than Cubic, or lost
+/// the flow to the guard of late.
 fn keep(store: &mut Store, flow: &Flow) {
-    if !flow.is_cubics()
+    if flow.is_good()
         && let Some(served) = flow.learns()
         && store.wants(served, flow.experience())
         && let Some((served, learned)) = flow.learned()

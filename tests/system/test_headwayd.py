@@ -251,6 +251,8 @@ def test_what_was_learned_and_is_not_whole_is_refused(tmp_path):
         until(lambda: len(sending(agent.status())) == 2)
         (said,) = [line for line in agent.log.splitlines() if "goes on from the model" in line]
         assert f"it has {size - 3} bytes, not {size}" in said
+    (refused,) = state.glob("*.learned.refused-*")
+    assert refused.stat().st_size == size - 3
 
 
 @pytest.mark.parametrize(

@@ -304,6 +304,11 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     };
     let listeners = listeners(&program);
     let choice = Choice::make(run, &program.name)?;
+    let store = Store::new(run.state.clone());
+    if policies.as_ref().is_some_and(Policies::learn) {
+        // With what it may still do from now on.
+        store.probe()?;
+    }
 
     let (mailbox, sender) = Mailbox::new()?;
     if let Some(source) = network {
@@ -317,7 +322,6 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
         thread::spawn(move || control::serve_metrics(&listener, &sender));
     }
     let shadow = run.shadow.is_some().then(|| Shadow::into(file));
-    let store = Store::new(run.state.clone());
     let agent = Agent::new(
         vec![(program, policies)],
         shadow,

@@ -22,6 +22,10 @@ pub trait Policy: Debug + Send + 'static {
     /// since the last decision, for a policy that learns.
     fn decide(&mut self, observation: &[f32], interval: &Interval) -> Option<Answer>;
 
+    /// Its newest answer was not carried out: the guard refused it, or the controller beneath was not in congestion
+    /// avoidance by then. What follows is not that answer's doing.
+    fn on_refused(&mut self) {}
+
     /// What it has learned so far, if it goes on learning: numbers that another of its kind can go on from.
     fn learned(&self) -> Option<&[f32]> {
         None
@@ -39,6 +43,10 @@ pub trait Policy: Debug + Send + 'static {
 impl Policy for Box<dyn Policy> {
     fn decide(&mut self, observation: &[f32], interval: &Interval) -> Option<Answer> {
         (**self).decide(observation, interval)
+    }
+
+    fn on_refused(&mut self) {
+        (**self).on_refused();
     }
 
     fn learned(&self) -> Option<&[f32]> {
@@ -175,6 +183,8 @@ impl<P: Policy> Learned<P> {
             let guard = self.guard.as_mut();
             (self.beneath).act(now, self.setup.mss, &self.rtt, action, guard);
             self.decider.on_action(age);
+        } else if asked == self.asked {
+            self.decider.policy_mut().on_refused();
         }
     }
 
@@ -188,9 +198,15 @@ impl<P: Policy> Learned<P> {
         }
     }
 
+    /// As report() in flow.h: the record says whose the flow is once it was judged.
     fn take(&mut self, record: &Record) {
-        self.decider.on_record(record);
         self.judge(record);
+        let is_fine = |guard: &Guarding| guard.guard().is_fine();
+        let mut record = *record;
+        if !self.guard.as_ref().is_none_or(is_fine) {
+            record.flags |= Record::TRIPPED;
+        }
+        self.decider.on_record(&record);
         self.decide_if_due(record.now());
     }
 

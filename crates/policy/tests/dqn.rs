@@ -384,3 +384,24 @@ fn what_was_not_carried_out_teaches_nothing() {
     assert_eq!(steps([true; 5]), [0; 5]);
     assert_eq!(steps([false, false, true, false, false]), [0, 1, 1, 1, 2]);
 }
+
+/// An answer that came too late, or while losses were repaired, changed nothing.
+#[test]
+fn a_refused_answer_teaches_nothing() {
+    let spec = DqnSpec {
+        warmup: 1,
+        every: 1,
+        ..DqnSpec::default()
+    };
+    let mut policy = learning(network(&net(&[1, 8, 3]), 0), spec, 0.0);
+    let steps = [false, true, true, false, false].map(|is_refused| {
+        policy
+            .decide(&[1.0], &second(100, 0, 40.0, 40))
+            .expect("it answers");
+        if is_refused {
+            policy.on_refused();
+        }
+        policy.learner().steps()
+    });
+    assert_eq!(steps, [0, 1, 1, 1, 2]);
+}

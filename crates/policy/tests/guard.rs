@@ -11,7 +11,8 @@ use headway_cc::{
     Values,
 };
 use headway_fixed::Guard;
-use headway_policy::{Limits, Record, Reporter};
+use headway_policy::schemes::Served;
+use headway_policy::{Answer, Interval, Learned, Limits, Policy, Record, Reporter};
 use headway_scenario::{Scenario, TraceSpec};
 use headway_sim::{Options, Simulation};
 use runs::{registry, run};
@@ -201,4 +202,77 @@ fn the_guards_cubic_is_a_cubic() {
         assert!(at(0.5) < 0.2, "{scenario}: {}", at(0.5));
         assert!(at(0.9999) < 0.4, "{scenario}: {}", at(0.9999));
     }
+}
+
+/// What a policy was told: whether the flow was its own at each decision, and of how many answers that they were
+/// refused.
+#[derive(Debug, Default)]
+struct Told {
+    tripped: Vec<bool>,
+    refused: usize,
+}
+
+/// Chooses the same action always, and writes down what it is told.
+#[derive(Debug)]
+struct Listens(f32, Arc<Mutex<Told>>);
+
+impl Policy for Listens {
+    fn decide(&mut self, _: &[f32], interval: &Interval) -> Option<Answer> {
+        let is_tripped = interval.latest.has(Record::TRIPPED);
+        self.1.lock().expect("no panic").tripped.push(is_tripped);
+        Some(Answer::from(self.0))
+    }
+
+    fn on_refused(&mut self) {
+        self.1.lock().expect("no panic").refused += 1;
+    }
+}
+
+static LISTENS: Scheme = Scheme::unlisted("listens", &[Need::RateSample, Need::Pacing]);
+
+/// Runs one that chooses such an action of Owl's, whose answers take so long, for 20 seconds.
+fn told(action: f32, latency: Duration, is_guarded: bool) -> Told {
+    let all = Arc::new(Mutex::new(Told::default()));
+    let tells = Arc::clone(&all);
+    let owl = Served::read("owl").expect("a model of ours");
+    let agent = Arc::new(owl.agent().cloned().expect("an agent"));
+    let selection = LISTENS.built_by(move |setup| {
+        let policy = Listens(action, Arc::clone(&tells));
+        let learned = Learned::new(Arc::clone(&agent), setup, policy, latency);
+        let learned = learned.expect("a shipped agent");
+        match is_guarded {
+            true => Box::new(learned.guarded(Limits::default())),
+            false => Box::new(learned),
+        }
+    });
+    let options = Options {
+        duration: Duration::from_secs(20),
+        warmup: Duration::ZERO,
+        seed: 1,
+        grid: None,
+    };
+    let network = Scenario::load("low-bdp").expect("a scenario").draw(1);
+    let none = |_: &TraceSpec| Err("no traces".to_owned());
+    let run = Simulation::new(&network, &selection, &registry(), &none, options);
+    run.expect("a run").finish().expect("a run");
+    std::mem::take(&mut *all.lock().expect("no panic"))
+}
+
+/// A learner in simulated time has to know what it is told in the kernel: while the guard has the flow, what follows is
+/// Cubic's doing.
+#[test]
+fn a_policy_is_told_that_the_guard_has_the_flow_and_that_an_answer_was_refused() {
+    let fast = Duration::from_micros(26);
+    let count = |told: &Told| told.tripped.iter().filter(|tripped| **tripped).count();
+    // Always ten packets less.
+    let down = told(0.0, fast, true);
+    let tripped = count(&down);
+    assert!(tripped > 1000 && tripped < down.tripped.len(), "{tripped}");
+    assert!(!down.tripped[0]);
+    // The last one may still be on its way.
+    assert!(down.refused + 1 >= tripped, "{} of {tripped}", down.refused);
+    let without = told(0.0, fast, false);
+    assert_eq!(count(&without), 0);
+    // Nothing else but a recovery that began meanwhile refuses an answer.
+    assert!(without.refused < without.tripped.len() / 20, "{without:?}");
 }

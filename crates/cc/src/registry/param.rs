@@ -126,11 +126,11 @@ impl Kind {
             }
             Kind::Time { min, max, .. } => {
                 let d = Duration::from_secs_f64(number * seconds(unit)?);
-                (min..=max).contains(&d).then_some(Value::Time(d))
+                (number >= 0.0 && (min..=max).contains(&d)).then_some(Value::Time(d))
             }
             Kind::Rate { min, max, .. } => {
                 let r = Rate::from_bps_f64(number * bits_per_second(unit)?);
-                (min..=max).contains(&r).then_some(Value::Rate(r))
+                (number >= 0.0 && (min..=max).contains(&r)).then_some(Value::Rate(r))
             }
             Kind::Choice(words) => words.iter().find(|w| **w == text).map(|w| Value::Choice(w)),
             Kind::Switch => match text {
@@ -157,6 +157,30 @@ impl fmt::Display for Kind {
             Kind::Choice(words) => write!(f, "one of {}", words.join(", ")),
             Kind::Switch => f.write_str("off or on"),
             Kind::Loaded { what, .. } => f.write_str(what),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_or_rate_below_zero_is_refused_where_zero_is_allowed() {
+        let time = Kind::Time {
+            default: Duration::ZERO,
+            min: Duration::ZERO,
+            max: Duration::from_secs(1),
+        };
+        let rate = Kind::Rate {
+            default: Rate::ZERO,
+            min: Rate::ZERO,
+            max: Rate::from_bps(1_000_000),
+        };
+        for (kind, right, wrong) in [(&time, "0ms", "-5ms"), (&rate, "0Mbps", "-5kbps")] {
+            assert!(kind.read(right).is_ok(), "{right}");
+            let error = kind.read(wrong).expect_err(wrong);
+            assert_eq!(error, format!("must be {kind}"));
         }
     }
 }

@@ -12,6 +12,7 @@ use headway_policy::schemes::{Carried, Served};
 use headway_policy::{Action, ClockSpec, Record};
 
 use super::paths::Paths;
+use super::quality::Quality;
 use super::statistics::Statistics;
 use super::{Kernel, Shadow};
 use crate::error::{Error, Result};
@@ -65,6 +66,8 @@ pub struct Flow {
     /// Decisions of those whose networks it goes on from, one after another.
     inherited: u64,
     guard: Guarded,
+    /// Of a flow that learns, from its first record on.
+    quality: Option<Box<Quality>>,
     /// Its learner has diverged, and has the flow again only after a while.
     stands_by: bool,
     /// That began with the newest record.
@@ -120,6 +123,7 @@ impl Flow {
             decisions: 0,
             inherited: 0,
             guard: Guarded::default(),
+            quality: None,
             stands_by: false,
             has_diverged: false,
             divergences: 0,
@@ -191,6 +195,12 @@ impl Flow {
         }
     }
 
+    /// May others begin with what it has learned?
+    pub fn is_good(&self) -> bool {
+        let is_good = |quality: &Quality| quality.is_good(self.last.now());
+        !self.is_cubics() && self.quality.as_deref().is_none_or(is_good)
+    }
+
     /// The policy that learns with it.
     pub fn learns(&self) -> Option<&Served> {
         match &self.decides {
@@ -212,6 +222,12 @@ impl Flow {
         let since = record.now().since(self.last.now()).min(PAUSE);
         self.apart = (self.apart * 7 + since) / 8;
         self.last = *record;
+        if self.learns().is_some() {
+            let quality = self
+                .quality
+                .get_or_insert_with(|| Box::new(Quality::new(record)));
+            quality.on_record(record);
+        }
         let is_first = self.before.is_none();
         let setup = &self.setup;
         let before = self
@@ -370,13 +386,24 @@ impl Flow {
         (slot, is_decision)
     }
 
-    /// Sets parameters of the controller beneath, which stay set. Whether the flow is one that a tuner sets.
+    /// Sets parameters of the controller beneath, which stay set, and tells the program. Whether the flow is one that a
+    /// tuner sets.
     pub fn set(
         &mut self,
         settings: &[(&str, f64)],
         program: &impl Kernel,
         statistics: &mut Statistics,
     ) -> bool {
+        let is_tuners = self.tune(settings);
+        if is_tuners {
+            let now = program.now();
+            self.answer(program, now, now, statistics, None);
+        }
+        is_tuners
+    }
+
+    /// The same, told when it asks next.
+    pub fn tune(&mut self, settings: &[(&str, f64)]) -> bool {
         let Decides::Tuner(names, values) = &mut self.decides else {
             return false;
         };
@@ -389,12 +416,11 @@ impl Flow {
                 }
             }
         }
-        let now = program.now();
-        self.answer(program, now, now, statistics, None);
         true
     }
 
-    /// A policy that may decide for it; none where the present one is to go on.
+    /// A policy that may decide for it; none where the present one is to go on: one that learns, of the same model and
+    /// spec.
     ///
     /// # Errors
     /// One line, if it cannot be had.
@@ -404,16 +430,26 @@ impl Flow {
         learned: Option<&[u8]>,
     ) -> Result<Option<Decides>> {
         // What it has learned since is more than what was kept.
-        if let Decides::Policy(before, Carried::Rax(_)) = &self.decides
-            && before.spec() == served.spec()
-        {
+        if served.is_learning() && self.has(&served) {
             return Ok(None);
         }
         policy(served, &self.setup, learned).map(Some)
     }
 
-    /// Another decides from now on. What was seen of the flow stays, if the other sees the same.
-    pub fn take_policy(&mut self, mut next: Decides) {
+    /// Is it of this model, told to decide in the same way?
+    fn has(&self, served: &Served) -> bool {
+        let Decides::Policy(before, _) = &self.decides else {
+            return false;
+        };
+        (before.spec(), before.model_id()) == (served.spec(), served.model_id())
+    }
+
+    /// Another decides from now on, which has learned in so many decisions what it begins with. What was seen of the flow
+    /// stays, if the other sees the same; what was decided counts on if it is the same model.
+    pub fn take_policy(&mut self, mut next: Decides, inherited: u64) {
+        if !matches!(&next, Decides::Policy(served, _) if self.has(served)) {
+            (self.decisions, self.inherited, self.quality) = (0, inherited, None);
+        }
         match (&mut self.decides, &mut next) {
             (
                 Decides::Policy(before, Carried::Net(decider)),

@@ -6,6 +6,7 @@ mod kernel;
 mod learners;
 mod paths;
 mod policies;
+mod quality;
 mod rest;
 mod serve;
 mod shadow;
@@ -51,6 +52,8 @@ pub struct Agent<K> {
     frame: Frame,
     learners: Learners,
     paths: Paths,
+    /// What was set of all flows of a tuner: those that begin later have it too.
+    tuned: Vec<(&'static str, f64)>,
     begun: Time,
     /// When what was learned is saved next.
     saves: Time,
@@ -82,6 +85,7 @@ impl<K: Kernel> Agent<K> {
             frame,
             learners: Learners::at_most(learners),
             paths: Paths::default(),
+            tuned: Vec::new(),
             begun: now,
             saves: now + SAVE_EVERY,
         }
@@ -142,6 +146,7 @@ impl<K: Kernel> Agent<K> {
             Flow::of_nobody(open)
         });
         flow.is_refused = is_refused;
+        flow.tune(&self.tuned);
         flow.on_network(&self.paths);
         tracing::debug!(flow = number, remote = %flow.remote(), policy = flow.policy(), "begins");
         self.flows[program].begin(open.header.slot, flow.inheriting(inherited));
@@ -315,8 +320,10 @@ impl<K: Kernel> Agent<K> {
             // What it has goes on where there is nothing for it, or nobody goes on deciding.
             let decides = match served {
                 Some(served) => {
-                    let learned = self.store.learned(&served).map(|(bytes, _)| bytes);
-                    flow.policy_of(served, learned)?
+                    let learned = self.store.learned(&served);
+                    let inherited = learned.map_or(0, |(_, decisions)| decisions);
+                    let decides = flow.policy_of(served, learned.map(|(bytes, _)| bytes))?;
+                    decides.map(|decides| (decides, inherited))
                 }
                 None => None,
             };
@@ -332,8 +339,8 @@ impl<K: Kernel> Agent<K> {
                     self.learners.count_refused(wanted, has.as_deref());
                 }
                 flow.is_refused = refused.is_some();
-                if let Some(decides) = decides {
-                    flow.take_policy(decides);
+                if let Some((decides, inherited)) = decides {
+                    flow.take_policy(decides, inherited);
                 }
             }
             flows.count_learning();
@@ -354,12 +361,18 @@ impl<K: Kernel> Agent<K> {
         self.policies.iter().map(read).collect()
     }
 
-    /// Sets parameters of a flow's controller, or of all that are a tuner's. Returns of how many.
+    /// Sets parameters of a flow's controller, or of all that are a tuner's and of those that begin later. Returns of how
+    /// many that there are.
     ///
     /// # Errors
     /// One line, if there is no such flow, or what is to be set is wrong.
     pub fn set(&mut self, number: Option<u32>, settings: &str) -> Result<usize> {
         let settings = tuning::read(settings)?;
+        if number.is_none() {
+            let is_set = |name| settings.iter().any(|(set, _)| *set == name);
+            self.tuned.retain(|(name, _)| !is_set(*name));
+            self.tuned.extend(&settings);
+        }
         let mut found = 0;
         for (flows, program) in self.flows.iter_mut().zip(&self.programs) {
             for flow in flows.iter_mut() {
@@ -376,7 +389,7 @@ impl<K: Kernel> Agent<K> {
         }
     }
 
-    /// Of each policy what the flow has learned that has the most experience.
+    /// Of each policy what the flow has learned that has the most experience, of those that are good.
     fn keep_learned(&mut self) {
         if !self.store.is_kept() {
             return;
@@ -446,9 +459,10 @@ fn is_refused(wanted: Option<&Arc<Served>>, served: Option<&Arc<Served>>) -> boo
     learns(wanted) && !learns(served)
 }
 
-/// Keeps what a flow has learned, if that is wanted: only then is it written out. Not what lost the flow to the guard.
+/// Keeps what a flow has learned, if that is wanted: only then is it written out. Not what is worse than Cubic, or lost
+/// the flow to the guard of late.
 fn keep(store: &mut Store, flow: &Flow) {
-    if !flow.is_cubics()
+    if flow.is_good()
         && let Some(served) = flow.learns()
         && store.wants(served, flow.experience())
         && let Some((served, learned)) = flow.learned()

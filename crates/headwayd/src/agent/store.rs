@@ -1,14 +1,18 @@
 //! What policies have learned, from flow to flow and from start to start.
 
-use std::collections::HashMap;
-use std::fs::{self, OpenOptions};
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::thread::{self, JoinHandle};
+use std::thread::{Builder, JoinHandle};
 
 use headway_cc::{Bytes, Setup};
+use headway_policy::model::sha256;
 use headway_policy::schemes::{Carried, Served};
+
+use crate::error::{Error, Result};
+use crate::system::clock;
 
 /// The newest that a flow of each policy has learned; a new flow goes on from it. Without a folder there is none: each
 /// flow begins with the model, whichever were before.
@@ -17,8 +21,12 @@ pub struct Store {
     folder: Option<PathBuf>,
     /// By file name; nothing where there was no file.
     learned: HashMap<String, Option<Learned>>,
+    /// Names of files that could not be read, and are still there: nothing is written over them.
+    read_only: HashSet<String>,
     /// Has come since it was saved.
     changed: Vec<String>,
+    /// What is being written now.
+    writing: Vec<String>,
     /// Who writes it: a disk may take longer than a flow can wait. It says whether that went well.
     writes: Option<JoinHandle<bool>>,
     failed: bool,
@@ -43,6 +51,26 @@ impl Store {
         }
     }
 
+    /// Tries to write a file into the folder, as whoever the process is by now.
+    ///
+    /// # Errors
+    /// One line, if it may not write there.
+    pub fn probe(&self) -> Result<()> {
+        let Some(folder) = &self.folder else {
+            return Ok(());
+        };
+        // No policy's file has this name.
+        let file = folder.join(".headwayd-probe");
+        write(&file, &[])
+            .and_then(|()| fs::remove_file(&file))
+            .map_err(|error| {
+                Error::Usage(format!(
+                    "--state {}: cannot write there: {error}; give a folder that is headwayd's own",
+                    folder.display()
+                ))
+            })
+    }
+
     /// Is anything kept?
     pub fn is_kept(&self) -> bool {
         self.folder.is_some()
@@ -59,6 +87,7 @@ impl Store {
             let file = folder.join(&name);
             let read = read(&file, served).unwrap_or_else(|why| {
                 tracing::warn!(file = %file.display(), why, "goes on from the model, not from what was learned");
+                self.refuse(&name, &file);
                 None
             });
             if let Some(read) = &read {
@@ -74,15 +103,29 @@ impl Store {
         Some((&learned.bytes, learned.experience))
     }
 
+    /// Puts a file that could not be read out of the way, so that nothing is written over it.
+    fn refuse(&mut self, name: &str, file: &Path) {
+        match set_aside(file) {
+            Ok(kept) => tracing::warn!(file = %kept.display(), "the refused file is kept"),
+            Err(error) => {
+                tracing::warn!(
+                    file = %file.display(), %error,
+                    "the refused file cannot be renamed: nothing of this policy is saved"
+                );
+                self.read_only.insert(name.to_owned());
+            }
+        }
+    }
+
     /// Would it keep what was learned in so many decisions? Not what a flow knows that has seen less than another, also if
     /// it is the last to end.
     pub fn wants(&self, served: &Served, experience: u64) -> bool {
-        let known = self
-            .learned
-            .get(&file_name(served))
-            .and_then(Option::as_ref);
+        let name = file_name(served);
+        let known = self.learned.get(&name).and_then(Option::as_ref);
         let least = known.map_or(0, |known| known.experience);
-        self.is_kept() && experience >= least.saturating_add(LEAST_EXPERIENCE)
+        self.is_kept()
+            && !self.read_only.contains(&name)
+            && experience >= least.saturating_add(LEAST_EXPERIENCE)
     }
 
     /// A flow has learned this, which is [wanted](Self::wants).
@@ -118,25 +161,45 @@ impl Store {
         }
         self.finish();
         let Some(folder) = &self.folder else { return };
-        let files: Vec<(PathBuf, Option<Vec<u8>>)> = (self.changed.drain(..))
+        let files: Vec<(PathBuf, Option<Vec<u8>>)> = (self.changed.iter())
             .map(|name| {
-                let learned = self.learned.get(&name).and_then(Option::as_ref);
+                let learned = self.learned.get(name).and_then(Option::as_ref);
                 let bytes = learned.map(|learned| learned.bytes.clone());
                 (folder.join(name), bytes)
             })
             .collect();
-        if !files.is_empty() {
-            let failed = self.failed;
-            self.writes = Some(thread::spawn(move || write_all(&files, failed)));
+        if files.is_empty() {
+            return;
+        }
+        self.writing = std::mem::take(&mut self.changed);
+        let failed = self.failed;
+        match Builder::new().spawn(move || write_all(&files, failed)) {
+            Ok(writes) => self.writes = Some(writes),
+            Err(error) => {
+                if !failed {
+                    tracing::error!(%error, "cannot keep what was learned: no thread can be begun");
+                }
+                self.fail();
+            }
         }
     }
 
     /// Waits until all is written.
     pub fn finish(&mut self) {
         if let Some(writes) = self.writes.take() {
-            self.failed = !writes.join().unwrap_or(false);
-            if self.failed {
-                self.changed = self.learned.keys().cloned().collect();
+            match writes.join() {
+                Ok(true) => self.failed = false,
+                _ => self.fail(),
+            }
+        }
+    }
+
+    /// What was to be written is still to be.
+    fn fail(&mut self) {
+        self.failed = true;
+        for name in self.writing.drain(..) {
+            if !self.changed.contains(&name) {
+                self.changed.push(name);
             }
         }
     }
@@ -170,18 +233,36 @@ fn write(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut new = (options.write(true).create(true).truncate(true).mode(0o600)).open(&part)?;
     new.write_all(bytes)?;
     new.sync_all()?;
-    fs::rename(&part, file)
+    fs::rename(&part, file)?;
+    sync_folder(file)
 }
 
 fn remove(file: &Path) -> io::Result<()> {
     match fs::remove_file(file) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        removed => removed.and_then(|()| sync_folder(file)),
     }
 }
 
+/// That a file has come or gone is kept too, if the power fails.
+fn sync_folder(file: &Path) -> io::Result<()> {
+    file.parent()
+        .map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+}
+
+/// Renames a file to `NAME.refused-<unix time>`, which it returns. What was refused before stays.
+fn set_aside(file: &Path) -> io::Result<PathBuf> {
+    let name = |time: u64| PathBuf::from(format!("{}.refused-{time}", file.display()));
+    let free = (clock::unix_time()..).map(name);
+    let free = free.filter(|name| fs::symlink_metadata(name).is_err());
+    let aside = free.into_iter().next().unwrap_or_else(|| name(0));
+    fs::rename(file, &aside)?;
+    sync_folder(file)?;
+    Ok(aside)
+}
+
 /// Nothing if there is no file.
-fn read(file: &Path, served: &Served) -> Result<Option<Learned>, String> {
+fn read(file: &Path, served: &Served) -> std::result::Result<Option<Learned>, String> {
     let bytes = match fs::read(file) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -196,147 +277,15 @@ fn read(file: &Path, served: &Served) -> Result<Option<Learned>, String> {
     Ok(Some(Learned { bytes, experience }))
 }
 
-/// The same model, told to learn in the same way.
+/// The same model, told to learn in the same way: the model's id for people, and a hash of the id and the spec, which may
+/// be longer than a file's name.
 fn file_name(served: &Served) -> String {
-    let name = format!("{}-{}", served.model_id(), served.spec());
-    let name = name.replace(|c: char| !c.is_ascii_alphanumeric() && c != '-', "-");
-    format!("{name}.learned")
+    let (id, spec) = (served.model_id(), served.spec());
+    let hash = sha256(format!("{id}\n{spec}").as_bytes());
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    let id = id.replace(|c: char| !is_plain(c), "-");
+    format!("{}-{}.learned", &id[..id.len().min(100)], &hash[..16])
 }
 
 #[cfg(test)]
-mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
-    use super::*;
-
-    /// A folder that goes with it.
-    struct Folder(PathBuf);
-
-    impl Folder {
-        fn new(name: &str) -> Folder {
-            let path = std::env::temp_dir().join(format!("headwayd-{name}-{}", std::process::id()));
-            fs::create_dir_all(&path).expect("a folder");
-            Folder(path)
-        }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
-
-    fn served() -> Served {
-        Served::read("owl:online=true").expect("a model of ours")
-    }
-
-    /// What a flow has learned that has done nothing yet.
-    fn learned(served: &Served) -> Vec<u8> {
-        let flow = served.carried(&Setup::new(Bytes::new(1500), 0), None);
-        flow.expect("a flow").learned().expect("it learns")
-    }
-
-    #[test]
-    fn without_a_folder_each_flow_begins_with_the_model() {
-        let (mut store, served) = (Store::new(None), served());
-        store.keep(&served, learned(&served), 1000);
-        assert_eq!(store.learned(&served), None);
-    }
-
-    #[test]
-    fn what_is_kept_is_whole_and_its_owners() {
-        let (folder, served) = (Folder::new("kept"), served());
-        let learned = learned(&served);
-        let mut store = Store::new(Some(folder.0.clone()));
-        assert_eq!(store.learned(&served), None);
-        store.keep(&served, learned.clone(), 1000);
-        store.save();
-        store.finish();
-        let files: Vec<_> = fs::read_dir(&folder.0).expect("it is there").collect();
-        assert_eq!(files.len(), 1);
-        let file = folder.0.join(file_name(&served));
-        let mode = file.metadata().expect("it is there").permissions().mode();
-        assert_eq!(mode & 0o777, 0o600);
-        let mut again = Store::new(Some(folder.0.clone()));
-        assert_eq!(again.learned(&served), Some((learned.as_slice(), 0)));
-        // Nothing new: nothing is written. So with a flow that ends late and has learned little.
-        fs::remove_file(&file).expect("it is there");
-        for experience in [1000, 1] {
-            store.keep(&served, vec![1], experience);
-            store.save();
-            store.finish();
-            assert!(!file.exists());
-            assert_eq!(store.learned(&served), Some((learned.as_slice(), 1000)));
-        }
-    }
-
-    #[test]
-    fn what_is_forgotten_is_replaced_by_whatever_comes() {
-        let (folder, served) = (Folder::new("forgotten"), served());
-        let learned = learned(&served);
-        let mut store = Store::new(Some(folder.0.clone()));
-        store.keep(&served, learned.clone(), 100_000);
-        store.save();
-        store.finish();
-        let file = folder.0.join(file_name(&served));
-        assert!(file.exists());
-        store.forget(&served);
-        store.finish();
-        assert!(!file.exists());
-        assert_eq!(store.learned(&served), None);
-        store.keep(&served, learned.clone(), 100);
-        assert_eq!(store.learned(&served), Some((learned.as_slice(), 100)));
-    }
-
-    #[test]
-    fn what_could_not_be_written_is_written_later() {
-        let (folder, served) = (Folder::new("later"), served());
-        let place = folder.0.join("state");
-        let mut store = Store::new(Some(place.clone()));
-        store.keep(&served, learned(&served), 1000);
-        store.save();
-        store.finish();
-        fs::create_dir(&place).expect("a folder");
-        store.save();
-        store.finish();
-        assert!(place.join(file_name(&served)).exists());
-    }
-
-    #[test]
-    fn a_wrong_file_is_said_in_one_line() {
-        let folder = Folder::new("wrong");
-        let file = folder.0.join("some.learned");
-        let owl = served();
-        assert_eq!(read(&file, &owl), Ok(None));
-        let right = learned(&owl);
-        let size = right.len();
-        let nan = f32::NAN.to_le_bytes().repeat(size / 4);
-        let rax = Served::read("rax-pretrained").expect("a scheme of ours");
-        let whole = learned(&rax);
-        let short = whole[..whole.len() / 2].to_vec();
-        for (served, bytes, why) in [
-            (&owl, vec![0; 7], format!("it has 7 bytes, not {size}")),
-            (&owl, nan, "not all of its numbers are finite".to_owned()),
-            (&rax, short, String::new()),
-        ] {
-            fs::write(&file, bytes).expect("room");
-            let said = read(&file, served).expect_err("it is wrong");
-            assert!(
-                said.contains(&why) && !said.is_empty() && !said.contains('\n'),
-                "{said}"
-            );
-        }
-        for (served, right) in [(&owl, right), (&rax, whole)] {
-            fs::write(&file, &right).expect("room");
-            let found = read(&file, served)
-                .expect("it is right")
-                .expect("it is there");
-            assert_eq!(found.bytes, right);
-            assert_eq!(
-                found.experience > 200,
-                served.agent().is_none(),
-                "a learner says it"
-            );
-        }
-    }
-}
+mod tests;

@@ -1,4 +1,5 @@
 use headway_kernel::abi::Header;
+use headway_policy::Record;
 
 use super::*;
 use crate::programs::Program;
@@ -147,5 +148,52 @@ fn a_divergence_is_counted_and_what_was_kept_is_forgotten() {
     agent.store.save();
     agent.store.finish();
     assert_eq!(files(), 1);
+    std::fs::remove_dir_all(&folder).expect("it is there");
+}
+
+#[test]
+fn what_was_set_of_all_flows_holds_for_those_that_begin_later() {
+    let mut agent = agent("owl", 64);
+    agent.policies = vec![None];
+    agent.set(None, "btlbw_window=4").expect("it is BBR's");
+    agent.set(None, "rtprop_window=2s").expect("it is BBR's");
+    agent.set(None, "btlbw_window=6").expect("it is BBR's");
+    agent
+        .set(Some(1), "btlbw_window=9")
+        .expect_err("there is none");
+    begin(&mut agent, 1);
+    let flow = agent.flows[0].iter().next().expect("a flow");
+    let settings = &flow.describe("headway_bbr", Time::ZERO)["settings"];
+    let expected = serde_json::json!({ "btlbw_window": 6.0, "rtprop_window": 2.0 });
+    assert_eq!(settings, &expected);
+}
+
+/// What it knows may be why the guard took the flow.
+#[test]
+fn what_a_flow_has_learned_that_the_guard_had_is_kept_a_minute_later() {
+    let folder = std::env::temp_dir().join(format!("headwayd-tripped-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let mut agent = agent("rax-pretrained", 1);
+    agent.store = Store::new(Some(folder.clone()));
+    begin(&mut agent, 1);
+    let header = Header::of::<Report>(headway_kernel::abi::REPORT, 1, 1);
+    for (second, flags, files) in [(1, Record::TRIPPED, 0), (2, 0, 0), (60, 0, 0), (61, 0, 1)] {
+        let record = Record {
+            now_ns: second * 1_000_000_000,
+            mss: 1500,
+            cwnd: 10,
+            srtt_us: 20_000,
+            min_rtt_us: 20_000,
+            acks: 1,
+            flags,
+            ..Record::default()
+        };
+        agent.on_report(0, &Report { header, record });
+        agent.keep_learned();
+        agent.store.save();
+        agent.store.finish();
+        let kept = std::fs::read_dir(&folder).expect("it is there").count();
+        assert_eq!(kept, files, "after {second} s");
+    }
     std::fs::remove_dir_all(&folder).expect("it is there");
 }

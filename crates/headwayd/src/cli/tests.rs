@@ -65,6 +65,13 @@ fn options_of_a_policy_are_refused_where_it_has_no_use_for_them() {
     assert!(chosen(&run(&learns)).is_ok());
 }
 
+fn start_of(unit: &str) -> &str {
+    let mut lines = unit.lines();
+    lines
+        .find(|line| line.starts_with("ExecStart="))
+        .expect("it starts something")
+}
+
 #[test]
 fn the_unit_runs_this_program() {
     let unit = unit().expect("a path");
@@ -72,6 +79,19 @@ fn the_unit_runs_this_program() {
     let start = format!("\nExecStart={} run --log json", own.display());
     assert!(unit.contains(&start), "{unit}");
     assert!(!unit.contains(USUAL_PATH), "{unit}");
+    // A reload reaches it whatever --socket it has, and metrics are served where they are asked for.
+    assert!(
+        unit.contains("\nExecReload=/bin/kill -HUP $MAINPID\n"),
+        "{unit}"
+    );
+    assert!(!start_of(&unit).contains("--metrics"), "{unit}");
+    for bound in [
+        "MemoryMax=",
+        "TasksMax=",
+        "SystemCallFilter=@system-service bpf\n",
+    ] {
+        assert!(unit.contains(&format!("\n{bound}")), "{bound}");
+    }
 }
 
 #[test]

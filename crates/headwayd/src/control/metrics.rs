@@ -5,12 +5,11 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-use headway_cc::Time;
 use serde_json::Value;
 
 use super::Wish;
 use super::mailbox::Sender;
-use crate::system::clock;
+use super::patient::{Patient, accepted};
 
 /// How long a client may take to ask, in all, and to read.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -18,16 +17,15 @@ const LONGEST_REQUEST: usize = 4096;
 
 /// Answers one request after the other.
 pub fn serve(listener: &TcpListener, agent: &Sender) {
-    for client in listener.incoming().flatten() {
-        if let Err(error) = answer(client, agent) {
+    for client in accepted(listener.incoming()) {
+        if let Err(error) = answer(&client, agent) {
             tracing::debug!(%error, "a client of the metrics left");
         }
     }
 }
 
-fn answer(mut client: TcpStream, agent: &Sender) -> std::io::Result<()> {
-    client.set_write_timeout(Some(PATIENCE))?;
-    let path = path(&mut client, PATIENCE)?;
+fn answer(client: &TcpStream, agent: &Sender) -> std::io::Result<()> {
+    let path = path(&mut Patient::new(client, PATIENCE))?;
     let (status, body) = match path.as_deref() {
         Some("/metrics") => ("200 OK", page(&agent.ask(Wish::Counters))),
         Some(_) => ("404 Not Found", "there is /metrics\n".to_owned()),
@@ -37,20 +35,14 @@ fn answer(mut client: TcpStream, agent: &Sender) -> std::io::Result<()> {
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
         body.len()
     );
-    client.write_all(page.as_bytes())
+    Patient::new(client, PATIENCE).write_all(page.as_bytes())
 }
 
-/// What a request asks for; nothing if it is none, or too long. The client has `patience` in all.
-fn path(client: &mut TcpStream, patience: Duration) -> std::io::Result<Option<String>> {
-    let begun = clock::now();
+/// What a request asks for; nothing if it is none, or too long.
+fn path(client: &mut impl Read) -> std::io::Result<Option<String>> {
     let mut request = Vec::new();
     let mut part = [0; 512];
     while !request.windows(4).any(|w| w == b"\r\n\r\n") {
-        let left = patience.saturating_sub(passed(begun));
-        if left.is_zero() {
-            return Err(std::io::ErrorKind::TimedOut.into());
-        }
-        client.set_read_timeout(Some(left))?;
         let read = client.read(&mut part)?;
         if read == 0 || request.len() > LONGEST_REQUEST {
             return Ok(None);
@@ -63,10 +55,6 @@ fn path(client: &mut TcpStream, patience: Duration) -> std::io::Result<Option<St
         (Some("GET"), Some(path)) => Some(path.to_owned()),
         _ => None,
     })
-}
-
-fn passed(since: Time) -> Duration {
-    Duration::from_nanos(clock::now().since(since).as_nanos())
 }
 
 /// Name, kind, what it says, and where the status has it.
@@ -235,9 +223,9 @@ mod tests {
                 thread::sleep(patience / 20);
             }
         });
-        let (mut client, _) = listener.accept().expect("a client");
+        let (client, _) = listener.accept().expect("a client");
         // A client that may go on makes its request too long in 20 s, which is no error.
-        assert!(path(&mut client, patience).is_err());
+        assert!(path(&mut Patient::new(&client, patience)).is_err());
         drop(client);
         slow.join().expect("it ends");
     }

@@ -5,6 +5,7 @@
 mod client;
 mod mailbox;
 mod metrics;
+mod patient;
 mod socket;
 mod table;
 

@@ -10,10 +10,11 @@ use nix::sys::stat::{Mode, umask};
 
 use super::Wish;
 use super::mailbox::Sender;
+use super::patient::{Patient, accepted};
 use crate::error::{Error, Result};
 use crate::programs::Listeners;
 
-/// How long a client may take to ask, and to read.
+/// How long a client may take to ask, in all, and to read.
 const PATIENCE: Duration = Duration::from_secs(2);
 const LONGEST_WORD: u64 = 256;
 
@@ -80,22 +81,21 @@ impl Drop for Socket {
 
 /// Answers one client after the other.
 pub fn serve(listener: &UnixListener, agent: &Sender, listeners: Option<&Listeners>) {
-    for client in listener.incoming().flatten() {
-        if let Err(error) = answer(client, agent, listeners) {
+    for client in accepted(listener.incoming()) {
+        if let Err(error) = answer(&client, agent, listeners) {
             tracing::debug!(%error, "a client of the control socket left");
         }
     }
 }
 
 fn answer(
-    mut client: UnixStream,
+    client: &UnixStream,
     agent: &Sender,
     listeners: Option<&Listeners>,
 ) -> std::io::Result<()> {
-    client.set_read_timeout(Some(PATIENCE))?;
-    client.set_write_timeout(Some(PATIENCE))?;
     let mut word = String::new();
-    (&client).take(LONGEST_WORD).read_to_string(&mut word)?;
+    let asks = Patient::new(client, PATIENCE);
+    asks.take(LONGEST_WORD).read_to_string(&mut word)?;
     let said = match wish(word.trim()) {
         Some(Wish::Status) => {
             let mut status = agent.ask(Wish::Status);
@@ -105,7 +105,7 @@ fn answer(
         Some(wish) => agent.ask(wish),
         None => serde_json::json!({ "error": "unknown word; there are status, reload and set" }),
     };
-    client.write_all(format!("{said}\n").as_bytes())
+    Patient::new(client, PATIENCE).write_all(format!("{said}\n").as_bytes())
 }
 
 /// `status`, `reload`, `set all NAME=VALUE ...`, `set 3 NAME=VALUE ...`.

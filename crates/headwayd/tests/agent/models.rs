@@ -35,6 +35,24 @@ impl Folder {
         &self.0
     }
 
+    /// With a copy of a shipped model.
+    pub fn copied(shipped: &str) -> Folder {
+        let folder = Folder::new("copied");
+        for name in [CARD, WEIGHTS, GOLDEN] {
+            fs::copy(models().join(shipped).join(name), folder.0.join(name)).expect("room");
+        }
+        folder
+    }
+
+    /// Gives its model another name, by which it is another model.
+    pub fn rename(&self, from: &str, to: &str) {
+        let card = fs::read_to_string(self.0.join(CARD)).expect("a card");
+        let [from, to] = [from, to].map(|name| format!("name = \"{name}\""));
+        let renamed = card.replacen(&from, &to, 1);
+        assert_ne!(renamed, card);
+        fs::write(self.0.join(CARD), renamed).expect("room");
+    }
+
     /// With the eyes and hands of a shipped model, and one layer of so many inputs and outputs.
     pub fn of_model(shipped: &str, layer: Layer, inputs: usize, outputs: usize) -> Folder {
         let folder = Folder::new("model");

@@ -254,6 +254,31 @@ fn a_flow_that_nobody_decides_for_is_cubics() {
     );
 }
 
+/// The same folder may hold another model by then.
+#[test]
+fn a_reload_keeps_a_learner_unless_its_model_has_changed() {
+    let folder = Folder::copied("owl-v1");
+    let policy = format!("owl:online=true:model={}", folder.path().display());
+    let mut world = World::new(&Case {
+        seconds: 6,
+        ..Case::of(&policy)
+    });
+    let decisions = |world: &World| {
+        let decisions = world.status()["flows"][0]["decisions"].as_u64();
+        decisions.expect("a count")
+    };
+    world.run_until(at(4000));
+    let before = decisions(&world);
+    assert!(before > 100, "{before} decisions");
+    world.reload(&policy);
+    assert_eq!(decisions(&world), before);
+    folder.rename("owl", "another");
+    world.reload(&policy);
+    assert_eq!(decisions(&world), 0);
+    world.run_until(at(6000));
+    assert!(decisions(&world) > 10, "the other decides");
+}
+
 /// The agent saves what was learned each 30 seconds.
 #[test]
 fn what_was_learned_outlives_a_kill() {

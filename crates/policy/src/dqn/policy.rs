@@ -134,6 +134,10 @@ impl Policy for DqnPolicy {
         Some(Answer::from(action as f32))
     }
 
+    fn on_refused(&mut self) {
+        self.action = None;
+    }
+
     fn learned(&self) -> Option<&[f32]> {
         Some(self.learner.network().parameters())
     }

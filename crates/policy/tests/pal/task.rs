@@ -55,7 +55,7 @@ pub fn agent(weights: &Weights<1>) -> Agent<Plain, 1> {
 
 /// What is seen at a step, given the last action.
 pub fn observation(step: usize, action: f32) -> [f32; 2] {
-    [(step as f32 * 0.7).sin(), action]
+    [libm::sinf(step as f32 * 0.7), action]
 }
 
 /// The best action follows the first number seen.

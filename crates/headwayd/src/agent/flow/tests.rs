@@ -129,12 +129,51 @@ fn another_policy_keeps_what_was_seen_if_it_sees_the_same() {
     let served = |spec: &str| Arc::new(Served::read(spec).expect("a model of ours"));
     let next = flow.policy_of(served("owl:online=true"), None);
     assert_eq!(flow.policy(), Some("owl"));
-    flow.take_policy(next.expect("a policy").expect("another"));
+    flow.take_policy(next.expect("a policy").expect("another"), 0);
     assert_eq!(flow.policy(), Some("owl:online=true"));
     assert!(flow.learned().is_some());
     let next = flow.policy_of(served("aurora"), None);
-    flow.take_policy(next.expect("a policy").expect("another"));
+    flow.take_policy(next.expect("a policy").expect("another"), 0);
     assert_eq!(flow.policy(), Some("aurora"));
+}
+
+/// A thousand decisions, and what was learned in them.
+fn taught() -> Flow {
+    let mut flow = flow("owl:online=true");
+    let begins = flow.learned().expect("it learns").1;
+    for at in 1..=3000_u64 {
+        let at = at * 4000;
+        flow.on_record(&full(at, 20 + (at / 4000 % 7) as u32, Record::ASKS));
+        flow.decisions += u64::from(flow.decide(&[], us(at), us(at), None).1);
+    }
+    assert!(flow.decisions > 1000, "{}", flow.decisions);
+    assert_ne!(flow.learned().expect("it learns").1, begins);
+    flow
+}
+
+#[test]
+fn a_learner_of_the_same_model_goes_on_at_a_reload() {
+    let flow = taught();
+    let served = |spec: &str| Arc::new(Served::read(spec).expect("a model of ours"));
+    let same = flow.policy_of(served("owl:online=true"), None);
+    assert!(same.expect("a policy").is_none());
+}
+
+#[test]
+fn another_learner_counts_its_own_decisions() {
+    let served = |spec: &str| Arc::new(Served::read(spec).expect("a model of ours"));
+    for (spec, inherited) in [("owl:online=true:epsilon=0.02", 700), ("owl", 0)] {
+        let mut flow = taught();
+        let next = flow.policy_of(served(spec), None).expect("a policy");
+        flow.take_policy(next.expect("another"), inherited);
+        assert_eq!((flow.policy(), flow.experience()), (Some(spec), inherited));
+    }
+    // A frozen model that is read again is the same.
+    let mut flow = flow("owl");
+    flow.decisions = 30;
+    let next = flow.policy_of(served("owl"), None).expect("a policy");
+    flow.take_policy(next.expect("another of the same"), 0);
+    assert_eq!(flow.experience(), 30);
 }
 
 /// One that changes its controller in mid-life is one that begins: what it did before was not this policy's.
@@ -173,7 +212,7 @@ fn of_whom_nobody_decides_the_program_is_told() {
     assert!(flow.policy().is_none() && !flow.has_clock());
     let served = Arc::new(Served::read("rax").expect("rax"));
     let next = flow.policy_of(served, None).expect("a policy");
-    flow.take_policy(next.expect("another"));
+    flow.take_policy(next.expect("another"), 0);
     assert_eq!(flow.policy(), Some("rax"));
 }
 
@@ -222,7 +261,7 @@ fn another_learner_does_not_see_the_flows_history() {
         });
         let served = Arc::new(Served::read("rax:alpha=2").expect("rax"));
         let next = flow.policy_of(served, None).expect("a policy");
-        flow.take_policy(next.expect("another"));
+        flow.take_policy(next.expect("another"), 0);
         flow.on_record(&full(3001, 40, Record::ASKS));
         let (slot, _) = flow.decide(&[], us(3001), us(3001), None);
         assert_eq!(slot.values[0], 40, "after {before}");

@@ -1,0 +1,279 @@
+use std::os::unix::fs::PermissionsExt;
+
+use super::*;
+
+/// A folder that goes with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("headwayd-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).expect("a folder");
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn served() -> Served {
+    Served::read("owl:online=true").expect("a model of ours")
+}
+
+/// What a flow has learned that has done nothing yet.
+fn learned(served: &Served) -> Vec<u8> {
+    let flow = served.carried(&Setup::new(Bytes::new(1500), 0), None);
+    flow.expect("a flow").learned().expect("it learns")
+}
+
+#[test]
+fn without_a_folder_each_flow_begins_with_the_model() {
+    let (mut store, served) = (Store::new(None), served());
+    store.keep(&served, learned(&served), 1000);
+    assert_eq!(store.learned(&served), None);
+}
+
+#[test]
+fn what_is_kept_is_whole_and_its_owners() {
+    let (folder, served) = (Folder::new("kept"), served());
+    let learned = learned(&served);
+    let mut store = Store::new(Some(folder.0.clone()));
+    assert_eq!(store.learned(&served), None);
+    store.keep(&served, learned.clone(), 1000);
+    store.save();
+    store.finish();
+    let files: Vec<_> = fs::read_dir(&folder.0).expect("it is there").collect();
+    assert_eq!(files.len(), 1);
+    let file = folder.0.join(file_name(&served));
+    let mode = file.metadata().expect("it is there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let mut again = Store::new(Some(folder.0.clone()));
+    assert_eq!(again.learned(&served), Some((learned.as_slice(), 0)));
+    // Nothing new: nothing is written. So with a flow that ends late and has learned little.
+    fs::remove_file(&file).expect("it is there");
+    for experience in [1000, 1] {
+        store.keep(&served, vec![1], experience);
+        store.save();
+        store.finish();
+        assert!(!file.exists());
+        assert_eq!(store.learned(&served), Some((learned.as_slice(), 1000)));
+    }
+}
+
+#[test]
+fn what_is_forgotten_is_replaced_by_whatever_comes() {
+    let (folder, served) = (Folder::new("forgotten"), served());
+    let learned = learned(&served);
+    let mut store = Store::new(Some(folder.0.clone()));
+    store.keep(&served, learned.clone(), 100_000);
+    store.save();
+    store.finish();
+    let file = folder.0.join(file_name(&served));
+    assert!(file.exists());
+    store.forget(&served);
+    store.finish();
+    assert!(!file.exists());
+    assert_eq!(store.learned(&served), None);
+    store.keep(&served, learned.clone(), 100);
+    assert_eq!(store.learned(&served), Some((learned.as_slice(), 100)));
+}
+
+#[test]
+fn what_could_not_be_written_is_written_later() {
+    let (folder, served) = (Folder::new("later"), served());
+    let place = folder.0.join("state");
+    let mut store = Store::new(Some(place.clone()));
+    store.keep(&served, learned(&served), 1000);
+    store.save();
+    store.finish();
+    fs::create_dir(&place).expect("a folder");
+    store.save();
+    store.finish();
+    assert!(place.join(file_name(&served)).exists());
+}
+
+fn files(folder: &Folder) -> Vec<String> {
+    let entries = fs::read_dir(&folder.0).expect("it is there");
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.expect("it is there").file_name())
+        .map(|name| name.into_string().expect("plain letters"))
+        .collect();
+    names.sort();
+    names
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("our own");
+}
+
+/// Runs it as somebody who may only do what modes of files say, even if the tests are root's.
+fn without_privileges(work: impl FnOnce() + Send + 'static) {
+    let thread = std::thread::spawn(move || {
+        for one in [
+            caps::Capability::CAP_DAC_OVERRIDE,
+            caps::Capability::CAP_DAC_READ_SEARCH,
+        ] {
+            caps::drop(None, caps::CapSet::Effective, one).expect("one may have less");
+        }
+        work();
+    });
+    thread.join().expect("it holds");
+}
+
+/// A store after the policy's file was refused, and what it then kept.
+fn keeps_after_refusal(folder: &Folder, served: &Served) -> Store {
+    let mut store = Store::new(Some(folder.0.clone()));
+    assert_eq!(store.learned(served), None);
+    store.keep(served, learned(served), 1000);
+    store.save();
+    store.finish();
+    store
+}
+
+#[test]
+fn a_refused_file_is_set_aside_and_never_written_over() {
+    let owl = served();
+    let rax = Served::read("rax-pretrained").expect("a scheme of ours");
+    let newer = String::from_utf8(learned(&rax)).expect("text");
+    let newer = newer.replacen("headway-learner 1", "headway-learner 2", 1);
+    for (served, bytes) in [(&owl, vec![0; 7]), (&rax, newer.into_bytes())] {
+        let folder = Folder::new("aside");
+        let name = file_name(served);
+        fs::write(folder.0.join(&name), &bytes).expect("room");
+        keeps_after_refusal(&folder, served);
+        let [kept, refused] = &files(&folder)[..] else {
+            panic!("{:?}", files(&folder))
+        };
+        assert_eq!(kept, &name);
+        let (stem, time) = refused.split_once(".refused-").expect("its name");
+        assert_eq!(stem, name);
+        assert!(time.parse::<u64>().expect("a time") > 1_700_000_000);
+        assert_eq!(
+            fs::read(folder.0.join(refused)).expect("it is there"),
+            bytes
+        );
+        // The next agent goes on from the new file. A second refusal does not replace the first.
+        let mut again = Store::new(Some(folder.0.clone()));
+        assert!(again.learned(served).is_some());
+        fs::write(folder.0.join(&name), b"wrong again").expect("room");
+        keeps_after_refusal(&folder, served);
+        assert_eq!(files(&folder).len(), 3);
+    }
+}
+
+#[test]
+fn a_file_that_may_not_be_read_is_set_aside() {
+    without_privileges(|| {
+        let (folder, served) = (Folder::new("unreadable"), served());
+        let file = folder.0.join(file_name(&served));
+        fs::write(&file, learned(&served)).expect("room");
+        set_mode(&file, 0o000);
+        keeps_after_refusal(&folder, &served);
+        assert_eq!(files(&folder).len(), 2);
+        let aside = folder.0.join(&files(&folder)[1]);
+        set_mode(&aside, 0o600);
+        assert_eq!(fs::read(aside).expect("ours"), learned(&served));
+    });
+}
+
+#[test]
+fn a_refused_file_that_cannot_be_renamed_is_not_written_over_nor_removed() {
+    without_privileges(|| {
+        let (folder, served) = (Folder::new("stays"), served());
+        let file = folder.0.join(file_name(&served));
+        fs::write(&file, b"wrong").expect("room");
+        set_mode(&folder.0, 0o500);
+        let mut store = keeps_after_refusal(&folder, &served);
+        assert!(!store.wants(&served, u64::MAX));
+        // Not even where one may write there later.
+        set_mode(&folder.0, 0o700);
+        store.keep(&served, learned(&served), 1_000_000);
+        store.forget(&served);
+        store.save();
+        store.finish();
+        assert_eq!(files(&folder).len(), 1);
+        assert_eq!(fs::read(file).expect("it is there"), b"wrong");
+    });
+}
+
+#[test]
+fn a_folder_that_may_not_be_written_is_refused_at_the_start() {
+    without_privileges(|| {
+        let folder = Folder::new("probe");
+        let store = Store::new(Some(folder.0.clone()));
+        store.probe().expect("it is ours");
+        assert_eq!(files(&folder), [""; 0], "nothing stays");
+        set_mode(&folder.0, 0o500);
+        let error = store.probe().expect_err("it is not").to_string();
+        set_mode(&folder.0, 0o700);
+        assert!(
+            error.contains("--state") && error.contains("Permission denied"),
+            "{error}"
+        );
+        assert!(!error.contains('\n'), "{error}");
+    });
+    Store::new(None).probe().expect("nothing is to be written");
+}
+
+#[test]
+fn a_long_spec_has_a_short_file_name_of_its_own() {
+    let folder = Folder::new("long");
+    let long = format!("{}/{}", folder.0.display(), "deep/".repeat(100));
+    fs::create_dir_all(&long).expect("a folder");
+    let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/owl-v1");
+    for file in fs::read_dir(models).expect("a model of ours") {
+        let file = file.expect("a file").path();
+        let name = file.file_name().expect("a name");
+        fs::copy(&file, Path::new(&long).join(name)).expect("room");
+    }
+    let long = format!("owl:online=true:model={long}");
+    let [long, short] =
+        [&long, "owl:online=true"].map(|spec| Served::read(spec).expect("a model of ours"));
+    assert_eq!(long.model_id(), short.model_id());
+    let [name, other] = [&long, &short].map(file_name);
+    assert!(name != other && name.len() < 200, "{name} {other}");
+    let state = Folder::new("long-state");
+    keeps_after_refusal(&state, &long);
+    assert_eq!(files(&state), [name]);
+}
+
+#[test]
+fn a_wrong_file_is_said_in_one_line() {
+    let folder = Folder::new("wrong");
+    let file = folder.0.join("some.learned");
+    let owl = served();
+    assert_eq!(read(&file, &owl), Ok(None));
+    let right = learned(&owl);
+    let size = right.len();
+    let nan = f32::NAN.to_le_bytes().repeat(size / 4);
+    let rax = Served::read("rax-pretrained").expect("a scheme of ours");
+    let whole = learned(&rax);
+    let short = whole[..whole.len() / 2].to_vec();
+    for (served, bytes, why) in [
+        (&owl, vec![0; 7], format!("it has 7 bytes, not {size}")),
+        (&owl, nan, "not all of its numbers are finite".to_owned()),
+        (&rax, short, String::new()),
+    ] {
+        fs::write(&file, bytes).expect("room");
+        let said = read(&file, served).expect_err("it is wrong");
+        assert!(
+            said.contains(&why) && !said.is_empty() && !said.contains('\n'),
+            "{said}"
+        );
+    }
+    for (served, right) in [(&owl, right), (&rax, whole)] {
+        fs::write(&file, &right).expect("room");
+        let found = read(&file, served)
+            .expect("it is right")
+            .expect("it is there");
+        assert_eq!(found.bytes, right);
+        assert_eq!(
+            found.experience > 200,
+            served.agent().is_none(),
+            "a learner says it"
+        );
+    }
+}

@@ -1,0 +1,148 @@
+//! Clients that take their time, and listeners that have none to accept.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::thread;
+use std::time::Duration;
+
+use headway_cc::Time;
+
+use crate::system::clock;
+
+/// How long a listener that can accept nobody rests: there may be no descriptors left for a while.
+const REST: Duration = Duration::from_millis(100);
+
+/// The clients that a listener accepts. After an error it rests, so that one that lasts takes no processor.
+pub fn accepted<C>(incoming: impl Iterator<Item = io::Result<C>>) -> impl Iterator<Item = C> {
+    incoming.filter_map(|client| {
+        let failed = |error| {
+            tracing::debug!(%error, "cannot accept a client");
+            thread::sleep(REST);
+        };
+        client.map_err(failed).ok()
+    })
+}
+
+/// At most so much is written at once: of a longer write the kernel bounds each part's time, and not that of all.
+const PART: usize = 16 << 10;
+
+/// A connection whose reads and writes can be bounded.
+pub trait Connection {
+    /// The longest that the next read or write may take.
+    fn set_timeouts(&self, most: Duration) -> io::Result<()>;
+}
+
+impl Connection for &UnixStream {
+    fn set_timeouts(&self, most: Duration) -> io::Result<()> {
+        self.set_read_timeout(Some(most))?;
+        self.set_write_timeout(Some(most))
+    }
+}
+
+impl Connection for &TcpStream {
+    fn set_timeouts(&self, most: Duration) -> io::Result<()> {
+        self.set_read_timeout(Some(most))?;
+        self.set_write_timeout(Some(most))
+    }
+}
+
+/// A connection whose client has so long in all, however many reads or writes that takes.
+pub struct Patient<C> {
+    client: C,
+    begun: Time,
+    patience: Duration,
+}
+
+impl<C: Connection> Patient<C> {
+    pub fn new(client: C, patience: Duration) -> Patient<C> {
+        Patient {
+            client,
+            begun: clock::now(),
+            patience,
+        }
+    }
+
+    fn prepare(&self) -> io::Result<()> {
+        let passed = Duration::from_nanos(clock::now().since(self.begun).as_nanos());
+        let left = self.patience.saturating_sub(passed);
+        match left.is_zero() {
+            true => Err(ErrorKind::TimedOut.into()),
+            false => self.client.set_timeouts(left),
+        }
+    }
+}
+
+impl<C: Connection + Read> Read for Patient<C> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.prepare()?;
+        self.client.read(into)
+    }
+}
+
+impl<C: Connection + Write> Write for Patient<C> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.prepare()?;
+        self.client.write(&bytes[..bytes.len().min(PART)])
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.client.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_rests_after_each_error_and_goes_on() {
+        let begun = clock::now();
+        let incoming = [
+            Err(ErrorKind::Other.into()),
+            Ok(1),
+            Err(ErrorKind::Other.into()),
+            Ok(2),
+        ];
+        let clients: Vec<i32> = accepted(incoming.into_iter()).collect();
+        assert_eq!(clients, [1, 2]);
+        assert!(clock::now().since(begun).as_nanos() >= 2 * REST.as_nanos() as u64);
+    }
+
+    /// Each byte comes in time, and the word never ends.
+    #[test]
+    fn a_client_that_writes_slowly_has_so_long_in_all() {
+        let (client, mut slow) = UnixStream::pair().expect("a pair");
+        let patience = Duration::from_millis(100);
+        let writes = thread::spawn(move || {
+            while slow.write_all(b"s").is_ok() {
+                thread::sleep(patience / 20);
+            }
+        });
+        let mut word = Vec::new();
+        // Without a deadline it ends at that length, which is no error.
+        let read = Patient::new(&client, patience)
+            .take(10_000)
+            .read_to_end(&mut word);
+        assert!(read.is_err(), "{} bytes", word.len());
+        drop(client);
+        writes.join().expect("it ends");
+    }
+
+    /// It takes each part of the answer in time, and never all of it.
+    #[test]
+    fn a_client_that_reads_slowly_has_so_long_in_all() {
+        let (client, mut slow) = UnixStream::pair().expect("a pair");
+        let patience = Duration::from_millis(100);
+        let reads = thread::spawn(move || {
+            let mut part = [0; 4096];
+            while slow.read(&mut part).is_ok_and(|read| read > 0) {
+                thread::sleep(patience / 20);
+            }
+        });
+        let answer = vec![0; 32 << 20];
+        assert!(Patient::new(&client, patience).write_all(&answer).is_err());
+        drop(client);
+        reads.join().expect("it ends");
+    }
+}

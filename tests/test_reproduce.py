@@ -185,7 +185,7 @@ def test_fewer_than_five_training_seeds_decide_nothing():
         assert claim.verdict is OPEN
         assert (
             claim.note
-            == f"it {said} for what is trained here, but only one training seed stands behind it, 5 are needed"
+            == f"it {said} for the models trained here, but only one training seed stands behind it; 5 are needed"
         )
         assert with_training_seeds(judge("x", "", "", found, low=0), 5).verdict.value == said
     weak = judge("x", "", "", off, low=0, weak="more")
@@ -504,7 +504,7 @@ def test_the_summary_follows_a_figure_that_is_published_alone(tmp_path):
     # A figure that cannot be made now keeps what stands there.
     publish(tmp_path, OWL, [Outcome(outcome("fig7", 0.5).figure, missing="no trace x here")])
     text = (tmp_path / "owl.md").read_text()
-    assert f"| {title}; not made anew: no trace x here | 0 | 1 | 0 | 0 | 0 |" in text
+    assert f"| {title}; not made again: no trace x here | 0 | 1 | 0 | 0 | 0 |" in text
 
 
 QUICKLY = ("reproduce", "owl", "fig10", "--quick", "--stand-in", "owl=aurora", "--json")

@@ -251,7 +251,9 @@ def with_training_seeds(claim: Claim, seeds: int) -> Claim:
     if not claim.of_learner or seeds >= ENOUGH_MODELS or claim.verdict not in {Verdict.HOLDS, Verdict.FAILS}:
         return claim
     stands = "one training seed stands" if seeds == 1 else f"{seeds} training seeds stand"
-    note = f"it {claim.verdict} for what is trained here, but only {stands} behind it, {ENOUGH_MODELS} are needed"
+    note = (
+        f"it {claim.verdict} for the models trained here, but only {stands} behind it; {ENOUGH_MODELS} are needed"
+    )
     return replace(claim, verdict=Verdict.OPEN, note="; ".join(part for part in (claim.note, note) if part))
 
 

@@ -116,7 +116,7 @@ class OneRun:
 
     @property
     def key(self) -> dict[str, Any]:
-        """By every parameter of the scheme and the contents of its model: a new one is run anew."""
+        """By every parameter of the scheme and the contents of its model: a new model is run again."""
         return {
             "world": self.world,
             "scenario_hash": self.scenario.hash,
@@ -136,7 +136,7 @@ class Lab:
     models: Path | None = None
     """The folder in which trained ablations and teams are; None for `TRAINED`."""
     stand_ins: Mapping[str, str] = field(default_factory=dict)
-    """Other schemes in the place of some, to try figures out before a model is trained; never published."""
+    """Schemes that replace others, to try figures out before a model is trained; never published."""
     notes: list[str] = field(default_factory=list)
     world: str = SIM
     """Where runs are carried out."""

@@ -207,6 +207,7 @@ def over_recordings(of_each: Iterable[Estimate]) -> Estimate:
 def few_recordings(count: int) -> str:
     """What a reader is to know of claims over so few recordings."""
     return (
-        f"Claims over recordings rest on {count} of them. At least {ENOUGH_RECORDINGS} are needed to speak of such "
-        "networks: runs at other offsets of one recording are no others."
+        f"Claims over recordings rest on {count} of them. At least {ENOUGH_RECORDINGS} are needed "
+        "for a statement about such networks, because runs at other offsets of one recording are "
+        "not independent."
     )

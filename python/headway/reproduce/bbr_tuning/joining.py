@@ -61,9 +61,10 @@ def fig4(lab: Lab) -> Made:
         cells = [measured.mean(one, of) for of in (converges_s, peak_ms, reacts_s, "throughput_mbps")]
         table.append([label, *(text for cell in cells for text in text_of(cell))])
     notes = [
-        "Converged: every flow's throughput of a second is within 25% of a fifth of the link for 3 s; the time "
-        "counts from the fifth flow's start, and is 25 s where the first flow leaves before. Reaction: from the "
-        "largest mean RTT until it is half way down to the path's 50 ms, to the end of the run if never."
+        "Converged: for 3 s, every flow's throughput per second is within 25% of a fifth of the "
+        "link. The time counts from the fifth flow's start. It is 25 s if the first flow leaves "
+        "before that. Reaction: the time from the largest mean RTT until the RTT is half way down "
+        "to the base RTT of 50 ms, or to the end of the run if it never is."
     ]
     return Drawn(titled(panels, looks, 2), _claims(measured, wanted), table, notes)
 
@@ -80,7 +81,8 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
         judge(
             "fig4.converges",
             "Flows converge to their fair share in around 5 s, vanilla's in around 13.5 (2.7 times) (V-C)",
-            "vanilla's time to converge after the fifth flow joins over PPO's, means; threshold: at least 2.7",
+            "vanilla's time to converge after the fifth flow joins, divided by PPO's, means; "
+            "threshold: at least 2.7",
             times(converges_s),
             "times",
             low=FASTER,
@@ -88,7 +90,7 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
         judge(
             "fig4.peak",
             "It reduces the peak RTT by 40% (V-C)",
-            "PPO's peak RTT over vanilla's, means; threshold: at most -40%",
+            "difference of PPO's peak RTT from vanilla's, in % of vanilla's, means; threshold: at most -40%",
             {label: measured.percent(wanted[PPO], wanted[label], peak_ms) for label in vanilla},
             "%",
             high=-LOWER,
@@ -96,7 +98,8 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
         judge(
             "fig4.reacts",
             "It reacts to the peak RTT 10 times faster (V-C)",
-            "vanilla's time from the peak until the RTT is half way down over PPO's, means; threshold: at least 10",
+            "vanilla's time from the peak until the RTT is half way down, divided by PPO's, "
+            "means; threshold: at least 10",
             times(reacts_s),
             "times",
             low=SOONER,
@@ -151,8 +154,9 @@ FIGURES = (
     Figure(
         "fig4",
         "Five flows join and leave: vanilla BBR, and PPO, each flow with the same pre-trained agent",
-        "10 Mbit/s, 50 ms round trip, 1000 packets of queue; a flow joins every 5 s, and from 45 s on one leaves "
-        f"every 5 s; 30 seeds, bins of {BIN_MS:g} ms, throughput of the second before; lines are the first run.",
+        "10 Mbit/s, a base RTT of 50 ms, a queue of 1000 packets. A flow joins every 5 s; from 45 "
+        f"s on, a flow leaves every 5 s. 30 seeds, bins of {BIN_MS:g} ms; throughput is that of "
+        "the second before. The lines show the first run.",
         fig4,
     ),
 )

@@ -1,4 +1,4 @@
-"""What BBR's estimates are held against, and the schemes and numbers that all figures share."""
+"""What BBR's estimates are compared with, and the schemes and numbers that all figures share."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ LOOKS = {
 CLOSE = 0.1
 """An estimate of the RTT is right within this share of what the path takes."""
 CLOSE_SAYS = (
-    "right is RTprop within 10% of what a packet and its acknowledgement take alone: propagation, and "
-    "transmission at the rate of the moment"
+    "RTprop is right if it is within 10% of the RTT of a single packet without a queue: "
+    "propagation, plus transmission at the current rate"
 )
 
 Series = list[float | None]

@@ -44,8 +44,8 @@ def counted(last: str, *quantities: str) -> str:
     """When `Found.among` counts a group that is not among the first by its mean, of the `last` of these."""
     margins = dict.fromkeys(f"{CLOSE_LOSS:g} point" if q == LOSS else f"{CLOSE:g}%" for q in quantities)
     return (
-        f"or not told apart from {last} (t of runs with one seed, Holm, 0.05) and by its mean within "
-        f"{' or '.join(margins)} of it (open if further off)"
+        f"or if a group does not differ significantly from {last} (paired t test by seed, Holm, "
+        f"0.05) and its mean is within {' or '.join(margins)} of it (open if it is not)"
     )
 
 
@@ -86,7 +86,7 @@ class Found:
 
     @cached_property
     def _samples(self) -> tuple[dict[str, list[list[float]]], int]:
-        """NUMBERS of each run, or of each training seed's runs in the mean, by group; and the length of a block.
+        """NUMBERS of each run, or averaged over each training seed's runs, by group; and the length of a block.
 
         They are of those seeds with which every quantity of every group is known, and ordered so that neighbours
         are alike.

@@ -185,7 +185,7 @@ def p_text(p: float) -> str:
 
 def _notes(title: str, found: Found) -> list[str]:
     if found.samples < 2:
-        return [f"{title}: {found.samples} run of each group tells nothing apart."]
+        return [f"{title}: {found.samples} run of each group is not enough to compare groups."]
     pairs, apart = len(found.pairwise(THROUGHPUT).p), []
     for quantity in QUANTITIES:
         counts = [found.pairwise(quantity, in_pairs=in_pairs).told_apart for in_pairs in (True, False)]
@@ -199,7 +199,7 @@ def _notes(title: str, found: Found) -> list[str]:
     return lines
 
 
-CAPTION = "Means of 30 runs of 60 s, a letter a group of Table 2; what is to be seen stands under *What is run*."
+CAPTION = "Means of 30 runs of 60 s. Each letter is a group of Table 2. *What is run* says what to look for."
 
 FIGURES = tuple(
     Figure(

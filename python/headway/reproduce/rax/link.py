@@ -35,13 +35,13 @@ CONVERGED_S = 30
 COLUMNS = ("sent_mbps", "lost_mbps", "throughput_mbps", "loss")
 """What a figure looks at of a sender's series."""
 PATH = (
-    "20 Mbit/s, 50 ms round trip, 10 packets of 1250 bytes of buffer (a tenth of the BDP), 600 s, 50 seeds; "
-    "bins of one second, of several senders one drawn for each run; the median as a line, from the first to the "
-    "third quartile shaded"
+    "20 Mbit/s, a base RTT of 50 ms, a buffer of 10 packets of 1250 bytes (a tenth of the BDP), "
+    "600 s, 50 seeds; bins of one second; with several senders, one random sender of each run; "
+    "the line is the median and the shaded band goes from the first to the third quartile"
 )
 UNSEEN = (
-    "The paper gives no optimiser, rates, widths of layers or weight of the entropy: those here are ours, and were "
-    "chosen on other seeds (docs/decisions/0040-rax.md)."
+    "The paper does not state the optimiser, learning rates, widths of layers or weight of the "
+    "entropy. We chose ours on other seeds (docs/decisions/0040-rax.md)."
 )
 
 
@@ -53,7 +53,7 @@ def runs_of(lab: Lab, label: str, spec: str, scenario: str) -> Wanted:
 
 @dataclass(frozen=True)
 class TwoLives:
-    """Runs twice as long, in whose middle each flow begins anew with what it has learned."""
+    """Runs twice as long. In the middle each flow begins again with what it has learned."""
 
     whole: Wanted
     """What is run."""
@@ -171,7 +171,7 @@ def means(values: Sequence[float | None], width: int = MEAN_S) -> list[float]:
 
 
 def converged_s(run: Run) -> float:
-    """When 30 s have just had 95% of the link in the mean, all together; the run's length if never."""
+    """When all flows together have used 95% of the link on average over 30 s; the run's length if never."""
     return _first_s(run, run["series"]["throughput_mbps"], ENOUGH_MBPS, CONVERGED_S)
 
 

@@ -14,7 +14,7 @@ Row = Mapping[str, Any]
 
 WIDE = (760, 380)
 SMALL = (400, 300)
-"""Sizes: alone in a report, and beside others; width and height in pixels."""
+"""Sizes: alone in a report, and next to other charts; width and height in pixels."""
 MANY = 10
 """From so many schemes on, markers are smaller and ellipses paler."""
 
@@ -51,7 +51,7 @@ def throughput_against_delay(
         regions: The confidence ellipse of each scheme that has one; the others get whiskers.
         title: Stands above the chart.
         size: Of the plot, in pixels.
-        across: In the place of delay; `regions` are then of it.
+        across: Replaces delay; `regions` are then of it.
     """
     there = (row for row in rows if row[across.metric]["mean"] is not None)
     points = [_point(row, across, regions.get(row["scheme"])) for row in there]

@@ -50,7 +50,7 @@ def mean_interval(
     values, block = thinned(values, block)
     n = len(values)
 
-    # Element by element and in a fixed order: a matrix product would round differently elsewhere.
+    # Element by element and in a fixed order: a matrix multiplication would round differently elsewhere.
     means = np.zeros(resamples)
     for weight, value in zip(_weights(n, block, resamples), values, strict=True):
         means += weight * value

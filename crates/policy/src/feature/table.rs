@@ -54,7 +54,7 @@ pub static FEATURES: &[Feature] = features! {
         Rtt Clock, MicrosOverInterval(20), |i| i.rtt.slope;
     "rtt_ratio": "mean RTT of the interval over the flow's least";
         Rtt MinRtt, MicrosOfRtt(4), |i| ratio(i.rtt.mean_us, f64::from(i.latest.min_rtt_us), 1.0);
-    "min_rtt_10s_ms": "least RTT sample of the last 10 s (Owl's RTTmin, Eq. 7), counted from the newest, to 10 ms";
+    "min_rtt_10s_ms": "minimum RTT sample of the last 10 s (Owl's RTTmin, Eq. 7), counted from the newest, to 10 ms";
         Rtt Clock, Micros(2), |i| f64::from(i.min_rtt_10s_us) * 1e-3;
     "rtt_ratio_10s": "mean RTT of the interval over the least sample of the last 10 s";
         Rtt Clock, MicrosOfRtt(4), |i| ratio(i.rtt.mean_us, f64::from(i.min_rtt_10s_us), 1.0);
@@ -64,9 +64,9 @@ pub static FEATURES: &[Feature] = features! {
         Srtt, Micros(2), |i| f64::from(i.latest.srtt_us) * 1e-3;
     "rttvar_ms": "mean deviation of the RTT, gain 1/4";
         RttVar, Micros(4), |i| f64::from(i.latest.rttvar_us) * 1e-3;
-    "min_rtt_ms": "least RTT of the flow";
+    "min_rtt_ms": "minimum RTT of the flow";
         MinRtt, Micros(2), |i| f64::from(i.latest.min_rtt_us) * 1e-3;
-    "min_rtt_share": "least RTT of the flow over the smoothed RTT";
+    "min_rtt_share": "minimum RTT of the flow over the smoothed RTT";
         MinRtt Srtt, MicrosOfRtt(4), |i| ratio(f64::from(i.latest.min_rtt_us), f64::from(i.latest.srtt_us), 1.0);
     "queue_delay_ms": "mean RTT of the interval less the flow's least";
         Rtt MinRtt, Micros(4), |i| (i.rtt.mean_us - f64::from(i.latest.min_rtt_us)).max(0.0) * 1e-3;
@@ -118,11 +118,11 @@ pub static FEATURES: &[Feature] = features! {
     "max_delivery_rate_mbps": "largest delivery-rate sample of the flow";
         Rate Mss, MicrosOfRtt(4), |i| i.mbps(i.max_delivery_rate);
     // What BBR takes the path for.
-    "btlbw_mbps": "BBR's estimate of the bottleneck's bandwidth; zero beneath which there is no BBR";
+    "btlbw_mbps": "BBR's estimate of the bottleneck's bandwidth; zero if the base controller is not BBR";
         Model Mss, MicrosOfRtt(4), |i| i.latest.btlbw as f64 * 8e-6;
     "rtprop_ms": "BBR's estimate of the propagation time there and back";
         Model, Micros(2), |i| f64::from(i.latest.rtprop_us) * 1e-3;
-    "rtprop_ratio": "least RTT sample of the interval over `rtprop_ms`";
+    "rtprop_ratio": "minimum RTT sample of the interval over `rtprop_ms`";
         Model Rtt, MicrosOfRtt(4), |i| ratio(f64::from(i.rtt.min_us), f64::from(i.latest.rtprop_us), 1.0);
     "pacing_gain": "BBR's gain of the pacing rate";
         Model, Exact, |i| f64::from(i.latest.pacing_gain) / 256.0;

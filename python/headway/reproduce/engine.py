@@ -185,7 +185,7 @@ def fit(found: Runs) -> Runs:
 
 
 def shows_unfit(shown: Runs) -> bool:
-    """Whether any of the runs shown is one that the machine did not keep up with."""
+    """Whether the machine was too slow for any of the runs shown."""
     return any(run["unfit"] for runs in shown.values() for run in runs)
 
 

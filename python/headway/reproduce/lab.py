@@ -41,12 +41,12 @@ class Settings:
 
     runs: int = 30
     most_seconds: float | None = None
-    """Runs are cut to so much, and longer ones of a sweep of lengths left out."""
+    """Runs are at most this long. Longer lengths of a sweep are left out."""
 
 
 FULL = Settings()
 QUICK = Settings(runs=2, most_seconds=10.0)
-"""Enough to see that everything works, and no more."""
+"""Only enough to see that everything works."""
 FULL_KERNEL = Settings(runs=5)
 """In real time, which takes as long as the runs are."""
 QUICK_KERNEL = Settings(runs=2, most_seconds=2.0)
@@ -63,7 +63,7 @@ class Wanted:
     seconds: float
     seeds: tuple[int, ...]
     series: bool = False
-    """Are time series wanted?"""
+    """Whether time series are needed."""
     bin_ms: float = GRID_MS
     """Their bins."""
     world: str = SIM
@@ -130,7 +130,7 @@ class OneRun:
 
 @dataclass
 class Lab:
-    """Gives figures what they ask for, and notes what is not there."""
+    """Gives figures the runs that they ask for, and notes what is missing."""
 
     settings: Settings = FULL
     models: Path | None = None

@@ -207,7 +207,7 @@ def _cumulative(
     title: str,
     end: float,
 ) -> Spec:
-    """The share of time with at most so much, of the bins of all runs, from 0 to `end`."""
+    """The share of time with at most each value, over the bins of all runs, from 0 to `end`."""
     grid = np.linspace(0, end, 101)
     lines: dict[str, Line] = {}
     for label, one in wanted.items():

@@ -27,7 +27,7 @@ LINK_MBPS = 10.0
 FAIR = 0.25
 """Flows share fairly while none is further from its share than this."""
 STEADY_S = 3.0
-"""For so long they have to."""
+"""How long they have to share fairly to count as converged."""
 FASTER, LOWER, SOONER = 2.7, 40.0, 10.0
 """The paper's: times as fast to converge, % off the peak RTT, times as fast to react to it."""
 SENDERS = (("blue", "circle"), ("vermillion", "up"), ("green", "square"), ("purple", "down"), ("orange", "diamond"))

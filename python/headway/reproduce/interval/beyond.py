@@ -1,4 +1,4 @@
-"""Past the paper: its future work, a policy that says how long the next interval is too, beside the fixed ones."""
+"""Beyond the paper: its future work, a policy that also sets the next interval, against fixed intervals."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _middle(ranks: list[str]) -> list[str]:
 
 
 def _less(found: Found, others: list[str]) -> Estimate:
-    """The learned interval's reward less the mean of others', of runs with one seed."""
+    """The learned interval's reward minus the mean of the others', paired by seed."""
 
     def less(own: dict[str, Any], *runs: dict[str, Any]) -> float | None:
         values = [reward(run) for run in (own, *runs)]

@@ -35,13 +35,13 @@ GROUPS = {JK: "I", JK_PRINTED: "I'"}
 is judged on the log of the flow that it clocks."""
 MEANT = {JK: "Eq. 3 as Jacobson and Karels define it", JK_PRINTED: "Eq. 3 as it is printed"}
 BIN_MS = 5.0
-"""Five packets' time on the link: what is kept of a run stays below a megabyte."""
+"""Five packets' time on the link, so that the samples of a run stay below a megabyte."""
 ALPHA, BETA, WINDOW_S = 1 / 8, 3 / 4, 10.0
 """Of section 3.2; `crates/policy/src/clock/estimate.rs` has the same."""
 WITHIN = (10.0, 90.0)
-""""A line within the data", ours: at or above so many % of the samples."""
+""""A line within the data", ours: at or above this many % of the samples."""
 ON_TOP = 2.0
-""""At the top of the data", ours: on average at most so many times the newest RTT."""
+""""At the top of the data", ours: on average at most this many times the newest RTT."""
 CANNOT = {JK: "", JK_PRINTED: ", which the equation rules out: RTT_jk is at least four times RTT_ewma"}
 SHOWN_S = 20.0
 NAMES = (LATEST, EWMA, JK, MIN_FILTERED, JK_PRINTED)
@@ -108,7 +108,7 @@ class Log(NamedTuple):
     share: Mapping[str, Estimate]
     """Of the samples at which an estimate is at or above the newest RTT, in %."""
     ratio: Mapping[str, Estimate]
-    """An estimate's mean over that of the newest RTT."""
+    """An estimate's mean divided by the mean of the newest RTT."""
     away: Mapping[str, Estimate]
     """Its mean distance to the propagation RTT, in ms."""
     further: Mapping[str, Estimate]

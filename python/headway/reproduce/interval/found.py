@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 THROUGHPUT, DELAY, LOSS = QUANTITIES = ("throughput_mbps", "delay_p95_ms", "loss")
 """The three dependent variables: the mean throughput, the 95th percentile of the one-way delay, the share lost."""
 REWARD = "reward"
-"""Eq. 1, which stands beside them and is in no MANOVA."""
+"""Eq. 1, an additional quantity that is in no MANOVA."""
 NUMBERS = (*QUANTITIES, REWARD)
 MORE_IS_BETTER = {THROUGHPUT: True, DELAY: False, LOSS: False, REWARD: True}
 SAID = {THROUGHPUT: "throughput", DELAY: "p95 delay", LOSS: "loss"}
@@ -37,7 +37,7 @@ number it says "only 5% less"."""
 CLOSE_LOSS = 1.0
 """Shares lost as near as this, in points, ours: of a small share a per cent is nothing."""
 RESOLUTION = {DELAY: 0.002}
-"""Of means, relative: percentiles come from a histogram whose bins are up to this wide."""
+"""Relative resolution of means: percentiles come from a histogram whose bins are up to this wide."""
 
 
 def counted(last: str, *quantities: str) -> str:
@@ -113,7 +113,7 @@ class Found:
 
     @property
     def has_enough(self) -> bool:
-        """Are there so many samples that groups can be told apart: ten runs of one model, or five trainings?"""
+        """Are there enough samples to compare groups: ten runs of one model, or five trainings?"""
         return self.samples >= (ENOUGH_MODELS if self.trainings > 1 else FEW)
 
     @property

@@ -1,4 +1,4 @@
-"""The groups: interval configurations A to R (Table 2), and what stands beside them."""
+"""The groups: interval configurations A to R (Table 2), and what they are compared with."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def _panels(title: str, found: Found) -> list[tuple[str, Spec]]:
 
 
 def group_table(network: Network, found: Mapping[str, Found]) -> Rows:
-    """Every group on every variant; what is best in a column, or not told apart from it, is bold.
+    """Every group on every variant; the best of a column, and those not significantly different, are bold.
 
     A few runs tell nothing apart: none is bold then.
     """
@@ -127,7 +127,7 @@ def _cell(metric: Estimate, bold: bool) -> str:
 
 
 def manova_table(found: Found, printed: Sequence[float] | None) -> Rows:
-    """The four statistics beside the paper's, where it has them, and the sizes of the effects."""
+    """The four statistics and the paper's, where it has them, and the sizes of the effects."""
     rows = [["", "value", "the paper", "F", "degrees of freedom", "p"]]
     manova = found.manova
     if manova is None:
@@ -179,7 +179,7 @@ def small(value: float) -> str:
 
 
 def p_text(p: float) -> str:
-    """A p value; the least that can be told is about 1e-300."""
+    """A p value; the smallest that floats can hold is about 1e-300."""
     return "below 1e-300" if p == 0 else f"{p:.1e}" if p < 1e-3 else f"{p:.3f}"
 
 

@@ -41,19 +41,19 @@ if TYPE_CHECKING:
     Of = Mapping[Network, Found]
 
 PLACES = 3
-"""Table 10 names up to so many groups in a cell."""
+"""Table 10 names up to this many groups in a cell."""
 LOWEST = (
     f"among the lowest {PLACES} in p95 delay and in loss by its means, {counted('the last of these', DELAY, LOSS)}"
 )
 NARROW, WIDE = "AGM", "FLR"
-"""The least n and the largest, of each estimator."""
+"""The smallest n and the largest, of each estimator."""
 FIVE_MINUTES_S = 300.0
 CORES = 2
 CELL = (36, 24)
 
 
 def table10(lab: Lab) -> Made:
-    """The best groups of all networks, beside the paper's."""
+    """The best groups of all networks, compared with the paper's."""
     need_statistics()
     wanted = {network: wanted_on(lab, network.scenario) for network in NETWORKS}
     measured = yield [one for of_network in wanted.values() for one in of_network.values()]
@@ -158,7 +158,7 @@ def _counted(verdicts: Sequence[Zone]) -> str:
 
 
 def _less_than_best(found: Found, group: str) -> Estimate:
-    """A group's throughput over that of the group with most, in %."""
+    """Difference of a group's throughput from the highest group's, in %."""
     return found.percent(group, found.ranked(THROUGHPUT)[0], THROUGHPUT)
 
 

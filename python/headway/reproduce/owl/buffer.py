@@ -28,7 +28,7 @@ LARGE_KB = 150.0
 
 
 def inflation(run: Run) -> float | None:
-    """Eq. 11: mean RTT less the base RTT, in ms."""
+    """Eq. 11: mean RTT minus base RTT, in ms."""
     return None if run["rtt_mean_ms"] is None else run["rtt_mean_ms"] - BASE_RTT_MS
 
 
@@ -118,7 +118,7 @@ def needed(buffers: Mapping[float, Mapping[str, Wanted]], measured: Measured) ->
 
 
 def passes(sizes: Sequence[float], rates: Sequence[float], enough: float) -> float | None:
-    """The least size with `enough`, on a line over the logarithm between two; None where none has it."""
+    """The smallest size with `enough`, interpolated over the logarithm of the size; None if no size has it."""
     for k, rate in enumerate(rates):
         if rate >= enough:
             if k == 0:

@@ -1,4 +1,4 @@
-"""Which schemes stand beside Owl, by the paper's five kinds (section VII-A), and where its ablations are."""
+"""The schemes to compare with Owl, by the paper's five kinds (section VII-A), and where its ablations are."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MEDIA = ("scream", "gcc")
 """End-to-end too, for real-time media; WebRTC is GCC."""
 IN_NETWORK = ("abc", "xcp")
 LINUX = ("newreno", "cubic", "bbr", "vegas")
-"""What Linux has of what is here; its other modules are not."""
+"""The schemes here that Linux has too; its other modules are not here."""
 
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 OF_LINUX = {
@@ -147,7 +147,7 @@ def model_of(spec: str) -> str:
 
 
 def online(lab: Lab) -> dict[str, str]:
-    """Owl as it goes on learning while it runs (Algorithm 1, lines 11 and 12), beside the frozen one."""
+    """An Owl that learns while it runs (Algorithm 1, lines 11 and 12), to compare with the frozen one."""
     if "online" in _parameters() and "owl" not in lab.stand_ins:
         return {"owl-online": f"{lab.scheme('owl')}:online=true"}
     lab.note("no scheme here is an Owl that continues to learn; it is left out")

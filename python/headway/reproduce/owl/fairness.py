@@ -54,7 +54,7 @@ def unfairness(run: Run) -> float:
 
 
 def fig8(lab: Lab) -> Made:
-    """Shares beside Linux's schemes, Owl-Loss's and Cubic's own, and Jain's index of many flows."""
+    """Owl-Loss's and Cubic's shares against Linux's schemes, and Jain's index of many flows."""
     owl, linux = lab.scheme("owl-loss"), lab.those(LINUX)
     beside = {s: own(f"owl-friendly:scheme={s}") for s in linux}
     pair = Scenario.load("owl-fairness:count=2")
@@ -183,7 +183,7 @@ def own_losses(run: Run) -> list[float]:
 def off(
     of_each: Callable[[Run], list[float]], theory: float, measured: Measured, one: Wanted
 ) -> dict[str, Estimate]:
-    """How far the least and the largest sender of each run lie above the theory, in % of it."""
+    """How far the slowest and the fastest sender of each run are above the theory, in % of it."""
 
     def above(pick: Callable[[list[float]], float]) -> Callable[[Run], float | None]:
         return lambda run: 100 * (pick(values) / theory - 1) if (values := of_each(run)) else None
@@ -192,7 +192,7 @@ def off(
 
 
 def fig9(lab: Lab) -> Made:
-    """Sending rate and loss of two and three Owl-Loss senders, beside Eq. 9 and Eq. 10."""
+    """Sending rate and loss of two and three Owl-Loss senders, compared with Eq. 9 and Eq. 10."""
     specs = {f"delta-{delta}": delta for delta in DELTAS}
     trained = ablations(lab, {name: name for name in specs})
     if not trained:

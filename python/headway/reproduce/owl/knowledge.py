@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from headway.reproduce.measured import Measured
 
 MOSTLY_KNOWN = 60.0
-"""Above so many % of switches known, Owl is to beat ABC."""
+"""The % of known switches above which Owl should be better than ABC."""
 THROUGHPUT, RTT = "throughput_mbps", "rtt_mean_ms"
 END_TO_END = ("cubic", "aurora")
 """Those that the section compares with."""
@@ -117,7 +117,7 @@ MORE_AND_LESS = (
     (THROUGHPUT, "throughput", Aim(low=0.0, margin=PERCENT)),
     (RTT, "RTT", Aim(high=0.0, margin=PERCENT)),
 )
-"""What is to be more, and what less."""
+"""Which quantity should be higher, and which lower."""
 
 
 def _against_end_to_end(masked: Mapping[float, Wanted], flat: Mapping[str, Wanted], measured: Measured) -> Claim:

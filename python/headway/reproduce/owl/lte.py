@@ -150,7 +150,7 @@ def _learns(networks: Mapping[str, Mapping[str, Wanted]], measured: Measured) ->
 
 
 def fig5(lab: Lab) -> Made:
-    """Throughput over a minute of Verizon beside the capacity, and loss-only utility over two of AT&T."""
+    """Throughput and capacity over a minute of Verizon, and loss-only utility over two minutes of AT&T."""
     rates = lab.each(
         {"owl": lab.scheme("owl")} | lab.those([RULE_ALONE, "owl-loss", "cubic", "pcc-allegro"]),
         Scenario.load(OPERATORS["Verizon"]),

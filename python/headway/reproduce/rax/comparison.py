@@ -1,4 +1,4 @@
-"""Section 4.5: beside other schemes, and all tradeoffs beside one another. Figures 9 and 10."""
+"""Section 4.5: Rax against other schemes, and all tradeoffs against one another. Figures 9 and 10."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def _lost(run: Run) -> float | None:
 
 
 def _points(runs: Sequence[Run]) -> list[tuple[float, float]]:
-    """What the drawn sender of each run lost, in %, and what it got through, in Mbit."""
+    """The drawn sender's loss of each run, in %, and its total, in Mbit."""
     return [(share, total(run)) for run in runs if (share := percent_lost(run)) is not None]
 
 

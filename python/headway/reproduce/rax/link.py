@@ -22,16 +22,16 @@ ENOUGH_MBPS = 19.0
 """95% of the link."""
 MOST_LOSS = 0.01
 RUNS = 50
-"""What the paper has, in 4: "data from at least 50 simulations"."""
+"""As in the paper's section 4: "data from at least 50 simulations"."""
 FIRST_SEED = 50001
 """Begins seeds that nothing was chosen on: the learner's segments were changed after those from 1 were seen."""
 BIN_MS = 1000.0
 """Figure 8: "we use bins of one second"."""
 LENGTH_S = 600.0
 MEAN_S = 10
-"""A second says little of a flow: whether it has a rate goes by means of so many."""
+"""A flow has reached a rate if its mean over this many seconds has, because a single second varies much."""
 CONVERGED_S = 30
-"""And whether it has converged by the mean of so many that follow."""
+"""A flow has converged if its mean over this many seconds is high enough."""
 COLUMNS = ("sent_mbps", "lost_mbps", "throughput_mbps", "loss")
 """What a figure looks at of a sender's series."""
 PATH = (
@@ -164,7 +164,7 @@ def share_lost(series: Mapping[str, Sequence[float | None]], first: float = 0.0,
 
 
 def means(values: Sequence[float | None], width: int = MEAN_S) -> list[float]:
-    """The mean of so many bins in a row, ten unless told, nothing counting as 0; as many as fit."""
+    """Means over `width` bins in a row, ten by default; a bin without a value counts as 0."""
     known = [v or 0.0 for v in values]
     width = min(width, len(known))
     return [fmean(known[k : k + width]) for k in range(len(known) - width + 1)]
@@ -181,7 +181,7 @@ def reached_s(run: Run) -> float:
 
 
 def _first_s(run: Run, rates: Sequence[float | None], enough: float, width: int) -> float:
-    """The end of the first window of `width` seconds whose mean rate is `enough`: only then can one know it."""
+    """The end of the first window of `width` seconds whose mean rate is `enough`."""
     width = min(width, len(rates))
     found = (k + width for k, rate in enumerate(means(rates, width)) if rate >= enough)
     return float(next(found, run["seconds"]))

@@ -36,7 +36,7 @@ EARLY_S = 10
 MOST_EARLY = 1.0
 """What may be lost in all of it, in %."""
 SPIKE = 10.0
-"""A second of it that loses more than so much is a spike, in %."""
+"""A second with a higher loss than this, in %, is a spike."""
 
 
 def fig7(lab: Lab) -> Made:
@@ -166,7 +166,7 @@ def lost_early(run: Run) -> float | None:
 
 
 def worst_second(run: Run) -> float:
-    """The most that is lost in one of the first ten seconds, in % of what is sent in it."""
+    """The highest loss of one of the first ten seconds, in % of what is sent in it."""
     series = run["series"]
     seconds = zip(series["sent_mbps"][:EARLY_S], series["lost_mbps"][:EARLY_S], strict=True)
     # What is lost in a second in which nothing is sent is no share of anything: it counts as all.

@@ -22,11 +22,11 @@ MOST_POINTS = 150_000
 LINES_A_SERIES = 7
 """How often a series is drawn: its rate, delay, share, and the traces on demand."""
 MOST_PAIRS = 120
-"""Of scheme and scenario whose series are drawn; scenarios outside sweeps come first."""
+"""The most pairs of scheme and scenario whose series are drawn; scenarios outside sweeps come first."""
 NAMED = 6
 """More schemes or scenarios than these are counted in the title."""
 BINS = 40, 280
-"""Points of a line, at least and at most: no eye tells more apart."""
+"""The fewest and the most points of a line. More points would not be visible."""
 
 
 def page(bench: Bench, tell: Tell = silent) -> str:
@@ -109,7 +109,7 @@ def _resource(name: str) -> str:
 
 
 def _policy(script: str) -> str:
-    """Says what is so: nothing is fetched, and no script runs but ours."""
+    """A content security policy: nothing is fetched, and only our script runs."""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     rules = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'"
     return f'<meta http-equiv="Content-Security-Policy" content="{rules}">'

@@ -37,7 +37,7 @@ NO_ROOM = (
 MOST_THIN = 48
 """Lines of single flows in a chart of all schemes."""
 MOST_LISTED = 16
-"""Flows of a run that get a row, and whose shares are drawn on top of one another."""
+"""The most flows of a run with rows in the table and stacked shares in the chart."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def scenario_section(c: Content, level: int = 2) -> str:
 
 
 def _compared(c: Content, level: int) -> str:
-    """Every scheme run by run beside the one of `--against`."""
+    """Every scheme compared run by run with the one of `--against`."""
     rows = [row for row in c.rows if "against" in row]
     if not rows:
         return ""

@@ -33,7 +33,7 @@ class Statistic:
     df: tuple[float, float]
     """Degrees of freedom of F: of the groups, and of the error."""
     p: float
-    """How likely so much is where no group differs; 0 below the least number there is."""
+    """The probability of such an F if no group differs; 0 if it is too small for a float."""
 
 
 @dataclass(frozen=True)

@@ -254,9 +254,9 @@ mod tests {
     #[test]
     fn what_only_a_simulated_flow_has_is_refused() {
         for (spec, hint) in [
-            ("owl:latency=10ms", "'latency' is a simulated agent's"),
+            ("owl:latency=10ms", "'latency' is only for simulated agents"),
             ("owl:online=true:latency=26us", "leave it out"),
-            ("rax:restart=10s", "'restart' is a simulated flow's"),
+            ("rax:restart=10s", "'restart' is only for simulated flows"),
             ("aurora:guard=off", "leave 'guard=off' out"),
             ("batched-owl:interval=10ms", "the report interval"),
         ] {

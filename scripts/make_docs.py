@@ -45,28 +45,28 @@ COMMANDS = (
 )
 FEATURES_ABOUT = """# Features
 
-What a learned controller may observe. Each is computed, in every world, from the same records of a flow
-(`Record` in `crates/policy`, `struct headway_record` in `crates/kernel/bpf/abi.h`), so that what was trained
-is what is deployed. One that the kernel cannot supply is not offered.
+What a learned controller may observe. In every world, each feature is computed from the same records of a
+flow (`Record` in `crates/policy`, `struct headway_record` in `crates/kernel/bpf/abi.h`). So a model sees the
+same in training and in use. There is no feature that the kernel cannot supply.
 
-*Simulator* is what our transport tells, in simulated time and over UDP. *Kernel* is what the BPF program
-reads: `tp` is the `tcp_sock`. *Rounding* is how far the kernel's whole numbers may lead away: it stamps
-packets in microseconds. `cargo test -p headway-kernel --test all features` sees seven runs both ways, which
-proves the rounding alone: both are fed by our transport, and not by a kernel.
+*Simulator* is the source in our transport, in simulated time and over UDP. *Kernel* is what the BPF program
+reads; `tp` is the `tcp_sock`. *Rounding* is the largest difference because of the kernel's whole numbers: its
+time stamps are in microseconds. `cargo test -p headway-kernel --test all features` computes the features of
+seven runs both ways. This tests only the rounding, because our transport supplies the data of both.
 
 """
 FEATURES_DIFFER = """
 ## What differs beyond rounding
 
-- In recovery over Cubic the kernel calls no `cong_avoid`: records come before loss detection and the rate
-  sample, so that both are one acknowledgement late there, and `cwnd_packets` is the window of proportional
-  rate reduction. No decision falls there.
-- The kernel takes no RTT sample of packets that were sent again (Karn); our packets are numbered anew.
-- The kernel drops a delivery-rate sample over less than its least RTT in whole microseconds: one within
-  1 us of it may count here only.
-- A last packet that is not full is a packet there, and is not counted as delivered or lost here.
-- With digests of several acknowledgements in the place of each, counts are the same and samples are the
-  newest; averages, spreads, means and slopes (`_ewma`, `_mean_`, `rtt_ms`, `rtt_slope`) are over digests.
+- In recovery over Cubic the kernel does not call `cong_avoid`. There, records come before loss detection and
+  the rate sample, so both are one acknowledgement late, and `cwnd_packets` is the window of proportional rate
+  reduction. No decision is made during recovery.
+- The kernel takes no RTT sample of retransmitted packets (Karn). Our retransmissions have new numbers.
+- The kernel drops a delivery-rate sample over less than its minimum RTT in whole microseconds. A sample within
+  1 us of that limit may count here only.
+- The kernel counts a last packet that is not full. Here it does not count as delivered or lost.
+- With digests of several acknowledgements, counts are the same and samples are the newest. Averages,
+  spreads, means and slopes (`_ewma`, `_mean_`, `rtt_ms`, `rtt_slope`) are over digests.
 """
 EXIT_CODES = """
 ## Exit codes
@@ -192,8 +192,8 @@ def schemes_page() -> str:
             ["scheme", "family", "what it does", "needs", "worlds", "source", "departs", "outside checks"], rows
         )
         + "\n## Scheme by scheme\n\n"
-        + "A figure is what the project's tests measure, beside what the outside says and how far off it may be\n"
-        + "([how they are run](validation.md)). One that is missed says why.\n"
+        + "A figure compares a measurement of the project's tests with a published value and its tolerance\n"
+        + "([how they are run](validation.md)). A missed figure says why.\n"
         + "".join(parts)
         + "\n## Scenarios\n\n"
         + table(["scenario", "paper", "what it is", "flows", "traces", "the seed varies"], scenarios)

@@ -269,7 +269,7 @@ def test_where_there_are_too_many_pairs_sweeps_go_without_charts_over_time(sweep
     monkeypatch.setattr(import_module("headway.report.page"), "MOST_PAIRS", 5)
     html = draw(bench)
     assert html.count("rate over time against the capacity") == 4
-    assert html.count("Charts over time are left out") == 1
+    assert html.count("This page has no charts over time") == 1
 
 
 def test_many_flows_are_not_listed_one_by_one(run, tmp_path):

@@ -45,7 +45,7 @@ def test_the_kernel_stands_beside_the_emulator_with_a_reach_of_its_own():
     assert (kernel["pairs"], kernel["guard_trips"]) == (3, [2])
     assert page.guards([row]) == [
         "In the kernel, pantheon-default, owl: the guard took over 2 times, in 1 of 3 runs; "
-        "what those show is in part a classical controller's, not the policy's"
+        "those runs show in part a classical controller, not the policy"
     ]
     # Only of learned schemes: newreno is the kernel's in the emulator already.
     assert compared([({}, {})], Settings(runs=1))["kernel"] is None

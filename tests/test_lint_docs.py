@@ -1,8 +1,8 @@
-"""`make lint` finds private words, long lines, and links and files that are not there, in documents."""
+"""`make lint` finds private words in documents and code, and long lines, broken links and missing files."""
 
 import pytest
 
-from lint_docs import faults, main
+from lint_docs import ROOT, UNCHECKED, code_faults, faults, main, sources
 from wrap_docs import wrapped
 
 
@@ -58,6 +58,50 @@ def test_a_fault_is_one_line(page, text, fault):
 )
 def test_what_nobody_writes_by_hand_has_no_fault(page, text):
     assert page(text) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [
+        ("a.py", 'x = 1\ny = "lost by chance"\n', 2),
+        ("a.py", 'y = ("lost by "\n     "chance here")\n', 1),
+        ("a.py", 'y = f"{x} is lost by chance"\n', 1),
+        ("a.py", 'def f():\n    """Packets lost by\n    chance."""\n', 2),
+        ("a.py", "# Lost by\n# chance.\n", 1),
+        ("a.rs", "fn f() {} // lost by chance\n", 1),
+        ("a.rs", "/// Lost by\n/// chance.\n", 1),
+        ("a.rs", 'let x = "lost by chance";\n', 1),
+        ("a.rs", "let q = '\"'; // lost by chance\n", 1),
+        ("a.rs", 'let x = r#"a "word", lost by chance"#;\n', 1),
+        ("a.rs", "/* one\nlost by chance */\n", 2),
+    ],
+)
+def test_a_private_word_in_what_a_person_reads_of_code_is_a_fault(tmp_path, name, text, line):
+    (tmp_path / name).write_text(text)
+    assert code_faults(tmp_path / name) == [f"{tmp_path / name}:{line}: 'by chance'; write: at random, random"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.py", "beneath = product(anew)\n"),
+        ("a.py", 'config["beneath"] = "lessons"\n'),
+        ("a.py", "# `beneath` is a table\n"),
+        ("a.py", 'x = by\ny = chance\n"""A docstring."""\n'),
+        ("a.rs", "fn product(anew: Whoever<'a>, deviation: &'a str) {}\n"),
+        ("a.rs", 'table.get("beneath")\n'),
+    ],
+)
+def test_names_in_code_have_no_fault(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    assert code_faults(tmp_path / name) == []
+
+
+def test_folders_whose_words_are_not_checked_exist_and_their_files_are_left_out():
+    assert [one for one in UNCHECKED if not (ROOT / one).exists()] == []
+    files = {str(file.relative_to(ROOT)) for file in sources()}
+    assert "python/headway/reproduce/claim.py" in files
+    assert [file for file in files if file.startswith(tuple(f"{one}/" for one in UNCHECKED))] == []
 
 
 WORDS = "word " * 19  # 95 columns

@@ -145,7 +145,7 @@ def test_the_summary_follows_a_figure_that_is_published_alone(tmp_path):
     # A figure that cannot be made now keeps what stands there.
     publish(tmp_path, OWL, [Outcome(outcome("fig7", 0.5).figure, missing="no trace x here")])
     text = (tmp_path / "owl.md").read_text()
-    assert f"| {title}; not made anew: no trace x here | 0 | 1 | 0 | 0 | 0 |" in text
+    assert f"| {title}; not made again: no trace x here | 0 | 1 | 0 | 0 | 0 |" in text
 
 
 QUICKLY = ("reproduce", "owl", "fig10", "--quick", "--stand-in", "owl=aurora", "--json")

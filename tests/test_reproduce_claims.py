@@ -160,13 +160,13 @@ def test_fewer_than_five_training_seeds_decide_nothing():
         assert claim.verdict is OPEN
         assert (
             claim.note
-            == f"it {said} for what is trained here, but only one training seed stands behind it, 5 are needed"
+            == f"it {said} for the models trained here, but only one training seed stands behind it; 5 are needed"
         )
         assert with_training_seeds(judge("x", "", "", found, low=0), 5).verdict.value == said
     weak = judge("x", "", "", off, low=0, weak="more")
     assert with_training_seeds(weak, 5) is weak
     assert with_training_seeds(weak, 1).verdict is OPEN
-    assert with_training_seeds(weak, 1).note.startswith("what would show it: more; it does not hold for what")
+    assert with_training_seeds(weak, 1).note.startswith("what would show it: more; it does not hold for the")
     # What vanilla does, or one model that ships, needs no more trainings.
     vanilla = judge("x", "", "", fine, low=0, of_learner=False)
     assert with_training_seeds(vanilla, 1) is vanilla

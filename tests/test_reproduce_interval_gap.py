@@ -146,4 +146,4 @@ def test_without_runs_the_page_keeps_the_gap(tmp_path):
     (gap.KEPT / store.NAME).unlink()
     publish(tmp_path, INTERVAL, [outcome()])
     assert page.read_text().partition("<!-- gap -->")[2] == stood
-    assert "not made anew: no pairs of runs" in page.read_text()
+    assert "not made again: no pairs of runs" in page.read_text()

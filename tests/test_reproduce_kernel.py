@@ -79,12 +79,14 @@ def test_where_no_run_of_a_point_is_fit_all_are_shown_and_that_is_said():
     owl[0] |= {"unfit": "it stood still", "guard_trips": 3}
     shown = fit(runs)
     assert [run["throughput_mbps"] for run in shown[wanted["owl"]]] == [99.0, 31.0]
-    assert of_real_time(runs, shown) == ["1 of 6 runs are unfit and left out, for one: it stood still."]
+    assert of_real_time(runs, shown) == [
+        "1 of 6 runs are unfit and left out. The first one's reason: it stood still."
+    ]
     owl[1]["unfit"] = owl[2]["unfit"] = "it was late"
     shown = fit(runs)
     assert shown is runs
     said, guard = of_real_time(runs, shown)
-    assert said.startswith("**3 of 6 runs are unfit, and shown all the same**")
+    assert said.startswith("**3 of 6 runs are unfit but shown**")
     assert "it stood still" in said
     assert "owl" in guard
     assert shows_unfit(shown)

@@ -36,7 +36,7 @@ def prepare() -> None:
 
 
 def on_request(ask: Callable[[], None]) -> None:
-    """Calls `ask` at each of the signals from now on, in the place of KeyboardInterrupt."""
+    """Calls `ask` at each of the signals from now on, instead of KeyboardInterrupt."""
 
     def handle(number: int, _: object) -> None:
         _remember(number)

@@ -71,7 +71,7 @@ def _write_all(number: int, blocks: Iterable[bytes]) -> None:
 
 
 def _replace(target: Path, blocks: Iterable[bytes], mode: int) -> None:
-    """Puts a new file in the place of `target`; where that cannot be, writes into it."""
+    """Replaces `target` by a new file; where that is impossible, writes into it."""
     if target.is_symlink():
         raise OSError(errno.ELOOP, "the link leads to itself")
     beside = target.with_name(f".{target.name}.{os.getpid()}")
@@ -108,7 +108,7 @@ def _replace(target: Path, blocks: Iterable[bytes], mode: int) -> None:
 def descriptor_of(path: Path) -> int | None:
     """The open descriptor of this process that is meant, by itself or by a link; None for any other file.
 
-    Opened anew, it would be written from its beginning, over what others have put there.
+    If it were opened again, it would be written from its beginning, over what others have put there.
     """
     for _ in range(40):
         name = os.path.abspath(path)
@@ -331,7 +331,7 @@ def alone_in(folder: Path, option: str = "--out", *, named: Path | None = None) 
         make_folder(folder, option)
         with _opened(folder) as descriptor:
             lock(descriptor, named or folder, option)
-            # Whoever had it before may have taken it away since it was opened.
+            # Its previous owner may have removed it since it was opened.
             if is_at(descriptor, folder):
                 yield descriptor
                 return

@@ -83,7 +83,7 @@ class Bench:
     def refused(self) -> list[str]:
         """For each scheme of which a network's numbers were not finite: that it was, and what that means."""
         return [
-            f"{scheme}: {sum(found):,} decisions of {len(found)} runs did nothing, since an observation or the "
+            f"{scheme}: {sum(found):,} decisions of {len(found)} runs did nothing, because an observation or the "
             "network's output was not finite; such a model is not fit for these networks"
             for scheme, found in self._counts("refused_decisions").items()
         ]
@@ -132,7 +132,7 @@ class Bench:
         if models and min(models) < ENOUGH_MODELS:
             return (
                 f"A scheme of {min(models)} models has {min(models)} samples, one for each training; from "
-                f"{ENOUGH_MODELS} on its interval says something."
+                f"{ENOUGH_MODELS} on its interval is reliable."
             )
         if any(row["runs"] < FEW for row in sure):
             return f"Intervals from fewer than {FEW} runs are rough; --runs 30 is better."
@@ -158,8 +158,8 @@ def guarded(scheme: str, trips: Sequence[int], runs: int) -> str:
     """
     times = "once" if sum(trips) == 1 else f"{sum(trips):,} times"
     return (
-        f"{scheme}: the guard took over {times}, in {len(trips)} of {runs} run{'s' * (runs > 1)}; what those "
-        "show is in part a classical controller's, not the policy's"
+        f"{scheme}: the guard took over {times}, in {len(trips)} of {runs} run{'s' * (runs > 1)}; those "
+        "runs show in part a classical controller, not the policy"
     )
 
 

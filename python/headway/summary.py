@@ -37,17 +37,17 @@ class Offsets(NamedTuple):
 
 
 Tell = Callable[[float], None]
-"""Is told which share of some work is done, 0 to 1."""
+"""Receives the share of the work that is done, 0 to 1."""
 Run = Mapping[str, Any]
 Row = dict[str, Any]
 
 
 def silent(_: float) -> None:
-    """Tells nobody."""
+    """Ignores the progress."""
 
 
 def summarise(runs: Iterable[Run], offsets: Mapping[str, Offsets] | None = None, tell: Tell = silent) -> list[Row]:
-    """One row a scheme and scenario.
+    """One row for each scheme and scenario.
 
     It has scheme, model (the id of the trained model; of several the ids with commas between; None without one),
     scenario, scenario_hash, world, runs,
@@ -143,7 +143,7 @@ def in_blocks(runs: Sequence[Run], starts: Offsets | None) -> tuple[Sequence[Run
 
 
 def _over_runs(runs: Sequence[Run], name: str, block: int) -> Metric:
-    """The mean of a metric; over models where there are several."""
+    """The mean of a metric; with several models the mean over models."""
     known = [run for run in runs if run[name] is not None]
     values = [float(run[name]) for run in known]
     models = [run.get("model") for run in known]

@@ -106,8 +106,8 @@ def test_learned_schemes_are_a_daemons_as_long_as_the_bench_lasts(scenario, tmp_
     assert trips == [("owl", 3)] * 2 + [("owl:online=true", 3)] * 2 + [("cubic", 0)] * 2
     warnings = [line for line in done.stderr.splitlines() if "guard" in line]
     told = (
-        "the guard took over 6 times, in 2 of 2 runs; what those show is in part a classical controller's, not the "
-        "policy's"
+        "the guard took over 6 times, in 2 of 2 runs; those runs show in part a classical controller, not the "
+        "policy"
     )
     assert warnings == [f"headway: warning: {s}: {told}" for s in ("owl", "owl:online=true")]
     assert escape(told) in (tmp_path / "out" / "report.html").read_text()

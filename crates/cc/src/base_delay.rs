@@ -39,12 +39,12 @@ impl BaseDelay {
         self.minima.last_mut().expect("a minute at least")
     }
 
-    /// The least delay of all the minutes; `i64::MAX` before the first sample.
+    /// The minimum delay of all the minutes; `i64::MAX` before the first sample.
     pub fn min(&self) -> i64 {
         self.minima.iter().copied().min().unwrap_or(i64::MAX)
     }
 
-    /// Begins anew.
+    /// Starts again.
     pub fn forget(&mut self) {
         self.minima.fill(i64::MAX);
     }

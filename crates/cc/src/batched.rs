@@ -1,4 +1,4 @@
-//! Digests of several acknowledgements in the place of each, as a host gives them that speaks to its
+//! Digests of several acknowledgements instead of each, as a host gives them that speaks to its
 //! controller only now and then.
 
 use std::any::Any;
@@ -60,7 +60,7 @@ impl fmt::Display for DigestInterval {
 
 /// Gives the controller within a digest of acknowledgements and losses at intervals, as a kernel would that
 /// is read at intervals: sums of bytes, the newest of everything else, no packets. A digest comes as soon as
-/// there is something to tell, and an interval after the last. Sends, time-outs and idleness are told at once.
+/// there is something to tell, and an interval after the last. Sends, timeouts and idleness are told at once.
 #[derive(Debug)]
 pub struct Batched {
     within: Box<dyn CongestionControl>,

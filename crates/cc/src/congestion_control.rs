@@ -32,7 +32,7 @@ pub trait CongestionControl: Debug + Send {
     /// News from inside the network (Owl's PNC and PNA), where there is any.
     fn on_network(&mut self, _now: Time, _view: &NetworkView) {}
 
-    /// When [`on_timer`](Self::on_timer) is wanted next; [`Time::NEVER`] for not at all.
+    /// When to call [`on_timer`](Self::on_timer) next; [`Time::NEVER`] for not at all.
     fn next_timer(&self) -> Time {
         Time::NEVER
     }
@@ -59,7 +59,7 @@ pub trait CongestionControl: Debug + Send {
     /// Reports named internal values for recordings and plots.
     fn probe(&self, _probe: &mut dyn Probe) {}
 
-    /// Itself, if something outside may steer it (training does); the host reads [`control`](Self::control) anew
+    /// Itself, if something outside may steer it (training does); the host reads [`control`](Self::control) again
     /// after that.
     fn steered(&mut self) -> Option<&mut dyn Any> {
         None
@@ -120,7 +120,7 @@ pub trait Receiver: Debug + Send {
     /// A data packet has arrived.
     fn on_data(&mut self, arrival: &Arrival);
 
-    /// When [`on_timer`](Self::on_timer) is wanted next; [`Time::NEVER`] for not at all.
+    /// When to call [`on_timer`](Self::on_timer) next; [`Time::NEVER`] for not at all.
     fn next_timer(&self) -> Time {
         Time::NEVER
     }
@@ -151,8 +151,8 @@ pub trait Base: CongestionControl {
     fn phase(&self) -> Phase;
     /// Takes over a window chosen above and goes on from there.
     fn set_cwnd(&mut self, now: Time, rtt: Duration, cwnd: Bytes);
-    /// From now on the window does not grow by itself at or above ssthresh: whoever steers it does that. Slow start,
-    /// losses and time-outs stay this controller's (Owl §VI).
+    /// From now on the window does not grow by itself at or above ssthresh: its caller does that. Slow start,
+    /// losses and timeouts stay this controller's (Owl §VI).
     fn hold(&mut self);
     /// Goes on alone from `cwnd` towards `ssthresh` (`Bytes::MAX`: none is known) as if it had just begun there: held no more, what it knew of the
     /// path forgotten. In recovery what the loss left stays.
@@ -168,7 +168,7 @@ pub struct PathModel {
     pub rtprop: Duration,
     /// By which `btlbw` is multiplied for the pacing rate.
     pub pacing_gain: f64,
-    /// By which their product is multiplied for the window.
+    /// By which the BDP, `btlbw` times `rtprop`, is multiplied for the window.
     pub cwnd_gain: f64,
 }
 

@@ -5,7 +5,7 @@ use crate::{Congestion, Ecn, Kind, Param, Stamp, Values};
 /// The parameter that such schemes share.
 pub const ECN: Param = Param {
     name: "ecn",
-    help: "packets can be marked instead of dropped, and a mark is answered as a loss (RFC 3168) or less (abe, RFC 8511)",
+    help: "let routers mark packets instead of dropping them; react to a mark as to a loss (RFC 3168) or less (abe, RFC 8511)",
     kind: Kind::Choice(&["off", "on", "abe"]),
 };
 

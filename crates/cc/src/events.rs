@@ -249,7 +249,7 @@ pub struct Rto<'a> {
     pub lost: &'a [Lost],
     /// Bytes that were in flight.
     pub prior_in_flight: Bytes,
-    /// Time-outs in a row, this one included: 1 is the first for this data.
+    /// Timeouts in a row, this one included: 1 is the first for this data.
     pub consecutive: u32,
     /// The number that the next packet sent will have.
     pub next_number: u64,

@@ -1,4 +1,4 @@
-//! The least RTT of the last ten seconds.
+//! The minimum RTT of the last ten seconds.
 
 use std::collections::VecDeque;
 

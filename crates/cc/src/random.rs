@@ -51,7 +51,7 @@ impl Stream {
         -mean * libm::log(1.0 - self.uniform())
     }
 
-    /// Normal with mean 0 and deviation 1 (Box-Muller).
+    /// Normal with mean 0 and standard deviation 1 (Box-Muller).
     pub fn normal(&mut self) -> f64 {
         let r = libm::sqrt(-2.0 * libm::log(1.0 - self.uniform()));
         r * libm::cos(2.0 * std::f64::consts::PI * self.uniform())

@@ -59,7 +59,7 @@ struct PortRates {
 
 impl Port {
     /// `None` if the interval is empty, or if a counter has gone back: the switch has started
-    /// anew, or its counter has wrapped, and nobody knows what happened in between.
+    /// again, or its counter has wrapped, and nobody knows what happened in between.
     fn rates(&self) -> Option<PortRates> {
         let seconds = self.after.at.since(self.before.at).as_secs_f64();
         let (before, after) = (&self.before, &self.after);

@@ -76,7 +76,7 @@ pub enum TraceError {
         /// The first line too many, counted from 1.
         line: usize,
     },
-    /// A rate that is none.
+    /// A malformed rate.
     #[error("rate {index} of the series is {mbps} Mbit/s; write finite rates from 0 to 1000000")]
     BadRate {
         /// Counted from 0.
@@ -89,14 +89,14 @@ pub enum TraceError {
         "a mean of {mbps} Mbit/s is less than one delivery opportunity or over {MAX_OPPORTUNITIES} in the trace's {period_s} s; choose another rate"
     )]
     BadScale {
-        /// What was wanted.
+        /// What was asked for.
         mbps: f64,
         /// The trace's length.
         period_s: f64,
     },
     /// A part that the trace does not have.
     #[error(
-        "part {index} of the trace, {from_s} to {to_s} s, is none; write whole milliseconds, the first before the second, from 0 to its length of {period_s} s"
+        "part {index} of the trace, {from_s} to {to_s} s, is not valid; write whole milliseconds, the first before the second, from 0 to its length of {period_s} s"
     )]
     BadPart {
         /// Counted from 0.

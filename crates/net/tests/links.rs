@@ -327,7 +327,7 @@ fn gilbert_elliott_loses_in_bursts() {
     let lost = packets as f64 - through.len() as f64;
     let bursts = through.windows(2).filter(|w| w[1] > w[0] + 1).count() as f64;
     let bad = to_bad / (to_bad + to_good);
-    // Bursts are independent: four deviations of their number are 6%.
+    // Bursts are independent: four standard deviations of their number are 6%.
     assert!((lost / packets as f64 / bad - 1.0).abs() < 0.06, "{lost}");
     assert!((lost / bursts * to_good - 1.0).abs() < 0.06, "{bursts}");
 

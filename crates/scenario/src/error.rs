@@ -35,7 +35,7 @@ pub enum ScenarioError {
         /// The nearest name, or all of them.
         hint: String,
     },
-    /// A family where one scenario is wanted.
+    /// A family where one scenario is needed.
     #[error("{name} is a family of {number} scenarios; name one of them, such as {example}")]
     Family {
         /// As asked for, in quotes.

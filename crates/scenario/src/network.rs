@@ -219,7 +219,7 @@ pub struct SwitchesSpec {
     pub period: Duration,
     /// How long it then takes until the senders have it.
     pub latency: Duration,
-    /// When whoever reads them is lost, and with it all later readings.
+    /// When their reader is lost, and with it all later readings.
     pub until: Option<Time>,
 }
 

@@ -135,7 +135,7 @@ pub(crate) struct ChangePlan {
     pub effect: EffectPlan,
 }
 
-/// Something happens to a link again and again, each time drawn anew.
+/// Something happens to a link again and again, each time drawn again.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct EveryPlan {
     pub gap: Quantity,
@@ -155,7 +155,7 @@ pub(crate) struct EffectPlan {
     pub loss: Option<Quantity>,
 }
 
-/// A flow comes and goes: lengths of time, each drawn anew.
+/// A flow comes and goes: lengths of time, each drawn again.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct PresencePlan {
     pub present: Quantity,

@@ -103,7 +103,7 @@ impl TraceStore {
         &self.folders
     }
 
-    /// The same folders, but no second that is kept for evaluation is ever loaded: whoever asks for
+    /// The same folders, but no second that is kept for evaluation is ever loaded: a caller that asks for
     /// a whole trace is given the seconds that may train.
     pub fn for_training(self) -> TraceStore {
         TraceStore {

@@ -99,7 +99,7 @@ fn nsfnet_is_nsfnet() {
     assert_eq!(edges, other.into());
 }
 
-/// Section VII.B: 7 switches, 100 Mbit/s, 30 ms, a buffer of one product, 40% load, k of 7 known.
+/// Section VII.B: 7 switches, 100 Mbit/s, 30 ms, a buffer of one BDP, 40% load, k of 7 known.
 #[test]
 fn owl_nsfnet_is_the_papers_path() {
     let rate = Rate::from_mbps(100.0);
@@ -179,7 +179,7 @@ fn owl_random_draws_each_link() {
         reversed.reverse();
         assert_eq!(rates(&there), reversed);
     }
-    // Uniform: the deviation of the mean of 200 draws is 1.02 Mbit/s.
+    // Uniform: the standard deviation of the mean of 200 draws is 1.02 Mbit/s.
     let mean = drawn.iter().sum::<f64>() / drawn.len() as f64;
     assert!((mean - 75.0).abs() < 4.1, "{mean}");
     let different: BTreeSet<u64> = drawn.iter().map(|m| m.to_bits()).collect();

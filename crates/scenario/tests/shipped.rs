@@ -99,7 +99,7 @@ fn packets(n: u64) -> QueueSpec {
     QueueSpec::drop_tail(Some(n), None)
 }
 
-/// Rax, section 5: 20 Mbit/s, 50 ms round trip, a tenth of the product, packets of 1250 bytes, 1% loss.
+/// Rax, section 5: 20 Mbit/s, 50 ms round trip, a tenth of the BDP, packets of 1250 bytes, 1% loss.
 #[test]
 fn rax_is_the_papers_link() {
     let one_percent = Some(Loss::Random { probability: 0.01 });

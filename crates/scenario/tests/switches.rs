@@ -48,7 +48,7 @@ fn a_count_is_exact_and_each_switch_as_likely_as_any_other() {
             assert!(known.is_superset(before));
             *before = known;
         }
-        // Binomial: four deviations of 700 x k/7 x (1 - k/7).
+        // Binomial: four standard deviations of 700 x k/7 x (1 - k/7).
         let share = k as f64 / 7.0;
         let spread = 4.0 * (700.0 * share * (1.0 - share)).sqrt();
         for n in times {
@@ -69,7 +69,7 @@ fn a_share_is_kept_in_the_mean() {
     assert_eq!(scenario.varies(), ["known switches"]);
     let counts: Vec<usize> = (0..2000).map(|seed| known(&scenario, seed).len()).collect();
     assert!(counts.iter().all(|&n| n == 1 || n == 2));
-    // 20% of 7 are 1.4; a deviation of the mean of 2000 draws is 0.011.
+    // 20% of 7 are 1.4; the standard deviation of the mean of 2000 draws is 0.011.
     let mean = counts.iter().sum::<usize>() as f64 / 2000.0;
     assert!((mean - 1.4).abs() < 0.044, "{mean}");
     for (share, count) in [("0%", 0), ("100%", 7), ("28.571428571%", 2)] {

@@ -27,7 +27,7 @@ def quantise(student: Student) -> dict[str, Array]:
     for n, (weight, bias) in enumerate(layers):
         step = float(scale(weight))
         tensors[f"layers.{n}.weight"] = np.round(weight / np.float32(step)).astype(np.int8)
-        # Sums count products of a weight's step and an input's.
+        # Sums count a weight's step multiplied by an input's.
         tensors[f"layers.{n}.bias"] = np.round(bias.astype(np.float64) * STEPS / step).astype(np.int32)
         multiplier, shift = _fraction(step if n < len(layers) - 1 else step * UNIT / STEPS)
         multipliers.append(multiplier)

@@ -64,11 +64,11 @@ class Limits:
     requests_a_second: float = 50.0
     burst: float = 100.0
     tokens: Tokens | None = None
-    """None: whoever is on this machine."""
+    """None: anyone on this machine."""
 
 
 def make_app(watch: Watch, broadcast: Broadcast, limits: Limits) -> ASGIApp:
-    """The application, guarded. It begins nothing: whoever has it publishes to `broadcast`."""
+    """The application, guarded. It starts nothing: its owner publishes to `broadcast`."""
     responses: Counter[int] = Counter()
     app = FastAPI(
         title="headway netwatch",
@@ -138,7 +138,7 @@ def _add_routes(app: FastAPI, watch: Watch, broadcast: Broadcast, metrics: Metri
         },
     )
     async def stream(request: Request) -> Response:
-        """Every snapshot from now on, the last one first. Whoever is slow skips some."""
+        """Every snapshot from now on, the last one first. A slow client skips some."""
         client = client_of(request.client.host if request.client else None)
         if not broadcast.has_room(client):
             raise HTTPException(429, "too many streams", headers={"Retry-After": "10"})

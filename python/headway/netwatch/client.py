@@ -28,7 +28,7 @@ T = TypeVar("T")
 WHERE = "http://127.0.0.1:8633"
 PATIENCE_S = 5.0
 SILENCE_S = 20.0
-"""A stream on which nothing comes for so long, no comment either, is begun anew."""
+"""A stream on which nothing comes for so long, no comment either, is opened again."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.25, 5.0
 """Before a connection that was lost is tried again."""
 LARGEST = 64 << 20
@@ -88,9 +88,9 @@ class Client:
         return _made(Health, said | {"sources": [_made(Running, one) for one in said["sources"]]})
 
     def stream(self) -> Iterator[Snapshot]:
-        """Every snapshot from now on, until `close`: a connection that is lost is begun anew.
+        """Every snapshot from now on, until `close`: a lost connection is opened again.
 
-        Whoever takes too long gets newer ones: `seq` has a gap then. Ages are of when a snapshot was taken; while
+        A slow client gets newer ones: `seq` has a gap then. Ages are of when a snapshot was taken; while
         none comes they grow, by your own clock. Raises RunError only if it is refused: a token that is not known,
         or something else at that address.
         """
@@ -101,7 +101,7 @@ class Client:
                     wait_s = FIRST_WAIT_S
                     yield snapshot
             except (OSError, http.client.HTTPException, ValueError):
-                # It is begun anew.
+                # It is opened again.
                 pass
             self._closed.wait(wait_s)
             wait_s = min(2 * wait_s, LONGEST_WAIT_S)

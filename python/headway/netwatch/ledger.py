@@ -1,4 +1,4 @@
-"""What of a switch's counters can be believed: wraps are counted on, resets begin anew, lies are kept out."""
+"""What of a switch's counters can be believed: wraps are counted on, resets start again, lies are kept out."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class _LieError(Exception):
 
 
 class _ResetError(Exception):
-    """The port has begun anew."""
+    """The port has started again."""
 
 
 class Ledger:

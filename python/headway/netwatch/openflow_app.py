@@ -72,7 +72,7 @@ class PortCounters(OSKenApp):
                 _say(what="stranger", datapath=datapath.id)
                 datapath.close()
                 return
-            # One that has started anew comes before its old connection is missed.
+            # One that has started again comes before its old connection is missed.
             self._connected[datapath.id] = Asked(datapath)
         if one is not None:
             one.datapath.close()

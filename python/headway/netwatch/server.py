@@ -195,7 +195,7 @@ def _read_all(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
 
 
 def _say(listening: socket.socket, has_tls: bool, paths: int) -> None:
-    """For whoever started it: it is up."""
+    """Tells the process that started it that it is up."""
     host, port = listening.getsockname()[:2]
     where = f"http{'s' if has_tls else ''}://{f'[{host}]' if ':' in host else host}:{port}"
     print(f"netwatch: {paths} paths at {where}, pid {os.getpid()}; Ctrl-C ends it", flush=True)

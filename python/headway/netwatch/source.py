@@ -26,7 +26,7 @@ class PortReading:
 
     counters: Counters
     life: int = 0
-    """Another number: another port of that name, whose counters begin anew."""
+    """Another number: another port of that name, whose counters start again."""
     capacity_bps: int | None = None
     """Of the link that goes out since the last reading, where the source knows better than the topology."""
 

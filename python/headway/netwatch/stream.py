@@ -1,4 +1,4 @@
-"""Snapshots pushed to whoever subscribes: server-sent events (HTML, section 9.2), each with all paths."""
+"""Snapshots pushed to subscribers: server-sent events (HTML, section 9.2), each with all paths."""
 
 from __future__ import annotations
 

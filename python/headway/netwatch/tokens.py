@@ -95,7 +95,7 @@ class Tokens:
             try:
                 self._digests = read(self._path)
             except UsageError:
-                # Whoever cannot be looked up may not come.
+                # A user that cannot be looked up has no access.
                 self._digests = {}
 
     def _stamp(self) -> tuple[int, int, int]:

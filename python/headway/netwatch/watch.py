@@ -40,7 +40,7 @@ class PathState:
 
     name: str
     source: str
-    """Prefix of those who send over it; 0.0.0.0/32 is nobody's."""
+    """Prefix of those who send over it; 0.0.0.0/32 belongs to no one."""
     destination: str
     """Prefix of those whom it leads to."""
     pnc: float

@@ -27,7 +27,7 @@ class Family:
 
 
 def families(scenarios: Sequence[Mapping[str, Any]]) -> list[Family]:
-    """The sweeps of which at least two scenarios are there and whose values have units of one kind.
+    """The sweeps with at least two scenarios here, whose values have units of one kind.
 
     Args:
         scenarios: As the facts of a bench have them; `name` ends in =VALUE where there is a `sweep`.

@@ -126,7 +126,7 @@ def overlay(lines: Sequence[tuple[Style, Line, Sequence[Line]]], y: Axis, end: f
 
 
 def distributions(lines: Sequence[tuple[Style, Line]], x: Axis) -> Spec:
-    """The share of the time that a quantity was at most so much."""
+    """The share of the time that a quantity was at most each value."""
     y = Axis("share of the time", 0.0, 1.0).encode("y", 4, format="%")
     values = {"values": one_two_five(x.low, x.high)} if x.log else {}
     at = {"x": x.encode("x", 8, grid=True, **values), "y": y}

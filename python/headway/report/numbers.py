@@ -65,7 +65,7 @@ def interval(low: float, high: float, mean: float) -> tuple[str, str]:
 
 
 LOPSIDED = 1.25
-"""Half an interval says where it lies only while no side is so many times as long as the other."""
+"""An interval is written as a plus-or-minus only if neither side is this many times the other."""
 
 
 def spread(low: float, high: float, mean: float) -> str:

@@ -22,11 +22,11 @@ MOST_POINTS = 150_000
 LINES_A_SERIES = 7
 """How often a series is drawn: its rate, delay, share, and the traces on demand."""
 MOST_PAIRS = 120
-"""Of scheme and scenario whose series are drawn; scenarios outside sweeps come first."""
+"""The most pairs of scheme and scenario whose series are drawn; scenarios outside sweeps come first."""
 NAMED = 6
 """More schemes or scenarios than these are counted in the title."""
 BINS = 40, 280
-"""Points of a line, at least and at most: no eye tells more apart."""
+"""The fewest and the most points of a line. More points would not be visible."""
 
 
 def page(bench: Bench, tell: Tell = silent) -> str:
@@ -68,8 +68,8 @@ def page(bench: Bench, tell: Tell = silent) -> str:
             '<section><h2 id="summary" tabindex="-1">All scenarios</h2>',
             tables.over_scenarios(bench.rows, names, style, lambda c: bench.leaders(c.metric, more=c.more)),
             '<p class="note"><b class="best">Best mean</b> of each scenario; <span class="close">shaded</span> '
-            "what the runs, compared one by one with the best one's, do not show to be worse (95% for all "
-            "schemes together).</p></section>",
+            "not significantly worse than the best, compared run by run (95% for all schemes together).</p>"
+            "</section>",
         ]
     done = 0
     for family in swept:
@@ -109,7 +109,7 @@ def _resource(name: str) -> str:
 
 
 def _policy(script: str) -> str:
-    """Says what is so: nothing is fetched, and no script runs but ours."""
+    """A content security policy: nothing is fetched, and only our script runs."""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     rules = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'"
     return f'<meta http-equiv="Content-Security-Policy" content="{rules}">'
@@ -158,11 +158,11 @@ def _how(facts: Facts) -> str:
     seconds = "each scenario's own" if facts["seconds"] is None else f"{facts['seconds']:g} s"
     about = {
         "command": facts["command"],
-        "seed": f"{facts['seed']} is the first run's; those of the others, up to {facts['runs']}, are drawn "
-        "from it and the run's number. Each row of results.parquet carries its own: --seed THAT --runs 1 repeats "
-        "the run alone",
-        "length": f"{seconds}, the first {facts['warmup']:g} s left out of the metrics",
-        "intervals": "95%, BCa bootstrap over runs, 10,000 resamples; drawn in circular blocks of neighbouring "
+        "seed": f"{facts['seed']} for the first run; the seeds of the other runs, up to run {facts['runs']}, "
+        "derive from it and the run's number. Each row of results.parquet has its seed: --seed THAT --runs 1 "
+        "repeats one run",
+        "length": f"{seconds}; the metrics leave out the first {facts['warmup']:g} s",
+        "intervals": "95%, BCa bootstrap over runs with 10,000 resamples; with circular blocks of neighbouring "
         "offsets where runs begin at offsets of one trace",
         "ellipses": "95% confidence region of the two means (Hotelling's T\u00b2), with the covariance of the same "
         "blocks",
@@ -176,7 +176,7 @@ def _how(facts: Facts) -> str:
     again = (
         "The same command and version give the same numbers, bit for bit."
         if facts["world"] == "sim"
-        else "In real time no two runs are alike: the same command gives the same networks, and other packets."
+        else "In real time no two runs are equal: the same command gives the same networks, not the same packets."
     )
     items = "".join(f"<dt>{escape(k)}</dt><dd>{escape(str(v))}</dd>" for k, v in about.items())
     return (

@@ -14,9 +14,9 @@ Row = Mapping[str, Any]
 
 WIDE = (760, 380)
 SMALL = (400, 300)
-"""Sizes: alone in a report, and beside others; width and height in pixels."""
+"""Sizes: alone in a report, and next to other charts; width and height in pixels."""
 MANY = 10
-"""From so many schemes on, markers are smaller and ellipses paler."""
+"""From this number of schemes on, markers are smaller and ellipses paler."""
 
 
 class Across(NamedTuple):
@@ -26,7 +26,7 @@ class Across(NamedTuple):
     title: str
     unit: str
     said: str
-    """Its name beside a number."""
+    """Its name next to a number."""
     digits: int = 0
     scale: float = 1.0
 
@@ -51,7 +51,7 @@ def throughput_against_delay(
         regions: The confidence ellipse of each scheme that has one; the others get whiskers.
         title: Stands above the chart.
         size: Of the plot, in pixels.
-        across: In the place of delay; `regions` are then of it.
+        across: Replaces delay; `regions` are then of it.
     """
     there = (row for row in rows if row[across.metric]["mean"] is not None)
     points = [_point(row, across, regions.get(row["scheme"])) for row in there]
@@ -192,7 +192,7 @@ def _marker(p: Row, look: Style, x: Spec, y: Spec, area: float) -> list[Spec]:
 
 
 def _capacity(rows: Sequence[Row]) -> float | None:
-    """The mean capacity in Mbit/s that utilisation is measured against.
+    """The mean capacity in Mbit/s from which utilisation is computed.
 
     Throughput counts from the first arrival and utilisation from the flow's begin, so that each row says somewhat
     too much; least the one whose data came first.

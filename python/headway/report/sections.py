@@ -31,13 +31,13 @@ TRACES = {
 
 SWEPT = ("throughput_mbps", "delay_p95_ms", "utilisation", "loss", "jain", "power")
 NO_ROOM = (
-    "Charts over time are left out, for there are too many schemes and scenarios in this page; "
-    "they are drawn where a bench has fewer, and series.parquet has the numbers."
+    "This page has no charts over time, because it has too many schemes and scenarios. "
+    "series.parquet has the numbers; a bench with fewer schemes or scenarios has the charts."
 )
 MOST_THIN = 48
 """Lines of single flows in a chart of all schemes."""
 MOST_LISTED = 16
-"""Flows of a run that get a row, and whose shares are drawn on top of one another."""
+"""The most flows of a run with rows in the table and stacked shares in the chart."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def scenario_section(c: Content, level: int = 2) -> str:
         f'<p class="note">{escape(_runs(c))}.</p>',
         _scatter(c),
         f"<h{level + 1}>Metrics</h{level + 1}>",
-        tables.metrics(c.rows, c.style, f"Means over runs of {name}, small print 95% intervals"),
+        tables.metrics(c.rows, c.style, f"Means over runs of {name}, with 95% intervals in small print"),
         tables.loss_bars(c.rows, c.style),
         _compared(c, level + 1),
         _flows(c, level + 1),
@@ -86,7 +86,7 @@ def scenario_section(c: Content, level: int = 2) -> str:
 
 
 def _compared(c: Content, level: int) -> str:
-    """Every scheme run by run beside the one of `--against`."""
+    """Every scheme compared run by run with the one of `--against`."""
     rows = [row for row in c.rows if "against" in row]
     if not rows:
         return ""
@@ -94,10 +94,10 @@ def _compared(c: Content, level: int) -> str:
     margins = ", ".join(f"{m.title} {m.margin:g}{'' if m.is_relative else ' '}{m.unit}".strip() for m in MEASURES)
     return (
         f"<h{level}>Against {escape(other)}, run by run</h{level}>"
-        f"{tables.compared(rows, c.style, f'How far each scheme lies above {other} in the same runs')}"
+        f"{tables.compared(rows, c.style, f'Difference of each scheme from {other} in the same runs')}"
         '<p class="note">In each pair both schemes met the same network. <b>better</b> and <b>worse</b>: '
         "the whole 95% interval lies on one side of zero. <b>equal</b>: it lies within a margin "
-        f"({margins}). Anything else is <b>unclear</b>: more runs may tell.</p>"
+        f"({margins}). Anything else is <b>unclear</b>: more runs may decide it.</p>"
     )
 
 
@@ -123,7 +123,7 @@ def family_section(family: Family, members: Sequence[Content], level: int = 2) -
         title = f"{column.title} ({column.unit})" if column.unit else column.title
         every = [p[1] for _, points in curves for p in points] + highs
         y = Axis.over(title, every, log_above=30)
-        label = f"{column.title} over {family.setting}, a line a scheme"
+        label = f"{column.title} over {family.setting}, one line per scheme"
         figures.append(f"<figure>{svg(lines.sweep(curves, x, y), label)}</figure>")
     runs = _runs(members[0])
     inside = "".join(
@@ -135,8 +135,8 @@ def family_section(family: Family, members: Sequence[Content], level: int = 2) -
         [
             f'<section><h{level} id="{tables.anchor(family.name)}" tabindex="-1">{escape(family.name)}</h{level}>',
             f"<p>{escape(members[0].scenario['description'])}</p>",
-            f'<p class="note">{escape(family.setting)} takes {len(members)} values; at each, {escape(runs)}. '
-            "Lines are means over runs, bands 95% confidence intervals.</p>",
+            f'<p class="note">{escape(family.setting)} has {len(members)} values; at each, {escape(runs)}. '
+            "Lines are means over runs. Bands are 95% confidence intervals.</p>",
             f'<div class="grid">{"".join(figures)}</div>',
             inside,
             "</section>",
@@ -149,22 +149,21 @@ def _runs(c: Content) -> str:
     varies = ", ".join(c.scenario["varies"])
     if not varies and runs == 1:
         return f"one run of {seconds:g} s; nothing varies, so there is no interval"
-    what = f"the seed varies {varies}" if varies else "nothing varies but the machine"
+    what = f"the seed varies {varies}" if varies else "only the machine varies"
     return f"{runs} run{'s' if runs > 1 else ''} of {seconds:g} s each; {what}"
 
 
 def _scatter(c: Content) -> str:
-    label = (
-        f"Throughput against p95 delay on {c.scenario['name']}, a point a scheme; the table below has the numbers"
-    )
+    name = c.scenario["name"]
+    label = f"Throughput against p95 delay on {name}, one point per scheme; the table below has the numbers"
     chart = svg(throughput_against_delay(c.rows, c.style, c.regions), label)
     if c.regions:
         note = (
-            "Markers are means over runs; the true means lie in the ellipse with 95% confidence, "
-            "throughput and delay together (Hotelling's T\u00b2). "
+            "Markers are means over runs. An ellipse is the 95% confidence region of "
+            "mean throughput and mean delay together (Hotelling's T\u00b2). "
         )
     elif any(row["throughput_mbps"]["ci95"] for row in c.rows):
-        note = "Markers are means over runs, whiskers 95% intervals; for ellipses there are too few runs. "
+        note = "Markers are means over runs. Whiskers are 95% intervals. There are too few runs for ellipses. "
     else:
         note = ""
     return (
@@ -194,18 +193,18 @@ def _flows(c: Content, level: int) -> str:
         cards.append(_card(look, scheme, panels))
     fair = (
         f"<h{level}>Fairness over time</h{level}>"
-        '<p class="note">The first run of each scheme, second by second: each flow\'s share of what all deliver, '
-        "flow 0 at the bottom; and Jain's index among the flows that are there, delivering or "
-        f'not.</p><div class="cards">{"".join(cards)}</div>'
+        '<p class="note">The first run of each scheme, second by second: each flow\'s share of the total '
+        "throughput, with flow 0 at the bottom, and Jain's index among the active flows, with or without "
+        f'throughput.</p><div class="cards">{"".join(cards)}</div>'
         if cards
         else ""
     )
     most = max(len(row["flows"]) for row in rows)
     if most <= MOST_LISTED:
-        caption = f"Flows of {c.scenario['name']}: means over runs, small print 95% intervals"
+        caption = f"Flows of {c.scenario['name']}: means over runs, with 95% intervals in small print"
         table = tables.flows(rows, c.style, caption)
     else:
-        table = f'<p class="note">{most} flows are too many for a table here; results.parquet has them.</p>'
+        table = f'<p class="note">{most} flows are too many for a table; results.parquet has them.</p>'
     return f"<h{level}>Flows</h{level}>{table}{fair}"
 
 
@@ -233,8 +232,8 @@ def _over_time(c: Content, level: int) -> str:
         cards.append(_card(look, scheme, panels))
     return (
         f"<h{level}>Rate and delay over time</h{level}>"
-        '<p class="note">The first run of each scheme: what it delivered, in colour, against the capacity of the '
-        f"bottleneck, in grey; and the mean one-way delay. Axes are shared{_thinned(found[0][3], c.points)}.</p>"
+        '<p class="note">The first run of each scheme: its throughput in colour, the capacity of the bottleneck in '
+        f"grey, and the mean one-way delay. All charts have the same axes{_thinned(found[0][3], c.points)}.</p>"
         f'<div class="cards">{"".join(cards)}</div>'
     )
 
@@ -264,17 +263,17 @@ def _traces(c: Content, level: int) -> str:
     ]
     if delays:
         values = [x for _, points in delays for x, _ in points]
-        axis = Axis.over("mean one-way delay of a bin (ms)", values, log_above=12)
+        axis = Axis.over("mean one-way delay per bin (ms)", values, log_above=12)
         if not axis.log:
             axis = Axis(axis.title, 0.95 * min(values), axis.high)
-        chart = svg(lines.distributions(delays, axis), "Distribution of one-way delay, a line a scheme")
+        chart = svg(lines.distributions(delays, axis), "Distribution of one-way delay, one line per scheme")
         folds.append(_fold("delay_cdf", "Distribution of delay", chart))
     if not folds:
         return ""
     return (
         f'<div class="traces"><h{level}>Traces on demand</h{level}>'
-        '<p class="note">The first run of each scheme; thick lines take all flows together, thin ones are single '
-        f"flows. The filter at the side says which schemes are drawn.</p>{''.join(folds)}"
+        '<p class="note">The first run of each scheme. Thick lines are all flows together, thin lines single '
+        f"flows. The filter at the side selects the schemes.</p>{''.join(folds)}"
     )
 
 
@@ -294,7 +293,7 @@ def _machine(c: Content) -> str:
     """Of runs in real time how well the machine kept up; in sight where it did not."""
     if not any(row["fitness"] for row in c.rows):
         return ""
-    table = tables.machine(c.rows, c.style, "The worst of the runs: what the machine did that no network does")
+    table = tables.machine(c.rows, c.style, "How the machine disturbed the runs, the worst run of each scheme")
     reasons = [why for row in c.rows if (why := reason(row))]
     told = "".join(f'<p class="warn">{escape(why)}.</p>' for why in reasons)
     return (

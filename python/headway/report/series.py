@@ -11,7 +11,7 @@ Line = list[tuple[float, float | None]]
 ALL = -1
 """The flow of the series that takes all flows under test together."""
 MOST_FLOWS = 8
-"""Lines of single flows are drawn up to so many."""
+"""The most flows with lines of their own."""
 SECOND = 1.0
 
 

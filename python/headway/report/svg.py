@@ -47,7 +47,7 @@ CONFIGURED: Spec = {
     "padding": 2,
 }
 
-# What says nothing to whoever looks at the picture: it would be two thirds of the page.
+# What a reader of the picture does not see: it would be two thirds of the page.
 NOISE = {"aria-roledescription", "role", "aria-hidden", "pointer-events", "version"}
 DEFAULTS = {("font-weight", "normal"), ("opacity", "1"), ("stroke-width", "1"), ("transform", "translate(0,0)")}
 LENGTHS = ("x1", "y1", "x2", "y2")

@@ -13,7 +13,7 @@ Metric = Mapping[str, Any]
 
 FLOW_COLUMNS = ("throughput_mbps", "delay_p95_ms", "loss", "delay_mean_ms", "queue_p95_ms", "convergence_s")
 DENSE = 8
-"""From so many columns on, a table of metrics is set closer."""
+"""From this number of columns on, a table of metrics is set closer."""
 SUMMARY = ("throughput_mbps", "delay_p95_ms", "utilisation", "loss", "jain", "power")
 """Metrics of the table over scenarios, the first one shown until another is chosen."""
 

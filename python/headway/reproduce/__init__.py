@@ -1,4 +1,4 @@
-"""A paper's figures made again, and its claims held against them: one module a paper, one function a figure."""
+"""Makes a paper's figures again and judges its claims by them: one module per paper, one function per figure."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ class Bar(NamedTuple):
 def bars(
     found: Sequence[Bar], looks: Mapping[str, Style], x_title: str, y_title: str, *, line: float | None = None
 ) -> Spec:
-    """Bars in groups, with their 95% intervals; `line` is drawn across as what they are held against."""
+    """Bars in groups, with their 95% intervals. `line` is a reference value, drawn across."""
     labels = list(dict.fromkeys(bar.label for bar in found))
     groups = list(dict.fromkeys(bar.group for bar in found))
     values: list[dict[str, Any]] = [

@@ -1,4 +1,4 @@
-"""A sentence of a paper beside what is measured here, and whether it holds.
+"""A sentence of a paper, what is measured for it here, and whether it holds.
 
 A claim has levels: the networks, rivals or sizes that its sentence speaks of. Each level has an estimate with an
 interval, and lies in a zone. The zones decide the claim, by these rules:
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 ERROR = 0.05
-"""How often a verdict may be wrong."""
+"""The probability with which a verdict may be wrong."""
 PERCENT, INDEX, POINTS = 1.0, 0.01, 0.1
-"""Margins: what differs by less, in %, in Jain's index, in points of loss, counts as equal (decision 46)."""
+"""Margins in %, in Jain's index and in points of loss: a smaller difference counts as equal (decision 46)."""
 
 
 class Zone(StrEnum):
@@ -44,7 +44,7 @@ class Zone(StrEnum):
     CONTRARY = "not as claimed"
     """With its whole interval."""
     UNCLEAR = "unclear"
-    """None of these: more runs may tell."""
+    """None of these: more runs may decide it."""
     MISSING = "not measured"
 
 
@@ -54,7 +54,7 @@ class Verdict(StrEnum):
     HOLDS = "holds"
     FAILS = "does not hold"
     WEAK = "our model is too weak to tell"
-    """It does not hold for what we trained, which says nothing of what the paper trained."""
+    """It does not hold for our model, which says nothing about the paper's model."""
     UNTESTABLE = "not testable from the text"
     """The paper does not say what would have to be measured."""
     OPEN = "open"
@@ -68,7 +68,7 @@ class Aim:
     low: float = -inf
     high: float = inf
     margin: float | None = None
-    """Of a claim that something is more (low 0) or less (high 0): what is smaller counts as equal."""
+    """For claims of more (low 0) or less (high 0): a smaller difference counts as equal."""
 
     def zone(self, ours: Estimate, level: float = 1 - ERROR) -> Zone:
         """Where an estimate lies, with its whole interval of that level."""
@@ -95,14 +95,14 @@ class Aim:
 
 @dataclass(frozen=True)
 class Level:
-    """One of what a sentence speaks of."""
+    """One case of a sentence, such as a network, a rival or a size."""
 
     name: str
     zone: Zone
     """At 95%."""
     ours: Estimate = NOTHING
     aim: Aim | None = None
-    """None where the zone is not an interval's."""
+    """None if the zone does not come from an interval."""
 
     def at(self, level: float) -> Zone:
         """Its zone at another level."""
@@ -111,23 +111,23 @@ class Level:
 
 @dataclass(frozen=True)
 class Claim:
-    """What a paper says, and what is so here."""
+    """What a paper says, and what is measured here."""
 
     id: str
     """Figure and name: fig7.final-throughput."""
     paper: str
     """What the paper says, in our words, with the place."""
     how: str
-    """What is measured here, and where it has to lie."""
+    """What is measured here, and the threshold."""
     levels: tuple[Level, ...]
     verdict: Verdict
     unit: str = ""
     note: str = ""
     """What else a reader is to know, such as what would show it."""
     of_learner: bool = True
-    """Does it tell of what is trained? Then one training does not decide it."""
+    """Is it about a trained model? Then one training does not decide it."""
     learners: tuple[str, ...] = ()
-    """The trained schemes that it tells of; all of the figure's where it names none."""
+    """The trained schemes that it is about; all of the figure's if it names none."""
 
     @property
     def worst(self) -> Level | None:
@@ -183,7 +183,7 @@ def judge(
     of_learner: bool = True,
     learners: tuple[str, ...] = (),
 ) -> Claim:
-    """Holds a sentence against what was measured.
+    """Judges a sentence by what was measured.
 
     Args:
         name: The claim's id.
@@ -191,16 +191,16 @@ def judge(
         how: What is measured.
         found: The estimate, or one for each level.
         unit: Of the estimates.
-        low: Where an estimate has to begin.
-        high: Where it has to end.
-        more: In place of both where something is to be more than 0: what is smaller counts as equal.
-        less: The same where it is to be less.
-        least: So many levels are enough; all unless told.
-        weak: What would show it, where a failure may be our model's own and not the paper's.
-        untestable: What the paper does not say, where that decides.
-        undecided: Why it stays open whatever was measured, such as too few recordings.
-        of_learner: Does it tell of what is trained, and not of a controller without training, or of one model?
-        learners: The trained schemes that it tells of, where a figure has others too.
+        low: Lower limit of an estimate.
+        high: Upper limit of an estimate.
+        more: Instead of both, for a claim of more than 0: a smaller difference counts as equal.
+        less: The same for a claim of less than 0.
+        least: Number of levels that are enough; all by default.
+        weak: What would show the claim, if a failure may come from our model.
+        untestable: What the paper does not say, if the claim cannot be tested without it.
+        undecided: Why the claim stays open whatever was measured, such as too few recordings.
+        of_learner: Is the claim about a trained controller, and not about one without training or one model?
+        learners: The trained schemes that the claim is about, if the figure has others too.
     """
     margin = less if more is None else more
     aim = Aim(low if more is None else 0.0, high if less is None else 0.0, margin)
@@ -262,8 +262,8 @@ def with_training_seeds(claim: Claim, seeds: int) -> Claim:
     if not claim.of_learner or seeds >= ENOUGH_MODELS or claim.verdict not in decided:
         return claim
     stands = "one training seed stands" if seeds == 1 else f"{seeds} training seeds stand"
-    note = f"{decided[claim.verdict]} for what is trained here, but only {stands} behind it"
-    note += f", {ENOUGH_MODELS} are needed"
+    note = f"{decided[claim.verdict]} for the models trained here, but only {stands} behind it"
+    note += f"; {ENOUGH_MODELS} are needed"
     return replace(claim, verdict=Verdict.OPEN, note="; ".join(part for part in (claim.note, note) if part))
 
 

@@ -190,7 +190,7 @@ def fit(found: Runs) -> Runs:
 
 
 def shows_unfit(shown: Runs) -> bool:
-    """Whether any of the runs shown is one that the machine did not keep up with."""
+    """Whether the machine was too slow for any of the runs shown."""
     return any(run["unfit"] for runs in shown.values() for run in runs)
 
 
@@ -206,14 +206,16 @@ def of_real_time(found: Runs, shown: Runs) -> list[str]:
     runs = {id(run): run for of_one in found.values() for run in of_one}.values()
     unfit = [run["unfit"] for run in runs if run["unfit"]]
     versions = sorted({run["code_version"] for run in runs if "code_version" in run} - {code_version})
-    notes = [f"Of these runs some are of an earlier version: {', '.join(versions)}."] if versions else []
+    notes = [f"Some of these runs were made by an earlier version: {', '.join(versions)}."] if versions else []
     if unfit and shown is found:
         notes.append(
-            f"**{len(unfit)} of {len(runs)} runs are unfit, and shown all the same**: points would have none "
-            f"without them. The first one's reason: {unfit[0]}."
+            f"**{len(unfit)} of {len(runs)} runs are unfit but shown**, because otherwise some "
+            f"points would have no run. The first one's reason: {unfit[0]}."
         )
     elif unfit:
-        notes.append(f"{len(unfit)} of {len(runs)} runs are unfit and left out, for one: {unfit[0]}.")
+        notes.append(
+            f"{len(unfit)} of {len(runs)} runs are unfit and left out. The first one's reason: {unfit[0]}."
+        )
     for label in dict.fromkeys(one.label for one in shown):
         own = list({id(run): run for one, of_one in shown.items() if one.label == label for run in of_one}.values())
         if trips := [count for run in own if (count := run.get("guard_trips"))]:

@@ -24,11 +24,11 @@ class Drawn:
     table: Sequence[Sequence[str]] = ()
     """What else was measured: a row of titles, then rows of cells."""
     notes: Sequence[str] = ()
-    """What a reader is to know of how it was made here, a sentence each."""
+    """What a reader should know about how it was made here, one sentence each."""
     tables: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
-    """Short such tables by their titles: the terminal shows them too."""
+    """Further short tables by their titles; the terminal shows them too."""
     files: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
-    """Long ones, which are left beside the chart: by what follows the figure's name, as in fig4-pairs.csv."""
+    """Long tables, written next to the chart, by the suffix of the file's name, as in fig4-pairs.csv."""
 
 
 Made = Generator[Sequence[Wanted], Measured, Drawn]
@@ -40,17 +40,17 @@ class Figure:
     """A figure of a paper."""
 
     name: str
-    """As the command line has it: fig4."""
+    """Its name on the command line: fig4."""
     title: str
     caption: str
-    """What is to be seen, and how it was run: the paper's terms, and ours where it says nothing."""
+    """What the figure shows and how it was run, in the paper's terms, or in ours if it has none."""
     make: Callable[[Lab], Made]
     world: str = SIM
     """Where its runs are carried out. One of another world than the simulator is named after it: fig11-kernel."""
 
     @property
     def asked(self) -> str:
-        """Its name on the command line, beside `--world`."""
+        """Its name on the command line, next to `--world`."""
         return self.name.removesuffix(f"-{self.world}")
 
 

@@ -41,12 +41,12 @@ class Settings:
 
     runs: int = 30
     most_seconds: float | None = None
-    """Runs are cut to so much, and longer ones of a sweep of lengths left out."""
+    """Runs are at most this long. Longer lengths of a sweep are left out."""
 
 
 FULL = Settings()
 QUICK = Settings(runs=2, most_seconds=10.0)
-"""Enough to see that everything works, and no more."""
+"""Only enough to see that everything works."""
 FULL_KERNEL = Settings(runs=5)
 """In real time, which takes as long as the runs are."""
 QUICK_KERNEL = Settings(runs=2, most_seconds=2.0)
@@ -63,7 +63,7 @@ class Wanted:
     seconds: float
     seeds: tuple[int, ...]
     series: bool = False
-    """Are time series wanted?"""
+    """Whether time series are needed."""
     bin_ms: float = GRID_MS
     """Their bins."""
     world: str = SIM
@@ -116,7 +116,7 @@ class OneRun:
 
     @property
     def key(self) -> dict[str, Any]:
-        """By every parameter of the scheme and the contents of its model: a new one is run anew."""
+        """By every parameter of the scheme and the contents of its model: a new model is run again."""
         return {
             "world": self.world,
             "scenario_hash": self.scenario.hash,
@@ -130,13 +130,13 @@ class OneRun:
 
 @dataclass
 class Lab:
-    """Gives figures what they ask for, and notes what is not there."""
+    """Gives figures the runs that they ask for, and notes what is missing."""
 
     settings: Settings = FULL
     models: Path | None = None
     """The folder in which trained ablations and teams are; None for `TRAINED`."""
     stand_ins: Mapping[str, str] = field(default_factory=dict)
-    """Other schemes in the place of some, to try figures out before a model is trained; never published."""
+    """Schemes that replace others, to try figures out before a model is trained; never published."""
     notes: list[str] = field(default_factory=list)
     world: str = SIM
     """Where runs are carried out."""

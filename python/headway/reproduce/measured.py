@@ -54,7 +54,7 @@ class Measured:
         return self.median_across([wanted], lambda run: _value(run, of))
 
     def median_across(self, wanted: Sequence[Wanted], of: Callable[..., float | None]) -> Estimate:
-        """The median of what `of` makes of the runs with one seed, one of each of `wanted`."""
+        """The median over seeds of `of`, applied to one run of each of `wanted` with the same seed."""
         together, _ = self.ordered(wanted)
         values = [value for runs in together if (value := of(*runs)) is not None]
         return Estimate(median(values) if values else None, lambda level: median_interval(values, level=level))
@@ -118,7 +118,7 @@ class Measured:
         return Estimate.of(lambda level: means.mean(added, block, level=level)).mapped(lambda value: more + value)
 
     def across(self, wanted: Sequence[Wanted], of: Callable[..., float | None]) -> Estimate:
-        """The mean of what `of` makes of the runs with one seed, one of each of `wanted`; None says nothing."""
+        """The mean over seeds of `of`, applied to one run of each of `wanted`; None is left out."""
         ordered, block = self.ordered(wanted)
         rows = [(runs, [value]) for runs in ordered if (value := of(*runs)) is not None]
         samples, block = self.samples(wanted, rows, block)
@@ -207,6 +207,7 @@ def over_recordings(of_each: Iterable[Estimate]) -> Estimate:
 def few_recordings(count: int) -> str:
     """What a reader is to know of claims over so few recordings."""
     return (
-        f"Claims over recordings rest on {count} of them. At least {ENOUGH_RECORDINGS} are needed to speak of such "
-        "networks: runs at other offsets of one recording are no others."
+        f"Claims over recordings rest on {count} of them. At least {ENOUGH_RECORDINGS} are needed "
+        "for a statement about such networks, because runs at other offsets of one recording are "
+        "not independent."
     )

@@ -21,17 +21,15 @@ if TYPE_CHECKING:
 
 END = "<!-- end -->"
 HERE = "here (95% interval)"
-"""The head of a column that sections have since decision 47; what was judged before has another table."""
+"""Sections judged by decision 47 have a column with this head; older ones have another table."""
 VERDICTS = (
-    "*Holds*: every level of the claim lies where the paper says, with its whole 95% interval. "
-    "*Does not hold*: a level "
-    "surely lies elsewhere (intervals are widened where there are many levels: Holm), or all are "
-    "equal. *Our model is "
-    "too weak to tell*: it does not hold for the model that we trained, and a better one may show "
-    "it. *Not testable "
-    "from the text*: the paper does not say what would have to be measured. *Open*: not decided; "
-    "more runs, machines or "
-    "training seeds would tell. The rules are in [decision 47](../decisions/0047-verdicts.md)."
+    "*Holds*: for every level of the claim, the whole 95% interval is where the paper says. *Does "
+    "not hold*: for some level, the whole interval is elsewhere (with many levels, intervals are "
+    "widened by Holm's correction), or all levels are equal. *Our model is too weak to tell*: the "
+    "claim does not hold for our model, but a better model may show it. *Not testable from the "
+    "text*: the paper does not say what would have to be measured. *Open*: not decided; more "
+    "runs, machines or training seeds would decide it. The rules are in [decision "
+    "47](../decisions/0047-verdicts.md)."
 )
 
 
@@ -99,7 +97,7 @@ def summary(paper: Paper, outcomes: Sequence[Outcome], text: str) -> str:
         standing, outcome = _standing(figure, text), made.get(figure.name)
         title = figure.title
         if outcome and outcome.drawn is None:
-            title += f"; not made{' anew' if standing else ''}: {outcome.missing or outcome.failures[0]}"
+            title += f"; not made{' again' if standing else ''}: {outcome.missing or outcome.failures[0]}"
         elif not standing:
             title += "; not made"
         if standing and HERE not in standing:
@@ -137,7 +135,7 @@ def section(paper: Paper, outcome: Outcome, drawn: Drawn) -> str:
         f'<picture>\n  <source media="(prefers-color-scheme: dark)" srcset="img/{name}-dark.svg">\n'
         f'  <img alt="{outcome.figure.title}" src="img/{name}.svg">\n</picture>\n'
     )
-    head = ["", "the paper says", HERE]
+    head = ["", "the paper says", f"measured {HERE}"]
     lines = [[_cell(claim.verdict), claim.paper, claim.so_far()] for claim in drawn.claims]
     again = f"{circumstances([outcome])} `{command(paper, outcome.figure)}`\n"
     parts = [picture, again, *([markdown(head, lines), _levels(drawn.claims)] if lines else [])]

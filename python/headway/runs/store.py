@@ -118,7 +118,7 @@ class Store:
         One of the simulator only from this very code, for it takes no time; one in the kernel only from the
         headwayd that is here, if one is; one of the emulator from any: its `code_version` says which. In all of
         them only of the model that the scheme has here, and over the traces that the scenario has here, whatever
-        their names. Where series are wanted they have to be whole: older ones do not say what was sent.
+        their names. If series are asked for, they have to be whole: older ones do not say what was sent.
         """
         run = self._runs.get(_key(task.key))
         if run and not (_is_of_this_code(run) and _is_of_this_model(run, task) and _is_of_these_traces(run, task)):

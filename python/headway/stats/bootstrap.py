@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 LEVEL = 0.95
 RESAMPLES = 10_000
 MOST_VALUES = 1000
-"""Of more values, means of neighbours are drawn: time and memory stay those of so many."""
+"""With more values than this, means of neighbours are resampled, so that time and memory stay bounded."""
 AT_ONCE = 500
 """Resamples that are drawn together: of MOST_VALUES values they take 4 MB."""
 FEW = 10
@@ -50,7 +50,7 @@ def mean_interval(
     values, block = thinned(values, block)
     n = len(values)
 
-    # Element by element and in a fixed order: a matrix product would round differently elsewhere.
+    # Element by element and in a fixed order: a matrix multiplication would round differently elsewhere.
     means = np.zeros(resamples)
     for weight, value in zip(_weights(n, block, resamples), values, strict=True):
         means += weight * value
@@ -72,13 +72,13 @@ def mean_interval(
 
 
 def thinned(values: Sequence[float], block: int) -> tuple[Sequence[float], int]:
-    """Of more than MOST_VALUES values the means of neighbours, whose mean is the same; else the values.
+    """The values, or means of neighbours if there are more than MOST_VALUES. The overall mean is the same.
 
-    The mean of so many neighbours is as good as normal.
+    With so many values, a mean of neighbours is close to normally distributed.
 
     Args:
         values: One finite number a run.
-        block: How many neighbours are alike.
+        block: Number of neighbours that depend on each other.
 
     Returns:
         The values, and how many neighbours of them are alike.
@@ -93,11 +93,11 @@ def thinned(values: Sequence[float], block: int) -> tuple[Sequence[float], int]:
 
 
 def block_length(runs: int, run_s: float, trace_s: float) -> int:
-    """How many runs to draw together when each begins at its own offset of one trace.
+    """The number of runs to draw together if each begins at its own offset of one trace.
 
-    Runs whose offsets are less than a run apart see some of the same trace and are no independent
+    Runs whose offsets are less than a run apart share a part of the trace, so they are not independent
     samples. Of `runs` offsets spread over `trace_s`, about runs * run_s / trace_s fall within one run's
-    length. At most sqrt(runs), so that there remain blocks enough to draw from.
+    length. At most sqrt(runs), so that enough blocks remain.
 
     Args:
         runs: Number of runs, at least 1.

@@ -60,7 +60,7 @@ def mean_ellipse(
         return None
     x, y = math.fsum(xs) / n, math.fsum(ys) / n
     us, vs = _deviations(xs, x, block), _deviations(ys, y, block)
-    # Mean square of block means' deviations over the number of blocks, unbiased for independent ones.
+    # Mean squared distance of block means from their mean over the number of blocks; unbiased if independent.
     scale = 1 / (n * (blocks - 1))
     f = _f_quantile(level, blocks - 2)
     return Ellipse(

@@ -45,7 +45,7 @@ class Estimate:
 
     @classmethod
     def fixed(cls, mean: float | None, ends: Ends | None) -> Estimate:
-        """One whose interval is the same at any level."""
+        """An estimate whose interval is the same at any level."""
         return cls(mean, lambda _: ends)
 
     @cached_property

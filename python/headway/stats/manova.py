@@ -33,7 +33,7 @@ class Statistic:
     df: tuple[float, float]
     """Degrees of freedom of F: of the groups, and of the error."""
     p: float
-    """How likely so much is where no group differs; 0 below the least number there is."""
+    """The probability of such an F if no group differs; 0 if it is too small for a float."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def disagreement(wilks: float, pillai: float, hotelling: float, roy: float) -> f
     """What three statistics of three quantities make of Wilks' lambda, over the one that is printed.
 
     All four are of the same three eigenvalues: Roy's is the largest, Hotelling and Lawley's their sum, Pillai's the
-    sum of l / (1 + l), Wilks' the product of 1 / (1 + l).
+    sum of l / (1 + l), Wilks' is 1 / (1 + l), multiplied over all l.
     """
     # With u = 1 / (1 + l) of the two others: u + v = 3 - pillai - u1, 1/u + 1/v = hotelling - roy + 2.
     first = 1.0 / (1.0 + roy)

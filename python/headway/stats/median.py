@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def median_interval(values: Sequence[float], *, level: float = LEVEL) -> tuple[float, float] | None:
-    """The narrowest pair of order statistics, as far from one end as from the other, that covers the median.
+    """The narrowest symmetric pair of order statistics that covers the median.
 
-    Whatever the distribution: of 50 values the 18th and the 33rd.
+    It holds for any distribution. For 50 values it is the 18th and the 33rd.
 
     Args:
         values: One finite number a run.

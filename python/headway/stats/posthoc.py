@@ -33,7 +33,7 @@ class Test:
 
 
 def welch(one: Sequence[float], other: Sequence[float]) -> Test:
-    """Of two independent samples, whose variances may differ; t is of `one` less `other`."""
+    """Welch's test of two independent samples, whose variances may differ; t is for `one` minus `other`."""
     if min(len(one), len(other)) < 2:
         return Test(nan, nan, nan)
     a, b = (float(np.var(values, ddof=1)) / len(values) for values in (one, other))
@@ -59,14 +59,14 @@ def paired(one: Sequence[float], other: Sequence[float]) -> Test:
 
 
 def block_means(values: Sequence[float], block: int) -> list[float]:
-    """Means of so many neighbours, or a few more where they do not divide: samples where neighbours are alike."""
+    """Means of `block` neighbours or a few more, as samples where neighbours depend on each other."""
     if block == 1:
         return list(values)
     return [float(part.mean()) for part in np.array_split(np.asarray(values), max(1, len(values) // block))]
 
 
 def _rounding(*samples: Sequence[float]) -> float:
-    """What is no difference between them."""
+    """The largest difference between samples that is only rounding."""
     return ROUNDING * max(abs(value) for values in samples for value in values)
 
 
@@ -94,7 +94,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 class Pairwise:
-    """All pairs of groups of one quantity, and which of them are told apart."""
+    """All pairs of groups of one quantity, and which of them differ significantly."""
 
     def __init__(
         self,
@@ -107,10 +107,10 @@ class Pairwise:
         """Tests every pair.
 
         Args:
-            groups: The runs of each group, by its name. With `block` > 1, ordered so that neighbours are alike.
+            groups: The runs of each group, by its name. With `block` > 1, in the order in which neighbours depend.
             in_pairs: Are the runs of groups pairs, in the same order? Else groups are independent.
-            block: So many neighbours make one sample, their mean.
-            resolution: Means no further apart than this share of the larger are not told apart.
+            block: The number of neighbours whose mean is one sample.
+            resolution: Means within this share of the larger one count as equal.
         """
         test = paired if in_pairs else welch
         self.means = {name: float(np.mean(values)) for name, values in groups.items()}
@@ -127,12 +127,12 @@ class Pairwise:
         """The adjusted p value of each pair."""
 
     def differ(self, one: str, other: str) -> bool:
-        """Are two groups told apart?"""
+        """Do two groups differ significantly?"""
         return one != other and self.p[frozenset((one, other))] < LEVEL
 
     @property
     def told_apart(self) -> int:
-        """How many pairs are."""
+        """The number of pairs that differ significantly."""
         return sum(p < LEVEL for p in self.p.values())
 
     def ranked(self, *, largest: bool = True) -> list[str]:
@@ -140,7 +140,7 @@ class Pairwise:
         return sorted(self.means, key=self.means.__getitem__, reverse=largest)
 
     def best(self, *, largest: bool = True, places: int = 1) -> list[str]:
-        """The groups in the first `places` by their means, and those not told apart from the last of these."""
+        """The first `places` groups by mean, and those that do not differ significantly from the last of these."""
         ranked = self.ranked(largest=largest)
         last = ranked[min(places, len(ranked)) - 1]
         return [name for k, name in enumerate(ranked) if k < places or not self.differ(last, name)]

@@ -335,7 +335,7 @@ class Agent:
     def _decide(self, host: _Host, flows: list[str]) -> list[dict[str, float]]:
         rows, others = [list(host.flows[flow]) for flow in flows], self._others(host)
         if isinstance(self.policy, Learns):
-            # Who is started anew is another, whatever its flows are called.
+            # A host that has started again is another host, whatever its flows are called.
             return self.policy.decide_for([f"{host.hello.instance}/{flow}" for flow in flows], rows, others)
         return self.policy.decide(rows, others)
 

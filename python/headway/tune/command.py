@@ -155,5 +155,5 @@ def _read_all(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
 
 
 def _say(role: str, name: str) -> None:
-    """For whoever started it: it is up."""
+    """Tells the process that started it that it is up."""
     print(f"{role} {name}: runs, pid {os.getpid()}; see headway tune status; Ctrl-C ends it", flush=True)

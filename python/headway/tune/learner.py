@@ -50,7 +50,7 @@ MOST_FLOWS = 16384
 PAUSE_S = 30.0
 """A flow that says nothing for so long begins a new trajectory."""
 LEAST_OF = 5
-"""Rows whose least RTT stands for what the path takes."""
+"""Rows whose minimum RTT estimates the base RTT."""
 MOST_TOLD, MOST_NEIGHBOURS = 64, 16
 """Trajectories of neighbours that wait for an update, and neighbours whose weights are kept."""
 OLD_S = 600.0
@@ -68,8 +68,9 @@ class Reward:
     """The paper's (section IV-A), of what a host knows.
 
     `alpha` x utilisation + (1 - `alpha`) / (1 + exp(error of RTprop over `unit_ms`)). Utilisation is throughput
-    over BtlBw, at most 1. What the path takes is the least RTT of the flow's last five rows: too large while a
-    queue stands for that long, and out of date for so long once a path has become longer.
+    over BtlBw, at most 1. The minimum RTT of the flow's last five rows estimates the base RTT. It is
+    too large while a queue stands for that long, and out of date for that long once a path has
+    become longer.
     """
 
     alpha: float = 0.65

@@ -72,7 +72,7 @@ def security(*, key: str | None, peers: Path | None, insecure: bool, urls: list[
     a folder of public keys, or one, of those who may come.
 
     Raises:
-        UsageError: Beyond loopback without keys, `insecure` beyond loopback, or a key that is none.
+        UsageError: Beyond loopback without keys, `insecure` beyond loopback, or a malformed key.
     """
     beyond = [url for url in urls if not is_loopback(url)]
     if insecure:
@@ -118,7 +118,7 @@ def bounded(socket: Any) -> None:
 
 
 def dealer(context: zmq.asyncio.Context, to: Endpoint, safe: Security, *, reconnects: bool) -> zmq.asyncio.Socket:
-    """A socket that talks to `to`. Without `reconnects` it tries once, and whoever has it opens another.
+    """A socket that talks to `to`. Without `reconnects` it tries once, and its owner opens another.
 
     Raises RunError.
     """

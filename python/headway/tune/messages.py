@@ -161,7 +161,7 @@ class _Head(msgspec.Struct):
 
 
 class Refused(Exception):  # noqa: N818
-    """A message that is none, with the reason in a word: large, garbage, schema, type or invalid."""
+    """A malformed message, with the reason in a word: large, garbage, schema, type or invalid."""
 
     def __init__(self, reason: str, text: str) -> None:
         super().__init__(text)

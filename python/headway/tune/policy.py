@@ -54,7 +54,7 @@ class Learns(Protocol):
     """A policy that learns from what comes of its decisions, and shares that."""
 
     outbox: deque[Episode | Weights]
-    """For neighbours; whoever sends them takes them out."""
+    """For neighbours; the sender takes them out."""
 
     def decide_for(
         self, names: Sequence[str], flows: Sequence[Sequence[Row]], others: Sequence[Sequence[Row]] = ()

@@ -332,7 +332,7 @@ class Diag:
             while at + HEADER.size <= len(data):
                 length, kind, _, sequence, _ = HEADER.unpack_from(data, at)
                 if length < HEADER.size or at + length > len(data):
-                    raise OSError(errno.EBADMSG, "a message of the kernel's that is none")
+                    raise OSError(errno.EBADMSG, "a malformed message from the kernel")
                 body = data[at + HEADER.size : at + length]
                 at += (length + 3) & ~3
                 # Of a question that was given up.

@@ -139,9 +139,9 @@ class Table:
         return self.rows * self.history * len(self._names)
 
     def normalised(self, rows: Sequence[Row]) -> Array:
-        """float32 [rows, features]: clamp((x - offset) * scale, clip), with ln(1 + x) in the place of x if `log`.
+        """float32 [rows, features]: clamp((x - offset) * scale, clip), with ln(1 + x) instead of x if `log`.
 
-        What is not known is taken for 0, as in a simulation beneath which there is no BBR.
+        Unknown values count as 0, as in a simulation without BBR as the base controller.
         """
         given = [[row.get(name) for name in self._names] for row in rows]
         raw = np.array([[math.nan if x is None else x for x in line] for line in given], dtype=np.float64)

@@ -8,10 +8,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 ALL = "*"
-"""In the place of a flow: every flow, those to come among them if the tuner can."""
+"""Instead of a flow: every flow, and later ones too if the tuner can."""
 
 DEFAULTS = {"rtprop_window": 10.0, "btlbw_window": 10.0}
-"""Linux's BBR: the least RTT of 10 s, the largest bandwidth of 10 rounds."""
+"""Linux's BBR: the minimum RTT of 10 s, the largest bandwidth of 10 rounds."""
 
 RANGES = {"rtprop_window": (0.1, 600.0), "btlbw_window": (1.0, 1000.0)}
 """What may be set: seconds, and rounds. As the scheme `bbr` declares them."""

@@ -96,7 +96,7 @@ pub enum Need {
     RateSample,
     /// Pacing.
     Pacing,
-    /// What the controller allows is read anew after every packet that leaves, not only after
+    /// What the controller allows is read again after every packet that leaves, not only after
     /// feedback and timers: for those that decide in `on_sent`.
     PerSend,
     /// Arrival times by the receiver's clock.

@@ -14,7 +14,7 @@ use super::cubic::{self, Cubic};
 
 const ADDITIVE: Param = Param {
     name: "additive",
-    help: "packets that the window grows by in a round trip whatever the marks: makes flows equal (§3.2)",
+    help: "packets by which the window grows each round trip independent of marks; makes flows equal (§3.2)",
     kind: Kind::Number {
         default: 1.0,
         min: 0.0,
@@ -23,7 +23,7 @@ const ADDITIVE: Param = Param {
 };
 const DUAL: Param = Param {
     name: "dual",
-    help: "a second window, Cubic's, for paths whose bottleneck has no ABC router (§5.1.1)",
+    help: "use Cubic's window as a second one, for paths whose bottleneck has no ABC router (§5.1.1)",
     kind: Kind::Choice(&["on", "off"]),
 };
 
@@ -36,7 +36,7 @@ pub const SCHEME: Scheme = Scheme {
     deviations: &[
         "One queue takes ABC's packets and others', which pass unmarked: the paper's router gives them two queues \
          with weights (§5.2), a scheduler that no comparison of single flows needs.",
-        "A time-out shrinks only Cubic's window, as losses do: the paper says nothing of time-outs.",
+        "A timeout shrinks only Cubic's window, as losses do: the paper does not mention timeouts.",
     ],
     needs: &[Need::PerPacket, Need::EcnEcho],
     params: &[ADDITIVE, DUAL],

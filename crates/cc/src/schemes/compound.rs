@@ -40,24 +40,24 @@ const BETA: Param = Param {
 };
 const ZETA: Param = number(
     "zeta",
-    "dwnd shrinks by so much for each packet that waits",
+    "packets by which dwnd shrinks for each packet in the queue",
     1.0,
     10.0,
 );
 const GAMMA: Param = number(
     "gamma",
-    "from so many waiting packets on dwnd shrinks; the most that tuning sets",
+    "packets in the queue from which on dwnd shrinks; the largest value that tuning sets",
     30.0,
     1000.0,
 );
 const TUNING: Param = Param {
     name: "tuning",
-    help: "set gamma by the packets that wait when a loss comes, so that small buffers are shared fairly",
+    help: "set gamma from the packets in the queue at a loss, so that flows share small buffers fairly",
     kind: Kind::Choice(&["on", "off"]),
 };
 const LOW_WINDOW: Param = number(
     "low_window",
-    "below so many packets dwnd does not grow",
+    "window in packets below which dwnd does not grow",
     38.0,
     1000.0,
 );
@@ -66,11 +66,11 @@ const LOW_WINDOW: Param = number(
 pub const SCHEME: Scheme = Scheme {
     name: "compound",
     family: Family::Loss,
-    summary: "NewReno and beside it a window that follows delay",
+    summary: "NewReno plus a second window that follows delay",
     source: "draft-sridharan-tcpm-ctcp-02; Tan et al. 2006; Linux tcp_compound.c",
     deviations: &[
         "Gamma's weight lambda is one half, as in Linux's last tcp_compound.c.",
-        "dwnd is a real number of packets: in Linux it grows by whole ones, so not before 41 packets.",
+        "dwnd is a real number of packets. In Linux it grows by whole packets, so it does not grow below 41 packets.",
     ],
     needs: &[],
     params: &[ALPHA, K, BETA, ZETA, GAMMA, TUNING, LOW_WINDOW],
@@ -100,7 +100,7 @@ pub struct Compound {
     /// `dwnd` before the last reduction, for [`Feedback::undo`].
     undo: f64,
     base_rtt: Duration,
-    /// The least RTT of this round, and how many there were.
+    /// The minimum RTT of this round, and the number of samples.
     min_rtt: Duration,
     samples: u32,
     smoothed_rtt: Duration,
@@ -252,7 +252,7 @@ impl CongestionControl for Compound {
         }
     }
 
-    /// The draft: the path may be another now. All begins anew, with the smoothed RTT for the base.
+    /// The draft: the path may be another now. All starts again, with the smoothed RTT for the base.
     fn on_rto(&mut self, rto: &Rto<'_>) {
         self.judging = false;
         if rto.consecutive == 1 {

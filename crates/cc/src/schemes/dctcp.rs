@@ -21,7 +21,7 @@ const G: Param = Param {
 };
 const ALPHA: Param = Param {
     name: "alpha",
-    help: "the share of marked packets that is assumed to begin with",
+    help: "the share of marked packets assumed at the start",
     kind: Kind::Number {
         default: 1.0,
         min: 0.0,
@@ -33,7 +33,7 @@ const ALPHA: Param = Param {
 pub const SCHEME: Scheme = Scheme {
     name: "dctcp",
     family: Family::Loss,
-    summary: "a window cut by the share of packets that a queue marked; NewReno where none marks",
+    summary: "cuts the window by the share of marked packets; NewReno where no router marks",
     source: "RFC 8257",
     deviations: &[],
     needs: &[Need::EcnEcho],

@@ -20,7 +20,7 @@ pub const SCHEME: Scheme = Scheme {
     name: "fixed-rate",
     family: Family::Fixed,
     summary: "a constant sending rate without a window",
-    source: "a yardstick of ours",
+    source: "our own, as a baseline",
     deviations: &[],
     needs: &[Need::Pacing],
     params: &[RATE],

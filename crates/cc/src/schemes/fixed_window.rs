@@ -19,7 +19,7 @@ pub const SCHEME: Scheme = Scheme {
     name: "fixed-window",
     family: Family::Fixed,
     summary: "a constant number of packets in flight",
-    source: "a yardstick of ours",
+    source: "our own, as a baseline",
     deviations: &[],
     needs: &[],
     params: &[WINDOW],

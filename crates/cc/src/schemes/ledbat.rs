@@ -12,7 +12,7 @@ use crate::{
 
 const TARGET: Param = Param {
     name: "target",
-    help: "the queueing delay that is aimed at; RFC 6817 allows 100ms at most",
+    help: "the target queueing delay; RFC 6817 allows 100ms at most",
     kind: Kind::Time {
         default: Duration::from_millis(100),
         min: Duration::from_millis(1),
@@ -21,7 +21,7 @@ const TARGET: Param = Param {
 };
 const GAIN: Param = Param {
     name: "gain",
-    help: "packets a round trip by which the window grows where there is no queue",
+    help: "packets by which the window grows each round trip without a queue",
     kind: Kind::Number {
         default: 1.0,
         min: 0.01,
@@ -39,7 +39,7 @@ const ALLOWED_INCREASE: Param = Param {
 };
 const BASE_HISTORY: Param = Param {
     name: "base_history",
-    help: "minutes whose least delay counts as that of the path without a queue",
+    help: "minutes whose minimum delay counts as the path's delay without a queue",
     kind: Kind::Count {
         default: 10,
         min: 1,
@@ -48,7 +48,7 @@ const BASE_HISTORY: Param = Param {
 };
 const CURRENT_FILTER: Param = Param {
     name: "current_filter",
-    help: "the least of so many of the newest delays counts as the current one",
+    help: "number of newest delays whose minimum counts as the current delay",
     kind: Kind::Count {
         default: 4,
         min: 1,
@@ -57,7 +57,7 @@ const CURRENT_FILTER: Param = Param {
 };
 const SLOW_START: Param = Param {
     name: "slow_start",
-    help: "double the window each round trip until nine tenths of the target wait, as libutp does",
+    help: "double the window each round trip until the queueing delay is nine tenths of the target, as libutp does",
     kind: Kind::Choice(&["off", "on"]),
 };
 
@@ -69,7 +69,7 @@ pub const SCHEME: Scheme = Scheme {
     source: "RFC 6817",
     deviations: &[
         "The newest delays are filtered by their minimum over four samples, as in ns-3; the RFC leaves the filter open.",
-        "No slow start unless slow_start=on, since the RFC's algorithm has none; libutp and ns-3 have one.",
+        "No slow start unless slow_start=on, because the RFC's algorithm has none. libutp and ns-3 have one.",
         "What is in flight bounds growth; the RFC also cuts the window down to it, which after a loss would undo that \
          a reduction for packets that were only late is taken back.",
     ],

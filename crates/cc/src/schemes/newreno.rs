@@ -16,8 +16,8 @@ pub const SCHEME: Scheme = Scheme {
     source: "RFC 5681, RFC 6582, RFC 3168",
     deviations: &[
         "The window is not inflated by duplicate acknowledgements (RFC 6582): the transport finds losses as with SACK.",
-        "Retransmissions can carry ECT, as in QUIC (RFC 9000 §13.4), not as in RFC 3168 §6.1.5: they are packets like any.",
-        "`ecn=abe` answers a mark alike in slow start and after it: RFC 8511 can be read both ways.",
+        "Retransmissions can carry ECT, as in QUIC (RFC 9000 §13.4) and unlike RFC 3168 §6.1.5, because they are packets like any other.",
+        "`ecn=abe` reacts to a mark in slow start as it does later: RFC 8511 can be read both ways.",
     ],
     needs: &[],
     params: &[ECN],
@@ -112,7 +112,7 @@ impl CongestionControl for NewReno {
         }
     }
 
-    /// RFC 5681 §3.1: the first time-out for a packet sets ssthresh; later ones leave it alone.
+    /// RFC 5681 §3.1: the first timeout for a packet sets ssthresh; later ones leave it alone.
     fn on_rto(&mut self, rto: &Rto<'_>) {
         self.recovery = Recovery::Loss;
         if rto.consecutive == 1 {
@@ -299,7 +299,7 @@ mod tests {
         assert_eq!(packets(&reno), 20.0);
     }
 
-    /// RFC 5681 §3.1: one packet after a time-out; ssthresh is set by the first of a series.
+    /// RFC 5681 §3.1: one packet after a timeout; ssthresh is set by the first of a series.
     #[test]
     fn time_out_restarts_from_one_packet() {
         let mut reno = avoiding(100);

@@ -1,7 +1,7 @@
 //! Vegas: keeps a few packets of its own in the bottleneck's queue (Brakmo and Peterson 1995).
 //!
 //! Brakmo's rule, with the round trips of Linux (`tcp_vegas.c`) and ns-3 (`tcp-vegas.cc`): the window
-//! is judged once a round trip by the least RTT of that round trip. Loss, timeouts and idleness are
+//! is judged once a round trip by the minimum RTT of that round trip. Loss, timeouts and idleness are
 //! NewReno's, as there. What the three do differently is said at each rule; windows here are real
 //! numbers of packets, so that a difference of 4.76 is neither Linux's 4 nor ns-3's 5.
 
@@ -25,12 +25,12 @@ const fn packets(name: &'static str, help: &'static str, default: f64) -> Param 
 }
 const ALPHA: Param = packets(
     "alpha",
-    "with fewer packets than this in the queue the window grows",
+    "packets in the queue below which the window grows",
     2.0,
 );
 const BETA: Param = packets(
     "beta",
-    "with more than this, alpha or more, it shrinks",
+    "packets in the queue above which the window shrinks; alpha or more",
     4.0,
 );
 const GAMMA: Param = packets("gamma", "with more than this slow start ends", 1.0);
@@ -42,10 +42,10 @@ pub const SCHEME: Scheme = Scheme {
     summary: "keeps two to four packets in the queue",
     source: "Brakmo and Peterson 1995; Linux tcp_vegas.c, ns-3 tcp-vegas.cc",
     deviations: &[
-        "Losses are found by the transport, not by the paper's finer timers.",
+        "The transport detects losses, not the paper's finer timers.",
         "Slow start doubles every round trip, as in Linux and ns-3, not every other.",
-        "As slow start ends the queue is drained at once, as in Linux and ns-3, not by an eighth of the window.",
-        "Windows are real numbers of packets: Linux cuts the difference down to whole ones, ns-3 rounds it up.",
+        "At the end of slow start the queue is drained at once, as in Linux and ns-3, not by an eighth of the window.",
+        "Windows are real numbers of packets. Linux rounds the difference down to whole packets, ns-3 rounds it up.",
     ],
     needs: &[],
     params: &[ALPHA, BETA, GAMMA],
@@ -63,10 +63,10 @@ pub struct Vegas {
     alpha: f64,
     beta: f64,
     gamma: f64,
-    /// The least RTT ever: the path without a queue.
+    /// The minimum RTT ever: the path without a queue.
     base_rtt: Duration,
     rounds: RoundCounter,
-    /// The least RTT of this round, and how many there were.
+    /// The minimum RTT of this round, and the number of samples.
     min_rtt: Duration,
     samples: u32,
     /// False during loss recovery, whose round trips tell nothing.
@@ -252,7 +252,7 @@ mod tests {
         }
     }
 
-    /// The least RTT of the round counts, not the last.
+    /// The minimum RTT of the round counts, not the last.
     #[test]
     fn jitter_is_not_a_queue() {
         let mut vegas = vegas(100, false);

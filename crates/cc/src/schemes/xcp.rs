@@ -10,7 +10,7 @@ use crate::{
 const NEEDS: &[Need] = &[Need::PerPacket, Need::Header];
 const SOURCE: &str = "Katabi, Handley and Rohrs 2002; ns-2 xcpq.cc, xcp-end-sys.cc";
 const FIRST_WINDOW: &str =
-    "A flow begins with RFC 6928's window, as every scheme here, not with one packet.";
+    "A flow begins with RFC 6928's window, like every scheme here, not with one packet.";
 const IN_USE: &str = "A window that is not in use does not grow (ns-2's option control_increase_), instead of asking \
                       for what the application will need (§3.3).";
 
@@ -18,12 +18,12 @@ const IN_USE: &str = "A window that is not in use does not grow (ns-2's option c
 pub const SCHEME: Scheme = Scheme {
     name: "xcp",
     family: Family::Explicit,
-    summary: "its window changes as routers say that know the link's rate",
+    summary: "routers that know the link's rate tell the sender how to change its window",
     source: SOURCE,
     deviations: &[
         FIRST_WINDOW,
         IN_USE,
-        "On a link that follows a trace the router takes the trace's mean rate for the link's.",
+        "On a link that follows a trace, the router uses the trace's mean rate as the link's rate.",
     ],
     needs: NEEDS,
     params: &[],
@@ -35,7 +35,7 @@ pub const SCHEME: Scheme = Scheme {
 /// The same sender, for routers that measure the link.
 pub const WINDOWED: Scheme = Scheme {
     name: "xcp-w",
-    summary: "XCP whose router measures what a link of varying rate can send",
+    summary: "XCP for links of varying rate: the router measures what the link can send",
     source: "Katabi, Handley and Rohrs 2002; Goyal et al. 2020 (ABC, NSDI), XCP_w",
     deviations: &[
         FIRST_WINDOW,
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(xcp.stamp().header, Header([15_000.0, rtt_s, f32::INFINITY]));
     }
 
-    /// RFC 5681 §3.1, to which §3.4 points: half on loss, one packet after a time-out.
+    /// RFC 5681 §3.1, to which §3.4 points: half on loss, one packet after a timeout.
     #[test]
     fn losses_are_tcps() {
         let mut xcp = Xcp::new(&setup());
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(xcp.control().cwnd, MSS);
     }
 
-    /// Packets that were only late, and time-outs for nothing: the first of those in a row counts.
+    /// Packets that were only late, and spurious timeouts: the first of those in a row counts.
     #[test]
     fn a_reduction_for_nothing_is_taken_back_once() {
         let undo = || Feedback {

@@ -66,7 +66,7 @@ pub fn feedback(now: Time) -> Feedback<'static> {
     }
 }
 
-/// The `consecutive`-th time-out in a row, with `packets` in flight.
+/// The `consecutive`-th timeout in a row, with `packets` in flight.
 pub fn rto(now: Time, packets: u64, consecutive: u32) -> Rto<'static> {
     Rto {
         now,

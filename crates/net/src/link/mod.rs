@@ -207,7 +207,7 @@ impl Link {
         is_struck
     }
 
-    /// When [`deliver`](Self::deliver) is wanted next; [`Time::NEVER`] if nothing is under way.
+    /// When to call [`deliver`](Self::deliver) next; [`Time::NEVER`] if nothing is under way.
     #[inline]
     pub fn next_delivery(&self) -> Time {
         match (self.line.packets.front(), &self.stage) {

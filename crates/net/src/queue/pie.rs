@@ -239,7 +239,7 @@ impl Pie {
             let before = self.controller.clone();
             let delay_s = self.delay_s();
             if self.controller.update(&self.params, delay_s) {
-                // The next burst is measured anew.
+                // The next burst is measured again.
                 self.drain = DrainRate::default();
             }
             self.updated += self.params.update;

@@ -343,7 +343,7 @@ mod tests {
         assert_eq!(granted(&other), 0.0);
     }
 
-    /// What the packets of an interval get is together what it has (§3.5.2), whoever they are of.
+    /// What the packets of an interval get is together what it has (§3.5.2), of all flows.
     #[test]
     fn packets_share_what_there_is() {
         for flows in [

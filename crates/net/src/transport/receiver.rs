@@ -136,7 +136,7 @@ impl Receiver {
         self.maybe_delay(now, ack, in_order)
     }
 
-    /// When [`on_timer`](Self::on_timer) is wanted next; [`Time::NEVER`] for not at all.
+    /// When to call [`on_timer`](Self::on_timer) next; [`Time::NEVER`] for not at all.
     #[inline]
     pub fn next_timer(&self) -> Time {
         let half = self.half.as_ref().map_or(Time::NEVER, |h| h.next_timer());

@@ -10,7 +10,7 @@ pub enum Rounding {
     Exact,
     /// So many microseconds, of a feature in milliseconds.
     Micros(u32),
-    /// So many microseconds in the flow's least RTT, as a share of the value.
+    /// So many microseconds in the flow's minimum RTT, as a share of the value.
     MicrosOfRtt(u32),
     /// So many microseconds over the interval's length.
     MicrosOverInterval(u32),
@@ -26,7 +26,7 @@ impl Rounding {
         match self {
             Rounding::Exact => "none".to_owned(),
             Rounding::Micros(us) => format!("{us} us"),
-            Rounding::MicrosOfRtt(us) => format!("{us} us in the least RTT"),
+            Rounding::MicrosOfRtt(us) => format!("{us} us in the minimum RTT"),
             Rounding::MicrosOverInterval(us) => format!("{us} us over the interval's length"),
             Rounding::AtPeak(us) => format!("{us} us at the peak throughput"),
             Rounding::OfEqualSamples => "any, between samples that round to one".to_owned(),

@@ -12,12 +12,12 @@ const MODEL: Param = trained("one of v2, v1, int8-v1", "v2", |text| {
 pub const SCHEME: Scheme = Scheme {
     name: "aurora",
     family: Family::Learned,
-    summary: "a small network scales the rate every half RTT by how RTTs, sending and delivery have changed",
+    summary: "every half RTT a small network scales the rate, from changes of the RTT, the sending rate and the delivery rate",
     source: "Jay, Rotman, Godfrey, Schapira and Tamar, ICML 2019; recipe v1 as in PCC-RL (docs/training.md)",
     deviations: &[
-        "v1 was trained by the authors' recipe in our simulator, not with their weights; it serves 1.2 to 6 Mbit/s, as theirs",
-        "int8-v1 is v2 as the kernel evaluates it: whole numbers, six intervals in the place of ten, and answers that wait for the next acknowledgement, as there is no timer (docs/int8.md)",
-        "v2 was trained on 0.5 to 200 Mbit/s and round trips of 5 to 400 ms; its features and its reward have no scale, it also sees loss and how many packets an interval had, and an action may change the rate by four times as much",
+        "v1 does not have the authors' weights: it was trained by their recipe in our simulator. Like theirs it is for 1.2 to 6 Mbit/s",
+        "int8-v1 is v2 for the kernel: whole numbers, six intervals instead of ten, and actions that wait for the next acknowledgement, because there is no timer (docs/int8.md)",
+        "v2 was trained on 0.5 to 200 Mbit/s and RTTs of 5 to 400 ms. Its features and its reward do not depend on the link's scale. It also sees the loss and the number of packets of an interval. An action may change the rate four times as much",
     ],
     needs: &[Need::RateSample, Need::Pacing],
     params: &[MODEL, LATENCY, GUARD],

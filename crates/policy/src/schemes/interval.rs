@@ -12,12 +12,12 @@ const LEARNED_MODEL: Param = trained("v1", "v1", |text| model_of("interval-learn
 /// The first is what the study recommends.
 const RTT: Param = Param {
     name: "rtt",
-    help: "the estimate of the RTT: Jacobson and Karels (jk), Eq. 3 to the letter (jk-printed), a mean of gain 1/8 (ewma), the least of 10 s, or the newest sample",
+    help: "the estimate of the RTT: Jacobson and Karels (jk), Eq. 3 as printed (jk-printed), an EWMA of gain 1/8 (ewma), the minimum of 10 s, or the newest sample",
     kind: Kind::Choice(&["jk", "ewma", "min-filtered", "latest", "jk-printed"]),
 };
 const N: Param = Param {
     name: "n",
-    help: "how many times that estimate an interval lasts (Eq. 4)",
+    help: "length of an interval as a multiple of that estimate (Eq. 4)",
     kind: Kind::Number {
         default: 2.0,
         min: 0.1,
@@ -29,15 +29,15 @@ const N: Param = Param {
 pub const INTERVAL: Scheme = Scheme {
     name: "interval",
     family: Family::Learned,
-    summary: "a small network scales the rate at intervals of n times an estimate of the RTT, both to be chosen",
+    summary: "a small network scales the rate at intervals of n times an estimate of the RTT; you choose n and the estimate",
     source: "Naqvi, Hilman and Anggorojati, Fine Tuning of Interval Configuration for Deep RL Based Congestion Control; trained here (docs/training.md)",
     deviations: &[
-        "the paper names no training interval: here Aurora's, 1.5 x the newest sample, which is none of its 18 groups",
-        "it names no training networks: here 1 to 12 Mbit/s, round trips of 20 to 420 ms, 6 to 100 packets of queue, and recorded LTE, none of the seven networks among them",
-        "it names no scale of the rate's change: an output of 1 is a rate 1.2 times as high",
-        "in training Eq. 1 is divided by the path's mean rate, so that slow networks count as much as fast ones, less 0.8 times what that rate would earn, and by the deviation of its sums; on one network that changes no ranking",
-        "features are shown less what nothing happening makes of them, times 2 to 5, and clipped; lambda 0.95, a clip of 0.2 and a standard deviation of 0.4 at first are ours",
-        "the value function's output is not bent by tanh: it stands for sums of rewards",
+        "the paper states no training interval: we use Aurora's, 1.5 x the newest sample, which is not one of its 18 groups",
+        "it states no training networks: ours have 1 to 12 Mbit/s, base RTTs of 20 to 420 ms and queues of 6 to 100 packets, or replay recorded LTE. None is one of the seven networks",
+        "it states no scale of the rate's change: an output of 1 multiplies the rate by 1.2",
+        "in training, Eq. 1 is divided by the path's mean rate, so that slow networks count as much as fast ones; 0.8 times the reward of that rate is subtracted; and the result is divided by the standard deviation of its sums. This does not change the ranking on any one network",
+        "from each feature its value without any change is subtracted; the result is multiplied by 2 to 5 and clipped. A lambda of 0.95, a PPO clip of 0.2 and an initial standard deviation of 0.4 are our choices",
+        "the value function's output has no tanh, because it estimates sums of rewards",
     ],
     needs: &[Need::RateSample, Need::Pacing],
     params: &[RTT, N, MODEL, LATENCY, GUARD],
@@ -49,12 +49,12 @@ pub const INTERVAL: Scheme = Scheme {
 /// The future work that the study names.
 pub const INTERVAL_LEARNED: Scheme = Scheme {
     name: "interval-learned",
-    summary: "the same with a second output, which says how many RTTs the next interval lasts",
+    summary: "as `interval`, with a second output that sets the length of the next interval in RTTs",
     source: "the future work of Naqvi, Hilman and Anggorojati (section 5); trained here (docs/training.md)",
     deviations: &[
-        "the second output says how many times the RTT's mean of gain 1/8 an interval lasts, from a quarter to four times by its logarithm",
-        "it begins with interval's weights, and in training what comes later is discounted by time, not by decisions, and a reward counts for as long as it lasted: short intervals would else earn by their number",
-        "it is trained on more cellular links, up to 24 Mbit/s and 2% of losses, and in longer episodes; scale, Eq. 1 and value function as for `interval`",
+        "the second output sets the interval's length, from 0.25 to 4 times the RTT's EWMA of gain 1/8, on a logarithmic scale",
+        "training begins with the weights of `interval`. It discounts rewards by time, not by decision, and weights each reward by the length of its interval; otherwise short intervals would earn more because there are more of them",
+        "it was trained on more cellular links, up to 24 Mbit/s and 2% random loss, and in longer episodes. Scale, Eq. 1 and value function are those of `interval`",
     ],
     params: &[LEARNED_MODEL, LATENCY, GUARD],
     build: |setup, values| super::build(setup, values, &LEARNED_MODEL),

@@ -24,7 +24,7 @@ const MODEL: Param = Param {
 pub const SCHEME: Scheme = Scheme {
     name: "learned",
     family: Family::Learned,
-    summary: "whatever a trained model decides; its card says what it sees and does",
+    summary: "runs any trained model; the model's card says what it observes and does",
     source: "a model's folder (docs/models.md)",
     deviations: &[],
     needs: &[Need::RateSample, Need::Pacing],

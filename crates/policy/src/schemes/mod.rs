@@ -44,7 +44,7 @@ pub static SCHEMES: &[Scheme] = &[
 /// How long an answer takes.
 const LATENCY: Param = Param {
     name: "latency",
-    help: "how long an answer takes to take effect, as inference does",
+    help: "delay from an observation to the effect of its action, as inference causes it",
     kind: Kind::Time {
         default: Duration::ZERO,
         min: Duration::ZERO,
@@ -55,7 +55,7 @@ const LATENCY: Param = Param {
 /// Is it guarded?
 const GUARD: Param = Param {
     name: "guard",
-    help: "does the kernel's guard watch it, and give the flow to Cubic where it does badly (docs/guard.md)",
+    help: "whether the guard watches the flow and falls back to Cubic where the policy does badly (docs/guard.md)",
     kind: Kind::Switch,
 };
 
@@ -67,7 +67,7 @@ const fn trained(
 ) -> Param {
     Param {
         name: "model",
-        help: "which of the trained models decides (headway models), or the folder of another training",
+        help: "the trained model (see `headway models`), or the folder of another training",
         kind: Kind::Loaded {
             what,
             default: Some(default),

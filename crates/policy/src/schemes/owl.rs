@@ -13,7 +13,7 @@ const LOSS_MODEL: Param = trained("v1", "v1", |text| model_of("owl-loss", text))
 /// for the network, 11 us down (decision 30).
 pub(super) const LATENCY: Param = Param {
     name: "latency",
-    help: "how long an answer takes to take effect: the default is that of an agent in user space",
+    help: "delay from an observation to the effect of its action; the default is that of an agent in user space",
     kind: Kind::Time {
         default: Duration::from_micros(26),
         min: Duration::ZERO,
@@ -22,7 +22,7 @@ pub(super) const LATENCY: Param = Param {
 };
 const ONLINE: Param = Param {
     name: "online",
-    help: "does it go on learning in use, each flow for itself (Algorithm 1, lines 11 and 12)",
+    help: "whether each flow continues to learn by itself in use (Algorithm 1, lines 11 and 12)",
     kind: Kind::Choice(&["false", "true"]),
 };
 const EPSILON: Param = weight(
@@ -33,13 +33,13 @@ const EPSILON: Param = weight(
 );
 const DELTA: Param = weight(
     "delta",
-    "with online=true, weight of losses in the utility that it learns from (Eq. 7)",
+    "with online=true, weight of the loss in the utility from which it learns (Eq. 7)",
     0.5,
     100.0,
 );
 const BETA: Param = weight(
     "beta",
-    "with online=true, weight of the delay in the utility that it learns from (Eq. 7)",
+    "with online=true, weight of the delay in the utility from which it learns (Eq. 7)",
     0.5,
     100.0,
 );
@@ -61,15 +61,15 @@ const fn weight(name: &'static str, help: &'static str, default: f64, max: f64) 
 pub const OWL: Scheme = Scheme {
     name: "owl",
     family: Family::Learned,
-    summary: "a Q-network adds packets to Cubic's window; it sees what the sender measures and what known switches count",
+    summary: "a Q-network adds packets to Cubic's window; it observes the sender's measurements and the counters of known switches",
     source: "Sacco, Flocco, Esposito and Marchetto, IEEE TNSM 2023; trained here (docs/training.md)",
     deviations: &[
-        "gamma 0.995, since 0.93 looks 57 ms ahead at decisions of 4 ms, less than a round trip; returns of forty steps, double Q-learning, layers of 128 and 64, a learning rate of 0.0005: `headway train owl-paper` has Table II as it stands",
-        "in training some simulations followed a rule for the window, and the network imitates it, less and less (`[dqn.guide]`, decision 31): of actions drawn every 4 ms chance never shows what a good window is worth",
-        "beside the twelve features of Table I it sees the queueing delay, the least RTT of the last 10 s, the RTT over it and how long ago it was seen, the throughput of late and its peak, the window less what that peak brings in that least RTT, and the losses of late: what the twelve hold only together, or over longer than five intervals",
-        "it was trained on Eq. 7 with its rate over the root of the slowest link's, so that slow networks count nearly as much as fast ones; while it learns in use, the most that the flow ever got stands for that link",
-        "in congestion avoidance Cubic's own growth is left out, so that action 0 does nothing (section IV-A)",
-        "without known switches, before their first counters, and once none came for 10 s (the controller is lost), it is shown that nothing is known",
+        "gamma is 0.995, because 0.93 looks only 57 ms ahead at decisions of 4 ms, less than a round trip. We use returns of forty steps, double Q-learning, layers of 128 and 64 and a learning rate of 0.0005. `headway train owl-paper` has Table II as printed",
+        "in training, some simulations follow a rule for the window, and the network imitates it, less and less (`[dqn.guide]`, decision 31), because random actions every 4 ms never reach a good window",
+        "besides the twelve features of Table I it observes the queueing delay, the minimum RTT of the last 10 s, the RTT divided by that minimum, the age of the minimum, the recent throughput and its peak, the window minus (peak throughput x minimum RTT), and the recent losses. The twelve features contain these only jointly, or over more than five intervals",
+        "in training, the rate in Eq. 7 is divided by the square root of the slowest link's rate, so that slow networks count nearly as much as fast ones. While it learns in use, the flow's highest throughput replaces that link's rate",
+        "in congestion avoidance Cubic's own growth is off, so that action 0 does nothing (section IV-A)",
+        "without known switches, before their first counters, and after 10 s without counters (the controller is lost), the network's inputs say that no switch is known",
     ],
     needs: &[Need::RateSample],
     params: &[MODEL, LATENCY, ONLINE, EPSILON, DELTA, BETA, GUARD],
@@ -81,10 +81,10 @@ pub const OWL: Scheme = Scheme {
 /// The same without the delay in its utility.
 pub const OWL_LOSS: Scheme = Scheme {
     name: "owl-loss",
-    summary: "Owl whose utility counts losses and no delay (beta = 0)",
+    summary: "Owl with a utility of throughput and loss, without delay (beta = 0)",
     deviations: &[
         "all of `owl`'s",
-        "beside other flows its reward in training stopped at its fair share, and the rule kept to that; in use nobody knows the share: Eq. 7 with delta 0.5 and no delay rewards whoever takes a link from others (decision 31)",
+        "in training with other flows, its reward did not grow above its fair share, and the rule kept to that share, because Eq. 7 with delta 0.5 and no delay rewards a flow that takes the link from others (decision 31). In use the share is unknown",
     ],
     params: &[LOSS_MODEL, LATENCY, ONLINE, EPSILON, DELTA, NO_BETA, GUARD],
     build: |setup, values| build(setup, values, &LOSS_MODEL, &NO_BETA),

@@ -14,7 +14,7 @@ use crate::{
 /// As in `[dqn.guide]` of `owl-v1`'s training, like the numbers below.
 const PACKETS: Param = Param {
     name: "packets",
-    help: "how many packets it keeps beyond what the path holds",
+    help: "packets in flight above the BDP",
     kind: Kind::Number {
         default: 2.5,
         min: 0.0,
@@ -38,7 +38,7 @@ pub const SCHEME: Scheme = Scheme {
     summary: "the rule that Owl's network imitates: a window of the peak throughput times the minimum RTT, and some packets",
     source: "the rule of `[dqn.guide]` in owl-v1's training (docs/decisions/0031-training-owl.md)",
     deviations: &[
-        "in training the rule also added a queue beside other flows, which it knew by the capacity of the path: a sender does not know that, so this controller does not add it",
+        "in training, the rule also added a queue when other flows shared the path, which it knew from the path's capacity. A sender does not know the capacity, so this controller does not add it",
     ],
     needs: &[Need::RateSample],
     params: &[PACKETS, LATENCY, GUARD],

@@ -15,7 +15,7 @@ use crate::pal::{Agent, Checkpoint, PalSpec, Task, Weights};
 
 pub(super) const ALPHA: Param = Param {
     name: "alpha",
-    help: "how much a lost packet counts against a delivered one (Eq. 7); 1, 2 and 4 in the paper",
+    help: "weight of a lost packet relative to a delivered one (Eq. 7); 1, 2 and 4 in the paper",
     kind: Kind::Number {
         default: 4.0,
         min: 0.0,
@@ -25,7 +25,7 @@ pub(super) const ALPHA: Param = Param {
 
 const RESTART: Param = Param {
     name: "restart",
-    help: "after so long the flow begins anew, from a window of 1, with what it has learned (§4.3); 0s for never",
+    help: "time after which the flow starts again from a window of 1 with what it has learned (§4.3); 0s for never",
     kind: Kind::Time {
         default: Duration::ZERO,
         min: Duration::ZERO,
@@ -37,17 +37,17 @@ const RESTART: Param = Param {
 pub const SCHEME: Scheme = Scheme {
     name: "rax",
     family: Family::Learned,
-    summary: "learns while it runs, from random weights: every acknowledgement changes the window by what a network of gated units draws",
+    summary: "learns while it runs, from random weights: at every acknowledgement a network of gated units draws the change of the window",
     source: "Bachl, Zseby and Fabini, Rax: Deep Reinforcement Learning for Congestion Control (docs/decisions/0040-rax.md)",
     deviations: &[
-        "what the paper leaves open (widths, optimiser, rates, beta, scales of features and actions) is ours: docs/decisions/0040-rax.md",
-        "rewards are averaged by Eq. 1; Algorithm 2, line 9, as printed weighs otherwise and stays at 70% of the paper's link",
-        "a gradient is applied after as many packets as the path returns in a round trip, if the window has more: windows ran away",
-        "advantages are centred and scaled by those of late, so that one set of rates serves links of any speed",
-        "the first action follows the first acknowledgement: before, nothing is known to act on",
-        "a window of more than 32 times what the path returns in a round trip, and weights that are not finite or too large, are taken for divergence: NewReno for 10 s, then random weights anew",
-        "both RTT features end at 1.5 times the least RTT of the flow",
-        "over the kernel's TCP windows are whole packets, 4 at least; one that is not filled grows no further; packets are answered in the order of sending; four of an acknowledgement's act at most",
+        "the paper does not state widths, optimiser, learning rates, beta, and scales of features and actions; ours are in docs/decisions/0040-rax.md",
+        "rewards are averaged by Eq. 1. Algorithm 2, line 9, as printed has other weights, with which a flow stays at 70% of the paper's link",
+        "a gradient is applied after one round trip's worth of packets if the window is larger than that; without this, windows grew without bound",
+        "advantages are centred and scaled by recent advantages, so that one set of learning rates works for links of any speed",
+        "the first action follows the first acknowledgement, because there is no observation before it",
+        "a window of more than 32 times the packets that the path returns in a round trip, and weights that are too large or not finite, count as divergence. Then NewReno runs for 10 s, and the flow starts again with random weights",
+        "both RTT features are capped at 1.5 times the flow's minimum RTT",
+        "over the kernel's TCP, windows are whole packets and at least 4; a window that is not filled does not grow; packets act in the order of sending, at most four for each acknowledgement",
     ],
     needs: &[Need::PerPacket],
     params: &[ALPHA, RESTART],
@@ -71,7 +71,7 @@ pub struct RaxSpec {
     pub alpha: f32,
     /// How it learns; windows are in packets.
     pub pal: PalSpec,
-    /// After so long the flow begins anew with what it has learned; zero for never.
+    /// Time after which the flow starts again with what it has learned; zero for never.
     #[serde(skip)]
     pub restart: Duration,
 }
@@ -180,7 +180,7 @@ pub struct Rax {
     begun: Time,
     rtt_ms: f32,
     least_rtt_ms: f32,
-    /// In the place of a network that diverged.
+    /// Instead of a network that diverged.
     fallback: Option<(NewReno, Time)>,
     divergences: u64,
 }
@@ -402,7 +402,7 @@ impl Rax {
         RUNAWAY * self.state.path_holds()
     }
 
-    /// NewReno for a while, from what the path holds at most, then what it began with anew: a model's weights, or random
+    /// NewReno for a while, from what the path holds at most, then what it began with again: a model's weights, or random
     /// ones.
     fn start_over(&mut self, now: Time) {
         self.divergences += 1;

@@ -10,7 +10,7 @@ use crate::model::{Learner, shipped_learners};
 
 const MODEL: Param = Param {
     name: "model",
-    help: "what it begins with: a learner that comes with Headway, or the folder of one",
+    help: "the learner with which it begins: one that comes with Headway, or a folder",
     kind: Kind::Loaded {
         what: "v1, or the path of a learner's folder",
         default: Some("v1"),
@@ -21,9 +21,9 @@ const MODEL: Param = Param {
 /// The same from a learner's folder.
 pub const SCHEME: Scheme = Scheme {
     name: "rax-pretrained",
-    summary: "Rax that begins with what another flow has learned, and goes on learning",
+    summary: "Rax that begins with what another flow has learned, and continues to learn",
     source: "Bachl, Zseby and Fabini, Rax (§4.3); models/rax-v1 learned it here (docs/models.md)",
-    deviations: &["all of `rax`'s, but that a flow that diverged begins with the model again"],
+    deviations: &["all of `rax`'s, except that a flow that diverged begins with the model again"],
     params: &[MODEL, rax::ALPHA],
     build: |setup, values| {
         let learner = values.loaded::<Learner>(&MODEL);

@@ -56,7 +56,7 @@ impl RaxOverRecords {
         }
     }
 
-    /// Takes the flow's state at an acknowledgement or a time-out. Where somebody else has its window
+    /// Takes the flow's state at an acknowledgement or a timeout. Where somebody else has its window
     /// ([`Record::TRIPPED`]) it does not act, and learns only of what it did before.
     pub fn on_record(&mut self, record: &Record) {
         let since = |now: u32, before: u32| now.wrapping_sub(before) as usize;

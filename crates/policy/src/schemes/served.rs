@@ -47,7 +47,7 @@ impl Served {
     /// without what only a simulated flow has.
     ///
     /// # Errors
-    /// [`SchemeError`]: no such learned scheme, no such model, or a parameter that means nothing to whoever serves it.
+    /// [`SchemeError`]: no such learned scheme, no such model, or a parameter that the agent does not have.
     pub fn read(spec: &str) -> Result<Served, SchemeError> {
         let selection = Registry::new(SCHEMES).select(spec)?;
         check(&selection)?;
@@ -214,18 +214,18 @@ fn check(selection: &Selection) -> Result<(), SchemeError> {
     let refused = |why: &str| Err(SchemeError(format!("scheme '{spec}': {why}")));
     if selection.digests.is_some() {
         return refused(
-            "digests are simulated flows'; of these the report interval says how many acknowledgements make a record",
+            "only simulated flows have digests; here the report interval sets how many acknowledgements make a record",
         );
     }
     for given in spec.split(':').skip(1) {
         if given.starts_with("latency=") {
             return refused(
-                "'latency' is a simulated agent's: here answers take what they take; leave it out",
+                "'latency' is only for simulated agents, and this agent's latency is real; leave it out",
             );
         }
         if given.starts_with("restart=") {
             return refused(
-                "'restart' is a simulated flow's: here flows end by themselves; leave it out",
+                "'restart' is only for simulated flows, and these flows end by themselves; leave it out",
             );
         }
         if given == "guard=off" {
@@ -254,9 +254,9 @@ mod tests {
     #[test]
     fn what_only_a_simulated_flow_has_is_refused() {
         for (spec, hint) in [
-            ("owl:latency=10ms", "'latency' is a simulated agent's"),
+            ("owl:latency=10ms", "'latency' is only for simulated agents"),
             ("owl:online=true:latency=26us", "leave it out"),
-            ("rax:restart=10s", "'restart' is a simulated flow's"),
+            ("rax:restart=10s", "'restart' is only for simulated flows"),
             ("aurora:guard=off", "leave 'guard=off' out"),
             ("batched-owl:interval=10ms", "the report interval"),
         ] {

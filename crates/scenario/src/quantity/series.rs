@@ -4,7 +4,7 @@ use headway_cc::Stream;
 
 use super::Quantity;
 
-/// Values of one quantity in a run, each drawn anew.
+/// Values of one quantity in a run, each drawn again.
 #[derive(Debug)]
 pub(crate) struct Series {
     low: f64,

@@ -37,7 +37,7 @@ fn a_new_delay_of_the_bottleneck_is_that_of_the_way_back_unless_it_has_its_own()
     );
 }
 
-/// Times between changes and what changes, each drawn anew and uniform over its range.
+/// Times between changes and what changes, each drawn again and uniform over its range.
 #[test]
 fn recurring_changes_are_drawn_anew_each_time() {
     let text = "schema=1\nname='x'\nseconds=60\n[bottleneck]\nrate='5Mbps'\n\
@@ -62,7 +62,7 @@ fn recurring_changes_are_drawn_anew_each_time() {
     times.extend(there.iter().map(|c| c.at.as_secs_f64()));
     let gaps: Vec<f64> = times.windows(2).map(|t| t[1] - t[0]).collect();
     assert!(gaps.iter().all(|g| (1.0..=50.0).contains(g)));
-    // 1900 gaps of a deviation of 14.1: the mean's is 0.32.
+    // 1900 gaps of a standard deviation of 14.1: the mean's is 0.32.
     assert!((mean(&gaps) - 25.5).abs() < 1.1, "{}", mean(&gaps));
     let rates: Vec<f64> = there.iter().map(|c| c.rate.unwrap().as_mbps()).collect();
     assert!((mean(&rates) - 5.5).abs() < 0.2, "{}", mean(&rates));

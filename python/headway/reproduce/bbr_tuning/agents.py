@@ -34,7 +34,7 @@ BEST = 0.95
 """Of the best reward: when a team has learned."""
 QUANTITIES = {
     "reward": "team reward",
-    "right": "share of time RTprop is right",
+    "right": "share of time with a right RTprop",
     "utilisation": "utilisation",
     "jain": "Jain's index",
 }
@@ -66,7 +66,7 @@ def read(file: Path) -> list[Row]:
         raise UsageError(f"{file}: cannot be read; make it with python -m headway.train.team_study") from None
     for row in rows:
         if not isinstance(row, dict) or row.get("schema") != SCHEMA:
-            raise UsageError(f"{file}: a line without schema {SCHEMA}; train anew into another --out")
+            raise UsageError(f"{file}: a line without schema {SCHEMA}; train again into another --out")
     return rows
 
 
@@ -88,10 +88,11 @@ def agents(rows: Sequence[Row]) -> Drawn:
         table.append(["none (BBR)", "", "", *cells, "", "", ""])
     late = sum(_needed(row, best) is None for runs in setups.values() for row in runs)
     notes = [
-        "Intervals are over training seeds, Student's below ten of them.",
-        "Held-out episodes are the same for all; the policies' likeliest actions are measured.",
-        f"A team that never reaches {BEST:.0%} of the best mean reward of any setup counts with the decisions that "
-        f"it trained for, so that those means are lower bounds: {late} of {sum(map(len, setups.values()))}.",
+        "Intervals are over training seeds. With fewer than ten seeds they are Student's.",
+        "All teams are measured in the same held-out episodes, with each policy's most probable actions.",
+        f"A team that never reaches {BEST:.0%} of the best mean reward of any setup counts with "
+        f"all decisions of its training, so those means are lower bounds. These are {late} of "
+        f"{sum(map(len, setups.values()))} teams.",
     ]
     return Drawn(titled(panels, looks), _claims(setups), table, notes)
 
@@ -179,15 +180,17 @@ def _claims(setups: Mapping[Setup, list[Row]]) -> list[Claim]:
         judge(
             "agents.sharing",
             "Agents share sensation, episodes and policies, and work for a common goal (III-A; no number)",
-            "team reward with everything shared over that with nothing, same seeds; threshold: above 0%",
+            "difference of the team reward with everything shared from that with nothing shared, "
+            "in % of the latter, same seeds; threshold: above 0%",
             {f"{n} agents": _difference(setups, (n, EVERYTHING), (n, NOTHING)) for n in counts},
             "%",
             more=PERCENT,
         ),
         judge(
             "agents.episodes",
-            "Ours: ... and not policies alone",
-            "team reward with everything shared over that with policies alone, same seeds; threshold: above 0%",
+            "Ours: ... and sharing everything is better than sharing only policies",
+            "difference of the team reward with everything shared from that with only policies "
+            "shared, in % of the latter, same seeds; threshold: above 0%",
             {f"{n} agents": _difference(setups, (n, EVERYTHING), (n, POLICIES)) for n in counts},
             "%",
             more=PERCENT,
@@ -195,8 +198,9 @@ def _claims(setups: Mapping[Setup, list[Row]]) -> list[Claim]:
         judge(
             "agents.scale",
             "The number of agents depends on the network's scale and is not fixed (III-A; no number)",
-            "team reward of several agents that share everything over one agent's, which learns from as many "
-            "decisions in as many steps; threshold: at least -5%",
+            "difference of the team reward of several agents that share everything from one "
+            "agent's, in % of the latter, with the same number of decisions and steps; threshold: "
+            "at least -5%",
             {f"{n} agents": _difference(setups, (n, EVERYTHING), (1, NOTHING)) for n in counts},
             "%",
             low=-5.0,
@@ -208,11 +212,11 @@ FIGURES = (
     Figure(
         "agents",
         "One, two, four and eight agents that learn by themselves, and what comes of sharing",
-        "Eight flows on one link, flow i tuned by agent i modulo N; five trainings of each, of 24 updates; the "
-        "reward and what follows are those of held-out episodes. *Policies*: they are averaged after each update. "
-        "*Everything*: observations, episodes and value functions too. Trained by `python -m "
-        "headway.train.team_study`; the lines of these trainings are in "
-        "[bbr-tuning-agents.jsonl](bbr-tuning-agents.jsonl).",
+        "Eight flows share one link. Agent i modulo N tunes flow i. Each setup has five trainings "
+        "of 24 updates. All quantities are measured in held-out episodes. *Policies*: the agents "
+        "average their policies after each update. *Everything*: they also share observations, "
+        "episodes and value functions. `python -m headway.train.team_study` trained them; the "
+        "lines of these trainings are in [bbr-tuning-agents.jsonl](bbr-tuning-agents.jsonl).",
         figure,
     ),
 )

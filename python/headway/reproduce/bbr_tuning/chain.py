@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 20.0
 SOCKET = "HEADWAYD_SOCKET"
-"""Tells runs in real time where BBR's estimates are to be had."""
+"""Tells runs in real time where to find BBR's estimates."""
 
 
 class Chain:

@@ -70,8 +70,8 @@ def fig3(lab: Lab) -> Made:
         rate_lines[label] = [*zip(times, means(run["series"]["throughput_mbps"]), strict=True)]
     # An estimate that was taken with a full queue would leave the rest no room: it is cut off.
     most = 3.0 * max(rtts)
-    off = _cumulative(measured, wanted, looks, _percent_off, "error of RTprop (% of the path's)", 100.0)
-    rate = _cumulative(measured, wanted, looks, _of_seconds, "throughput of a second (Mbit/s)", 10.0)
+    off = _cumulative(measured, wanted, looks, _percent_off, "error of RTprop (% of the true value)", 100.0)
+    rate = _cumulative(measured, wanted, looks, _of_seconds, "throughput per second (Mbit/s)", 10.0)
     panels = [
         ("(a) RTprop of one run", beside(rtt_lines, looks, whole("RTprop (ms)", [most]), first["seconds"])),
         ("(b) error of RTprop", off),
@@ -97,7 +97,7 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
         judge(
             "fig3.vanilla-right",
             "Vanilla BBR can only accurately estimate the RTT for 40% of the time (V-C)",
-            "share of time with RTprop right; threshold: from 30 to 50%",
+            "share of time with a right RTprop; threshold: from 30 to 50%",
             {label: measured.mean(wanted[label], percent_right) for label in vanilla},
             "%",
             low=30.0,
@@ -121,7 +121,7 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
             judge(
                 "fig3.order",
                 "... all three above vanilla (Fig. 3b)",
-                "the same, a tuned one's less a vanilla one's, runs of one seed; threshold: above 0",
+                "the same: tuned minus vanilla, paired by seed; threshold: above 0",
                 {
                     f"{one} over {other}": measured.difference(wanted[one], wanted[other], percent_right)
                     for one in tuned
@@ -135,9 +135,9 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
         found += [
             judge(
                 "fig3.throughput",
-                "Vanilla's throughput is always worse than PPO-BBR's (Fig. 3d); ours: at no quantile above "
-                "the median is PPO's lower",
-                "quantile of the throughput of seconds, PPO's less vanilla's, runs of one seed; "
+                "Vanilla's throughput is always worse than PPO-BBR's (Fig. 3d); ours: PPO's is "
+                "not lower at any quantile above the median",
+                "quantiles of the throughput per second: PPO minus vanilla, paired by seed; "
                 "threshold: at least -0.05 Mbit/s",
                 {
                     f"{share:.0%} quantile, {other}": measured.difference(
@@ -152,8 +152,8 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
             judge(
                 "fig3.ppo-fast",
                 "PPO-BBR can almost immediately acquire the bandwidth (V-C)",
-                "share of increases of the rate (at least 1.5 times) after which a second that ends within 2 s "
-                "has 90% of the new rate; threshold: at least 50%",
+                "share of rate increases (at least 1.5 times) after which one second, ending at most 2 s "
+                "later, has 90% of the new rate; threshold: at least 50%",
                 measured.mean(wanted[PPO], percent_soon),
                 "%",
                 low=50.0,
@@ -161,7 +161,7 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
             judge(
                 "fig3.vanilla-slow",
                 "Vanilla BBR never achieves high throughput in the first 2 s after an increase (V-C)",
-                "the same of vanilla; threshold: at most 10%",
+                "the same for vanilla; threshold: at most 10%",
                 {label: measured.mean(wanted[label], percent_soon) for label in vanilla},
                 "%",
                 high=10.0,
@@ -170,7 +170,7 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
             judge(
                 "fig3.faster",
                 "PPO-BBR more quickly reacts to throughput changes (V-C)",
-                "the same, PPO's less vanilla's, runs of one seed; threshold: above 0",
+                "the same: PPO minus vanilla, paired by seed; threshold: above 0",
                 {label: measured.difference(wanted[PPO], wanted[label], percent_soon) for label in vanilla},
                 "points",
                 more=POINTS,
@@ -209,7 +209,7 @@ def _cumulative(
     title: str,
     end: float,
 ) -> Spec:
-    """The share of time with at most so much, of the bins of all runs, from 0 to `end`."""
+    """The share of time with at most each value, over the bins of all runs, from 0 to `end`."""
     grid = np.linspace(0, end, 101)
     lines: dict[str, Line] = {}
     for label, one in wanted.items():
@@ -236,9 +236,9 @@ FIGURES = (
     Figure(
         "fig3",
         "Estimates of the RTT and throughput of vanilla BBR, PPO, DQN and A2C while the path changes",
-        "1 to 10 Mbit/s and 10 to 50 ms round trip, both drawn anew about every 4 s, one flow, 60 s, 30 seeds, "
-        f"bins of {BIN_MS:g} ms; (a) and (c) are the first run, (b) and (d) all of them. (a) is cut off "
-        "at three times the longest round trip.",
+        "The rate (1 to 10 Mbit/s) and the base RTT (10 to 50 ms) change at random about every 4 "
+        f"s; one flow, 60 s, 30 seeds, bins of {BIN_MS:g} ms. (a) and (c) show the first run, (b) "
+        "and (d) all runs. (a) is cut off at three times the longest base RTT.",
         fig3,
     ),
 )

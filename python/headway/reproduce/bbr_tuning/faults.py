@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 RTT_STEP_S, RATE_STEP_S = 11.0, 3.0
 BACK, BACK_S = 0.9, 5.0
-"""Throughput is back with so much of the link in the mean of so long."""
+"""Throughput is back when it is this share of the link on average over this time."""
 NEAR = 1.1
 """An estimate of the rate is right again within this."""
 
@@ -69,8 +69,8 @@ def fig2a(lab: Lab) -> Made:
         judge(
             "fig2a.throughput",
             "... which leads to a drop in throughput for around 20 s (V-A)",
-            "time from the step until the following 5 s have 90% of the link in the mean, vanilla; "
-            "threshold: from 15 to 25 s",
+            "time from the step until the flow uses 90% of the link on average over the following "
+            "5 s, vanilla; threshold: from 15 to 25 s",
             {label: measured.mean(one, lost_rate_s) for label, one in vanilla.items()},
             "s",
             low=15.0,
@@ -108,7 +108,7 @@ def fig2b(lab: Lab) -> Made:
         judge(
             "fig2b.rtt",
             "... and leads to a buffer build-up and a huge increase in RTT (V-A)",
-            "largest smoothed RTT after the step, vanilla; threshold: at least five times the path's",
+            "largest smoothed RTT after the step, vanilla; threshold: at least five times the base RTT",
             {label: measured.mean(one, peak_rtt_ms) for label, one in vanilla.items()},
             "ms",
             low=200.0,
@@ -130,15 +130,15 @@ def _gains(
     if PPO not in wanted:
         return []
     says = {
-        "stale": "less stale an estimate",
-        "throughput": "throughput lost for less long",
-        "rtt": "a smaller peak of the RTT",
+        "stale": "the estimate is stale for less time",
+        "throughput": "the throughput recovers sooner",
+        "rtt": "the peak of the RTT is lower",
     }
     return [
         judge(
             f"{figure}.{name}-tuned",
-            f"Ours: tuned by PPO there is {says[name]}",
-            "the same, PPO's less vanilla's, runs of one seed; threshold: below 0",
+            f"Ours: with PPO {says[name]}",
+            "the same: PPO minus vanilla, paired by seed; threshold: below 0",
             {label: measured.difference(wanted[PPO], wanted[label], number) for label in (PAPERS, LINUX)},
             (units or {}).get(name, "s"),
             less=0.0,
@@ -172,7 +172,7 @@ def stale_rtprop_s(run: Run) -> float:
 
 
 def lost_rate_s(run: Run) -> float:
-    """How long after the step until the following five seconds have enough in the mean; to the end if never.
+    """Time from the step until the following five seconds are fast enough on average; to the end if never.
 
     A pause for ProbeRTT, every window of RTprop, is in that mean.
     """
@@ -203,15 +203,15 @@ FIGURES = (
     Figure(
         "fig2a",
         "Vanilla BBR, and tuned by PPO, as the round trip grows from 40 to 400 ms",
-        f"20 Mbit/s, 1000 packets of queue, one flow, the step after 11 s; medians of 30 seeds, bins of {BIN_MS:g} "
-        "ms.",
+        "20 Mbit/s, a queue of 1000 packets, one flow. The step comes after 11 s. Medians of 30 "
+        f"seeds, bins of {BIN_MS:g} ms.",
         fig2a,
     ),
     Figure(
         "fig2b",
         "Vanilla BBR, and tuned by PPO, as the link falls from 20 to 5 Mbit/s",
-        f"40 ms round trip, 1000 packets of queue, one flow, the step after 3 s; medians of 30 seeds, bins of "
-        f"{BIN_MS:g} ms.",
+        "A base RTT of 40 ms, a queue of 1000 packets, one flow. The step comes after 3 s. "
+        f"Medians of 30 seeds, bins of {BIN_MS:g} ms.",
         fig2b,
     ),
 )

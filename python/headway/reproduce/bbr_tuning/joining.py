@@ -29,11 +29,11 @@ FAIR = 0.25
 MEAN_S = 1.0
 """Of the throughput of so long."""
 STEADY_S = 3.0
-"""For so long they have to."""
+"""How long they have to share fairly to count as converged."""
 LIMIT_S = FIRST_LEAVES_S - FIFTH_S
-"""Runs that have not converged by then count as this: means are restricted means."""
+"""A run that has not converged by then counts as this: means are restricted means."""
 OTHER_MEANS_S, OTHER_FAIR = (1.0, 2.0, 5.0), (0.15, 0.25, 0.4)
-"""What else could be meant by a fair share; the claim is of the first pair above, chosen before any was seen."""
+"""Other definitions of a fair share. The claim uses the first length and the second distance, chosen before."""
 FASTER, LOWER, SOONER = 2.7, 40.0, 10.0
 """The paper's: times as fast to converge, % off the peak RTT, times as fast to react to it."""
 SENDERS = (("blue", "circle"), ("vermillion", "up"), ("green", "square"), ("purple", "down"), ("orange", "diamond"))
@@ -69,10 +69,11 @@ def fig4(lab: Lab) -> Made:
         cells += [measured.mean(one, of) for of in (peak_ms, reacts_s, "throughput_mbps")]
         table.append([label, *(text for cell in cells for text in text_of(cell))])
     notes = [
-        "Converged: every flow's throughput of a second is within 25% of a fifth of the link for 3 s. The time is "
-        "that from the fifth flow's start to the end of these 3 s. The first flow leaves 25 s after that start: a "
-        "run that has not converged by then counts as 25 s (a restricted mean). Reaction: from the largest mean "
-        "RTT until it is half way down to the path's 50 ms, to the end of the run if never."
+        "Converged: for 3 s, every flow's throughput per second is within 25% of a fifth of the "
+        "link. The time is that from the fifth flow's start to the end of these 3 s. The first flow "
+        "leaves 25 s after that start: a run that has not converged by then counts as 25 s (a "
+        "restricted mean). Reaction: the time from the largest mean RTT until the RTT is half way down "
+        "to the base RTT of 50 ms, or to the end of the run if it never is."
     ]
     tables = {
         "The time to converge (s) with other definitions, and the share of runs that do": _others(wanted, measured)
@@ -105,7 +106,7 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
         judge(
             "fig4.converges",
             "Flows converge to their fair share in around 5 s, vanilla's in around 13.5 (2.7 times) (V-C)",
-            "vanilla's time to converge after the fifth flow joins over PPO's, means restricted to 25 s; "
+            "vanilla's time to converge after the fifth flow joins, divided by PPO's, means restricted to 25 s; "
             "threshold: at least 2.7",
             times(converges_s),
             "times",
@@ -114,7 +115,7 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
         judge(
             "fig4.peak",
             "It reduces the peak RTT by 40% (V-C)",
-            "PPO's peak RTT over vanilla's, means; threshold: at most -40%",
+            "difference of PPO's peak RTT from vanilla's, in % of vanilla's, means; threshold: at most -40%",
             {label: measured.percent(wanted[PPO], wanted[label], peak_ms) for label in vanilla},
             "%",
             high=-LOWER,
@@ -122,7 +123,8 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
         judge(
             "fig4.reacts",
             "It reacts to the peak RTT 10 times faster (V-C)",
-            "vanilla's time from the peak until the RTT is half way down over PPO's, means; threshold: at least 10",
+            "vanilla's time from the peak until the RTT is half way down, divided by PPO's, "
+            "means; threshold: at least 10",
             times(reacts_s),
             "times",
             low=SOONER,
@@ -188,8 +190,9 @@ FIGURES = (
     Figure(
         "fig4",
         "Five flows join and leave: vanilla BBR, and PPO, each flow with the same pre-trained agent",
-        "10 Mbit/s, 50 ms round trip, 1000 packets of queue; a flow joins every 5 s, and from 45 s on one leaves "
-        f"every 5 s; 30 seeds, bins of {BIN_MS:g} ms, throughput of the second before; lines are the first run.",
+        "10 Mbit/s, a base RTT of 50 ms, a queue of 1000 packets. A flow joins every 5 s; from 45 "
+        f"s on, a flow leaves every 5 s. 30 seeds, bins of {BIN_MS:g} ms; throughput is that of "
+        "the second before. The lines show the first run.",
         fig4,
     ),
 )

@@ -65,7 +65,7 @@ def fig2a(lab: Lab) -> Made:
         ),
         Quantity(
             "throughput",
-            "time from the step until the following 5 s have 90% of the link in the mean",
+            "time from the step until the flow uses 90% of the link on average over the following 5 s",
             "s",
             lost_rate_s,
         ),
@@ -158,8 +158,8 @@ def _claims(
         found += [
             judge(
                 f"{figure}.{one.name}",
-                f"Ours: tuned over ZeroMQ by the shipped PPO model the kernel's BBR has a smaller {one.title}",
-                "tuned less vanilla, runs of one seed; threshold: below 0",
+                f"Ours: if the shipped PPO model tunes the kernel's BBR over ZeroMQ, this is smaller: {one.title}",
+                "tuned minus vanilla, paired by seed; threshold: below 0",
                 measured.difference(wanted[PPO_LIVE], wanted[BBR_LIVE], one.of),
                 one.unit,
                 less=0.0,
@@ -167,9 +167,9 @@ def _claims(
             ),
             judge(
                 f"{figure}.{one.name}-as-simulated",
-                "Ours: ... by as much as simulated",
-                "tuned less vanilla over vanilla, the kernel's less the simulated; "
-                f"threshold: within {100 * NEAR:g} points",
+                "Ours: ... by as much as in the simulation",
+                "change by tuning in % of vanilla: kernel minus simulation; threshold: within "
+                f"{100 * NEAR:g} points",
                 measured.kept((wanted[BBR_LIVE], wanted[PPO_LIVE]), (wanted[BBR_SIM], wanted[PPO_SIM]), one.of),
                 "points",
                 low=-100 * NEAR,
@@ -207,7 +207,7 @@ def _carried(chain: Chain) -> list[str]:
     try:
         counted = chain.counters()
     except RunError as why:
-        return [f"Host or agent did not answer at the end: {why}."]
+        return [f"The host or the agent did not answer at the end: {why}."]
     if not counted.get("applied"):
         # All runs were there already.
         return []
@@ -220,17 +220,18 @@ def _carried(chain: Chain) -> list[str]:
         "agent_policy_failures",
     )
     counts = ", ".join(f"{name} {counted.get(name, 0):,}" for name in names)
-    return [f"{chain.model} over ZeroMQ and CURVE, as the host and the agent count: {counts}."]
+    return [f"Counters of the host and the agent, with {chain.model} over ZeroMQ and CURVE: {counts}."]
 
 
 FIGURES = tuple(
     Figure(
         f"{name}-kernel",
         title,
-        f"{path}; medians of 30 seeds, bins of {BIN_MS:g} ms, in real time: headway reproduce bbr-tuning {name} "
-        "--world kernel. Vanilla is the kernel's tcp_bbr; tuned flows have headwayd's headway_bbr, whose windows "
-        "an agent with the shipped model sets over ZeroMQ by what a host samples with sock_diag. Beside them the "
-        "same runs in simulated time.",
+        f"{path}. Medians of 30 seeds, bins of {BIN_MS:g} ms, in real time: headway reproduce "
+        f"bbr-tuning {name} --world kernel. Vanilla is the kernel's tcp_bbr. Tuned flows use "
+        "headwayd's headway_bbr: a host samples them with sock_diag, and an agent with the "
+        "shipped model sets their windows over ZeroMQ. The same runs in simulated time are shown "
+        "for comparison.",
         make,
         KERNEL,
     )
@@ -238,19 +239,19 @@ FIGURES = tuple(
         (
             "fig2a",
             "The kernel's BBR, vanilla and tuned by PPO, as the round trip grows from 40 to 400 ms",
-            "20 Mbit/s, 1000 packets of queue, one flow, the step after 11 s",
+            "20 Mbit/s, a queue of 1000 packets, one flow; the step comes after 11 s",
             fig2a,
         ),
         (
             "fig2b",
             "The kernel's BBR, vanilla and tuned by PPO, as the link falls from 20 to 5 Mbit/s",
-            "40 ms round trip, 1000 packets of queue, one flow, the step after 3 s",
+            "A base RTT of 40 ms, a queue of 1000 packets, one flow; the step comes after 3 s",
             fig2b,
         ),
         (
             "fig4",
             "Five flows of the kernel's BBR join and leave, vanilla and tuned by PPO",
-            "10 Mbit/s, 50 ms round trip, 1000 packets of queue",
+            "10 Mbit/s, a base RTT of 50 ms, a queue of 1000 packets",
             fig4,
         ),
     )

@@ -1,4 +1,4 @@
-"""What BBR's estimates are held against, and the schemes and numbers that all figures share."""
+"""What BBR's estimates are compared with, and the schemes and numbers that all figures share."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ LOOKS = {
 CLOSE = 0.1
 """An estimate of the RTT is right within this share of what the path takes."""
 CLOSE_SAYS = (
-    "right is RTprop within 10% of what a packet and its acknowledgement take alone: propagation, and "
-    "transmission at the rate of the moment"
+    "RTprop is right if it is within 10% of the RTT of a single packet without a queue: "
+    "propagation, plus transmission at the current rate"
 )
 
 Series = list[float | None]
 
 
 def schemes(lab: Lab, *, tuned: Sequence[str] = (PPO,), vanilla: Sequence[str] = (PAPERS, LINUX)) -> dict[str, str]:
-    """Those by label, of the tuned ones those whose models are there."""
+    """The schemes by label; a tuned one without its model is left out."""
     found = {label: VANILLA[label] for label in vanilla}
     for label in tuned:
         try:
@@ -88,7 +88,7 @@ def changes_s(run: Run) -> list[tuple[float, float, float]]:
 
 
 def errors(run: Run) -> list[float]:
-    """RTprop less what the path takes, over that; bins without an estimate are left out."""
+    """(RTprop - base RTT) / base RTT of each bin; bins without an estimate are left out."""
     _, rtts = truth(run)
     estimates: Series = run["series"]["rtprop_ms"]
     return [(ours - rtt) / rtt for ours, rtt in zip(estimates, rtts, strict=True) if ours is not None]
@@ -101,7 +101,7 @@ def percent_right(run: Run) -> float | None:
 
 
 def means(values: Sequence[float | None], width_s: float = 1.0) -> list[float]:
-    """Means of the bins before each, its own among them; what is unknown counts as 0."""
+    """The mean over `width_s` seconds up to each bin; an unknown value counts as 0."""
     width = max(1, round(width_s * 1000 / BIN_MS))
     known = [value or 0.0 for value in values]
     return [fmean(known[max(0, k + 1 - width) : k + 1]) for k in range(len(known))]

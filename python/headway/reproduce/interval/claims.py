@@ -50,8 +50,8 @@ def first(found: Found, name: str, groups: str, paper: str, quantity: str = THRO
     return judge(
         name,
         paper,
-        f"of {', '.join(groups)} those among the {places} in {SAID[quantity]} by their means, "
-        f"{counted('the last of these', quantity)}; threshold: all",
+        f"how many of {', '.join(groups)} are among the {places} in {SAID[quantity]}: by their "
+        f"means, {counted('the last of these', quantity)}; threshold: all",
         {group: found.among(group, quantity, len(groups)) for group in groups},
     )
 
@@ -62,8 +62,8 @@ def low(found: Found, name: str, groups: str, paper: str) -> Claim:
     return judge(
         name,
         paper,
-        f"of {', '.join(groups)} those among the lowest {places} in p95 delay, and in loss, by their means, "
-        f"{counted('the last of these', DELAY, LOSS)}; threshold: all",
+        f"how many of {', '.join(groups)} are among the lowest {places} in p95 delay and in loss: "
+        f"by their means, {counted('the last of these', DELAY, LOSS)}; threshold: all",
         {f"{g} in {SAID[q]}": found.among(g, q, places) for g in groups for q in (DELAY, LOSS)},
     )
 
@@ -102,7 +102,7 @@ def near(found: Found, name: str, pairs: Mapping[str, Sequence[tuple[str, str]]]
         for quantity, of in pairs.items()
         for a, b in of
     }
-    within = f"ours: within {CLOSE:g}%, in loss within {CLOSE_LOSS:g} point; threshold: all"
+    within = f"our limits: {CLOSE:g}%, for loss {CLOSE_LOSS:g} point; threshold: all within them"
     return judge(name, paper, f"{how}; {within}", verdicts)
 
 
@@ -120,7 +120,7 @@ def static(found: Found, figure: str) -> list[Claim]:
             f"{figure}.C-within-5",
             [("C", "K")],
             "The throughput of C is only 5% less than that of K (4)",
-            "throughput, C's over K's; threshold: at least -5%",
+            "difference of C's throughput from K's, in % of K's; threshold: at least -5%",
             [THROUGHPUT],
             at_least=-CLOSE,
         ),
@@ -137,7 +137,8 @@ def walking(found: Found, figure: str) -> list[Claim]:
             f"{figure}.throughput-margin",
             list(product(balanced, fast)),
             "The throughput margin from L, F and K to H, B and C is less than 8% (4)",
-            "throughput of each of H, B, C over that of each of L, F, K; threshold: above -8%",
+            "difference of the throughput of H, B and C from that of each of L, F and K, in % of "
+            "the latter; threshold: above -8%",
             [THROUGHPUT],
             at_least=-8.0,
         ),
@@ -146,7 +147,8 @@ def walking(found: Found, figure: str) -> list[Claim]:
             f"{figure}.delay-margin",
             list(product(fast, balanced)),
             "... but the delay margin is more than 80% (4)",
-            "p95 delay of each of L, F, K over that of each of H, B, C; threshold: above 80%",
+            "difference of the p95 delay of L, F and K from that of each of H, B and C, in % of "
+            "the latter; threshold: above 80%",
             [DELAY],
             at_least=80.0,
         ),
@@ -163,7 +165,7 @@ def taxi(found: Found, figure: str) -> list[Claim]:
             f"{figure}.A-within-5",
             pairs,
             "A's throughput is less than 5% below that of J and K (4)",
-            "throughput, A's over J's and K's; threshold: above -5%",
+            "difference of A's throughput from J's and from K's, in % of the latter; threshold: above -5%",
             [THROUGHPUT],
             at_least=-CLOSE,
         ),
@@ -172,7 +174,8 @@ def taxi(found: Found, figure: str) -> list[Claim]:
             f"{figure}.A-half",
             pairs,
             "A's delay and loss are almost half of those of J and K (4)",
-            "p95 delay and loss, A's over J's and K's; our threshold: -65% to -35%",
+            "difference of A's p95 delay and loss from J's and from K's, in % of the latter; our "
+            "threshold: -65% to -35%",
             [DELAY, LOSS],
             at_least=HALF[0],
             at_most=HALF[1],
@@ -190,7 +193,8 @@ def bus(found: Found, figure: str) -> list[Claim]:
             f"{figure}.B-C-comparable",
             pairs,
             "The throughput of B and C is comparable to the highest (4)",
-            "throughput of B and of C over that of each of H, J, K; our threshold: at least -5%",
+            "difference of the throughput of B and of C from that of each of H, J and K, in % of "
+            "the latter; our threshold: at least -5%",
             [THROUGHPUT],
             at_least=-CLOSE,
         ),
@@ -199,7 +203,8 @@ def bus(found: Found, figure: str) -> list[Claim]:
             f"{figure}.B-C-better",
             pairs,
             "... but they have better delay and loss (4)",
-            "p95 delay and loss of B and of C over those of each of H, J, K; threshold: below 0",
+            "difference of the p95 delay and loss of B and of C from those of each of H, J and K, "
+            "in % of the latter; threshold: below 0",
             [DELAY, LOSS],
             less=PERCENT,
         ),
@@ -216,7 +221,7 @@ def low_bdp(found: Found, figure: str) -> list[Claim]:
             f"{figure}.near",
             {quantity: list(product("QM", "KJ")) for quantity in QUANTITIES},
             "The distance of Q and M to K and J in throughput, delay and loss is small (4)",
-            "each of Q, M against each of K, J in throughput, p95 delay and loss",
+            "Q and M compared with each of K and J in throughput, p95 delay and loss",
         ),
     ]
 
@@ -232,7 +237,7 @@ def high_bdp(found: Found, figure: str) -> list[Claim]:
             f"{figure}.K-Q-comparable",
             {quantity: [(group, found.ranked(quantity)[0]) for group in "KQ"] for quantity in (DELAY, LOSS)},
             "K and Q's delay and loss are comparable to the lowest (4)",
-            "each of K, Q against the lowest group in p95 delay and in loss",
+            "K and Q compared with the lowest group in p95 delay and in loss",
         ),
     ]
 

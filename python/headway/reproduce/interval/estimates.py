@@ -33,16 +33,16 @@ SCENARIO = "pantheon-default"
 GROUPS = {JK: "I", JK_PRINTED: "I'"}
 """Of which group the paper's log is it does not say: this one it calls the best on this link. Each reading of Eq. 3
 is judged on the log of the flow that it clocks."""
-MEANT = {JK: "Eq. 3 as Jacobson and Karels have it", JK_PRINTED: "Eq. 3 as it is printed"}
+MEANT = {JK: "Eq. 3 as Jacobson and Karels define it", JK_PRINTED: "Eq. 3 as it is printed"}
 BIN_MS = 5.0
-"""Five packets' time on the link: what is kept of a run stays below a megabyte."""
+"""Five packets' time on the link, so that the samples of a run stay below a megabyte."""
 ALPHA, BETA, WINDOW_S = 1 / 8, 3 / 4, 10.0
 """Of section 3.2; `crates/policy/src/clock/estimate.rs` has the same."""
 WITHIN = (10.0, 90.0)
-""""A line within the data", ours: at or above so many % of the samples."""
+""""A line within the data", ours: at or above this many % of the samples."""
 ON_TOP = 2.0
-""""At the top of the data", ours: on average at most so many times the newest RTT."""
-CANNOT = {JK: "", JK_PRINTED: ", which by its equation it cannot be: RTT_jk is at least four times RTT_ewma"}
+""""At the top of the data", ours: on average at most this many times the newest RTT."""
+CANNOT = {JK: "", JK_PRINTED: ", which the equation rules out: RTT_jk is at least four times RTT_ewma"}
 SHOWN_S = 20.0
 NAMES = (LATEST, EWMA, JK, MIN_FILTERED, JK_PRINTED)
 
@@ -108,7 +108,7 @@ class Log(NamedTuple):
     share: Mapping[str, Estimate]
     """Of the samples at which an estimate is at or above the newest RTT, in %."""
     ratio: Mapping[str, Estimate]
-    """An estimate's mean over that of the newest RTT."""
+    """An estimate's mean divided by the mean of the newest RTT."""
     away: Mapping[str, Estimate]
     """Its mean distance to the propagation RTT, in ms."""
     further: Mapping[str, Estimate]
@@ -166,13 +166,14 @@ def fig11(lab: Lab) -> Made:
     notes = [
         which_explains(claims),
         *(nearest(log, claims[log.reading]) for log in logs),
-        "Whatever the samples, the equations have RTT_jk at or above the newest RTT, by either reading, and "
-        "RTT_min-filtered between it and the propagation RTT: that they are so is no claim here. So RTT_jk can be "
-        "the closest to the propagation RTT by neither reading; and as printed it is at least four times RTT_ewma, "
-        f"so that it cannot be within {ON_TOP:g} times the newest RTT. These verdicts are sure before any run: "
-        "what runs add is how far off each is.",
-        f"A sample is {base_ms:g} ms of propagation and the mean queueing of the packets that arrived in "
-        f"{BIN_MS:g} ms. The curves are those of the first run.",
+        "By both readings of Eq. 3, RTT_jk is never below the newest RTT, and RTT_min-filtered "
+        "lies between the newest RTT and the propagation RTT. This follows from the equations for "
+        "any samples, so no claim tests it. Therefore RTT_jk cannot be the closest to the "
+        "propagation RTT by either reading. As printed, it is at least four times RTT_ewma, so it "
+        f"cannot be within {ON_TOP:g} times the newest RTT. These verdicts are certain before any "
+        "run; the runs show how large the differences are.",
+        f"A sample is {base_ms:g} ms of propagation plus the mean queueing delay of the packets "
+        f"that arrived in {BIN_MS:g} ms. The curves show the first run.",
     ]
     every = [claim for of_reading in claims.values() for claim in of_reading]
     return Drawn(titled(panels, looks, 2), every, table(logs), notes=notes)
@@ -195,15 +196,17 @@ def judged(log: Log) -> list[Claim]:
         judge(
             f"{name}-on-top",
             f"RTT_jk is consistently at the top of the latest RTT (4): {meant}",
-            f"mean of the estimate over the newest RTT's; our threshold: at most {ON_TOP:g}{CANNOT[log.reading]}",
+            "mean of the estimate divided by the mean of the newest RTT; our threshold: at most "
+            f"{ON_TOP:g}{CANNOT[log.reading]}",
             log.ratio[log.reading],
             high=ON_TOP,
         ),
         judge(
             f"{name}-closest",
             f"RTT_jk is the closest to the propagation RTT (4): {meant}",
-            "mean distance of each other estimate to the propagation RTT, less that of RTT_jk; threshold: above 0, "
-            "which by its equation it cannot be: propagation <= RTT_min-filtered <= the newest <= RTT_jk",
+            "mean distance of each other estimate to the propagation RTT, minus that of RTT_jk; "
+            "threshold: above 0, which the equations rule out: propagation <= RTT_min-filtered <= "
+            "newest <= RTT_jk",
             log.further,
             "ms",
             more=0.0,
@@ -222,7 +225,7 @@ def which_explains(claims: Mapping[str, Sequence[Claim]]) -> str:
     elif len(most) == 1:
         said = f"Neither explains all of figure 11; {most[0]} explains more of it"
     else:
-        said = "Neither explains all of figure 11, nor more of it than the other"
+        said = "Neither explains all of figure 11, and they explain the same number of its claims"
     parts = []
     for reading, of in claims.items():
         others = [f"{claim.id} ({claim.verdict})" for claim in of if claim.verdict is not Verdict.HOLDS]

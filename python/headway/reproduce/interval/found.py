@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 THROUGHPUT, DELAY, LOSS = QUANTITIES = ("throughput_mbps", "delay_p95_ms", "loss")
 """The three dependent variables: the mean throughput, the 95th percentile of the one-way delay, the share lost."""
 REWARD = "reward"
-"""Eq. 1, which stands beside them and is in no MANOVA."""
+"""Eq. 1, an additional quantity that is in no MANOVA."""
 NUMBERS = (*QUANTITIES, REWARD)
 MORE_IS_BETTER = {THROUGHPUT: True, DELAY: False, LOSS: False, REWARD: True}
 SAID = {THROUGHPUT: "throughput", DELAY: "p95 delay", LOSS: "loss"}
@@ -37,15 +37,16 @@ number it says "only 5% less"."""
 CLOSE_LOSS = 1.0
 """Shares lost as near as this, in points, ours: of a small share a per cent is nothing."""
 RESOLUTION = {DELAY: 0.002}
-"""Of means, relative: percentiles come from a histogram whose bins are up to this wide."""
+"""Relative resolution of means: percentiles come from a histogram whose bins are up to this wide."""
 
 
 def counted(last: str, *quantities: str) -> str:
     """When `Found.among` counts a group that is not among the first by its mean, of the `last` of these."""
     margins = dict.fromkeys(f"{CLOSE_LOSS:g} point" if q == LOSS else f"{CLOSE:g}%" for q in quantities)
     return (
-        f"or not told apart from {last} (t of runs with one seed, Holm, 0.05) and within "
-        f"{' or '.join(margins)} of it with the whole 95% interval (else open)"
+        f"or if a group does not differ significantly from {last} (paired t test by seed, Holm, "
+        f"0.05) and the whole 95% interval of the difference is within {' or '.join(margins)} "
+        "(open if it is not)"
     )
 
 
@@ -86,7 +87,7 @@ class Found:
 
     @cached_property
     def _samples(self) -> tuple[dict[str, list[list[float]]], int]:
-        """NUMBERS of each run, or of each training seed's runs in the mean, by group; and the length of a block.
+        """NUMBERS of each run, or averaged over each training seed's runs, by group; and the length of a block.
 
         They are of those seeds with which every quantity of every group is known, and ordered so that neighbours
         are alike.
@@ -113,7 +114,7 @@ class Found:
 
     @property
     def has_enough(self) -> bool:
-        """Are there so many samples that groups can be told apart: ten runs of one model, or five trainings?"""
+        """Are there enough samples to compare groups: ten runs of one model, or five trainings?"""
         return self.samples >= (ENOUGH_MODELS if self.trainings > 1 else FEW)
 
     @property

@@ -105,9 +105,9 @@ FIGURES = (
     Figure(
         "gap",
         "How far real packets are from the simulator",
-        "The emulator (real packets over our own UDP transport) and the kernel (its TCP, steered by headwayd) less "
-        "the simulator, in % of the simulator's: pairs of runs of 30 s with one seed on three networks, which "
-        "`headway gap` has kept in out/gap.",
+        "Difference of the emulator (real packets over our own UDP transport) and of the kernel "
+        "(its TCP, controlled by headwayd) from the simulator, in % of the simulator's value. "
+        "Runs of 30 s on three networks are paired by seed; `headway gap` keeps them in out/gap.",
         gap,
     ),
 )

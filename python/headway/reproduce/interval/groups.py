@@ -1,4 +1,4 @@
-"""The groups: interval configurations A to R (Table 2), and what stands beside them."""
+"""The groups: interval configurations A to R (Table 2), and what they are compared with."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ BY_NAME = {group.name: group for group in EVERY}
 def specs(lab: Lab) -> dict[str, str]:
     """The specs of all groups by name. Raises MissingError.
 
-    `--stand-in K=SPEC` puts another scheme in the place of one group, `--stand-in interval=SPEC` in that of all.
+    `--stand-in K=SPEC` replaces one group by another scheme, `--stand-in interval=SPEC` replaces all.
     """
     every = lab.stand_ins.get("interval")
     return {group.name: lab.stand_ins.get(group.name) or lab.scheme(every or group.spec) for group in EVERY}

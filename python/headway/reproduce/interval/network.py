@@ -100,7 +100,7 @@ def _panels(title: str, found: Found) -> list[tuple[str, Spec]]:
 
 
 def group_table(network: Network, found: Mapping[str, Found]) -> Rows:
-    """Every group on every variant; what is best in a column, or not told apart from it, is bold.
+    """Every group on every variant; the best of a column, and those not significantly different, are bold.
 
     A few runs tell nothing apart: none is bold then.
     """
@@ -130,7 +130,7 @@ def _cell(metric: Estimate, bold: bool) -> str:
 
 
 def manova_table(found: Found, printed: Sequence[float] | None) -> Rows:
-    """The four statistics beside the paper's, where it has them, and the sizes of the effects."""
+    """The four statistics and the paper's, where it has them, and the sizes of the effects."""
     rows = [["", "value", "the paper", "F", "degrees of freedom", "p"]]
     manova = found.manova
     if manova is None:
@@ -182,13 +182,13 @@ def small(value: float) -> str:
 
 
 def p_text(p: float) -> str:
-    """A p value; the least that can be told is about 1e-300."""
+    """A p value; the smallest that floats can hold is about 1e-300."""
     return "below 1e-300" if p == 0 else f"{p:.1e}" if p < 1e-3 else f"{p:.3f}"
 
 
 def _notes(title: str, found: Found) -> list[str]:
     if found.samples < 2:
-        return [f"{title}: {found.samples} run of each group tells nothing apart."]
+        return [f"{title}: {found.samples} run of each group is not enough to compare groups."]
     pairs, apart = len(found.pairwise(THROUGHPUT).p), []
     for quantity in QUANTITIES:
         counts = [found.pairwise(quantity, in_pairs=in_pairs).told_apart for in_pairs in (True, False)]
@@ -202,7 +202,7 @@ def _notes(title: str, found: Found) -> list[str]:
     return lines
 
 
-CAPTION = "Means of 30 runs of 60 s, a letter a group of Table 2; what is to be seen stands under *What is run*."
+CAPTION = "Means of 30 runs of 60 s. Each letter is a group of Table 2. *What is run* says what to look for."
 
 FIGURES = tuple(
     Figure(

@@ -28,7 +28,7 @@ LARGE_KB = 150.0
 
 
 def inflation(run: Run) -> float | None:
-    """Eq. 11: mean RTT less the base RTT, in ms."""
+    """Eq. 11: mean RTT minus base RTT, in ms."""
     return None if run["rtt_mean_ms"] is None else run["rtt_mean_ms"] - BASE_RTT_MS
 
 
@@ -47,7 +47,7 @@ def fig7(lab: Lab) -> Made:
     chart = titled(
         [
             ("(a) throughput", over(lines("throughput_mbps"), looks, x, "throughput (Mbit/s)", log=True)),
-            ("(b) RTT inflation", over(lines(inflation), looks, x, "mean RTT less 30 ms (ms)", log=True)),
+            ("(b) RTT inflation", over(lines(inflation), looks, x, "mean RTT - 30 ms (ms)", log=True)),
             ("(c) power", over(lines("power"), looks, x, "throughput over mean delay (Mbit/s / s)", log=True)),
         ],
         looks,
@@ -57,8 +57,8 @@ def fig7(lab: Lab) -> Made:
         judge(
             "fig7.enough",
             "Owl needs almost the same buffer as PCC-Vivace for 90% of 50 Mbit/s (VII-C)",
-            "buffer at which throughput passes 45 Mbit/s (between sizes on a log scale), Owl's over Vivace's "
-            "in runs of one seed; at most 1.5",
+            "buffer at which throughput passes 45 Mbit/s (interpolated between sizes on a log "
+            "scale): Owl's divided by Vivace's, paired by seed; threshold: at most 1.5",
             needed(buffers, measured),
             high=1.5,
             weak=LONGER,
@@ -66,7 +66,8 @@ def fig7(lab: Lab) -> Made:
         judge(
             "fig7.final",
             "Owl converges to a higher throughput than PCC-Vivace (VII-C)",
-            "throughput in the largest buffer, Owl's over Vivace's; above 0",
+            "difference of Owl's throughput from Vivace's in the largest buffer, in % of "
+            "Vivace's; threshold: above 0",
             measured.percent(largest["owl"], largest["vivace"], "throughput_mbps"),
             "%",
             more=PERCENT,
@@ -75,7 +76,8 @@ def fig7(lab: Lab) -> Made:
         judge(
             "fig7.inflation",
             "Owl keeps the RTT's inflation at a quarter of Cubic's when the buffer is above 150 kB (VII-C)",
-            "mean RTT inflation, Owl's over Cubic's, in each buffer above 150 kB; at most -75%",
+            "difference of Owl's mean RTT inflation from Cubic's, in % of Cubic's, in each buffer "
+            "above 150 kB; threshold: at most -75%",
             {
                 f"{size:g} kB": measured.percent(points["owl"], points["cubic"], inflation)
                 for size, points in buffers.items()
@@ -88,7 +90,7 @@ def fig7(lab: Lab) -> Made:
         judge(
             "fig7.power",
             "Owl's power is above PCC-Vivace's (Fig. 7c)",
-            "power, Owl's over Vivace's, in each buffer; above 0",
+            "difference of Owl's power from Vivace's, in % of Vivace's, in each buffer; threshold: above 0",
             {
                 f"{size:g} kB": measured.percent(points["owl"], points["vivace"], "power")
                 for size, points in buffers.items()
@@ -116,7 +118,7 @@ def needed(buffers: Mapping[float, Mapping[str, Wanted]], measured: Measured) ->
 
 
 def passes(sizes: Sequence[float], rates: Sequence[float], enough: float) -> float | None:
-    """The least size with `enough`, on a line over the logarithm between two; None where none has it."""
+    """The smallest size with `enough`, interpolated over the logarithm of the size; None if no size has it."""
     for k, rate in enumerate(rates):
         if rate >= enough:
             if k == 0:
@@ -130,7 +132,7 @@ FIGURES = (
     Figure(
         "fig7",
         "Throughput (a), RTT inflation (b) and power (c) over the bottleneck's buffer",
-        "One flow for 100 s, 50 Mbit/s, 30 ms of base RTT, buffers of 3 to 2000 packets.",
+        "One flow sends for 100 s over 50 Mbit/s with a base RTT of 30 ms. Buffers have 3 to 2000 packets.",
         fig7,
     ),
 )

@@ -1,4 +1,4 @@
-"""Which schemes stand beside Owl, by the paper's five kinds (section VII-A), and where its ablations are."""
+"""The schemes to compare with Owl, by the paper's five kinds (section VII-A), and where its ablations are."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MEDIA = ("scream", "gcc")
 """End-to-end too, for real-time media; WebRTC is GCC."""
 IN_NETWORK = ("abc", "xcp")
 LINUX = ("newreno", "cubic", "bbr", "vegas")
-"""What Linux has of what is here; its other modules are not."""
+"""The schemes here that Linux has too; its other modules are not here."""
 
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 OF_LINUX = {
@@ -50,26 +50,24 @@ OF_LINUX = {
 kernel has are programs that somebody has loaded."""
 
 ABC_RULE = (
-    "ABC's routers follow the rule of the NSDI 2020 paper, which Owl's names: the rate that they "
-    "aim at is a share of the "
-    "capacity. The authors' published router, of HotNets 2017, takes that share of what leaves "
-    "(`observed = true` of a "
-    "queue of kind abc)."
+    "ABC's routers follow the NSDI 2020 paper, which Owl's paper cites: their target rate is a "
+    "share of the link's capacity. The authors' published router (HotNets 2017) takes the share "
+    "of the measured output rate instead (`observed = true` of a queue of kind abc)."
 )
 RULE_ALONE = "owl-rule"
 """What Owl imitates, as a scheme of its own."""
-LONGER = "a model trained for longer, with reinforcement learning to the end (here it imitates a rule)"
+LONGER = "a model that is trained for longer, and by reinforcement learning to the end (ours imitates a rule)"
 """What would show a claim that our Owl does not reach."""
 
 BASE = "as-it-is"
-"""Owl as it ships, trained with the budget of the ablations: what the others are held against."""
+"""Owl as it ships, trained with the budget of the ablations: the baseline of the others."""
 IMITATION = (
-    "In training the network is also taught to imitate a rule for the window that does not look at the network's "
-    "counters (docs/decisions/0031). With the weight that this keeps to the end, 3, where the Q-loss has slopes of "
-    "at most 1, what the rule advises wins wherever there is advice: this figure compares imitations of one rule "
-    "more than rewards."
+    "In training, the network also learns to imitate a rule for the window. The rule ignores the "
+    "switches' counters (docs/decisions/0031). The imitation loss keeps a weight of 3 to the end, "
+    "and the Q-loss has slopes of at most 1. So the rule's advice decides wherever there is "
+    "advice. This figure therefore compares imitations of one rule more than it compares rewards."
 )
-"""A note of the figures that hold Owl's variants, or its inputs, against one another."""
+"""A note of the figures that compare Owl's variants, or its inputs, with one another."""
 
 
 def of_this_kernel() -> list[str]:
@@ -98,7 +96,7 @@ def ablations(lab: Lab, named: Mapping[str, str], *, shipped: bool = False) -> d
         except MissingError as why:
             if shipped and name == BASE:
                 found[label] = lab.scheme("owl")
-                lab.note(f"{why}; in its place Owl as it ships, which was trained for longer")
+                lab.note(f"{why}; the shipped Owl, which was trained for longer, replaces it")
             else:
                 lab.note(f"{why}; left out")
     return found
@@ -113,10 +111,10 @@ def model_of(spec: str) -> str:
 
 
 def online(lab: Lab) -> dict[str, str]:
-    """Owl as it goes on learning while it runs (Algorithm 1, lines 11 and 12), beside the frozen one."""
+    """An Owl that learns while it runs (Algorithm 1, lines 11 and 12), to compare with the frozen one."""
     if "online" in _parameters() and "owl" not in lab.stand_ins:
         return {"owl-online": f"{lab.scheme('owl')}:online=true"}
-    lab.note("no scheme owl that goes on learning here; left out")
+    lab.note("no scheme here is an Owl that continues to learn; it is left out")
     return {}
 
 

@@ -43,8 +43,8 @@ WEIGHTS = {
     "0.9, 0.1": "delta-0.9-beta-0.1",
 }
 FEATURES = (
-    "our Owl has twenty features, eight of which take the place of some of the paper's twelve, and weights of one "
-    "network say nothing of another"
+    "our Owl has twenty features, and eight of them replace some of the paper's twelve; the "
+    "weights of one network say nothing about another"
 )
 LOW, HIGH = 0.2, 0.7
 """The shares of the network that figure 13 compares."""
@@ -79,8 +79,8 @@ def _best(
     return judge(
         name,
         f"{ours} balances throughput and loss best (Fig. 12{panel})",
-        f"Eq. 7 with delta = {DELTA:g}, beta = 0, which weighs throughput against loss: {ours}'s less each other "
-        "set's; above 0",
+        f"Eq. 7 with delta = {DELTA:g} and beta = 0, which weighs throughput against loss: {ours} "
+        "minus each other set; threshold: above 0",
         {
             other: measured.difference(points[ours], points[other], of_loss)
             if {other, ours} <= points.keys()
@@ -103,8 +103,8 @@ def of_loss(run: Run) -> float | None:
 
 
 CARELESS = (
-    "The State sets do not hold recent losses, and the rule that they imitate is not careful after losses "
-    "(careful_above, docs/decisions/0031); the Action sets' is."
+    "The State sets do not observe recent losses, and the rule that they imitate does not slow "
+    "down after losses (careful_above, docs/decisions/0031). The Action sets' rule does."
 )
 
 
@@ -126,8 +126,9 @@ def fig13(lab: Lab) -> Made:
         judge(
             "fig13.network",
             "Network feedback plays a minor role when visibility is limited (VII-G)",
-            "share of connection weights that PNC and PNA have with 20% known, less that with 70%, and less "
-            "that of two features if all weighed the same; below 0",
+            "PNC's and PNA's share of the connection weights with 20% known, minus their share "
+            "with 70% known, and minus the share of two features if all had equal weight; "
+            "threshold: both below 0",
             role_of_network(found[LOW], found[HIGH]),
             "points",
             less=0.0,
@@ -136,7 +137,7 @@ def fig13(lab: Lab) -> Made:
         judge(
             "fig13.signals",
             "Then cwnd, RTT, its variation and delivered packets guide the decision (VII-G)",
-            "of these four, those among the six heaviest features with 20% known; all of them",
+            "how many of these four features are among the six heaviest with 20% known; threshold: all of them",
             {
                 name: Zone.CLAIMED if name in top else Zone.CONTRARY
                 for name in ("cwnd_packets", "rtt_ms", "rtt_change_ms", "delivered_packets")
@@ -144,15 +145,15 @@ def fig13(lab: Lab) -> Made:
             untestable=FEATURES,
         ),
     ]
-    notes = ["Weights of one trained network: nothing varies, and intervals have no width.", IMITATION]
+    notes = ["These are weights of one trained network. Nothing varies, so there are no intervals.", IMITATION]
     return Drawn(chart, claims, notes=notes)
 
 
 def role_of_network(little: Mapping[str, float], much: Mapping[str, float]) -> dict[str, Estimate]:
-    """What PNC and PNA weigh with little of the network known, in points above what it is held against.
+    """The weight of PNC and PNA with little of the network known, in points above what it is compared with.
 
-    That it is less than with much known follows from the sign of the mask's weights, however heavy they are: so it
-    is held against an even share too.
+    That it is less than with much known follows from the sign of the mask's weights, however heavy they are. So it
+    is also compared with an even share.
     """
     low, high = (sum(found.get(name, 0.0) for name in NETWORK) for found in (little, much))
     even = len(NETWORK) / len(little)
@@ -189,7 +190,8 @@ def fig14(lab: Lab) -> Made:
             judge(
                 f"fig14.{title[1]}",
                 f"{title[4:]}: {ours} gives the highest power (Fig. 14{title[1]})",
-                f"power of each other choice less that of {ours}, in % of it; below 0",
+                f"difference of each other choice's power from that of {ours}, in % of the "
+                "latter; threshold: below 0",
                 {
                     label: measured.percent(points[label], points[ours], "power")
                     if {label, ours} <= points.keys()
@@ -202,14 +204,18 @@ def fig14(lab: Lab) -> Made:
             )
         )
     notes = [
-        "a: the paper's k of 0, no history, is 1 here: an agent that sees one interval.",
+        "a: the paper's k = 0 (no history) is 1 here: the agent sees one interval.",
         f"a and b: {IMITATION}",
-        "d: at the end of these nothing is imitated: the rule knows no weights of Eq. 7.",
+        "d: these models do not imitate the rule at the end of training, because the rule does "
+        "not depend on the weights of Eq. 7.",
     ]
     if "without" in rule:
         found = [Bar(label, "owl", measured.mean(one, "power")) for label, one in rule.items()]
         panels.append(("(e) without the rule", bars(found, looks_of(["owl"]), "the rule", "power (Mbit/s / s)")))
-        notes.append("e: not in the paper, nor judged: with the rule, not imitating it at the end, without it.")
+        notes.append(
+            "e: this is not in the paper and no claim judges it. It compares imitation "
+            "to the end, imitation that stops before the end, and no imitation."
+        )
     return Drawn(titled(panels, columns=2), claims, notes=notes)
 
 
@@ -217,21 +223,22 @@ FIGURES = (
     Figure(
         "fig12",
         "State sets (a) and action sets (b): throughput against loss",
-        "Two flows on GENI's bottleneck, each variant trained as long (headway train owl --ablation NAME).",
+        "Two flows share GENI's bottleneck. Every variant has the same training budget (headway "
+        "train owl --ablation NAME).",
         fig12,
     ),
     Figure(
         "fig13",
         "What each feature weighs in the network's decisions",
-        "Connection weights (Olden and Jackson 2002) of Owl's model, averaged over the history, with 20% "
-        "and with 70% of the network known.",
+        "Connection weights (Olden and Jackson 2002) of Owl's model, averaged over the history, "
+        "with 20% and with 70% of the network known.",
         fig13,
     ),
     Figure(
         "fig14",
         "Power over history (a), neurons (b), measurement period (c) and the weights of loss and delay (d)",
-        "Two flows on GENI's bottleneck; c: one flow over the NSFNET path with all switches known, since the "
-        "paper names no switches of its testbed.",
+        "Two flows share GENI's bottleneck. In c one flow takes the NSFNET path with all switches "
+        "known, because the paper does not name the switches of its testbed.",
         fig14,
     ),
 )

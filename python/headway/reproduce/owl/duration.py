@@ -17,9 +17,8 @@ if TYPE_CHECKING:
 
 RIVALS = ("cubic", "bbr", "aurora", "abc")
 NETWORK = (
-    "the paper names no network here, and on ours one flow of Cubic has all of the link after its "
-    "slow start, which "
-    "is Owl's slow start too: nothing could have more"
+    "the paper names no network here; on ours, one Cubic flow fills the link after slow start, "
+    "and Owl uses the same slow start, so that no scheme could have more"
 )
 
 
@@ -40,7 +39,8 @@ def fig10(lab: Lab) -> Made:
         judge(
             "fig10.outperforms",
             "Owl outperforms Cubic, BBR, Aurora and ABC for short-lived and for long-lived flows (VII-E)",
-            "throughput, Owl's over the other's, at each length; above 0",
+            "difference of Owl's throughput from the other scheme's, in % of the latter, at each "
+            "length; threshold: above 0",
             {
                 f"{rival}, {s:g} s": measured.percent(points["owl"], points[rival], "throughput_mbps")
                 for rival in RIVALS
@@ -59,8 +59,8 @@ FIGURES = (
     Figure(
         "fig10",
         "Throughput over the length of the flow",
-        "50 Mbit/s, 30 ms of base RTT, 1000 packets of queue: the paper names no network here, and this is that of "
-        "the sections around it.",
+        "50 Mbit/s, a base RTT of 30 ms and a queue of 1000 packets. The paper names no network "
+        "here; this is the network of the neighbouring sections.",
         fig10,
     ),
 )

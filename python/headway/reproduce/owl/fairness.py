@@ -49,12 +49,12 @@ def largest_share(run: Run) -> float:
 
 
 def unfairness(run: Run) -> float:
-    """How far the two flows are from a fair share, in the mean."""
+    """How far the two flows are from a fair share, on average."""
     return sum(abs(s - 1) for s in both_shares(run)) / 2
 
 
 def fig8(lab: Lab) -> Made:
-    """Shares beside Linux's schemes, Owl-Loss's and Cubic's own, and Jain's index of many flows."""
+    """Owl-Loss's and Cubic's shares against Linux's schemes, and Jain's index of many flows."""
     owl, linux = lab.scheme("owl-loss"), lab.those(LINUX)
     beside = {s: own(f"owl-friendly:scheme={s}") for s in linux}
     pair = Scenario.load("owl-fairness:count=2")
@@ -79,15 +79,15 @@ def fig8(lab: Lab) -> Made:
     chart = titled(
         [
             (
-                "(a) Owl-Loss beside others",
-                bars(shares(ours, "owl-loss"), looks, "the other", "share over fair", line=1),
+                "(a) Owl-Loss against each scheme",
+                bars(shares(ours, "owl-loss"), looks, "the other", "share / fair share", line=1),
             ),
             (
-                "(b) Cubic beside others",
-                bars(shares(cubics, "cubic"), looks, "the other", "share over fair", line=1),
+                "(b) Cubic against each scheme",
+                bars(shares(cubics, "cubic"), looks, "the other", "share / fair share", line=1),
             ),
             ("(c) Jain's index", over(lines("jain"), looks, "flows of one scheme", "Jain's index", zero=False)),
-            ("(c) loss beside it", over(lines("loss"), looks, "flows of one scheme", "share of packets lost")),
+            ("(c) loss", over(lines("loss"), looks, "flows of one scheme", "share of packets lost")),
         ],
         looks,
         2,
@@ -102,7 +102,8 @@ def fig8(lab: Lab) -> Made:
         judge(
             "fig8.friendly",
             "Owl-Loss shares with Linux's default schemes (Fig. 8a)",
-            "throughput over half of the link, each run's least and largest, beside each scheme; from 0.5 to 1.5",
+            "throughput divided by half of the link's rate, for the slower and for the faster "
+            "flow of each run, against each scheme; threshold: from 0.5 to 1.5",
             {
                 f"{rival}, {which} share": measured.mean(one, of)
                 for rival, one in ours.items()
@@ -115,8 +116,9 @@ def fig8(lab: Lab) -> Made:
         judge(
             "fig8.friendlier-than-cubic",
             "Cubic has a worse level of friendliness than Owl (Fig. 8b)",
-            "distance of both shares from 1, Owl-Loss's less Cubic's beside the same scheme, but for Cubic itself, "
-            "which nothing shares with as Cubic does; below 0",
+            "mean distance of the two flows' shares from 1: Owl-Loss minus Cubic, against the "
+            "same scheme; threshold: below 0. Cubic against Cubic is left out, because two equal "
+            "flows share almost by construction",
             {s: measured.difference(ours[s], cubics[s], unfairness) for s in linux if s != "cubic"},
             less=INDEX,
             weak=LONGER,
@@ -124,7 +126,7 @@ def fig8(lab: Lab) -> Made:
         judge(
             "fig8.jain",
             "Owl-Loss is fairer among its own flows than Aurora and Cubic are among theirs (Fig. 8c)",
-            f"Jain's index of 2 to {MOST_FLOWS} flows, Owl-Loss's less the other's; above 0",
+            f"Jain's index of 2 to {MOST_FLOWS} flows: Owl-Loss minus the other scheme; threshold: above 0",
             {
                 f"{rival}, {n:g} flows": measured.difference(crowd["owl-loss"], crowd[rival], "jain")
                 for rival in ("aurora", "cubic")
@@ -140,10 +142,11 @@ def fig8(lab: Lab) -> Made:
         claims,
         table,
         notes=[
-            "Owl-Loss is what the paper's section compares. Eq. 7 with delta = 0.5 and beta = 0 rewards whoever "
-            "sends more than the link carries: in training its rate counts only up to the fair share where others "
-            "share the path (docs/decisions/0031), and the loss stands beside the index.",
-            "Linux's schemes are those that need no routers that mark: DCTCP is not among them.",
+            "The paper's section compares Owl-Loss. Eq. 7 with delta = 0.5 and beta = 0 rewards a "
+            "sender that sends more than the link carries. So in training, a flow's rate counts "
+            "only up to its fair share where others share the path (docs/decisions/0031), and the "
+            "figure shows the loss next to Jain's index.",
+            "Linux's schemes are those that need no marks from routers, so DCTCP is not among them.",
         ],
     )
 
@@ -167,7 +170,7 @@ def sending_rates(run: Run) -> list[float]:
 
 
 def sending_rate(run: Run) -> float:
-    """What a flow sends in the mean."""
+    """What a flow sends on average."""
     rates = sending_rates(run)
     return sum(rates) / len(rates)
 
@@ -180,7 +183,7 @@ def own_losses(run: Run) -> list[float]:
 def off(
     of_each: Callable[[Run], list[float]], theory: float, measured: Measured, one: Wanted
 ) -> dict[str, Estimate]:
-    """How far the least and the largest sender of each run lie above the theory, in % of it."""
+    """How far the slowest and the fastest sender of each run are above the theory, in % of it."""
 
     def above(pick: Callable[[list[float]], float]) -> Callable[[Run], float | None]:
         return lambda run: 100 * (pick(values) / theory - 1) if (values := of_each(run)) else None
@@ -189,7 +192,7 @@ def off(
 
 
 def fig9(lab: Lab) -> Made:
-    """Sending rate and loss of two and three Owl-Loss senders, beside Eq. 9 and Eq. 10."""
+    """Sending rate and loss of two and three Owl-Loss senders, compared with Eq. 9 and Eq. 10."""
     specs = {f"delta-{delta}": delta for delta in DELTAS}
     trained = ablations(lab, {name: name for name in specs})
     if not trained:
@@ -203,12 +206,14 @@ def fig9(lab: Lab) -> Made:
     off_rate: dict[str, Estimate] = {}
     off_loss: dict[str, Estimate] = {}
     notes = [
-        "The bars of the theory are Eq. 9's and Eq. 10's; a fair and full link alone is no evidence for them.",
-        "These senders steer a rate, and were trained each alone beside traffic that heeds no loss: over Cubic "
-        "none can hold a rate that loses much of what is sent (docs/decisions/0033).",
-        "They know C, 100 Mbit/s, only from training on links of 90 to 110 Mbit/s: on another link they would be "
-        "wrong by as much as it differs.",
-        "PPO trains them, with a discount of 0.6, and what they steer is a rate of their own, not Cubic's window "
+        "The theory's bars come from Eq. 9 and Eq. 10. A full link that is shared fairly is not "
+        "enough to confirm them.",
+        "These senders control a rate. Each was trained alone, against traffic that does not "
+        "react to loss. Over Cubic, no sender can hold a rate at which many packets are lost "
+        "(docs/decisions/0033).",
+        "They know the capacity C = 100 Mbit/s only from training on links of 90 to 110 Mbit/s. "
+        "On another link their error would be as large as the difference of capacities.",
+        "PPO trains them with a discount of 0.6. They set their own rate, not Cubic's window "
         "(docs/decisions/0033).",
     ]
     for n, link in links.items():
@@ -231,8 +236,9 @@ def fig9(lab: Lab) -> Made:
             ]
             if loss == 0:
                 notes.append(
-                    f"* n = {n} at delta = {delta} lies outside Eq. 10: its rates sum to {n * rate:.1f} "
-                    "Mbit/s, below the link's. It is drawn, not judged."
+                    f"* n = {n} at delta = {delta} is outside Eq. 10: its rates sum to "
+                    f"{n * rate:.1f} Mbit/s, which is below the link's rate. It is drawn, not "
+                    "judged."
                 )
                 continue
             off_rate |= {f"{case}, {who}": m for who, m in off(sending_rates, rate, measured, one).items()}
@@ -250,7 +256,8 @@ def fig9(lab: Lab) -> Made:
         judge(
             "fig9.rate",
             "Senders that are trained on Eq. 7 end at the rates of Eq. 9 (V, Fig. 9)",
-            "what each run's least and largest sender send, over Eq. 9's rate; within 10%",
+            "difference of the sending rate from Eq. 9's, in % of Eq. 9's, for the slowest and "
+            "the fastest sender of each run; threshold: within 10%",
             off_rate,
             "%",
             low=-10,
@@ -259,13 +266,14 @@ def fig9(lab: Lab) -> Made:
         judge(
             "fig9.loss",
             "At these rates the loss is Eq. 10's (V)",
-            "share of its packets that a sender loses, each run's least and largest, over Eq. 10's; within 10% of "
-            "it",
+            "difference of a sender's loss rate from Eq. 10's, in % of Eq. 10's, for the lowest "
+            "and the highest of each run; threshold: within 10%",
             off_loss,
             "%",
             low=-10,
             high=10,
-            weak="senders that hold their rate more closely: a few per cent of rate are tens of per cent of loss",
+            weak="senders that hold their rate more closely, because an error of a few per cent "
+            "in rate changes the loss by tens of per cent",
         ),
     ]
     return Drawn(chart, claims, notes=notes)
@@ -275,13 +283,13 @@ FIGURES = (
     Figure(
         "fig8",
         "Friendliness of Owl-Loss (a) and of Cubic (b), and fairness among flows of one scheme (c)",
-        "50 Mbit/s, 30 ms of base RTT, 1000 packets of queue; a share of 1 is fair.",
+        "50 Mbit/s, a base RTT of 30 ms and a queue of 1000 packets. A share of 1 is fair.",
         fig8,
     ),
     Figure(
         "fig9",
         "Senders at the equilibrium of Eq. 9",
-        "Two and three Owl-Loss senders on 100 Mbit/s, 30 ms of base RTT, delta of 0.5, 0.6 and 0.7.",
+        "Two and three Owl-Loss senders share 100 Mbit/s with a base RTT of 30 ms; delta is 0.5, 0.6 and 0.7.",
         fig9,
     ),
 )

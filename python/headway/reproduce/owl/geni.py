@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from headway.reproduce.lab import Lab
 
 TWO = "owl-geni:count=2"
-PATH = "100 Mbit/s, 3 ms of base RTT, 1000 packets of queue (a Linux interface's: the paper names none), 60 s"
+PATH = (
+    "100 Mbit/s, a base RTT of 3 ms, a queue of 1000 packets (a Linux interface's default: the "
+    "paper names none), 60 s"
+)
 NEAR_PERCENT, NEAR_POINTS = 5.0, 1.0
 """Ours: throughput is high and loss is low if no rival's is better by more than this."""
 LENGTHS = (1.0, 2.0, 5.0, 10.0, 20.0, 40.0, 60.0)
@@ -62,9 +65,8 @@ def fig11(lab: Lab) -> Made:
         judge(
             f"{name}.together",
             "Owl has high throughput and a low loss rate together, beside Linux's schemes (Fig. 11a)",
-            f"throughput over each of Linux's schemes, at least -{NEAR_PERCENT:g}%; share of "
-            f"packets lost less each "
-            f"one's, at most {NEAR_POINTS:g} point",
+            "difference from each of Linux's schemes; thresholds: throughput at least "
+            f"-{NEAR_PERCENT:g}%, share of packets lost at most {NEAR_POINTS:g} point more",
             {
                 f"{ours}, {said} against {rival}": (of(pair[ours], pair[rival]), aim)
                 for ours in owls
@@ -79,7 +81,8 @@ def fig11(lab: Lab) -> Made:
         judge(
             f"{name}.duration",
             "Owl is beneficial whatever the flows' duration (Fig. 11b)",
-            "throughput, Owl's over that of each of Linux's schemes at each length; above 0",
+            "difference of Owl's throughput from that of each of Linux's schemes, in % of the "
+            "latter, at each length; threshold: above 0",
             {
                 f"{s:g} s, {rival}": measured.percent(points["owl"], points[rival], "throughput_mbps")
                 for s, points in lengths.items()
@@ -87,14 +90,14 @@ def fig11(lab: Lab) -> Made:
             },
             "%",
             more=PERCENT,
-            untestable="the paper's paths had real cross traffic and real packet schedulers, which it does not "
-            "describe; without them every scheme fills the link",
+            untestable="the paper does not describe its paths' cross traffic and packet "
+            "schedulers, and without them every scheme fills the link",
         ),
         judge(
             f"{name}.flows",
             "As flows grow in number Owl keeps a low loss rate (Fig. 11c)",
-            f"share of packets lost, Owl's less that of each of Linux's schemes, at each number; at "
-            f"most {POINTS:g}",
+            "share of packets lost: Owl minus each of Linux's schemes, at each number of flows; "
+            f"threshold: at most {POINTS:g} points",
             {
                 f"{n:g} flows, {rival}": measured.difference(points["owl"], points[rival], _percent_lost)
                 for n, points in crowds.items()
@@ -102,7 +105,7 @@ def fig11(lab: Lab) -> Made:
             },
             "points",
             high=POINTS,
-            weak="a model that was trained beside other flows of its own",
+            weak="a model that was trained together with other flows of its own",
         ),
     ]
     return Drawn(chart, claims)
@@ -116,15 +119,16 @@ FIGURES = (
     Figure(
         "fig11",
         "GENI's bottleneck: throughput against loss (a), over the length (b), loss over the number of flows (c)",
-        f"{PATH}; two flows in a and b.",
+        f"{PATH}. In a and b there are two flows.",
         fig11,
     ),
     Figure(
         "fig11-kernel",
         "GENI's bottleneck over the kernel's TCP, as the paper measured it",
-        f"{PATH}; two flows in a and b. Real packets in real time, every flow a socket of the kernel's: Owl's by "
-        "headwayd over the kernel's Cubic, beside every controller that the kernel has (of modules those that are "
-        f"loaded). {FULL_KERNEL.runs} runs a point: headway reproduce owl fig11 --world kernel.",
+        f"{PATH}. In a and b there are two flows. Real packets in real time; every flow is a "
+        "kernel socket. Owl runs in headwayd over the kernel's Cubic. It is compared with every "
+        f"controller that the kernel has loaded. {FULL_KERNEL.runs} runs a point: headway "
+        "reproduce owl fig11 --world kernel.",
         fig11,
         KERNEL,
     ),

@@ -1,6 +1,6 @@
 """Connection weights: what each feature weighs in a network's outputs (Olden and Jackson 2002; Owl, section VII-G).
 
-The weight of an input for an output is the sum, over all ways through the network, of the products of the weights
+The weight of an input for an output is the sum, over all ways through the network, of the multiplied weights
 on the way. Activations do not count, and neither do biases.
 """
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from headway.reproduce.measured import Measured
 
 MOSTLY_KNOWN = 60.0
-"""Above so many % of switches known, Owl is to beat ABC."""
+"""The % of known switches above which Owl should be better than ABC."""
 THROUGHPUT, RTT = "throughput_mbps", "rtt_mean_ms"
 END_TO_END = ("cubic", "aurora")
 """Those that the section compares with."""
@@ -94,15 +94,17 @@ def fig6(lab: Lab) -> Made:
     claims.append(_dip(short.get(UNMASKED, {}), flat["cubic"], measured))
     claims.append(_mask_alone(short, measured))
     notes = [
-        "ABC's routers are at as many switches, spread evenly along the path; with none of them ABC does not run.",
+        "ABC's routers are at the same number of switches, spread evenly along the path. Without "
+        "any, ABC does not run.",
         ABC_RULE,
         "The paper's \u201c100 MBps\u201d are read as Mbit/s.",
         IMITATION,
     ]
     if short:
+        like_it = f"; {ALIKE}, which has masking, for the same time"
         notes.append(
-            "a, b: the model without masking was trained for less long than Owl in d and e (headway train owl "
-            f"--ablation no-mask){f'; {ALIKE}, with masking, for as long as it' if ALIKE in short else ''}."
+            "a, b: the model without masking was trained for less time than Owl in d and e "
+            f"(headway train owl --ablation no-mask){like_it if ALIKE in short else ''}."
         )
     return Drawn(titled(panels, looks, 2 if short else 3), claims, notes=notes)
 
@@ -115,15 +117,15 @@ MORE_AND_LESS = (
     (THROUGHPUT, "throughput", Aim(low=0.0, margin=PERCENT)),
     (RTT, "RTT", Aim(high=0.0, margin=PERCENT)),
 )
-"""What is to be more, and what less."""
+"""Which quantity should be higher, and which lower."""
 
 
 def _against_end_to_end(masked: Mapping[float, Wanted], flat: Mapping[str, Wanted], measured: Measured) -> Claim:
     return judge(
         "fig6.masked",
         "With masking Owl consistently outperforms the end-to-end schemes, whatever is known (VII-B, Fig. 6d-e)",
-        "throughput, Owl's over Cubic's and Aurora's at each level of knowledge, above 0; mean RTT, below 0; equal "
-        "is within 1%",
+        "difference of Owl from Cubic and from Aurora, in %, at each level of knowledge; "
+        "thresholds: throughput above 0, mean RTT below 0; within 1% counts as equal",
         {
             f"{said} against {rival}, {level:g}% known": (measured.percent(one, other, of), aim)
             for of, said, aim in MORE_AND_LESS
@@ -139,7 +141,8 @@ def _against_abc(masked: Mapping[float, Wanted], abc: Mapping[float, Wanted], me
     return judge(
         "fig6.abc",
         "Above 60% of switches known, or marking, Owl outperforms ABC (VII-B)",
-        "throughput, Owl's over ABC's at each level above 60%, above 0; mean RTT, below 0; equal is within 1%",
+        "difference of Owl from ABC, in %, at each level above 60%; thresholds: throughput above "
+        "0, mean RTT below 0; within 1% counts as equal",
         {
             f"{said}, {level:g}% known": (measured.percent(masked[level], one, of), aim)
             for of, said, aim in MORE_AND_LESS
@@ -159,8 +162,8 @@ def _over_length(lengths: Mapping[float, Mapping[str, Wanted]], measured: Measur
     yield judge(
         "fig6.length",
         "Throughput degrades least with the path's length where the whole network is known (Fig. 6c)",
-        f"share of the throughput over {min(lengths):g} switches that is left over {max(lengths):g}, Owl-100's "
-        "less each other's; above 0",
+        f"throughput over {max(lengths):g} switches in % of that over {min(lengths):g}: Owl-100 "
+        "minus each other scheme; threshold: above 0",
         {rival: measured.kept(ours, (short[rival], long[rival]), THROUGHPUT) for rival in rivals},
         "points",
         more=PERCENT,
@@ -170,7 +173,7 @@ def _over_length(lengths: Mapping[float, Mapping[str, Wanted]], measured: Measur
         yield judge(
             "fig6.owl-0",
             "Even Owl-0, which is told nothing, has more throughput than Aurora (Fig. 6c)",
-            "throughput, Owl-0's over Aurora's, at each length; above 0",
+            "difference of Owl-0's throughput from Aurora's, in % of Aurora's, at each length; threshold: above 0",
             {
                 f"{n:g} switches": measured.percent(points["owl-0"], points["aurora"], THROUGHPUT)
                 for n, points in lengths.items()
@@ -190,9 +193,8 @@ def _mask_alone(short: Mapping[str, Mapping[float, Wanted]], measured: Measured)
     return judge(
         "fig6.masking",
         "With about half of the switches known, masking gives more throughput and a lower RTT (Fig. 6a-b, d-e)",
-        "throughput with about 50% known, with masking over without, both trained as long, above "
-        "0; mean RTT, below "
-        "0; equal is within 1%",
+        "difference of masking from no masking, in %, with about 50% known and the same training "
+        "budget; thresholds: throughput above 0, mean RTT below 0; within 1% counts as equal",
         {
             said: (measured.percent(_half(short[ALIKE]), _half(short[UNMASKED]), of), aim)
             for of, said, aim in MORE_AND_LESS
@@ -213,11 +215,13 @@ def _dip(unmasked: Mapping[float, Wanted], cubic: Wanted, measured: Measured) ->
     return judge(
         "fig6.unmasked.dip",
         "Without masking Owl is at its worst with about half of the switches known, below Cubic (Fig. 6a)",
-        "throughput with about 50% known, over Cubic's and over that with none and with all known; below 0",
+        "difference of the throughput with about 50% known from Cubic's, and from that with none "
+        "and with all known, in %; threshold: below 0",
         {case: measured.percent(half, one, THROUGHPUT) for case, one in held_against.items()},
         "%",
         less=PERCENT,
-        weak="a model without masking that heeds what switches tell: ours hardly does, so that nothing misleads it",
+        weak="a model without masking that reacts to the switches' counters; ours hardly reacts "
+        "to them, so that they cannot mislead it",
     )
 
 

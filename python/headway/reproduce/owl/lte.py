@@ -28,16 +28,15 @@ RIVALS = (*END_TO_END, *MEDIA, *IN_NETWORK)
 UTILITY = 0.05
 """In Mbit/s: utilities (Eq. 7) that differ by less count as equal."""
 IN_DRIVE = (
-    "Verizon's recording is one that nothing was trained on. Of T-Mobile's and AT&T's drives other seconds were "
-    "trained on: they are held out, but in-drive."
+    "No model was trained on Verizon's recording. Models were trained on other seconds of "
+    "T-Mobile's and AT&T's drives, so those evaluations are held out, but from the same drives."
 )
 ONE_EACH = f"each operator is one recording, and {ENOUGH_RECORDINGS} are needed: intervals are over offsets in it"
 """Why claims about operators stay open."""
 OWL = ("owl",)
 SCALE = (
-    "Eq. 7 is in Mbit/s, so that rate decides it: Cubic has a high utility on T-Mobile with "
-    "seconds of delay. Owl was "
-    "not trained on it as it is (docs/decisions/0031)."
+    "Eq. 7 is in Mbit/s, so the rate dominates it: Cubic has a high utility on T-Mobile with "
+    "seconds of delay. Owl was trained on a scaled form of Eq. 7 (docs/decisions/0031)."
 )
 
 RIVALS_ONCE = "A rival that was trained, such as Aurora, is one training, taken as it is."
@@ -88,7 +87,8 @@ def _combined(networks: Mapping[str, Mapping[str, Wanted]], measured: Measured) 
         "fig4.combined",
         "On Verizon no other scheme shows a better combined throughput and delay, and conclusions on T-Mobile and "
         "AT&T are similar (VII-A)",
-        "power (Eq. 12), Owl's over each other scheme's on each operator; at least -1%",
+        "difference of Owl's power (Eq. 12) from each other scheme's, in % of the latter, on each "
+        "operator; threshold: at least -1%",
         {
             f"{operator}, {rival}": measured.percent(network["owl"], network[rival], "power")
             for operator, network in networks.items()
@@ -109,7 +109,7 @@ def _average(networks: Mapping[str, Mapping[str, Wanted]], measured: Measured) -
     return judge(
         "fig4.average",
         "Owl has the highest performance trade-off on average (caption of Fig. 4)",
-        "utility (Eq. 7), Owl's less each other scheme's, the mean over operators; above 0",
+        "utility (Eq. 7): Owl minus each other scheme, averaged over operators; threshold: above 0",
         {
             rival: over_recordings(
                 measured.difference(network["owl"], network[rival], "utility") for network in networks.values()
@@ -128,7 +128,8 @@ def _beats_rule(networks: Mapping[str, Mapping[str, Wanted]], measured: Measured
     return judge(
         "fig4.rule",
         "Ours: Owl beats the hand-written rule that it imitates",
-        "throughput and power, Owl's over those of owl-rule, on each operator; above 0",
+        "difference of Owl's throughput and power from owl-rule's, in % of the latter, on each "
+        "operator; threshold: above 0",
         {
             f"{operator}, {said}": measured.percent(network["owl"], network["owl-rule"], metric)
             for operator, network in networks.items()
@@ -145,9 +146,9 @@ def _learns(networks: Mapping[str, Mapping[str, Wanted]], measured: Measured) ->
     """That learning in use is worth it."""
     return judge(
         "fig4.online",
-        "Ours: Owl is better if it goes on learning while it runs (Algorithm 1, lines 11 and 12)",
-        "utility and power of an Owl that learns in use, with 1% of actions at random, over the frozen one's, on "
-        "each operator; above 0",
+        "Ours: Owl is better if it continues to learn while it runs (Algorithm 1, lines 11 and 12)",
+        "difference in utility and power of an Owl that learns in use (1% of its actions are "
+        "random) from the frozen Owl, in % of the latter, on each operator; threshold: above 0",
         {
             f"{operator}, {metric}": measured.percent(network["owl-online"], network["owl"], metric)
             for operator, network in networks.items()
@@ -161,7 +162,7 @@ def _learns(networks: Mapping[str, Mapping[str, Wanted]], measured: Measured) ->
 
 
 def fig5(lab: Lab) -> Made:
-    """Throughput over a minute of Verizon beside the capacity, and loss-only utility over two of AT&T."""
+    """Throughput and capacity over a minute of Verizon, and loss-only utility over two minutes of AT&T."""
     rates = lab.each(
         {"owl": lab.scheme("owl")} | lab.those([RULE_ALONE, "owl-loss", "cubic", "pcc-allegro"]),
         Scenario.load(OPERATORS["Verizon"]),
@@ -209,7 +210,7 @@ def fig5(lab: Lab) -> Made:
             "fig5.follows",
             "Owl adapts its sending rate so as to closely match the available bandwidth, closer than Cubic and PCC "
             "(Fig. 5a)",
-            "mean |sending rate - capacity| over bins of 500 ms, the other's less Owl's; above 0",
+            "mean |sending rate - capacity| over bins of 500 ms: the other scheme minus Owl; threshold: above 0",
             closer,
             "Mbit/s",
             more=UTILITY,
@@ -220,7 +221,7 @@ def fig5(lab: Lab) -> Made:
         judge(
             "fig5.queue",
             "Cubic overshoots, which leads to large standing queues (Fig. 5a)",
-            "Owl's p95 queueing delay over Cubic's; at most -50%",
+            "difference of Owl's p95 queueing delay from Cubic's, in % of Cubic's; threshold: at most -50%",
             queues,
             "%",
             high=-50,
@@ -230,7 +231,8 @@ def fig5(lab: Lab) -> Made:
         judge(
             "fig5.utility",
             "Owl-Loss regularly gives a higher utility over time than ABC, Aurora and Cubic (Fig. 5b)",
-            "mean over bins of 500 ms of Eq. 7 with delta = 0.5, beta = 0, Owl-Loss's less the other's; above 0",
+            "mean of Eq. 7 with delta = 0.5 and beta = 0 over bins of 500 ms: Owl-Loss minus the "
+            "other scheme; threshold: above 0",
             regular,
             "Mbit/s",
             more=UTILITY,
@@ -240,8 +242,8 @@ def fig5(lab: Lab) -> Made:
         ),
     ]
     notes = [
-        "The curves are those of the first run; claims are over all.",
-        f"Intervals are over offsets in one recording each. {few_recordings(1)}",
+        "The curves show the first run. The claims use all runs.",
+        f"Each interval covers offsets in one recording. {few_recordings(1)}",
     ]
     return Drawn(chart, claims, notes=notes)
 
@@ -251,7 +253,7 @@ def _line(series: dict[str, list[float | None]], column: str) -> Line:
 
 
 def _missed(run: Run) -> float | None:
-    """Mbit/s by which a bin's sending rate is off the capacity, in the mean.
+    """Mbit/s by which a bin's sending rate is off the capacity, on average.
 
     What arrives can never be more than the capacity, and comes closest to it behind a standing queue.
     """
@@ -283,8 +285,9 @@ FIGURES = (
     Figure(
         "fig4",
         "Throughput against p95 delay on three operators' LTE (a-c)",
-        "Up and to the right is better; p95 one-way delay, propagation included. Seven switches of NSFNET, 1000 "
-        "packets of queue, 20% known; 30 runs of 100 s at offsets of the seconds kept for evaluation.",
+        "Up and to the right is better. The delay is the p95 one-way delay, propagation included. "
+        "Seven switches of NSFNET, a queue of 1000 packets, 20% of the switches known; 30 runs of "
+        "100 s start at different offsets of the seconds that are held out.",
         fig4,
     ),
     Figure(

@@ -1,4 +1,4 @@
-"""Section 4.5: beside other schemes, and all tradeoffs beside one another. Figures 9 and 10."""
+"""Section 4.5: Rax against other schemes, and all tradeoffs against one another. Figures 9 and 10."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def total(run: Run) -> float:
 
 
 def fig9(lab: Lab) -> Made:
-    """Totals and losses of one of one and of two senders, Rax's beside others'."""
+    """Totals and losses of one of one and of two senders, Rax's and the other schemes'."""
     specs = lab.those(RIVALS)
     lives = {n: two_lives(lab, 4, f"rax-{n}") for n in COUNTS}
     others = {n: {name: runs_of(lab, name, spec, f"rax-{n}") for name, spec in specs.items()} for n in COUNTS}
@@ -81,7 +81,8 @@ def fig9(lab: Lab) -> Made:
         judge(
             "fig9.newreno-first",
             "New Reno performs by far better than Cubic and Compound (4.5)",
-            "total throughput, NewReno's over the other's, means; above 0",
+            "difference of NewReno's total throughput from the other scheme's, in % of the "
+            "latter, means; threshold: above 0",
             {
                 f"{COUNTS[n]}, {rival}": measured.apart(
                     of_count["newreno"], of_count[rival], "throughput_mbps", mean_percent
@@ -96,7 +97,8 @@ def fig9(lab: Lab) -> Made:
         judge(
             "fig9.rax-first",
             "Rax achieves a significantly larger total throughput on average than the others (4.5)",
-            "throughput over all 600 s, Rax's over the other's, means; above 0",
+            "difference of Rax's throughput over all 600 s from the other scheme's, in % of the "
+            "latter, means; threshold: above 0",
             {
                 f"{COUNTS[n]}, {rival}": measured.apart(
                     of_count[RAX], of_count[rival], "throughput_mbps", mean_percent
@@ -109,8 +111,9 @@ def fig9(lab: Lab) -> Made:
         ),
         judge(
             "fig9.last-half",
-            "Ours: over the last half Rax has at least Cubic's throughput in the median",
-            "throughput over the last half, Rax's less Cubic's, medians; at least -0.2 Mbit/s, 1% of the link",
+            "Ours: over the last half, Rax's median throughput is at least Cubic's",
+            "throughput over the last half: Rax minus Cubic, medians; threshold: at least -0.2 "
+            "Mbit/s, which is 1% of the link",
             {
                 COUNTS[n]: measured.apart(
                     of_count[RAX], of_count["cubic"], last_half("throughput_mbps"), median_difference
@@ -124,8 +127,8 @@ def fig9(lab: Lab) -> Made:
         judge(
             "fig9.outliers",
             "There are outliers, more significant with two senders (4.5)",
-            "share of runs in which the drawn sender has less than 95% of its fair total, two senders less one; "
-            "above 0",
+            "share of runs in which the sampled sender has less than 95% of its fair total: two "
+            "senders minus one sender; threshold: above 0",
             measured.share_difference(found[2][RAX], found[1][RAX], is_outlier).mapped(lambda share: 100 * share),
             "points",
             more=0.0,
@@ -133,10 +136,10 @@ def fig9(lab: Lab) -> Made:
     ]
     notes = [
         UNSEEN,
-        "The paper has one run of each other scheme, since its simulator is deterministic: here starts and hosts "
-        "vary, and there are as many as of Rax. Runs of different schemes have nothing in common "
-        "but when they begin: "
-        "they are compared as independent samples.",
+        "The paper has one run of each other scheme, because its simulator is deterministic. Here "
+        "start times and host jitter vary, and every scheme has as many runs as Rax. Runs of "
+        "different schemes share only their start times, so they are compared as independent "
+        "samples.",
     ]
     return Drawn(titled(panels, looks, 2), claims, table, notes)
 
@@ -174,8 +177,8 @@ def fig10(lab: Lab) -> Made:
     claims = [
         judge(
             "fig10.tradeoff",
-            "The larger alpha, the less is lost (read off Fig. 10: the text does not say it)",
-            "share that all senders lost over the run, with alpha 1 less with alpha 4, means; above 0",
+            "A larger alpha loses fewer packets (read off Fig. 10: the text does not say it)",
+            "share that all senders lost over the run: alpha 1 minus alpha 4, means; threshold: above 0",
             {COUNTS[n]: measured.apart(of["alpha 1"], of["alpha 4"], _lost) for n, of in first.items()},
             "points",
             more=POINTS,
@@ -183,15 +186,16 @@ def fig10(lab: Lab) -> Made:
         judge(
             "fig10.resumed-loss",
             "Pre-trained flows lose less (read off Fig. 10)",
-            "share lost over 600 s, resumed less from nothing, the same flows; below 0",
+            "share lost over 600 s: resumed flows minus the same flows untrained; threshold: below 0",
             {case: measured.difference(after, before, _lost) for case, (after, before) in pairs.items()},
             "points",
             less=POINTS,
         ),
         judge(
             "fig10.resumed-total",
-            "Pre-trained flows get more through (read off Fig. 10)",
-            "throughput of all senders over 600 s, resumed less from nothing, the same flows; above 0",
+            "Pre-trained flows have more throughput (read off Fig. 10)",
+            "throughput of all senders over 600 s: resumed flows minus the same flows untrained; "
+            "threshold: above 0",
             {
                 case: measured.difference(after, before, "throughput_mbps")
                 for case, (after, before) in pairs.items()
@@ -209,7 +213,7 @@ def _lost(run: Run) -> float | None:
 
 
 def _points(runs: Sequence[Run]) -> list[tuple[float, float]]:
-    """What the drawn sender of each run lost, in %, and what it got through, in Mbit."""
+    """The drawn sender's loss of each run, in %, and its total, in Mbit."""
     return [(share, total(run)) for run in runs if (share := percent_lost(run)) is not None]
 
 
@@ -225,15 +229,16 @@ FIGURES = (
     Figure(
         "fig9",
         "Total throughput against loss of one of one (a) and of two senders (b), beside other schemes",
-        f"{PATH.partition('; bins')[0]}; alpha is 4; of 600 s, 12,000 Mbit are the most there can be. A small "
-        "point is a run, a large one the mean, as in the paper; of several senders one is drawn.",
+        f"{PATH.partition('; bins')[0]}; alpha is 4. The link can carry at most 12,000 Mbit in "
+        "600 s. A small point is a run and a large point the mean, as in the paper. With several "
+        "senders, one random sender is shown.",
         fig9,
     ),
     Figure(
         "fig10",
         "Total throughput against loss with each tradeoff, from nothing and resumed",
-        f"{PATH.partition('; bins')[0]}; as figure 9. Resumed are the same flows once more, with the "
-        "networks that they ended with.",
+        f"{PATH.partition('; bins')[0]}; as figure 9. Resumed flows are the same flows again. "
+        "They begin with the networks with which the first flows ended.",
         fig10,
     ),
 )

@@ -53,7 +53,7 @@ def fig1(lab: Lab) -> Made:
         None,
         2,
     )
-    return Drawn(chart, _claims(measured, one, two), notes=[UNSEEN, "The curves are those of the first run."])
+    return Drawn(chart, _claims(measured, one, two), notes=[UNSEEN, "The curves show the first run."])
 
 
 def _panels(title: str, run: Run) -> list[tuple[str, Spec]]:
@@ -77,7 +77,7 @@ def learns(figure: str, measured: Measured, want: Wanted, whose: str = "one send
             f"{figure}.throughput",
             "Given a couple of minutes it learns congestion control that maximises throughput (1); ours: at least "
             "95% of the link",
-            f"{whose}'s throughput over the last half; at least {ENOUGH_MBPS:g} Mbit/s",
+            f"throughput of {whose} over the last half; threshold: at least {ENOUGH_MBPS:g} Mbit/s",
             median_and_mean(measured, want, last_half("throughput_mbps")),
             "Mbit/s",
             low=ENOUGH_MBPS,
@@ -85,24 +85,25 @@ def learns(figure: str, measured: Measured, want: Wanted, whose: str = "one send
         judge(
             f"{figure}.loss",
             "It reaches an average packet loss of less than 1% (1)",
-            f"share of {whose}'s packets lost over the last half, mean of the runs; below 1%",
+            f"share of packets lost by {whose} over the last half, mean of the runs; threshold: below 1%",
             measured.mean(want, percent_lost),
             "%",
             high=100 * MOST_LOSS,
         ),
         judge(
             f"{figure}.minutes",
-            "It converges within the order of minutes (abstract); ours: in at most three",
-            f"time by which 30 s have just had 95% of the link in the mean, {whose}; at most {MINUTES_S:g} s",
+            "It converges within the order of minutes (abstract); ours: in at most three minutes",
+            f"end of the first 30 s in which {whose} used 95% of the link on average; threshold: "
+            f"at most {MINUTES_S:g} s",
             times(measured, want, converged_s),
             "s",
             high=MINUTES_S,
         ),
         judge(
             f"{figure}.stable",
-            "... to a stable solution (abstract); ours: one that it keeps, after at most three",
-            f"time by which ten seconds have just had 95% of the link and all later ones have it too, {whose}; at "
-            f"most {MINUTES_S:g} s",
+            "... to a stable solution (abstract); ours: one that it keeps, after at most three minutes",
+            f"end of the first ten seconds in which {whose} used 95% of the link and from which "
+            f"on all later ten seconds use it too; threshold: at most {MINUTES_S:g} s",
             times(measured, want, held_from_s),
             "s",
             high=MINUTES_S,
@@ -133,7 +134,7 @@ def _claims(measured: Measured, one: Wanted, two: Wanted) -> list[Claim]:
         judge(
             "fig1.complement",
             "Two flows complement each other (Fig. 1b)",
-            f"throughput of two senders together over the last half; at least {ENOUGH_MBPS:g} Mbit/s",
+            f"throughput of two senders together over the last half; threshold: at least {ENOUGH_MBPS:g} Mbit/s",
             median_and_mean(measured, two, last_half("throughput_mbps")),
             "Mbit/s",
             low=ENOUGH_MBPS,
@@ -141,8 +142,8 @@ def _claims(measured: Measured, one: Wanted, two: Wanted) -> list[Claim]:
         judge(
             "fig1.more-senders-take-longer",
             "The time needed for convergence increases with more senders (Fig. 1)",
-            "time by which 30 s have just had 95% of the link (the run's length if never), two senders' together "
-            "less one's, means; above 0",
+            "end of the first 30 s in which 95% of the link was used on average (the run's length if never): "
+            "two senders together minus one sender, means; threshold: above 0",
             measured.apart(two, one, converged_s),
             "s",
             more=0.0,
@@ -150,15 +151,15 @@ def _claims(measured: Measured, one: Wanted, two: Wanted) -> list[Claim]:
         judge(
             "fig1.fair",
             "Ours: two senders share the link",
-            "Jain's index of two senders over the last half; at least 0.9",
+            "Jain's index of two senders over the last half; threshold: at least 0.9",
             median_and_mean(measured, two, jain),
             low=FAIR,
         ),
         judge(
             "fig1.diverged",
-            "Ours: no more than one run in ten ends diverged (the fallback to NewReno, which is "
-            "ours, is part of it)",
-            "share of runs with one sender whose last ten seconds have 90% of the link; at least 90%",
+            "Ours: at most one run in ten ends diverged (with our fallback to NewReno)",
+            "share of runs with one sender that use 90% of the link in their last ten seconds; "
+            "threshold: at least 90%",
             measured.share(one, _ends_well).mapped(lambda share: 100 * share),
             "%",
             low=90.0,
@@ -181,7 +182,8 @@ FIGURES = (
     Figure(
         "fig1",
         "Throughput and loss of one sender (a) and of two (b) that learn from nothing",
-        f"{PATH.partition(';')[0]}; the tradeoff alpha is 4. Single runs, a line a sender; claims are over 50.",
+        f"{PATH.partition(';')[0]}; the tradeoff alpha is 4. Each panel shows one run, with a "
+        "line for each sender. The claims use 50 runs.",
         fig1,
     ),
 )

@@ -22,26 +22,26 @@ ENOUGH_MBPS = 19.0
 """95% of the link."""
 MOST_LOSS = 0.01
 RUNS = 50
-"""What the paper has, in 4: "data from at least 50 simulations"."""
+"""As in the paper's section 4: "data from at least 50 simulations"."""
 FIRST_SEED = 50001
 """Begins seeds that nothing was chosen on: the learner's segments were changed after those from 1 were seen."""
 BIN_MS = 1000.0
 """Figure 8: "we use bins of one second"."""
 LENGTH_S = 600.0
 MEAN_S = 10
-"""A second says little of a flow: whether it has a rate goes by means of so many."""
+"""A flow has reached a rate if its mean over this many seconds has, because a single second varies much."""
 CONVERGED_S = 30
-"""And whether it has converged by the mean of so many that follow."""
+"""A flow has converged if its mean over this many seconds is high enough."""
 COLUMNS = ("sent_mbps", "lost_mbps", "throughput_mbps", "loss")
 """What a figure looks at of a sender's series."""
 PATH = (
-    "20 Mbit/s, 50 ms round trip, 10 packets of 1250 bytes of buffer (a tenth of the BDP), 600 s, 50 seeds; "
-    "bins of one second, of several senders one drawn for each run; the median as a line, from the first to the "
-    "third quartile shaded"
+    "20 Mbit/s, a base RTT of 50 ms, a buffer of 10 packets of 1250 bytes (a tenth of the BDP), "
+    "600 s, 50 seeds; bins of one second; with several senders, one random sender of each run; "
+    "the line is the median and the shaded band goes from the first to the third quartile"
 )
 UNSEEN = (
-    "The paper gives no optimiser, rates, widths of layers or weight of the entropy: those here are ours, and were "
-    "chosen on other seeds (docs/decisions/0040-rax.md)."
+    "The paper does not state the optimiser, learning rates, widths of layers or weight of the "
+    "entropy. We chose ours on other seeds (docs/decisions/0040-rax.md)."
 )
 
 
@@ -53,7 +53,7 @@ def runs_of(lab: Lab, label: str, spec: str, scenario: str) -> Wanted:
 
 @dataclass(frozen=True)
 class TwoLives:
-    """Runs twice as long, in whose middle each flow begins anew with what it has learned."""
+    """Runs twice as long. In the middle each flow begins again with what it has learned."""
 
     whole: Wanted
     """What is run."""
@@ -164,14 +164,14 @@ def share_lost(series: Mapping[str, Sequence[float | None]], first: float = 0.0,
 
 
 def means(values: Sequence[float | None], width: int = MEAN_S) -> list[float]:
-    """The mean of so many bins in a row, ten unless told, nothing counting as 0; as many as fit."""
+    """Means over `width` bins in a row, ten by default; a bin without a value counts as 0."""
     known = [v or 0.0 for v in values]
     width = min(width, len(known))
     return [fmean(known[k : k + width]) for k in range(len(known) - width + 1)]
 
 
 def converged_s(run: Run) -> float:
-    """When 30 s have just had 95% of the link in the mean, all together; the run's length if never."""
+    """When all flows together have used 95% of the link on average over 30 s; the run's length if never."""
     return _first_s(run, run["series"]["throughput_mbps"], ENOUGH_MBPS, CONVERGED_S)
 
 
@@ -181,7 +181,7 @@ def reached_s(run: Run) -> float:
 
 
 def _first_s(run: Run, rates: Sequence[float | None], enough: float, width: int) -> float:
-    """The end of the first window of `width` seconds whose mean rate is `enough`: only then can one know it."""
+    """The end of the first window of `width` seconds whose mean rate is `enough`."""
     width = min(width, len(rates))
     found = (k + width for k, rate in enumerate(means(rates, width)) if rate >= enough)
     return float(next(found, run["seconds"]))

@@ -42,7 +42,8 @@ def fig1(lab: Lab) -> Made:
         judge(
             "fig1-kernel.as-simulated",
             "Ours: a live sender learns what a simulated one learns",
-            "throughput over the last half, the kernel's over the simulator's, a run beside a run; within 10%",
+            "difference of the kernel's throughput over the last half from the simulator's, in % "
+            "of the latter, runs in pairs; threshold: within 10%",
             measured.percent(live, simulated, last_half("throughput_mbps")),
             "%",
             low=-NEAR_PERCENT,
@@ -51,8 +52,8 @@ def fig1(lab: Lab) -> Made:
         judge(
             "fig1-kernel.as-soon",
             "Ours: ... and within a minute of it",
-            "time by which 30 s have just had 95% of the link in the mean, the live sender's less the simulated "
-            "one's, a run beside a run; at most 60 s",
+            "end of the first 30 s in which 95% of the link was used on average: live sender "
+            "minus simulated sender, runs in pairs; threshold: at most 60 s",
             measured.difference(live, simulated, converged_s),
             "s",
             high=LATER_S,
@@ -65,10 +66,11 @@ FIGURES = (
     Figure(
         "fig1-kernel",
         "One sender that learns from nothing, over the kernel's TCP",
-        "20 Mbit/s, 50 ms round trip, 10 packets of buffer, 300 s; the tradeoff alpha is 4. Real packets in real "
-        "time: the flow is a socket of the kernel's with headway_window, the learner is headwayd's, and the guard "
-        "watches. Median of eight runs as a line, from the first to the third quartile shaded; with symbols the "
-        "median of eight simulated ones: headway reproduce rax fig1 --world kernel.",
+        "20 Mbit/s, a base RTT of 50 ms, a buffer of 10 packets, 300 s; the tradeoff alpha is 4. "
+        "Real packets in real time: the flow is a kernel socket with headway_window, the learner "
+        "runs in headwayd, and the guard is on. The line is the median of eight runs and the "
+        "shaded band goes from the first to the third quartile. The line with symbols is the "
+        "median of eight simulated runs: headway reproduce rax fig1 --world kernel.",
         fig1,
         KERNEL,
     ),

@@ -45,9 +45,8 @@ def fig8(lab: Lab) -> Made:
             "fig8.hardly",
             "Stochastic loss does not substantially affect it (4.4); ours: throughput within 5%, and at most one "
             "point lost beyond the 1% that the link loses",
-            "throughput of all senders over the last half with 1% of random loss over that "
-            "without, means, at least "
-            "-5%; share lost there with less without, means, at most 2 points",
+            "1% random loss compared with none, all senders over the last half, means; "
+            "thresholds: throughput at least -5%, share lost at most 2 points more",
             {
                 f"{COUNTS[n]}, {said}": (measured.apart(lossy[n], clean[n], of, how), aim)
                 for n in COUNTS
@@ -60,7 +59,7 @@ def fig8(lab: Lab) -> Made:
         judge(
             "fig8.rivals",
             "Ours: New Reno and Cubic collapse there",
-            "the same throughput of theirs; at most -50%",
+            "the same comparison of their throughput; threshold: at most -50%",
             {
                 f"{rival}, {COUNTS[n]}": measured.apart(*theirs[n][rival], rate, mean_percent)
                 for rival in rivals
@@ -77,7 +76,7 @@ FIGURES = (
     Figure(
         "fig8",
         "Throughput and loss of one of one (a) and of two senders (b) with 1% of random loss",
-        f"{PATH}; alpha is 4. What has symbols is the median of another scheme.",
+        f"{PATH}; alpha is 4. A line with symbols is the median of another scheme.",
         fig8,
     ),
 )

@@ -36,7 +36,7 @@ EARLY_S = 10
 MOST_EARLY = 1.0
 """What may be lost in all of it, in %."""
 SPIKE = 10.0
-"""A second of it that loses more than so much is a spike, in %."""
+"""A second with a higher loss than this, in %, is a spike."""
 
 
 def fig7(lab: Lab) -> Made:
@@ -69,13 +69,16 @@ def fig7(lab: Lab) -> Made:
         *(
             with_training_seeds(claim, 1)
             for claim in _quiet_start(
-                measured, of_shipped, "fig7.shipped", "Ours: so does a model that was trained once for all flows"
+                measured,
+                of_shipped,
+                "fig7.shipped",
+                "Ours: a model that was trained once for all flows avoids it too",
             )
         ),
         judge(
             "fig7.resumes",
             "Flows simply resume where they ended training before (4.3)",
-            "throughput of all senders from 10 s after the new start to 60 s, median; at least 19 Mbit/s",
+            "throughput of all senders from 10 to 60 s after the new start, median; threshold: at least 19 Mbit/s",
             {f"{_count(n)}": measured.median(again[n], early_rate) for n in again},
             "Mbit/s",
             low=ENOUGH_MBPS,
@@ -83,16 +86,16 @@ def fig7(lab: Lab) -> Made:
         judge(
             "fig7.faster",
             "Pre-training greatly speeds up the initial training (4.3)",
-            "share lost in the first minute, resumed less from nothing, the same flows; below 0",
+            "share lost in the first minute: resumed flows minus the same flows untrained; threshold: below 0",
             {f"{_count(n)}": measured.difference(again[n], first[n], lost_in_a_minute) for n in again},
             "points",
             less=POINTS,
         ),
         judge(
             "fig7.variance",
-            "With two senders the variance is large beside flows that were not pre-trained (4.3)",
-            "how far one of two senders is from its half of the link in the mean over the run, resumed less from "
-            "nothing, the same flows; above 0",
+            "With two senders the variance is large against flows that were not pre-trained (4.3)",
+            "distance of one of two senders from its half of the link, averaged over the run: "
+            "resumed flows minus the same flows untrained; threshold: above 0",
             {"two senders": measured.difference(again[2], first[2], off_its_share)},
             "points",
             more=PERCENT,
@@ -100,13 +103,13 @@ def fig7(lab: Lab) -> Made:
     ]
     notes = [
         UNSEEN,
-        "Resumed: runs of 1200 s, in whose middle every flow is replaced by one that begins, at a window of 1, "
-        "with the networks and optimisers that it has saved as text; what is still in flight then belongs to "
-        "neither, but what is lost of it counts.",
-        "A spike is a second of the first ten in which more than 10% of what is sent is lost; the table has the "
-        "worst second of any run, and how many runs have a spike.",
-        "`rax-pretrained` begins with `models/rax-v1`, which flows learned in 23 minutes on six links, this one "
-        "among them, one after another.",
+        "Resumed: runs of 1200 s. In the middle, a new flow replaces each flow. It begins at a "
+        "window of 1 with the networks and optimisers that the old flow saved as text. Packets "
+        "that are then still in flight belong to neither flow, but their losses count.",
+        "A spike is one of the first ten seconds in which more than 10% of the packets sent are "
+        "lost. The table has the worst second of any run, and the number of runs with a spike.",
+        "`rax-pretrained` begins with `models/rax-v1`. Flows trained it one after another, in 23 "
+        "minutes on six links, one of which is this link.",
     ]
     return Drawn(chart, claims, table, notes)
 
@@ -116,10 +119,9 @@ def _quiet_start(measured: Measured, begun: Mapping[str, Wanted], name: str, say
     return [
         judge(
             f"{name}.no-spike",
-            f"{says}; ours: it does in nine of ten runs",
-            "share of runs in which no sender loses more than 10% of what it sends in any of the "
-            "first ten seconds; at "
-            "least 90%",
+            f"{says}; ours: in nine of ten runs",
+            "share of runs in which no sender loses more than 10% of its packets in any of the "
+            "first ten seconds; threshold: at least 90%",
             {
                 case: measured.share(one, lambda run: worst_second(run) <= SPIKE).mapped(lambda share: 100 * share)
                 for case, one in begun.items()
@@ -129,8 +131,8 @@ def _quiet_start(measured: Measured, begun: Mapping[str, Wanted], name: str, say
         ),
         judge(
             f"{name}.early-loss",
-            "... ours: and little is lost in all of them",
-            "share of all packets lost in the first ten seconds, median of the runs; at most 1%",
+            "... ours: and few packets are lost in the first ten seconds together",
+            "share of all packets lost in the first ten seconds, median of the runs; threshold: at most 1%",
             {case: measured.median(one, lost_early) for case, one in begun.items()},
             "%",
             high=MOST_EARLY,
@@ -164,7 +166,7 @@ def lost_early(run: Run) -> float | None:
 
 
 def worst_second(run: Run) -> float:
-    """The most that is lost in one of the first ten seconds, in % of what is sent in it."""
+    """The highest loss of one of the first ten seconds, in % of what is sent in it."""
     series = run["series"]
     seconds = zip(series["sent_mbps"][:EARLY_S], series["lost_mbps"][:EARLY_S], strict=True)
     # What is lost in a second in which nothing is sent is no share of anything: it counts as all.
@@ -188,7 +190,7 @@ def early_rate(run: Run) -> float | None:
 
 
 def off_its_share(run: Run) -> float:
-    """How far the drawn sender's throughput is from a fair share in the mean, in % of that."""
+    """How far the drawn sender's throughput is from a fair share on average, in % of that."""
     fair = LINK_MBPS / senders(run)
     rates = [v or 0.0 for v in drawn(run)["throughput_mbps"]]
     return 100 * sum(abs(rate - fair) for rate in rates) / (fair * len(rates))
@@ -198,8 +200,8 @@ FIGURES = (
     Figure(
         "fig7",
         "Throughput and loss of flows that begin with what was learned before",
-        f"{PATH}; alpha is 4. Each seed's flows resume their own networks of the 600 s before (a, b); all begin "
-        "with the same shipped one (c).",
+        f"{PATH}; alpha is 4. In a and b, each seed's flows resume the networks that they trained "
+        "in the 600 s before. In c, all flows begin with the same shipped network.",
         fig7,
     ),
 )

@@ -41,8 +41,8 @@ def fig6(lab: Lab) -> Made:
         judge(
             "fig6.fluctuations",
             "Fluctuations increase with two or four senders (4.2)",
-            "deviation over time of a sender's throughput in the last half, over its fair share, with more senders "
-            "less with fewer, in %, means; above 0",
+            "standard deviation over time of a sender's throughput in the last half, in % of its "
+            "fair share: more senders minus fewer senders, means; threshold: above 0",
             {
                 name: measured.apart(of_count[more], of_count[fewer], fluctuation)
                 for name, (more, fewer) in steps.items()
@@ -53,8 +53,8 @@ def fig6(lab: Lab) -> Made:
         judge(
             "fig6.time",
             "The training time needed for good performance increases with the senders (4.2)",
-            "time by which a sender's ten seconds have just had 90% of its fair share (the run's length if never), "
-            "with more senders less with fewer, means; above 0",
+            "end of the first ten seconds in which a sender has 90% of its fair share (the run's length "
+            "if never): more senders minus fewer senders, means; threshold: above 0",
             {
                 name: measured.apart(of_count[more], of_count[fewer], reached_s)
                 for name, (more, fewer) in steps.items()
@@ -67,7 +67,7 @@ def fig6(lab: Lab) -> Made:
 
 
 def fluctuation(run: Run) -> float:
-    """How much a sender's throughput varies over the last half: its deviation over the fair share, in %."""
+    """How much a sender's throughput varies over the last half: standard deviation over fair share, in %."""
     rates = part([v or 0.0 for v in drawn(run)["throughput_mbps"]], 0.5)
     return 100 * pstdev(rates) * senders(run) / LINK_MBPS
 

@@ -39,8 +39,8 @@ def fig5(lab: Lab) -> Made:
         judge(
             "fig5.spike",
             "The tradeoff has a clear impact on the highest spike of packet loss (4.1)",
-            "most lost in ten seconds of the first half, with the smaller alpha less with the "
-            "larger, means; above 0",
+            "largest loss in any ten seconds of the first half: smaller alpha minus larger alpha, "
+            "means; threshold: above 0",
             {
                 name: measured.apart(of_alpha[less], of_alpha[more], percent_spike)
                 for name, (more, less) in steps.items()
@@ -51,7 +51,7 @@ def fig5(lab: Lab) -> Made:
         judge(
             "fig5.loss",
             "... and on the median packet loss later (4.1)",
-            "share lost over the last half, with the smaller alpha less with the larger, medians; above 0",
+            "share lost over the last half: smaller alpha minus larger alpha, medians; threshold: above 0",
             {
                 name: measured.apart(of_alpha[less], of_alpha[more], percent_lost, median_difference)
                 for name, (more, less) in steps.items()
@@ -62,8 +62,8 @@ def fig5(lab: Lab) -> Made:
         judge(
             "fig5.time",
             "The stronger loss is punished, the longer it takes to reach the maximum bandwidth (4.1)",
-            "time by which ten seconds have just had 90% of the link (the run's length if never), with the larger "
-            "alpha less with the smaller, means; above 0",
+            "end of the first ten seconds in which 90% of the link is used (the run's length if never): "
+            "larger alpha minus smaller alpha, means; threshold: above 0",
             {
                 name: measured.apart(of_alpha[more], of_alpha[less], reached_s)
                 for name, (more, less) in steps.items()

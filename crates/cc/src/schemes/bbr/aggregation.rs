@@ -54,7 +54,7 @@ impl Aggregation {
         self.excess[0] = self.excess[0].max(excess);
     }
 
-    /// Begins to count anew, as after silence.
+    /// Starts to count again, as after silence.
     pub fn restart(&mut self, now: Time) {
         (self.epoch_start, self.epoch_acked) = (now, Bytes::ZERO);
     }

@@ -37,7 +37,7 @@ const BTLBW_WINDOW: Param = Param {
 };
 const RTPROP_WINDOW: Param = Param {
     name: "rtprop_window",
-    help: "time over which the least RTT is taken",
+    help: "time over which the minimum RTT is taken",
     kind: Kind::Time {
         default: Duration::from_secs(10),
         min: Duration::from_millis(100),
@@ -46,7 +46,7 @@ const RTPROP_WINDOW: Param = Param {
 };
 const POLICER: Param = Param {
     name: "policer",
-    help: "take heavy loss at a steady rate for a policer's and keep that rate for 48 rounds",
+    help: "take heavy loss at a steady rate for a policer, and keep that rate for 48 rounds",
     kind: Kind::Choice(&["on", "off"]),
 };
 
@@ -58,10 +58,10 @@ pub const SCHEME: Scheme = Scheme {
     source: "draft-cardwell-iccrg-bbr-congestion-control-00",
     deviations: &[
         "Paces 1% below the estimate, as Linux, so that queues drain.",
-        "Sets the initial pacing rate anew at the first RTT sample, as Linux: no handshake measures one.",
-        "Adds to the window what arrives acknowledged in bursts, as Linux since 5.1: such links would starve.",
-        "Takes a policer for what it is, as Linux, and does not probe beyond its rate; `policer=off` does.",
-        "Seeks the full pipe anew after a time-out, as Linux.",
+        "Sets the initial pacing rate again at the first RTT sample, as Linux does, because no handshake measures an RTT.",
+        "Adds aggregated acknowledgements to the window, as Linux since 5.1; otherwise links that aggregate would starve.",
+        "Detects policers, as Linux does, and does not probe above their rate. `policer=off` turns this off.",
+        "Searches for the full pipe again after a timeout, as Linux does.",
     ],
     needs: &[Need::RateSample, Need::Pacing, Need::PerSend],
     params: &[BTLBW_WINDOW, RTPROP_WINDOW, POLICER],

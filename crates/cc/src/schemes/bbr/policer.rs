@@ -21,7 +21,7 @@ const POLICED_ROUNDS: u32 = 48;
 /// A shorter interval gives no rate.
 const MIN_DURATION: Duration = Duration::from_millis(1);
 
-/// What a feedback, or a time-out, shows.
+/// What a feedback, or a timeout, shows.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
     pub now: Time,
@@ -71,7 +71,7 @@ impl Policer {
         self.state = State::Waiting;
     }
 
-    /// Folds a feedback or a time-out.
+    /// Folds a feedback or a timeout.
     pub fn update(&mut self, seen: &Seen) {
         self.state = match self.state {
             State::Waiting if seen.lost > Bytes::ZERO => {
@@ -268,7 +268,7 @@ mod tests {
         assert_eq!(after(16), None, "the seventeenth");
     }
 
-    /// With nothing to send the rate says nothing: all begins anew at the next loss.
+    /// With nothing to send the rate says nothing: all starts again at the next loss.
     #[test]
     fn app_limited_samples_forget_all() {
         let mut flow = Flow::default();
@@ -278,7 +278,7 @@ mod tests {
         assert_eq!(flow.round(100, 20), Some(12.0));
     }
 
-    /// 48 rounds of ProbeBW, whatever is lost and however little there is to send; then all anew.
+    /// 48 rounds of ProbeBW, whatever is lost and however little there is to send; then all starts again.
     #[test]
     fn the_rate_is_used_for_48_rounds_of_probe_bw() {
         let mut flow = Flow::policed();

@@ -270,7 +270,7 @@ fn samples_are_judged() {
     assert_eq!(
         after(sample(200, MS * 99, false)),
         24.0,
-        "shorter than the least RTT"
+        "shorter than the minimum RTT"
     );
     assert_eq!(after(sample(200, Duration::ZERO, false)), 24.0);
 }
@@ -329,7 +329,7 @@ fn recovery_conserves_packets_for_a_round() {
     assert_eq!(bbr.cwnd, before + MSS); // one of them for aggregation
 }
 
-/// §4.2.3.4: one packet after a time-out; growth from there; the old window at the end.
+/// §4.2.3.4: one packet after a timeout; growth from there; the old window at the end.
 #[test]
 fn time_out_restarts_from_one_packet() {
     let mut bbr = probing_bw(1);
@@ -469,7 +469,7 @@ fn undo_restarts_the_search_for_a_full_pipe() {
     assert_eq!((bbr.full_bw, bbr.full_bw_count), (Rate::ZERO, 0));
 }
 
-/// As Linux: after a time-out the rate may grow from little; that is no full pipe.
+/// As Linux: after a timeout the rate may grow from little; that is no full pipe.
 #[test]
 fn time_out_restarts_the_search_for_a_full_pipe() {
     let mut bbr = bbr(1);

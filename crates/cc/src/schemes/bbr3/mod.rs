@@ -38,7 +38,7 @@ const LOSS_THRESHOLD: Param = Param {
 };
 const BETA: Param = Param {
     name: "beta",
-    help: "what remains at least of the short-term bounds after a round with loss (Beta)",
+    help: "smallest share of the short-term bounds that remains after a round with loss (Beta)",
     kind: Kind::Number {
         default: 0.7,
         min: 0.1,
@@ -65,7 +65,7 @@ const PROBE_WAIT: Param = Param {
 };
 const PROBE_RTT_INTERVAL: Param = Param {
     name: "probe_rtt_interval",
-    help: "time without a new least RTT after which it is looked for (ProbeRTTInterval)",
+    help: "time without a new minimum RTT after which BBR probes for it (ProbeRTTInterval)",
     kind: Kind::Time {
         default: Duration::from_secs(5),
         min: Duration::from_millis(500),
@@ -74,7 +74,7 @@ const PROBE_RTT_INTERVAL: Param = Param {
 };
 const MIN_RTT_WINDOW: Param = Param {
     name: "min_rtt_window",
-    help: "time over which the least RTT is taken (MinRTTFilterLen)",
+    help: "time over which the minimum RTT is taken (MinRTTFilterLen)",
     kind: Kind::Time {
         default: Duration::from_secs(10),
         min: Duration::from_millis(500),
@@ -89,9 +89,9 @@ pub const SCHEME: Scheme = Scheme {
     summary: "BBR with bounds learned from loss: probes every 2-3 s, backs off above 2% of loss",
     source: "draft-ietf-ccwg-bbr at 4ce5e87 (August 2026)",
     deviations: &[
-        "Sets the initial pacing rate anew at the first RTT sample, as Linux: no handshake measures one.",
-        "Saves what to undo once, before the losses that begin a recovery: NoteLoss's second saving would keep what they left.",
-        "Takes an acknowledgement without a reliable rate sample for application-limited: it cannot end Startup.",
+        "Sets the initial pacing rate again at the first RTT sample, as Linux does, because no handshake measures an RTT.",
+        "Saves the state for an undo only once, before the losses that begin a recovery. NoteLoss's second save would keep the state after them.",
+        "Takes an acknowledgement without a reliable rate sample for application-limited, so it cannot end Startup.",
     ],
     needs: &[
         Need::PerPacket,

@@ -54,7 +54,7 @@ mod tests {
                 heavy,
                 "{acked} and {lost}"
             );
-            assert!(!guard.on_feedback(0.0, 0.0, true), "it begins anew");
+            assert!(!guard.on_feedback(0.0, 0.0, true), "it starts again");
         }
     }
 }

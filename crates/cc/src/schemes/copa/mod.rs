@@ -21,7 +21,7 @@ use crate::{
 
 const DELTA: Param = Param {
     name: "delta",
-    help: "on average 1/delta packets wait in the queue; in competitive mode the most that delta is",
+    help: "on average 1/delta packets wait in the queue; in competitive mode, the upper limit of delta",
     kind: Kind::Number {
         default: 0.5,
         min: 0.004,
@@ -30,7 +30,7 @@ const DELTA: Param = Param {
 };
 const MODE: Param = Param {
     name: "mode",
-    help: "competitive where others fill the queue, or one mode always",
+    help: "switch to competitive mode where others fill the queue, or always use one mode",
     kind: Kind::Choice(&["auto", "default", "competitive"]),
 };
 
@@ -41,11 +41,11 @@ pub const SCHEME: Scheme = Scheme {
     summary: "aims at a rate of 1/(delta x queueing delay); competes where others fill the queue",
     source: "Arun and Balakrishnan, NSDI 2018; bound on velocity and reaction to heavy loss as in genericCC",
     deviations: &[
-        "The velocity is at most delta x window, as in the authors' genericCC: more is a burst.",
-        "The velocity is 1 from the end of a round trip in which the window turned: by the paper's rule it may swing for ever.",
-        "The window falls under heavy loss, as in genericCC: in small buffers two flows would lose most packets.",
-        "A timeout leaves two packets and slow start: the paper says nothing of it.",
-        "A window that is half unused does not grow: it would without end.",
+        "The velocity is at most delta x window, as in the authors' genericCC; a higher velocity would be a burst.",
+        "The velocity is 1 from the end of a round trip in which the window changed direction. By the paper's rule it may oscillate for ever.",
+        "The window falls under heavy loss, as in genericCC. Otherwise two flows would lose most packets in small buffers.",
+        "A timeout sets the window to two packets and starts slow start. The paper does not mention timeouts.",
+        "A window that is half unused does not grow. Otherwise it would grow without end.",
     ],
     needs: &[Need::Pacing],
     params: &[DELTA, MODE],
@@ -123,7 +123,7 @@ impl Velocity {
     }
 }
 
-/// What the RTTs of late tell (§2.1, §2.2).
+/// What recent RTTs tell (§2.1, §2.2).
 #[derive(Debug)]
 struct Rtts {
     long: Extreme,

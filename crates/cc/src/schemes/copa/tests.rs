@@ -149,7 +149,7 @@ fn slow_start_ends_at_the_target() {
     assert!(!copa.slow_start && (copa.cwnd - 26.0).abs() < 0.2);
 }
 
-/// §2.1: RTTstanding is the least RTT of half a smoothed one, RTTmin that of ten seconds.
+/// §2.1: RTTstanding is the minimum RTT of half a smoothed one, RTTmin that of ten seconds.
 #[test]
 fn rtts_are_remembered_for_so_long() {
     let mut rtts = Rtts::new();
@@ -245,7 +245,7 @@ fn a_timeout_restarts_unless_it_was_spurious() {
 
 /// §3 and algorithms.md §14.4: alone on 12 Mbit/s and 120 ms 1/delta packets wait on average, from
 /// none to about 2.5/delta, in swings of about five round trips. What is in service is not counted:
-/// it is part of the least RTT. The sender sees whole packets, so the bounds are a packet wide.
+/// it is part of the minimum RTT. The sender sees whole packets, so the bounds are a packet wide.
 #[test]
 fn the_queue_swings_as_the_paper_computes() {
     let mut link = Link::new(&select("copa"), Rate::from_mbps(12.0), ms(120), 240);

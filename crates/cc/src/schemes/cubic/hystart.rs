@@ -164,7 +164,7 @@ impl PlusPlus {
 }
 
 /// HyStart of Linux 4.x and 5.x (`tcp_cubic.c`): from 16 packets on, slow start ends when
-/// acknowledgements in close order span half the least RTT, or when the RTT has risen.
+/// acknowledgements in close order span half the minimum RTT, or when the RTT has risen.
 #[derive(Debug, Default)]
 pub struct Classic {
     rounds: RoundCounter,

@@ -51,8 +51,8 @@ pub const SCHEME: Scheme = Scheme {
     summary: "grows along a cubic of time; the default of most systems",
     source: "RFC 9438, RFC 9406, RFC 3168",
     deviations: &[
-        "Retransmissions can carry ECT, as in QUIC (RFC 9000 §13.4), not as in RFC 3168 §6.1.5: they are packets like any.",
-        "`ecn=abe` answers a mark alike in slow start and after it: RFC 8511 can be read both ways.",
+        "Retransmissions can carry ECT, as in QUIC (RFC 9000 §13.4) and unlike RFC 3168 §6.1.5, because they are packets like any other.",
+        "`ecn=abe` reacts to a mark in slow start as it does later: RFC 8511 can be read both ways.",
     ],
     needs: &[],
     params: &[HYSTART, FAST_CONVERGENCE, BETA, C, ECN],
@@ -295,7 +295,7 @@ impl CongestionControl for Cubic {
         self.counted = f.now;
     }
 
-    /// §4.8: the first epoch after a time-out begins at its plateau, so W_max is forgotten.
+    /// §4.8: the first epoch after a timeout begins at its plateau, so W_max is forgotten.
     fn on_rto(&mut self, rto: &Rto<'_>) {
         if rto.consecutive == 1 {
             self.reduce(rto.prior_in_flight, Congestion::Loss);

@@ -230,7 +230,7 @@ fn a_fraction_of_a_packet_is_no_retreat() {
     }
 }
 
-/// §4.8: after a time-out the curve begins at its plateau, with K = 0.
+/// §4.8: after a timeout the curve begins at its plateau, with K = 0.
 #[test]
 fn time_out_forgets_the_old_window() {
     let mut cubic = avoiding(100.0, 100.0);
@@ -424,7 +424,7 @@ fn hystart_plus_plus_limits_bursts() {
     }
 }
 
-/// Linux: a train of acknowledgements at most 2 ms apart that spans more than half the least RTT.
+/// Linux: a train of acknowledgements at most 2 ms apart that spans more than half the minimum RTT.
 #[test]
 fn classic_hystart_hears_the_train() {
     let spec = "cubic:hystart=classic";
@@ -436,7 +436,7 @@ fn classic_hystart_hears_the_train() {
     assert_eq!(slow_start(spec, 10, 22, MS * 3, flat).0, 10);
 }
 
-/// Linux: eight samples in a round above the least RTT by more than 1/8 of it.
+/// Linux: eight samples in a round above the minimum RTT by more than 1/8 of it.
 #[test]
 fn classic_hystart_feels_the_delay() {
     let spec = "cubic:hystart=classic";

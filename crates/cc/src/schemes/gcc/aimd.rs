@@ -38,7 +38,7 @@ impl LinkCapacity {
         self.deviation = deviation.clamp(0.4, 2.5);
     }
 
-    /// Forgotten once `kbps` is three deviations off on the side that `is_off` compares.
+    /// Forgotten once `kbps` is three standard deviations off on the side that `is_off` compares.
     fn check(&mut self, is_off: impl Fn(f64, f64) -> bool) {
         if let Some(estimate) = self.estimate {
             let deviation = 3.0 * libm::sqrt(self.deviation * estimate);

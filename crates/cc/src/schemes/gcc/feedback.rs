@@ -126,7 +126,7 @@ enum State {
     Received,
 }
 
-/// What was sent of late (`TransportFeedbackAdapter`).
+/// What was sent recently (`TransportFeedbackAdapter`).
 #[derive(Debug, Default)]
 pub(super) struct History {
     /// The number of the first entry.

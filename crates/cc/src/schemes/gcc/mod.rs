@@ -35,7 +35,7 @@ use crate::{
 
 const START_BITRATE: Param = Param {
     name: "start_bitrate",
-    help: "what the encoder produces at first",
+    help: "initial bitrate of the encoder",
     kind: Kind::Rate {
         default: Rate::from_bps(300_000),
         min: Rate::from_bps(5_000),
@@ -44,7 +44,7 @@ const START_BITRATE: Param = Param {
 };
 const MIN_BITRATE: Param = Param {
     name: "min_bitrate",
-    help: "the least that the encoder produces",
+    help: "lowest bitrate of the encoder",
     kind: Kind::Rate {
         default: Rate::from_bps(5_000),
         min: Rate::from_bps(5_000),
@@ -53,7 +53,7 @@ const MIN_BITRATE: Param = Param {
 };
 const MAX_BITRATE: Param = Param {
     name: "max_bitrate",
-    help: "the most that the encoder produces, min_bitrate where that is more; applications set a few Mbit/s",
+    help: "highest bitrate of the encoder, or min_bitrate if that is higher; applications set a few Mbit/s",
     kind: Kind::Rate {
         default: Rate::from_bps(1_000_000_000),
         min: Rate::from_bps(100_000),
@@ -62,7 +62,7 @@ const MAX_BITRATE: Param = Param {
 };
 const FEEDBACK_INTERVAL: Param = Param {
     name: "feedback_interval",
-    help: "the receiver reports this often",
+    help: "time between two reports of the receiver",
     kind: Kind::Time {
         default: Duration::from_millis(50),
         min: Duration::from_millis(5),
@@ -74,18 +74,18 @@ const FEEDBACK_INTERVAL: Param = Param {
 pub const SCHEME: Scheme = Scheme {
     name: "gcc",
     family: Family::Delay,
-    summary: "WebRTC's: backs off when the delay grows or a tenth is lost; probes for capacity",
-    source: "draft-ietf-rmcat-gcc-02 as WebRTC's goog_cc has it (2020, sender side)",
+    summary: "WebRTC's controller: backs off when the delay grows or 10% is lost; probes for capacity",
+    source: "draft-ietf-rmcat-gcc-02 as implemented in WebRTC's goog_cc (2020, sender side)",
     deviations: &[
         "The encoder is always full and produces packets, not frames: packets leave evenly at the target bitrate, without the pacer's 2.5 times that drains frames.",
-        "It is never application-limited, so that what WebRTC does then is left out: no probes every five seconds, none after a drop.",
+        "It is never application-limited, so WebRTC's probes for that case (every five seconds, and after a drop) are left out.",
         "No congestion window (an experiment in WebRTC): only the bitrate limits what is in flight.",
-        "The loss controller is that of the draft and of WebRTC until 2022; the second version that followed is not there.",
+        "The loss controller is that of the draft and of WebRTC until 2022. The later second version is left out.",
         "A report comes every 50 ms, as at more than 217 kbit/s, where WebRTC slows down to 250 ms so that reports take 5% of the receiver's bitrate.",
-        "The detector reckons with the exact times of sending and the reports' 250 us, as WebRTC does since 2021, not with whole milliseconds.",
+        "The detector uses exact sending times and the reports' resolution of 250 us, as WebRTC since 2021, not whole milliseconds.",
         "Lost data is sent again, as new packets at the target bitrate.",
-        "The loss controller's RTT is without the time for which a report was waited; WebRTC's arithmetic (as in AlphaRTC) in effect adds it.",
-        "After an outage the bitrate rises from the least by 8% a second, as in WebRTC: 8 Mbit/s take some 100 s after 30 s of outage.",
+        "The loss controller's RTT does not contain the wait for a report. WebRTC's arithmetic (as in AlphaRTC) in effect adds it.",
+        "After an outage the bitrate rises from the lowest one by 8% a second, as in WebRTC: after an outage of 30 s it takes about 100 s to reach 8 Mbit/s.",
     ],
     needs: &[
         Need::PerSend,
@@ -103,7 +103,7 @@ pub const SCHEME: Scheme = Scheme {
 
 /// `kProcessInterval`.
 const PROCESS_INTERVAL: Duration = Duration::from_millis(25);
-/// After so long without reports the detector begins anew (`kStreamTimeOut`).
+/// Time without reports after which the detector starts again (`kStreamTimeOut`).
 const STREAM_TIMEOUT: Duration = Duration::from_secs(2);
 /// The RTT is a mean over so many reports (`kMaxFeedbackRttWindow`).
 const RTT_WINDOW: usize = 32;

@@ -63,7 +63,7 @@ impl Threshold {
 pub(super) struct Trendline {
     pub(super) threshold: Threshold,
     pub(super) usage: Usage,
-    /// The trend as it is held against the threshold, in milliseconds.
+    /// The trend that is compared with the threshold, in milliseconds.
     pub(super) trend: f64,
     deltas: u32,
     first_arrival: Option<f64>,

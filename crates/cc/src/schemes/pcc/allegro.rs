@@ -16,7 +16,7 @@ const ALPHA: Param = Param {
 };
 const TOLERANCE: Param = Param {
     name: "tolerance",
-    help: "the share of lost packets at which the cut-off is",
+    help: "the share of lost packets at the cut-off",
     kind: Kind::Number {
         default: 0.05,
         min: 0.0,
@@ -28,7 +28,7 @@ const TOLERANCE: Param = Param {
 pub const SCHEME: Scheme = Scheme {
     name: "pcc-allegro",
     family: Family::Utility,
-    summary: "tries rates 1% to 5% up and down and moves where throughput less loss is better",
+    summary: "tries rates 1% to 5% up and down, and moves to where throughput minus loss is higher",
     source: "Dong et al., NSDI 2015",
     deviations: deviations![],
     needs: NEEDS,

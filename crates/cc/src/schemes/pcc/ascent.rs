@@ -168,7 +168,7 @@ impl Ascent {
         Verdict::Move
     }
 
-    /// Half the rate at once, and begin to probe anew (Vivace's emergency stop).
+    /// Half the rate at once, and probe again (Vivace's emergency stop).
     pub(super) fn halve(&mut self) -> Verdict {
         self.rate = sane(self.rate / 2.0);
         self.turn(0.0);
@@ -362,7 +362,7 @@ mod tests {
             assert_eq!(decide(&mut ascent, slope), trials);
             assert!((ascent.rate() - rate).abs() < 1e-9, "{ascent:?}");
         }
-        // The other way: confidence begins anew.
+        // The other way: confidence starts again.
         assert_eq!(decide(&mut ascent, |_, rate| -rate), 2);
         assert!((ascent.rate() - 105.0).abs() < 1e-9, "{ascent:?}");
     }

@@ -77,7 +77,7 @@ trait RateControl: Debug + Send {
 enum Verdict {
     /// The other trials go on.
     Wait,
-    /// The rate is another, or what was tried begins anew: what is still in flight says nothing.
+    /// The rate is another, or the trials start again: what is still in flight says nothing.
     Move,
 }
 
@@ -175,7 +175,7 @@ impl<C: RateControl> Pcc<C> {
         self.rate = sane(self.control.rate());
     }
 
-    /// What was tried begins anew.
+    /// The trials start again.
     fn again(&mut self) {
         self.monitor.forget();
         self.ready = !self.smoothed_rtt.is_zero();

@@ -322,7 +322,7 @@ mod tests {
             (s.rtt_mean_s.expect("RTTs") - 0.040_975).abs() < 1e-9,
             "{s:?}"
         );
-        // The deviation of 0, 1, .. n-1 is sqrt((n^2-1)/12).
+        // The standard deviation of 0, 1, .. n-1 is sqrt((n^2-1)/12).
         let deviation = 50e-6 * libm::sqrt((1600.0 - 1.0) / 12.0);
         assert!((s.rtt_deviation_s - deviation).abs() < 1e-9, "{s:?}");
     }
@@ -417,7 +417,7 @@ mod tests {
     }
 
     /// PCC-Uspace has no utility of a trial before four RTTs that are to be trusted; where most packets
-    /// were lost there is none to be had, and what is known is the loss.
+    /// were lost there is none, and what is known is the loss.
     #[test]
     fn a_trial_of_doubtful_rtts_is_repeated_and_a_lost_one_has_none() {
         for (arrive, trusted, mean) in [

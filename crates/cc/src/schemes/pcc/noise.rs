@@ -67,7 +67,7 @@ impl Usual {
     }
 }
 
-/// The second and third filter: is a trial's RTT gradient, is its RTT deviation more than noise?
+/// The second and third filter: is a trial's RTT gradient, is its RTT's standard deviation more than noise?
 #[derive(Debug, Default)]
 pub(super) struct Trends {
     /// Mean RTTs of the last trials, in seconds.
@@ -90,11 +90,11 @@ pub(super) struct Signal {
 impl Trends {
     /// Trials in the history (§5; `kRttHistoryLen`).
     const TRIALS: usize = 6;
-    /// So many deviations from the usual trend is a trend (G1) ..
+    /// So many standard deviations from the usual trend is a trend (G1) ..
     const TREND: f64 = 2.0;
     /// .. and so many above the usual fluctuation is competition (G2).
     const FLUCTUATION: f64 = 4.0;
-    /// A deviation below this is nobody's doing (PCC-Uspace: 1 ms).
+    /// A standard deviation below this is noise (PCC-Uspace: 1 ms).
     const LEAST_DEVIATION_S: f64 = 1e-3;
     /// Where nearly every trial fluctuates, that has become usual (PCC-Uspace).
     const RESET: f64 = 0.95;

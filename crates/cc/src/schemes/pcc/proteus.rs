@@ -9,7 +9,7 @@ use crate::{CongestionControl, Duration, Family, Kind, Param, Probe, Scheme, Set
 
 const DEVIATION: Param = Param {
     name: "deviation",
-    help: "d: how much a second of RTT deviation costs per Mbit/s",
+    help: "d: cost of a second of the RTT's standard deviation per Mbit/s",
     kind: Kind::Number {
         default: 1500.0,
         min: 0.0,
@@ -24,9 +24,9 @@ pub const PRIMARY: Scheme = Scheme {
     summary: "Vivace with filters for noisy RTTs",
     source: "Meng et al., SIGCOMM 2020; numbers of pairs and filter gains as in PCC-Uspace",
     deviations: deviations![
-        "While the rate moves in one direction a pair of trials at a time is compared, as in Vivace; the authors' code compares each step with the one before.",
-        "A burst of acknowledgements is over after a round trip at the latest; in the authors' code once an RTT is below the average, which without noise is never.",
-        "In Starting the RTT's deviation and a growth below a millisecond are taken for noise, as in the authors' code.",
+        "While the rate moves in one direction, one pair of trials is compared at a time, as in Vivace. The authors' code compares each step with the one before.",
+        "A burst of acknowledgements ends after one round trip at the latest. In the authors' code it ends when an RTT is below the average, which never happens without noise.",
+        "In Starting, the RTT's standard deviation and a growth below 1 ms count as noise, as in the authors' code.",
     ],
     needs: NEEDS,
     params: &[],
@@ -42,9 +42,9 @@ pub const SCAVENGER: Scheme = Scheme {
     summary: "a scavenger: Proteus that yields where the RTT fluctuates",
     source: "Meng et al., SIGCOMM 2020; numbers of pairs and filter gains as in PCC-Uspace",
     deviations: deviations![
-        "While the rate moves in one direction a pair of trials at a time is compared, as in Vivace; the authors' code compares each step with the one before.",
-        "A burst of acknowledgements is over after a round trip at the latest; in the authors' code once an RTT is below the average, which without noise is never.",
-        "In Starting the RTT's deviation and a growth below a millisecond are taken for noise, as in the authors' code.",
+        "While the rate moves in one direction, one pair of trials is compared at a time, as in Vivace. The authors' code compares each step with the one before.",
+        "A burst of acknowledgements ends after one round trip at the latest. In the authors' code it ends when an RTT is below the average, which never happens without noise.",
+        "In Starting, the RTT's standard deviation and a growth below 1 ms count as noise, as in the authors' code.",
     ],
     needs: NEEDS,
     params: &[DEVIATION],
@@ -98,7 +98,7 @@ impl Worth for Proteus {
     fn utility(&mut self, trial: &Summary, starting: bool) -> Option<f64> {
         let mut signal = self.trends.signal(trial);
         if starting {
-            // PCC-Uspace: no deviation, and no growth of the RTT below a millisecond, is taken for company yet.
+            // PCC-Uspace: no standard deviation, and no growth of the RTT below a millisecond, is taken for company yet.
             signal.rtt_deviation_s = 0.0;
             if signal.rtt_gradient * trial.duration_s < STARTING_GROWTH_S {
                 signal.rtt_gradient = 0.0;

@@ -6,7 +6,7 @@ use crate::{Family, Kind, Param, Probe, Scheme, Setup, Values};
 
 const TOLERANCE: Param = Param {
     name: "tolerance",
-    help: "RTT gradients up to this are taken for noise",
+    help: "RTT gradients up to this count as noise",
     kind: Kind::Number {
         default: 0.01,
         min: 0.0,
@@ -18,12 +18,12 @@ const TOLERANCE: Param = Param {
 pub const SCHEME: Scheme = Scheme {
     name: "vivace",
     family: Family::Utility,
-    summary: "climbs along the gradient of rate less RTT growth less loss",
+    summary: "climbs along the gradient of rate - RTT growth - loss",
     source: "Dong et al., NSDI 2018; two pairs of trials, one while trending, as in its authors' code",
     deviations: deviations![
-        "A trial that loses over half of its packets halves the rate at once, as in the authors' code; the paper's bounded steps take seconds to leave a full buffer.",
-        "A falling RTT earns nothing, as in the authors' code and in Proteus; by the paper's formula it does, and on 12 Mbit/s the rate swings to 60% and back after every queue.",
-        "In Starting RTT gradients up to 0.2 are taken for noise, as in the authors' code; with the few packets of first trials an LTE link is otherwise held for full at a quarter of its rate.",
+        "A trial that loses more than half of its packets halves the rate at once, as in the authors' code. The paper's bounded steps take seconds to leave a full buffer.",
+        "A falling RTT has no reward, as in the authors' code and in Proteus. By the paper's formula it has, and on 12 Mbit/s the rate falls to 60% and recovers after every queue.",
+        "In Starting, RTT gradients up to 0.2 count as noise, as in the authors' code. Otherwise an LTE link seems full at a quarter of its rate, because the first trials have few packets.",
     ],
     needs: NEEDS,
     params: &[TOLERANCE],
@@ -36,10 +36,10 @@ pub const SCHEME: Scheme = Scheme {
 pub const LOSS: Scheme = Scheme {
     name: "vivace-loss",
     family: Family::Utility,
-    summary: "climbs along the gradient of rate less loss",
+    summary: "climbs along the gradient of rate - loss",
     source: "Dong et al., NSDI 2018, with b = 0; two pairs of trials, one while trending, as in its authors' code",
     deviations: deviations![
-        "The loss coefficient is the paper's at any loss; the authors' code takes 1 for 11.35 where 3% of the packets or fewer are lost.",
+        "The loss coefficient is the paper's at any loss. The authors' code uses 1 instead of 11.35 where at most 3% of the packets are lost.",
     ],
     needs: NEEDS,
     params: &[TOLERANCE],

@@ -23,22 +23,22 @@ use crate::{
 
 const ECN: Param = Param {
     name: "ecn",
-    help: "marks are asked for and answered: l4s by their share (ECT(1), RFC 9331), classic like a lesser loss (ECT(0))",
+    help: "use ECN: l4s reacts to the share of marks (ECT(1), RFC 9331), classic reacts to a mark as to a small loss (ECT(0))",
     kind: Kind::Choice(&["off", "l4s", "classic"]),
 };
 const COMPETING: Param = Param {
     name: "competing",
-    help: "more queueing delay is accepted where others fill the queue, or never",
+    help: "whether more queueing delay is accepted where others fill the queue",
     kind: Kind::Choice(&["adapt", "ignore"]),
 };
 const DRAIN: Param = Param {
     name: "drain",
-    help: "a queue that has long been standing is drained and the least delay measured anew, or never",
+    help: "whether a queue that has stood for long is drained, to measure the minimum delay again",
     kind: Kind::Choice(&["on", "off"]),
 };
 const MIN_BITRATE: Param = Param {
     name: "min_bitrate",
-    help: "the least that the encoder produces",
+    help: "lowest bitrate of the encoder",
     kind: Kind::Rate {
         default: Rate::from_bps(50_000),
         min: Rate::from_bps(5_000),
@@ -47,7 +47,7 @@ const MIN_BITRATE: Param = Param {
 };
 const MAX_BITRATE: Param = Param {
     name: "max_bitrate",
-    help: "the most that the encoder produces; min_bitrate where that is more",
+    help: "highest bitrate of the encoder, or min_bitrate if that is higher",
     kind: Kind::Rate {
         default: Rate::from_bps(1_000_000_000),
         min: Rate::from_bps(100_000),
@@ -59,7 +59,7 @@ const MAX_BITRATE: Param = Param {
 pub const SCHEME: Scheme = Scheme {
     name: "scream",
     family: Family::Delay,
-    summary: "a window that keeps queueing delay at half a target, and a media bitrate from it",
+    summary: "keeps queueing delay at half of a target by a window, and sets the media bitrate from it",
     source: "draft-ietf-ccwg-rfc8298bis-screamv2-01",
     deviations: &[
         "The encoder is always full and produces packets, not frames: packets leave evenly at the target bitrate, without the headroom of 1.5 that drains frames, and nothing ever waits behind the window.",
@@ -67,8 +67,8 @@ pub const SCHEME: Scheme = Scheme {
         "What is missing is what the transport takes for lost; lost data is sent again. The reordering window counts \
          from there, is the longest wait that any late packet would have needed, and a round trip at most.",
         "Four functions that the draft calls optional are left out: jitter filtering, losses forgiven below 1%, policer detection, and less reduction where the bitrate has already fallen.",
-        "A timeout is answered as a loss, and for good; the draft says nothing of one.",
-        "How often the delay target is adjusted and how the rate of loss events is averaged is as in Ericsson's code, the draft being silent.",
+        "A timeout has the effect of a loss, which is never undone. The draft does not mention timeouts.",
+        "The delay target is adjusted as often, and the rate of loss events averaged in the same way, as in Ericsson's code, because the draft states neither.",
     ],
     needs: &[
         Need::PerPacket,

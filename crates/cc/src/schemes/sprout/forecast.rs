@@ -24,7 +24,7 @@ pub struct Forecaster {
 type Key = (u64, u64);
 /// Tables that were computed: they are the same for all flows of the same parameters.
 static COMPUTED: Mutex<Vec<(Key, Arc<Forecaster>)>> = Mutex::new(Vec::new());
-/// Whoever sweeps a parameter does not need them all at once.
+/// A sweep of a parameter does not need them all at once.
 const KEPT: usize = 8;
 
 impl Forecaster {

@@ -22,7 +22,7 @@ use crate::{
 
 const CONFIDENCE: Param = Param {
     name: "confidence",
-    help: "the probability with which at least what is forecast is delivered",
+    help: "the probability that the link delivers at least the forecast",
     kind: Kind::Number {
         default: 0.95,
         min: 0.05,
@@ -31,7 +31,7 @@ const CONFIDENCE: Param = Param {
 };
 const MAX_RATE: Param = Param {
     name: "max_rate",
-    help: "the highest rate that is thought possible, packets a second",
+    help: "the highest rate of the model, in packets a second",
     kind: Kind::Number {
         default: 1000.0,
         min: 50.0,
@@ -40,7 +40,7 @@ const MAX_RATE: Param = Param {
 };
 const SIGMA: Param = Param {
     name: "sigma",
-    help: "how much the link's rate wanders in a second, packets a second",
+    help: "standard deviation of the change of the link's rate in a second, in packets a second",
     kind: Kind::Number {
         default: 200.0,
         min: 20.0,
@@ -52,7 +52,7 @@ const SIGMA: Param = Param {
 pub const SCHEME: Scheme = Scheme {
     name: "sprout",
     family: Family::Model,
-    summary: "the receiver forecasts what the link will deliver at least; sends what leaves within 100 ms",
+    summary: "the receiver forecasts a lower limit of what the link delivers; sends what will leave within 100 ms",
     source: "Winstein, Sivaraman and Balakrishnan, NSDI 2013; details as in keithw/sprout",
     deviations: &[
         "an outage ends as in keithw/sprout, with which the published figures were measured: the probability \
@@ -62,11 +62,11 @@ pub const SCHEME: Scheme = Scheme {
          so far every time, which tells only while no new forecast arrives",
         "the receiver reports after every tick, whether or not something arrived and whether or not there is \
          data to send back: there is no other half of a call here",
-        "it begins with the host's initial window, not with the forecast of a rate of which nothing is known",
+        "it begins with the host's initial window, not with a forecast without any information about the rate",
         "a heartbeat has 90 bytes, like the code's, and is not counted as queue (a full packet of a source that ends, or \
          has a rate); where nothing is in flight and \
          there is no room, the next one does not wait for 50 ms of silence",
-        "pauses of the application are not announced to the receiver, which takes them for outages",
+        "the sender does not announce the application's pauses, so the receiver takes them for outages",
     ],
     needs: &[Need::Receiver, Need::Header],
     params: &[CONFIDENCE, MAX_RATE, SIGMA],

@@ -53,7 +53,7 @@ impl Model {
         let means: [f64; BINS] =
             std::array::from_fn(|bin| middle(bin) * width * TICK.as_secs_f64());
         let log_means = means.map(libm::log);
-        // Four deviations above the highest mean.
+        // Four standard deviations above the highest mean.
         let most = (means[BINS - 1] + 4.0 * libm::sqrt(means[BINS - 1])) as u64 + 1;
         let poisson = |count: u64| {
             let log_factorial = libm::lgamma(count as f64 + 1.0);

@@ -29,7 +29,7 @@ fn brownian_motion_and_outages_of_a_tick() {
     let spread = |bin: usize| f64::from(after[bin]) * (rate(bin) - middle) * (rate(bin) - middle);
     let deviation = (0..BINS).map(spread).sum::<f64>().sqrt();
     assert!((middle - rate(128)).abs() < 0.01, "{middle}");
-    // A bin of 3.9 packets a second is as wide as 1.1 of deviation: sqrt(28.28^2 + 1.13^2).
+    // A bin of 3.9 packets a second has a standard deviation of 1.1: sqrt(28.28^2 + 1.13^2).
     assert!((deviation - 28.3).abs() < 0.05, "{deviation}");
 
     // `process.cc`, by hand: 0.9802 Phi(3.906 / 28.28) = 0.5440 stays, 0.0198 (1 - 0.5549) = 0.0088 leaves.

@@ -19,7 +19,7 @@ use crate::{
 
 const R: Param = Param {
     name: "r",
-    help: "delays above so many times the least make it back off at once",
+    help: "multiple of the minimum delay above which it backs off at once",
     kind: Kind::Number {
         default: 6.0,
         min: 1.5,
@@ -28,7 +28,7 @@ const R: Param = Param {
 };
 const DELTA1: Param = Param {
     name: "delta1",
-    help: "how much less delay is wanted every 5 ms while delays rise",
+    help: "decrease of the target delay every 5 ms while delays rise",
     kind: Kind::Time {
         default: Duration::from_millis(1),
         min: Duration::from_micros(100),
@@ -37,7 +37,7 @@ const DELTA1: Param = Param {
 };
 const DELTA2: Param = Param {
     name: "delta2",
-    help: "how much more delay is wanted every 5 ms while delays fall, and less above r",
+    help: "increase of the target delay every 5 ms while delays fall, and decrease above r",
     kind: Kind::Time {
         default: Duration::from_millis(2),
         min: Duration::from_micros(100),
@@ -49,14 +49,14 @@ const DELTA2: Param = Param {
 pub const SCHEME: Scheme = Scheme {
     name: "verus",
     family: Family::Delay,
-    summary: "learns which delay goes with which window; asks for a little more or less of it every 5 ms",
+    summary: "learns which window gives which delay; changes its target delay a little every 5 ms",
     source: "Zaki et al., SIGCOMM 2015; constants and details as in yzaki/verus",
     deviations: &[
         "the profile's curve is a penalised cubic spline like ALGLIB's, whose scale of the penalty is that of \
          points spread evenly",
         "a packet is missing once three later ones have arrived (the transport's rule) rather than one, and \
          is then lost after 150 ms as in yzaki/verus",
-        "what is sent again counts like any packet: yzaki/verus sends nothing again",
+        "retransmissions count like any packet: yzaki/verus does not retransmit",
         "yzaki/verus takes a full socket buffer for a loss, which bounds its bursts on a slow network card; hosts \
          have no such buffer here. Nothing else bounds the window in a short drop-tail buffer, there or here: it \
          runs away and loses most of what it sends",
@@ -95,13 +95,13 @@ struct Life {
     began_with: u64,
     /// Those from this one on are counted: the flight before was given up.
     counted_from: u64,
-    /// D_min, the least delay.
+    /// D_min, the minimum delay.
     d_min: f64,
     /// D_max of the epoch that runs: the most delay of its acknowledgements.
     d_epoch: Option<f64>,
     /// D_max,i, smoothed.
     d_max: Option<f64>,
-    /// D_est: the delay that is wanted.
+    /// D_est: the target delay.
     d_est: f64,
     /// The mean round trip.
     rtt: Option<f64>,
@@ -198,7 +198,7 @@ impl Verus {
         }
     }
 
-    /// Begins anew: the profile is of no use.
+    /// Starts again: the profile is of no use.
     fn restart(&mut self) {
         self.life = Life::new(self.next_number);
         self.budget = 1;

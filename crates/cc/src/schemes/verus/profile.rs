@@ -67,7 +67,7 @@ impl Profile {
         largest / self.packets_a_node
     }
 
-    /// Draws the curve anew. False if there are too few points for one.
+    /// Draws the curve again. False if there are too few points for one.
     pub fn fit(&mut self) -> bool {
         let points: Vec<(f64, f64)> = (1u32..)
             .zip(self.seen.iter().skip(1))

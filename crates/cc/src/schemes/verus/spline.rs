@@ -136,7 +136,7 @@ impl Row {
         }
     }
 
-    /// Adds the product of this row, upright, and another to the diagonal and what lies below it.
+    /// Multiplies this row, upright, by another and adds the result to the diagonal and what lies below it.
     fn add_square(&self, other: &Row, factor: f64, matrix: &mut [[f64; BAND + 1]]) {
         for (i, a) in self.weights.iter().enumerate() {
             for (j, b) in other.weights.iter().enumerate() {

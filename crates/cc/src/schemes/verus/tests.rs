@@ -108,8 +108,8 @@ fn the_wanted_delay_follows_the_measured_one() {
     assert_eq!(wanted_after(301.0, 90.0).0, 98.0);
 }
 
-/// `verus_server.cpp`: too much delay although little is wanted: nothing is sent; if hardly anything is
-/// under way the least delay was too low.
+/// `verus_server.cpp`: too much delay above a low target: nothing is sent; if hardly anything is
+/// under way the minimum delay was too low.
 #[test]
 fn at_the_least_delay_it_waits_or_believes_in_a_longer_path() {
     let at_least = |under_way: u64| {

@@ -321,7 +321,7 @@ impl Sender {
         self.cc.steered()?.downcast_mut::<C>()
     }
 
-    /// The controller was steered: what it allows is read anew.
+    /// The controller was steered: what it allows is read again.
     pub fn on_steered(&mut self) {
         if !self.stopped {
             self.refresh();

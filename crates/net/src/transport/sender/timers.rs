@@ -7,7 +7,7 @@ use super::report::Report;
 use crate::transport::Profile;
 
 impl Sender {
-    /// When [`on_wake`](Self::on_wake) is wanted next; [`Time::NEVER`] for not at all.
+    /// When to call [`on_wake`](Self::on_wake) next; [`Time::NEVER`] for not at all.
     #[inline]
     pub fn next_wake(&self) -> Time {
         let timers = self.rto_deadline.min(self.cc_timer).min(self.blocked_until);

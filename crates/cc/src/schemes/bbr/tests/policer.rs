@@ -50,7 +50,7 @@ fn without_the_detection_it_goes_on_probing() {
     assert_eq!(bbr.bandwidth(), MBPS_12.mul_f64(2.0));
 }
 
-/// As Linux: losses that were none say nothing of a policer.
+/// As Linux: spurious losses say nothing of a policer.
 #[test]
 fn undo_forgets_the_policer() {
     let mut bbr = policed("bbr");
@@ -61,7 +61,7 @@ fn undo_forgets_the_policer() {
     assert_eq!(bbr.bandwidth(), bbr.btlbw.max());
 }
 
-/// As Linux: a time-out is a loss and the end of a round.
+/// As Linux: a timeout is a loss and the end of a round.
 #[test]
 fn time_outs_count_as_rounds_with_loss() {
     let mut bbr = bbr(1);

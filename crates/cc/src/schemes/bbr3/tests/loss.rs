@@ -137,7 +137,7 @@ fn a_round_of_losses_is_judged_once_at_its_end() {
     assert!(!bbr.is_loss_in_round);
 }
 
-/// §5.6.4.4: one packet after a time-out, four with the next acknowledgement, the old window at the end.
+/// §5.6.4.4: one packet after a timeout, four with the next acknowledgement, the old window at the end.
 #[test]
 fn time_out_restarts_from_one_packet() {
     let mut bbr = in_state(State::ProbeBwCruise);

@@ -44,7 +44,7 @@ def came_and_lost(agent, flow, until):
 
 def saves(state, after):
     """Waits until what is learned is written later than that, in the time of files."""
-    until = time.monotonic() + 35
+    until = time.monotonic() + 100
     while not any(file.stat().st_mtime > after for file in state.glob("*.learned")):
         assert time.monotonic() < until, "nothing is kept"
         time.sleep(0.2)

@@ -43,7 +43,7 @@ def print_results(bench: Bench, scenarios: list[Scenario]) -> None:
         for row in of_scenario:
             if why := reason(row):
                 to.print(f"[yellow]unfit[/yellow]  {escape(why)}", soft_wrap=True, highlight=False)
-    to.print("\n[dim]\u00b1 is half the 95% bootstrap interval; (a\u2013b) are the ends of an uneven one[/dim]")
+    to.print("\n[dim]\u00b1 is half the 95% interval; (a\u2013b) are the ends of an uneven one[/dim]")
     if bench.rough:
         to.print(f"[dim]{bench.rough}[/dim]", soft_wrap=True)
 

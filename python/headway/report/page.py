@@ -162,8 +162,8 @@ def _how(facts: Facts) -> str:
         "derive from it and the run's number. Each row of results.parquet has its seed: --seed THAT --runs 1 "
         "repeats one run",
         "length": f"{seconds}; the metrics leave out the first {facts['warmup']:g} s",
-        "intervals": "95%, BCa bootstrap over runs with 10,000 resamples; with circular blocks of neighbouring "
-        "offsets where runs begin at offsets of one trace",
+        "intervals": "95%: Student's below 30 runs, a BCa bootstrap's with 10,000 resamples from 30 on; where runs "
+        "begin at offsets of one trace, neighbours that overlap count as one run",
         "ellipses": "95% confidence region of the two means (Hotelling's T\u00b2), with the covariance of the same "
         "blocks",
         "world": facts["world"],

@@ -42,7 +42,7 @@ def test_the_agent_over_zeromq_tunes_the_runs_of_a_figure(tmp_path):
         "fig2b-kernel.rtt",
     }
     (counted,) = [note for note in made["notes"] if "over ZeroMQ" in note]
-    counts = dict(part.strip(" .").rsplit(" ", 1) for part in counted.partition("count: ")[2].split(","))
+    counts = dict(part.strip(" .").rsplit(" ", 1) for part in counted.partition("CURVE: ")[2].split(","))
     assert int(counts["stats_answered"]) > 0
     assert int(counts["applied"]) > 0
     assert counts["agent_policy_failures"] == counts["applies_failed"] == "0"

@@ -16,12 +16,13 @@ class Aimd:
         if f.congestion:  # the first loss in a window: reduce once
             self.ssthresh = max(f.prior_in_flight_bytes / 2, 2 * self.mss)
             self.cwnd = self.ssthresh
-        elif f.cwnd_limited and f.recovery == "open":  # the window is in use: grow
+        elif f.cwnd_limited and f.recovery in ("open", "loss"):  # the window is in use: grow
             if self.cwnd < self.ssthresh:
                 self.cwnd += f.acked_bytes
             else:
                 self.cwnd += self.mss * f.acked_bytes / self.cwnd
 
     def on_rto(self, rto):
-        self.ssthresh = max(rto.prior_in_flight_bytes / 2, 2 * self.mss)
+        if rto.consecutive == 1:  # the first of a series: the others tell nothing new
+            self.ssthresh = max(rto.prior_in_flight_bytes / 2, 2 * self.mss)
         self.cwnd = self.mss

@@ -79,6 +79,16 @@ def test_runs_that_are_alike_in_blocks_are_covered_as_their_blocks_are():
     assert coverage(in_use, draw, 2.0) < 0.8
 
 
+def test_the_wide_intervals_of_many_comparisons_are_as_wide_as_they_say():
+    """Of 30 runs at 1 - 0.05 / 45, as ten schemes on a page need: wrong in 0.11% of the trials."""
+    random = np.random.default_rng(6)
+    level, trials, wrong = 1 - 0.05 / 45, 20_000, 0
+    for _ in range(trials):
+        low, high = mean(list(random.normal(0, 1, 30)), level=level)["ci95"]
+        wrong += not low <= 0 <= high
+    assert wrong / trials <= 2 * (1 - level)
+
+
 def test_random_offsets_of_one_recording_cover_its_own_mean():
     """Of a recording, runs at random offsets cover the mean over all of its offsets, at least as often as said.
 

@@ -18,7 +18,7 @@ def test_a_bench_that_needs_more_than_there_is_is_refused(tmp_path, monkeypatch,
     assert command([*BENCH, "--runs", "1000000"]) == 2
     assert capsys.readouterr().err == (
         "headway: 1000000 runs: about 2.5 GB of memory are needed, and 1.0 GB are free; "
-        "take fewer --runs, --jobs, schemes or flows\n"
+        "take fewer --runs, --jobs, schemes or flows, or set HEADWAY_MEMORY=unchecked\n"
     )
     assert command([*BENCH, "--runs", "2", "--jobs", "1"]) == 0
 
@@ -28,8 +28,8 @@ def test_environments_that_need_more_than_there_is_are_refused(monkeypatch):
     from headway.envs.ids import make_vec
 
     monkeypatch.setattr(memory, "available", lambda: 10**9)
-    says = "num_envs 100000: about 11.0 GB of memory are needed, and 1.0 GB are free; take fewer"
-    with pytest.raises(UsageError, match=f"^{re.escape(says)}$"):
+    says = "num_envs 100000: about 11.0 GB of memory are needed, and 1.0 GB are free; take fewer, or set"
+    with pytest.raises(UsageError, match=f"^{re.escape(says)} HEADWAY_MEMORY=unchecked$"):
         make_vec("owl", 100_000)
     make_vec("owl", 2).close()
 
@@ -53,3 +53,23 @@ def test_a_control_group_has_less(tmp_path, monkeypatch, place):
     assert memory.available() == 1_500_000
     (group / "memory.max").write_text("max\n")
     assert (memory.available() or 0) > 1_500_000
+
+
+def test_what_is_cached_of_files_is_free(tmp_path, monkeypatch):
+    own = tmp_path / "self"
+    own.write_text("0::/\n")
+    (tmp_path / "memory.max").write_text("3000000\n")
+    (tmp_path / "memory.current").write_text("2900000\n")
+    (tmp_path / "memory.stat").write_text("anon 7\nactive_file 1000000\ninactive_file 500000\nslab_reclaimable 1\n")
+    monkeypatch.setattr(memory, "CGROUPS", tmp_path)
+    monkeypatch.setattr(memory, "GROUPS_OF_THIS", own)
+    assert memory.available() == 1_600_001
+
+
+def test_little_is_never_refused_and_nobody_has_to_be(monkeypatch):
+    monkeypatch.setattr(memory, "available", lambda: -5)
+    memory.check(memory.ALWAYS, "1 run", "take fewer")
+    with pytest.raises(UsageError, match=r"and 0\.0 GB are free; take fewer, or set HEADWAY_MEMORY=unchecked$"):
+        memory.check(memory.ALWAYS + 1, "9 runs", "take fewer")
+    monkeypatch.setenv("HEADWAY_MEMORY", "unchecked")
+    memory.check(10**15, "9 runs", "take fewer")

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -242,3 +246,50 @@ def test_a_missing_file_another_world_and_no_file_are_refused(write: Any) -> Non
     assert "runs in world sim only" in str(emu.exception)
     with pytest.raises(UsageError, match="needs FILE or FILE:Class"):
         Batch([Scenario.load("pantheon-default")], ["python"])
+
+
+def test_a_helper_of_the_same_name_beside_another_file_is_another_module(tmp_path):
+    for folder, window in (("a", 10), ("b", 20)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "common.py").write_text(f"WINDOW = {window}\n")
+        text = f"from common import WINDOW\n# {folder}\n{FIXED.replace('20 *', 'WINDOW *')}"
+        (tmp_path / folder / "mine.py").write_text(text)
+    loaded = [controllers.load(str(tmp_path / folder / "mine.py")) for folder in "ab"]
+    assert [vars(__import__("sys").modules[one.controller.__module__])["WINDOW"] for one in loaded] == [10, 20]
+
+
+def test_what_names_no_file_or_another_files_class_is_refused(tmp_path):
+    with pytest.raises(UsageError, match=r"^python:: names no file"):
+        controllers.load("")
+    (tmp_path / "mine.py").write_text(FIXED)
+    (tmp_path / "other.py").write_text("from mine import Fixed\n")
+    with pytest.raises(UsageError, match="class Fixed is imported there"):
+        controllers.load(f"{tmp_path / 'other.py'}:Fixed")
+
+
+def test_the_third_signal_ends_a_controller_that_never_does(tmp_path):
+    """The first two let it end by itself, which it cannot."""
+    began = tmp_path / "began"
+    text = FIXED.replace(
+        "        pass\n", f"        open({str(began)!r}, 'w').close()\n        while True:\n            pass\n"
+    )
+    (tmp_path / "mine.py").write_text(text)
+    words = ["--schemes", f"python:{tmp_path / 'mine.py'}", "--scenario", "low-bdp", "--runs", "1"]
+    command = [sys.executable, "-m", "headway", "bench", *words, "--out", str(tmp_path / "out")]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as child:
+        end = time.monotonic() + 120
+        try:
+            while not began.exists():
+                assert child.poll() is None
+                assert time.monotonic() < end
+                time.sleep(0.01)
+            while child.poll() is None:
+                assert time.monotonic() < end
+                child.send_signal(signal.SIGINT)
+                time.sleep(0.1)
+        finally:
+            child.kill()
+        said = child.stderr.read()
+    assert child.returncode == 130, said
+    assert "headway: ending, and saving what has finished; once more ends at once, without it\n" in said
+    assert "headway: ended at once: what was not saved yet is lost\n" in said

@@ -124,12 +124,20 @@ def test_what_older_rules_judged_is_not_counted(tmp_path):
     (tmp_path / "img").mkdir()
     publish(tmp_path, OWL, [outcome("fig7", 2.0)])
     page = tmp_path / "owl.md"
-    page.write_text(page.read_text().replace("here (95% interval)", "here | 95% interval"))
-    publish(tmp_path, OWL, [outcome("fig8", 2.0)])
+    # Before decision 47 an interval had a column of its own.
+    text = page.read_text()
+    assert "measured here (95% interval)" in text
+    page.write_text(text.replace("measured here (95% interval)", "here | 95% interval"))
+    nothing = Outcome(
+        next(f for f in OWL.figures if f.name == "fig13"), Drawn(outcome("fig8", 2.0).drawn.chart, [])
+    )
+    publish(tmp_path, OWL, [outcome("fig8", 2.0), nothing])
     rows = {line.split("]")[0][3:]: line for line in page.read_text().splitlines() if line.startswith("| [")}
     assert "judged by the older rules of decision 32, not counted" in rows["fig7"]
     assert rows["fig7"].endswith("| 0 | 0 | 0 | 0 | 0 |")
     assert rows["fig8"].endswith("| 1 | 0 | 0 | 0 | 0 |")
+    # Nor is a figure without claims one of older rules.
+    assert "older rules" not in rows["fig8"] + rows["fig13"]
 
 
 def test_the_summary_follows_a_figure_that_is_published_alone(tmp_path):

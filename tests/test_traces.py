@@ -43,9 +43,14 @@ def test_fetch_copies_checks_and_skips(tmp_path):
         (source / name).write_bytes(text)
     assert list(fetch(TOY, target, source)) == ["a.down: 0.0 MB", "a.up: 0.0 MB"]
     assert (target / "a.down").read_bytes() == CONTENTS["a.down"]
-    # What is there stays; what was spoilt comes again.
-    (target / "a.up").write_bytes(b"spoilt")
+    # What is there stays. What is missing comes; a file of your own that has its name is not overwritten.
+    (target / "a.up").unlink()
     assert list(fetch(TOY, target, source)) == ["a.down: there already", "a.up: 0.0 MB"]
+    (target / "a.up").write_bytes(b"mine")
+    with pytest.raises(UsageError, match=r"a\.up: another file than the published one; move it away"):
+        list(fetch(TOY, target, source))
+    assert (target / "a.up").read_bytes() == b"mine"
+    (target / "a.up").write_bytes(CONTENTS["a.up"])
     assert sorted(p.name for p in target.iterdir()) == ["a.down", "a.up"]
 
 

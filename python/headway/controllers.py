@@ -44,8 +44,10 @@ def load(text: str) -> Loaded:
     """
     file, name = text, ""
     # A class has no dot and no slash.
-    if text.rpartition(":")[2].isidentifier():
+    if ":" in text and text.rpartition(":")[2].isidentifier():
         file, _, name = text.rpartition(":")
+    if not file:
+        raise UsageError(f"{SCHEME}{text}: names no file; give a Python file, or FILE:Class")
     try:
         source = Path(file).read_bytes()
     except OSError as error:
@@ -58,15 +60,26 @@ def _run(file: str, source: bytes, name: str) -> ModuleType:
     """The file as a module. Its folder is searched for what it imports."""
     module = ModuleType(name)
     module.__file__ = file
+    folder = Path(file).resolve().parent
+    before = set(sys.modules)
     sys.modules[name] = module
-    sys.path.insert(0, str(Path(file).resolve().parent))
+    sys.path.insert(0, str(folder))
     try:
-        exec(compile(source, file, "exec"), module.__dict__)
+        exec(compile(source, file, "exec", dont_inherit=True), module.__dict__)
     except (Exception, SystemExit) as error:
         raise UsageError(told(error)) from None
     finally:
         del sys.path[0]
+        # A file of the same name beside another controller is another module.
+        for helper in [one for one in sys.modules if one not in before and one != name]:
+            if _is_in(sys.modules[helper], folder):
+                del sys.modules[helper]
     return module
+
+
+def _is_in(module: ModuleType, folder: Path) -> bool:
+    origin = getattr(module, "__file__", None)
+    return bool(origin) and Path(origin).resolve().is_relative_to(folder)
 
 
 def _class_of(file: str, name: str, module: ModuleType) -> type[Any]:
@@ -79,7 +92,10 @@ def _class_of(file: str, name: str, module: ModuleType) -> type[Any]:
     if name in found:
         return found[name]
     if name:
-        why = "has no on_feedback" if name in own else "is not there"
+        why = "is not there"
+        if name in own:
+            is_own = own[name].__module__ == module.__name__
+            why = "has no on_feedback" if is_own else "is imported there; give the file that has it"
         has = f"the file has {', '.join(found)}" if found else "write a class with on_feedback(self, feedback)"
         raise UsageError(f"{file}: class {name} {why}; {has}")
     if len(found) != 1:

@@ -5,9 +5,11 @@ All three raise KeyboardInterrupt, so a command needs one way to end and not thr
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from contextlib import contextmanager, suppress
+from itertools import count
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -64,8 +66,12 @@ def ignore() -> None:
 
 @contextmanager
 def noted() -> Iterator[threading.Event]:
-    """Interrupts nothing inside: the event is set once a signal has come, and `exit_code` is that signal's."""
+    """Interrupts nothing inside: the event is set once a signal has come, and `exit_code` is that signal's.
+
+    The third signal ends the process at once, for what never ends by itself.
+    """
     asked = threading.Event()
+    again = count(2)
     if threading.current_thread() is not threading.main_thread():
         # No signal interrupts another thread.
         yield asked
@@ -76,6 +82,11 @@ def noted() -> Iterator[threading.Event]:
         if not asked.is_set():
             _remember(number)
             asked.set()
+        elif next(again) == 2:
+            _say("ending, and saving what has finished; once more ends at once, without it")
+        else:
+            _say("ended at once: what was not saved yet is lost")
+            os._exit(exit_code())
 
     before = [(number, signal.getsignal(number)) for number in SIGNALS]
     _handle(note)
@@ -96,6 +107,12 @@ def held() -> Iterator[None]:
         yield
     if asked.is_set():
         signal.raise_signal(_came[0])
+
+
+def _say(line: str) -> None:
+    """From a signal's handler: no buffer and no lock."""
+    with suppress(OSError):
+        os.write(2, f"headway: {line}\n".encode())
 
 
 def _handle(handler: Callable[[int, object], None]) -> None:

@@ -368,3 +368,11 @@ def put_between(text: str, begin: str, block: str, path: Path) -> str:
         raise UsageError(f"{path}: '{begin}' followed by '<!-- end -->' is missing; the figures go between them")
     # The empty lines keep a comment from swallowing the table's first line.
     return f"{before}{begin}\n\n{block}\n<!-- end -->{after}"
+
+
+def home(variable: str) -> Path:
+    """The user's home folder. Raises UsageError where there is none; `variable` may be set in its place."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        raise UsageError(f"HOME is not set, and this user has no home folder; set HOME or {variable}") from None

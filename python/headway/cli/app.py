@@ -90,7 +90,7 @@ def run(arguments: list[str]) -> int:
         # Typer takes any interruption for Ctrl-C.
         if code != 128 + signal.SIGINT or not ending.is_asked() or code == ending.exit_code():
             return code or 0
-        message, code = "interrupted", ending.exit_code()
+        message, code = f"interrupted{streams.where_results_are()}", ending.exit_code()
     except TyperException as error:
         message, code = one_line(error), int(getattr(error, "exit_code", 2))
     except UsageError as error:

@@ -66,6 +66,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a tabl
 """The option of every command that lists or measures."""
 
 LONGEST_S = 1_000_000
+SHORTEST_S = 1e-9
 """As in a scenario's own `seconds`."""
 
 Seconds = Annotated[
@@ -143,9 +144,10 @@ def seconds(text: str, option: str) -> float:
     """A time such as 100ms or 2s, in seconds. Raises UsageError unless it is one above zero."""
     units = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
     match = re.fullmatch(r"([0-9]*\.?[0-9]+)(us|ms|s|min)", text.strip())
-    if not match or float(match[1]) <= 0:
-        raise UsageError(f"{option} '{text}': not a time above zero; write 100ms or 2s")
-    return float(match[1]) * units[match[2]]
+    found = float(match[1]) * units[match[2]] if match else 0.0
+    if not SHORTEST_S <= found <= LONGEST_S:
+        raise UsageError(f"{option} '{text}': not a time from 0.000001ms to 1000000s; write 100ms or 2s")
+    return found
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -40,7 +40,7 @@ def publish(docs: Path, rows: Sequence[Row], command: str, notes: Sequence[str])
         UsageError: If a marker is missing.
     """
     page = docs / PAGE
-    text, written = page.read_text(), []
+    text, written = page.read_text(encoding="utf-8"), []
     for part, picture in PICTURES.items():
         own = [row for row in rows if bool(row["kernel"]) == (part == KERNEL)]
         if not own:

@@ -126,14 +126,13 @@ def all_seeds(settings: Settings) -> Iterator[int]:
 def tasks(world: str, scenarios: Sequence[Scenario], schemes: Sequence[str], settings: Settings) -> list[Task]:
     """All runs in a world: the first of every scenario and scheme, then the second, so that few runs show most."""
     found: dict[tuple[Any, ...], Task] = {}
-    for number in range(settings.runs):
+    for seed in seeds(settings):
         for scenario in scenarios:
-            for seed in seeds(settings)[number : number + 1]:
-                length = settings.seconds or scenario.seconds
-                for scheme in schemes:
-                    task = Task(world, scenario, scheme, seed, length, settings.warmup)
-                    # In the simulator udp-cubic and cubic are one.
-                    found.setdefault(tuple(task.key.values()), task)
+            length = settings.seconds or scenario.seconds
+            for scheme in schemes:
+                task = Task(world, scenario, scheme, seed, length, settings.warmup)
+                # In the simulator udp-cubic and cubic are one.
+                found.setdefault(tuple(task.key.values()), task)
     return list(found.values())
 
 

@@ -20,8 +20,20 @@ Layer = tuple[Array, Array, str]
 
 ACTIVATIONS = {"Tanh": "tanh", "ReLU": "relu", "Sigmoid": "sigmoid", "LeakyReLU": "leaky-relu"}
 """PyTorch's modules, and what a card calls them."""
-CONSTANT = 1e-4
-"""An input whose standard deviation was below this share of its mean did not vary in training."""
+CONSTANT = 1e-3
+"""An input whose standard deviation was below this share of its mean, or of 1, did not vary in training."""
+BEGUN = 1e-4
+"""Samples of mean 0 and variance 1 that the statistics of Stable-Baselines3 begin with (its RunningMeanStd)."""
+NEUTRAL = {
+    "Monitor",
+    "TimeLimit",
+    "OrderEnforcing",
+    "PassiveEnvChecker",
+    "VecMonitor",
+    "VecCheckNan",
+    "VecNormalize",
+}
+"""Wrappers that a model folder knows, or that change neither observations nor actions."""
 ENVIRONMENTS, STEPS = 8, 32
 """How many observations the folder keeps: those of so many environments in so many steps."""
 
@@ -31,8 +43,9 @@ def from_sb3(model: Any, env: Any, out: str | Path, description: str = "") -> st
 
     The folder answers as `model.predict(observation, deterministic=True)` does, to the rounding of float32. It
     needs no Stable-Baselines3. Statistics of a `VecNormalize` in `env` become part of the network, with the limit
-    `clip_obs`. One thing differs: an input that did not vary in training (standard deviation below 0.0001 of the
-    mean) has no effect.
+    `clip_obs`. One thing differs: an input that did not vary in training (standard deviation below 0.001 of the
+    mean, or of 1 if the mean is smaller) has no effect. Other wrappers that change observations or actions are
+    refused.
 
     Args:
         model: PPO, A2C or DQN with an `MlpPolicy`; hidden layers of tanh, ReLU, leaky ReLU (slope 0.01) or sigmoid.
@@ -51,6 +64,9 @@ def from_sb3(model: Any, env: Any, out: str | Path, description: str = "") -> st
         raise UsageError(f"{out}: a model's folder is called NAME-vVERSION, such as out/mine-v1")
     base, normaliser = _within(env)
     config = _config_of(base)
+    own = getattr(model, "get_vec_normalize_env", lambda: None)()
+    if own is not None and normaliser is None:
+        raise UsageError("the model was trained in a VecNormalize; give that as env")
     layers = _layers(model.policy)
     inputs = layers[0][0].shape[1]
     low, high = config.observation_space()
@@ -92,12 +108,20 @@ def _within(env: Any) -> tuple[Any, Any]:
     """The innermost environment, and the VecNormalize around it if there is one."""
     normaliser = None
     while True:
-        if hasattr(env, "obs_rms") and hasattr(env, "normalize_obs"):
-            normaliser = env
         inner = getattr(env, "venv", None)
         if inner is None:
             return env, normaliser
+        _must_be_neutral(env)
+        if hasattr(env, "obs_rms") and hasattr(env, "normalize_obs"):
+            normaliser = env
         env = inner
+
+
+def _must_be_neutral(wrapper: Any) -> None:
+    """Raises UsageError for a wrapper of which a model folder knows nothing."""
+    kind = type(wrapper).__name__
+    if kind not in NEUTRAL:
+        raise UsageError(f"env is in a {kind}, of which a model folder knows nothing; take VecNormalize, or none")
 
 
 def _config_of(base: Any) -> EnvConfig:
@@ -106,6 +130,10 @@ def _config_of(base: Any) -> EnvConfig:
         base = base.environments
     elif getattr(base, "envs", None):
         base = base.envs[0]
+    inner = base
+    while (within := vars(inner).get("env")) is not None:
+        _must_be_neutral(inner)
+        inner = within
     base = getattr(base, "unwrapped", base)
     # Those of several simulations have it in each.
     simulations = getattr(base, "simulations", None)
@@ -158,7 +186,9 @@ def _folded(layers: list[Layer], normaliser: Any, low: Array, high: Array) -> li
     """The layers with what VecNormalize does in front of them."""
     mean = np.asarray(normaliser.obs_rms.mean, dtype=np.float64)
     std = np.sqrt(np.asarray(normaliser.obs_rms.var, dtype=np.float64) + normaliser.epsilon)
-    varied = std > CONSTANT * np.abs(mean)
+    samples = float(normaliser.obs_rms.count)
+    spread = np.asarray(normaliser.obs_rms.var, dtype=np.float64) - BEGUN * (1 + mean**2) / samples
+    varied = np.sqrt(np.maximum(spread, 0.0)) > CONSTANT * np.maximum(np.abs(mean), 1.0)
     scale = np.where(varied, 1.0 / std, 0.0)
     limit = float(normaliser.clip_obs)
     (weight, bias, activation), *rest = layers

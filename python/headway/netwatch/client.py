@@ -85,6 +85,8 @@ class Client:
     def health(self) -> Health:
         """How it is. Raises RunError."""
         said = self._get("/v1/health")
+        if not isinstance(said, dict) or not isinstance(said.get("sources"), list):
+            raise RunError(f"{self.url} has no sources: it is no netwatch; start one: headway netwatch run")
         return _made(Health, said | {"sources": [_made(Running, one) for one in said["sources"]]})
 
     def stream(self) -> Iterator[Snapshot]:

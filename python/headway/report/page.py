@@ -105,7 +105,7 @@ def _contents(bench: Bench, style: Mapping[str, Style], members: Collection[str]
 
 
 def _resource(name: str) -> str:
-    return resources.files(__package__).joinpath(name).read_text()
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 def _policy(script: str) -> str:

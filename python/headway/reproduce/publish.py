@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 END = "<!-- end -->"
 HERE = "here (95% interval)"
-"""Sections judged by decision 47 have a column with this head; older ones have another table."""
+BEFORE = "the paper says | here |"
+"""The head of a table of claims, and what it was before decision 47: such a section was judged by older rules."""
 VERDICTS = (
     "*Holds*: for every level of the claim, the whole 95% interval is where the paper says. *Does "
     "not hold*: for some level, the whole interval is elsewhere (with many levels, intervals are "
@@ -49,7 +50,7 @@ def publish(folder: Path, paper: Paper, outcomes: Sequence[Outcome]) -> list[Pat
         UsageError: If a marker is missing.
     """
     page = folder / f"{paper.name}.md"
-    text = page.read_text() if page.is_file() else skeleton(paper)
+    text = page.read_text(encoding="utf-8") if page.is_file() else skeleton(paper)
     written = []
     for outcome in outcomes:
         if outcome.drawn is None:
@@ -100,7 +101,7 @@ def summary(paper: Paper, outcomes: Sequence[Outcome], text: str) -> str:
             title += f"; not made{' again' if standing else ''}: {outcome.missing or outcome.failures[0]}"
         elif not standing:
             title += "; not made"
-        if standing and HERE not in standing:
+        if BEFORE in standing:
             title += "; judged by the older rules of decision 32, not counted"
             standing = ""
         counts.append([standing.count(f"| {_cell(v)} |") for v in Verdict])

@@ -22,10 +22,11 @@ ENOUGH = 30
 
 
 def mean(values: Sequence[float], block: int = 1, *, level: float = LEVEL) -> Metric:
-    """A mean with its interval: the BCa bootstrap's from 30 independent samples on, below that Student's.
+    """A mean with its interval: the BCa bootstrap's of 95% from 30 independent samples on, else Student's.
 
     The bootstrap covers the mean of ten values in 90% of the time where it says 95%, Student's interval in 95%
-    (tests/test_coverage.py). Of values that are alike in blocks, Student's is that of the blocks' means.
+    (tests/test_coverage.py). Of values that are alike in blocks, Student's is that of the blocks' means. Resamples
+    do not tell the tails that wider intervals need, those of many comparisons: these are Student's.
 
     Args:
         values: One a run or pair, in an order in which neighbours are alike.
@@ -36,7 +37,7 @@ def mean(values: Sequence[float], block: int = 1, *, level: float = LEVEL) -> Me
         return {"mean": None, "ci95": None}
     n, block = len(values), min(block, len(values))
     found = math.fsum(values) / n
-    if n // block >= ENOUGH:
+    if n // block >= ENOUGH and level <= LEVEL:
         interval = mean_interval(values, block=block, level=level)
     else:
         groups = [math.fsum(part) / len(part) for part in np.array_split(values, n // block)]

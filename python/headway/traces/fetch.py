@@ -1,9 +1,9 @@
 """Recorded traces of others, fetched or copied, each checked against its pinned SHA-256."""
 
 import hashlib
+import http.client
 import os
 import tomllib
-import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from importlib import resources
 from pathlib import Path
 
 from headway._native import RunError, UsageError
-from headway.files import make_folder, write_atomic
+from headway.files import home, make_folder, write_atomic
 
 TIMEOUT_S = 60
 
@@ -39,7 +39,7 @@ class Collection:
 @cache
 def collections() -> dict[str, Collection]:
     """The collections whose files are pinned, by name."""
-    text = resources.files("headway").joinpath("data/collections.toml").read_text()
+    text = resources.files("headway").joinpath("data/collections.toml").read_text(encoding="utf-8")
     return {name: Collection(c["url"], c["sha256"], c.get("at", {})) for name, c in tomllib.loads(text).items()}
 
 
@@ -50,7 +50,7 @@ def collection_of(trace: str) -> str | None:
 
 def cache_folder() -> Path:
     """Where fetched traces go, and are found."""
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    cache = os.environ.get("XDG_CACHE_HOME") or home("XDG_CACHE_HOME") / ".cache"
     return Path(cache) / "headway" / "traces"
 
 
@@ -65,7 +65,8 @@ def fetch(collection: Collection, folder: Path, source: Path | None = None) -> I
         source: A folder with a local copy, of some of the files at least, instead of the network.
 
     Raises:
-        UsageError: The local copy has none of the files, or a different one under a name.
+        UsageError: The local copy has none of the files, or a different one under a name; or the folder has a
+            file of that name that is another.
         RunError: The network, or what came from it, is not as it should be.
     """
     make_folder(folder, "--to")
@@ -77,6 +78,9 @@ def fetch(collection: Collection, folder: Path, source: Path | None = None) -> I
         if path.is_file() and _sha256(path.read_bytes()) == sha256:
             yield f"{name}: there already"
             continue
+        if path.is_file():
+            # Files are written whole, so this is none of a fetch that was cut off.
+            raise UsageError(f"{path}: another file than the published one; move it away, or give another --to")
         if source is None:
             origin = collection.url + collection.at.get(name, name)
             content = _download(origin)
@@ -100,7 +104,7 @@ def _download(url: str) -> bytes:
     try:
         with urllib.request.urlopen(url, timeout=TIMEOUT_S) as answer:
             content: bytes = answer.read()
-    except (urllib.error.URLError, TimeoutError, OSError) as error:
+    except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", error)
         raise RunError(f"{url}: {reason}; try again, or use --from with a local copy") from None
     return content

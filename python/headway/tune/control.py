@@ -116,4 +116,6 @@ def ask(path: Path, patience_s: float = PATIENCE_S) -> dict[str, Any]:
         ) from None
     if not isinstance(told, dict) or "error" in told:
         raise RunError(f"{path}: {told.get('error') if isinstance(told, dict) else 'no status'}")
+    if "role" not in told:
+        raise RunError(f"{path}: no agent and no host of headway tune answers there")
     return told

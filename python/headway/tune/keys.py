@@ -11,7 +11,7 @@ from pathlib import Path
 import zmq
 
 from headway._native import RunError, UsageError
-from headway.files import make_path
+from headway.files import home, make_path
 
 PUBLIC, SECRET = ".key", ".key_secret"
 LOOPBACK = "loopback"
@@ -32,7 +32,7 @@ def folder() -> Path:
     """Where keys are unless told: HEADWAY_KEYS, else headway/keys of the user's configuration."""
     if given := os.environ.get("HEADWAY_KEYS"):
         return Path(given)
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "headway" / "keys"
+    return Path(os.environ.get("XDG_CONFIG_HOME") or home("HEADWAY_KEYS") / ".config") / "headway" / "keys"
 
 
 def new(name: str, out: Path) -> tuple[Path, Path]:

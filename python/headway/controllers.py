@@ -79,7 +79,7 @@ def _run(file: str, source: bytes, name: str) -> ModuleType:
 
 def _is_in(module: ModuleType, folder: Path) -> bool:
     origin = getattr(module, "__file__", None)
-    return bool(origin) and Path(origin).resolve().is_relative_to(folder)
+    return origin is not None and Path(origin).resolve().is_relative_to(folder)
 
 
 def _class_of(file: str, name: str, module: ModuleType) -> type[Any]:

@@ -131,7 +131,7 @@ def _config_of(base: Any) -> EnvConfig:
     elif getattr(base, "envs", None):
         base = base.envs[0]
     inner = base
-    while (within := vars(inner).get("env")) is not None:
+    while (within := getattr(inner, "__dict__", {}).get("env")) is not None:
         _must_be_neutral(inner)
         inner = within
     base = getattr(base, "unwrapped", base)

@@ -110,3 +110,16 @@ def test_wrong_numbers_of_environments_and_threads_are_one_line(name, most, valu
 def test_numbers_at_their_bounds_are_taken(most):
     vector = HeadwayVectorEnv(CONFIG, np.int32(1), threads=most)
     assert vector.reset(seed=1)[0].shape[0] == 1
+
+
+@pytest.mark.parametrize("seed", [1.5, np.float32(2), {"a": 1}, "ab"])
+def test_what_is_no_seed_of_many_environments_is_refused(seed):
+    with pytest.raises(UsageError, match="seed"):
+        HeadwayVectorEnv(CONFIG, 2, threads=1).reset(seed=seed)
+
+
+def test_what_are_no_actions_is_refused():
+    envs = HeadwayVectorEnv(CONFIG, 2, threads=1)
+    envs.reset(seed=1)
+    with pytest.raises(UsageError, match="actions: not numbers"):
+        envs.step(["up", "down"])

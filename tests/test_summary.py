@@ -36,7 +36,8 @@ def test_the_mean_and_its_interval():
 
 def test_an_interval_ends_where_the_metric_does():
     """Of two runs, one without any loss, Student's interval would begin far below 0."""
-    (row,) = summarise([one("a", k, loss=0.01 * k, utility=0.01 * k) for k in range(2)])
+    (row,) = summarise([one("a", k, loss=0.01 * k, utility=0.01 * k, jain=1 - 0.01 * k) for k in range(2)])
+    assert row["jain"]["ci95"][1] == 1.0
     assert row["loss"]["ci95"][0] == 0.0
     assert row["utility"]["ci95"][0] < -0.05
 

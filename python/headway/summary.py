@@ -25,6 +25,8 @@ METRICS = (
 )
 MAY_BE_NEGATIVE = "utility"
 """The interval of any other metric ends at 0."""
+SHARES = ("loss", "utilisation", "jain")
+"""And those of these at 1, or at the largest that was measured."""
 ALL_FLOWS = -1
 """The flow index of the row that takes all flows under test together."""
 
@@ -152,4 +154,6 @@ def _over_runs(runs: Sequence[Run], name: str, block: int) -> Metric:
     found = mean(values, block)
     if found["ci95"] and name != MAY_BE_NEGATIVE:
         found["ci95"][0] = max(0.0, found["ci95"][0])
+    if found["ci95"] and name in SHARES:
+        found["ci95"][1] = min(max(1.0, *values), found["ci95"][1])
     return found

@@ -1,5 +1,6 @@
 """Whatever is wrong is one line that says what would be right, and exit code 2."""
 
+import errno
 import os
 import re
 import subprocess
@@ -7,6 +8,7 @@ import sys
 
 import pytest
 
+from headway.cli.app import _refused
 from headway.cli.app import run as command
 
 BENCH = ("bench", "--schemes", "newreno", "--scenario", "pantheon-default", "--seconds", "2", "--runs", "2")
@@ -304,3 +306,16 @@ def test_a_scenario_whose_name_is_not_utf_8_is_one_line(run, tmp_path, name):
     assert "a name that is not UTF-8 cannot be used here; give it another name" in done.stderr
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (OSError(errno.ENOENT, "No such file or directory"), "the working folder is not there any more; go to"),
+        (OSError(errno.ENOSPC, "No space left on device"), "standard output: No space left on device"),
+        (OSError(errno.EMFILE, "Too many open files"), "the system refuses: Too many open files"),
+        (OSError(errno.EACCES, "Permission denied", "out"), "out: Permission denied"),
+    ],
+)
+def test_what_the_system_refuses_is_called_by_its_name(error, says):
+    assert _refused(error).startswith(says)

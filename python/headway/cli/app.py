@@ -1,5 +1,6 @@
 """The commands put together, and what becomes of errors."""
 
+import errno
 import signal
 import sys
 from typing import Annotated
@@ -104,9 +105,7 @@ def run(arguments: list[str]) -> int:
     except UnicodeEncodeError as error:
         message, code = f"'{error.object}': a name that is not UTF-8 cannot be used here; give it another name", 2
     except OSError as error:
-        place = error.filename or "standard output"
-        rest = "" if error.filename else streams.where_results_are()
-        message, code = f"{place}: {error.strerror or error}{rest}", 1
+        message, code = _refused(error), 1
     except (KeyboardInterrupt, typer.Abort):
         message, code = "interrupted", ending.exit_code()
     try:
@@ -115,3 +114,18 @@ def run(arguments: list[str]) -> int:
         code = code or 1
     streams.silence()
     return code
+
+
+OF_STREAMS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
+"""What writing to standard output ends with, where it is full or closed."""
+
+
+def _refused(error: OSError) -> str:
+    """What the system refused, in one line."""
+    why = error.strerror or str(error)
+    if error.filename:
+        return f"{error.filename}: {why}"
+    if error.errno == errno.ENOENT:
+        return "the working folder is not there any more; go to another one"
+    where = "standard output" if error.errno in OF_STREAMS else "the system refuses"
+    return f"{where}: {why}{streams.where_results_are()}"

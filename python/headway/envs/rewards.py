@@ -260,7 +260,8 @@ def function_of(own: Function | str | Reward | None, config: EnvConfig) -> Funct
         raise UsageError(f"reward is {own!r}, must be a function of the columns, or one of {', '.join(REWARDS)}")
 
     def checked(m: Measurements) -> Array:
-        values = np.asarray(own(m), dtype=np.float64)
+        # A copy: what the function returns may be a view of columns that the next step overwrites.
+        values = np.array(own(m), dtype=np.float64)
         if values.shape != (len(m),):
             what = f"{len(m)} numbers, one for each environment"
             raise UsageError(f"reward: the function returned the shape {values.shape}, must be {what}")

@@ -86,13 +86,24 @@ def spaces(config: EnvConfig) -> tuple[Box, gymnasium.Space[Any]]:
     return Box(low, high, dtype=np.float32), Box(-limits, limits, dtype=np.float32)
 
 
+def _seeds(given: Any) -> list[int | None]:
+    """One for each environment. Raises UsageError for what is neither a seed nor several."""
+    try:
+        return list(given)
+    except TypeError:
+        return [seed_of(given)]
+
+
 def answers_of(actions: Any, config: EnvConfig, count: int) -> Array:
     """Actions as the core takes them, float32 (count, 1), or (count, 2) with chosen intervals.
 
     Raises UsageError for what is no action.
     """
     width = 1 + config.chooses_intervals()
-    answers = np.ascontiguousarray(np.asarray(actions, dtype=np.float32).reshape(-1))
+    try:
+        answers = np.ascontiguousarray(np.asarray(actions, dtype=np.float32).reshape(-1))
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"actions: not numbers: {error}") from None
     choices = config.choices()
     if len(answers) != count * width:
         raise UsageError(f"actions: {len(answers)} numbers, must be {count * width}")
@@ -215,7 +226,7 @@ class HeadwayVectorEnv(Uncopied, VectorEnv[Array, Array, Array]):
             seeds = [(core_seed, index) for index in range(self.num_envs)]
             self._core.reset(which, self._observations, seeds)
         elif seed is not None:
-            self._reset_each(which, list(seed))
+            self._reset_each(which, _seeds(seed))
         else:
             self._core.reset(which, self._observations)
         self._ends[which] = 0

@@ -426,3 +426,21 @@ def test_a_stream_has_no_weights_beside_it(tmp_path):
         "headway: --onnx - --card -: both cannot come from standard input; give a file for one\n",
     )
     assert not out.exists()
+
+
+@pytest.mark.parametrize("operator", ["ConstantOfShape", "Expand", "Tile"])
+def test_a_small_graph_that_makes_a_huge_constant_is_refused(operator):
+    """Ten thousand million numbers out of one: refused by their shape, before any is made."""
+    import onnx
+
+    from headway.models.fold_onnx import fold
+
+    helper = onnx.helper
+    shape = helper.make_tensor("shape", onnx.TensorProto.INT64, [1], [10**10])
+    one = helper.make_tensor("one", onnx.TensorProto.FLOAT, [1], [1.0])
+    given = ["shape"] if operator == "ConstantOfShape" else ["one", "shape"]
+    output = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)
+    graph = helper.make_graph([helper.make_node(operator, given, ["y"])], "huge", [], [output], [one, shape])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    with pytest.raises(UsageError, match=f"{operator}.: makes 10,000,000,000 numbers of its constants"):
+        fold(onnx, proto)

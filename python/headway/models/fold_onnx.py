@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from headway.models.extras import need
 
 RANDOM = {"Bernoulli", "Dropout", "Multinomial"}
 """Operators that draw numbers, beside those whose names begin with Random."""
+MOST_NUMBERS = 50_000_000
+"""In a constant that is worked out: far more than a network has that decides within microseconds."""
 STANDARD = {"", "ai.onnx"}
 """Names of the domain of ONNX's own operators."""
 
@@ -57,9 +60,23 @@ def _outputs(onnx: Any, proto: Any, node: Any, given: list[Any]) -> dict[str, An
     outputs = [helper.make_empty_tensor_value_info(name) for name in names]
     graph = helper.make_graph([node], "constants", [], outputs, given)
     model = helper.make_model(graph, opset_imports=proto.opset_import, ir_version=proto.ir_version)
+    for output in _inferred(onnx, model).graph.output:
+        count = math.prod(d.dim_value for d in output.type.tensor_type.shape.dim)
+        if count > MOST_NUMBERS:
+            raise UsageError(
+                f"{titled(node)}: makes {count:,} numbers of its constants, must be at most 50 million"
+            )
     try:
         found = need("onnx.reference").ReferenceEvaluator(model).run(None, {})
     except Exception as error:  # Whatever goes wrong in somebody else's graph.
         why = " ".join(f"{type(error).__name__}: {error}".split())
         raise UsageError(f"{titled(node)}: cannot be worked out of its constants: {why}") from None
     return dict(zip(names, found, strict=True))
+
+
+def _inferred(onnx: Any, model: Any) -> Any:
+    """The model with the shapes of its outputs, where they can be told."""
+    try:
+        return need("onnx.shape_inference").infer_shapes(model, data_prop=True)
+    except Exception:  # Whatever is wrong with it, working it out says so.
+        return model

@@ -60,7 +60,7 @@ def _outputs(onnx: Any, proto: Any, node: Any, given: list[Any]) -> dict[str, An
     outputs = [helper.make_empty_tensor_value_info(name) for name in names]
     graph = helper.make_graph([node], "constants", [], outputs, given)
     model = helper.make_model(graph, opset_imports=proto.opset_import, ir_version=proto.ir_version)
-    for output in _inferred(onnx, model).graph.output:
+    for output in _inferred(model).graph.output:
         count = math.prod(d.dim_value for d in output.type.tensor_type.shape.dim)
         if count > MOST_NUMBERS:
             raise UsageError(
@@ -74,7 +74,7 @@ def _outputs(onnx: Any, proto: Any, node: Any, given: list[Any]) -> dict[str, An
     return dict(zip(names, found, strict=True))
 
 
-def _inferred(onnx: Any, model: Any) -> Any:
+def _inferred(model: Any) -> Any:
     """The model with the shapes of its outputs, where they can be told."""
     try:
         return need("onnx.shape_inference").infer_shapes(model, data_prop=True)

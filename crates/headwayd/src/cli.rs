@@ -294,7 +294,6 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     let metrics = run.metrics.map(listen).transpose()?;
     let network = network(run)?;
     let mut program = load(run, controller, policies.as_ref())?;
-    // What an earlier agent has written there goes only where this one can begin.
     let file = run.shadow.as_ref().and_then(Option::as_deref);
     let file = file.map(Shadow::create).transpose()?;
     program.register()?;

@@ -303,10 +303,10 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     };
     let listeners = listeners(&program);
     let choice = Choice::make(run, &program.name)?;
-    let store = Store::new(run.state.clone());
+    let mut store = Store::new(run.state.clone());
     if policies.as_ref().is_some_and(Policies::learn) {
         // With what it may still do from now on.
-        store.probe()?;
+        store.claim()?;
     }
 
     let (mailbox, sender) = Mailbox::new()?;

@@ -294,7 +294,6 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     let metrics = run.metrics.map(listen).transpose()?;
     let network = network(run)?;
     let mut program = load(run, controller, policies.as_ref())?;
-    // What an earlier agent has written there goes only where this one can begin.
     let file = run.shadow.as_ref().and_then(Option::as_deref);
     let file = file.map(Shadow::create).transpose()?;
     program.register()?;
@@ -304,10 +303,10 @@ fn serve_flows(run: &Run, signals: &Signals, until: Option<BorrowedFd<'_>>) -> R
     };
     let listeners = listeners(&program);
     let choice = Choice::make(run, &program.name)?;
-    let store = Store::new(run.state.clone());
+    let mut store = Store::new(run.state.clone());
     if policies.as_ref().is_some_and(Policies::learn) {
         // With what it may still do from now on.
-        store.probe()?;
+        store.claim()?;
     }
 
     let (mailbox, sender) = Mailbox::new()?;

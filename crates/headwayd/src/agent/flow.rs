@@ -198,7 +198,7 @@ impl Flow {
     /// May others begin with what it has learned?
     pub fn is_good(&self) -> bool {
         let is_good = |quality: &Quality| quality.is_good(self.last.now());
-        !self.is_cubics() && self.quality.as_deref().is_none_or(is_good)
+        !self.is_cubics() && self.quality.as_deref().is_some_and(is_good)
     }
 
     /// The policy that learns with it.

@@ -12,8 +12,10 @@ const SECONDS: usize = 60;
 const MINUTE: Duration = Duration::from_secs(SECONDS as u64);
 /// Fewer say nothing.
 const LEAST_SECONDS: usize = 10;
+/// As HEADWAY_GUARD_FIRST in guard.h, in packets: a path carries them in a round trip until a queue or a loss says otherwise.
+const FIRST: u64 = 10;
 
-/// The last minute of a flow.
+/// The last minute of a flow, by what its path has carried since it began.
 #[derive(Debug)]
 pub struct Quality {
     limits: Limits,
@@ -21,21 +23,20 @@ pub struct Quality {
     guard: Guard,
     /// The record that began the second under way.
     begun: Record,
-    /// In that second application or receiver had too little.
-    is_limited: bool,
-    seconds: VecDeque<Second>,
+    /// In that second application or receiver had too little, or Cubic had the flow.
+    is_excused: bool,
+    /// The most that came in a second, whoever had the flow: packets, times 256.
+    peak: u64,
+    /// The least RTT, ...
+    least_us: u32,
+    /// ... and the longest smoothed one.
+    longest_us: u32,
+    /// Packets were lost or marked.
+    has_lost: bool,
+    /// Of each second that the path alone limited: the flow's utility less that of Cubic, in 1/65536.
+    leads: VecDeque<i64>,
     /// When the guard had the flow last.
     tripped: Option<Time>,
-}
-
-/// A second that the path alone limited.
-#[derive(Clone, Copy, Debug)]
-struct Second {
-    /// Packets, times 256.
-    rate: u64,
-    srtt_us: u64,
-    /// Its utility less that of Cubic, in 1/65536.
-    lead: i64,
 }
 
 impl Quality {
@@ -45,8 +46,12 @@ impl Quality {
             limits: Limits::default(),
             guard: Guard::new(first.now_ns, first.cwnd, 0),
             begun: *first,
-            is_limited: false,
-            seconds: VecDeque::new(),
+            is_excused: false,
+            peak: 1,
+            least_us: u32::MAX,
+            longest_us: 0,
+            has_lost: false,
+            leads: VecDeque::new(),
             tripped: None,
         }
     }
@@ -56,50 +61,50 @@ impl Quality {
         self.guard.judge(&self.limits, transmute_ref!(record));
         if record.has(Record::TRIPPED) {
             self.tripped = Some(record.now());
-            self.seconds.clear();
-            self.begin(record);
-            return;
+            self.leads.clear();
         }
-        self.is_limited |= record.has(Record::APP_LIMITED) || record.has(Record::RWND_LIMITED);
+        let excuses = Record::TRIPPED | Record::APP_LIMITED | Record::RWND_LIMITED;
+        self.is_excused |= record.flags & excuses != 0;
         let length = record.now().since(self.begun.now());
         if length >= Duration::from_secs(1) {
-            if !self.is_limited && record.min_rtt_us > 0 {
+            if record.min_rtt_us > 0 {
                 self.close(record, length);
             }
-            self.begin(record);
+            (self.begun, self.is_excused) = (*record, false);
         }
     }
 
-    fn begin(&mut self, record: &Record) {
-        (self.begun, self.is_limited) = (*record, false);
-    }
-
-    /// As headway_cubics_utility() in guard.h: what Cubic's window brings, by what the path has carried of late.
+    /// As headway_cubics_utility() in guard.h: what Cubic's window brings, by what the path has carried. A flow that starves
+    /// may do so for longer than the guard looks back.
     fn close(&mut self, record: &Record, length: Duration) {
-        let us = length.as_nanos() / 1000;
         let delivered = record.delivered.wrapping_sub(self.begun.delivered);
-        let (srtt_us, least) = (u64::from(record.srtt_us), u64::from(record.min_rtt_us));
-        let own = Second {
-            rate: u64::from(delivered) * 256_000_000 / us,
-            srtt_us,
-            lead: 0,
-        };
-        if self.seconds.len() == SECONDS {
-            self.seconds.pop_front();
+        let own = u64::from(delivered) * 256_000_000 / (length.as_nanos() / 1000);
+        self.peak = self.peak.max(own);
+        self.least_us = self.least_us.min(record.min_rtt_us);
+        self.longest_us = self.longest_us.max(record.srtt_us);
+        let (lost, marked) = (self.begun.lost, self.begun.delivered_ce);
+        self.has_lost |= (record.lost, record.delivered_ce) != (lost, marked);
+        if self.is_excused {
+            return;
         }
-        self.seconds.push_back(own);
-        let most = |of: fn(&Second) -> u64| self.seconds.iter().map(of).max().unwrap_or(0);
-        let (peak, longest) = (most(|s| s.rate).max(1), most(|s| s.srtt_us));
+        let (least, longest) = (u64::from(self.least_us), u64::from(self.longest_us));
+        let has_queue = longest > least + least / 8 + 2000;
+        let peak = match self.has_lost || has_queue {
+            true => self.peak,
+            false => self.peak.max(FIRST * 256_000_000 / least),
+        };
         let cwnd = (self.guard.cubic().cwnd() * 256.0) as u64;
         let cubics = cwnd * 1_000_000 / least;
         let (rate, rtt_us) = match cubics > peak {
             true => (peak, (cwnd * 1_000_000 / peak).min(longest)),
             false => (cubics, least),
         };
-        let lead = self.utility(own.rate, srtt_us, least) - self.utility(rate, rtt_us, least);
-        if let Some(last) = self.seconds.back_mut() {
-            last.lead = lead;
+        let own = self.utility(own, record.srtt_us.into(), least);
+        if self.leads.len() == SECONDS {
+            self.leads.pop_front();
         }
+        self.leads
+            .push_back(own - self.utility(rate, rtt_us, least));
     }
 
     /// log2(rate) - weight * log2(rtt / least), in 1/65536.
@@ -109,15 +114,14 @@ impl Quality {
         i64::from(log2(rate)) - price
     }
 
-    /// May others begin with what it has learned? Not if the guard had the flow within the last minute, nor if its mean
-    /// utility was below Cubic's by more than a quarter of the guard's margin: means vary less than its epochs.
+    /// May others begin with what it has learned? Not if the guard had the flow within the last minute, if too little of it
+    /// was judged since, nor if its mean utility was below Cubic's by more than a quarter of the guard's margin: means vary
+    /// less than its epochs.
     pub fn is_good(&self, now: Time) -> bool {
         let is_calm = self.tripped.is_none_or(|at| now.since(at) >= MINUTE);
-        let lead: i64 = self.seconds.iter().map(|second| second.lead).sum();
-        let count = self.seconds.len();
-        let is_near =
-            count < LEAST_SECONDS || lead + i64::from(self.limits.margin / 4) * count as i64 >= 0;
-        is_calm && is_near
+        let (lead, count) = (self.leads.iter().sum::<i64>(), self.leads.len());
+        let is_near = lead + i64::from(self.limits.margin / 4) * count as i64 >= 0;
+        is_calm && count >= LEAST_SECONDS && is_near
     }
 }
 
@@ -178,9 +182,36 @@ mod tests {
         run.goes_on(20, 1000, 22, 0);
         run.goes_on(50, 100, 20, 0);
         assert!(!run.is_good());
+        // However long it does so: what its path carries is known.
+        run.goes_on(600, 100, 20, 0);
+        assert!(!run.is_good());
         // It has another minute to show that it has learned better.
         run.goes_on(61, 1000, 22, 0);
         assert!(run.is_good());
+    }
+
+    /// Any sender has ten packets in its first round trip: 500 a second.
+    #[test]
+    fn a_flow_that_has_starved_since_it_began_is_not() {
+        let mut run = Run::default();
+        run.goes_on(120, 100, 20, 0);
+        assert!(!run.is_good());
+        // Where that is a queue, the path carries no more.
+        let mut run = Run::default();
+        run.goes_on(120, 100, 100, 0);
+        assert!(run.is_good());
+    }
+
+    #[test]
+    fn a_flow_that_was_judged_for_less_than_ten_seconds_is_not() {
+        let mut run = Run::default();
+        run.goes_on(9, 1000, 22, 0);
+        assert!(!run.is_good());
+        run.goes_on(2, 1000, 22, 0);
+        assert!(run.is_good());
+        let mut run = Run::default();
+        run.goes_on(60, 1000, 22, Record::APP_LIMITED);
+        assert!(!run.is_good());
     }
 
     #[test]

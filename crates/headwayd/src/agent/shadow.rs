@@ -69,8 +69,8 @@ struct Line<'a> {
 }
 
 impl Shadow {
-    /// A new file, for its owner alone, or an open stream (`-` is standard output): made while there
-    /// is the right to.
+    /// A file, for its owner alone where it is new, or an open stream (`-` is standard output): opened while there
+    /// is the right to. What an earlier agent has written there stays, and more comes after it.
     ///
     /// # Errors
     /// One line, if it cannot be made.
@@ -83,7 +83,7 @@ impl Shadow {
         };
         let create = || {
             let mut options = OpenOptions::new();
-            (options.write(true).create(true).truncate(true).mode(0o600)).open(path)
+            (options.append(true).create(true).mode(0o600)).open(path)
         };
         let file = headway_record::own_stream(path).unwrap_or_else(create);
         file.map_err(|e| Error::Usage(format!("--shadow: cannot make {}: {e}", path.display())))
@@ -303,6 +303,22 @@ mod tests {
         let written = std::fs::read_to_string(&file).expect("there");
         std::fs::remove_file(&file).expect("ours");
         assert!(written.starts_with("theirs\n{"), "{written}");
+    }
+
+    /// Also that of an agent that runs, while the next is refused.
+    #[test]
+    fn what_an_earlier_agent_has_written_stays() {
+        let file = std::env::temp_dir().join(format!("headwayd-earlier-{}", std::process::id()));
+        for lines in 1..=2 {
+            let refused = Shadow::create(&file).expect("room");
+            let mut shadow = Shadow::into(Some(Shadow::create(&file).expect("room")));
+            write(&mut shadow, 1);
+            shadow.finish();
+            drop(refused);
+            let written = std::fs::read_to_string(&file).expect("there");
+            assert_eq!(written.lines().count(), lines, "{written}");
+        }
+        std::fs::remove_file(&file).expect("ours");
     }
 
     #[test]

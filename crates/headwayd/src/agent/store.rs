@@ -1,7 +1,7 @@
 //! What policies have learned, from flow to flow and from start to start.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -19,9 +19,11 @@ use crate::system::clock;
 #[derive(Debug, Default)]
 pub struct Store {
     folder: Option<PathBuf>,
+    /// The folder, locked: no other agent writes there.
+    lock: Option<File>,
     /// By file name; nothing where there was no file.
     learned: HashMap<String, Option<Learned>>,
-    /// Names of files that could not be read, and are still there: nothing is written over them.
+    /// Names of files that could not be read, and are still there: nothing is written over them, and none is removed.
     read_only: HashSet<String>,
     /// Has come since it was saved.
     changed: Vec<String>,
@@ -51,24 +53,41 @@ impl Store {
         }
     }
 
-    /// Tries to write a file into the folder, as whoever the process is by now.
+    /// Has the folder for this agent alone, and tries to write a file into it, as whoever the process is by now.
     ///
     /// # Errors
-    /// One line, if it may not write there.
-    pub fn probe(&self) -> Result<()> {
+    /// One line, if another agent has it, or this one may not write there.
+    pub fn claim(&mut self) -> Result<()> {
         let Some(folder) = &self.folder else {
             return Ok(());
         };
+        let refused = |why: String| Error::Usage(format!("--state {}: {why}", folder.display()));
+        let may_not = |error: io::Error| {
+            refused(format!(
+                "cannot write there: {error}; give a folder that is headwayd's own"
+            ))
+        };
+        // The folder itself: no file is left there, nor can one be removed.
+        let lock = File::open(folder).map_err(may_not)?;
+        match lock.try_lock() {
+            Ok(()) => (),
+            Err(TryLockError::WouldBlock) => {
+                let why = "another headwayd keeps what it learns there; give another folder";
+                return Err(refused(why.to_owned()));
+            }
+            // Some network file systems keep no locks.
+            Err(TryLockError::Error(error)) => tracing::warn!(
+                folder = %folder.display(), %error,
+                "cannot be locked: see that no other agent writes there"
+            ),
+        }
         // No policy's file has this name.
         let file = folder.join(".headwayd-probe");
         write(&file, &[])
             .and_then(|()| fs::remove_file(&file))
-            .map_err(|error| {
-                Error::Usage(format!(
-                    "--state {}: cannot write there: {error}; give a folder that is headwayd's own",
-                    folder.display()
-                ))
-            })
+            .map_err(may_not)?;
+        self.lock = Some(lock);
+        Ok(())
     }
 
     /// Is anything kept?
@@ -85,7 +104,23 @@ impl Store {
         let name = file_name(served);
         if !self.learned.contains_key(&name) {
             let file = folder.join(&name);
-            let read = read(&file, served).unwrap_or_else(|why| {
+            let read = match fs::read(&file) {
+                Ok(bytes) => understand(bytes, served).map(Some),
+                Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+                Err(error) if error.kind() == ErrorKind::PermissionDenied => Err(error.to_string()),
+                // As of a process that has too many files open: the next flow may be able to.
+                Err(error) => {
+                    if self.read_only.insert(name) {
+                        tracing::warn!(
+                            file = %file.display(), %error,
+                            "what was learned cannot be read now: flows begin with the model, and nothing of them is saved"
+                        );
+                    }
+                    return None;
+                }
+            };
+            self.read_only.remove(&name);
+            let read = read.unwrap_or_else(|why| {
                 tracing::warn!(file = %file.display(), why, "goes on from the model, not from what was learned");
                 self.refuse(&name, &file);
                 None
@@ -144,7 +179,8 @@ impl Store {
     /// Whoever goes on from it may diverge: what was kept of this policy goes, the file too.
     pub fn forget(&mut self, served: &Served) {
         let name = file_name(served);
-        if !self.is_kept() || matches!(self.learned.get(&name), Some(None)) {
+        let is_none = matches!(self.learned.get(&name), Some(None));
+        if !self.is_kept() || is_none || self.read_only.contains(&name) {
             return;
         }
         self.learned.insert(name.clone(), None);
@@ -261,20 +297,18 @@ fn set_aside(file: &Path) -> io::Result<PathBuf> {
     Ok(aside)
 }
 
-/// Nothing if there is no file.
-fn read(file: &Path, served: &Served) -> std::result::Result<Option<Learned>, String> {
-    let bytes = match fs::read(file) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error.to_string()),
-    };
-    // Any flow will do to see whether one can go on from it.
+/// What was saved.
+///
+/// # Errors
+/// One line, if a flow cannot go on from it.
+fn understand(bytes: Vec<u8>, served: &Served) -> std::result::Result<Learned, String> {
+    // Any flow will do to see that.
     let tried = served.carried(&Setup::new(Bytes::new(1500), 0), Some(&bytes));
     let experience = match tried.map_err(|e| e.to_string())? {
         Carried::Rax(rax) => rax.updates(),
         Carried::Net(_) => 0,
     };
-    Ok(Some(Learned { bytes, experience }))
+    Ok(Learned { bytes, experience })
 }
 
 /// The same model, told to learn in the same way: the model's id for people, and a hash of the id and the spec, which may

@@ -49,6 +49,24 @@ fn report_divergence(agent: &mut Agent<Program>, number: u32) {
     }
 }
 
+/// It has had a thousand packets a second at its least RTT.
+fn report_second(agent: &mut Agent<Program>, number: u32, second: u64, flags: u32) {
+    let header = Header::of::<Report>(headway_kernel::abi::REPORT, number, number as u16);
+    let record = Record {
+        now_ns: second * 1_000_000_000,
+        delivered: second as u32 * 1000,
+        mss: 1500,
+        cwnd: 20,
+        in_flight: 20,
+        srtt_us: 20_000,
+        min_rtt_us: 20_000,
+        acks: 1,
+        flags,
+        ..Record::default()
+    };
+    agent.on_report(0, &Report { header, record });
+}
+
 fn counted(agent: &Agent<Program>, name: &str) -> u64 {
     agent.counters(Time::ZERO)["counters"][name]
         .as_u64()
@@ -132,6 +150,9 @@ fn a_divergence_is_counted_and_what_was_kept_is_forgotten() {
     agent.store = Store::new(Some(folder.clone()));
     let files = || std::fs::read_dir(&folder).expect("it is there").count();
     (1..=3).for_each(|number| begin(&mut agent, number));
+    for second in 1..=11 {
+        (2..=3).for_each(|number| report_second(&mut agent, number, second, 0));
+    }
     agent.keep_learned();
     agent.store.save();
     agent.store.finish();
@@ -168,6 +189,25 @@ fn what_was_set_of_all_flows_holds_for_those_that_begin_later() {
     assert_eq!(settings, &expected);
 }
 
+#[test]
+fn what_a_flow_has_learned_is_kept_once_ten_seconds_of_it_were_judged() {
+    let folder = std::env::temp_dir().join(format!("headwayd-judged-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let mut agent = agent("rax-pretrained", 1);
+    agent.store = Store::new(Some(folder.clone()));
+    begin(&mut agent, 1);
+    for second in 0..=11 {
+        agent.keep_learned();
+        agent.store.save();
+        agent.store.finish();
+        let kept = std::fs::read_dir(&folder).expect("it is there").count();
+        // The first report only begins the first second.
+        assert_eq!(kept, usize::from(second == 11), "after {second} reports");
+        report_second(&mut agent, 1, second + 1, 0);
+    }
+    std::fs::remove_dir_all(&folder).expect("it is there");
+}
+
 /// What it knows may be why the guard took the flow.
 #[test]
 fn what_a_flow_has_learned_that_the_guard_had_is_kept_a_minute_later() {
@@ -176,24 +216,14 @@ fn what_a_flow_has_learned_that_the_guard_had_is_kept_a_minute_later() {
     let mut agent = agent("rax-pretrained", 1);
     agent.store = Store::new(Some(folder.clone()));
     begin(&mut agent, 1);
-    let header = Header::of::<Report>(headway_kernel::abi::REPORT, 1, 1);
-    for (second, flags, files) in [(1, Record::TRIPPED, 0), (2, 0, 0), (60, 0, 0), (61, 0, 1)] {
-        let record = Record {
-            now_ns: second * 1_000_000_000,
-            mss: 1500,
-            cwnd: 10,
-            srtt_us: 20_000,
-            min_rtt_us: 20_000,
-            acks: 1,
-            flags,
-            ..Record::default()
-        };
-        agent.on_report(0, &Report { header, record });
+    for second in 1..=61 {
+        let flags = if second == 1 { Record::TRIPPED } else { 0 };
+        report_second(&mut agent, 1, second, flags);
         agent.keep_learned();
         agent.store.save();
         agent.store.finish();
         let kept = std::fs::read_dir(&folder).expect("it is there").count();
-        assert_eq!(kept, files, "after {second} s");
+        assert_eq!(kept, usize::from(second == 61), "after {second} s");
     }
     std::fs::remove_dir_all(&folder).expect("it is there");
 }

@@ -203,11 +203,13 @@ fn a_refused_file_that_cannot_be_renamed_is_not_written_over_nor_removed() {
 fn a_folder_that_may_not_be_written_is_refused_at_the_start() {
     without_privileges(|| {
         let folder = Folder::new("probe");
-        let store = Store::new(Some(folder.0.clone()));
-        store.probe().expect("it is ours");
+        let mut store = Store::new(Some(folder.0.clone()));
+        store.claim().expect("it is ours");
         assert_eq!(files(&folder), [""; 0], "nothing stays");
+        drop(store);
         set_mode(&folder.0, 0o500);
-        let error = store.probe().expect_err("it is not").to_string();
+        let mut store = Store::new(Some(folder.0.clone()));
+        let error = store.claim().expect_err("it is not").to_string();
         set_mode(&folder.0, 0o700);
         assert!(
             error.contains("--state") && error.contains("Permission denied"),
@@ -215,7 +217,42 @@ fn a_folder_that_may_not_be_written_is_refused_at_the_start() {
         );
         assert!(!error.contains('\n'), "{error}");
     });
-    Store::new(None).probe().expect("nothing is to be written");
+    Store::new(None).claim().expect("nothing is to be written");
+}
+
+#[test]
+fn a_second_agent_is_refused_the_folder_of_the_first() {
+    let folder = Folder::new("two");
+    let mut first = Store::new(Some(folder.0.clone()));
+    first.claim().expect("it is free");
+    let mut second = Store::new(Some(folder.0.clone()));
+    let error = second.claim().expect_err("it is taken").to_string();
+    let named = format!("--state {}: another headwayd", folder.0.display());
+    assert!(
+        error.starts_with(&named) && !error.contains('\n'),
+        "{error}"
+    );
+    drop(first);
+    second.claim().expect("it is free again");
+}
+
+/// A link to itself cannot be followed, whoever tries.
+#[test]
+fn a_file_that_cannot_be_read_for_a_while_stays_and_is_read_later() {
+    let (folder, served) = (Folder::new("for-a-while"), served());
+    let file = folder.0.join(file_name(&served));
+    std::os::unix::fs::symlink(&file, &file).expect("room");
+    let mut store = keeps_after_refusal(&folder, &served);
+    assert!(!store.wants(&served, u64::MAX));
+    store.forget(&served);
+    store.finish();
+    assert_eq!(files(&folder), [file_name(&served)]);
+    assert!(file.is_symlink(), "nothing is written over it");
+    fs::remove_file(&file).expect("ours");
+    fs::write(&file, learned(&served)).expect("room");
+    let known = learned(&served);
+    assert_eq!(store.learned(&served), Some((known.as_slice(), 0)));
+    assert!(store.wants(&served, 1000));
 }
 
 #[test]
@@ -242,10 +279,7 @@ fn a_long_spec_has_a_short_file_name_of_its_own() {
 
 #[test]
 fn a_wrong_file_is_said_in_one_line() {
-    let folder = Folder::new("wrong");
-    let file = folder.0.join("some.learned");
     let owl = served();
-    assert_eq!(read(&file, &owl), Ok(None));
     let right = learned(&owl);
     let size = right.len();
     let nan = f32::NAN.to_le_bytes().repeat(size / 4);
@@ -257,18 +291,14 @@ fn a_wrong_file_is_said_in_one_line() {
         (&owl, nan, "not all of its numbers are finite".to_owned()),
         (&rax, short, String::new()),
     ] {
-        fs::write(&file, bytes).expect("room");
-        let said = read(&file, served).expect_err("it is wrong");
+        let said = understand(bytes, served).expect_err("it is wrong");
         assert!(
             said.contains(&why) && !said.is_empty() && !said.contains('\n'),
             "{said}"
         );
     }
     for (served, right) in [(&owl, right), (&rax, whole)] {
-        fs::write(&file, &right).expect("room");
-        let found = read(&file, served)
-            .expect("it is right")
-            .expect("it is there");
+        let found = understand(right.clone(), served).expect("it is right");
         assert_eq!(found.bytes, right);
         assert_eq!(
             found.experience > 200,

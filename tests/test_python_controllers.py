@@ -238,6 +238,21 @@ def test_what_the_class_may_not_allow_ends_its_run_with_a_reason(
         rows(write(FIXED.replace(*change)), "pantheon-default", 2.0)
 
 
+def test_a_scenario_and_digests_run_no_python(write: Any, tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    scheme = write(f"open({str(ran)!r}, 'w')\n" + FIXED)
+    text = 'schema = 1\nname = "x"\nseconds = 1\n[bottleneck]\nrate = "1Mbps"\n[[flow]]\n[[flow]]\n'
+    (tmp_path / "x.toml").write_text(text + f'scheme = "{scheme}"\n')
+    with pytest.raises(UsageError, match=r"x\.toml:8: .* give it as --schemes python:FILE"):
+        Scenario.load(str(tmp_path / "x.toml"))
+    batched = f"batched-{scheme}:interval=10ms"
+    (tmp_path / "x.toml").write_text(text + f'scheme = "{batched}"\n')
+    for tested, scenario in ((batched, "pantheon-default"), ("cubic", str(tmp_path / "x.toml"))):
+        with pytest.raises(UsageError, match="python takes no digests; write python:"):
+            Batch([Scenario.load(scenario)], [tested])
+    assert not ran.exists()
+
+
 def test_a_missing_file_another_world_and_no_file_are_refused(write: Any) -> None:
     common = ("--scenario", "pantheon-default")
     missing = bench("--schemes", "python:nothing.py", *common)

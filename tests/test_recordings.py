@@ -446,7 +446,7 @@ def test_an_interrupted_run_leaves_whole_recordings(tmp_path, tshark):
     command += ["--seconds", "100000", *RECORD, "--out", str(out)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     folder = out / "recordings" / "rax-1" / "cubic"
-    packets = folder / "run-0.sender.pcap"
+    packets = folder / "part-of-run-0.sender.pcap"
     deadline = time.monotonic() + 60
     try:
         while not packets.exists() or packets.stat().st_size < 1 << 20:
@@ -458,6 +458,6 @@ def test_an_interrupted_run_leaves_whole_recordings(tmp_path, tshark):
         process.kill()  # It would fill the disk.
     assert process.returncode == 130, errors
     assert complaints(tshark, packets) == []
-    check = mahimahi_log.read(folder / "run-0.bottleneck.log")
+    check = mahimahi_log.read(folder / "part-of-run-0.bottleneck.log")
     assert check.departed > 1000
-    assert len(events(folder / "run-0.flow-0.sqlog")) > 1000
+    assert len(events(folder / "part-of-run-0.flow-0.sqlog")) > 1000

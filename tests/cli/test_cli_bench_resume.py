@@ -203,10 +203,46 @@ def test_first_runs_run_again_for_recordings_which_stay_listed(run, whole, copie
     kept = json.loads((copied / "bench.json").read_text())["recordings"]
     assert len({recording.rpartition("/")[0] for recording in kept}) == 4
     assert all((copied / recording).is_file() for recording in kept)
+    logs = contents(copied / "recordings")
     assert run(*BENCH, "--out", copied).returncode == 0
+    done = run(*BENCH, "--logs", "--out", copied)
+    # What has been recorded is not run again.
+    assert done.stderr == f"headway: {copied} has all {TOTAL} runs already\n"
+    assert contents(copied / "recordings") == logs
     assert json.loads((copied / "bench.json").read_text())["recordings"] == kept
     for file in ("results.parquet", "series.parquet", "report.html"):
         assert (copied / file).read_bytes() == (whole / file).read_bytes()
+
+
+def test_an_interrupted_recording_leaves_a_whole_one_alone(monkeypatch, run, tmp_path):
+    asked = ("bench", "--schemes", "cubic", "--scenario", "synthetic-att", "--runs", "1", "--seconds", "300")
+    asked = (*asked, "--logs", "--out", str(tmp_path))
+    assert run(*asked).returncode == 0
+    whole = contents(tmp_path / "recordings")
+    whole_run = bench._run
+
+    def run_until_it_records(batch, what, save, stop):
+        def is_set():
+            if any(tmp_path.rglob("*.pcap")):
+                stop.set()
+            return stop.is_set()
+
+        return whole_run(batch, what, save, SimpleNamespace(is_set=is_set))
+
+    monkeypatch.setattr(bench, "_run", run_until_it_records)
+    # There is no capture yet, so the run is run again for one.
+    assert command([*asked, "--pcap"]) != 0
+    there = contents(tmp_path / "recordings")
+    parts = {name for name in there if "/part-of-run-0." in name}
+    assert parts
+    assert {name: there[name] for name in there.keys() - parts} == whole
+    done = run(*asked, "--pcap")
+    assert "1 of them again for the recordings" in done.stderr
+    there = contents(tmp_path / "recordings")
+    assert {name: there[name] for name in whole} == whole
+    kept = json.loads((tmp_path / "bench.json").read_text())["recordings"]
+    assert {f"recordings/{name}" for name in there} == set(kept)
+    assert not any("part-of" in name for name in kept)
 
 
 class Failing:

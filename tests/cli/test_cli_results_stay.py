@@ -74,6 +74,21 @@ def test_a_trace_of_any_name_is_read_drawn_and_written(tmp_path):
     assert (tmp_path / picture).stat().st_size > 0
 
 
+def test_a_scenario_follows_a_trace_of_any_name(tmp_path):
+    name = "мой <b> 10:00.down"
+    (tmp_path / name).write_text("".join(f"{k}\n" for k in range(1, 500)))
+    link = f'[bottleneck]\ntrace = "./{name}"\ndelay = "10ms"\nqueue = "100pkt"\n'
+    (tmp_path / "own.toml").write_text('schema = 1\nname = "own"\nseconds = 1\n' + link)
+    command = ("bench", "--schemes", "cubic", "--runs", "1", "--logs", "--scenario", "own.toml")
+    done = start(*command, "--out", "out", cwd=tmp_path, PYTHONUTF8="1")
+    assert done.returncode == 0, done.stderr
+    (scenario,) = read_bench(tmp_path / "out").facts["scenarios"]
+    assert [Path(trace).name for trace in scenario["traces"]] == [name]
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "&lt;b&gt;" in page
+    assert "<b> 10:00" not in page
+
+
 @pytest.mark.parametrize("redirect", [">&-", "2>&-", "<&- >&- 2>&-", "2>/dev/full"])
 def test_a_bench_with_closed_streams_writes_its_results(tmp_path, redirect):
     done = start(*BENCH, "--out", tmp_path, redirect=redirect)

@@ -94,11 +94,12 @@ def test_an_interrupted_run_has_whole_logs(tmp_path):
     (tmp_path / "logged.toml").write_text(SCENARIO.replace("seconds = 3", "seconds = 600"))
     command = [sys.executable, "-m", "headway", "bench", "--world", "emu", "--logs", "--schemes", "cubic"]
     arguments = ["--scenario", "logged.toml", "--runs", "1", "--out", "out"]
-    log = tmp_path / "out" / "recordings" / "logged" / "cubic" / "run-0.bottleneck.log"
+    # The run does not end by itself, so its files keep the names that they have until then.
+    log = tmp_path / "out" / "recordings" / "logged" / "cubic" / "part-of-run-0.bottleneck.log"
     with subprocess.Popen(command + arguments, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as running:
         until(lambda: log.exists() and log.stat().st_size > 20_000)
         running.send_signal(signal.SIGINT)
         assert running.wait(timeout=HANGS_S) == 130, running.stderr.read()
-    events = pq.read_table(log.parent / "run-0.events.parquet")
+    events = pq.read_table(log.parent / "part-of-run-0.events.parquet")
     at_link = [e["event"] for e in events.to_pylist() if e["place"] == "bottleneck"]
     assert at_link.count("departure") == read(log).departed > 100

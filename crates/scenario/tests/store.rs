@@ -85,6 +85,26 @@ fn a_linked_scenario_has_its_traces_beside_the_link_or_else_beside_its_file() {
 }
 
 #[test]
+fn a_trace_beside_a_scenario_may_have_any_name() {
+    let folder = folder("any name");
+    let (file, store) = (folder.join("one.toml"), TraceStore::of([]));
+    let long = "a long name, ".repeat(15);
+    for name in [
+        "a b.down",
+        "мой линк.down",
+        "2026-11-26T10:00:00.down",
+        "it's.down",
+        &long,
+    ] {
+        fs::write(folder.join(name), "1\n").unwrap();
+        scenario(&file, &format!("./{name}"));
+        assert_eq!(opportunities(&file, &store), Ok(vec![1]), "{name}");
+        scenario(&file, &folder.join(name).display().to_string());
+        assert_eq!(opportunities(&file, &store), Ok(vec![1]), "{name}");
+    }
+}
+
+#[test]
 fn of_two_traces_of_a_name_it_is_said_which_is_used() {
     const KNOWN: &str = "ATT-LTE-driving.up";
     let (beside, named) = (folder("beside"), folder("named"));

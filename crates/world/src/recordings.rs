@@ -1,6 +1,7 @@
 //! Which files are written of a run.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use headway_record::recording::safe_name;
 
@@ -17,11 +18,32 @@ pub struct Recordings {
     pub logs: bool,
 }
 
+/// Before the names of files until their run has ended.
+const PART: &str = "part-of-";
+
 impl Recordings {
-    /// What the names of the files of one run begin with.
+    /// What the names of the files of one run begin with while it goes on.
     pub fn stem(&self, scenario: &str, scheme: &str, run: u32) -> PathBuf {
         let folder = self.folder.join(safe_name(scenario));
-        folder.join(safe_name(scheme)).join(format!("run-{run}"))
+        let name = format!("{PART}run-{run}");
+        folder.join(safe_name(scheme)).join(name)
+    }
+
+    /// Are there whole files of this run, of each kind that is wanted?
+    pub fn has(&self, scenario: &str, scheme: &str, run: u32) -> bool {
+        let stem = self.stem(scenario, scheme, run);
+        let files = stem.parent().and_then(|folder| fs::read_dir(folder).ok());
+        let files = files.into_iter().flatten().flatten();
+        let names = files.map(|file| file.file_name().to_string_lossy().into_owned());
+        let begin = format!("run-{run}.");
+        let names: Vec<String> = names.filter(|name| name.starts_with(&begin)).collect();
+        let kinds = [
+            (self.pcap, ".pcap"),
+            (self.qlog, ".sqlog"),
+            (self.logs, ".log"),
+        ];
+        let has = |ending: &str| names.iter().any(|name| name.ends_with(ending));
+        kinds.iter().all(|(wanted, ending)| !wanted || has(ending))
     }
 }
 
@@ -32,4 +54,25 @@ pub struct Recorded {
     pub files: Vec<PathBuf>,
     /// Why they are incomplete, if they are.
     pub failure: Option<String>,
+}
+
+impl Recorded {
+    /// Gives the files of a run that has ended their names, over those of an earlier run. Files that
+    /// are incomplete keep the name that says so.
+    pub(crate) fn keep(&mut self) {
+        if self.failure.is_some() {
+            return;
+        }
+        for file in &mut self.files {
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            let place = file.with_file_name(name.strip_prefix(PART).unwrap_or(&name));
+            match fs::rename(&file, &place) {
+                Ok(()) => *file = place,
+                Err(error) => {
+                    let why = format!("{}: {error}", Path::display(file));
+                    self.failure.get_or_insert(why);
+                }
+            }
+        }
+    }
 }

@@ -201,4 +201,5 @@ class BenchFolder:
             before = json.loads((self.path / "bench.json").read_text()).get("recordings", [])
         except (OSError, ValueError):
             before = []
-        return list(dict.fromkeys([*new, *before]))
+        # Parts of recordings may have become whole since, and have other names.
+        return list(dict.fromkeys([*new, *(file for file in before if (self.path / file).is_file())]))

@@ -93,6 +93,13 @@ impl Registry {
         }
         let is_interval = |part: &&str| part.split('=').next() == Some(KEY);
         let (intervals, others): (Vec<&str>, Vec<&str>) = rest.split(':').partition(is_interval);
+        // Its value is all of the text after the name, and to load it may run a user's code.
+        if let Some(scheme) = others.first().and_then(|name| self.find(name))
+            && scheme.params.iter().any(|param| param.name.is_empty())
+        {
+            let name = scheme.name;
+            return refused(format!("{name} takes no digests; write {name}:..."));
+        }
         let within = self.select(&others.join(":"))?;
         if let Some(need) = within
             .scheme
@@ -154,6 +161,11 @@ mod tests {
         let found = registry.select("file:a/b=1.py:Mine").unwrap();
         assert_eq!(found.spec, "file:a/b=1.py:Mine");
         assert_eq!(found.canonical(), "file:A/B=1.PY:MINE");
+        for spec in ["batched-file:x.py", "batched-file:x.py:interval=10ms"] {
+            let error = registry.select(spec).unwrap_err().to_string();
+            let why = "file takes no digests; write file:...";
+            assert_eq!(error, format!("scheme '{spec}': {why}"));
+        }
         for spec in ["file", "file:"] {
             let error = registry.select(spec).unwrap_err().to_string();
             assert_eq!(error, format!("scheme '{spec}' needs FILE: file:..."));

@@ -194,9 +194,11 @@ impl<'a> Rate<'a> {
         if given == UNLIMITED {
             return Rate::Unlimited;
         }
-        let mut words = given.split(':');
-        let name = words.next().unwrap_or(given);
         let exists = |name: &str| store.find(name).is_some() || Path::new(name).is_file();
+        let is_file = exists(given);
+        // A file's own name may have colons.
+        let mut words = given.split(|c| c == ':' && !is_file);
+        let name = words.next().unwrap_or(given);
         let is_rate = UNITS_OF_RATE.iter().any(|unit| name.ends_with(unit))
             || name.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '.');
         if is_rate && !exists(name) && !name.contains('/') {
@@ -318,6 +320,22 @@ mod tests {
         assert!(once);
         // The file is gone, the trace is not.
         assert_eq!(store.load_spec(trace).unwrap().mean_mbps(), 2.4);
+    }
+
+    #[test]
+    fn a_file_of_a_trace_may_have_colons_in_its_name() {
+        let folder = std::env::temp_dir().join(format!("headway-colons-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("2026-11-26T10:00:00.down");
+        std::fs::write(&file, "0\n1\n2\n10\n").unwrap();
+        let options = PathOptions {
+            down: Some(file.display().to_string()),
+            ..PathOptions::default()
+        };
+        let links = links(&options);
+        std::fs::remove_dir_all(&folder).unwrap();
+        let rate = &links.unwrap()[DOWN].rate;
+        assert!(matches!(rate, RateSpec::Trace { .. }), "{rate:?}");
     }
 
     #[test]

@@ -309,7 +309,11 @@ fn trace(table: &Table<'_>, item: &Item<'_>) -> Result<TracePlan, ScenarioError>
         },
     };
     Ok(TracePlan {
-        name: item.name("-_./")?.to_owned(),
+        name: match item.line() {
+            // A path is whatever a file system takes.
+            Ok(path) if path.contains('/') => path.to_owned(),
+            _ => item.name("-_./")?.to_owned(),
+        },
         once: table.get("once").map_or(Ok(false), |item| item.boolean())?,
         part: table
             .get("part")

@@ -128,6 +128,12 @@ impl Reader<'_, '_> {
                         .place
                         .error("a scheme's name is missing; write for example \"cubic\""));
                 }
+                // A scenario is data: opening one from elsewhere runs no code of its author.
+                scheme if scheme.split(':').next() == Some("python") => {
+                    return Err(item.place.error(
+                        "a scenario cannot name a Python class; give it as --schemes python:FILE",
+                    ));
+                }
                 scheme => Some(scheme.to_owned()),
             },
         };

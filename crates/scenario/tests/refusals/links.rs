@@ -98,6 +98,10 @@ fn links_in_the_short_form() {
             "x.toml:6: bottleneck.mean: only a trace is scaled; remove it or write trace = \"...\"",
         ),
         (
+            "[bottleneck]\ntrace = 'a b'",
+            "x.toml:5: bottleneck.trace: 'a b' is not a name of 1 to 100 letters, digits and -_./",
+        ),
+        (
             "[bottleneck]\ntrace = 'a'\nmean = '1Mbps..2Mbps'",
             "x.toml:6: bottleneck.mean: this cannot be a range; write one rate such as \"12Mbps\"",
         ),

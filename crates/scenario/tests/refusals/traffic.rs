@@ -51,6 +51,10 @@ fn traffic_and_changes() {
             "x.toml:6: flow[0]: every flow has a scheme of its own; leave it out where the scheme under test runs",
         ),
         (
+            "[[flow]]\n[[flow]]\nscheme = 'python:mine.py'",
+            "x.toml:8: flow[1].scheme: a scenario cannot name a Python class; give it as --schemes python:FILE",
+        ),
+        (
             "[[cross]]\npattern = 'poisson'",
             "x.toml:6: cross[0]: rate is missing; write for example rate = \"1Mbps\"",
         ),

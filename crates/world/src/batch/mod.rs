@@ -185,10 +185,15 @@ impl Batch {
         network
     }
 
+    /// The scheme under test, with the model of this run.
+    fn scheme_of(&self, task: Task) -> &str {
+        let members = &self.members[task.scheme];
+        &members[task.run as usize % members.len()]
+    }
+
     fn trial<'a>(&'a self, task: Task, network: &'a Network) -> Trial<'a> {
-        let (scenario, members) = (&self.scenarios[task.scenario], &self.members[task.scheme]);
-        let run = task.run;
-        let scheme = &members[run as usize % members.len()];
+        let (scenario, run) = (&self.scenarios[task.scenario], task.run);
+        let scheme = self.scheme_of(task);
         let recordings = self.options.recordings.as_ref();
         let duration = self.options.duration(scenario);
         Trial {
@@ -320,7 +325,10 @@ impl Batch {
         let network = self.network(&self.scenarios[task.scenario], task.run);
         let mut go_on = |done: Duration| self.progress.go_on(done);
         let Ended { outcome, recorded } = self.world.run(&self.trial(task, &network), &mut go_on);
-        if let Some(recorded) = recorded {
+        if let Some(mut recorded) = recorded {
+            if matches!(outcome, Ok(Some(_))) {
+                recorded.keep();
+            }
             self.recorded[index].get_or_init(|| recorded);
         }
         outcome

@@ -11,8 +11,9 @@ use crate::{FlowOutcome, FlowSeries, Outcome};
 type Key = (String, String, i32);
 
 impl Batch {
-    /// Takes over the runs that an earlier batch has finished. They are not run again, unless there
-    /// is something to record of them, or they were unfit. Once, and before [`Batch::run`]. Returns how many.
+    /// Takes over the runs that an earlier batch has finished. They are not run again, unless a
+    /// recording of them is wanted that is not there, or they were unfit. Once, and before
+    /// [`Batch::run`]. Returns how many.
     ///
     /// `rows` and `series` are what [`Batch::rows`] and [`Batch::series`] gave then.
     ///
@@ -63,7 +64,7 @@ impl Batch {
         let is_fit = |outcome: &Outcome| outcome.fitness.as_ref().is_none_or(|f| f.unfit.is_none());
         found.retain(|_, outcome| is_fit(outcome));
         let count = found.len();
-        let is_again = |task: &usize, _: &mut Outcome| self.is_recorded(*task);
+        let is_again = |task: &usize, _: &mut Outcome| self.lacks_recording(*task);
         let again = found.extract_if(is_again).collect();
         self.earlier.get_or_init(|| again);
         for (task, outcome) in found {
@@ -79,8 +80,11 @@ impl Batch {
         self.options.grid.is_some() && self.tasks[task].is_first()
     }
 
-    fn is_recorded(&self, task: usize) -> bool {
-        self.options.recordings.is_some() && self.tasks[task].is_first()
+    fn lacks_recording(&self, task: usize) -> bool {
+        let task = self.tasks[task];
+        let (scenario, scheme) = (self.scenarios[task.scenario].name(), self.scheme_of(task));
+        let wanted = self.options.recordings.as_ref();
+        wanted.is_some_and(|wanted| task.is_first() && !wanted.has(scenario, scheme, task.run))
     }
 
     fn index(&self) -> HashMap<Key, usize> {
@@ -147,7 +151,8 @@ impl Batch {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
+    use std::fs;
+    use std::path::{Path, PathBuf};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -156,7 +161,7 @@ mod tests {
     use headway_scenario::Scenario;
 
     use super::*;
-    use crate::{BatchOptions, Ended, Recordings, RunError, Trial, World};
+    use crate::{BatchOptions, Ended, Recorded, Recording, Recordings, RunError, Trial, World};
 
     /// A world in real time: each run is another, and says which it was.
     #[derive(Debug, Default)]
@@ -221,9 +226,19 @@ mod tests {
                 fitness: Some(Fitness::default()),
             };
             let stops = self.most.is_some_and(|most| number >= most);
+            let record = |recording: &Recording<'_>| {
+                let file = format!("{}.sender.pcap", recording.stem.display());
+                let file = PathBuf::from(file);
+                fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
+                fs::write(&file, format!("run {number}")).expect("a file");
+                Recorded {
+                    files: vec![file],
+                    failure: None,
+                }
+            };
             Ended {
                 outcome: Ok((!stops).then_some(outcome)),
-                recorded: None,
+                recorded: trial.recording.as_ref().map(record),
             }
         }
     }
@@ -342,24 +357,34 @@ mod tests {
         assert_eq!((second.rows(), second.series()), (rows, series));
     }
 
-    /// Until then its earlier results are kept.
-    #[test]
-    fn a_run_that_is_to_be_recorded_runs_again() {
-        let (rows, series) = stopped(2, "cubic");
-        let recorded = BatchOptions {
+    /// Options of two runs, with a capture of the first.
+    fn recorded(folder: &Path) -> BatchOptions {
+        BatchOptions {
             recordings: Some(Recordings {
-                folder: PathBuf::from("nowhere"),
+                folder: folder.to_owned(),
                 pcap: true,
                 qlog: false,
                 logs: false,
             }),
             ..options(2)
-        };
-        let world = Counting {
-            runs: AtomicUsize::new(7),
+        }
+    }
+
+    /// A world whose next run has this number, and that interrupts the runs from `most` on.
+    fn world_from(number: usize, most: Option<usize>) -> Counting {
+        Counting {
+            runs: AtomicUsize::new(number),
+            most,
             ..Counting::default()
-        };
-        let second = batch(world, &["cubic"], recorded);
+        }
+    }
+
+    /// Until then its earlier results are kept.
+    #[test]
+    fn a_run_without_its_recording_runs_again() {
+        let folder = std::env::temp_dir().join(format!("headway-again-{}", std::process::id()));
+        let (rows, series) = stopped(2, "cubic");
+        let second = batch(world_from(7, None), &["cubic"], recorded(&folder));
         assert_eq!(second.take_over(rows, series).unwrap(), 2);
         assert_eq!(second.progress().finished(), 1);
         assert_eq!(numbers(&second), [0.0, 1.0]);
@@ -367,6 +392,51 @@ mod tests {
         assert_eq!(numbers(&second), [7.0, 1.0]);
         assert_eq!(second.series()[0].series.time_s, [7.0]);
         assert_eq!(second.progress().finished(), 2);
+        let capture = folder.join("rax-1/cubic/run-0.sender.pcap");
+        assert_eq!(second.recordings()[0].path, capture);
+
+        // What has been recorded is not run and recorded again.
+        let third = batch(world_from(9, None), &["cubic"], recorded(&folder));
+        let (rows, series) = (second.rows(), second.series());
+        assert_eq!(third.take_over(rows.clone(), series.clone()).unwrap(), 2);
+        assert_eq!(third.progress().finished(), 2);
+        third.run().expect("runs");
+        assert_eq!(
+            (third.rows(), third.series()),
+            (rows.clone(), series.clone())
+        );
+        assert_eq!(fs::read_to_string(&capture).unwrap(), "run 7");
+
+        // A capture does not stand for a log.
+        let mut more = recorded(&folder);
+        more.recordings.as_mut().expect("recordings").logs = true;
+        let fourth = batch(world_from(9, None), &["cubic"], more);
+        assert_eq!(fourth.take_over(rows, series).unwrap(), 2);
+        assert_eq!(fourth.progress().finished(), 1);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn an_interrupted_run_leaves_a_whole_recording_alone() {
+        let folder = std::env::temp_dir().join(format!("headway-stump-{}", std::process::id()));
+        let of_run = |name: &str| fs::read_to_string(folder.join("rax-1/cubic").join(name));
+        let (capture, part) = ("run-0.sender.pcap", "part-of-run-0.sender.pcap");
+        let run = |number, most| {
+            let batch = batch(world_from(number, most), &["cubic"], recorded(&folder));
+            batch.run().expect("runs");
+            batch.recordings()[0].path.clone()
+        };
+        assert!(run(3, Some(0)).ends_with(part));
+        assert!(
+            of_run(capture).is_err(),
+            "a part does not stand for the whole"
+        );
+        assert!(run(5, None).ends_with(capture));
+        assert!(of_run(part).is_err(), "it has its name now");
+        assert!(run(8, Some(0)).ends_with(part));
+        assert_eq!(of_run(capture).unwrap(), "run 5");
+        assert_eq!(of_run(part).unwrap(), "run 8");
+        fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]

@@ -324,7 +324,7 @@ def test_observations_are_normalised_within_the_network_as_vec_normalize_does(li
     """Stable-Baselines3's formula: (x - mean) / sqrt(var + epsilon), clipped. The last input never varied."""
     rng = np.random.default_rng(1)
     mean, var = np.array([3.0, -2.0, 0.5, 7.0]), np.array([4.0, 0.25, 1e-3, 0.0])
-    statistics = SimpleNamespace(mean=mean, var=var)
+    statistics = SimpleNamespace(mean=mean, var=var, count=1e6)
     normaliser = SimpleNamespace(obs_rms=statistics, epsilon=1e-8, clip_obs=limit)
     net = [
         (rng.normal(size=(5, 4)), rng.normal(size=5), "tanh"),

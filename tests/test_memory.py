@@ -40,29 +40,31 @@ def test_the_memory_of_this_machine_is_known():
     assert 0 < found <= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
+def a_group(monkeypatch, root, used, stat, place="", membership="0::/\n"):
+    """The folder of a control group of 3 MB, which this process is in."""
+    folder, own = root / place, root / "self"
+    folder.mkdir(parents=True, exist_ok=True)
+    own.write_text(membership)
+    (folder / "memory.max").write_text("3000000\n")
+    (folder / "memory.current").write_text(f"{used}\n")
+    (folder / "memory.stat").write_text(stat)
+    monkeypatch.setattr(memory, "CGROUPS", root)
+    monkeypatch.setattr(memory, "GROUPS_OF_THIS", own)
+    return folder
+
+
 @pytest.mark.parametrize("place", ["", "job/step"])
 def test_a_control_group_has_less(tmp_path, monkeypatch, place):
-    group, own = tmp_path / place, tmp_path / "self"
-    group.mkdir(parents=True, exist_ok=True)
-    own.write_text("1:name=systemd:/\n0::/job/step\n")
-    (group / "memory.max").write_text("3000000\n")
-    (group / "memory.current").write_text("2000000\n")
-    (group / "memory.stat").write_text("anon 7\ninactive_file 500000\n")
-    monkeypatch.setattr(memory, "CGROUPS", tmp_path)
-    monkeypatch.setattr(memory, "GROUPS_OF_THIS", own)
+    stat, membership = "anon 7\ninactive_file 500000\n", "1:name=systemd:/\n0::/job/step\n"
+    group = a_group(monkeypatch, tmp_path, 2_000_000, stat, place, membership)
     assert memory.available() == 1_500_000
     (group / "memory.max").write_text("max\n")
     assert (memory.available() or 0) > 1_500_000
 
 
 def test_what_is_cached_of_files_is_free(tmp_path, monkeypatch):
-    own = tmp_path / "self"
-    own.write_text("0::/\n")
-    (tmp_path / "memory.max").write_text("3000000\n")
-    (tmp_path / "memory.current").write_text("2900000\n")
-    (tmp_path / "memory.stat").write_text("anon 7\nactive_file 1000000\ninactive_file 500000\nslab_reclaimable 1\n")
-    monkeypatch.setattr(memory, "CGROUPS", tmp_path)
-    monkeypatch.setattr(memory, "GROUPS_OF_THIS", own)
+    stat = "anon 7\nactive_file 1000000\ninactive_file 500000\nslab_reclaimable 1\n"
+    a_group(monkeypatch, tmp_path, 2_900_000, stat)
     assert memory.available() == 1_600_001
 
 

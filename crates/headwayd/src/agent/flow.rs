@@ -386,8 +386,8 @@ impl Flow {
         (slot, is_decision)
     }
 
-    /// Sets parameters of the controller beneath, which stay set, and tells the program. Whether the flow is one that a
-    /// tuner sets.
+    /// Sets parameters of the base controller and sends them to the program. They stay set. Tells
+    /// whether a tuner sets this flow's parameters.
     pub fn set(
         &mut self,
         settings: &[(&str, f64)],
@@ -444,8 +444,9 @@ impl Flow {
         (before.spec(), before.model_id()) == (served.spec(), served.model_id())
     }
 
-    /// Another decides from now on, which has learned in so many decisions what it begins with. What was seen of the flow
-    /// stays, if the other sees the same; what was decided counts on if it is the same model.
+    /// Replaces the policy. The new one begins with what `inherited` decisions have taught it. The
+    /// flow's observations stay if both policies observe the same features. Its count of decisions
+    /// goes on if both are the same model.
     pub fn take_policy(&mut self, mut next: Decides, inherited: u64) {
         if !matches!(&next, Decides::Policy(served, _) if self.has(served)) {
             (self.decisions, self.inherited, self.quality) = (0, inherited, None);

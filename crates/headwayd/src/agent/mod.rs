@@ -459,8 +459,8 @@ fn is_refused(wanted: Option<&Arc<Served>>, served: Option<&Arc<Served>>) -> boo
     learns(wanted) && !learns(served)
 }
 
-/// Keeps what a flow has learned, if that is wanted: only then is it written out. Not what is worse than Cubic, or lost
-/// the flow to the guard of late.
+/// Keeps what a flow has learned, if the store asks for it: only then is it serialised. Nothing is
+/// kept of a flow that did worse than Cubic, or that the guard had within the last minute.
 fn keep(store: &mut Store, flow: &Flow) {
     if flow.is_good()
         && let Some(served) = flow.learns()

@@ -25,11 +25,11 @@ pub struct Quality {
     begun: Record,
     /// In that second application or receiver had too little, or Cubic had the flow.
     is_excused: bool,
-    /// The most that came in a second, whoever had the flow: packets, times 256.
+    /// The peak delivery rate over the whole flow, policy or fallback: packets per second, times 256.
     peak: u64,
-    /// The least RTT, ...
+    /// The minimum RTT over the whole flow, in microseconds.
     least_us: u32,
-    /// ... and the longest smoothed one.
+    /// The longest smoothed RTT over the whole flow, in microseconds.
     longest_us: u32,
     /// Packets were lost or marked.
     has_lost: bool,
@@ -129,7 +129,7 @@ impl Quality {
 mod tests {
     use super::*;
 
-    /// A flow, whose least RTT is 20 ms; an acknowledgement comes each 10 ms.
+    /// A flow with a minimum RTT of 20 ms. An acknowledgement arrives every 10 ms.
     #[derive(Default)]
     struct Run {
         quality: Option<Quality>,
@@ -138,7 +138,7 @@ mod tests {
     }
 
     impl Run {
-        /// For so many seconds it has so many packets a second, at such a smoothed RTT.
+        /// The flow delivers `rate` packets per second at a smoothed RTT of `srtt_ms`, for `seconds`.
         fn goes_on(&mut self, seconds: u64, rate: u64, srtt_ms: u32, flags: u32) {
             for _ in 0..seconds * 100 {
                 self.now_ns += 10_000_000;

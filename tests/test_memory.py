@@ -6,8 +6,10 @@ import re
 import pytest
 
 from headway import memory
-from headway._native import UsageError
+from headway._native import Scenario, UsageError
 from headway.cli.app import run as command
+from headway.gap import plan
+from headway.runs.collect import begin
 
 BENCH = ("bench", "--schemes", "cubic", "--scenario", "pantheon-default", "--seconds", "1", "--out", "new")
 
@@ -21,6 +23,29 @@ def test_a_bench_that_needs_more_than_there_is_is_refused(tmp_path, monkeypatch,
         "take fewer --runs, --jobs, schemes or flows, or set HEADWAY_MEMORY=unchecked\n"
     )
     assert command([*BENCH, "--runs", "2", "--jobs", "1"]) == 0
+
+
+def test_a_gap_of_too_many_runs_is_refused_before_they_are_planned(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(memory, "available", lambda: 10**9)
+    asked = ["gap", "--schemes", "cubic", "--scenario", "pantheon-default", "--runs", "1000000"]
+    assert command([*asked, "--out", str(tmp_path / "new")]) == 2
+    assert capsys.readouterr().err == (
+        "headway: --runs 1000000: about 3.0 GB of memory are needed, and 1.0 GB are free; "
+        "take fewer, or set HEADWAY_MEMORY=unchecked\n"
+    )
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_run_of_a_figure_that_needs_more_than_there_is_is_refused(monkeypatch):
+    monkeypatch.setattr(memory, "available", lambda: 1000)
+    monkeypatch.setattr(memory, "ALWAYS", 0)
+    settings = plan.Settings(runs=1, seconds=1.0)
+    [task] = plan.tasks(plan.SIM, [Scenario.load("pantheon-default")], ["cubic"], settings)
+    says = r"^pantheon-default, cubic, 1 s: about .* take fewer seconds or flows, or set HEADWAY_MEMORY"
+    with pytest.raises(UsageError, match=says):
+        begin(task)
+    monkeypatch.setattr(memory, "available", lambda: 10**9)
+    assert begin(task).progress == 0
 
 
 def test_environments_that_need_more_than_there_is_are_refused(monkeypatch):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from headway import memory
 from headway._native import Batch, UsageError, find_headwayd
 from headway.runs.task import EMU, KERNEL, SIM, seeds_from
 
@@ -38,6 +39,8 @@ OVER_UDP = "udp-"
 """In front of a scheme that the emulator is to host over UDP where it would take the kernel's."""
 TRANSPORT = "linux"
 """The transport's profile in both worlds: the kernel's flows have no other."""
+RUN_BYTES = 3_000
+"""Memory that a planned run and its row of results take, estimated."""
 
 
 @dataclass(frozen=True)
@@ -137,8 +140,8 @@ def tasks(world: str, scenarios: Sequence[Scenario], schemes: Sequence[str], set
 
 
 def check(world: str, scenarios: Sequence[Scenario], schemes: Sequence[str], settings: Settings) -> None:
-    """That a world can run every scheme on every scenario. Raises UsageError that says what it cannot."""
-    Batch(
+    """Raises UsageError where a world cannot run every scheme on every scenario, or memory is too small for it."""
+    batch = Batch(
         scenarios,
         list(dict.fromkeys(spec_in(world, scheme) for scheme in schemes)),
         world=world,
@@ -148,3 +151,5 @@ def check(world: str, scenarios: Sequence[Scenario], schemes: Sequence[str], set
         warmup=settings.warmup,
         seed=settings.seed,
     )
+    count = settings.runs * len(scenarios) * len(schemes)
+    memory.check(batch.memory_bytes + count * RUN_BYTES, f"--runs {settings.runs}", "take fewer")

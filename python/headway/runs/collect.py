@@ -7,6 +7,7 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
+from headway import memory
 from headway._native import Batch, RunError
 from headway.ending import held
 from headway.runs.task import Task
@@ -34,8 +35,11 @@ class Running(Protocol):
 
 
 def begin(task: Task, logs: Path | None = None) -> Running:
-    """The run of a task, not yet started; its packets are logged in a folder of `logs`."""
-    return Batch(
+    """The run of a task, not yet started; its packets are logged in a folder of `logs`.
+
+    Raises UsageError where there is too little memory for it.
+    """
+    batch = Batch(
         [task.scenario],
         [task.spec],
         world=task.world,
@@ -50,6 +54,9 @@ def begin(task: Task, logs: Path | None = None) -> Running:
         recordings=logs,
         logs=logs is not None,
     )
+    what = f"{task.scenario.name}, {task.spec}, {task.seconds:g} s"
+    memory.check(batch.memory_bytes, what, "take fewer seconds or flows")
+    return batch
 
 
 def collect(

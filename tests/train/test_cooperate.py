@@ -1,5 +1,10 @@
 """Agents that learn by themselves and share: against SB3, by hand, and the same bits for the same seed."""
 
+import signal
+import subprocess
+import sys
+import time
+
 import numpy as np
 import pytest
 
@@ -267,3 +272,43 @@ def test_online_a_team_begins_with_a_models_policy_at_a_lower_rate():
     ]
     assert 0 < max(moved) < 0.05
     assert check.seen > 0
+
+
+def study(folder):
+    command = [sys.executable, "-m", "headway.train.team_study", "--out", str(folder)]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+
+
+def test_a_study_keeps_out_of_a_folder_that_another_process_has(tmp_path):
+    from headway.files import alone_in
+
+    with alone_in(tmp_path):
+        second = study(tmp_path)
+        assert second.communicate(timeout=300)[1].startswith(f"team_study: --out {tmp_path}: another headway")
+    assert second.returncode == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_study_leaves_the_runs_of_another_command_as_they_are(tmp_path):
+    runs = tmp_path / "runs.jsonl"
+    runs.write_text('{"store_schema": 3, "world": "sim"}\n{"half')
+    other = study(tmp_path)
+    says = f"team_study: {runs}:1: not a line of this study; give another --out\n"
+    assert other.communicate(timeout=300)[1] == says
+    assert other.returncode == 2
+    assert runs.read_text() == '{"store_schema": 3, "world": "sim"}\n{"half'
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_study_that_is_interrupted_says_where_its_trainings_are(tmp_path, number):
+    running = study(tmp_path)
+    end = time.monotonic() + 300
+    # From then on it is ready for signals.
+    while not (tmp_path / "runs.jsonl").exists():
+        assert time.monotonic() < end
+        assert running.poll() is None, running.communicate()
+        time.sleep(0.05)
+    running.send_signal(number)
+    said = running.communicate(timeout=300)[1]
+    assert said.startswith(f"team_study: interrupted; finished trainings are in {tmp_path}/runs.jsonl, and")
+    assert running.returncode == 128 + number

@@ -191,6 +191,25 @@ def test_what_was_learned_is_gone_on_from(tmp_path):
         LearningPolicy(MODEL, 1, state)
 
 
+def test_a_full_disk_costs_no_update_and_closing_saves_what_it_left(tmp_path, capfd):
+    from headway.tune.learner import LearningPolicy
+
+    state = tmp_path / "state"
+    first = LearningPolicy(MODEL, 3, state)
+    # Each write to this device fails as on a full disk.
+    (state / "checkpoint.pt").symlink_to("/dev/full")
+    work(first, 2)
+    assert first.counters["updates"] == 2
+    assert "No space left" in first.describe()["unsaved"]
+    assert capfd.readouterr().err.count("the agent goes on learning") == 1
+    (state / "checkpoint.pt").unlink()
+    first.close()
+    assert first.unsaved is None
+    again = LearningPolicy(MODEL, 4, state)
+    assert again.id == first.id
+    assert same(actor(first), actor(again))
+
+
 def test_what_neighbours_share_is_used_and_what_cannot_be_is_refused(policy, monkeypatch):
     from safetensors.torch import load, save
 

@@ -205,6 +205,8 @@ def agent(
             seed=seed,
         )
         code = run_agent(served, socket, tied=tied)
+    if unsaved := getattr(policy, "unsaved", None):
+        raise RunError(f"what the agent learned since it was last saved is lost: {unsaved}")
     return _said(
         code, f"what it has learned is in {shown(state)}" if state else "hosts set their default windows again"
     )

@@ -22,6 +22,7 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import sys
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,10 +30,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from headway._native import code_version
+from headway import ending
+from headway._native import RunError, UsageError, code_version
 from headway.envs import EnvConfig
 from headway.envs.team import HeadwayTeamVectorEnv
-from headway.files import write_atomic
+from headway.files import alone_in, write_atomic
 from headway.reproduce.lab import TRAINED
 from headway.train import checkpoint
 from headway.train.config import SYSTEMS
@@ -166,46 +168,68 @@ def _row(
 
 
 def rows_of(file: Path) -> list[dict[str, Any]]:
-    """The lines of a study so far; a last one that is not whole is left out."""
+    """The lines of a study so far; a last one that is not whole is left out.
+
+    Raises UsageError for a file of something else.
+    """
     rows = []
-    for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else ():
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines() if file.exists() else (), 1):
         try:
-            rows.append(json.loads(line))
+            row = json.loads(line)
         except json.JSONDecodeError:
             continue
+        if not isinstance(row, dict) or not {"agents", "shared", "seed", "curve"} <= row.keys():
+            raise UsageError(f"{file}:{number}: not a line of this study; give another --out")
+        rows.append(row)
     return rows
 
 
-def main() -> None:
-    """Trains what is missing, seed by seed."""
+def main() -> int:
+    """Trains what is missing, seed by seed; the exit code."""
     asked = argparse.ArgumentParser(description="Trains teams of agents, shared and not.")
     asked.add_argument("--out", type=Path, default=TRAINED / "bbr-team", help="default: %(default)s")
-    asked.add_argument("--seeds", type=int, default=5)
-    asked.add_argument("--training", default="bbr-team-training")
-    asked.add_argument("--validation", default="bbr-team-validation")
+    asked.add_argument("--seeds", type=int, default=5, help="default: %(default)s")
+    asked.add_argument("--training", default="bbr-team-training", help="scenario; default: %(default)s")
+    asked.add_argument("--validation", default="bbr-team-validation", help="scenario; default: %(default)s")
     given = asked.parse_args()
-    given.out.mkdir(parents=True, exist_ok=True)
-    file = given.out / FILE
+    ending.prepare()
+    try:
+        with alone_in(given.out):
+            study(given.out, given.seeds, (given.training, given.validation))
+    except (UsageError, RunError, OSError) as error:
+        print(f"team_study: {error}", file=sys.stderr)
+        return 2 if isinstance(error, UsageError) else 1
+    except KeyboardInterrupt:
+        ending.ignore()
+        kept = f"finished trainings are in {given.out / FILE}, and the same command goes on from there"
+        print(f"team_study: interrupted; {kept}", file=sys.stderr)
+        return ending.exit_code()
+    return 0
+
+
+def study(folder: Path, seeds: int, scenarios: tuple[str, str]) -> None:
+    """Trains what is missing in `folder`, which this process has locked; one line of `runs.jsonl` for each."""
+    file = folder / FILE
     before = rows_of(file)
     # A line that a killed run left half written goes.
     write_atomic(file, "".join(json.dumps(row) + "\n" for row in before).encode())
     done = {(row["agents"], row["shared"], row["seed"]) for row in before}
 
     def keep(row: dict[str, Any]) -> None:
-        with file.open("a", encoding="utf-8") as lines:
+        with ending.held(), file.open("a", encoding="utf-8") as lines:
             lines.write(json.dumps(row) + "\n")
         print(row["agents"], row["shared"], row["seed"], row["curve"][-1], flush=True)
 
     if (0, NOTHING, 0) not in done:
-        keep(bbr(given.validation))
-    for seed in range(1, given.seeds + 1):
+        keep(bbr(scenarios[1]))
+    for seed in range(1, seeds + 1):
         for agents in AGENTS:
             for shared in SHARED if agents > 1 else (NOTHING,):
                 if (agents, shared, seed) not in done:
-                    folder = given.out / f"{agents}-{shared}-{seed}"
-                    folder.mkdir(exist_ok=True)
-                    keep(train(folder, agents, shared, seed, (given.training, given.validation)))
+                    own = folder / f"{agents}-{shared}-{seed}"
+                    own.mkdir(exist_ok=True)
+                    keep(train(own, agents, shared, seed, scenarios))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import math
+import sys
 import time
 from collections import Counter, OrderedDict, deque
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,7 +21,7 @@ from gymnasium import spaces
 from safetensors.torch import load as read_tensors
 from safetensors.torch import save as write_tensors
 
-from headway._native import UsageError
+from headway._native import RunError, UsageError
 from headway.files import make_path
 from headway.models import load
 from headway.train import checkpoint
@@ -161,6 +162,8 @@ class LearningPolicy:
         self._updated = math.nan
         self._why: str | None = None
         """The last update that failed."""
+        self.unsaved: str | None = None
+        """Why the last update is not in the folder; None where it is, or where there is no folder."""
 
     @property
     def id(self) -> str:
@@ -212,11 +215,18 @@ class LearningPolicy:
             "failed_because": self._why,
             "neighbours": len(self._neighbours),
             "state": str(self._folder) if self._folder else None,
+            "unsaved": self.unsaved,
         }
 
     def close(self) -> None:
-        """Does not wait for an update."""
-        self._hand.shutdown(wait=False, cancel_futures=True)
+        """Waits for an update under way, some seconds at most, and saves what could not be saved before.
+
+        Afterwards `unsaved` says whether something is lost.
+        """
+        self._hand.shutdown()
+        self._take_update()
+        if self.unsaved:
+            self._save(self.counters["updates"])
 
     # What is learned from
 
@@ -309,16 +319,30 @@ class LearningPolicy:
             self._learner.take({name: torch.stack([one[name] for one in actors]).mean(0) for name in actors[0]})
             if not _is_sane(policy.state_dict()):
                 raise FloatingPointError("weights that are no numbers, or beyond all bounds")
-            if self._folder is not None:
-                state = {"weights": policy.state_dict(), "optimiser": policy.optimizer.state_dict()}
-                checkpoint.save(self._folder, self._identity, state | {"updates": self.counters["updates"] + 1})
         except Exception as error:
             self._why = f"{type(error).__name__}: {error}"[:200]
             policy.load_state_dict(before)
             policy.optimizer.load_state_dict(optimiser)
             return None
+        self._save(self.counters["updates"] + 1)
         weights = {name: tensor.detach().clone() for name, tensor in policy.state_dict().items()}
         return _Learned(self._learner.actor(), [*self._episodes(chains), self._weights(weights)])
+
+    def _save(self, updates: int) -> None:
+        """Writes what is learned into the folder. A full disk costs no update: the next one is saved with it."""
+        if self._folder is None:
+            return
+        policy = self._learner.policy
+        state = {"weights": policy.state_dict(), "optimiser": policy.optimizer.state_dict(), "updates": updates}
+        try:
+            checkpoint.save(self._folder, self._identity, state)
+        except RunError as error:
+            if self.unsaved is None:
+                again = "the agent goes on learning, and tries again after each update"
+                print(f"headway: warning: {error}; {again}", file=sys.stderr)
+            self.unsaved = str(error)
+        else:
+            self.unsaved = None
 
     def _estimates(self, states: list[dict[str, torch.Tensor]]) -> list[Any]:
         found = []

@@ -10,7 +10,7 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env, data_equivalence
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import vector as wrappers
 
 from headway import UsageError
@@ -190,6 +190,23 @@ def test_make_vec_takes_what_gymnasium_hands_over():
     plain = gymnasium.make_vec("headway/Owl-v0", num_envs=1, vectorization_mode="sync", max_episode_steps=3)
     plain.reset(seed=1)
     assert [bool(plain.step(np.zeros(1, int))[3].all()) for _ in range(3)] == ends
+
+
+def test_gymnasiums_worker_processes_give_what_one_process_gives(ending):
+    """AsyncVectorEnv forks, and each worker makes its own environment."""
+    makers = [lambda: HeadwayEnv(ending)] * len(SEEDS)
+    apart, together = AsyncVectorEnv(makers), SyncVectorEnv(makers)
+    try:
+        first, _ = apart.reset(seed=SEEDS)
+        assert np.array_equal(first, together.reset(seed=SEEDS)[0])
+        actions = np.full((len(SEEDS), 1), 0.1, np.float32)
+        for step in range(15):
+            one, other = apart.step(actions), together.step(actions)
+            for mine, expected in zip(one[:4], other[:4], strict=True):
+                assert np.array_equal(mine, expected), step
+    finally:
+        apart.close()
+        together.close()
 
 
 @pytest.mark.parametrize("seed", [np.uint64(2**63 + 1), np.int64(5)])

@@ -61,6 +61,19 @@ def test_fetch_takes_no_other_file_than_the_pinned_one(tmp_path):
     assert list((tmp_path / "target").iterdir()) == []
 
 
+def test_of_two_fetches_into_one_folder_one_says_that_the_other_is_at_work(tmp_path):
+    source = tmp_path / "source"
+    source.mkdir()
+    for name, content in CONTENTS.items():
+        (source / name).write_bytes(content)
+    first = fetch(TOY, tmp_path / "target", source)
+    next(first)
+    with pytest.raises(UsageError, match=rf"^--to {tmp_path}/target: another headway command is at work there; "):
+        list(fetch(TOY, tmp_path / "target", source))
+    assert len(list(first)) == 1
+    assert list(fetch(TOY, tmp_path / "target", source)) == ["a.down: there already", "a.up: there already"]
+
+
 def test_fetch_from_an_incomplete_copy_says_what_it_left_out(tmp_path):
     (tmp_path / "a.up").write_bytes(CONTENTS["a.up"])
     lines = list(fetch(TOY, tmp_path / "target", tmp_path))

@@ -89,6 +89,25 @@ def test_a_scenario_follows_a_trace_of_any_name(tmp_path):
     assert "<b> 10:00" not in page
 
 
+def test_a_scenario_of_a_sweep_lies_in_a_folder_with_commas_and_signs(tmp_path):
+    folder = tmp_path / "lr=0.1,seed=2"
+    folder.mkdir()
+    link = '[bottleneck]\nrate = "12Mbps"\ndelay = "10ms"\nqueue = "100pkt"\n'
+    (folder / "own.toml").write_text('schema = 1\nname = "own"\nseconds = 1\n' + link)
+    command = ("bench", "--schemes", "cubic", "--runs", "1", "--out", "out", "--scenario")
+    done = start(*command, "lr=0.1,seed=2/own.toml", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert len(read_bench(tmp_path / "out").rows) == 1
+
+
+@pytest.mark.parametrize("name", [f"{LATIN1}.html", "lte[v2].html", "x[b].html"])
+def test_a_report_is_written_under_any_name(small_bench, tmp_path, name):
+    done = start("report", small_bench, "--out", name, cwd=tmp_path, PYTHONUTF8="1")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.decode() == f"report: {streams.shown(Path(name))}\n"
+    assert (tmp_path / name).read_text().startswith("<!doctype html>")
+
+
 @pytest.mark.parametrize("redirect", [">&-", "2>&-", "<&- >&- 2>&-", "2>/dev/full"])
 def test_a_bench_with_closed_streams_writes_its_results(tmp_path, redirect):
     done = start(*BENCH, "--out", tmp_path, redirect=redirect)

@@ -140,14 +140,15 @@ def test_the_guard_takes_flows_over_real_packets_too(tmp_path):
     assert {row["guard_trips"] > 0 for row in rows} == {True}
 
 
-def test_ctrl_c_keeps_what_is_finished_and_leaves_no_process(scenarios, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_keeps_what_is_finished_and_leaves_no_process(scenarios, tmp_path, number):
     command = [*BENCH, "--schemes", "cubic", "--scenario", scenarios, "--runs", "6", "--out", str(tmp_path / "out")]
     bench = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     first = until(lambda: [pid for pid in workers(bench.pid) if has_threads(pid)])
     second = until(lambda: [pid for pid in workers(bench.pid) if pid not in first and has_threads(pid)])
-    bench.send_signal(signal.SIGINT)
+    bench.send_signal(number)
     _, said = bench.communicate(timeout=HANGS_S)
-    assert bench.returncode == 130, said
+    assert bench.returncode == 128 + number, said
     finished, of = re.search(r"interrupted: (\d+) of (\d+) runs finished", said).groups()
     assert 1 <= int(finished) < int(of) == 12
     assert all(is_gone(pid) for pid in first + second)

@@ -5,12 +5,15 @@ import json
 import socket
 import subprocess
 import sys
+import threading
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 import daemon
+import needs
+from kernel.agents import seen
 
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
 
@@ -132,3 +135,83 @@ def test_a_cgroup_chooses_it(cgroup):
     with daemon.Daemon("--policy", "owl", "--cgroup", str(cgroup)):
         assert connect(within=join)["connected"] == "headway_owl"
         assert connect()["connected"] != "headway_owl"
+
+
+MPTCP = 262
+"""IPPROTO_MPTCP of linux/in.h; Python 3.11 has no name for it."""
+
+
+@pytest.fixture
+def mptcp():
+    """A connection by MPTCP over loopback: the side that listens, and a socket that is not connected yet."""
+    try:
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, MPTCP)
+    except OSError as error:
+        needs.skip("mptcp", f"this kernel has no MPTCP: {error.strerror}")
+    with listener, socket.socket(socket.AF_INET, socket.SOCK_STREAM, MPTCP) as sender:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        yield listener, sender
+
+
+def test_the_subflow_of_an_mptcp_connection_is_served(mptcp):
+    listener, sender = mptcp
+    with daemon.Daemon("--policy", "owl") as agent:
+        sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"headway_owl")
+        sender.connect(listener.getsockname())
+        receiver, _ = listener.accept()
+        with receiver:
+            ends = threading.Event()
+            moving = threading.Thread(target=move, args=(sender, receiver, ends))
+            moving.start()
+            try:
+                told = seen(agent, lambda told: told["decisions"] > 0)
+            finally:
+                ends.set()
+                moving.join()
+        chosen = sender.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0")
+    assert chosen == b"headway_owl"
+    assert told["policy"] == "owl"
+
+
+def test_an_mptcp_connection_works_in_a_cgroup_that_has_a_controller_of_ours(cgroup):
+    join = ["sh", "-c", f'echo $$ > {cgroup}/cgroup.procs && exec "$@"', "sh"]
+    with daemon.Daemon("--policy", "owl", "--cgroup", str(cgroup)):
+        command = [*join, sys.executable, "-c", MPTCP_TRANSFER, str(MPTCP)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    if done.returncode == 77:
+        needs.skip("mptcp", f"this kernel has no MPTCP: {done.stdout}")
+    assert (done.returncode, done.stdout) == (0, "1000000\n"), done.stderr
+
+
+MPTCP_TRANSFER = """
+import socket, sys, threading
+
+try:
+    listener, sender = (socket.socket(socket.AF_INET, socket.SOCK_STREAM, int(sys.argv[1])) for _ in range(2))
+except OSError as error:
+    print(error.strerror)
+    sys.exit(77)
+listener.bind(("127.0.0.1", 0))
+listener.listen()
+sender.connect(listener.getsockname())
+receiver, _ = listener.accept()
+
+def send():
+    sender.sendall(bytes(1_000_000))
+    sender.close()
+
+threading.Thread(target=send).start()
+count = 0
+while block := receiver.recv(1 << 16):
+    count += len(block)
+print(count)
+"""
+"""A million bytes through a connection by MPTCP; exit code 77 where there is no MPTCP."""
+
+
+def move(sender, receiver, ends):
+    """Bytes go from one to the other until the event is set."""
+    while not ends.is_set():
+        sender.sendall(bytes(1000))
+        receiver.recv(1000, socket.MSG_WAITALL)

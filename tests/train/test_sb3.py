@@ -55,6 +55,28 @@ def test_a_rollout_holds_what_was_seen_and_goes_on_where_an_episode_was_cut():
     assert ends == 6
 
 
+@pytest.mark.parametrize("start_method", ["fork", "forkserver", "spawn"])
+def test_its_worker_processes_give_what_one_process_gives(start_method):
+    from stable_baselines3.common.env_util import make_vec_env
+    from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
+
+    # The module before the colon registers the id in a worker that imports nothing else.
+    name, kind = "headway.envs:headway/Aurora-v1", {"start_method": start_method}
+    apart = make_vec_env(name, 2, seed=1, vec_env_cls=SubprocVecEnv, vec_env_kwargs=kind)
+    together = make_vec_env(name, 2, seed=1, vec_env_cls=DummyVecEnv)
+    try:
+        assert np.array_equal(apart.reset(), together.reset())
+        for step in range(5):
+            actions = np.full((2, 1), 0.1, np.float32)
+            one, other = apart.step(actions), together.step(actions)
+            assert all(np.array_equal(mine, expected) for mine, expected in zip(one[:3], other[:3], strict=True)), (
+                step
+            )
+    finally:
+        apart.close()
+        together.close()
+
+
 def test_arrays_that_are_used_again_are_refused():
     from headway.envs.sb3 import SB3VecEnv
 

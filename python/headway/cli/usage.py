@@ -122,10 +122,12 @@ def one_line(error: TyperException) -> str:
 
 
 def words(text: str, option: str) -> list[str]:
-    """A list with commas: `a:k=1,m=2,b` is `a:k=1:m=2` and b.
+    """A list with commas: `a:k=1,m=2,b` is `a:k=1:m=2` and b. A file whose path has commas is one word.
 
     Raises UsageError where there is nothing in it, or the same twice.
     """
+    if "/" in text and Path(text).is_file():
+        return [text]
     found: list[str] = []
     for word in (part.strip() for part in text.split(",")):
         if found and ":" in found[-1] and re.fullmatch(r"[a-z_-]+=[^:/]*", word):

@@ -12,7 +12,7 @@ from importlib import resources
 from pathlib import Path
 
 from headway._native import RunError, UsageError
-from headway.files import home, make_folder, write_atomic
+from headway.files import alone_in, home, write_atomic
 
 TIMEOUT_S = 60
 
@@ -66,10 +66,14 @@ def fetch(collection: Collection, folder: Path, source: Path | None = None) -> I
 
     Raises:
         UsageError: The local copy has none of the files, or a different one under a name; or the folder has a
-            file of that name that is another.
+            file of that name that is another; or another fetch is at work there.
         RunError: The network, or what came from it, is not as it should be.
     """
-    make_folder(folder, "--to")
+    with alone_in(folder, "--to"):
+        yield from _fetch(collection, folder, source)
+
+
+def _fetch(collection: Collection, folder: Path, source: Path | None) -> Iterator[str]:
     if source is not None and not any(collection.local(name, source) for name in collection.files):
         known = (collection.at.get(name, name) for name in collection.files)
         raise UsageError(f"--from {source}: none of the files is there; it is to hold {', '.join(known)}")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from headway import RunError, UsageError
+from headway._native import Batch, Scenario
 from headway.envs import EnvConfig, HeadwayEnv, HeadwayVectorEnv, make_vec
 from headway.envs.flows import HeadwayAECEnv, HeadwayParallelEnv
 
@@ -48,25 +49,64 @@ def test_what_is_no_seed_is_refused(seed):
         HeadwayVectorEnv(CONFIG, 1, threads=1).reset(seed=[seed])
 
 
-@pytest.mark.parametrize("count", [1, 4])
-def test_a_forked_child_goes_on_as_its_parent_does(count):
-    vector = HeadwayVectorEnv(CONFIG, count, seed=1, threads=2)
-    vector.reset(seed=1)
-    zeros = np.zeros((count, 1), np.float32)
-    vector.step(zeros)
+def in_a_fork(work):
+    """What `work` gives in a forked child, as bytes. A child that hangs is stopped by the test's time limit."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         try:
-            os.write(writer, vector.step(zeros)[0].tobytes())
-            del vector
+            os.write(writer, work())
         finally:
             os._exit(0)
     os.close(writer)
     with os.fdopen(reader, "rb") as stream:
         seen = stream.read()
     os.waitpid(child, 0)
-    assert seen == vector.step(zeros)[0].tobytes()
+    return seen
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_a_forked_child_goes_on_as_its_parent_does(count):
+    vector = HeadwayVectorEnv(CONFIG, count, seed=1, threads=2)
+    vector.reset(seed=1)
+    zeros = np.zeros((count, 1), np.float32)
+    vector.step(zeros)
+
+    def stepped():
+        return vector.step(zeros)[0].tobytes()
+
+    assert in_a_fork(stepped) == stepped()
+
+
+def test_a_forked_child_begins_the_episodes_that_its_parent_begins():
+    vector = HeadwayVectorEnv(CONFIG, 4, seed=1, threads=2)
+    vector.reset(seed=1)
+
+    def begun():
+        return vector.reset(seed=7)[0].tobytes() + vector.step(np.zeros((4, 1), np.float32))[0].tobytes()
+
+    assert in_a_fork(begun) == begun()
+
+
+def test_a_forked_child_has_environments_and_runs_of_its_own():
+    beside = HeadwayVectorEnv(CONFIG, 4, seed=1, threads=2)
+    beside.reset(seed=1)
+
+    def own():
+        vector = HeadwayVectorEnv(CONFIG, 4, threads=2)
+        return vector.reset(seed=3)[0].tobytes()
+
+    def runs():
+        batch = Batch(Scenario.load_all("rax-1"), ["cubic"], runs=2, seconds=2.0, jobs=2)
+        batch.start()
+        while not batch.wait(0.1):
+            pass
+        return repr([row["throughput_mbps"] for row in batch.results()]).encode()
+
+    for work in (own, runs):
+        found = in_a_fork(work)
+        assert found == work()
+        assert len(found) > 10
 
 
 @pytest.mark.parametrize("copies", [copy.copy, copy.deepcopy, pickle.dumps])

@@ -123,6 +123,7 @@ def test_a_folder_may_be_called_so(tmp_path, run):
         bad(*BENCH, "--warmup", "3", says=["warmup", "3"]),
         bad(*BENCH, "--warmup", "inf", says=["--warmup", "inf"]),
         bad(*BENCH, "--seed", "-1", says=["--seed", "-1"]),
+        bad(*BENCH, "--seed", str(2**63), says=["--seed", str(2**63), str(2**63 - 1)]),
         bad(*BENCH, "--jobs", "0", says=["--jobs", "'0'"]),
         bad(*BENCH, "--jobs", "1025", says=["--jobs", "1025", "1024"]),
         bad(*BENCH, "--out", "/proc/x", says=["--out /proc/x", "folder"]),

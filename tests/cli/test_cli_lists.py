@@ -25,6 +25,12 @@ def test_tables_are_whole_in_a_pipe(run, command):
     assert max(map(len, text.splitlines())) <= 160
 
 
+@pytest.mark.parametrize("columns", ["0", "abc"])
+def test_a_width_that_is_none_changes_nothing(run, columns):
+    """Some batch systems set COLUMNS to such values."""
+    assert run("schemes", COLUMNS=columns).stdout == run("schemes").stdout
+
+
 @pytest.mark.parametrize(
     "command", ["traces", "schemes", "schemes cubic", "scenarios", "traces info synthetic-att.up"]
 )

@@ -68,7 +68,7 @@ def test_a_folder_that_was_changed_is_refused_in_one_line(tmp_path):
 
 def test_the_shipped_learner_is_listed_shown_and_checked(run):
     (learner,) = shipped_learners()
-    assert (learner.title, learner.card["training"]["lessons"]) == ("rax-v1", list(online.LESSONS))
+    assert (learner.title, learner.card["training"]["lessons"]) == ("rax-v1", list(online.TRAINING_FLOWS))
     assert learner.card["training"]["command"].startswith(f"headway train {online.SYSTEM} --seed ")
     listed = {row["name"]: row for row in json.loads(run("models", "--json").stdout)}
     assert listed["rax-v1"]["id"] == learner.id
@@ -87,13 +87,13 @@ def test_the_shipped_learner_is_what_its_command_makes(tmp_path):
 
 def test_a_learner_is_made_by_one_command(run, tmp_path, monkeypatch):
     """Lessons of a second, here; the shipped one's are a minute."""
-    monkeypatch.setattr(online, "LESSON_S", 1.0)
+    monkeypatch.setattr(online, "FLOW_S", 1.0)
     monkeypatch.setattr(online, "EVALUATED", 1)
     said = []
     first = online.train(tmp_path / "a" / "rax-v1", 2, said.append)
-    assert len(said) == len(online.LESSONS) + len(set(online.LESSONS))
+    assert len(said) == len(online.TRAINING_FLOWS) + len(set(online.TRAINING_FLOWS))
     assert online.train(tmp_path / "b" / "rax-v1", 2, said.append) == first
     learner = load_learner(tmp_path / "a" / "rax-v1")
     assert learner is not None
-    assert set(learner.card["evaluation"]) == set(online.LESSONS)
+    assert set(learner.card["evaluation"]) == set(online.TRAINING_FLOWS)
     assert "rax-v1" in run("train", "--help").stdout

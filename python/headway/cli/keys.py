@@ -46,7 +46,7 @@ def new(
         print(js.dumps({"name": name, "public": str(public), "secret": str(secret), "key": found}, indent=2))
         return
     print(f"{secret}: keep it here; nobody else is to read it (mode 600)")
-    print(f"{public}: copy it to whoever is to talk to {name}:")
+    print(f"{public}: copy it to each machine that is to talk to {name}:")
     print(f"  of a host, into the agent's folder of peers:  headway tune agent --peers DIR (holding {public.name})")
     print(f"  of an agent, to its hosts and neighbours:     headway tune host --agent URL={public.name}")
 

@@ -64,7 +64,10 @@ def run(
         str | None, typer.Option(help="Older counters are unknown; else the file's, else three periods.")
     ] = None,
     tied: Annotated[
-        bool, typer.Option("--until-stdin-closes", help="End also then: for whoever starts it as a part of his.")
+        bool,
+        typer.Option(
+            "--until-stdin-closes", help="End when standard input closes, too: for a program that starts this one."
+        ),
     ] = False,
 ) -> int:
     """Read switches and serve what is known of paths, until Ctrl-C."""

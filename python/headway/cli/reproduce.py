@@ -89,7 +89,7 @@ def reproduce(
     ] = False,
     stand_in: Annotated[
         list[str] | None,
-        typer.Option(hidden=True, help="NAME=SPEC: another scheme in the place of one; never published."),
+        typer.Option(hidden=True, help="NAME=SPEC: run SPEC instead of the scheme NAME; never published."),
     ] = None,
     json: Json = False,
 ) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 INSTEAD = str.maketrans({"\u00b1": "+-", "\u2013": "-", "\u2014": "-", "\u2026": "...", "\u00b7": "-"})
-"""What stands in the place of signs that a terminal cannot show."""
+"""What is printed instead of signs that a terminal cannot show."""
 
 
 ERRORS = "headway"
@@ -98,7 +98,7 @@ def where_results_are() -> str:
 
 
 def said(say: Callable[[], object]) -> OSError | SystemExit | None:
-    """Prints with `say`; why it could not be printed, for whoever has something to write still."""
+    """Prints with `say`; why it could not be printed, for a caller that still has files to write."""
     try:
         say()
         sys.stdout.flush()

@@ -47,7 +47,7 @@ def train(
     ] = None,
     config: Annotated[
         Path | None,
-        typer.Option(help="A configuration of your own, in the place of the system's; SYSTEM names it."),
+        typer.Option(help="A configuration of your own instead of the system's; SYSTEM names it."),
     ] = None,
     ablation: Annotated[
         str | None,
@@ -225,7 +225,7 @@ def _learn(folder: Path, seed: int, json: bool) -> None:
         _interrupted(
             f"the learner is {shown(where)}"
             if where.exists()
-            else "no learner is written, for all lessons make one; the same command begins again"
+            else "no learner is written, as it takes all training flows; the same command begins again"
         )
     results_in(where, "the learner is")
     if json:

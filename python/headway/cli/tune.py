@@ -52,7 +52,10 @@ Socket = Annotated[
     typer.Option(metavar="PATH", help="The control socket; else one by role and name in your runtime folder."),
 ]
 Tied = Annotated[
-    bool, typer.Option("--until-stdin-closes", help="End also then: for whoever starts it as a part of his.")
+    bool,
+    typer.Option(
+        "--until-stdin-closes", help="End when standard input closes, too: for a program that starts this one."
+    ),
 ]
 
 

@@ -194,7 +194,7 @@ def kept_in(folder: Path) -> Iterator[None]:
 
 
 def command_line(options: Mapping[str, object], command: str = "bench") -> str:
-    """The command that gives the same results in any environment; options that are None are left out."""
+    """The command that gives the same results in any environment; an option without a value is left out."""
     typed = ["headway", command]
     for option, value in options.items():
         if value is not None:

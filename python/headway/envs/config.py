@@ -53,7 +53,7 @@ class EnvConfig:
     """An environment: what its agents see and do, what they meet, when an episode ends, and what is rewarded."""
 
     agent: Mapping[str, Any]
-    """`[agent]`: clock, observation, action, beneath (docs/features.md)."""
+    """`[agent]`: clock, observation, action and base controller (docs/features.md)."""
     scenarios: tuple[tuple[str, float], ...]
     """Names or files with weights; one is drawn for each episode. The members of a family share its weight."""
     reward: Reward

@@ -115,7 +115,7 @@ class HeadwayTeamVectorEnv(Uncopied, VectorEnv[Array, Array, Array]):
 
     Places are simulation by simulation. Observations, actions and rewards are those of `HeadwayTunerEnv`; `info`
     has every column of `COLUMNS` as an array (0 where a flow is not there). All places of a simulation end
-    together, and begin anew in the same step, as those of `HeadwayVectorEnv` do. Simulation i of seed s runs the
+    together, and begin again in the same step, as those of `HeadwayVectorEnv` do. Simulation i of seed s runs the
     episodes of the generator seeded with (s, i).
     """
 

@@ -31,7 +31,7 @@ SHAPES = {"Identity", "Squeeze", "Unsqueeze", "Flatten", "Reshape", "Transpose",
 ASIDE = {"Shape", "Slice", "Split", "Gather", "Expand", "ConstantOfShape", "Concat"}
 """Operators that make up initial states and shapes."""
 MADE_HERE = ("format", "spec_version", "agent_hash", "weights_sha256", "golden_sha256")
-"""Keys of a card that are written anew."""
+"""Keys of a card that the import writes itself."""
 
 
 def import_(graph: Path, card: Path, out: Path, output: str | None = None) -> str:
@@ -113,7 +113,7 @@ def _of_given(said: str, out: Path, card: Path, graph: str) -> str:
     """What the loader says of the folder that was not written, said of the files that were given."""
     if "golden.npz: row" in said and "by the weights" in said:
         return f"{graph}: is no plain chain of layers: its outputs are not those of its weights within {TOLERANCE}"
-    # Of a card that was written anew a line's number says nothing.
+    # The user has not seen the card's new text, so a line's number would tell nothing.
     said = re.sub(r": line \d+: ", ": ", said.replace(f"{out / CARD}: ", f"{card}: ", 1), count=1)
     for name in (WEIGHTS, GOLDEN):
         said = said.replace(f"{out / name}: ", f"{graph}: ", 1)

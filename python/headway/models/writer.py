@@ -40,7 +40,7 @@ def write(
     Args:
         folder: Where, such as models/aurora-v1; nothing may be there, as models are never changed.
         card: `name`, `version` (from 1 on), `description`, `net` (as in docs/models.md), `agent` (an agent spec),
-            `training`, `evaluation`. Versions and hashes are added here. Values that are None are left out.
+            `training`, `evaluation`. Versions and hashes are added here. None is left out.
         tensors: The weights by PyTorch's names and in its shapes, float32 or what can be made of it; of an int8
             model int8 and int32.
         golden: Observations `[n, inputs]`, and what the trained network makes of them: outputs `[n, outputs]`, or
@@ -110,7 +110,7 @@ def _content(
 
 
 def card_text(card: Mapping[str, Any]) -> bytes:
-    """A `card.toml`; values that are None are left out."""
+    """A `card.toml`; None is left out."""
     text: str = need("tomli_w", "train").dumps(_plain(dict(card)))
     return text.encode()
 

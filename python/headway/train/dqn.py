@@ -126,7 +126,7 @@ class DqnLearner:
         return np.asarray(after), float(np.mean(rewards))
 
     def _explore(self, seen: Array) -> Array:
-        """The best action by the network or the guide's, or, each simulation for itself, one by chance."""
+        """For each simulation: the network's best action, the guide's, or a random one."""
         count = len(seen)
         drawn = torch.randint(self._actions, (count,), generator=self._chance).numpy()
         by_chance = torch.rand(count, generator=self._chance).numpy() < self._epsilon()
@@ -230,7 +230,7 @@ class DqnLearner:
 
 
 def imitation(values: torch.Tensor, advice: torch.Tensor, margin: float) -> torch.Tensor:
-    """By how much some other action is worth more than the advised one less `margin`, in the mean.
+    """By how much some other action is worth more than the advised one less `margin`, on average.
 
     Eq. 2 of Hester et al., 2018; `values` are `[n, actions]`, where `advice` is NO_ADVICE there was none.
     """

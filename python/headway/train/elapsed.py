@@ -1,4 +1,4 @@
-"""Time in the place of decisions: what PPO needs where a policy chooses how long its intervals are.
+"""Time instead of decisions: what PPO needs where a policy chooses how long its intervals are.
 
 A decision process whose steps take different times is a semi-Markov one (Sutton, Precup and Singh, Artificial
 Intelligence 1999). If a step earned its reward once and was discounted once, whatever its length, short intervals
@@ -50,7 +50,7 @@ class Elapsed(VecEnvWrapper):
 
 
 class ElapsedNormalize(VecNormalize):
-    """Scales rewards by the deviation of their discounted sums: discounted by time, as the returns are."""
+    """Scales rewards by the standard deviation of their discounted sums: discounted by time, as the returns are."""
 
     def __init__(self, environments: VecEnv, clock: Elapsed, **keywords: Any) -> None:
         """Around what `clock` is in, or `clock` itself; else as Stable-Baselines3's."""

@@ -123,5 +123,5 @@ class GuideRule:
 
 
 def packets(mbps: Array, measured: Mapping[str, Array], rtt: str = "min_rtt_10s_ms") -> Array:
-    """What a rate carries in a least RTT (or another), in packets."""
+    """The packets that a rate carries in one minimum RTT, or in the RTT that is named."""
     return mbps * 1e6 / 8 * measured[rtt] * 1e-3 / np.maximum(measured["mss_bytes"], 1)

@@ -76,7 +76,7 @@ class Memory:
             newest[newest == GOES_ON] = CUT
 
     def sample(self, size: int, gamma: float, returns: int, chance: torch.Generator) -> Batch:
-        """`size` decisions by chance, each with the sum of `returns` rewards, fewer where its episode ended.
+        """`size` decisions drawn at random, each with the sum of `returns` rewards, fewer where its episode ended.
 
         There must be more rounds than `returns`.
         """

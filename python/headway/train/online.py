@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ALPHA = 4.0
-LESSON_S = 60.0
+FLOW_S = 60.0
 """Short, so that beginnings are learned as well as what follows.
 
 In 600 s on one link a flow may forget how to grow from a window of 1.
 """
 VARIED = ("low-bdp", "rax-1", "pantheon-default", "rax-1-loss", "high-bdp", "rax-2")
-LESSONS = ("rax-1",) * 4 + VARIED * 3 + ("rax-1",)
+TRAINING_FLOWS = ("rax-1",) * 4 + VARIED * 3 + ("rax-1",)
 """Every one goes on from what the one before has taught."""
 CARD = {
     "name": "rax",
@@ -33,7 +33,7 @@ CARD = {
 SYSTEM = f"{CARD['name']}-v{CARD['version']}"
 """As `headway train` calls it."""
 EVALUATED = 5
-"""Runs of each link, with seeds that no lesson had."""
+"""Runs of each link, with seeds that no training flow had."""
 
 
 def train(folder: Path, seed: int, say: Callable[[str], None]) -> str:
@@ -45,33 +45,33 @@ def train(folder: Path, seed: int, say: Callable[[str], None]) -> str:
     """
     learned = ""
     started = time.monotonic()
-    for number, name in enumerate(LESSONS):
-        say(f"lesson {number + 1} of {len(LESSONS)}: {name}, {LESSON_S:g} s")
-        learned = learn(name, seed + number, LESSON_S, alpha=ALPHA, learned=learned or None)
+    for number, name in enumerate(TRAINING_FLOWS):
+        say(f"training flow {number + 1} of {len(TRAINING_FLOWS)}: {name}, {FLOW_S:g} s")
+        learned = learn(name, seed + number, FLOW_S, alpha=ALPHA, learned=learned or None)
     training = {
         "command": f"headway train {SYSTEM} --seed {seed}",
         "code_version": code_version,
-        "seeds": [seed + number for number in range(len(LESSONS))],
+        "seeds": [seed + number for number in range(len(TRAINING_FLOWS))],
         "seconds": round(time.monotonic() - started, 1),
-        "scenarios": {name: Scenario.load(name).hash for name in sorted(set(LESSONS))},
+        "scenarios": {name: Scenario.load(name).hash for name in sorted(set(TRAINING_FLOWS))},
         "alpha": ALPHA,
-        "lessons": list(LESSONS),
-        "lesson_s": LESSON_S,
+        "lessons": list(TRAINING_FLOWS),
+        "lesson_s": FLOW_S,
     }
-    evaluation = _evaluation(learned, seed + len(LESSONS), say)
+    evaluation = _evaluation(learned, seed + len(TRAINING_FLOWS), say)
     return write_learner(folder, CARD | {"training": training, "evaluation": evaluation}, learned)
 
 
 def _evaluation(learned: str, seed: int, say: Callable[[str], None]) -> dict[str, Any]:
-    """Means of runs of one lesson's length that begin with it, by scenario."""
+    """Means by scenario of runs as long as a training flow, which begin with what was learned."""
     with TemporaryDirectory() as folder:
         here = Path(folder) / SYSTEM
         write_learner(here, CARD, learned)
         found = {}
-        for name in sorted(set(LESSONS)):
+        for name in sorted(set(TRAINING_FLOWS)):
             say(f"evaluation: {name}")
             spec = f"rax-pretrained:model={here}"
-            batch = Batch([Scenario.load(name)], [spec], runs=EVALUATED, seconds=LESSON_S, seed=seed, jobs=1)
+            batch = Batch([Scenario.load(name)], [spec], runs=EVALUATED, seconds=FLOW_S, seed=seed, jobs=1)
             batch.start()
             while not batch.wait(1.0):
                 pass

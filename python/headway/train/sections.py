@@ -126,7 +126,7 @@ class Ppo:
     gae_lambda: float = 0.95
     """The generalised advantage's; with `elapsed`, of a round trip too."""
     elapsed: bool = False
-    """Does time count in the place of decisions? A step then earns its reward times its length, and what comes
+    """Does time count instead of decisions? A step then earns its reward times its length, and what comes
     after is discounted for that long, in round trips without a queue: for intervals that a policy chooses."""
     clip: float = 0.2
     """How far an update may change a decision's probability."""
@@ -139,7 +139,7 @@ class Ppo:
     initial_std: float = 1.0
     """Of the Gaussian that actions are drawn from, at the start."""
     normalise_rewards: bool = True
-    """Are rewards divided by the running deviation of their discounted sum?"""
+    """Are rewards divided by the running standard deviation of their discounted sum?"""
     threads: int = 1
     """Of PyTorch. Part of what decides the weights, to the bit."""
 
@@ -192,7 +192,7 @@ class A2c:
     initial_std: float = 1.0
     """Of the Gaussian that continuous actions are drawn from, at the start."""
     normalise_rewards: bool = False
-    """Are rewards divided by the running deviation of their discounted sum?"""
+    """Are rewards divided by the running standard deviation of their discounted sum?"""
     threads: int = 1
     """Of PyTorch. Part of what decides the weights, to the bit."""
 
@@ -241,7 +241,7 @@ class Guide:
     others leave, and on a link of one's own there is nothing to take. Only a simulation knows the link."""
     drain_after_s: float = 0.0
     """Where above 0, and min_rtt_10s was last seen so long ago, the window is `drained` of rate x min_rtt_10s,
-    without packets: else what stands in the queue is the least RTT as soon as that is forgotten. The rate is of the
+    without packets: else the queue's RTT becomes the minimum RTT as soon as that is forgotten. The rate is of the
     last 100 ms, so that the window goes on falling until RTTmin is seen or forgotten. Not where `fair` applies."""
     drained: float = 0.95
     careful_above: float = 0.0
@@ -298,7 +298,7 @@ class Dqn:
     memory: int
     """Decisions that are remembered, of all simulations together."""
     warmup: int
-    """Rounds before the first gradient step, by chance alone."""
+    """Rounds of random actions before the first gradient step."""
     minibatch: int
     """Remembered decisions in a gradient step."""
     updates: int = 1
@@ -318,7 +318,7 @@ class Dqn:
     """Where above 0, in place of those: by so much of the difference the target network follows at each gradient
     step (Lillicrap et al., 2016), and it, the average of many, is what is validated and shipped."""
     epsilon: tuple[float, ...] = (1.0, 0.05)
-    """Share of decisions by chance, at the start and at the end of `epsilon_share`."""
+    """Share of random decisions, at the start and at the end of `epsilon_share`."""
     epsilon_share: float = 0.1
     """Of all steps: while they last epsilon falls, linearly."""
     gradient_norm: float = 10.0

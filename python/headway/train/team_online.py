@@ -42,7 +42,7 @@ def stats_of(place: int, columns: Mapping[str, Array]) -> FlowStats:
         return float(columns[name][place])
 
     def count(name: str) -> int:
-        # What is no number is a broken measurement: a time that is none has the rules reject it.
+        # NaN is a broken measurement: the rules reject the time -1 that stands for it.
         return int(of(name)) if np.isfinite(of(name)) else -1
 
     mss = max(count("mss_bytes"), 1)
@@ -105,7 +105,7 @@ def online(
     """A team that begins with models' policies and learns at 1e-4, and its rules.
 
     Args:
-        models: Names or folders, one for all agents or one each. Value functions begin by chance.
+        models: Names or folders, one for all agents or one each. Value functions begin with random weights.
         scenario: Name or file, whose flows are tuned.
         agents: Flow i is tuned by agent i modulo this.
         sharing: What they share after each update.

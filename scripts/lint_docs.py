@@ -52,7 +52,6 @@ UNCHECKED = (
     "crates/emu",
     "crates/env",
     "crates/fixed",
-    "crates/headwayd",
     "crates/kernel",
     "crates/policy/examples",
     "crates/policy/src/action.rs",

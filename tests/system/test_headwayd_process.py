@@ -48,7 +48,7 @@ def test_logs_for_machines_are_lines_of_json(tmp_path):
         assert line["level"] in {"ERROR", "WARN", "INFO"}
         assert line["message"]
     by_message = {line["message"]: line for line in lines}
-    assert by_message["policies read anew"]["level"] == "INFO"
+    assert by_message["policies read again"]["level"] == "INFO"
     tripped = by_message["is Cubic's: the guard tripped"]
     assert tripped["level"] == "WARN"
     assert "stale" in {line.get("reason") for line in lines}

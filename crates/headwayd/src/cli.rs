@@ -42,7 +42,7 @@ const LEARNERS: usize = 64;
 Example, as root:
   headwayd run --policy owl         until Ctrl-C; of each command: headwayd run --help
   iperf3 -C headway_owl -c HOST     beside it: a flow that Owl steers, as of any program that chooses headway_owl
-  headwayd status                   which flows there are, and whose they are"
+  headwayd status                   the flows, and what controls each"
 )]
 struct Cli {
     #[command(subcommand)]
@@ -88,7 +88,7 @@ Examples:
         after_help = "Example, as root:\n  headwayd systemd-unit > /etc/systemd/system/headwayd.service"
     )]
     SystemdUnit,
-    /// Have the agent read its policies anew; no flow is interrupted.
+    /// Have the agent read its policies again; no flow is interrupted.
     #[command(after_help = "Example:\n  cp -r new-model/. /etc/headway/model && headwayd reload")]
     Reload {
         #[command(flatten)]
@@ -132,7 +132,7 @@ struct Run {
     /// Make it the controller of the connections of a cgroup.
     #[arg(long, value_name = "FOLDER")]
     cgroup: Option<PathBuf>,
-    /// How many flows are served at once; others are left to the controller beneath.
+    /// How many flows are served at once; the base controller serves the others.
     #[arg(long, default_value_t = FLOWS, value_parser = clap::value_parser!(u32).range(1..=i64::from(Program::MOST_FLOWS)))]
     flows: u32,
     /// Put acknowledgements of so many microseconds into one record; else there is one for each.
@@ -169,7 +169,7 @@ struct Run {
     /// How to write logs, on standard error. RUST_LOG=warn has fewer of them.
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     log: LogFormat,
-    /// End once standard input closes: with whoever started it.
+    /// End when standard input closes: for a program that starts this one.
     #[arg(long)]
     until_stdin_closes: bool,
 }

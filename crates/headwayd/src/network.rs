@@ -18,7 +18,7 @@ use crate::system::clock;
 /// Of a measurement agent: states of all paths, pushed whenever they are new.
 const STREAM: &str = "/v1/stream";
 const TO_CONNECT: Wait = Wait::from_secs(2);
-/// A stream is begun anew after so long: one whose other end has gone without a word is not waited for.
+/// A stream is opened again after so long: its other end may have gone without a word.
 const TO_STREAM: Wait = Wait::from_secs(30);
 const FIRST_PAUSE: Wait = Wait::from_millis(250);
 const LAST_PAUSE: Wait = Wait::from_secs(5);
@@ -61,7 +61,7 @@ impl Source {
     /// At `url`, with the bearer's token and the certificate of an authority in these files.
     ///
     /// # Errors
-    /// One line: a URL that is none, plain HTTP beyond this machine, a file that cannot be read.
+    /// One line: a malformed URL, plain HTTP beyond this machine, a file that cannot be read.
     pub fn new(url: &str, token: Option<&File>, authority: Option<&File>) -> Result<Source> {
         let url = url.trim_end_matches('/');
         let wrong = |why: &str| Err(Error::Usage(format!("--netwatch {url}: {why}")));
@@ -107,7 +107,7 @@ impl Source {
                 is_heard = true;
                 tell(news);
             });
-            // After half a minute a stream is begun anew, which is no silence.
+            // After half a minute a stream is opened again, which does not count as silence.
             if is_heard {
                 pause = FIRST_PAUSE;
             }
@@ -303,7 +303,7 @@ mod tests {
         }
         let (mut stream, _) = listener.accept().unwrap();
         request(&stream);
-        // Whoever comes later finds nobody.
+        // Later connections find nobody.
         drop(listener);
         stream
             .write_all(

@@ -99,7 +99,7 @@ impl Flow {
     /// That opens, and nobody decides for.
     pub fn of_nobody(open: &Open) -> Flow {
         let mss = Bytes::new(open.mss.into());
-        // So that no two flows draw alike, also of two agents: numbers begin anew with each.
+        // No two flows draw the same random numbers, not even flows of two agents, which both count from 0.
         let seed = open.start_ns ^ u64::from(open.header.flow);
         let setup = Setup {
             initial_cwnd: mss * u64::from(open.initial_cwnd),
@@ -185,7 +185,8 @@ impl Flow {
         }
     }
 
-    /// How much it has seen: of Rax gradients, which begin anew where it diverges, of others decisions.
+    /// How much it has learned from: Rax counts gradients and starts again at 0 where it diverges; others count
+    /// decisions.
     pub fn experience(&self) -> u64 {
         match &self.decides {
             Decides::Policy(_, Carried::Rax(rax)) => rax.updates(),

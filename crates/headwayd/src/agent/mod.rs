@@ -100,7 +100,7 @@ impl<K: Kernel> Agent<K> {
             Ok(Message::Verdict(verdict)) => self.on_verdict(program, &verdict),
             Err(error) => {
                 self.statistics.malformed += 1;
-                tracing::error!(%error, "a message that is none");
+                tracing::error!(%error, "a message from the kernel is malformed");
             }
         }
     }
@@ -120,7 +120,7 @@ impl<K: Kernel> Agent<K> {
         }
     }
 
-    /// A flow says something for the first time. Many never do: receivers, and whoever changes its mind.
+    /// A flow's first report. Many flows never send one: receivers, and sockets that choose another controller.
     fn begin(&mut self, program: usize, open: &Open) {
         let number = open.header.flow;
         let policies = self.policies[program].as_ref();
@@ -196,7 +196,7 @@ impl<K: Kernel> Agent<K> {
         tracing::warn!(
             flow = flow.number(),
             policy = flow.policy(),
-            "is Cubic's for a while: its learner diverged, and begins anew"
+            "Cubic controls the flow for a while: its learner diverged, and starts again"
         );
     }
 
@@ -286,8 +286,8 @@ impl<K: Kernel> Agent<K> {
         self.rest.wait(now, self.timers.next(), acknowledged)
     }
 
-    /// Puts other policies in the place of those that there are, also for the flows that there are. Nothing changes if
-    /// one of them cannot be.
+    /// Replaces the policies, also those of flows that are being served. If one of them cannot be used, nothing
+    /// changes.
     ///
     /// # Errors
     /// One line.
@@ -354,7 +354,7 @@ impl<K: Kernel> Agent<K> {
         Ok(())
     }
 
-    /// Which policies there are now, read anew: a model's folder may hold another model.
+    /// The policies as their files say now: a model's folder may hold another model.
     pub fn read_policies_anew(&self) -> Result<Vec<Option<Policies>>> {
         let read =
             |policies: &Option<Policies>| policies.as_ref().map(Policies::read_anew).transpose();

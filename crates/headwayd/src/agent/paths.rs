@@ -19,7 +19,7 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// What was told before is no more: who is told nothing anew knows how old it is.
+    /// Replaces what was told before. A flow whose path is not in the news knows how old its information is.
     pub fn take(&mut self, news: News) {
         match news {
             News::Paths {

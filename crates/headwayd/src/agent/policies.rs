@@ -77,7 +77,7 @@ impl Policies {
         }
     }
 
-    /// The same, read anew.
+    /// The same policies, read from their files again.
     pub fn read_anew(&self) -> Result<Policies> {
         let text = |(prefix, served): &(Option<IpNet>, Arc<Served>)| match prefix {
             Some(prefix) => format!("{prefix}={}", served.spec()),
@@ -257,7 +257,7 @@ mod tests {
             (limits.epochs, limits.long_epochs, limits.doublings)
         };
         assert_eq!(limits(["owl", "10.0.0.0/8=owl-loss"]), (5, 20, 5));
-        // One program has one guard, whoever learns.
+        // One program has one guard for all flows, learners or not.
         assert_eq!(limits(["owl", "10.0.0.0/8=owl:online=true"]), (25, 100, 0));
     }
 

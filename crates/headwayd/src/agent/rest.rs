@@ -1,5 +1,5 @@
-//! How the agent waits. To be woken costs whoever asks tens of microseconds, much more than all else that a flow's
-//! acknowledgement takes; to get up by the clock costs the agent a few. So it is up when a question is expected.
+//! How the agent waits. A flow that has to wake the agent pays tens of microseconds for it, much more than the rest of an
+//! acknowledgement takes. An agent that a timer wakes pays a few. So it is awake when it expects a request.
 
 use headway_cc::{Duration, Time};
 
@@ -10,9 +10,9 @@ use super::timers::Place;
 pub enum Wait {
     /// Look again, at once.
     Look,
-    /// Sleep for so long: whoever asks meanwhile wakes nobody.
+    /// Sleep for so long. A request that arrives meanwhile does not wake the agent.
     Nap(Duration),
-    /// Sleep for so long, unless somebody asks.
+    /// Sleep for so long, or until a request arrives.
     Sleep(Duration),
 }
 
@@ -248,7 +248,7 @@ mod tests {
         assert_eq!(wait(2000, us(2001)), nap(200));
         assert_eq!(wait(2000, us(2300)), nap(300));
         assert_eq!(wait(2000, Time::NEVER), nap(500));
-        // Nobody asked for long: whoever does now wakes it.
+        // No request arrived for long: the next one wakes the agent.
         assert_eq!(wait(3000, us(9000)), sleep(6000));
         assert!(matches!(wait(9000, Time::NEVER), Wait::Sleep(_)));
     }

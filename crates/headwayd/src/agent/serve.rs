@@ -38,7 +38,7 @@ pub fn serve(
     let mut waits: Vec<PollFd<'_>> = fds.into_iter().chain(until).map(readable).collect();
     let mut is_awake = false;
     loop {
-        // Not at each look: whoever sends a message reads this.
+        // Not at each look: each flow that sends a message reads this.
         if !is_awake {
             agent.borrow().set_awake(true);
             is_awake = true;
@@ -146,6 +146,6 @@ fn reload(agent: &RefCell<Agent<Program>>) -> Result<()> {
     let policies = agent.borrow().read_policies_anew();
     let policies = policies.map_err(capabilities::explain)?;
     agent.borrow_mut().reload(policies)?;
-    tracing::info!("policies read anew");
+    tracing::info!("policies read again");
     Ok(())
 }

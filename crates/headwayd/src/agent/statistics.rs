@@ -12,7 +12,7 @@ pub struct Statistics {
     pub reports: u64,
     /// Of flows that are not known.
     pub unknown: u64,
-    /// Messages that are none.
+    /// Malformed messages.
     pub malformed: u64,
     /// Answers that a policy gave.
     pub decisions: u64,

@@ -53,7 +53,7 @@ impl Store {
         }
     }
 
-    /// Has the folder for this agent alone, and tries to write a file into it, as whoever the process is by now.
+    /// Has the folder for this agent alone, and tries to write a file into it, with the rights that the process has by now.
     ///
     /// # Errors
     /// One line, if another agent has it, or this one may not write there.
@@ -176,7 +176,7 @@ impl Store {
         }
     }
 
-    /// Whoever goes on from it may diverge: what was kept of this policy goes, the file too.
+    /// Deletes what was kept of this policy, and its file: a flow that starts from it may diverge.
     pub fn forget(&mut self, served: &Served) {
         let name = file_name(served);
         let is_none = matches!(self.learned.get(&name), Some(None));

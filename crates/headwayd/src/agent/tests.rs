@@ -49,7 +49,7 @@ fn report_divergence(agent: &mut Agent<Program>, number: u32) {
     }
 }
 
-/// It has had a thousand packets a second at its least RTT.
+/// It has had a thousand packets a second at its minimum RTT.
 fn report_second(agent: &mut Agent<Program>, number: u32, second: u64, flags: u32) {
     let header = Header::of::<Report>(headway_kernel::abi::REPORT, number, number as u16);
     let record = Record {

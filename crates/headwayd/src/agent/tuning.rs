@@ -1,4 +1,4 @@
-//! What a tuner may set of the controllers beneath.
+//! The parameters of base controllers that a tuner may set.
 
 use headway_cc::schemes::bbr;
 use headway_cc::{Kind, Param, Registry, Values};

@@ -18,7 +18,7 @@ pub enum Wish {
     Status,
     /// The same without the flows: of no more work however many they are.
     Counters,
-    /// That it reads its policies anew.
+    /// That it reads its policies again.
     Reload,
     /// That it sets parameters of a flow, or of all.
     Set(Option<u32>, String),

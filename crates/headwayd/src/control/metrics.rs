@@ -74,7 +74,7 @@ const METRICS: [(&str, &str, &str, &str); 17] = [
     (
         "headway_slots_full_total",
         "counter",
-        "Times that a flow looked for a slot in vain, each second anew.",
+        "Times that a flow found no free slot; it looks once a second.",
         "/counters/slots_full",
     ),
     (
@@ -134,7 +134,7 @@ const METRICS: [(&str, &str, &str, &str); 17] = [
     (
         "headway_malformed_messages_total",
         "counter",
-        "Messages that were none.",
+        "Messages from the kernel that were malformed.",
         "/counters/malformed_messages",
     ),
     (

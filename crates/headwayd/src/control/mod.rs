@@ -1,6 +1,6 @@
 //! What others ask of the agent while it serves: by a socket of the file system, and over HTTP on loopback.
 //!
-//! Whoever asks is heard by a thread of its own, which hands the wish on and waits: a slow reader holds up nobody.
+//! A thread of its own reads each request, hands it on and waits. So a slow reader holds up nobody.
 
 mod client;
 mod mailbox;

@@ -1,7 +1,7 @@
 //! Listening sockets that keep the controller of an agent that has ended.
 //!
 //! Such a socket chose the controller while that agent had it registered. What it accepts has that
-//! agent's program, which nobody serves, until it chooses anew. sock_diag gives a controller's name,
+//! agent's program, which nobody serves, until it chooses again. sock_diag gives a controller's name,
 //! and that is the same. The kernel's iterator over sockets shows a BPF program the controller itself.
 
 use std::io::Read;

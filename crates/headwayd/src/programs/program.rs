@@ -19,7 +19,7 @@ pub struct Options<'a> {
     pub flows: u32,
     /// Of the ring buffer: a power of two, and at least a page.
     pub ring_bytes: u32,
-    /// Does anybody answer? If not, no flow has a slot, and each is its controller's beneath.
+    /// Does an agent answer? If not, no flow has a slot, and the base controller has each.
     pub has_agent: bool,
 }
 
@@ -95,7 +95,7 @@ impl Program {
         }
     }
 
-    /// Says to it whether its messages are being read: if not, whoever asks wakes the agent.
+    /// Tells the program whether the agent is reading its messages. If not, a flow's request wakes the agent.
     pub fn set_awake(&self, is_awake: bool) {
         self.settings.set_awake(is_awake);
     }

@@ -9,7 +9,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 use crate::error::{Error, Result};
 
-/// SIGTERM and SIGINT end the agent, SIGHUP has it read its policies anew.
+/// SIGTERM and SIGINT end the agent, SIGHUP makes it read its policies again.
 pub struct Signals(SignalFd);
 
 impl Signals {

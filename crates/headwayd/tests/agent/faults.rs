@@ -31,7 +31,7 @@ fn served() -> impl Iterator<Item = (Controller, &'static str)> {
 const SEEDS: [u64; 3] = [1, 2, 3];
 /// Flows are judged over so long.
 const AFTER: Duration = Duration::from_secs(5);
-/// The longest time in which nothing of a flow may arrive. One time-out, of 0.2 s and a round trip,
+/// The longest time in which nothing of a flow may arrive. One timeout, of 0.2 s and a round trip,
 /// is no fault. Two in a row are.
 const LONGEST_GAP: Duration = Duration::from_millis(600);
 /// A flow needs this share of plain Cubic's throughput.
@@ -241,7 +241,7 @@ fn flows_of_a_slow_agent_are_cubics() {
     }
 }
 
-/// The model is replaced by one that chooses by chance. That may do well enough. Where the guard
+/// The model is replaced by one that chooses at random. That may do well enough. Where the guard
 /// sees that it does not, the flow is Cubic's.
 #[test]
 fn noise_trips_the_guard_or_does_well_enough() {

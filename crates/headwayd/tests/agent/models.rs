@@ -13,7 +13,7 @@ use headway_policy::model::{CARD, GOLDEN, WEIGHTS, sha256};
 pub enum Layer {
     /// It chooses this one always.
     Always(usize),
-    /// It chooses by chance: what it sees changes all the time.
+    /// It chooses at random: what it sees changes all the time.
     Noise,
 }
 
@@ -60,7 +60,7 @@ impl Folder {
         folder
     }
 
-    /// The same, in the place of what was there.
+    /// The same, over what was there.
     pub fn write_model(&self, shipped: &str, layer: Layer, inputs: usize, outputs: usize) {
         let mut chance = Stream::new(1, "model");
         let mut numbers = |count: usize, scale: f64| -> Vec<f32> {

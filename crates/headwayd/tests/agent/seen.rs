@@ -9,7 +9,7 @@ use headway_cc::{
 };
 use headway_fixed::Reason;
 
-/// A flow's state after an acknowledgement or a time-out.
+/// A flow's state after an acknowledgement or a timeout.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct State {
     pub at: Time,

@@ -219,7 +219,7 @@ fn windows_of_bbr_that_are_set_stay_set_without_the_agent() {
         world.run_until(at(20_000));
         assert_eq!((world.count("guard_trips"), world.count("actions")), (0, 0));
         let seen = world.seen();
-        // RTprop is measured anew each two seconds, by four packets in flight: six times or more.
+        // RTprop is measured again every two seconds, by four packets in flight: six times or more.
         let states = &seen.states[0];
         let probes = |pair: &&[State]| pair[0].cwnd > 4.0 && pair[1].cwnd == 4.0;
         let count = states.windows(2).filter(probes).count();

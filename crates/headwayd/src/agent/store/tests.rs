@@ -236,7 +236,7 @@ fn a_second_agent_is_refused_the_folder_of_the_first() {
     second.claim().expect("it is free again");
 }
 
-/// A link to itself cannot be followed, whoever tries.
+/// Not even root can follow a link to itself.
 #[test]
 fn a_file_that_cannot_be_read_for_a_while_stays_and_is_read_later() {
     let (folder, served) = (Folder::new("for-a-while"), served());

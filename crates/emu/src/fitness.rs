@@ -14,10 +14,10 @@ use crate::sys::{Namespace, SetupError, Tun};
 
 pub use procfs::{Machine, cpu_wait, socket_drops};
 
-/// What the machine's doings are held against.
+/// What the machine's times are compared with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Path {
-    /// The least round trip of the flows under test: propagation alone.
+    /// The minimum RTT of the flows under test: propagation alone.
     pub base_rtt: Duration,
     /// How long the bottleneck takes for a full packet, on average: a queue grows and drains in such steps.
     pub packet_time: Duration,
@@ -98,7 +98,7 @@ const NO_REST: f64 = 0.02;
 /// With less of the CPUs idle in the busiest tenth of the seconds, more CPU is what would help.
 const BUSY: f64 = 0.2;
 
-/// From what a run showed to what can be said of it. `log_failure` is why a log that was wanted is incomplete.
+/// From what a run showed to what can be said of it. `log_failure` is why a log that was asked for is incomplete.
 pub fn judge(
     path: &Path,
     report: &Report,

@@ -85,7 +85,7 @@ fn run(plan: &FlowPlan, scheme: &str) -> (SenderReport, ReceiverReport) {
 
 #[test]
 fn every_scheme_carries_what_it_is_given() {
-    // One after the other: fifty threads at once would wait for a processor as long as for a time-out.
+    // One after the other: fifty threads at once would wait for a processor as long as for a timeout.
     for scheme in Registry::new(schemes::SCHEMES).iter() {
         let name = scheme.name;
         let (sent, received) = run(&finite(200), &format!("udp-{name}"));
@@ -301,7 +301,7 @@ fn what_is_lost_is_sent_again() {
     // What was sent again and is under way at the end is not read any more.
     assert!(sent.sent.get() / 1500 - dropped >= received.received.get() / 1500);
     assert!(received.received.get() / 1500 >= 400);
-    // A relay that is late by a time-out makes more of them.
+    // A relay that is late by a timeout makes more of them.
     let lost = sent.lost.get() / 1500;
     assert!(lost + 1 >= dropped, "{lost} of {dropped}");
 }

@@ -129,7 +129,7 @@ impl Environments {
         self.slots.is_empty()
     }
 
-    /// Seeds an environment anew: its next episode is the first of (`seed`, `index`).
+    /// Seeds an environment again: its next episode is the first of (`seed`, `index`).
     pub fn seed(&mut self, environment: usize, seed: u64, index: u64) {
         let slot = &mut self.slots[environment];
         (slot.seed, slot.index, slot.next_episode) = (seed, index, 0);

@@ -163,7 +163,7 @@ impl EnvSpec {
                 )
             }
             BeneathSpec::Scheme { .. } => {
-                "initial_rate is for an agent whose beneath is a rate".to_owned()
+                "initial_rate is for an agent whose base controller is a rate".to_owned()
             }
         };
         Err(EnvError::Usage(wrong))

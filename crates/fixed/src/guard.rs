@@ -22,17 +22,17 @@ pub struct Limits {
     pub answer_rtts: u32,
     /// ... but never longer than this.
     pub answer_most_us: u32,
-    /// What follows is judged over so long, two least RTTs and a smoothed one at least.
+    /// What follows is judged over so long, two minimum RTTs and a smoothed one at least.
     pub epoch_us: u32,
     /// So many epochs in a row have to be bad; of delay twice as many.
     pub epochs: u32,
     /// Share of packets lost, in 1/65536.
     pub loss: u32,
-    /// Smoothed over least RTT, in 1/256, ...
+    /// Smoothed over minimum RTT, in 1/256, ...
     pub inflation: u32,
     /// ... and so much above it.
     pub inflation_us: u32,
-    /// Of utility, log2(rate) - weight * log2(RTT / least RTT), in 1/65536.
+    /// Of utility, log2(rate) - weight * log2(RTT / minimum RTT), in 1/65536.
     pub margin: u32,
     /// In 1/65536.
     pub weight: u32,
@@ -231,7 +231,7 @@ impl Guard {
         native::headway_native_guard_answer(self, limits, decided_ns, answered_ns, now_ns) != 0
     }
 
-    /// The flow's state at an acknowledgement or a time-out, after the controller beneath, in the order of their times.
+    /// The flow's state at an acknowledgement or a timeout, after the base controller, in the order of their times.
     pub fn judge(&mut self, limits: &Limits, record: &RecordBytes) -> Judgement {
         match native::headway_native_guard_judge(self, limits, record) {
             0 => Judgement::Policys,

@@ -86,7 +86,7 @@ impl RateAgent {
         agent
     }
 
-    /// The flow's state at an acknowledgement or a time-out, in the order of their times. The pacing rate in bytes a
+    /// The flow's state at an acknowledgement or a timeout, in the order of their times. The pacing rate in bytes a
     /// second that holds from now on; 0 where there has been no policy yet.
     pub fn record(&mut self, policy: &Int8, record: &RecordBytes) -> u64 {
         native::headway_native_rate_agent_record(self, policy, record)

@@ -31,7 +31,7 @@ const FLOW: Flow = Flow {
 };
 
 impl Flow {
-    /// `abi.h`: the least RTT is 100 ms, the window is in flight.
+    /// `abi.h`: the minimum RTT is 100 ms, the window is in flight.
     fn record(&self) -> RecordBytes {
         [
             self.now_ms * MS,
@@ -91,7 +91,7 @@ fn an_answer_that_does_not_come_trips_after_two_round_trips() {
     assert_eq!(guard.until_ns(), (320 + 10_000) * MS);
 }
 
-/// An outage ends with a time-out, which looks for no answer, and an acknowledgement that finds it.
+/// An outage ends with a timeout, which looks for no answer, and an acknowledgement that finds it.
 #[test]
 fn an_answer_that_waited_for_an_acknowledgement_is_not_stale() {
     let (mut guard, mut flow) = (Guard::new(0, 10, 0), FLOW);
@@ -165,7 +165,7 @@ fn an_old_answer_gives_no_flow_back() {
     assert!(guard.until_ns() < flow.now_ms * MS);
     assert!(!guard.answer(&limits, answered, answered, flow.now_ms * MS));
     assert_eq!(guard.judge(&limits, &flow.record()), Judgement::Cubics);
-    // Asked anew, it answers.
+    // Asked again, it answers.
     flow.now_ms += 100;
     let now = flow.now_ms * MS;
     assert!(!guard.answer(&limits, now, now, now));

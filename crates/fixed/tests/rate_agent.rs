@@ -101,7 +101,7 @@ fn another_policy_begins_its_history_anew() {
     };
     assert_eq!(agent.record(&half, &at(1000)), rate);
     assert_eq!(agent.decisions(), decided);
-    // The next record begins it anew: its 1010 packets are others'.
+    // The next record begins it again: its 1010 packets are of other flows.
     assert_eq!(agent.record(&new, &at(1010)), rate);
     assert_eq!(agent.inputs(), &[7; INPUTS]);
     let mut fresh = RateAgent::new(&new, 1010 * MS);
@@ -127,7 +127,7 @@ fn another_policy_begins_its_history_anew() {
     assert!(fresh.decisions() > 40);
 }
 
-/// It takes a flow over at a time-out, which has no RTT sample: nothing is known of the path that it could decide by.
+/// It takes a flow over at a timeout, which has no RTT sample: nothing is known of the path that it could decide by.
 #[test]
 fn another_policy_waits_for_its_first_sample() {
     let old = constant(6554);
@@ -155,7 +155,7 @@ fn another_policy_waits_for_its_first_sample() {
 fn it_sees_the_last_intervals() {
     let policy = constant(0);
     let mut agent = RateAgent::new(&policy, 0);
-    // RTTs rise by 10 ms in 20 ms; 30 sent, 15 delivered and 5 lost; the least RTT is 20 ms.
+    // RTTs rise by 10 ms in 20 ms; 30 sent, 15 delivered and 5 lost; the minimum RTT is 20 ms.
     agent.record(&policy, &record(100 * MS, [10, 5, 0], 40_000, 20_000));
     agent.record(&policy, &record(110 * MS, [20, 10, 0], 45_000, 20_000));
     agent.record(&policy, &record(120 * MS, [30, 15, 5], 50_000, 20_000));
@@ -216,7 +216,7 @@ fn while_a_policy_is_written_nothing_is_decided() {
         let has_decided = agent.decisions() != before;
         assert_eq!(has_decided, decides, "generation {generation}");
     }
-    // Without any policy there is no rate to be had.
+    // Without any policy there is no rate.
     let none = Int8::default();
     assert_eq!(
         RateAgent::new(&none, 0).record(&none, &record(MS, [1, 1, 0], 1000, 1000)),

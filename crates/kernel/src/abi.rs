@@ -172,7 +172,7 @@ pub enum Message {
 pub struct CounterValues {
     /// Flows that were given a slot so far.
     pub flows: u64,
-    /// Times that a flow looked for one in vain: each second, and the controller beneath has it meanwhile.
+    /// Times that a flow found no free slot. It looks once a second, and the base controller has it meanwhile.
     pub slots_full: u64,
     /// Messages that found no room.
     pub ring_dropped: u64,
@@ -280,7 +280,7 @@ impl Header {
 }
 
 impl ActionSlot {
-    /// What the kernel is told of an action; `tunables` are the parameters of the controller beneath.
+    /// What the kernel is told of an action; `tunables` are the parameters of the base controller.
     pub fn of(action: Action<'_>, tunables: &[Param]) -> ActionSlot {
         match action {
             Action::Nothing => ActionSlot::default(),

@@ -1,4 +1,4 @@
-//! A flow of the fake kernel: the controller beneath, with the program that reports of it, takes
+//! A flow of the fake kernel: the base controller, with the program that reports of it, takes
 //! actions, and has the guard between both. What it does at an acknowledgement stands in
 //! `bpf/flow.h` and `bpf/actions.h`.
 
@@ -34,7 +34,7 @@ pub struct Datapath {
     spec: BeneathSpec,
     beneath: Beneath,
     guard: Guarding,
-    /// The Cubic that has the flow in the place of a rate, or of BBR.
+    /// The Cubic that has the flow instead of a rate, or of BBR.
     cubic: Option<Box<cubic::Cubic>>,
     sock: TcpSock,
     rtt: RttStats,
@@ -167,7 +167,7 @@ impl Datapath {
         self.is_steered = true;
     }
 
-    /// Who has the flow: what is beneath, or the Cubic in its place.
+    /// Who has the flow: the base controller, or the Cubic in its place.
     fn controller(&self) -> &dyn CongestionControl {
         match &self.cubic {
             Some(cubic) => cubic.as_ref(),
@@ -175,7 +175,7 @@ impl Datapath {
         }
     }
 
-    /// Tells what is beneath, and the Cubic in its place if there is one.
+    /// Tells the base controller, and the Cubic in its place if there is one.
     fn tell(&mut self, mut news: impl FnMut(&mut dyn CongestionControl)) {
         news(self.beneath.controller_mut());
         if let Some(cubic) = &mut self.cubic {
@@ -353,7 +353,7 @@ impl Datapath {
             self.is_open = self.kernel.open(place, &self.setup);
         }
         if !self.kernel.report(place, *record) {
-            // The next acknowledgement asks anew; the guard counts from this one.
+            // The next acknowledgement asks again; the guard counts from this one.
             self.is_asked = false;
         } else if asks {
             self.kernel.wake();

@@ -81,7 +81,7 @@ impl TcpSock {
         (self.packets_out + self.retrans_out).saturating_sub(self.sacked_out + self.lost_out)
     }
 
-    /// The record that the program writes; `acks` is zero at a time-out.
+    /// The record that the program writes; `acks` is zero at a timeout.
     pub fn record(&self, now_ns: u64, acks: u32) -> Record {
         let flag = |on: bool, bit: u32| if on { bit } else { 0 };
         Record {
@@ -105,7 +105,7 @@ impl TcpSock {
             rate_delivered: self.rate_delivered,
             rate_interval_us: self.rate_interval_us,
             acks,
-            // A program that has BBR beneath adds what that takes the path for.
+            // A program over BBR adds BBR's estimates of the path.
             btlbw: 0,
             rtprop_us: 0,
             pacing_gain: 0,
@@ -172,7 +172,7 @@ impl TcpSock {
         (self.is_cwnd_limited, self.icsk_ca_state, self.rtt_us) = (false, TCP_CA_LOSS, -1);
     }
 
-    /// What the controller beneath allows.
+    /// What the base controller allows.
     pub fn allow(&mut self, control: &Control, mss: Bytes) {
         let cwnd = control.cwnd.get() / mss.get();
         self.snd_cwnd = u32::try_from(cwnd).unwrap_or(u32::MAX);

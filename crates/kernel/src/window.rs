@@ -6,7 +6,7 @@ use headway_cc::{
     Setup, Tag, Time,
 };
 
-/// Cubic with Linux's own HyStart, as the programs have it beneath them.
+/// Cubic with Linux's own HyStart, as the programs have it for a base controller.
 pub fn kernels_cubic(setup: &Setup) -> cubic::Cubic {
     let selection = Registry::new(&[cubic::SCHEME]).select("cubic:hystart=classic");
     cubic::Cubic::new(setup, &selection.expect("it has that parameter").values)

@@ -1,6 +1,6 @@
 //! What the guard does of policies that are good and bad: a line of JSON for each run (docs/guard.md).
 //!
-//! `guarded SCENARIO,... NAME,... FIRST-LAST`: names are of schemes (`owl`, guarded), or of what is put in the place of
+//! `guarded SCENARIO,... NAME,... FIRST-LAST`: names are of schemes (`owl`, guarded), or of what is put instead of
 //! a scheme's policy: `owl/noise`, `owl/up`, `owl/down`, `owl/frozen`, `owl/slow`; `FIRST-LAST` are seeds. Each run is
 //! also done without the guard and with plain Cubic: a line has what each of the three had in the same seconds.
 //! scripts/guard_tables.py makes tables of the lines.

@@ -65,9 +65,12 @@ const CHANGES: [(&str, &str); 26] = [
         r#"{"pal": {"advantage_memory": 0}}"#,
     ),
     ("as printed", r#"{"pal": {"weighting": "as-printed"}}"#),
-    ("deviation 1", r#"{"pal": {"initial_deviation": 1}}"#),
     (
-        "deviation at least 0.1",
+        "standard deviation 1",
+        r#"{"pal": {"initial_deviation": 1}}"#,
+    ),
+    (
+        "standard deviation at least 0.1",
         r#"{"pal": {"least_deviation": 0.1}}"#,
     ),
     ("segment at most 256", r#"{"pal": {"longest": 256}}"#),

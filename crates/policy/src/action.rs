@@ -27,7 +27,7 @@ pub enum ActionSpec {
         /// The largest value, either way.
         limit: f64,
     },
-    /// One of several settings of parameters of the controller beneath (the BBR tuner); the answer is its index.
+    /// One of several settings of parameters of the base controller (the BBR tuner); the answer is its index.
     Settings {
         /// The parameters' names.
         parameters: Vec<String>,
@@ -36,7 +36,7 @@ pub enum ActionSpec {
     },
 }
 
-/// What a value does to the controller beneath.
+/// What a value does to the base controller.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "does", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Effect {
@@ -53,14 +53,14 @@ pub enum Effect {
         /// Above 0.
         delta: f64,
     },
-    /// Sets a parameter of the controller beneath, a time in seconds.
+    /// Sets a parameter of the base controller, a time in seconds.
     Set {
         /// Its name.
         parameter: String,
     },
 }
 
-/// What is to be done to the controller beneath.
+/// What is to be done to the base controller.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Action<'a> {
     /// Leave everything as it is.

@@ -40,7 +40,7 @@ pub enum BeneathSpec {
         /// `newreno` or `cubic` to steer a window, with parameters as in `cubic:hystart=classic`; `bbr` to set parameters.
         name: String,
         /// Does its window grow by itself in congestion avoidance, where it may be steered? If not, only the policy
-        /// moves it there (Owl §IV-A and §VI); slow start, losses and time-outs are the controller's in any case.
+        /// moves it there (Owl §IV-A and §VI); slow start, losses and timeouts are the controller's in any case.
         #[serde(default = "yes", skip_serializing_if = "is_yes")]
         grows: bool,
     },
@@ -229,7 +229,7 @@ impl Beneath {
         }
     }
 
-    /// The controller beneath.
+    /// The base controller.
     pub fn controller(&self) -> &dyn CongestionControl {
         match self {
             Beneath::Rate(rate) => rate,
@@ -238,7 +238,7 @@ impl Beneath {
         }
     }
 
-    /// The controller beneath.
+    /// The base controller.
     pub fn controller_mut(&mut self) -> &mut dyn CongestionControl {
         match self {
             Beneath::Rate(rate) => rate,
@@ -286,7 +286,7 @@ impl Beneath {
         guard: Option<&mut Guarding>,
     ) {
         match (self, action) {
-            // The controller beneath goes on as if there were nobody above it.
+            // The base controller goes on as if there were nobody above it.
             (_, Action::AddCwnd(0.0) | Action::ScaleCwnd(1.0)) => {}
             (Beneath::Rate(control), Action::ScaleRate(factor)) => {
                 let wanted = control.within(control.rate.mul_f64(factor));
@@ -473,7 +473,7 @@ mod tests {
             assert!(held.may_act());
         }
         assert!(packets(&plain) > 150.0, "{}", packets(&plain));
-        // RFC 9438 §4.6: 0.7 of what was in flight; §4.8: after a time-out slow start leads there again.
+        // RFC 9438 §4.6: 0.7 of what was in flight; §4.8: after a timeout slow start leads there again.
         held.controller_mut().on_feedback(&loss(10_200, 70));
         assert!((packets(held.controller()) - 49.0).abs() < 1e-9);
         held.controller_mut().on_rto(&rto(at(10_300), 49, 1));
@@ -484,7 +484,7 @@ mod tests {
         assert!((packets(held.controller()) - 0.7 * 49.0).abs() < 1.0);
     }
 
-    /// Acknowledgements 1 ms apart span half of the least RTT: Linux's HyStart ends slow start there, RFC 9406 does not.
+    /// Acknowledgements 1 ms apart span half of the minimum RTT: Linux's HyStart ends slow start there, RFC 9406 does not.
     #[test]
     fn parameters_reach_the_controller_beneath() {
         let action = ActionSpec::Continuous {

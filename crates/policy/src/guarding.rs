@@ -62,7 +62,7 @@ impl Guarding {
         (self.guard).answer(&self.limits, asked, answered, now)
     }
 
-    /// The flow's state after what is beneath has taken it, in the order of their times.
+    /// The flow's state after the base controller has taken it, in the order of their times.
     pub fn judge(&mut self, record: &Record) -> Judgement {
         self.guard.judge(&self.limits, transmute_ref!(record))
     }

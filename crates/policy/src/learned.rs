@@ -22,7 +22,7 @@ pub trait Policy: Debug + Send + 'static {
     /// since the last decision, for a policy that learns.
     fn decide(&mut self, observation: &[f32], interval: &Interval) -> Option<Answer>;
 
-    /// Its newest answer was not carried out: the guard refused it, or the controller beneath was not in congestion
+    /// Its newest answer was not carried out: the guard refused it, or the base controller was not in congestion
     /// avoidance by then. What follows is not that answer's doing.
     fn on_refused(&mut self) {}
 
@@ -127,7 +127,7 @@ impl<P: Policy> Learned<P> {
         })
     }
 
-    /// With the kernel's guard between the policy and what is beneath (`docs/guard.md`).
+    /// With the kernel's guard between the policy and the base controller (`docs/guard.md`).
     #[must_use]
     pub fn guarded(self, limits: Limits) -> Learned<P> {
         Learned {
@@ -151,7 +151,7 @@ impl<P: Policy> Learned<P> {
         self.awaits_answer
     }
 
-    /// The answer comes. The host has to read [`control`](CongestionControl::control) anew, and the next timer. What it
+    /// The answer comes. The host has to read [`control`](CongestionControl::control) again, and the next timer. What it
     /// says of the interval holds at once, whatever the latency of the rest.
     pub fn act(&mut self, now: Time, answer: Answer) {
         self.awaits_answer = false;
@@ -177,7 +177,7 @@ impl<P: Policy> Learned<P> {
     ) {
         let guard = self.guard.as_mut();
         let is_allowed = guard.is_none_or(|guard| guard.answer(asked, answered, now));
-        // The controller beneath may have left congestion avoidance meanwhile.
+        // The base controller may have left congestion avoidance meanwhile.
         if is_allowed && self.beneath.may_act() {
             let action = self.spec.action.action(answer);
             let guard = self.guard.as_mut();
@@ -229,7 +229,7 @@ impl<P: Policy> Learned<P> {
         }
     }
 
-    /// Who has the flow: what is beneath, or the guard's Cubic.
+    /// Who has the flow: the base controller, or the guard's Cubic.
     fn controller(&self) -> &dyn CongestionControl {
         let substitute = self.guard.as_ref().and_then(Guarding::substitute);
         substitute.unwrap_or(self.beneath.controller())
@@ -244,7 +244,7 @@ impl<P: Policy> Learned<P> {
         }
     }
 
-    /// Tells what is beneath, and the guard's Cubic if there is one.
+    /// Tells the base controller, and the guard's Cubic if there is one.
     fn tell(&mut self, mut news: impl FnMut(&mut dyn CongestionControl)) {
         news(self.beneath.controller_mut());
         if let Some(cubic) = self.guard.as_mut().and_then(Guarding::substitute_mut) {

@@ -5,7 +5,7 @@ use headway_cc::{Duration, LeastRtt, NetworkView, Time};
 use crate::recent_rate::RecentRate;
 use crate::{Averages, Interval, Record, RttSummary, Spread};
 
-/// Older counters than ten of Owl's readings count as none: whoever read them is lost.
+/// Counters older than ten of Owl's readings count as none: their reader is lost.
 const STALE_AFTER: Duration = Duration::from_secs(10);
 
 /// What is folded at every acknowledgement only if an observation asks for it.
@@ -88,7 +88,7 @@ impl Monitor {
         }
     }
 
-    /// Takes what the host says at an acknowledgement or a time-out. Records never go back in time.
+    /// Takes what the host says at an acknowledgement or a timeout. Records never go back in time.
     #[inline]
     pub fn on_record(&mut self, record: &Record) {
         self.has_news = true;

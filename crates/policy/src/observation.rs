@@ -19,7 +19,7 @@ pub struct ObservationSpec {
     pub features: Vec<FeatureUse>,
 }
 
-/// A feature and how it is normalised: `clamp((x - offset) * scale, clip)`, with ln(1 + x) in the place of x if `log`.
+/// A feature and how it is normalised: `clamp((x - offset) * scale, clip)`, with ln(1 + x) instead of x if `log`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FeatureUse {

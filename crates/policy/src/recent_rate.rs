@@ -2,7 +2,7 @@
 
 use headway_cc::{Duration, MaxFilter};
 
-/// Throughput over the time that an answer takes to show, and the largest of late. A cellular link's rate changes
+/// Throughput over the time that an answer takes to show, and the largest recent one. A cellular link's rate changes
 /// within a round trip: a mean over one is late, a burst of acknowledgements is no rate, and the rate of a moment ago
 /// is what a link that pauses goes back to.
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ pub(crate) struct RecentRate {
 }
 
 impl RecentRate {
-    /// Time constant of the mean, in least RTTs of the last 10 s.
+    /// Time constant of the mean, in minimum RTTs of the last 10 s.
     const ROUND_TRIPS: f64 = 0.7;
     /// How long the largest is remembered, in milliseconds.
     const MEMORY_MS: u64 = 100;

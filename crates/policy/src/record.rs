@@ -3,7 +3,7 @@
 use headway_cc::{PathModel, Time};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// A flow's state at an acknowledgement, a digest of several, or a time-out, laid out as in `crates/kernel/bpf/abi.h`.
+/// A flow's state at an acknowledgement, a digest of several, or a timeout, laid out as in `crates/kernel/bpf/abi.h`.
 ///
 /// It is all that a learned controller's [`Monitor`](crate::Monitor) ever sees, in every world: what the kernel
 /// cannot say is not here, so no feature can need it. Counts are of packets since the flow began and wrap.
@@ -42,7 +42,7 @@ pub struct Record {
     pub rate_delivered: u32,
     /// ... in so long a time; zero before the first. One that the application limited counts only if it is larger.
     pub rate_interval_us: u32,
-    /// How many acknowledgements this stands for; zero at a time-out.
+    /// How many acknowledgements this stands for; zero at a timeout.
     pub acks: u32,
     /// [`Record::APP_LIMITED`] and so on.
     pub flags: u32,
@@ -53,7 +53,7 @@ pub struct Record {
     pub rtprop_us: u32,
     /// By which it multiplies `btlbw` for its pacing rate, times 256.
     pub pacing_gain: u16,
-    /// By which it multiplies their product for its window, times 256.
+    /// By which it multiplies the BDP for its window, times 256.
     pub cwnd_gain: u16,
 }
 
@@ -89,7 +89,7 @@ impl Record {
     pub const CWND_LIMITED: u32 = 1 << 1;
     /// Losses are being repaired.
     pub const RECOVERING: u32 = 1 << 2;
-    /// An action would be carried out now, as far as the controller beneath goes. For the agent: no feature.
+    /// An action would be carried out now, as far as the base controller goes. For the agent: no feature.
     pub const STEERABLE: u32 = 1 << 3;
     /// The guard has the flow. For the agent: no feature.
     pub const TRIPPED: u32 = 1 << 4;

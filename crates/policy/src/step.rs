@@ -22,7 +22,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// What it does to the controller beneath.
+    /// What it does to the base controller.
     pub fn action(self) -> Action<'static> {
         match self {
             Step::Plus(packets) => Action::AddCwnd(f64::from(packets)),

@@ -105,7 +105,7 @@ const STEPS: &str = "{ kind = \"steps\", choices = [\"+0\", \"-10\", \"+10\", \"
 const ORCA: &str =
     "{ kind = \"continuous\", limit = 1, effect = { does = \"scale-cwnd\", base = 4 } }";
 
-/// An agent that never does anything leaves the controller beneath to itself, to the bit.
+/// An agent that never does anything leaves the base controller to itself, to the bit.
 #[test]
 fn the_neutral_action_changes_nothing() {
     for scheme in ["cubic", "newreno"] {
@@ -339,7 +339,7 @@ fn an_answer_takes_effect_with_the_first_acknowledgement_after_it() {
     );
 }
 
-/// Nothing ever arrives: it is asked at each time-out, and sees that all is lost.
+/// Nothing ever arrives: it is asked at each timeout, and sees that all is lost.
 #[test]
 fn it_hears_of_time_outs() {
     let spec = "clock = { kind = \"rtt\", n = 1, estimator = \"latest\" }\n\

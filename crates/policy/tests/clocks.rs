@@ -101,7 +101,7 @@ fn a_policy_chooses_its_interval() {
         assert!((length - ms).abs() < 1e-5, "{answer}: {length}");
         now += 1000.0;
     }
-    // Another clock's intervals are nobody's choice.
+    // Nobody chooses the intervals of another clock.
     let mut clock = Clock::new(&period(20.0, false), Time::ZERO);
     clock.choose(Some(1.0));
     assert_eq!(clock.due(), at(20.0));

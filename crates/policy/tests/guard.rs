@@ -41,7 +41,8 @@ fn good_policies_keep_their_flows() {
 }
 
 /// Each is caught within so many seconds, for such a reason, and has Cubic's throughput in the five that follow.
-/// Whoever answers comes back ten seconds after the trip, and is caught again; whoever does not never.
+/// An agent that answers has the flow back ten seconds after the trip, and is caught again. One that does not answer
+/// never has it back.
 #[test]
 fn bad_policies_lose_their_flows_and_cubic_does_well() {
     for (scenario, name, within, reasons) in [

@@ -409,7 +409,7 @@ fn sent(now: Time, retransmission: bool) -> Sent {
     }
 }
 
-/// A flow of which nothing ever arrives: at each time-out what was in flight is lost.
+/// A flow of which nothing ever arrives: at each timeout what was in flight is lost.
 #[test]
 fn nothing_but_loss() {
     let mut reporter = Reporter::new(MSS);

@@ -106,7 +106,7 @@ fn copy_into(part: &Path, target: &Path) -> io::Result<()> {
 /// The open stream of this process that `path` means, by itself or by a link: `/dev/stdout`,
 /// `/dev/stderr`, `/dev/fd/N`, `/proc/self/fd/N`. `None` for any other file.
 ///
-/// Opened anew, it would be written from its beginning, over what others have put there.
+/// Opened again, it would be written from its beginning, over what others have put there.
 #[cfg(unix)]
 pub fn own_stream(path: &Path) -> Option<io::Result<File>> {
     use std::os::fd::BorrowedFd;

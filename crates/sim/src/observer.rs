@@ -1,4 +1,4 @@
-//! What a run tells whoever watches it.
+//! What a run tells its watcher.
 
 use headway_cc::{NetworkView, Time};
 use headway_net::transport::Sender;

@@ -259,7 +259,7 @@ impl<O: Observer> Simulation<O> {
         }
     }
 
-    /// A sender's slot may fire early, since its timers mostly move later: it only sets itself anew then.
+    /// A sender's slot may fire early, since its timers mostly move later: it only sets itself again then.
     fn on_sender(&mut self, index: usize) {
         let flow = &mut self.flows[index];
         if flow.sender_wakes.is_stuck(self.now) {

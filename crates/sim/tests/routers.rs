@@ -58,7 +58,7 @@ fn a_router_is_asked_for_or_written_out() {
         assert_eq!(rates(&asked, 0), rates(&written, 0), "{scheme}");
         assert!(rates(&asked, 0)[10] > 11.5, "{scheme}");
     }
-    // Whoever needs none has the queue as it stands.
+    // A flow that needs none has the queue as it stands.
     let (with, without) = (
         format!("{LINK}, router = \"scheme\" }}"),
         format!("{LINK} }}"),

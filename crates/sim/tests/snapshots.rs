@@ -1,7 +1,7 @@
 //! How every registered scheme behaves in five short scenarios, as tables to read: `snapshots/NAME.snap`.
 //!
 //! A table that changes fails the test and shows the difference. If the change is meant,
-//! `INSTA_UPDATE=always cargo test -p headway-sim --test all snapshots` writes the tables anew, to be
+//! `INSTA_UPDATE=always cargo test -p headway-sim --test all snapshots` writes the tables again, to be
 //! reviewed in the commit's diff. A new scheme gets its own that way.
 
 use std::fmt::Write;

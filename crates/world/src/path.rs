@@ -1,4 +1,4 @@
-//! What a flow's path is, over time, as a seed has drawn it: what estimates of it are held against.
+//! What a flow's path is, over time, as a seed has drawn it: what estimates of it are compared with.
 
 use headway_cc::{Bytes, Duration, Rate, Time};
 use headway_scenario::{FlowSpec, Network, RateSpec};

@@ -29,7 +29,7 @@ impl Recordings {
         folder.join(safe_name(scheme)).join(name)
     }
 
-    /// Are there whole files of this run, of each kind that is wanted?
+    /// Are there whole files of this run, of each kind that was asked for?
     pub fn has(&self, scenario: &str, scheme: &str, run: u32) -> bool {
         let stem = self.stem(scenario, scheme, run);
         let files = stem.parent().and_then(|folder| fs::read_dir(folder).ok());

@@ -54,7 +54,7 @@ pub struct Options {
     pub warmup: Duration,
     /// Seeds every random draw of the run.
     pub seed: u64,
-    /// The bins of the time series, if they are wanted.
+    /// The bins of the time series, if they were asked for.
     pub grid: Option<Duration>,
 }
 
@@ -111,7 +111,7 @@ pub enum RunError {
     /// It cannot be set up.
     #[error(transparent)]
     Setup(#[from] SetupError),
-    /// It failed on the way, or its world is not to be had here.
+    /// It failed on the way, or its world is not available here.
     #[error("{0}")]
     Failed(String),
 }

@@ -25,7 +25,7 @@ impl Links {
         }
     }
 
-    /// All of them, to read or to change: whoever changes one has to [`refresh`](Self::refresh) it.
+    /// All of them, to read or to change. After a change of one, call [`refresh`](Self::refresh).
     pub fn all_mut(&mut self) -> &mut [Link] {
         &mut self.links
     }

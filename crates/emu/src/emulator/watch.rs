@@ -1,4 +1,4 @@
-//! What an emulator tells whoever watches it.
+//! What an emulator tells its watcher.
 
 use headway_cc::Time;
 use headway_net::{LinkEvent, Packet};
@@ -18,7 +18,7 @@ pub trait Watch {
     /// Something has happened on a link. Each link's events come in order.
     fn on_link_event(&mut self, _link: usize, _event: &LinkEvent) {}
 
-    /// When [`on_call`](Self::on_call) is wanted next.
+    /// When [`on_call`](Self::on_call) is due next.
     fn next_call(&self) -> Time {
         Time::NEVER
     }

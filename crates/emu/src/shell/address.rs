@@ -65,7 +65,7 @@ impl Slice {
             true => 1 << self.slot_shift(),
             false => 1usize << (32 - self.prefix),
         };
-        // The first is nobody's, the second the far side's.
+        // Nobody has the first. The far side has the second.
         (own - 2).min(Self::MOST_HOSTS)
     }
 
@@ -116,7 +116,7 @@ impl Slice {
     }
 }
 
-/// The IPv6 address of whoever has `address`.
+/// The IPv6 address of the side that has `address`.
 pub fn ipv6(address: Ipv4Addr) -> Ipv6Addr {
     Ipv6Addr::from(IPV6 | u128::from(u32::from(address)))
 }

@@ -132,7 +132,7 @@ impl Programs {
         }
     }
 
-    /// The program that has the terminal was stopped by it: this process stops too, so that whoever started
+    /// The program that has the terminal was stopped by it: this process stops too, so that the program that started
     /// it has the terminal, and lets the program go on when it does itself.
     fn on_stop(&mut self, pid: Pid) {
         let Some(terminal) = self.terminal.as_ref().filter(|t| t.program == pid) else {

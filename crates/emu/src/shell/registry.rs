@@ -123,7 +123,7 @@ impl Registry {
         folder::find(around.as_deref().and_then(Path::parent)).map(|folder| Registry { folder })
     }
 
-    /// Every entry with its file, the oldest first; files that are none are left out.
+    /// Every entry with its file, the oldest first; other files are left out.
     pub fn entries(&self) -> Vec<(PathBuf, Entry)> {
         let files = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let mut entries: Vec<(PathBuf, Entry)> = files
@@ -226,7 +226,7 @@ impl Registry {
     fn write(&self, path: &Path, entry: &Entry) -> Result<(), ShellError> {
         let failed = |e: io::Error| ShellError::state(path, e);
         let text = serde_json::to_string_pretty(entry).map_err(|e| failed(e.into()))?;
-        // Whoever lists sees all of it or nothing.
+        // A reader sees all of it or nothing.
         let draft = path.with_extension(Self::DRAFT);
         let mut file = fs::File::options()
             .create_new(true)

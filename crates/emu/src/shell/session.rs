@@ -150,7 +150,7 @@ impl Options {
         }
     }
 
-    /// The log, where one is wanted.
+    /// The log, where one was asked for.
     fn log_of(
         &self,
         network: &Network,

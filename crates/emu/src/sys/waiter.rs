@@ -23,7 +23,7 @@ pub struct Waiter {
 }
 
 impl Waiter {
-    /// It returns after at most this, so that whoever waits can look whether to stop.
+    /// It returns after at most this, so that the caller can look whether to stop.
     pub const LONGEST: Duration = Duration::from_millis(Self::LONGEST_MS as u64);
     const LONGEST_MS: u16 = 100;
     const TIMER: u64 = u64::MAX;

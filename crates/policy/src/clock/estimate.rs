@@ -76,7 +76,7 @@ impl Estimate {
         Duration::from_secs_f64(us * 1e-6)
     }
 
-    /// The estimate at an interval's end; the mean begins anew.
+    /// The estimate at an interval's end; the mean begins again.
     pub(super) fn close(&mut self, estimator: RttEstimator) -> Duration {
         let estimate = self.get(estimator);
         self.last_mean_us = estimate.as_secs_f64() * 1e6;

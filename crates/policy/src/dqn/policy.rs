@@ -7,7 +7,7 @@ use crate::action::largest;
 use crate::nn::{NetError, Network};
 use crate::{Answer, Interval, Policy, Record, Utility};
 
-/// Decides by the largest Q-value, by chance otherwise, and learns from what follows (Owl, Algorithm 1).
+/// Decides by the largest Q-value, at random otherwise, and learns from what follows (Owl, Algorithm 1).
 ///
 /// An observation or Q-values that are not finite give the [neutral answer](Answer::NEUTRAL), counted as
 /// `refused_decisions`. A loss that is not finite ends the learning (`learning` is 0 then), and the network

@@ -19,7 +19,7 @@ pub enum Source {
     Srtt,
     /// The RTT's mean deviation.
     RttVar,
-    /// The flow's least RTT.
+    /// The flow's minimum RTT.
     MinRtt,
     /// Packets sent.
     Sent,
@@ -33,7 +33,7 @@ pub enum Source {
     Lost,
     /// Delivery-rate samples.
     Rate,
-    /// What the controller beneath takes the path for.
+    /// The base controller's estimates of the path.
     Model,
     /// Is the application what limits?
     AppLimited,

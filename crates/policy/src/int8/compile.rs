@@ -82,7 +82,7 @@ fn scale(used: &FeatureUse) -> Result<(i32, u32), SpecError> {
     let [low, high] = used.clip;
     let offset = ONE * (used.offset + low / used.scale) / unit;
     let steps = ONE * 255.0 * used.scale * unit / (high - low);
-    // Both leave room for the products of rate_agent.h.
+    // Both leave room for what rate_agent.h multiplies.
     match used.scale > 0.0 && offset.abs() < 2f64.powi(30) && (1.0..2f64.powi(30)).contains(&steps)
     {
         true => Ok((offset.round() as i32, whole(steps))),

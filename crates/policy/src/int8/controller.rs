@@ -119,7 +119,7 @@ impl Int8Controller {
         substitute.unwrap_or(&self.beneath)
     }
 
-    /// Tells what is beneath, and the guard's Cubic if there is one.
+    /// Tells the base controller, and the guard's Cubic if there is one.
     fn tell(&mut self, mut news: impl FnMut(&mut dyn CongestionControl)) {
         news(&mut self.beneath);
         if let Some(cubic) = self.guard.as_mut().and_then(Guarding::substitute_mut) {

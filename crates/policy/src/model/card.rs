@@ -122,7 +122,7 @@ impl Card {
         let hash = self.agent.hash();
         if self.agent_hash != hash {
             return Err(format!(
-                "agent_hash is {:?}, but [agent] hashes to {hash}: it was changed after training; take the model that was trained, or train anew",
+                "agent_hash is {:?}, but [agent] hashes to {hash}: it was changed after training; take the model that was trained, or train again",
                 self.agent_hash
             ));
         }

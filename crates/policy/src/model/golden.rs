@@ -119,7 +119,7 @@ impl Golden {
                 let golden = array.rows().nth(row).unwrap_or_default();
                 for (theirs, ours) in golden.iter().zip(ours) {
                     let off = (theirs - ours).abs() / array.scale;
-                    // A number that is none is off too.
+                    // NaN is off too.
                     if off.is_nan() || off > tolerance {
                         return Err(format!(
                             "row {row}: {name} {theirs} in the file, {ours} by the weights; they must agree to {tolerance:e}"

@@ -132,7 +132,7 @@ fn add_scaled(y: &mut Panel, a: f32, x: &Panel) {
     }
 }
 
-/// The sum of the products: of halves, of their halves, and so on, in whatever registers.
+/// The sum of the terms: of halves, of their halves, and so on, in whatever registers.
 #[inline(always)]
 fn dot(a: &Panel, b: &Panel) -> f32 {
     let mut sums: Panel = std::array::from_fn(|i| a[i] * b[i]);

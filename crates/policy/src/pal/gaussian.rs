@@ -7,13 +7,13 @@ use crate::nn::sigmoid;
 pub struct Gaussian {
     /// Its mean.
     pub mean: f32,
-    /// Its deviation, above 0.
+    /// Its standard deviation, above 0.
     pub deviation: f32,
 }
 
 impl Gaussian {
-    /// From the actor's two outputs: the mean, and softplus of the second above the least deviation. At an output of 0
-    /// the deviation is `initial`.
+    /// From the actor's two outputs: the mean, and softplus of the second above the least standard deviation. At an output of 0
+    /// the standard deviation is `initial`.
     pub(super) fn of(outputs: [f32; 2], initial: f32, least: f32) -> Gaussian {
         Gaussian {
             mean: outputs[0],

@@ -9,7 +9,7 @@ use crate::nn::{Activation, NetError, NetKind, NetSpec, Network, State};
 /// The most numbers that the networks put out for a step.
 pub(super) const MAX_OUTPUTS: usize = 8;
 
-/// What each network is made of: the actor, with mean and deviation; then a critic for each group of rewards that are
+/// What each network is made of: the actor, with mean and standard deviation; then a critic for each group of rewards that are
 /// predicted together (Fig. 4: those of like size share their layers).
 pub(super) fn specs(spec: &PalSpec, inputs: usize, groups: &[usize]) -> Vec<NetSpec> {
     let net = |units: usize, outputs: usize| NetSpec {

@@ -3,7 +3,7 @@
 use super::nets::{MAX_OUTPUTS, Memories};
 use crate::nn::{Network, Trace};
 
-/// In the place of a step's number.
+/// Stands instead of a step's number.
 const ANSWERED: u32 = u32::MAX;
 
 /// One action.
@@ -54,7 +54,7 @@ impl<const N: usize> Segment<N> {
         }
     }
 
-    /// Begins anew with these weights; `first` is the number of the next partial action.
+    /// Begins again with these weights; `first` is the number of the next partial action.
     pub fn begin(&mut self, first: u64, nets: &[Network], units: [f32; N]) {
         for (mine, net) in self.nets.iter_mut().zip(nets) {
             mine.parameters_mut().copy_from_slice(net.parameters());
@@ -66,7 +66,7 @@ impl<const N: usize> Segment<N> {
         self.continuation = None;
     }
 
-    /// All outputs for an observation: mean and deviation, then the critics'. Adds to the traces.
+    /// All outputs for an observation: mean and standard deviation, then the critics'. Adds to the traces.
     #[inline]
     pub fn outputs(&mut self, memories: &mut Memories, observation: &[f32]) -> [f32; MAX_OUTPUTS] {
         let (mut outputs, mut at) = ([0.0; MAX_OUTPUTS], 0);

@@ -20,13 +20,13 @@ pub struct PalSpec {
     pub entropy: f32,
     /// How much of a window one unit of the actor's output is.
     pub action_scale: f32,
-    /// The deviation that an actor of random weights begins with, in units of actions.
+    /// The standard deviation that an actor of random weights begins with, in units of actions.
     pub initial_deviation: f32,
-    /// The least deviation, above 0.
+    /// The least standard deviation, above 0.
     pub least_deviation: f32,
     /// Each gradient is scaled down to this norm.
     pub gradient_norm: f32,
-    /// Are advantages divided by their root mean square of late? It is kept by this much a segment; 0 leaves them as they are.
+    /// Are advantages divided by their recent root mean square? It is kept by this much a segment; 0 leaves them as they are.
     pub advantage_memory: f32,
     /// What is taken away from advantages.
     pub centre: Centre,
@@ -48,7 +48,7 @@ pub struct PalSpec {
 pub enum Centre {
     /// Nothing (Eq. 6).
     Nothing,
-    /// Their mean of late.
+    /// Their recent mean.
     Late,
     /// Their mean in the segment.
     Segment,

@@ -24,7 +24,7 @@ pub struct Weights<const N: usize> {
     advantages: Vec<f32>,
 }
 
-/// Mean and mean square of the advantages of late.
+/// Recent mean and mean square of the advantages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Moments {
     mean: f32,

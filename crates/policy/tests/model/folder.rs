@@ -33,7 +33,7 @@ impl Folder {
         }
     }
 
-    /// With `new` in the place of `old` in the card.
+    /// With `new` instead of `old` in the card.
     pub fn card(mut self, old: &str, new: &str) -> Folder {
         assert!(self.card.contains(old), "{old}");
         self.card = self.card.replacen(old, new, 1);

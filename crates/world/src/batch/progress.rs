@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use headway_cc::Duration;
 
-/// How far a batch is; shared with whoever watches.
+/// How far a batch is; shared with its watcher.
 #[derive(Clone, Debug, Default)]
 pub struct Progress(Arc<Counts>);
 

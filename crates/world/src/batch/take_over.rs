@@ -12,7 +12,7 @@ type Key = (String, String, i32);
 
 impl Batch {
     /// Takes over the runs that an earlier batch has finished. They are not run again, unless a
-    /// recording of them is wanted that is not there, or they were unfit. Once, and before
+    /// recording of them was asked for that is not there, or they were unfit. Once, and before
     /// [`Batch::run`]. Returns how many.
     ///
     /// `rows` and `series` are what [`Batch::rows`] and [`Batch::series`] gave then.

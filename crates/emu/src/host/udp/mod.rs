@@ -40,7 +40,7 @@ impl Bell {
     /// Waits until something has come, or until `until` at the latest. Returns whether something has come.
     fn wait(&mut self, now: Time, until: Time) -> Result<bool, HostError> {
         // A timeout moves with every acknowledgement: one that rings too early now and then costs less than
-        // to set it anew each time.
+        // to set it again each time.
         if !(now..=until).contains(&self.alarm) {
             self.alarm = until;
         }

@@ -153,6 +153,31 @@ def test_the_control_of_the_learned_interval_differs_in_its_clock_alone():
         assert getattr(changed, what) == getattr(system, what)
 
 
+def test_all_ablations_are_trained_with_each_seed(tmp_path, monkeypatch, capsys):
+    from headway.cli import train
+    from headway.cli.app import run as command
+
+    trained = []
+
+    def stand_in(chosen, where, seed):
+        trained.append((chosen.model, where, seed))
+        return {"system": chosen.model, "seed": seed, "model": f"{where}/m", "validation": {"reward": 0.5}}
+
+    monkeypatch.setattr(train, "_need_pytorch", lambda: None)
+    monkeypatch.setattr(train, "_train", stand_in)
+    asked = ["train", "interval-learned", "--ablation", "all", "--seeds", "1-2", "--out", str(tmp_path)]
+    assert command([*asked, "--json"]) == 0
+    names = ablation.names("interval-learned")
+    models = [f"interval-learned-{name}-v1" for name in names]
+    assert trained == [(model, tmp_path / f"{model}-seed-{seed}", seed) for seed in (1, 2) for model in models]
+    found = json.loads(capsys.readouterr().out)
+    assert len(found["trainings"]) == 2 * len(names)
+    scheme = f"learned:model={tmp_path}/{models[0]}-seed-1/m:model={tmp_path}/{models[0]}-seed-2/m"
+    assert (found.get("schemes") or {models[0]: found["scheme"]})[models[0]] == scheme
+    assert command(asked) == 0
+    assert f"{models[0]}, seed 2: {tmp_path}/{models[0]}-seed-2/m, validation 0.500" in capsys.readouterr().out
+
+
 def test_an_unknown_ablation_names_the_nearest(run):
     for asked, says in [
         (("owl", "--ablation", "no-masks"), "nearest is no-mask"),

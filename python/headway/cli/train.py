@@ -52,8 +52,8 @@ def train(
     ablation: Annotated[
         str | None,
         typer.Option(
-            help="With SYSTEM owl or interval-learned: its v1 with some of it changed, such as history-1 "
-            "(docs/training.md)."
+            help="With SYSTEM owl or interval-learned: its v1 with some of it changed, such as history-1; all "
+            "trains every one (docs/training.md)."
         ),
     ] = None,
     out: Annotated[
@@ -103,33 +103,58 @@ def train(
             raise UsageError(f"--seeds: {system} is trained with one seed at a time; give --seed")
         _learn(out or base / f"{system}-seed-{seed}", seed, json)
         return
-    chosen = _chosen(system, config, ablation)
+    chosen = [_chosen(system, config, name) for name in _ablations(system, ablation)]
     _need_pytorch()
     from headway.train import scenarios
 
-    scenarios.check(chosen)
-    for doubt in scenarios.doubts(chosen):
+    for one in chosen:
+        scenarios.check(one)
+    for doubt in dict.fromkeys(doubt for one in chosen for doubt in scenarios.doubts(one)):
         print(f"headway: warning: {doubt}", file=sys.stderr)
-    if several is None:
-        summary = _train(chosen, out or base / f"{chosen.model}-seed-{seed}", seed)
-        print(js.dumps(summary, indent=2) if json else _text(summary))
-        if ending.is_asked():
-            _interrupted(f"the training is finished; the model is {shown(Path(summary['model']))}")
+    if several or len(chosen) > 1:
+        _train_each([(one, number) for number in several or [seed] for one in chosen], out or base, json)
         return
+    summary = _train(chosen[0], out or base / f"{chosen[0].model}-seed-{seed}", seed)
+    print(js.dumps(summary, indent=2) if json else _text(summary))
+    if ending.is_asked():
+        _interrupted(f"the training is finished; the model is {shown(Path(summary['model']))}")
+
+
+def _train_each(planned: list[tuple[TrainConfig, int]], folder: Path, json: bool) -> None:
+    """Trains each system with each seed, one after the other. Ends the command after a signal."""
     found: list[dict[str, Any]] = []
-    for number in several:
-        print(f"headway: seed {number}, {len(found) + 1} of {len(several)}", file=sys.stderr)
-        found.append(_train(chosen, (out or base) / f"{chosen.model}-seed-{number}", number))
-        if ending.is_asked() and number != several[-1]:
-            _interrupted(f"seed {number} is finished; the same command goes on with the next one")
-    results_in(out or base, "the models are")
-    scheme = ":".join(["learned", *(f"model={summary['model']}" for summary in found)])
+    for count, (chosen, seed) in enumerate(planned, 1):
+        print(f"headway: {chosen.model}, seed {seed}, {count} of {len(planned)}", file=sys.stderr)
+        found.append(_train(chosen, folder / f"{chosen.model}-seed-{seed}", seed))
+        if ending.is_asked() and count < len(planned):
+            what = f"{count} of {len(planned)} trainings are finished"
+            _interrupted(f"{what}; the same command goes on with the next one")
+    results_in(folder, "the models are")
+    systems = dict.fromkeys(chosen.model for chosen, _ in planned)
+    schemes = {
+        system: ":".join(["learned", *(f"model={one['model']}" for one in found if one["system"] == system)])
+        for system in systems
+    }
     if json:
-        print(js.dumps({"scheme": scheme, "trainings": found}, indent=2))
+        named: dict[str, Any] = {"schemes": schemes}
+        if len(schemes) == 1:
+            named = {"scheme": next(iter(schemes.values()))}
+        print(js.dumps({**named, "trainings": found}, indent=2))
         return
     for summary in found:
-        print(f"seed {summary['seed']}: {summary['model']}, validation {summary['validation']['reward']:.3f}")
-    print(f"try all as one scheme: headway bench --schemes cubic,{shlex.quote(scheme)}")
+        reward = summary["validation"]["reward"]
+        print(f"{summary['system']}, seed {summary['seed']}: {summary['model']}, validation {reward:.3f}")
+    for scheme in schemes.values() if len(schemes) == 1 else ():
+        print(f"try all as one scheme: headway bench --schemes cubic,{shlex.quote(scheme)}")
+
+
+def _ablations(system: str, ablation: str | None) -> list[str | None]:
+    """The ablations that are named, all those of the system for `all`; None stands for the system itself."""
+    if ablation != "all":
+        return [ablation]
+    from headway.train.ablation import names
+
+    return [*names(system)]
 
 
 def _list(json: bool) -> None:

@@ -26,7 +26,7 @@ endif
 
 .DEFAULT_GOAL := help
 .PHONY: FORCE help run test test-rust test-python test-train test-train-if-changed test-system test-live test-wheel \
-	test-kernels build-tests lint bench bench-kernel docs fuzz wheel tools libraries archives headwayd
+	test-kernels build-tests lint bench bench-kernel docs site fuzz wheel tools libraries archives headwayd
 
 help: ## say what there is
 	@echo "usage: make TARGET"
@@ -116,6 +116,11 @@ wheel: archives .venv/deps.stamp ## build what pip installs, with headwayd in it
 docs: .venv/core.stamp ## write the generated pages: docs/schemes.md, docs/features.md, docs/cli.md
 	@$(BIN)/python scripts/make_docs.py
 
+# The theme's support ends in May 2027; its successor, Zensical, reads mkdocs.yml too. The variable hides that notice.
+site: build/site-tools.stamp ## make a site of the documents, build/site/index.html
+	@NO_MKDOCS_2_WARNING=1 build/site-tools/bin/mkdocs build --quiet
+	@echo "make: open build/site/index.html; for its search: python3 -m http.server -b 127.0.0.1 -d build/site"
+
 # What is found lands in fuzz/artifacts; an input that was mended moves to fuzz/regressions/TARGET.
 FUZZ_SECONDS ?= 30
 FUZZ_ROUNDS ?= 10
@@ -183,6 +188,12 @@ build/train.stamp: pyproject.toml uv.lock | tools $(UV)
 	@echo "make: installing the locked dependencies with PyTorch into build/train (3 GB on Linux, some minutes)"
 	@UV_PROJECT_ENVIRONMENT="$(CURDIR)/build/train" $(UV) sync --quiet --locked --no-install-project --group train \
 		--python "$(PYTHON)"
+	@touch $@
+
+build/site-tools.stamp: pyproject.toml uv.lock | tools $(UV)
+	@echo "make: installing the locked tools for the site into build/site-tools"
+	@UV_PROJECT_ENVIRONMENT="$(CURDIR)/build/site-tools" $(UV) sync --quiet --locked --no-install-project \
+		--only-group site --python "$(PYTHON)"
 	@touch $@
 
 # Holds the profile that the core and headwayd were built with last: another one builds them anew.

@@ -1,11 +1,13 @@
 """The generated pages say what the program says."""
 
 import importlib
+import re
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
 
 
 @pytest.mark.parametrize(
@@ -15,3 +17,14 @@ def test_a_generated_page_is_up_to_date(monkeypatch, name, page):
     monkeypatch.syspath_prepend(ROOT / "scripts")
     made = getattr(importlib.import_module("make_docs"), page)()
     assert (ROOT / "docs" / name).read_text() == made, "run: make docs"
+
+
+def test_the_site_leads_to_every_page():
+    """Decisions have a list of their own."""
+    pages = {page.relative_to(DOCS).as_posix() for page in [*DOCS.glob("*.md"), *DOCS.glob("[!d]*/*.md")]}
+    nav = set(re.findall(r": ([a-z0-9/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
+    # What the site makes itself.
+    assert nav - {"index.md", "python-modules.md", "decisions/README.md"} - pages == set()
+    assert pages - nav == set()
+    listed = (DOCS / "decisions" / "README.md").read_text()
+    assert [page.name for page in sorted(DOCS.glob("decisions/0*.md")) if f"({page.name})" not in listed] == []

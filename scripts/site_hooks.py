@@ -1,0 +1,41 @@
+"""What `make site` adds to the documents: the README as home page, Python modules, and no links out of docs."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parent.parent
+MODULES = ("headway", "headway.controllers", "headway.envs", "headway.models", "headway.stats", "headway.traces")
+LINK = re.compile(r"(?<!!)\[([^]]+)\]\(((?:\.\./)+[^)#]+)(#[^)]*)?\)")
+"""A link to a file above its page's folder."""
+
+
+def on_files(files: Files, *, config: Any) -> Files:
+    """Adds the pages that have no file in docs."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    # In the README paths begin at the root, on the site at docs.
+    home = re.sub(r"\]\((?:docs/)?([^):#]+)", lambda link: f"]({_from_docs(link[0][2:])}", readme)
+    modules = "# Python modules\n\n" + "\n".join(f"::: {name}\n" for name in MODULES)
+    files.append(File.generated(config, "index.md", content=home))
+    files.append(File.generated(config, "python-modules.md", content=modules))
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
+    """Writes a link that leaves docs as the file's path in the repository: the site does not hold the file."""
+    folder = (ROOT / "docs" / page.file.src_path).parent
+
+    def named(link: re.Match[str]) -> str:
+        target = (folder / link[2]).resolve()
+        if target.is_relative_to(ROOT / "docs"):
+            return link[0]
+        path = f"`{target.relative_to(ROOT)}`"
+        return path if link[1].strip("`") == path.strip("`") else f"{link[1]} ({path})"
+
+    return LINK.sub(named, markdown)
+
+
+def _from_docs(path: str) -> str:
+    return path.removeprefix("docs/") if path.startswith("docs/") else f"../{path}"

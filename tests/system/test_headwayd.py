@@ -221,7 +221,7 @@ def test_policies_are_read_anew_while_flows_go_on(tmp_path):
         assert agent.ask("reload").returncode == 0
         after = seen(agent, lambda one: one["decisions"] > before["decisions"] + 20)
         assert after["flow"] == before["flow"]
-        assert "read anew" in agent.log
+        assert "read again" in agent.log
 
 
 def test_what_was_learned_is_kept(tmp_path):

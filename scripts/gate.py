@@ -40,13 +40,17 @@ OWN_FAULTS = re.compile(r"--locked|lockfile .* needs to be updated|failed to par
 """What cargo, uv and make say where the tree is wrong, and not the network."""
 HANGS_S = 2400.0
 """A part that takes longer hangs, and is ended. No part needs half of it on a busy machine."""
+AT_A_TIME = str(2 * (os.cpu_count() or 1))
+"""Compilers and tests: beside other work a gate that runs two for each CPU has more of the machine than one."""
 ENVIRONMENT = {
     "CI": "true",
+    "CARGO_BUILD_JOBS": AT_A_TIME,
     "CARGO_INCREMENTAL": "0",
     "CARGO_NET_RETRY": "10",
     "DEBIAN_FRONTEND": "noninteractive",
     # One profile for the core, for headwayd and for tests: what they share compiles once.
     "PROFILE": "gate",
+    "RUST_TEST_THREADS": AT_A_TIME,
     # What is named here and missing is a failure, not a skipped test.
     "HEADWAY_REQUIRE": "namespaces,bpf,bbr,chromium,openssl,tshark",
     again.LOG: str(LOGS / "flaky.jsonl"),

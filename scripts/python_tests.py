@@ -4,6 +4,7 @@ Arguments go to pytest. Exit code 0 if all pass; where there is none to run, it 
 """
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -13,6 +14,8 @@ import again
 import surroundings
 
 ROOT = Path(__file__).resolve().parent.parent
+AT_A_TIME = min(2 * (os.cpu_count() or 1), 16)
+"""Files of tests: two for each CPU, as many tests wait for a command that they started."""
 PASSED, FAILED, NO_TESTS = 0, 1, 5
 """pytest's exit codes where all pass, where some fail, and where there is none to run."""
 
@@ -49,4 +52,4 @@ def _call(command: list[str]) -> int:
 
 if __name__ == "__main__":
     surroundings.prepare()
-    sys.exit(not run(*sys.argv[1:], processes=2))
+    sys.exit(not run(*sys.argv[1:], processes=AT_A_TIME))

@@ -147,10 +147,10 @@ def test_it_goes_on_from_what_a_learner_learned(tmp_path, state):
 
 @pytest.fixture
 def kept(tmp_path, state):
-    """What a flow of `rax-pretrained` has learned in some seconds, as a file."""
+    """What a flow of `rax-pretrained` has learned, as a file. It takes ten judged seconds to be kept."""
     options = ["--policy", "rax-pretrained", "--state", str(state)]
-    with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_window", 6, **LINK) as flow:
-        flow.wait(5.5)
+    with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_window", 20, **LINK) as flow:
+        flow.wait(18.5)
         assert sending(agent.status())["decisions"] > 100
     (file,) = state.iterdir()
     return file

@@ -69,6 +69,16 @@ def tun_for_all(tmp_path: Path) -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A folder on a disk of 16 KiB, which is full soon."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    with ExitStack() as stack:
+        _mount(stack, disk, "-t", "tmpfs", "-o", "size=16k", "tmpfs")
+        yield disk
+
+
 def _mount(stack: ExitStack, where: Path, *words: str) -> None:
     subprocess.run(["mount", *words, str(where)], check=True)
     stack.callback(subprocess.run, ["umount", str(where)], check=True)

@@ -1,0 +1,39 @@
+"""What learners hand on: files that the agent writes once flows have done well for long enough."""
+
+import signal
+
+import pytest
+
+import daemon
+from kernel import path
+from kernel.agents import seen
+from waiting import until
+
+pytestmark = [pytest.mark.live, pytest.mark.usefixtures("bpf")]
+
+LEARNS = ("--policy", "owl:online=true", "--state")
+
+
+def test_what_was_learned_is_kept(tmp_path):
+    """The agent saves each 30 s, what ten judged seconds and no trip of the last minute stand behind."""
+    state = tmp_path / "state"
+    state.mkdir()
+    for again in (False, True):
+        with daemon.Daemon(*LEARNS, str(state)) as agent, path.flow(tmp_path, "headway_owl", path.LASTS_S):
+            seen(agent, lambda one: one["decisions"] > 500)
+            assert ("goes on from what was learned" in agent.log) == again
+            until(lambda: list(state.glob("*.learned")), lambda: agent.status()["flows"])
+        (kept,) = state.iterdir()
+        assert kept.stat().st_mode & 0o777 == 0o600
+        assert kept.stat().st_size > 10_000
+
+
+def test_a_full_disk_ends_nothing(tmp_path, small_disk):
+    said = "cannot keep what was learned"
+    with daemon.Daemon(*LEARNS, str(small_disk)) as agent:
+        with path.flow(tmp_path, "headway_owl", path.LASTS_S):
+            until(lambda: said in agent.log, lambda: agent.status()["flows"])
+        agent.signal(signal.SIGTERM)
+        assert agent.process.wait(120) == 0
+        (line,) = [line for line in agent.log.splitlines() if said in line]
+        assert "No space left on device" in line

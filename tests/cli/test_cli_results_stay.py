@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from headway._native import RunError, UsageError
+from headway._native import RunError, Scenario, UsageError
 from headway.cli import gap, streams
 from headway.cli.app import run as headway
 from headway.cli.bench_folder import BenchFolder
@@ -89,15 +89,22 @@ def test_a_scenario_follows_a_trace_of_any_name(tmp_path):
     assert "<b> 10:00" not in page
 
 
-def test_a_scenario_of_a_sweep_lies_in_a_folder_with_commas_and_signs(tmp_path):
-    folder = tmp_path / "lr=0.1,seed=2"
-    folder.mkdir()
+@pytest.mark.parametrize("folder", ["lr=0.1,seed=2", "lr:seed=2"])
+def test_a_scenario_of_a_sweep_lies_in_a_folder_with_signs(tmp_path, folder):
+    (tmp_path / folder).mkdir()
     link = '[bottleneck]\nrate = "12Mbps"\ndelay = "10ms"\nqueue = "100pkt"\n'
-    (folder / "own.toml").write_text('schema = 1\nname = "own"\nseconds = 1\n' + link)
+    (tmp_path / folder / "own.toml").write_text('schema = 1\nname = "own"\nseconds = 1\n' + link)
     command = ("bench", "--schemes", "cubic", "--runs", "1", "--out", "out", "--scenario")
-    done = start(*command, "lr=0.1,seed=2/own.toml", cwd=tmp_path)
+    done = start(*command, f"{folder}/own.toml", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert len(read_bench(tmp_path / "out").rows) == 1
+
+
+def test_a_scenario_that_powershell_wrote_is_refused_with_the_cure(tmp_path):
+    file = tmp_path / "own.toml"
+    file.write_text("schema = 1\n", encoding="utf-16")
+    with pytest.raises(UsageError, match="this looks like UTF-16; save it as UTF-8, as `iconv"):
+        Scenario.load(str(file))
 
 
 @pytest.mark.parametrize("name", [f"{LATIN1}.html", "lte[v2].html", "x[b].html"])

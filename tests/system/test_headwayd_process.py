@@ -95,6 +95,10 @@ def unit():
     return text, parser["Service"]
 
 
+def test_stopping_the_service_leaves_the_folder_that_shells_use_too(unit):
+    assert (unit[1]["RuntimeDirectory"], unit[1]["RuntimeDirectoryPreserve"]) == ("headway", "yes")
+
+
 def test_systemd_takes_the_unit(tmp_path, unit):
     if not shutil.which("systemd-analyze"):
         needs.skip("systemd-analyze", "systemd-analyze is missing; install it: sudo apt-get install -y systemd")

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use headway_cc::Duration;
-use headway_net::trace::Trace;
+use headway_net::trace::{Trace, looks_like};
 use sha2::{Digest, Sha256};
 
 use crate::collections::collection_of;
@@ -159,7 +159,10 @@ impl Scenario {
     /// [`ScenarioError`]
     pub fn load_all(spec: &str) -> Result<Vec<Scenario>, ScenarioError> {
         let (base, value) = match spec.rsplit_once(':') {
-            Some((base, value)) if value.contains('=') => (base, Some(value)),
+            // A folder of a sweep may be called seed=2:rate=3.
+            Some((base, value)) if value.contains('=') && !Path::new(spec).is_file() => {
+                (base, Some(value))
+            }
             _ => (spec, None),
         };
         let all = if base == "-" || base.contains('/') || base.ends_with(".toml") {
@@ -469,10 +472,16 @@ fn is_piped(path: &str) -> bool {
 
 /// A text file of a size that a scenario may have; a longer one is left to [`parse`] to refuse.
 fn read(path: &str) -> std::io::Result<String> {
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     let path = if path == "-" { "/dev/stdin" } else { path };
     File::open(path)?
         .take(MAX_TEXT as u64 + 1)
-        .read_to_string(&mut text)?;
-    Ok(text)
+        .read_to_end(&mut bytes)?;
+    String::from_utf8(bytes).map_err(|error| {
+        let what = looks_like(error.as_bytes()).filter(|what| what.starts_with("UTF-16"));
+        let why = what.map_or("its text is not UTF-8".to_owned(), |what| {
+            format!("this looks like {what}")
+        });
+        std::io::Error::new(std::io::ErrorKind::InvalidData, why)
+    })
 }

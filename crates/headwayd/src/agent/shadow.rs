@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::net::SocketAddr;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -70,7 +70,8 @@ struct Line<'a> {
 
 impl Shadow {
     /// A file, for its owner alone where it is new, or an open stream (`-` is standard output): opened while there
-    /// is the right to. What an earlier agent has written there stays, and more comes after it.
+    /// is the right to. What an earlier agent has written there stays, and more comes after it, in lines of its own: a
+    /// killed agent may have left half a line.
     ///
     /// # Errors
     /// One line, if it cannot be made.
@@ -86,6 +87,19 @@ impl Shadow {
             (options.append(true).create(true).mode(0o600)).open(path)
         };
         let file = headway_record::own_stream(path).unwrap_or_else(create);
+        let file = file.and_then(|mut file| {
+            let length = file
+                .metadata()
+                .map(|is| if is.is_file() { is.len() } else { 0 })?;
+            let mut last = [b'\n'];
+            if length > 0 {
+                File::open(path)?.read_exact_at(&mut last, length - 1)?;
+            }
+            if last != [b'\n'] {
+                file.write_all(b"\n")?;
+            }
+            Ok(file)
+        });
         file.map_err(|e| Error::Usage(format!("--shadow: cannot make {}: {e}", path.display())))
     }
 
@@ -382,5 +396,17 @@ mod tests {
             shadow.finish();
             assert_eq!(shadow.dropped(), lost, "{room} bytes");
         }
+    }
+
+    #[test]
+    fn what_a_killed_agent_left_of_a_line_is_a_line_of_its_own() {
+        let path = std::env::temp_dir().join(format!("headwayd-torn-{}.jsonl", std::process::id()));
+        for (there, expected) in [("", ""), ("{}\n", "{}\n"), ("{}\n{\"half", "{}\n{\"half\n")] {
+            std::fs::write(&path, there).expect("a file");
+            drop(Shadow::create(&path).expect("it can be written"));
+            let found = std::fs::read_to_string(&path).expect("it is there");
+            assert_eq!(found, expected);
+        }
+        std::fs::remove_file(&path).expect("it is there");
     }
 }

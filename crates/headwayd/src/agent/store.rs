@@ -83,9 +83,19 @@ impl Store {
         }
         // No policy's file has this name.
         let file = folder.join(".headwayd-probe");
-        write(&file, &[])
-            .and_then(|()| fs::remove_file(&file))
-            .map_err(may_not)?;
+        match write(&file, &[]).and_then(|()| fs::remove_file(&file)) {
+            Ok(()) => (),
+            // There may be room later, and flows are served meanwhile.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::StorageFull | ErrorKind::QuotaExceeded
+                ) =>
+            {
+                tracing::warn!(folder = %folder.display(), %error, "the disk is full: nothing that is learned is kept for now");
+            }
+            Err(error) => return Err(may_not(error)),
+        }
         self.lock = Some(lock);
         Ok(())
     }

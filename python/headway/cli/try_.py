@@ -12,13 +12,13 @@ from headway._native import UsageError
 from headway.cli.paths import FOLDER
 from headway.cli.streams import beside, plain, results_in, said, shown
 from headway.cli.usage import Json, console, table_of, words
+from headway.path_trial.wire import PORT
 
 if TYPE_CHECKING:
     from headway.path_trial.folder import TrialFolder
     from headway.path_trial.trial import Plan
 
 MOST_MINUTES = 7 * 24 * 60
-PORT = 8634
 
 
 def try_(
@@ -83,20 +83,21 @@ def try_(
     if to is None:
         _serve(bind, port, tokens)
         return
-    from headway.files import alone_in, make_parent, new_folder, replaceable
+    from headway.files import alone_in, given, make_parent, new_folder, replaceable
     from headway.path_trial.controllers import doubts, named
     from headway.path_trial.folder import TrialFolder
     from headway.path_trial.trial import Plan, check_time, usual_seconds
 
     names = named(words(schemes, "--schemes"))
     host, at = _address(to)
+    plot = given(plot) if plot else None
     if plot and replaceable(plot) and plot.suffix.lower() not in (".svg", ".png"):
         raise UsageError(f"--plot {plot}: not a picture; end it in .svg or .png")
     folder = out or new_folder(Path("out/try"))
     with alone_in(folder):
         kept = TrialFolder(folder)
-        before = kept.facts["seconds"] if kept.facts else usual_seconds(minutes, len(names))
-        plan = Plan(to, names, seconds or before, seed)
+        usual = (kept.facts or {}).get("seconds") or usual_seconds(minutes, len(names))
+        plan = Plan(to, names, seconds or usual, seed)
         kept.must_fit(plan)
         check_time(minutes, plan)
         if plot:
@@ -178,7 +179,7 @@ def _run(
 
 def _finish(plan: "Plan", kept: "TrialFolder", plot: Path | None, *, json: bool) -> None:
     """Writes the results, prints them and draws them; nothing where no transfer has finished."""
-    from headway.path_trial.verdicts import summary, whole_rounds
+    from headway.path_trial.verdicts import summary
 
     if not kept.rows:
         return
@@ -189,7 +190,9 @@ def _finish(plan: "Plan", kept: "TrialFolder", plot: Path | None, *, json: bool)
         kept.write(facts)
     results_in(kept.path)
     unsaid = said(lambda: print(js.dumps(facts, indent=2)) if json else _print(found, kept.path))
-    if plot and whole_rounds(kept.rows, list(plan.schemes)):
+    if plot and not found["rounds"]:
+        print("headway: warning: no round is whole yet, and no picture is drawn", file=sys.stderr)
+    elif plot:
         from headway.files import write_atomic
         from headway.path_trial.picture import picture
         from headway.report.svg import png, standalone

@@ -52,7 +52,7 @@ class TrialFolder:
     def _read_facts(self) -> dict[str, Any] | None:
         try:
             facts = json.loads((self.path / FACTS).read_text())
-            schema = facts["schema"]
+            schema, _ = facts["schema"], float(facts["seconds"]) + len(facts["schemes"])
         except FileNotFoundError:
             return None
         except OSError as error:

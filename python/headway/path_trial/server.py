@@ -152,8 +152,8 @@ class Server:
         finally:
             # Before the client hears of it: it sends again at once.
             self._is_free.release()
-        wire.send(connection, came, limits.handshake_s)
         self._tell(f"{who}: {came['bytes'] / 1e6:.1f} MB in {came['seconds']:.1f} s")
+        wire.send(connection, came, limits.handshake_s)
 
     def _seconds(self, request: dict[str, Any]) -> float:
         seconds = wire.number(request, "seconds")

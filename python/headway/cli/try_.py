@@ -223,8 +223,9 @@ def _print(found: dict[str, Any], folder: Path) -> None:
     to.print(table)
     for verdict in found["verdicts"]:
         to.print(plain(verdict["sentence"]), soft_wrap=True)
+    intervals = "\u00b1 is half the 95% interval; in brackets: 95% intervals of differences in a round."
     rows = f"Rows: {plain(folder / 'rows.jsonl')}"
-    to.print(f"\n[dim]\u00b1 is half the 95% interval. {rows}[/dim]", soft_wrap=True)
+    to.print(f"\n[dim]{intervals}\n{rows}[/dim]", soft_wrap=True)
     for note in found["notes"]:
         print(f"headway: warning: {note}", file=sys.stderr)
 

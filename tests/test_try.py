@@ -18,6 +18,7 @@ import pytest
 
 from headway._native import RunError, UsageError
 from headway.cli.app import run as command
+from headway.cli.try_ import _address
 from headway.compare import Zone
 from headway.files import alone_in
 from headway.netwatch.tokens import Tokens, new
@@ -359,6 +360,27 @@ def test_an_ssthresh_that_outlives_its_transfer_is_said(tmp_path, monkeypatch):
 
 
 # Over loopback
+
+
+@pytest.mark.parametrize(
+    ("given", "host", "port"),
+    [
+        ("there", "there", 8634),
+        ("there:9", "there", 9),
+        ("192.0.2.1:0", "192.0.2.1", 0),
+        ("2001:db8::1", "2001:db8::1", 8634),
+        ("[2001:db8::1]", "2001:db8::1", 8634),
+        ("[2001:db8::1]:9", "2001:db8::1", 9),
+    ],
+)
+def test_an_address_may_name_a_port(given, host, port):
+    assert _address(given) == (host, port)
+
+
+@pytest.mark.parametrize("given", ["", "a b", "there:x", "there:65536", "[::1]:"])
+def test_what_is_no_address_is_refused(given):
+    with pytest.raises(UsageError, match="--to"):
+        _address(given)
 
 
 @contextmanager

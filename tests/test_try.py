@@ -478,6 +478,22 @@ def test_a_token_is_needed_where_the_server_has_tokens(tmp_path):
     assert [line.partition(":")[0] for line in told] == ["laptop"]
 
 
+@pytest.mark.usefixtures("has_cubic")
+def test_the_command_takes_its_token_from_the_environment(tmp_path, monkeypatch, capsys):
+    token, out = new("laptop", tmp_path / "tokens"), tmp_path / "out"
+    with serving(Tokens(tmp_path / "tokens")) as (port, _):
+        words = ["try", "--to", f"127.0.0.1:{port}", "--schemes", "cubic,reno", "--json"]
+        words += ["--seconds", "0.1", "--minutes", "0.01", "--out", str(out)]
+        monkeypatch.setenv("HEADWAY_TRY_TOKEN", "another")
+        assert command(words) == 2
+        *_, last = capsys.readouterr().err.splitlines()
+        assert "the token is not known there; make one there: headway netwatch token" in last
+        assert list(out.iterdir()) == []
+        monkeypatch.setenv("HEADWAY_TRY_TOKEN", token)
+        assert command(words) == 0
+    assert json.loads(capsys.readouterr().out)["rounds"] >= 1
+
+
 def test_a_proof_is_the_hmac_of_the_nonce():
     """RFC 2104 by hand: H((K ^ opad) + H((K ^ ipad) + text)), blocks of 64 bytes."""
     key = hashlib.sha256(b"token").hexdigest().encode()
@@ -602,7 +618,8 @@ def test_a_transfer_beyond_its_limits_is_ended(limits):
 
 
 @pytest.mark.usefixtures("has_cubic")
-def test_nobody_there_is_said_with_what_to_start(capsys):
+def test_nobody_there_is_said_with_what_to_start(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         words = ["try", "--to", f"127.0.0.1:{closed.getsockname()[1]}", "--schemes", "cubic,reno"]

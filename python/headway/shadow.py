@@ -177,18 +177,23 @@ def _parsed(said: Mapping[str, Any]) -> tuple[Key, Change] | None:
     if "would" in said and said.get("schema") != SCHEMA:
         what = f"a decision of schema {said.get('schema')!r}"
         raise UsageError(f"{what}, and this headway reads {SCHEMA}; read it with its own headway")
-    names = [said.get(name) for name in ("remote", "policy", "model")]
-    counts = [said.get(name) for name in ("flow", "at_ns", "cwnd_packets")]
-    if not all(isinstance(name, str) for name in names):
-        return None
-    if not all(type(count) is int and count >= 0 for count in counts):
-        return None
-    flow, at_ns, cwnd = counts
-    change = _change(said.get("would"), said.get("value"), cwnd, at_ns)
-    return (Key(flow, *names), change) if change else None
+    match said:
+        case {
+            "flow": int(flow),
+            "remote": str(remote),
+            "policy": str(policy),
+            "model": str(model),
+            "at_ns": int(at_ns),
+            "cwnd_packets": int(cwnd),
+            "would": str(would),
+            "value": value,
+        } if min(flow, at_ns, cwnd) >= 0:
+            change = _change(would, value, cwnd, at_ns)
+            return (Key(flow, remote, policy, model), change) if change else None
+    return None
 
 
-def _change(would: Any, value: Any, cwnd: Any, at_ns: Any) -> Change | None:
+def _change(would: str, value: Any, cwnd: int, at_ns: int) -> Change | None:
     if would == "nothing":
         return Change(at_ns, None, 0.0, "")
     if would == "set" and isinstance(value, dict) and value:

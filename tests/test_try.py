@@ -500,6 +500,7 @@ def test_a_proof_is_the_hmac_of_the_nonce():
     inner = bytes(k ^ 0x36 for k in key) + b"headway try 1 abc 2.5"
     outer = bytes(k ^ 0x5C for k in key) + hashlib.sha256(inner).digest()
     assert wire.proof(key.decode(), "abc", 2.5) == hashlib.sha256(outer).hexdigest()
+    assert wire.proof(key.decode(), "abc", 2) == wire.proof(key.decode(), "abc", 2.0)
 
 
 def test_a_proof_for_other_seconds_or_of_another_connection_is_refused(tmp_path):

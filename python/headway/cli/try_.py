@@ -223,7 +223,8 @@ def _print(found: dict[str, Any], folder: Path) -> None:
     to.print(table)
     for verdict in found["verdicts"]:
         to.print(plain(verdict["sentence"]), soft_wrap=True)
-    intervals = "\u00b1 is half the 95% interval; in brackets: 95% intervals of differences in a round."
+    brackets = "in brackets: 95% intervals of the differences within rounds"
+    intervals = f"\u00b1 is half the 95% interval; {brackets}."
     rows = f"Rows: {plain(folder / 'rows.jsonl')}"
     to.print(f"\n[dim]{intervals}\n{rows}[/dim]", soft_wrap=True)
     for note in found["notes"]:

@@ -79,5 +79,5 @@ def proof(digest: str, nonce: str, seconds: float) -> str:
         nonce: The server's, drawn for this connection.
         seconds: What the client asks for.
     """
-    said = f"headway try {SCHEMA} {nonce} {seconds!r}".encode()
+    said = f"headway try {SCHEMA} {nonce} {float(seconds)!r}".encode()
     return hmac.new(digest.encode(), said, hashlib.sha256).hexdigest()

@@ -15,6 +15,8 @@ import headway
     [
         "",
         "bench",
+        "try",
+        "shadow",
         "schemes",
         "scenarios",
         "models",

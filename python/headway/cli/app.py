@@ -20,10 +20,12 @@ from headway.cli import (
     netwatch,
     report,
     reproduce,
+    shadow,
     shell,
     streams,
     traces,
     train,
+    try_,
     tune,
 )
 from headway.cli.paths import Commands
@@ -56,6 +58,16 @@ app.command("train", short_help="Train a model.", epilog=EPILOG["train"])(train.
 app.command("distill", short_help="Make a small policy for the kernel of a model.", epilog=EPILOG["distill"])(
     distill.distill
 )
+app.command(
+    "try",
+    short_help="Compare controllers over your own path.",
+    epilog=EPILOG["try"],
+)(try_.try_)
+app.command(
+    "shadow",
+    short_help="Show what a policy would have done.",
+    epilog=EPILOG["shadow"],
+)(shadow.shadow)
 app.command("schemes", epilog=EPILOG["schemes"])(lists.schemes)
 app.command("scenarios", epilog=EPILOG["scenarios"])(lists.scenarios)
 app.add_typer(models.app, name="models", short_help="Trained models: list, show, check, and as ONNX.")

@@ -32,6 +32,8 @@ EXAMPLES = {
     "reproduce": "headway reproduce owl fig7 --quick",
     "train": "headway train quick --seed 2",
     "distill": "headway distill aurora --to int8 --out out/aurora-int8",
+    "try": "headway try --to 192.0.2.1 --schemes cubic,bbr,owl --minutes 30",
+    "shadow": "headway shadow owl.jsonl --plot owl.svg",
     "schemes": "headway schemes cubic",
     "scenarios": "headway scenarios",
     "models": "headway models show aurora-v1",

@@ -13,12 +13,13 @@ from headway.files import alone_making, write_atomic
 from headway.netwatch.topology import NAME
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 LOOK_S = 1.0
 """So often the file is looked at: a line that is taken out counts no more."""
 LINE = re.compile(rf"({NAME.pattern}) ([0-9a-f]{{64}})")
-HEADER = "# Tokens of headway netwatch: a name and the SHA-256 of its token. Take a line out to take a token back."
+HEADER = "# Tokens of headway: a name and the SHA-256 of its token. Take a line out to take a token back."
 
 
 def new(name: str, path: Path) -> str:
@@ -35,7 +36,7 @@ def new(name: str, path: Path) -> str:
         if path.exists() and name in read(path):
             raise UsageError(f"{path}: there is a token '{name}'; take its line out, or give another name")
         before = path.read_text(encoding="utf-8-sig").rstrip("\n") if path.exists() else ""
-        write_atomic(path, f"{before or HEADER}\n{name} {_digest(token)}\n", 0o600)
+        write_atomic(path, f"{before or HEADER}\n{name} {digest(token)}\n", 0o600)
     return token
 
 
@@ -76,12 +77,16 @@ class Tokens:
 
     def who(self, token: str) -> str | None:
         """The name of whose token that is."""
+        own = digest(token)
+        return self.who_proves(lambda known: secrets.compare_digest(known, own))
+
+    def who_proves(self, proves: Callable[[str], bool]) -> str | None:
+        """The name of the token whose digest `proves` accepts."""
         self._look()
-        digest = _digest(token)
         found = None
         # All of them, so that time tells nothing.
         for name, known in self._digests.items():
-            if secrets.compare_digest(known, digest):
+            if proves(known):
                 found = name
         return found
 
@@ -106,5 +111,6 @@ class Tokens:
         return status.st_mtime_ns, status.st_size, status.st_ino
 
 
-def _digest(token: str) -> str:
+def digest(token: str) -> str:
+    """What a file keeps of a token: its SHA-256, in hexadecimal digits."""
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()

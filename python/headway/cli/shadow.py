@@ -1,0 +1,93 @@
+"""`headway shadow`: what a policy would have done (docs/run-on-linux.md)."""
+
+import json as js
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from headway._native import UsageError
+from headway.cli.streams import beside, plain, said, shown
+from headway.cli.usage import Json, console, table_of
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from headway.shadow import Shadow
+
+SHOWN = 20
+"""Flows of the table."""
+
+
+def shadow(
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="Of headwayd run --shadow FILE; - is standard input."),
+    ],
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw the changes over time: .svg or .png."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Show what a policy would have done while Cubic controlled the flows.
+
+    Sizes are in % of Cubic's window, or of the rate, at the time of each decision. Nothing was
+    carried out, so that the policy's own windows would have differed from then on.
+    """
+    from headway.files import given, make_parent, not_over, replaceable
+    from headway.shadow import picture, read
+
+    plot = given(plot) if plot else None
+    if plot:
+        not_over(plot, [file], "--plot")
+        if replaceable(plot) and plot.suffix.lower() not in (".svg", ".png"):
+            raise UsageError(f"--plot {plot}: not a picture; end it in .svg or .png")
+    found = read(file)
+    if found.skipped:
+        lines = f"{found.skipped} line{'s' * (found.skipped > 1)}"
+        print(f"headway: warning: {shown(file)}: {lines} without a decision", file=sys.stderr)
+    unsaid = said(lambda: print(js.dumps(found.as_json(), indent=2)) if json else _print(found))
+    if plot:
+        from headway.files import write_atomic
+        from headway.report.svg import png, standalone
+
+        make_parent(plot, "--plot")
+        chart = picture(found)
+        is_png = plot.suffix.lower() == ".png"
+        write_atomic(plot, png(chart) if is_png else standalone(chart))
+        if not json:
+            print(f"picture: {shown(plot)}", file=beside(plot))
+    if unsaid:
+        raise unsaid
+
+
+def _print(found: "Shadow") -> None:
+    to = console()
+    table = table_of(
+        *("flow", "remote", "policy", "decisions", "raised %", "by % (p95)"),
+        *("lowered %", "by % (p95)", "kept %"),
+    )
+    flows = found.most_decisions()
+    for key, one in flows[:SHOWN]:
+        _add(table, [str(key.flow), plain(key.remote), plain(key.policy)], one.as_json())
+    _add(table, ["all", f"{len(flows)} flow{'s' * (len(flows) != 1)}", ""], found.all.as_json())
+    to.print(table)
+    for setting, count in found.all.settings.most_common():
+        share = 100 * count / found.all.count
+        to.print(f"set {plain(setting)}: {count} times ({share:.0f}%)", soft_wrap=True)
+    if len(flows) > SHOWN:
+        to.print(f"{len(flows) - SHOWN} more flows: --json has them", soft_wrap=True)
+
+
+def _add(table: "Table", names: list[str], row: dict[str, Any]) -> None:
+    def size(found: dict[str, float] | None) -> str:
+        return f"{found['p50']:.1f} ({found['p95']:.1f})" if found else "\u2013"
+
+    def share(name: str) -> str:
+        return f"{100 * row[name]:.1f}"
+
+    raised = share("raised"), size(row["raised_percent"])
+    lowered = share("lowered"), size(row["lowered_percent"])
+    table.add_row(*names, str(row["decisions"]), *raised, *lowered, share("kept"))

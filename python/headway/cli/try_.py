@@ -1,0 +1,243 @@
+"""`headway try`: controllers compared over your own path, by the kernel's TCP."""
+
+import json as js
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from headway import ending
+from headway._native import UsageError
+from headway.cli.paths import FOLDER
+from headway.cli.streams import beside, plain, results_in, said, shown
+from headway.cli.usage import Json, console, table_of, words
+from headway.path_trial.wire import PORT
+
+if TYPE_CHECKING:
+    from headway.path_trial.folder import TrialFolder
+    from headway.path_trial.trial import Plan
+
+MOST_MINUTES = 7 * 24 * 60
+
+
+def try_(
+    to: Annotated[
+        str | None,
+        typer.Option(metavar="HOST[:PORT]", help="The other side, where headway try --serve runs."),
+    ] = None,
+    schemes: Annotated[
+        str,
+        typer.Option(help="Controllers of this kernel, and policies that headwayd runs here."),
+    ] = "cubic,bbr",
+    minutes: Annotated[
+        float,
+        typer.Option(min=0.001, max=MOST_MINUTES, help="In all, with what --out has already."),
+    ] = 5.0,
+    seconds: Annotated[
+        float | None,
+        typer.Option(min=0.05, max=60, help="Of a transfer; else 1 to 10, for 30 rounds."),
+    ] = None,
+    seed: Annotated[
+        int,
+        typer.Option(min=0, max=2**63 - 1, help="Decides the order of schemes in each round."),
+    ] = 1,
+    token: Annotated[
+        str | None,
+        typer.Option(envvar="HEADWAY_TRY_TOKEN", help="Yours; others may see it on this line."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        FOLDER,
+        typer.Option(help="Folder of rows and results, which goes on; else a new one in out/try."),
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw throughput against RTT: .svg or .png."),
+    ] = None,
+    json: Json = False,
+    serve: Annotated[
+        bool,
+        typer.Option("--serve", help="Be the other side, until Ctrl-C."),
+    ] = False,
+    bind: Annotated[
+        str,
+        typer.Option(metavar="ADDRESS", help="Of --serve; beyond loopback it needs --tokens."),
+    ] = "127.0.0.1",
+    port: Annotated[
+        int,
+        typer.Option(min=0, max=65535, help="Of --serve; 0 takes a free one."),
+    ] = PORT,
+    tokens: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Of --serve: who may send (headway netwatch token)."),
+    ] = None,
+) -> None:
+    """Compare congestion controllers over your own path.
+
+    Each round, every scheme sends for some seconds with the kernel's TCP, in random order. The
+    verdict compares each scheme with the first one, round by round, with 95% intervals.
+    """
+    if (to is None) == (not serve):
+        raise UsageError("try: give one of --to and --serve; for example: --to 192.0.2.1")
+    if to is None:
+        _serve(bind, port, tokens)
+        return
+    from headway.files import alone_in, given, make_parent, new_folder, replaceable
+    from headway.path_trial.controllers import doubts, named
+    from headway.path_trial.folder import TrialFolder
+    from headway.path_trial.trial import Plan, check_time, usual_seconds
+
+    names = named(words(schemes, "--schemes"))
+    host, at = _address(to)
+    plot = given(plot) if plot else None
+    if plot and replaceable(plot) and plot.suffix.lower() not in (".svg", ".png"):
+        raise UsageError(f"--plot {plot}: not a picture; end it in .svg or .png")
+    folder = out or new_folder(Path("out/try"))
+    with alone_in(folder):
+        kept = TrialFolder(folder)
+        usual = (kept.facts or {}).get("seconds") or usual_seconds(minutes, len(names))
+        plan = Plan(to, names, seconds or usual, seed)
+        kept.must_fit(plan)
+        check_time(minutes, plan)
+        if plot:
+            make_parent(plot, "--plot")
+        for doubt in doubts():
+            print(f"headway: warning: {doubt}", file=sys.stderr)
+        is_asked, failed = _run(plan, kept, host, at, token, minutes)
+        _finish(plan, kept, plot, json=json)
+        if failed:
+            raise failed
+    if is_asked:
+        again = "the same command" if out else f"the same command with --out {shown(folder)}"
+        where = f"they are in {shown(folder)}, and {again} goes on from there"
+        finished = f"{len(kept.rows)} transfers finished"
+        rest = f"{finished}; {where}" if kept.rows else finished
+        print(f"headway: interrupted: {rest}", file=sys.stderr)
+        raise typer.Exit(ending.exit_code())
+
+
+def _serve(bind: str, port: int, tokens: Path | None) -> None:
+    from headway.path_trial import server
+
+    known = server.tokens_for(bind, tokens)
+    with server.listen(bind, port) as listening, ending.noted() as asked:
+        host, at = listening.getsockname()[:2]
+        where = f"[{host}]:{at}" if ":" in host else f"{host}:{at}"
+        print(f"headway try: receives at {where}; Ctrl-C ends it", flush=True)
+
+        def tell(line: str) -> None:
+            print(f"headway try: {line}", file=sys.stderr, flush=True)
+
+        server.Server(listening, known, server.Limits(), tell).serve(asked)
+
+
+def _address(to: str) -> tuple[str, int]:
+    """Host and port of --to; an IPv6 address with a port stands in brackets."""
+    from headway.netwatch.topology import address
+
+    has_port = to.rpartition(":")[0].endswith("]") or to.count(":") == 1
+    bare = to.removeprefix("[").removesuffix("]")
+    if not bare or any(sign.isspace() for sign in to):
+        raise UsageError(f"--to '{to}': not an address; write HOST or HOST:PORT")
+    return address(to, "--to") if has_port else (bare, PORT)
+
+
+def _run(
+    plan: "Plan", kept: "TrialFolder", host: str, port: int, token: str | None, minutes: float
+) -> tuple[bool, Exception | None]:
+    """Runs the rounds; whether a signal ended them, and what else did.
+
+    Raises what ends it before there is a row to show.
+    """
+    from headway._native import RunError
+    from headway.cli.progress import duration, progress_of
+    from headway.path_trial.transfer import Sender
+    from headway.path_trial.trial import run
+
+    left_s = max(0.0, minutes * 60 - sum(row["took_s"] for row in kept.rows))
+    what = f"{', '.join(plan.schemes)} in turn, {plan.seconds:g} s each"
+    keeps = "Ctrl-C ends it earlier and keeps what has finished"
+    print(f"headway: {what}, for {duration(left_s)}; {keeps}", file=sys.stderr)
+    with ending.noted() as asked, progress_of(f"to {plan.to}") as tell:
+        try:
+            run(
+                plan,
+                kept,
+                Sender(host, port, token).send,
+                minutes=minutes,
+                asked=asked,
+                tell=tell,
+                warn=lambda line: print(f"headway: warning: {line}", file=sys.stderr),
+            )
+        except (RunError, UsageError) as error:
+            if not kept.rows:
+                raise
+            return False, RunError(f"{error}; {len(kept.rows)} transfers are in {kept.path}")
+        return asked.is_set(), None
+
+
+def _finish(plan: "Plan", kept: "TrialFolder", plot: Path | None, *, json: bool) -> None:
+    """Writes the results, prints them and draws them; nothing where no transfer has finished."""
+    from headway.path_trial.verdicts import summary
+
+    if not kept.rows:
+        return
+    found = summary(kept.rows, plan.schemes)
+    assert kept.facts is not None
+    facts = kept.facts | found
+    with ending.held():
+        kept.write(facts)
+    results_in(kept.path)
+    unsaid = said(lambda: print(js.dumps(facts, indent=2)) if json else _print(found, kept.path))
+    if plot and not found["rounds"]:
+        print("headway: warning: no round is whole yet, and no picture is drawn", file=sys.stderr)
+    elif plot:
+        from headway.files import write_atomic
+        from headway.path_trial.picture import picture
+        from headway.report.svg import png, standalone
+
+        chart = picture(kept.rows, list(plan.schemes), plan.to)
+        is_png = plot.suffix.lower() == ".png"
+        write_atomic(plot, png(chart) if is_png else standalone(chart))
+        if not json:
+            print(f"picture: {shown(plot)}", file=beside(plot))
+    if unsaid:
+        raise unsaid
+
+
+def _print(found: dict[str, Any], folder: Path) -> None:
+    """The table, the verdicts and what is doubtful of them."""
+    to = console()
+    columns = {
+        "throughput_mbps": ("throughput Mbit/s", 1),
+        "rtt_min_ms": ("min RTT ms", 1),
+        "rtt_p50_ms": ("p50 RTT ms", 1),
+        "rtt_p95_ms": ("p95 RTT ms", 1),
+        "retransmitted": ("retransmitted %", 100),
+    }
+    table = table_of("scheme", "rounds", *(title for title, _ in columns.values()))
+    for row in found["results"]:
+        cells = (_cell(row[metric], scale) for metric, (_, scale) in columns.items())
+        table.add_row(plain(row["scheme"]), str(row["rounds"]), *cells)
+    to.print(table)
+    for verdict in found["verdicts"]:
+        to.print(plain(verdict["sentence"]), soft_wrap=True)
+    brackets = "in brackets: 95% intervals of the differences within rounds"
+    intervals = f"\u00b1 is half the 95% interval; {brackets}."
+    rows = f"Rows: {plain(folder / 'rows.jsonl')}"
+    to.print(f"\n[dim]{intervals}\n{rows}[/dim]", soft_wrap=True)
+    for note in found["notes"]:
+        print(f"headway: warning: {note}", file=sys.stderr)
+
+
+def _cell(metric: dict[str, Any], scale: float) -> str:
+    from headway.report.numbers import number, spread
+
+    if metric["mean"] is None:
+        return "\u2013"
+    middle = metric["mean"] * scale
+    if metric["ci95"] is None:
+        return number(middle)
+    low, high = (end * scale for end in metric["ci95"])
+    return f"{number(middle)} {spread(low, high, middle)}"

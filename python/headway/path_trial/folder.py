@@ -1,0 +1,153 @@
+"""The folder of a trial: `try.json` has its plan and results, `rows.jsonl` a line a transfer."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from headway._native import RunError, UsageError, code_version
+from headway.files import write_atomic
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from headway.path_trial.trial import Plan
+
+SCHEMA = 1
+FACTS, ROWS = "try.json", "rows.jsonl"
+NEEDED: dict[str, type | tuple[type, ...]] = {
+    "round": int,
+    "scheme": str,
+    "took_s": (int, float),
+    "throughput_mbps": (int, float),
+    "rtt_min_ms": (int, float),
+    "rtt_p50_ms": (int, float),
+    "rtt_p95_ms": (int, float),
+    "retransmitted": (int, float),
+    "window_limited": (int, float),
+}
+"""What a row has to have, of these types."""
+CURE = "give another --out, or remove the folder"
+
+Row = dict[str, Any]
+"""`round` from 0, `place` in it, `scheme`, `controller`, `at` in UTC, `took_s`, and `Measured`."""
+
+
+class TrialFolder:
+    """What a trial leaves in a folder, and finds there. Use it inside `headway.files.alone_in`."""
+
+    def __init__(self, path: Path) -> None:
+        """Reads what is there. Raises UsageError if that is not a trial's."""
+        self.path = path
+        self._whole = 0
+        """Bytes of whole lines of rows."""
+        self.facts: dict[str, Any] | None = self._read_facts()
+        self.rows: list[Row] = self._read_rows() if self.facts else []
+        if self.facts is None and (path / ROWS).exists():
+            raise UsageError(f"--out {path}: holds {ROWS} without its {FACTS}; {CURE}")
+
+    def _read_facts(self) -> dict[str, Any] | None:
+        try:
+            facts = json.loads((self.path / FACTS).read_text())
+            schema, _ = facts["schema"], float(facts["seconds"]) + len(facts["schemes"])
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise UsageError(f"--out {self.path}: {FACTS}: {error.strerror}; {CURE}") from None
+        except (ValueError, KeyError, TypeError):
+            raise UsageError(f"--out {self.path}: {FACTS} is not a trial's; {CURE}") from None
+        if schema != SCHEMA:
+            what = f"holds a trial of schema {schema!r}, not {SCHEMA}"
+            raise UsageError(f"--out {self.path}: {what}; {CURE}")
+        return dict(facts)
+
+    def _read_rows(self) -> list[Row]:
+        path = self.path / ROWS
+        try:
+            content = path.read_bytes() if path.exists() else b""
+        except OSError as error:
+            raise UsageError(f"--out {self.path}: {ROWS}: {error.strerror}; {CURE}") from None
+        rows = []
+        # A line without an end is what a crash left; the next row takes its place.
+        self._whole = content.rfind(b"\n") + 1
+        for number, line in enumerate(content[: self._whole].splitlines(), 1):
+            try:
+                row = json.loads(line)
+                is_row = all(isinstance(row[key], kind) for key, kind in NEEDED.items())
+            except (ValueError, KeyError, TypeError):
+                is_row = False
+            if not is_row:
+                cure = f"delete the line, or {CURE}"
+                raise UsageError(f"{path}:{number}: not a row of a trial; {cure}")
+            rows.append(row)
+        return rows
+
+    def must_fit(self, plan: Plan) -> None:
+        """Raises UsageError if what is there is a trial of another plan."""
+        wanted, facts = _said_of(plan), self.facts
+        if facts is None:
+            return
+        for option, value in wanted.items():
+            if facts.get(option) != value:
+                before, now = _words(facts.get(option)), _words(value)
+                what = f"holds a trial with --{option} {before}, not {now}"
+                raise UsageError(f"--out {self.path}: {what}; {CURE}")
+
+    def begin(self, plan: Plan) -> None:
+        """Writes `try.json` where there is none. Raises RunError."""
+        if self.facts is None:
+            self.facts = {
+                "schema": SCHEMA,
+                **_said_of(plan),
+                "kernel": platform.release(),
+                "code_version": code_version,
+            }
+            self.write(self.facts)
+
+    def add(self, row: Row) -> None:
+        """Keeps a transfer. Raises RunError, and those before it are kept."""
+        left = memoryview(json.dumps(row).encode() + b"\n")
+        path = self.path / ROWS
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            try:
+                os.ftruncate(descriptor, self._whole)
+                os.lseek(descriptor, 0, os.SEEK_END)
+                size = self._whole + len(left)
+                try:
+                    while left:
+                        left = left[os.write(descriptor, left) :]
+                    os.fsync(descriptor)
+                except OSError:
+                    # Half a line would spoil the next one.
+                    with suppress(OSError):
+                        os.ftruncate(descriptor, self._whole)
+                    raise
+                self._whole = size
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            rest = "this transfer is not kept, those before it are; make room"
+            raise RunError(f"{path}: {error.strerror}; {rest}") from None
+        self.rows.append(row)
+
+    def write(self, facts: dict[str, Any]) -> None:
+        """Writes `try.json`. Raises RunError."""
+        write_atomic(self.path / FACTS, json.dumps(facts, indent=2) + "\n")
+
+
+def _said_of(plan: Plan) -> dict[str, Any]:
+    """What has to be the same for a trial to go on; keys are names of options."""
+    return {
+        "to": plan.to,
+        "schemes": dict(plan.schemes),
+        "seconds": plan.seconds,
+        "seed": plan.seed,
+    }
+
+
+def _words(value: Any) -> str:
+    return ",".join(value) if isinstance(value, dict) else str(value)

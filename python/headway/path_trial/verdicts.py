@@ -1,0 +1,167 @@
+"""What a trial says: each scheme against the first one, round by round, with 95% intervals."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from headway.compare import Measure, Zone
+from headway.report.numbers import interval, number
+from headway.stats.bootstrap import FEW
+from headway.stats.means import Metric, mean
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from headway.path_trial.folder import Row
+
+MEASURES = (
+    Measure("throughput_mbps", "throughput", "%", 1.0, more=True),
+    Measure("rtt_p50_ms", "p50 RTT", "ms", 0.01),
+    Measure("rtt_p95_ms", "p95 RTT", "ms", 0.01),
+    Measure("retransmitted", "retransmissions", "percentage points", 0.1, scale=100.0),
+)
+"""What is compared. The margin of a measure in ms is a share of the first scheme's mean."""
+SHOWN = (
+    "throughput_mbps",
+    "rtt_min_ms",
+    "rtt_p50_ms",
+    "rtt_p95_ms",
+    "retransmitted",
+    "window_limited",
+)
+"""The means that are shown of each scheme."""
+MANY = 1000
+"""Of more rounds it is only said that they may be needed."""
+HELD_BACK = 0.1
+"""From this share of its time on, a window that holds a transfer back is worth a warning."""
+
+Round = dict[str, "Row"]
+"""A row for each scheme."""
+
+
+class Verdict(NamedTuple):
+    """One measure of a scheme against the first."""
+
+    scheme: str
+    against: str
+    measure: Measure
+    rounds: int
+    difference: Metric
+    """How far the scheme lies above the other, in the measure's unit."""
+    zone: Zone
+    sentence: str
+
+    def as_json(self) -> dict[str, Any]:
+        """As `try.json` has it."""
+        return {
+            "scheme": self.scheme,
+            "against": self.against,
+            "metric": self.measure.metric,
+            "unit": self.measure.unit,
+            "rounds": self.rounds,
+            "difference": self.difference,
+            "zone": self.zone,
+            "sentence": self.sentence,
+        }
+
+
+def whole_rounds(rows: Sequence[Row], schemes: Sequence[str]) -> list[Round]:
+    """The rounds in which every scheme has sent, in their order; of others no row counts."""
+    found: dict[int, Round] = {}
+    for row in rows:
+        found.setdefault(row["round"], {})[row["scheme"]] = row
+    return [found[number] for number in sorted(found) if found[number].keys() >= set(schemes)]
+
+
+def means(rounds: Sequence[Round], schemes: Sequence[str]) -> list[dict[str, Any]]:
+    """A row for each scheme: how many rounds, and each of SHOWN with its mean and its interval."""
+    return [
+        {
+            "scheme": scheme,
+            "rounds": len(rounds),
+            **{metric: mean([one[scheme][metric] for one in rounds]) for metric in SHOWN},
+        }
+        for scheme in schemes
+    ]
+
+
+def verdicts(rounds: Sequence[Round], schemes: Sequence[str]) -> list[Verdict]:
+    """Each scheme but the first against the first, in each of MEASURES."""
+    against, *others = schemes
+    return [_verdict(rounds, scheme, against, one) for scheme in others for one in MEASURES]
+
+
+def notes(rounds: Sequence[Round], schemes: Sequence[str]) -> list[str]:
+    """What makes verdicts doubtful, a line each."""
+    found = []
+    if 2 <= len(rounds) < FEW:
+        found.append(f"with fewer than {FEW} rounds intervals are rough; give more --minutes")
+    for row in means(rounds, schemes):
+        share = row["window_limited"]["mean"]
+        if share is not None and share > HELD_BACK:
+            found.append(
+                f"the receiver's window held {row['scheme']} back for {100 * share:.0f}% of its "
+                "time, so that no controller could send more; raise the last number of "
+                "net.ipv4.tcp_rmem there"
+            )
+    return found
+
+
+def _verdict(rounds: Sequence[Round], scheme: str, against: str, measure: Measure) -> Verdict:
+    both = [(one[against][measure.metric], one[scheme][measure.metric]) for one in rounds]
+    if measure.unit == "ms" and both:
+        of_first = math.fsum(first for first, _ in both) / len(both)
+        measure = measure._replace(margin=measure.margin * of_first)
+    difference: Metric = measure.difference(both, 1) if both else {"mean": None, "ci95": None}
+    zone = measure.zone(difference)
+    sentence = _sentence(scheme, against, measure, difference, zone, len(rounds))
+    return Verdict(scheme, against, measure, len(rounds), difference, zone, sentence)
+
+
+def _sentence(
+    scheme: str,
+    against: str,
+    measure: Measure,
+    found: Metric,
+    zone: Zone,
+    rounds: int,
+) -> str:
+    title, count = measure.title, f"{rounds} round{'s' * (rounds != 1)}"
+    less = "fewer" if title == "retransmissions" else "less"
+    unknown = f"{count} cannot tell whether {scheme} had more or {less} {title} than {against}"
+    middle, between = found["mean"], found["ci95"]
+    if middle is None or between is None:
+        return f"{unknown}."
+    low, high = between
+    ends = " to ".join(interval(low, high, middle))
+    if zone is Zone.EQUAL:
+        within = f"within {_amount(f'{measure.margin:.3g}', measure)} ({ends})"
+        return f"Over this path {scheme} and {against} had the same {title}, {within}; {count}."
+    if zone is Zone.UNCLEAR:
+        # With the root of the rounds it narrows, until it leaves out 0 or fits the margin.
+        needed = max(abs(middle), measure.margin - abs(middle))
+        more = max(math.ceil(rounds * ((high - low) / 2 / needed) ** 2), rounds + 1)
+        may = f"about {more} rounds may" if more <= MANY else f"even {MANY} rounds may not"
+        return f"{unknown}: {_amount(number(middle), measure)} ({ends}); {may}."
+    if middle < 0:
+        ends = " to ".join(interval(-high, -low, -middle))
+    size, word = _amount(number(abs(middle)), measure), "more" if middle > 0 else less
+    return f"Over this path {scheme} had {size} ({ends}) {word} {title} than {against}; {count}."
+
+
+def _amount(text: str, measure: Measure) -> str:
+    """A number with its unit."""
+    return f"{text}{measure.unit}" if measure.unit == "%" else f"{text} {measure.unit}"
+
+
+def summary(rows: Sequence[Row], schemes: Mapping[str, str] | Sequence[str]) -> dict[str, Any]:
+    """All that a trial says, as `try.json` has it: `rounds`, `results`, `verdicts`, `notes`."""
+    names = list(schemes)
+    rounds = whole_rounds(rows, names)
+    return {
+        "rounds": len(rounds),
+        "results": means(rounds, names),
+        "verdicts": [one.as_json() for one in verdicts(rounds, names)],
+        "notes": notes(rounds, names),
+    }

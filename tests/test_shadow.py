@@ -1,0 +1,172 @@
+"""`headway shadow`: files by hand, in headwayd's format."""
+
+import io
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from headway._native import UsageError
+from headway.cli.app import run as command
+from headway.shadow import MOST_POINTS, of_lines, picture, read
+
+SOURCE = Path(__file__).parent.parent / "crates/headwayd/src/agent/shadow.rs"
+FLOW = {"policy": "owl", "model": "owl-v1", "flow": 3, "remote": "192.0.2.1:443"}
+SEEN = {"srtt_us": 40_000, "min_rtt_us": 30_000, "delivered_packets": 100, "lost_packets": 1}
+
+
+def line(would, value=None, *, cwnd=20, at_s=1.0, **more):
+    """As headwayd writes it."""
+    figures = {"at_ns": round(at_s * 1e9), "cwnd_packets": cwnd}
+    said = {"schema": 1, **FLOW, **SEEN, **figures, "would": would, "value": value, **more}
+    return json.dumps(said).encode() + b"\n"
+
+
+def found(*lines):
+    return of_lines(lines)
+
+
+def test_the_lines_here_are_those_that_headwayd_writes():
+    text = SOURCE.read_text()
+    struct = text.partition("struct Line<'a> {")[2].partition("}")[0]
+    fields = re.findall(r"^    (\w+):", struct, re.M)
+    assert sorted(fields) == sorted(json.loads(line("nothing")))
+    words = text.partition("fn in_words")[2].partition("#[cfg(test)]")[0]
+    kinds = {"nothing", "add-cwnd", "scale-cwnd", "scale-rate", "set"}
+    assert set(re.findall(r'\("([a-z-]+)",', words)) == kinds
+    assert re.search(r"const SCHEMA: u32 = 1;", text)
+
+
+@pytest.mark.parametrize(
+    ("would", "value", "cwnd", "raised", "lowered"),
+    [
+        ("nothing", None, 20, None, None),
+        ("add-cwnd", 10, 20, 50.0, None),
+        ("add-cwnd", -10, 20, None, 50.0),
+        ("add-cwnd", 0, 1, None, None),
+        # Windows are from 2 to 100,000 packets.
+        ("add-cwnd", -10, 8, None, 75.0),
+        ("add-cwnd", -10, 2, None, None),
+        ("scale-cwnd", 4.0, 50_000, 100.0, None),
+        ("scale-cwnd", 0.75, 20, None, 25.0),
+        ("scale-cwnd", 1, 20, None, None),
+        ("scale-rate", 1.25, 20, 25.0, None),
+        ("scale-rate", 0.5, 20, None, 50.0),
+    ],
+)
+def test_a_decision_raises_or_lowers_or_keeps(would, value, cwnd, raised, lowered):
+    one = found(line(would, value, cwnd=cwnd)).all.as_json()
+    sizes = [part and part["p50"] for part in (one["raised_percent"], one["lowered_percent"])]
+    assert sizes == [raised, lowered]
+    shares = [float(raised is not None), float(lowered is not None)]
+    assert [one["raised"], one["lowered"]] == shares
+    assert one["kept"] == 1 - sum(shares)
+
+
+def test_sizes_are_the_median_and_the_95th_percentile():
+    """Windows of 100 packets that grow by 1 to 20: the 10th and the 19th of 20 sizes."""
+    one = found(*(line("add-cwnd", k, cwnd=100) for k in range(20, 0, -1))).all.as_json()
+    assert one["raised_percent"] == {"p50": 10.0, "p95": 19.0}
+
+
+def test_flows_are_told_apart_and_sorted_by_decisions():
+    lines = [
+        line("add-cwnd", 10, flow=1),
+        line("add-cwnd", 10, at_s=1.5),
+        line("nothing", remote="192.0.2.2:443", at_s=2.0),
+        line("nothing", at_s=4.0),
+        line("add-cwnd", -1, policy="owl-loss", at_s=3.0),
+    ]
+    shown = found(*lines).as_json()
+    names = [(one["flow"], one["remote"], one["policy"]) for one in shown["flows"]]
+    assert names[0] == (3, "192.0.2.1:443", "owl")
+    assert sorted(names[1:]) == [
+        *((1, "192.0.2.1:443", "owl"), (3, "192.0.2.1:443", "owl-loss")),
+        (3, "192.0.2.2:443", "owl"),
+    ]
+    first = shown["flows"][0]
+    assert (first["decisions"], first["seconds"], first["raised"]) == (2, 2.5, 0.5)
+    assert (shown["all"]["decisions"], shown["all"]["changes"]) == (5, ["window"])
+
+
+def test_settings_are_counted():
+    value = {"rtprop_window": 2.0, "btlbw_window": 4.0}
+    one = found(line("set", value), line("set", value), line("nothing")).all.as_json()
+    assert one["settings"] == {"btlbw_window=4.0 rtprop_window=2.0": 2}
+    assert (one["set"], one["kept"], one["raised"]) == (2 / 3, 1 / 3, 0.0)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        b"theirs\n",
+        b"[1]\n",
+        b'{"level": "INFO"}\n',
+        line("add-cwnd", None),
+        line("add-cwnd", True),
+        line("scale-rate", float("nan")),
+        line("set", {}),
+        line("jump", 1),
+        line("nothing", flow=-1),
+        line("nothing", remote=5),
+        line("nothing")[:-30],
+        b"[" * 60_000,
+    ],
+    ids=range(12),
+)
+def test_lines_of_others_and_a_cut_one_are_skipped_and_counted(other):
+    both = found(line("nothing"), other)
+    assert (both.all.count, both.skipped) == (1, 1)
+
+
+def test_a_file_of_another_schema_is_refused(tmp_path):
+    file = tmp_path / "shadow.jsonl"
+    file.write_bytes(line("nothing", schema=2))
+    with pytest.raises(UsageError, match=f"{file}: a decision of schema 2, and this"):
+        read(file)
+
+
+def test_a_line_without_an_end_is_read_in_parts(tmp_path):
+    file = tmp_path / "shadow.jsonl"
+    file.write_bytes(bytes(200_000) + b"\n" + line("nothing"))
+    assert read(file).skipped == 4
+    assert read(file).all.count == 1
+
+
+def test_a_flow_of_many_decisions_keeps_a_bounded_number_of_points():
+    many = found(*(line("add-cwnd", 1, at_s=k) for k in range(3 * MOST_POINTS)))
+    assert many.all.count == 3 * MOST_POINTS
+    times = [at for at, _ in many.all.points]
+    assert MOST_POINTS <= len(times) <= 2 * MOST_POINTS
+    # They are spread over all of the time.
+    assert times[0] <= 1e9
+    assert times[-1] >= (3 * MOST_POINTS - 2) * 1e9
+    panel = picture(many)["vconcat"][0]
+    assert len(panel["data"]["values"]) <= MOST_POINTS
+
+
+def test_the_command_prints_a_table_and_draws(tmp_path, capsys):
+    file, plot = tmp_path / "shadow.jsonl", tmp_path / "new" / "shadow.svg"
+    file.write_bytes(b"theirs\n" + line("add-cwnd", 10) + line("nothing", at_s=2.0))
+    assert command(["shadow", str(file), "--plot", str(plot)]) == 0
+    out, err = capsys.readouterr()
+    assert err == f"headway: warning: {file}: 1 line without a decision\n"
+    flow = next(text.split() for text in out.splitlines() if "192.0.2.1:443" in text)
+    sizes = ["50.0", "50.0", "(50.0)", "0.0", "\u2013", "50.0"]
+    assert flow == ["3", "192.0.2.1:443", "owl", "2", *sizes]
+    assert "flow 3 to 192.0.2.1:443, owl: raised 50%, lowered 0%, kept 50%" in plot.read_text()
+
+
+def test_json_is_what_the_library_says(tmp_path, capsys):
+    file = tmp_path / "shadow.jsonl"
+    file.write_bytes(line("scale-rate", 1.25))
+    assert command(["shadow", str(file), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == read(file).as_json()
+
+
+def test_standard_input_is_read(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(line("nothing"))))
+    assert command(["shadow", "-", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["all"]["decisions"] == 1

@@ -11,7 +11,8 @@ from headway import ending
 from headway._native import UsageError, split
 from headway.cli.paths import FOLDER, Commands
 from headway.cli.streams import beside, plain, results_in, shown
-from headway.cli.usage import EPILOG, Json, console, nearest, seconds, table_of
+from headway.cli.usage import EPILOG, Json, console, table_of
+from headway.text import nearest, seconds
 
 app = Commands(
     help="Trace files: packet-delivery opportunities in mahimahi's format.",

@@ -8,7 +8,7 @@ from typing import Any
 import checks
 from checks import Check
 from headway._native import Scenario, features, scenario_names, schemes
-from headway.cli.lists import varies
+from headway.lists import varies
 
 DOCS = Path(__file__).parent.parent / "docs"
 NOTE = "<!-- Written by `make docs`; change the program instead. -->\n"

@@ -69,7 +69,8 @@ class Options:
             value: Any = getattr(self, name)
             if value is None and name in ("seconds", "jobs"):
                 continue
-            if not isinstance(value, kind) or isinstance(value, bool) or not low <= value <= high:
+            is_number = isinstance(value, kind) and not isinstance(value, bool)
+            if not is_number or not low <= value <= high:
                 what = "a whole number" if kind is Integral else "a number"
                 raise UsageError(f"--{name} {value!r}: must be {what} from {low} to {high}")
             # NumPy's numbers would not go into JSON.

@@ -30,7 +30,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def command_line(options: Mapping[str, object], command: str = "bench") -> str:
-    """The command that gives the same results in any environment; it leaves out options that are None."""
+    """The command that gives the same results in any environment; None leaves an option out."""
     typed = ["headway", command]
     for option, value in options.items():
         if value is not None:

@@ -146,6 +146,7 @@ class BenchFolder:
 
     def unwritten(self, tell: Tell) -> Bench:
         """What has finished, where it could not be saved."""
+        from headway.columns import Rows
         from headway.results import Bench
 
         results = self.batch.results()
@@ -153,7 +154,8 @@ class BenchFolder:
         for row in results:
             seeds.setdefault(row["scenario"], {})[row["run"]] = row["seed"]
         finished = len({(row["scenario"], row["scheme"], row["run"]) for row in results})
-        return Bench(self._said_of(finished, seeds), results, [], tell)
+        runs = Rows({name: [row[name] for row in results] for name in results[0]})
+        return Bench(self._said_of(finished, seeds), runs, [], tell)
 
     def write_statistics(self, bench: Bench) -> None:
         """Writes bench.json again, with `results`. Raises RunError."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from headway import ending
 from headway._native import RunError, UsageError
-from headway.summary import Tell, silent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from headway._native import Batch
     from headway.benches.folder import BenchFolder
     from headway.results import Bench
+    from headway.summary import Tell
 
 SAVE_EVERY_S = 30.0
 """What has finished is saved so often while a bench runs."""
@@ -50,7 +50,7 @@ class Observer:
     def working(self, what: str) -> AbstractContextManager[Tell]:
         """While statistics are computed or charts drawn; what it gives is told the share that is done."""
         del what
-        return nullcontext(silent)
+        return nullcontext(lambda _: None)
 
     def show(self, bench: Bench) -> None:
         """The statistics are there, and the report is not drawn yet."""

@@ -47,13 +47,15 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'headway' has no attribute '{name}'")
-    from headway import api
+if not TYPE_CHECKING:
 
-    found = globals()[name] = getattr(api, name)
-    return found
+    def __getattr__(name: str) -> Any:
+        if name not in __all__:
+            raise AttributeError(f"module 'headway' has no attribute '{name}'")
+        from headway import api
+
+        found = globals()[name] = getattr(api, name)
+        return found
 
 
 def __dir__() -> list[str]:

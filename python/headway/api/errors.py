@@ -13,13 +13,20 @@ if TYPE_CHECKING:
 
     from headway.api.results import Results
 
-NAMES = "schemes|scenario|world|runs|seconds|warmup|seed|jobs|out|against"
+NAMES = "schemes|scenario|world|runs|seconds|warmup|seed|jobs|out|against|pcap|qlog|logs"
 OPTION = re.compile(rf"(?<!\S)--({NAMES})\b")
 """Options of the command in a message, each of which is a parameter here."""
 
 
 class Error(Exception):
-    """What went wrong, in one line: what, where, and what would be right."""
+    """What went wrong, in one line: what, where, and what would be right.
+
+    Example:
+        >>> try:
+        ...     results = headway.load("out/lte")
+        ... except headway.Error as error:
+        ...     print(error)
+    """
 
     results: Results | None
     """What had finished before it went wrong, or None."""
@@ -34,6 +41,12 @@ class Interrupted(KeyboardInterrupt):  # It is a KeyboardInterrupt, not an error
     """Ctrl-C has ended a bench. What had finished is not lost.
 
     Code that catches KeyboardInterrupt catches this too.
+
+    Example:
+        >>> try:
+        ...     results = headway.bench(["cubic"], ["lte-verizon"], runs=1000)
+        ... except headway.Interrupted as stopped:
+        ...     results = stopped.results
     """
 
     results: Results | None

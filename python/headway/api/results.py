@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 
 
 class Picture:
-    """A chart. A notebook shows it; `save` writes it."""
+    """A chart. A notebook shows it; `save` writes it.
+
+    Example:
+        >>> results.plot(title="Three LTE links").save("lte.png")
+    """
 
     def __init__(self, spec: dict[str, Any]) -> None:
         """Of a chart in Vega-Lite."""

@@ -190,10 +190,13 @@ def _whole(kept: BenchFolder, end: End, results: Results | None, folder: Path | 
         rest = f"{finished}; they are in {folder}, and the same call goes on from there"
     if end.failed:
         raise Error(in_python(f"{end.failed}; {rest}"), results)
-    if end.is_asked or results is None:
+    if end.is_asked:
         number = ending.exit_code() - 128
         if number != signal.SIGINT:
             # As if it had come only now: unless somebody handles it, it ends this process.
             signal.raise_signal(number)
         raise Interrupted(f"interrupted: {rest}", results)
+    if results is None:
+        why = "; ".join(["no scheme runs on these scenarios", *kept.facts["notes"]])
+        raise Error(in_python(why))
     return results

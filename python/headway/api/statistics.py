@@ -60,7 +60,7 @@ def means(rows: Sequence[dict[str, Any]]) -> Table:
 
 
 def differences(comparisons: Iterable[Comparison]) -> Table:
-    """A row a scheme, scenario and metric: how far it lies above the other scheme, and the verdict."""
+    """A row a scheme, scenario and metric: how far it lies above the other, and the verdict."""
     rows, shown = [], []
     for one in comparisons:
         for measure in MEASURES:

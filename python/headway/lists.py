@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def scenario_families() -> list[list[Scenario]]:
-    """The scenarios that come with Headway, in the order of docs; the members of a family together."""
+    """The scenarios that come with Headway, in the order of docs, each with its family."""
     return [Scenario.load_all(name) for name in scenario_names()]
 
 
@@ -50,7 +50,10 @@ def about_traces() -> list[dict[str, Any]]:
     from headway.traces import places
 
     held = split()
-    return [{"name": name, "path": path, "evaluation": held.get(name, "none")} for name, path in places().items()]
+    rows = []
+    for name, path in places().items():
+        rows.append({"name": name, "path": path, "evaluation": held.get(name, "none")})
+    return rows
 
 
 def about_models() -> list[dict[str, Any]]:
@@ -62,7 +65,7 @@ def about_models() -> list[dict[str, Any]]:
 
 
 def about_model(model: Model | Learner) -> dict[str, Any]:
-    """A model or a learner: name, id, description, net, parameters, bytes, trained_on, command, place.
+    """What a model or a learner is: from its name and id to the command that trained it.
 
     `net` is the network in a few words, such as `mlp 30-32-16-1`; a learner has None.
     """

@@ -61,7 +61,7 @@ class Options:
     logs: bool = False
 
     def __post_init__(self) -> None:
-        """Raises UsageError for an empty list, and for a number of another kind or out of its range."""
+        """Raises UsageError for an empty list, and for a number of another kind or range."""
         for option, names in (("--schemes", self.schemes), ("--scenario", self.scenarios)):
             if not names:
                 raise UsageError(f"{option}: an empty list; name at least one")
@@ -78,7 +78,7 @@ class Options:
 
 
 class Plan:
-    """A bench whose schemes and scenarios are there. Nothing has run, and no file has been written."""
+    """A bench whose schemes and scenarios are there. Nothing has run, and no file is written."""
 
     def __init__(self, options: Options) -> None:
         """Reads the scenarios and the classes of Python controllers. Raises UsageError."""
@@ -135,16 +135,17 @@ class Plan:
         from headway.traces import changed, doubtful
 
         asked = self.options
-        notes = changed({name: sha256 for found in traces.values() for name, sha256 in found.items()})
+        notes = changed({name: digest for own in traces.values() for name, digest in own.items()})
         notes += dict.fromkeys(line for s in self.scenarios for line in s.ambiguous_traces())
         notes += doubtful(name for found in traces.values() for name in found)
+        length = asked.seconds if asked.seconds is not None else _common_length(self.scenarios)
         command = {
             # Named one by one, those that are left out would be refused.
             "--schemes": ALL if left_out else ",".join(self.names),
             "--scenario": ",".join(asked.scenarios),
             "--world": asked.world,
             "--runs": asked.runs,
-            "--seconds": asked.seconds if asked.seconds is not None else _common_length(self.scenarios),
+            "--seconds": length,
             "--warmup": asked.warmup,
             "--seed": asked.seed,
             "--against": asked.against,
@@ -171,13 +172,13 @@ def load_scenarios(names: Sequence[str]) -> list[Scenario]:
     for given in names:
         # A file's ending is enough to tell it from a name.
         if given.endswith(".toml") and not Path(given).exists():
-            raise UsageError(f"--scenario {given}: no such file; give a file, or a name of headway scenarios")
+            cure = "give a file, or a name of headway scenarios"
+            raise UsageError(f"--scenario {given}: no such file; {cure}")
         for one in Scenario.load_all(given):
             if one.name in loaded:
-                raise UsageError(
-                    f"--scenario: {loaded[one.name][0]} and {given} both have the name '{one.name}'; "
-                    "results go by name, so give each its own"
-                )
+                both = f"{loaded[one.name][0]} and {given} both have the name '{one.name}'"
+                cure = "results go by name, so give each its own"
+                raise UsageError(f"--scenario: {both}; {cure}")
             loaded[one.name] = given, one
     return [one for _, one in loaded.values()]
 
@@ -206,14 +207,16 @@ def _controllers(schemes: list[str], world: str) -> dict[str, dict[str, str]]:
 
 
 def _distinct(schemes: list[str], world: str) -> None:
-    """Raises UsageError where two specs mean the same scheme: they would be one row with twice the runs."""
+    """Raises UsageError where two specs mean the same scheme: they would be one row."""
     seen: dict[tuple[str, ...], str] = {}
     for spec in schemes:
         meaning = tuple(canonical_scheme(member, world) for member in scheme_members(spec))
         if len(set(meaning)) < len(meaning):
-            raise UsageError(f"--schemes: {spec} names a model twice; it would count as two trainings")
+            why = f"{spec} names a model twice; it would count as two trainings"
+            raise UsageError(f"--schemes: {why}")
         if meaning in seen:
-            raise UsageError(f"--schemes: {seen[meaning]} and {spec} are the same scheme; name it once")
+            both = f"{seen[meaning]} and {spec}"
+            raise UsageError(f"--schemes: {both} are the same scheme; name it once")
         seen[meaning] = spec
 
 

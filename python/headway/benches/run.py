@@ -1,4 +1,4 @@
-"""How a bench runs: its runs are saved, then come statistics and report, whatever becomes of each."""
+"""How a bench runs: runs are saved, then come statistics and report, whatever becomes of each."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from headway.benches.folder import BenchFolder
     from headway.results import Bench
     from headway.summary import Tell
+
+    Save = Callable[[], object]
 
 SAVE_EVERY_S = 30.0
 """What has finished is saved so often while a bench runs."""
@@ -48,7 +50,7 @@ class Observer:
         """What has finished is in this folder."""
 
     def working(self, what: str) -> AbstractContextManager[Tell]:
-        """While statistics are computed or charts drawn; what it gives is told the share that is done."""
+        """While statistics are computed or charts drawn; it gives what is told the share done."""
         del what
         return nullcontext(lambda _: None)
 
@@ -73,7 +75,7 @@ class End:
     undrawn: Exception | None = None
     """Why there is no report."""
     is_finished: bool = False
-    """Whether statistics and report were tried. They were not if no run has finished, or a signal came."""
+    """Whether statistics and report were tried: not if no run has finished, or a signal came."""
 
 
 def carry_out(kept: BenchFolder, observer: Observer, *, draw: bool = True) -> End:
@@ -113,7 +115,7 @@ def carry_out(kept: BenchFolder, observer: Observer, *, draw: bool = True) -> En
     return end
 
 
-def run(batch: Batch, save: Callable[[], object], asked: Event, observer: Observer) -> RunError | None:
+def run(batch: Batch, save: Save, asked: Event, observer: Observer) -> RunError | None:
     """Runs it until all has finished or `asked` is set.
 
     Saves now and then. Returns what went wrong with a run, if anything did.
@@ -142,8 +144,8 @@ def run(batch: Batch, save: Callable[[], object], asked: Event, observer: Observ
     return None
 
 
-def is_saved(save: Callable[[], object], observer: Observer) -> bool:
-    """Saves what has finished. A disk that is full just now, or a trace that is gone, ends no bench."""
+def is_saved(save: Save, observer: Observer) -> bool:
+    """Saves what has finished. A full disk ends no bench, nor a trace that is gone."""
     try:
         save()
     except (RunError, UsageError, OSError) as error:

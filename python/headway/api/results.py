@@ -80,12 +80,12 @@ class Results:
     @property
     def schemes(self) -> list[str]:
         """The schemes that have finished runs, as they were written."""
-        return list(dict.fromkeys(row["scheme"] for row in self._bench.rows))
+        return list(dict.fromkeys(self._bench.runs.columns["scheme"]))
 
     @property
     def scenarios(self) -> list[str]:
         """The scenarios that have finished runs."""
-        return list(dict.fromkeys(row["scenario"] for row in self._bench.rows))
+        return list(dict.fromkeys(self._bench.runs.columns["scenario"]))
 
     @property
     def command(self) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headway import ending
 from headway._native import UsageError
@@ -148,9 +149,10 @@ class _Progress(Observer):
         return nullcontext(tell)
 
 
-def _names(given: Name | Sequence[Name], option: str) -> list[str]:
+def _names(given: Any, option: str) -> list[str]:
     """The names as text. Raises UsageError where something else is among them."""
-    names = [given] if isinstance(given, (str, os.PathLike)) else list(given)
+    is_list = isinstance(given, Iterable) and not isinstance(given, str)
+    names = list(given) if is_list else [given]
     for name in names:
         if not isinstance(name, (str, os.PathLike)):
             raise UsageError(f"{option} {name!r}: not a name; give a list of names")

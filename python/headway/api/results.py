@@ -108,7 +108,7 @@ class Results:
     def __repr__(self) -> str:
         facts = self._bench.facts
         done, total = facts["finished_runs"], facts["total_runs"]
-        runs = f"{done} runs" if done == total else f"{done} of {total} runs"
+        runs = f"{done} run{'s' * (done > 1)}" if done == total else f"{done} of {total} runs"
         count = len(self.warnings)
         doubts = f", {count} warning{'s' * (count > 1)}" if count else ""
         place = f", in {self.folder}" if self.folder else ""

@@ -113,7 +113,7 @@ wheel: archives .venv/deps.stamp ## build what pip installs, with headwayd in it
 	@trap 'rm -rf $(ALONG)' EXIT; mkdir -p $(ALONG)/scripts && strip -g -o $(ALONG)/scripts/headwayd target/release/headwayd \
 	&& $(BIN)/maturin build --quiet --locked --release --out $(WHEEL_OUT)
 
-docs: .venv/core.stamp ## write the generated pages: docs/schemes.md, docs/features.md, docs/cli.md
+docs: .venv/core.stamp ## write the generated pages: docs/{schemes,features,cli,columns}.md
 	@$(BIN)/python scripts/make_docs.py
 
 # The theme's support ends in May 2027; its successor, Zensical, reads mkdocs.yml too. The variable hides that notice.

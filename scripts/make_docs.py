@@ -8,7 +8,8 @@ from typing import Any
 import checks
 from checks import Check
 from headway._native import Scenario, features, scenario_names, schemes
-from headway.cli.lists import varies
+from headway.fields import EVENTS, RESULTS, SERIES, Field
+from headway.lists import varies
 
 DOCS = Path(__file__).parent.parent / "docs"
 NOTE = "<!-- Written by `make docs`; change the program instead. -->\n"
@@ -237,10 +238,66 @@ def cli_page() -> str:
     return "".join(parts)
 
 
+COLUMNS_ABOUT = """# Columns of the Parquet files
+
+Any Parquet reader opens these files, such as pandas, Polars or DuckDB. In Python,
+[`results.to_pandas()` and `results.series()`](python-api.md) have the same columns.
+
+A type with "or null" has no value where the quantity does not apply. For example, one flow alone
+has no Jain's index. [How metrics are counted](decisions/0004-metrics.md) has the definitions.
+"""
+FILES: tuple[tuple[str, str, tuple[Field, ...]], ...] = (
+    (
+        "results.parquet",
+        """\
+`headway bench` writes it: one row a run and flow. **`flow` is -1 in the row of the whole run**,
+which takes all flows under test together. Most analyses begin with the rows where `flow == -1`. A
+scenario with one flow has two rows a run, -1 and 0. The footer has `schema`, and `bench`: how the
+bench was made, as JSON.""",
+        RESULTS,
+    ),
+    (
+        "series.parquet",
+        """\
+`headway bench` writes it: one row a flow and bin of 500 ms (wider if a run had over a million
+bins). **It has only run 0 of each scheme and scenario.** The same bench with another `--seed` has
+the series of another run. The footer has `schema`.""",
+        SERIES,
+    ),
+    (
+        "events.parquet",
+        """\
+`headway shell --log DIR` writes it, and `headway bench --logs` in worlds `emu` and `kernel` (as
+`run-0.events.parquet`): one row an event at a link or a host. [Recordings](recordings.md) explains
+it.""",
+        EVENTS,
+    ),
+)
+
+
+def columns_page() -> str:
+    """A table of the columns of each Parquet file."""
+    parts = [f"{NOTE}{COLUMNS_ABOUT}"]
+    for name, about, fields in FILES:
+        rows = []
+        for field in fields:
+            kind = f"{field.type} or null" if field.optional else field.type
+            rows.append([f"`{field.name}`", kind, field.unit, field.help])
+        columns = table(["column", "type", "unit", "meaning"], rows)
+        parts.append(f"\n## {name}\n\n{about}\n\n{columns}")
+    return "".join(parts)
+
+
 def main() -> None:
     """Measures the checks and writes the pages."""
     checks.keep(checks.measure())
-    for name, text in (("schemes.md", schemes_page()), ("features.md", features_page()), ("cli.md", cli_page())):
+    pages = {
+        "schemes.md": schemes_page(),
+        "features.md": features_page(),
+        "cli.md": cli_page(),
+        "columns.md": columns_page(),
+    }
+    for name, text in pages.items():
         (DOCS / name).write_text(text)
         print(f"docs/{name}")
 

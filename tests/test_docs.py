@@ -11,7 +11,13 @@ DOCS = ROOT / "docs"
 
 
 @pytest.mark.parametrize(
-    ("name", "page"), [("schemes.md", "schemes_page"), ("features.md", "features_page"), ("cli.md", "cli_page")]
+    ("name", "page"),
+    [
+        ("schemes.md", "schemes_page"),
+        ("features.md", "features_page"),
+        ("cli.md", "cli_page"),
+        ("columns.md", "columns_page"),
+    ],
 )
 def test_a_generated_page_is_up_to_date(monkeypatch, name, page):
     monkeypatch.syspath_prepend(ROOT / "scripts")

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from headway._native import RunError, UsageError
-from headway.cli.usage import seconds
 from headway.files import home
 from headway.netwatch.client import Client
+from headway.text import seconds
 from headway.traces.fetch import Collection, fetch
 from headway.tune import control
 

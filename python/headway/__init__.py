@@ -1,5 +1,62 @@
-"""Headway: learned congestion control you can train, prove and run."""
+"""Headway: learned congestion control you can train, compare and run.
+
+`headway.bench` compares congestion controllers, and `headway.load` reads what the command
+`headway bench` has written. docs/python-api.md explains both. What is listed in `__all__` is loaded
+when it is first used, so that `import headway` is quick.
+
+Example:
+    >>> import headway
+    >>> results = headway.bench(["cubic", "bbr"], ["pantheon-default"], runs=30)
+    >>> print(results.compare(against="cubic"))
+"""
+
+from typing import TYPE_CHECKING, Any
 
 from headway._native import RunError, UsageError, __version__
 
-__all__ = ["RunError", "UsageError", "__version__"]
+if TYPE_CHECKING:
+    from headway.api import (
+        Error,
+        Interrupted,
+        Picture,
+        Results,
+        Table,
+        bench,
+        list_models,
+        list_scenarios,
+        list_schemes,
+        list_traces,
+        load,
+    )
+
+__all__ = [
+    "Error",
+    "Interrupted",
+    "Picture",
+    "Results",
+    "RunError",
+    "Table",
+    "UsageError",
+    "__version__",
+    "bench",
+    "list_models",
+    "list_scenarios",
+    "list_schemes",
+    "list_traces",
+    "load",
+]
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name not in __all__:
+            raise AttributeError(f"module 'headway' has no attribute '{name}'")
+        from headway import api
+
+        found = globals()[name] = getattr(api, name)
+        return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

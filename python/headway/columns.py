@@ -37,6 +37,8 @@ class Rows:
 
     def __init__(self, columns: Mapping[str, Column]) -> None:
         """Of columns of one length."""
+        self.columns = columns
+        """As they were given."""
         # A view gives Python's own numbers, an array NumPy's.
         self._columns: dict[str, Any] = {
             name: column.data if isinstance(column, np.ndarray) else column for name, column in columns.items()
@@ -45,8 +47,11 @@ class Rows:
     def __len__(self) -> int:
         return len(next(iter(self._columns.values()), ()))
 
+    def __getitem__(self, at: int) -> Row:
+        return Row(self._columns, at)
+
     def __iter__(self) -> Iterator[Row]:
-        return (Row(self._columns, at) for at in range(len(self)))
+        return map(self.__getitem__, range(len(self)))
 
 
 def listed(column: Column) -> list[Any]:

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ from headway.compare import Comparison, Leaders, Numbered, compare, leaders, num
 from headway.files import in_utf8
 from headway.stats import FEW, Ellipse, block_length
 from headway.stats.nested import ENOUGH_MODELS
-from headway.summary import ALL_FLOWS, Offsets, Run, Tell, regions, silent, summarise
+from headway.summary import ALL_FLOWS, Offsets, Tell, regions, silent, summarise
 
 BENCH_SCHEMA = 1
 """Version of bench.json and of the footer of results.parquet that it is made from."""
@@ -35,7 +35,7 @@ class Bench:
 
     facts: dict[str, Any]
     """The command, the scenarios with their traces, the code's version; see `headway bench`."""
-    runs: Iterable[Run]
+    runs: Rows
     """One a run and flow, as `Batch.results` gives them, as often as they are asked for."""
     series: list[dict[str, Any]]
     """One a recorded run and flow; its columns are lists, one entry a bin."""

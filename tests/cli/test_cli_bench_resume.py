@@ -14,9 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from headway._native import Batch, RunError, Scenario
-from headway.cli import bench
+from headway.benches import plan as plans
+from headway.benches import run as runs
+from headway.benches.folder import BenchFolder
 from headway.cli.app import run as command
-from headway.cli.bench_folder import BenchFolder
+from headway.cli.bench_end import Terminal
 from headway.results import read_bench
 
 SCHEMES, SCENARIOS, RUNS = "cubic,newreno", "pantheon-default,synthetic-att", 30
@@ -26,14 +28,16 @@ TOTAL = 2 * 2 * RUNS
 
 STOPPED = """
 import os, signal
-from headway.cli import bench, main
-bench.SAVE_EVERY_S = 0
-save = bench.BenchFolder.save
+from headway.benches import run
+from headway.benches.folder import BenchFolder
+from headway.cli import main
+run.SAVE_EVERY_S = 0
+save = BenchFolder.save
 def save_and_stop(self):
     footer = save(self)
     os.kill(os.getpid(), signal.{})
     return footer
-bench.BenchFolder.save = save_and_stop
+BenchFolder.save = save_and_stop
 main()
 """
 """A bench that a signal reaches once it has saved for the first time."""
@@ -219,17 +223,17 @@ def test_an_interrupted_recording_leaves_a_whole_one_alone(monkeypatch, run, tmp
     asked = (*asked, "--logs", "--out", str(tmp_path))
     assert run(*asked).returncode == 0
     whole = contents(tmp_path / "recordings")
-    whole_run = bench._run
+    whole_run = runs.run
 
-    def run_until_it_records(batch, what, save, stop):
+    def run_until_it_records(batch, save, stop, observer):
         def is_set():
             if any(tmp_path.rglob("*.pcap")):
                 stop.set()
             return stop.is_set()
 
-        return whole_run(batch, what, save, SimpleNamespace(is_set=is_set))
+        return whole_run(batch, save, SimpleNamespace(is_set=is_set), observer)
 
-    monkeypatch.setattr(bench, "_run", run_until_it_records)
+    monkeypatch.setattr(runs, "run", run_until_it_records)
     # There is no capture yet, so the run is run again for one.
     assert command([*asked, "--pcap"]) != 0
     there = contents(tmp_path / "recordings")
@@ -265,7 +269,7 @@ class Failing:
 
 
 def test_a_run_that_fails_costs_the_others_nothing(monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(bench, "Batch", Failing)
+    monkeypatch.setattr(plans, "Batch", Failing)
     short = ("--scenario", "pantheon-default", "--runs", "2", "--seconds", "1")
     assert command([*BENCH, *short, "--out", str(tmp_path)]) == 1
     said = f"a worker was killed; 3 of 4 runs finished; they are in {tmp_path}, and "
@@ -278,14 +282,14 @@ def test_a_trace_that_disappears_costs_no_run(monkeypatch, capsys, tmp_path):
     (tmp_path / "mine.toml").write_text(SCENARIO + '[varies]\ntrace_offset = "0s..3s"\n')
     trace = tmp_path / "mine.down"
     trace.write_text("".join(f"{t}\n" for t in range(1, 3000)))
-    whole_run = bench._run
+    whole_run = runs.run
 
     def run_without_trace(*arguments):
         trace.unlink()
         return whole_run(*arguments)
 
-    monkeypatch.setattr(bench, "_run", run_without_trace)
-    monkeypatch.setattr(bench, "SAVE_EVERY_S", 0.0)
+    monkeypatch.setattr(runs, "run", run_without_trace)
+    monkeypatch.setattr(runs, "SAVE_EVERY_S", 0.0)
     out = tmp_path / "out"
     words = ("--schemes", "cubic", "--scenario", str(tmp_path / "mine.toml"), "--runs", "30", "--out", str(out))
     assert command(["bench", *words]) == 0
@@ -303,7 +307,7 @@ def test_a_trace_that_disappears_costs_no_run(monkeypatch, capsys, tmp_path):
     assert contents(out) == before
 
 
-def test_a_run_found_unfit_runs_again(run, capsys, tmp_path):
+def test_a_run_found_unfit_runs_again(run, tmp_path):
     """The folder of a bench in real time, made of one in simulated time: its second run says that it was unfit."""
     asked = ("--schemes", "cubic", "--scenario", "rax-1", "--runs", "3", "--seconds", "2")
     assert run("bench", *asked, "--out", tmp_path).returncode == 0
@@ -320,8 +324,7 @@ def test_a_run_found_unfit_runs_again(run, capsys, tmp_path):
     scenario = Scenario.load("rax-1")
     batch = Batch([scenario], ["cubic"], world="emu", runs=3, seconds=2.0)
     there = BenchFolder(tmp_path, batch, [scenario], {"rax-1": {}}, {})
-    there.take_over()
-    assert capsys.readouterr().err == f"headway: {tmp_path} has 2 of 3 runs already; the other one runs now\n"
+    assert there.take_over() == f"{tmp_path} has 2 of 3 runs already; the other one runs now"
     assert (batch.finished_runs, batch.total_runs) == (2, 3)
     assert {row["run"] for row in batch.results()} == {0, 2}
 
@@ -330,7 +333,7 @@ def test_a_save_that_fails_meanwhile_is_a_warning(capsys):
     def save():
         raise RunError("results.parquet: No space left on device")
 
-    assert not bench._is_saved(save)
+    assert not runs.is_saved(save, Terminal(None, json=False))
     said = "results.parquet: No space left on device; what has finished since the last save is only in memory"
     assert capsys.readouterr().err == f"headway: warning: {said}\n"
 
@@ -373,6 +376,6 @@ class Long:
 )
 def test_saves_are_half_a_minute_apart_and_take_little_of_the_time(monkeypatch, took_s, saved_at_s):
     batch = Long()
-    monkeypatch.setattr(bench, "time", SimpleNamespace(monotonic=lambda: batch.now_s))
-    assert bench._run(batch, "long", lambda: batch.save(took_s), Event()) is None
+    monkeypatch.setattr(runs, "time", SimpleNamespace(monotonic=lambda: batch.now_s))
+    assert runs.run(batch, lambda: batch.save(took_s), Event(), runs.Observer()) is None
     assert batch.saved_at_s == saved_at_s

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from headway._native import RunError, Scenario, UsageError
+from headway.benches.folder import BenchFolder
 from headway.cli import gap, streams
 from headway.cli.app import run as headway
-from headway.cli.bench_folder import BenchFolder
 from headway.files import alone_in, alone_making, new_folder
 from headway.results import read_bench
 
@@ -342,7 +342,7 @@ def test_where_nothing_can_be_written_the_table_is_printed(full, monkeypatch, ca
     def no_room(**_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("headway.cli.bench_folder.mkdtemp", no_room)
+    monkeypatch.setattr("headway.benches.folder.mkdtemp", no_room)
     assert headway([*BENCH, "--out", str(full)]) == 1
     out, err = capsys.readouterr()
     assert "cubic" in out
@@ -360,7 +360,7 @@ def test_of_a_disk_that_became_full_it_says_which_runs_are_there(tmp_path, monke
         raise RunError(f"{self.path}: No space left on device")
 
     monkeypatch.setattr(BenchFolder, "save", no_room)
-    monkeypatch.setattr("headway.cli.bench_folder.mkdtemp", lambda **_: str(tmp_path / "spare"))
+    monkeypatch.setattr("headway.benches.folder.mkdtemp", lambda **_: str(tmp_path / "spare"))
     capsys.readouterr()
     assert headway([*words, "--runs", "4"]) == 1
     out, err = capsys.readouterr()

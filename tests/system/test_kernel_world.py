@@ -14,7 +14,7 @@ import pytest
 import needs
 from daemon import refusal, registered
 from headway._native import Batch, canonical_scheme, read_parquet
-from headway.cli.bench import load
+from headway.benches.plan import load_scenarios
 from processes import has_threads, is_gone, started_by
 from test_emu_bench import LINK, workers
 from waiting import HANGS_S, until
@@ -116,7 +116,7 @@ def test_learned_schemes_are_a_daemons_as_long_as_the_bench_lasts(scenario, tmp_
 
 @pytest.mark.usefixtures("stand_in")
 def test_a_daemon_ends_with_its_batch(scenario, tmp_path):
-    batch = Batch(load([scenario]), ["owl"], world="kernel", runs=1, grid_ms=None)
+    batch = Batch(load_scenarios([scenario]), ["owl"], world="kernel", runs=1, grid_ms=None)
     (daemon,) = daemons(os.getpid())
     assert len(list((tmp_path / "tmp").iterdir())) == 1
     del batch

@@ -1,91 +1,101 @@
-"""How a bench ends: its runs are saved, then come statistics, tables and report, whatever becomes of each."""
+"""How a bench tells how it goes, and how the command ends."""
 
 from __future__ import annotations
 
 import json as js
 import sys
-from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 import typer
 
 from headway import ending
 from headway._native import RunError
+from headway.benches.run import Observer
 from headway.cli.bench_tables import print_results, say_where
 from headway.cli.streams import is_animated, results_in, said, screen, shown
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from headway._native import Batch, Scenario
-    from headway.cli.bench_folder import BenchFolder
+    from headway._native import Batch
+    from headway.benches.folder import BenchFolder
+    from headway.benches.plan import Plan
+    from headway.benches.run import End
     from headway.results import Bench
+    from headway.summary import Tell
 
 
-@dataclass
-class End:
-    """What became of what was measured."""
+class Terminal(Observer):
+    """Progress and warnings on standard error, the results on standard output."""
 
-    is_asked: bool = False
-    """Whether a signal has come."""
-    saved: BenchFolder | None = None
-    """Where it is: the folder that was asked for, or another."""
-    lost: Exception | None = None
-    """Why it is not in the folder that was asked for."""
-    made: Bench | None = None
-    """The statistics."""
-    unsaid: OSError | SystemExit | None = None
-    """Why they could not be printed."""
-    undrawn: Exception | None = None
-    """Why there is no report."""
+    def __init__(self, plan: Plan, *, json: bool) -> None:
+        """Of this bench; `json` is what the option says."""
+        self.plan = plan
+        self.json = json
+        self.unsaid: OSError | SystemExit | None = None
+        """Why the results could not be printed."""
+
+    def warn(self, line: str) -> None:
+        """A line on standard error."""
+        print(f"headway: warning: {line}", file=sys.stderr)
+
+    def note(self, line: str) -> None:
+        """A line on standard error; a folder in it may have any name."""
+        print(f"headway: {shown(line)}", file=sys.stderr)
+
+    @contextmanager
+    def running(self, batch: Batch) -> Iterator[Callable[[], None]]:
+        """A bar of runs."""
+        from headway.cli.progress import progress_of_runs
+
+        def runs() -> str:
+            return f"{batch.finished_runs}/{batch.total_runs}"
+
+        what = f"{len(self.plan.names)} schemes, {len(self.plan.scenarios)} scenarios"
+        with progress_of_runs() as progress:
+            task = progress.add_task(what, total=1.0, runs=runs())
+            # What is there already says nothing about how long the rest takes.
+            progress.tasks[task].completed = batch.progress
+            yield lambda: progress.update(task, completed=batch.progress, runs=runs())
+
+    def saving(self) -> AbstractContextManager[object]:
+        """A status on a terminal, for many runs take a while."""
+        there = screen(stderr=True)
+        return there.status("writing the results") if is_animated(there) else nullcontext()
+
+    def saved(self, path: Path) -> None:
+        """Notes it, for a line about an output that is full."""
+        results_in(path)
+
+    def working(self, what: str) -> AbstractContextManager[Tell]:
+        """A bar, if it takes long."""
+        from headway.cli.progress import progress_of
+
+        return progress_of(what)
+
+    def show(self, bench: Bench) -> None:
+        """Prints the results; if nobody reads them, the report is drawn all the same."""
+
+        def say() -> None:
+            if self.json:
+                print(js.dumps(bench.rows, indent=2))
+            else:
+                print_results(bench, self.plan.scenarios)
+
+        self.unsaid = said(say)
 
 
-def save(results: BenchFolder, end: End) -> None:
-    """Saves what was measured; where its folder has no room, among the system's temporary files."""
-    try:
-        with _status("writing the results"):
-            results.save()
-        end.saved = results
-        results_in(results.path)
-    except (RunError, OSError, ValueError) as error:
-        end.lost = error
-        with suppress(RunError, OSError, ValueError):
-            end.saved = results.saved_elsewhere()
-            results_in(end.saved.path)
-
-
-def finish(results: BenchFolder, end: End, scenarios: list[Scenario], *, json: bool) -> None:
-    """Makes the statistics, prints them, and draws the report, each whatever becomes of the others."""
-    from headway.cli.progress import progress_of
-
-    with progress_of("statistics") as tell:
-        # What was measured is shown at least.
-        end.made = made = end.saved.read(tell) if end.saved else results.unwritten(tell)
-        rows = made.rows
-    if end.saved:
-        try:
-            end.saved.write_statistics(made)
-        except (RunError, OSError) as error:
-            end.undrawn = error
-    end.unsaid = said(lambda: print(js.dumps(rows, indent=2)) if json else print_results(made, scenarios))
-    if end.saved and not end.undrawn:
-        try:
-            with progress_of("drawing the report") as tell:
-                end.saved.draw(made, tell)
-        except (RunError, OSError, ValueError, MemoryError) as error:
-            end.undrawn = error
-
-
-def say_rest(end: End, folder: Path, recordings: int, *, json: bool, strict: bool) -> bool:
+def say_rest(kept: BenchFolder, end: End, terminal: Terminal, *, strict: bool) -> bool:
     """Says where the files are and what is doubtful; whether the machine changed a result.
 
     Raises OSError or SystemExit if the results could not be printed.
     """
-    if end.unsaid:
-        raise end.unsaid
-    if not (json or end.lost):
-        say_where(folder, recordings, drawn=end.undrawn is None)
+    if terminal.unsaid:
+        raise terminal.unsaid
+    if not (terminal.json or end.lost):
+        say_where(kept.path, len(kept.batch.recordings()), drawn=end.undrawn is None)
     if end.saved and end.undrawn:
         why, there = str(end.undrawn) or "out of memory", shown(end.saved.path)
         rest = f"no report is written, but the results are whole: `headway report {there}` draws it"
@@ -93,29 +103,29 @@ def say_rest(end: End, folder: Path, recordings: int, *, json: bool, strict: boo
     return _warn(end.made, strict=strict) if end.made else False
 
 
-def raise_unless_whole(results: BenchFolder, end: End, failed: RunError | None, *, named: bool) -> None:
+def raise_unless_whole(kept: BenchFolder, end: End, *, named: bool) -> None:
     """Raises RunError if results were not written or a run failed, and ends the command if a signal came."""
     if end.lost:
-        raise RunError(f"{end.lost}; {_kept(results, end)}")
-    if failed or end.is_asked:
-        rest = _unfinished(results.batch, results.path, named=named)
-        if failed:
-            raise RunError(f"{failed}; {rest}")
+        raise RunError(f"{end.lost}; {_where(kept, end)}")
+    if end.failed or end.is_asked:
+        rest = _unfinished(kept.batch, kept.path, named=named)
+        if end.failed:
+            raise RunError(f"{end.failed}; {rest}")
         print(f"headway: interrupted: {rest}", file=sys.stderr)
         raise typer.Exit(ending.exit_code())
 
 
-def _kept(results: BenchFolder, end: End) -> str:
+def _where(kept: BenchFolder, end: End) -> str:
     """Where the runs are that could not be saved in their folder, and what to do."""
-    batch, folder = results.batch, shown(results.path)
+    batch, folder = kept.batch, shown(kept.path)
     finished = f"{batch.finished_runs} of {batch.total_runs} runs finished"
     if end.saved:
         there = shown(end.saved.path)
-        cure = "make room" if results.path.is_dir() else "make the folder again"
+        cure = "make room" if kept.path.is_dir() else "make the folder again"
         return f"{finished}; they are in {there}: {cure}, and move its files into {folder}"
-    if results.saved:
-        kept = f"{results.saved} of them are in {folder}, the others only in what was printed"
-        return f"{finished}; {kept}: make room, and the same --out goes on from there"
+    if kept.saved:
+        there = f"{kept.saved} of them are in {folder}, the others only in what was printed"
+        return f"{finished}; {there}: make room, and the same --out goes on from there"
     return f"{finished}; they are only in what was printed: make room, and run it again"
 
 
@@ -126,12 +136,6 @@ def _unfinished(batch: Batch, folder: Path, *, named: bool) -> str:
         return finished
     command = "the same command" if named else f"the same command with --out {shown(folder)}"
     return f"{finished}; they are in {shown(folder)}, and {command} goes on from there"
-
-
-def _status(what: str) -> AbstractContextManager[object]:
-    """Says on a terminal what is going on meanwhile."""
-    there = screen(stderr=True)
-    return there.status(what) if is_animated(there) else nullcontext()
 
 
 def _warn(bench: Bench, *, strict: bool) -> bool:

@@ -14,7 +14,7 @@ import typer
 
 from headway import ending
 from headway._native import RunError, Scenario, Trace, UsageError, canonical_scheme, find_headwayd
-from headway.cli.bench import MOST_JOBS, MOST_RUNS, load
+from headway.benches.plan import MOST_JOBS, MOST_RUNS, load_scenarios
 from headway.cli.paths import FOLDER
 from headway.cli.streams import plain, results_in, said, shown
 from headway.cli.usage import (
@@ -22,7 +22,6 @@ from headway.cli.usage import (
     Seconds,
     Seed,
     Warmup,
-    command_line,
     console,
     kept_in,
     that_fits,
@@ -44,6 +43,7 @@ from headway.gap.plan import (
     usual,
 )
 from headway.runs.task import served
+from headway.text import command_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -196,9 +196,9 @@ def _in_kernel(names: list[str]) -> tuple[list[str], list[str]]:
 def _scenarios(given: str | None) -> tuple[list[Scenario], list[str]]:
     """Those that are asked for; else the usual ones whose traces are there, and a line about each other one."""
     if given is not None:
-        return load(words(given, "--scenario")), []
+        return load_scenarios(words(given, "--scenario")), []
     found, notes = [], []
-    for one in load(list(SCENARIOS)):
+    for one in load_scenarios(list(SCENARIOS)):
         missing = [name for name in one.traces if Trace.find(name) is None]
         if missing:
             notes.append(f"{one.name} is left out: no trace {', '.join(missing)} (headway traces fetch)")

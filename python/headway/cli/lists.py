@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json as js
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headway._native import Scenario, check_scheme, scenario_names
+from headway._native import check_scheme
 from headway._native import schemes as all_schemes
 from headway.cli.usage import Json, console, table_of
+from headway.lists import about_scenario, name_of, scenario_families, varies
+
+if TYPE_CHECKING:
+    from headway._native import Scenario
 
 PUBLISHED = ("name", "family", "needs", "worlds", "source")
 
@@ -62,9 +66,9 @@ def scenarios(json: Json = False) -> None:
 
     One that is swept is a family: its name means all members, NAME:KEY=VALUE one of them.
     """
-    found = [Scenario.load_all(name) for name in scenario_names()]
+    found = scenario_families()
     if json:
-        print(js.dumps([_published(members) for members in found], indent=2))
+        print(js.dumps(list(map(about_scenario, found)), indent=2))
         return
     table = table_of("scenario", "flows", "what it is")
     papers: dict[str, list[list[Scenario]]] = {}
@@ -74,38 +78,13 @@ def scenarios(json: Json = False) -> None:
         table.add_section()
         table.add_row(f"[dim]{paper or 'of no paper'}[/dim]")
         for members in families:
-            table.add_row(_name(members[0]), _flows(members), _about(members))
+            table.add_row(name_of(members), _flows(members), _about(members))
     console().print(table)
-
-
-def _published(members: list[Scenario]) -> dict[str, Any]:
-    """What `--json` says of a scenario or a family."""
-    first = members[0]
-    sweep = first.sweep
-    return {
-        "name": _name(first),
-        "paper": first.paper,
-        "flows": max(s.flows for s in members),
-        "traces": list(dict.fromkeys(trace for s in members for trace in s.traces)),
-        "varies": varies(members),
-        "description": first.description,
-        "sweep": {"key": sweep["key"], "values": sweep["values"]} if sweep else None,
-    }
-
-
-def _name(scenario: Scenario) -> str:
-    sweep = scenario.sweep
-    return sweep["family"] if sweep else scenario.name
 
 
 def _flows(members: list[Scenario]) -> str:
     counts = [s.flows for s in members]
     return str(counts[0]) if min(counts) == max(counts) else f"{min(counts)}-{max(counts)}"
-
-
-def varies(members: list[Scenario]) -> list[str]:
-    """What the seed varies in any member of a family."""
-    return list(dict.fromkeys(what for s in members for what in s.varies))
 
 
 def _about(members: list[Scenario]) -> str:

@@ -2,7 +2,7 @@
 
 import json as js
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -10,10 +10,6 @@ from headway._native import UsageError
 from headway.cli.paths import FOLDER, MODEL, Commands
 from headway.cli.streams import beside, plain, results_in, shown
 from headway.cli.usage import EPILOG, Json, console, table_of
-
-if TYPE_CHECKING:
-    from headway.models import Model
-    from headway.models.learner import Learner
 
 app = Commands(
     help="Trained models: what there is, what is in them, and as ONNX.",
@@ -31,62 +27,24 @@ def listing(context: typer.Context, json: Json = False) -> None:
     """Trained models. Alone, lists those that come with Headway."""
     if context.invoked_subcommand is not None:
         return
-    from headway.models import shipped
-    from headway.models.learner import shipped_learners
+    from headway.lists import about_models
 
-    found, learners = shipped(), shipped_learners()
+    found = about_models()
     if json:
-        print(js.dumps([*map(_published, found), *map(_published_learner, learners)], indent=2))
+        print(js.dumps(found, indent=2))
         return
     table = table_of("model", "network", "parameters", "size", "trained on", "what it is")
-    for model in found:
-        row = _published(model)
-        trained = ", ".join(row["trained_on"]) or "unknown"
-        size = f"{row['bytes'] / 1000:.0f} kB"
-        table.add_row(model.title, model.net, str(model.parameters), size, trained, row["description"])
-    for learner in learners:
-        row = _published_learner(learner)
+    for row in found:
         size = f"{row['bytes'] / 1000:.0f} kB"
         trained = ", ".join(row["trained_on"]) or "unknown"
-        table.add_row(learner.title, "learner", str(learner.parameters), size, trained, row["description"])
+        net = row["net"] or "learner"
+        table.add_row(row["name"], net, str(row["parameters"]), size, trained, row["description"])
     show = console()
     show.print(table if found else "no model comes with this Headway")
     show.print(
         "[dim]Any folder runs as scheme learned:model=DIR, a learner's as rax-pretrained:model=DIR. "
         "headway models show NAME tells where one is from.[/dim]"
     )
-
-
-def _published(model: "Model") -> dict[str, Any]:
-    """What `--json` says of a model."""
-    card, training = model.card, model.card["training"]
-    return {
-        "name": model.title,
-        "id": model.id,
-        "description": card["description"],
-        "net": card["net"],
-        "parameters": model.parameters,
-        "bytes": model.size,
-        "trained_on": list(training["scenarios"]),
-        "command": training["command"],
-        "place": model.place,
-    }
-
-
-def _published_learner(learner: "Learner") -> dict[str, Any]:
-    """What `--json` says of a learner."""
-    card, training = learner.card, learner.card["training"]
-    return {
-        "name": learner.title,
-        "id": learner.id,
-        "description": card["description"],
-        "net": None,
-        "parameters": learner.parameters,
-        "bytes": learner.size,
-        "trained_on": list(training["scenarios"]),
-        "command": training["command"],
-        "place": learner.place,
-    }
 
 
 @app.command(epilog=EPILOG["models show"])

@@ -10,7 +10,8 @@ import typer
 from headway._native import RunError, UsageError
 from headway.cli.paths import Commands
 from headway.cli.streams import is_animated
-from headway.cli.usage import EPILOG, Json, Seed, console, seconds, table_of
+from headway.cli.usage import EPILOG, Json, Seed, console, table_of
+from headway.text import seconds
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -8,10 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from headway import ending
-from headway._native import UsageError, split
+from headway._native import UsageError
 from headway.cli.paths import FOLDER, Commands
 from headway.cli.streams import beside, plain, results_in, shown
-from headway.cli.usage import EPILOG, Json, console, nearest, seconds, table_of
+from headway.cli.usage import EPILOG, Json, console, table_of
+from headway.text import nearest, seconds
 
 app = Commands(
     help="Trace files: packet-delivery opportunities in mahimahi's format.",
@@ -25,17 +26,18 @@ def listing(context: typer.Context, json: Json = False) -> None:
     """Trace files: packet-delivery opportunities in mahimahi's format. Alone, lists them and where they are."""
     if context.invoked_subcommand is not None:
         return
-    from headway.traces import collection_of, places, shipped_folder
+    from headway.lists import about_traces
+    from headway.traces import collection_of, shipped_folder
 
-    found, held = places(), split()
+    found = about_traces()
     if json:
-        rows = [{"name": name, "path": path, "evaluation": held.get(name, "none")} for name, path in found.items()]
-        print(js.dumps(rows, indent=2))
+        print(js.dumps(found, indent=2))
         return
     from rich.text import Text
 
     table = table_of("trace", "evaluation", "folder")
-    for name, path in found.items():
+    for row in found:
+        name, path = row["name"], row["path"]
         collection = collection_of(name)
         missing = f"not here; fetch {collection}" if collection else "not here, nor in a collection"
         folder = Path(path).parent if path else None
@@ -43,7 +45,7 @@ def listing(context: typer.Context, json: Json = False) -> None:
             place = Text(missing, "dim")
         else:
             place = Text("comes with Headway" if folder == shipped_folder() else shown(folder))
-        table.add_row(name, held.get(name, "none"), place)
+        table.add_row(name, row["evaluation"], place)
     show = console()
     show.print(table)
     show.print(

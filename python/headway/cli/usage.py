@@ -1,11 +1,9 @@
 """How commands are explained: examples, and wrong usage in one line."""
 
-import difflib
 import math
 import re
-import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -16,6 +14,11 @@ from typer.exceptions import TyperException
 from headway import ending
 from headway._native import UsageError
 from headway.cli.streams import screen, shown
+from headway.text import LONGEST_S
+
+# Modules that tests/test_layers.py lists still import these two from here.
+from headway.text import nearest as nearest  # noqa: PLC0414
+from headway.text import seconds as seconds  # noqa: PLC0414
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -66,10 +69,6 @@ WIDE = 160
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 """The option of every command that lists or measures."""
-
-LONGEST_S = 1_000_000
-SHORTEST_S = 1e-9
-"""As in a scenario's own `seconds`."""
 
 Seconds = Annotated[
     float | None,
@@ -144,22 +143,6 @@ def words(text: str, option: str) -> list[str]:
     return found
 
 
-def seconds(text: str, option: str) -> float:
-    """A time such as 100ms or 2s, in seconds. Raises UsageError unless it is one above zero."""
-    units = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
-    match = re.fullmatch(r"([0-9]*\.?[0-9]+)(us|ms|s|min)", text.strip())
-    found = float(match[1]) * units[match[2]] if match else 0.0
-    if not SHORTEST_S <= found <= LONGEST_S:
-        raise UsageError(f"{option} '{text}': not a time from 0.000001ms to 1000000s; write 100ms or 2s")
-    return found
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """The known word most like `word`, as the end of a sentence: "; nearest is x" or nothing."""
-    like = difflib.get_close_matches(word, list(known), n=1)
-    return f"; nearest is {like[0]}" if like else ""
-
-
 def console() -> "Console":
     """Where tables go: as wide as the terminal; without one, wide enough for every table."""
     return screen(width=None if sys.stdout.isatty() else WIDE)
@@ -193,12 +176,3 @@ def kept_in(folder: Path) -> Iterator[None]:
     except KeyboardInterrupt:
         print(f"headway: interrupted; the results are in {shown(folder)}", file=sys.stderr)
         raise typer.Exit(ending.exit_code()) from None
-
-
-def command_line(options: Mapping[str, object], command: str = "bench") -> str:
-    """The command that gives the same results in any environment; an option without a value is left out."""
-    typed = ["headway", command]
-    for option, value in options.items():
-        if value is not None:
-            typed += [option, f"{value:.15g}" if isinstance(value, float) else str(value)]
-    return shlex.join(typed)

@@ -13,8 +13,8 @@ import numpy as np
 
 from headway import _native
 from headway._native import UsageError
-from headway.cli.usage import nearest
 from headway.envs.rewards import Reward
+from headway.text import nearest
 from headway.train.config import SYSTEMS
 
 if TYPE_CHECKING:

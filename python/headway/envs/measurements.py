@@ -9,7 +9,7 @@ import numpy as np
 
 from headway import _native
 from headway._native import UsageError
-from headway.cli.usage import nearest
+from headway.text import nearest
 
 COLUMNS: dict[str, str] = dict(_native.measurements())
 """Every column and what it is: those that only a simulation knows (`dt_s`, `time_s`, `throughput_packets_per_s`,

@@ -77,7 +77,7 @@ def load(name: str | Path) -> Model:
     `interval-v1-seed-2` is the same recipe trained with another seed, where that comes with Headway too;
     `interval-v1-seed-1` is `interval-v1`, which was trained with seed 1.
     """
-    from headway.cli.usage import nearest
+    from headway.text import nearest
 
     ours = {model.title: model for model in shipped()}
     if str(name) in ours:

@@ -1,5 +1,6 @@
 """Vega-Lite specifications drawn to SVG or PNG, without a browser and without the network."""
 
+import hashlib
 import json
 import os
 import re
@@ -90,9 +91,23 @@ def on_white(spec: Spec) -> Spec:
 
 
 def _draw(spec: Spec) -> str:
-    text = _drawn({"spec": CONFIGURED | spec}).decode()
+    text = _with_own_clips(_drawn({"spec": CONFIGURED | spec}).decode())
     # Tenths of a pixel are fine enough.
     return re.sub(r' (d|transform)="[^"]*"', lambda path: re.sub(r"(\.\d)\d+", r"\1", path[0]), text)
+
+
+CLIP = re.compile(r'(id="clip|url\(#clip)(\d+)')
+
+
+def _with_own_clips(svg: str) -> str:
+    """The chart with clips that are named by its content.
+
+    Vega numbers clips over all charts of a process: the same chart would differ each time. On a
+    page the clips of two charts need different names.
+    """
+    digest = hashlib.sha256(CLIP.sub(r"\1", svg).encode()).hexdigest()[:8]
+    numbers: dict[str, int] = {}
+    return CLIP.sub(lambda m: f"{m[1]}{digest}-{numbers.setdefault(m[2], len(numbers))}", svg)
 
 
 _LOCK = threading.Lock()

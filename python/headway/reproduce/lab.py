@@ -17,10 +17,10 @@ from headway._native import (
     scheme_members,
     schemes,
 )
-from headway.cli.usage import nearest
 from headway.models.folder import TRAININGS
 from headway.report.families import families
 from headway.runs.task import KERNEL, SIM, canonical, seeds_from, served
+from headway.text import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence

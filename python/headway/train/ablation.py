@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from headway._native import UsageError
-from headway.cli.usage import nearest
 from headway.models.extras import need
+from headway.text import nearest
 from headway.train.config import SYSTEMS, TrainConfig, of_table, toml
 
 FOLDER = Path(__file__).parent / "ablations"

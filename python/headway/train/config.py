@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headway._native import UsageError
-from headway.cli.usage import nearest
+from headway.text import nearest
 from headway.train.sections import ALGORITHMS, Algorithm, Dqn, EarlyStop, Net, Validation, read_section
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from dataclasses import MISSING, dataclass, fields
 from typing import Any, TypeVar
 
 from headway._native import UsageError
-from headway.cli.usage import nearest
+from headway.text import nearest
 
 Section = TypeVar("Section")
 

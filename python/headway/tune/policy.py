@@ -157,7 +157,7 @@ class Fixed:
 
 def read_settings(text: str, option: str) -> dict[str, float]:
     """`rtprop_window=2s,btlbw_window=4`, times in seconds. Raises UsageError."""
-    from headway.cli.usage import nearest, seconds
+    from headway.text import nearest, seconds
 
     found: dict[str, float] = {}
     for word in text.split(","):

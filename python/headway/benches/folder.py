@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from copy import copy
 from dataclasses import dataclass, field
@@ -13,7 +12,6 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
 from headway._native import UsageError
-from headway.cli.streams import shown
 from headway.ending import held
 
 if TYPE_CHECKING:
@@ -50,8 +48,8 @@ class BenchFolder:
             if "trace offset" in scenario.varies:
                 self.trace_s[scenario.name] = open_trace(*scenario.trace_parts[0]).seconds
 
-    def take_over(self) -> None:
-        """Takes over the runs that are there, and says so.
+    def take_over(self) -> str | None:
+        """Takes over the runs that are there; a line that says how many, or None.
 
         Raises:
             UsageError: They are of another bench.
@@ -63,7 +61,7 @@ class BenchFolder:
                 if (self.path / name).exists():
                     missing = f"holds {name} without its {FILES[0]}"
                     raise UsageError(f"--out {self.path}: {missing}; {CURE}")
-            return
+            return None
         try:
             there = self._take_over()
         except UsageError as error:
@@ -75,7 +73,7 @@ class BenchFolder:
         runs = ("" if again else "the other ") + ("one runs" if left == 1 else f"{left} run") + " now"
         records = f", {again} of them again for the recordings" if again else ""
         rest = f"; {runs}{records}" if left else ""
-        print(f"headway: {shown(self.path)} has {has} already{rest}", file=sys.stderr)
+        return f"{self.path} has {has} already{rest}"
 
     def _take_over(self) -> int:
         from headway.files import in_utf8
@@ -148,6 +146,7 @@ class BenchFolder:
 
     def unwritten(self, tell: Tell) -> Bench:
         """What has finished, where it could not be saved."""
+        from headway.columns import Rows
         from headway.results import Bench
 
         results = self.batch.results()
@@ -155,7 +154,8 @@ class BenchFolder:
         for row in results:
             seeds.setdefault(row["scenario"], {})[row["run"]] = row["seed"]
         finished = len({(row["scenario"], row["scheme"], row["run"]) for row in results})
-        return Bench(self._said_of(finished, seeds), results, [], tell)
+        runs = Rows({name: [row[name] for row in results] for name in results[0]})
+        return Bench(self._said_of(finished, seeds), runs, [], tell)
 
     def write_statistics(self, bench: Bench) -> None:
         """Writes bench.json again, with `results`. Raises RunError."""

@@ -1,0 +1,21 @@
+"""What `import headway` offers, loaded when it is first used (docs/python-api.md)."""
+
+from headway.api.errors import Error, Interrupted
+from headway.api.lists import list_models, list_scenarios, list_schemes, list_traces
+from headway.api.results import Picture, Results
+from headway.api.run import bench, load
+from headway.api.table import Table
+
+__all__ = [
+    "Error",
+    "Interrupted",
+    "Picture",
+    "Results",
+    "Table",
+    "bench",
+    "list_models",
+    "list_scenarios",
+    "list_schemes",
+    "list_traces",
+    "load",
+]

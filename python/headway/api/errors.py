@@ -1,0 +1,75 @@
+"""The one kind of error that the Python API raises, and what an interrupted bench leaves."""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from headway._native import RunError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from headway.api.results import Results
+
+NAMES = "schemes|scenario|world|runs|seconds|warmup|seed|jobs|out|against|pcap|qlog|logs"
+OPTION = re.compile(rf"(?<!\S)--({NAMES})\b")
+"""Options of the command in a message, each of which is a parameter here."""
+
+
+class Error(Exception):
+    """What went wrong, in one line: what, where, and what would be right.
+
+    Example:
+        >>> try:
+        ...     results = headway.load("out/lte")
+        ... except headway.Error as error:
+        ...     print(error)
+    """
+
+    results: Results | None
+    """What had finished before it went wrong, or None."""
+
+    def __init__(self, message: str, results: Results | None = None) -> None:
+        """With the results that had finished, if any had."""
+        super().__init__(message)
+        self.results = results
+
+
+class Interrupted(KeyboardInterrupt):  # It is a KeyboardInterrupt, not an error.
+    """Ctrl-C has ended a bench. What had finished is not lost.
+
+    Code that catches KeyboardInterrupt catches this too.
+
+    Example:
+        >>> try:
+        ...     results = headway.bench(["cubic"], ["lte-verizon"], runs=1000)
+        ... except headway.Interrupted as stopped:
+        ...     results = stopped.results
+    """
+
+    results: Results | None
+    """What had finished, or None if nothing had."""
+
+    def __init__(self, message: str, results: Results | None) -> None:
+        """With the results that had finished, if any had."""
+        super().__init__(message)
+        self.results = results
+
+
+@contextmanager
+def as_error() -> Iterator[None]:
+    """Turns what goes wrong inside into an Error. It names parameters instead of options."""
+    try:
+        yield
+    except (UsageError, RunError) as error:
+        raise Error(in_python(str(error))) from None
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise Error(f"{error.filename}: {why}" if error.filename else why) from None
+
+
+def in_python(message: str) -> str:
+    """The message with the names of parameters: `--scenario x` is `scenarios x`."""
+    return OPTION.sub(lambda m: "scenarios" if m[1] == "scenario" else m[1], message)

@@ -1,0 +1,74 @@
+"""What there is: schemes, scenarios, traces and models, by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headway._native import schemes
+from headway.api.table import Table, text_of
+from headway.lists import about_models, about_scenario, about_traces, scenario_families
+
+
+def list_schemes() -> Table:
+    """The congestion controllers that you can name in `headway.bench`.
+
+    Returns:
+        A row a scheme: name, summary, family, needs and worlds (lists), source, and parameters (a
+        list; write one as `cubic:NAME=VALUE`). `headway schemes NAME` explains the parameters.
+
+    Example:
+        >>> print(headway.list_schemes())
+    """
+    return _table([_about_scheme(scheme) for scheme in schemes()], "summary")
+
+
+def _about_scheme(scheme: dict[str, Any]) -> dict[str, Any]:
+    about = {key: scheme[key] for key in ("name", "summary", "family", "needs", "worlds", "source")}
+    return about | {"parameters": [parameter["name"] for parameter in scheme["params"]]}
+
+
+def list_scenarios() -> Table:
+    """The networks and traffic that schemes can be compared on.
+
+    Returns:
+        A row a scenario or family: name, description, paper, flows (the most under test), traces,
+        varies (what the seed varies; a list), and sweep (None, or a family's key and values: its
+        name means all members, `NAME:KEY=VALUE` one of them).
+
+    Example:
+        >>> [row["name"] for row in headway.list_scenarios() if row["flows"] > 1]
+    """
+    return _table([about_scenario(members) for members in scenario_families()], "description")
+
+
+def list_traces() -> Table:
+    """The traces that scenarios can name.
+
+    Returns:
+        A row a trace: name, path (None if it is not on this machine), and evaluation (the seconds
+        that are kept from training, or `none`).
+
+    Example:
+        >>> [row["name"] for row in headway.list_traces() if row["path"] is None]
+    """
+    return _table(about_traces(), "evaluation", "path")
+
+
+def list_models() -> Table:
+    """The trained models that come with Headway.
+
+    Returns:
+        A row a model: name, id, description, net (None for a learner), parameters, bytes,
+        trained_on (scenarios), command (that trained it), place.
+
+    Example:
+        >>> headway.bench(["learned:model=aurora-v1", "cubic"], ["pantheon-default"])
+    """
+    return _table(about_models(), "description")
+
+
+def _table(rows: list[dict[str, Any]], *about: str) -> Table:
+    """Of these rows; the name and what it is about are printed."""
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    shown = {name: list(map(text_of, columns[name])) for name in ("name", *about)}
+    return Table(columns, shown=shown)

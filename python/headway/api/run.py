@@ -1,0 +1,204 @@
+"""Runs a bench from Python, or reads one back."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from headway import ending
+from headway._native import UsageError
+from headway.api.errors import Error, Interrupted, as_error, in_python
+from headway.api.results import Results
+from headway.benches.plan import Options, Plan
+from headway.benches.run import End, Observer, carry_out
+from headway.summary import silent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from headway._native import Batch
+    from headway.benches.folder import BenchFolder
+
+    Name = str | os.PathLike[str]
+
+
+def bench(
+    schemes: Name | Sequence[Name],
+    scenarios: Name | Sequence[Name],
+    *,
+    runs: int = 30,
+    seed: int = 1,
+    seconds: float | None = None,
+    warmup: float = 0.0,
+    world: str = "sim",
+    jobs: int | None = None,
+    out: Name | None = None,
+    against: str | None = None,
+    pcap: bool = False,
+    qlog: bool = False,
+    logs: bool = False,
+    progress: Callable[[int, int], object] | None = None,
+) -> Results:
+    """Compares schemes over scenarios, as the command `headway bench` does.
+
+    In world `sim` the results depend on the arguments alone, but not on `jobs`: the same arguments
+    give the same results as the command, bit for bit. Ctrl-C keeps what has finished: it raises
+    `headway.Interrupted`, which has the results.
+
+    Args:
+        schemes: Controllers, such as `"cubic"`, `"bbr"`, `"learned:model=FOLDER"`,
+            `"python:FILE"`; a list, one name, or `"all"`. `headway.list_schemes()` has them.
+        scenarios: Networks: names, families, or TOML files. `headway.list_scenarios()` has them.
+        runs: Runs of each scheme on each scenario, 1 to 1,000,000; one in world `sim` if the seed
+            varies nothing.
+        seed: Of the first run, 0 or more; the seeds of the others are drawn from it.
+        seconds: Length of a run in s, from 0.001 on; else the scenario's own.
+        warmup: The metrics leave out so many seconds at first.
+        world: `sim` (simulated time), `emu` (real packets in real time) or `kernel` (the same, over
+            the kernel's sockets).
+        jobs: Runs at a time; else one a core, and in real time one.
+        out: A folder for results.parquet, series.parquet, bench.json and report.html. If it has
+            runs of the same bench already, only the others run. Without it nothing is written.
+        against: One of the schemes: the report compares the others with it run by run.
+        pcap: Capture the first run of each scheme and scenario for Wireshark; needs `out`.
+        qlog: Log the flows of these runs for qvis; needs `out`.
+        logs: Log the packets on the links of these runs; needs `out`.
+        progress: Is called with the numbers of finished runs and of all runs, whenever more have
+            finished.
+
+    Returns:
+        The results, at least one run.
+
+    Raises:
+        Error: An argument is wrong, or a run failed. Its `results` are what had finished.
+        Interrupted: Ctrl-C. Its `results` are what had finished.
+
+    Example:
+        >>> results = headway.bench(["cubic", "bbr"], ["pantheon-default"], runs=30)
+        >>> print(results.compare(against="cubic"))
+    """
+    with as_error():
+        if out is None and (pcap or qlog or logs):
+            raise UsageError("pcap, qlog and logs need a folder: give out=FOLDER")
+        options = Options(
+            schemes=_names(schemes, "--schemes"),
+            scenarios=_names(scenarios, "--scenario"),
+            world=world,
+            runs=runs,
+            seconds=seconds,
+            warmup=warmup,
+            seed=seed,
+            jobs=jobs,
+            against=against,
+            pcap=pcap,
+            qlog=qlog,
+            logs=logs,
+        )
+        plan = Plan(options)
+        with _folder(out) as folder, plan.in_folder(folder) as kept:
+            end = carry_out(kept, _Progress(progress), draw=out is not None)
+            made = end.made or (end.saved.read(silent) if end.saved else None)
+            failures = kept.batch.recording_failures()
+    doubts = [*failures, *([f"there is no report: {end.undrawn}"] if end.undrawn else [])]
+    there = None if out is None or end.lost else folder
+    results = Results(made, there, doubts) if made else None
+    return _whole(kept, end, results, there)
+
+
+def load(folder: Name) -> Results:
+    """Reads a folder that `headway bench --out` or `headway.bench(out=...)` has written.
+
+    Args:
+        folder: The folder; of its files results.parquet and series.parquet are read.
+
+    Returns:
+        The same results as the bench gave.
+
+    Raises:
+        Error: There is no such folder, or another version of Headway wrote it.
+
+    Example:
+        >>> headway.load("out/lte").report("again.html")
+    """
+    from headway.results import read_bench
+
+    with as_error():
+        return Results(read_bench(Path(folder)), Path(folder))
+
+
+class _Progress(Observer):
+    """Calls a function of the user's whenever more runs have finished."""
+
+    def __init__(self, progress: Callable[[int, int], object] | None) -> None:
+        self.progress = progress
+
+    def running(self, batch: Batch) -> AbstractContextManager[Callable[[], None]]:
+        known = batch.finished_runs
+
+        def tell() -> None:
+            nonlocal known
+            if self.progress and batch.finished_runs > known:
+                known = batch.finished_runs
+                self.progress(known, batch.total_runs)
+
+        return nullcontext(tell)
+
+
+def _names(given: Any, option: str) -> list[str]:
+    """The names as text. Raises UsageError where something else is among them."""
+    is_list = isinstance(given, Iterable) and not isinstance(given, str)
+    names = list(given) if is_list else [given]
+    for name in names:
+        if not isinstance(name, (str, os.PathLike)):
+            raise UsageError(f"{option} {name!r}: not a name; give a list of names")
+    if isinstance(given, str) and "," in given:
+        several = [part.strip() for part in given.split(",")]
+        raise UsageError(f"{option} '{given}': one name here; give several as a list: {several}")
+    return [os.fspath(name) for name in names]
+
+
+@contextmanager
+def _folder(out: Name | None) -> Iterator[Path]:
+    """Where runs are kept: in `out`, or in a temporary folder."""
+    from headway.files import remove_empty
+
+    if out is None:
+        with TemporaryDirectory(prefix="headway-bench-") as folder:
+            yield Path(folder)
+        return
+    try:
+        yield Path(out)
+    finally:
+        remove_empty()
+
+
+def _whole(kept: BenchFolder, end: End, results: Results | None, folder: Path | None) -> Results:
+    """The results. Raises Error or Interrupted if runs are missing, or not where they should be."""
+    batch = kept.batch
+    finished = f"{batch.finished_runs} of {batch.total_runs} runs finished"
+    if end.lost:
+        place = f"in {end.saved.path}" if end.saved else "only in this error's `results`"
+        raise Error(in_python(f"{end.lost}; {finished}, which are {place}"), results)
+    if results is None:
+        rest = finished
+    elif folder is None:
+        rest = f"{finished}; they are in `results` of this exception"
+    else:
+        rest = f"{finished}; they are in {folder}, and the same call goes on from there"
+    if end.failed:
+        raise Error(in_python(f"{end.failed}; {rest}"), results)
+    if end.is_asked:
+        number = ending.exit_code() - 128
+        if number != signal.SIGINT:
+            # As if it had come only now: unless somebody handles it, it ends this process.
+            signal.raise_signal(number)
+        raise Interrupted(f"interrupted: {rest}", results)
+    if results is None:
+        why = "; ".join(["no scheme runs on these scenarios", *kept.facts["notes"]])
+        raise Error(in_python(why))
+    return results

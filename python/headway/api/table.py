@@ -1,0 +1,126 @@
+"""A table that prints, and goes to pandas and Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, overload
+
+from headway.api.errors import Error
+from headway.columns import Rows, listed
+
+if TYPE_CHECKING:
+    from headway.columns import Column
+
+MOST_PRINTED = 100
+"""Rows of a table that are printed; it says how many more there are."""
+
+
+class Table(Sequence[dict[str, Any]]):
+    """Rows with named columns. It prints as text. A row is a dict, with None for no value.
+
+    Example:
+        >>> slow = [row["scheme"] for row in results.table() if row["delay_p95_ms"] > 100]
+    """
+
+    def __init__(
+        self,
+        columns: Mapping[str, Column],
+        kinds: Mapping[str, str] | None = None,
+        shown: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        """Of columns of one length.
+
+        Args:
+            columns: By name.
+            kinds: Of columns their kind, as `headway.fields.Field` has it.
+            shown: What is printed, by heading; else every column.
+        """
+        self._columns = dict(columns)
+        self._kinds = kinds or {}
+        self._shown = shown
+        self._rows = Rows(self._columns)
+
+    @property
+    def columns(self) -> dict[str, list[Any]]:
+        """The values of each column, by its name."""
+        return {name: listed(column) for name, column in self._columns.items()}
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, index: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[dict[str, Any]]: ...
+    def __getitem__(self, index: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
+        if isinstance(index, slice):
+            return [self[at] for at in range(len(self))[index]]
+        return dict(self._rows[range(len(self))[index]])
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame: NaN where there is no number, None where there is no text or list.
+
+        Raises:
+            Error: pandas is not installed.
+        """
+        import numpy as np
+
+        def typed(name: str, column: Column) -> Any:
+            kind = self._kinds.get(name, "text").removesuffix("?")
+            return listed(column) if kind == "text" else np.asarray(column, dtype=kind)
+
+        columns = {name: typed(name, column) for name, column in self._columns.items()}
+        return need("pandas").DataFrame(columns)
+
+    def to_arrow(self) -> Any:
+        """A pyarrow Table: null where there is no value.
+
+        Raises:
+            Error: pyarrow is not installed.
+        """
+        arrow = need("pyarrow")
+        fields, arrays = [], []
+        for name, column in self._columns.items():
+            kind = self._kinds.get(name)
+            named = (kind or "").removesuffix("?").replace("text", "string")
+            arrays.append(arrow.array(listed(column), getattr(arrow, named)() if kind else None))
+            may_miss = kind is None or kind.endswith("?")
+            fields.append(arrow.field(name, arrays[-1].type, nullable=may_miss))
+        return arrow.table(arrays, schema=arrow.schema(fields))
+
+    def __str__(self) -> str:
+        shown = self._shown or {name: list(map(text_of, own)) for name, own in self.columns.items()}
+        lines = aligned({head: texts[:MOST_PRINTED] for head, texts in shown.items()})
+        more = len(self) - MOST_PRINTED
+        return "\n".join([*lines, f"and {more:,} more rows"] if more > 0 else lines)
+
+    __repr__ = __str__
+
+
+def aligned(columns: Mapping[str, Sequence[str]]) -> list[str]:
+    """The lines of a table of text: a heading, then the rows; numbers stand at the right."""
+    cells = []
+    for head, texts in columns.items():
+        width = max(map(len, (head, *texts)))
+        is_number = all(text[:1] in "+-\u2212\u2013.0123456789" for text in texts)
+        side = ">" if is_number else "<"
+        cells.append([f"{text:{side}{width}}" for text in (head, *texts)])
+    return ["  ".join(line).rstrip() for line in zip(*cells, strict=True)]
+
+
+def need(package: str) -> Any:
+    """Imports an optional package. Raises Error where it is not installed."""
+    try:
+        return import_module(package)
+    except ImportError:
+        raise Error(f"{package} is not installed: pip install {package}") from None
+
+
+def text_of(value: Any) -> str:
+    """A value as it is printed."""
+    if value is None:
+        return "\u2013"
+    if isinstance(value, list):
+        return ", ".join(map(text_of, value))
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,189 @@
+"""How a bench runs: runs are saved, then come statistics and report, whatever becomes of each."""
+
+from __future__ import annotations
+
+import time
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from headway import ending
+from headway._native import RunError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+    from threading import Event
+
+    from headway._native import Batch
+    from headway.benches.folder import BenchFolder
+    from headway.results import Bench
+    from headway.summary import Tell
+
+    Save = Callable[[], object]
+
+SAVE_EVERY_S = 30.0
+"""What has finished is saved so often while a bench runs."""
+SHARE_OF_SAVES = 0.02
+"""Saving takes at most this share of the time."""
+
+
+class Observer:
+    """What a bench tells as it goes; this one tells nobody."""
+
+    def warn(self, line: str) -> None:
+        """Something is doubtful."""
+
+    def note(self, line: str) -> None:
+        """Something is worth knowing."""
+
+    def running(self, batch: Batch) -> AbstractContextManager[Callable[[], None]]:
+        """While the runs run; what it gives is called ten times a second."""
+        del batch
+        return nullcontext(lambda: None)
+
+    def saving(self) -> AbstractContextManager[object]:
+        """While what has finished is written, once all runs have ended."""
+        return nullcontext()
+
+    def saved(self, path: Path) -> None:
+        """What has finished is in this folder."""
+
+    def working(self, what: str) -> AbstractContextManager[Tell]:
+        """While statistics are computed or charts drawn; it gives what is told the share done."""
+        del what
+        return nullcontext(lambda _: None)
+
+    def show(self, bench: Bench) -> None:
+        """The statistics are there, and the report is not drawn yet."""
+
+
+@dataclass
+class End:
+    """What became of a bench."""
+
+    is_asked: bool = False
+    """Whether a signal has come."""
+    failed: RunError | None = None
+    """Why a run failed, if one did."""
+    saved: BenchFolder | None = None
+    """Where the runs are: in the folder that was asked for, or in another."""
+    lost: Exception | None = None
+    """Why they are not in the folder that was asked for."""
+    made: Bench | None = None
+    """The statistics."""
+    undrawn: Exception | None = None
+    """Why there is no report."""
+    is_finished: bool = False
+    """Whether statistics and report were tried: not if no run has finished, or a signal came."""
+
+
+def carry_out(kept: BenchFolder, observer: Observer, *, draw: bool = True) -> End:
+    """Runs what has not run yet, and saves it. One process at a time has the folder.
+
+    A signal ends the runs, or the statistics: what has finished is saved in either case.
+
+    Args:
+        kept: A bench, none of whose runs has started.
+        observer: Is told how it goes.
+        draw: Whether statistics and the report go into the folder too.
+
+    Raises:
+        UsageError: The folder is in use, cannot be written, or holds another bench.
+    """
+    from headway.files import alone_in
+
+    end = End()
+    for note in kept.facts["notes"]:
+        observer.warn(note)
+    with alone_in(kept.path):
+        if found := kept.take_over():
+            observer.note(found)
+        try:
+            # From the first run until all are saved a signal is noted, and interrupts nothing.
+            with ending.noted() as asked:
+                end.failed = run(kept.batch, kept.save, asked, observer)
+                if kept.batch.finished_runs:
+                    _save(kept, end, observer)
+            end.is_asked = asked.is_set()
+            # Statistics and charts can be made again: from here on a signal ends the command.
+            if kept.batch.finished_runs:
+                _finish(kept, end, observer, draw=draw)
+                end.is_finished = True
+        except KeyboardInterrupt:
+            end.is_asked = True
+    return end
+
+
+def run(batch: Batch, save: Save, asked: Event, observer: Observer) -> RunError | None:
+    """Runs it until all has finished or `asked` is set.
+
+    Saves now and then. Returns what went wrong with a run, if anything did.
+    """
+    saved, due = batch.finished_runs, time.monotonic() + SAVE_EVERY_S
+    with observer.running(batch) as tell:
+        try:
+            batch.start()
+            done = False
+            while not done:
+                if asked.is_set():
+                    batch.cancel()
+                done = batch.wait(0.1)
+                tell()
+                began, finished = time.monotonic(), batch.finished_runs
+                if not done and began >= due and finished > saved:
+                    if is_saved(save, observer):
+                        saved = finished
+                    ended = time.monotonic()
+                    due = ended + max(SAVE_EVERY_S, (ended - began) / SHARE_OF_SAVES)
+        except RunError as error:
+            return error
+        except BaseException:
+            batch.cancel()
+            raise
+    return None
+
+
+def is_saved(save: Save, observer: Observer) -> bool:
+    """Saves what has finished. A full disk ends no bench, nor a trace that is gone."""
+    try:
+        save()
+    except (RunError, UsageError, OSError) as error:
+        observer.warn(f"{error}; what has finished since the last save is only in memory")
+        return False
+    return True
+
+
+def _save(kept: BenchFolder, end: End, observer: Observer) -> None:
+    """Saves what was measured; where its folder has no room, among the system's temporary files."""
+    try:
+        with observer.saving():
+            kept.save()
+        end.saved = kept
+        observer.saved(kept.path)
+    except (RunError, OSError, ValueError) as error:
+        end.lost = error
+        with suppress(RunError, OSError, ValueError):
+            end.saved = kept.saved_elsewhere()
+            observer.saved(end.saved.path)
+
+
+def _finish(kept: BenchFolder, end: End, observer: Observer, *, draw: bool) -> None:
+    """Makes the statistics and draws the report, each whatever becomes of the other."""
+    with observer.working("statistics") as tell:
+        # What was measured is shown at least.
+        end.made = made = end.saved.read(tell) if end.saved else kept.unwritten(tell)
+        if draw:
+            made.rows  # noqa: B018  # Computed here, where it is told how far it is.
+    if end.saved and draw:
+        try:
+            end.saved.write_statistics(made)
+        except (RunError, OSError) as error:
+            end.undrawn = error
+    observer.show(made)
+    if end.saved and draw and not end.undrawn:
+        try:
+            with observer.working("drawing the report") as tell:
+                end.saved.draw(made, tell)
+        except (RunError, OSError, ValueError, MemoryError) as error:
+            end.undrawn = error

@@ -1,0 +1,38 @@
+"""Words for messages and commands: times, names that are nearly right, command lines."""
+
+import difflib
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+
+from headway._native import UsageError
+
+LONGEST_S = 1_000_000
+SHORTEST_S = 1e-9
+"""As in a scenario's own `seconds`."""
+
+
+def seconds(text: str, option: str) -> float:
+    """A time such as 100ms or 2s, in seconds. Raises UsageError unless it is one above zero."""
+    units = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
+    match = re.fullmatch(r"([0-9]*\.?[0-9]+)(us|ms|s|min)", text.strip())
+    found = float(match[1]) * units[match[2]] if match else 0.0
+    if not SHORTEST_S <= found <= LONGEST_S:
+        allowed = "not a time from 0.000001ms to 1000000s"
+        raise UsageError(f"{option} '{text}': {allowed}; write 100ms or 2s")
+    return found
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The known word most like `word`, to end a sentence with: "; nearest is x" or nothing."""
+    like = difflib.get_close_matches(word, list(known), n=1)
+    return f"; nearest is {like[0]}" if like else ""
+
+
+def command_line(options: Mapping[str, object], command: str = "bench") -> str:
+    """The command that gives the same results in any environment; None leaves an option out."""
+    typed = ["headway", command]
+    for option, value in options.items():
+        if value is not None:
+            typed += [option, f"{value:.15g}" if isinstance(value, float) else str(value)]
+    return shlex.join(typed)

@@ -77,6 +77,30 @@ def test_zones(measure, ends, zone):
     assert measure.zone({"mean": 1.0, "ci95": None}) is Zone.UNCLEAR
 
 
+@pytest.mark.parametrize(
+    ("rate", "runs", "zone"),
+    [
+        (100.0, 30, Zone.EQUAL),
+        (100.0, 5, Zone.UNCLEAR),
+        (101.5, 30, Zone.BETTER),
+        (101.5, 5, Zone.UNCLEAR),
+        (110.0, 5, Zone.BETTER),
+    ],
+)
+def test_runs_that_do_not_differ_from_one_another_are_not_certain(rate, runs, zone):
+    """30 equal runs leave 9.5% of all runs open, five 45%, each of which may be off by 10%."""
+    found = compare(numbered([*runs_of("a", [100.0] * runs), *runs_of("b", [rate] * runs)]), "a")
+    assert found["b", "s"].zones["throughput_mbps"] is zone
+    # All have the same loss of 1%: as equal as the margin of 0.1 points, or not.
+    assert found["b", "s"].zones["loss"] is (Zone.EQUAL if runs == 30 else Zone.UNCLEAR)
+
+
+def test_the_best_of_schemes_that_do_not_vary_is_ahead_only_by_more_than_that():
+    runs = [*runs_of("a", [100.0] * 30), *runs_of("b", [99.5] * 30), *runs_of("c", [95.0] * 30)]
+    found = leaders(numbered(runs), "throughput_mbps", more=True)
+    assert found == ({"s": "a"}, {("b", "s")})
+
+
 def test_runs_at_offsets_of_one_trace_are_taken_in_blocks():
     rates = networks(30)
     runs = [*runs_of("a", rates), *runs_of("b", rates + np.sin(np.arange(30) / 3))]

@@ -12,6 +12,7 @@ from headway.stats import (
     share_interval,
     student_interval,
 )
+from headway.stats.equal import may_differ
 from headway.stats.estimate import Estimate
 from headway.stats.means import mean, percent
 from headway.stats.nested import nested
@@ -215,6 +216,24 @@ def test_a_claim_of_more_seldom_holds_where_one_level_is_at_the_margin(samples):
         found["worst"] = of_runs(list(random.normal(0, 1, samples)))
         held += judge("x", "", "", found, more=0.5).verdict is Verdict.HOLDS
     assert held / TRIALS <= 0.025 + 0.008
+
+
+@pytest.mark.parametrize("samples", [5, 30])
+def test_runs_that_seldom_differ_are_seldom_taken_for_certain(samples):
+    """The rule of three: at its share of other runs, all of n are the same in 5% of the trials."""
+    assert may_differ(30, 0.95) == pytest.approx(3 / 30, rel=0.06)
+    random = np.random.default_rng(15)
+    share = may_differ(samples, 0.95)
+    # Each run that differs loses a point more, ten margins: the mean is that share of a point.
+    bound = 0.999 * share
+    held = 0
+    for _ in range(TRIALS):
+        values = list((random.uniform(size=samples) < share).astype(float))
+        ours = Estimate.of(lambda level, v=values: mean(v, level=level), samples)
+        held += judge("x", "", "", ours, "points", high=bound).verdict is Verdict.HOLDS
+    assert held / TRIALS <= 0.05
+    certain = Estimate.of(lambda level: mean([0.0] * samples, level=level), samples)
+    assert judge("x", "", "", certain, "points", high=1.01 * share).verdict is Verdict.HOLDS
 
 
 def test_equal_schemes_are_seldom_told_apart():

@@ -179,6 +179,29 @@ def test_a_number_that_does_not_vary_decides_and_has_no_interval():
     assert judge("x", "", "", Estimate.exactly(None), high=300).verdict is OPEN
 
 
+def test_runs_that_do_not_differ_leave_what_three_over_n_of_them_may_do():
+    """Of 30 runs 9.5% of all may differ, by ten margins: of loss 0.95 x 0.1 points, of a rate 0.95%."""
+
+    def same(value, runs):
+        found, wanted = measured(seeds=runs, x=[value] * runs)
+        return found.mean(wanted["x"], "throughput_mbps")
+
+    lossless = same(0.0, 30)
+    assert judge("x", "", "", lossless, "points", high=0.1).verdict is HOLDS
+    assert judge("x", "", "", lossless, "points", high=0.09).verdict is OPEN
+    assert judge("x", "", "", same(0.0, 5), "points", high=0.1).verdict is OPEN
+    assert judge("x", "", "", same(0.0, 5), "points", high=1.0).verdict is HOLDS
+    assert judge("x", "", "", same(50.0, 30), "Mbit/s", low=49.6).verdict is OPEN
+    assert judge("x", "", "", same(50.0, 30), "Mbit/s", low=49.5).verdict is HOLDS
+    assert judge("x", "", "", same(49.0, 30), "Mbit/s", low=49.5).verdict is FAILS
+    # Equal to more than the margin, and a difference that is larger than what is left open.
+    assert judge("x", "", "", same(0.0, 30), "%", more=1.0).verdict is FAILS
+    assert judge("x", "", "", same(0.0, 5), "%", more=1.0).verdict is OPEN
+    assert judge("x", "", "", same(3.0, 30), "%", more=1.0).verdict is HOLDS
+    assert judge("x", "", "", same(3.0, 5), "%", more=1.0).verdict is OPEN
+    assert judge("x", "", "", lossless, "points", high=1.0).so_far() == "0.00 points (no run differs)"
+
+
 def test_numbers_are_written_with_the_digits_that_their_interval_needs():
     assert text_of(metric(-16.66, -20.04, -13.4), "%") == ("-16.7 %", "-20.0 to -13.4")
     assert text_of(metric(None)) == ("\u2013", "\u2013")
@@ -188,9 +211,9 @@ def test_numbers_are_written_with_the_digits_that_their_interval_needs():
 # -- what runs gave --
 
 
-def measured(**values):
+def measured(seeds=3, **values):
     """Measured and what was wanted, by label: throughputs of runs on a network without a trace."""
-    lab = Lab(Settings(runs=3), first_seed=5)
+    lab = Lab(Settings(runs=seeds), first_seed=5)
     scenario = Scenario.load("owl-geni:count=2")
     wanted = {label: lab.want(label, "cubic", scenario) for label in values}
     runs = {

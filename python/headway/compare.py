@@ -14,6 +14,7 @@ from math import comb
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.stats.bootstrap import LEVEL
+from headway.stats.equal import widened
 from headway.stats.means import mean, percent
 from headway.stats.nested import nested
 from headway.summary import ALL_FLOWS, in_blocks
@@ -61,11 +62,12 @@ class Measure(NamedTuple):
             return percent(both, block, level=level)
         return mean([self.scale * (b - a) for a, b in both], block, level=level)
 
-    def zone(self, difference: Metric) -> Zone:
-        """What the difference says of the second scheme."""
+    def zone(self, difference: Metric, samples: int | None = None) -> Zone:
+        """What the difference says of the second scheme; `samples` are the independent ones behind it."""
         if difference["ci95"] is None:
             return Zone.UNCLEAR
-        low, high = difference["ci95"]
+        ends = difference["ci95"]
+        low, high = widened((ends[0], ends[1]), self.margin, samples, LEVEL)
         if -self.margin <= low and high <= self.margin:
             return Zone.EQUAL
         if low > 0:
@@ -126,11 +128,12 @@ def compare(
         if scheme == against or other is None:
             continue
         pairs, block = _pairs(other, own, (offsets or {}).get(scenario))
-        differences = {}
+        differences, zones = {}, {}
         for measure in MEASURES:
-            if both := _known(pairs, measure.metric, block):
-                differences[measure.metric] = measure.difference(*both)
-        zones = {m.metric: m.zone(differences[m.metric]) for m in MEASURES if m.metric in differences}
+            if known := _known(pairs, measure.metric, block):
+                difference = measure.difference(*known)
+                differences[measure.metric] = difference
+                zones[measure.metric] = measure.zone(difference, len(known[0]) // known[1])
         found[scheme, scenario] = Comparison(scheme, against, scenario, len(pairs), differences, zones)
     return found
 
@@ -172,11 +175,24 @@ def leaders(groups: Numbered, metric: str, *, more: bool, offsets: Mapping[str, 
         for scheme, own in schemes.items():
             pairs, block = _pairs(schemes[best], own, (offsets or {}).get(scenario))
             known = _known(pairs, metric, block)
-            ends = mean([b - a for a, b in known[0]], known[1], level=level)["ci95"] if known else None
-            is_worse = ends is not None and (ends[1] < 0 if more else ends[0] > 0)
-            if scheme != best and not is_worse:
+            if scheme != best and not (known and _is_less(known, level, means[best], metric, more=more)):
                 found.close.add((scheme, scenario))
     return found
+
+
+def _is_less(
+    known: tuple[list[tuple[float, float]], int], level: float, best: float, metric: str, *, more: bool
+) -> bool:
+    """Is the second of each pair surely worse than the first, whose mean is `best`?"""
+    pairs, block = known
+    ends = mean([b - a for a, b in pairs], block, level=level)["ci95"]
+    if ends is None:
+        return False
+    small = next(
+        (m.margin / m.scale for m in MEASURES if m.metric == metric and not m.is_relative), 0.01 * abs(best)
+    )
+    low, high = widened((ends[0], ends[1]), small, len(pairs) // block, level)
+    return high < 0 if more else low > 0
 
 
 def numbered(runs: Iterable[Run]) -> Numbered:

@@ -18,10 +18,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from math import inf
+from math import inf, isfinite
 from typing import TYPE_CHECKING
 
 from headway.report.numbers import number
+from headway.stats.equal import widened
 from headway.stats.estimate import NOTHING, Estimate
 from headway.stats.nested import ENOUGH_MODELS
 
@@ -32,6 +33,12 @@ ERROR = 0.05
 """The probability with which a verdict may be wrong."""
 PERCENT, INDEX, POINTS = 1.0, 0.01, 0.1
 """Margins in %, in Jain's index and in points of loss: a smaller difference counts as equal (decision 46)."""
+RELATIVE = 0.01
+"""In other units a small difference is this share of the number or of its limit, whichever is larger."""
+
+
+SMALL = {"%": PERCENT, "points": POINTS}
+"""A small difference by its unit."""
 
 
 class Zone(StrEnum):
@@ -69,14 +76,16 @@ class Aim:
     high: float = inf
     margin: float | None = None
     """For claims of more (low 0) or less (high 0): a smaller difference counts as equal."""
+    small: float | None = None
+    """A small difference in its unit, where there is no margin; else `RELATIVE`."""
 
     def zone(self, ours: Estimate, level: float = 1 - ERROR) -> Zone:
-        """Where an estimate lies, with its whole interval of that level."""
+        """Where an estimate lies, with its whole interval of that level, which has a width (`stats.equal`)."""
         if ours.mean is None:
             return Zone.MISSING
         if (ends := ours.interval(level)) is None:
             return Zone.UNCLEAR
-        low, high = ends
+        low, high = widened(ends, self._small(ours.mean), ours.samples, level)
         if self.margin is not None:
             if -self.margin <= low and high <= self.margin:
                 return Zone.EQUAL
@@ -86,6 +95,11 @@ class Aim:
         if self.low <= low and high <= self.high:
             return Zone.CLAIMED
         return Zone.CONTRARY if high < self.low or low > self.high else Zone.UNCLEAR
+
+    def _small(self, mean: float) -> float:
+        if small := self.margin or self.small:
+            return small
+        return RELATIVE * max(abs(number) for number in (mean, self.low, self.high) if isfinite(number))
 
     def room(self, ours: Estimate) -> float:
         """How far inside it the mean lies; below 0 outside."""
@@ -203,7 +217,7 @@ def judge(
         learners: The trained schemes that the claim is about, if the figure has others too.
     """
     margin = less if more is None else more
-    aim = Aim(low if more is None else 0.0, high if less is None else 0.0, margin)
+    aim = Aim(low if more is None else 0.0, high if less is None else 0.0, margin, SMALL.get(unit))
     given = found if isinstance(found, Mapping) else {"": found}
     levels = tuple(_level(label, one, aim) for label, one in given.items())
     verdict = _verdict(levels, least)
@@ -275,6 +289,7 @@ def all_of(zones: Iterable[Zone]) -> Zone:
 
 
 NO_INTERVAL = "none"
+NO_RUN_DIFFERS = "no run differs"
 
 
 def text_of(ours: Estimate, unit: str = "") -> tuple[str, str]:
@@ -282,8 +297,10 @@ def text_of(ours: Estimate, unit: str = "") -> tuple[str, str]:
     if ours.mean is None:
         return "\u2013", "\u2013"
     ends = ours.ci95
-    if ends == (ours.mean, ours.mean):
-        ends = None
+    if ends and ends[0] == ends[1]:
+        return " ".join(
+            part for part in (number(ours.mean), unit) if part
+        ), NO_RUN_DIFFERS if ours.samples else NO_INTERVAL
     like = max(map(abs, [ours.mean, *(ends or [])]))
     mean = " ".join(part for part in (number(ours.mean, like), unit) if part)
     return mean, f"{number(ends[0], like)} to {number(ends[1], like)}" if ends else NO_INTERVAL

@@ -57,7 +57,9 @@ class Measured:
         """The median over seeds of `of`, applied to one run of each of `wanted` with the same seed."""
         together, _ = self.ordered(wanted)
         values = [value for runs in together if (value := of(*runs)) is not None]
-        return Estimate(median(values) if values else None, lambda level: median_interval(values, level=level))
+        return Estimate(
+            median(values) if values else None, lambda level: median_interval(values, level=level), len(values)
+        )
 
     def share(self, wanted: Wanted, of: Callable[[Run], bool]) -> Estimate:
         """The share of runs of which something is true, with Wilson's interval: it has a width at 0 and 1 too."""
@@ -91,7 +93,7 @@ class Measured:
         """How far `one` lies above `other`, in % of the other's mean; of runs with the same seed."""
         rows, block = self._rows([other, one], [of, of])
         known = [(row[0], row[1]) for row in rows]
-        return Estimate.of(lambda level: means.percent(known, block, level=level))
+        return Estimate.of(lambda level: means.percent(known, block, level=level), len(known) // block)
 
     def apart(self, one: Wanted, other: Wanted, of: Of, how: TwoSamples = mean_difference) -> Estimate:
         """`one` against `other`, of independent runs; the difference of means unless told otherwise.
@@ -115,7 +117,8 @@ class Measured:
             return NOTHING
         more = 100 * (b / a - d / c)
         added = [100 * ((row[1] - b / a * row[0]) / a - (row[3] - d / c * row[2]) / c) for row in known]
-        return Estimate.of(lambda level: means.mean(added, block, level=level)).mapped(lambda value: more + value)
+        apart = Estimate.of(lambda level: means.mean(added, block, level=level), len(added) // block)
+        return apart.mapped(lambda value: more + value)
 
     def across(self, wanted: Sequence[Wanted], of: Callable[..., float | None]) -> Estimate:
         """The mean over seeds of `of`, applied to one run of each of `wanted`; None is left out."""
@@ -123,7 +126,7 @@ class Measured:
         rows = [(runs, [value]) for runs in ordered if (value := of(*runs)) is not None]
         samples, block = self.samples(wanted, rows, block)
         values = [value for (value,) in samples]
-        return Estimate.of(lambda level: means.mean(values, block, level=level))
+        return Estimate.of(lambda level: means.mean(values, block, level=level), len(values) // block)
 
     def _rows(self, wanted: Sequence[Wanted], of: Sequence[Of]) -> tuple[list[list[float]], int]:
         """A value of each of `wanted` for each seed with which all are known, or for each training seed."""
@@ -201,7 +204,11 @@ def over_recordings(of_each: Iterable[Estimate]) -> Estimate:
     Runs at many offsets of one recording tell how much its seconds differ, and nothing of other recordings.
     """
     means = [one.mean for one in of_each if one.mean is not None]
-    return Estimate(sum(means) / len(means) if means else None, lambda level: student_interval(means, level=level))
+    return Estimate(
+        sum(means) / len(means) if means else None,
+        lambda level: student_interval(means, level=level),
+        len(means),
+    )
 
 
 def few_recordings(count: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from headway.reproduce.claim import Zone
+from headway.reproduce.claim import PERCENT, POINTS, Aim, Zone
 from headway.reproduce.interval.groups import PAPERS, PRINTED
 from headway.stats import FEW, means
 from headway.stats.estimate import Estimate
@@ -165,8 +165,8 @@ class Found:
         """Is a group surely near another: the whole interval of their distance?"""
         is_loss = quantity == LOSS
         apart = self.points_lost(name, other) if is_loss else self._percent_in_pairs(name, other, quantity)
-        most = CLOSE_LOSS if is_loss else CLOSE
-        return apart.ci95 is not None and -most <= apart.ci95[0] and apart.ci95[1] <= most
+        most, small = (CLOSE_LOSS, POINTS) if is_loss else (CLOSE, PERCENT)
+        return Aim(-most, most, small=small).zone(apart) is Zone.CLAIMED
 
     def _percent_in_pairs(self, name: str, other: str, quantity: str) -> Estimate:
         """How far one lies above the other in %, of a quantity or the reward."""
@@ -194,27 +194,31 @@ class Found:
             return mean
         middle, off_by = mean.mean, apart.mean
         ends = apart.mapped(lambda end: middle + end - off_by)
-        return Estimate(middle, ends.interval)
+        return Estimate(middle, ends.interval, apart.samples)
 
     def percent(self, one: str, other: str, quantity: str) -> Estimate:
         """How far a group's mean lies above another's, in % of the other's; of runs with one seed."""
+        if one == other:
+            return Estimate.exactly(0.0)
         return self.measured.percent(self.wanted[one], self.wanted[other], quantity)
 
     def points_lost(self, one: str, other: str) -> Estimate:
         """The share that a group loses less that of another, in points; of runs with one seed."""
+        if one == other:
+            return Estimate.exactly(0.0)
         return self.measured.difference(self.wanted[one], self.wanted[other], percent_lost)
 
     def percent_of_all(self, ones: Sequence[str], others: Sequence[str], quantity: str) -> Estimate:
         """How far the mean of several groups lies above that of others, in % of that; of runs with one seed."""
         both, block = self._sides(ones, others, lambda run: run[quantity])
         turned = [(second, first) for first, second in both]
-        return Estimate.of(lambda level: means.percent(turned, block, level=level))
+        return Estimate.of(lambda level: means.percent(turned, block, level=level), len(turned) // block)
 
     def points_lost_of_all(self, ones: Sequence[str], others: Sequence[str]) -> Estimate:
         """The mean share that several groups lose less that of others, in points; of runs with one seed."""
         both, block = self._sides(ones, others, percent_lost)
         apart = [first - second for first, second in both]
-        return Estimate.of(lambda level: means.mean(apart, block, level=level))
+        return Estimate.of(lambda level: means.mean(apart, block, level=level), len(apart) // block)
 
     def _sides(
         self, ones: Sequence[str], others: Sequence[str], of: Callable[[Run], float | None]

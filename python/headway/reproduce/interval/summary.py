@@ -141,7 +141,7 @@ def k_top(found: Of) -> Claim:
         least=6,
     )
     generous = [own.among("K", THROUGHPUT, PLACES) for own in found.values()]
-    close = [Aim(low=-CLOSE).zone(_less_than_best(own, "K")) for own in found.values()]
+    close = [Aim(low=-CLOSE, small=PERCENT).zone(_less_than_best(own, "K")) for own in found.values()]
     parts = [
         claim.note,
         f"among the first three, or as good as the third: {_counted(generous)}",

@@ -72,8 +72,16 @@ def fig11(lab: Lab) -> Made:
                 for ours in owls
                 for rival in rivals
                 for said, of, aim in (
-                    ("throughput (%)", partial(measured.percent, of="throughput_mbps"), Aim(low=-NEAR_PERCENT)),
-                    ("loss (points)", partial(measured.difference, of=_percent_lost), Aim(high=NEAR_POINTS)),
+                    (
+                        "throughput (%)",
+                        partial(measured.percent, of="throughput_mbps"),
+                        Aim(low=-NEAR_PERCENT, small=PERCENT),
+                    ),
+                    (
+                        "loss (points)",
+                        partial(measured.difference, of=_percent_lost),
+                        Aim(high=NEAR_POINTS, small=POINTS),
+                    ),
                 )
             },
             weak=LONGER,

@@ -10,12 +10,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from headway._native import Scenario, UsageError, canonical_scheme
+from headway._native import Scenario, UsageError, canonical_scheme, code_version
 from headway.report.svg import standalone
 from headway.reproduce import PAPERS, paper
 from headway.reproduce.charts import Bar, bars, heat, looks_of, over, over_time, recoloured, titled
 from headway.reproduce.claim import Zone, judge
-from headway.reproduce.engine import Outcome, begin, circumstances
+from headway.reproduce.engine import Outcome, begin, circumstances, recorded
+from headway.reproduce.engine import make as engine_make
 from headway.reproduce.figure import Drawn, Figure
 from headway.reproduce.lab import FULL, QUICK, TRAININGS, Lab, MissingError
 from headway.reproduce.publish import publish
@@ -230,6 +231,42 @@ def test_traces_that_are_missing_name_what_fetches_them(monkeypatch):
     assert missing(lte).endswith(" here: headway traces fetch mahimahi")
     assert missing(walking, lte).endswith(" here: headway traces fetch nyc and headway traces fetch mahimahi")
     assert missing(of_text(text)) == "no trace mine.down here: no collection of headway traces has it"
+
+
+def test_both_directions_and_all_seconds_of_a_link_are_one_recording():
+    def traces(*scenarios):
+        lab = Lab(QUICK)
+        return recorded([lab.want("cubic", "cubic", Scenario.load(name)) for name in scenarios])
+
+    assert traces("pantheon-default", "synthetic-att") == set()
+    assert traces("lte-verizon", "owl-lte-verizon") == {"Verizon-LTE-short"}
+    assert len(traces("lte-verizon", "owl-lte-att", "cellular-bus", "pantheon-default")) == 3
+
+
+def test_a_figure_of_fewer_than_five_recordings_decides_nothing_of_them_and_says_so():
+    def outcome(*scenarios):
+        def make(lab):
+            measured = yield [lab.want(name, "cubic", Scenario.load(name)) for name in scenarios]
+            ours = Estimate.fixed(2.0, (1.0, 3.0))
+            assert measured
+            claims = [
+                judge(f"fig.{of}", "", "", ours, low=0, of_recordings=of == "links") for of in ("links", "cpu")
+            ]
+            return Drawn({}, claims, notes=["A note."])
+
+        run = {"unfit": None, "code_version": code_version, "took_s": 0.1}
+        begun = begin([Figure("fig", "", "", make)], Lab(QUICK))[0]
+        made = engine_make(begun, SimpleNamespace(find=lambda _: run), 1, lambda *_: None)
+        return [claim.verdict.value for claim in made.drawn.claims], list(made.notes)
+
+    assert outcome("pantheon-default") == (["holds", "holds"], ["A note."])
+    verdicts, notes = outcome("pantheon-default", "owl-lte-verizon", "owl-lte-att")
+    assert verdicts == ["open", "holds"]
+    assert notes[0] == "A note."
+    assert notes[1].startswith("The recorded links of this figure come from 2 recordings.")
+    assert outcome("lte-verizon")[1][1].startswith("The recorded links of this figure come from one recording.")
+    links = [f"cellular-{of}" for of in ("bus", "static", "taxi", "walking")]
+    assert outcome(*links, "owl-lte-att") == (["holds", "holds"], ["A note."])
 
 
 def test_every_kind_of_chart_is_drawn_on_light_and_on_dark():

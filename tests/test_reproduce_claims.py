@@ -5,7 +5,7 @@ from statistics import NormalDist
 import pytest
 
 from headway._native import Scenario
-from headway.reproduce.claim import Aim, Verdict, Zone, all_of, contrary, judge, text_of, with_training_seeds
+from headway.reproduce.claim import Aim, Verdict, Zone, all_of, contrary, judge, text_of, with_replicates
 from headway.reproduce.lab import Lab, Settings
 from headway.reproduce.measured import Measured
 from headway.reproduce.owl.buffer import needed, passes
@@ -147,29 +147,32 @@ def test_a_failure_may_be_the_models_own_or_untestable():
         assert (claim.verdict, claim.note) == (Verdict.UNTESTABLE, "it names no network")
 
 
-def test_too_few_recordings_leave_a_claim_open_and_it_says_so():
-    for found in (metric(-1, -2, -0.5), metric(1, 0.5, 2)):
-        claim = judge("x", "", "", found, low=0, weak="more", undecided="one recording")
-        assert (claim.verdict, claim.note) == (OPEN, "one recording")
-
-
-def test_fewer_than_five_training_seeds_decide_nothing():
+def test_fewer_than_five_training_seeds_or_recordings_decide_nothing():
     off, fine = metric(-1, -2, -0.5), metric(1, 0.5, 2)
     for found, said in ((off, "does not hold"), (fine, "holds")):
-        claim = with_training_seeds(judge("x", "", "", found, low=0), 1)
+        judged = judge("x", "", "", found, low=0)
+        claim = with_replicates(judged, seeds=1, recordings=7)
         assert claim.verdict is OPEN
-        assert (
-            claim.note
-            == f"it {said} for the models trained here, but only one training seed stands behind it; 5 are needed"
+        assert claim.note == f"it {said} here, but it rests on only 1 of the 5 training seeds needed"
+        claim = with_replicates(judged, recordings=3)
+        assert claim.verdict is OPEN
+        assert claim.note == f"it {said} here, but it rests on only 3 of the 5 recordings needed"
+        assert with_replicates(judged, seeds=5, recordings=5) is judged
+        # A figure without a learner, or without recorded links.
+        assert with_replicates(judged) is with_replicates(judged, recordings=0) is judged
+        assert with_replicates(judged, seeds=4, recordings=1).note.endswith(
+            "only 4 of the 5 training seeds needed and 1 of the 5 recordings needed"
         )
-        assert with_training_seeds(judge("x", "", "", found, low=0), 5).verdict.value == said
     weak = judge("x", "", "", off, low=0, weak="more")
-    assert with_training_seeds(weak, 5) is weak
-    assert with_training_seeds(weak, 1).verdict is OPEN
-    assert with_training_seeds(weak, 1).note.startswith("what would show it: more; it does not hold for the")
-    # What vanilla does, or one model that ships, needs no more trainings.
-    vanilla = judge("x", "", "", fine, low=0, of_learner=False)
-    assert with_training_seeds(vanilla, 1) is vanilla
+    assert with_replicates(weak, seeds=5) is weak
+    assert with_replicates(weak, seeds=1).verdict is OPEN
+    assert with_replicates(weak, seeds=1).note.startswith("what would show it: more; it does not hold here")
+    # What vanilla does, or one model that ships, needs no more trainings; other networks no recordings.
+    vanilla = judge("x", "", "", fine, low=0, of_learner=False, of_recordings=False)
+    assert with_replicates(vanilla, seeds=1, recordings=1) is vanilla
+    # What is open for another reason has that reason.
+    unsure = judge("x", "", "", metric(1, -1, 2), low=0)
+    assert with_replicates(unsure, seeds=1, recordings=1) is unsure
 
 
 def test_a_number_that_does_not_vary_decides_and_has_no_interval():

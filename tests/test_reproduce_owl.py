@@ -244,9 +244,7 @@ def test_a_scheme_on_the_pareto_front_does_not_pass_for_the_best():
     assert {level.zone for level in alike.levels} == {Zone.CLAIMED}
     behind = of_fig4(power={("verizon", "owl"): 0.5})["fig4.combined"]
     assert behind.ours.mean == pytest.approx(-50.0)
-    # Each operator is one recording.
-    assert {alike.verdict, behind.verdict} == {OPEN}
-    assert "5 are needed" in behind.note
+    assert (alike.verdict, behind.verdict) == (HOLDS, WEAK)
     names = [level.name for level in behind.levels if level.zone is Zone.CONTRARY]
     # Every scheme that the paper compares with, those of networks and of media among them.
     assert {f"Verizon, {rival}" for rival in ("cubic", "abc", "xcp", "scream", "gcc")} <= set(names)
@@ -269,7 +267,7 @@ def test_an_average_over_operators_has_an_operator_as_its_sample():
 def test_the_rule_that_is_imitated_stands_beside_owl():
     claim = of_fig4()["fig4.rule"]
     assert len(claim.levels) == 6
-    assert claim.verdict is OPEN
+    assert claim.verdict is FAILS
     assert {level.zone for level in claim.levels} == {Zone.EQUAL}
 
 

@@ -294,7 +294,7 @@ def test_figure_7_fails_where_a_resumed_flow_loses_at_first():
     assert claims(fig7, spiky)["fig7.no-spike"].verdict is FAILS
     # One model for all flows is one training seed.
     assert found["fig7.shipped.no-spike"].verdict is OPEN
-    assert "one training seed stands behind it" in found["fig7.shipped.no-spike"].note
+    assert "1 of the 5 training seeds needed" in found["fig7.shipped.no-spike"].note
 
     def lossy(wanted, seed):
         run = good(wanted, seed)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from headway.report.numbers import number
 from headway.stats.equal import widened
 from headway.stats.estimate import NOTHING, Estimate
-from headway.stats.nested import ENOUGH_MODELS
+from headway.stats.nested import ENOUGH_MODELS, ENOUGH_RECORDINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -140,6 +140,8 @@ class Claim:
     """What else a reader is to know, such as what would show it."""
     of_learner: bool = True
     """Is it about a trained model? Then one training does not decide it."""
+    of_recordings: bool = True
+    """Is it about recorded links, where its figure has any? Then few recordings do not decide it."""
     learners: tuple[str, ...] = ()
     """The trained schemes that it is about; all of the figure's if it names none."""
 
@@ -193,8 +195,8 @@ def judge(
     least: int | None = None,
     weak: str = "",
     untestable: str = "",
-    undecided: str = "",
     of_learner: bool = True,
+    of_recordings: bool = True,
     learners: tuple[str, ...] = (),
 ) -> Claim:
     """Judges a sentence by what was measured.
@@ -212,8 +214,8 @@ def judge(
         least: Number of levels that are enough; all by default.
         weak: What would show the claim, if a failure may come from our model.
         untestable: What the paper does not say, if the claim cannot be tested without it.
-        undecided: Why the claim stays open whatever was measured, such as too few recordings.
         of_learner: Is the claim about a trained controller, and not about one without training or one model?
+        of_recordings: Is the claim about recorded links, where the figure has any?
         learners: The trained schemes that the claim is about, if the figure has others too.
     """
     margin = less if more is None else more
@@ -225,15 +227,12 @@ def judge(
     if untestable:
         verdict = Verdict.UNTESTABLE
         parts.append(untestable)
-    elif undecided:
-        verdict = Verdict.OPEN
-        parts.append(undecided)
     elif verdict is Verdict.FAILS and weak:
         verdict = Verdict.WEAK
         parts.append(f"what would show it: {weak}")
     if margin:
         parts.append(f"equal is within {f'{margin:g} {unit}'.strip()}")
-    return Claim(name, paper, how, levels, verdict, unit, "; ".join(parts), of_learner, learners)
+    return Claim(name, paper, how, levels, verdict, unit, "; ".join(parts), of_learner, of_recordings, learners)
 
 
 def _level(name: str, found: Found, aim: Aim) -> Level:
@@ -269,15 +268,25 @@ def contrary(levels: Iterable[Level]) -> list[Level]:
     return sure
 
 
-def with_training_seeds(claim: Claim, seeds: int) -> Claim:
-    """The claim, left open if fewer than five training seeds stand behind the learner that it is about."""
+def with_replicates(claim: Claim, *, seeds: int | None = None, recordings: int | None = None) -> Claim:
+    """The claim, left open if too few trainings or recordings stand behind it.
+
+    Args:
+        claim: As it was judged.
+        seeds: The training seeds of the learners that it is about; None without any.
+        recordings: The recorded links of its figure; None or 0 without any.
+    """
     fails = "it does not hold"
     decided = {Verdict.HOLDS: "it holds", Verdict.FAILS: fails, Verdict.WEAK: fails}
-    if not claim.of_learner or seeds >= ENOUGH_MODELS or claim.verdict not in decided:
+    few = []
+    if claim.of_learner and seeds is not None and seeds < ENOUGH_MODELS:
+        few.append((seeds, "training seeds", ENOUGH_MODELS))
+    if claim.of_recordings and recordings and recordings < ENOUGH_RECORDINGS:
+        few.append((recordings, "recordings", ENOUGH_RECORDINGS))
+    if claim.verdict not in decided or not few:
         return claim
-    stands = "one training seed stands" if seeds == 1 else f"{seeds} training seeds stand"
-    note = f"{decided[claim.verdict]} for the models trained here, but only {stands} behind it"
-    note += f"; {ENOUGH_MODELS} are needed"
+    behind = " and ".join(f"{count} of the {needed} {thing} needed" for count, thing, needed in few)
+    note = f"{decided[claim.verdict]} here, but it rests on only {behind}"
     return replace(claim, verdict=Verdict.OPEN, note="; ".join(part for part in (claim.note, note) if part))
 
 

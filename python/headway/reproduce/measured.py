@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from headway.stats.two_samples import TwoSamples
     from headway.summary import Offsets
 
-ENOUGH_RECORDINGS = 5
 Of = str | Callable[["Run"], float | None]
 """A metric by name, or a function of a run; None where it does not apply."""
 Pair = tuple["Wanted", "Wanted"]
@@ -208,13 +207,4 @@ def over_recordings(of_each: Iterable[Estimate]) -> Estimate:
         sum(means) / len(means) if means else None,
         lambda level: student_interval(means, level=level),
         len(means),
-    )
-
-
-def few_recordings(count: int) -> str:
-    """What a reader is to know of claims over so few recordings."""
-    return (
-        f"Claims over recordings rest on {count} of them. At least {ENOUGH_RECORDINGS} are needed "
-        "for a statement about such networks, because runs at other offsets of one recording are "
-        "not independent."
     )

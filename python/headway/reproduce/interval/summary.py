@@ -126,6 +126,7 @@ def of_groups(found: Of) -> list[Claim]:
             next(own for n, own in found.items() if n.number == 4).percent("I", "K", THROUGHPUT),
             "%",
             low=0.0,
+            of_recordings=False,
         ),
     ]
 
@@ -202,6 +203,7 @@ def study_time(measured: Measured, wanted: Mapping[Network, Mapping[str, Wanted]
         "s",
         high=FIVE_MINUTES_S,
         of_learner=False,
+        of_recordings=False,
     )
 
 

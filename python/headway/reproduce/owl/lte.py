@@ -9,7 +9,7 @@ from headway.report.scatter import SMALL, side_by_side, throughput_against_delay
 from headway.reproduce.charts import looks_of, over_time, titled
 from headway.reproduce.claim import PERCENT, judge, text_of
 from headway.reproduce.figure import Drawn, Figure
-from headway.reproduce.measured import ENOUGH_RECORDINGS, few_recordings, over_recordings
+from headway.reproduce.measured import over_recordings
 from headway.reproduce.owl.contenders import ABC_RULE, END_TO_END, IN_NETWORK, LONGER, MEDIA, RULE_ALONE, online
 
 if TYPE_CHECKING:
@@ -31,8 +31,6 @@ IN_DRIVE = (
     "No model was trained on Verizon's recording. Models were trained on other seconds of "
     "T-Mobile's and AT&T's drives, so those evaluations are held out, but from the same drives."
 )
-ONE_EACH = f"each operator is one recording, and {ENOUGH_RECORDINGS} are needed: intervals are over offsets in it"
-"""Why claims about operators stay open."""
 OWL = ("owl",)
 SCALE = (
     "Eq. 7 is in Mbit/s, so the rate dominates it: Cubic has a high utility on T-Mobile with "
@@ -65,7 +63,7 @@ def fig4(lab: Lab) -> Made:
     if "owl-online" in specs:
         claims.append(_learns(networks, measured))
     chart = side_by_side(charts, "Throughput against p95 delay, 20% of the switches known")
-    return Drawn(chart, claims, table, [few_recordings(len(OPERATORS)), RIVALS_ONCE, IN_DRIVE, SCALE, ABC_RULE])
+    return Drawn(chart, claims, table, [RIVALS_ONCE, IN_DRIVE, SCALE, ABC_RULE])
 
 
 SHOWN = (
@@ -98,7 +96,6 @@ def _combined(networks: Mapping[str, Mapping[str, Wanted]], measured: Measured) 
         "%",
         low=-PERCENT,
         weak=LONGER,
-        undecided=ONE_EACH,
         learners=OWL,
     )
 
@@ -137,7 +134,6 @@ def _beats_rule(networks: Mapping[str, Mapping[str, Wanted]], measured: Measured
         },
         "%",
         more=PERCENT,
-        undecided=ONE_EACH,
         learners=OWL,
     )
 
@@ -156,7 +152,6 @@ def _learns(networks: Mapping[str, Mapping[str, Wanted]], measured: Measured) ->
         },
         "%",
         more=PERCENT,
-        undecided=ONE_EACH,
         learners=OWL,
     )
 
@@ -215,7 +210,6 @@ def fig5(lab: Lab) -> Made:
             "Mbit/s",
             more=UTILITY,
             weak=LONGER,
-            undecided=ONE_EACH,
             learners=OWL,
         ),
         judge(
@@ -225,7 +219,6 @@ def fig5(lab: Lab) -> Made:
             queues,
             "%",
             high=-50,
-            undecided=ONE_EACH,
             learners=OWL,
         ),
         judge(
@@ -237,15 +230,10 @@ def fig5(lab: Lab) -> Made:
             "Mbit/s",
             more=UTILITY,
             weak=LONGER,
-            undecided=ONE_EACH,
             learners=("owl-loss",),
         ),
     ]
-    notes = [
-        "The curves show the first run. The claims use all runs.",
-        f"Each interval covers offsets in one recording. {few_recordings(1)}",
-    ]
-    return Drawn(chart, claims, notes=notes)
+    return Drawn(chart, claims, notes=["The curves show the first run. The claims use all runs."])
 
 
 def _line(series: dict[str, list[float | None]], column: str) -> Line:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headway.reproduce.charts import titled
-from headway.reproduce.claim import PERCENT, POINTS, judge, text_of, with_training_seeds
+from headway.reproduce.claim import PERCENT, POINTS, judge, text_of, with_replicates
 from headway.reproduce.figure import Drawn, Figure
 from headway.reproduce.rax.link import (
     ENOUGH_MBPS,
@@ -67,7 +67,7 @@ def fig7(lab: Lab) -> Made:
             measured, own, "fig7", "Pre-training can avoid the spike of packet loss in the beginning (4.3)"
         ),
         *(
-            with_training_seeds(claim, 1)
+            with_replicates(claim, seeds=1)
             for claim in _quiet_start(
                 measured,
                 of_shipped,

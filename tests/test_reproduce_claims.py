@@ -298,6 +298,29 @@ def test_a_scheme_of_several_models_has_a_model_as_its_sample():
     assert percent.ci95[0] < 0
 
 
+def test_runs_of_several_trainings_are_no_independent_ones():
+    lab = Lab(Settings(runs=10))
+    scenario = Scenario.load("owl-geni:count=2")
+    several, one = (lab.want("owl", f"learned:model=a{more}", scenario) for more in (":model=b", ""))
+    found = Measured(
+        {w: [{"seed": s, "seconds": 60.0, "loss": 0.1 * k} for k, s in enumerate(w.seeds)] for w in (several, one)}
+    )
+
+    def lossy(run):
+        return run["loss"] > 0.2
+
+    ways = (
+        lambda of: found.share(of, lossy),
+        lambda of: found.share_difference(one, of, lossy),
+        lambda of: found.apart(one, of, "loss"),
+        lambda of: found.median(of, "loss"),
+    )
+    for way in ways:
+        assert way(one).mean is not None
+        with pytest.raises(ValueError, match="owl has 2 models: its runs are not independent"):
+            way(several)
+
+
 def test_the_buffer_that_is_needed_lies_between_sizes_on_a_log_scale():
     assert passes([10, 40, 160], [40.0, 50.0, 50.0], 45.0) == pytest.approx(20.0)
     assert passes([10, 40], [46.0, 40.0], 45.0) == 10

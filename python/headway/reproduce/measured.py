@@ -49,11 +49,12 @@ class Measured:
         return self.across([wanted], lambda run: _value(run, of))
 
     def median(self, wanted: Wanted, of: Of) -> Estimate:
-        """The median over runs, which have to be independent of one another."""
+        """The median over runs, which have to be independent of one another: of one training."""
         return self.median_across([wanted], lambda run: _value(run, of))
 
     def median_across(self, wanted: Sequence[Wanted], of: Callable[..., float | None]) -> Estimate:
         """The median over seeds of `of`, applied to one run of each of `wanted` with the same seed."""
+        _refuse_trainings(*wanted)
         together, _ = self.ordered(wanted)
         values = [value for runs in together if (value := of(*runs)) is not None]
         return Estimate(
@@ -76,6 +77,7 @@ class Measured:
         )
 
     def _counted(self, wanted: Wanted, of: Callable[[Run], bool]) -> tuple[int, int]:
+        _refuse_trainings(wanted)
         runs = self._runs[wanted]
         return sum(map(of, runs)), len(runs)
 
@@ -98,7 +100,9 @@ class Measured:
         """`one` against `other`, of independent runs; the difference of means unless told otherwise.
 
         Seeds that change only when a flow starts are no pairs, and numbers of runs may differ.
+        Runs of one training each.
         """
+        _refuse_trainings(one, other)
         first, second = (
             [value for run in self._runs[wanted] if (value := _value(run, of)) is not None]
             for wanted in (one, other)
@@ -191,6 +195,15 @@ class Measured:
     def _begins(self, one: Wanted) -> dict[str, Offsets]:
         starts = self._starts(one)
         return {one.scenario.name: starts} if starts else {}
+
+
+def _refuse_trainings(*wanted: Wanted) -> None:
+    """Raises ValueError where runs of several trainings would count as independent ones."""
+    if several := [one for one in wanted if len(one.models) > 1]:
+        raise ValueError(
+            f"{several[0].label} has {len(several[0].models)} models: its runs are not independent; "
+            "take a mean, a difference or a percentage, of which each model is one sample"
+        )
 
 
 def _value(run: Run, of: Of) -> float | None:

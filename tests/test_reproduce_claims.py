@@ -239,7 +239,17 @@ def test_differences_are_of_runs_with_one_seed():
     assert percent.mean == pytest.approx(5.0)
     assert percent.ci95 == pytest.approx((5 - half, 5 + half))
     alone = found.mean(wanted["owl"], "throughput_mbps")
-    assert alone.ci95 == pytest.approx((21 - 4.302652730 * 10 / 3**0.5, 21 + 4.302652730 * 10 / 3**0.5))
+    # Below 0 there is no throughput.
+    assert alone.ci95 == pytest.approx((0.0, 21 + 4.302652730 * 10 / 3**0.5))
+
+
+def test_the_interval_of_a_metric_ends_where_its_range_does():
+    found, wanted = measured(fast=[0.0, 0.2, 10.0])
+    low, high = found.mean(wanted["fast"], "throughput_mbps").ci95
+    assert low == 0.0
+    assert high == pytest.approx(3.4 + 4.302652730 * 5.716642 / 3**0.5)
+    # A difference may be below 0.
+    assert found.mean(wanted["fast"], lambda run: run["throughput_mbps"]).ci95[0] < -10
 
 
 def test_what_is_kept_is_a_ratio_of_means():

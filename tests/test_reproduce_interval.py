@@ -387,6 +387,13 @@ def test_the_second_output_is_held_against_the_same_training_without_it(tmp_path
     assert other["beyond.second-output"] is FAILS
 
 
+def test_what_was_not_measured_is_worse_than_any_negative_reward():
+    of_control = {f"{name}, control": Estimate.exactly(-5.0 if name == "C" else -9.0) for name in LETTERS}
+    assert past._best_control(of_control | {"A, control": Estimate.exactly(None)}) == "C, control"
+    rewards = {name: Estimate.exactly(-1.0) for name in LETTERS} | {"B": Estimate.exactly(None)}
+    assert past.ranked(rewards)[-1] == "B"
+
+
 def test_no_point_of_the_chart_is_cut_off():
     rewards = {name: Estimate.exactly(100.0) for name in LETTERS} | {past.LEARNED: Estimate.exactly(-50.0)}
     chart = past._chart({NETWORKS[0]: rewards}, {NETWORKS[0]: list(LETTERS)})

@@ -8,7 +8,7 @@ from scipy import stats
 
 from headway._native import Scenario
 from headway.reproduce.claim import Zone
-from headway.reproduce.interval.found import LETTERS, Found
+from headway.reproduce.interval.found import LETTERS, REWARD, Found, reward
 from headway.reproduce.interval.groups import EVERY, specs
 from headway.reproduce.lab import Lab, Settings
 from headway.reproduce.measured import Measured
@@ -50,6 +50,19 @@ def test_a_group_is_among_the_best_if_it_is_not_told_apart_and_surely_close():
     # All have the same delay.
     assert {found.among(name, "delay_p95_ms") for name in LETTERS} == {AMONG}
     assert {found_of(values, 9).among(name, "throughput_mbps") for name in LETTERS} == {UNCLEAR}
+
+
+def test_rewards_near_0_are_close_by_what_the_throughput_adds_to_them():
+    """Of 0.12 Mbit/s the throughput earns 100, and 100 ms of RTT take it: 5% of 100 is 5, which is C's loss."""
+
+    def values(name, k):
+        swing = 1e-5 * (1 if k % 2 else -1)
+        # Lost: 0.001 costs 2, 0.004 costs 8. D is far from the best, and varies.
+        return 0.12, 50.0, {"A": 0.0, "B": 0.001, "C": 0.004}.get(name, 0.5) + (swing if name != "A" else 0.0)
+
+    found = found_of(values)
+    assert found.mean("A", reward).mean == pytest.approx(0.0)
+    assert [found._close(name, "A", REWARD) for name in "BCD"] == [True, False, False]
 
 
 def test_each_training_is_one_sample():

@@ -13,7 +13,7 @@ from enum import StrEnum
 from math import comb
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headway.stats.bootstrap import LEVEL
+from headway.stats.bootstrap import LEVEL, block_of_known
 from headway.stats.equal import widened
 from headway.stats.means import mean, percent
 from headway.stats.nested import nested
@@ -221,6 +221,7 @@ def _known(
 ) -> tuple[list[tuple[float, float]], int] | None:
     """What both runs of a pair have, and how many neighbours are alike; a pair of models is one sample."""
     known = [(a, b) for a, b in pairs if a[metric] is not None and b[metric] is not None]
+    block = block_of_known(block, len(known), len(pairs))
     models = [(a.get("model"), b.get("model")) for a, b in known]
     samples, block = nested(models, [(a[metric], b[metric]) for a, b in known], block)
     return ([(a, b) for a, b in samples], block) if samples else None

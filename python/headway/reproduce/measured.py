@@ -7,11 +7,18 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from headway.runs import pairs
-from headway.stats import means, median_interval, share_difference_interval, share_interval, student_interval
+from headway.stats import (
+    block_of_known,
+    means,
+    median_interval,
+    share_difference_interval,
+    share_interval,
+    student_interval,
+)
 from headway.stats.estimate import NOTHING, Estimate
 from headway.stats.nested import nested
 from headway.stats.two_samples import between, mean_difference
-from headway.summary import in_blocks, summarise
+from headway.summary import METRICS, in_blocks, summarise, within_range
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -45,8 +52,12 @@ class Measured:
         return self._runs[wanted]
 
     def mean(self, wanted: Wanted, of: Of) -> Estimate:
-        """The mean over runs."""
-        return self.across([wanted], lambda run: _value(run, of))
+        """The mean over runs; a metric's interval ends where its range does."""
+        found = self.across([wanted], lambda run: _value(run, of))
+        if callable(of) or of not in METRICS:
+            return found
+        largest = max((run[of] for run in self._runs[wanted] if run[of] is not None), default=0.0)
+        return found.mapped(lambda end: within_range(of, end, largest))
 
     def median(self, wanted: Wanted, of: Of) -> Estimate:
         """The median over runs, which have to be independent of one another: of one training."""
@@ -127,7 +138,7 @@ class Measured:
         """The mean over seeds of `of`, applied to one run of each of `wanted`; None is left out."""
         ordered, block = self.ordered(wanted)
         rows = [(runs, [value]) for runs in ordered if (value := of(*runs)) is not None]
-        samples, block = self.samples(wanted, rows, block)
+        samples, block = self.samples(wanted, rows, block_of_known(block, len(rows), len(ordered)))
         values = [value for (value,) in samples]
         return Estimate.of(lambda level: means.mean(values, block, level=level), len(values) // block)
 
@@ -136,7 +147,7 @@ class Measured:
         ordered, block = self.ordered(wanted)
         rows = [(runs, [_value(run, what) for run, what in zip(runs, of, strict=True)]) for runs in ordered]
         known = [(runs, [v for v in values if v is not None]) for runs, values in rows if None not in values]
-        return self.samples(wanted, known, block)
+        return self.samples(wanted, known, block_of_known(block, len(known), len(ordered)))
 
     @staticmethod
     def samples(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from headway._native import Scenario, UsageError
@@ -119,12 +120,17 @@ def _controls(name: str) -> str:
 
 def _best_control(rewards: Mapping[str, Estimate]) -> str:
     """The best of the 18 groups with the control's weights, by its mean reward."""
-    return max(map(_controls, LETTERS), key=lambda name: rewards[name].mean or 0.0)
+    return max(map(_controls, LETTERS), key=lambda name: _or_worst(rewards[name]))
 
 
 def ranked(rewards: Mapping[str, Estimate]) -> list[str]:
     """The fixed configurations by their mean reward, the best first."""
-    return sorted(LETTERS, key=lambda name: -(rewards[name].mean or 0.0))
+    return sorted(LETTERS, key=lambda name: -_or_worst(rewards[name]))
+
+
+def _or_worst(one: Estimate) -> float:
+    """Its mean; what was not measured is the worst, as a reward may be negative."""
+    return -inf if one.mean is None else one.mean
 
 
 def _middle(ranks: list[str]) -> list[str]:

@@ -11,6 +11,7 @@ from headway.stats import (
     share_difference_interval,
     share_interval,
     student_interval,
+    welch_interval,
 )
 from headway.stats.equal import may_differ
 from headway.stats.estimate import Estimate
@@ -134,6 +135,17 @@ def test_trainings_and_recordings_are_the_samples():
         return [Estimate.exactly(value) for value in random.normal(2, 1, 3)]
 
     assert coverage(lambda of: over_recordings(of).ci95, recordings, 2.0) == pytest.approx(0.95, abs=0.02)
+
+
+@pytest.mark.parametrize("trainings", [(5, 5), (5, 3)])
+def test_trainings_of_two_learners_cover_what_lies_between_them(trainings):
+    """Their seeds share nothing, and one varies twice as much as the other."""
+
+    def both(random):
+        return list(random.normal(3, 1, trainings[0])), list(random.normal(2, 2, trainings[1]))
+
+    found = coverage(lambda of: welch_interval(*of), both, 1.0)
+    assert found == pytest.approx(0.95, abs=0.025)
 
 
 def test_a_medians_interval_covers_it_at_least_as_often_as_it_says():

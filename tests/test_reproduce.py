@@ -15,7 +15,7 @@ from headway.report.svg import standalone
 from headway.reproduce import PAPERS, paper
 from headway.reproduce.charts import Bar, bars, heat, looks_of, over, over_time, recoloured, titled
 from headway.reproduce.claim import Zone, judge
-from headway.reproduce.engine import Outcome, begin, circumstances, recorded
+from headway.reproduce.engine import Outcome, begin, circumstances, recorded, trained_once
 from headway.reproduce.engine import make as engine_make
 from headway.reproduce.figure import Drawn, Figure
 from headway.reproduce.lab import FULL, QUICK, TRAININGS, Lab, MissingError
@@ -231,6 +231,22 @@ def test_traces_that_are_missing_name_what_fetches_them(monkeypatch):
     assert missing(lte).endswith(" here: headway traces fetch mahimahi")
     assert missing(walking, lte).endswith(" here: headway traces fetch nyc and headway traces fetch mahimahi")
     assert missing(of_text(text)) == "no trace mine.down here: no collection of headway traces has it"
+
+
+def test_a_figure_names_the_learned_rivals_of_one_training():
+    def notes(*specs, trained=("owl",)):
+        def make(lab):
+            yield [lab.want(spec, spec, Scenario.load("pantheon-default")) for spec in specs]
+
+        return trained_once(begin([Figure("fig", "", "", make)], Lab(QUICK, trained=trained))[0])
+
+    assert notes("owl", "cubic", "learned:model=x") == []
+    assert notes("owl", "aurora", "cubic", "rax-pretrained:alpha=4") == [
+        "Learned schemes of one training, taken as they are: aurora, rax-pretrained. "
+        "Other trainings of them may do better or worse."
+    ]
+    # Rax learns anew in each run; of two models it is no longer one training.
+    assert notes("rax", "aurora:model=v1:model=v2", trained=()) == []
 
 
 def test_both_directions_and_all_seconds_of_a_link_are_one_recording():

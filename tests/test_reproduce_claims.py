@@ -3,6 +3,7 @@
 from statistics import NormalDist
 
 import pytest
+from scipy.stats import ttest_ind
 
 from headway._native import Scenario
 from headway.reproduce.claim import Aim, Verdict, Zone, all_of, contrary, judge, text_of, with_replicates
@@ -306,6 +307,62 @@ def test_a_scheme_of_several_models_has_a_model_as_its_sample():
     percent = Measured(runs).percent(several, cubic, "throughput_mbps")
     assert percent.mean == pytest.approx(100 * 6 / 10.45)
     assert percent.ci95[0] < 0
+
+
+def two_learners():
+    """Three trainings of one learner and two of another, with one run in turn each on six seeds."""
+    lab, scenario = Lab(Settings(runs=6)), Scenario.load("owl-geni:count=2")
+    one, same, other = (
+        lab.want(label, f"learned:{models}", scenario)
+        for label, models in (
+            ("one", "model=a:model=b:model=c"),
+            ("same", "model=a:latency=3ms:model=b:model=c"),
+            ("other", "model=d:model=e"),
+        )
+    )
+    rates = {one: [12.0, 14.0, 16.0] * 2, same: [11.0, 13.5, 14.0] * 2, other: [10.0, 11.0] * 3}
+    runs = {
+        w: [{"seed": s, "seconds": 60.0, "throughput_mbps": rate} for s, rate in zip(w.seeds, of, strict=True)]
+        for w, of in rates.items()
+    }
+    return Measured(runs), one, same, other
+
+
+def test_two_learners_whose_seeds_share_nothing_are_independent_samples():
+    """Welch's interval of the means of each training, as SciPy has it."""
+    found, one, _, other = two_learners()
+    difference = found.difference(one, other, "throughput_mbps")
+    assert difference.mean == pytest.approx(14.0 - 10.5)
+    theirs = ttest_ind([12, 14, 16], [10, 11], equal_var=False).confidence_interval(0.95)
+    assert difference.ci95 == pytest.approx((theirs.low, theirs.high))
+    # In % of 10.5: what each adds to the ratio of 4/3.
+    percent = found.percent(one, other, "throughput_mbps")
+    assert percent.mean == pytest.approx(100 / 3)
+    scaled = [100 / 10.5 * rate for rate in (12, 14, 16)], [100 / 10.5 * 4 / 3 * rate for rate in (10, 11)]
+    theirs = ttest_ind(*scaled, equal_var=False).confidence_interval(0.95)
+    assert percent.ci95 == pytest.approx((100 / 3 + theirs.low, 100 / 3 + theirs.high))
+    with pytest.raises(ValueError, match="one and other were trained apart"):
+        found.kept((one, one), (other, other), "throughput_mbps")
+
+
+def test_one_learner_in_two_ways_is_paired_by_training():
+    """The same trainings with another latency: 1, 0.5 and 2 more, which is 1.17 in the mean."""
+    found, one, same, _ = two_learners()
+    half = 4.302652730 * (7 / 12) ** 0.5 / 3**0.5
+    difference = found.difference(one, same, "throughput_mbps")
+    assert difference.mean == pytest.approx(3.5 / 3)
+    assert difference.ci95 == pytest.approx((3.5 / 3 - half, 3.5 / 3 + half))
+
+
+def test_a_schemes_trainings_are_told_by_whichever_has_several():
+    """The samples are the three models' even where the first of the two has one."""
+    found, one, _, _ = two_learners()
+    lab = Lab(Settings(runs=6))
+    cubic = lab.want("cubic", "cubic", one.scenario)
+    runs = {one: found.runs(one), cubic: [run | {"throughput_mbps": 10.0} for run in found.runs(one)]}
+    less = Measured(runs).difference(cubic, one, "throughput_mbps")
+    half = 4.302652730 * 2 / 3**0.5
+    assert less.ci95 == pytest.approx((-4 - half, -4 + half))
 
 
 def test_runs_of_several_trainings_are_no_independent_ones():

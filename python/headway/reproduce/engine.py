@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from headway._native import Trace, code_version
+from headway._native import Trace, code_version, schemes
 from headway.reproduce.claim import Verdict, with_replicates
 from headway.reproduce.lab import MissingError
 from headway.reproduce.measured import Measured
@@ -172,7 +172,13 @@ def make(
     drawn = replace(drawn, claims=[_gated(claim, begun, recordings) for claim in drawn.claims])
     if shows_unfit(shown):
         drawn = replace(drawn, claims=[unsure(claim) for claim in drawn.claims])
-    notes = [*drawn.notes, *few_recordings(recordings), *begun.lab.notes, *of_real_time(found, shown)]
+    notes = [
+        *drawn.notes,
+        *few_recordings(recordings),
+        *trained_once(begun),
+        *begun.lab.notes,
+        *of_real_time(found, shown),
+    ]
     took_s = {
         tuple(task.key.values()): seconds
         for task in begun.tasks
@@ -202,6 +208,19 @@ def few_recordings(count: int) -> list[str]:
         f"The recorded links of this figure come from {those}. Runs at other offsets of a recording "
         "are not independent of one another, and an interval over them says nothing of other links. "
         f"So claims about such links stay open until there are {ENOUGH_RECORDINGS} recordings."
+    ]
+
+
+def trained_once(begun: Begun) -> list[str]:
+    """What a reader is to know of learned schemes that are not the paper's own, and of one training."""
+    learned = {of["name"] for of in schemes() if any(one["name"] == "model" for one in of["params"])}
+    learned -= {"learned", *begun.lab.trained}
+    rivals = [one.spec.partition(":")[0] for one in begun.wanted if len(one.models) == 1]
+    if not (once := [name for name in dict.fromkeys(rivals) if name in learned]):
+        return []
+    return [
+        f"Learned schemes of one training, taken as they are: {', '.join(once)}. Other trainings of "
+        "them may do better or worse."
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from statistics import median
+from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
 from headway.runs import pairs
@@ -14,6 +14,7 @@ from headway.stats import (
     share_difference_interval,
     share_interval,
     student_interval,
+    welch_interval,
 )
 from headway.stats.estimate import NOTHING, Estimate
 from headway.stats.nested import nested
@@ -93,16 +94,38 @@ class Measured:
         return sum(map(of, runs)), len(runs)
 
     def difference(self, one: Wanted, other: Wanted, of: Of) -> Estimate:
-        """`one` less `other`, of runs with the same seed: both met the same network."""
+        """`one` less `other`, of runs with the same seed: both met the same network.
 
-        def less(a: Run, b: Run) -> float | None:
-            first, second = _value(a, of), _value(b, of)
-            return None if first is None or second is None else first - second
+        Of two learners with several trainings each, whose seeds share nothing, it is Welch's.
+        """
+        return self.less(one, [other], of)
 
-        return self.across([one, other], less)
+    def less(self, one: Wanted, others: Sequence[Wanted], of: Of) -> Estimate:
+        """The same, less the mean of several others."""
+        if _are_trained_apart([one, *others]):
+            first, second = self._of_trainings([one], of), self._of_trainings(others, of)
+            if not (first and second):
+                return NOTHING
+            return Estimate(
+                fmean(first) - fmean(second),
+                lambda level: welch_interval(first, second, level=level),
+                min(len(first), len(second)),
+            )
+
+        def less(own: Run, *runs: Run) -> float | None:
+            first, *rest = (_value(run, of) for run in (own, *runs))
+            known = [value for value in rest if value is not None]
+            return None if first is None or len(known) < len(rest) else first - fmean(known)
+
+        return self.across([one, *others], less)
 
     def percent(self, one: Wanted, other: Wanted, of: Of) -> Estimate:
-        """How far `one` lies above `other`, in % of the other's mean; of runs with the same seed."""
+        """How far `one` lies above `other`, in % of the other's mean; of runs with the same seed.
+
+        Of two learners with several trainings each it is Welch's, to first order.
+        """
+        if _are_trained_apart([one, other]):
+            return _percent_apart(self._of_trainings([one], of), self._of_trainings([other], of))
         rows, block = self._rows([other, one], [of, of])
         known = [(row[0], row[1]) for row in rows]
         return Estimate.of(lambda level: means.percent(known, block, level=level), len(known) // block)
@@ -163,11 +186,20 @@ class Measured:
         Returns:
             Rows of numbers, and how many neighbours of these are alike.
         """
-        models = max(len(one.models) for one in wanted)
+        if _are_trained_apart(wanted):
+            labels = " and ".join(dict.fromkeys(one.label for one in wanted))
+            raise ValueError(f"{labels} were trained apart: their trainings are no pairs")
+        most = max(wanted, key=lambda one: len(one.models))
+        models = len(most.models)
         if models == 1:
             return [values for _, values in rows], block
-        number = {seed: k % models for k, seed in enumerate(wanted[0].seeds)}
+        number = {seed: k % models for k, seed in enumerate(most.seeds)}
         return nested([number[runs[0]["seed"]] for runs, _ in rows], [values for _, values in rows], block)
+
+    def _of_trainings(self, wanted: Sequence[Wanted], of: Of) -> list[float]:
+        """The mean over `wanted` of each of their trainings, of the seeds that all have a value of."""
+        rows, _ = self._rows(wanted, [of] * len(wanted))
+        return [fmean(row) for row in rows]
 
     def ordered(self, wanted: Sequence[Wanted]) -> tuple[list[tuple[Run, ...]], int]:
         """Runs of one seed together, ordered so that neighbours are alike, and how many of them make a block."""
@@ -206,6 +238,23 @@ class Measured:
     def _begins(self, one: Wanted) -> dict[str, Offsets]:
         starts = self._starts(one)
         return {one.scenario.name: starts} if starts else {}
+
+
+def _are_trained_apart(wanted: Sequence[Wanted]) -> bool:
+    """Are there two learners among them with several trainings each, which are not the same?"""
+    return len({one.trainings for one in wanted if len(one.models) > 1}) > 1
+
+
+def _percent_apart(one: Sequence[float], other: Sequence[float]) -> Estimate:
+    """How far the mean of one sample lies above that of an independent one, in % of it."""
+    if not (one and other and fmean(other)):
+        return NOTHING
+    ratio, scale = fmean(one) / fmean(other), 100 / fmean(other)
+    more = 100 * (ratio - 1)
+    # What each adds to the ratio, to first order (Cochran, "Sampling Techniques", section 6.3).
+    first, second = [scale * value for value in one], [scale * ratio * value for value in other]
+    apart = Estimate(0.0, lambda level: welch_interval(first, second, level=level), min(len(first), len(second)))
+    return apart.mapped(lambda value: more + value)
 
 
 def _refuse_trainings(*wanted: Wanted) -> None:

@@ -4,7 +4,7 @@ from headway.stats.bootstrap import FEW, block_length, block_of_known, mean_inte
 from headway.stats.ellipse import Ellipse, mean_ellipse
 from headway.stats.median import median_interval
 from headway.stats.share import share_difference_interval, share_interval
-from headway.stats.student import student_interval
+from headway.stats.student import student_interval, welch_interval
 
 __all__ = [
     "FEW",
@@ -17,4 +17,5 @@ __all__ = [
     "share_difference_interval",
     "share_interval",
     "student_interval",
+    "welch_interval",
 ]

@@ -141,15 +141,7 @@ def _middle(ranks: list[str]) -> list[str]:
 
 def _less(found: Found, others: list[str]) -> Estimate:
     """The learned interval's reward minus the mean of the others', paired by seed."""
-
-    def less(own: dict[str, Any], *runs: dict[str, Any]) -> float | None:
-        values = [reward(run) for run in (own, *runs)]
-        if any(value is None for value in values):
-            return None
-        first, *rest = (value or 0.0 for value in values)
-        return first - sum(rest) / len(rest)
-
-    return found.measured.across([found.wanted[name] for name in (LEARNED, *others)], less)
+    return found.measured.less(found.wanted[LEARNED], [found.wanted[name] for name in others], reward)
 
 
 def _table(

@@ -37,8 +37,6 @@ SCALE = (
     "seconds of delay. Owl was trained on a scaled form of Eq. 7 (docs/decisions/0031)."
 )
 
-RIVALS_ONCE = "A rival that was trained, such as Aurora, is one training, taken as it is."
-
 MOST_LOSS = 0.999
 """A larger loss counts as this, as it does in rewards: without its worst bins a scheme would look better."""
 
@@ -63,7 +61,7 @@ def fig4(lab: Lab) -> Made:
     if "owl-online" in specs:
         claims.append(_learns(networks, measured))
     chart = side_by_side(charts, "Throughput against p95 delay, 20% of the switches known")
-    return Drawn(chart, claims, table, [RIVALS_ONCE, IN_DRIVE, SCALE, ABC_RULE])
+    return Drawn(chart, claims, table, [IN_DRIVE, SCALE, ABC_RULE])
 
 
 SHOWN = (

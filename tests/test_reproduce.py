@@ -71,9 +71,9 @@ def test_publishing_one_figure_leaves_the_others(tmp_path):
     publish(tmp_path, OWL, [outcome("fig10", 0.5)])
     text = page.read_text()
     assert "By hand.\n" in text
-    worst = "the worst, a: 2.00 (1.90 to 2.10)"
+    worst = "closest to the bound, a: 2.00 (1.90 to 2.10)"
     assert f"| holds | It is above \\| 1 | 2 of 2 as claimed; {worst} |" in text
-    assert "| **does not hold** | It is above \\| 1 | 0 of 2 as claimed, 2 not as claimed; the worst, a" in text
+    assert "| **does not hold** | It is above \\| 1 | 0 of 2 as claimed, 2 not as claimed; furthest off, a" in text
     assert "`fig7.x`: ours; above 1.\n\n| level | here | 95% interval |  |\n" in text
     assert "| b | 0.500 | 0.400 to 0.600 | not as claimed |" in text
     assert "`headway reproduce owl fig7`" in text
@@ -90,6 +90,28 @@ def test_publishing_one_figure_leaves_the_others(tmp_path):
     page.write_text("# Owl\n")
     with pytest.raises(UsageError, match="fig7"):
         publish(tmp_path, OWL, [outcome("fig7", 2.0)])
+
+
+def test_what_is_in_short_comes_before_the_table(tmp_path):
+    (tmp_path / "img").mkdir()
+    publish(tmp_path, OWL, [outcome("fig7", 2.0)])
+    page = tmp_path / "owl.md"
+    begun = page.read_text()
+    assert 0 < begun.index("## In short\n") < begun.index("<!-- summary -->\n")
+    # A page on which it stands behind the table, with a section after it.
+    short = "## In short\n\nIt holds.\n\n"
+    head, _, rest = begun.partition(
+        "## In short\n\nTo be written: what holds and what does not, in plain words.\n\n"
+    )
+    old = head + rest.replace("\n## fig4", f"\n{short}## Costs\n\nMuch.\n\n## fig4")
+    assert old.index(short) > old.index("<!-- summary -->\n")
+    page.write_text(old)
+    publish(tmp_path, OWL, [outcome("fig7", 2.0)])
+    text = page.read_text()
+    assert text.index(short) < text.index("<!-- summary -->\n") < text.index("## Costs\n\nMuch.\n\n## fig4")
+    assert sorted(text.splitlines()) == sorted(old.splitlines())
+    publish(tmp_path, OWL, [outcome("fig7", 2.0)])
+    assert page.read_text() == text
 
 
 def test_runs_that_figures_share_are_counted_once_with_the_time_they_took():
@@ -260,7 +282,9 @@ def test_both_directions_and_all_seconds_of_a_link_are_one_recording():
 
 
 def test_a_figure_of_fewer_than_five_recordings_decides_nothing_of_them_and_says_so():
-    def outcome(*scenarios):
+    noted = []
+
+    def outcome(*scenarios, unfit=()):
         def make(lab):
             measured = yield [lab.want(name, "cubic", Scenario.load(name)) for name in scenarios]
             ours = Estimate.fixed(2.0, (1.0, 3.0))
@@ -270,9 +294,13 @@ def test_a_figure_of_fewer_than_five_recordings_decides_nothing_of_them_and_says
             ]
             return Drawn({}, claims, notes=["A note."])
 
-        run = {"unfit": None, "code_version": code_version, "took_s": 0.1}
+        def run(task):
+            late = "it was late" if task.seed in unfit else None
+            return {"unfit": late, "code_version": code_version, "took_s": 0.1}
+
         begun = begin([Figure("fig", "", "", make)], Lab(QUICK))[0]
-        made = engine_make(begun, SimpleNamespace(find=lambda _: run), 1, lambda *_: None)
+        made = engine_make(begun, SimpleNamespace(find=run), 1, lambda *_: None)
+        noted.append(made.drawn.claims[0].note)
         return [claim.verdict.value for claim in made.drawn.claims], list(made.notes)
 
     assert outcome("pantheon-default") == (["holds", "holds"], ["A note."])
@@ -283,6 +311,11 @@ def test_a_figure_of_fewer_than_five_recordings_decides_nothing_of_them_and_says
     assert outcome("lte-verizon")[1][1].startswith("The recorded links of this figure come from one recording.")
     links = [f"cellular-{of}" for of in ("bus", "static", "taxi", "walking")]
     assert outcome(*links, "owl-lte-att") == (["holds", "holds"], ["A note."])
+    # Runs that are left out are counted beside each claim.
+    assert noted[-1] == ""
+    seed = Lab(QUICK).want("cubic", "cubic", Scenario.load("pantheon-default")).seeds[1]
+    assert outcome("pantheon-default", unfit=[seed])[0] == ["holds", "holds"]
+    assert noted[-1] == "without 1 of 2 runs of the figure, which are unfit"
 
 
 def test_every_kind_of_chart_is_drawn_on_light_and_on_dark():

@@ -130,12 +130,31 @@ def test_a_claim_says_which_level_is_the_worst():
     claim = judge("x", "", "", cases, "%", low=0)
     assert (claim.verdict, claim.worst.name) == (FAILS, "b")
     assert claim.so_far() == (
-        "1 of 3 as claimed, 1 not as claimed, 1 unclear; the worst, b: -0.500 % (-0.600 to -0.400)"
+        "1 of 3 as claimed, 1 not as claimed, 1 unclear; furthest off, b: -0.500 % (-0.600 to -0.400)"
     )
     claim = judge("x", "", "", {"c": cases["c"], "d": metric(None)}, low=0)
     assert (claim.verdict, claim.worst.name) == (OPEN, "c")
     assert [level.zone for level in claim.levels] == [CLAIMED, MISSING]
     assert judge("x", "", "", metric(None), low=0).so_far() == "not measured"
+
+
+def test_a_cell_says_of_what_it_is_and_which_level_is_the_closest():
+    sure = {"a": metric(2, 1, 3), "b": metric(7, 6, 8)}
+    assert judge("x", "", "", sure, "%", low=0, of="power").so_far() == (
+        "power: 2 of 2 as claimed; closest to the bound, a: 2.00 % (1.00 to 3.00)"
+    )
+    unsure = judge("x", "", "", {"a": metric(1, -1, 3), "b": metric(7, 6, 8)}, "%", low=0)
+    assert unsure.so_far() == "1 of 2 as claimed, 1 unclear; least clear, a: 1.00 % (-1.00 to 3.00)"
+    assert judge("x", "", "", metric(2, 1, 3), "%", low=0, of="power").so_far() == "power: 2.00 % (1.00 to 3.00)"
+    # Without a number there is nothing that it could be of.
+    assert judge("x", "", "", {"a": CLAIMED}, of="power").so_far() == "as claimed"
+    assert judge("x", "", "", metric(None), low=0, of="power").so_far() == "not measured"
+
+
+def test_a_difference_of_many_times_is_a_ratio():
+    assert text_of(metric(3577.0, 3000.0, 4000.0), "%") == ("36.8 times", "31.0 to 41.0")
+    assert text_of(metric(850.0, 800.0, 900.0), "%") == ("850 %", "800 to 900")
+    assert text_of(metric(3577.0, 3000.0, 4000.0), "ms") == ("3577 ms", "3000 to 4000")
 
 
 def test_a_failure_may_be_the_models_own_or_untestable():

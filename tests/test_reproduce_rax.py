@@ -165,6 +165,11 @@ def test_the_worst_second_is_of_the_first_ten():
     late = {"sent_mbps": [0.0, 4.0, 0.0, 0.0], "lost_mbps": [0.0, 1.0, 3.0, 0.0]}
     assert worst_second({"series": late}) == 100.0
     assert worst_second({"series": {"sent_mbps": [0.0], "lost_mbps": [0.0]}}) == 0.0
+    # Three lost of the eight of the second before: of what is sent in this one they are more than all.
+    more = {"sent_mbps": [8.0, 2.0], "lost_mbps": [0.0, 3.0]}
+    assert worst_second({"series": more}) == 100.0
+    assert percent_spike({"series": {name: values * 20 for name, values in more.items()}}) == pytest.approx(30.0)
+    assert percent_spike({"series": {"sent_mbps": [1.0] * 20, "lost_mbps": [2.0] * 20}}) == 100.0
 
 
 def test_one_of_several_senders_is_drawn_by_the_seed():

@@ -55,6 +55,11 @@ class Zone(StrEnum):
     MISSING = "not measured"
 
 
+CLOSEST = "closest to the bound"
+EXTREME = {Zone.CONTRARY: "furthest off", Zone.UNCLEAR: "least clear"}
+"""What the worst level is called by its zone; one that is as claimed, or equal, is `CLOSEST`."""
+
+
 class Verdict(StrEnum):
     """What becomes of a claim."""
 
@@ -144,6 +149,8 @@ class Claim:
     """Is it about recorded links, where its figure has any? Then few recordings do not decide it."""
     learners: tuple[str, ...] = ()
     """The trained schemes that it is about; all of the figure's if it names none."""
+    of: str = ""
+    """The measured quantity in a few words; empty where the levels' names say it."""
 
     @property
     def worst(self) -> Level | None:
@@ -161,6 +168,10 @@ class Claim:
 
     def so_far(self) -> str:
         """What was found, in a few words: the number of a single level, else how many are as claimed."""
+        found = self._counted()
+        return f"{self.of}: {found}" if self.of and self.worst else found
+
+    def _counted(self) -> str:
         if len(self.levels) == 1 and self.levels[0].aim is not None:
             is_missing = self.levels[0].zone is Zone.MISSING
             return str(Zone.MISSING) if is_missing else _with_interval(self.ours, self.unit)
@@ -173,7 +184,8 @@ class Claim:
         others = [f"{count} {zone}" for zone, count in counts.items() if count]
         parts = [", ".join([claimed, *others])]
         if self.worst:
-            parts.append(f"the worst, {self.worst.name}: {_with_interval(self.worst.ours, self.unit)}")
+            said = f"{EXTREME.get(self.worst.zone, CLOSEST)}, {self.worst.name}"
+            parts.append(f"{said}: {_with_interval(self.worst.ours, self.unit)}")
         return "; ".join(parts)
 
 
@@ -188,6 +200,7 @@ def judge(
     found: Estimate | Mapping[str, Found],
     unit: str = "",
     *,
+    of: str = "",
     low: float = -inf,
     high: float = inf,
     more: float | None = None,
@@ -207,6 +220,7 @@ def judge(
         how: What is measured.
         found: The estimate, or one for each level.
         unit: Of the estimates.
+        of: The measured quantity in a few words, where the levels' names do not say it: power.
         low: Lower limit of an estimate.
         high: Upper limit of an estimate.
         more: Instead of both, for a claim of more than 0: a smaller difference counts as equal.
@@ -232,7 +246,7 @@ def judge(
         parts.append(f"what would show it: {weak}")
     if margin:
         parts.append(f"equal is within {f'{margin:g} {unit}'.strip()}")
-    return Claim(name, paper, how, levels, verdict, unit, "; ".join(parts), of_learner, of_recordings, learners)
+    return Claim(name, paper, how, levels, verdict, unit, "; ".join(parts), of_learner, of_recordings, learners, of)
 
 
 def _level(name: str, found: Found, aim: Aim) -> Level:
@@ -298,6 +312,8 @@ def all_of(zones: Iterable[Zone]) -> Zone:
 
 
 NO_INTERVAL = "none"
+MANY_PERCENT = 900.0
+"""A difference of more is written as a ratio: 36.8 times, not 3577 %."""
 NO_RUN_DIFFERS = "no run differs"
 
 
@@ -306,13 +322,15 @@ def text_of(ours: Estimate, unit: str = "") -> tuple[str, str]:
     if ours.mean is None:
         return "\u2013", "\u2013"
     ends = ours.ci95
+    if unit == "%" and ours.mean > MANY_PERCENT:
+        return text_of(ours.mapped(lambda percent: 1 + percent / 100), "times")
     if ends and ends[0] == ends[1]:
-        return " ".join(
-            part for part in (number(ours.mean), unit) if part
-        ), NO_RUN_DIFFERS if ours.samples else NO_INTERVAL
+        said, ends = NO_RUN_DIFFERS if ours.samples else NO_INTERVAL, None
+    else:
+        said = NO_INTERVAL
     like = max(map(abs, [ours.mean, *(ends or [])]))
     mean = " ".join(part for part in (number(ours.mean, like), unit) if part)
-    return mean, f"{number(ends[0], like)} to {number(ends[1], like)}" if ends else NO_INTERVAL
+    return mean, f"{number(ends[0], like)} to {number(ends[1], like)}" if ends else said
 
 
 def _with_interval(ours: Estimate, unit: str) -> str:

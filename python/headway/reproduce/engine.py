@@ -172,6 +172,9 @@ def make(
     drawn = replace(drawn, claims=[_gated(claim, begun, recordings) for claim in drawn.claims])
     if shows_unfit(shown):
         drawn = replace(drawn, claims=[unsure(claim) for claim in drawn.claims])
+    elif left_out := len(_distinct(found)) - len(_distinct(shown)):
+        without = f"without {left_out} of {len(_distinct(found))} runs of the figure, which are unfit"
+        drawn = replace(drawn, claims=[_noted(claim, without) for claim in drawn.claims])
     notes = [
         *drawn.notes,
         *few_recordings(recordings),
@@ -237,14 +240,22 @@ def shows_unfit(shown: Runs) -> bool:
 
 def unsure(claim: Claim) -> Claim:
     """The same claim, open: runs that the machine changed decide nothing."""
-    note = "; ".join(part for part in (claim.note, UNFIT) if part)
-    return replace(claim, verdict=Verdict.OPEN, note=note)
+    return replace(_noted(claim, UNFIT), verdict=Verdict.OPEN)
+
+
+def _noted(claim: Claim, note: str) -> Claim:
+    """The same claim with one more note."""
+    return replace(claim, note="; ".join(part for part in (claim.note, note) if part))
+
+
+def _distinct(found: Runs) -> list[Run]:
+    """All runs, once each: points may share some."""
+    return list({id(run): run for of_one in found.values() for run in of_one}.values())
 
 
 def of_real_time(found: Runs, shown: Runs) -> list[str]:
     """What a reader is to know: of which code the runs are, how many were unfit, where the guard took over."""
-    # Points may share runs.
-    runs = {id(run): run for of_one in found.values() for run in of_one}.values()
+    runs = _distinct(found)
     unfit = [run["unfit"] for run in runs if run["unfit"]]
     versions = sorted({run["code_version"] for run in runs if "code_version" in run} - {code_version})
     notes = [f"Some of these runs were made by an earlier version: {', '.join(versions)}."] if versions else []

@@ -185,6 +185,7 @@ def _claims(setups: Mapping[Setup, list[Row]]) -> list[Claim]:
             {f"{n} agents": _difference(setups, (n, EVERYTHING), (n, NOTHING)) for n in counts},
             "%",
             more=PERCENT,
+            of="team reward",
         ),
         judge(
             "agents.episodes",
@@ -194,6 +195,7 @@ def _claims(setups: Mapping[Setup, list[Row]]) -> list[Claim]:
             {f"{n} agents": _difference(setups, (n, EVERYTHING), (n, POLICIES)) for n in counts},
             "%",
             more=PERCENT,
+            of="team reward",
         ),
         judge(
             "agents.scale",
@@ -204,6 +206,7 @@ def _claims(setups: Mapping[Setup, list[Row]]) -> list[Claim]:
             {f"{n} agents": _difference(setups, (n, EVERYTHING), (1, NOTHING)) for n in counts},
             "%",
             low=-5.0,
+            of="team reward",
         ),
     ]
 

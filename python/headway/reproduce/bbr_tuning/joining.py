@@ -120,6 +120,7 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
             times(converges_s),
             "times",
             low=FASTER,
+            of="time to converge",
         ),
         judge(
             "fig4.peak",
@@ -128,6 +129,7 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
             {label: measured.percent(wanted[PPO], wanted[label], peak_ms) for label in vanilla},
             "%",
             high=-LOWER,
+            of="peak RTT",
         ),
         judge(
             "fig4.reacts",
@@ -137,6 +139,7 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
             times(reacts_s),
             "times",
             low=SOONER,
+            of="time to react",
         ),
     ]
 

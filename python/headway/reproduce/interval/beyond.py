@@ -66,6 +66,7 @@ def beyond(lab: Lab) -> Made:
             best,
             more=0.0,
             least=5,
+            of="reward",
         ),
         judge(
             "beyond.median",
@@ -74,6 +75,7 @@ def beyond(lab: Lab) -> Made:
             "18, paired by seed; threshold: at least 0",
             median,
             low=0.0,
+            of="reward",
         ),
     ]
     if control:
@@ -88,6 +90,7 @@ def beyond(lab: Lab) -> Made:
                 {n.name: _less(own, [controls[n.name]]) for n, own in found.items()},
                 more=0.0,
                 least=5,
+                of="reward",
             )
         )
     chart = titled(

@@ -93,6 +93,7 @@ def of_groups(found: Of) -> list[Claim]:
             {n.name: _less_than_best(own, "M") for n, own in found.items()},
             "%",
             high=-PERCENT,
+            of="throughput",
         ),
         judge(
             "table10.C-low",
@@ -109,6 +110,7 @@ def of_groups(found: Of) -> list[Claim]:
             {n.name: own.percent_of_all(NARROW, WIDE, DELAY) for n, own in found.items()},
             "%",
             less=PERCENT,
+            of="p95 delay",
         ),
         judge(
             "table10.narrow-low-loss",
@@ -118,6 +120,7 @@ def of_groups(found: Of) -> list[Claim]:
             {n.name: own.points_lost_of_all(NARROW, WIDE) for n, own in found.items()},
             "points",
             high=0.0,
+            of="loss",
         ),
         judge(
             "table10.I-over-K",
@@ -127,6 +130,7 @@ def of_groups(found: Of) -> list[Claim]:
             "%",
             low=0.0,
             of_recordings=False,
+            of="throughput",
         ),
     ]
 
@@ -180,6 +184,7 @@ def of_estimators(found: Of) -> list[Claim]:
             {n.name: own.percent_of_all(LETTERS[6:12], others, THROUGHPUT) for n, own in found.items()},
             "%",
             more=PERCENT,
+            of="throughput",
         )
         for name, others in families.items()
     ]
@@ -204,6 +209,7 @@ def study_time(measured: Measured, wanted: Mapping[Network, Mapping[str, Wanted]
         high=FIVE_MINUTES_S,
         of_learner=False,
         of_recordings=False,
+        of="CPU time",
     )
 
 

@@ -100,6 +100,7 @@ def fig11(lab: Lab) -> Made:
             more=PERCENT,
             untestable="the paper does not describe its paths' cross traffic and packet "
             "schedulers, and without them every scheme fills the link",
+            of="throughput",
         ),
         judge(
             f"{name}.flows",
@@ -114,6 +115,7 @@ def fig11(lab: Lab) -> Made:
             "points",
             high=POINTS,
             weak="a model that was trained together with other flows of its own",
+            of="loss",
         ),
     ]
     return Drawn(chart, claims)

@@ -67,6 +67,7 @@ def fig8(lab: Lab) -> Made:
             },
             "%",
             high=-50.0,
+            of="throughput",
         ),
     ]
     return Drawn(chart, claims, notes=[UNSEEN])

@@ -14,7 +14,6 @@ from headway.stats import (
     share_difference_interval,
     share_interval,
     student_interval,
-    welch_interval,
 )
 from headway.stats.estimate import NOTHING, Estimate
 from headway.stats.nested import nested
@@ -104,13 +103,7 @@ class Measured:
         """The same, less the mean of several others."""
         if _are_trained_apart([one, *others]):
             first, second = self._of_trainings([one], of), self._of_trainings(others, of)
-            if not (first and second):
-                return NOTHING
-            return Estimate(
-                fmean(first) - fmean(second),
-                lambda level: welch_interval(first, second, level=level),
-                min(len(first), len(second)),
-            )
+            return Estimate.of(lambda level: means.apart(first, second, level=level), min(len(first), len(second)))
 
         def less(own: Run, *runs: Run) -> float | None:
             first, *rest = (_value(run, of) for run in (own, *runs))
@@ -125,7 +118,10 @@ class Measured:
         Of two learners with several trainings each it is Welch's, to first order.
         """
         if _are_trained_apart([one, other]):
-            return _percent_apart(self._of_trainings([one], of), self._of_trainings([other], of))
+            first, second = self._of_trainings([one], of), self._of_trainings([other], of)
+            return Estimate.of(
+                lambda level: means.percent_apart(first, second, level=level), min(len(first), len(second))
+            )
         rows, block = self._rows([other, one], [of, of])
         known = [(row[0], row[1]) for row in rows]
         return Estimate.of(lambda level: means.percent(known, block, level=level), len(known) // block)
@@ -243,18 +239,6 @@ class Measured:
 def _are_trained_apart(wanted: Sequence[Wanted]) -> bool:
     """Are there two learners among them with several trainings each, which are not the same?"""
     return len({one.trainings for one in wanted if len(one.models) > 1}) > 1
-
-
-def _percent_apart(one: Sequence[float], other: Sequence[float]) -> Estimate:
-    """How far the mean of one sample lies above that of an independent one, in % of it."""
-    if not (one and other and fmean(other)):
-        return NOTHING
-    ratio, scale = fmean(one) / fmean(other), 100 / fmean(other)
-    more = 100 * (ratio - 1)
-    # What each adds to the ratio, to first order (Cochran, "Sampling Techniques", section 6.3).
-    first, second = [scale * value for value in one], [scale * ratio * value for value in other]
-    apart = Estimate(0.0, lambda level: welch_interval(first, second, level=level), min(len(first), len(second)))
-    return apart.mapped(lambda value: more + value)
 
 
 def _refuse_trainings(*wanted: Wanted) -> None:

@@ -70,7 +70,7 @@ class Verdict(StrEnum):
     UNTESTABLE = "not testable from the text"
     """The paper does not say what would have to be measured."""
     OPEN = "open"
-    """Not decided: more runs, machines or training seeds would tell."""
+    """Not decided: more runs, machines, recordings or training seeds would tell."""
 
 
 @dataclass(frozen=True)

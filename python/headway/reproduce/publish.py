@@ -31,7 +31,7 @@ VERDICTS = (
     "widened by Holm's correction), or all levels are equal. *Our model is too weak to tell*: the "
     "claim does not hold for our model, but a better model may show it. *Not testable from the "
     "text*: the paper does not say what would have to be measured. *Open*: not decided; more "
-    "runs, machines or training seeds would decide it. The rules are in [decision "
+    "runs, machines, recordings or training seeds would decide it. The rules are in [decision "
     "47](../decisions/0047-verdicts.md)."
 )
 

@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from scipy.stats import ttest_ind
 
 from headway.compare import MEASURES, Zone, compare, leaders, numbered
 from headway.stats import mean_interval
@@ -75,6 +76,54 @@ def test_pairs_are_runs_of_one_number_that_both_have_and_the_machine_left_alone(
 def test_zones(measure, ends, zone):
     assert measure.zone({"mean": sum(ends) / 2, "ci95": list(ends)}) is zone
     assert measure.zone({"mean": 1.0, "ci95": None}) is Zone.UNCLEAR
+
+
+@pytest.mark.parametrize(
+    ("rate", "runs", "zone"),
+    [
+        (100.0, 30, Zone.EQUAL),
+        (100.0, 5, Zone.UNCLEAR),
+        (101.5, 30, Zone.BETTER),
+        (101.5, 5, Zone.UNCLEAR),
+        (110.0, 5, Zone.BETTER),
+    ],
+)
+def test_runs_that_do_not_differ_from_one_another_are_not_certain(rate, runs, zone):
+    """30 equal runs leave 9.5% of all runs open, five 45%, each of which may be off by 10%."""
+    found = compare(numbered([*runs_of("a", [100.0] * runs), *runs_of("b", [rate] * runs)]), "a")
+    assert found["b", "s"].zones["throughput_mbps"] is zone
+    # All have the same loss of 1%: as equal as the margin of 0.1 points, or not.
+    assert found["b", "s"].zones["loss"] is (Zone.EQUAL if runs == 30 else Zone.UNCLEAR)
+
+
+def test_two_learners_whose_trainings_share_nothing_are_independent_samples():
+    """Three trainings of one and two of another, in turn: Welch's interval of the means of each."""
+
+    def learner(scheme, models, rates):
+        return [
+            run | {"model": models[k % len(models)]}
+            for k, run in enumerate(runs_of(scheme, rates * (6 // len(rates))))
+        ]
+
+    one, other = learner("a", "de", [10.0, 11.0]), learner("b", "xyz", [12.0, 14.0, 16.0])
+    found = compare(numbered([*one, *other]), "a")["b", "s"].differences["throughput_mbps"]
+    scaled = [100 / 10.5 * rate for rate in (12, 14, 16)], [100 / 10.5 * 4 / 3 * rate for rate in (10, 11)]
+    theirs = ttest_ind(*scaled, equal_var=False).confidence_interval(0.95)
+    assert found["mean"] == pytest.approx(100 / 3)
+    assert found["ci95"] == pytest.approx([100 / 3 + theirs.low, 100 / 3 + theirs.high])
+    # The same trainings in two ways are pairs: 1, 2 and 3 less, of 14 on average.
+    same = learner("c", "xyz", [11.0, 12.0, 13.0])
+    found = compare(numbered([*other, *same]), "b")["c", "s"].differences["throughput_mbps"]
+    assert found["mean"] == pytest.approx(-100 * 2 / 14)
+    added = [100 / 14 * (b - 12 / 14 * a) for a, b in ((12, 11), (14, 12), (16, 13))]
+    half = 4.302652730 * np.std(added, ddof=1) / 3**0.5
+    assert found["ci95"] == pytest.approx([-100 * 2 / 14 - half, -100 * 2 / 14 + half])
+
+
+def test_the_best_of_schemes_that_do_not_vary_is_ahead_only_by_more_than_that():
+    runs = [*runs_of("a", [100.0] * 30), *runs_of("b", [99.5] * 30), *runs_of("c", [95.0] * 30)]
+    found = leaders(numbered(runs), "throughput_mbps", more=True)
+    assert found == ({"s": "a"}, {("b", "s")})
 
 
 def test_runs_at_offsets_of_one_trace_are_taken_in_blocks():

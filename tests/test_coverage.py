@@ -11,7 +11,9 @@ from headway.stats import (
     share_difference_interval,
     share_interval,
     student_interval,
+    welch_interval,
 )
+from headway.stats.equal import may_differ
 from headway.stats.estimate import Estimate
 from headway.stats.means import mean, percent
 from headway.stats.nested import nested
@@ -135,6 +137,17 @@ def test_trainings_and_recordings_are_the_samples():
     assert coverage(lambda of: over_recordings(of).ci95, recordings, 2.0) == pytest.approx(0.95, abs=0.02)
 
 
+@pytest.mark.parametrize("trainings", [(5, 5), (5, 3)])
+def test_trainings_of_two_learners_cover_what_lies_between_them(trainings):
+    """Their seeds share nothing, and one varies twice as much as the other."""
+
+    def both(random):
+        return list(random.normal(3, 1, trainings[0])), list(random.normal(2, 2, trainings[1]))
+
+    found = coverage(lambda of: welch_interval(*of), both, 1.0)
+    assert found == pytest.approx(0.95, abs=0.025)
+
+
 def test_a_medians_interval_covers_it_at_least_as_often_as_it_says():
     """Order statistics cannot reach 95% exactly: of 30 values they cover it with 0.957."""
     found = coverage(median_interval, lambda r: list(r.exponential(1.0, 30)), np.log(2))
@@ -215,6 +228,24 @@ def test_a_claim_of_more_seldom_holds_where_one_level_is_at_the_margin(samples):
         found["worst"] = of_runs(list(random.normal(0, 1, samples)))
         held += judge("x", "", "", found, more=0.5).verdict is Verdict.HOLDS
     assert held / TRIALS <= 0.025 + 0.008
+
+
+@pytest.mark.parametrize("samples", [5, 30])
+def test_runs_that_seldom_differ_are_seldom_taken_for_certain(samples):
+    """The rule of three: at its share of other runs, all of n are the same in 5% of the trials."""
+    assert may_differ(30, 0.95) == pytest.approx(3 / 30, rel=0.06)
+    random = np.random.default_rng(15)
+    share = may_differ(samples, 0.95)
+    # Each run that differs loses a point more, ten margins: the mean is that share of a point.
+    bound = 0.999 * share
+    held = 0
+    for _ in range(TRIALS):
+        values = list((random.uniform(size=samples) < share).astype(float))
+        ours = Estimate.of(lambda level, v=values: mean(v, level=level), samples)
+        held += judge("x", "", "", ours, "points", high=bound).verdict is Verdict.HOLDS
+    assert held / TRIALS <= 0.05
+    certain = Estimate.of(lambda level: mean([0.0] * samples, level=level), samples)
+    assert judge("x", "", "", certain, "points", high=1.01 * share).verdict is Verdict.HOLDS
 
 
 def test_equal_schemes_are_seldom_told_apart():

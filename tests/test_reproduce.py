@@ -10,12 +10,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from headway._native import Scenario, UsageError, canonical_scheme
+from headway._native import Scenario, UsageError, canonical_scheme, code_version
 from headway.report.svg import standalone
 from headway.reproduce import PAPERS, paper
 from headway.reproduce.charts import Bar, bars, heat, looks_of, over, over_time, recoloured, titled
 from headway.reproduce.claim import Zone, judge
-from headway.reproduce.engine import Outcome, begin, circumstances
+from headway.reproduce.engine import Outcome, begin, circumstances, recorded, trained_once
+from headway.reproduce.engine import make as engine_make
 from headway.reproduce.figure import Drawn, Figure
 from headway.reproduce.lab import FULL, QUICK, TRAININGS, Lab, MissingError
 from headway.reproduce.publish import publish
@@ -70,9 +71,9 @@ def test_publishing_one_figure_leaves_the_others(tmp_path):
     publish(tmp_path, OWL, [outcome("fig10", 0.5)])
     text = page.read_text()
     assert "By hand.\n" in text
-    worst = "the worst, a: 2.00 (1.90 to 2.10)"
+    worst = "closest to the bound, a: 2.00 (1.90 to 2.10)"
     assert f"| holds | It is above \\| 1 | 2 of 2 as claimed; {worst} |" in text
-    assert "| **does not hold** | It is above \\| 1 | 0 of 2 as claimed, 2 not as claimed; the worst, a" in text
+    assert "| **does not hold** | It is above \\| 1 | 0 of 2 as claimed, 2 not as claimed; furthest off, a" in text
     assert "`fig7.x`: ours; above 1.\n\n| level | here | 95% interval |  |\n" in text
     assert "| b | 0.500 | 0.400 to 0.600 | not as claimed |" in text
     assert "`headway reproduce owl fig7`" in text
@@ -89,6 +90,28 @@ def test_publishing_one_figure_leaves_the_others(tmp_path):
     page.write_text("# Owl\n")
     with pytest.raises(UsageError, match="fig7"):
         publish(tmp_path, OWL, [outcome("fig7", 2.0)])
+
+
+def test_what_is_in_short_comes_before_the_table(tmp_path):
+    (tmp_path / "img").mkdir()
+    publish(tmp_path, OWL, [outcome("fig7", 2.0)])
+    page = tmp_path / "owl.md"
+    begun = page.read_text()
+    assert 0 < begun.index("## In short\n") < begun.index("<!-- summary -->\n")
+    # A page on which it stands behind the table, with a section after it.
+    short = "## In short\n\nIt holds.\n\n"
+    head, _, rest = begun.partition(
+        "## In short\n\nTo be written: what holds and what does not, in plain words.\n\n"
+    )
+    old = head + rest.replace("\n## fig4", f"\n{short}## Costs\n\nMuch.\n\n## fig4")
+    assert old.index(short) > old.index("<!-- summary -->\n")
+    page.write_text(old)
+    publish(tmp_path, OWL, [outcome("fig7", 2.0)])
+    text = page.read_text()
+    assert text.index(short) < text.index("<!-- summary -->\n") < text.index("## Costs\n\nMuch.\n\n## fig4")
+    assert sorted(text.splitlines()) == sorted(old.splitlines())
+    publish(tmp_path, OWL, [outcome("fig7", 2.0)])
+    assert page.read_text() == text
 
 
 def test_runs_that_figures_share_are_counted_once_with_the_time_they_took():
@@ -173,9 +196,9 @@ def test_a_figure_is_made_and_what_has_finished_is_not_run_again(run, tmp_path):
         assert level["zone"] in set(Zone)
         low, high = level["ci95"]
         assert low <= level["ours"] <= high
-    # Owl's stand-in is Aurora itself: the same runs, and no difference.
+    # Owl's stand-in is Aurora itself: the same runs, and no difference. Two equal runs decide nothing.
     aurora = levels["aurora, 5 s"]
-    assert (aurora["ours"], aurora["ci95"], aurora["zone"]) == (0.0, [0.0, 0.0], "equal")
+    assert (aurora["ours"], aurora["ci95"], aurora["zone"]) == (0.0, [0.0, 0.0], "unclear")
     lines = (tmp_path / "runs.jsonl").read_text().splitlines()
     # Five schemes, lengths of 1, 2, 5 and 10 s, two runs.
     assert len(lines) == 5 * 4 * 2
@@ -230,6 +253,69 @@ def test_traces_that_are_missing_name_what_fetches_them(monkeypatch):
     assert missing(lte).endswith(" here: headway traces fetch mahimahi")
     assert missing(walking, lte).endswith(" here: headway traces fetch nyc and headway traces fetch mahimahi")
     assert missing(of_text(text)) == "no trace mine.down here: no collection of headway traces has it"
+
+
+def test_a_figure_names_the_learned_rivals_of_one_training():
+    def notes(*specs, trained=("owl",)):
+        def make(lab):
+            yield [lab.want(spec, spec, Scenario.load("pantheon-default")) for spec in specs]
+
+        return trained_once(begin([Figure("fig", "", "", make)], Lab(QUICK, trained=trained))[0])
+
+    assert notes("owl", "cubic", "learned:model=x") == []
+    assert notes("owl", "aurora", "cubic", "rax-pretrained:alpha=4") == [
+        "Learned schemes of one training, taken as they are: aurora, rax-pretrained. "
+        "Other trainings of them may do better or worse."
+    ]
+    # Rax learns anew in each run; of two models it is no longer one training.
+    assert notes("rax", "aurora:model=v1:model=v2", trained=()) == []
+
+
+def test_both_directions_and_all_seconds_of_a_link_are_one_recording():
+    def traces(*scenarios):
+        lab = Lab(QUICK)
+        return recorded([lab.want("cubic", "cubic", Scenario.load(name)) for name in scenarios])
+
+    assert traces("pantheon-default", "synthetic-att") == set()
+    assert traces("lte-verizon", "owl-lte-verizon") == {"Verizon-LTE-short"}
+    assert len(traces("lte-verizon", "owl-lte-att", "cellular-bus", "pantheon-default")) == 3
+
+
+def test_a_figure_of_fewer_than_five_recordings_decides_nothing_of_them_and_says_so():
+    noted = []
+
+    def outcome(*scenarios, unfit=()):
+        def make(lab):
+            measured = yield [lab.want(name, "cubic", Scenario.load(name)) for name in scenarios]
+            ours = Estimate.fixed(2.0, (1.0, 3.0))
+            assert measured
+            claims = [
+                judge(f"fig.{of}", "", "", ours, low=0, of_recordings=of == "links") for of in ("links", "cpu")
+            ]
+            return Drawn({}, claims, notes=["A note."])
+
+        def run(task):
+            late = "it was late" if task.seed in unfit else None
+            return {"unfit": late, "code_version": code_version, "took_s": 0.1}
+
+        begun = begin([Figure("fig", "", "", make)], Lab(QUICK))[0]
+        made = engine_make(begun, SimpleNamespace(find=run), 1, lambda *_: None)
+        noted.append(made.drawn.claims[0].note)
+        return [claim.verdict.value for claim in made.drawn.claims], list(made.notes)
+
+    assert outcome("pantheon-default") == (["holds", "holds"], ["A note."])
+    verdicts, notes = outcome("pantheon-default", "owl-lte-verizon", "owl-lte-att")
+    assert verdicts == ["open", "holds"]
+    assert notes[0] == "A note."
+    assert notes[1].startswith("The recorded links of this figure come from 2 recordings.")
+    assert outcome("lte-verizon")[1][1].startswith("The recorded links of this figure come from one recording.")
+    links = [f"cellular-{of}" for of in ("bus", "static", "taxi", "walking")]
+    assert outcome(*links, "owl-lte-att") == (["holds", "holds"], ["A note."])
+    # Runs that are left out are counted beside each claim.
+    assert noted[-1] == ""
+    seed = Lab(QUICK).want("cubic", "cubic", Scenario.load("pantheon-default")).seeds[1]
+    assert outcome("pantheon-default", unfit=[seed])[0] == ["holds", "holds"]
+    assert noted[-1] == "without 1 of 2 runs of the figure, which are unfit"
 
 
 def test_every_kind_of_chart_is_drawn_on_light_and_on_dark():

@@ -3,9 +3,10 @@
 from statistics import NormalDist
 
 import pytest
+from scipy.stats import ttest_ind
 
 from headway._native import Scenario
-from headway.reproduce.claim import Aim, Verdict, Zone, all_of, contrary, judge, text_of, with_training_seeds
+from headway.reproduce.claim import Aim, Verdict, Zone, all_of, contrary, judge, text_of, with_replicates
 from headway.reproduce.lab import Lab, Settings
 from headway.reproduce.measured import Measured
 from headway.reproduce.owl.buffer import needed, passes
@@ -129,12 +130,31 @@ def test_a_claim_says_which_level_is_the_worst():
     claim = judge("x", "", "", cases, "%", low=0)
     assert (claim.verdict, claim.worst.name) == (FAILS, "b")
     assert claim.so_far() == (
-        "1 of 3 as claimed, 1 not as claimed, 1 unclear; the worst, b: -0.500 % (-0.600 to -0.400)"
+        "1 of 3 as claimed, 1 not as claimed, 1 unclear; furthest off, b: -0.500 % (-0.600 to -0.400)"
     )
     claim = judge("x", "", "", {"c": cases["c"], "d": metric(None)}, low=0)
     assert (claim.verdict, claim.worst.name) == (OPEN, "c")
     assert [level.zone for level in claim.levels] == [CLAIMED, MISSING]
     assert judge("x", "", "", metric(None), low=0).so_far() == "not measured"
+
+
+def test_a_cell_says_of_what_it_is_and_which_level_is_the_closest():
+    sure = {"a": metric(2, 1, 3), "b": metric(7, 6, 8)}
+    assert judge("x", "", "", sure, "%", low=0, of="power").so_far() == (
+        "power: 2 of 2 as claimed; closest to the bound, a: 2.00 % (1.00 to 3.00)"
+    )
+    unsure = judge("x", "", "", {"a": metric(1, -1, 3), "b": metric(7, 6, 8)}, "%", low=0)
+    assert unsure.so_far() == "1 of 2 as claimed, 1 unclear; least clear, a: 1.00 % (-1.00 to 3.00)"
+    assert judge("x", "", "", metric(2, 1, 3), "%", low=0, of="power").so_far() == "power: 2.00 % (1.00 to 3.00)"
+    # Without a number there is nothing that it could be of.
+    assert judge("x", "", "", {"a": CLAIMED}, of="power").so_far() == "as claimed"
+    assert judge("x", "", "", metric(None), low=0, of="power").so_far() == "not measured"
+
+
+def test_a_difference_of_many_times_is_a_ratio():
+    assert text_of(metric(3577.0, 3000.0, 4000.0), "%") == ("36.8 times", "31.0 to 41.0")
+    assert text_of(metric(850.0, 800.0, 900.0), "%") == ("850 %", "800 to 900")
+    assert text_of(metric(3577.0, 3000.0, 4000.0), "ms") == ("3577 ms", "3000 to 4000")
 
 
 def test_a_failure_may_be_the_models_own_or_untestable():
@@ -147,29 +167,32 @@ def test_a_failure_may_be_the_models_own_or_untestable():
         assert (claim.verdict, claim.note) == (Verdict.UNTESTABLE, "it names no network")
 
 
-def test_too_few_recordings_leave_a_claim_open_and_it_says_so():
-    for found in (metric(-1, -2, -0.5), metric(1, 0.5, 2)):
-        claim = judge("x", "", "", found, low=0, weak="more", undecided="one recording")
-        assert (claim.verdict, claim.note) == (OPEN, "one recording")
-
-
-def test_fewer_than_five_training_seeds_decide_nothing():
+def test_fewer_than_five_training_seeds_or_recordings_decide_nothing():
     off, fine = metric(-1, -2, -0.5), metric(1, 0.5, 2)
     for found, said in ((off, "does not hold"), (fine, "holds")):
-        claim = with_training_seeds(judge("x", "", "", found, low=0), 1)
+        judged = judge("x", "", "", found, low=0)
+        claim = with_replicates(judged, seeds=1, recordings=7)
         assert claim.verdict is OPEN
-        assert (
-            claim.note
-            == f"it {said} for the models trained here, but only one training seed stands behind it; 5 are needed"
+        assert claim.note == f"it {said} here, but it rests on only 1 of the 5 training seeds needed"
+        claim = with_replicates(judged, recordings=3)
+        assert claim.verdict is OPEN
+        assert claim.note == f"it {said} here, but it rests on only 3 of the 5 recordings needed"
+        assert with_replicates(judged, seeds=5, recordings=5) is judged
+        # A figure without a learner, or without recorded links.
+        assert with_replicates(judged) is with_replicates(judged, recordings=0) is judged
+        assert with_replicates(judged, seeds=4, recordings=1).note.endswith(
+            "only 4 of the 5 training seeds needed and 1 of the 5 recordings needed"
         )
-        assert with_training_seeds(judge("x", "", "", found, low=0), 5).verdict.value == said
     weak = judge("x", "", "", off, low=0, weak="more")
-    assert with_training_seeds(weak, 5) is weak
-    assert with_training_seeds(weak, 1).verdict is OPEN
-    assert with_training_seeds(weak, 1).note.startswith("what would show it: more; it does not hold for the")
-    # What vanilla does, or one model that ships, needs no more trainings.
-    vanilla = judge("x", "", "", fine, low=0, of_learner=False)
-    assert with_training_seeds(vanilla, 1) is vanilla
+    assert with_replicates(weak, seeds=5) is weak
+    assert with_replicates(weak, seeds=1).verdict is OPEN
+    assert with_replicates(weak, seeds=1).note.startswith("what would show it: more; it does not hold here")
+    # What vanilla does, or one model that ships, needs no more trainings; other networks no recordings.
+    vanilla = judge("x", "", "", fine, low=0, of_learner=False, of_recordings=False)
+    assert with_replicates(vanilla, seeds=1, recordings=1) is vanilla
+    # What is open for another reason has that reason.
+    unsure = judge("x", "", "", metric(1, -1, 2), low=0)
+    assert with_replicates(unsure, seeds=1, recordings=1) is unsure
 
 
 def test_a_number_that_does_not_vary_decides_and_has_no_interval():
@@ -177,6 +200,29 @@ def test_a_number_that_does_not_vary_decides_and_has_no_interval():
     assert (claim.verdict, claim.so_far()) == (HOLDS, "94.5 s")
     assert judge("x", "", "", Estimate.exactly(301.0), high=300).verdict is FAILS
     assert judge("x", "", "", Estimate.exactly(None), high=300).verdict is OPEN
+
+
+def test_runs_that_do_not_differ_leave_what_three_over_n_of_them_may_do():
+    """Of 30 runs 9.5% of all may differ, by ten margins: of loss 0.95 x 0.1 points, of a rate 0.95%."""
+
+    def same(value, runs):
+        found, wanted = measured(seeds=runs, x=[value] * runs)
+        return found.mean(wanted["x"], "throughput_mbps")
+
+    lossless = same(0.0, 30)
+    assert judge("x", "", "", lossless, "points", high=0.1).verdict is HOLDS
+    assert judge("x", "", "", lossless, "points", high=0.09).verdict is OPEN
+    assert judge("x", "", "", same(0.0, 5), "points", high=0.1).verdict is OPEN
+    assert judge("x", "", "", same(0.0, 5), "points", high=1.0).verdict is HOLDS
+    assert judge("x", "", "", same(50.0, 30), "Mbit/s", low=49.6).verdict is OPEN
+    assert judge("x", "", "", same(50.0, 30), "Mbit/s", low=49.5).verdict is HOLDS
+    assert judge("x", "", "", same(49.0, 30), "Mbit/s", low=49.5).verdict is FAILS
+    # Equal to more than the margin, and a difference that is larger than what is left open.
+    assert judge("x", "", "", same(0.0, 30), "%", more=1.0).verdict is FAILS
+    assert judge("x", "", "", same(0.0, 5), "%", more=1.0).verdict is OPEN
+    assert judge("x", "", "", same(3.0, 30), "%", more=1.0).verdict is HOLDS
+    assert judge("x", "", "", same(3.0, 5), "%", more=1.0).verdict is OPEN
+    assert judge("x", "", "", lossless, "points", high=1.0).so_far() == "0.00 points (no run differs)"
 
 
 def test_numbers_are_written_with_the_digits_that_their_interval_needs():
@@ -188,9 +234,9 @@ def test_numbers_are_written_with_the_digits_that_their_interval_needs():
 # -- what runs gave --
 
 
-def measured(**values):
+def measured(seeds=3, **values):
     """Measured and what was wanted, by label: throughputs of runs on a network without a trace."""
-    lab = Lab(Settings(runs=3), first_seed=5)
+    lab = Lab(Settings(runs=seeds), first_seed=5)
     scenario = Scenario.load("owl-geni:count=2")
     wanted = {label: lab.want(label, "cubic", scenario) for label in values}
     runs = {
@@ -213,7 +259,17 @@ def test_differences_are_of_runs_with_one_seed():
     assert percent.mean == pytest.approx(5.0)
     assert percent.ci95 == pytest.approx((5 - half, 5 + half))
     alone = found.mean(wanted["owl"], "throughput_mbps")
-    assert alone.ci95 == pytest.approx((21 - 4.302652730 * 10 / 3**0.5, 21 + 4.302652730 * 10 / 3**0.5))
+    # Below 0 there is no throughput.
+    assert alone.ci95 == pytest.approx((0.0, 21 + 4.302652730 * 10 / 3**0.5))
+
+
+def test_the_interval_of_a_metric_ends_where_its_range_does():
+    found, wanted = measured(fast=[0.0, 0.2, 10.0])
+    low, high = found.mean(wanted["fast"], "throughput_mbps").ci95
+    assert low == 0.0
+    assert high == pytest.approx(3.4 + 4.302652730 * 5.716642 / 3**0.5)
+    # A difference may be below 0.
+    assert found.mean(wanted["fast"], lambda run: run["throughput_mbps"]).ci95[0] < -10
 
 
 def test_what_is_kept_is_a_ratio_of_means():
@@ -270,6 +326,85 @@ def test_a_scheme_of_several_models_has_a_model_as_its_sample():
     percent = Measured(runs).percent(several, cubic, "throughput_mbps")
     assert percent.mean == pytest.approx(100 * 6 / 10.45)
     assert percent.ci95[0] < 0
+
+
+def two_learners():
+    """Three trainings of one learner and two of another, with one run in turn each on six seeds."""
+    lab, scenario = Lab(Settings(runs=6)), Scenario.load("owl-geni:count=2")
+    one, same, other = (
+        lab.want(label, f"learned:{models}", scenario)
+        for label, models in (
+            ("one", "model=a:model=b:model=c"),
+            ("same", "model=a:latency=3ms:model=b:model=c"),
+            ("other", "model=d:model=e"),
+        )
+    )
+    rates = {one: [12.0, 14.0, 16.0] * 2, same: [11.0, 13.5, 14.0] * 2, other: [10.0, 11.0] * 3}
+    runs = {
+        w: [{"seed": s, "seconds": 60.0, "throughput_mbps": rate} for s, rate in zip(w.seeds, of, strict=True)]
+        for w, of in rates.items()
+    }
+    return Measured(runs), one, same, other
+
+
+def test_two_learners_whose_seeds_share_nothing_are_independent_samples():
+    """Welch's interval of the means of each training, as SciPy has it."""
+    found, one, _, other = two_learners()
+    difference = found.difference(one, other, "throughput_mbps")
+    assert difference.mean == pytest.approx(14.0 - 10.5)
+    theirs = ttest_ind([12, 14, 16], [10, 11], equal_var=False).confidence_interval(0.95)
+    assert difference.ci95 == pytest.approx((theirs.low, theirs.high))
+    # In % of 10.5: what each adds to the ratio of 4/3.
+    percent = found.percent(one, other, "throughput_mbps")
+    assert percent.mean == pytest.approx(100 / 3)
+    scaled = [100 / 10.5 * rate for rate in (12, 14, 16)], [100 / 10.5 * 4 / 3 * rate for rate in (10, 11)]
+    theirs = ttest_ind(*scaled, equal_var=False).confidence_interval(0.95)
+    assert percent.ci95 == pytest.approx((100 / 3 + theirs.low, 100 / 3 + theirs.high))
+    with pytest.raises(ValueError, match="one and other were trained apart"):
+        found.kept((one, one), (other, other), "throughput_mbps")
+
+
+def test_one_learner_in_two_ways_is_paired_by_training():
+    """The same trainings with another latency: 1, 0.5 and 2 more, which is 1.17 in the mean."""
+    found, one, same, _ = two_learners()
+    half = 4.302652730 * (7 / 12) ** 0.5 / 3**0.5
+    difference = found.difference(one, same, "throughput_mbps")
+    assert difference.mean == pytest.approx(3.5 / 3)
+    assert difference.ci95 == pytest.approx((3.5 / 3 - half, 3.5 / 3 + half))
+
+
+def test_a_schemes_trainings_are_told_by_whichever_has_several():
+    """The samples are the three models' even where the first of the two has one."""
+    found, one, _, _ = two_learners()
+    lab = Lab(Settings(runs=6))
+    cubic = lab.want("cubic", "cubic", one.scenario)
+    runs = {one: found.runs(one), cubic: [run | {"throughput_mbps": 10.0} for run in found.runs(one)]}
+    less = Measured(runs).difference(cubic, one, "throughput_mbps")
+    half = 4.302652730 * 2 / 3**0.5
+    assert less.ci95 == pytest.approx((-4 - half, -4 + half))
+
+
+def test_runs_of_several_trainings_are_no_independent_ones():
+    lab = Lab(Settings(runs=10))
+    scenario = Scenario.load("owl-geni:count=2")
+    several, one = (lab.want("owl", f"learned:model=a{more}", scenario) for more in (":model=b", ""))
+    found = Measured(
+        {w: [{"seed": s, "seconds": 60.0, "loss": 0.1 * k} for k, s in enumerate(w.seeds)] for w in (several, one)}
+    )
+
+    def lossy(run):
+        return run["loss"] > 0.2
+
+    ways = (
+        lambda of: found.share(of, lossy),
+        lambda of: found.share_difference(one, of, lossy),
+        lambda of: found.apart(one, of, "loss"),
+        lambda of: found.median(of, "loss"),
+    )
+    for way in ways:
+        assert way(one).mean is not None
+        with pytest.raises(ValueError, match="owl has 2 models: its runs are not independent"):
+            way(several)
 
 
 def test_the_buffer_that_is_needed_lies_between_sizes_on_a_log_scale():

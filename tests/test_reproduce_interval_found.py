@@ -8,7 +8,7 @@ from scipy import stats
 
 from headway._native import Scenario
 from headway.reproduce.claim import Zone
-from headway.reproduce.interval.found import LETTERS, Found
+from headway.reproduce.interval.found import LETTERS, REWARD, Found, reward
 from headway.reproduce.interval.groups import EVERY, specs
 from headway.reproduce.lab import Lab, Settings
 from headway.reproduce.measured import Measured
@@ -34,9 +34,9 @@ def found_of(values, seeds=SEEDS):
 
 def test_a_group_is_among_the_best_if_it_is_not_told_apart_and_surely_close():
     def values(name, k):
-        """A is the best; B and C have 2% less and vary, C so much that it may have far less; D does not vary."""
+        """A is the best; B and C have 2% less and vary, C so much that it may have far less; D hardly varies."""
         swing = 1 if k % 2 else -1
-        rate = {"A": 10.0, "B": 9.8 + 0.35 * swing, "C": 9.8 + 4 * swing, "D": 9.8}.get(name, 5.0)
+        rate = {"A": 10.0, "B": 9.8 + 0.35 * swing, "C": 9.8 + 4 * swing, "D": 9.8 + 1e-5 * k}.get(name, 5.0)
         # Shares lost: 2 points and 0.5 points more than the least, in the same way.
         loss = {"A": 0.01, "B": 0.03 + 0.03 * swing, "C": 0.015 + 0.005 * swing}.get(name, 0.2)
         return rate + 1e-3 * (k % 3), 50.0, loss + 1e-5 * (k % 3)
@@ -50,6 +50,19 @@ def test_a_group_is_among_the_best_if_it_is_not_told_apart_and_surely_close():
     # All have the same delay.
     assert {found.among(name, "delay_p95_ms") for name in LETTERS} == {AMONG}
     assert {found_of(values, 9).among(name, "throughput_mbps") for name in LETTERS} == {UNCLEAR}
+
+
+def test_rewards_near_0_are_close_by_what_the_throughput_adds_to_them():
+    """Of 0.12 Mbit/s the throughput earns 100, and 100 ms of RTT take it: 5% of 100 is 5, which is C's loss."""
+
+    def values(name, k):
+        swing = 1e-5 * (1 if k % 2 else -1)
+        # Lost: 0.001 costs 2, 0.004 costs 8. D is far from the best, and varies.
+        return 0.12, 50.0, {"A": 0.0, "B": 0.001, "C": 0.004}.get(name, 0.5) + (swing if name != "A" else 0.0)
+
+    found = found_of(values)
+    assert found.mean("A", reward).mean == pytest.approx(0.0)
+    assert [found._close(name, "A", REWARD) for name in "BCD"] == [True, False, False]
 
 
 def test_each_training_is_one_sample():
@@ -84,7 +97,7 @@ def test_each_training_is_one_sample():
 
 
 def test_delays_a_bin_apart_are_not_told_apart():
-    found = found_of(lambda name, k: (10.0 + k, {"A": 100.0, "B": 100.19}.get(name, 100.5), 0.0))
+    found = found_of(lambda name, k: (10.0 + k, {"A": 100.0, "B": 100.19}.get(name, 100.5 + 1e-4 * k), 0.0))
     assert not found.pairwise("delay_p95_ms").differ("A", "B")
     assert found.pairwise("delay_p95_ms").differ("A", "C")
 

@@ -199,7 +199,13 @@ def test_what_masking_does_is_told_from_what_training_does(tmp_path):
     """With half known 80 Mbit/s without masking, and 88 with it; Owl, trained for longer, has 95."""
     rates = {"owl-no-mask": 80.0, "owl-as-it-is": 88.0, "owl": 95.0}
     one = trained(tmp_path, "no-mask", "as-it-is")
-    made = drawn(fig6, one, lambda wanted, _: {"throughput_mbps": rates.get(wanted.label, 90.0)})
+
+    def run_of(wanted, number):
+        # Equal in every run would say little: RTTs are equal on average.
+        wave = 0.01 * (-1) ** number if wanted.label == "owl-no-mask" else 0.0
+        return {"throughput_mbps": rates.get(wanted.label, 90.0), "rtt_mean_ms": 40.0 + wave}
+
+    made = drawn(fig6, one, run_of)
     found = {claim.id: claim for claim in made.claims}
     more, lower = found["fig6.masking"].levels
     assert (more.name, more.ours.mean, more.zone) == ("throughput", pytest.approx(10.0), Zone.CLAIMED)
@@ -222,8 +228,12 @@ def of_fig4(power=None, utility=None):
 
     def run_of(one, number):
         key = one.scenario.name.removeprefix("owl-lte-"), one.label
-        wave = 0.001 * (-1) ** number
-        return {"power": (power or {}).get(key, 1.0) + wave, "utility": (utility or {}).get(key, 1.0) + wave}
+        # Of ten runs it is 0 on average, and another one in each block.
+        wave = 1e-4 * (number**2 - 28.5) if one.label == "owl" else 0.0
+        found = {"power": power, "utility": utility}
+        return {name: (of or {}).get(key, 1.0) + wave for name, of in found.items()} | {
+            "throughput_mbps": 10.0 + wave
+        }
 
     return claims(fig4, lab(runs=10), run_of)
 
@@ -234,9 +244,7 @@ def test_a_scheme_on_the_pareto_front_does_not_pass_for_the_best():
     assert {level.zone for level in alike.levels} == {Zone.CLAIMED}
     behind = of_fig4(power={("verizon", "owl"): 0.5})["fig4.combined"]
     assert behind.ours.mean == pytest.approx(-50.0)
-    # Each operator is one recording.
-    assert {alike.verdict, behind.verdict} == {OPEN}
-    assert "5 are needed" in behind.note
+    assert (alike.verdict, behind.verdict) == (HOLDS, WEAK)
     names = [level.name for level in behind.levels if level.zone is Zone.CONTRARY]
     # Every scheme that the paper compares with, those of networks and of media among them.
     assert {f"Verizon, {rival}" for rival in ("cubic", "abc", "xcp", "scream", "gcc")} <= set(names)
@@ -259,7 +267,7 @@ def test_an_average_over_operators_has_an_operator_as_its_sample():
 def test_the_rule_that_is_imitated_stands_beside_owl():
     claim = of_fig4()["fig4.rule"]
     assert len(claim.levels) == 6
-    assert claim.verdict is OPEN
+    assert claim.verdict is FAILS
     assert {level.zone for level in claim.levels} == {Zone.EQUAL}
 
 

@@ -165,6 +165,11 @@ def test_the_worst_second_is_of_the_first_ten():
     late = {"sent_mbps": [0.0, 4.0, 0.0, 0.0], "lost_mbps": [0.0, 1.0, 3.0, 0.0]}
     assert worst_second({"series": late}) == 100.0
     assert worst_second({"series": {"sent_mbps": [0.0], "lost_mbps": [0.0]}}) == 0.0
+    # Three lost of the eight of the second before: of what is sent in this one they are more than all.
+    more = {"sent_mbps": [8.0, 2.0], "lost_mbps": [0.0, 3.0]}
+    assert worst_second({"series": more}) == 100.0
+    assert percent_spike({"series": {name: values * 20 for name, values in more.items()}}) == pytest.approx(30.0)
+    assert percent_spike({"series": {"sent_mbps": [1.0] * 20, "lost_mbps": [2.0] * 20}}) == 100.0
 
 
 def test_one_of_several_senders_is_drawn_by_the_seed():
@@ -294,7 +299,7 @@ def test_figure_7_fails_where_a_resumed_flow_loses_at_first():
     assert claims(fig7, spiky)["fig7.no-spike"].verdict is FAILS
     # One model for all flows is one training seed.
     assert found["fig7.shipped.no-spike"].verdict is OPEN
-    assert "one training seed stands behind it" in found["fig7.shipped.no-spike"].note
+    assert "1 of the 5 training seeds needed" in found["fig7.shipped.no-spike"].note
 
     def lossy(wanted, seed):
         run = good(wanted, seed)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from headway.stats import block_length, mean_interval
+from headway.stats import block_length, block_of_known, mean_interval
 from headway.stats.bootstrap import AT_ONCE, MOST_VALUES, SEED, _weights
 from headway.stats.two_samples import between
 
@@ -88,6 +88,11 @@ def test_same_values_same_interval():
 )
 def test_block_length(runs, run_s, trace_s, expected):
     assert block_length(runs, run_s, trace_s) == expected
+
+
+@pytest.mark.parametrize(("block", "known", "expected"), [(5, 30, 5), (5, 5, 1), (5, 12, 2), (5, 0, 1), (1, 7, 1)])
+def test_fewer_runs_that_have_a_value_make_a_block(block, known, expected):
+    assert block_of_known(block, known, 30) == expected
 
 
 def test_very_many_values_cost_no_more_than_some():

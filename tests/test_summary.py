@@ -61,6 +61,14 @@ def test_flows_that_are_not_in_every_run_do_not_stand_apart():
     assert "flows" not in summarise([*runs, one("a", 1, 2)])[0]
 
 
+def test_a_metric_that_few_runs_have_still_has_an_interval():
+    """Of 30 runs that overlap by five, every sixth converges: these five do not overlap."""
+    runs = [one("a", k, convergence_s=10.0 + k if k % 6 == 0 else None) for k in range(30)]
+    offsets = {"link": Offsets(60.0, lambda seed: 2.0 * (seed - 100))}
+    # Student's of 10, 16, 22, 28 and 34: 22 +- 2.776 * 9.487 / sqrt(5).
+    assert summarise(runs, offsets)[0]["convergence_s"]["ci95"] == pytest.approx([10.22, 33.78], abs=0.01)
+
+
 def test_overlapping_runs_are_drawn_in_blocks():
     """Rates that change slowly with the offset: overlapping runs say less than as many independent ones."""
     rates = [0.0] * 8 + [1.0] * 8

@@ -13,8 +13,9 @@ from enum import StrEnum
 from math import comb
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headway.stats.bootstrap import LEVEL
-from headway.stats.means import mean, percent
+from headway.stats.bootstrap import LEVEL, block_of_known
+from headway.stats.equal import widened
+from headway.stats.means import apart, mean, percent, percent_apart
 from headway.stats.nested import nested
 from headway.summary import ALL_FLOWS, in_blocks
 
@@ -36,6 +37,33 @@ class Zone(StrEnum):
     """None of the others: more runs may tell."""
 
 
+class Both(NamedTuple):
+    """What two schemes have of a metric, the one that is compared with first."""
+
+    first: list[float]
+    second: list[float]
+    block: int
+    """Of so many neighbouring pairs one is independent; 0 for two samples that are no pairs."""
+
+    @property
+    def samples(self) -> int:
+        """How many independent ones there are."""
+        return len(self.first) // self.block if self.block else min(len(self.first), len(self.second))
+
+    def difference(self, scale: float = 1.0, level: float = LEVEL) -> Metric:
+        """How far the second lies above the first."""
+        one, other = ([scale * value for value in of] for of in (self.second, self.first))
+        if not self.block:
+            return apart(one, other, level=level)
+        return mean([b - a for a, b in zip(other, one, strict=True)], self.block, level=level)
+
+    def percent(self) -> Metric:
+        """The same in % of the first."""
+        if not self.block:
+            return percent_apart(self.second, self.first)
+        return percent(list(zip(self.first, self.second, strict=True)), self.block)
+
+
 class Measure(NamedTuple):
     """What is compared."""
 
@@ -55,17 +83,16 @@ class Measure(NamedTuple):
         """Whether the difference is in % of the other scheme's mean."""
         return self.unit == "%"
 
-    def difference(self, both: Sequence[tuple[float, float]], block: int, level: float = LEVEL) -> Metric:
-        """How far the second of each pair lies above the first, with its interval."""
-        if self.is_relative:
-            return percent(both, block, level=level)
-        return mean([self.scale * (b - a) for a, b in both], block, level=level)
+    def difference(self, both: Both) -> Metric:
+        """How far the second scheme lies above the first, with its interval."""
+        return both.percent() if self.is_relative else both.difference(self.scale)
 
-    def zone(self, difference: Metric) -> Zone:
-        """What the difference says of the second scheme."""
+    def zone(self, difference: Metric, samples: int | None = None) -> Zone:
+        """What the difference says of the second scheme; `samples` are the independent ones behind it."""
         if difference["ci95"] is None:
             return Zone.UNCLEAR
-        low, high = difference["ci95"]
+        ends = difference["ci95"]
+        low, high = widened((ends[0], ends[1]), self.margin, samples, LEVEL)
         if -self.margin <= low and high <= self.margin:
             return Zone.EQUAL
         if low > 0:
@@ -126,11 +153,12 @@ def compare(
         if scheme == against or other is None:
             continue
         pairs, block = _pairs(other, own, (offsets or {}).get(scenario))
-        differences = {}
+        differences, zones = {}, {}
         for measure in MEASURES:
-            if both := _known(pairs, measure.metric, block):
-                differences[measure.metric] = measure.difference(*both)
-        zones = {m.metric: m.zone(differences[m.metric]) for m in MEASURES if m.metric in differences}
+            if known := _known(pairs, measure.metric, block):
+                difference = measure.difference(known)
+                differences[measure.metric] = difference
+                zones[measure.metric] = measure.zone(difference, known.samples)
         found[scheme, scenario] = Comparison(scheme, against, scenario, len(pairs), differences, zones)
     return found
 
@@ -172,11 +200,21 @@ def leaders(groups: Numbered, metric: str, *, more: bool, offsets: Mapping[str, 
         for scheme, own in schemes.items():
             pairs, block = _pairs(schemes[best], own, (offsets or {}).get(scenario))
             known = _known(pairs, metric, block)
-            ends = mean([b - a for a, b in known[0]], known[1], level=level)["ci95"] if known else None
-            is_worse = ends is not None and (ends[1] < 0 if more else ends[0] > 0)
-            if scheme != best and not is_worse:
+            if scheme != best and not (known and _is_less(known, level, means[best], metric, more=more)):
                 found.close.add((scheme, scenario))
     return found
+
+
+def _is_less(known: Both, level: float, best: float, metric: str, *, more: bool) -> bool:
+    """Is the second scheme surely worse than the first, whose mean is `best`?"""
+    ends = known.difference(level=level)["ci95"]
+    if ends is None:
+        return False
+    small = next(
+        (m.margin / m.scale for m in MEASURES if m.metric == metric and not m.is_relative), 0.01 * abs(best)
+    )
+    low, high = widened((ends[0], ends[1]), small, known.samples, level)
+    return high < 0 if more else low > 0
 
 
 def numbered(runs: Iterable[Run]) -> Numbered:
@@ -200,14 +238,25 @@ def _pairs(
     return [(run, second[run["run"]]) for run in ordered], block
 
 
-def _known(
-    pairs: Sequence[tuple[Run, Run]], metric: str, block: int
-) -> tuple[list[tuple[float, float]], int] | None:
-    """What both runs of a pair have, and how many neighbours are alike; a pair of models is one sample."""
+def _known(pairs: Sequence[tuple[Run, Run]], metric: str, block: int) -> Both | None:
+    """What both runs of a pair have; of a scheme of several models each is one sample.
+
+    Two schemes of several models each share none, or all: their trainings are no pairs unless they are the same.
+    """
     known = [(a, b) for a, b in pairs if a[metric] is not None and b[metric] is not None]
+    block = block_of_known(block, len(known), len(pairs))
+    if not known:
+        return None
     models = [(a.get("model"), b.get("model")) for a, b in known]
+    first, second = map(set, zip(*models, strict=True))
+    if min(len(first), len(second)) > 1 and first != second:
+        ours, theirs = (
+            [value for (value,) in nested([pair[k] for pair in models], [[pair[k][metric]] for pair in known])[0]]
+            for k in (0, 1)
+        )
+        return Both(ours, theirs, 0)
     samples, block = nested(models, [(a[metric], b[metric]) for a, b in known], block)
-    return ([(a, b) for a, b in samples], block) if samples else None
+    return Both([a for a, _ in samples], [b for _, b in samples], block)
 
 
 def _mean(runs: Mapping[int, Run], metric: str) -> float:

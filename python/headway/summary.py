@@ -1,10 +1,11 @@
 """From the runs of a batch to one row a scheme and scenario, with intervals."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import inf
 from typing import Any, NamedTuple
 
 from headway.fitness import fitness
-from headway.stats import Ellipse, block_length, mean_ellipse
+from headway.stats import Ellipse, block_length, block_of_known, mean_ellipse
 from headway.stats.means import Metric, mean
 from headway.stats.nested import nested
 
@@ -147,13 +148,25 @@ def in_blocks(runs: Sequence[Run], starts: Offsets | None) -> tuple[Sequence[Run
 def _over_runs(runs: Sequence[Run], name: str, block: int) -> Metric:
     """The mean of a metric; with several models the mean over models."""
     known = [run for run in runs if run[name] is not None]
+    block = block_of_known(block, len(known), len(runs))
     values = [float(run[name]) for run in known]
     models = [run.get("model") for run in known]
     if len(set(models)) not in {0, 1, len(values)}:
         values, block = [one for (one,) in nested(models, [[value] for value in values])[0]], 1
     found = mean(values, block)
-    if found["ci95"] and name != MAY_BE_NEGATIVE:
-        found["ci95"][0] = max(0.0, found["ci95"][0])
-    if found["ci95"] and name in SHARES:
-        found["ci95"][1] = min(max(1.0, *values), found["ci95"][1])
+    if found["ci95"]:
+        found["ci95"] = [within_range(name, end, max(values)) for end in found["ci95"]]
     return found
+
+
+def within_range(name: str, end: float, largest: float) -> float:
+    """An end of the interval of a metric, or the end of its range if that is nearer: Student's may leave it.
+
+    Args:
+        name: One of METRICS.
+        end: Of its interval.
+        largest: Its largest value, which may be above 1 by the way that it is counted.
+    """
+    least = -inf if name == MAY_BE_NEGATIVE else 0.0
+    most = max(1.0, largest) if name in SHARES else inf
+    return min(max(least, end), most)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from headway.gap.plan import EMU, KERNEL, SIM, TRANSPORT, Settings, Task, all_seeds, hosted
 from headway.runs.pairs import offsets_of
 from headway.runs.task import served
+from headway.stats import block_of_known
 from headway.stats.means import Metric, mean, percent
 from headway.summary import Offsets, in_blocks
 
@@ -181,6 +182,7 @@ def _reach(world: str, scenario: Scenario, scheme: str) -> dict[str, float]:
 def _gap(world: str, values: Sequence[tuple[float | None, float | None]], block: int) -> Gap:
     """A metric from (simulator, `world`) pairs; where one of the two is missing the pair says nothing."""
     both = [(s, r) for s, r in values if s is not None and r is not None]
+    block = block_of_known(block, len(both), len(values))
     return {
         SIM: mean([s for s, _ in both], block),
         world: mean([r for _, r in both], block),

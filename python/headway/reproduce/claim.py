@@ -18,12 +18,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from math import inf
+from math import inf, isfinite
 from typing import TYPE_CHECKING
 
 from headway.report.numbers import number
+from headway.stats.equal import widened
 from headway.stats.estimate import NOTHING, Estimate
-from headway.stats.nested import ENOUGH_MODELS
+from headway.stats.nested import ENOUGH_MODELS, ENOUGH_RECORDINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,6 +33,12 @@ ERROR = 0.05
 """The probability with which a verdict may be wrong."""
 PERCENT, INDEX, POINTS = 1.0, 0.01, 0.1
 """Margins in %, in Jain's index and in points of loss: a smaller difference counts as equal (decision 46)."""
+RELATIVE = 0.01
+"""In other units a small difference is this share of the number or of its limit, whichever is larger."""
+
+
+SMALL = {"%": PERCENT, "points": POINTS}
+"""A small difference by its unit."""
 
 
 class Zone(StrEnum):
@@ -48,6 +55,11 @@ class Zone(StrEnum):
     MISSING = "not measured"
 
 
+CLOSEST = "closest to the bound"
+EXTREME = {Zone.CONTRARY: "furthest off", Zone.UNCLEAR: "least clear"}
+"""What the worst level is called by its zone; one that is as claimed, or equal, is `CLOSEST`."""
+
+
 class Verdict(StrEnum):
     """What becomes of a claim."""
 
@@ -58,7 +70,7 @@ class Verdict(StrEnum):
     UNTESTABLE = "not testable from the text"
     """The paper does not say what would have to be measured."""
     OPEN = "open"
-    """Not decided: more runs, machines or training seeds would tell."""
+    """Not decided: more runs, machines, recordings or training seeds would tell."""
 
 
 @dataclass(frozen=True)
@@ -69,14 +81,16 @@ class Aim:
     high: float = inf
     margin: float | None = None
     """For claims of more (low 0) or less (high 0): a smaller difference counts as equal."""
+    small: float | None = None
+    """A small difference in its unit, where there is no margin; else `RELATIVE`."""
 
     def zone(self, ours: Estimate, level: float = 1 - ERROR) -> Zone:
-        """Where an estimate lies, with its whole interval of that level."""
+        """Where an estimate lies, with its whole interval of that level, which has a width (`stats.equal`)."""
         if ours.mean is None:
             return Zone.MISSING
         if (ends := ours.interval(level)) is None:
             return Zone.UNCLEAR
-        low, high = ends
+        low, high = widened(ends, self._small(ours.mean), ours.samples, level)
         if self.margin is not None:
             if -self.margin <= low and high <= self.margin:
                 return Zone.EQUAL
@@ -86,6 +100,11 @@ class Aim:
         if self.low <= low and high <= self.high:
             return Zone.CLAIMED
         return Zone.CONTRARY if high < self.low or low > self.high else Zone.UNCLEAR
+
+    def _small(self, mean: float) -> float:
+        if small := self.margin or self.small:
+            return small
+        return RELATIVE * max(abs(number) for number in (mean, self.low, self.high) if isfinite(number))
 
     def room(self, ours: Estimate) -> float:
         """How far inside it the mean lies; below 0 outside."""
@@ -126,8 +145,12 @@ class Claim:
     """What else a reader is to know, such as what would show it."""
     of_learner: bool = True
     """Is it about a trained model? Then one training does not decide it."""
+    of_recordings: bool = True
+    """Is it about recorded links, where its figure has any? Then few recordings do not decide it."""
     learners: tuple[str, ...] = ()
     """The trained schemes that it is about; all of the figure's if it names none."""
+    of: str = ""
+    """The measured quantity in a few words; empty where the levels' names say it."""
 
     @property
     def worst(self) -> Level | None:
@@ -145,6 +168,10 @@ class Claim:
 
     def so_far(self) -> str:
         """What was found, in a few words: the number of a single level, else how many are as claimed."""
+        found = self._counted()
+        return f"{self.of}: {found}" if self.of and self.worst else found
+
+    def _counted(self) -> str:
         if len(self.levels) == 1 and self.levels[0].aim is not None:
             is_missing = self.levels[0].zone is Zone.MISSING
             return str(Zone.MISSING) if is_missing else _with_interval(self.ours, self.unit)
@@ -157,7 +184,8 @@ class Claim:
         others = [f"{count} {zone}" for zone, count in counts.items() if count]
         parts = [", ".join([claimed, *others])]
         if self.worst:
-            parts.append(f"the worst, {self.worst.name}: {_with_interval(self.worst.ours, self.unit)}")
+            said = f"{EXTREME.get(self.worst.zone, CLOSEST)}, {self.worst.name}"
+            parts.append(f"{said}: {_with_interval(self.worst.ours, self.unit)}")
         return "; ".join(parts)
 
 
@@ -172,6 +200,7 @@ def judge(
     found: Estimate | Mapping[str, Found],
     unit: str = "",
     *,
+    of: str = "",
     low: float = -inf,
     high: float = inf,
     more: float | None = None,
@@ -179,8 +208,8 @@ def judge(
     least: int | None = None,
     weak: str = "",
     untestable: str = "",
-    undecided: str = "",
     of_learner: bool = True,
+    of_recordings: bool = True,
     learners: tuple[str, ...] = (),
 ) -> Claim:
     """Judges a sentence by what was measured.
@@ -191,6 +220,7 @@ def judge(
         how: What is measured.
         found: The estimate, or one for each level.
         unit: Of the estimates.
+        of: The measured quantity in a few words, where the levels' names do not say it: power.
         low: Lower limit of an estimate.
         high: Upper limit of an estimate.
         more: Instead of both, for a claim of more than 0: a smaller difference counts as equal.
@@ -198,12 +228,12 @@ def judge(
         least: Number of levels that are enough; all by default.
         weak: What would show the claim, if a failure may come from our model.
         untestable: What the paper does not say, if the claim cannot be tested without it.
-        undecided: Why the claim stays open whatever was measured, such as too few recordings.
         of_learner: Is the claim about a trained controller, and not about one without training or one model?
+        of_recordings: Is the claim about recorded links, where the figure has any?
         learners: The trained schemes that the claim is about, if the figure has others too.
     """
     margin = less if more is None else more
-    aim = Aim(low if more is None else 0.0, high if less is None else 0.0, margin)
+    aim = Aim(low if more is None else 0.0, high if less is None else 0.0, margin, SMALL.get(unit))
     given = found if isinstance(found, Mapping) else {"": found}
     levels = tuple(_level(label, one, aim) for label, one in given.items())
     verdict = _verdict(levels, least)
@@ -211,15 +241,12 @@ def judge(
     if untestable:
         verdict = Verdict.UNTESTABLE
         parts.append(untestable)
-    elif undecided:
-        verdict = Verdict.OPEN
-        parts.append(undecided)
     elif verdict is Verdict.FAILS and weak:
         verdict = Verdict.WEAK
         parts.append(f"what would show it: {weak}")
     if margin:
         parts.append(f"equal is within {f'{margin:g} {unit}'.strip()}")
-    return Claim(name, paper, how, levels, verdict, unit, "; ".join(parts), of_learner, learners)
+    return Claim(name, paper, how, levels, verdict, unit, "; ".join(parts), of_learner, of_recordings, learners, of)
 
 
 def _level(name: str, found: Found, aim: Aim) -> Level:
@@ -255,15 +282,25 @@ def contrary(levels: Iterable[Level]) -> list[Level]:
     return sure
 
 
-def with_training_seeds(claim: Claim, seeds: int) -> Claim:
-    """The claim, left open if fewer than five training seeds stand behind the learner that it is about."""
+def with_replicates(claim: Claim, *, seeds: int | None = None, recordings: int | None = None) -> Claim:
+    """The claim, left open if too few trainings or recordings stand behind it.
+
+    Args:
+        claim: As it was judged.
+        seeds: The training seeds of the learners that it is about; None without any.
+        recordings: The recorded links of its figure; None or 0 without any.
+    """
     fails = "it does not hold"
     decided = {Verdict.HOLDS: "it holds", Verdict.FAILS: fails, Verdict.WEAK: fails}
-    if not claim.of_learner or seeds >= ENOUGH_MODELS or claim.verdict not in decided:
+    few = []
+    if claim.of_learner and seeds is not None and seeds < ENOUGH_MODELS:
+        few.append((seeds, "training seeds", ENOUGH_MODELS))
+    if claim.of_recordings and recordings and recordings < ENOUGH_RECORDINGS:
+        few.append((recordings, "recordings", ENOUGH_RECORDINGS))
+    if claim.verdict not in decided or not few:
         return claim
-    stands = "one training seed stands" if seeds == 1 else f"{seeds} training seeds stand"
-    note = f"{decided[claim.verdict]} for the models trained here, but only {stands} behind it"
-    note += f"; {ENOUGH_MODELS} are needed"
+    behind = " and ".join(f"{count} of the {needed} {thing} needed" for count, thing, needed in few)
+    note = f"{decided[claim.verdict]} here, but it rests on only {behind}"
     return replace(claim, verdict=Verdict.OPEN, note="; ".join(part for part in (claim.note, note) if part))
 
 
@@ -275,6 +312,9 @@ def all_of(zones: Iterable[Zone]) -> Zone:
 
 
 NO_INTERVAL = "none"
+MANY_PERCENT = 900.0
+"""A difference of more is written as a ratio: 36.8 times, not 3577 %."""
+NO_RUN_DIFFERS = "no run differs"
 
 
 def text_of(ours: Estimate, unit: str = "") -> tuple[str, str]:
@@ -282,11 +322,15 @@ def text_of(ours: Estimate, unit: str = "") -> tuple[str, str]:
     if ours.mean is None:
         return "\u2013", "\u2013"
     ends = ours.ci95
-    if ends == (ours.mean, ours.mean):
-        ends = None
+    if unit == "%" and ours.mean > MANY_PERCENT:
+        return text_of(ours.mapped(lambda percent: 1 + percent / 100), "times")
+    if ends and ends[0] == ends[1]:
+        said, ends = NO_RUN_DIFFERS if ours.samples else NO_INTERVAL, None
+    else:
+        said = NO_INTERVAL
     like = max(map(abs, [ours.mean, *(ends or [])]))
     mean = " ".join(part for part in (number(ours.mean, like), unit) if part)
-    return mean, f"{number(ends[0], like)} to {number(ends[1], like)}" if ends else NO_INTERVAL
+    return mean, f"{number(ends[0], like)} to {number(ends[1], like)}" if ends else said
 
 
 def _with_interval(ours: Estimate, unit: str) -> str:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from headway._native import Trace, code_version
-from headway.reproduce.claim import Verdict, with_training_seeds
+from headway._native import Trace, code_version, schemes
+from headway.reproduce.claim import Verdict, with_replicates
 from headway.reproduce.lab import MissingError
 from headway.reproduce.measured import Measured
 from headway.results import guarded
@@ -15,10 +15,11 @@ from headway.runs.collect import begin as begin_run
 from headway.runs.collect import collect
 from headway.runs.store import machine
 from headway.runs.task import SIM
+from headway.stats.nested import ENOUGH_RECORDINGS
 from headway.traces import collection_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from headway.reproduce.claim import Claim
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     Runs = Mapping[Wanted, Sequence[Run]]
 
 SCHEMA = 2
+GENERATED = "synthetic-"
+"""The beginning of the names of traces that a program has drawn, and nobody has recorded."""
 UNFIT = "the runs are unfit"
 """Noted where a figure's runs say nothing sure."""
 
@@ -165,10 +168,20 @@ def make(
         drawn: Drawn = end.value
     else:
         raise AssertionError(f"{begun.figure.name} asks for runs twice")
-    drawn = replace(drawn, claims=[_with_seeds(claim, begun) for claim in drawn.claims])
+    recordings = len(recorded(begun.wanted))
+    drawn = replace(drawn, claims=[_gated(claim, begun, recordings) for claim in drawn.claims])
     if shows_unfit(shown):
         drawn = replace(drawn, claims=[unsure(claim) for claim in drawn.claims])
-    notes = [*drawn.notes, *begun.lab.notes, *of_real_time(found, shown)]
+    elif left_out := len(_distinct(found)) - len(_distinct(shown)):
+        without = f"without {left_out} of {len(_distinct(found))} runs of the figure, which are unfit"
+        drawn = replace(drawn, claims=[_noted(claim, without) for claim in drawn.claims])
+    notes = [
+        *drawn.notes,
+        *few_recordings(recordings),
+        *trained_once(begun),
+        *begun.lab.notes,
+        *of_real_time(found, shown),
+    ]
     took_s = {
         tuple(task.key.values()): seconds
         for task in begun.tasks
@@ -177,10 +190,41 @@ def make(
     return Outcome(begun.figure, drawn, notes, runs=len(begun.tasks), took_s=took_s)
 
 
-def _with_seeds(claim: Claim, begun: Begun) -> Claim:
-    """The claim, left open if the learners that it is about have too few training seeds."""
+def _gated(claim: Claim, begun: Begun, recordings: int) -> Claim:
+    """The claim, left open if there are too few trainings of its learners, or recordings."""
     seeds = begun.lab.training_seeds(begun.wanted, claim.learners)
-    return claim if seeds is None else with_training_seeds(claim, seeds)
+    return with_replicates(claim, seeds=seeds, recordings=recordings)
+
+
+def recorded(wanted: Iterable[Wanted]) -> set[str]:
+    """The recordings among their links; both directions of a link, and all its seconds, are one."""
+    names = {name for one in wanted for name in one.scenario.traces}
+    return {name.rpartition(".")[0] or name for name in names if not name.startswith(GENERATED)}
+
+
+def few_recordings(count: int) -> list[str]:
+    """What a reader is to know of so few recordings."""
+    if not 0 < count < ENOUGH_RECORDINGS:
+        return []
+    those = "one recording" if count == 1 else f"{count} recordings"
+    return [
+        f"The recorded links of this figure come from {those}. Runs at other offsets of a recording "
+        "are not independent of one another, and an interval over them says nothing of other links. "
+        f"So claims about such links stay open until there are {ENOUGH_RECORDINGS} recordings."
+    ]
+
+
+def trained_once(begun: Begun) -> list[str]:
+    """What a reader is to know of learned schemes that are not the paper's own, and of one training."""
+    learned = {of["name"] for of in schemes() if any(one["name"] == "model" for one in of["params"])}
+    learned -= {"learned", *begun.lab.trained}
+    rivals = [one.spec.partition(":")[0] for one in begun.wanted if len(one.models) == 1]
+    if not (once := [name for name in dict.fromkeys(rivals) if name in learned]):
+        return []
+    return [
+        f"Learned schemes of one training, taken as they are: {', '.join(once)}. Other trainings of "
+        "them may do better or worse."
+    ]
 
 
 def fit(found: Runs) -> Runs:
@@ -196,14 +240,22 @@ def shows_unfit(shown: Runs) -> bool:
 
 def unsure(claim: Claim) -> Claim:
     """The same claim, open: runs that the machine changed decide nothing."""
-    note = "; ".join(part for part in (claim.note, UNFIT) if part)
-    return replace(claim, verdict=Verdict.OPEN, note=note)
+    return replace(_noted(claim, UNFIT), verdict=Verdict.OPEN)
+
+
+def _noted(claim: Claim, note: str) -> Claim:
+    """The same claim with one more note."""
+    return replace(claim, note="; ".join(part for part in (claim.note, note) if part))
+
+
+def _distinct(found: Runs) -> list[Run]:
+    """All runs, once each: points may share some."""
+    return list({id(run): run for of_one in found.values() for run in of_one}.values())
 
 
 def of_real_time(found: Runs, shown: Runs) -> list[str]:
     """What a reader is to know: of which code the runs are, how many were unfit, where the guard took over."""
-    # Points may share runs.
-    runs = {id(run): run for of_one in found.values() for run in of_one}.values()
+    runs = _distinct(found)
     unfit = [run["unfit"] for run in runs if run["unfit"]]
     versions = sorted({run["code_version"] for run in runs if "code_version" in run} - {code_version})
     notes = [f"Some of these runs were made by an earlier version: {', '.join(versions)}."] if versions else []

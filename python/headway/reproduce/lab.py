@@ -74,6 +74,14 @@ class Wanted:
         return scheme_members(self.spec)
 
     @cached_property
+    def trainings(self) -> tuple[str, ...]:
+        """Scheme and model of each of `models`: those of two schemes are the same, or share nothing."""
+        return tuple(
+            ":".join([name, *(one for one in parameters if one.startswith("model="))])
+            for name, *parameters in (spec.split(":") for spec in self.models)
+        )
+
+    @cached_property
     def tasks(self) -> list[OneRun]:
         """A run a seed; of several models each has its turn."""
         return [OneRun(self, seed, self.models[k % len(self.models)]) for k, seed in enumerate(self.seeds)]

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from statistics import median
+from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
 from headway.runs import pairs
-from headway.stats import means, median_interval, share_difference_interval, share_interval, student_interval
+from headway.stats import (
+    block_of_known,
+    means,
+    median_interval,
+    share_difference_interval,
+    share_interval,
+    student_interval,
+)
 from headway.stats.estimate import NOTHING, Estimate
 from headway.stats.nested import nested
 from headway.stats.two_samples import between, mean_difference
-from headway.summary import in_blocks, summarise
+from headway.summary import METRICS, in_blocks, summarise, within_range
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +29,6 @@ if TYPE_CHECKING:
     from headway.stats.two_samples import TwoSamples
     from headway.summary import Offsets
 
-ENOUGH_RECORDINGS = 5
 Of = str | Callable[["Run"], float | None]
 """A metric by name, or a function of a run; None where it does not apply."""
 Pair = tuple["Wanted", "Wanted"]
@@ -46,18 +52,25 @@ class Measured:
         return self._runs[wanted]
 
     def mean(self, wanted: Wanted, of: Of) -> Estimate:
-        """The mean over runs."""
-        return self.across([wanted], lambda run: _value(run, of))
+        """The mean over runs; a metric's interval ends where its range does."""
+        found = self.across([wanted], lambda run: _value(run, of))
+        if callable(of) or of not in METRICS:
+            return found
+        largest = max((run[of] for run in self._runs[wanted] if run[of] is not None), default=0.0)
+        return found.mapped(lambda end: within_range(of, end, largest))
 
     def median(self, wanted: Wanted, of: Of) -> Estimate:
-        """The median over runs, which have to be independent of one another."""
+        """The median over runs, which have to be independent of one another: of one training."""
         return self.median_across([wanted], lambda run: _value(run, of))
 
     def median_across(self, wanted: Sequence[Wanted], of: Callable[..., float | None]) -> Estimate:
         """The median over seeds of `of`, applied to one run of each of `wanted` with the same seed."""
+        _refuse_trainings(*wanted)
         together, _ = self.ordered(wanted)
         values = [value for runs in together if (value := of(*runs)) is not None]
-        return Estimate(median(values) if values else None, lambda level: median_interval(values, level=level))
+        return Estimate(
+            median(values) if values else None, lambda level: median_interval(values, level=level), len(values)
+        )
 
     def share(self, wanted: Wanted, of: Callable[[Run], bool]) -> Estimate:
         """The share of runs of which something is true, with Wilson's interval: it has a width at 0 and 1 too."""
@@ -75,29 +88,51 @@ class Measured:
         )
 
     def _counted(self, wanted: Wanted, of: Callable[[Run], bool]) -> tuple[int, int]:
+        _refuse_trainings(wanted)
         runs = self._runs[wanted]
         return sum(map(of, runs)), len(runs)
 
     def difference(self, one: Wanted, other: Wanted, of: Of) -> Estimate:
-        """`one` less `other`, of runs with the same seed: both met the same network."""
+        """`one` less `other`, of runs with the same seed: both met the same network.
 
-        def less(a: Run, b: Run) -> float | None:
-            first, second = _value(a, of), _value(b, of)
-            return None if first is None or second is None else first - second
+        Of two learners with several trainings each, whose seeds share nothing, it is Welch's.
+        """
+        return self.less(one, [other], of)
 
-        return self.across([one, other], less)
+    def less(self, one: Wanted, others: Sequence[Wanted], of: Of) -> Estimate:
+        """The same, less the mean of several others."""
+        if _are_trained_apart([one, *others]):
+            first, second = self._of_trainings([one], of), self._of_trainings(others, of)
+            return Estimate.of(lambda level: means.apart(first, second, level=level), min(len(first), len(second)))
+
+        def less(own: Run, *runs: Run) -> float | None:
+            first, *rest = (_value(run, of) for run in (own, *runs))
+            known = [value for value in rest if value is not None]
+            return None if first is None or len(known) < len(rest) else first - fmean(known)
+
+        return self.across([one, *others], less)
 
     def percent(self, one: Wanted, other: Wanted, of: Of) -> Estimate:
-        """How far `one` lies above `other`, in % of the other's mean; of runs with the same seed."""
+        """How far `one` lies above `other`, in % of the other's mean; of runs with the same seed.
+
+        Of two learners with several trainings each it is Welch's, to first order.
+        """
+        if _are_trained_apart([one, other]):
+            first, second = self._of_trainings([one], of), self._of_trainings([other], of)
+            return Estimate.of(
+                lambda level: means.percent_apart(first, second, level=level), min(len(first), len(second))
+            )
         rows, block = self._rows([other, one], [of, of])
         known = [(row[0], row[1]) for row in rows]
-        return Estimate.of(lambda level: means.percent(known, block, level=level))
+        return Estimate.of(lambda level: means.percent(known, block, level=level), len(known) // block)
 
     def apart(self, one: Wanted, other: Wanted, of: Of, how: TwoSamples = mean_difference) -> Estimate:
         """`one` against `other`, of independent runs; the difference of means unless told otherwise.
 
         Seeds that change only when a flow starts are no pairs, and numbers of runs may differ.
+        Runs of one training each.
         """
+        _refuse_trainings(one, other)
         first, second = (
             [value for run in self._runs[wanted] if (value := _value(run, of)) is not None]
             for wanted in (one, other)
@@ -115,22 +150,23 @@ class Measured:
             return NOTHING
         more = 100 * (b / a - d / c)
         added = [100 * ((row[1] - b / a * row[0]) / a - (row[3] - d / c * row[2]) / c) for row in known]
-        return Estimate.of(lambda level: means.mean(added, block, level=level)).mapped(lambda value: more + value)
+        apart = Estimate.of(lambda level: means.mean(added, block, level=level), len(added) // block)
+        return apart.mapped(lambda value: more + value)
 
     def across(self, wanted: Sequence[Wanted], of: Callable[..., float | None]) -> Estimate:
         """The mean over seeds of `of`, applied to one run of each of `wanted`; None is left out."""
         ordered, block = self.ordered(wanted)
         rows = [(runs, [value]) for runs in ordered if (value := of(*runs)) is not None]
-        samples, block = self.samples(wanted, rows, block)
+        samples, block = self.samples(wanted, rows, block_of_known(block, len(rows), len(ordered)))
         values = [value for (value,) in samples]
-        return Estimate.of(lambda level: means.mean(values, block, level=level))
+        return Estimate.of(lambda level: means.mean(values, block, level=level), len(values) // block)
 
     def _rows(self, wanted: Sequence[Wanted], of: Sequence[Of]) -> tuple[list[list[float]], int]:
         """A value of each of `wanted` for each seed with which all are known, or for each training seed."""
         ordered, block = self.ordered(wanted)
         rows = [(runs, [_value(run, what) for run, what in zip(runs, of, strict=True)]) for runs in ordered]
         known = [(runs, [v for v in values if v is not None]) for runs, values in rows if None not in values]
-        return self.samples(wanted, known, block)
+        return self.samples(wanted, known, block_of_known(block, len(known), len(ordered)))
 
     @staticmethod
     def samples(
@@ -146,11 +182,20 @@ class Measured:
         Returns:
             Rows of numbers, and how many neighbours of these are alike.
         """
-        models = max(len(one.models) for one in wanted)
+        if _are_trained_apart(wanted):
+            labels = " and ".join(dict.fromkeys(one.label for one in wanted))
+            raise ValueError(f"{labels} were trained apart: their trainings are no pairs")
+        most = max(wanted, key=lambda one: len(one.models))
+        models = len(most.models)
         if models == 1:
             return [values for _, values in rows], block
-        number = {seed: k % models for k, seed in enumerate(wanted[0].seeds)}
+        number = {seed: k % models for k, seed in enumerate(most.seeds)}
         return nested([number[runs[0]["seed"]] for runs, _ in rows], [values for _, values in rows], block)
+
+    def _of_trainings(self, wanted: Sequence[Wanted], of: Of) -> list[float]:
+        """The mean over `wanted` of each of their trainings, of the seeds that all have a value of."""
+        rows, _ = self._rows(wanted, [of] * len(wanted))
+        return [fmean(row) for row in rows]
 
     def ordered(self, wanted: Sequence[Wanted]) -> tuple[list[tuple[Run, ...]], int]:
         """Runs of one seed together, ordered so that neighbours are alike, and how many of them make a block."""
@@ -191,6 +236,20 @@ class Measured:
         return {one.scenario.name: starts} if starts else {}
 
 
+def _are_trained_apart(wanted: Sequence[Wanted]) -> bool:
+    """Are there two learners among them with several trainings each, which are not the same?"""
+    return len({one.trainings for one in wanted if len(one.models) > 1}) > 1
+
+
+def _refuse_trainings(*wanted: Wanted) -> None:
+    """Raises ValueError where runs of several trainings would count as independent ones."""
+    if several := [one for one in wanted if len(one.models) > 1]:
+        raise ValueError(
+            f"{several[0].label} has {len(several[0].models)} models: its runs are not independent; "
+            "take a mean, a difference or a percentage, of which each model is one sample"
+        )
+
+
 def _value(run: Run, of: Of) -> float | None:
     return of(run) if callable(of) else run[of]
 
@@ -201,13 +260,8 @@ def over_recordings(of_each: Iterable[Estimate]) -> Estimate:
     Runs at many offsets of one recording tell how much its seconds differ, and nothing of other recordings.
     """
     means = [one.mean for one in of_each if one.mean is not None]
-    return Estimate(sum(means) / len(means) if means else None, lambda level: student_interval(means, level=level))
-
-
-def few_recordings(count: int) -> str:
-    """What a reader is to know of claims over so few recordings."""
-    return (
-        f"Claims over recordings rest on {count} of them. At least {ENOUGH_RECORDINGS} are needed "
-        "for a statement about such networks, because runs at other offsets of one recording are "
-        "not independent."
+    return Estimate(
+        sum(means) / len(means) if means else None,
+        lambda level: student_interval(means, level=level),
+        len(means),
     )

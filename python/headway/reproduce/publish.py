@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from headway.reproduce.engine import Outcome
     from headway.reproduce.figure import Drawn, Figure, Paper
 
+SUMMARY = "<!-- summary -->"
+IN_SHORT = "## In short"
 END = "<!-- end -->"
 HERE = "here (95% interval)"
 BEFORE = "the paper says | here |"
@@ -29,7 +31,7 @@ VERDICTS = (
     "widened by Holm's correction), or all levels are equal. *Our model is too weak to tell*: the "
     "claim does not hold for our model, but a better model may show it. *Not testable from the "
     "text*: the paper does not say what would have to be measured. *Open*: not decided; more "
-    "runs, machines or training seeds would decide it. The rules are in [decision "
+    "runs, machines, recordings or training seeds would decide it. The rules are in [decision "
     "47](../decisions/0047-verdicts.md)."
 )
 
@@ -50,7 +52,7 @@ def publish(folder: Path, paper: Paper, outcomes: Sequence[Outcome]) -> list[Pat
         UsageError: If a marker is missing.
     """
     page = folder / f"{paper.name}.md"
-    text = page.read_text(encoding="utf-8") if page.is_file() else skeleton(paper)
+    text = in_short_first(page.read_text(encoding="utf-8") if page.is_file() else skeleton(paper))
     written = []
     for outcome in outcomes:
         if outcome.drawn is None:
@@ -63,9 +65,18 @@ def publish(folder: Path, paper: Paper, outcomes: Sequence[Outcome]) -> list[Pat
             write_atomic(path, picture + "\n")
             written.append(path)
         text = put_between(text, marker(outcome.figure), section(paper, outcome, outcome.drawn), page)
-    text = put_between(text, "<!-- summary -->", summary(paper, outcomes, text), page)
+    text = put_between(text, SUMMARY, summary(paper, outcomes, text), page)
     write_atomic(page, text)
     return [page, *written]
+
+
+def in_short_first(text: str) -> str:
+    """The page with what a person has written "in short" in front of the summary's table."""
+    table, section = text.find(SUMMARY), text.find(IN_SHORT)
+    if not 0 <= table < section:
+        return text
+    end = text.find("\n## ", section) + 1 or len(text)
+    return text[:table] + text[section:end] + text[table:section] + text[end:]
 
 
 def marker(figure: Figure) -> str:
@@ -80,7 +91,7 @@ def skeleton(paper: Paper) -> str:
         "says otherwise, and every claim beside what is measured. "
         "The parts between markers are written by `headway reproduce --publish`, never by hand.\n\n"
         f"{VERDICTS}\n",
-        f"\n<!-- summary -->\n{END}\n",
+        f"\n{IN_SHORT}\n\nTo be written: what holds and what does not, in plain words.\n\n{SUMMARY}\n{END}\n",
     ]
     for figure in paper.figures:
         parts.append(f"\n## {figure.name}: {figure.title}\n\n{figure.caption}\n\n{marker(figure)}\n{END}\n")

@@ -107,6 +107,20 @@ def block_length(runs: int, run_s: float, trace_s: float) -> int:
     return max(1, min(math.ceil(runs * run_s / trace_s), math.isqrt(runs)))
 
 
+def block_of_known(block: int, known: int, runs: int) -> int:
+    """How many of the runs that have a value to draw together, if `block` of all runs belong together.
+
+    Runs without a value lie between those that have one, such as a time until something that not every
+    run reaches. So in a block there are fewer of these.
+
+    Args:
+        block: Neighbours that belong together, of all runs; at least 1.
+        known: Runs that have a value, 0 to `runs`.
+        runs: All of them.
+    """
+    return max(1, math.ceil(block * known / max(1, runs)))
+
+
 @lru_cache(maxsize=4)
 def _weights(n: int, block: int, resamples: int) -> NDArray[np.uint16]:
     """How often each of n values is drawn in each resample: shape (n, resamples).

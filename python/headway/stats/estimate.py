@@ -26,17 +26,22 @@ class Estimate:
     """None where nothing was measured."""
     interval: Callable[[float], Ends | None]
     """(low, high) by the level of confidence, in (0, 1); None where nothing can be said."""
+    samples: int | None = None
+    """The independent samples behind it; None if it does not vary by its nature, or nobody counted them."""
 
     @classmethod
-    def of(cls, at: Callable[[float], Mapping[str, Any]]) -> Estimate:
-        """From a function that gives `{"mean": ..., "ci95": ...}` at a level, as `stats.means.mean` does."""
+    def of(cls, at: Callable[[float], Mapping[str, Any]], samples: int) -> Estimate:
+        """From a function that gives `{"mean": ..., "ci95": ...}` at a level, as `stats.means.mean` does.
+
+        `samples` are the independent ones that it has: its values, or their blocks.
+        """
         known = cache(at)
 
         def interval(level: float) -> Ends | None:
             ends = known(level)["ci95"]
             return (ends[0], ends[1]) if ends else None
 
-        return cls(known(LEVEL)["mean"], interval)
+        return cls(known(LEVEL)["mean"], interval, samples)
 
     @classmethod
     def exactly(cls, value: float | None) -> Estimate:
@@ -60,7 +65,7 @@ class Estimate:
             ends = self.interval(level)
             return (rising(ends[0]), rising(ends[1])) if ends else None
 
-        return Estimate(None if self.mean is None else rising(self.mean), interval)
+        return Estimate(None if self.mean is None else rising(self.mean), interval, self.samples)
 
 
 NOTHING = Estimate.exactly(None)

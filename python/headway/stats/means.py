@@ -7,7 +7,7 @@ from typing import TypedDict
 import numpy as np
 
 from headway.stats.bootstrap import LEVEL, mean_interval
-from headway.stats.student import student_interval
+from headway.stats.student import student_interval, welch_interval
 
 
 class Metric(TypedDict):
@@ -44,6 +44,28 @@ def mean(values: Sequence[float], block: int = 1, *, level: float = LEVEL) -> Me
         off = found - math.fsum(groups) / len(groups)
         interval = student_interval([group + off for group in groups], level=level)
     return {"mean": found, "ci95": list(interval) if interval else None}
+
+
+def apart(one: Sequence[float], other: Sequence[float], *, level: float = LEVEL) -> Metric:
+    """The mean of one sample less that of an independent one, with Welch's interval."""
+    if not (one and other):
+        return {"mean": None, "ci95": None}
+    interval = welch_interval(one, other, level=level)
+    return {"mean": math.fsum(one) / len(one) - math.fsum(other) / len(other), "ci95": list(interval or []) or None}
+
+
+def percent_apart(one: Sequence[float], other: Sequence[float], *, level: float = LEVEL) -> Metric:
+    """How far the mean of one sample lies above that of an independent one, in % of it.
+
+    Its interval is Welch's, of what each adds to the ratio to first order, as `percent` has it.
+    """
+    base = math.fsum(other) / len(other) if other else 0.0
+    if not (one and base):
+        return {"mean": None, "ci95": None}
+    ratio, scale = math.fsum(one) / len(one) / base, 100 / base
+    more = 100 * (ratio - 1)
+    added = apart([scale * value for value in one], [scale * ratio * value for value in other], level=level)
+    return {"mean": more, "ci95": [more + end for end in added["ci95"]] if added["ci95"] else None}
 
 
 def percent(both: Sequence[tuple[float, float]], block: int = 1, *, level: float = LEVEL) -> Metric:

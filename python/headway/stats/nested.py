@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 ENOUGH_MODELS = 5
 """Of trainings with seeds of their own: fewer say nothing of a learner (Henderson et al., AAAI 2018)."""
+ENOUGH_RECORDINGS = 5
+"""Of links: fewer say nothing of such links, however many offsets runs begin at."""
 
 
 def nested(

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
-from math import inf, isnan, nan
+from math import inf, isinf, isnan, nan
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from headway.stats.equal import widened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 LEVEL = 0.05
+RELATIVE = 0.01
+"""Where no pair of runs differs from another, a difference is small if it is this share of the larger mean."""
 ROUNDING = 1e-12
 """Of numbers of size 1, no more apart than this are the same."""
 
@@ -121,7 +125,15 @@ class Pairwise:
             one, other = self.means[a], self.means[b]
             return abs(one - other) <= resolution * max(abs(one), abs(other))
 
-        tests = [1.0 if same(a, b) else test(samples[a], samples[b]).p for a, b in names]
+        def p(a: str, b: str) -> float:
+            found, apart = test(samples[a], samples[b]), self.means[a] - self.means[b]
+            if isinf(found.t):
+                small = RELATIVE * max(abs(self.means[a]), abs(self.means[b]))
+                low, high = widened((apart, apart), small, len(samples[a]), 1 - LEVEL)
+                return 1.0 if low <= 0 <= high else found.p
+            return found.p
+
+        tests = [1.0 if same(a, b) else p(a, b) for a, b in names]
         adjusted = holm([1.0 if isnan(p) else p for p in tests])
         self.p = {frozenset(pair): p for pair, p in zip(names, adjusted, strict=True)}
         """The adjusted p value of each pair."""

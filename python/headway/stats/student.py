@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from statistics import fmean, variance
 
 from headway.stats.bootstrap import LEVEL
 
@@ -26,8 +27,32 @@ def student_interval(values: Sequence[float], *, level: float = LEVEL) -> tuple[
     return float(f"{mean - half:.9g}"), float(f"{mean + half:.9g}")
 
 
+def welch_interval(
+    one: Sequence[float], other: Sequence[float], *, level: float = LEVEL
+) -> tuple[float, float] | None:
+    """The interval of the mean of `one` less that of `other`, which have nothing to do with each other.
+
+    Their variances and numbers may differ (Welch, "The Generalization of 'Student's' Problem when Several
+    Different Population Variances are Involved", Biometrika 34, 1947).
+
+    Args:
+        one: One finite number a sample; None is returned for fewer than two.
+        other: The same of what is taken off.
+        level: Coverage, in (0, 1).
+    """
+    if min(len(one), len(other)) < 2:
+        return None
+    a, b = (variance(values) / len(values) for values in (one, other))
+    apart = fmean(one) - fmean(other)
+    if a + b == 0:
+        return apart, apart
+    df = (a + b) ** 2 / (a**2 / (len(one) - 1) + b**2 / (len(other) - 1))
+    half = _quantile(df, level) * math.sqrt(a + b)
+    return float(f"{apart - half:.9g}"), float(f"{apart + half:.9g}")
+
+
 @lru_cache(maxsize=1024)
-def _quantile(df: int, level: float) -> float:
+def _quantile(df: float, level: float) -> float:
     # Commands that need no statistics do not wait for its import.
     from scipy.special import stdtrit
 

@@ -66,4 +66,4 @@ def between(one: Sequence[float], other: Sequence[float], how: TwoSamples = mean
         ).confidence_interval
         return float(f"{ends.low:.9g}"), float(f"{ends.high:.9g}")
 
-    return Estimate(float(how(one, other)), interval)
+    return Estimate(float(how(one, other)), interval, min(len(one), len(other)))

@@ -169,7 +169,7 @@ def _difference(setups: Mapping[Setup, list[Row]], one: Setup, other: Setup) -> 
 
 def _mean(values: Sequence[float]) -> Estimate:
     """Over training seeds."""
-    return Estimate.of(lambda level: mean(values, level=level))
+    return Estimate.of(lambda level: mean(values, level=level), len(values))
 
 
 def _claims(setups: Mapping[Setup, list[Row]]) -> list[Claim]:
@@ -185,6 +185,7 @@ def _claims(setups: Mapping[Setup, list[Row]]) -> list[Claim]:
             {f"{n} agents": _difference(setups, (n, EVERYTHING), (n, NOTHING)) for n in counts},
             "%",
             more=PERCENT,
+            of="team reward",
         ),
         judge(
             "agents.episodes",
@@ -194,6 +195,7 @@ def _claims(setups: Mapping[Setup, list[Row]]) -> list[Claim]:
             {f"{n} agents": _difference(setups, (n, EVERYTHING), (n, POLICIES)) for n in counts},
             "%",
             more=PERCENT,
+            of="team reward",
         ),
         judge(
             "agents.scale",
@@ -204,6 +206,7 @@ def _claims(setups: Mapping[Setup, list[Row]]) -> list[Claim]:
             {f"{n} agents": _difference(setups, (n, EVERYTHING), (1, NOTHING)) for n in counts},
             "%",
             low=-5.0,
+            of="team reward",
         ),
     ]
 

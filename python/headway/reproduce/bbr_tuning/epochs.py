@@ -103,6 +103,7 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
             low=30.0,
             high=50.0,
             of_learner=False,
+            of="time with a right RTprop",
         )
     ]
     found += [
@@ -113,6 +114,7 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
             measured.mean(wanted[label], percent_right),
             "%",
             low=PAPER_SAYS[label],
+            of="time with a right RTprop",
         )
         for label in tuned
     ]
@@ -129,6 +131,7 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
                 },
                 "points",
                 more=POINTS,
+                of="time with a right RTprop",
             )
         )
     if PPO in tuned:
@@ -148,6 +151,7 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
                 },
                 "Mbit/s",
                 low=-0.05,
+                of="throughput",
             ),
             judge(
                 "fig3.ppo-fast",
@@ -157,6 +161,7 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
                 measured.mean(wanted[PPO], percent_soon),
                 "%",
                 low=50.0,
+                of="increases followed soon",
             ),
             judge(
                 "fig3.vanilla-slow",
@@ -166,6 +171,7 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
                 "%",
                 high=10.0,
                 of_learner=False,
+                of="increases followed soon",
             ),
             judge(
                 "fig3.faster",
@@ -174,6 +180,7 @@ def _claims(measured: Measured, wanted: dict[str, Wanted]) -> list[Claim]:
                 {label: measured.difference(wanted[PPO], wanted[label], percent_soon) for label in vanilla},
                 "points",
                 more=POINTS,
+                of="increases followed soon",
             ),
         ]
     return found

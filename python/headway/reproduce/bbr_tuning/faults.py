@@ -65,6 +65,7 @@ def fig2a(lab: Lab) -> Made:
             low=8.0,
             high=11.0,
             of_learner=False,
+            of="time with an old RTprop",
         ),
         judge(
             "fig2a.throughput",
@@ -76,6 +77,7 @@ def fig2a(lab: Lab) -> Made:
             low=15.0,
             high=25.0,
             of_learner=False,
+            of="time with a low rate",
         ),
         *_gains("fig2a", measured, wanted, {"stale": stale_rtprop_s, "throughput": lost_rate_s}),
     ]
@@ -104,6 +106,7 @@ def fig2b(lab: Lab) -> Made:
             low=3.0,
             high=5.0,
             of_learner=False,
+            of="time with an old BtlBw",
         ),
         judge(
             "fig2b.rtt",
@@ -113,6 +116,7 @@ def fig2b(lab: Lab) -> Made:
             "ms",
             low=200.0,
             of_learner=False,
+            of="peak RTT",
         ),
         *_gains("fig2b", measured, wanted, {"stale": stale_btlbw_s, "rtt": peak_rtt_ms}, {"rtt": "ms"}),
     ]

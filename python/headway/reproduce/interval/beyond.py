@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from headway._native import Scenario, UsageError
@@ -65,6 +66,7 @@ def beyond(lab: Lab) -> Made:
             best,
             more=0.0,
             least=5,
+            of="reward",
         ),
         judge(
             "beyond.median",
@@ -73,6 +75,7 @@ def beyond(lab: Lab) -> Made:
             "18, paired by seed; threshold: at least 0",
             median,
             low=0.0,
+            of="reward",
         ),
     ]
     if control:
@@ -87,6 +90,7 @@ def beyond(lab: Lab) -> Made:
                 {n.name: _less(own, [controls[n.name]]) for n, own in found.items()},
                 more=0.0,
                 least=5,
+                of="reward",
             )
         )
     chart = titled(
@@ -119,12 +123,17 @@ def _controls(name: str) -> str:
 
 def _best_control(rewards: Mapping[str, Estimate]) -> str:
     """The best of the 18 groups with the control's weights, by its mean reward."""
-    return max(map(_controls, LETTERS), key=lambda name: rewards[name].mean or 0.0)
+    return max(map(_controls, LETTERS), key=lambda name: _or_worst(rewards[name]))
 
 
 def ranked(rewards: Mapping[str, Estimate]) -> list[str]:
     """The fixed configurations by their mean reward, the best first."""
-    return sorted(LETTERS, key=lambda name: -(rewards[name].mean or 0.0))
+    return sorted(LETTERS, key=lambda name: -_or_worst(rewards[name]))
+
+
+def _or_worst(one: Estimate) -> float:
+    """Its mean; what was not measured is the worst, as a reward may be negative."""
+    return -inf if one.mean is None else one.mean
 
 
 def _middle(ranks: list[str]) -> list[str]:
@@ -135,15 +144,7 @@ def _middle(ranks: list[str]) -> list[str]:
 
 def _less(found: Found, others: list[str]) -> Estimate:
     """The learned interval's reward minus the mean of the others', paired by seed."""
-
-    def less(own: dict[str, Any], *runs: dict[str, Any]) -> float | None:
-        values = [reward(run) for run in (own, *runs)]
-        if any(value is None for value in values):
-            return None
-        first, *rest = (value or 0.0 for value in values)
-        return first - sum(rest) / len(rest)
-
-    return found.measured.across([found.wanted[name] for name in (LEARNED, *others)], less)
+    return found.measured.less(found.wanted[LEARNED], [found.wanted[name] for name in others], reward)
 
 
 def _table(

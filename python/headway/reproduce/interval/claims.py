@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 from typing import TYPE_CHECKING
 
-from headway.reproduce.claim import PERCENT, Aim, Zone, judge
+from headway.reproduce.claim import PERCENT, POINTS, Aim, Zone, judge
 from headway.reproduce.interval.found import (
     CLOSE,
     CLOSE_LOSS,
@@ -96,9 +96,9 @@ def over(
 def near(found: Found, name: str, pairs: Mapping[str, Sequence[tuple[str, str]]], paper: str, how: str) -> Claim:
     """That groups are close to others in quantities, each of which has its pairs, in either direction."""
     verdicts = {
-        f"{a} to {b}, {SAID[quantity]}": (found.points_lost(a, b), Aim(-CLOSE_LOSS, CLOSE_LOSS))
+        f"{a} to {b}, {SAID[quantity]}": (found.points_lost(a, b), Aim(-CLOSE_LOSS, CLOSE_LOSS, small=POINTS))
         if quantity == LOSS
-        else (found.percent(a, b, quantity), Aim(-CLOSE, CLOSE))
+        else (found.percent(a, b, quantity), Aim(-CLOSE, CLOSE, small=PERCENT))
         for quantity, of in pairs.items()
         for a, b in of
     }

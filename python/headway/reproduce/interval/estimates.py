@@ -192,6 +192,7 @@ def judged(log: Log) -> list[Claim]:
             "%",
             low=WITHIN[0],
             high=WITHIN[1],
+            of="samples",
         ),
         judge(
             f"{name}-on-top",
@@ -200,6 +201,7 @@ def judged(log: Log) -> list[Claim]:
             f"{ON_TOP:g}{CANNOT[log.reading]}",
             log.ratio[log.reading],
             high=ON_TOP,
+            of="estimate over RTT",
         ),
         judge(
             f"{name}-closest",
@@ -210,6 +212,7 @@ def judged(log: Log) -> list[Claim]:
             log.further,
             "ms",
             more=0.0,
+            of="distance to the propagation RTT",
         ),
     ]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from headway.reproduce.claim import Zone
+from headway.reproduce.claim import PERCENT, POINTS, Aim, Zone
 from headway.reproduce.interval.groups import PAPERS, PRINTED
-from headway.stats import FEW, means
+from headway.stats import FEW, block_of_known, means
 from headway.stats.estimate import Estimate
 from headway.stats.manova import Manova, manova
 from headway.stats.nested import ENOUGH_MODELS
@@ -33,7 +33,7 @@ AS_PRINTED = tuple({g.name: p.name for g, p in zip(PAPERS[6:12], PRINTED, strict
 PACKET_BITS = 8 * 1500.0
 CLOSE = 5.0
 """Throughputs and delays as near as this, in %, are "comparable" and "small" distances, ours: where the paper has a
-number it says "only 5% less"."""
+number it says "only 5% less". Rewards as near as 5% of what the throughput adds to them are close."""
 CLOSE_LOSS = 1.0
 """Shares lost as near as this, in points, ours: of a small share a per cent is nothing."""
 RESOLUTION = {DELAY: 0.002}
@@ -58,7 +58,12 @@ def reward(run: Run) -> float | None:
     rate, rtt_ms, loss = run[THROUGHPUT], run["rtt_mean_ms"], run[LOSS]
     if rate is None or rtt_ms is None or loss is None:
         return None
-    return float(10.0 * rate * 1e6 / PACKET_BITS - rtt_ms - 2000.0 * loss)
+    return float(earned(rate) - rtt_ms - 2000.0 * loss)
+
+
+def earned(throughput_mbps: float) -> float:
+    """What a throughput alone adds to the reward: 10 x packets/s."""
+    return 10.0 * throughput_mbps * 1e6 / PACKET_BITS
 
 
 def percent_lost(run: Run) -> float | None:
@@ -96,6 +101,7 @@ class Found:
         together, block = self.measured.ordered(wanted)
         whole = [runs for runs in together if all(map(_is_whole, runs))]
         rows = [(runs, [number for run in runs for number in _numbers(run)]) for runs in whole]
+        block = block_of_known(block, len(rows), len(together))
         samples, block = self.measured.samples(wanted, rows, block)
         width = len(NUMBERS)
         return {
@@ -163,15 +169,16 @@ class Found:
 
     def _close(self, name: str, other: str, quantity: str) -> bool:
         """Is a group surely near another: the whole interval of their distance?"""
-        is_loss = quantity == LOSS
-        apart = self.points_lost(name, other) if is_loss else self._percent_in_pairs(name, other, quantity)
-        most = CLOSE_LOSS if is_loss else CLOSE
-        return apart.ci95 is not None and -most <= apart.ci95[0] and apart.ci95[1] <= most
-
-    def _percent_in_pairs(self, name: str, other: str, quantity: str) -> Estimate:
-        """How far one lies above the other in %, of a quantity or the reward."""
-        of = reward if quantity == REWARD else quantity
-        return self.measured.percent(self.wanted[name], self.wanted[other], of)
+        if quantity == LOSS:
+            apart, aim = self.points_lost(name, other), Aim(-CLOSE_LOSS, CLOSE_LOSS, small=POINTS)
+        elif quantity == REWARD:
+            # It may be 0 or less, so that a percentage of it says nothing.
+            percent = earned(self.mean(other, THROUGHPUT).mean or 0.0) / 100
+            apart = self.measured.difference(self.wanted[name], self.wanted[other], reward)
+            aim = Aim(-CLOSE * percent, CLOSE * percent, small=PERCENT * percent)
+        else:
+            apart, aim = self.percent(name, other, quantity), Aim(-CLOSE, CLOSE, small=PERCENT)
+        return aim.zone(apart) is Zone.CLAIMED
 
     def mean(self, name: str, of: str | Callable[[Run], float | None]) -> Estimate:
         """Of a group."""
@@ -194,27 +201,31 @@ class Found:
             return mean
         middle, off_by = mean.mean, apart.mean
         ends = apart.mapped(lambda end: middle + end - off_by)
-        return Estimate(middle, ends.interval)
+        return Estimate(middle, ends.interval, apart.samples)
 
     def percent(self, one: str, other: str, quantity: str) -> Estimate:
         """How far a group's mean lies above another's, in % of the other's; of runs with one seed."""
+        if one == other:
+            return Estimate.exactly(0.0)
         return self.measured.percent(self.wanted[one], self.wanted[other], quantity)
 
     def points_lost(self, one: str, other: str) -> Estimate:
         """The share that a group loses less that of another, in points; of runs with one seed."""
+        if one == other:
+            return Estimate.exactly(0.0)
         return self.measured.difference(self.wanted[one], self.wanted[other], percent_lost)
 
     def percent_of_all(self, ones: Sequence[str], others: Sequence[str], quantity: str) -> Estimate:
         """How far the mean of several groups lies above that of others, in % of that; of runs with one seed."""
         both, block = self._sides(ones, others, lambda run: run[quantity])
         turned = [(second, first) for first, second in both]
-        return Estimate.of(lambda level: means.percent(turned, block, level=level))
+        return Estimate.of(lambda level: means.percent(turned, block, level=level), len(turned) // block)
 
     def points_lost_of_all(self, ones: Sequence[str], others: Sequence[str]) -> Estimate:
         """The mean share that several groups lose less that of others, in points; of runs with one seed."""
         both, block = self._sides(ones, others, percent_lost)
         apart = [first - second for first, second in both]
-        return Estimate.of(lambda level: means.mean(apart, block, level=level))
+        return Estimate.of(lambda level: means.mean(apart, block, level=level), len(apart) // block)
 
     def _sides(
         self, ones: Sequence[str], others: Sequence[str], of: Callable[[Run], float | None]
@@ -224,5 +235,6 @@ class Found:
         together, block = self.measured.ordered(wanted)
         values = [(runs, [value for run in runs if (value := of(run)) is not None]) for runs in together]
         whole = [(runs, row) for runs, row in values if len(row) == len(wanted)]
+        block = block_of_known(block, len(whole), len(together))
         rows, block = self.measured.samples(wanted, whole, block)
         return [(sum(row[: len(ones)]) / len(ones), sum(row[len(ones) :]) / len(others)) for row in rows], block

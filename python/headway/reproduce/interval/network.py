@@ -30,7 +30,6 @@ from headway.reproduce.interval.groups import EVERY, specs
 from headway.reproduce.interval.networks import NETWORKS, Network
 from headway.reproduce.interval.scatter import LEGEND, Point, scatter
 from headway.reproduce.lab import MissingError
-from headway.reproduce.measured import few_recordings
 from headway.stats.manova import ROY, effect_of_wilks
 
 if TYPE_CHECKING:
@@ -76,8 +75,6 @@ def of_network(network: Network, lab: Lab) -> Made:
         for scenario, title in network.scenarios.items()
     }
     notes = [note for scenario, title in network.scenarios.items() for note in _notes(title, found[scenario])]
-    if Scenario.load(network.scenario).traces:
-        notes.append(few_recordings(1))
     return Drawn(
         titled(panels, LEGEND, 2), claims, group_table(network, found), notes, tables, {"pairs": pair_table(found)}
     )

@@ -93,6 +93,7 @@ def of_groups(found: Of) -> list[Claim]:
             {n.name: _less_than_best(own, "M") for n, own in found.items()},
             "%",
             high=-PERCENT,
+            of="throughput",
         ),
         judge(
             "table10.C-low",
@@ -109,6 +110,7 @@ def of_groups(found: Of) -> list[Claim]:
             {n.name: own.percent_of_all(NARROW, WIDE, DELAY) for n, own in found.items()},
             "%",
             less=PERCENT,
+            of="p95 delay",
         ),
         judge(
             "table10.narrow-low-loss",
@@ -118,6 +120,7 @@ def of_groups(found: Of) -> list[Claim]:
             {n.name: own.points_lost_of_all(NARROW, WIDE) for n, own in found.items()},
             "points",
             high=0.0,
+            of="loss",
         ),
         judge(
             "table10.I-over-K",
@@ -126,6 +129,8 @@ def of_groups(found: Of) -> list[Claim]:
             next(own for n, own in found.items() if n.number == 4).percent("I", "K", THROUGHPUT),
             "%",
             low=0.0,
+            of_recordings=False,
+            of="throughput",
         ),
     ]
 
@@ -141,7 +146,7 @@ def k_top(found: Of) -> Claim:
         least=6,
     )
     generous = [own.among("K", THROUGHPUT, PLACES) for own in found.values()]
-    close = [Aim(low=-CLOSE).zone(_less_than_best(own, "K")) for own in found.values()]
+    close = [Aim(low=-CLOSE, small=PERCENT).zone(_less_than_best(own, "K")) for own in found.values()]
     parts = [
         claim.note,
         f"among the first three, or as good as the third: {_counted(generous)}",
@@ -179,6 +184,7 @@ def of_estimators(found: Of) -> list[Claim]:
             {n.name: own.percent_of_all(LETTERS[6:12], others, THROUGHPUT) for n, own in found.items()},
             "%",
             more=PERCENT,
+            of="throughput",
         )
         for name, others in families.items()
     ]
@@ -202,6 +208,8 @@ def study_time(measured: Measured, wanted: Mapping[Network, Mapping[str, Wanted]
         "s",
         high=FIVE_MINUTES_S,
         of_learner=False,
+        of_recordings=False,
+        of="CPU time",
     )
 
 

@@ -62,6 +62,7 @@ def fig7(lab: Lab) -> Made:
             needed(buffers, measured),
             high=1.5,
             weak=LONGER,
+            of="buffer needed",
         ),
         judge(
             "fig7.final",
@@ -72,6 +73,7 @@ def fig7(lab: Lab) -> Made:
             "%",
             more=PERCENT,
             weak=LONGER,
+            of="throughput",
         ),
         judge(
             "fig7.inflation",
@@ -86,6 +88,7 @@ def fig7(lab: Lab) -> Made:
             "%",
             high=-75,
             weak=LONGER,
+            of="RTT inflation",
         ),
         judge(
             "fig7.power",
@@ -98,6 +101,7 @@ def fig7(lab: Lab) -> Made:
             "%",
             more=PERCENT,
             weak=LONGER,
+            of="power",
         ),
     ]
     return Drawn(chart, claims)

@@ -133,6 +133,7 @@ def fig13(lab: Lab) -> Made:
             "points",
             less=0.0,
             untestable=FEATURES,
+            of="weight",
         ),
         judge(
             "fig13.signals",
@@ -201,6 +202,7 @@ def fig14(lab: Lab) -> Made:
                 },
                 "%",
                 less=PERCENT,
+                of="power",
             )
         )
     notes = [

@@ -50,6 +50,7 @@ def fig10(lab: Lab) -> Made:
             "%",
             more=PERCENT,
             untestable=NETWORK,
+            of="throughput",
         )
     ]
     return Drawn(chart, claims)

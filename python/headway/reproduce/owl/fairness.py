@@ -122,6 +122,7 @@ def fig8(lab: Lab) -> Made:
             {s: measured.difference(ours[s], cubics[s], unfairness) for s in linux if s != "cubic"},
             less=INDEX,
             weak=LONGER,
+            of="distance from a fair share",
         ),
         judge(
             "fig8.jain",
@@ -135,6 +136,7 @@ def fig8(lab: Lab) -> Made:
             },
             more=INDEX,
             weak=LONGER,
+            of="Jain's index",
         ),
     ]
     return Drawn(
@@ -262,6 +264,7 @@ def fig9(lab: Lab) -> Made:
             "%",
             low=-10,
             high=10,
+            of="sending rate",
         ),
         judge(
             "fig9.loss",
@@ -274,6 +277,7 @@ def fig9(lab: Lab) -> Made:
             high=10,
             weak="senders that hold their rate more closely, because an error of a few per cent "
             "in rate changes the loss by tens of per cent",
+            of="loss",
         ),
     ]
     return Drawn(chart, claims, notes=notes)

@@ -72,8 +72,16 @@ def fig11(lab: Lab) -> Made:
                 for ours in owls
                 for rival in rivals
                 for said, of, aim in (
-                    ("throughput (%)", partial(measured.percent, of="throughput_mbps"), Aim(low=-NEAR_PERCENT)),
-                    ("loss (points)", partial(measured.difference, of=_percent_lost), Aim(high=NEAR_POINTS)),
+                    (
+                        "throughput (%)",
+                        partial(measured.percent, of="throughput_mbps"),
+                        Aim(low=-NEAR_PERCENT, small=PERCENT),
+                    ),
+                    (
+                        "loss (points)",
+                        partial(measured.difference, of=_percent_lost),
+                        Aim(high=NEAR_POINTS, small=POINTS),
+                    ),
                 )
             },
             weak=LONGER,
@@ -92,6 +100,7 @@ def fig11(lab: Lab) -> Made:
             more=PERCENT,
             untestable="the paper does not describe its paths' cross traffic and packet "
             "schedulers, and without them every scheme fills the link",
+            of="throughput",
         ),
         judge(
             f"{name}.flows",
@@ -106,6 +115,7 @@ def fig11(lab: Lab) -> Made:
             "points",
             high=POINTS,
             weak="a model that was trained together with other flows of its own",
+            of="loss",
         ),
     ]
     return Drawn(chart, claims)

@@ -168,6 +168,7 @@ def _over_length(lengths: Mapping[float, Mapping[str, Wanted]], measured: Measur
         "points",
         more=PERCENT,
         weak=LONGER,
+        of="throughput kept",
     )
     if "aurora" in short:
         yield judge(
@@ -181,6 +182,7 @@ def _over_length(lengths: Mapping[float, Mapping[str, Wanted]], measured: Measur
             "%",
             more=PERCENT,
             weak=LONGER,
+            of="throughput",
         )
 
 
@@ -222,6 +224,7 @@ def _dip(unmasked: Mapping[float, Wanted], cubic: Wanted, measured: Measured) ->
         less=PERCENT,
         weak="a model without masking that reacts to the switches' counters; ours hardly reacts "
         "to them, so that they cannot mislead it",
+        of="throughput",
     )
 
 

@@ -93,6 +93,7 @@ def fig9(lab: Lab) -> Made:
             },
             "%",
             more=PERCENT,
+            of="throughput",
         ),
         judge(
             "fig9.rax-first",
@@ -108,6 +109,7 @@ def fig9(lab: Lab) -> Made:
             },
             "%",
             more=PERCENT,
+            of="throughput",
         ),
         judge(
             "fig9.last-half",
@@ -123,6 +125,7 @@ def fig9(lab: Lab) -> Made:
             },
             "Mbit/s",
             low=-0.01 * LINK_MBPS,
+            of="throughput",
         ),
         judge(
             "fig9.outliers",
@@ -132,6 +135,7 @@ def fig9(lab: Lab) -> Made:
             measured.share_difference(found[2][RAX], found[1][RAX], is_outlier).mapped(lambda share: 100 * share),
             "points",
             more=0.0,
+            of="runs that are outliers",
         ),
     ]
     notes = [
@@ -182,6 +186,7 @@ def fig10(lab: Lab) -> Made:
             {COUNTS[n]: measured.apart(of["alpha 1"], of["alpha 4"], _lost) for n, of in first.items()},
             "points",
             more=POINTS,
+            of="loss",
         ),
         judge(
             "fig10.resumed-loss",
@@ -190,6 +195,7 @@ def fig10(lab: Lab) -> Made:
             {case: measured.difference(after, before, _lost) for case, (after, before) in pairs.items()},
             "points",
             less=POINTS,
+            of="loss",
         ),
         judge(
             "fig10.resumed-total",
@@ -202,6 +208,7 @@ def fig10(lab: Lab) -> Made:
             },
             "Mbit/s",
             more=0.01 * LINK_MBPS,
+            of="throughput",
         ),
     ]
     return Drawn(titled(panels, looks, 2), claims, notes=[UNSEEN])

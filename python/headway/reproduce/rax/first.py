@@ -81,6 +81,7 @@ def learns(figure: str, measured: Measured, want: Wanted, whose: str = "one send
             median_and_mean(measured, want, last_half("throughput_mbps")),
             "Mbit/s",
             low=ENOUGH_MBPS,
+            of="throughput",
         ),
         judge(
             f"{figure}.loss",
@@ -89,6 +90,7 @@ def learns(figure: str, measured: Measured, want: Wanted, whose: str = "one send
             measured.mean(want, percent_lost),
             "%",
             high=100 * MOST_LOSS,
+            of="loss",
         ),
         judge(
             f"{figure}.minutes",
@@ -98,6 +100,7 @@ def learns(figure: str, measured: Measured, want: Wanted, whose: str = "one send
             times(measured, want, converged_s),
             "s",
             high=MINUTES_S,
+            of="time to converge",
         ),
         judge(
             f"{figure}.stable",
@@ -107,6 +110,7 @@ def learns(figure: str, measured: Measured, want: Wanted, whose: str = "one send
             times(measured, want, held_from_s),
             "s",
             high=MINUTES_S,
+            of="time to a stable rate",
         ),
     ]
 
@@ -138,6 +142,7 @@ def _claims(measured: Measured, one: Wanted, two: Wanted) -> list[Claim]:
             median_and_mean(measured, two, last_half("throughput_mbps")),
             "Mbit/s",
             low=ENOUGH_MBPS,
+            of="throughput",
         ),
         judge(
             "fig1.more-senders-take-longer",
@@ -147,6 +152,7 @@ def _claims(measured: Measured, one: Wanted, two: Wanted) -> list[Claim]:
             measured.apart(two, one, converged_s),
             "s",
             more=0.0,
+            of="time to converge",
         ),
         judge(
             "fig1.fair",
@@ -154,6 +160,7 @@ def _claims(measured: Measured, one: Wanted, two: Wanted) -> list[Claim]:
             "Jain's index of two senders over the last half; threshold: at least 0.9",
             median_and_mean(measured, two, jain),
             low=FAIR,
+            of="Jain's index",
         ),
         judge(
             "fig1.diverged",
@@ -163,6 +170,7 @@ def _claims(measured: Measured, one: Wanted, two: Wanted) -> list[Claim]:
             measured.share(one, _ends_well).mapped(lambda share: 100 * share),
             "%",
             low=90.0,
+            of="runs that end well",
         ),
     ]
 

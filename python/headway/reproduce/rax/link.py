@@ -205,10 +205,13 @@ def percent_lost(run: Run) -> float | None:
 
 
 def percent_spike(run: Run) -> float:
-    """The largest share lost in ten seconds in a row of the first half, in %."""
+    """The largest share lost in ten seconds in a row of the first half, in %; 100 at most.
+
+    What is taken for lost in them may have been sent before.
+    """
     half_of = slice(max(1, len(run["series"]["sent_mbps"]) // 2))
     sent, lost = (means(run["series"][name][half_of]) for name in ("sent_mbps", "lost_mbps"))
-    return 100 * max((a / b for a, b in zip(lost, sent, strict=True) if b), default=0.0)
+    return 100 * max((min(a / b, 1.0) for a, b in zip(lost, sent, strict=True) if b), default=0.0)
 
 
 def line(run_series: Mapping[str, Any], column: str, times: Sequence[float], factor: float = 1.0) -> Line:

@@ -48,6 +48,7 @@ def fig1(lab: Lab) -> Made:
             "%",
             low=-NEAR_PERCENT,
             high=NEAR_PERCENT,
+            of="throughput",
         ),
         judge(
             "fig1-kernel.as-soon",
@@ -57,6 +58,7 @@ def fig1(lab: Lab) -> Made:
             measured.difference(live, simulated, converged_s),
             "s",
             high=LATER_S,
+            of="time to converge",
         ),
     ]
     return Drawn(chart, claims, notes=[UNSEEN])

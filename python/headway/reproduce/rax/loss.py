@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headway.reproduce.charts import looks_of, titled
-from headway.reproduce.claim import Aim, judge
+from headway.reproduce.claim import PERCENT, POINTS, Aim, judge
 from headway.reproduce.figure import Drawn, Figure
 from headway.reproduce.rax.link import PATH, UNSEEN, fresh, last_half, percent_lost, runs_of, told_apart, two_lives
 from headway.reproduce.rax.panels import of_one_sender
@@ -51,8 +51,8 @@ def fig8(lab: Lab) -> Made:
                 f"{COUNTS[n]}, {said}": (measured.apart(lossy[n], clean[n], of, how), aim)
                 for n in COUNTS
                 for said, of, how, aim in (
-                    ("throughput (%)", rate, mean_percent, Aim(low=-5.0)),
-                    ("loss (points)", percent_lost, mean_difference, Aim(high=2.0)),
+                    ("throughput (%)", rate, mean_percent, Aim(low=-5.0, small=PERCENT)),
+                    ("loss (points)", percent_lost, mean_difference, Aim(high=2.0, small=POINTS)),
                 )
             },
         ),
@@ -67,6 +67,7 @@ def fig8(lab: Lab) -> Made:
             },
             "%",
             high=-50.0,
+            of="throughput",
         ),
     ]
     return Drawn(chart, claims, notes=[UNSEEN])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headway.reproduce.charts import titled
-from headway.reproduce.claim import PERCENT, POINTS, judge, text_of, with_training_seeds
+from headway.reproduce.claim import PERCENT, POINTS, judge, text_of, with_replicates
 from headway.reproduce.figure import Drawn, Figure
 from headway.reproduce.rax.link import (
     ENOUGH_MBPS,
@@ -67,7 +67,7 @@ def fig7(lab: Lab) -> Made:
             measured, own, "fig7", "Pre-training can avoid the spike of packet loss in the beginning (4.3)"
         ),
         *(
-            with_training_seeds(claim, 1)
+            with_replicates(claim, seeds=1)
             for claim in _quiet_start(
                 measured,
                 of_shipped,
@@ -82,6 +82,7 @@ def fig7(lab: Lab) -> Made:
             {f"{_count(n)}": measured.median(again[n], early_rate) for n in again},
             "Mbit/s",
             low=ENOUGH_MBPS,
+            of="throughput",
         ),
         judge(
             "fig7.faster",
@@ -90,6 +91,7 @@ def fig7(lab: Lab) -> Made:
             {f"{_count(n)}": measured.difference(again[n], first[n], lost_in_a_minute) for n in again},
             "points",
             less=POINTS,
+            of="loss",
         ),
         judge(
             "fig7.variance",
@@ -99,6 +101,7 @@ def fig7(lab: Lab) -> Made:
             {"two senders": measured.difference(again[2], first[2], off_its_share)},
             "points",
             more=PERCENT,
+            of="distance from a fair share",
         ),
     ]
     notes = [
@@ -128,6 +131,7 @@ def _quiet_start(measured: Measured, begun: Mapping[str, Wanted], name: str, say
             },
             "%",
             low=90.0,
+            of="runs without a spike",
         ),
         judge(
             f"{name}.early-loss",
@@ -136,6 +140,7 @@ def _quiet_start(measured: Measured, begun: Mapping[str, Wanted], name: str, say
             {case: measured.median(one, lost_early) for case, one in begun.items()},
             "%",
             high=MOST_EARLY,
+            of="loss",
         ),
     ]
 
@@ -166,11 +171,14 @@ def lost_early(run: Run) -> float | None:
 
 
 def worst_second(run: Run) -> float:
-    """The highest loss of one of the first ten seconds, in % of what is sent in it."""
+    """The highest loss of one of the first ten seconds, in % of what is sent in it; 100 at most.
+
+    What is taken for lost in a second may have been sent in the one before.
+    """
     series = run["series"]
     seconds = zip(series["sent_mbps"][:EARLY_S], series["lost_mbps"][:EARLY_S], strict=True)
     # What is lost in a second in which nothing is sent is no share of anything: it counts as all.
-    return max((100 * lost / (sent or lost) for sent, lost in seconds if sent or lost), default=0.0)
+    return max((100 * min(lost / (sent or lost), 1.0) for sent, lost in seconds if sent or lost), default=0.0)
 
 
 def lost_in_a_minute(run: Run) -> float | None:

@@ -49,6 +49,7 @@ def fig6(lab: Lab) -> Made:
             },
             "points",
             more=POINTS,
+            of="standard deviation",
         ),
         judge(
             "fig6.time",
@@ -61,6 +62,7 @@ def fig6(lab: Lab) -> Made:
             },
             "s",
             more=0.0,
+            of="time to its share",
         ),
     ]
     return Drawn(titled(of_one_sender(measured, titles), None, 2), claims, notes=[UNSEEN])

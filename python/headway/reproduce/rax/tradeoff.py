@@ -47,6 +47,7 @@ def fig5(lab: Lab) -> Made:
             },
             "points",
             more=POINTS,
+            of="largest loss",
         ),
         judge(
             "fig5.loss",
@@ -58,6 +59,7 @@ def fig5(lab: Lab) -> Made:
             },
             "points",
             more=0.01,
+            of="loss",
         ),
         judge(
             "fig5.time",
@@ -70,6 +72,7 @@ def fig5(lab: Lab) -> Made:
             },
             "s",
             more=0.0,
+            of="time to its share",
         ),
     ]
     return Drawn(chart, claims, notes=[UNSEEN])

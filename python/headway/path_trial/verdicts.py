@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headway.compare import Measure, Zone
+from headway.compare import Both, Measure, Zone
 from headway.report.numbers import interval, number
 from headway.stats.bootstrap import FEW
 from headway.stats.means import Metric, mean
@@ -109,12 +109,12 @@ def notes(rounds: Sequence[Round], schemes: Sequence[str]) -> list[str]:
 
 
 def _verdict(rounds: Sequence[Round], scheme: str, against: str, measure: Measure) -> Verdict:
-    both = [(one[against][measure.metric], one[scheme][measure.metric]) for one in rounds]
-    if measure.unit == "ms" and both:
-        of_first = math.fsum(first for first, _ in both) / len(both)
-        measure = measure._replace(margin=measure.margin * of_first)
-    difference: Metric = measure.difference(both, 1) if both else {"mean": None, "ci95": None}
-    zone = measure.zone(difference)
+    first, second = ([one[name][measure.metric] for one in rounds] for name in (against, scheme))
+    if measure.unit == "ms" and rounds:
+        measure = measure._replace(margin=measure.margin * math.fsum(first) / len(first))
+    both = Both(first, second, block=1)
+    difference: Metric = measure.difference(both) if rounds else {"mean": None, "ci95": None}
+    zone = measure.zone(difference, both.samples)
     sentence = _sentence(scheme, against, measure, difference, zone, len(rounds))
     return Verdict(scheme, against, measure, len(rounds), difference, zone, sentence)
 

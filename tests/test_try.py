@@ -259,7 +259,7 @@ def test_what_is_within_the_margin_is_the_same():
 def test_the_margin_of_an_rtt_is_a_percent_of_the_first_scheme():
     apart = [100.9, 100.8, 100.85]
     assert verdict("rtt_p50_ms", [100.0] * 3, apart).zone == Zone.EQUAL
-    assert verdict("rtt_p50_ms", [80.0] * 3, [80.9] * 3).zone == Zone.WORSE
+    assert verdict("rtt_p50_ms", [80.0] * 3, [80.9, 80.8, 80.95]).zone == Zone.WORSE
 
 
 def test_a_round_that_is_not_whole_does_not_count():

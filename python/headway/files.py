@@ -272,7 +272,8 @@ def called(path: str) -> str:
 
 def is_stream(path: str) -> bool:
     """Is it `-`, a pipe or a device, which can be read only once?"""
-    return path == "-" or (Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir())
+    is_file = os.path.isfile(path) or os.path.isdir(path)
+    return path == "-" or (os.path.exists(path) and not is_file)
 
 
 @cache
@@ -287,7 +288,7 @@ def spooled(path: str) -> str:
     `-` is standard input. Raises UsageError where it cannot be read.
     """
     name, path = called(path), "/dev/stdin" if path == "-" else path
-    if Path(path).is_file():
+    if os.path.isfile(path):
         return path
     copy = Path(_spool_folder().name) / str(len(list(Path(_spool_folder().name).iterdir())))
     try:

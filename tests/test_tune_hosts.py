@@ -11,6 +11,7 @@ import zmq
 import zmq.asyncio
 
 from headway._native import RunError, UsageError
+from headway.cli.tune import _show
 from headway.tune import agent as agents
 from headway.tune import keys, link, messages
 from headway.tune.agent import Agent, start
@@ -128,6 +129,16 @@ def test_a_host_is_tuned_restored_and_tuned_again(url):
         await until(lambda: again.counters["hosts_left"] == 1)
 
     run(body)
+
+
+def test_a_status_shows_brackets_as_they_are(capsys):
+    safe, flows = secure(insecure=True), MadeUpFlows(2, seed=1)
+    to = [link.endpoint("tcp://[fd00::1]:5757", "--agent", safe)]
+    status = Host(replace(QUICK, name="x[/]"), flows, flows, to, safe).status()
+    _show(status | {"flows": [{"flow": "[fe80::2]:443", "settings": TUNED, "rtt_ms": 20.0}]})
+    printed = capsys.readouterr().out
+    for shown in ("host x[/]", "agent tcp://[fd00::1]:5757,", "[fe80::2]:443"):
+        assert shown in printed
 
 
 def test_the_next_agent_serves_where_the_first_is_gone(url):

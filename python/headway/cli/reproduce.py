@@ -217,7 +217,7 @@ def _make(
         count = f"{total} run{'s' * (total > 1)} for {len(possible)} figure{'s' * (len(possible) > 1)}"
         if real_s := sum(task.seconds for tasks in missing.values() for task in tasks if task.world != SIM):
             count += f", in real time, about {duration(real_s / min(jobs, total))}"
-        print(f"headway: {count}; what has finished is kept in {store.path.parent}", file=sys.stderr)
+        print(f"headway: {count}; what has finished is kept in {shown(store.path.parent)}", file=sys.stderr)
     outcomes: list[Outcome] = []
     runs, done_s, now = 0, 0.0, 0
     try:
@@ -285,13 +285,14 @@ def _publish(paper: Paper, outcomes: Sequence[Outcome]) -> None:
 def _table(title: str, rows: Sequence[Sequence[str]]) -> RichTable:
     """A table of a figure for the terminal."""
     from rich.box import SIMPLE_HEAD
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, title=title, title_justify="left")
     for cell in rows[0]:
         table.add_column(cell)
     for row in rows[1:]:
-        table.add_row(*row)
+        table.add_row(*map(escape, row))
     return table
 
 
@@ -340,4 +341,5 @@ def _print(
     if lab.quick:
         screen.print("quick: two short runs of each show that it works, and nothing about what holds")
     if lab.stand_ins:
-        screen.print(f"stand-ins: {', '.join(f'{k}={v}' for k, v in lab.stand_ins.items())}")
+        stand_ins = ", ".join(f"{name}={scheme}" for name, scheme in lab.stand_ins.items())
+        screen.print(f"stand-ins: {plain(stand_ins)}")

@@ -43,7 +43,7 @@ def listing(context: typer.Context, json: Json = False) -> None:
             place = Text(missing, "dim")
         else:
             place = Text("comes with Headway" if folder == shipped_folder() else shown(folder))
-        table.add_row(name, held.get(name, "none"), place)
+        table.add_row(plain(name), held.get(name, "none"), place)
     show = console()
     show.print(table)
     show.print(

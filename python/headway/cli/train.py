@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as js
-import shlex
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,7 +13,7 @@ import typer
 from headway import ending
 from headway._native import RunError, UsageError
 from headway.cli.paths import FOLDER
-from headway.cli.streams import results_in, shown
+from headway.cli.streams import quoted, results_in, shown
 from headway.cli.usage import Json  # noqa: TC001  # Typer reads it
 
 if TYPE_CHECKING:
@@ -143,9 +142,9 @@ def _train_each(planned: list[tuple[TrainConfig, int]], folder: Path, json: bool
         return
     for summary in found:
         reward = summary["validation"]["reward"]
-        print(f"{summary['system']}, seed {summary['seed']}: {summary['model']}, validation {reward:.3f}")
+        print(f"{summary['system']}, seed {summary['seed']}: {shown(summary['model'])}, validation {reward:.3f}")
     for scheme in schemes.values() if len(schemes) == 1 else ():
-        print(f"try all as one scheme: headway bench --schemes cubic,{shlex.quote(scheme)}")
+        print(f"try all as one scheme: headway bench --schemes cubic,{quoted(scheme)}")
 
 
 def _ablations(system: str, ablation: str | None) -> list[str | None]:
@@ -256,8 +255,9 @@ def _learn(folder: Path, seed: int, json: bool) -> None:
     if json:
         print(js.dumps({"model": str(where), "id": found, "seed": seed}, indent=2))
         return
-    print(f"learner: {where}: {found}")
-    print(f"try it: headway bench --schemes rax,rax-pretrained:model={where} --scenario rax-1 --seconds 60")
+    print(f"learner: {shown(where)}: {found}")
+    schemes = quoted(f"rax,rax-pretrained:model={where}")
+    print(f"try it: headway bench --schemes {schemes} --scenario rax-1 --seconds 60")
 
 
 def _chosen(system: str, config: Path | None, name: str | None) -> TrainConfig:
@@ -385,9 +385,9 @@ def _text(summary: dict[str, Any]) -> str:
         f"best validation at step {summary['best_step']:,}:",
     ]
     lines += [f"  {row['scenario']:24s} {_scores([row])}" for row in summary["validation"]["scenarios"]]
+    schemes = quoted(f"cubic,learned:model={summary['model']}")
     lines += [
-        f"model: {summary['model']}",
-        f"try it: headway bench --schemes cubic,learned:model={summary['model']} "
-        f"--scenario {summary['new_scenario']}",
+        f"model: {shown(summary['model'])}",
+        f"try it: headway bench --schemes {schemes} --scenario {summary['new_scenario']}",
     ]
     return "\n".join(lines)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,7 +97,8 @@ def read(file: Path) -> Pair:
         raise UsageError(f"{file}: not a key; make one: headway keys new NAME")
     if "secret" in found:
         if mode & 0o077:
-            raise UsageError(f"{file}: others may read this secret; keep it yours: chmod 600 {file}")
+            cure = f"keep it yours: chmod 600 {shlex.quote(str(file))}"
+            raise UsageError(f"{file}: others may read this secret; {cure}")
         if zmq.curve_public(found["secret"].encode()).decode() != found["public"]:
             raise UsageError(f"{file}: its two keys are no pair; copy it again, or make another")
     secret = found.get("secret")

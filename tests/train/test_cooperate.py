@@ -299,6 +299,20 @@ def test_a_study_leaves_the_runs_of_another_command_as_they_are(tmp_path):
     assert runs.read_text() == '{"store_schema": 3, "world": "sim"}\n{"half'
 
 
+def test_of_a_study_only_a_last_line_that_a_crash_cut_off_is_left_out(tmp_path):
+    from headway._native import UsageError
+    from headway.train.team_study import rows_of
+
+    runs, row = tmp_path / "runs.jsonl", '{"schema": 1, "agents": 1, "shared": "nothing", "seed": 1, "curve": []}'
+    for last, kept in (("", 1), ('{"schema": 1, "ag', 1), (row, 2)):
+        runs.write_text(f"{row}\n{last}")
+        assert len(rows_of(runs)) == kept
+    for content, number in ((f"{row}\nnotes", 2), (f'{{"schema": 1, "ag\n{row}\n', 1), ("\xe9", 1)):
+        runs.write_text(content, encoding="latin-1")
+        with pytest.raises(UsageError, match=f":{number}: not a line of this study"):
+            rows_of(runs)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_study_that_is_interrupted_says_where_its_trainings_are(tmp_path, number):
     running = study(tmp_path)

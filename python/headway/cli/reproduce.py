@@ -120,6 +120,7 @@ def reproduce(
     usual = Path("out") / "reproduce" / (f"{source.name}-quick" if quick else source.name)
     folder = out or usual
     drawn = [f"{figure.name}.{kind}" for figure in figures for kind in ("json", "svg")]
+    drawn += [f"{figure.name}-*.csv" for figure in figures]
     started = time.monotonic()
     at_a_time = jobs or (os.cpu_count() if world == SIM else 1) or 1
     undrawn: dict[str, RunError] = {}

@@ -36,6 +36,7 @@ from headway.envs import EnvConfig
 from headway.envs.team import HeadwayTeamVectorEnv
 from headway.files import alone_in, write_atomic
 from headway.reproduce.lab import TRAINED
+from headway.runs.store import mended
 from headway.train import checkpoint
 from headway.train.config import SYSTEMS
 from headway.train.cooperate import Cooperation, Sharing, Terms
@@ -168,16 +169,17 @@ def _row(
 
 
 def rows_of(file: Path) -> list[dict[str, Any]]:
-    """The lines of a study so far; a last one that is not whole is left out.
+    """The lines of a study so far; a last one that a crash cut off is left out.
 
     Raises UsageError for a file of something else.
     """
     rows = []
-    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines() if file.exists() else (), 1):
+    content = file.read_bytes() if file.exists() else b""
+    for number, line in enumerate(mended(content, b'{"schema": ').splitlines(), 1):
         try:
             row = json.loads(line)
-        except json.JSONDecodeError:
-            continue
+        except ValueError:
+            row = None
         if not isinstance(row, dict) or not {"agents", "shared", "seed", "curve"} <= row.keys():
             raise UsageError(f"{file}:{number}: not a line of this study; give another --out")
         rows.append(row)

@@ -6,8 +6,6 @@ import asyncio
 import os
 import socket
 import ssl
-import sys
-import threading
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -161,7 +159,7 @@ async def _serve(
     loop = asyncio.get_running_loop()
     ending.sets(ended, loop)
     if tied:
-        threading.Thread(target=_read_all, args=(loop, ended), daemon=True).start()
+        ending.sets_at_end_of_input(ended, loop)
     publishing = asyncio.create_task(publish(watch, broadcast))
     watching = [asyncio.create_task(watch.supervise(source)) for source in sources]
     serving = asyncio.create_task(server.serve([listening]))
@@ -185,13 +183,6 @@ async def publish(watch: Watch, broadcast: Broadcast) -> None:
     while True:
         broadcast.publish(watch.snapshot())
         await watch.rounds()
-
-
-def _read_all(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
-    sys.stdin.buffer.read()
-    # It may have ended for another reason.
-    with suppress(RuntimeError):
-        loop.call_soon_threadsafe(ended.set)
 
 
 def _say(listening: socket.socket, has_tls: bool, paths: int) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
-import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -131,8 +129,7 @@ def _ended_by_signals() -> asyncio.Event:
 async def _until_ended(task: asyncio.Task[None], ended: asyncio.Event, tied: bool) -> int:
     """Until the task ends, or is to end: then it is cancelled, and may put things in order."""
     if tied:
-        loop = asyncio.get_running_loop()
-        threading.Thread(target=_read_all, args=(loop, ended), daemon=True).start()
+        ending.sets_at_end_of_input(ended, asyncio.get_running_loop())
     waiting = asyncio.create_task(ended.wait())
     await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
@@ -143,15 +140,6 @@ async def _until_ended(task: asyncio.Task[None], ended: asyncio.Event, tied: boo
     with suppress(asyncio.CancelledError):
         await task
     return 0
-
-
-def _read_all(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
-    # By the descriptor: a thread that waits in a buffered read has its lock when the interpreter ends.
-    while os.read(sys.stdin.fileno(), 1 << 16):
-        pass
-    # It may have ended for another reason.
-    with suppress(RuntimeError):
-        loop.call_soon_threadsafe(ended.set)
 
 
 def _say(role: str, name: str) -> None:

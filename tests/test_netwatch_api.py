@@ -464,7 +464,8 @@ def test_tls_and_a_token_from_end_to_end(tmp_path, certificate):
     token = new("one", tmp_path / "tokens")
     with serving(app(tokens=Tokens(tmp_path / "tokens")), cert=cert, key=key) as port:
         url = f"https://localhost:{port}"
-        assert Client(url, token=token, ca=cert).paths().paths[0].pnc == 2.0
+        # As it comes from a file that ends its lines as Windows does.
+        assert Client(url, token=f"{token}\r\n", ca=cert).paths().paths[0].pnc == 2.0
         with pytest.raises(RunError, match="401: a token is needed"):
             next(Client(url, ca=cert).stream())
         with pytest.raises(RunError, match="no netwatch answers"):
@@ -478,7 +479,10 @@ def test_tls_and_a_token_from_end_to_end(tmp_path, certificate):
 def test_a_token_is_not_sent_for_all_to_read():
     with pytest.raises(UsageError, match="write https://"):
         Client("http://192.0.2.1:8633", token="secret")
-    for url in ("ftp://x", "127.0.0.1:8633", "http://h:x", "http://h/path"):
+    for secret in ("my\nsecret", "my secret", "m\u00fc"):
+        with pytest.raises(UsageError, match=r"^this is no token: a token is of visible ASCII"):
+            Client(token=secret)
+    for url in ("ftp://x", "127.0.0.1:8633", "http://h:x", "http://h/path", "http://[::1:8633", "http://a..b"):
         with pytest.raises(UsageError, match="not where a netwatch is"):
             Client(url)
 

@@ -187,13 +187,14 @@ def status(
 
 
 def _follow(client: "Client", json: bool) -> None:
+    # A stream waits for one that is not there; who asks for it wants to know that it is.
+    client.health()
     if json:
         for snapshot in client.stream():
             print(js.dumps(asdict(snapshot)), flush=True)
         return
     from rich.live import Live
 
-    client.health()
     screen = console()
     if not is_animated(screen):
         for snapshot in client.stream():

@@ -323,6 +323,12 @@ def test_what_the_system_refuses_is_called_by_its_name(error, says):
     assert _refused(error).startswith(says)
 
 
+def test_a_file_that_is_nested_too_deeply_is_one_line(tmp_path, capsys):
+    (tmp_path / "deep.toml").write_text(f"x = {'[' * 5000}{']' * 5000}")
+    assert command(["netwatch", "run", str(tmp_path / "deep.toml")]) == 2
+    assert capsys.readouterr() == ("", "headway: a file is nested too deeply to be read\n")
+
+
 @pytest.mark.parametrize(
     "names",
     [[f"sweep/{number}.toml" for number in range(400)], ["python:./mine.py", *(f"cubic-{k}" for k in range(40))]],

@@ -191,6 +191,18 @@ def test_a_gap_that_cannot_be_printed_draws_its_figure(tmp_path, monkeypatch, ca
     assert capsys.readouterr().out == ""
 
 
+def test_a_gap_that_finds_no_memory_says_where_its_runs_are(tmp_path, monkeypatch, capsys):
+    def full(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(gap, "_run", lambda *_: [])
+    monkeypatch.setattr("headway.gap.compare.compare", full)
+    asked = ("gap", "--schemes", "cubic", "--scenario", "rax-1", "--runs", "2", "--seconds", "1")
+    assert headway([*asked, "--out", str(tmp_path)]) == 1
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said == f"headway: out of memory; what has finished is in {tmp_path}"
+
+
 def test_a_token_that_nobody_has_seen_is_to_be_taken_back(tmp_path):
     done = start("netwatch", "token", "x", redirect=">/dev/full", cwd=tmp_path)
     rest = "and nobody has the token; take the line of 'x' out of tokens, and make another token"

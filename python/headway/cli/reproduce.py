@@ -119,8 +119,7 @@ def reproduce(
     )
     usual = Path("out") / "reproduce" / (f"{source.name}-quick" if quick else source.name)
     folder = out or usual
-    drawn = [f"{figure.name}.{kind}" for figure in figures for kind in ("json", "svg")]
-    drawn += [f"{figure.name}-*.csv" for figure in figures]
+    drawn = [f"{figure.name}{rest}" for figure in figures for rest in (".json", ".svg", "-*.csv")]
     started = time.monotonic()
     at_a_time = jobs or (os.cpu_count() if world == SIM else 1) or 1
     undrawn: dict[str, RunError] = {}
@@ -132,6 +131,7 @@ def reproduce(
             undrawn[outcome.figure.name] = error
 
     with closing(Store(folder, ["claims.json", *drawn])) as store:
+        results_in(folder, "what has finished is")
         outcomes = _make(begin(figures, lab), store, at_a_time, folder / "logs" if logs else None, keep)
         results = [outcome.json(source, quick) for outcome in outcomes]
         if not all(outcome.missing for outcome in outcomes):

@@ -70,11 +70,17 @@ def _write_all(number: int, blocks: Iterable[bytes]) -> None:
                 select.select([], [number], [])
 
 
+def unfinished(path: Path, end: object) -> Path:
+    """A hidden name beside `path` for what is not whole yet. Of a long name it has the beginning alone."""
+    # 60 characters are at most 240 bytes, and a name may have 255.
+    return path.with_name(f".{path.name[:60]}.{end}")
+
+
 def _replace(target: Path, blocks: Iterable[bytes], mode: int) -> None:
     """Replaces `target` by a new file; where that is impossible, writes into it."""
     if target.is_symlink():
         raise OSError(errno.ELOOP, "the link leads to itself")
-    beside = target.with_name(f".{target.name}.{os.getpid()}")
+    beside = unfinished(target, os.getpid())
     try:
         with open(beside, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             file.writelines(blocks)
@@ -342,7 +348,7 @@ def alone_in(folder: Path, option: str = "--out", *, named: Path | None = None) 
 def alone_making(path: Path, command: str, option: str = "--out") -> Iterator[None]:
     """As `alone_in`, for a file or folder that is made whole or not at all: an empty folder beside it is locked."""
     whole = path.absolute()
-    beside = whole.with_name(f".{whole.name}.{command}")
+    beside = unfinished(whole, command)
     with alone_in(beside, option, named=path):
         try:
             yield

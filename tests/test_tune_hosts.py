@@ -1,8 +1,10 @@
 """Hosts and agents in one process: who is refused, what goes wrong, and what is counted."""
 
 import asyncio
+import errno
 import socket
 import time
+from contextlib import ExitStack
 from dataclasses import replace
 
 import msgspec
@@ -464,6 +466,30 @@ def test_the_control_socket_is_its_owners_alone(place):
         assert not path.exists()
         with pytest.raises(RunError, match="headway tune agent"):
             await asyncio.to_thread(ask, path)
+
+    run(body)
+
+
+def test_the_socket_of_one_who_is_busy_stays_and_that_of_one_who_is_gone_goes(place):
+    async def body(_):
+        path, clients = place / "x.sock", ExitStack()
+        with clients, socket.socket(socket.AF_UNIX) as busy:
+            busy.bind(str(path))
+            busy.listen(0)
+            before = path.stat().st_ino
+            # Until nobody more may wait there.
+            code = 0
+            while code == 0:
+                one = clients.enter_context(socket.socket(socket.AF_UNIX))
+                one.setblocking(False)
+                code = one.connect_ex(str(path))
+            assert code == errno.EAGAIN
+            with pytest.raises(UsageError, match="another one listens"):
+                await Control(path, dict).open()
+            assert path.stat().st_ino == before
+        door = await Control(path, lambda: {"role": "agent"}).open()
+        assert await asyncio.to_thread(ask, path) == {"role": "agent"}
+        await door.close()
 
     run(body)
 

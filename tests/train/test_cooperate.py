@@ -1,9 +1,11 @@
 """Agents that learn by themselves and share: against SB3, by hand, and the same bits for the same seed."""
 
+import errno
 import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -272,6 +274,31 @@ def test_online_a_team_begins_with_a_models_policy_at_a_lower_rate():
     ]
     assert 0 < max(moved) < 0.05
     assert check.seen > 0
+
+
+def test_a_wrong_model_is_one_line(capsys, monkeypatch):
+    from headway.cli import streams
+    from headway.train import team_online
+
+    monkeypatch.setattr(streams, "prepare", lambda: None)
+    monkeypatch.setattr(sys, "argv", ["team_online", "--model", "owl-v1", "--scenario", SCENARIO])
+    assert team_online.main() == 2
+    said = "team_online: model: owl-v1 does not tune flows; give one whose action is settings\n"
+    assert capsys.readouterr() == ("", said)
+
+
+def test_a_study_whose_output_is_full_goes_on(tmp_path, monkeypatch):
+    from headway.train import team_study
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    row = {"schema": 1, "agents": 0, "shared": "nothing", "seed": 0, "curve": [{"score": 1.0}]}
+    monkeypatch.setattr(team_study, "bbr", lambda _: row)
+    with monkeypatch.context() as printing:
+        printing.setattr(sys, "stdout", SimpleNamespace(write=full, flush=full))
+        team_study.study(tmp_path, 0, (SCENARIO, SCENARIO))
+    assert team_study.rows_of(tmp_path / "runs.jsonl") == [row]
 
 
 def study(folder):

@@ -120,16 +120,25 @@ def train(
 
 
 def _train_each(planned: list[tuple[TrainConfig, int]], folder: Path, json: bool) -> None:
-    """Trains each system with each seed, one after the other. Ends the command after a signal."""
+    """Trains each system with each seed, one after the other. Ends the command after a signal.
+
+    One that fails does not end the others. Raises RunError after them.
+    """
     found: list[dict[str, Any]] = []
+    failed: list[str] = []
     for count, (chosen, seed) in enumerate(planned, 1):
-        print(f"headway: {chosen.model}, seed {seed}, {count} of {len(planned)}", file=sys.stderr)
-        found.append(_train(chosen, folder / f"{chosen.model}-seed-{seed}", seed))
+        name = f"{chosen.model}, seed {seed}"
+        print(f"headway: {name}, {count} of {len(planned)}", file=sys.stderr)
+        try:
+            found.append(_train(chosen, folder / f"{chosen.model}-seed-{seed}", seed))
+        except RunError as error:
+            print(f"headway: {name}: {shown(error)}", file=sys.stderr)
+            failed.append(name)
         if ending.is_asked() and count < len(planned):
-            what = f"{count} of {len(planned)} trainings are finished"
+            what = f"{len(found)} of {len(planned)} trainings are finished"
             _interrupted(f"{what}; the same command goes on with the next one")
     results_in(folder, "the models are")
-    systems = dict.fromkeys(chosen.model for chosen, _ in planned)
+    systems = dict.fromkeys(one["system"] for one in found)
     schemes = {
         system: ":".join(["learned", *(f"model={one['model']}" for one in found if one["system"] == system)])
         for system in systems
@@ -139,7 +148,14 @@ def _train_each(planned: list[tuple[TrainConfig, int]], folder: Path, json: bool
         if len(schemes) == 1:
             named = {"scheme": next(iter(schemes.values()))}
         print(js.dumps({**named, "trainings": found}, indent=2))
-        return
+    else:
+        _print_each(found, schemes)
+    if failed:
+        several = f"{len(failed)} of {len(planned)} trainings failed: {'; '.join(failed)}"
+        raise RunError(f"{several}; the models of the others are in {folder}" if found else several)
+
+
+def _print_each(found: list[dict[str, Any]], schemes: dict[str, str]) -> None:
     for summary in found:
         reward = summary["validation"]["reward"]
         print(f"{summary['system']}, seed {summary['seed']}: {shown(summary['model'])}, validation {reward:.3f}")

@@ -101,10 +101,14 @@ def _simulated(
     period_s: float | None,
     stale_s: float | None,
 ) -> "tuple[Topology, list[Source]]":
-    from headway._native import Scenario, SimulatedNetwork
+    from headway import memory
+    from headway._native import Batch, Scenario, SimulatedNetwork
     from headway.netwatch.simulated import SimulatedSource, topology_of
 
-    network = SimulatedNetwork(Scenario.load(name), scheme, seed=seed, seconds=length)
+    scenario = Scenario.load(name)
+    network = SimulatedNetwork(scenario, scheme, seed=seed, seconds=length)
+    needed = Batch([scenario], [scheme], runs=1, seconds=length, jobs=1).memory_bytes
+    memory.check(needed, f"--simulate {name}", "take a smaller network")
     every_s = _period(period_s or 1.0)
     # On the clock all is faster.
     watched = topology_of(network, every_s / speed, _stale(stale_s or 3 * every_s, every_s) / speed)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import zmq.asyncio
 
-from headway import ending
+from headway import ending, memory
 from headway._native import RunError, UsageError
 from headway.tune import control
 from headway.tune.agent import start
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from headway.tune.link import Endpoint, Security
     from headway.tune.monitor import Monitor
     from headway.tune.tuner import Tuner
+
+SIMULATED_BYTES, MADE_UP_BYTES = 560_000, 500
+"""Memory of a host with simulated flows, and of one made-up flow, as it was measured."""
 
 
 def run_agent(agent: Agent, socket: Path | None, *, tied: bool = False) -> int:
@@ -70,6 +73,8 @@ def run_hosts(
     """
     if source == "sockets" and len(options) > 1:
         raise UsageError("--hosts: real sockets are one host's; take --source simulated or made-up for several")
+    each = SIMULATED_BYTES if source == "simulated" else flows * MADE_UP_BYTES
+    memory.check(len(options) * each, f"--hosts {len(options)}", "take fewer")
 
     def flows_of(index: int) -> tuple[Monitor, Tuner]:
         one: Any

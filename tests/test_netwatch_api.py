@@ -169,6 +169,11 @@ def test_beyond_loopback_it_takes_tls_and_tokens(tmp_path, certificate):
             checked(bind, None, None, None)
     with pytest.raises(UsageError, match="--tls-cert"):
         checked("127.0.0.1:1", key, cert, tokens)
+    secret = tmp_path / "secret.pem"
+    made = ["openssl", "pkey", "-in", key, "-aes256", "-passout", "pass:secret", "-out", secret]
+    subprocess.run(made, check=True, capture_output=True, timeout=60)
+    with pytest.raises(UsageError, match=f"^--tls-cert {cert}, --tls-key {secret}: the key is encrypted; give one"):
+        checked("127.0.0.1:1", cert, secret, tokens)
 
 
 def test_one_client_that_floods_is_limited_and_others_are_not():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-import ssl
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from headway._native import UsageError
 from headway.netwatch.api import Limits, make_app
 from headway.netwatch.limits import client_of
 from headway.netwatch.stream import Broadcast
+from headway.netwatch.tls import check_pair
 from headway.netwatch.topology import address, is_loopback
 from headway.netwatch.watch import Watch
 
@@ -92,11 +92,8 @@ def checked(bind: str, cert: Path | None, key: Path | None, tokens: Tokens | Non
         raise UsageError(
             f"--bind {bind}: beyond loopback it takes TLS and tokens; {missing} is missing (docs/netwatch.md)"
         )
-    if cert is not None:
-        try:
-            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key)
-        except (OSError, ssl.SSLError) as error:
-            raise UsageError(f"--tls-cert {cert}, --tls-key {key}: {error.strerror or error}") from None
+    if cert is not None and key is not None:
+        check_pair(cert, key, f"--tls-cert {cert}, --tls-key {key}")
     return host, port
 
 

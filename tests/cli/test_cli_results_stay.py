@@ -353,9 +353,9 @@ def test_tokens_are_added_and_stay_private(tmp_path, monkeypatch):
 
 @pytest.fixture
 def full(tmp_path):
-    """A folder stands where series.parquet is to be, as on a full disk: no file can have that name."""
+    """As on a full disk: where series.parquet is written until it is whole a folder stands, and no file can be."""
     out = tmp_path / "out"
-    (out / "series.parquet").mkdir(parents=True)
+    (out / "series.parquet.part").mkdir(parents=True)
     return out
 
 
@@ -371,7 +371,7 @@ def test_what_finds_no_room_is_saved_among_temporary_files(run, full, tmp_path):
     assert done.stderr.endswith(said)
     assert done.stderr.count("\n") == 1
     # That is all there is to do.
-    (full / "series.parquet").rmdir()
+    (full / "series.parquet.part").rmdir()
     for file in saved.iterdir():
         file.rename(full / file.name)
     done = run(*BENCH, "--out", full)

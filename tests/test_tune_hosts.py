@@ -17,7 +17,7 @@ from headway.cli.tune import _show
 from headway.tune import agent as agents
 from headway.tune import keys, link, messages
 from headway.tune.agent import Agent, start
-from headway.tune.control import Control, ask
+from headway.tune.control import Control, ask, default_path
 from headway.tune.host import Host, HostOptions
 from headway.tune.messages import Error, Heartbeat, Hello, Observations, Reader, Stats, encode
 from headway.tune.policy import Fixed
@@ -468,6 +468,8 @@ def test_the_control_socket_is_its_owners_alone(place):
             await asyncio.to_thread(ask, path)
 
     run(body)
+    # Where `headway tune status` looks, whatever the name.
+    assert default_path("host", "rack/1").parent == default_path("host", "h").parent
 
 
 def test_the_socket_of_one_who_is_busy_stays_and_that_of_one_who_is_gone_goes(place):

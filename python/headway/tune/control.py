@@ -33,7 +33,7 @@ def folder() -> Path:
 
 def default_path(role: str, name: str) -> Path:
     """Of the host or the agent of that name."""
-    return folder() / f"{role}-{name}.sock"
+    return folder() / f"{role}-{name.replace('/', '_')}.sock"
 
 
 class Control:

@@ -10,6 +10,7 @@ import pytest
 
 from headway.cli.app import _refused
 from headway.cli.app import run as command
+from headway.cli.usage import words
 
 BENCH = ("bench", "--schemes", "newreno", "--scenario", "pantheon-default", "--seconds", "2", "--runs", "2")
 
@@ -336,3 +337,18 @@ def test_a_scenario_whose_name_is_not_utf_8_is_one_line(run, tmp_path, name):
 )
 def test_what_the_system_refuses_is_called_by_its_name(error, says):
     assert _refused(error).startswith(says)
+
+
+def test_a_file_that_is_nested_too_deeply_is_one_line(tmp_path, capsys):
+    (tmp_path / "deep.toml").write_text(f"x = {'[' * 5000}{']' * 5000}")
+    assert command(["netwatch", "run", str(tmp_path / "deep.toml")]) == 2
+    assert capsys.readouterr() == ("", "headway: a file is nested too deeply to be read\n")
+
+
+@pytest.mark.parametrize(
+    "names",
+    [[f"sweep/{number}.toml" for number in range(400)], ["python:./mine.py", *(f"cubic-{k}" for k in range(40))]],
+    ids=["longer than a path", "longer than a name"],
+)
+def test_a_list_may_be_longer_than_any_path(names):
+    assert words(",".join(names), "--scenario") == names

@@ -192,10 +192,13 @@ def test_a_scenario_that_is_named_from_elsewhere_is_the_same(run, tmp_path):
         assert done.stderr.partition("\n")[0].endswith(" already")
 
 
-@pytest.mark.parametrize("name", ["bench.json", "report.html"])
-def test_what_is_of_no_bench_is_not_overwritten(run, tmp_path, name):
+@pytest.mark.parametrize("name", ["bench.json", "report.html", "series.parquet"])
+def test_what_is_of_no_bench_is_not_overwritten(capsys, tmp_path, name):
     (tmp_path / name).write_text("mine")
-    refused(run(*BENCH, "--out", tmp_path), tmp_path, f"holds {name} without its results.parquet")
+    code = command([*BENCH, "--out", str(tmp_path)])
+    out, err = capsys.readouterr()
+    done = SimpleNamespace(returncode=code, stdout=out, stderr=err)
+    refused(done, tmp_path, f"holds {name} without its results.parquet")
     assert contents(tmp_path) == {name: b"mine"}
 
 

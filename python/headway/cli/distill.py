@@ -14,7 +14,7 @@ from headway import ending
 from headway._native import UsageError
 from headway.cli.paths import FOLDER, MODEL
 from headway.cli.streams import quoted, results_in, shown
-from headway.cli.usage import Json  # Typer reads it
+from headway.cli.usage import Json  # noqa: TC001  # Typer reads it
 from headway.text import nearest
 
 if TYPE_CHECKING:

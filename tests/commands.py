@@ -1,0 +1,96 @@
+"""Runs `headway` in processes that need not load their libraries: they fork from one that has.
+
+A process that forks then runs `headway` as `python -m headway` does, with the arguments, the folder
+and the environment that it is given. Tests of the start itself, of streams and of signals start
+`headway` without this.
+"""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+HANGS_S = 600
+SERVER = """
+import hashlib, json, os, runpy, socket, sys
+import pyarrow.parquet, pydantic, rich.progress, rich.table
+import headway.cli.app
+
+def undrawn(chart):
+    text = json.dumps(chart, default=lambda scalar: scalar.item())
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return f'<svg xmlns="http://www.w3.org/2000/svg"><desc>{digest}</desc></svg>'.encode()
+
+asked = socket.socket(fileno=int(sys.argv[1]))
+requests, answers = asked.makefile("r"), asked.makefile("w")
+for line in requests:
+    if not (child := os.fork()):
+        break
+    print(child, file=answers, flush=True)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), file=answers, flush=True)
+else:
+    sys.exit()
+for one in (requests, answers, asked):
+    one.close()
+arguments, folder, environment, is_drawn, *outputs = json.loads(line)
+for number, output in enumerate(outputs, 1):
+    file = os.open(output, os.O_WRONLY)
+    os.dup2(file, number)
+    os.close(file)
+os.chdir(folder)
+os.environ.clear()
+os.environ.update(environment)
+if not is_drawn:
+    import headway.report.svg
+    headway.report.svg._drawn = undrawn
+sys.argv[1:], sys.path[0] = arguments, os.getcwd()
+runpy.run_module("headway", run_name="__main__", alter_sys=True)
+"""
+
+
+class Server:
+    """A process that has loaded them. `seed` decides in which order its commands go through sets."""
+
+    def __init__(self, seed: int) -> None:
+        self._socket, theirs = socket.socketpair()
+        self._socket.settimeout(HANGS_S)
+        self._requests, self._answers = self._socket.makefile("w"), self._socket.makefile("r")
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", SERVER, str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                env=os.environ | {"PYTHONHASHSEED": str(seed)},
+            )
+
+    def run(
+        self, arguments: list[str], folder: Path, environment: Mapping[str, str], *, is_drawn: bool
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs `headway` in the folder; what it prints is kept.
+
+        To draw a chart takes longer than all else in a small bench. Where `is_drawn` is false there is an empty
+        picture in its place that has a digest of what was to be drawn.
+
+        Raises:
+            TimeoutError: If it hangs.
+        """
+        with tempfile.NamedTemporaryFile("r") as out, tempfile.NamedTemporaryFile("r") as err:
+            request = [arguments, str(folder), dict(environment), is_drawn, out.name, err.name]
+            print(json.dumps(request), file=self._requests, flush=True)
+            pid = int(self._answers.readline())
+            try:
+                code = int(self._answers.readline())
+            except TimeoutError:
+                os.kill(pid, signal.SIGKILL)
+                raise
+            return subprocess.CompletedProcess(arguments, code, out.read(), err.read())
+
+    def close(self) -> None:
+        """Ends it."""
+        for one in (self._requests, self._answers, self._socket):
+            one.close()
+        self._process.wait(HANGS_S)

@@ -5,8 +5,10 @@ and the environment that it is given. Tests of the start itself, of streams and 
 `headway` without this.
 """
 
+import importlib
 import json
 import os
+import runpy
 import signal
 import socket
 import subprocess
@@ -16,41 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 HANGS_S = 600
-SERVER = """
-import hashlib, json, os, runpy, socket, sys
-import pyarrow.parquet, pydantic, rich.progress, rich.table
-import headway.cli.app
-
-def undrawn(chart):
-    text = json.dumps(chart, default=lambda scalar: scalar.item())
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    return f'<svg xmlns="http://www.w3.org/2000/svg"><desc>{digest}</desc></svg>'.encode()
-
-asked = socket.socket(fileno=int(sys.argv[1]))
-requests, answers = asked.makefile("r"), asked.makefile("w")
-for line in requests:
-    if not (child := os.fork()):
-        break
-    print(child, file=answers, flush=True)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), file=answers, flush=True)
-else:
-    sys.exit()
-for one in (requests, answers, asked):
-    one.close()
-arguments, folder, environment, is_drawn, *outputs = json.loads(line)
-for number, output in enumerate(outputs, 1):
-    file = os.open(output, os.O_WRONLY)
-    os.dup2(file, number)
-    os.close(file)
-os.chdir(folder)
-os.environ.clear()
-os.environ.update(environment)
-if not is_drawn:
-    import headway.report.svg
-    headway.report.svg._drawn = undrawn
-sys.argv[1:], sys.path[0] = arguments, os.getcwd()
-runpy.run_module("headway", run_name="__main__", alter_sys=True)
-"""
+LIBRARIES = ("headway.cli.app", "pyarrow.parquet", "pydantic", "rich.progress", "rich.table")
 
 
 class Server:
@@ -62,7 +30,7 @@ class Server:
         self._requests, self._answers = self._socket.makefile("w"), self._socket.makefile("r")
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", SERVER, str(theirs.fileno())],
+                [sys.executable, __file__, str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 env=os.environ | {"PYTHONHASHSEED": str(seed)},
             )
@@ -70,10 +38,7 @@ class Server:
     def run(
         self, arguments: list[str], folder: Path, environment: Mapping[str, str], *, is_drawn: bool
     ) -> subprocess.CompletedProcess[str]:
-        """Runs `headway` in the folder; what it prints is kept.
-
-        To draw a chart takes longer than all else in a small bench. Where `is_drawn` is false there is an empty
-        picture in its place that has a digest of what was to be drawn.
+        """Runs `headway` in the folder; what it prints is kept. Without `is_drawn` charts are as in undrawn.py.
 
         Raises:
             TimeoutError: If it hangs.
@@ -94,3 +59,33 @@ class Server:
         for one in (self._requests, self._answers, self._socket):
             one.close()
         self._process.wait(HANGS_S)
+
+
+def serve(asked: socket.socket) -> None:
+    """Runs one command after the other, each in a process that forks. Returns in such a process."""
+    with asked, asked.makefile("r") as requests, asked.makefile("w") as answers:
+        while line := requests.readline():
+            if not (child := os.fork()):
+                break
+            print(child, file=answers, flush=True)
+            print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), file=answers, flush=True)
+        else:
+            sys.exit()
+    arguments, folder, environment, is_drawn, *outputs = json.loads(line)
+    for number, output in enumerate(outputs, 1):
+        file = os.open(output, os.O_WRONLY)
+        os.dup2(file, number)
+        os.close(file)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    if not is_drawn:
+        import undrawn  # noqa: F401
+    sys.argv[1:], sys.path[0] = arguments, os.getcwd()
+
+
+if __name__ == "__main__":
+    for name in LIBRARIES:
+        importlib.import_module(name)
+    serve(socket.socket(fileno=int(sys.argv[1])))
+    runpy.run_module("headway", run_name="__main__", alter_sys=True)

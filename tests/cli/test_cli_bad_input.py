@@ -14,6 +14,12 @@ from headway.cli.app import run as command
 BENCH = ("bench", "--schemes", "newreno", "--scenario", "pantheon-default", "--seconds", "2", "--runs", "2")
 
 
+@pytest.fixture(scope="session")
+def run(undrawn_run):
+    """No test here looks at a picture."""
+    return undrawn_run
+
+
 def bad(*arguments, says, environment=None):
     return pytest.param(arguments, says, environment or {}, id=" ".join(arguments)[:70])
 

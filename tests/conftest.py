@@ -36,9 +36,13 @@ def servers() -> Iterator[list[Server]]:
 def _runs(servers: list[Server], folder: Path, *, is_drawn: bool) -> Run:
     turns = cycle(servers)
 
-    def call(*arguments: str | Path, cwd: Path = folder, **environment: str) -> subprocess.CompletedProcess[str]:
+    def call(
+        *arguments: str | Path, cwd: Path | None = folder, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("HEADWAY_")}
-        return next(turns).run([*map(str, arguments)], cwd, inherited | environment, is_drawn=is_drawn)
+        return next(turns).run(
+            [*map(str, arguments)], cwd or Path.cwd(), inherited | environment, is_drawn=is_drawn
+        )
 
     return call
 

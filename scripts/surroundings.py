@@ -9,6 +9,8 @@ FIXED_SEED = {"PROPTEST_RNG_SEED": "1", "PROPTEST_DISABLE_FAILURE_PERSISTENCE": 
 """Property tests draw the same inputs each time. `make fuzz` draws new ones."""
 RANDOM = "HEADWAY_RANDOM_TESTS"
 """Where this is set in the environment, property tests draw new inputs in each run."""
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
+"""Tests run several at a time. The threads of NumPy wait for each other in loops, which takes CPU time."""
 COLOURS = ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "CLICOLOR_FORCE", "COLUMNS")
 CHOICES = (
     "LANGUAGE",
@@ -52,6 +54,7 @@ def prepare() -> None:
         given = os.environ.get(name, "")
         if given != "*" and not given.endswith(LOOPBACK):
             os.environ[name] = f"{given},{LOOPBACK}".strip(",")
+    os.environ.update(ONE_THREAD)
     # `headway` starts some hundred times. Without bytecode it would compile its modules each time.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if RANDOM not in os.environ:

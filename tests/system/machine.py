@@ -15,6 +15,10 @@ import enclosure
 import needs
 
 
+MOSTLY_UNJUDGED = pytest.StashKey[bool]()
+"""Set where the machine was too busy to judge most packet scripts."""
+
+
 @pytest.fixture(scope="session", autouse=True)
 def permitted() -> None:
     """All tests are skipped, with one line each, where namespaces are not permitted."""

@@ -14,7 +14,6 @@ import daemon
 import enclosure
 import needs
 
-
 MOSTLY_UNJUDGED = pytest.StashKey[bool]()
 """Set where the machine was too busy to judge most packet scripts."""
 

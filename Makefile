@@ -84,7 +84,8 @@ test-kernels: .venv/headwayd.stamp ## try the controllers on Debian's kernels in
 
 lint: .venv/dev.stamp ## check format, lints, types, and the words of documents
 	@echo "make: checking format, lints, types and documents"
-	@# All of them run, whichever fails. cargo fmt does not find the modules that the list of schemes declares.
+	@# All of them run, whichever fails.
+	@# cargo fmt does not find the modules that the list of schemes declares.
 	@failed=; check() { "$$@" || failed=1; }; \
 	files=$$(git ls-files '*.rs'); check test -n "$$files"; check rustfmt --check --edition 2024 $$files; \
 	if pkg-config --exists $(LIBRARIES) 2>/dev/null; then all=--workspace; \

@@ -65,7 +65,7 @@ ELSEWHERE = (
     "MAKEFLAGS",
     "GNUMAKEFLAGS",
 )
-"""In the environment these would make the gate build something else, or somewhere else, or nothing."""
+"""With these the gate would build something else, or somewhere else, or nothing."""
 SKIPPED = re.compile(r"^SKIPPED (?:\[(\d+)\] )?(.*)$", re.M)
 """A line of what was skipped: how many tests, if it says so, and why."""
 
@@ -259,9 +259,11 @@ def judge(chosen: list[Part]) -> int:
 
 def skipped(parts: list[Part]) -> list[str]:
     """How many tests the parts skipped, and then a line for each reason."""
-    logs = [log.read_text(errors="replace") for part in parts if (log := LOGS / f"{part.name}.log").exists()]
-    found = [(int(many or 1), why) for text in logs for many, why in SKIPPED.findall(text)]
-    return [f"{sum(many for many, _ in found)} tests were skipped", *(f"  {many}: {why}" for many, why in found)]
+    logs = [log for part in parts if (log := LOGS / f"{part.name}.log").exists()]
+    texts = [log.read_text(errors="replace") for log in logs]
+    found = [(int(many or 1), why) for text in texts for many, why in SKIPPED.findall(text)]
+    total = sum(many for many, _ in found)
+    return [f"{total} tests were skipped", *(f"  {many}: {why}" for many, why in found)]
 
 
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:

@@ -10,7 +10,7 @@ FIXED_SEED = {"PROPTEST_RNG_SEED": "1", "PROPTEST_DISABLE_FAILURE_PERSISTENCE": 
 RANDOM = "HEADWAY_RANDOM_TESTS"
 """Where this is set in the environment, property tests draw new inputs in each run."""
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
-"""Tests run several at a time. The threads of NumPy wait for each other in loops, which takes CPU time."""
+"""Tests run several at a time. NumPy's threads wait for each other in loops, which takes CPU time."""
 COLOURS = ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "CLICOLOR_FORCE", "COLUMNS")
 CHOICES = (
     "LANGUAGE",
@@ -22,8 +22,13 @@ CHOICES = (
 )
 """They choose which tests run, or how, or in which language programs answer."""
 OWN = {
-    f"HEADWAY_{name}"
-    for name in ("ENCLOSED", "FLAKY", "LIVE_PIPE", "RANDOM_TESTS", "REQUIRE", "SYSTEM_GROUP", "TRACES")
+    "HEADWAY_ENCLOSED",
+    "HEADWAY_FLAKY",
+    "HEADWAY_LIVE_PIPE",
+    "HEADWAY_REQUIRE",
+    "HEADWAY_SYSTEM_GROUP",
+    "HEADWAY_TRACES",
+    RANDOM,
 }
 """What tests and the programs that run them say to each other, and where recorded traces are.
 

@@ -22,7 +22,7 @@ LIBRARIES = ("headway.cli.app", "pyarrow.parquet", "pydantic", "rich.progress", 
 
 
 class Server:
-    """A process that has loaded them. `seed` decides in which order its commands go through sets."""
+    """A process that has loaded them. `seed` decides the order of sets in its commands."""
 
     def __init__(self, seed: int) -> None:
         self._socket, theirs = socket.socketpair()
@@ -38,7 +38,9 @@ class Server:
     def run(
         self, arguments: list[str], folder: Path, environment: Mapping[str, str], *, is_drawn: bool
     ) -> subprocess.CompletedProcess[str]:
-        """Runs `headway` in the folder; what it prints is kept. Without `is_drawn` charts are as in undrawn.py.
+        """Runs `headway` in the folder; what it prints is kept.
+
+        Without `is_drawn` charts are as in undrawn.py.
 
         Raises:
             TimeoutError: If it hangs.

@@ -55,7 +55,7 @@ def drawing_run(servers: list[Server], tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture(scope="session")
 def undrawn_run(servers: list[Server], tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """The same without pictures, for tests that look at none: each is a digest of what was to be drawn."""
+    """The same without pictures, for tests that look at none: see undrawn.py."""
     return _runs(servers, tmp_path_factory.mktemp("cwd"), is_drawn=False)
 
 

@@ -11,7 +11,7 @@ __all__ = ["ahead", "bpf", "cgroup", "permitted", "small_disk", "tun_for_all"]
 
 
 NOT_JUDGED = 7
-"""pytest's exit code where most packet scripts could not be judged. To run one again would not help."""
+"""pytest's exit code where most packet scripts were not judged. To run one again does not help."""
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -323,7 +323,12 @@ def test_a_peer_that_stops_stops_nobody_else(tmp_path):
     terminal = Terminal("--peer", f"{exists(told)}; kill -STOP $$")
     terminal.wait_for("ready> ")
     terminal.type(f"touch {told}\n")
-    wait_for(lambda: [pid for pid in everybody() if str(told) in " ".join(command_line(pid)) and state(pid) == "T"])
+
+    def has_stopped():
+        peers = [pid for pid in everybody() if str(told) in " ".join(command_line(pid))]
+        return "T" in map(state, peers)
+
+    wait_for(has_stopped)
     terminal.type("echo $((70 * 100 + 12))\n")
     terminal.wait_for("7012")
     terminal.wait_for("ready> ")

@@ -277,7 +277,7 @@ def test_a_stream_has_every_snapshot_and_ends_when_closed():
     broadcast = Published()
     broadcast.publish(broadcast.watch.snapshot())
     with serving(app_of(broadcast), broadcast) as port:
-        client = Client(f"http://127.0.0.1:{port}")
+        client = Client(f"http://127.0.0.1:{port}", patience_s=60)
         snapshots = client.stream()
         seen = [next(snapshots).seq]
         for _ in range(3):
@@ -303,7 +303,7 @@ def test_a_slow_subscriber_is_skipped_then_dropped_and_others_are_not(monkeypatc
         slow = socket.create_connection(("127.0.0.1", port))
         slow.sendall(b"GET /v1/stream HTTP/1.1\r\nHost: localhost\r\n\r\n")
         until(lambda: broadcast.subscribers == 1)
-        quick, heard = Client(f"http://127.0.0.1:{port}"), []
+        quick, heard = Client(f"http://127.0.0.1:{port}", patience_s=60), []
 
         def listens():
             for snapshot in quick.stream():
@@ -335,7 +335,7 @@ def test_a_stream_goes_on_when_the_agent_has_come_again():
         second.watch.snapshot()
     second.publish(second.watch.snapshot())
     with serving(app_of(first), first) as port:
-        snapshots = Client(f"http://127.0.0.1:{port}").stream()
+        snapshots = Client(f"http://127.0.0.1:{port}", patience_s=60).stream()
         assert next(snapshots).seq == 1
     heard = []
     listening = threading.Thread(target=lambda: heard.append(next(snapshots).seq), daemon=True)
@@ -383,7 +383,7 @@ def flood(port):
 def test_a_flood_does_not_hold_up_a_stream():
     broadcast = Published()
     with serving(make_app(broadcast.watch, broadcast, Limits(1, 20)), broadcast) as port:
-        client = Client(f"http://127.0.0.1:{port}")
+        client = Client(f"http://127.0.0.1:{port}", patience_s=60)
         broadcast.publish(broadcast.watch.snapshot())
         snapshots = client.stream()
         assert next(snapshots).seq == 1
@@ -470,9 +470,9 @@ def test_tls_and_a_token_from_end_to_end(tmp_path, certificate):
     with serving(app(tokens=Tokens(tmp_path / "tokens")), cert=cert, key=key) as port:
         url = f"https://localhost:{port}"
         # As it comes from a file that ends its lines as Windows does.
-        assert Client(url, token=f"{token}\r\n", ca=cert).paths().paths[0].pnc == 2.0
+        assert Client(url, token=f"{token}\r\n", ca=cert, patience_s=60).paths().paths[0].pnc == 2.0
         with pytest.raises(RunError, match="401: a token is needed"):
-            next(Client(url, ca=cert).stream())
+            next(Client(url, ca=cert, patience_s=60).stream())
         with pytest.raises(RunError, match="no netwatch answers"):
             Client(url, token=token).paths()
         one = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
@@ -499,7 +499,7 @@ def test_the_program_serves_a_simulation_and_ends_cleanly(run):
     process = subprocess.Popen([*command, *options], **pipes, text=True, env=os.environ)
     try:
         url = process.stdout.readline().partition(" at ")[2].partition(",")[0]
-        snapshots = Client(url).stream()
+        snapshots = Client(url, patience_s=60).stream()
         known = next(path for s in snapshots for path in s.paths if path.pnc)
         assert known.known == pytest.approx(4 / 7)
         shown = run("netwatch", "status", url, "--json")

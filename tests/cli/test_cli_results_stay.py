@@ -31,18 +31,15 @@ DEADLINE_S = 300
 SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 
-def start(*arguments, redirect="", limit="true", cwd=None, **environment):
+DRAWN = ("-m", "headway")
+UNDRAWN = (str(Path(__file__).parents[1] / "undrawn.py"),)
+"""Where a test does not look at a picture."""
+
+
+def start(*arguments, redirect="", limit="true", cwd=None, program=UNDRAWN, **environment):
     """Runs `headway` by a shell, which limits it and redirects its streams."""
-    command = [
-        "sh",
-        "-c",
-        f'{limit}; exec "$@" {redirect}',
-        "sh",
-        sys.executable,
-        "-m",
-        "headway",
-        *map(str, arguments),
-    ]
+    script = f'{limit}; exec "$@" {redirect}'
+    command = ["sh", "-c", script, "sh", sys.executable, *program, *map(str, arguments)]
     return subprocess.run(
         command,
         capture_output=True,
@@ -103,7 +100,7 @@ def test_a_trace_of_any_name_is_read_drawn_and_written(tmp_path):
         ("plot", LATIN1, "--out", picture),
         ("convert", "rates.csv", written),
     ):
-        done = start("traces", *command, cwd=tmp_path)
+        done = start("traces", *command, cwd=tmp_path, program=DRAWN)
         assert done.returncode == 0, done.stderr
     assert (tmp_path / written).stat().st_size > 0
     assert (tmp_path / picture).stat().st_size > 0
@@ -173,7 +170,7 @@ FULL = "headway: standard output: No space left on device"
     ids=lambda value: value if isinstance(value, str) else " ".join(value),
 )
 def test_where_standard_output_is_full_a_line_says_where_the_results_are(tmp_path, arguments, says, written):
-    done = start(*arguments, redirect=">/dev/full", cwd=tmp_path)
+    done = start(*arguments, redirect=">/dev/full", cwd=tmp_path, program=DRAWN)
     assert (done.returncode, done.stderr.decode()) == (1, f"{FULL}; {says}\n")
     assert (tmp_path / written).stat().st_size > 0
 
@@ -434,7 +431,7 @@ def test_a_report_is_not_written_over_what_it_is_made_from(run, tmp_path):
 def test_where_no_chart_can_be_drawn_only_the_report_is_missing(tmp_path):
     """As V8 does under `ulimit -v`: it ends the process that it is in."""
     out = tmp_path / "my [out]"
-    done = start(*BENCH, "--out", out, limit="ulimit -v 4000000")
+    done = start(*BENCH, "--out", out, limit="ulimit -v 4000000", program=DRAWN)
     assert done.returncode == 1
     assert b"cubic" in done.stdout
     assert b"report:" not in done.stdout
@@ -444,7 +441,7 @@ def test_where_no_chart_can_be_drawn_only_the_report_is_missing(tmp_path):
     assert f"the results are whole: `headway report '{out}'`" in said
     assert len(read_bench(out).rows) == 1
     assert {file.name for file in out.iterdir()} == {"bench.json", "results.parquet", "series.parquet"}
-    assert start("report", out).returncode == 0
+    assert start("report", out, program=DRAWN).returncode == 0
     assert (out / "report.html").is_file()
 
 
@@ -452,7 +449,7 @@ def test_where_no_chart_can_be_drawn_only_the_report_is_missing(tmp_path):
 def test_a_chart_that_cannot_be_drawn_is_one_line(tmp_path, small_bench, arguments):
     words = [str(small_bench) if word == "OUT" else word for word in arguments]
     picture = tmp_path / "picture.svg"
-    done = start(*words, "--out", picture, limit="ulimit -v 4000000")
+    done = start(*words, "--out", picture, limit="ulimit -v 4000000", program=DRAWN)
     assert (done.returncode, done.stdout) == (1, b"")
     assert done.stderr.startswith(b"headway: the charts cannot be drawn: ")
     assert done.stderr.count(b"\n") == 1

@@ -84,7 +84,7 @@ def test_reproduce_keeps_its_runs(tmp_path, number):
     code, said = interrupted(
         number,
         lambda _: runs.exists() and runs.stat().st_size,
-        *("reproduce", "rax", "--jobs", "1", "--out", tmp_path),
+        *("reproduce", "owl", "--jobs", "1", "--out", tmp_path),
     )
     assert code == CODES[number], said
     assert f"they are in {tmp_path}, and the same command goes on from there" in said.splitlines()[-1]

@@ -84,15 +84,18 @@ test-kernels: .venv/headwayd.stamp ## try the controllers on Debian's kernels in
 
 lint: .venv/dev.stamp ## check format, lints, types, and the words of documents
 	@echo "make: checking format, lints, types and documents"
+	@# All of them run, whichever fails.
 	@# cargo fmt does not find the modules that the list of schemes declares.
-	@files=$$(git ls-files '*.rs') && test -n "$$files" && rustfmt --check --edition 2024 $$files
-	@if pkg-config --exists $(LIBRARIES) 2>/dev/null; then all=--workspace; \
+	@failed=; check() { "$$@" || failed=1; }; \
+	files=$$(git ls-files '*.rs'); check test -n "$$files"; check rustfmt --check --edition 2024 $$files; \
+	if pkg-config --exists $(LIBRARIES) 2>/dev/null; then all=--workspace; \
 	else echo "make: headwayd is not checked: pkg-config, libelf or zlib is missing; install them: $(LIBRARIES_APT)"; fi; \
-	cargo clippy --locked --quiet --profile gate $$all --all-targets -- -D warnings
-	@$(BIN)/ruff check --quiet --no-cache .
-	@$(BIN)/ruff format --quiet --check .
-	@$(BIN)/mypy --no-error-summary
-	@$(BIN)/python scripts/lint_docs.py
+	check cargo clippy --locked --quiet --profile gate $$all --all-targets -- -D warnings; \
+	check $(BIN)/ruff check --quiet --no-cache .; \
+	check $(BIN)/ruff format --quiet --check .; \
+	check $(BIN)/mypy --no-error-summary; \
+	check $(BIN)/python scripts/lint_docs.py; \
+	test -z "$$failed"
 
 bench: .venv/core.stamp .venv/dev.stamp ## measure accuracy and speed against the outside world
 	@PATH="$(CURDIR)/$(BIN):$$PATH" benches/run

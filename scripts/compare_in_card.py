@@ -1,6 +1,6 @@
 """Writes another model's evaluation into a card: what the paper's own settings came to, beside what is shipped.
 
-    scripts/compare_in_card.py models/owl-v1 out/train/owl-paper-v1-seed-1/owl-paper-v1
+    .venv/bin/python scripts/compare_in_card.py models/owl-v1 out/train/owl-paper-v1-seed-1/owl-paper-v1
 
 Both must have been validated on the same scenarios, runs and seconds; weights and hashes stay as they are.
 """

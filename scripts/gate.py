@@ -56,8 +56,18 @@ ENVIRONMENT = {
     again.LOG: str(LOGS / "flaky.jsonl"),
 }
 
-ELSEWHERE = ("CARGO_TARGET_DIR", "RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "VIRTUAL_ENV", "PYTHONPATH")
-"""In the environment these would make the gate build something else, or somewhere else."""
+ELSEWHERE = (
+    "CARGO_TARGET_DIR",
+    "RUSTFLAGS",
+    "CARGO_ENCODED_RUSTFLAGS",
+    "VIRTUAL_ENV",
+    "PYTHONPATH",
+    "MAKEFLAGS",
+    "GNUMAKEFLAGS",
+)
+"""With these the gate would build something else, or somewhere else, or nothing."""
+SKIPPED = re.compile(r"^SKIPPED (?:\[(\d+)\] )?(.*)$", re.M)
+"""A line of what was skipped: how many tests, if it says so, and why."""
 
 
 def fetch(log: Callable[[list[str]], int]) -> bool:
@@ -237,6 +247,7 @@ def judge(chosen: list[Part]) -> int:
     for name, took_s, passed in run.times:
         print(f"{name:8} {took_s:6.0f} s  {'passed' if passed else 'FAILED'}")
     print(f"{'sum':8} {time.monotonic() - began:6.0f} s")
+    print("\n".join(skipped(chosen)))
     flaky = LOGS / "flaky.jsonl"
     for line in flaky.read_text().splitlines() if flaky.exists() else []:
         print(f"FLAKY {line}")
@@ -244,6 +255,15 @@ def judge(chosen: list[Part]) -> int:
         print(f"gate: failed: {', '.join(failed)}; logs are in {LOGS.relative_to(ROOT)}")
     print(f"{len(chosen) - len(failed)} passed, {len(failed)} failed")
     return int(bool(failed))
+
+
+def skipped(parts: list[Part]) -> list[str]:
+    """How many tests the parts skipped, and then a line for each reason."""
+    logs = [log for part in parts if (log := LOGS / f"{part.name}.log").exists()]
+    texts = [log.read_text(errors="replace") for log in logs]
+    found = [(int(many or 1), why) for text in texts for many, why in SKIPPED.findall(text)]
+    total = sum(many for many, _ in found)
+    return [f"{total} tests were skipped", *(f"  {many}: {why}" for many, why in found)]
 
 
 def _signal(process: subprocess.Popen[bytes], number: int) -> None:

@@ -17,7 +17,9 @@ def main() -> int:
     left_out = checks.without_headwayd()
     programs = [one for one in cargo_tests.build() if (one.crate, one.target) != cargo_tests.OF_NETWORKS]
     outcomes = [cargo_tests.run(program) for program in programs]
-    documentation = subprocess.run([*cargo_tests.cargo(), "--doc"], cwd=checks.ROOT, check=False).returncode
+    documentation = subprocess.run(
+        [*cargo_tests.cargo(), "--doc", "--no-fail-fast"], cwd=checks.ROOT, check=False
+    ).returncode
     printed = "\n".join(outcome.printed for outcome in outcomes)
     failed = [name for outcome in outcomes for name in outcome.failed]
     # Rust has no skipped tests: one that lacks a trace passes, and says so.

@@ -3,29 +3,63 @@
 import os
 import signal
 
-DEFAULT = (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM)
+DEFAULT = (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM, signal.SIGCHLD)
 LANGUAGE = "C.UTF-8"
 FIXED_SEED = {"PROPTEST_RNG_SEED": "1", "PROPTEST_DISABLE_FAILURE_PERSISTENCE": "1"}
 """Property tests draw the same inputs each time. `make fuzz` draws new ones."""
 RANDOM = "HEADWAY_RANDOM_TESTS"
 """Where this is set in the environment, property tests draw new inputs in each run."""
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
+"""Tests run several at a time. NumPy's threads wait for each other in loops, which takes CPU time."""
 COLOURS = ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "CLICOLOR_FORCE", "COLUMNS")
-CHOICES = ("PYTEST_ADDOPTS", "RUST_TEST_NOCAPTURE", "RUST_TEST_SHUFFLE", "RUST_TEST_THREADS")
-"""They choose which tests run, or how."""
+CHOICES = (
+    "LANGUAGE",
+    "PYTEST_ADDOPTS",
+    "PYTHONOPTIMIZE",
+    "RUST_TEST_NOCAPTURE",
+    "RUST_TEST_SHUFFLE",
+    "RUST_TEST_THREADS",
+)
+"""They choose which tests run, or how, or in which language programs answer."""
+OWN = {
+    "HEADWAY_ENCLOSED",
+    "HEADWAY_FLAKY",
+    "HEADWAY_LIVE_PIPE",
+    "HEADWAY_REQUIRE",
+    "HEADWAY_SYSTEM_GROUP",
+    "HEADWAY_TRACES",
+    RANDOM,
+}
+"""What tests and the programs that run them say to each other, and where recorded traces are.
+
+Other variables of this kind are defaults of commands, such as HEADWAY_SECONDS.
+"""
+NO_PROXY = ("no_proxy", "NO_PROXY")
+LOOPBACK = "localhost,127.0.0.1,::1"
+"""Tests have servers here. A proxy would look for them on its own machine."""
 
 
 def prepare() -> None:
     """Sets this process's signals and environment, which its children inherit.
 
     A script's `&` and `nohup` start processes with SIGHUP, SIGINT and SIGQUIT ignored. Processes
-    inherit that through exec, and then no test can interrupt them.
+    inherit that through exec, and then no test can interrupt them. Where SIGCHLD is ignored, the
+    kernel keeps no exit code of a child: `subprocess` takes each for 0.
     """
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in DEFAULT:
         signal.signal(number, signal.SIG_DFL)
+    os.umask(0o022)
     os.environ["LC_ALL"] = LANGUAGE
-    for name in COLOURS + CHOICES:
+    settings = {name for name in os.environ if name.startswith("HEADWAY_")} - OWN
+    for name in {*COLOURS, *CHOICES, *settings}:
         os.environ.pop(name, None)
+    for name in NO_PROXY:
+        given = os.environ.get(name, "")
+        if given != "*" and not given.endswith(LOOPBACK):
+            os.environ[name] = f"{given},{LOOPBACK}".strip(",")
+    os.environ.update(ONE_THREAD)
     # `headway` starts some hundred times. Without bytecode it would compile its modules each time.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if RANDOM not in os.environ:

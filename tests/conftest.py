@@ -1,8 +1,8 @@
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
+from itertools import cycle
 from pathlib import Path
 
 import hypothesis
@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 import needs
 import surroundings
+from commands import Server
 from headway._native import Trace
 
 RECORDED = ("Verizon-LTE-short.down", "Verizon-LTE-short.up")
@@ -24,30 +25,51 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="session")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Runs `headway` with arguments, as a shell would, in a folder of its own."""
-    folder = tmp_path_factory.mktemp("cwd")
+def servers() -> Iterator[list[Server]]:
+    """Two, which go through sets in different orders."""
+    both = [Server(seed) for seed in (1, 2)]
+    yield both
+    for server in both:
+        server.close()
 
-    def call(*arguments: str | Path, cwd: Path = folder, **environment: str) -> subprocess.CompletedProcess[str]:
+
+def _runs(servers: list[Server], folder: Path, *, is_drawn: bool) -> Run:
+    turns = cycle(servers)
+
+    def call(
+        *arguments: str | Path, cwd: Path | None = folder, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("HEADWAY_")}
-        return subprocess.run(
-            [sys.executable, "-m", "headway", *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            timeout=600,
-            cwd=cwd,
-            env=inherited | environment,
-            check=False,
+        return next(turns).run(
+            [*map(str, arguments)], cwd or Path.cwd(), inherited | environment, is_drawn=is_drawn
         )
 
     return call
 
 
 @pytest.fixture(scope="session")
-def small_bench(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def drawing_run(servers: list[Server], tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Runs `headway` with arguments, as a shell would, in a folder of its own."""
+    return _runs(servers, tmp_path_factory.mktemp("cwd"), is_drawn=True)
+
+
+@pytest.fixture(scope="session")
+def undrawn_run(servers: list[Server], tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The same without pictures, for tests that look at none: see undrawn.py."""
+    return _runs(servers, tmp_path_factory.mktemp("cwd"), is_drawn=False)
+
+
+@pytest.fixture(scope="session")
+def run(drawing_run: Run) -> Run:
+    """Modules whose tests look at no picture have `undrawn_run` by this name."""
+    return drawing_run
+
+
+@pytest.fixture(scope="session")
+def small_bench(drawing_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a bench of two schemes on two scenarios, whose seed varies something, three runs each."""
     out = tmp_path_factory.mktemp("bench")
-    done = run(
+    done = drawing_run(
         *("bench", "--schemes", "newreno,cubic", "--scenario", "pantheon-default,synthetic-att"),
         *("--runs", "3", "--seconds", "5", "--out", out),
     )

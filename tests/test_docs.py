@@ -1,6 +1,7 @@
 """The generated pages say what the program says."""
 
 import importlib
+import os
 import re
 from pathlib import Path
 
@@ -34,3 +35,20 @@ def test_the_site_leads_to_every_page():
     assert pages - nav == set()
     listed = (DOCS / "decisions" / "README.md").read_text()
     assert [page.name for page in sorted(DOCS.glob("decisions/0*.md")) if f"({page.name})" not in listed] == []
+
+
+def test_programs_of_the_tree_that_documents_start_can_be_started():
+    pages = [*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *ROOT.glob("scripts/*.py"), *ROOT.glob("benches/*.py")]
+    started = {
+        (page.relative_to(ROOT).as_posix(), program)
+        for page in pages
+        for program in re.findall(r"^ {0,4}((?:benches|scripts)/[\w./-]+) ", page.read_text(), re.MULTILINE)
+    }
+    assert ("docs/performance.md", "benches/run") in started
+    assert [(page, program) for page, program in sorted(started) if not os.access(ROOT / program, os.X_OK)] == []
+
+
+def test_the_largest_event_is_what_headwayd_takes():
+    code = (ROOT / "crates/headwayd/src/network.rs").read_text()
+    said = re.search(r"an event over\s(\d+) MiB", (DOCS / "netwatch.md").read_text())
+    assert said[1] == re.search(r"LONGEST: u64 = (\d+) << 20", code)[1]

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from headway._native import RunError, UsageError
-from headway.files import make_folder, replaceable, write_atomic
+from headway.files import alone_making, make_folder, replaceable, write_atomic
+from headway.models.writer import put
 
 
 def test_a_link_stays_and_its_target_is_written(tmp_path):
@@ -37,6 +38,16 @@ def test_a_link_whose_target_is_not_there_makes_it(tmp_path):
     write_atomic(link, "new")
     assert link.is_symlink()
     assert (tmp_path / "target").read_text() == "new"
+
+
+@pytest.mark.parametrize("name", ["a" * 255, "\u00fc" * 127, "\U0001f680" * 63, os.fsdecode(b"\xe9" * 255)])
+def test_a_name_may_be_as_long_as_the_system_takes(tmp_path, name):
+    path = tmp_path / name
+    for content in ("one", "two"):
+        with alone_making(path, "distill"):
+            write_atomic(path, content)
+    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [(name, "two")]
+    assert put(tmp_path / name[1:], {"one": b"whole"}, lambda beside: (beside / "one").read_text()) == "whole"
 
 
 def test_a_file_keeps_its_mode(tmp_path):

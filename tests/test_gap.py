@@ -19,6 +19,12 @@ TRACE = Scenario.load("synthetic-att")
 OWL = canonical_scheme("owl", SIM).partition(":model=")[2].partition(":")[0]
 
 
+@pytest.fixture(scope="session")
+def run(undrawn_run):
+    """No test here looks at a picture that a command draws."""
+    return undrawn_run
+
+
 def finished(task, throughput=10.0, delay=100.0, **more):
     """A run as the store has it."""
     return {

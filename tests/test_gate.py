@@ -1,6 +1,8 @@
 """The gate itself: a wrong tree does not pass it, and a right one does not fail."""
 
+import json
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -15,8 +17,10 @@ import gate
 import python_tests
 import surroundings
 import system_tests
-from waiting import until
+import train_tests
+from waiting import HANGS_S, until
 
+ROOT = Path(gate.__file__).parent.parent
 LIST = """
 running 3 tests
 test one ... ok
@@ -93,16 +97,84 @@ def test_a_program_of_system_tests_that_is_missing_ends_them(monkeypatch):
         system_tests.programs(system_tests.GROUPS["networks"])
 
 
-def test_what_chooses_tests_is_not_taken_from_outside():
-    script = "import os, surroundings; surroundings.prepare(); print(os.environ.get('PYTEST_ADDOPTS'))"
-    environment = os.environ | {
-        "PYTEST_ADDOPTS": "-k nothing",
-        "PYTHONPATH": str(Path(surroundings.__file__).parent),
-    }
+def prepared(script, starter="", **environment):
+    """What a script prints whose process `starter` has changed before `surroundings.prepare`."""
+    head = f"import os, signal, subprocess, sys\n{starter}\n"
+    then = f"import json, os, signal, subprocess, surroundings\nsurroundings.prepare()\n{script}"
+    scripts = {"PYTHONPATH": str(Path(surroundings.__file__).parent)}
     done = subprocess.run(
-        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", f"{head}os.execv(sys.executable, [sys.executable, '-c', {then!r}])"],
+        env=os.environ | scripts | environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=HANGS_S,
     )
-    assert done.stdout == "None\n"
+    return done.stdout.strip()
+
+
+def test_an_exit_code_is_known_although_the_starter_ignores_sigchld():
+    """The kernel keeps no exit code then, and each command of the gate would seem to pass."""
+    ignored = "signal.signal(signal.SIGCHLD, signal.SIG_IGN)"
+    assert prepared("print(subprocess.run(['false']).returncode)", ignored) == "1"
+
+
+def test_signals_that_the_starter_blocks_reach_tests():
+    blocked = "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM])"
+    assert prepared("print(signal.pthread_sigmask(signal.SIG_BLOCK, []))", blocked) == "set()"
+
+
+def test_files_that_tests_make_can_be_read_by_others_whatever_the_starter_hides():
+    assert prepared("print(oct(os.umask(0)))", "os.umask(0o077)") == "0o22"
+
+
+def test_the_starters_settings_are_not_those_of_tests():
+    """What chooses tests, what commands take for defaults, and a proxy that knows no server here."""
+    given = {
+        "PYTEST_ADDOPTS": "-k nothing",
+        "PYTHONOPTIMIZE": "1",
+        "HEADWAY_SECONDS": "1",
+        "HEADWAY_MEMORY": "unchecked",
+        "HEADWAY_TRACES": "/traces",
+        "HEADWAY_REQUIRE": "bpf",
+        "no_proxy": "example.org",
+    }
+    told = json.loads(prepared("print(json.dumps(dict(os.environ)))", **given))
+    assert {name: told.get(name) for name in given} == {
+        "PYTEST_ADDOPTS": None,
+        "PYTHONOPTIMIZE": None,
+        "HEADWAY_SECONDS": None,
+        "HEADWAY_MEMORY": None,
+        "HEADWAY_TRACES": "/traces",
+        "HEADWAY_REQUIRE": "bpf",
+        "no_proxy": "example.org,localhost,127.0.0.1,::1",
+    }
+
+
+def test_each_fault_of_mutants_has_its_place_once():
+    """One whose text has changed would be tried nowhere."""
+    mutants = runpy.run_path(str(ROOT / "scripts" / "mutants"))["MUTANTS"]
+    counts = {m.name: (ROOT / m.file).read_text().count(m.before) for m in mutants}
+    assert {name: count for name, count in counts.items() if count != 1} == {}
+    files = {word for m in mutants for word in m.python if word.endswith(".py")}
+    assert {file for file in files if not (ROOT / file).is_file()} == set()
+
+
+def test_training_covers_the_crates_and_not_their_tests():
+    names = train_tests.covered()
+    assert {"crates/policy/src/lib.rs", "models/owl-v1/card.toml", "tests/train/test_dqn.py"} <= set(names)
+    assert [name for name in names if name.startswith("crates/") and "tests" in name] == []
+
+
+def test_the_gate_ends_with_what_was_skipped(tmp_path, monkeypatch):
+    monkeypatch.setattr(gate, "LOGS", tmp_path)
+    text = "SKIPPED [2] scripts/needs.py:25: no users here\nSKIPPED a Rust test: no trace\nnone SKIPPED\n"
+    (tmp_path / "system.log").write_text(text)
+    assert gate.skipped(gate.PARTS) == [
+        "3 tests were skipped",
+        "  2: scripts/needs.py:25: no users here",
+        "  1: a Rust test: no trace",
+    ]
 
 
 def test_an_unknown_part_is_refused():

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,21 @@ def test_a_folder_is_written_once_and_read_back(tmp_path, learned):
     assert canonical.startswith(f"rax-pretrained:model={found}")
 
 
+def test_an_evaluation_that_fails_costs_nothing_that_was_learned(tmp_path, monkeypatch):
+    """The temporary folder has a sign that no path of a scheme may have."""
+    (tmp_path / "a:b").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "a:b"))
+    monkeypatch.setattr(online, "TRAINING_FLOWS", ("rax-1",))
+    monkeypatch.setattr(online, "FLOW_S", 5.0)
+    said = []
+    online.train(tmp_path / "rax-v1", 1, said.append)
+    assert said[-1].startswith("warning: the learner is written without an evaluation: ")
+    learner = load_learner(tmp_path / "rax-v1")
+    assert learner.updates > 0
+    assert not learner.card.get("evaluation")
+    assert learner.card["training"]["lessons"] == ["rax-1"]
+
+
 def test_a_folder_that_was_changed_is_refused_in_one_line(tmp_path):
     folder = tmp_path / "rax-v1"
     shutil.copytree(SHIPPED, folder)
@@ -80,7 +96,9 @@ def test_the_shipped_learner_is_listed_shown_and_checked(run):
     assert "a learner, which has no ONNX" in done.stderr
 
 
-def test_the_shipped_learner_is_what_its_command_makes(tmp_path):
+def test_the_shipped_learner_is_what_its_command_makes(tmp_path, monkeypatch):
+    # Its card's figures are of five; they are no part of what is learned.
+    monkeypatch.setattr(online, "EVALUATED", 1)
     found = online.train(tmp_path / "rax-v1", 21, lambda _: None)
     assert found == load_learner("rax-v1").id
 

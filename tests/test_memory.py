@@ -100,3 +100,25 @@ def test_little_is_never_refused_and_nobody_has_to_be(monkeypatch):
         memory.check(memory.ALWAYS + 1, "9 runs", "take fewer")
     monkeypatch.setenv("HEADWAY_MEMORY", "unchecked")
     memory.check(10**15, "9 runs", "take fewer")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--hosts", "1000", "--source", "simulated"), "--hosts 1000: about 0.6 GB of memory are needed"),
+        (("--hosts", "999", "--source", "made-up", "--flows", "2048"), "--hosts 999: about 1.0 GB of memory"),
+    ],
+)
+def test_hosts_that_need_more_than_there_is_are_refused(tmp_path, monkeypatch, capsys, arguments, says):
+    monkeypatch.setenv("HEADWAY_TUNE_RUN", str(tmp_path))
+    monkeypatch.setattr(memory, "available", lambda: 3 * 10**8)
+    assert command(["tune", "host", "--insecure", *arguments]) == 2
+    assert capsys.readouterr().err.startswith(f"headway: {says}")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_simulated_network_that_needs_more_than_there_is_is_refused(monkeypatch, capsys):
+    monkeypatch.setattr(memory, "available", lambda: 10**5)
+    monkeypatch.setattr(memory, "ALWAYS", 0)
+    assert command(["netwatch", "run", "--simulate", "owl-nsfnet:known=4"]) == 2
+    assert capsys.readouterr().err.startswith("headway: --simulate owl-nsfnet:known=4: about 0.0 GB of memory")

@@ -1,6 +1,7 @@
 """Model folders of ONNX graphs as PyTorch's exporter and others write them, and what is refused."""
 
 import codecs
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 from headway._native import UsageError
 from headway.models import load
 from headway.models.from_onnx import import_
+from headway.models.run_onnx import rollout
 from make_test_model import FOLDER
 from onnx_graphs import BOUNDS, LAYER, RNG, B, V, W, chain, limited, saved, steering_card
 
@@ -345,6 +347,47 @@ def test_what_is_refused_is_named_by_its_node(tmp_path, nodes, says):
     assert not (tmp_path / "out").exists()
 
 
+MALFORMED = {
+    "/h (GRU)": [node("GRU", "x w b", "h", hidden_size=5, linear_before_reset=1), node("MatMul", "h v", "y")],
+    "/a (GRU)": [node("GRU", "x gw gr", "a", hidden_size=4, linear_before_reset=1), node("MatMul", "a v", "y")],
+    "/m (MatMul)": [node("MatMul", "x", "m"), node("MatMul", "m v", "y")],
+    "/c (Gemm)": [node("Gemm", "x", "c"), node("MatMul", "c v", "y")],
+    "/d (Cast)": [FIRST, node("Cast", "a", "d"), node("MatMul", "d v", "y")],
+    "/e (Add)": [FIRST, node("Add", "a", "e"), node("MatMul", "e v", "y")],
+}
+
+
+@pytest.mark.parametrize("where", MALFORMED)
+def test_a_malformed_node_is_named(tmp_path, where):
+    # Weights of a GRU of four units, and of one whose twelve rows are only ten.
+    gates = {"gw": np.zeros((1, 10, 4)), "gr": np.zeros((1, 10, 4))}
+    files = saved(tmp_path, chain(MALFORMED[where], {"w": W, "b": B, "v": V, **gates}))
+    name, _, operator = where.partition(" ")
+    with pytest.raises(UsageError, match=rf"net.onnx: node '{name}' {re.escape(operator)}: its inputs and weights"):
+        import_(*files)
+
+
+def test_a_malformed_tensor_is_one_line(tmp_path):
+    proto = chain([FIRST, node("MatMul", "a v", "y")], {"w": W, "v": V})
+    proto.graph.initializer[0].dims[0] = 5
+    with pytest.raises(UsageError, match=r"net\.onnx: not as ONNX has it: ValueError: ") as error:
+        import_(*saved(tmp_path, proto))
+    assert "\n" not in str(error.value)
+
+
+def test_a_card_with_a_date_is_one_line(tmp_path):
+    graph, card, out = saved(tmp_path, chain([node("Gemm", "x w b", "y")], {"w": W, "b": B}))
+    card.write_text(card.read_text() + "\n[agent.made]\non = 2026-11-26\n")
+    with pytest.raises(UsageError, match=r"card\.toml: \[agent\] has a date or a time; write numbers and texts"):
+        import_(graph, card, out)
+
+
+def test_a_scale_of_the_inputs_is_refused_with_its_cure(tmp_path):
+    files = saved(tmp_path, chain([node("Mul", "x s", "z"), node("MatMul", "z w", "y")], {"w": W, "s": B[:4]}))
+    with pytest.raises(UsageError, match="fold a scale of the inputs into the first layer's weights"):
+        import_(*files)
+
+
 @pytest.mark.parametrize(("declared", "seen", "takes"), [(4, 6, 4), (7, 4, 7), ("inputs", 6, 4)])
 def test_a_graph_and_an_observation_have_as_many_numbers(tmp_path, declared, seen, takes):
     proto = chain([node("Gemm", "x w b", "y")], {"w": W, "b": B}, inputs=declared)
@@ -444,3 +487,21 @@ def test_a_small_graph_that_makes_a_huge_constant_is_refused(operator):
     proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
     with pytest.raises(UsageError, match=f"{operator}.: makes 10,000,000,000 numbers of its constants"):
         fold(onnx, proto)
+
+
+def test_a_constant_whose_size_cannot_be_told_is_not_made(tmp_path):
+    """Of this OneHot ONNX cannot tell the size, which is its depth: ten thousand million here."""
+    nodes = [
+        *(constant("at", [0], np.int64), constant("depth", 1e10, np.float64), constant("two", [0.0, 1.0])),
+        *(node("OneHot", "at depth two", "w2"), node("MatMul", "x w2", "y")),
+    ]
+    with pytest.raises(UsageError, match=r"'/w2' .OneHot.: cannot be worked out of its constants: how many"):
+        import_(*saved(tmp_path, chain(nodes, {"w": W})))
+
+
+def test_a_state_of_too_many_numbers_is_refused():
+    proto = chain([FIRST, node("Identity", "h", "h2")], {"w": W}, out="a")
+    proto.graph.input.append(helper.make_tensor_value_info("h", TensorProto.FLOAT, [1, 10**10]))
+    proto.graph.output.append(helper.make_tensor_value_info("h2", TensorProto.FLOAT, None))
+    with pytest.raises(UsageError, match="input 'h' is a state of 10,000,000,000 numbers; at most 50 million"):
+        rollout(proto, np.zeros((1, 4), np.float32))

@@ -169,6 +169,11 @@ def test_beyond_loopback_it_takes_tls_and_tokens(tmp_path, certificate):
             checked(bind, None, None, None)
     with pytest.raises(UsageError, match="--tls-cert"):
         checked("127.0.0.1:1", key, cert, tokens)
+    secret = tmp_path / "secret.pem"
+    made = ["openssl", "pkey", "-in", key, "-aes256", "-passout", "pass:secret", "-out", secret]
+    subprocess.run(made, check=True, capture_output=True, timeout=60)
+    with pytest.raises(UsageError, match=f"^--tls-cert {cert}, --tls-key {secret}: the key is encrypted; give one"):
+        checked("127.0.0.1:1", cert, secret, tokens)
 
 
 def test_one_client_that_floods_is_limited_and_others_are_not():
@@ -272,7 +277,7 @@ def test_a_stream_has_every_snapshot_and_ends_when_closed():
     broadcast = Published()
     broadcast.publish(broadcast.watch.snapshot())
     with serving(app_of(broadcast), broadcast) as port:
-        client = Client(f"http://127.0.0.1:{port}")
+        client = Client(f"http://127.0.0.1:{port}", patience_s=60)
         snapshots = client.stream()
         seen = [next(snapshots).seq]
         for _ in range(3):
@@ -298,7 +303,7 @@ def test_a_slow_subscriber_is_skipped_then_dropped_and_others_are_not(monkeypatc
         slow = socket.create_connection(("127.0.0.1", port))
         slow.sendall(b"GET /v1/stream HTTP/1.1\r\nHost: localhost\r\n\r\n")
         until(lambda: broadcast.subscribers == 1)
-        quick, heard = Client(f"http://127.0.0.1:{port}"), []
+        quick, heard = Client(f"http://127.0.0.1:{port}", patience_s=60), []
 
         def listens():
             for snapshot in quick.stream():
@@ -330,7 +335,7 @@ def test_a_stream_goes_on_when_the_agent_has_come_again():
         second.watch.snapshot()
     second.publish(second.watch.snapshot())
     with serving(app_of(first), first) as port:
-        snapshots = Client(f"http://127.0.0.1:{port}").stream()
+        snapshots = Client(f"http://127.0.0.1:{port}", patience_s=60).stream()
         assert next(snapshots).seq == 1
     heard = []
     listening = threading.Thread(target=lambda: heard.append(next(snapshots).seq), daemon=True)
@@ -378,7 +383,7 @@ def flood(port):
 def test_a_flood_does_not_hold_up_a_stream():
     broadcast = Published()
     with serving(make_app(broadcast.watch, broadcast, Limits(1, 20)), broadcast) as port:
-        client = Client(f"http://127.0.0.1:{port}")
+        client = Client(f"http://127.0.0.1:{port}", patience_s=60)
         broadcast.publish(broadcast.watch.snapshot())
         snapshots = client.stream()
         assert next(snapshots).seq == 1
@@ -464,9 +469,10 @@ def test_tls_and_a_token_from_end_to_end(tmp_path, certificate):
     token = new("one", tmp_path / "tokens")
     with serving(app(tokens=Tokens(tmp_path / "tokens")), cert=cert, key=key) as port:
         url = f"https://localhost:{port}"
-        assert Client(url, token=token, ca=cert).paths().paths[0].pnc == 2.0
+        # As it comes from a file that ends its lines as Windows does.
+        assert Client(url, token=f"{token}\r\n", ca=cert, patience_s=60).paths().paths[0].pnc == 2.0
         with pytest.raises(RunError, match="401: a token is needed"):
-            next(Client(url, ca=cert).stream())
+            next(Client(url, ca=cert, patience_s=60).stream())
         with pytest.raises(RunError, match="no netwatch answers"):
             Client(url, token=token).paths()
         one = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
@@ -478,28 +484,30 @@ def test_tls_and_a_token_from_end_to_end(tmp_path, certificate):
 def test_a_token_is_not_sent_for_all_to_read():
     with pytest.raises(UsageError, match="write https://"):
         Client("http://192.0.2.1:8633", token="secret")
-    for url in ("ftp://x", "127.0.0.1:8633", "http://h:x", "http://h/path"):
+    for secret in ("my\nsecret", "my secret", "m\u00fc"):
+        with pytest.raises(UsageError, match=r"^this is no token: a token is of visible ASCII"):
+            Client(token=secret)
+    for url in ("ftp://x", "127.0.0.1:8633", "http://h:x", "http://h/path", "http://[::1:8633", "http://a..b"):
         with pytest.raises(UsageError, match="not where a netwatch is"):
             Client(url)
 
 
 def test_the_program_serves_a_simulation_and_ends_cleanly(run):
     command = [sys.executable, "-m", "headway", "netwatch", "run", "--simulate", "owl-nsfnet:known=4"]
-    options = ["--seconds", "2000", "--speed", "10", "--bind", "127.0.0.1:0"]
-    process = subprocess.Popen(
-        [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ
-    )
+    options = ["--seconds", "2000", "--speed", "10", "--bind", "127.0.0.1:0", "--until-stdin-closes"]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    process = subprocess.Popen([*command, *options], **pipes, text=True, env=os.environ)
     try:
         url = process.stdout.readline().partition(" at ")[2].partition(",")[0]
-        snapshots = Client(url).stream()
+        snapshots = Client(url, patience_s=60).stream()
         known = next(path for s in snapshots for path in s.paths if path.pnc)
         assert known.known == pytest.approx(4 / 7)
         shown = run("netwatch", "status", url, "--json")
         assert json.loads(shown.stdout)["health"]["sources"][0]["name"] == "simulation"
         process.send_signal(2)
-        # A stream that is open ends with it.
-        _, err = process.communicate(timeout=60)
-        assert (process.returncode, err) == (0, "")
+        # A stream that is open ends with it; its standard input stays open.
+        assert process.wait(timeout=60) == 0
+        assert process.stderr.read() == ""
     finally:
         process.kill()
         process.wait()

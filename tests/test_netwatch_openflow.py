@@ -315,6 +315,8 @@ def test_by_tls_only_a_switch_with_a_certificate_of_the_authority_comes(tmp_path
             context.load_cert_chain(*chain)
         return context
 
+    with pytest.raises(UsageError, match=rf"^\[openflow\] cert {own}, key {ca_key}: "):
+        OpenFlowSource(watched("s1", key=ca_key, cert=own, ca=ca).topology)
     watch = watched("s1", "s2", "s3", "s4", key=own_key, cert=own, ca=ca)
     switches = [FakeSwitch(n, honest(), tls(chain)) for n, chain in ((1, known), (2, stranger), (3, None))]
     plain = FakeSwitch(4, honest())

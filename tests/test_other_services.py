@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from headway._native import RunError, UsageError
+from headway.cli.netwatch import _follow
 from headway.files import home
 from headway.netwatch.client import Client
 from headway.text import seconds
@@ -47,10 +48,21 @@ def test_a_download_that_is_cut_off_is_one_line(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("body", [{"status": "ok"}, ["ok"], {"sources": 3}])
+@pytest.mark.parametrize("body", [{"status": "ok"}, ["ok"], {"sources": 3}, {"sources": []}, {"paths": [1]}, 7])
 def test_another_service_is_no_netwatch(body):
-    with service(json.dumps(body).encode()) as url, pytest.raises(RunError, match="it is no netwatch"):
-        Client(url).health()
+    with service(json.dumps(body).encode()) as url:
+        client = Client(url)
+        for ask in (client.health, client.paths, lambda: client.path("x"), client.switches, client.links):
+            with pytest.raises(RunError, match="it is no netwatch"):
+                ask()
+
+
+@pytest.mark.parametrize("json", [True, False])
+def test_watching_a_netwatch_that_is_not_there_ends_in_words(json):
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    with pytest.raises(RunError, match=f"no netwatch answers at {url}: Connection refused"):
+        _follow(Client(url), json)
 
 
 def test_another_socket_is_no_agent(tmp_path):

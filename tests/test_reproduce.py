@@ -26,6 +26,12 @@ from headway.stats.estimate import Estimate
 OWL = paper("owl")
 
 
+@pytest.fixture(scope="session")
+def run(undrawn_run):
+    """No test here looks at a picture that a command draws."""
+    return undrawn_run
+
+
 def metric(mean, low=None, high=None):
     """An estimate with the same interval at any level."""
     return Estimate.fixed(mean, None if low is None else (low, high))

@@ -32,6 +32,12 @@ NARROW = ("narrow-low-delay", "narrow-low-loss")
 STAND_INS = {"interval": "aurora", "interval-learned": "aurora"}
 
 
+@pytest.fixture(scope="session")
+def run(undrawn_run):
+    """No test here looks at a picture that a command draws."""
+    return undrawn_run
+
+
 def drawn(figure, run_of, seeds=SEEDS, models=Path("no-models")) -> Drawn:
     """A figure of made-up runs: `run_of` gives one from what is wanted and its number."""
     making = FIGURES[figure].make(Lab(Settings(runs=seeds), models, stand_ins=STAND_INS))

@@ -71,12 +71,12 @@ def test_a_folder_in_which_a_bench_is_at_work_is_refused(tmp_path):
     Store(tmp_path).close()
 
 
-def test_a_file_that_is_not_of_its_runs_is_not_written_over(tmp_path):
-    mine = tmp_path / "gap.json"
-    mine.write_text("mine")
-    with pytest.raises(UsageError, match=r"holds gap\.json without its runs\.jsonl; give another folder"):
-        Store(tmp_path, ["gap.json"])
-    assert [file.name for file in tmp_path.iterdir()] == ["gap.json"]
+@pytest.mark.parametrize(("name", "writes"), [("gap.json", "gap.json"), ("fig7-delay.csv", "fig7-*.csv")])
+def test_a_file_that_is_not_of_its_runs_is_not_written_over(tmp_path, name, writes):
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(UsageError, match=rf"holds {name} without its runs\.jsonl; give another folder"):
+        Store(tmp_path, [writes])
+    assert [file.name for file in tmp_path.iterdir()] == [name]
 
 
 def test_a_run_over_another_trace_is_not_the_one_that_is_asked_for(tmp_path, monkeypatch):
@@ -98,3 +98,35 @@ def test_a_run_over_another_trace_is_not_the_one_that_is_asked_for(tmp_path, mon
     store.add(fast, [{"flow": -1}])
     assert store.find(fast)
     assert store.find(slow) is None
+
+
+OWN = {"store_schema": 1, "world": "sim", "scenario_hash": "0", "scheme": "cubic", "seed": 1}
+OWN |= {"seconds": 1.0, "warmup": 0.0, "transport": "simple"}
+LINE = json.dumps(OWN)
+
+
+@pytest.mark.parametrize(
+    ("content", "number"),
+    [
+        ('{"image": "a.png"}', 1),
+        ('{"image": "a.png"}\n{"image": "b.png"}', 1),
+        (f"{LINE}\nnotes of mine", 2),
+        (f'{LINE}\n{{"store_schema": 1, "seed": 1}}\n', 2),
+        (f'{LINE}\n{{"store_schema": 1, "wor\n{LINE}\n', 2),
+        (LINE.replace('"cubic"', '["cubic"]'), 1),
+        ("\x00" * 20, 1),
+    ],
+)
+def test_a_file_that_is_not_its_own_stays_as_it_is(tmp_path, content, number):
+    (tmp_path / NAME).write_text(content)
+    with pytest.raises(UsageError, match=rf"{NAME}:{number}: not a run; delete the line, or give another"):
+        Store(tmp_path)
+    assert (tmp_path / NAME).read_text() == content
+
+
+@pytest.mark.parametrize(("last", "is_kept"), [(LINE, True), (LINE[:-1], False), ('{"stor', False)])
+def test_of_a_last_line_without_an_end_a_whole_run_is_kept(tmp_path, last, is_kept):
+    first = LINE.replace('"seed": 1', '"seed": 2')
+    (tmp_path / NAME).write_text(f"{first}\n{last}")
+    Store(tmp_path).close()
+    assert (tmp_path / NAME).read_text() == f"{first}\n" + is_kept * f"{last}\n"

@@ -20,6 +20,7 @@ from headway.cli.gap import warnings_of as gap_warnings
 from headway.cli.shell import readable
 from headway.traces import collection_of, collections, convert, describe, fetch
 from headway.traces.fetch import Collection
+from headway.traces.look import locate
 from headway.traces.table import Columns, read_table
 
 ROOT = Path(__file__).parent.parent
@@ -300,9 +301,15 @@ def test_a_shell_takes_a_trace_from_a_pipe(tmp_path):
         assert settings == "mean=1Mbps"
         # Up and down may be the same.
         assert readable(str(pipe), opened) == link
-        for other in (None, "12Mbps", "synthetic-att.up", "/nowhere/x"):
+        for other in (None, "12Mbps", "synthetic-att.up", "/nowhere/x", "a" * 300, "a/" * 3000):
             assert readable(other, opened) == other
     writer.join()
+
+
+@pytest.mark.parametrize("name", ["a" * 300, "a/" * 3000], ids=["a name", "a path"])
+def test_a_name_that_no_file_can_have_is_no_trace(name):
+    with pytest.raises(UsageError, match="no trace 'a"):
+        locate(name)
 
 
 def test_a_trace_named_in_a_scenario_is_meant_from_its_folder(tmp_path, monkeypatch):

@@ -28,6 +28,12 @@ EPOCH_MS = "1700000000000\n1700000001000\n"
 TABLE = "time_s,rate_mbps\n0,12\n1,6\n2,0\n3,12\n"
 
 
+@pytest.fixture(scope="session")
+def run(undrawn_run):
+    """No test here looks at a picture, but for one."""
+    return undrawn_run
+
+
 def refused(run, *arguments, stdin=None, cwd=None):
     """The line that says why a command refuses."""
     done = run(*arguments, cwd=cwd) if stdin is None else piped(arguments, stdin, cwd)
@@ -121,14 +127,14 @@ def test_04_milliseconds_since_1970_are_called_so(run, tmp_path):
     )
 
 
-def test_a_picture_has_a_bounded_number_of_points(run, tmp_path):
+def test_a_picture_has_a_bounded_number_of_points(drawing_run, tmp_path):
     (tmp_path / "long.down").write_text("1\n400000000\n")
-    done = run("traces", "plot", "long.down", "--out", "-", "--interval", "1ms", cwd=tmp_path)
+    done = drawing_run("traces", "plot", "long.down", "--out", "-", "--interval", "1ms", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "--interval 1ms: is too short for a picture; rates are drawn as means over 100 s" in done.stderr
     assert done.stdout.count("L") < 5 * MOST_DRAWN
     (tmp_path / "short.down").write_text("1\n4000\n")
-    done = run("traces", "plot", "short.down", "--out", "-", "--interval", "1ms", cwd=tmp_path)
+    done = drawing_run("traces", "plot", "short.down", "--out", "-", "--interval", "1ms", cwd=tmp_path)
     assert (done.returncode, "too short" in done.stderr) == (0, False)
 
 

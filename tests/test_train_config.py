@@ -3,12 +3,15 @@
 import codecs
 import importlib.util
 import json
+import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
 
-from headway import UsageError
+from headway import RunError, UsageError
+from headway.cli import train as cli
 from headway.cli.app import app
 from headway.envs.config import EnvConfig
 from headway.reproduce.owl.design import BASE
@@ -278,3 +281,21 @@ def test_the_systems_are_listed_and_shown_as_they_are_written(tmp_path):
 )
 def test_a_train_command_without_a_configuration_says_so(arguments, says):
     assert says in str(CliRunner().invoke(app, ["train", *arguments]).exception)
+
+
+@pytest.mark.parametrize("json_wanted", [True, False])
+def test_a_training_that_fails_does_not_end_the_others(tmp_path, monkeypatch, capsys, json_wanted):
+    def trained(chosen, where, seed):
+        if seed == 2:
+            raise RunError("the weights are not finite")
+        return {"system": chosen.model, "seed": seed, "model": str(where), "validation": {"reward": 1.0}}
+
+    monkeypatch.setattr(cli, "_train", trained)
+    planned = [(SimpleNamespace(model="quick"), seed) for seed in (1, 2, 3)]
+    says = f"1 of 3 trainings failed: quick, seed 2; the models of the others are in {tmp_path}"
+    with pytest.raises(RunError, match=f"^{re.escape(says)}$"):
+        cli._train_each(planned, tmp_path, json_wanted)
+    out, err = capsys.readouterr()
+    scheme = f"learned:model={tmp_path}/quick-seed-1:model={tmp_path}/quick-seed-3"
+    assert scheme in out
+    assert "headway: quick, seed 2: the weights are not finite\nheadway: quick, seed 3, 3 of 3\n" in err

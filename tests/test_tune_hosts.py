@@ -1,8 +1,11 @@
 """Hosts and agents in one process: who is refused, what goes wrong, and what is counted."""
 
 import asyncio
+import errno
+import itertools
 import socket
 import time
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 
 import msgspec
@@ -11,10 +14,11 @@ import zmq
 import zmq.asyncio
 
 from headway._native import RunError, UsageError
+from headway.cli.tune import _show
 from headway.tune import agent as agents
 from headway.tune import keys, link, messages
 from headway.tune.agent import Agent, start
-from headway.tune.control import Control, ask
+from headway.tune.control import Control, ask, default_path
 from headway.tune.host import Host, HostOptions
 from headway.tune.messages import Error, Heartbeat, Hello, Observations, Reader, Stats, encode
 from headway.tune.policy import Fixed
@@ -130,6 +134,16 @@ def test_a_host_is_tuned_restored_and_tuned_again(url):
     run(body)
 
 
+def test_a_status_shows_brackets_as_they_are(capsys):
+    safe, flows = secure(insecure=True), MadeUpFlows(2, seed=1)
+    to = [link.endpoint("tcp://[fd00::1]:5757", "--agent", safe)]
+    status = Host(replace(QUICK, name="x[/]"), flows, flows, to, safe).status()
+    _show(status | {"flows": [{"flow": "[fe80::2]:443", "settings": TUNED, "rtt_ms": 20.0}]})
+    printed = capsys.readouterr().out
+    for shown in ("host x[/]", "agent tcp://[fd00::1]:5757,", "[fe80::2]:443"):
+        assert shown in printed
+
+
 def test_the_next_agent_serves_where_the_first_is_gone(url):
     async def body(started):
         safe = secure()
@@ -225,12 +239,16 @@ def test_who_talks_too_much_is_not_read(url):
         await until(lambda: host.counters["stats_answered"] > 0)
         dealer = started.dealer(url, safe)
         await dealer.poll(300)
-        for n in range(1000):
-            try:
-                await dealer.send(encode(Heartbeat(sequence=n)), zmq.NOBLOCK)
-            except zmq.Again:
-                await asyncio.sleep(0.005)
+
+        async def talk():
+            for n in itertools.count():
+                with suppress(zmq.Again):
+                    await dealer.send(encode(Heartbeat(sequence=n)), zmq.NOBLOCK)
+                await asyncio.sleep(0.001)
+
+        talking = asyncio.create_task(talk())
         await until(lambda: one.counters["messages_throttled"] > 500)
+        talking.cancel()
         before = host.counters["stats_answered"]
         await until(lambda: host.counters["stats_answered"] > before + 2)
         dealer.close(0)
@@ -453,6 +471,32 @@ def test_the_control_socket_is_its_owners_alone(place):
         assert not path.exists()
         with pytest.raises(RunError, match="headway tune agent"):
             await asyncio.to_thread(ask, path)
+
+    run(body)
+    # Where `headway tune status` looks, whatever the name.
+    assert default_path("host", "rack/1").parent == default_path("host", "h").parent
+
+
+def test_the_socket_of_one_who_is_busy_stays_and_that_of_one_who_is_gone_goes(place):
+    async def body(_):
+        path, clients = place / "x.sock", ExitStack()
+        with clients, socket.socket(socket.AF_UNIX) as busy:
+            busy.bind(str(path))
+            busy.listen(0)
+            before = path.stat().st_ino
+            # Until nobody more may wait there.
+            code = 0
+            while code == 0:
+                one = clients.enter_context(socket.socket(socket.AF_UNIX))
+                one.setblocking(False)
+                code = one.connect_ex(str(path))
+            assert code == errno.EAGAIN
+            with pytest.raises(UsageError, match="another one listens"):
+                await Control(path, dict).open()
+            assert path.stat().st_ino == before
+        door = await Control(path, lambda: {"role": "agent"}).open()
+        assert await asyncio.to_thread(ask, path) == {"role": "agent"}
+        await door.close()
 
     run(body)
 

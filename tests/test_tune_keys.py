@@ -1,6 +1,7 @@
 """Keys: made once, read by their owner alone; and what is refused beyond loopback."""
 
 import json
+import os
 import stat
 
 import pytest
@@ -67,6 +68,38 @@ def test_on_loopback_a_users_processes_share_a_pair(place):
     assert safe.pair == keys.own("loopback")
     assert safe.allowed == {safe.pair.public: "loopback"}
     assert link.endpoint(link.DEFAULT, "--agent", safe).public == safe.pair.public
+    assert sorted(file.name for file in place.iterdir()) == ["loopback.key", "loopback.key_secret"]
+
+
+def test_a_key_is_there_whole_or_not_at_all(place, monkeypatch):
+    """Another process that starts at the same time never finds half a key, nor does one after a crash."""
+    seen = []
+    sync = os.fsync
+
+    def written(descriptor):
+        sync(descriptor)
+        seen.append(sorted(file.name for file in place.iterdir() if not file.name.startswith(".")))
+
+    monkeypatch.setattr(os, "fsync", written)
+    pair = keys.loopback()
+    assert seen == [[], ["loopback.key_secret"]]
+    assert keys.own("loopback") == pair
+    assert len(list(place.iterdir())) == 2
+
+
+def test_of_two_that_make_a_key_at_once_both_have_the_first_ones(place, monkeypatch):
+    link_it = os.link
+
+    def second(*names):
+        monkeypatch.setattr(os, "link", link_it)
+        with monkeypatch.context() as of_another:
+            of_another.setattr(os, "getpid", lambda: 1)
+            seen.append(keys.loopback())
+        link_it(*names)
+
+    seen = []
+    monkeypatch.setattr(os, "link", second)
+    assert keys.loopback() == seen[0]
     assert sorted(file.name for file in place.iterdir()) == ["loopback.key", "loopback.key_secret"]
 
 

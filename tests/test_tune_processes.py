@@ -18,7 +18,7 @@ TUNED = {"rtprop_window": 2.0, "btlbw_window": 4.0}
 DEFAULT = {"rtprop_window": 10.0, "btlbw_window": 10.0}
 AGENTS, PROCESSES, HOSTS = 4, 5, 10
 T2_S, RESTORE_S = 0.5, 5.0
-"""A machine that stands still for two seconds looks like an agent that is gone for so long."""
+"""A machine that stands still for `RESTORE_S` looks like an agent that is gone for so long."""
 PATIENCE_S = 60
 """What does not happen within this hangs."""
 
@@ -106,19 +106,23 @@ class Cluster:
         self.running[name].send_signal(number)
 
     def status(self, name):
-        """None while it does not answer."""
-        try:
-            return ask(self.folder / f"{name}.sock", 1.0)
-        except RunError:
-            return None
+        """What a process says that runs, or that begins to."""
+        end = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                return ask(self.folder / f"{name}.sock", PATIENCE_S)
+            except RunError:
+                # It has no socket yet, or was late itself: it reads for no longer than two seconds.
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.05)
 
     def hosts(self, of_agent=None):
         """The status of every host, or of those of an agent."""
         found = []
         for n in range(PROCESSES):
             if of_agent in (None, n % AGENTS):
-                told = self.status(f"host-{n}")
-                found += told["hosts"] if told else []
+                found += self.status(f"host-{n}")["hosts"]
         return found
 
     def logs(self):

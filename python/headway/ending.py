@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from contextlib import contextmanager, suppress
 from itertools import count
@@ -56,6 +57,20 @@ def sets(event: asyncio.Event, loop: asyncio.AbstractEventLoop) -> None:
             loop.call_soon_threadsafe(event.set)
 
     on_request(ask)
+
+
+def sets_at_end_of_input(event: asyncio.Event, loop: asyncio.AbstractEventLoop) -> None:
+    """Sets the event once standard input closes, for a service that ends with the program that started it."""
+
+    def read_all() -> None:
+        # By the descriptor: a thread that waits in a buffered read aborts the interpreter when it ends.
+        while os.read(sys.stdin.fileno(), 1 << 16):
+            pass
+        # The loop may have ended for another reason.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(event.set)
+
+    threading.Thread(target=read_all, daemon=True).start()
 
 
 def ignore() -> None:

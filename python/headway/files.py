@@ -70,11 +70,17 @@ def _write_all(number: int, blocks: Iterable[bytes]) -> None:
                 select.select([], [number], [])
 
 
+def unfinished(path: Path, end: object) -> Path:
+    """A hidden name beside `path` for what is not whole yet. Of a long name it has the beginning alone."""
+    # 60 characters are at most 240 bytes, and a name may have 255.
+    return path.with_name(f".{path.name[:60]}.{end}")
+
+
 def _replace(target: Path, blocks: Iterable[bytes], mode: int) -> None:
     """Replaces `target` by a new file; where that is impossible, writes into it."""
     if target.is_symlink():
         raise OSError(errno.ELOOP, "the link leads to itself")
-    beside = target.with_name(f".{target.name}.{os.getpid()}")
+    beside = unfinished(target, os.getpid())
     try:
         with open(beside, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             file.writelines(blocks)
@@ -272,7 +278,8 @@ def called(path: str) -> str:
 
 def is_stream(path: str) -> bool:
     """Is it `-`, a pipe or a device, which can be read only once?"""
-    return path == "-" or (Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir())
+    is_file = os.path.isfile(path) or os.path.isdir(path)
+    return path == "-" or (os.path.exists(path) and not is_file)
 
 
 @cache
@@ -287,7 +294,7 @@ def spooled(path: str) -> str:
     `-` is standard input. Raises UsageError where it cannot be read.
     """
     name, path = called(path), "/dev/stdin" if path == "-" else path
-    if Path(path).is_file():
+    if os.path.isfile(path):
         return path
     copy = Path(_spool_folder().name) / str(len(list(Path(_spool_folder().name).iterdir())))
     try:
@@ -341,7 +348,7 @@ def alone_in(folder: Path, option: str = "--out", *, named: Path | None = None) 
 def alone_making(path: Path, command: str, option: str = "--out") -> Iterator[None]:
     """As `alone_in`, for a file or folder that is made whole or not at all: an empty folder beside it is locked."""
     whole = path.absolute()
-    beside = whole.with_name(f".{whole.name}.{command}")
+    beside = unfinished(whole, command)
     with alone_in(beside, option, named=path):
         try:
             yield

@@ -10,8 +10,15 @@ import pytest
 
 from headway.cli.app import _refused
 from headway.cli.app import run as command
+from headway.cli.usage import words
 
 BENCH = ("bench", "--schemes", "newreno", "--scenario", "pantheon-default", "--seconds", "2", "--runs", "2")
+
+
+@pytest.fixture(scope="session")
+def run(undrawn_run):
+    """No test here looks at a picture."""
+    return undrawn_run
 
 
 def bad(*arguments, says, environment=None):
@@ -198,14 +205,17 @@ def test_a_folder_may_be_called_so(tmp_path, run):
         bad("traces", "convert", "nowhere.csv", "b.down", says=["nowhere.csv"]),
     ],
 )
-def test_bad_input_is_one_line_and_exit_2(run, arguments, says, environment):
-    done = run(*arguments, **environment)
-    assert done.returncode == 2, done.stderr
-    assert done.stdout == ""
-    assert done.stderr.startswith("headway: ")
-    assert done.stderr.count("\n") == 1, done.stderr
+def test_bad_input_is_one_line_and_exit_2(tmp_path, monkeypatch, capfd, arguments, says, environment):
+    monkeypatch.chdir(tmp_path)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    code = command(list(arguments))
+    out, err = capfd.readouterr()
+    assert (code, out) == (2, ""), err
+    assert err.startswith("headway: ")
+    assert err.count("\n") == 1, err
     for word in says:
-        assert word in done.stderr
+        assert word in err
 
 
 @pytest.mark.parametrize(
@@ -336,3 +346,18 @@ def test_a_scenario_whose_name_is_not_utf_8_is_one_line(run, tmp_path, name):
 )
 def test_what_the_system_refuses_is_called_by_its_name(error, says):
     assert _refused(error).startswith(says)
+
+
+def test_a_file_that_is_nested_too_deeply_is_one_line(tmp_path, capsys):
+    (tmp_path / "deep.toml").write_text(f"x = {'[' * 5000}{']' * 5000}")
+    assert command(["netwatch", "run", str(tmp_path / "deep.toml")]) == 2
+    assert capsys.readouterr() == ("", "headway: a file is nested too deeply to be read\n")
+
+
+@pytest.mark.parametrize(
+    "names",
+    [[f"sweep/{number}.toml" for number in range(400)], ["python:./mine.py", *(f"cubic-{k}" for k in range(40))]],
+    ids=["longer than a path", "longer than a name"],
+)
+def test_a_list_may_be_longer_than_any_path(names):
+    assert words(",".join(names), "--scenario") == names

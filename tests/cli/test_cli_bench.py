@@ -48,6 +48,12 @@ ABOUT = {
 BENCH = ("bench", "--schemes", "newreno", "--scenario", "pantheon-default", "--seconds", "2", "--runs", "2")
 
 
+@pytest.fixture(scope="session")
+def run(undrawn_run):
+    """No test here looks at a picture."""
+    return undrawn_run
+
+
 def test_bench_json_has_the_fields_of_the_design(run, tmp_path):
     done = run(*BENCH, "--json", "--out", tmp_path / "out")
     assert done.returncode == 0, done.stderr

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
 
@@ -25,9 +26,10 @@ SCHEMES, SCENARIOS, RUNS = "cubic,newreno", "pantheon-default,synthetic-att", 30
 LENGTH = ("--seconds", "60")
 BENCH = ("bench", "--schemes", SCHEMES, "--scenario", SCENARIOS, "--runs", str(RUNS), *LENGTH)
 TOTAL = 2 * 2 * RUNS
+TESTS = os.pathsep.join([str(Path(__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 STOPPED = """
-import os, signal
+import os, signal, undrawn
 from headway.benches import run
 from headway.benches.folder import BenchFolder
 from headway.cli import main
@@ -46,6 +48,12 @@ main()
 def contents(folder):
     files = (file for file in folder.rglob("*") if file.is_file())
     return {file.relative_to(folder).as_posix(): file.read_bytes() for file in files}
+
+
+@pytest.fixture(scope="session")
+def run(undrawn_run):
+    """No test here looks at a picture."""
+    return undrawn_run
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +81,7 @@ def test_a_stopped_bench_goes_on_and_ends_as_if_nothing_had_been(run, whole, tmp
         text=True,
         timeout=120,
         check=False,
-        env={k: v for k, v in os.environ.items() if not k.startswith("HEADWAY_")},
+        env={k: v for k, v in os.environ.items() if not k.startswith("HEADWAY_")} | {"PYTHONPATH": TESTS},
     )
     assert stopped.returncode == {"SIGTERM": 143, "SIGKILL": -signal.SIGKILL}[name], stopped.stderr
     assert ("the same command goes on from there" in stopped.stderr) == (name == "SIGTERM")
@@ -192,10 +200,13 @@ def test_a_scenario_that_is_named_from_elsewhere_is_the_same(run, tmp_path):
         assert done.stderr.partition("\n")[0].endswith(" already")
 
 
-@pytest.mark.parametrize("name", ["bench.json", "report.html"])
-def test_what_is_of_no_bench_is_not_overwritten(run, tmp_path, name):
+@pytest.mark.parametrize("name", ["bench.json", "report.html", "series.parquet"])
+def test_what_is_of_no_bench_is_not_overwritten(capsys, tmp_path, name):
     (tmp_path / name).write_text("mine")
-    refused(run(*BENCH, "--out", tmp_path), tmp_path, f"holds {name} without its results.parquet")
+    code = command([*BENCH, "--out", str(tmp_path)])
+    out, err = capsys.readouterr()
+    done = SimpleNamespace(returncode=code, stdout=out, stderr=err)
+    refused(done, tmp_path, f"holds {name} without its results.parquet")
     assert contents(tmp_path) == {name: b"mine"}
 
 

@@ -15,6 +15,12 @@ BENCH = ("bench", "--schemes", "cubic", "--scenario", "pantheon-default", "--sec
 CARD = FOLDER / "card.toml"
 
 
+@pytest.fixture(scope="session")
+def run(undrawn_run):
+    """No test here looks at a picture."""
+    return undrawn_run
+
+
 def everything(folder):
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
 

@@ -1,22 +1,27 @@
 """Nothing that was measured is lost, whatever names, streams and signals a bench meets."""
 
 import errno
+import io
 import json
 import os
 import pty
 import re
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from headway._native import RunError, Scenario, UsageError
 from headway.benches.folder import BenchFolder
-from headway.cli import gap, streams
+from headway.cli import bench_end, distill, gap, streams, train
 from headway.cli.app import run as headway
+from headway.distill.run import Distilled
 from headway.files import alone_in, alone_making, new_folder
 from headway.results import read_bench
 
@@ -26,18 +31,15 @@ DEADLINE_S = 300
 SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 
-def start(*arguments, redirect="", limit="true", cwd=None, **environment):
+DRAWN = ("-m", "headway")
+UNDRAWN = (str(Path(__file__).parents[1] / "undrawn.py"),)
+"""Where a test does not look at a picture."""
+
+
+def start(*arguments, redirect="", limit="true", cwd=None, program=UNDRAWN, **environment):
     """Runs `headway` by a shell, which limits it and redirects its streams."""
-    command = [
-        "sh",
-        "-c",
-        f'{limit}; exec "$@" {redirect}',
-        "sh",
-        sys.executable,
-        "-m",
-        "headway",
-        *map(str, arguments),
-    ]
+    script = f'{limit}; exec "$@" {redirect}'
+    command = ["sh", "-c", script, "sh", sys.executable, *program, *map(str, arguments)]
     return subprocess.run(
         command,
         capture_output=True,
@@ -48,7 +50,37 @@ def start(*arguments, redirect="", limit="true", cwd=None, **environment):
     )
 
 
-@pytest.mark.parametrize("name", [LATIN1, "lte[v2]", "x[/lte]", "a b", "a\x1b[31mb"])
+NAMES = [LATIN1, "lte[v2]", "x[/lte]", "a b", "a\x1b[31mb", "a:rocket:b"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("model", ["bbr-tuner-dqn-v1", "rax-v1"])
+def test_a_model_in_a_folder_of_any_name_is_shown(tmp_path, monkeypatch, name, model):
+    shutil.copytree(Path("models") / model, tmp_path / name / model)
+    stream = io.TextIOWrapper(io.BytesIO(), "utf-8")
+    monkeypatch.setattr(sys, "stdout", stream)
+    assert headway(["models", "show", f"{tmp_path}/{name}/{model}"]) == 0
+    stream.flush()
+    visible = {LATIN1: r"r\xe9sultats", "a\x1b[31mb": r"a\x1b[31mb"}.get(name, name)
+    assert f"  place    {tmp_path}/{visible}/{model}\n" in stream.buffer.getvalue().decode()
+
+
+def test_commands_that_are_shown_run_in_a_folder_with_blanks_and_brackets():
+    """A shell reads each as the words that are meant."""
+    folder = Path("my out/lte[v2]")
+    distilled = distill._text(Distilled(folder, "", 0.0, 1.0, {"teacher": [], "student": []}))
+    trained = {"model": str(folder), "steps": 1, "best_step": 1, "wall_s": 1, "cpu_s": 1}
+    trained |= {"time_shares": {}, "validation": {"scenarios": []}, "new_scenario": "rax-1"}
+    stopped = bench_end._unfinished(SimpleNamespace(finished_runs=1, total_runs=2), folder, named=False)
+    for said, word in (
+        (distilled, "aurora,learned:model=my out/lte[v2]"),
+        (train._text(trained), "cubic,learned:model=my out/lte[v2]"),
+        (stopped, "my out/lte[v2]"),
+    ):
+        assert word in shlex.split(said.splitlines()[-1])
+
+
+@pytest.mark.parametrize("name", NAMES[:-1])
 def test_a_bench_writes_its_results_into_a_folder_of_any_name(tmp_path, name):
     done = start(*BENCH, "--pcap", "--out", tmp_path / name, PYTHONUTF8="1")
     assert done.returncode == 0, done.stderr
@@ -68,7 +100,7 @@ def test_a_trace_of_any_name_is_read_drawn_and_written(tmp_path):
         ("plot", LATIN1, "--out", picture),
         ("convert", "rates.csv", written),
     ):
-        done = start("traces", *command, cwd=tmp_path)
+        done = start("traces", *command, cwd=tmp_path, program=DRAWN)
         assert done.returncode == 0, done.stderr
     assert (tmp_path / written).stat().st_size > 0
     assert (tmp_path / picture).stat().st_size > 0
@@ -138,7 +170,7 @@ FULL = "headway: standard output: No space left on device"
     ids=lambda value: value if isinstance(value, str) else " ".join(value),
 )
 def test_where_standard_output_is_full_a_line_says_where_the_results_are(tmp_path, arguments, says, written):
-    done = start(*arguments, redirect=">/dev/full", cwd=tmp_path)
+    done = start(*arguments, redirect=">/dev/full", cwd=tmp_path, program=DRAWN)
     assert (done.returncode, done.stderr.decode()) == (1, f"{FULL}; {says}\n")
     assert (tmp_path / written).stat().st_size > 0
 
@@ -161,6 +193,18 @@ def test_a_gap_that_cannot_be_printed_draws_its_figure(tmp_path, monkeypatch, ca
     assert isinstance(unsaid, OSError)
     assert (tmp_path / "gap.svg").read_text() == f"{ {'rows': rows} }\n"
     assert capsys.readouterr().out == ""
+
+
+def test_a_gap_that_finds_no_memory_says_where_its_runs_are(tmp_path, monkeypatch, capsys):
+    def full(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(gap, "_run", lambda *_: [])
+    monkeypatch.setattr("headway.gap.compare.compare", full)
+    asked = ("gap", "--schemes", "cubic", "--scenario", "rax-1", "--runs", "2", "--seconds", "1")
+    assert headway([*asked, "--out", str(tmp_path)]) == 1
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said == f"headway: out of memory; what has finished is in {tmp_path}"
 
 
 def test_a_token_that_nobody_has_seen_is_to_be_taken_back(tmp_path):
@@ -313,9 +357,9 @@ def test_tokens_are_added_and_stay_private(tmp_path, monkeypatch):
 
 @pytest.fixture
 def full(tmp_path):
-    """A folder stands where series.parquet is to be, as on a full disk: no file can have that name."""
+    """As on a full disk: where series.parquet is written until it is whole a folder stands, and no file can be."""
     out = tmp_path / "out"
-    (out / "series.parquet").mkdir(parents=True)
+    (out / "series.parquet.part").mkdir(parents=True)
     return out
 
 
@@ -331,7 +375,7 @@ def test_what_finds_no_room_is_saved_among_temporary_files(run, full, tmp_path):
     assert done.stderr.endswith(said)
     assert done.stderr.count("\n") == 1
     # That is all there is to do.
-    (full / "series.parquet").rmdir()
+    (full / "series.parquet.part").rmdir()
     for file in saved.iterdir():
         file.rename(full / file.name)
     done = run(*BENCH, "--out", full)
@@ -386,18 +430,18 @@ def test_a_report_is_not_written_over_what_it_is_made_from(run, tmp_path):
 
 def test_where_no_chart_can_be_drawn_only_the_report_is_missing(tmp_path):
     """As V8 does under `ulimit -v`: it ends the process that it is in."""
-    out = tmp_path / "out"
-    done = start(*BENCH, "--out", out, limit="ulimit -v 4000000")
+    out = tmp_path / "my [out]"
+    done = start(*BENCH, "--out", out, limit="ulimit -v 4000000", program=DRAWN)
     assert done.returncode == 1
     assert b"cubic" in done.stdout
     assert b"report:" not in done.stdout
     said = done.stderr.decode()
     assert said.count("\n") == 1
     assert "ulimit -v" in said
-    assert f"the results are whole: `headway report {out}`" in said
+    assert f"the results are whole: `headway report '{out}'`" in said
     assert len(read_bench(out).rows) == 1
     assert {file.name for file in out.iterdir()} == {"bench.json", "results.parquet", "series.parquet"}
-    assert start("report", out).returncode == 0
+    assert start("report", out, program=DRAWN).returncode == 0
     assert (out / "report.html").is_file()
 
 
@@ -405,7 +449,7 @@ def test_where_no_chart_can_be_drawn_only_the_report_is_missing(tmp_path):
 def test_a_chart_that_cannot_be_drawn_is_one_line(tmp_path, small_bench, arguments):
     words = [str(small_bench) if word == "OUT" else word for word in arguments]
     picture = tmp_path / "picture.svg"
-    done = start(*words, "--out", picture, limit="ulimit -v 4000000")
+    done = start(*words, "--out", picture, limit="ulimit -v 4000000", program=DRAWN)
     assert (done.returncode, done.stdout) == (1, b"")
     assert done.stderr.startswith(b"headway: the charts cannot be drawn: ")
     assert done.stderr.count(b"\n") == 1

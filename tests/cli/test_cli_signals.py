@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -83,7 +84,7 @@ def test_reproduce_keeps_its_runs(tmp_path, number):
     code, said = interrupted(
         number,
         lambda _: runs.exists() and runs.stat().st_size,
-        *("reproduce", "rax", "--jobs", "1", "--out", tmp_path),
+        *("reproduce", "owl", "--jobs", "1", "--out", tmp_path),
     )
     assert code == CODES[number], said
     assert f"they are in {tmp_path}, and the same command goes on from there" in said.splitlines()[-1]
@@ -160,6 +161,26 @@ def test_statistics_and_the_report_are_ended_and_cost_no_run(tmp_path, number, d
     assert capsys.readouterr().err == f"headway: {tmp_path} has all 2 runs already\n"
     assert json.loads((tmp_path / "bench.json").read_text())["results"]
     assert (tmp_path / "report.html").is_file()
+
+
+@pytest.mark.usefixtures("as_a_command")
+@pytest.mark.parametrize(
+    ("arguments", "runs", "statistics"),
+    [
+        (("gap", *MANY), "headway.cli.gap._run", "headway.gap.compare.compare"),
+        (("reproduce", "rax", "fig8", "--quick"), "headway.cli.reproduce._make", "headway.cli.reproduce.kept_in"),
+    ],
+    ids=["gap", "reproduce"],
+)
+def test_statistics_that_are_ended_say_where_the_runs_are(
+    tmp_path, number, arguments, runs, statistics, monkeypatch, capsys
+):
+    monkeypatch.setattr(runs, lambda *_: [SimpleNamespace(json=lambda *_: {}, missing=None)])
+    monkeypatch.setattr(statistics, lambda *_: signal.raise_signal(number))
+    out = tmp_path / "out"
+    assert run([*arguments, "--out", str(out)]) == CODES[number]
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said == f"headway: interrupted; what has finished is in {out}"
 
 
 class Finishes:

@@ -86,3 +86,14 @@ def test_interrupted_while_it_loads_it_says_so(tmp_path):
     command = [sys.executable, "-m", "headway", "schemes"]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert (done.returncode, done.stderr) == (130, "headway: interrupted\n")
+
+
+@pytest.mark.parametrize(
+    "arguments", [("scenarios", "--json"), ("scenarios", "--jsn"), ("traces", "info", "own.down")]
+)
+def test_a_command_of_tests_that_forks_does_what_a_process_does(run, tmp_path, arguments):
+    (tmp_path / "own.down").write_text("1\n2\n")
+    command = [sys.executable, "-m", "headway", *arguments]
+    real = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False, timeout=600)
+    forked = run(*arguments, cwd=tmp_path)
+    assert (forked.returncode, forked.stdout, forked.stderr) == (real.returncode, real.stdout, real.stderr)

@@ -5,9 +5,19 @@ import pytest
 # Their assertions are those of tests, and say what they have found.
 pytest.register_assert_rewrite("packets.scripts", "kernel.judge", "machine", "waiting")
 
-from machine import ahead, bpf, cgroup, permitted, small_disk, tun_for_all  # noqa: E402
+from machine import MOSTLY_UNJUDGED, ahead, bpf, cgroup, permitted, small_disk, tun_for_all  # noqa: E402
 
 __all__ = ["ahead", "bpf", "cgroup", "permitted", "small_disk", "tun_for_all"]
+
+
+NOT_JUDGED = 7
+"""pytest's exit code where most packet scripts were not judged. To run one again does not help."""
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A run that has judged next to nothing has not passed."""
+    if session.config.stash.get(MOSTLY_UNJUDGED, False):
+        session.exitstatus = NOT_JUDGED
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -14,6 +14,9 @@ import daemon
 import enclosure
 import needs
 
+MOSTLY_UNJUDGED = pytest.StashKey[bool]()
+"""Set where the machine was too busy to judge most packet scripts."""
+
 
 @pytest.fixture(scope="session", autouse=True)
 def permitted() -> None:

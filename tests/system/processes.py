@@ -37,6 +37,11 @@ def has_threads(pid: int) -> bool:
 
 def is_gone(pid: int) -> bool:
     """Whether the process has ended, although its parent may not have asked how."""
+    return state(pid) in {"", "Z"}
+
+
+def state(pid: int) -> str:
+    """A letter, as proc(5) has them; nothing of one that is not there."""
     with suppress(*GONE):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    return True
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return ""

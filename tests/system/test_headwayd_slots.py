@@ -171,8 +171,8 @@ def test_who_may_not_learn_is_cubics_without_a_trip():
         assert (second["guard"], second["guard_reason"], second["guard_trips"]) == ("cubic", "", 0)
         assert status["counters"]["learners_refused"] == 1
         assert status["counters"]["reports_of_unknown_flows"] == 0
-        # A second is the longest that it waits before it asks who decides.
-        assert status["counters"]["wakes"] < 100
+        # It looks once a second who decides. The other wakes do not depend on how long this takes.
+        assert status["counters"]["wakes"] < 100 + status["uptime_s"]
         learns.close()
         until(lambda: len(agent.status()["flows"]) == 1)
         assert agent.ask("reload").returncode == 0

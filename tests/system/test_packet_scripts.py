@@ -12,6 +12,7 @@ import pytest
 
 import hystart
 import needs
+from machine import MOSTLY_UNJUDGED
 from packets.controllers import BENEATH, NAMES, UnavailableError, without_agent
 from packets.flow import Flow
 from packets.play import LateError, differences, play
@@ -102,7 +103,8 @@ def plays(request, ours) -> Iterator[Plays]:
         not_judged = f"the machine was too busy to judge {found.not_judged()} of {len(found)} plays"
         with request.config.pluginmanager.get_plugin("capturemanager").global_and_fixture_disabled():
             print(f"\npacket scripts: {not_judged}")
-        assert found.not_judged() <= len(found) / 2, not_judged
+        if found.not_judged() > len(found) / 2:
+            request.config.stash[MOSTLY_UNJUDGED] = True
 
 
 @pytest.mark.parametrize(("controller", "name"), SCRIPTS)

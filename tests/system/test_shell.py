@@ -14,7 +14,7 @@ import pytest
 
 import needs
 from mahimahi_log import read as read_log
-from processes import command_line, everybody
+from processes import command_line, everybody, state
 from waiting import until as wait_for
 
 pytestmark = pytest.mark.system
@@ -192,9 +192,19 @@ def test_the_exit_code_is_the_programs(script, code):
     shell(script=script, code=code)
 
 
-def test_what_a_program_leaves_in_the_background_ends_with_it():
-    shell(script="setsid sleep 7001 & setsid sh -c 'trap : TERM HUP; sleep 7002; sleep 7002' & sleep 0.3")
-    assert running("7001") == running("7002") == []
+def exists(path):
+    """A command that waits until there is such a file."""
+    return f"until test -e {path}; do sleep 0.05; done"
+
+
+def test_what_a_program_leaves_in_the_background_ends_with_it(tmp_path):
+    told = tmp_path / "told"
+    leaves = "setsid sleep 7001 & setsid sh -c 'trap : TERM HUP; sleep 7002; sleep 7002'"
+    with started(script=f"{leaves} & {exists(told)}") as process:
+        wait_for(lambda: running("7001") and running("7002"))
+        told.touch()
+        assert process.wait(timeout=120) == 0
+        assert running("7001") == running("7002") == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -209,11 +219,16 @@ def test_signals_end_all_of_it(number):
     assert devices() == set()
 
 
-def test_what_was_there_before_goes_on():
+def test_what_was_there_before_goes_on(tmp_path):
     """A script that the command replaces (`exec`) had children of its own."""
-    command = " ".join((*HEADWAY, "shell", "--", "sh", "-c", "'sleep 7011 & sleep 0.3'"))
-    script = f"sleep 7010 & exec {command}"
-    subprocess.run(["sh", "-c", script], env=environment(), timeout=120, check=True, capture_output=False)
+    told = tmp_path / "told"
+    command = " ".join((*HEADWAY, "shell", "--", "sh", "-c", f"'sleep 7011 & {exists(told)}'"))
+    process = subprocess.Popen(["sh", "-c", f"sleep 7010 & exec {command}"], env=environment())
+    try:
+        wait_for(lambda: running("7011"))
+    finally:
+        told.touch()
+    assert process.wait(timeout=120) == 0
     before = running("7010")
     for pid in before:
         os.kill(pid, signal.SIGKILL)
@@ -305,9 +320,16 @@ def test_a_person_has_a_terminal_as_usual():
 
 def test_a_peer_that_stops_stops_nobody_else(tmp_path):
     told = tmp_path / "told"
-    terminal = Terminal("--peer", f"until test -e {told}; do sleep 0.05; done; kill -STOP $$")
+    terminal = Terminal("--peer", f"{exists(told)}; kill -STOP $$")
     terminal.wait_for("ready> ")
-    terminal.type(f"touch {told}; sleep 0.5; echo $((70 * 100 + 12))\n")
+    terminal.type(f"touch {told}\n")
+
+    def has_stopped():
+        peers = [pid for pid in everybody() if str(told) in " ".join(command_line(pid))]
+        return "T" in map(state, peers)
+
+    wait_for(has_stopped)
+    terminal.type("echo $((70 * 100 + 12))\n")
     terminal.wait_for("7012")
     terminal.wait_for("ready> ")
     terminal.type("exit 6\n")

@@ -77,7 +77,7 @@ def test_an_agent_sets_the_windows_of_live_flows_and_they_are_restored_when_it_i
             until(agent, DEFAULT)
             running.append(tune(tmp_path, *decides))
             until(agent, TUNED)
-            told = ask(tmp_path / "host-h.sock")
+            told = ask(tmp_path / "host-h.sock", 60)
             names = {"{}:{}-{}:{}".format(*one.getsockname(), *other.getsockname()) for one, other in flows}
             assert {flow["flow"] for flow in told["flows"]} == names
             assert not told["rejected"]

@@ -1,9 +1,11 @@
 """Agents that learn by themselves and share: against SB3, by hand, and the same bits for the same seed."""
 
+import errno
 import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -274,6 +276,31 @@ def test_online_a_team_begins_with_a_models_policy_at_a_lower_rate():
     assert check.seen > 0
 
 
+def test_a_wrong_model_is_one_line(capsys, monkeypatch):
+    from headway.cli import streams
+    from headway.train import team_online
+
+    monkeypatch.setattr(streams, "prepare", lambda: None)
+    monkeypatch.setattr(sys, "argv", ["team_online", "--model", "owl-v1", "--scenario", SCENARIO])
+    assert team_online.main() == 2
+    said = "team_online: model: owl-v1 does not tune flows; give one whose action is settings\n"
+    assert capsys.readouterr() == ("", said)
+
+
+def test_a_study_whose_output_is_full_goes_on(tmp_path, monkeypatch):
+    from headway.train import team_study
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    row = {"schema": 1, "agents": 0, "shared": "nothing", "seed": 0, "curve": [{"score": 1.0}]}
+    monkeypatch.setattr(team_study, "bbr", lambda _: row)
+    with monkeypatch.context() as printing:
+        printing.setattr(sys, "stdout", SimpleNamespace(write=full, flush=full))
+        team_study.study(tmp_path, 0, (SCENARIO, SCENARIO))
+    assert team_study.rows_of(tmp_path / "runs.jsonl") == [row]
+
+
 def study(folder):
     command = [sys.executable, "-m", "headway.train.team_study", "--out", str(folder)]
     return subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
@@ -297,6 +324,20 @@ def test_a_study_leaves_the_runs_of_another_command_as_they_are(tmp_path):
     assert other.communicate(timeout=300)[1] == says
     assert other.returncode == 2
     assert runs.read_text() == '{"store_schema": 3, "world": "sim"}\n{"half'
+
+
+def test_of_a_study_only_a_last_line_that_a_crash_cut_off_is_left_out(tmp_path):
+    from headway._native import UsageError
+    from headway.train.team_study import rows_of
+
+    runs, row = tmp_path / "runs.jsonl", '{"schema": 1, "agents": 1, "shared": "nothing", "seed": 1, "curve": []}'
+    for last, kept in (("", 1), ('{"schema": 1, "ag', 1), (row, 2)):
+        runs.write_text(f"{row}\n{last}")
+        assert len(rows_of(runs)) == kept
+    for content, number in ((f"{row}\nnotes", 2), (f'{{"schema": 1, "ag\n{row}\n', 1), ("\xe9", 1)):
+        runs.write_text(content, encoding="latin-1")
+        with pytest.raises(UsageError, match=f":{number}: not a line of this study"):
+            rows_of(runs)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

@@ -5,7 +5,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -92,7 +91,6 @@ def test_goes_on_bit_for_bit(straight, train, tiny, tmp_path, sent):
         out = tmp_path / str(number)
         process = start(tiny, out)
         after_first_checkpoint(process)
-        time.sleep(0.2)  # Somewhere between two checkpoints.
         process.send_signal(sent)
         _, said = process.communicate(timeout=120)
         # On a busy machine the signal may come after the end; then nothing was interrupted.

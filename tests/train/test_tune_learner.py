@@ -318,14 +318,14 @@ def test_an_agent_that_is_killed_goes_on_from_what_it_had_learned(tmp_path):
         return subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
 
     def updates():
-        told = ask(status)
+        told = ask(status, 60)
         assert told["policy"].startswith(MODEL)
         return int(told["policy"].partition("+")[2])
 
     def until(least):
         end = time.monotonic() + 120
         while updates() < least:
-            assert time.monotonic() < end, ask(status)
+            assert time.monotonic() < end, "it learns no more"
             time.sleep(0.05)
 
     running = [begin(learns)]

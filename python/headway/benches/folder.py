@@ -57,7 +57,7 @@ class BenchFolder:
         from headway.results import FILES
 
         if not (self.path / FILES[0]).exists():
-            for name in ("bench.json", "report.html"):
+            for name in ("bench.json", "report.html", FILES[1]):
                 if (self.path / name).exists():
                     missing = f"holds {name} without its {FILES[0]}"
                     raise UsageError(f"--out {self.path}: {missing}; {CURE}")

@@ -1,11 +1,11 @@
 """The commands put together, and what becomes of errors."""
 
 import errno
-import signal
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from headway import ending
@@ -31,8 +31,20 @@ from headway.cli import (
 from headway.cli.paths import Commands
 from headway.cli.usage import EPILOG, one_line
 
+
+class _Program(TyperGroup):
+    """All commands, of which Typer would end each interrupted one with 130, whatever the signal, and in silence."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise typer.Abort from None
+
+
 app = Commands(
     name="headway",
+    cls=_Program,
     help="Learned congestion control you can train, prove and run.",
     epilog=EPILOG["headway"],
     add_completion=False,
@@ -100,10 +112,7 @@ def run(arguments: list[str]) -> int:
     try:
         code: int | None = app(arguments or ["--help"], prog_name="headway", standalone_mode=False)
         sys.stdout.flush()
-        # Typer takes any interruption for Ctrl-C.
-        if code != 128 + signal.SIGINT or not ending.is_asked() or code == ending.exit_code():
-            return code or 0
-        message, code = f"interrupted{streams.where_results_are()}", ending.exit_code()
+        return code or 0
     except TyperException as error:
         message, code = one_line(error), int(getattr(error, "exit_code", 2))
     except UsageError as error:
@@ -118,8 +127,12 @@ def run(arguments: list[str]) -> int:
         message, code = f"'{error.object}': a name that is not UTF-8 cannot be used here; give it another name", 2
     except OSError as error:
         message, code = _refused(error), 1
+    except MemoryError:
+        message, code = f"out of memory{streams.where_results_are()}", 1
+    except RecursionError:
+        message, code = f"a file is nested too deeply to be read{streams.where_results_are()}", 2
     except (KeyboardInterrupt, typer.Abort):
-        message, code = "interrupted", ending.exit_code()
+        message, code = f"interrupted{streams.where_results_are()}", ending.exit_code()
     try:
         print(f"headway: {streams.shown(' '.join(message.split()))}", file=sys.stderr, flush=True)
     except OSError:

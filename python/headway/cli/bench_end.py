@@ -13,7 +13,7 @@ from headway import ending
 from headway._native import RunError
 from headway.benches.run import Observer
 from headway.cli.bench_tables import print_results, say_where
-from headway.cli.streams import is_animated, results_in, said, screen, shown
+from headway.cli.streams import is_animated, quoted, results_in, said, screen, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -97,7 +97,7 @@ def say_rest(kept: BenchFolder, end: End, terminal: Terminal, *, strict: bool) -
     if not (terminal.json or end.lost):
         say_where(kept.path, len(kept.batch.recordings()), drawn=end.undrawn is None)
     if end.saved and end.undrawn:
-        why, there = str(end.undrawn) or "out of memory", shown(end.saved.path)
+        why, there = str(end.undrawn) or "out of memory", quoted(end.saved.path)
         rest = f"no report is written, but the results are whole: `headway report {there}` draws it"
         print(f"headway: {why}; {rest}", file=sys.stderr)
     return _warn(end.made, strict=strict) if end.made else False
@@ -134,7 +134,7 @@ def _unfinished(batch: Batch, folder: Path, *, named: bool) -> str:
     finished = f"{batch.finished_runs} of {batch.total_runs} runs finished"
     if not batch.finished_runs:
         return finished
-    command = "the same command" if named else f"the same command with --out {shown(folder)}"
+    command = "the same command" if named else f"the same command with --out {quoted(folder)}"
     return f"{finished}; they are in {shown(folder)}, and {command} goes on from there"
 
 

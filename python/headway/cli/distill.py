@@ -13,8 +13,9 @@ import typer
 from headway import ending
 from headway._native import UsageError
 from headway.cli.paths import FOLDER, MODEL
-from headway.cli.streams import results_in, shown
-from headway.cli.usage import Json, nearest  # Typer reads Json
+from headway.cli.streams import quoted, results_in, shown
+from headway.cli.usage import Json  # noqa: TC001  # Typer reads it
+from headway.text import nearest
 
 if TYPE_CHECKING:
     from headway.distill.run import Distilled
@@ -120,8 +121,9 @@ def _text(done: Distilled) -> str:
             f"  RTT {teacher.rtt_ms:5.0f} -> {student.rtt_ms:5.0f} ms"
             f"  loss {teacher.loss:6.2%} -> {student.loss:6.2%}"
         )
+    schemes = quoted(f"aurora,learned:model={done.folder}")
     lines += [
-        f"model: {done.folder}",
-        f"try it: headway bench --schemes aurora,learned:model={done.folder} --scenario pantheon-default",
+        f"model: {shown(done.folder)}",
+        f"try it: headway bench --schemes {schemes} --scenario pantheon-default",
     ]
     return "\n".join(lines)

@@ -128,6 +128,7 @@ def gap(
     for note in notes:
         print(f"headway: warning: {note}", file=sys.stderr)
     with closing(Store(out, ["gap.json", "gap.svg"])) as store:
+        results_in(out, "what has finished is")
         wanted = {SIM: names, EMU: names, KERNEL: in_kernel}
 
         # All of them before anything runs: what this machine refuses is said at once.

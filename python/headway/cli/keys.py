@@ -8,7 +8,7 @@ import typer
 
 from headway._native import UsageError
 from headway.cli.paths import FOLDER, Commands
-from headway.cli.streams import results_in
+from headway.cli.streams import plain, quoted, results_in, shown
 from headway.cli.usage import EPILOG, Json, console, table_of
 
 app = Commands(
@@ -45,8 +45,8 @@ def new(
         found = keys.read(public).public.decode()
         print(js.dumps({"name": name, "public": str(public), "secret": str(secret), "key": found}, indent=2))
         return
-    print(f"{secret}: keep it here; nobody else is to read it (mode 600)")
-    print(f"{public}: copy it to each machine that is to talk to {name}:")
+    print(f"{shown(secret)}: keep it here; nobody else is to read it (mode 600)")
+    print(f"{shown(public)}: copy it to each machine that is to talk to {name}:")
     print(f"  of a host, into the agent's folder of peers:  headway tune agent --peers DIR (holding {public.name})")
     print(f"  of an agent, to its hosts and neighbours:     headway tune host --agent URL={public.name}")
 
@@ -61,16 +61,16 @@ def show(out: Folder = None, json: Json = False) -> None:
 
     place = out or keys.folder()
     if out is not None and not out.is_dir():
-        raise UsageError(f"--out {out}: no such folder; make a key: headway keys new NAME --out {out}")
+        raise UsageError(f"--out {out}: no such folder; make a key: headway keys new NAME --out {quoted(out)}")
     found = keys.listed(place)
     if json:
         rows = [{"name": k.name, "key": k.public.decode(), "has_secret": k.secret is not None} for k in found]
         print(js.dumps(rows, indent=2))
         return
     if not found:
-        print(f"{place}: no key; make one: headway keys new NAME")
+        print(f"{shown(place)}: no key; make one: headway keys new NAME")
         return
     table = table_of("name", "public key", "secret half")
     for key in found:
-        table.add_row(key.name, key.public.decode(), "here" if key.secret else "")
+        table.add_row(plain(key.name), key.public.decode(), "here" if key.secret else "")
     console().print(table)

@@ -62,7 +62,7 @@ def show(name: Which, json: Json = False) -> None:
         screen.print(f"[bold]{plain(learner.id)}[/bold]", soft_wrap=True)
         about = f"{learner.parameters} parameters, {learner.updates} gradients, {learner.size / 1000:.0f} kB in all"
         for fact, text in {"place": learner.place, "learner": about}.items():
-            screen.print(f"  {fact:<8} {text}", soft_wrap=True)
+            screen.print(f"  {fact:<8} {plain(text)}", soft_wrap=True)
         print()
         print(learner.files[CARD].decode(), end="")
         return
@@ -78,7 +78,7 @@ def show(name: Which, json: Json = False) -> None:
         "golden": f"{model.golden_rows} outputs, largest difference {model.golden_error:.1e}",
     }
     for fact, text in facts.items():
-        screen.print(f"  {fact:<8} {text}", soft_wrap=True)
+        screen.print(f"  {fact:<8} {plain(text)}", soft_wrap=True)
     print()
     print(model.files[CARD].decode(), end="")
 
@@ -151,4 +151,4 @@ def import_(
 
     found = from_onnx(onnx, card, out, output)
     results_in(out, "the model is")
-    print(js.dumps({"folder": str(out), "id": found}, indent=2) if json else f"{out}: {found}")
+    print(js.dumps({"folder": str(out), "id": found}, indent=2) if json else f"{shown(out)}: {found}")

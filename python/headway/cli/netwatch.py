@@ -9,7 +9,7 @@ import typer
 
 from headway._native import RunError, UsageError
 from headway.cli.paths import Commands
-from headway.cli.streams import is_animated
+from headway.cli.streams import is_animated, plain
 from headway.cli.usage import EPILOG, Json, Seed, console, table_of
 from headway.text import seconds
 
@@ -102,10 +102,14 @@ def _simulated(
     period_s: float | None,
     stale_s: float | None,
 ) -> "tuple[Topology, list[Source]]":
-    from headway._native import Scenario, SimulatedNetwork
+    from headway import memory
+    from headway._native import Batch, Scenario, SimulatedNetwork
     from headway.netwatch.simulated import SimulatedSource, topology_of
 
-    network = SimulatedNetwork(Scenario.load(name), scheme, seed=seed, seconds=length)
+    scenario = Scenario.load(name)
+    network = SimulatedNetwork(scenario, scheme, seed=seed, seconds=length)
+    needed = Batch([scenario], [scheme], runs=1, seconds=length, jobs=1).memory_bytes
+    memory.check(needed, f"--simulate {name}", "take a smaller network")
     every_s = _period(period_s or 1.0)
     # On the clock all is faster.
     watched = topology_of(network, every_s / speed, _stale(stale_s or 3 * every_s, every_s) / speed)
@@ -172,29 +176,30 @@ def status(
         print(js.dumps(said, indent=2))
     else:
         screen = console()
-        screen.print(f"{url}: {health.status}, {health.uptime_s:.0f} s", markup=False, soft_wrap=True)
+        screen.print(plain(f"{url}: {health.status}, {health.uptime_s:.0f} s"), soft_wrap=True)
         for source in health.sources:
             why = f": {source.last_failure}" if source.last_failure else ""
             line = f"  {source.name} {source.state}, failed {source.failures} times{why}"
-            screen.print(line, markup=False, soft_wrap=True)
+            screen.print(plain(line), soft_wrap=True)
         screen.print(_table(paths))
         table = table_of("switch", "state", "age s", "counted")
         for switch in switches:
             state = f"{switch.state}: {switch.why}" if switch.why else switch.state
             counted = ", ".join(f"{what} {count}" for what, count in switch.counted.items())
-            table.add_row(switch.name, state, _number(switch.age_s, 1), counted)
+            table.add_row(plain(switch.name), plain(state), _number(switch.age_s, 1), plain(counted))
         screen.print(table)
     return 0 if health.status == "ok" else 1
 
 
 def _follow(client: "Client", json: bool) -> None:
+    # A stream waits for one that is not there; who asks for it wants to know that it is.
+    client.health()
     if json:
         for snapshot in client.stream():
             print(js.dumps(asdict(snapshot)), flush=True)
         return
     from rich.live import Live
 
-    client.health()
     screen = console()
     if not is_animated(screen):
         for snapshot in client.stream():
@@ -210,12 +215,12 @@ def _table(snapshot: "Snapshot") -> "Table":
     for path in snapshot.paths:
         unused = ", ".join(f"{switch.name} ({switch.why})" for switch in path.switches if not switch.used)
         table.add_row(
-            path.name,
+            plain(path.name),
             _number(path.pnc if path.known else None, 1),
             _number(path.pna if path.known else None, 3),
             f"{100 * path.known:.0f}",
             _number(path.age_s, 1),
-            unused,
+            plain(unused),
         )
     return table
 

@@ -120,7 +120,7 @@ def reproduce(
     )
     usual = Path("out") / "reproduce" / (f"{source.name}-quick" if quick else source.name)
     folder = out or usual
-    drawn = [f"{figure.name}.{kind}" for figure in figures for kind in ("json", "svg")]
+    drawn = [f"{figure.name}{rest}" for figure in figures for rest in (".json", ".svg", "-*.csv")]
     started = time.monotonic()
     at_a_time = jobs or (os.cpu_count() if world == SIM else 1) or 1
     undrawn: dict[str, RunError] = {}
@@ -132,6 +132,7 @@ def reproduce(
             undrawn[outcome.figure.name] = error
 
     with closing(Store(folder, ["claims.json", *drawn])) as store:
+        results_in(folder, "what has finished is")
         outcomes = _make(begin(figures, lab), store, at_a_time, folder / "logs" if logs else None, keep)
         results = [outcome.json(source, quick) for outcome in outcomes]
         if not all(outcome.missing for outcome in outcomes):
@@ -218,7 +219,7 @@ def _make(
         count = f"{total} run{'s' * (total > 1)} for {len(possible)} figure{'s' * (len(possible) > 1)}"
         if real_s := sum(task.seconds for tasks in missing.values() for task in tasks if task.world != SIM):
             count += f", in real time, about {duration(real_s / min(jobs, total))}"
-        print(f"headway: {count}; what has finished is kept in {store.path.parent}", file=sys.stderr)
+        print(f"headway: {count}; what has finished is kept in {shown(store.path.parent)}", file=sys.stderr)
     outcomes: list[Outcome] = []
     runs, done_s, now = 0, 0.0, 0
     try:
@@ -286,13 +287,14 @@ def _publish(paper: Paper, outcomes: Sequence[Outcome]) -> None:
 def _table(title: str, rows: Sequence[Sequence[str]]) -> RichTable:
     """A table of a figure for the terminal."""
     from rich.box import SIMPLE_HEAD
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, title=title, title_justify="left")
     for cell in rows[0]:
         table.add_column(cell)
     for row in rows[1:]:
-        table.add_row(*row)
+        table.add_row(*map(escape, row))
     return table
 
 
@@ -341,4 +343,5 @@ def _print(
     if lab.quick:
         screen.print("quick: two short runs of each show that it works, and nothing about what holds")
     if lab.stand_ins:
-        screen.print(f"stand-ins: {', '.join(f'{k}={v}' for k, v in lab.stand_ins.items())}")
+        stand_ins = ", ".join(f"{name}={scheme}" for name, scheme in lab.stand_ins.items())
+        screen.print(f"stand-ins: {plain(stand_ins)}")

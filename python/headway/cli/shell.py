@@ -1,6 +1,7 @@
 """`headway shell`: any program behind an emulated link."""
 
 import json as js
+import os
 import shutil
 import sys
 from contextlib import ExitStack
@@ -155,7 +156,7 @@ def readable(link: str | None, opened: ExitStack) -> str | None:
     """A link whose trace is a file under a name in UTF-8, or a pipe's copy; any other as it is."""
     if not link:
         return link
-    if Path(link).is_file():
+    if os.path.isfile(link):
         return opened.enter_context(in_utf8(link))
     name, colon, settings = link.partition(":")
     return f"{spooled(name)}{colon}{settings}" if is_stream(name) else link

@@ -2,12 +2,13 @@
 
 import codecs
 import os
+import shlex
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -76,6 +77,11 @@ def shown(name: object) -> str:
     return "".join(sign if sign.isprintable() else _escaped(sign) for sign in str(name))
 
 
+def quoted(path: object) -> str:
+    """A path as a word of a command that is shown."""
+    return shown(shlex.quote(str(path)))
+
+
 def beside(path: Path) -> TextIO:
     """Where to say what was written into `path`: not into the file itself, where that is standard output."""
     from headway.files import descriptor_of
@@ -137,9 +143,11 @@ def screen(*, stderr: bool = False, width: int | None = None) -> "Console":
     from rich.console import Console
 
     told = os.environ.get
+    # A path may have `:key:` in it, which is no sign.
+    ours: dict[str, Any] = {"stderr": stderr, "width": width, "highlight": False, "emoji": False}
     if told("NO_COLOR") or told("FORCE_COLOR") in {"0", "false"} or told("TERM") == "dumb":
-        return Console(stderr=stderr, width=width, highlight=False, force_terminal=False, color_system=None)
-    return Console(stderr=stderr, width=width, highlight=False)
+        return Console(force_terminal=False, color_system=None, **ours)
+    return Console(**ours)
 
 
 def is_animated(console: "Console") -> bool:

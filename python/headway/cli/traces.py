@@ -45,7 +45,7 @@ def listing(context: typer.Context, json: Json = False) -> None:
             place = Text(missing, "dim")
         else:
             place = Text("comes with Headway" if folder == shipped_folder() else shown(folder))
-        table.add_row(name, row["evaluation"], place)
+        table.add_row(plain(name), row["evaluation"], place)
     show = console()
     show.print(table)
     show.print(

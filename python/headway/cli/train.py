@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as js
-import shlex
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,7 +13,7 @@ import typer
 from headway import ending
 from headway._native import RunError, UsageError
 from headway.cli.paths import FOLDER
-from headway.cli.streams import results_in, shown
+from headway.cli.streams import quoted, results_in, shown
 from headway.cli.usage import Json  # noqa: TC001  # Typer reads it
 
 if TYPE_CHECKING:
@@ -121,16 +120,25 @@ def train(
 
 
 def _train_each(planned: list[tuple[TrainConfig, int]], folder: Path, json: bool) -> None:
-    """Trains each system with each seed, one after the other. Ends the command after a signal."""
+    """Trains each system with each seed, one after the other. Ends the command after a signal.
+
+    One that fails does not end the others. Raises RunError after them.
+    """
     found: list[dict[str, Any]] = []
+    failed: list[str] = []
     for count, (chosen, seed) in enumerate(planned, 1):
-        print(f"headway: {chosen.model}, seed {seed}, {count} of {len(planned)}", file=sys.stderr)
-        found.append(_train(chosen, folder / f"{chosen.model}-seed-{seed}", seed))
+        name = f"{chosen.model}, seed {seed}"
+        print(f"headway: {name}, {count} of {len(planned)}", file=sys.stderr)
+        try:
+            found.append(_train(chosen, folder / f"{chosen.model}-seed-{seed}", seed))
+        except RunError as error:
+            print(f"headway: {name}: {shown(error)}", file=sys.stderr)
+            failed.append(name)
         if ending.is_asked() and count < len(planned):
-            what = f"{count} of {len(planned)} trainings are finished"
+            what = f"{len(found)} of {len(planned)} trainings are finished"
             _interrupted(f"{what}; the same command goes on with the next one")
     results_in(folder, "the models are")
-    systems = dict.fromkeys(chosen.model for chosen, _ in planned)
+    systems = dict.fromkeys(one["system"] for one in found)
     schemes = {
         system: ":".join(["learned", *(f"model={one['model']}" for one in found if one["system"] == system)])
         for system in systems
@@ -140,12 +148,19 @@ def _train_each(planned: list[tuple[TrainConfig, int]], folder: Path, json: bool
         if len(schemes) == 1:
             named = {"scheme": next(iter(schemes.values()))}
         print(js.dumps({**named, "trainings": found}, indent=2))
-        return
+    else:
+        _print_each(found, schemes)
+    if failed:
+        several = f"{len(failed)} of {len(planned)} trainings failed: {'; '.join(failed)}"
+        raise RunError(f"{several}; the models of the others are in {folder}" if found else several)
+
+
+def _print_each(found: list[dict[str, Any]], schemes: dict[str, str]) -> None:
     for summary in found:
         reward = summary["validation"]["reward"]
-        print(f"{summary['system']}, seed {summary['seed']}: {summary['model']}, validation {reward:.3f}")
+        print(f"{summary['system']}, seed {summary['seed']}: {shown(summary['model'])}, validation {reward:.3f}")
     for scheme in schemes.values() if len(schemes) == 1 else ():
-        print(f"try all as one scheme: headway bench --schemes cubic,{shlex.quote(scheme)}")
+        print(f"try all as one scheme: headway bench --schemes cubic,{quoted(scheme)}")
 
 
 def _ablations(system: str, ablation: str | None) -> list[str | None]:
@@ -256,8 +271,9 @@ def _learn(folder: Path, seed: int, json: bool) -> None:
     if json:
         print(js.dumps({"model": str(where), "id": found, "seed": seed}, indent=2))
         return
-    print(f"learner: {where}: {found}")
-    print(f"try it: headway bench --schemes rax,rax-pretrained:model={where} --scenario rax-1 --seconds 60")
+    print(f"learner: {shown(where)}: {found}")
+    schemes = quoted(f"rax,rax-pretrained:model={where}")
+    print(f"try it: headway bench --schemes {schemes} --scenario rax-1 --seconds 60")
 
 
 def _chosen(system: str, config: Path | None, name: str | None) -> TrainConfig:
@@ -385,9 +401,9 @@ def _text(summary: dict[str, Any]) -> str:
         f"best validation at step {summary['best_step']:,}:",
     ]
     lines += [f"  {row['scenario']:24s} {_scores([row])}" for row in summary["validation"]["scenarios"]]
+    schemes = quoted(f"cubic,learned:model={summary['model']}")
     lines += [
-        f"model: {summary['model']}",
-        f"try it: headway bench --schemes cubic,learned:model={summary['model']} "
-        f"--scenario {summary['new_scenario']}",
+        f"model: {shown(summary['model'])}",
+        f"try it: headway bench --schemes {schemes} --scenario {summary['new_scenario']}",
     ]
     return "\n".join(lines)

@@ -12,8 +12,9 @@ import typer
 from headway import ending
 from headway._native import RunError, UsageError
 from headway.cli.paths import FOLDER, MODEL, Commands, Names
-from headway.cli.streams import shown
-from headway.cli.usage import EPILOG, Json, console, seconds, table_of, words
+from headway.cli.streams import plain, shown
+from headway.cli.usage import EPILOG, Json, console, table_of, words
+from headway.text import seconds
 
 if TYPE_CHECKING:
     from headway.tune.learner import LearningPolicy
@@ -246,7 +247,7 @@ def status(
     if json:
         print(js.dumps(found[0] if socket else found, indent=2))
     elif not paths:
-        print(f"nobody runs in {control.folder()}; start one: headway tune agent, headway tune host")
+        print(f"nobody runs in {shown(control.folder())}; start one: headway tune agent, headway tune host")
     else:
         for one in found:
             _show(one)
@@ -257,15 +258,16 @@ def _show(one: dict[str, Any]) -> None:
     screen = console()
     own = one["hosts"] if one["role"] == "processes" else [one]
     for each in own:
-        screen.print(f"[bold]{each['role']} {each['name']}[/bold]  {each['uptime_s']:.0f} s", soft_wrap=True)
+        screen.print(f"[bold]{each['role']} {plain(each['name'])}[/bold]  {each['uptime_s']:.0f} s", soft_wrap=True)
         if each["role"] == "agent":
-            screen.print(f"  at {each['bind']}, policy {each['policy']}", markup=False, soft_wrap=True)
+            screen.print(plain(f"  at {each['bind']}, policy {each['policy']}"), soft_wrap=True)
             rows = [[h["name"], "host", str(h["flows"]), f"{h['heard_s']:.1f}"] for h in each["hosts"]]
             rows += [[n["name"], "neighbour", str(n["flows"]), f"{n['heard_s']:.1f}"] for n in each["neighbours"]]
             _print_rows(("name", "role", "flows", "heard s ago"), rows)
         else:
             state = "default windows" if each["is_restored"] else "tuned"
-            screen.print(f"  agent {each['agent']}, heard {each['heard_s']:.1f} s ago; {state}", soft_wrap=True)
+            said = f"  agent {each['agent']}, heard {each['heard_s']:.1f} s ago; {state}"
+            screen.print(plain(said), soft_wrap=True)
             rows = [
                 [f["flow"], " ".join(f"{k}={v:g}" for k, v in f["settings"].items()), f"{f['rtt_ms'] or 0:.1f}"]
                 for f in each["flows"]
@@ -273,14 +275,15 @@ def _show(one: dict[str, Any]) -> None:
             _print_rows(("flow", "settings", "RTT ms"), rows)
         counted = {**each["counters"], **{f"refused {k}": v for k, v in each["refused"].items()}}
         counted |= {f"rejected {k}": v for k, v in each["rejected"].items()}
-        screen.print("  " + ", ".join(f"{k} {v}" for k, v in sorted(counted.items()) if v), soft_wrap=True)
+        counts = ", ".join(f"{k} {v}" for k, v in sorted(counted.items()) if v)
+        screen.print(f"  {plain(counts)}", soft_wrap=True)
 
 
 def _print_rows(heads: tuple[str, ...], rows: list[list[str]]) -> None:
     if rows:
         table = table_of(*heads)
         for row in rows:
-            table.add_row(*row)
+            table.add_row(*map(plain, row))
         console().print(table)
 
 

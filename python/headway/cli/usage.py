@@ -1,6 +1,7 @@
 """How commands are explained: examples, and wrong usage in one line."""
 
 import math
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -127,7 +128,8 @@ def words(text: str, option: str) -> list[str]:
 
     Raises UsageError where there is nothing in it, or the same twice.
     """
-    if "/" in text and Path(text).is_file():
+    # A list may be longer than any path: pathlib raises there, os.path says no.
+    if "/" in text and os.path.isfile(text):
         return [text]
     found: list[str] = []
     for word in (part.strip() for part in text.split(",")):

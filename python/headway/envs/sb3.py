@@ -57,6 +57,8 @@ class SB3VecEnv(Uncopied, VecEnv):
         super().__init__(
             environments.num_envs, environments.single_observation_space, environments.single_action_space
         )
+        # With the frames per second, for `VecVideoRecorder`.
+        self.metadata = environments.metadata
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
         """For the next reset. Environments draw from streams of their own, so that one seed does for all."""
@@ -96,6 +98,11 @@ class SB3VecEnv(Uncopied, VecEnv):
             }
         self._earned[dones], self._steps[dones] = 0.0, 0
         return observations, rewards.astype(np.float32), dones, infos
+
+    def get_images(self) -> Sequence[Array | None]:
+        """With `render_mode` `rgb_array` a picture of each environment, uint8 (480, 640, 3); else None for each."""
+        frames: Any = self.environments.render() if self.render_mode else None
+        return frames or [None] * self.num_envs
 
     def close(self) -> None:
         """Ends all simulations."""

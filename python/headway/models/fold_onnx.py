@@ -14,13 +14,15 @@ RANDOM = {"Bernoulli", "Dropout", "Multinomial"}
 """Operators that draw numbers, beside those whose names begin with Random."""
 MOST_NUMBERS = 50_000_000
 """In a constant that is worked out: far more than a network has that decides within microseconds."""
+SHRINKS = {"Compress", "NonZero", "Unique"}
+"""Operators that make about as many numbers as they are given, or fewer: how many shows only then."""
 STANDARD = {"", "ai.onnx"}
 """Names of the domain of ONNX's own operators."""
 
 
 def titled(node: Any) -> str:
     """The node in a message: its name, or else its first output, and its operator."""
-    return f"node '{node.name or node.output[0]}' ({node.op_type})"
+    return f"node '{node.name or ''.join(node.output[:1])}' ({node.op_type})"
 
 
 def fold(onnx: Any, proto: Any) -> None:
@@ -61,7 +63,12 @@ def _outputs(onnx: Any, proto: Any, node: Any, given: list[Any]) -> dict[str, An
     graph = helper.make_graph([node], "constants", [], outputs, given)
     model = helper.make_model(graph, opset_imports=proto.opset_import, ir_version=proto.ir_version)
     for output in _inferred(model).graph.output:
-        count = math.prod(d.dim_value for d in output.type.tensor_type.shape.dim)
+        kind = output.type.tensor_type
+        is_known = kind.HasField("shape") and all(d.HasField("dim_value") for d in kind.shape.dim)
+        if not (is_known or node.op_type in SHRINKS):
+            why = "how many numbers it makes cannot be told"
+            raise UsageError(f"{titled(node)}: cannot be worked out of its constants: {why}")
+        count = math.prod(d.dim_value for d in kind.shape.dim)
         if count > MOST_NUMBERS:
             raise UsageError(
                 f"{titled(node)}: makes {count:,} numbers of its constants, must be at most 50 million"

@@ -30,6 +30,8 @@ SHAPES = {"Identity", "Squeeze", "Unsqueeze", "Flatten", "Reshape", "Transpose",
 """Operators that change no number; that they change no order either, the outputs show."""
 ASIDE = {"Shape", "Slice", "Split", "Gather", "Expand", "ConstantOfShape", "Concat"}
 """Operators that make up initial states and shapes."""
+MALFORMED = (AttributeError, LookupError, TypeError, ValueError)
+"""What a graph raises whose nodes lack an input, or whose tensors have another shape than ONNX says."""
 MADE_HERE = ("format", "spec_version", "agent_hash", "weights_sha256", "golden_sha256")
 """Keys of a card that the import writes itself."""
 
@@ -86,6 +88,8 @@ def import_(graph: Path, card: Path, out: Path, output: str | None = None) -> st
         outputs = rollout(proto, observations)
     except UsageError as error:
         raise UsageError(f"{given}: {error}") from None
+    except MALFORMED as error:
+        raise UsageError(f"{given}: not as ONNX has it: {type(error).__name__}: {error}") from None
     if "net" in wanted and wanted["net"] != net:
         raise UsageError(f"{card}: [net] is {wanted['net']}, but the graph's is {net}; leave [net] out")
     source = {"imported_from": given if _is_stream(graph) else graph.name, "imported_sha256": digest}
@@ -301,6 +305,8 @@ def _card(path: Path) -> tuple[dict[str, Any], str | None, int]:
         seen = json.loads(check_agent(json.dumps(card["agent"]))[0])["observation"]
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
+    except TypeError:
+        raise UsageError(f"{path}: [agent] has a date or a time; write numbers and texts") from None
     kept = {key: value for key, value in card.items() if key not in MADE_HERE}
     return kept, card.get("weights_sha256"), seen.get("rows", 1) * seen["history"] * len(seen["features"])
 
@@ -322,8 +328,14 @@ def network(proto: Any) -> tuple[dict[str, Any], dict[str, Array]]:
             raise UsageError(
                 f"'{name}' goes to {len(followers)} nodes{where}; a network here is one chain of layers"
             )
-        chain.take(followers[0], name)
-        name = followers[0].output[0]
+        try:
+            chain.take(followers[0], name)
+            name = followers[0].output[0]
+        except UsageError:
+            raise
+        except MALFORMED:
+            why = "its inputs and weights are not as ONNX has them; check them with onnx.checker"
+            raise UsageError(f"{titled(followers[0])}: {why}") from None
     return chain.net(), chain.tensors
 
 
@@ -454,7 +466,8 @@ class _Chain:
         for operator in ("Add", "MatMul", "Reshape", "Mul", "Sigmoid", "Add", "Mul", "Gather"):
             maker = self.makers.get(name)
             if maker is None or maker.op_type != operator:
-                raise self._refused(node, "must be a mask as `headway models` exports it")
+                cure = "fold a scale of the inputs into the first layer's weights"
+                raise self._refused(node, f"must be a mask as `headway models` exports it; {cure}")
             found.append(maker)
             name = maker.input[0]
         _, places, _, _, _, bias, weight, gather = found

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from headway._native import UsageError
 from headway.models.extras import need
+from headway.models.fold_onnx import MOST_NUMBERS
 
 Array = np.ndarray[Any, Any]
 
@@ -60,9 +62,11 @@ def rollout(proto: Any, observations: Array) -> Array:
     if rank == 3 and not states:
         axis = 1 if _batch_first(proto, first.name) else 0
         return np.asarray(run({first.name: np.expand_dims(rows, 1 - axis)})[0]).reshape(len(rows), -1)
-    memory = [
-        np.zeros([d.dim_value or 1 for d in state.type.tensor_type.shape.dim], np.float32) for state in states
-    ]
+    shapes = {state.name: [d.dim_value or 1 for d in state.type.tensor_type.shape.dim] for state in states}
+    for name, shape in shapes.items():
+        if math.prod(shape) > MOST_NUMBERS:
+            raise UsageError(f"input '{name}' is a state of {math.prod(shape):,} numbers; at most 50 million")
+    memory = [np.zeros(shape, np.float32) for shape in shapes.values()]
     if len(outputs) != 1 + len(states):
         raise UsageError(f"{len(states)} inputs of state, but {len(outputs) - 1} outputs of it; must be as many")
     found = []

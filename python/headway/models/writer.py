@@ -14,7 +14,7 @@ import numpy as np
 
 from headway._native import RunError, UsageError, agent_version, check_agent, check_model
 from headway.ending import held
-from headway.files import make_path
+from headway.files import make_path, unfinished
 from headway.models.extras import need
 from headway.models.folder import CARD, GOLDEN, WEIGHTS
 
@@ -66,7 +66,7 @@ def put(folder: Path, content: Mapping[str, bytes], check: Callable[[Path], str]
         raise UsageError(
             f"{folder}: is there already, and models are never changed; give another version or folder"
         )
-    beside = folder.with_name(f".{folder.name}.{os.getpid()}")
+    beside = unfinished(folder, os.getpid())
     try:
         make_path(folder.parent)
         beside.mkdir()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import socket
 import ssl
 import threading
@@ -20,7 +21,7 @@ from headway.netwatch.topology import is_loopback
 from headway.netwatch.watch import Health, LinkState, OnPath, PathState, Running, Snapshot, SwitchState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 T = TypeVar("T")
@@ -43,16 +44,21 @@ class Client:
     ) -> None:
         """`ca` has the certificates to trust, else the system's do. Raises UsageError.
 
-        A token goes to loopback or by TLS, nowhere else.
+        A token goes to loopback or by TLS, nowhere else. Blanks and ends of lines around it do not count.
         """
-        parts = urlsplit(url)
+        elsewhere = UsageError(f"'{url}': not where a netwatch is; write {WHERE}")
         try:
+            parts = urlsplit(url)
             self._host, self._port = parts.hostname or "", parts.port
+            self._host.encode("idna")
         except ValueError:
-            self._host, self._port = "", None
+            raise elsewhere from None
         if parts.scheme not in ("http", "https") or not self._host or parts.path.strip("/") or parts.query:
-            raise UsageError(f"'{url}': not where a netwatch is; write {WHERE}")
-        if token is not None and parts.scheme == "http" and not is_loopback(self._host):
+            raise elsewhere
+        token = (token or "").strip()
+        if not re.fullmatch("[!-~]*", token):
+            raise UsageError("this is no token: a token is of visible ASCII characters, without blanks")
+        if token and parts.scheme == "http" and not is_loopback(self._host):
             raise UsageError(f"'{url}': a token would be sent for all to read; write https://")
         self.url = url.rstrip("/")
         self._patience_s = patience_s
@@ -68,26 +74,23 @@ class Client:
 
     def paths(self) -> Snapshot:
         """All paths. Raises RunError."""
-        return _snapshot(self._get("/v1/paths"))
+        return self._get("/v1/paths", _snapshot)
 
     def path(self, name: str) -> PathState:
         """One path. Raises RunError, also if there is none of that name."""
-        return _path(self._get(f"/v1/paths/{quote(name, safe='')}"))
+        return self._get(f"/v1/paths/{quote(name, safe='')}", _path)
 
     def switches(self) -> list[SwitchState]:
         """All switches. Raises RunError."""
-        return [_made(SwitchState, one) for one in self._get("/v1/switches")]
+        return self._get("/v1/switches", lambda said: [_made(SwitchState, one) for one in said])
 
     def links(self) -> list[LinkState]:
         """All links. Raises RunError."""
-        return [_made(LinkState, one) for one in self._get("/v1/links")]
+        return self._get("/v1/links", lambda said: [_made(LinkState, one) for one in said])
 
     def health(self) -> Health:
         """How it is. Raises RunError."""
-        said = self._get("/v1/health")
-        if not isinstance(said, dict) or not isinstance(said.get("sources"), list):
-            raise RunError(f"{self.url} has no sources: it is no netwatch; start one: headway netwatch run")
-        return _made(Health, said | {"sources": [_made(Running, one) for one in said["sources"]]})
+        return self._get("/v1/health", _health)
 
     def stream(self) -> Iterator[Snapshot]:
         """Every snapshot from now on, until `close`: a lost connection is opened again.
@@ -130,12 +133,12 @@ class Client:
                 self._streaming.settimeout(SILENCE_S)
             while not self._closed.is_set() and (line := response.readline(LARGEST)):
                 if line.startswith(b"data: "):
-                    yield _snapshot(json.loads(line[6:]))
+                    yield self._understood(_snapshot, json.loads(line[6:]))
         finally:
             self._streaming = None
             connection.close()
 
-    def _get(self, path: str) -> Any:
+    def _get(self, path: str, make: Callable[[Any], T]) -> T:
         connection = self._connect()
         try:
             connection.request("GET", path, headers=self._headers)
@@ -143,12 +146,20 @@ class Client:
             body = response.read(LARGEST)
             if response.status != 200:
                 raise RunError(self._refusal(response.status, body))
-            return json.loads(body)
+            said = json.loads(body)
         except (OSError, http.client.HTTPException, ValueError) as error:
             why = getattr(error, "strerror", None) or error or type(error).__name__
             raise RunError(f"no netwatch answers at {self.url}: {why}; start one: headway netwatch run") from None
         finally:
             connection.close()
+        return self._understood(make, said)
+
+    def _understood(self, make: Callable[[Any], T], said: Any) -> T:
+        try:
+            return make(said)
+        except (AttributeError, KeyError, TypeError):
+            what = "it is no netwatch, or one of another version"
+            raise RunError(f"{self.url} answers something else: {what}; start one: headway netwatch run") from None
 
     def _connect(self) -> http.client.HTTPConnection:
         if self._tls is None:
@@ -161,6 +172,10 @@ class Client:
         except (ValueError, KeyError, TypeError):
             why = "it is no netwatch"
         return f"{self.url} answers {status}: {why}"
+
+
+def _health(said: dict[str, Any]) -> Health:
+    return _made(Health, said | {"sources": [_made(Running, one) for one in said["sources"]]})
 
 
 def _snapshot(said: dict[str, Any]) -> Snapshot:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from headway._native import RunError, UsageError
 from headway.netwatch.source import Counters, PortReading, Reading
+from headway.netwatch.tls import check_pair
 from headway.netwatch.topology import address, is_loopback
 
 if TYPE_CHECKING:
@@ -107,6 +108,8 @@ def _check(settings: OpenFlow) -> None:
                     pass
             except OSError as error:
                 raise UsageError(f"[openflow] {path}: {error.strerror}") from None
+    if settings.cert is not None and settings.key is not None:
+        check_pair(settings.cert, settings.key, f"[openflow] cert {settings.cert}, key {settings.key}")
     # os-ken would say so in a thread of its own, and go on.
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as one:
         one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

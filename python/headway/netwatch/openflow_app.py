@@ -146,7 +146,8 @@ def _say(**said: Any) -> None:
 
 
 def _end_with_parent() -> None:
-    while sys.stdin.buffer.read(4096):
+    # A thread that waits in a buffered read aborts the interpreter where `main` fails.
+    while os.read(0, 4096):
         pass
     # os-ken's threads do not end.
     os._exit(0)

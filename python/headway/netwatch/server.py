@@ -5,9 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-import ssl
-import sys
-import threading
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +16,7 @@ from headway._native import UsageError
 from headway.netwatch.api import Limits, make_app
 from headway.netwatch.limits import client_of
 from headway.netwatch.stream import Broadcast
+from headway.netwatch.tls import check_pair
 from headway.netwatch.topology import address, is_loopback
 from headway.netwatch.watch import Watch
 
@@ -94,11 +92,8 @@ def checked(bind: str, cert: Path | None, key: Path | None, tokens: Tokens | Non
         raise UsageError(
             f"--bind {bind}: beyond loopback it takes TLS and tokens; {missing} is missing (docs/netwatch.md)"
         )
-    if cert is not None:
-        try:
-            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key)
-        except (OSError, ssl.SSLError) as error:
-            raise UsageError(f"--tls-cert {cert}, --tls-key {key}: {error.strerror or error}") from None
+    if cert is not None and key is not None:
+        check_pair(cert, key, f"--tls-cert {cert}, --tls-key {key}")
     return host, port
 
 
@@ -161,7 +156,7 @@ async def _serve(
     loop = asyncio.get_running_loop()
     ending.sets(ended, loop)
     if tied:
-        threading.Thread(target=_read_all, args=(loop, ended), daemon=True).start()
+        ending.sets_at_end_of_input(ended, loop)
     publishing = asyncio.create_task(publish(watch, broadcast))
     watching = [asyncio.create_task(watch.supervise(source)) for source in sources]
     serving = asyncio.create_task(server.serve([listening]))
@@ -185,13 +180,6 @@ async def publish(watch: Watch, broadcast: Broadcast) -> None:
     while True:
         broadcast.publish(watch.snapshot())
         await watch.rounds()
-
-
-def _read_all(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
-    sys.stdin.buffer.read()
-    # It may have ended for another reason.
-    with suppress(RuntimeError):
-        loop.call_soon_threadsafe(ended.set)
 
 
 def _say(listening: socket.socket, has_tls: bool, paths: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
+import shlex
 import time
 from typing import TYPE_CHECKING
 
@@ -47,9 +48,9 @@ def read(path: Path) -> dict[str, str]:
         mode = path.stat().st_mode
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "not UTF-8 text"
-        raise UsageError(f"{path}: {why}; make one: headway netwatch token NAME --tokens {path}") from None
+        raise UsageError(f"{path}: {why}; {_cure(path)}") from None
     if mode & 0o022:
-        raise UsageError(f"{path}: others may write it; chmod 600 {path}")
+        raise UsageError(f"{path}: others may write it; chmod 600 {shlex.quote(str(path))}")
     found: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if line.strip() and not line.startswith("#"):
@@ -62,6 +63,10 @@ def read(path: Path) -> dict[str, str]:
     return found
 
 
+def _cure(path: Path) -> str:
+    return f"make one: headway netwatch token NAME --tokens {shlex.quote(str(path))}"
+
+
 class Tokens:
     """Those of a file, as it is now."""
 
@@ -71,9 +76,7 @@ class Tokens:
         self._digests = read(path)
         self._looked_s, self._written = time.monotonic(), self._stamp()
         if not self._digests:
-            raise UsageError(
-                f"{path}: there is no token in it; make one: headway netwatch token NAME --tokens {path}"
-            )
+            raise UsageError(f"{path}: there is no token in it; {_cure(path)}")
 
     def who(self, token: str) -> str | None:
         """The name of whose token that is."""

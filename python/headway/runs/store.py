@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 NAME = "runs.jsonl"
+BEGINNING = b'{"store_schema": '
+"""Of each line."""
 
 FLOW = (
     "flow",
@@ -53,6 +55,7 @@ SERIES = (
 SERIES_OF_FLOW = ("sent_mbps", "lost_mbps", "throughput_mbps", "loss", "rtt_ms")
 """What is kept of that of each of several flows; its times are those of all together."""
 
+Key = tuple[Any, ...]
 Run = dict[str, Any]
 """A row of `Batch.results` for all flows together, and warmup, transport, when, on which machine, how long it took.
 
@@ -69,7 +72,8 @@ class Store:
 
         Args:
             folder: Where it is.
-            writes: Other files that the command writes there: without runs beside them they are somebody's own.
+            writes: Other files that the command writes there, such as fig1-*.csv: without runs beside them they
+                are somebody's own.
 
         Raises:
             UsageError: If another process has it, or something else is in it.
@@ -78,39 +82,49 @@ class Store:
         self._opened = ExitStack()
         self._opened.enter_context(alone_in(folder))
         self._is_new = not self.path.exists()
-        if self._is_new and (own := [name for name in writes if (folder / name).exists()]):
+        own = [found.name for name in writes for found in folder.glob(name)]
+        if self._is_new and own:
             self._opened.close()
             raise UsageError(f"--out {folder}: holds {own[0]} without its {NAME}; give another folder")
         try:
             # Nothing waits in a buffer for a disk that is full.
             self._file = self._opened.enter_context(self.path.open("a+b", buffering=0))
+            self._runs = self._read()
+        except UsageError:
+            self._opened.close()
+            raise
         except OSError as error:
             self._opened.close()
             raise UsageError(
                 f"--out {folder}: {NAME}: {error.strerror}; give a folder that can be written"
             ) from None
         self._machine = machine()
-        self._runs = {_key(run): run for run in self._read()}
 
-    def _read(self) -> Iterable[Run]:
+    def _read(self) -> dict[Key, Run]:
+        """All runs of the file, in which every line ends afterwards. Raises UsageError and leaves it as it is."""
         self._file.seek(0)
         content = self._file.read()
-        whole = content.rfind(b"\n") + 1
-        # A line without an end is what a crash left.
-        self._file.truncate(whole)
-        for number, line in enumerate(content[:whole].splitlines(), 1):
-            try:
-                run = json.loads(line)
-                schema = run["store_schema"]
-            except (ValueError, KeyError, TypeError):
-                raise UsageError(
-                    f"{self.path}:{number}: not a run; delete the line, or give another --out"
-                ) from None
-            if schema != SCHEMA:
-                raise UsageError(
-                    f"{self.path}:{number}: schema {schema!r}, this headway reads {SCHEMA}; give another --out"
-                )
-            yield run
+        whole = mended(content, BEGINNING)
+        runs = dict(self._run(line, number) for number, line in enumerate(whole.splitlines(), 1))
+        if len(whole) > len(content):
+            self._file.write(b"\n")
+        else:
+            self._file.truncate(len(whole))
+        return runs
+
+    def _run(self, line: bytes, number: int) -> tuple[Key, Run]:
+        try:
+            run = json.loads(line)
+            schema = run["store_schema"]
+            key = _key(run) if schema == SCHEMA else ()
+            hash(key)
+        except (ValueError, KeyError, TypeError):
+            raise UsageError(f"{self.path}:{number}: not a run; delete the line, or give another --out") from None
+        if schema != SCHEMA:
+            raise UsageError(
+                f"{self.path}:{number}: schema {schema!r}, this headway reads {SCHEMA}; give another --out"
+            )
+        return key, run
 
     def find(self, task: Task) -> Run | None:
         """The finished run.
@@ -223,6 +237,22 @@ def machine() -> str:
     return f"{os.cpu_count()} cores of {processor}, {platform.system()} {platform.release()}"
 
 
-def _key(run: Mapping[str, Any]) -> tuple[Any, ...]:
+def mended(content: bytes, beginning: bytes) -> bytes:
+    """What is in a file that lines of JSON are added to, so that its last line ends as well.
+
+    A last line that is not whole, and begins as all that are written there do, is left out: a crash left it.
+    """
+    last = content[content.rfind(b"\n") + 1 :]
+    if not last:
+        return content
+    try:
+        json.loads(last)
+    except ValueError:
+        if beginning.startswith(last[: len(beginning)]):
+            return content.removesuffix(last)
+    return content + b"\n"
+
+
+def _key(run: Mapping[str, Any]) -> Key:
     keys = ("world", "scenario_hash", "scheme", "seed", "seconds", "warmup", "transport")
     return tuple(run[key] for key in keys)

@@ -1,6 +1,7 @@
 """Finds and describes traces."""
 
 import math
+import os
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from importlib import resources
@@ -25,7 +26,7 @@ _LONG_S = 3600.0
 
 def locate(name_or_path: str) -> str:
     """The file of a trace, by its path or by its name. Raises UsageError."""
-    is_here = is_stream(name_or_path) or Path(name_or_path).is_file()
+    is_here = is_stream(name_or_path) or os.path.isfile(name_or_path)
     path = spooled(name_or_path) if is_here else Trace.find(name_or_path)
     if path is None:
         collection = collection_of(name_or_path)

@@ -8,7 +8,7 @@ from statistics import fmean
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from headway._native import Batch, Scenario, code_version, learn
+from headway._native import Batch, RunError, Scenario, UsageError, code_version, learn
 from headway.models.learner import write_learner
 from headway.summary import ALL_FLOWS
 
@@ -58,8 +58,12 @@ def train(folder: Path, seed: int, say: Callable[[str], None]) -> str:
         "lessons": list(TRAINING_FLOWS),
         "lesson_s": FLOW_S,
     }
-    evaluation = _evaluation(learned, seed + len(TRAINING_FLOWS), say)
-    return write_learner(folder, CARD | {"training": training, "evaluation": evaluation}, learned)
+    card = CARD | {"training": training}
+    try:
+        card |= {"evaluation": _evaluation(learned, seed + len(TRAINING_FLOWS), say)}
+    except (UsageError, RunError, OSError) as error:
+        say(f"warning: the learner is written without an evaluation: {error}")
+    return write_learner(folder, card, learned)
 
 
 def _evaluation(learned: str, seed: int, say: Callable[[str], None]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from headway._native import Scenario, UsageError
 from headway.envs import EnvConfig
 from headway.envs.team import HeadwayTeamVectorEnv
 from headway.models import load
+from headway.train import program
 from headway.train.cooperate import NEIGHBOURS, Cooperation, Sharing, Terms
 from headway.train.sections import Net
 from headway.tune.policy import trained_with
@@ -133,8 +135,11 @@ def online(
     return team, check
 
 
-def main() -> None:
-    """Learns for some updates, and says what was earned and what the rules rejected, a JSON line an update."""
+def main() -> int:
+    """Learns for some updates, and says what was earned and what the rules rejected, a JSON line an update.
+
+    Gives the exit code.
+    """
     asked = argparse.ArgumentParser(description="Goes on learning from trained tuners, online.")
     asked.add_argument("--model", action="append", required=True)
     asked.add_argument("--scenario", required=True)
@@ -145,15 +150,16 @@ def main() -> None:
     given = asked.parse_args()
     torch.set_num_threads(1)
     sharing = Sharing(given.neighbours, episodes=True, policies_every=1, value_difference=0.5)
-    try:
+
+    def learn() -> None:
         team, check = online(given.model, given.scenario, given.agents, sharing, given.seed)
-    except UsageError as error:
-        asked.error(str(error))
-    for _ in range(given.updates):
-        team.stretch(1)
-        said = {"decisions": team.decisions, "reward": round(team.reward, 4), "tuples": check.seen}
-        print(json.dumps(said | {"rejected": dict(check.rules.rejected)}), flush=True)
+        for _ in range(given.updates):
+            team.stretch(1)
+            said = {"decisions": team.decisions, "reward": round(team.reward, 4), "tuples": check.seen}
+            print(json.dumps(said | {"rejected": dict(check.rules.rejected)}), flush=True)
+
+    return program.run("team_online", learn, "nothing is saved")
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -31,12 +31,14 @@ import numpy as np
 import torch
 
 from headway import ending
-from headway._native import RunError, UsageError, code_version
+from headway._native import UsageError, code_version
+from headway.cli.streams import said
 from headway.envs import EnvConfig
 from headway.envs.team import HeadwayTeamVectorEnv
 from headway.files import alone_in, write_atomic
 from headway.reproduce.lab import TRAINED
-from headway.train import checkpoint
+from headway.runs.store import mended
+from headway.train import checkpoint, program
 from headway.train.config import SYSTEMS
 from headway.train.cooperate import Cooperation, Sharing, Terms
 from headway.train.scenarios import scenario_hashes
@@ -168,16 +170,17 @@ def _row(
 
 
 def rows_of(file: Path) -> list[dict[str, Any]]:
-    """The lines of a study so far; a last one that is not whole is left out.
+    """The lines of a study so far; a last one that a crash cut off is left out.
 
     Raises UsageError for a file of something else.
     """
     rows = []
-    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines() if file.exists() else (), 1):
+    content = file.read_bytes() if file.exists() else b""
+    for number, line in enumerate(mended(content, b'{"schema": ').splitlines(), 1):
         try:
             row = json.loads(line)
-        except json.JSONDecodeError:
-            continue
+        except ValueError:
+            row = None
         if not isinstance(row, dict) or not {"agents", "shared", "seed", "curve"} <= row.keys():
             raise UsageError(f"{file}:{number}: not a line of this study; give another --out")
         rows.append(row)
@@ -192,19 +195,13 @@ def main() -> int:
     asked.add_argument("--training", default="bbr-team-training", help="scenario; default: %(default)s")
     asked.add_argument("--validation", default="bbr-team-validation", help="scenario; default: %(default)s")
     given = asked.parse_args()
-    ending.prepare()
-    try:
+
+    def work() -> None:
         with alone_in(given.out):
             study(given.out, given.seeds, (given.training, given.validation))
-    except (UsageError, RunError, OSError) as error:
-        print(f"team_study: {error}", file=sys.stderr)
-        return 2 if isinstance(error, UsageError) else 1
-    except KeyboardInterrupt:
-        ending.ignore()
-        kept = f"finished trainings are in {given.out / FILE}, and the same command goes on from there"
-        print(f"team_study: interrupted; {kept}", file=sys.stderr)
-        return ending.exit_code()
-    return 0
+
+    kept = f"finished trainings are in {given.out / FILE}, and the same command goes on from there"
+    return program.run("team_study", work, kept)
 
 
 def study(folder: Path, seeds: int, scenarios: tuple[str, str]) -> None:
@@ -218,7 +215,8 @@ def study(folder: Path, seeds: int, scenarios: tuple[str, str]) -> None:
     def keep(row: dict[str, Any]) -> None:
         with ending.held(), file.open("a", encoding="utf-8") as lines:
             lines.write(json.dumps(row) + "\n")
-        print(row["agents"], row["shared"], row["seed"], row["curve"][-1], flush=True)
+        # It is in the file: a reader who has left, or a full disk, does not end an hour's training.
+        said(lambda: print(row["agents"], row["shared"], row["seed"], row["curve"][-1]))
 
     if (0, NOTHING, 0) not in done:
         keep(bbr(scenarios[1]))

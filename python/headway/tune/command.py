@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
-import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import zmq.asyncio
 
-from headway import ending
+from headway import ending, memory
 from headway._native import RunError, UsageError
 from headway.tune import control
 from headway.tune.agent import start
@@ -29,6 +27,9 @@ if TYPE_CHECKING:
     from headway.tune.link import Endpoint, Security
     from headway.tune.monitor import Monitor
     from headway.tune.tuner import Tuner
+
+SIMULATED_BYTES, MADE_UP_BYTES = 560_000, 500
+"""Memory of a host with simulated flows, and of one made-up flow, as it was measured."""
 
 
 def run_agent(agent: Agent, socket: Path | None, *, tied: bool = False) -> int:
@@ -72,6 +73,8 @@ def run_hosts(
     """
     if source == "sockets" and len(options) > 1:
         raise UsageError("--hosts: real sockets are one host's; take --source simulated or made-up for several")
+    each = SIMULATED_BYTES if source == "simulated" else flows * MADE_UP_BYTES
+    memory.check(len(options) * each, f"--hosts {len(options)}", "take fewer")
 
     def flows_of(index: int) -> tuple[Monitor, Tuner]:
         one: Any
@@ -131,8 +134,7 @@ def _ended_by_signals() -> asyncio.Event:
 async def _until_ended(task: asyncio.Task[None], ended: asyncio.Event, tied: bool) -> int:
     """Until the task ends, or is to end: then it is cancelled, and may put things in order."""
     if tied:
-        loop = asyncio.get_running_loop()
-        threading.Thread(target=_read_all, args=(loop, ended), daemon=True).start()
+        ending.sets_at_end_of_input(ended, asyncio.get_running_loop())
     waiting = asyncio.create_task(ended.wait())
     await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
@@ -143,15 +145,6 @@ async def _until_ended(task: asyncio.Task[None], ended: asyncio.Event, tied: boo
     with suppress(asyncio.CancelledError):
         await task
     return 0
-
-
-def _read_all(loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
-    # By the descriptor: a thread that waits in a buffered read has its lock when the interpreter ends.
-    while os.read(sys.stdin.fileno(), 1 << 16):
-        pass
-    # It may have ended for another reason.
-    with suppress(RuntimeError):
-        loop.call_soon_threadsafe(ended.set)
 
 
 def _say(role: str, name: str) -> None:

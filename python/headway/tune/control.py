@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
 import socket
@@ -32,7 +33,7 @@ def folder() -> Path:
 
 def default_path(role: str, name: str) -> Path:
     """Of the host or the agent of that name."""
-    return folder() / f"{role}-{name}.sock"
+    return folder() / f"{role}-{name.replace('/', '_')}.sock"
 
 
 class Control:
@@ -59,7 +60,7 @@ class Control:
                     raise UsageError(
                         f"--socket {self._path}: another one listens there; give another --name or path"
                     )
-                self._path.unlink()
+                self._path.unlink(missing_ok=True)
             before = os.umask(0o177)
             try:
                 self._server = await asyncio.start_unix_server(self._answer, self._path)
@@ -87,9 +88,10 @@ class Control:
 
 
 def _listens(path: Path) -> bool:
+    """Is there anybody? One who is busy, or whom we may not ask, is there too."""
     with socket.socket(socket.AF_UNIX) as one:
         one.settimeout(PATIENCE_S)
-        return one.connect_ex(str(path)) == 0
+        return one.connect_ex(str(path)) not in {errno.ECONNREFUSED, errno.ENOENT}
 
 
 def ask(path: Path, patience_s: float = PATIENCE_S) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,7 +63,7 @@ def new(name: str, out: Path) -> tuple[Path, Path]:
             secret_file.unlink()
             raise
     except FileExistsError as error:
-        raise UsageError(f"{error.filename}: is there already; give another name or --out") from None
+        raise UsageError(f"{error.filename2}: is there already; give another name or --out") from None
     except OSError as error:
         raise RunError(
             f"{error.filename or out}: {error.strerror}; give a folder that can be written: --out DIR"
@@ -71,16 +72,19 @@ def new(name: str, out: Path) -> tuple[Path, Path]:
 
 
 def _write(file: Path, text: str) -> None:
-    """A new file that nobody else can read, not even at first."""
-    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    """A new file that nobody else can read, not even at first, and that is there whole or not at all."""
+    beside = file.with_name(f".{file.name}.{os.getpid()}")
     try:
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w") as out:
             # zmq.auth's format: lines before `curve` are somebody's remarks.
             out.write("metadata\n" + text)
-    except OSError:
-        # The disk is full: half a key is none.
-        file.unlink()
-        raise
+            out.flush()
+            os.fsync(out.fileno())
+        # Unlike a rename it overwrites nothing.
+        os.link(beside, file)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def read(file: Path) -> Pair:
@@ -93,10 +97,11 @@ def read(file: Path) -> Pair:
         raise UsageError(f"{file}: {why}; make a key: headway keys new NAME") from None
     found = dict(re.findall(r'^\s*(public|secret)-key\s*=\s*"([^"\n]{40})"\s*$', text, re.MULTILINE))
     if "public" not in found:
-        raise UsageError(f"{file}: not a key; make one: headway keys new NAME")
+        raise UsageError(f"{file}: not a key; remove it, and make one: headway keys new NAME")
     if "secret" in found:
         if mode & 0o077:
-            raise UsageError(f"{file}: others may read this secret; keep it yours: chmod 600 {file}")
+            cure = f"keep it yours: chmod 600 {shlex.quote(str(file))}"
+            raise UsageError(f"{file}: others may read this secret; {cure}")
         if zmq.curve_public(found["secret"].encode()).decode() != found["public"]:
             raise UsageError(f"{file}: its two keys are no pair; copy it again, or make another")
     secret = found.get("secret")

@@ -1,0 +1,38 @@
+"""How the programs of this package end: as the commands of `headway` do, in one line and with their exit codes."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from headway import ending
+from headway._native import RunError, UsageError
+from headway.cli import streams
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def run(name: str, body: Callable[[], None], kept: str) -> int:
+    """Runs `body`; the exit code. After a signal it says what is `kept`."""
+    streams.prepare()
+    ending.prepare()
+    try:
+        body()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader of our output has left.
+        code, message = 0, ""
+    except (UsageError, RunError) as error:
+        code, message = 2 if isinstance(error, UsageError) else 1, str(error)
+    except OSError as error:
+        code, message = 1, f"{error.filename or 'standard output'}: {error.strerror or error}"
+    except KeyboardInterrupt:
+        ending.ignore()
+        code, message = ending.exit_code(), f"interrupted; {kept}"
+    else:
+        code, message = 0, ""
+    if message:
+        print(f"{name}: {streams.shown(' '.join(message.split()))}", file=sys.stderr)
+    streams.silence()
+    return code

@@ -15,13 +15,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.stats.bootstrap import LEVEL, block_of_known
 from headway.stats.equal import widened
-from headway.stats.means import apart, mean, percent, percent_apart
+from headway.stats.means import (
+    apart,
+    block_means,
+    mean,
+    percent,
+    percent_apart,
+    percent_parts,
+    percent_parts_apart,
+)
 from headway.stats.nested import nested
 from headway.summary import ALL_FLOWS, in_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from headway.stats.equal import Samples
     from headway.stats.means import Metric
     from headway.summary import Offsets, Run
 
@@ -49,6 +58,20 @@ class Both(NamedTuple):
     def samples(self) -> int:
         """How many independent ones there are."""
         return len(self.first) // self.block if self.block else min(len(self.first), len(self.second))
+
+    def differences(self, scale: float = 1.0) -> list[list[float]]:
+        """The independent samples of `difference`; of no pairs both groups."""
+        one, other = ([scale * value for value in of] for of in (self.second, self.first))
+        if not self.block:
+            return [one, other]
+        return [block_means([b - a for a, b in zip(other, one, strict=True)], self.block)]
+
+    def percents(self) -> list[list[float]]:
+        """The independent samples of `percent`, to first order; of no pairs both groups."""
+        if not self.block:
+            return [*percent_parts_apart(self.second, self.first)]
+        both = list(zip(self.first, self.second, strict=True))
+        return [block_means(percent_parts(both), self.block)]
 
     def difference(self, scale: float = 1.0, level: float = LEVEL) -> Metric:
         """How far the second lies above the first."""
@@ -87,7 +110,11 @@ class Measure(NamedTuple):
         """How far the second scheme lies above the first, with its interval."""
         return both.percent() if self.is_relative else both.difference(self.scale)
 
-    def zone(self, difference: Metric, samples: int | None = None) -> Zone:
+    def samples(self, both: Both) -> list[list[float]]:
+        """The independent samples of the difference, in its unit."""
+        return both.percents() if self.is_relative else both.differences(self.scale)
+
+    def zone(self, difference: Metric, samples: Samples | None = None) -> Zone:
         """What the difference says of the second scheme; `samples` are the independent ones behind it."""
         if difference["ci95"] is None:
             return Zone.UNCLEAR
@@ -158,7 +185,7 @@ def compare(
             if known := _known(pairs, measure.metric, block):
                 difference = measure.difference(known)
                 differences[measure.metric] = difference
-                zones[measure.metric] = measure.zone(difference, known.samples)
+                zones[measure.metric] = measure.zone(difference, measure.samples(known))
         found[scheme, scenario] = Comparison(scheme, against, scenario, len(pairs), differences, zones)
     return found
 
@@ -213,7 +240,7 @@ def _is_less(known: Both, level: float, best: float, metric: str, *, more: bool)
     small = next(
         (m.margin / m.scale for m in MEASURES if m.metric == metric and not m.is_relative), 0.01 * abs(best)
     )
-    low, high = widened((ends[0], ends[1]), small, known.samples, level)
+    low, high = widened((ends[0], ends[1]), small, known.differences(), level)
     return high < 0 if more else low > 0
 
 

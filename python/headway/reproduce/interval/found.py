@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from headway.reproduce.claim import PERCENT, POINTS, Aim, Zone
 from headway.reproduce.interval.groups import PAPERS, PRINTED
-from headway.stats import FEW, block_of_known, means
+from headway.reproduce.measured import mean_of, percent_of
+from headway.stats import FEW, block_of_known
 from headway.stats.estimate import Estimate
 from headway.stats.manova import Manova, manova
 from headway.stats.nested import ENOUGH_MODELS
@@ -219,13 +220,13 @@ class Found:
         """How far the mean of several groups lies above that of others, in % of that; of runs with one seed."""
         both, block = self._sides(ones, others, lambda run: run[quantity])
         turned = [(second, first) for first, second in both]
-        return Estimate.of(lambda level: means.percent(turned, block, level=level), len(turned) // block)
+        return percent_of(turned, block)
 
     def points_lost_of_all(self, ones: Sequence[str], others: Sequence[str]) -> Estimate:
         """The mean share that several groups lose less that of others, in points; of runs with one seed."""
         both, block = self._sides(ones, others, percent_lost)
         apart = [first - second for first, second in both]
-        return Estimate.of(lambda level: means.mean(apart, block, level=level), len(apart) // block)
+        return mean_of(apart, block)
 
     def _sides(
         self, ones: Sequence[str], others: Sequence[str], of: Callable[[Run], float | None]

@@ -6,6 +6,7 @@ import pytest
 from headway.reproduce.claim import Verdict, judge
 from headway.reproduce.measured import over_recordings
 from headway.stats import (
+    block_of_known,
     mean_interval,
     median_interval,
     share_difference_interval,
@@ -79,6 +80,16 @@ def test_runs_that_are_alike_in_blocks_are_covered_as_their_blocks_are():
 
     assert coverage(lambda v: in_use(v, 5), draw, 2.0) == pytest.approx(0.95, abs=0.015)
     assert coverage(in_use, draw, 2.0) < 0.8
+
+
+def test_runs_without_a_value_in_a_row_make_no_interval_narrower():
+    """Blocks of ten runs that see the same. Half of 200 runs in a row have a value: ten blocks of them."""
+
+    def draw(random):
+        return list(np.repeat(random.normal(2, 1, 10), 10) + random.normal(0, 0.3, 100))
+
+    block = block_of_known(10, [k < 100 for k in range(200)])
+    assert coverage(lambda v: in_use(v, block), draw, 2.0) == pytest.approx(0.95, abs=0.015)
 
 
 def test_the_wide_intervals_of_many_comparisons_are_as_wide_as_they_say():

@@ -270,8 +270,9 @@ def _known(pairs: Sequence[tuple[Run, Run]], metric: str, block: int) -> Both | 
 
     Two schemes of several models each share none, or all: their trainings are no pairs unless they are the same.
     """
-    known = [(a, b) for a, b in pairs if a[metric] is not None and b[metric] is not None]
-    block = block_of_known(block, len(known), len(pairs))
+    are_known = [a[metric] is not None and b[metric] is not None for a, b in pairs]
+    known = [pair for pair, is_known in zip(pairs, are_known, strict=True) if is_known]
+    block = block_of_known(block, are_known)
     if not known:
         return None
     models = [(a.get("model"), b.get("model")) for a, b in known]

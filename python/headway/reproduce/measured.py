@@ -155,8 +155,10 @@ class Measured:
     def across(self, wanted: Sequence[Wanted], of: Callable[..., float | None]) -> Estimate:
         """The mean over seeds of `of`, applied to one run of each of `wanted`; None is left out."""
         ordered, block = self.ordered(wanted)
-        rows = [(runs, [value]) for runs in ordered if (value := of(*runs)) is not None]
-        samples, block = self.samples(wanted, rows, block_of_known(block, len(rows), len(ordered)))
+        found = [(runs, of(*runs)) for runs in ordered]
+        rows = [(runs, [value]) for runs, value in found if value is not None]
+        block = block_of_known(block, [value is not None for _, value in found])
+        samples, block = self.samples(wanted, rows, block)
         values = [value for (value,) in samples]
         return mean_of(values, block)
 
@@ -165,7 +167,8 @@ class Measured:
         ordered, block = self.ordered(wanted)
         rows = [(runs, [_value(run, what) for run, what in zip(runs, of, strict=True)]) for runs in ordered]
         known = [(runs, [v for v in values if v is not None]) for runs, values in rows if None not in values]
-        return self.samples(wanted, known, block_of_known(block, len(known), len(ordered)))
+        block = block_of_known(block, [None not in values for _, values in rows])
+        return self.samples(wanted, known, block)
 
     @staticmethod
     def samples(

@@ -100,9 +100,10 @@ class Found:
         """
         wanted = [self.wanted[name] for name in self.judged]
         together, block = self.measured.ordered(wanted)
-        whole = [runs for runs in together if all(map(_is_whole, runs))]
+        are_whole = [all(map(_is_whole, runs)) for runs in together]
+        whole = [runs for runs, is_whole in zip(together, are_whole, strict=True) if is_whole]
         rows = [(runs, [number for run in runs for number in _numbers(run)]) for runs in whole]
-        block = block_of_known(block, len(rows), len(together))
+        block = block_of_known(block, are_whole)
         samples, block = self.measured.samples(wanted, rows, block)
         width = len(NUMBERS)
         return {
@@ -236,6 +237,6 @@ class Found:
         together, block = self.measured.ordered(wanted)
         values = [(runs, [value for run in runs if (value := of(run)) is not None]) for runs in together]
         whole = [(runs, row) for runs, row in values if len(row) == len(wanted)]
-        block = block_of_known(block, len(whole), len(together))
+        block = block_of_known(block, [len(row) == len(wanted) for _, row in values])
         rows, block = self.measured.samples(wanted, whole, block)
         return [(sum(row[: len(ones)]) / len(ones), sum(row[len(ones) :]) / len(others)) for row in rows], block

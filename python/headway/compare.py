@@ -24,7 +24,7 @@ from headway.stats.means import (
     percent_parts,
     percent_parts_apart,
 )
-from headway.stats.nested import nested
+from headway.stats.nested import are_pairs, nested
 from headway.summary import ALL_FLOWS, in_blocks
 
 if TYPE_CHECKING:
@@ -269,6 +269,7 @@ def _known(pairs: Sequence[tuple[Run, Run]], metric: str, block: int) -> Both | 
     """What both runs of a pair have; of a scheme of several models each is one sample.
 
     Two schemes of several models each share none, or all: their trainings are no pairs unless they are the same.
+    With a part in common they are not compared.
     """
     are_known = [a[metric] is not None and b[metric] is not None for a, b in pairs]
     known = [pair for pair, is_known in zip(pairs, are_known, strict=True) if is_known]
@@ -276,8 +277,11 @@ def _known(pairs: Sequence[tuple[Run, Run]], metric: str, block: int) -> Both | 
     if not known:
         return None
     models = [(a.get("model"), b.get("model")) for a, b in known]
-    first, second = map(set, zip(*models, strict=True))
-    if min(len(first), len(second)) > 1 and first != second:
+    try:
+        paired = are_pairs(map(set, zip(*models, strict=True)))
+    except ValueError:
+        return None
+    if not paired:
         ours, theirs = (
             [value for (value,) in nested([pair[k] for pair in models], [[pair[k][metric]] for pair in known])[0]]
             for k in (0, 1)

@@ -16,7 +16,7 @@ from headway.stats import (
     student_interval,
 )
 from headway.stats.estimate import NOTHING, Estimate
-from headway.stats.nested import nested
+from headway.stats.nested import are_pairs, nested
 from headway.stats.two_samples import between, mean_difference
 from headway.summary import METRICS, in_blocks, summarise, within_range
 
@@ -250,8 +250,11 @@ def percent_of(both: Sequence[tuple[float, float]], block: int = 1) -> Estimate:
 
 
 def _are_trained_apart(wanted: Sequence[Wanted]) -> bool:
-    """Are there two learners among them with several trainings each, which are not the same?"""
-    return len({one.trainings for one in wanted if len(one.models) > 1}) > 1
+    """Are there two learners among them with several trainings each, which are not the same?
+
+    Raises ValueError where they are the same in part.
+    """
+    return not are_pairs(one.trainings for one in wanted)
 
 
 def _refuse_trainings(*wanted: Wanted) -> None:

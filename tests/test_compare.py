@@ -93,6 +93,10 @@ def test_runs_that_do_not_differ_from_one_another_are_not_certain(rate, runs, zo
     """30 equal runs leave 9.5% of all runs open, five 45%, each of which may be off by 10%."""
     found = compare(numbered([*runs_of("a", [100.0] * runs), *runs_of("b", [rate] * runs)]), "a")
     assert found["b", "s"].zones["throughput_mbps"] is zone
+    # The interval is the one that was judged.
+    difference = found["b", "s"].differences["throughput_mbps"]
+    reach = 10 * (1 - 0.05 ** (1 / runs))
+    assert difference["ci95"] == pytest.approx([rate - 100 - reach, rate - 100 + reach])
     # All have the same loss of 1%: as equal as the margin of 0.1 points, or not.
     assert found["b", "s"].zones["loss"] is (Zone.EQUAL if runs == 30 else Zone.UNCLEAR)
 

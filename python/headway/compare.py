@@ -110,9 +110,13 @@ class Measure(NamedTuple):
         """How far the second scheme lies above the first, with its interval."""
         return both.percent() if self.is_relative else both.difference(self.scale)
 
-    def samples(self, both: Both) -> list[list[float]]:
-        """The independent samples of the difference, in its unit."""
-        return both.percents() if self.is_relative else both.differences(self.scale)
+    def judged(self, both: Both) -> Metric:
+        """The same with the interval that a verdict uses: wider where runs hardly differ (`stats.equal`)."""
+        found = self.difference(both)
+        if (ends := found["ci95"]) is None:
+            return found
+        samples = both.percents() if self.is_relative else both.differences(self.scale)
+        return {"mean": found["mean"], "ci95": [*widened((ends[0], ends[1]), self.margin, samples, LEVEL)]}
 
     def zone(self, difference: Metric, samples: Samples | None = None) -> Zone:
         """What the difference says of the second scheme; `samples` are the independent ones behind it."""
@@ -147,7 +151,7 @@ class Comparison:
     pairs: int
     """Runs that both have finished, and in which the machine did not change the result."""
     differences: Mapping[str, Metric]
-    """By metric: how far the scheme lies above the other, in the measure's unit."""
+    """By metric: how far the scheme lies above the other, in the measure's unit, with the interval judged."""
     zones: Mapping[str, Zone]
 
     def as_json(self) -> dict[str, Any]:
@@ -183,9 +187,8 @@ def compare(
         differences, zones = {}, {}
         for measure in MEASURES:
             if known := _known(pairs, measure.metric, block):
-                difference = measure.difference(known)
-                differences[measure.metric] = difference
-                zones[measure.metric] = measure.zone(difference, measure.samples(known))
+                differences[measure.metric] = measure.judged(known)
+                zones[measure.metric] = measure.zone(differences[measure.metric])
         found[scheme, scenario] = Comparison(scheme, against, scenario, len(pairs), differences, zones)
     return found
 

@@ -126,7 +126,7 @@ def collect(
 
 
 def _fits(task: Task, run: Running, others: Collection[Running]) -> bool:
-    """Whether there is memory for a run beside others, which may not have taken theirs yet.
+    """Whether there is memory for a run along with others, which may not have taken theirs yet.
 
     Raises UsageError if there are no others.
     """

@@ -18,7 +18,7 @@ import pytest
 
 from headway._native import RunError, UsageError
 from headway.cli.app import run as command
-from headway.cli.try_ import _address
+from headway.cli.try_ import _address, _finish
 from headway.compare import Zone
 from headway.files import alone_in
 from headway.netwatch.tokens import Tokens, new
@@ -29,7 +29,7 @@ from headway.path_trial.picture import picture
 from headway.path_trial.server import Limits, Server, listen, tokens_for
 from headway.path_trial.transfer import EndedError, Look, Measured, Sender, measured
 from headway.path_trial.trial import Plan, check_time, order, usual_seconds
-from headway.path_trial.verdicts import notes, verdicts, whole_rounds
+from headway.path_trial.verdicts import notes, summary, verdicts, whole_rounds
 
 DEADLINE_S = 120
 """Ends only what hangs."""
@@ -154,6 +154,64 @@ def test_a_failure_costs_its_round_and_several_in_a_row_end_the_trial(tmp_path, 
     with pytest.raises(RunError, match="broke"):
         transfers.run(tmp_path / "other")
     assert len(transfers.sent) == 7
+
+
+def test_a_controller_that_always_fails_ends_the_trial_although_the_other_works(tmp_path, monkeypatch):
+    monkeypatch.setattr(trial, "PATIENCE_S", 0.0)
+
+    class OwlFails(Transfers):
+        """Each transfer of owl fails, but the first."""
+
+        def send(self, scheme, *rest):
+            has_sent = scheme in [name for name, *_ in self.sent]
+            self.does = [RunError("broke") if scheme == "owl" and has_sent else None]
+            return super().send(scheme, *rest)
+
+    transfers = OwlFails(1)
+    with pytest.raises(RunError, match="broke"):
+        transfers.run(tmp_path, minutes=60)
+    assert [scheme for scheme, *_ in transfers.sent].count("owl") == 1 + 5
+    assert TrialFolder(tmp_path).failures == {"owl": 5}
+
+
+def test_failed_transfers_are_counted_by_scheme_and_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(trial, "PATIENCE_S", 0.0)
+    broken = [None, None, RunError("broke"), None, RunError("broke")]
+    transfers = Transfers(5, broken)
+    kept, _ = transfers.run(tmp_path)
+    failed = [transfers.sent[2][0], transfers.sent[4][0]]
+    assert kept.failures == {scheme: failed.count(scheme) for scheme in failed}
+    assert json.loads((tmp_path / FACTS).read_text())["failures"] == kept.failures
+    assert TrialFolder(tmp_path).failures == kept.failures
+    found = summary(kept.rows, SCHEMES, {"owl": 2})["notes"]
+    assert found[0].startswith("2 transfers of owl failed; the verdicts leave out these rounds")
+
+
+def test_a_row_that_cannot_be_kept_ends_the_trial_at_once(tmp_path, monkeypatch):
+    """Transfers load the path, and each further one would be thrown away too."""
+    transfers, add = Transfers(5), TrialFolder.add
+
+    def full(self, row):
+        if len(self.rows) == 2:
+            raise RunError("rows.jsonl: No space left on device")
+        add(self, row)
+
+    monkeypatch.setattr(TrialFolder, "add", full)
+    with pytest.raises(RunError, match="No space left"):
+        transfers.run(tmp_path)
+    assert len(transfers.sent) == 3
+
+
+def test_results_that_cannot_be_written_are_printed(tmp_path, monkeypatch, capsys):
+    kept, _ = Transfers(5).run(tmp_path)
+
+    def full(*_):
+        raise RunError("try.json: No space left on device")
+
+    monkeypatch.setattr(TrialFolder, "write", full)
+    with pytest.raises(RunError, match="No space left"):
+        _finish(Plan("there", SCHEMES, 5.0, 1), kept, None, json=True)
+    assert json.loads(capsys.readouterr().out)["rounds"] == 6
 
 
 def test_a_trial_whose_first_transfer_fails_ends_at_once_and_leaves_nothing(tmp_path):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headway import ending
-from headway._native import UsageError
+from headway._native import RunError, UsageError
 from headway.cli.paths import FOLDER
 from headway.cli.streams import beside, plain, results_in, said, shown
 from headway.cli.usage import Json, console, table_of, words
@@ -105,7 +105,10 @@ def try_(
         for doubt in doubts():
             print(f"headway: warning: {doubt}", file=sys.stderr)
         is_asked, failed = _run(plan, kept, host, at, token, minutes)
-        _finish(plan, kept, plot, json=json)
+        try:
+            _finish(plan, kept, plot, json=json)
+        except RunError as error:
+            raise failed or error from None
         if failed:
             raise failed
     if is_asked:
@@ -150,7 +153,6 @@ def _run(
 
     Raises what ends it before there is a row to show.
     """
-    from headway._native import RunError
     from headway.cli.progress import duration, progress_of
     from headway.path_trial.transfer import Sender
     from headway.path_trial.trial import run
@@ -178,18 +180,19 @@ def _run(
 
 
 def _finish(plan: "Plan", kept: "TrialFolder", plot: Path | None, *, json: bool) -> None:
-    """Writes the results, prints them and draws them; nothing where no transfer has finished."""
+    """Prints the results, writes them and draws them; nothing where no transfer has finished."""
     from headway.path_trial.verdicts import summary
 
     if not kept.rows:
         return
-    found = summary(kept.rows, plan.schemes)
+    found = summary(kept.rows, plan.schemes, kept.failures)
     assert kept.facts is not None
     facts = kept.facts | found
+    results_in(kept.path)
+    # Printed first: a full disk must not hide what the rows say.
+    unsaid = said(lambda: print(js.dumps(facts, indent=2)) if json else _print(found, kept.path))
     with ending.held():
         kept.write(facts)
-    results_in(kept.path)
-    unsaid = said(lambda: print(js.dumps(facts, indent=2)) if json else _print(found, kept.path))
     if plot and not found["rounds"]:
         print("headway: warning: no round is whole yet, and no picture is drawn", file=sys.stderr)
     elif plot:

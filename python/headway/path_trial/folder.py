@@ -107,6 +107,18 @@ class TrialFolder:
             }
             self.write(self.facts)
 
+    @property
+    def failures(self) -> dict[str, int]:
+        """How many transfers of each scheme failed. Schemes without a failure are not in it."""
+        return dict((self.facts or {}).get("failures", {}))
+
+    def failed(self, scheme: str) -> None:
+        """Counts a transfer that failed, once `begin` was called. Raises RunError."""
+        assert self.facts is not None
+        counts = self.failures
+        self.facts["failures"] = counts | {scheme: counts.get(scheme, 0) + 1}
+        self.write(self.facts)
+
     def add(self, row: Row) -> None:
         """Keeps a transfer. Raises RunError, and those before it are kept."""
         left = memoryview(json.dumps(row).encode() + b"\n")

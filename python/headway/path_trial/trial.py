@@ -23,7 +23,7 @@ SHORTEST_S, LONGEST_S = 1.0, 10.0
 LEAST_ROUNDS = 2
 """One difference has no interval."""
 MOST_FAILURES = 5
-"""So many in a row end a trial."""
+"""So many rounds in a row in which a transfer failed end a trial."""
 PATIENCE_S = 1.0
 """Before the first transfer after a failure; twice as long after each further one."""
 
@@ -101,7 +101,7 @@ def run(
 
     Raises:
         UsageError: The server refuses this client.
-        RunError: Transfers fail again and again, or a row cannot be kept.
+        RunError: Transfers fail again and again, or a row cannot be kept, which ends it at once.
     """
     budget = minutes * 60
     earlier: float = sum(row["took_s"] for row in folder.rows)
@@ -113,30 +113,33 @@ def run(
 
     while not asked.is_set() and spent() + longest / 2 <= budget:
         at = spent()
-        try:
-            for place, scheme in enumerate(order(plan.schemes, plan.seed, number)):
-                since = clock()
+        for place, scheme in enumerate(order(plan.schemes, plan.seed, number)):
+            since = clock()
+            try:
                 found = sends(scheme, plan.schemes[scheme], plan.seconds, asked)
-                row: Row = {
-                    "round": number,
-                    "place": place,
-                    "scheme": scheme,
-                    "controller": plan.schemes[scheme],
-                    "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-                    "took_s": clock() - since,
-                    **asdict(found),
-                }
-                folder.begin(plan)
-                folder.add(row)
-                failures = 0
-                tell(min(spent() / budget, 1.0))
-            longest = spent() - at
-        except EndedError:
-            return
-        except RunError as error:
-            failures += 1
-            if failures == MOST_FAILURES or not folder.rows:
-                raise
-            warn(f"{error}; this round does not count")
-            asked.wait(PATIENCE_S * 2 ** (failures - 1))
+            except EndedError:
+                return
+            except RunError as error:
+                failures += 1
+                if folder.rows:
+                    folder.failed(scheme)
+                if failures == MOST_FAILURES or not folder.rows:
+                    raise
+                warn(f"{error}; this round does not count")
+                asked.wait(PATIENCE_S * 2 ** (failures - 1))
+                break
+            row: Row = {
+                "round": number,
+                "place": place,
+                "scheme": scheme,
+                "controller": plan.schemes[scheme],
+                "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+                "took_s": clock() - since,
+                **asdict(found),
+            }
+            folder.begin(plan)
+            folder.add(row)
+            tell(min(spent() / budget, 1.0))
+        else:
+            failures, longest = 0, spent() - at
         number += 1

@@ -92,9 +92,17 @@ def verdicts(rounds: Sequence[Round], schemes: Sequence[str]) -> list[Verdict]:
     return [_verdict(rounds, scheme, against, one) for scheme in others for one in MEASURES]
 
 
-def notes(rounds: Sequence[Round], schemes: Sequence[str]) -> list[str]:
-    """What makes verdicts doubtful, a line each."""
-    found = []
+def notes(
+    rounds: Sequence[Round],
+    schemes: Sequence[str],
+    failures: Mapping[str, int] | None = None,
+) -> list[str]:
+    """What makes verdicts doubtful, a line each; `failures` counts failed transfers by scheme."""
+    found = [
+        f"{count} transfer{'s' * (count != 1)} of {scheme} failed; the verdicts leave out these "
+        f"rounds, and so they may make {scheme} look better than it is"
+        for scheme, count in (failures or {}).items()
+    ]
     if 2 <= len(rounds) < FEW:
         found.append(f"with fewer than {FEW} rounds intervals are rough; give more --minutes")
     for row in means(rounds, schemes):
@@ -155,7 +163,11 @@ def _amount(text: str, measure: Measure) -> str:
     return f"{text}{measure.unit}" if measure.unit == "%" else f"{text} {measure.unit}"
 
 
-def summary(rows: Sequence[Row], schemes: Mapping[str, str] | Sequence[str]) -> dict[str, Any]:
+def summary(
+    rows: Sequence[Row],
+    schemes: Mapping[str, str] | Sequence[str],
+    failures: Mapping[str, int] | None = None,
+) -> dict[str, Any]:
     """All that a trial says, as `try.json` has it: `rounds`, `results`, `verdicts`, `notes`."""
     names = list(schemes)
     rounds = whole_rounds(rows, names)
@@ -163,5 +175,5 @@ def summary(rows: Sequence[Row], schemes: Mapping[str, str] | Sequence[str]) -> 
         "rounds": len(rounds),
         "results": means(rounds, names),
         "verdicts": [one.as_json() for one in verdicts(rounds, names)],
-        "notes": notes(rounds, names),
+        "notes": notes(rounds, names, failures),
     }

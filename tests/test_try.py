@@ -73,10 +73,17 @@ def test_the_seed_alone_decides_the_orders():
 
 @pytest.mark.parametrize(
     ("minutes", "schemes", "seconds"),
-    [(30, 3, 10.0), (15, 3, 10.0), (3, 3, 2.0), (5, 2, 5.0), (0.5, 2, 1.0)],
+    [(30, 3, 10.0), (15, 3, 9.0), (3, 3, 1.8), (5, 2, 4.5), (0.5, 2, 1.0)],
 )
 def test_thirty_rounds_fit_where_transfers_need_not_be_too_short(minutes, schemes, seconds):
     assert usual_seconds(minutes, schemes) == seconds
+
+
+def test_thirty_rounds_fit_with_the_time_beside_sending(tmp_path):
+    """At an RTT of 50 ms: TCP's handshake, greeting, question, and 0.25 s until the last byte."""
+    transfers = Transfers(usual_seconds(5, 2) + 3 * 0.05 + 0.25)
+    kept, _ = transfers.run(tmp_path, minutes=5)
+    assert len(whole_rounds(kept.rows, SCHEMES)) >= 30
 
 
 def test_two_rounds_have_to_fit():
@@ -241,10 +248,30 @@ def test_what_a_crash_left_of_a_row_gives_way_to_the_next_one(tmp_path):
         (Plan("there", SCHEMES, 4.0, 1), "with --seconds 5.0, not 4.0"),
         (Plan("elsewhere", SCHEMES, 5.0, 1), "with --to there, not elsewhere"),
         (Plan("there", {"cubic": "cubic"}, 5.0, 1), "with --schemes cubic,owl, not cubic;"),
+        (
+            Plan("there", dict(reversed(SCHEMES.items())), 5.0, 1),
+            "with --schemes cubic,owl, not owl,cubic;",
+        ),
     ],
 )
 def test_the_folder_of_another_trial_is_refused(tmp_path, plan, says):
     Transfers(30).run(tmp_path)
+    with pytest.raises(UsageError, match=says):
+        TrialFolder(tmp_path).must_fit(plan)
+
+
+@pytest.mark.parametrize(
+    ("key", "says"),
+    [
+        ("kernel", "was measured by kernel another, and this is kernel "),
+        ("code_version", "was measured by Headway another, and this is Headway "),
+    ],
+)
+def test_rounds_of_another_kernel_or_headway_are_not_mixed_with_these(tmp_path, key, says):
+    Transfers(30).run(tmp_path)
+    facts, plan = json.loads((tmp_path / FACTS).read_text()), Plan("there", SCHEMES, 5.0, 1)
+    TrialFolder(tmp_path).must_fit(plan)
+    (tmp_path / FACTS).write_text(json.dumps(facts | {key: "another"}))
     with pytest.raises(UsageError, match=says):
         TrialFolder(tmp_path).must_fit(plan)
 
@@ -295,6 +322,20 @@ def test_too_few_rounds_are_said_to_be_too_few():
         "4 rounds cannot tell whether owl had more or less throughput than cubic: "
         "10.0% (-3.0 to 23.0); about 7 rounds may."
     )
+
+
+def test_where_nothing_varies_the_rounds_that_would_do_are_those_of_the_rule_of_three():
+    """1 - 0.05^(1/n) of all rounds may be off by 1 point: below the margin of 0.1 from 29 on."""
+    found = verdict("retransmitted", [0.0] * 5, [0.0] * 5)
+    assert found.zone == Zone.UNCLEAR
+    assert found.sentence.endswith(" (0.00 to 0.00); about 29 rounds may.")
+    assert verdict("retransmitted", [0.0] * 28, [0.0] * 28).zone == Zone.UNCLEAR
+    assert verdict("retransmitted", [0.0] * 29, [0.0] * 29).zone == Zone.EQUAL
+
+
+def test_many_rounds_that_may_not_do_are_said_not_to():
+    says = "even 1000 rounds may not."
+    assert verdict("throughput_mbps", [10, 10], [9, 11.001]).sentence.endswith(says)
 
 
 def test_one_round_tells_nothing():

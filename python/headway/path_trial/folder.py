@@ -91,9 +91,14 @@ class TrialFolder:
         if facts is None:
             return
         for option, value in wanted.items():
-            if facts.get(option) != value:
+            # The first scheme is what the others are compared with: JSON keeps their order.
+            if json.dumps(facts.get(option)) != json.dumps(value):
                 before, now = _words(facts.get(option)), _words(value)
                 what = f"holds a trial with --{option} {before}, not {now}"
+                raise UsageError(f"--out {self.path}: {what}; {CURE}")
+        for key, (title, value) in _measured_by().items():
+            if facts.get(key) != value:
+                what = f"was measured by {title} {facts.get(key)}, and this is {title} {value}"
                 raise UsageError(f"--out {self.path}: {what}; {CURE}")
 
     def begin(self, plan: Plan) -> None:
@@ -102,8 +107,7 @@ class TrialFolder:
             self.facts = {
                 "schema": SCHEMA,
                 **_said_of(plan),
-                "kernel": platform.release(),
-                "code_version": code_version,
+                **{key: value for key, (_, value) in _measured_by().items()},
             }
             self.write(self.facts)
 
@@ -159,6 +163,11 @@ def _said_of(plan: Plan) -> dict[str, Any]:
         "seconds": plan.seconds,
         "seed": plan.seed,
     }
+
+
+def _measured_by() -> dict[str, tuple[str, str]]:
+    """What measures, by its key: what a message calls it, and which one it is here."""
+    return {"kernel": ("kernel", platform.release()), "code_version": ("Headway", code_version)}
 
 
 def _words(value: Any) -> str:

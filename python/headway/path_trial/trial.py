@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 ROUNDS = 30
 """As many fit into the time, if transfers may be as short as that takes."""
+SENDING = 0.9
+"""A transfer sends for this share of its time. Handshake and last bytes take the rest."""
 SHORTEST_S, LONGEST_S = 1.0, 10.0
 """Of a transfer, unless told."""
 LEAST_ROUNDS = 2
@@ -55,7 +57,7 @@ class Sends(Protocol):
 
 def usual_seconds(minutes: float, schemes: int) -> float:
     """How long a transfer sends: 30 rounds take the minutes, if that makes it 1 to 10 s."""
-    return min(max(minutes * 60 / (ROUNDS * schemes), SHORTEST_S), LONGEST_S)
+    return min(max(SENDING * minutes * 60 / (ROUNDS * schemes), SHORTEST_S), LONGEST_S)
 
 
 def check_time(minutes: float, plan: Plan) -> None:

@@ -32,7 +32,7 @@ SHOWN = (
 )
 """The means that are shown of each scheme."""
 MANY = 1000
-"""Of more rounds it is only said that they may be needed."""
+"""Beyond so many rounds it is only said that more may be needed."""
 HELD_BACK = 0.1
 """From this share of its time on, a window that holds a transfer back is worth a warning."""
 
@@ -147,15 +147,27 @@ def _sentence(
         within = f"within {_amount(f'{measure.margin:.3g}', measure)} ({ends})"
         return f"Over this path {scheme} and {against} had the same {title}, {within}; {count}."
     if zone is Zone.UNCLEAR:
-        # With the root of the rounds it narrows, until it leaves out 0 or fits the margin.
-        needed = max(abs(middle), measure.margin - abs(middle))
-        more = max(math.ceil(rounds * ((high - low) / 2 / needed) ** 2), rounds + 1)
-        may = f"about {more} rounds may" if more <= MANY else f"even {MANY} rounds may not"
+        more = _enough(measure, middle, (high - low) / 2, rounds)
+        may = f"about {more} rounds may" if more else f"even {MANY} rounds may not"
         return f"{unknown}: {_amount(number(middle), measure)} ({ends}); {may}."
     if middle < 0:
         ends = " to ".join(interval(-high, -low, -middle))
     size, word = _amount(number(abs(middle)), measure), "more" if middle > 0 else less
     return f"Over this path {scheme} had {size} ({ends}) {word} {title} than {against}; {count}."
+
+
+def _enough(measure: Measure, middle: float, half: float, rounds: int) -> int | None:
+    """The least number of further rounds that `zone` would decide by, up to MANY.
+
+    The interval narrows with the root of the rounds. One without a width is as wide as the rounds
+    that may differ make it.
+    """
+    for more in range(rounds + 1, MANY + 1):
+        reach = half * math.sqrt(rounds / more)
+        expected: Metric = {"mean": middle, "ci95": [middle - reach, middle + reach]}
+        if measure.zone(expected, more) is not Zone.UNCLEAR:
+            return more
+    return None
 
 
 def _amount(text: str, measure: Measure) -> str:

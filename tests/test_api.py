@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from itertools import product
 from pathlib import Path
 
@@ -283,6 +284,62 @@ def test_a_signal_that_ends_a_process_still_does_once_the_runs_are_saved(signall
     finally:
         signal.signal(signal.SIGTERM, before)
     assert saved == [True]
+
+
+def test_if_progress_raises_what_has_finished_is_kept(tmp_path):
+    """The error is the caller's own, also one that looks like ours, and it has the results."""
+    many = TINY | {"scenarios": ["synthetic-att"], "seconds": 20, "runs": 5000}
+
+    def closed(*_):
+        raise OSError(errno.EPIPE, "the stream is closed")
+
+    with pytest.raises(OSError, match="the stream is closed") as raised:
+        headway.bench(**many, progress=closed, out=tmp_path)
+    assert 0 < len(raised.value.results) < 5000
+    assert len(headway.load(tmp_path)) == len(raised.value.results)
+    with pytest.raises(OSError, match="the stream is closed") as raised:
+        headway.bench(**many, progress=closed)
+    assert len(raised.value.results) > 0
+
+
+@pytest.fixture
+def library(monkeypatch):
+    """This process is no command of ours, and whatever ends it at once fails the test."""
+
+    def ends(code):
+        raise AssertionError(f"the process would have ended with {code}")
+
+    monkeypatch.setattr(os, "_exit", ends)
+    monkeypatch.setattr(ending, "_is_command", threading.Event())
+    monkeypatch.setattr(ending, "_came", [])
+
+
+@pytest.mark.usefixtures("library")
+def test_the_third_ctrl_c_ends_no_notebook():
+    before = [signal.getsignal(number) for number in ending.SIGNALS]
+    reached = []
+
+    def press_thrice():
+        with ending.noted(), ending.held():
+            for number in range(3):
+                signal.raise_signal(signal.SIGINT)
+                reached.append(number)
+
+    with pytest.raises(KeyboardInterrupt):
+        press_thrice()
+    assert reached == [0, 1]
+    assert [signal.getsignal(number) for number in ending.SIGNALS] == before
+
+
+@pytest.mark.usefixtures("library")
+def test_the_third_ctrl_c_of_a_bench_raises_interrupted():
+    def press(*_):
+        for _ in range(3):
+            signal.raise_signal(signal.SIGINT)
+
+    many = TINY | {"scenarios": ["synthetic-att"], "seconds": 20, "runs": 5000}
+    with pytest.raises(headway.Interrupted, match="of 5000 runs finished"):
+        headway.bench(**many, progress=press)
 
 
 class Failing:

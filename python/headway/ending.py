@@ -21,6 +21,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 _came: list[signal.Signals] = []
 """The last signal that came."""
+_is_command = threading.Event()
+"""Set where the process is ours to end. A notebook that uses the Python API is not."""
 
 
 def exit_code() -> int:
@@ -34,7 +36,12 @@ def is_asked() -> bool:
 
 
 def prepare() -> None:
-    """Makes each of the signals raise KeyboardInterrupt. Those that `nohup` or a shell has ignored stay ignored."""
+    """Makes each of the signals raise KeyboardInterrupt.
+
+    Those that `nohup` or a shell has ignored stay ignored. Whoever calls it is a command, whose
+    process a third signal may end (`noted`).
+    """
+    _is_command.set()
     _handle(_interrupt)
 
 
@@ -83,7 +90,8 @@ def ignore() -> None:
 def noted() -> Iterator[threading.Event]:
     """Interrupts nothing inside: the event is set once a signal has come, and `exit_code` is that signal's.
 
-    The third signal ends the process at once, for what never ends by itself.
+    The third signal is for what never ends by itself. It ends a command's process at once. Anywhere
+    else it raises KeyboardInterrupt: the process has more to lose than our results.
     """
     asked = threading.Event()
     again = count(2)
@@ -101,7 +109,9 @@ def noted() -> Iterator[threading.Event]:
             _say("ending, and saving what has finished; once more ends at once, without it")
         else:
             _say("ended at once: what was not saved yet is lost")
-            os._exit(exit_code())
+            if _is_command.is_set():
+                os._exit(exit_code())
+            raise KeyboardInterrupt
 
     before = [(number, signal.getsignal(number)) for number in SIGNALS]
     _handle(note)

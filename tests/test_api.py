@@ -4,6 +4,7 @@ import doctest
 import errno
 import json
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -19,7 +20,7 @@ import pytest
 
 import headway
 from headway import ending
-from headway._native import Batch, RunError
+from headway._native import Batch, RunError, check_model
 from headway.api.table import Table, aligned
 from headway.benches import plan as plans
 from headway.benches.folder import BenchFolder
@@ -435,12 +436,34 @@ def test_import_headway_is_quick_and_a_bench_needs_no_command_line():
     assert second & {"typer", "rich", "headway.cli"} == set()
 
 
+def test_except_error_catches_every_error_that_is_offered():
+    """What envs and models raise is of Python's own kinds, and is not offered beside it."""
+    offered = [getattr(headway, name) for name in headway.__all__]
+    kinds = [one for one in offered if isinstance(one, type) and issubclass(one, BaseException)]
+    assert {one for one in kinds if not issubclass(one, headway.Error)} == {headway.Interrupted}
+    with pytest.raises(ValueError, match="nothing"):
+        check_model("nothing")
+    assert issubclass(RunError, RuntimeError)
+
+
+@pytest.mark.parametrize("kind", [headway.Error, headway.Interrupted])
+def test_an_error_goes_from_one_process_to_another(kind):
+    found = pickle.loads(pickle.dumps(kind("what was wrong", ["the results"])))
+    assert (type(found), str(found), found.results) == (kind, "what was wrong", ["the results"])
+
+
+def test_what_makes_a_bench_doubtful_is_a_warning():
+    with pytest.warns(UserWarning, match="Intervals from fewer") as told:
+        results = headway.bench(**TINY | {"scenarios": ["synthetic-att"], "runs": 2})
+    assert [str(one.message) for one in told] == results.warnings
+    assert {one.filename for one in told} == {__file__}
+
+
 def test_every_name_is_there_and_documented():
     assert set(headway.__all__) <= set(dir(headway))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = headway.nothing
-    of_rust = {"RunError", "UsageError", "__version__"}
-    functions = [getattr(headway, name) for name in headway.__all__ if name not in of_rust]
+    functions = [getattr(headway, name) for name in headway.__all__ if name != "__version__"]
     methods = vars(headway.Results).items()
     functions += [value for name, value in methods if name[0] != "_" and callable(value)]
     assert len(functions) == 11 + 8

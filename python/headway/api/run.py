@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import warnings
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -48,7 +49,8 @@ def bench(
 
     In world `sim` the results depend on the arguments alone, but not on `jobs`: the same arguments
     give the same results as the command, bit for bit. Ctrl-C keeps what has finished: it raises
-    `headway.Interrupted`, which has the results.
+    `headway.Interrupted`, which has the results. What makes the results doubtful is a `UserWarning`
+    for each line of `results.warnings`.
 
     Args:
         schemes: Controllers, such as `"cubic"`, `"bbr"`, `"learned:model=FOLDER"`,
@@ -63,7 +65,7 @@ def bench(
             the kernel's sockets).
         jobs: Runs at a time; else one a core, and in real time one.
         out: A folder for results.parquet, series.parquet, bench.json and report.html. If it has
-            runs of the same bench already, only the others run. Without it nothing is written.
+            runs of the same bench already, only the others run. Without it nothing stays.
         against: One of the schemes: the report compares the others with it run by run.
         pcap: Capture the first run of each scheme and scenario for Wireshark; needs `out`.
         qlog: Log the flows of these runs for qvis; needs `out`.
@@ -113,7 +115,10 @@ def bench(
     if told.raised:
         vars(told.raised)["results"] = results
         raise told.raised
-    return _whole(kept, end, results, there)
+    found = _whole(kept, end, results, there)
+    for line in found.warnings:
+        warnings.warn(line, stacklevel=2)
+    return found
 
 
 def load(folder: Name) -> Results:

@@ -7,12 +7,14 @@ import os
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
 import time
 from contextlib import contextmanager
 from itertools import permutations
+from types import SimpleNamespace
 
 import pytest
 
@@ -27,20 +29,20 @@ from headway.path_trial.controllers import named
 from headway.path_trial.folder import FACTS, ROWS, TrialFolder
 from headway.path_trial.picture import picture
 from headway.path_trial.server import Limits, Server, listen, tokens_for
-from headway.path_trial.transfer import EndedError, Look, Measured, Sender, measured
+from headway.path_trial.transfer import EndedError, Look, Measured, Sender, _look, measured
 from headway.path_trial.trial import Plan, check_time, order, usual_seconds
 from headway.path_trial.verdicts import notes, summary, verdicts, whole_rounds
 
 DEADLINE_S = 120
 """Ends only what hangs."""
 SCHEMES = {"cubic": "cubic", "owl": "headway_owl"}
-MEASURED = Measured(10.0, 1.0, 2.0, 3.0, 0.01, 0.0, 200, 1000)
+MEASURED = Measured(10.0, 1.0, 2.0, 3.0, 0.01, 0.0, 0.0, 200, 1000)
 
 
 def row(number, scheme, **more):
     """A transfer with round figures."""
     figures = {"throughput_mbps": 10.0, "rtt_min_ms": 50.0, "rtt_p50_ms": 80.0, "rtt_p95_ms": 100.0}
-    shares = {"retransmitted": 1 / 64, "window_limited": 0.0}
+    shares = {"retransmitted": 1 / 64, "window_limited": 0.0, "buffer_limited": 0.0}
     return {"round": number, "scheme": scheme, "took_s": 5.0, **figures, **shares, **more}
 
 
@@ -366,10 +368,15 @@ def test_a_round_that_is_not_whole_does_not_count():
     assert [sorted(one) for one in whole_rounds(rows, SCHEMES)] == [["cubic", "owl"]]
 
 
-def test_a_receivers_window_that_decides_is_said():
+def test_a_window_or_a_buffer_that_decides_is_said():
     rounds = pairs("window_limited", [0.0] * 10, [0.4] * 10)
     assert [line[:56] for line in notes(rounds, list(SCHEMES))] == [
         "the receiver's window held owl back for 40% of its time,"
+    ]
+    rounds = pairs("buffer_limited", [0.3] * 10, [0.0] * 10)
+    assert notes(rounds, list(SCHEMES)) == [
+        "this machine's send buffer held cubic back for 30% of its time, so that no controller "
+        "could send more; raise the last number of net.ipv4.tcp_wmem here"
     ]
     few = notes(pairs("window_limited", [0.0] * 3, [0.0] * 3), list(SCHEMES))
     assert few == ["with fewer than 10 rounds intervals are rough; give more --minutes"]
@@ -391,14 +398,24 @@ def test_the_picture_has_a_point_and_a_region_for_each_scheme():
 
 def test_the_figures_of_a_transfer_come_from_its_looks():
     """20 looks with smoothed RTTs of 1 to 20 ms behind the first: the 10th and the 19th."""
-    looks = [Look(1.0, 500, 77_000, 900, 10, 1, 1000, 500)]
-    looks += [Look(1.1, 600, 1000 * k, 900, 11, 1, 1100, 500) for k in range(20, 0, -1)]
-    looks[-1] = Look(3.0, 2_500_500, 1000, 800, 2010, 21, 2001_000, 500_500)
+    looks = [Look(1.0, 500, 77_000, 900, 10, 1, 1000, 500, 0)]
+    looks += [Look(1.1, 600, 1000 * k, 900, 11, 1, 1100, 500, 0) for k in range(20, 0, -1)]
+    looks[-1] = Look(3.0, 2_500_500, 1000, 800, 2010, 21, 2001_000, 500_500, 1000_000)
     found = measured(looks, 2_600_000)
-    # 2.5 MB in 2 s; 20 of 2000 segments; 0.5 of 2 s.
-    assert found == Measured(10.0, 0.8, 10.0, 19.0, 0.01, 0.25, 20, 2_600_000)
+    # 2.5 MB in 2 s; 20 of 2000 segments; 0.5 and 1 of 2 s.
+    assert found == Measured(10.0, 0.8, 10.0, 19.0, 0.01, 0.25, 0.5, 20, 2_600_000)
     with pytest.raises(RunError, match="nothing was acknowledged"):
         measured([looks[0], looks[0]], 0)
+
+
+def test_a_look_takes_the_fields_of_linuxs_tcp_info():
+    """Places by hand from include/uapi/linux/tcp.h: 160 bytes, then the delivery rate."""
+    info = bytearray(232)
+    times = {"busy_us": 168, "window_limited_us": 176, "buffer_limited_us": 184}
+    for at in times.values():
+        struct.pack_into("=Q", info, at, at)
+    look = _look(SimpleNamespace(getsockopt=lambda *_: bytes(info)))
+    assert {name: getattr(look, name) for name in times} == times
 
 
 # Controllers

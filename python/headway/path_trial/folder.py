@@ -28,6 +28,7 @@ NEEDED: dict[str, type | tuple[type, ...]] = {
     "rtt_p95_ms": (int, float),
     "retransmitted": (int, float),
     "window_limited": (int, float),
+    "buffer_limited": (int, float),
 }
 """What a row has to have, of these types."""
 CURE = "give another --out, or remove the folder"

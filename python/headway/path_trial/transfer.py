@@ -56,6 +56,8 @@ class Measured:
     """The share of data segments that were retransmissions, 0 to 1."""
     window_limited: float
     """The share of the busy time in which the receiver's window held data back, 0 to 1."""
+    buffer_limited: float
+    """The share of the busy time in which the sender's own buffer held data back, 0 to 1."""
     samples: int
     bytes: int
     """That came, as the other side counted."""
@@ -73,6 +75,7 @@ class Look(NamedTuple):
     retransmitted: int
     busy_us: int
     window_limited_us: int
+    buffer_limited_us: int
 
 
 class Sender:
@@ -194,6 +197,7 @@ def _look(connection: socket.socket) -> Look:
         retransmitted=info.total_retrans,
         busy_us=fields[43],
         window_limited_us=fields[44],
+        buffer_limited_us=fields[45],
     )
 
 
@@ -220,6 +224,7 @@ def measured(looks: Sequence[Look], came: float) -> Measured:
         rtt_p95_ms=_percentile(rtts, 0.95),
         retransmitted=(last.retransmitted - first.retransmitted) / segments,
         window_limited=(last.window_limited_us - first.window_limited_us) / busy if busy else 0.0,
+        buffer_limited=(last.buffer_limited_us - first.buffer_limited_us) / busy if busy else 0.0,
         samples=len(rtts),
         bytes=int(came),
     )

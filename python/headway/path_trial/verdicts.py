@@ -29,12 +29,18 @@ SHOWN = (
     "rtt_p95_ms",
     "retransmitted",
     "window_limited",
+    "buffer_limited",
 )
 """The means that are shown of each scheme."""
 MANY = 1000
 """Beyond so many rounds it is only said that more may be needed."""
 HELD_BACK = 0.1
-"""From this share of its time on, a window that holds a transfer back is worth a warning."""
+"""From this share of its time on, what holds a transfer back is worth a warning."""
+HOLDS_BACK = {
+    "window_limited": ("the receiver's window", "net.ipv4.tcp_rmem there"),
+    "buffer_limited": ("this machine's send buffer", "net.ipv4.tcp_wmem here"),
+}
+"""What holds a transfer back whatever its controller, by the measure: its name, and its setting."""
 
 Round = dict[str, "Row"]
 """A row for each scheme."""
@@ -106,13 +112,13 @@ def notes(
     if 2 <= len(rounds) < FEW:
         found.append(f"with fewer than {FEW} rounds intervals are rough; give more --minutes")
     for row in means(rounds, schemes):
-        share = row["window_limited"]["mean"]
-        if share is not None and share > HELD_BACK:
-            found.append(
-                f"the receiver's window held {row['scheme']} back for {100 * share:.0f}% of its "
-                "time, so that no controller could send more; raise the last number of "
-                "net.ipv4.tcp_rmem there"
-            )
+        for metric, (what, setting) in HOLDS_BACK.items():
+            share = row[metric]["mean"]
+            if share is not None and share > HELD_BACK:
+                found.append(
+                    f"{what} held {row['scheme']} back for {100 * share:.0f}% of its time, so "
+                    f"that no controller could send more; raise the last number of {setting}"
+                )
     return found
 
 

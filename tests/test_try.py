@@ -24,12 +24,20 @@ from headway.cli.try_ import _address, _finish
 from headway.compare import Zone
 from headway.files import alone_in
 from headway.netwatch.tokens import Tokens, new
-from headway.path_trial import controllers, trial, wire
+from headway.path_trial import controllers, transfer, trial, wire
 from headway.path_trial.controllers import named
 from headway.path_trial.folder import FACTS, ROWS, TrialFolder
 from headway.path_trial.picture import picture
 from headway.path_trial.server import Limits, Server, listen, tokens_for
-from headway.path_trial.transfer import EndedError, Look, Measured, Sender, _look, measured
+from headway.path_trial.transfer import (
+    BusyError,
+    EndedError,
+    Look,
+    Measured,
+    Sender,
+    _look,
+    measured,
+)
 from headway.path_trial.trial import Plan, check_time, order, usual_seconds
 from headway.path_trial.verdicts import notes, summary, verdicts, whole_rounds
 
@@ -711,18 +719,101 @@ def transferring(port):
         yield client
 
 
-def test_one_transfer_at_a_time_until_its_client_has_left():
-    with serving() as (port, _):
-        with transferring(port), pytest.raises(RunError, match="another transfer is running there"):
-            send(port)
+def test_one_transfer_at_a_time(monkeypatch):
+    monkeypatch.setattr(transfer, "BUSY_S", 0.0)
+    says = "another transfer is running there"
+    with serving() as (port, _), transferring(port), pytest.raises(BusyError, match=says):
+        send(port)
 
-        def can_send():
-            try:
-                return send(port).bytes > 0
-            except RunError:
-                return False
 
-        until(can_send)
+def test_a_transfer_waits_until_the_client_of_another_one_has_left(monkeypatch):
+    """It has been refused once at least when the other one leaves."""
+    assert Limits.silence_s < transfer.BUSY_S
+    monkeypatch.setattr(transfer, "BUSY_S", DEADLINE_S)
+    monkeypatch.setattr(transfer, "BUSY_LOOK_S", 0.01)
+    with serving() as (port, _), transferring(port) as other:
+        answers, receive = [], wire.receive
+
+        def noted(*arguments):
+            answers.append(receive(*arguments))
+            if "error" in answers[-1]:
+                other.close()
+            return answers[-1]
+
+        monkeypatch.setattr(transfer, "wire", SimpleNamespace(**vars(wire) | {"receive": noted}))
+        assert send(port).bytes > 0
+    assert "error" in answers[1]
+
+
+def test_a_server_that_is_busy_is_no_failure_of_the_controller(tmp_path, monkeypatch):
+    monkeypatch.setattr(trial, "PATIENCE_S", 0.0)
+    kept, said = Transfers(5, [None, None, BusyError("busy")]).run(tmp_path)
+    assert kept.failures == {}
+    assert "busy; this round does not count" in said
+
+
+def test_idle_connections_keep_nobody_out():
+    with serving(connections=2) as (port, _):
+        first, _ = connected(port)
+        second, _ = connected(port)
+        with first, second:
+            assert send(port).bytes > 0
+            assert rest_of(first) == b""
+            assert second.fileno() > 0
+
+
+def test_idle_connections_do_not_end_a_transfer():
+    with serving(connections=1) as (port, _), transferring(port) as client:
+        first, _ = connected(port)
+        second, _ = connected(port)
+        with first, second:
+            assert rest_of(first) == b""
+            client.sendall(bytes(1000))
+            client.shutdown(socket.SHUT_WR)
+            assert wire.receive(client, DEADLINE_S) == {"bytes": 1000}
+
+
+def ends_when_asked(port, asked):
+    with pytest.raises(EndedError):
+        Sender("127.0.0.1", port).send("reno", "reno", 0.1, asked)
+
+
+def test_ctrl_c_ends_the_wait_for_a_connection():
+    """The queue of this server is full, so no connection comes about."""
+    asked = threading.Event()
+    asked.set()
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(0)
+        with socket.create_connection(listening.getsockname()):
+            ends_when_asked(listening.getsockname()[1], asked)
+
+
+@pytest.mark.parametrize("says", [0, 1, 2])
+def test_ctrl_c_ends_the_wait_for_what_the_other_side_does_not_say(says):
+    """It says so many of: its greeting, its answer, and how many bytes came."""
+    greeting = {"headway_try": wire.SCHEMA, "nonce": "1", "needs_token": False, "most_seconds": 60}
+    asked = threading.Event()
+
+    def other():
+        client, _ = listening.accept()
+        with client:
+            if says > 0:
+                wire.send(client, greeting, DEADLINE_S)
+                wire.receive(client, DEADLINE_S)
+            if says > 1:
+                wire.send(client, {"ok": True}, DEADLINE_S)
+                while client.recv(1 << 20):
+                    pass
+            asked.set()
+            rest_of(client)
+
+    with listen("127.0.0.1", 0) as listening:
+        thread = threading.Thread(target=other)
+        thread.start()
+        ends_when_asked(listening.getsockname()[1], asked)
+        thread.join(DEADLINE_S)
+        assert not thread.is_alive()
 
 
 @pytest.mark.parametrize("limits", [{"bytes": 1000}, {"silence_s": 0.1}])

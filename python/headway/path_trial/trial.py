@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from headway._native import RunError, UsageError
-from headway.path_trial.transfer import EndedError, Measured
+from headway.path_trial.transfer import BusyError, EndedError, Measured
 
 if TYPE_CHECKING:
     import threading
@@ -123,7 +123,7 @@ def run(
                 return
             except RunError as error:
                 failures += 1
-                if folder.rows:
+                if folder.rows and not isinstance(error, BusyError):
                     folder.failed(scheme)
                 if failures == MOST_FAILURES or not folder.rows:
                     raise

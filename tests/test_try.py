@@ -219,6 +219,19 @@ def test_a_row_that_cannot_be_kept_ends_the_trial_at_once(tmp_path, monkeypatch)
     assert len(transfers.sent) == 3
 
 
+def test_a_trial_that_goes_on_after_a_look_says_so(tmp_path, capsys):
+    """Only more rounds are a further look: to print the same again changes no error rate."""
+    plan = Plan("there", SCHEMES, 5.0, 1)
+    shown = []
+    for minutes in (1.0, 1.0, 2.0):
+        kept, _ = Transfers(5).run(tmp_path, minutes=minutes)
+        _finish(plan, kept, None, json=True)
+        shown.append(json.loads(capsys.readouterr().out))
+    assert [one["looks"] for one in shown] == [1, 1, 2]
+    warned = [any("went on after its results" in note for note in one["notes"]) for one in shown]
+    assert warned == [False, False, True]
+
+
 def test_results_that_cannot_be_written_are_printed(tmp_path, monkeypatch, capsys):
     kept, _ = Transfers(5).run(tmp_path)
 

@@ -181,13 +181,14 @@ def _run(
 
 def _finish(plan: "Plan", kept: "TrialFolder", plot: Path | None, *, json: bool) -> None:
     """Prints the results, writes them and draws them; nothing where no transfer has finished."""
-    from headway.path_trial.verdicts import summary
+    from headway.path_trial.verdicts import summary, whole_rounds
 
     if not kept.rows:
         return
-    found = summary(kept.rows, plan.schemes, kept.failures)
+    looks = kept.looks(len(whole_rounds(kept.rows, list(plan.schemes))))
+    found = summary(kept.rows, plan.schemes, kept.failures, looks)
     assert kept.facts is not None
-    facts = kept.facts | found
+    facts = kept.facts | found | {"looks": looks}
     results_in(kept.path)
     # Printed first: a full disk must not hide what the rows say.
     unsaid = said(lambda: print(js.dumps(facts, indent=2)) if json else _print(found, kept.path))
@@ -226,7 +227,7 @@ def _print(found: dict[str, Any], folder: Path) -> None:
     to.print(table)
     for verdict in found["verdicts"]:
         to.print(plain(verdict["sentence"]), soft_wrap=True)
-    brackets = "in brackets: 95% intervals of the differences within rounds"
+    brackets = "in brackets: 95% intervals of the differences within rounds, each by itself"
     intervals = f"\u00b1 is half the 95% interval; {brackets}."
     rows = f"Rows: {plain(folder / 'rows.jsonl')}"
     to.print(f"\n[dim]{intervals}\n{rows}[/dim]", soft_wrap=True)

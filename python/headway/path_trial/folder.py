@@ -117,6 +117,14 @@ class TrialFolder:
         """How many transfers of each scheme failed. Schemes without a failure are not in it."""
         return dict((self.facts or {}).get("failures", {}))
 
+    def looks(self, rounds: int) -> int:
+        """How often results are shown, this time included, if there are now so many rounds.
+
+        Results of the same rounds are the same, and count once.
+        """
+        facts = self.facts or {}
+        return int(facts.get("looks", 0)) + (rounds > facts.get("rounds", 0))
+
     def failed(self, scheme: str) -> None:
         """Counts a transfer that failed, once `begin` was called. Raises RunError."""
         assert self.facts is not None

@@ -102,13 +102,27 @@ def notes(
     rounds: Sequence[Round],
     schemes: Sequence[str],
     failures: Mapping[str, int] | None = None,
+    looks: int = 1,
 ) -> list[str]:
-    """What makes verdicts doubtful, a line each; `failures` counts failed transfers by scheme."""
+    """What makes verdicts doubtful, a line each.
+
+    Args:
+        rounds: Whole ones.
+        schemes: The first is what the others are compared with.
+        failures: How many transfers failed, by scheme.
+        looks: How often results were shown so far, each time of more rounds.
+    """
     found = [
         f"{count} transfer{'s' * (count != 1)} of {scheme} failed; the verdicts leave out these "
         f"rounds, and so they may make {scheme} look better than it is"
         for scheme, count in (failures or {}).items()
     ]
+    if looks > 1:
+        found.append(
+            f"this trial went on after its results were shown ({looks} times so far); if you go on "
+            "until a verdict is there, it is wrong more often than 5% of the time; fix --minutes "
+            "before, and give a new --out"
+        )
     if 2 <= len(rounds) < FEW:
         found.append(f"with fewer than {FEW} rounds intervals are rough; give more --minutes")
     for row in means(rounds, schemes):
@@ -185,13 +199,17 @@ def summary(
     rows: Sequence[Row],
     schemes: Mapping[str, str] | Sequence[str],
     failures: Mapping[str, int] | None = None,
+    looks: int = 1,
 ) -> dict[str, Any]:
-    """All that a trial says, as `try.json` has it: `rounds`, `results`, `verdicts`, `notes`."""
+    """All that a trial says, as `try.json` has it: `rounds`, `results`, `verdicts`, `notes`.
+
+    The arguments are those of `notes`.
+    """
     names = list(schemes)
     rounds = whole_rounds(rows, names)
     return {
         "rounds": len(rounds),
         "results": means(rounds, names),
         "verdicts": [one.as_json() for one in verdicts(rounds, names)],
-        "notes": notes(rounds, names, failures),
+        "notes": notes(rounds, names, failures, looks),
     }

@@ -453,6 +453,7 @@ def test_schemes_have_the_kernels_names():
     [
         (["cubic"], "give two at least"),
         (["owl", "owl-loss"], "owl and owl-loss are both headway_owl; run a second headwayd"),
+        (["reno", "newreno"], "reno and newreno are both reno; leave one of them out"),
         (["cubic", "owl:online=true"], "headwayd run --policy owl:online=true), and name it owl"),
         (["cubic", "a name"], "not a name of a controller"),
         (["cubic", "sixteen-letters-"], "not a name of a controller"),
@@ -514,10 +515,33 @@ def test_an_address_may_name_a_port(given, host, port):
     assert _address(given) == (host, port)
 
 
-@pytest.mark.parametrize("given", ["", "a b", "there:x", "there:65536", "[::1]:"])
+@pytest.mark.parametrize(
+    "given",
+    ["", "a b", "there:x", "there:65536", "[::1]:", "a..b", "a..b:9", "x" * 64, ".a"],
+)
 def test_what_is_no_address_is_refused(given):
     with pytest.raises(UsageError, match="--to"):
         _address(given)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--to", "there", "--bind", "::1"], "--bind: an option of --serve"),
+        (["--to", "there", "--port", "1"], "--port: an option of --serve"),
+        (["--serve", "--schemes", "cubic,reno"], "--schemes: an option of --to"),
+        (["--serve", "--out", "x"], "--out: an option of --to"),
+    ],
+)
+def test_an_option_of_the_other_side_is_refused(words, says, capsys):
+    assert command(["try", *words]) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_a_token_of_the_environment_is_no_option_of_the_other_side(monkeypatch, capsys):
+    monkeypatch.setenv("HEADWAY_TRY_TOKEN", "mine")
+    assert command(["try", "--serve", "--bind", "0.0.0.0"]) == 2
+    assert "--bind 0.0.0.0: beyond loopback it needs --tokens" in capsys.readouterr().err
 
 
 @contextmanager
@@ -806,7 +830,7 @@ def test_ctrl_c_ends_the_wait_for_a_connection():
 def test_ctrl_c_ends_the_wait_for_what_the_other_side_does_not_say(says):
     """It says so many of: its greeting, its answer, and how many bytes came."""
     greeting = {"headway_try": wire.SCHEMA, "nonce": "1", "needs_token": False, "most_seconds": 60}
-    asked = threading.Event()
+    asked, ended = threading.Event(), threading.Event()
 
     def other():
         client, _ = listening.accept()
@@ -819,12 +843,13 @@ def test_ctrl_c_ends_the_wait_for_what_the_other_side_does_not_say(says):
                 while client.recv(1 << 20):
                     pass
             asked.set()
-            rest_of(client)
+            ended.wait(DEADLINE_S)
 
     with listen("127.0.0.1", 0) as listening:
         thread = threading.Thread(target=other)
         thread.start()
         ends_when_asked(listening.getsockname()[1], asked)
+        ended.set()
         thread.join(DEADLINE_S)
         assert not thread.is_alive()
 

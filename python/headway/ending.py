@@ -6,6 +6,7 @@ All three raise KeyboardInterrupt, so a command needs one way to end and not thr
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 import threading
@@ -70,14 +71,29 @@ def sets_at_end_of_input(event: asyncio.Event, loop: asyncio.AbstractEventLoop) 
     """Sets the event once standard input closes, for a service that ends with the program that started it."""
 
     def read_all() -> None:
-        # By the descriptor: a thread that waits in a buffered read aborts the interpreter when it ends.
-        while os.read(sys.stdin.fileno(), 1 << 16):
+        try:
+            # By the descriptor: a thread in a buffered read aborts the interpreter when it ends.
+            while sys.stdin and _has_input(sys.stdin.fileno()):
+                pass
+        except (OSError, ValueError):
+            # Its terminal has hung up, or this process has closed it.
             pass
-        # The loop may have ended for another reason.
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(event.set)
+        finally:
+            # The loop may have ended for another reason.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(event.set)
 
     threading.Thread(target=read_all, daemon=True).start()
+
+
+def _has_input(descriptor: int) -> bool:
+    """Waits for input and throws it away; whether there was any before its end. Raises OSError."""
+    select.select([descriptor], [], [])
+    try:
+        return bool(os.read(descriptor, 1 << 16))
+    except BlockingIOError:
+        # Another process of this terminal has read it.
+        return True
 
 
 def ignore() -> None:

@@ -39,8 +39,8 @@ def is_asked() -> bool:
 def prepare() -> None:
     """Makes each of the signals raise KeyboardInterrupt.
 
-    Those that `nohup` or a shell has ignored stay ignored. Whoever calls it is a command, whose
-    process a third signal may end (`noted`).
+    Those that `nohup` or a shell has ignored stay ignored. A command calls it. From then on
+    a third signal may end the process (`noted`).
     """
     _is_command.set()
     _handle(_interrupt)

@@ -123,7 +123,8 @@ class TrialFolder:
         Results of the same rounds are the same, and count once.
         """
         facts = self.facts or {}
-        return int(facts.get("looks", 0)) + (rounds > facts.get("rounds", 0))
+        is_new = rounds > int(facts.get("rounds", 0))
+        return int(facts.get("looks", 0)) + is_new
 
     def failed(self, scheme: str) -> None:
         """Counts a transfer that failed, once `begin` was called. Raises RunError."""

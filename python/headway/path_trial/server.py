@@ -119,7 +119,7 @@ class Server:
             if self._open[client] >= self._limits.of_a_client:
                 return False
             if len(self._waiting) >= self._limits.connections:
-                # Idle connections keep nobody out: whoever means to send asks at once.
+                # Idle connections keep nobody out: a client that wants to send asks at once.
                 oldest = next(iter(self._waiting))
                 del self._waiting[oldest]
                 with suppress(OSError):

@@ -81,7 +81,7 @@ def _write(file: Path, text: str) -> None:
 
     It is there whole or not at all, but where the file system has no links a crash may leave half.
     """
-    # Whoever may write the folder cannot have made a file of this name.
+    # Other users who may write the folder cannot have made a file of this name.
     beside = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
     _write_new(beside, text)
     try:

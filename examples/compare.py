@@ -28,6 +28,3 @@ print(compared, end="\n\n")
 for row in compared:
     if row["metric"] == "delay_p95_ms":
         print(f"{row['scheme']} against Cubic on {row['scenario']}: p95 delay is {row['verdict']}")
-
-for warning in results.warnings:
-    print(f"warning: {warning}")

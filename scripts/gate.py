@@ -129,6 +129,10 @@ class Run:
     def __init__(self) -> None:
         self.times: list[tuple[str, float, bool]] = []
         self._processes: set[subprocess.Popen[bytes]] = set()
+        self._starts = threading.Lock()
+        """Held while a process is being started."""
+        self._asked: int | None = None
+        """The signal that came meanwhile."""
 
     def part(self, name: str, work: Callable[[Callable[[list[str]], int]], bool], *, is_shown: bool = True) -> bool:
         """Does the work of a part with its log; whether it passed."""
@@ -166,6 +170,10 @@ class Run:
 
     def end(self, number: int, _: FrameType | None) -> None:
         """Ends what runs: each command has a group of processes of its own."""
+        if not self._starts.acquire(blocking=False):
+            # A process that nobody knows yet would be left behind.
+            self._asked = number
+            return
         for process in list(self._processes):
             _signal(process, signal.SIGTERM)
         until = time.monotonic() + 20
@@ -179,15 +187,19 @@ class Run:
     def _logged(self, command: list[str], targets: list[BinaryIO]) -> int:
         """Runs a command; what it prints goes to all the targets."""
         until = time.monotonic() + HANGS_S
-        with subprocess.Popen(
-            command,
-            cwd=ROOT,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        ) as process:
-            self._processes.add(process)
+        with self._starts:
+            started = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            self._processes.add(started)
+        if self._asked is not None:
+            self.end(self._asked, None)
+        with started as process:
             assert process.stdout
             # Whoever it left behind may hold the pipe open.
             while (ready := select.select([process.stdout], [], [], 1.0)[0]) or process.poll() is None:

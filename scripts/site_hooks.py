@@ -10,15 +10,15 @@ ROOT = Path(__file__).parent.parent
 MODULES = ("headway", "headway.controllers", "headway.envs", "headway.models", "headway.stats", "headway.traces")
 LINK = re.compile(r"(?<!!)\[([^]]+)\]\(((?:\.\./)+[^)#]+)(#[^)]*)?\)")
 """A link to a file above its page's folder."""
+PATH = re.compile(r"\]\((?![a-z]+:)([^)#]+)")
+"""The path of a link that is no URL."""
 
 
 def on_files(files: Files, *, config: Any) -> Files:
     """Adds the pages that have no file in docs."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    # In the README paths begin at the root, on the site at docs.
-    home = re.sub(r"\]\((?:docs/)?([^):#]+)", lambda link: f"]({_from_docs(link[0][2:])}", readme)
     modules = "# Python modules\n\n" + "\n".join(f"::: {name}\n" for name in MODULES)
-    files.append(File.generated(config, "index.md", content=home))
+    files.append(File.generated(config, "index.md", content=home_page(readme)))
     files.append(File.generated(config, "python-modules.md", content=modules))
     return files
 
@@ -35,6 +35,11 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
         return path if link[1].strip("`") == path.strip("`") else f"{link[1]} ({path})"
 
     return LINK.sub(named, markdown)
+
+
+def home_page(readme: str) -> str:
+    """The README for the site: its paths begin at the root, those of the site at docs."""
+    return PATH.sub(lambda link: f"]({_from_docs(link[1])}", readme)
 
 
 def _from_docs(path: str) -> str:

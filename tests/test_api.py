@@ -4,10 +4,12 @@ import doctest
 import errno
 import json
 import os
+import pickle
 import re
 import signal
 import subprocess
 import sys
+import threading
 from itertools import product
 from pathlib import Path
 
@@ -18,7 +20,7 @@ import pytest
 
 import headway
 from headway import ending
-from headway._native import Batch, RunError
+from headway._native import Batch, RunError, check_model
 from headway.api.table import Table, aligned
 from headway.benches import plan as plans
 from headway.benches.folder import BenchFolder
@@ -285,6 +287,62 @@ def test_a_signal_that_ends_a_process_still_does_once_the_runs_are_saved(signall
     assert saved == [True]
 
 
+def test_if_progress_raises_what_has_finished_is_kept(tmp_path):
+    """The error is the caller's own, also one that looks like ours, and it has the results."""
+    many = TINY | {"scenarios": ["synthetic-att"], "seconds": 20, "runs": 5000}
+
+    def closed(*_):
+        raise OSError(errno.EPIPE, "the stream is closed")
+
+    with pytest.raises(OSError, match="the stream is closed") as raised:
+        headway.bench(**many, progress=closed, out=tmp_path)
+    assert 0 < len(raised.value.results) < 5000
+    assert len(headway.load(tmp_path)) == len(raised.value.results)
+    with pytest.raises(OSError, match="the stream is closed") as raised:
+        headway.bench(**many, progress=closed)
+    assert len(raised.value.results) > 0
+
+
+@pytest.fixture
+def library(monkeypatch):
+    """This process is no command of ours, and whatever ends it at once fails the test."""
+
+    def ends(code):
+        raise AssertionError(f"the process would have ended with {code}")
+
+    monkeypatch.setattr(os, "_exit", ends)
+    monkeypatch.setattr(ending, "_is_command", threading.Event())
+    monkeypatch.setattr(ending, "_came", [])
+
+
+@pytest.mark.usefixtures("library")
+def test_the_third_ctrl_c_ends_no_notebook():
+    before = [signal.getsignal(number) for number in ending.SIGNALS]
+    reached = []
+
+    def press_thrice():
+        with ending.noted(), ending.held():
+            for number in range(3):
+                signal.raise_signal(signal.SIGINT)
+                reached.append(number)
+
+    with pytest.raises(KeyboardInterrupt):
+        press_thrice()
+    assert reached == [0, 1]
+    assert [signal.getsignal(number) for number in ending.SIGNALS] == before
+
+
+@pytest.mark.usefixtures("library")
+def test_the_third_ctrl_c_of_a_bench_raises_interrupted():
+    def press(*_):
+        for _ in range(3):
+            signal.raise_signal(signal.SIGINT)
+
+    many = TINY | {"scenarios": ["synthetic-att"], "seconds": 20, "runs": 5000}
+    with pytest.raises(headway.Interrupted, match="of 5000 runs finished"):
+        headway.bench(**many, progress=press)
+
+
 class Failing:
     """A batch whose last run fails."""
 
@@ -378,12 +436,34 @@ def test_import_headway_is_quick_and_a_bench_needs_no_command_line():
     assert second & {"typer", "rich", "headway.cli"} == set()
 
 
+def test_except_error_catches_every_error_that_is_offered():
+    """What envs and models raise is of Python's own kinds, and is not offered beside it."""
+    offered = [getattr(headway, name) for name in headway.__all__]
+    kinds = [one for one in offered if isinstance(one, type) and issubclass(one, BaseException)]
+    assert {one for one in kinds if not issubclass(one, headway.Error)} == {headway.Interrupted}
+    with pytest.raises(ValueError, match="nothing"):
+        check_model("nothing")
+    assert issubclass(RunError, RuntimeError)
+
+
+@pytest.mark.parametrize("kind", [headway.Error, headway.Interrupted])
+def test_an_error_goes_from_one_process_to_another(kind):
+    found = pickle.loads(pickle.dumps(kind("what was wrong", ["the results"])))
+    assert (type(found), str(found), found.results) == (kind, "what was wrong", ["the results"])
+
+
+def test_what_makes_a_bench_doubtful_is_a_warning():
+    with pytest.warns(UserWarning, match="Intervals from fewer") as told:
+        results = headway.bench(**TINY | {"scenarios": ["synthetic-att"], "runs": 2})
+    assert [str(one.message) for one in told] == results.warnings
+    assert {one.filename for one in told} == {__file__}
+
+
 def test_every_name_is_there_and_documented():
     assert set(headway.__all__) <= set(dir(headway))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = headway.nothing
-    of_rust = {"RunError", "UsageError", "__version__"}
-    functions = [getattr(headway, name) for name in headway.__all__ if name not in of_rust]
+    functions = [getattr(headway, name) for name in headway.__all__ if name != "__version__"]
     methods = vars(headway.Results).items()
     functions += [value for name, value in methods if name[0] != "_" and callable(value)]
     assert len(functions) == 11 + 8

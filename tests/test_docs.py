@@ -3,7 +3,9 @@
 import importlib
 import os
 import re
+import sys
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -35,6 +37,18 @@ def test_the_site_leads_to_every_page():
     assert pages - nav == set()
     listed = (DOCS / "decisions" / "README.md").read_text()
     assert [page.name for page in sorted(DOCS.glob("decisions/0*.md")) if f"({page.name})" not in listed] == []
+
+
+def test_the_sites_home_page_leads_to_the_pages_and_leaves_urls_as_they_are(monkeypatch):
+    for name in ("mkdocs", "mkdocs.structure"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    files = SimpleNamespace(File=None, Files=None)
+    monkeypatch.setitem(sys.modules, "mkdocs.structure.files", files)
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    home_page = importlib.import_module("site_hooks").home_page
+    readme = "[a](docs/cli.md#try) [b](LICENSE) [c](https://example.org/docs/x#y)"
+    made = "[a](cli.md#try) [b](../LICENSE) [c](https://example.org/docs/x#y)"
+    assert home_page(readme) == made
 
 
 def test_programs_of_the_tree_that_documents_start_can_be_started():

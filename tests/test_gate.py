@@ -237,6 +237,30 @@ run._logged(["sh", "-c", "echo $$ >{marker}.new; mv {marker}.new {marker}; sleep
     until(lambda: not Path(f"/proc/{pid}").exists())
 
 
+def test_a_signal_while_a_process_starts_ends_that_process_too(tmp_path):
+    marker = tmp_path / "pid"
+    script = f"""
+import os, signal, subprocess, sys
+sys.path.insert(0, {str(Path(gate.__file__).parent)!r})
+import gate
+
+class Slow(subprocess.Popen):
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        with open({str(marker)!r}, "w") as file:
+            print(self.pid, file=file)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+run = gate.Run()
+signal.signal(signal.SIGTERM, run.end)
+gate.subprocess.Popen = Slow
+run._logged(["sleep", "600"], [])
+"""
+    done = subprocess.run([sys.executable, "-c", script], check=False, timeout=120)
+    assert done.returncode == 128 + signal.SIGTERM
+    until(lambda: not Path(f"/proc/{int(marker.read_text())}").exists())
+
+
 def test_a_part_that_hangs_is_ended(monkeypatch, capfd):
     monkeypatch.setattr(gate, "HANGS_S", 0.0)
     assert gate.Run()._logged(["sleep", "600"], []) == -signal.SIGKILL

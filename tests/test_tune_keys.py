@@ -1,7 +1,10 @@
 """Keys: made once, read by their owner alone; and what is refused beyond loopback."""
 
+import errno
 import json
 import os
+import re
+import secrets
 import stat
 
 import pytest
@@ -92,15 +95,61 @@ def test_of_two_that_make_a_key_at_once_both_have_the_first_ones(place, monkeypa
 
     def second(*names):
         monkeypatch.setattr(os, "link", link_it)
-        with monkeypatch.context() as of_another:
-            of_another.setattr(os, "getpid", lambda: 1)
-            seen.append(keys.loopback())
+        seen.append(keys.loopback())
         link_it(*names)
 
     seen = []
     monkeypatch.setattr(os, "link", second)
     assert keys.loopback() == seen[0]
     assert sorted(file.name for file in place.iterdir()) == ["loopback.key", "loopback.key_secret"]
+
+
+def test_a_file_that_others_laid_out_never_gets_the_secret(place, tmp_path, monkeypatch):
+    """They may write the folder, and know the name: a link of theirs, or an open file of theirs."""
+    place.mkdir()
+    theirs = tmp_path / "theirs"
+    monkeypatch.setattr(secrets, "token_hex", lambda _: "0")
+    for lay_out in (lambda one: one.symlink_to(theirs), lambda one: one.touch(0o666)):
+        beside = place / ".a.key_secret.0"
+        lay_out(beside)
+        with pytest.raises(UsageError, match="is there already"):
+            keys.new("a", place)
+        assert not theirs.exists()
+        assert not (place / "a.key_secret").exists()
+        beside.unlink()
+
+
+def test_two_files_of_the_same_process_have_names_that_nobody_knows_before(place, monkeypatch):
+    opened, open_it = [], os.open
+
+    def noted(path, *more):
+        opened.append(str(path))
+        return open_it(path, *more)
+
+    monkeypatch.setattr(os, "open", noted)
+    keys.new("a", place)
+    keys.new("b", place)
+    names = [name.rpartition(".")[2] for name in opened]
+    assert len(set(names)) == len(names) == 4
+    assert all(re.fullmatch("[0-9a-f]{16}", name) for name in names)
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EOPNOTSUPP])
+def test_keys_are_made_where_the_file_system_has_no_links(place, monkeypatch, number):
+    def refused(one, other):
+        raise OSError(number, os.strerror(number), one, None, other)
+
+    monkeypatch.setattr(os, "link", refused)
+    public, secret = keys.new("a", place)
+    assert stat.S_IMODE(secret.stat().st_mode) == 0o600
+    assert keys.own("a").public == keys.read(public).public
+    assert sorted(file.name for file in place.iterdir()) == ["a.key", "a.key_secret"]
+
+
+def test_a_file_in_place_of_the_folder_is_named(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(UsageError, match=f"^{tmp_path}/file: is there already"):
+        keys.new("a", tmp_path / "file")
 
 
 @pytest.mark.parametrize("url", ["tcp://10.0.0.1:5757", "tcp://*:5757", "tcp://0.0.0.0:1", "tcp://[2001:db8::1]:1"])

@@ -12,7 +12,10 @@ Example:
 
 from typing import TYPE_CHECKING, Any
 
-from headway._native import RunError, UsageError, __version__
+# What headway.envs and headway.models raise. For callers these are ValueError and RuntimeError.
+from headway._native import RunError as RunError
+from headway._native import UsageError as UsageError
+from headway._native import __version__
 
 if TYPE_CHECKING:
     from headway.api import (
@@ -34,9 +37,7 @@ __all__ = [
     "Interrupted",
     "Picture",
     "Results",
-    "RunError",
     "Table",
-    "UsageError",
     "__version__",
     "bench",
     "list_models",

@@ -6,6 +6,7 @@ All three raise KeyboardInterrupt, so a command needs one way to end and not thr
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 import threading
@@ -21,6 +22,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 _came: list[signal.Signals] = []
 """The last signal that came."""
+_is_command = threading.Event()
+"""Set where the process is ours to end. A notebook that uses the Python API is not."""
 
 
 def exit_code() -> int:
@@ -34,7 +37,12 @@ def is_asked() -> bool:
 
 
 def prepare() -> None:
-    """Makes each of the signals raise KeyboardInterrupt. Those that `nohup` or a shell has ignored stay ignored."""
+    """Makes each of the signals raise KeyboardInterrupt.
+
+    Those that `nohup` or a shell has ignored stay ignored. A command calls it. From then on
+    a third signal may end the process (`noted`).
+    """
+    _is_command.set()
     _handle(_interrupt)
 
 
@@ -63,14 +71,29 @@ def sets_at_end_of_input(event: asyncio.Event, loop: asyncio.AbstractEventLoop) 
     """Sets the event once standard input closes, for a service that ends with the program that started it."""
 
     def read_all() -> None:
-        # By the descriptor: a thread that waits in a buffered read aborts the interpreter when it ends.
-        while os.read(sys.stdin.fileno(), 1 << 16):
+        try:
+            # By the descriptor: a thread in a buffered read aborts the interpreter when it ends.
+            while sys.stdin and _has_input(sys.stdin.fileno()):
+                pass
+        except (OSError, ValueError):
+            # Its terminal has hung up, or this process has closed it.
             pass
-        # The loop may have ended for another reason.
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(event.set)
+        finally:
+            # The loop may have ended for another reason.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(event.set)
 
     threading.Thread(target=read_all, daemon=True).start()
+
+
+def _has_input(descriptor: int) -> bool:
+    """Waits for input and throws it away; whether there was any before its end. Raises OSError."""
+    select.select([descriptor], [], [])
+    try:
+        return bool(os.read(descriptor, 1 << 16))
+    except BlockingIOError:
+        # Another process of this terminal has read it.
+        return True
 
 
 def ignore() -> None:
@@ -83,7 +106,8 @@ def ignore() -> None:
 def noted() -> Iterator[threading.Event]:
     """Interrupts nothing inside: the event is set once a signal has come, and `exit_code` is that signal's.
 
-    The third signal ends the process at once, for what never ends by itself.
+    The third signal is for what never ends by itself. It ends a command's process at once. Anywhere
+    else it raises KeyboardInterrupt: the process has more to lose than our results.
     """
     asked = threading.Event()
     again = count(2)
@@ -101,7 +125,9 @@ def noted() -> Iterator[threading.Event]:
             _say("ending, and saving what has finished; once more ends at once, without it")
         else:
             _say("ended at once: what was not saved yet is lost")
-            os._exit(exit_code())
+            if _is_command.is_set():
+                os._exit(exit_code())
+            raise KeyboardInterrupt
 
     before = [(number, signal.getsignal(number)) for number in SIGNALS]
     _handle(note)

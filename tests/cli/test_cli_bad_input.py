@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from headway.cli import app
 from headway.cli.app import _refused
 from headway.cli.app import run as command
 from headway.cli.usage import words
@@ -352,6 +353,15 @@ def test_a_file_that_is_nested_too_deeply_is_one_line(tmp_path, capsys):
     (tmp_path / "deep.toml").write_text(f"x = {'[' * 5000}{']' * 5000}")
     assert command(["netwatch", "run", str(tmp_path / "deep.toml")]) == 2
     assert capsys.readouterr() == ("", "headway: a file is nested too deeply to be read\n")
+
+
+def test_a_recursion_of_our_own_is_no_file_that_is_nested_too_deeply(monkeypatch):
+    def endless(*arguments, **options):
+        return endless(*arguments, **options)
+
+    monkeypatch.setattr(app, "app", endless)
+    with pytest.raises(RecursionError):
+        command(["schemes"])
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,12 @@ def unit():
     return text, parser["Service"]
 
 
+def test_what_is_refused_is_not_started_again(unit):
+    """However often it crashes, it is; wrong options would fill the journal."""
+    done = subprocess.run([find_headwayd(), "run", "--policy", "no-such"], capture_output=True, check=False)
+    assert unit[1]["RestartPreventExitStatus"] == str(done.returncode)
+
+
 def test_stopping_the_service_leaves_the_folder_that_shells_use_too(unit):
     assert (unit[1]["RuntimeDirectory"], unit[1]["RuntimeDirectoryPreserve"]) == ("headway", "yes")
 

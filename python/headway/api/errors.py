@@ -52,7 +52,7 @@ class Interrupted(KeyboardInterrupt):  # It is a KeyboardInterrupt, not an error
     results: Results | None
     """What had finished, or None if nothing had."""
 
-    def __init__(self, message: str, results: Results | None) -> None:
+    def __init__(self, message: str, results: Results | None = None) -> None:
         """With the results that had finished, if any had."""
         super().__init__(message)
         self.results = results

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import warnings
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -48,7 +49,8 @@ def bench(
 
     In world `sim` the results depend on the arguments alone, but not on `jobs`: the same arguments
     give the same results as the command, bit for bit. Ctrl-C keeps what has finished: it raises
-    `headway.Interrupted`, which has the results.
+    `headway.Interrupted`, which has the results. What makes the results doubtful is a `UserWarning`
+    for each line of `results.warnings`.
 
     Args:
         schemes: Controllers, such as `"cubic"`, `"bbr"`, `"learned:model=FOLDER"`,
@@ -63,20 +65,22 @@ def bench(
             the kernel's sockets).
         jobs: Runs at a time; else one a core, and in real time one.
         out: A folder for results.parquet, series.parquet, bench.json and report.html. If it has
-            runs of the same bench already, only the others run. Without it nothing is written.
+            runs of the same bench already, only the others run. Without it nothing stays.
         against: One of the schemes: the report compares the others with it run by run.
         pcap: Capture the first run of each scheme and scenario for Wireshark; needs `out`.
         qlog: Log the flows of these runs for qvis; needs `out`.
         logs: Log the packets on the links of these runs; needs `out`.
         progress: Is called with the numbers of finished runs and of all runs, whenever more have
-            finished.
+            finished. If it raises, the bench ends, and what has finished is kept.
 
     Returns:
         The results, at least one run.
 
     Raises:
         Error: An argument is wrong, or a run failed. Its `results` are what had finished.
-        Interrupted: Ctrl-C. Its `results` are what had finished.
+        Interrupted: Ctrl-C. Its `results` are what had finished; the third Ctrl-C does not wait for
+            them.
+        Exception: Whatever `progress` raised. Its `results` are what had finished.
 
     Example:
         >>> results = headway.bench(["cubic", "bbr"], ["pantheon-default"], runs=30)
@@ -100,14 +104,21 @@ def bench(
             logs=logs,
         )
         plan = Plan(options)
+        told = _Progress(progress)
         with _folder(out) as folder, plan.in_folder(folder) as kept:
-            end = carry_out(kept, _Progress(progress), draw=out is not None)
+            end = carry_out(kept, told, draw=out is not None)
             made = end.made or (end.saved.read(silent) if end.saved else None)
             failures = kept.batch.recording_failures()
     doubts = [*failures, *([f"there is no report: {end.undrawn}"] if end.undrawn else [])]
     there = None if out is None or end.lost else folder
     results = Results(made, there, doubts) if made else None
-    return _whole(kept, end, results, there)
+    if told.raised:
+        vars(told.raised)["results"] = results
+        raise told.raised
+    found = _whole(kept, end, results, there)
+    for line in found.warnings:
+        warnings.warn(line, stacklevel=2)
+    return found
 
 
 def load(folder: Name) -> Results:
@@ -132,19 +143,27 @@ def load(folder: Name) -> Results:
 
 
 class _Progress(Observer):
-    """Calls a function of the user's whenever more runs have finished."""
+    """Calls a function of the user's whenever more runs have finished, until it raises."""
 
     def __init__(self, progress: Callable[[int, int], object] | None) -> None:
         self.progress = progress
+        self.raised: BaseException | None = None
 
     def running(self, batch: Batch) -> AbstractContextManager[Callable[[], None]]:
         known = batch.finished_runs
 
         def tell() -> None:
             nonlocal known
-            if self.progress and batch.finished_runs > known:
+            if self.progress and not self.raised and batch.finished_runs > known:
                 known = batch.finished_runs
-                self.progress(known, batch.total_runs)
+                try:
+                    self.progress(known, batch.total_runs)
+                except KeyboardInterrupt:
+                    raise
+                except BaseException as error:
+                    # What has finished is saved first.
+                    self.raised = error
+                    batch.cancel()
 
         return nullcontext(tell)
 

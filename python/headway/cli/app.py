@@ -2,6 +2,7 @@
 
 import errno
 import sys
+from traceback import walk_tb
 from typing import Annotated, Any
 
 import typer
@@ -129,7 +130,11 @@ def run(arguments: list[str]) -> int:
         message, code = _refused(error), 1
     except MemoryError:
         message, code = f"out of memory{streams.where_results_are()}", 1
-    except RecursionError:
+    except RecursionError as error:
+        modules = (frame.f_globals["__name__"] for frame, _ in walk_tb(error.__traceback__))
+        if not any(name.startswith(PARSERS) for name in modules):
+            # No file is to blame: it is a defect of ours.
+            raise
         message, code = f"a file is nested too deeply to be read{streams.where_results_are()}", 2
     except (KeyboardInterrupt, typer.Abort):
         message, code = f"interrupted{streams.where_results_are()}", ending.exit_code()
@@ -141,6 +146,8 @@ def run(arguments: list[str]) -> int:
     return code
 
 
+PARSERS = ("json.", "tomllib.")
+"""Modules that read nested files by recursion."""
 OF_STREAMS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
 """What writing to standard output ends with, where it is full or closed."""
 

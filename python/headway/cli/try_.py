@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headway import ending
-from headway._native import UsageError
+from headway._native import RunError, UsageError
 from headway.cli.paths import FOLDER
 from headway.cli.streams import beside, plain, results_in, said, shown
 from headway.cli.usage import Json, console, table_of, words
@@ -21,7 +21,13 @@ if TYPE_CHECKING:
 MOST_MINUTES = 7 * 24 * 60
 
 
+OF_TO = ("schemes", "minutes", "seconds", "seed", "token", "out", "plot", "json")
+OF_SERVE = ("bind", "port", "tokens")
+"""Options that only one side has."""
+
+
 def try_(
+    context: typer.Context,
     to: Annotated[
         str | None,
         typer.Option(metavar="HOST[:PORT]", help="The other side, where headway try --serve runs."),
@@ -32,11 +38,19 @@ def try_(
     ] = "cubic,bbr",
     minutes: Annotated[
         float,
-        typer.Option(min=0.001, max=MOST_MINUTES, help="In all, with what --out has already."),
+        typer.Option(
+            min=0.001,
+            max=MOST_MINUTES,
+            help="Time of the whole trial, with what --out has already.",
+        ),
     ] = 5.0,
     seconds: Annotated[
         float | None,
-        typer.Option(min=0.05, max=60, help="Of a transfer; else 1 to 10, for 30 rounds."),
+        typer.Option(
+            min=0.05,
+            max=60,
+            help="Length of a transfer in s; else 1 to 10, so that 30 rounds fit.",
+        ),
     ] = None,
     seed: Annotated[
         int,
@@ -44,12 +58,15 @@ def try_(
     ] = 1,
     token: Annotated[
         str | None,
-        typer.Option(envvar="HEADWAY_TRY_TOKEN", help="Yours; others may see it on this line."),
+        typer.Option(
+            envvar="HEADWAY_TRY_TOKEN",
+            help="Your token for the other side. In the variable other users do not see it.",
+        ),
     ] = None,
     out: Annotated[
         Path | None,
         FOLDER,
-        typer.Option(help="Folder of rows and results, which goes on; else a new one in out/try."),
+        typer.Option(help="Folder to keep the trial in, or to go on; else a new one in out/try."),
     ] = None,
     plot: Annotated[
         Path | None,
@@ -58,19 +75,25 @@ def try_(
     json: Json = False,
     serve: Annotated[
         bool,
-        typer.Option("--serve", help="Be the other side, until Ctrl-C."),
+        typer.Option("--serve", help="Receive as the other side of --to, until Ctrl-C."),
     ] = False,
     bind: Annotated[
         str,
-        typer.Option(metavar="ADDRESS", help="Of --serve; beyond loopback it needs --tokens."),
+        typer.Option(
+            metavar="ADDRESS",
+            help="Where --serve listens; beyond loopback it needs --tokens.",
+        ),
     ] = "127.0.0.1",
     port: Annotated[
         int,
-        typer.Option(min=0, max=65535, help="Of --serve; 0 takes a free one."),
+        typer.Option(min=0, max=65535, help="Port of --serve; 0 takes a free one."),
     ] = PORT,
     tokens: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Of --serve: who may send (headway netwatch token)."),
+        typer.Option(
+            metavar="FILE",
+            help="Tokens that --serve accepts; headway netwatch token makes them.",
+        ),
     ] = None,
 ) -> None:
     """Compare congestion controllers over your own path.
@@ -80,6 +103,7 @@ def try_(
     """
     if (to is None) == (not serve):
         raise UsageError("try: give one of --to and --serve; for example: --to 192.0.2.1")
+    _refuse_of_other_side(context, to)
     if to is None:
         _serve(bind, port, tokens)
         return
@@ -105,7 +129,10 @@ def try_(
         for doubt in doubts():
             print(f"headway: warning: {doubt}", file=sys.stderr)
         is_asked, failed = _run(plan, kept, host, at, token, minutes)
-        _finish(plan, kept, plot, json=json)
+        try:
+            _finish(plan, kept, plot, json=json)
+        except RunError as error:
+            raise failed or error from None
         if failed:
             raise failed
     if is_asked:
@@ -115,6 +142,15 @@ def try_(
         rest = f"{finished}; {where}" if kept.rows else finished
         print(f"headway: interrupted: {rest}", file=sys.stderr)
         raise typer.Exit(ending.exit_code())
+
+
+def _refuse_of_other_side(context: typer.Context, to: str | None) -> None:
+    """Raises UsageError for an option that would have no effect on this side."""
+    here, there = ("--to", "--serve") if to is not None else ("--serve", "--to")
+    for name in OF_SERVE if to is not None else OF_TO:
+        source = context.get_parameter_source(name)
+        if source and source.name == "COMMANDLINE":
+            raise UsageError(f"--{name}: an option of {there}; leave it out beside {here}")
 
 
 def _serve(bind: str, port: int, tokens: Path | None) -> None:
@@ -138,9 +174,15 @@ def _address(to: str) -> tuple[str, int]:
 
     has_port = to.rpartition(":")[0].endswith("]") or to.count(":") == 1
     bare = to.removeprefix("[").removesuffix("]")
-    if not bare or any(sign.isspace() for sign in to):
+    host, port = address(to, "--to") if has_port and bare else (bare, PORT)
+    try:
+        # As the resolver does: no empty label, none above 63 letters.
+        host.encode("idna")
+    except UnicodeError:
+        host = ""
+    if not host or any(sign.isspace() for sign in to):
         raise UsageError(f"--to '{to}': not an address; write HOST or HOST:PORT")
-    return address(to, "--to") if has_port else (bare, PORT)
+    return host, port
 
 
 def _run(
@@ -150,7 +192,6 @@ def _run(
 
     Raises what ends it before there is a row to show.
     """
-    from headway._native import RunError
     from headway.cli.progress import duration, progress_of
     from headway.path_trial.transfer import Sender
     from headway.path_trial.trial import run
@@ -178,18 +219,20 @@ def _run(
 
 
 def _finish(plan: "Plan", kept: "TrialFolder", plot: Path | None, *, json: bool) -> None:
-    """Writes the results, prints them and draws them; nothing where no transfer has finished."""
-    from headway.path_trial.verdicts import summary
+    """Prints the results, writes them and draws them; nothing where no transfer has finished."""
+    from headway.path_trial.verdicts import summary, whole_rounds
 
     if not kept.rows:
         return
-    found = summary(kept.rows, plan.schemes)
+    looks = kept.looks(len(whole_rounds(kept.rows, list(plan.schemes))))
+    found = summary(kept.rows, plan.schemes, kept.failures, looks)
     assert kept.facts is not None
-    facts = kept.facts | found
+    facts = kept.facts | found | {"looks": looks}
+    results_in(kept.path)
+    # Printed first: a full disk must not hide what the rows say.
+    unsaid = said(lambda: print(js.dumps(facts, indent=2)) if json else _print(found, kept.path))
     with ending.held():
         kept.write(facts)
-    results_in(kept.path)
-    unsaid = said(lambda: print(js.dumps(facts, indent=2)) if json else _print(found, kept.path))
     if plot and not found["rounds"]:
         print("headway: warning: no round is whole yet, and no picture is drawn", file=sys.stderr)
     elif plot:
@@ -223,7 +266,7 @@ def _print(found: dict[str, Any], folder: Path) -> None:
     to.print(table)
     for verdict in found["verdicts"]:
         to.print(plain(verdict["sentence"]), soft_wrap=True)
-    brackets = "in brackets: 95% intervals of the differences within rounds"
+    brackets = "in brackets: 95% intervals of the differences within rounds, each by itself"
     intervals = f"\u00b1 is half the 95% interval; {brackets}."
     rows = f"Rows: {plain(folder / 'rows.jsonl')}"
     to.print(f"\n[dim]{intervals}\n{rows}[/dim]", soft_wrap=True)

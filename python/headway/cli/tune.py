@@ -247,7 +247,8 @@ def status(
     if json:
         print(js.dumps(found[0] if socket else found, indent=2))
     elif not paths:
-        print(f"nobody runs in {shown(control.folder())}; start one: headway tune agent, headway tune host")
+        start = "start one: headway tune agent, headway tune host"
+        print(f"no host or agent runs in {shown(control.folder())}; {start}")
     else:
         for one in found:
             _show(one)

@@ -17,10 +17,6 @@ from headway._native import UsageError
 from headway.cli.streams import screen, shown
 from headway.text import LONGEST_S
 
-# Modules that tests/test_layers.py lists still import these two from here.
-from headway.text import nearest as nearest  # noqa: PLC0414
-from headway.text import seconds as seconds  # noqa: PLC0414
-
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table

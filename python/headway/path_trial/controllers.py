@@ -75,10 +75,10 @@ def named(schemes: Sequence[str], refuses: Callable[[str], int] = try_out) -> di
             raise UsageError(f"--schemes '{scheme}': not a name of a controller; such as cubic")
         for other, known in found.items():
             if known == controller:
-                raise UsageError(
-                    f"--schemes: {other} and {scheme} are both {controller}; run a second "
-                    "headwayd with --name and --socket, and give the name that you chose"
-                )
+                cure = "leave one of them out"
+                if controller in POLICIES.values():
+                    cure = "run a second headwayd with --name and --socket, and give its name here"
+                raise UsageError(f"--schemes: {other} and {scheme} are both {controller}; {cure}")
         found[scheme] = controller
     refused = {scheme: refuses(controller) for scheme, controller in found.items()}
     missing = [how_to_get(scheme, found[scheme], why) for scheme, why in refused.items() if why]

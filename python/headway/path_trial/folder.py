@@ -28,6 +28,7 @@ NEEDED: dict[str, type | tuple[type, ...]] = {
     "rtt_p95_ms": (int, float),
     "retransmitted": (int, float),
     "window_limited": (int, float),
+    "buffer_limited": (int, float),
 }
 """What a row has to have, of these types."""
 CURE = "give another --out, or remove the folder"
@@ -91,9 +92,14 @@ class TrialFolder:
         if facts is None:
             return
         for option, value in wanted.items():
-            if facts.get(option) != value:
+            # The first scheme is what the others are compared with: JSON keeps their order.
+            if json.dumps(facts.get(option)) != json.dumps(value):
                 before, now = _words(facts.get(option)), _words(value)
                 what = f"holds a trial with --{option} {before}, not {now}"
+                raise UsageError(f"--out {self.path}: {what}; {CURE}")
+        for key, (title, value) in _measured_by().items():
+            if facts.get(key) != value:
+                what = f"was measured by {title} {facts.get(key)}, and this is {title} {value}"
                 raise UsageError(f"--out {self.path}: {what}; {CURE}")
 
     def begin(self, plan: Plan) -> None:
@@ -102,10 +108,30 @@ class TrialFolder:
             self.facts = {
                 "schema": SCHEMA,
                 **_said_of(plan),
-                "kernel": platform.release(),
-                "code_version": code_version,
+                **{key: value for key, (_, value) in _measured_by().items()},
             }
             self.write(self.facts)
+
+    @property
+    def failures(self) -> dict[str, int]:
+        """How many transfers of each scheme failed. Schemes without a failure are not in it."""
+        return dict((self.facts or {}).get("failures", {}))
+
+    def looks(self, rounds: int) -> int:
+        """How often results are shown, this time included, if there are now so many rounds.
+
+        Results of the same rounds are the same, and count once.
+        """
+        facts = self.facts or {}
+        is_new = rounds > int(facts.get("rounds", 0))
+        return int(facts.get("looks", 0)) + is_new
+
+    def failed(self, scheme: str) -> None:
+        """Counts a transfer that failed, once `begin` was called. Raises RunError."""
+        assert self.facts is not None
+        counts = self.failures
+        self.facts["failures"] = counts | {scheme: counts.get(scheme, 0) + 1}
+        self.write(self.facts)
 
     def add(self, row: Row) -> None:
         """Keeps a transfer. Raises RunError, and those before it are kept."""
@@ -147,6 +173,11 @@ def _said_of(plan: Plan) -> dict[str, Any]:
         "seconds": plan.seconds,
         "seed": plan.seed,
     }
+
+
+def _measured_by() -> dict[str, tuple[str, str]]:
+    """What measures, by its key: what a message calls it, and which one it is here."""
+    return {"kernel": ("kernel", platform.release()), "code_version": ("Headway", code_version)}
 
 
 def _words(value: Any) -> str:

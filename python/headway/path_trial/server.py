@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
-LOOK_S = 0.2
-"""So often it looks whether it is to end."""
 BUFFER = 1 << 20
 
 
@@ -32,6 +30,7 @@ class Limits:
     """What clients may take."""
 
     connections: int = 16
+    """Of clients that have not asked yet; a further one ends the oldest."""
     of_a_client: int = 4
     """Connections of an IPv4 address or an IPv6 /64; a further one is closed at once."""
     handshake_s: float = 5.0
@@ -40,7 +39,7 @@ class Limits:
     """Of a transfer."""
     drain_s: float = 60.0
     """So much later its last byte has to be there."""
-    silence_s: float = 30.0
+    silence_s: float = wire.SILENCE_S
     """Without a byte for so long, a transfer ends."""
     bytes: int = 1 << 37
     """Of a transfer; 137 GB are 60 s at 18 Gbit/s."""
@@ -91,13 +90,15 @@ class Server:
         """`tell` gets a line about each transfer, from other threads."""
         self._listening, self._tokens, self._limits, self._tell = listening, tokens, limits, tell
         self._open: Counter[str] = Counter()
+        self._waiting: dict[socket.socket, None] = {}
+        """Connections whose client has neither asked nor proved a token, the oldest first."""
         self._lock = threading.Lock()
         self._is_free = threading.Lock()
         """Held by the transfer that runs: two at once would measure each other."""
 
     def serve(self, asked: threading.Event) -> None:
         """Serves until the event is set."""
-        self._listening.settimeout(LOOK_S)
+        self._listening.settimeout(wire.LOOK_S)
         while not asked.is_set():
             try:
                 connection, address = self._listening.accept()
@@ -105,21 +106,31 @@ class Server:
                 continue
             except OSError:
                 # Too many open files, or a client that left at once.
-                asked.wait(LOOK_S)
+                asked.wait(wire.LOOK_S)
                 continue
             client = client_of(address[0])
-            if self._enters(client):
+            if self._enters(connection, client):
                 threading.Thread(target=self._one, args=(connection, client), daemon=True).start()
             else:
                 connection.close()
 
-    def _enters(self, client: str) -> bool:
+    def _enters(self, connection: socket.socket, client: str) -> bool:
         with self._lock:
-            is_full = self._open.total() >= self._limits.connections
-            if is_full or self._open[client] >= self._limits.of_a_client:
+            if self._open[client] >= self._limits.of_a_client:
                 return False
+            if len(self._waiting) >= self._limits.connections:
+                # Idle connections keep nobody out: a client that wants to send asks at once.
+                oldest = next(iter(self._waiting))
+                del self._waiting[oldest]
+                with suppress(OSError):
+                    oldest.shutdown(socket.SHUT_RDWR)
             self._open[client] += 1
+            self._waiting[connection] = None
             return True
+
+    def _has_asked(self, connection: socket.socket) -> None:
+        with self._lock:
+            self._waiting.pop(connection, None)
 
     def _one(self, connection: socket.socket, client: str) -> None:
         try:
@@ -127,6 +138,7 @@ class Server:
             with connection, suppress(OSError, wire.MalformedError):
                 self._answer(connection, client)
         finally:
+            self._has_asked(connection)
             with self._lock:
                 self._open[client] -= 1
                 self._open += Counter()
@@ -135,25 +147,27 @@ class Server:
         limits, nonce = self._limits, secrets.token_hex(16)
         hello = {"nonce": nonce, "needs_token": self._tokens is not None}
         greeting = {"headway_try": wire.SCHEMA, **hello, "most_seconds": limits.seconds}
+        end = time.monotonic() + limits.handshake_s
         wire.send(connection, greeting, limits.handshake_s)
-        request = wire.receive(connection, limits.handshake_s)
+        request = wire.receive(connection, end - time.monotonic())
         try:
             seconds = self._seconds(request)
             who = self._who(request, nonce, seconds) or client
+            self._has_asked(connection)
             if not self._is_free.acquire(blocking=False):
-                raise _RefusalError("another transfer is running there; wait until it has finished")
+                raise _BusyError("another transfer is running there; wait until it has finished")
         except _RefusalError as no:
-            answer = {"error": str(no), "token": isinstance(no, _TokenError)}
-            wire.send(connection, answer, limits.handshake_s)
+            kind = {"token": isinstance(no, _TokenError), "busy": isinstance(no, _BusyError)}
+            wire.send(connection, {"error": str(no), **kind}, limits.handshake_s)
             return
         try:
             wire.send(connection, {"ok": True}, limits.handshake_s)
-            came = self._drain(connection, seconds)
+            came, took_s = self._drain(connection, seconds)
         finally:
             # Before the client hears of it: it sends again at once.
             self._is_free.release()
-        self._tell(f"{who}: {came['bytes'] / 1e6:.1f} MB in {came['seconds']:.1f} s")
-        wire.send(connection, came, limits.handshake_s)
+        self._tell(f"{who}: {came / 1e6:.1f} MB in {took_s:.1f} s")
+        wire.send(connection, {"bytes": came}, limits.handshake_s)
 
     def _seconds(self, request: dict[str, Any]) -> float:
         seconds = wire.number(request, "seconds")
@@ -174,8 +188,11 @@ class Server:
             raise _TokenError("the token is not known there")
         return name
 
-    def _drain(self, connection: socket.socket, seconds: float) -> dict[str, Any]:
-        """Reads until the client has sent everything. Raises OSError if it does not end in time."""
+    def _drain(self, connection: socket.socket, seconds: float) -> tuple[int, float]:
+        """Reads until the client has sent everything: how many bytes came, and in how many s.
+
+        Raises OSError if it does not end in time.
+        """
         buffer = bytearray(BUFFER)
         begin = first = last = time.monotonic()
         end, total = begin + seconds + self._limits.drain_s, 0
@@ -187,7 +204,7 @@ class Server:
             count = connection.recv_into(buffer)
             last = time.monotonic()
             if not count:
-                return {"bytes": total, "seconds": last - first}
+                return total, last - first
             first = last if not total else first
             total += count
         raise TimeoutError("more than a transfer may take")
@@ -199,3 +216,7 @@ class _RefusalError(Exception):
 
 class _TokenError(_RefusalError):
     """It has not proved that it has a token."""
+
+
+class _BusyError(_RefusalError):
+    """Another one sends."""

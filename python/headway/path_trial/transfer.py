@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import select as polling
 import socket
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,12 +20,15 @@ from headway.tune.sockets import TCP_INFO, tcp_info
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 ANSWER_S = 10.0
 """So long a connection and an answer may take."""
 DRAIN_S = 60.0
 """And the last bytes, once all have been sent."""
+BUSY_S = wire.SILENCE_S + 15.0
+"""So long a transfer waits while another one runs, such as one whose client has left."""
+BUSY_LOOK_S = 1.0
 TCP_NOTSENT_LOWAT = 25
 """linux/tcp.h"""
 UNSENT = 512 << 10
@@ -41,6 +46,10 @@ class RefusedError(UsageError):
     """The other side does not take transfers from here, and will not later."""
 
 
+class BusyError(RunError):
+    """Another transfer runs on the other side, and has not ended in time."""
+
+
 @dataclass(frozen=True)
 class Measured:
     """What one transfer measured at the sender."""
@@ -56,6 +65,8 @@ class Measured:
     """The share of data segments that were retransmissions, 0 to 1."""
     window_limited: float
     """The share of the busy time in which the receiver's window held data back, 0 to 1."""
+    buffer_limited: float
+    """The share of the busy time in which the sender's own buffer held data back, 0 to 1."""
     samples: int
     bytes: int
     """That came, as the other side counted."""
@@ -73,6 +84,7 @@ class Look(NamedTuple):
     retransmitted: int
     busy_us: int
     window_limited_us: int
+    buffer_limited_us: int
 
 
 class Sender:
@@ -102,27 +114,48 @@ class Sender:
         Raises:
             EndedError: It was asked to end.
             UsageError: The server refuses this client.
+            BusyError: Another transfer kept the server for BUSY_S.
             RunError: The connection broke, or the kernel does not have the controller any more.
         """
+        end = time.monotonic() + BUSY_S
+        while True:
+            try:
+                return self._once(scheme, controller, seconds, asked)
+            except BusyError:
+                if time.monotonic() >= end:
+                    raise
+            asked.wait(BUSY_LOOK_S)
+
+    def _once(
+        self,
+        scheme: str,
+        controller: str,
+        seconds: float,
+        asked: threading.Event,
+    ) -> Measured:
+        def look() -> None:
+            if asked.is_set():
+                raise EndedError
+
         try:
-            with self._connect() as connection:
-                self._ask(connection, seconds)
+            with self._connect(look) as connection:
+                self._ask(connection, seconds, look)
                 try:
                     select(connection, controller)
                 except OSError as error:
                     lacks = how_to_get(scheme, controller, error.errno or 0)
                     raise RunError(f"--schemes: {lacks}") from None
-                looks = _fill(connection, seconds, asked)
+                looks = _fill(connection, seconds, look)
                 connection.shutdown(socket.SHUT_WR)
-                came = wire.number(wire.receive(connection, DRAIN_S), "bytes")
+                came = wire.number(wire.receive(connection, DRAIN_S, look), "bytes")
         except (OSError, wire.MalformedError) as error:
             why = getattr(error, "strerror", None) or error
             raise RunError(f"--to {self.name}: {why}; the connection broke") from None
         return measured(looks, came)
 
-    def _connect(self) -> socket.socket:
+    def _connect(self, look: Callable[[], None]) -> socket.socket:
         try:
-            connection = socket.create_connection(self._address, timeout=ANSWER_S)
+            connection = _connected(self._address, look)
         except OSError as error:
             cure = "start the other side there: headway try --serve"
             raise RunError(f"--to {self.name}: {error.strerror or error}; {cure}") from None
@@ -131,8 +164,8 @@ class Sender:
             self._address = connection.getpeername()[:2]
         return connection
 
-    def _ask(self, connection: socket.socket, seconds: float) -> None:
-        hello = wire.receive(connection, ANSWER_S)
+    def _ask(self, connection: socket.socket, seconds: float, look: Callable[[], None]) -> None:
+        hello = wire.receive(connection, ANSWER_S, look)
         if hello.get("headway_try") != wire.SCHEMA:
             raise RefusedError(f"--to {self.name}: not a headway try --serve of this version")
         if seconds > (most := wire.number(hello, "most_seconds")):
@@ -146,14 +179,37 @@ class Sender:
             nonce = str(hello.get("nonce"))
             request["proof"] = wire.proof(digest(self._token), nonce, seconds)
         wire.send(connection, request, ANSWER_S)
-        answer = wire.receive(connection, ANSWER_S)
+        answer = wire.receive(connection, ANSWER_S, look)
         if "error" in answer:
             if answer.get("token"):
                 raise RefusedError(f"--to {self.name}: {answer['error']}; {cure}")
-            raise RunError(f"--to {self.name}: {answer['error']}")
+            kind = BusyError if answer.get("busy") else RunError
+            raise kind(f"--to {self.name}: {answer['error']}")
 
 
-def _fill(connection: socket.socket, seconds: float, asked: threading.Event) -> list[Look]:
+def _connected(address: tuple[str, int], look: Callable[[], None]) -> socket.socket:
+    """A connection to the first address that answers. Raises OSError, and what `look` raises."""
+    number = 0
+    for family, kind, protocol, _, place in socket.getaddrinfo(*address, type=socket.SOCK_STREAM):
+        with ExitStack() as opened:
+            connection = opened.enter_context(socket.socket(family, kind, protocol))
+            connection.setblocking(False)
+            poll, end = polling.poll(), time.monotonic() + ANSWER_S
+            poll.register(connection, polling.POLLOUT)
+            number = connection.connect_ex(place)
+            while number == errno.EINPROGRESS:
+                look()
+                if poll.poll(1e3 * wire.LOOK_S):
+                    number = connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+                elif time.monotonic() > end:
+                    number = errno.ETIMEDOUT
+            if not number:
+                opened.pop_all()
+                return connection
+    raise OSError(number, os.strerror(number))
+
+
+def _fill(connection: socket.socket, seconds: float, look: Callable[[], None]) -> list[Look]:
     """Sends for so many seconds, and looks at the socket at even times, first and last of all."""
     connection.setsockopt(socket.IPPROTO_TCP, TCP_NOTSENT_LOWAT, UNSENT)
     connection.setblocking(False)
@@ -167,8 +223,7 @@ def _fill(connection: socket.socket, seconds: float, asked: threading.Event) -> 
     end, due = begin + seconds, begin + every
     while (now := time.monotonic()) < end:
         if now >= due:
-            if asked.is_set():
-                raise EndedError
+            look()
             looks.append(_look(connection))
             due += every * (1 + (now - due) // every)
         if poll.poll(math.ceil(1e3 * (min(due, end) - now))):
@@ -194,6 +249,7 @@ def _look(connection: socket.socket) -> Look:
         retransmitted=info.total_retrans,
         busy_us=fields[43],
         window_limited_us=fields[44],
+        buffer_limited_us=fields[45],
     )
 
 
@@ -220,6 +276,7 @@ def measured(looks: Sequence[Look], came: float) -> Measured:
         rtt_p95_ms=_percentile(rtts, 0.95),
         retransmitted=(last.retransmitted - first.retransmitted) / segments,
         window_limited=(last.window_limited_us - first.window_limited_us) / busy if busy else 0.0,
+        buffer_limited=(last.buffer_limited_us - first.buffer_limited_us) / busy if busy else 0.0,
         samples=len(rtts),
         bytes=int(came),
     )

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from headway._native import RunError, UsageError
-from headway.path_trial.transfer import EndedError, Measured
+from headway.path_trial.transfer import BusyError, EndedError, Measured
 
 if TYPE_CHECKING:
     import threading
@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 
 ROUNDS = 30
 """As many fit into the time, if transfers may be as short as that takes."""
+SENDING = 0.9
+"""A transfer sends for this share of its time. Handshake and last bytes take the rest."""
 SHORTEST_S, LONGEST_S = 1.0, 10.0
 """Of a transfer, unless told."""
 LEAST_ROUNDS = 2
 """One difference has no interval."""
 MOST_FAILURES = 5
-"""So many in a row end a trial."""
+"""So many rounds in a row in which a transfer failed end a trial."""
 PATIENCE_S = 1.0
 """Before the first transfer after a failure; twice as long after each further one."""
 
@@ -55,7 +57,7 @@ class Sends(Protocol):
 
 def usual_seconds(minutes: float, schemes: int) -> float:
     """How long a transfer sends: 30 rounds take the minutes, if that makes it 1 to 10 s."""
-    return min(max(minutes * 60 / (ROUNDS * schemes), SHORTEST_S), LONGEST_S)
+    return min(max(SENDING * minutes * 60 / (ROUNDS * schemes), SHORTEST_S), LONGEST_S)
 
 
 def check_time(minutes: float, plan: Plan) -> None:
@@ -101,7 +103,7 @@ def run(
 
     Raises:
         UsageError: The server refuses this client.
-        RunError: Transfers fail again and again, or a row cannot be kept.
+        RunError: Transfers fail again and again, or a row cannot be kept, which ends it at once.
     """
     budget = minutes * 60
     earlier: float = sum(row["took_s"] for row in folder.rows)
@@ -113,30 +115,33 @@ def run(
 
     while not asked.is_set() and spent() + longest / 2 <= budget:
         at = spent()
-        try:
-            for place, scheme in enumerate(order(plan.schemes, plan.seed, number)):
-                since = clock()
+        for place, scheme in enumerate(order(plan.schemes, plan.seed, number)):
+            since = clock()
+            try:
                 found = sends(scheme, plan.schemes[scheme], plan.seconds, asked)
-                row: Row = {
-                    "round": number,
-                    "place": place,
-                    "scheme": scheme,
-                    "controller": plan.schemes[scheme],
-                    "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-                    "took_s": clock() - since,
-                    **asdict(found),
-                }
-                folder.begin(plan)
-                folder.add(row)
-                failures = 0
-                tell(min(spent() / budget, 1.0))
-            longest = spent() - at
-        except EndedError:
-            return
-        except RunError as error:
-            failures += 1
-            if failures == MOST_FAILURES or not folder.rows:
-                raise
-            warn(f"{error}; this round does not count")
-            asked.wait(PATIENCE_S * 2 ** (failures - 1))
+            except EndedError:
+                return
+            except RunError as error:
+                failures += 1
+                if folder.rows and not isinstance(error, BusyError):
+                    folder.failed(scheme)
+                if failures == MOST_FAILURES or not folder.rows:
+                    raise
+                warn(f"{error}; this round does not count")
+                asked.wait(PATIENCE_S * 2 ** (failures - 1))
+                break
+            row: Row = {
+                "round": number,
+                "place": place,
+                "scheme": scheme,
+                "controller": plan.schemes[scheme],
+                "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+                "took_s": clock() - since,
+                **asdict(found),
+            }
+            folder.begin(plan)
+            folder.add(row)
+            tell(min(spent() / budget, 1.0))
+        else:
+            failures, longest = 0, spent() - at
         number += 1

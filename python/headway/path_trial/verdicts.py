@@ -29,12 +29,18 @@ SHOWN = (
     "rtt_p95_ms",
     "retransmitted",
     "window_limited",
+    "buffer_limited",
 )
 """The means that are shown of each scheme."""
 MANY = 1000
-"""Of more rounds it is only said that they may be needed."""
+"""Beyond so many rounds it is only said that more may be needed."""
 HELD_BACK = 0.1
-"""From this share of its time on, a window that holds a transfer back is worth a warning."""
+"""From this share of its time on, what holds a transfer back is worth a warning."""
+HOLDS_BACK = {
+    "window_limited": ("the receiver's window", "net.ipv4.tcp_rmem there"),
+    "buffer_limited": ("this machine's send buffer", "net.ipv4.tcp_wmem here"),
+}
+"""What holds a transfer back whatever its controller, by the measure: its name, and its setting."""
 
 Round = dict[str, "Row"]
 """A row for each scheme."""
@@ -92,19 +98,41 @@ def verdicts(rounds: Sequence[Round], schemes: Sequence[str]) -> list[Verdict]:
     return [_verdict(rounds, scheme, against, one) for scheme in others for one in MEASURES]
 
 
-def notes(rounds: Sequence[Round], schemes: Sequence[str]) -> list[str]:
-    """What makes verdicts doubtful, a line each."""
-    found = []
+def notes(
+    rounds: Sequence[Round],
+    schemes: Sequence[str],
+    failures: Mapping[str, int] | None = None,
+    looks: int = 1,
+) -> list[str]:
+    """What makes verdicts doubtful, a line each.
+
+    Args:
+        rounds: Whole ones.
+        schemes: The first is what the others are compared with.
+        failures: How many transfers failed, by scheme.
+        looks: How often results were shown so far, each time of more rounds.
+    """
+    found = [
+        f"{count} transfer{'s' * (count != 1)} of {scheme} failed; the verdicts leave out these "
+        f"rounds, and so they may make {scheme} look better than it is"
+        for scheme, count in (failures or {}).items()
+    ]
+    if looks > 1:
+        found.append(
+            f"this trial went on after its results were shown ({looks} times so far); if you go on "
+            "until a verdict is there, it is wrong more often than 5% of the time; fix --minutes "
+            "before, and give a new --out"
+        )
     if 2 <= len(rounds) < FEW:
         found.append(f"with fewer than {FEW} rounds intervals are rough; give more --minutes")
     for row in means(rounds, schemes):
-        share = row["window_limited"]["mean"]
-        if share is not None and share > HELD_BACK:
-            found.append(
-                f"the receiver's window held {row['scheme']} back for {100 * share:.0f}% of its "
-                "time, so that no controller could send more; raise the last number of "
-                "net.ipv4.tcp_rmem there"
-            )
+        for metric, (what, setting) in HOLDS_BACK.items():
+            share = row[metric]["mean"]
+            if share is not None and share > HELD_BACK:
+                found.append(
+                    f"{what} held {row['scheme']} back for {100 * share:.0f}% of its time, so "
+                    f"that no controller could send more; raise the last number of {setting}"
+                )
     return found
 
 
@@ -139,10 +167,8 @@ def _sentence(
         within = f"within {_amount(f'{measure.margin:.3g}', measure)} ({ends})"
         return f"Over this path {scheme} and {against} had the same {title}, {within}; {count}."
     if zone is Zone.UNCLEAR:
-        # With the root of the rounds it narrows, until it leaves out 0 or fits the margin.
-        needed = max(abs(middle), measure.margin - abs(middle))
-        more = max(math.ceil(rounds * ((high - low) / 2 / needed) ** 2), rounds + 1)
-        may = f"about {more} rounds may" if more <= MANY else f"even {MANY} rounds may not"
+        more = _enough(measure, middle, (high - low) / 2, rounds)
+        may = f"about {more} rounds may" if more else f"even {MANY} rounds may not"
         return f"{unknown}: {_amount(number(middle), measure)} ({ends}); {may}."
     if middle < 0:
         ends = " to ".join(interval(-high, -low, -middle))
@@ -150,18 +176,40 @@ def _sentence(
     return f"Over this path {scheme} had {size} ({ends}) {word} {title} than {against}; {count}."
 
 
+def _enough(measure: Measure, middle: float, half: float, rounds: int) -> int | None:
+    """The least number of further rounds that `zone` would decide by, up to MANY.
+
+    The interval narrows with the root of the rounds. One without a width is as wide as the rounds
+    that may differ make it.
+    """
+    for more in range(rounds + 1, MANY + 1):
+        reach = half * math.sqrt(rounds / more)
+        expected: Metric = {"mean": middle, "ci95": [middle - reach, middle + reach]}
+        if measure.zone(expected, more) is not Zone.UNCLEAR:
+            return more
+    return None
+
+
 def _amount(text: str, measure: Measure) -> str:
     """A number with its unit."""
     return f"{text}{measure.unit}" if measure.unit == "%" else f"{text} {measure.unit}"
 
 
-def summary(rows: Sequence[Row], schemes: Mapping[str, str] | Sequence[str]) -> dict[str, Any]:
-    """All that a trial says, as `try.json` has it: `rounds`, `results`, `verdicts`, `notes`."""
+def summary(
+    rows: Sequence[Row],
+    schemes: Mapping[str, str] | Sequence[str],
+    failures: Mapping[str, int] | None = None,
+    looks: int = 1,
+) -> dict[str, Any]:
+    """All that a trial says, as `try.json` has it: `rounds`, `results`, `verdicts`, `notes`.
+
+    The arguments are those of `notes`.
+    """
     names = list(schemes)
     rounds = whole_rounds(rows, names)
     return {
         "rounds": len(rounds),
         "results": means(rounds, names),
         "verdicts": [one.as_json() for one in verdicts(rounds, names)],
-        "notes": notes(rounds, names),
+        "notes": notes(rounds, names, failures, looks),
     }

@@ -2,9 +2,9 @@ r"""What the two sides of a transfer say to each other: one line of JSON at a ti
 
     server: {"headway_try": 1, "nonce": "...", "needs_token": true, "most_seconds": 60.0}
     client: {"seconds": 5.0, "proof": "..."}
-    server: {"ok": true}, or {"error": "..."} and the end
+    server: {"ok": true}, or {"error": "...", "token": false, "busy": true} and the end
     client: bytes for so many seconds, then the end of its stream
-    server: {"bytes": 123456, "seconds": 5.02}
+    server: {"bytes": 123456}
 
 The token is never sent. The client proves that it has it by an HMAC (RFC 2104) over the nonce.
 """
@@ -19,11 +19,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Callable
 
 SCHEMA = 1
 PORT = 8634
 MOST_LINE = 1024
 """Bytes of a line."""
+SILENCE_S = 30.0
+"""A transfer whose client sends nothing for so long ends: so long a client that left holds it."""
+LOOK_S = 0.2
+"""Who waits looks so often whether he is to end."""
 
 
 class MalformedError(Exception):
@@ -36,8 +41,17 @@ def send(connection: socket.socket, said: dict[str, Any], within_s: float) -> No
     connection.sendall(json.dumps(said).encode() + b"\n")
 
 
-def receive(connection: socket.socket, within_s: float) -> dict[str, Any]:
+def receive(
+    connection: socket.socket,
+    within_s: float,
+    look: Callable[[], None] = lambda: None,
+) -> dict[str, Any]:
     """Receives a line, behind which nothing may come.
+
+    Args:
+        connection: Where it comes from.
+        within_s: In which time.
+        look: Is called each LOOK_S at least. What it raises ends the wait.
 
     Raises:
         MalformedError: It is too long, not a JSON object, or not whole.
@@ -45,11 +59,15 @@ def receive(connection: socket.socket, within_s: float) -> dict[str, Any]:
     """
     line, end = b"", time.monotonic() + within_s
     while not line.endswith(b"\n"):
+        look()
         left = end - time.monotonic()
         if left <= 0:
             raise TimeoutError("no answer in time")
-        connection.settimeout(left)
-        part = connection.recv(MOST_LINE - len(line))
+        connection.settimeout(min(left, LOOK_S))
+        try:
+            part = connection.recv(MOST_LINE - len(line))
+        except TimeoutError:
+            continue
         if not part:
             is_long = len(line) == MOST_LINE
             raise MalformedError("the line is too long" if is_long else "the stream ended")

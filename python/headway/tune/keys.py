@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import secrets
 import shlex
 from collections import Counter
 from dataclasses import dataclass
@@ -17,6 +19,8 @@ from headway.files import home, make_path
 PUBLIC, SECRET = ".key", ".key_secret"
 LOOPBACK = "loopback"
 """The pair that hosts and agents of one user on one machine share, made when first needed."""
+NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
+"""With these a file system refuses links: exFAT and some of FUSE."""
 NAMES = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -63,7 +67,8 @@ def new(name: str, out: Path) -> tuple[Path, Path]:
             secret_file.unlink()
             raise
     except FileExistsError as error:
-        raise UsageError(f"{error.filename2}: is there already; give another name or --out") from None
+        there = error.filename2 or error.filename
+        raise UsageError(f"{there}: is there already; give another name or --out") from None
     except OSError as error:
         raise RunError(
             f"{error.filename or out}: {error.strerror}; give a folder that can be written: --out DIR"
@@ -72,19 +77,36 @@ def new(name: str, out: Path) -> tuple[Path, Path]:
 
 
 def _write(file: Path, text: str) -> None:
-    """A new file that nobody else can read, not even at first, and that is there whole or not at all."""
-    beside = file.with_name(f".{file.name}.{os.getpid()}")
+    """A new file that nobody else can read, not even at first.
+
+    It is there whole or not at all, but where the file system has no links a crash may leave half.
+    """
+    # Other users who may write the folder cannot have made a file of this name.
+    beside = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
+    _write_new(beside, text)
     try:
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        # Unlike a rename it overwrites nothing.
+        os.link(beside, file)
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        _write_new(file, text)
+    finally:
+        beside.unlink()
+
+
+def _write_new(file: Path, text: str) -> None:
+    """A file that this process makes, of its own user alone. Raises OSError, and leaves nothing."""
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    try:
         with os.fdopen(descriptor, "w") as out:
             # zmq.auth's format: lines before `curve` are somebody's remarks.
             out.write("metadata\n" + text)
             out.flush()
             os.fsync(out.fileno())
-        # Unlike a rename it overwrites nothing.
-        os.link(beside, file)
-    finally:
-        beside.unlink(missing_ok=True)
+    except OSError:
+        file.unlink()
+        raise
 
 
 def read(file: Path) -> Pair:

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 FAR = 10.0
 """A run that differs is off by up to so many margins: by 10%, a point of loss, 0.1 of Jain's index."""
 NEAR = 0.01
@@ -43,14 +45,10 @@ def same(values: Sequence[float], small: float) -> int:
         values: Independent samples.
         small: The margin, in their unit: what is smaller counts as equal.
     """
-    ordered = sorted(values)
-    near = max([NEAR * small, *(ROUNDING * abs(value) for value in (ordered[0], ordered[-1]))])
-    most = first = 0
-    for last, value in enumerate(ordered):
-        while value - ordered[first] > near:
-            first += 1
-        most = max(most, last - first + 1)
-    return most
+    ordered = np.sort(values)
+    near = max(NEAR * small, ROUNDING * float(np.abs(ordered).max()))
+    beyond = np.searchsorted(ordered, ordered + near, side="right")
+    return int((beyond - np.arange(len(ordered))).max())
 
 
 def reach(samples: Samples | None, small: float, level: float) -> float:

@@ -2,37 +2,48 @@
 
 A process that forks then runs `headway` as `python -m headway` does, with the arguments, the folder
 and the environment that it is given. Tests of the start itself, of streams and of signals start
-`headway` without this.
+`headway` without this. A forgotten import does not show here; test_cli_start.py looks for those.
 """
 
+import ctypes
 import importlib
 import json
 import os
 import runpy
+import select
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
-HANGS_S = 600
+HANGS_S = 300.0
+"""The longest command of the tests takes some twenty seconds."""
 LIBRARIES = ("headway.cli.app", "pyarrow.parquet", "pydantic", "rich.progress", "rich.table")
+SET_CHILD_SUBREAPER = 36
+"""Of prctl(2): processes whose parent has ended become children of this one."""
 
 
 class Server:
     """A process that has loaded them. `seed` decides the order of sets in its commands."""
 
     def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self.hangs_s = self.lingers_s = HANGS_S
+        """How long a command may take, and how long what it has started may run on after its end."""
+        self._start()
+
+    def _start(self) -> None:
         self._socket, theirs = socket.socketpair()
-        self._socket.settimeout(HANGS_S)
-        self._requests, self._answers = self._socket.makefile("w"), self._socket.makefile("r")
+        self._unread = b""
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, __file__, str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
-                env=os.environ | {"PYTHONHASHSEED": str(seed)},
+                env=os.environ | {"PYTHONHASHSEED": str(self._seed)},
             )
 
     def run(
@@ -43,36 +54,66 @@ class Server:
         Without `is_drawn` charts are as in undrawn.py.
 
         Raises:
-            TimeoutError: If it hangs.
+            TimeoutError: If it hangs, or if a process that it has started runs on after its end.
         """
         with tempfile.NamedTemporaryFile("r") as out, tempfile.NamedTemporaryFile("r") as err:
             request = [arguments, str(folder), dict(environment), is_drawn, out.name, err.name]
-            print(json.dumps(request), file=self._requests, flush=True)
-            pid = int(self._answers.readline())
+            self._socket.sendall(f"{json.dumps(request)}\n".encode())
+            pid = self._answer(HANGS_S)
+            what = "does not end"
             try:
-                code = int(self._answers.readline())
+                code = self._answer(self.hangs_s)
+                what = "has ended, but a process that it has started runs on"
+                self._answer(self.lingers_s)
             except TimeoutError:
-                os.kill(pid, signal.SIGKILL)
-                raise
+                with suppress(ProcessLookupError):
+                    os.killpg(pid, signal.SIGKILL)
+                self._process.kill()
+                self.close()
+                self._start()
+                raise TimeoutError(f"headway {' '.join(arguments)} {what}:\n{err.read()}") from None
             return subprocess.CompletedProcess(arguments, code, out.read(), err.read())
+
+    def _answer(self, within_s: float) -> int:
+        """The number of the next line."""
+        while b"\n" not in self._unread:
+            if not select.select([self._socket], [], [], within_s)[0]:
+                raise TimeoutError
+            more = self._socket.recv(4096)
+            if not more:
+                raise EOFError("the process that runs commands has ended")
+            self._unread += more
+        line, _, self._unread = self._unread.partition(b"\n")
+        return int(line)
 
     def close(self) -> None:
         """Ends it."""
-        for one in (self._requests, self._answers, self._socket):
-            one.close()
+        self._socket.close()
         self._process.wait(HANGS_S)
 
 
 def serve(asked: socket.socket) -> None:
-    """Runs one command after the other, each in a process that forks. Returns in such a process."""
+    """Runs one command after the other, each in a process that forks. Returns in such a process.
+
+    Answers with the number of the process, with its exit code, and with a line once none of the
+    processes is left that it has started.
+    """
+    if ctypes.CDLL(None, use_errno=True).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl")
     with asked, asked.makefile("r") as requests, asked.makefile("w") as answers:
         while line := requests.readline():
             if not (child := os.fork()):
                 break
             print(child, file=answers, flush=True)
             print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), file=answers, flush=True)
+            with suppress(ChildProcessError):
+                while True:
+                    os.waitpid(-1, 0)
+            print(0, file=answers, flush=True)
         else:
             sys.exit()
+    # What it starts is in its process group, and ends with it if it hangs.
+    os.setsid()
     arguments, folder, environment, is_drawn, *outputs = json.loads(line)
     for number, output in enumerate(outputs, 1):
         file = os.open(output, os.O_WRONLY)

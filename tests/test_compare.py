@@ -9,6 +9,7 @@ from scipy.stats import ttest_ind
 
 from headway.compare import MEASURES, Zone, compare, leaders, numbered
 from headway.stats import mean_interval
+from headway.stats.nested import are_pairs
 from headway.summary import Offsets
 
 THROUGHPUT, DELAY, LOSS, JAIN = MEASURES
@@ -92,6 +93,10 @@ def test_runs_that_do_not_differ_from_one_another_are_not_certain(rate, runs, zo
     """30 equal runs leave 9.5% of all runs open, five 45%, each of which may be off by 10%."""
     found = compare(numbered([*runs_of("a", [100.0] * runs), *runs_of("b", [rate] * runs)]), "a")
     assert found["b", "s"].zones["throughput_mbps"] is zone
+    # The interval is the one that was judged.
+    difference = found["b", "s"].differences["throughput_mbps"]
+    reach = 10 * (1 - 0.05 ** (1 / runs))
+    assert difference["ci95"] == pytest.approx([rate - 100 - reach, rate - 100 + reach])
     # All have the same loss of 1%: as equal as the margin of 0.1 points, or not.
     assert found["b", "s"].zones["loss"] is (Zone.EQUAL if runs == 30 else Zone.UNCLEAR)
 
@@ -118,6 +123,36 @@ def test_two_learners_whose_trainings_share_nothing_are_independent_samples():
     added = [100 / 14 * (b - 12 / 14 * a) for a, b in ((12, 11), (14, 12), (16, 13))]
     half = 4.302652730 * np.std(added, ddof=1) / 3**0.5
     assert found["ci95"] == pytest.approx([-100 * 2 / 14 - half, -100 * 2 / 14 + half])
+
+
+def test_the_order_of_trainings_does_not_count_and_a_part_in_common_is_refused():
+    def learner(scheme, models):
+        rates = {"x": 12.0, "y": 14.0, "z": 16.0, "v": 18.0}
+        named = [models[k % len(models)] for k in range(6)]
+        runs = runs_of(scheme, [rates[name] for name in named])
+        return [run | {"model": name} for run, name in zip(runs, named, strict=True)]
+
+    found = compare(numbered([*learner("a", "xyz"), *learner("b", "zxy"), *learner("c", "xyv")]), "a")
+    # Pairs of x and z, y and x, z and y: 4 more, 2 less and 2 less.
+    difference = found["b", "s"].differences["throughput_mbps"]
+    half = 4.302652730 * np.std([4, -2, -2], ddof=1) / 3**0.5
+    assert difference["mean"] == pytest.approx(0.0)
+    assert difference["ci95"] == pytest.approx([-100 / 14 * half, 100 / 14 * half])
+    assert "throughput_mbps" not in found["c", "s"].differences
+
+
+@pytest.mark.parametrize(
+    ("learners", "pairs"),
+    [
+        (["xyz", "zyx"], True),
+        (["xyz", "x"], True),
+        (["xyz", "uvw"], False),
+        (["xy", "uvw", "q"], False),
+        ([], True),
+    ],
+)
+def test_runs_of_the_same_trainings_are_pairs(learners, pairs):
+    assert are_pairs(learners) is pairs
 
 
 def test_the_best_of_schemes_that_do_not_vary_is_ahead_only_by_more_than_that():

@@ -6,6 +6,7 @@ import pytest
 from headway.reproduce.claim import Verdict, judge
 from headway.reproduce.measured import over_recordings
 from headway.stats import (
+    block_of_known,
     mean_interval,
     median_interval,
     share_difference_interval,
@@ -13,7 +14,7 @@ from headway.stats import (
     student_interval,
     welch_interval,
 )
-from headway.stats.equal import may_differ
+from headway.stats.equal import may_differ, reach, same, widened
 from headway.stats.estimate import Estimate
 from headway.stats.means import mean, percent
 from headway.stats.nested import nested
@@ -79,6 +80,16 @@ def test_runs_that_are_alike_in_blocks_are_covered_as_their_blocks_are():
 
     assert coverage(lambda v: in_use(v, 5), draw, 2.0) == pytest.approx(0.95, abs=0.015)
     assert coverage(in_use, draw, 2.0) < 0.8
+
+
+def test_runs_without_a_value_in_a_row_make_no_interval_narrower():
+    """Blocks of ten runs that see the same. Half of 200 runs in a row have a value: ten blocks of them."""
+
+    def draw(random):
+        return list(np.repeat(random.normal(2, 1, 10), 10) + random.normal(0, 0.3, 100))
+
+    block = block_of_known(10, [k < 100 for k in range(200)])
+    assert coverage(lambda v: in_use(v, block), draw, 2.0) == pytest.approx(0.95, abs=0.015)
 
 
 def test_the_wide_intervals_of_many_comparisons_are_as_wide_as_they_say():
@@ -241,11 +252,40 @@ def test_runs_that_seldom_differ_are_seldom_taken_for_certain(samples):
     held = 0
     for _ in range(TRIALS):
         values = list((random.uniform(size=samples) < share).astype(float))
-        ours = Estimate.of(lambda level, v=values: mean(v, level=level), samples)
+        ours = Estimate.of(lambda level, v=values: mean(v, level=level), values)
         held += judge("x", "", "", ours, "points", high=bound).verdict is Verdict.HOLDS
     assert held / TRIALS <= 0.05
-    certain = Estimate.of(lambda level: mean([0.0] * samples, level=level), samples)
+    certain = Estimate.of(lambda level: mean([0.0] * samples, level=level), [0.0] * samples)
     assert judge("x", "", "", certain, "points", high=1.01 * share).verdict is Verdict.HOLDS
+
+
+@pytest.mark.parametrize("samples", [5, 30])
+def test_values_that_differ_by_a_hair_are_no_more_certain_than_equal_ones(samples):
+    """No cliff: a run that is off by less than a hundredth of the margin, or one that is off by more."""
+    for off in (0.0, 1e-9, 1e-6, 1e-4, 0.002, 0.05):
+        values = [0.0] * (samples - 1) + [off]
+        ours = Estimate.of(lambda level, v=values: mean(v, level=level), values)
+        # Equal runs leave open up to so many points; here a tenth of that is asked for.
+        bound = 0.1 * may_differ(samples, 0.95)
+        assert judge("x", "", "", ours, "points", high=bound).verdict is Verdict.OPEN, off
+
+
+def test_values_most_of_which_differ_are_judged_by_their_interval_alone():
+    values = [0.1 * k for k in range(30)]
+    low, high = in_use(values)
+    assert widened((low, high), 1.0, [values], 0.95) == (low, high)
+    assert same(values, 1.0) == 1
+    # 16 of 30 within a hundredth of the margin: 95% of the time 16 equal ones miss 17% of others.
+    assert same([0.0] * 10 + [0.009] * 6 + [1.0, 2.0] * 7, 1.0) == 16
+    assert reach([[0.0] * 16 + [1.0, 2.0] * 7], 1.0, 0.95) == pytest.approx(10 * 16 / 30 * (1 - 0.05 ** (1 / 16)))
+
+
+def test_the_group_of_two_that_leaves_more_open_counts():
+    """Five trainings that are all the same beside ten that vary: the five may hide one in two or so."""
+    equal, varied = [1.0] * 5, [float(k) for k in range(10)]
+    assert reach([varied, equal], 0.1, 0.95) == pytest.approx(1 - 0.05 ** (1 / 5))
+    assert reach([[1.0] * 50, equal], 0.1, 0.95) == pytest.approx(1 - 0.05 ** (1 / 5))
+    assert reach(None, 0.1, 0.95) == reach([varied], 0.1, 0.95) == 0.0
 
 
 def test_equal_schemes_are_seldom_told_apart():

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from headway import memory
 from headway._native import RunError, Scenario, UsageError, canonical_scheme, code_version
 from headway.gap import compare, page, plan, tables
 from headway.gap.chart import figure
@@ -207,6 +208,7 @@ class Fake:
 
     under_way = 0
     most = 0
+    memory_bytes = 1000
 
     def __init__(self, task, looks=3, fails=False):
         self.task, self.looks, self.fails, self.progress = task, looks, fails, 0.0
@@ -243,6 +245,41 @@ def test_so_many_run_at_a_time_and_a_failure_does_not_end_the_others(tmp_path, j
     assert Fake.most == jobs
     assert told[-1] == (3, 20.0)
     assert told == sorted(told)
+
+
+def test_a_run_waits_for_memory_until_another_has_ended(tmp_path, monkeypatch):
+    """Two of four fit at a time; in the midst of it another program takes the place of one."""
+    monkeypatch.setattr(memory, "ALWAYS", 0)
+    there = [2500]
+    monkeypatch.setattr(memory, "available", lambda: there[0])
+    kept = store.Store(tmp_path)
+    most = []
+
+    def show(runs, _):
+        most.append(Fake.under_way)
+        if runs == 2:
+            there[0] = 1500
+
+    Fake.under_way = Fake.most = 0
+    assert collect.collect(TASKS, 4, kept, show, Fake) == []
+    assert all(kept.find(task) for task in TASKS)
+    assert Fake.most == 2
+    assert most[-3:] == [1, 1, 0]
+
+
+def test_a_run_for_which_there_is_no_memory_alone_is_refused_when_the_others_have_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr(memory, "ALWAYS", 0)
+    monkeypatch.setattr(memory, "available", lambda: 1500)
+
+    def begin(task):
+        run = Fake(task)
+        run.memory_bytes = 2000 if task is TASKS[2] else 1000
+        return run
+
+    kept = store.Store(tmp_path)
+    with pytest.raises(UsageError, match=r"about .* take fewer seconds or flows"):
+        collect.collect(TASKS, 2, kept, lambda *_: None, begin)
+    assert [kept.find(task) is not None for task in TASKS] == [True, True, False, False]
 
 
 def test_an_interrupt_keeps_what_has_finished(tmp_path):

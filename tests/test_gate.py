@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import runpy
 import signal
 import subprocess
@@ -18,6 +19,7 @@ import python_tests
 import surroundings
 import system_tests
 import train_tests
+from test_layers import imported
 from waiting import HANGS_S, until
 
 ROOT = Path(gate.__file__).parent.parent
@@ -164,6 +166,25 @@ def test_training_covers_the_crates_and_not_their_tests():
     names = train_tests.covered()
     assert {"crates/policy/src/lib.rs", "models/owl-v1/card.toml", "tests/train/test_dqn.py"} <= set(names)
     assert [name for name in names if name.startswith("crates/") and "tests" in name] == []
+
+
+def test_training_covers_what_its_files_import():
+    """A change there asks for the tests of training too: such a file belongs in IMPORTED, and no other."""
+    names = set(train_tests.covered(train_tests.COVERED))
+    modules = {name for name in names if name.startswith("python/headway/") and name.endswith(".py")}
+    used = set()
+    for name in modules:
+        for module in imported(ROOT / name):
+            path = "/".join(["python", *module.split(".")])
+            used |= {file for file in (f"{path}.py", f"{path}/__init__.py") if (ROOT / file).is_file()}
+    # And what runs them, by the names of scripts and of tests.
+    for name in names - modules:
+        if name.endswith(".py"):
+            words = re.findall(r"^(?:from|import) (\w+)", (ROOT / name).read_text(), re.MULTILINE)
+            files = {f"{folder}/{word}.py" for word in words for folder in ("scripts", "tests")}
+            used |= {file for file in files if (ROOT / file).is_file()}
+    assert sorted(used - names) == sorted(train_tests.IMPORTED)
+    assert used <= set(train_tests.covered())
 
 
 def test_the_gate_ends_with_what_was_skipped(tmp_path, monkeypatch):

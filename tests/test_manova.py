@@ -19,7 +19,8 @@ from headway.stats.manova import (
     effect_of_wilks,
     manova,
 )
-from headway.stats.posthoc import Pairwise, block_means, holm, paired, welch
+from headway.stats.means import block_means
+from headway.stats.posthoc import Pairwise, holm, paired, welch
 
 JOHNSON = {
     "1": [[9, 3], [6, 2], [9, 7]],
@@ -151,10 +152,35 @@ def test_where_nothing_varies_a_difference_is_certain():
 def test_where_no_pair_of_runs_differs_from_another_a_small_difference_tells_nothing_apart():
     """Of 30 equal runs up to 9.5% may differ, by 10%: a mean may be off by 0.95%."""
     for in_pairs in (True, False):
-        found = Pairwise({"a": [100.0] * 30, "b": [100.9] * 30, "c": [102.0] * 30}, in_pairs=in_pairs)
+        found = Pairwise({"a": [100.0] * 30, "b": [100.9] * 30, "c": [103.0] * 30}, in_pairs=in_pairs)
         assert [found.differ(*pair) for pair in ("ab", "ac", "bc")] == [False, True, True]
-        few = Pairwise({"a": [100.0] * 5, "c": [102.0] * 5}, in_pairs=in_pairs)
+        few = Pairwise({"a": [100.0] * 5, "c": [103.0] * 5}, in_pairs=in_pairs)
         assert not few.differ("a", "c")
+
+
+@pytest.mark.parametrize("in_pairs", [True, False])
+def test_one_run_that_is_off_by_a_hair_makes_no_small_difference_certain(in_pairs):
+    """Of 30 runs that are equal but for a millionth, up to 9.5% may differ by 10%, as of equal ones."""
+    a, b = [100.0] * 29 + [100.0001], [100.9] * 30
+    assert not Pairwise({"a": a, "b": b}, in_pairs=in_pairs).differ("a", "b")
+    # Nor does one that is really off: of 29 equal runs up to 9.8% may differ.
+    assert not Pairwise({"a": [100.0] * 29 + [100.2], "b": b}, in_pairs=in_pairs).differ("a", "b")
+
+
+@pytest.mark.parametrize("in_pairs", [True, False])
+def test_p_of_equal_runs_is_how_probable_it_is_that_none_differed(in_pairs):
+    """8% apart: four of five runs would have to be 10% off for it, and two of two are not in 4%."""
+    two = Pairwise({"a": [100.0] * 2, "b": [92.0] * 2}, in_pairs=in_pairs)
+    assert two.p[frozenset("ab")] == pytest.approx(0.2**2)
+    # One of 153 pairs that are tested together.
+    many = {f"as {k}": [92.0] * 2 for k in range(17)}
+    found = Pairwise({"a": [100.0] * 2, **many}, in_pairs=in_pairs)
+    assert len(found.p) == 153
+    assert found.told_apart == 0
+    # The smaller group leaves more open.
+    if not in_pairs:
+        uneven = Pairwise({"a": [100.0] * 20, "b": [92.0] * 3}, in_pairs=False)
+        assert uneven.p[frozenset("ab")] == pytest.approx(0.2**3)
 
 
 def test_a_difference_that_is_rounding_is_none():
@@ -169,11 +195,8 @@ def test_a_difference_that_is_rounding_is_none():
 
 def test_groups_a_bin_of_the_histogram_apart_are_not_told_apart():
     # 512 bins to an octave: the first two beyond 128 ms, and the fourth.
-    # One run is off by a millionth: where no run differs, ten runs are no proof of 0.6%.
-    groups = {
-        name: [128 * (1 + (k + 0.5) / 512)] * 29 + [128 * (1 + (k + 0.5) / 512 + (k + 1) * 1e-6)]
-        for name, k in (("a", 0), ("b", 1), ("d", 3))
-    }
+    # Where no run differs, it takes 300 runs to be sure of 0.2%.
+    groups = {name: [128 * (1 + (k + 0.5) / 512)] * 300 for name, k in (("a", 0), ("b", 1), ("d", 3))}
     for in_pairs in (True, False):
         found = Pairwise(groups, in_pairs=in_pairs, resolution=0.002)
         assert [found.differ(*pair) for pair in ("ab", "ad", "bd")] == [False, True, True]

@@ -9,7 +9,8 @@ from headway import memory
 from headway._native import Scenario, UsageError
 from headway.cli.app import run as command
 from headway.gap import plan
-from headway.runs.collect import begin
+from headway.runs.collect import collect
+from headway.runs.store import Store
 
 BENCH = ("bench", "--schemes", "cubic", "--scenario", "pantheon-default", "--seconds", "1", "--out", "new")
 
@@ -36,16 +37,18 @@ def test_a_gap_of_too_many_runs_is_refused_before_they_are_planned(tmp_path, mon
     assert not (tmp_path / "new").exists()
 
 
-def test_a_run_of_a_figure_that_needs_more_than_there_is_is_refused(monkeypatch):
+def test_a_run_of_a_figure_that_needs_more_than_there_is_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(memory, "available", lambda: 1000)
     monkeypatch.setattr(memory, "ALWAYS", 0)
     settings = plan.Settings(runs=1, seconds=1.0)
     [task] = plan.tasks(plan.SIM, [Scenario.load("pantheon-default")], ["cubic"], settings)
     says = r"^pantheon-default, cubic, 1 s: about .* take fewer seconds or flows, or set HEADWAY_MEMORY"
+    kept = Store(tmp_path)
     with pytest.raises(UsageError, match=says):
-        begin(task)
+        collect([task], 1, kept, lambda *_: None)
     monkeypatch.setattr(memory, "available", lambda: 10**9)
-    assert begin(task).progress == 0
+    assert collect([task], 1, kept, lambda *_: None) == []
+    assert kept.find(task) is not None
 
 
 def test_environments_that_need_more_than_there_is_are_refused(monkeypatch):

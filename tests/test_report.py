@@ -1,7 +1,11 @@
 import base64
 import hashlib
+import os
 import re
+import subprocess
+import sys
 from html import escape
+from pathlib import Path
 
 import pytest
 
@@ -31,6 +35,64 @@ def test_the_report_says_how_it_was_made(small_bench):
         assert scenario["hash"] in html
         assert escape(scenario["text"].strip()) in html
     assert bench.facts["headway"] in html
+
+
+EVERY_CHART = """
+schema = 1
+name = "pair"
+description = "two flows and growing buffers"
+seconds = 4
+
+[bottleneck]
+rate = "20Mbps"
+delay = "10ms"
+queue = "10kB"
+
+[[flow]]
+count = 2
+
+[varies]
+start = "0ms..30ms"
+
+[sweep]
+key = "bottleneck.queue"
+values = ["10kB", "50kB"]
+"""
+KINDS = (
+    "throughput over bottleneck.queue",
+    "each flow's share over time",
+    "Jain's index over time",
+    "rate over time against the capacity of the bottleneck",
+    "one-way delay over time",
+    "of each scheme over time in its first run",
+    "Distribution of one-way delay",
+)
+
+
+def test_every_kind_of_chart_of_a_report_is_drawn(drawing_run, tmp_path):
+    """Tests with undrawn_run see no chart that cannot be drawn."""
+    (tmp_path / "pair.toml").write_text(EVERY_CHART)
+    words = ("--schemes", "newreno,cubic", "--scenario", tmp_path / "pair.toml", "--runs", "2")
+    done = drawing_run("bench", *words, "--against", "newreno", "--out", tmp_path / "out")
+    assert (done.returncode, "warning" in done.stderr) == (0, False), done.stderr
+    html = (tmp_path / "out" / "report.html").read_text()
+    labels = re.findall(r'<svg[^>]*aria-label="([^"]*)"', html)
+    assert labels
+    assert [kind for kind in KINDS if not any(kind in label for label in labels)] == [], labels
+
+
+def test_what_is_not_drawn_may_not_have_numbers_that_no_chart_has():
+    program = "import undrawn; undrawn._digest({'y': [1.0, float('nan')]})"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parent,
+        env=environment,
+    )
+    assert "Out of range float values are not JSON compliant" in done.stderr
 
 
 def test_no_two_names_have_the_same_id():

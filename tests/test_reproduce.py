@@ -205,6 +205,8 @@ def test_a_figure_is_made_and_what_has_finished_is_not_run_again(run, tmp_path):
     # Owl's stand-in is Aurora itself: the same runs, and no difference. Two equal runs decide nothing.
     aurora = levels["aurora, 5 s"]
     assert (aurora["ours"], aurora["ci95"], aurora["zone"]) == (0.0, [0.0, 0.0], "unclear")
+    # Of two equal runs nearly all others may differ: the interval that was judged holds more than 0.
+    assert aurora["judged"][0] < -0.1 < 0.1 < aurora["judged"][1]
     lines = (tmp_path / "runs.jsonl").read_text().splitlines()
     # Five schemes, lengths of 1, 2, 5 and 10 s, two runs.
     assert len(lines) == 5 * 4 * 2

@@ -373,6 +373,31 @@ def test_one_learner_in_two_ways_is_paired_by_training():
     assert difference.ci95 == pytest.approx((3.5 / 3 - half, 3.5 / 3 + half))
 
 
+def test_trainings_in_another_order_are_the_same_and_a_part_of_them_is_refused():
+    lab, scenario = Lab(Settings(runs=6)), Scenario.load("owl-geni:count=2")
+    one, turned, part = (
+        lab.want(label, f"learned:{models}", scenario)
+        for label, models in (
+            ("one", "model=a:model=b:model=c"),
+            ("turned", "model=c:model=a:model=b"),
+            ("part", "model=a:model=b:model=d"),
+        )
+    )
+    rates = {one: [12.0, 14.0, 16.0] * 2, turned: [11.0, 13.5, 14.0] * 2, part: [1.0] * 6}
+    found = Measured(
+        {
+            w: [{"seed": s, "seconds": 60.0, "x": x} for s, x in zip(w.seeds, of, strict=True)]
+            for w, of in rates.items()
+        }
+    )
+    # By seed, as of one learner in two ways.
+    half = 4.302652730 * (7 / 12) ** 0.5 / 3**0.5
+    assert found.difference(one, turned, "x").ci95 == pytest.approx((3.5 / 3 - half, 3.5 / 3 + half))
+    for how in (found.difference, found.percent):
+        with pytest.raises(ValueError, match="share some of their trainings and not all"):
+            how(one, part, "x")
+
+
 def test_a_schemes_trainings_are_told_by_whichever_has_several():
     """The samples are the three models' even where the first of the two has one."""
     found, one, _, _ = two_learners()

@@ -232,7 +232,7 @@ def of_fig4(power=None, utility=None):
         wave = 1e-4 * (number**2 - 28.5) if one.label == "owl" else 0.0
         found = {"power": power, "utility": utility}
         return {name: (of or {}).get(key, 1.0) + wave for name, of in found.items()} | {
-            "throughput_mbps": 10.0 + wave
+            "throughput_mbps": 10.0 * (1.0 + wave)
         }
 
     return claims(fig4, lab(runs=10), run_of)

@@ -10,7 +10,7 @@ import pytest
 
 from headway._native import UsageError
 from headway.cli.app import run as command
-from headway.shadow import MOST_POINTS, of_lines, picture, read
+from headway.shadow import MOST_POINTS, MOST_SETTINGS, OTHER_SETTINGS, of_lines, picture, read
 
 SOURCE = Path(__file__).parent.parent / "crates/headwayd/src/agent/shadow.rs"
 FLOW = {"policy": "owl", "model": "owl-v1", "flow": 3, "remote": "192.0.2.1:443"}
@@ -65,6 +65,37 @@ def test_a_decision_raises_or_lowers_or_keeps(would, value, cwnd, raised, lowere
     assert one["kept"] == 1 - sum(shares)
 
 
+def test_the_time_of_a_later_start_of_the_machine_follows_the_earlier_one():
+    """The file is appended to, and times begin anew: 10 s, and then 3 s."""
+    lines = [line("add-cwnd", 1, at_s=at) for at in (1000.0, 1010.0, 5.0, 8.0)]
+    both = found(*lines, line("add-cwnd", 1, at_s=7.0, flow=9))
+    assert both.all.as_json()["seconds"] == pytest.approx(13.0)
+    assert both.most_decisions()[0][1].as_json()["seconds"] == pytest.approx(13.0)
+    drawn = [value["time"] for panel in picture(both)["vconcat"] for value in panel["data"]["values"]]
+    assert drawn == pytest.approx([0.0, 10.0, 10.0, 13.0, 12.0])
+
+
+def test_of_two_flows_the_first_line_need_not_be_the_earliest():
+    both = found(line("add-cwnd", 1, at_s=5.0), line("add-cwnd", 1, at_s=4.0, flow=9))
+    drawn = [value["time"] for panel in picture(both)["vconcat"] for value in panel["data"]["values"]]
+    assert sorted(drawn) == pytest.approx([0.0, 1.0])
+    assert both.all.as_json()["seconds"] == pytest.approx(1.0)
+
+
+def test_settings_without_number_are_counted_and_printed_to_a_bound(tmp_path, capsys):
+    lines = [line("set", {"window": k / 7}) for k in range(MOST_SETTINGS + 50)]
+    settings = found(line("set", {"window": 0.0}), *lines).all.as_json()["settings"]
+    assert settings["window=0.0"] == 2
+    assert settings[OTHER_SETTINGS] == 50
+    assert len(settings) == MOST_SETTINGS + 1
+    file = tmp_path / "shadow.jsonl"
+    file.write_bytes(b"".join(lines[:50]))
+    assert command(["shadow", str(file)]) == 0
+    out, _ = capsys.readouterr()
+    assert out.count("set window=") == 20
+    assert "30 more settings: --json has them" in out
+
+
 def test_sizes_are_the_median_and_the_95th_percentile():
     """Windows of 100 packets that grow by 1 to 20: the 10th and the 19th of 20 sizes."""
     one = found(*(line("add-cwnd", k, cwnd=100) for k in range(20, 0, -1))).all.as_json()
@@ -113,8 +144,11 @@ def test_settings_are_counted():
         line("nothing", remote=5),
         line("nothing")[:-30],
         b"[" * 60_000,
+        line("add-cwnd", 10**400),
+        line("scale-cwnd", 0.5, cwnd=10**400),
+        line("nothing").replace(b'"at_ns": 1000000000', b'"at_ns": 1' + b"0" * 400),
     ],
-    ids=range(12),
+    ids=range(15),
 )
 def test_lines_of_others_and_a_cut_one_are_skipped_and_counted(other):
     both = found(line("nothing"), other)

@@ -90,9 +90,24 @@ def test_block_length(runs, run_s, trace_s, expected):
     assert block_length(runs, run_s, trace_s) == expected
 
 
-@pytest.mark.parametrize(("block", "known", "expected"), [(5, 30, 5), (5, 5, 1), (5, 12, 2), (5, 0, 1), (1, 7, 1)])
-def test_fewer_runs_that_have_a_value_make_a_block(block, known, expected):
-    assert block_of_known(block, known, 30) == expected
+@pytest.mark.parametrize(
+    ("block", "known", "expected"),
+    [
+        (5, [True] * 30, 5),
+        # Every sixth run is alone within five places, and every other one has two more.
+        (5, [k % 6 == 0 for k in range(30)], 1),
+        (5, [k % 2 == 0 for k in range(30)], 3),
+        (5, [False] * 30, 1),
+        (1, [k % 2 == 0 for k in range(30)], 1),
+        # 50 of 100 in a row are as close to each other as all were.
+        (10, [k < 50 for k in range(100)], 10),
+        # The last run is a neighbour of the first: 3, 3, 2, 1 from each on.
+        (3, [True, True, *[False] * 26, True, True], 3),
+        (2, [], 1),
+    ],
+)
+def test_a_block_has_the_runs_with_a_value_that_are_near_each_other(block, known, expected):
+    assert block_of_known(block, known) == expected
 
 
 def test_very_many_values_cost_no_more_than_some():

@@ -4,10 +4,12 @@ import codecs
 import importlib.util
 import json
 import re
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from headway import RunError, UsageError
@@ -299,3 +301,55 @@ def test_a_training_that_fails_does_not_end_the_others(tmp_path, monkeypatch, ca
     scheme = f"learned:model={tmp_path}/quick-seed-1:model={tmp_path}/quick-seed-3"
     assert scheme in out
     assert "headway: quick, seed 2: the weights are not finite\nheadway: quick, seed 3, 3 of 3\n" in err
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (UsageError("a checkpoint of another training"), "a checkpoint of another training"),
+        (RuntimeError("[enforce fail]\n  not enough memory"), "RuntimeError: [enforce fail] not enough memory"),
+        (OSError(28, "No space left on device"), "[Errno 28] No space left on device"),
+    ],
+)
+def test_no_error_of_one_training_ends_the_others(tmp_path, monkeypatch, capsys, error, says):
+    def trained(chosen, where, seed):
+        if seed == 1:
+            raise error
+        return {"system": chosen.model, "seed": seed, "model": str(where), "validation": {"reward": 1.0}}
+
+    monkeypatch.setattr(cli, "_train", trained)
+    planned = [(SimpleNamespace(model="quick"), seed) for seed in (1, 2)]
+    with pytest.raises(RunError, match="1 of 2 trainings failed: quick, seed 1"):
+        cli._train_each(planned, tmp_path, json=False)
+    assert f"headway: quick, seed 1: {says}\nheadway: quick, seed 2, 2 of 2\n" in capsys.readouterr().err
+
+
+def test_a_signal_ends_all_trainings(tmp_path, monkeypatch):
+    """It leaves one as an error of Typer's."""
+
+    def trained(*_):
+        raise typer.Exit(130)
+
+    monkeypatch.setattr(cli, "_train", trained)
+    with pytest.raises(typer.Exit):
+        cli._train_each([(SimpleNamespace(model="quick"), seed) for seed in (1, 2)], tmp_path, json=False)
+
+
+@pytest.mark.parametrize("fails", [None, "quick", "owl", "both"])
+@pytest.mark.parametrize("systems", [["quick"], ["quick", "owl"]])
+def test_the_json_of_several_trainings_has_one_shape_whatever_fails(tmp_path, monkeypatch, capsys, fails, systems):
+    def trained(chosen, where, seed):
+        if fails in {chosen.model, "both"}:
+            raise RunError("the weights are not finite")
+        return {"system": chosen.model, "seed": seed, "model": str(where), "validation": {"reward": 1.0}}
+
+    monkeypatch.setattr(cli, "_train", trained)
+    planned = [(SimpleNamespace(model=system), seed) for seed in (1, 2) for system in systems]
+    with suppress(RunError):
+        cli._train_each(planned, tmp_path, json=True)
+    found = json.loads(capsys.readouterr().out)
+    assert set(found) == {"schemes", "trainings", *(["scheme"] if systems == ["quick"] else [])}
+    left = [system for system in systems if fails not in {system, "both"}]
+    assert list(found["schemes"]) == left
+    if systems == ["quick"]:
+        assert found["scheme"] == found["schemes"].get("quick")

@@ -621,9 +621,11 @@ def test_the_command_compares_over_loopback(tmp_path, capsys):
         rows = [json.loads(line) for line in (out / ROWS).read_text().splitlines()]
         assert {one["controller"] for one in rows} == {"cubic", "reno"}
         # All of its time is over: it prints the same again, as a table.
+        over = "".join(f"{json.dumps(one | {'took_s': 60.0})}\n" for one in rows)
+        (out / ROWS).write_text(over)
         assert command(words) == 0
         table, _ = capsys.readouterr()
-    assert (out / ROWS).read_text().count("\n") >= len(rows)
+    assert (out / ROWS).read_text() == over
     assert "throughput Mbit/s" in table
     assert re.search(r"rounds? cannot tell whether reno|Over this path reno", table)
 

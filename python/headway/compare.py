@@ -15,13 +15,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headway.stats.bootstrap import LEVEL, block_of_known
 from headway.stats.equal import widened
-from headway.stats.means import apart, mean, percent, percent_apart
-from headway.stats.nested import nested
+from headway.stats.means import (
+    apart,
+    block_means,
+    mean,
+    percent,
+    percent_apart,
+    percent_parts,
+    percent_parts_apart,
+)
+from headway.stats.nested import are_pairs, nested
 from headway.summary import ALL_FLOWS, in_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from headway.stats.equal import Samples
     from headway.stats.means import Metric
     from headway.summary import Offsets, Run
 
@@ -49,6 +58,20 @@ class Both(NamedTuple):
     def samples(self) -> int:
         """How many independent ones there are."""
         return len(self.first) // self.block if self.block else min(len(self.first), len(self.second))
+
+    def differences(self, scale: float = 1.0) -> list[list[float]]:
+        """The independent samples of `difference`; of no pairs both groups."""
+        one, other = ([scale * value for value in of] for of in (self.second, self.first))
+        if not self.block:
+            return [one, other]
+        return [block_means([b - a for a, b in zip(other, one, strict=True)], self.block)]
+
+    def percents(self) -> list[list[float]]:
+        """The independent samples of `percent`, to first order; of no pairs both groups."""
+        if not self.block:
+            return [*percent_parts_apart(self.second, self.first)]
+        both = list(zip(self.first, self.second, strict=True))
+        return [block_means(percent_parts(both), self.block)]
 
     def difference(self, scale: float = 1.0, level: float = LEVEL) -> Metric:
         """How far the second lies above the first."""
@@ -87,7 +110,15 @@ class Measure(NamedTuple):
         """How far the second scheme lies above the first, with its interval."""
         return both.percent() if self.is_relative else both.difference(self.scale)
 
-    def zone(self, difference: Metric, samples: int | None = None) -> Zone:
+    def judged(self, both: Both) -> Metric:
+        """The same with the interval that a verdict uses: wider where runs hardly differ (`stats.equal`)."""
+        found = self.difference(both)
+        if (ends := found["ci95"]) is None:
+            return found
+        samples = both.percents() if self.is_relative else both.differences(self.scale)
+        return {"mean": found["mean"], "ci95": [*widened((ends[0], ends[1]), self.margin, samples, LEVEL)]}
+
+    def zone(self, difference: Metric, samples: Samples | None = None) -> Zone:
         """What the difference says of the second scheme; `samples` are the independent ones behind it."""
         if difference["ci95"] is None:
             return Zone.UNCLEAR
@@ -120,7 +151,7 @@ class Comparison:
     pairs: int
     """Runs that both have finished, and in which the machine did not change the result."""
     differences: Mapping[str, Metric]
-    """By metric: how far the scheme lies above the other, in the measure's unit."""
+    """By metric: how far the scheme lies above the other, in the measure's unit, with the interval judged."""
     zones: Mapping[str, Zone]
 
     def as_json(self) -> dict[str, Any]:
@@ -156,9 +187,8 @@ def compare(
         differences, zones = {}, {}
         for measure in MEASURES:
             if known := _known(pairs, measure.metric, block):
-                difference = measure.difference(known)
-                differences[measure.metric] = difference
-                zones[measure.metric] = measure.zone(difference, known.samples)
+                differences[measure.metric] = measure.judged(known)
+                zones[measure.metric] = measure.zone(differences[measure.metric])
         found[scheme, scenario] = Comparison(scheme, against, scenario, len(pairs), differences, zones)
     return found
 
@@ -213,7 +243,7 @@ def _is_less(known: Both, level: float, best: float, metric: str, *, more: bool)
     small = next(
         (m.margin / m.scale for m in MEASURES if m.metric == metric and not m.is_relative), 0.01 * abs(best)
     )
-    low, high = widened((ends[0], ends[1]), small, known.samples, level)
+    low, high = widened((ends[0], ends[1]), small, known.differences(), level)
     return high < 0 if more else low > 0
 
 
@@ -242,14 +272,19 @@ def _known(pairs: Sequence[tuple[Run, Run]], metric: str, block: int) -> Both | 
     """What both runs of a pair have; of a scheme of several models each is one sample.
 
     Two schemes of several models each share none, or all: their trainings are no pairs unless they are the same.
+    With a part in common they are not compared.
     """
-    known = [(a, b) for a, b in pairs if a[metric] is not None and b[metric] is not None]
-    block = block_of_known(block, len(known), len(pairs))
+    are_known = [a[metric] is not None and b[metric] is not None for a, b in pairs]
+    known = [pair for pair, is_known in zip(pairs, are_known, strict=True) if is_known]
+    block = block_of_known(block, are_known)
     if not known:
         return None
     models = [(a.get("model"), b.get("model")) for a, b in known]
-    first, second = map(set, zip(*models, strict=True))
-    if min(len(first), len(second)) > 1 and first != second:
+    try:
+        paired = are_pairs(map(set, zip(*models, strict=True)))
+    except ValueError:
+        return None
+    if not paired:
         ours, theirs = (
             [value for (value,) in nested([pair[k] for pair in models], [[pair[k][metric]] for pair in known])[0]]
             for k in (0, 1)

@@ -31,8 +31,15 @@ QUANTITIES = {"add-cwnd": "window", "scale-cwnd": "window", "scale-rate": "rate"
 """What an action changes."""
 MOST_POINTS = 2000
 """Of a flow in a picture, and up to twice as many while the file is read."""
+MOST_SETTINGS = 1000
+"""Different settings that are counted one by one; those of a policy may be continuous."""
+OTHER_SETTINGS = "any other"
 DRAWN = 6
 """Flows of a picture: those with the most decisions."""
+OUT_OF_ORDER_NS = 10_000_000_000
+"""Lines of several flows may be so far out of order. Where time falls by more the machine was started again."""
+LARGEST = 1 << 64
+"""headwayd's numbers are below it."""
 
 
 class Key(NamedTuple):
@@ -75,12 +82,13 @@ class Decisions:
     def add(self, change: Change) -> None:
         """Counts one."""
         self.count += 1
-        self.first_ns = change.at_ns if self.first_ns is None else self.first_ns
+        self.first_ns = change.at_ns if self.first_ns is None else min(self.first_ns, change.at_ns)
         self.last_ns = max(self.last_ns, change.at_ns)
         if change.quantity:
             self.quantities.add(change.quantity)
         if change.setting:
-            self.settings[change.setting] += 1
+            is_counted = change.setting in self.settings or len(self.settings) < MOST_SETTINGS
+            self.settings[change.setting if is_counted else OTHER_SETTINGS] += 1
         percent = change.percent
         if percent is None:
             return
@@ -155,8 +163,12 @@ def read(path: Path) -> Shadow:
 
 
 def of_lines(lines: Iterable[bytes]) -> Shadow:
-    """The decisions of lines. Raises UsageError where one is of another schema."""
+    """The decisions of lines. Raises UsageError where one is of another schema.
+
+    Times are since the machine was started. Those of a later start follow those of the earlier one.
+    """
     found = Shadow()
+    before = 0
     for line in lines:
         try:
             said = json.loads(line)
@@ -167,6 +179,9 @@ def of_lines(lines: Iterable[bytes]) -> Shadow:
             found.skipped += 1
             continue
         key, change = parsed
+        if change.at_ns + before < found.all.last_ns - OUT_OF_ORDER_NS:
+            before = found.all.last_ns - change.at_ns
+        change = change._replace(at_ns=change.at_ns + before)
         found.flows.setdefault(key, Decisions()).add(change)
         found.all.add(change)
     return found
@@ -187,7 +202,7 @@ def _parsed(said: Mapping[str, Any]) -> tuple[Key, Change] | None:
             "cwnd_packets": int(cwnd),
             "would": str(would),
             "value": value,
-        } if min(flow, at_ns, cwnd) >= 0:
+        } if min(flow, at_ns, cwnd) >= 0 and max(flow, at_ns, cwnd) < LARGEST:
             change = _change(would, value, cwnd, at_ns)
             return (Key(flow, remote, policy, model), change) if change else None
     return None
@@ -199,7 +214,8 @@ def _change(would: str, value: Any, cwnd: int, at_ns: int) -> Change | None:
     if would == "set" and isinstance(value, dict) and value:
         return Change(at_ns, QUANTITIES[would], None, _setting(value))
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if would not in QUANTITIES or not is_number or not math.isfinite(value):
+    # Comparisons of an integer never overflow.
+    if would not in QUANTITIES or not is_number or not -LARGEST < value < LARGEST:
         return None
     if would == "scale-rate":
         percent = 100.0 * (value - 1)

@@ -148,7 +148,7 @@ def in_blocks(runs: Sequence[Run], starts: Offsets | None) -> tuple[Sequence[Run
 def _over_runs(runs: Sequence[Run], name: str, block: int) -> Metric:
     """The mean of a metric; with several models the mean over models."""
     known = [run for run in runs if run[name] is not None]
-    block = block_of_known(block, len(known), len(runs))
+    block = block_of_known(block, [run[name] is not None for run in runs])
     values = [float(run[name]) for run in known]
     models = [run.get("model") for run in known]
     if len(set(models)) not in {0, 1, len(values)}:

@@ -187,6 +187,7 @@ class Finishes:
     """A run that finishes although it was given up, and meets a second signal meanwhile."""
 
     progress = 0.5
+    memory_bytes = 0
 
     def __init__(self, second):
         self._second = second
@@ -207,6 +208,8 @@ class Finishes:
 class Task:
     """A task of one run."""
 
+    scenario = SimpleNamespace(name="x")
+    spec = "cubic"
     seconds = 1.0
     grid_ms = None
 

@@ -1,5 +1,6 @@
 """How the program starts, explains itself and stops."""
 
+import json
 import os
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from importlib import metadata
 import pytest
 
 import headway
+from commands import HANGS_S, Server
 
 
 @pytest.mark.parametrize(
@@ -97,3 +99,82 @@ def test_a_command_of_tests_that_forks_does_what_a_process_does(run, tmp_path, a
     real = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False, timeout=600)
     forked = run(*arguments, cwd=tmp_path)
     assert (forked.returncode, forked.stdout, forked.stderr) == (real.returncode, real.stdout, real.stderr)
+
+
+DECISION = {
+    **{"schema": 1, "flow": 3, "remote": "192.0.2.1:443", "policy": "owl", "model": "owl-v1"},
+    **{"at_ns": 1, "cwnd_packets": 20, "would": "nothing", "value": None},
+}
+LOADS = {
+    "bench": "bench --schemes cubic,newreno --scenario rax-1 --runs 2 --seconds 1 --against cubic --out b",
+    "report": "report {bench}",
+    "traces": "traces info own.down --json",
+    "picture of a trace": "traces plot own.down --out p.svg",
+    "schemes": "schemes",
+    "scenarios": "scenarios",
+    "model": "models show owl-v1",
+    "shadow": "shadow own.jsonl --plot s.svg",
+    "systems": "train --list",
+    "keys": "keys new host --out k",
+}
+"""A command that loads each library, and what it is given."""
+
+
+@pytest.mark.parametrize("name", LOADS)
+def test_a_command_imports_what_it_needs(small_bench, tmp_path, name):
+    """In a process of its own: commands of tests that fork find all libraries loaded (commands.py)."""
+    (tmp_path / "own.down").write_text("".join(f"{k}\n" for k in range(1, 3000)))
+    (tmp_path / "own.jsonl").write_text(f"{json.dumps(DECISION)}\n")
+    command = [sys.executable, "-m", "headway", *LOADS[name].format(bench=small_bench).split()]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False, timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+@pytest.fixture
+def server():
+    one = Server(1)
+    yield one
+    one.close()
+
+
+def shadow(server, folder, name):
+    """The exit code of `headway shadow` of a file, which needs little."""
+    return server.run(["shadow", name], folder, os.environ, is_drawn=False).returncode
+
+
+def test_a_command_of_tests_that_hangs_is_ended_and_the_next_one_runs(server, tmp_path):
+    """Nobody ever writes to the pipe."""
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    (tmp_path / "own.jsonl").write_text(f"{json.dumps(DECISION)}\n")
+    server.hangs_s = 0.5
+    with pytest.raises(TimeoutError, match=r"^headway shadow pipe.jsonl does not end"):
+        shadow(server, tmp_path, "pipe.jsonl")
+    server.hangs_s = HANGS_S
+    assert shadow(server, tmp_path, "own.jsonl") == 0
+
+
+LEAVES = """
+import subprocess
+subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+class Fixed:
+    owns_recovery = True
+
+    def __init__(self, setup):
+        self.cwnd = 20 * setup.mss
+
+    def on_feedback(self, f):
+        pass
+"""
+
+
+def test_a_process_that_a_command_of_tests_leaves_behind_is_seen(server, tmp_path):
+    """It keeps none of the command's streams open."""
+    (tmp_path / "mine.py").write_text(LEAVES)
+    server.lingers_s = 0.5
+    words = "bench --schemes python:mine.py --scenario rax-1 --runs 1 --seconds 1 --out b"
+    with pytest.raises(TimeoutError, match="has ended, but a process that it has started runs on"):
+        server.run(words.split(), tmp_path, os.environ, is_drawn=False)
+    assert (tmp_path / "b" / "bench.json").exists()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from headway.shadow import Shadow
 
 SHOWN = 20
-"""Flows of the table."""
+"""Flows of the table, and settings below it."""
 
 
 def shadow(
@@ -74,9 +74,12 @@ def _print(found: "Shadow") -> None:
         _add(table, [str(key.flow), plain(key.remote), plain(key.policy)], one.as_json())
     _add(table, ["all", f"{len(flows)} flow{'s' * (len(flows) != 1)}", ""], found.all.as_json())
     to.print(table)
-    for setting, count in found.all.settings.most_common():
+    settings = found.all.settings.most_common()
+    for setting, count in settings[:SHOWN]:
         share = 100 * count / found.all.count
         to.print(f"set {plain(setting)}: {count} times ({share:.0f}%)", soft_wrap=True)
+    if len(settings) > SHOWN:
+        to.print(f"{len(settings) - SHOWN} more settings: --json has them", soft_wrap=True)
     if len(flows) > SHOWN:
         to.print(f"{len(flows) - SHOWN} more flows: --json has them", soft_wrap=True)
 

@@ -122,7 +122,7 @@ def train(
 def _train_each(planned: list[tuple[TrainConfig, int]], folder: Path, json: bool) -> None:
     """Trains each system with each seed, one after the other. Ends the command after a signal.
 
-    One that fails does not end the others. Raises RunError after them.
+    One that fails, whatever the error, does not end the others. Raises RunError after them.
     """
     found: list[dict[str, Any]] = []
     failed: list[str] = []
@@ -131,8 +131,11 @@ def _train_each(planned: list[tuple[TrainConfig, int]], folder: Path, json: bool
         print(f"headway: {name}, {count} of {len(planned)}", file=sys.stderr)
         try:
             found.append(_train(chosen, folder / f"{chosen.model}-seed-{seed}", seed))
-        except RunError as error:
-            print(f"headway: {name}: {shown(error)}", file=sys.stderr)
+        except (typer.Exit, typer.Abort):
+            raise
+        except Exception as error:
+            kind = "" if isinstance(error, (RunError, UsageError, OSError)) else f"{type(error).__name__}: "
+            print(f"headway: {name}: {kind}{shown(' '.join(str(error).split()))}", file=sys.stderr)
             failed.append(name)
         if ending.is_asked() and count < len(planned):
             what = f"{len(found)} of {len(planned)} trainings are finished"
@@ -145,8 +148,9 @@ def _train_each(planned: list[tuple[TrainConfig, int]], folder: Path, json: bool
     }
     if json:
         named: dict[str, Any] = {"schemes": schemes}
-        if len(schemes) == 1:
-            named = {"scheme": next(iter(schemes.values()))}
+        # By what was asked for, not by what has failed: several seeds of one system are one scheme.
+        if len({chosen.model for chosen, _ in planned}) == 1:
+            named["scheme"] = next(iter(schemes.values()), None)
         print(js.dumps({**named, "trainings": found}, indent=2))
     else:
         _print_each(found, schemes)

@@ -182,7 +182,7 @@ def _reach(world: str, scenario: Scenario, scheme: str) -> dict[str, float]:
 def _gap(world: str, values: Sequence[tuple[float | None, float | None]], block: int) -> Gap:
     """A metric from (simulator, `world`) pairs; where one of the two is missing the pair says nothing."""
     both = [(s, r) for s, r in values if s is not None and r is not None]
-    block = block_of_known(block, len(both), len(values))
+    block = block_of_known(block, [s is not None and r is not None for s, r in values])
     return {
         SIM: mean([s for s, _ in both], block),
         world: mean([r for _, r in both], block),

@@ -84,13 +84,19 @@ class Aim:
     small: float | None = None
     """A small difference in its unit, where there is no margin; else `RELATIVE`."""
 
+    def judged(self, ours: Estimate, level: float = 1 - ERROR) -> tuple[float, float] | None:
+        """The interval that decides: that of the estimate, wider where runs hardly differ (`stats.equal`)."""
+        if ours.mean is None or (ends := ours.interval(level)) is None:
+            return None
+        return widened(ends, self._small(ours.mean), ours.samples, level)
+
     def zone(self, ours: Estimate, level: float = 1 - ERROR) -> Zone:
-        """Where an estimate lies, with its whole interval of that level, which has a width (`stats.equal`)."""
+        """Where an estimate lies, with the whole of `judged`."""
         if ours.mean is None:
             return Zone.MISSING
-        if (ends := ours.interval(level)) is None:
+        if (ends := self.judged(ours, level)) is None:
             return Zone.UNCLEAR
-        low, high = widened(ends, self._small(ours.mean), ours.samples, level)
+        low, high = ends
         if self.margin is not None:
             if -self.margin <= low and high <= self.margin:
                 return Zone.EQUAL
@@ -122,6 +128,11 @@ class Level:
     ours: Estimate = NOTHING
     aim: Aim | None = None
     """None if the zone does not come from an interval."""
+
+    @property
+    def judged(self) -> tuple[float, float] | None:
+        """The interval that its zone comes from."""
+        return None if self.aim is None else self.aim.judged(self.ours)
 
     def at(self, level: float) -> Zone:
         """Its zone at another level."""

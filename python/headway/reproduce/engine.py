@@ -96,6 +96,7 @@ class Outcome:
                             "level": level.name,
                             "ours": level.ours.mean,
                             "ci95": list(level.ours.ci95) if level.ours.ci95 else None,
+                            "judged": list(level.judged) if level.judged else None,
                             "zone": level.zone.value,
                         }
                         for level in claim.levels

@@ -16,7 +16,7 @@ from headway.stats import (
     student_interval,
 )
 from headway.stats.estimate import NOTHING, Estimate
-from headway.stats.nested import nested
+from headway.stats.nested import are_pairs, nested
 from headway.stats.two_samples import between, mean_difference
 from headway.summary import METRICS, in_blocks, summarise, within_range
 
@@ -69,7 +69,7 @@ class Measured:
         together, _ = self.ordered(wanted)
         values = [value for runs in together if (value := of(*runs)) is not None]
         return Estimate(
-            median(values) if values else None, lambda level: median_interval(values, level=level), len(values)
+            median(values) if values else None, lambda level: median_interval(values, level=level), [values]
         )
 
     def share(self, wanted: Wanted, of: Callable[[Run], bool]) -> Estimate:
@@ -103,7 +103,7 @@ class Measured:
         """The same, less the mean of several others."""
         if _are_trained_apart([one, *others]):
             first, second = self._of_trainings([one], of), self._of_trainings(others, of)
-            return Estimate.of(lambda level: means.apart(first, second, level=level), min(len(first), len(second)))
+            return Estimate.of(lambda level: means.apart(first, second, level=level), first, second)
 
         def less(own: Run, *runs: Run) -> float | None:
             first, *rest = (_value(run, of) for run in (own, *runs))
@@ -119,12 +119,11 @@ class Measured:
         """
         if _are_trained_apart([one, other]):
             first, second = self._of_trainings([one], of), self._of_trainings([other], of)
-            return Estimate.of(
-                lambda level: means.percent_apart(first, second, level=level), min(len(first), len(second))
-            )
+            parts = means.percent_parts_apart(first, second)
+            return Estimate.of(lambda level: means.percent_apart(first, second, level=level), *parts)
         rows, block = self._rows([other, one], [of, of])
         known = [(row[0], row[1]) for row in rows]
-        return Estimate.of(lambda level: means.percent(known, block, level=level), len(known) // block)
+        return percent_of(known, block)
 
     def apart(self, one: Wanted, other: Wanted, of: Of, how: TwoSamples = mean_difference) -> Estimate:
         """`one` against `other`, of independent runs; the difference of means unless told otherwise.
@@ -150,23 +149,26 @@ class Measured:
             return NOTHING
         more = 100 * (b / a - d / c)
         added = [100 * ((row[1] - b / a * row[0]) / a - (row[3] - d / c * row[2]) / c) for row in known]
-        apart = Estimate.of(lambda level: means.mean(added, block, level=level), len(added) // block)
+        apart = mean_of(added, block)
         return apart.mapped(lambda value: more + value)
 
     def across(self, wanted: Sequence[Wanted], of: Callable[..., float | None]) -> Estimate:
         """The mean over seeds of `of`, applied to one run of each of `wanted`; None is left out."""
         ordered, block = self.ordered(wanted)
-        rows = [(runs, [value]) for runs in ordered if (value := of(*runs)) is not None]
-        samples, block = self.samples(wanted, rows, block_of_known(block, len(rows), len(ordered)))
+        found = [(runs, of(*runs)) for runs in ordered]
+        rows = [(runs, [value]) for runs, value in found if value is not None]
+        block = block_of_known(block, [value is not None for _, value in found])
+        samples, block = self.samples(wanted, rows, block)
         values = [value for (value,) in samples]
-        return Estimate.of(lambda level: means.mean(values, block, level=level), len(values) // block)
+        return mean_of(values, block)
 
     def _rows(self, wanted: Sequence[Wanted], of: Sequence[Of]) -> tuple[list[list[float]], int]:
         """A value of each of `wanted` for each seed with which all are known, or for each training seed."""
         ordered, block = self.ordered(wanted)
         rows = [(runs, [_value(run, what) for run, what in zip(runs, of, strict=True)]) for runs in ordered]
         known = [(runs, [v for v in values if v is not None]) for runs, values in rows if None not in values]
-        return self.samples(wanted, known, block_of_known(block, len(known), len(ordered)))
+        block = block_of_known(block, [None not in values for _, values in rows])
+        return self.samples(wanted, known, block)
 
     @staticmethod
     def samples(
@@ -236,9 +238,23 @@ class Measured:
         return {one.scenario.name: starts} if starts else {}
 
 
+def mean_of(values: Sequence[float], block: int = 1) -> Estimate:
+    """The mean of values, of which `block` neighbours are alike."""
+    return Estimate.of(lambda level: means.mean(values, block, level=level), means.block_means(values, block))
+
+
+def percent_of(both: Sequence[tuple[float, float]], block: int = 1) -> Estimate:
+    """How far the second of each pair lies above the first, in % of the first; `block` neighbours are alike."""
+    parts = means.block_means(means.percent_parts(both), block)
+    return Estimate.of(lambda level: means.percent(both, block, level=level), parts)
+
+
 def _are_trained_apart(wanted: Sequence[Wanted]) -> bool:
-    """Are there two learners among them with several trainings each, which are not the same?"""
-    return len({one.trainings for one in wanted if len(one.models) > 1}) > 1
+    """Are there two learners among them with several trainings each, which are not the same?
+
+    Raises ValueError where they are the same in part.
+    """
+    return not are_pairs(one.trainings for one in wanted)
 
 
 def _refuse_trainings(*wanted: Wanted) -> None:
@@ -263,5 +279,5 @@ def over_recordings(of_each: Iterable[Estimate]) -> Estimate:
     return Estimate(
         sum(means) / len(means) if means else None,
         lambda level: student_interval(means, level=level),
-        len(means),
+        [means],
     )

@@ -8,12 +8,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from headway import memory
-from headway._native import Batch, RunError
+from headway._native import Batch, RunError, UsageError
 from headway.ending import held
 from headway.runs.task import Task
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
     from pathlib import Path
 
     from headway.runs.store import Store
@@ -25,6 +25,8 @@ LOOK_S = 0.005
 class Running(Protocol):
     """A run under way; `Batch` is one."""
 
+    @property
+    def memory_bytes(self) -> int: ...  # noqa: D102
     def start(self) -> None: ...  # noqa: D102
     def wait(self, timeout_s: float, /) -> bool: ...  # noqa: D102
     def cancel(self) -> None: ...  # noqa: D102
@@ -35,11 +37,8 @@ class Running(Protocol):
 
 
 def begin(task: Task, logs: Path | None = None) -> Running:
-    """The run of a task, not yet started; its packets are logged in a folder of `logs`.
-
-    Raises UsageError where there is too little memory for it.
-    """
-    batch = Batch(
+    """The run of a task, not yet started; its packets are logged in a folder of `logs`."""
+    return Batch(
         [task.scenario],
         [task.spec],
         world=task.world,
@@ -54,9 +53,6 @@ def begin(task: Task, logs: Path | None = None) -> Running:
         recordings=logs,
         logs=logs is not None,
     )
-    what = f"{task.scenario.name}, {task.spec}, {task.seconds:g} s"
-    memory.check(batch.memory_bytes, what, "take fewer seconds or flows")
-    return batch
 
 
 def collect(
@@ -68,6 +64,7 @@ def collect(
 ) -> list[str]:
     """Runs them, `jobs` at a time, and keeps each as soon as it has finished.
 
+    One for which there is too little memory beside those under way waits until another has ended.
     A run that fails does not end the others. On KeyboardInterrupt, or any other error, those under way are given
     up; it is raised again.
 
@@ -80,18 +77,25 @@ def collect(
 
     Returns:
         A line for each run that failed.
+
+    Raises:
+        UsageError: There is too little memory for a run alone.
     """
     waiting, running = deque(wanted), dict[Task, Running]()
     started: dict[Task, float] = {}
     failures: list[str] = []
     finished, over_s = 0, 0.0
+    may_fit = True
     try:
         while waiting or running:
-            while waiting and len(running) < jobs:
+            while may_fit and waiting and len(running) < jobs:
+                run = begin(waiting[0])
+                if not (may_fit := _fits(waiting[0], run, running.values())):
+                    break
                 task = waiting.popleft()
                 started[task] = time.monotonic()
-                running[task] = begin(task)
-                running[task].start()
+                running[task] = run
+                run.start()
             for task, run in list(running.items()):
                 try:
                     if not run.wait(LOOK_S / len(running)):
@@ -102,6 +106,7 @@ def collect(
                     _keep(task, run, store, time.monotonic() - started[task])
                     finished += 1
                 del running[task]
+                may_fit = True
                 over_s += task.seconds
             progress(finished, over_s + sum(task.seconds * run.progress for task, run in running.items()))
     except KeyboardInterrupt:
@@ -118,6 +123,22 @@ def collect(
         _give_up(running)
         raise
     return failures
+
+
+def _fits(task: Task, run: Running, others: Collection[Running]) -> bool:
+    """Whether there is memory for a run along with others, which may not have taken theirs yet.
+
+    Raises UsageError if there are no others.
+    """
+    needed = run.memory_bytes + sum(other.memory_bytes for other in others)
+    what = f"{task.scenario.name}, {task.spec}, {task.seconds:g} s"
+    try:
+        memory.check(needed, what, "take fewer seconds or flows")
+    except UsageError:
+        if others:
+            return False
+        raise
+    return True
 
 
 def _give_up(running: dict[Task, Running]) -> None:

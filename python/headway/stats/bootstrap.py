@@ -107,18 +107,24 @@ def block_length(runs: int, run_s: float, trace_s: float) -> int:
     return max(1, min(math.ceil(runs * run_s / trace_s), math.isqrt(runs)))
 
 
-def block_of_known(block: int, known: int, runs: int) -> int:
+def block_of_known(block: int, known: Sequence[bool]) -> int:
     """How many of the runs that have a value to draw together, if `block` of all runs belong together.
 
-    Runs without a value lie between those that have one, such as a time until something that not every
-    run reaches. So in a block there are fewer of these.
+    Not every run has a time until something, for example. Runs without one may lie between the others,
+    and then a block has fewer values. Or they lie in a row, and then it has as many as before. So it is
+    counted how many values there are from each value on in `block` places; the mean is rounded up.
 
     Args:
-        block: Neighbours that belong together, of all runs; at least 1.
-        known: Runs that have a value, 0 to `runs`.
-        runs: All of them.
+        block: Neighbours that belong together, of all runs; 1 to their number.
+        known: Whether a run has a value: of all runs in their order, the last a neighbour of the first.
     """
-    return max(1, math.ceil(block * known / max(1, runs)))
+    has = np.asarray(known, bool)
+    values = int(np.count_nonzero(has))
+    if block == 1 or not values:
+        return 1
+    total = np.concatenate([[0], np.cumsum(np.concatenate([has, has[: block - 1]]))])
+    together = total[block:] - total[:-block]
+    return math.ceil(int(together[has].sum()) / values)
 
 
 @lru_cache(maxsize=4)

@@ -1,16 +1,31 @@
-"""What runs that all give the same number leave open.
+"""What runs leave open that nearly all give the same number.
 
-Their interval has no width, and yet they do not make the number certain. If a share q of all runs
-gives another number, n runs miss it with probability (1 - q)^n. So with 95% confidence up to about
-3/n of all runs may differ, one in ten for n = 30 (the rule of three: Hanley and Lippman-Hand, "If
-Nothing Goes Wrong, Is Everything All Right?", JAMA 249, 1983). By how much they differ is not
-measured. We assume ten margins at most.
+Their interval has hardly any width, and yet they do not make the number certain. If a share q of
+all runs gives another number, n runs miss it with probability (1 - q)^n. So with 95% confidence up
+to about 3/n of all runs may differ, one in ten for n = 30 (the rule of three: Hanley and
+Lippman-Hand, "If Nothing Goes Wrong, Is Everything All Right?", JAMA 249, 1983). By how much they
+differ is not measured. We assume ten margins at most.
+
+A single run that is off by a hair must not change this. So runs are the same if they lie within a
+hundredth of a margin of each other. Where more than half of the runs are the same, the interval is
+at least as wide as the rule of three makes it.
 """
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
 
 FAR = 10.0
 """A run that differs is off by up to so many margins: by 10%, a point of loss, 0.1 of Jain's index."""
+NEAR = 0.01
+"""Runs that lie within this share of a margin of each other are the same."""
 ROUNDING = 1e-9
-"""Of a number: ends of an interval that are no further apart are the same."""
+"""Of a number: so near to each other numbers are the same whatever the margin."""
+
+Samples = int | Sequence[Sequence[float]]
+"""The independent samples of each group behind a number; or how many there are, if all are equal."""
 
 
 def may_differ(samples: int, level: float) -> float:
@@ -23,17 +38,70 @@ def may_differ(samples: int, level: float) -> float:
     return float(1 - (1 - level) ** (1 / samples))
 
 
-def widened(ends: tuple[float, float], small: float, samples: int | None, level: float) -> tuple[float, float]:
-    """An interval to judge by: the same, or one with a width if no run differed from another.
+def same(values: Sequence[float], small: float) -> int:
+    """How many of the values are the same: those that most others are near to.
+
+    Args:
+        values: Independent samples.
+        small: The margin, in their unit: what is smaller counts as equal.
+    """
+    ordered = np.sort(values)
+    near = max(NEAR * small, ROUNDING * float(np.abs(ordered).max()))
+    beyond = np.searchsorted(ordered, ordered + near, side="right")
+    return int((beyond - np.arange(len(ordered))).max())
+
+
+def reach(samples: Samples | None, small: float, level: float) -> float:
+    """How far off the mean may be by runs that differ and were not met; 0 where most runs differ.
+
+    Args:
+        samples: Of two groups the one that leaves more open counts. None for a number that does not
+            vary by nature.
+        small: The margin, in their unit.
+        level: Confidence, in (0, 1).
+    """
+    return max((FAR * small * share * may_differ(n, level) for n, share in _alike(samples, small)), default=0.0)
+
+
+def p_of(samples: Samples, small: float, apart: float) -> float:
+    """The largest p at which runs that were not met could explain a difference; 0 if none could.
+
+    At the level 1 - p the interval of the difference just reaches 0.
+
+    Args:
+        samples: As `reach` has them.
+        small: The margin, in their unit.
+        apart: The difference.
+    """
+    found = 0.0
+    for n, share in _alike(samples, small):
+        most = FAR * small * share
+        if abs(apart) < most:
+            found = max(found, (1 - abs(apart) / most) ** n)
+    return found
+
+
+def _alike(samples: Samples | None, small: float) -> list[tuple[int, float]]:
+    """Of each group in which more than half are the same: how many are, and their share."""
+    if not samples:
+        return []
+    if isinstance(samples, int):
+        return [(samples, 1.0)]
+    counts = [(same(values, small), len(values)) for values in samples if len(values)]
+    return [(most, most / count) for most, count in counts if 2 * most > count]
+
+
+def widened(ends: tuple[float, float], small: float, samples: Samples | None, level: float) -> tuple[float, float]:
+    """An interval to judge by: it reaches at least as far to both sides as `reach`.
 
     Args:
         ends: Low and high.
         small: The margin, in their unit: what is smaller counts as equal.
-        samples: How many independent ones it is of; None for a number that does not vary by nature.
+        samples: What it is of, as `reach` has it. A number of them counts only if `ends` are the same.
         level: Its coverage, in (0, 1).
     """
     low, high = ends
-    if not samples or high - low > ROUNDING * max(abs(low), abs(high), small):
+    if isinstance(samples, int) and high - low > ROUNDING * max(abs(low), abs(high), small):
         return ends
-    reach = FAR * small * may_differ(samples, level)
-    return low - reach, high + reach
+    middle, far = (low + high) / 2, reach(samples, small, level)
+    return min(low, middle - far), max(high, middle + far)

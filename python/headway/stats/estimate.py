@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 from headway.stats.bootstrap import LEVEL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
+
+    from headway.stats.equal import Samples
 
     Ends = tuple[float, float]
 
@@ -26,14 +28,14 @@ class Estimate:
     """None where nothing was measured."""
     interval: Callable[[float], Ends | None]
     """(low, high) by the level of confidence, in (0, 1); None where nothing can be said."""
-    samples: int | None = None
-    """The independent samples behind it; None if it does not vary by its nature, or nobody counted them."""
+    samples: Samples | None = None
+    """The independent samples behind it, in its unit; None if it does not vary by its nature, or nobody knows."""
 
     @classmethod
-    def of(cls, at: Callable[[float], Mapping[str, Any]], samples: int) -> Estimate:
+    def of(cls, at: Callable[[float], Mapping[str, Any]], *samples: Sequence[float]) -> Estimate:
         """From a function that gives `{"mean": ..., "ci95": ...}` at a level, as `stats.means.mean` does.
 
-        `samples` are the independent ones that it has: its values, or their blocks.
+        `samples` are the independent ones of each group, in its unit: its values, or means of blocks.
         """
         known = cache(at)
 
@@ -65,7 +67,10 @@ class Estimate:
             ends = self.interval(level)
             return (rising(ends[0]), rising(ends[1])) if ends else None
 
-        return Estimate(None if self.mean is None else rising(self.mean), interval, self.samples)
+        samples = self.samples
+        if samples and not isinstance(samples, int):
+            samples = [[rising(value) for value in values] for values in samples]
+        return Estimate(None if self.mean is None else rising(self.mean), interval, samples)
 
 
 NOTHING = Estimate.exactly(None)

@@ -21,6 +21,14 @@ ENOUGH = 30
 """From so many independent samples on a bootstrap covers the mean about as often as it says."""
 
 
+def block_means(values: Sequence[float], block: int) -> list[float]:
+    """Means of `block` neighbours or a few more, as samples where neighbours depend on each other."""
+    if block == 1:
+        return list(values)
+    parts = np.array_split(np.asarray(values), max(1, len(values) // block))
+    return [float(part.mean()) for part in parts]
+
+
 def mean(values: Sequence[float], block: int = 1, *, level: float = LEVEL) -> Metric:
     """A mean with its interval: the BCa bootstrap's of 95% from 30 independent samples on, else Student's.
 
@@ -62,10 +70,18 @@ def percent_apart(one: Sequence[float], other: Sequence[float], *, level: float 
     base = math.fsum(other) / len(other) if other else 0.0
     if not (one and base):
         return {"mean": None, "ci95": None}
-    ratio, scale = math.fsum(one) / len(one) / base, 100 / base
-    more = 100 * (ratio - 1)
-    added = apart([scale * value for value in one], [scale * ratio * value for value in other], level=level)
+    more = 100 * (math.fsum(one) / len(one) / base - 1)
+    added = apart(*percent_parts_apart(one, other), level=level)
     return {"mean": more, "ci95": [more + end for end in added["ci95"]] if added["ci95"] else None}
+
+
+def percent_parts_apart(one: Sequence[float], other: Sequence[float]) -> tuple[list[float], list[float]]:
+    """What each value of two samples adds to `percent_apart`, in % and to first order."""
+    base = math.fsum(other) / len(other) if other else 0.0
+    if not (one and base):
+        return [], []
+    ratio, scale = math.fsum(one) / len(one) / base, 100 / base
+    return [scale * value for value in one], [scale * ratio * value for value in other]
 
 
 def percent(both: Sequence[tuple[float, float]], block: int = 1, *, level: float = LEVEL) -> Metric:
@@ -77,7 +93,15 @@ def percent(both: Sequence[tuple[float, float]], block: int = 1, *, level: float
     first, second = sum(a for a, _ in both), sum(b for _, b in both)
     if not first:
         return {"mean": None, "ci95": None}
-    ratio, scale = second / first, 100 * len(both) / first
-    more = 100 * (ratio - 1)
-    added = mean([scale * (b - ratio * a) for a, b in both], block, level=level)
+    more = 100 * (second / first - 1)
+    added = mean(percent_parts(both), block, level=level)
     return {"mean": more, "ci95": [more + end for end in added["ci95"]] if added["ci95"] else None}
+
+
+def percent_parts(both: Sequence[tuple[float, float]]) -> list[float]:
+    """What each pair adds to `percent`, in % and to first order; their mean is 0."""
+    first, second = sum(a for a, _ in both), sum(b for _, b in both)
+    if not first:
+        return []
+    ratio, scale = second / first, 100 * len(both) / first
+    return [scale * (b - ratio * a) for a, b in both]

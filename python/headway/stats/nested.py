@@ -6,16 +6,34 @@ Models that were trained with different seeds differ, and many runs of one of th
 
 from __future__ import annotations
 
+from itertools import combinations
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Collection, Hashable, Iterable, Sequence
 
 ENOUGH_MODELS = 5
 """Of trainings with seeds of their own: fewer say nothing of a learner (Henderson et al., AAAI 2018)."""
 ENOUGH_RECORDINGS = 5
 """Of links: fewer say nothing of such links, however many offsets runs begin at."""
+
+
+def are_pairs(learners: Iterable[Collection[Hashable]]) -> bool:
+    """Whether runs of these learners are pairs: all that have several trainings have the same ones.
+
+    Else each has trainings of its own, and they are independent samples. The order does not count.
+
+    Args:
+        learners: The trainings of each.
+
+    Raises:
+        ValueError: Two learners have a part of their trainings in common. They are neither.
+    """
+    several = {frozenset(trainings) for trainings in learners if len(set(trainings)) > 1}
+    if any(one & other for one, other in combinations(several, 2)):
+        raise ValueError("two learners share some of their trainings and not all: give each its own, or the same")
+    return len(several) < 2
 
 
 def nested(

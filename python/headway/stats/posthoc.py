@@ -9,19 +9,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
-from math import inf, isinf, isnan, nan
+from math import inf, isnan, nan
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from headway.stats.equal import widened
+from headway.stats.equal import p_of
+from headway.stats.means import block_means
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 LEVEL = 0.05
 RELATIVE = 0.01
-"""Where no pair of runs differs from another, a difference is small if it is this share of the larger mean."""
+"""Where most runs are the same, a difference is small if it is this share of the larger mean."""
 ROUNDING = 1e-12
 """Of numbers of size 1, no more apart than this are the same."""
 
@@ -60,13 +61,6 @@ def paired(one: Sequence[float], other: Sequence[float]) -> Test:
     if error <= rounding:
         return _certain(mean, rounding, len(differences) - 1)
     return _test(mean / error, len(differences) - 1)
-
-
-def block_means(values: Sequence[float], block: int) -> list[float]:
-    """Means of `block` neighbours or a few more, as samples where neighbours depend on each other."""
-    if block == 1:
-        return list(values)
-    return [float(part.mean()) for part in np.array_split(np.asarray(values), max(1, len(values) // block))]
 
 
 def _rounding(*samples: Sequence[float]) -> float:
@@ -126,12 +120,11 @@ class Pairwise:
             return abs(one - other) <= resolution * max(abs(one), abs(other))
 
         def p(a: str, b: str) -> float:
-            found, apart = test(samples[a], samples[b]), self.means[a] - self.means[b]
-            if isinf(found.t):
-                small = RELATIVE * max(abs(self.means[a]), abs(self.means[b]))
-                low, high = widened((apart, apart), small, len(samples[a]), 1 - LEVEL)
-                return 1.0 if low <= 0 <= high else found.p
-            return found.p
+            one, other = samples[a], samples[b]
+            found, apart = test(one, other).p, self.means[a] - self.means[b]
+            small = RELATIVE * max(abs(self.means[a]), abs(self.means[b]))
+            groups = [np.subtract(one, other).tolist()] if in_pairs else [one, other]
+            return found if isnan(found) else max(found, p_of(groups, small, apart))
 
         tests = [1.0 if same(a, b) else p(a, b) for a, b in names]
         adjusted = holm([1.0 if isnan(p) else p for p in tests])

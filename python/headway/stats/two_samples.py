@@ -9,6 +9,7 @@ import numpy as np
 
 from headway.stats.bootstrap import FEW, RESAMPLES, SEED
 from headway.stats.estimate import NOTHING, Estimate
+from headway.stats.means import percent_parts_apart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +33,13 @@ def median_difference(one: Any, other: Any, axis: int = -1) -> Any:
 def mean_percent(one: Any, other: Any, axis: int = -1) -> Any:
     """How far the mean of one sample lies above that of the other, in % of it."""
     return 100 * (np.mean(one, axis=axis) / np.mean(other, axis=axis) - 1)
+
+
+def _samples(one: Sequence[float], other: Sequence[float], how: TwoSamples) -> list[list[float]]:
+    """Both in the unit of the statistic."""
+    if how is mean_percent:
+        return [*percent_parts_apart(one, other)]
+    return [list(one), list(other)]
 
 
 def between(one: Sequence[float], other: Sequence[float], how: TwoSamples = mean_difference) -> Estimate:
@@ -66,4 +74,4 @@ def between(one: Sequence[float], other: Sequence[float], how: TwoSamples = mean
         ).confidence_interval
         return float(f"{ends.low:.9g}"), float(f"{ends.high:.9g}")
 
-    return Estimate(float(how(one, other)), interval, min(len(one), len(other)))
+    return Estimate(float(how(one, other)), interval, _samples(one, other, how))

@@ -169,7 +169,7 @@ def _difference(setups: Mapping[Setup, list[Row]], one: Setup, other: Setup) -> 
 
 def _mean(values: Sequence[float]) -> Estimate:
     """Over training seeds."""
-    return Estimate.of(lambda level: mean(values, level=level), len(values))
+    return Estimate.of(lambda level: mean(values, level=level), values)
 
 
 def _claims(setups: Mapping[Setup, list[Row]]) -> list[Claim]:

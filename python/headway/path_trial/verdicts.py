@@ -142,7 +142,7 @@ def _verdict(rounds: Sequence[Round], scheme: str, against: str, measure: Measur
         measure = measure._replace(margin=measure.margin * math.fsum(first) / len(first))
     both = Both(first, second, block=1)
     difference: Metric = measure.difference(both) if rounds else {"mean": None, "ci95": None}
-    zone = measure.zone(difference, both.samples)
+    zone = measure.zone(measure.judged(both)) if rounds else Zone.UNCLEAR
     sentence = _sentence(scheme, against, measure, difference, zone, len(rounds))
     return Verdict(scheme, against, measure, len(rounds), difference, zone, sentence)
 

@@ -60,7 +60,7 @@ def bench(
             varies nothing.
         seed: Of the first run, 0 or more; the seeds of the others are drawn from it.
         seconds: Length of a run in s, from 0.001 on; else the scenario's own.
-        warmup: The metrics leave out so many seconds at first.
+        warmup: Seconds at the start of a run that the metrics leave out.
         world: `sim` (simulated time), `emu` (real packets in real time) or `kernel` (the same, over
             the kernel's sockets).
         jobs: Runs at a time; else one a core, and in real time one.

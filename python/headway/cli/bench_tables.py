@@ -62,14 +62,17 @@ def _table(rows: list[dict[str, Any]], columns: Sequence[Column]) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
+    from headway.report.numbers import cell
+
+    dim = "[dim]{}[/dim]"
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("\nscheme", style="bold", no_wrap=True)
     for column in columns:
         table.add_column(f"{column.title}\n[dim]{column.unit}[/dim]", justify="right", no_wrap=True)
     for row in rows:
-        table.add_row(plain(row["scheme"]), *(_cell(row[c.metric], c.scale) for c in columns))
+        table.add_row(plain(row["scheme"]), *(cell(row[c.metric], c.scale, dim) for c in columns))
         for flow in row.get("flows", []):
-            cells = (_cell(flow[c.metric], c.scale) for c in columns)
+            cells = (cell(flow[c.metric], c.scale, dim) for c in columns)
             table.add_row(plain(f"  flow {flow['flow']}: {flow['scheme']}"), *cells, style="dim")
     return table
 
@@ -100,15 +103,3 @@ def _comparisons(rows: list[dict[str, Any]]) -> Table:
     for row in rows:
         table.add_row(plain(row["scheme"]), *(cell(row["against"].get(m.metric)) for m in shown))
     return table
-
-
-def _cell(metric: dict[str, Any], scale: float) -> str:
-    from headway.report.numbers import number, spread
-
-    if metric["mean"] is None:
-        return "\u2013"
-    mean = metric["mean"] * scale
-    if metric["ci95"] is None:
-        return number(mean)
-    low, high = (end * scale for end in metric["ci95"])
-    return f"{number(mean)} [dim]{spread(low, high, mean)}[/dim]"

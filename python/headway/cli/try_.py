@@ -251,6 +251,8 @@ def _finish(plan: "Plan", kept: "TrialFolder", plot: Path | None, *, json: bool)
 
 def _print(found: dict[str, Any], folder: Path) -> None:
     """The table, the verdicts and what is doubtful of them."""
+    from headway.report.numbers import cell
+
     to = console()
     columns = {
         "throughput_mbps": ("throughput Mbit/s", 1),
@@ -261,7 +263,7 @@ def _print(found: dict[str, Any], folder: Path) -> None:
     }
     table = table_of("scheme", "rounds", *(title for title, _ in columns.values()))
     for row in found["results"]:
-        cells = (_cell(row[metric], scale) for metric, (_, scale) in columns.items())
+        cells = (cell(row[metric], scale) for metric, (_, scale) in columns.items())
         table.add_row(plain(row["scheme"]), str(row["rounds"]), *cells)
     to.print(table)
     for verdict in found["verdicts"]:
@@ -272,15 +274,3 @@ def _print(found: dict[str, Any], folder: Path) -> None:
     to.print(f"\n[dim]{intervals}\n{rows}[/dim]", soft_wrap=True)
     for note in found["notes"]:
         print(f"headway: warning: {note}", file=sys.stderr)
-
-
-def _cell(metric: dict[str, Any], scale: float) -> str:
-    from headway.report.numbers import number, spread
-
-    if metric["mean"] is None:
-        return "\u2013"
-    middle = metric["mean"] * scale
-    if metric["ci95"] is None:
-        return number(middle)
-    low, high = (end * scale for end in metric["ci95"])
-    return f"{number(middle)} {spread(low, high, middle)}"

@@ -78,6 +78,17 @@ def spread(low: float, high: float, mean: float) -> str:
     return f"({ends[0]}\u2013{ends[1]})"
 
 
+def cell(metric: Mapping[str, Any], scale: float, shown: str = "{}") -> str:
+    """A mean and its interval, times `scale`, for a table; `shown` has the interval in it. A dash if unknown."""
+    if metric["mean"] is None:
+        return "\u2013"
+    mean = metric["mean"] * scale
+    if metric["ci95"] is None:
+        return number(mean)
+    low, high = (end * scale for end in metric["ci95"])
+    return f"{number(mean)} {shown.format(spread(low, high, mean))}"
+
+
 def margin(value: float, mean: float) -> str:
     """Half an interval, with the digits of its mean; "<0.1" where those would show nothing."""
     text = number(value, mean)

@@ -35,7 +35,9 @@ help: ## say what there is
 run: .venv/core.stamp ## compare congestion controllers on LTE links and show the result
 	@$(BIN)/python scripts/run_demo.py
 
-test: test-rust test-python ## run the tests of the Rust crates and of the Python package
+# Side by side: the compiler has one part of the machine to do while tests of the other wait.
+test: .venv/core.stamp .venv/dev.stamp ## run the tests of the Rust crates and of the Python package
+	@$(MAKE) --no-print-directory -j2 test-rust test-python
 
 test-rust: .venv/dev.stamp
 	@echo "make: testing the Rust crates"

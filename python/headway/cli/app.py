@@ -46,7 +46,7 @@ class _Program(TyperGroup):
 app = Commands(
     name="headway",
     cls=_Program,
-    help="Learned congestion control you can train, prove and run.",
+    help="Learned congestion control that you can train, compare and run.",
     epilog=EPILOG["headway"],
     add_completion=False,
     # Plain help: Rich alone would take longer to load than everything else.
@@ -63,12 +63,12 @@ app.command(
     context_settings={"allow_interspersed_args": False},
 )(shell.shell)
 app.command("report", short_help="Write the report of a bench again.", epilog=EPILOG["report"])(report.report)
-app.command("gap", short_help="Compare the simulator with the emulator.", epilog=EPILOG["gap"])(gap.gap)
+app.command("gap", short_help="Compare the simulator with real packets.", epilog=EPILOG["gap"])(gap.gap)
 app.command("reproduce", short_help="Make a paper's figures again.", epilog=EPILOG["reproduce"])(
     reproduce.reproduce
 )
 app.command("train", short_help="Train a model.", epilog=EPILOG["train"])(train.train)
-app.command("distill", short_help="Make a small policy for the kernel of a model.", epilog=EPILOG["distill"])(
+app.command("distill", short_help="Shrink a model to a policy that runs in the kernel.", epilog=EPILOG["distill"])(
     distill.distill
 )
 app.command(
@@ -85,8 +85,8 @@ app.command("schemes", epilog=EPILOG["schemes"])(lists.schemes)
 app.command("scenarios", epilog=EPILOG["scenarios"])(lists.scenarios)
 app.add_typer(models.app, name="models", short_help="Trained models: list, show, check, and as ONNX.")
 app.add_typer(tune.app, name="tune", short_help="Tune BBR's windows on many hosts: hosts, agents, status.")
-app.add_typer(netwatch.app, name="netwatch", short_help="Measure paths from what switches count: run, status.")
-app.add_typer(keys.app, name="keys", short_help="Keys of hosts and agents: make, show.")
+app.add_typer(netwatch.app, name="netwatch", short_help="Measure congestion by switches' counters: run, status.")
+app.add_typer(keys.app, name="keys", short_help="Keys of hosts and agents: make and list them.")
 app.add_typer(traces.app, name="traces", short_help="Fetch, describe, convert and draw trace files.")
 
 

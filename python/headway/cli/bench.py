@@ -35,15 +35,15 @@ def bench(
     scenario: Annotated[
         str,
         typer.Option(
-            help="Scenarios with commas between, each a name, a TOML file or - (a pipe); of a family all, "
-            "or NAME:KEY=VALUE."
+            help="Scenarios with commas between, each a name, a TOML file or - (a pipe). A family runs whole; "
+            "NAME:KEY=VALUE is one of it."
         ),
     ],
     world: Annotated[
         World,
         typer.Option(
-            help="Where they run: in simulated time; as real packets in real time; or so, and over the kernel's "
-            "own sockets alone, learned schemes by headwayd."
+            help="sim: simulated links in simulated time. emu: real packets over emulated links. "
+            "kernel: as emu, with the kernel's own TCP; headwayd runs learned schemes."
         ),
     ] = World.SIM,
     runs: Annotated[
@@ -52,7 +52,7 @@ def bench(
             min=1,
             max=MOST_RUNS,
             envvar="HEADWAY_RUNS",
-            help="Runs of each; in simulated time, where the seed varies anything.",
+            help="Runs of each scheme on each scenario. If the seed varies nothing, one run is enough in sim.",
         ),
     ] = 30,
     seconds: Seconds = None,
@@ -64,7 +64,7 @@ def bench(
             min=1,
             max=MOST_JOBS,
             envvar="HEADWAY_JOBS",
-            help="Runs at a time; else one a core, and in real time one. Changes no result in world sim.",
+            help="Runs at a time. Default: one per core in sim, one in real time. It changes no result in sim.",
         ),
     ] = None,
     out: Annotated[
@@ -72,8 +72,8 @@ def bench(
         FOLDER,
         typer.Option(
             envvar="HEADWAY_OUT",
-            help="Folder of the results; else out/DATE-TIME. Where it holds runs of the same "
-            "bench, only the others run. It refuses the folder of another bench.",
+            help="Folder of the results. Default: out/DATE-TIME. A folder of the same bench is continued: "
+            "only the missing runs run. The folder of another bench is refused.",
         ),
     ] = None,
     pcap: Annotated[
@@ -97,7 +97,7 @@ def bench(
     against: Annotated[
         str | None,
         typer.Option(
-            help="One of the schemes: each of the others is compared with it run by run, with 95% intervals.",
+            help="One of the schemes. Each other scheme is compared with it run by run, with 95% intervals.",
         ),
     ] = None,
     strict: Annotated[

@@ -27,13 +27,15 @@ def distill(
     teacher: Annotated[
         str, MODEL, typer.Argument(metavar="TEACHER", help="A model: aurora (the newest), aurora-v2, or a folder.")
     ],
-    to: Annotated[str, typer.Option(help="What it becomes: int8, 30-32-16-1 in whole numbers.")] = "int8",
+    to: Annotated[
+        str, typer.Option(help="Kind of the new policy: int8, a network of 30-32-16-1 in whole numbers.")
+    ] = "int8",
     out: Annotated[
         Path | None,
         FOLDER,
-        typer.Option(envvar="HEADWAY_OUT", help="The model's folder; else out/distill/TEACHER-int8-vN."),
+        typer.Option(envvar="HEADWAY_OUT", help="The new model's folder. Default: out/distill/TEACHER-int8-vN."),
     ] = None,
-    number: Annotated[int, typer.Option(min=1, max=9999, help="N, the version of the new model.")] = 1,
+    number: Annotated[int, typer.Option(min=1, max=9999, help="Version N of the new model.")] = 1,
     seed: Annotated[
         int, typer.Option(min=0, max=2**31 - 1, envvar="HEADWAY_SEED", help="Same seed, same model.")
     ] = 1,

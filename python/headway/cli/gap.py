@@ -81,7 +81,7 @@ def gap(
             min=1,
             max=MOST_RUNS,
             envvar="HEADWAY_RUNS",
-            help="Pairs of runs of each, at least: the next ones that have finished in --out count too.",
+            help="Least number of pairs of runs of each. More that --out already has count too.",
         ),
     ] = 10,
     seconds: Seconds = None,
@@ -92,17 +92,18 @@ def gap(
         typer.Option(
             min=1,
             max=MOST_JOBS,
-            help="Emulated runs at a time. Real time: too many make runs unfit, which are left out and counted.",
+            help="Emulated runs at a time. Too many disturb each other: such runs are left out and counted.",
         ),
     ] = 1,
     out: Annotated[
-        Path, FOLDER, typer.Option(help="Folder of the runs; what has finished there is not run again.")
+        Path, FOLDER, typer.Option(help="Folder of the runs. Finished runs in it are not run again.")
     ] = Path("out/gap"),
-    again: Annotated[
-        bool, typer.Option("--again", help="Run those once more that were unfit, as on a machine now idle.")
-    ] = False,
+    again: Annotated[bool, typer.Option("--again", help="Run the runs again that the machine disturbed.")] = False,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Exit code 1 if a run was unfit or the reach was missed.")
+        bool,
+        typer.Option(
+            "--strict", help="Exit with 1 if the machine disturbed a run, or a difference is above its limit."
+        ),
     ] = False,
     publish: Annotated[
         bool, typer.Option("--publish", help="Rewrite docs/gap.md and docs/img/gap.svg with the result.")

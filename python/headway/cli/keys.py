@@ -13,7 +13,7 @@ from headway.cli.usage import EPILOG, Json, console, table_of
 
 app = Commands(
     name="keys",
-    help="CURVE keys of hosts and agents: make them, and show whose there are (docs/tuning.md).",
+    help="CURVE keys of hosts and agents: make and list them (docs/tuning.md).",
     epilog=EPILOG["keys"],
     no_args_is_help=False,
     rich_markup_mode=None,
@@ -23,13 +23,15 @@ app = Commands(
 Folder = Annotated[
     Path | None,
     FOLDER,
-    typer.Option("--out", envvar="HEADWAY_KEYS", help="The keys' folder; else headway/keys of your configuration."),
+    typer.Option(
+        "--out", envvar="HEADWAY_KEYS", help="The keys' folder. Default: headway/keys in your configuration folder."
+    ),
 ]
 
 
 @app.command(epilog=EPILOG["keys new"])
 def new(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose: one for each host and each agent.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The host or agent that the key is for.")],
     out: Folder = None,
     json: Json = False,
 ) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 app = Commands(
     name="netwatch",
-    help="Measure congestion and availability of paths from what switches count (docs/netwatch.md).",
+    help="Measure congestion and availability of paths by switches' counters (docs/netwatch.md).",
     epilog=EPILOG["netwatch"],
     no_args_is_help=False,
     rich_markup_mode=None,
@@ -33,7 +33,9 @@ app = Commands(
 BIND = "127.0.0.1:8633"
 Tokens = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Tokens of those who may ask, as digests; else all on loopback."),
+    typer.Option(
+        metavar="FILE", help="Digests of the tokens of the clients that may ask. Default: everybody on loopback."
+    ),
 ]
 
 
@@ -43,26 +45,29 @@ def run(
         Path | None, typer.Argument(metavar="TOPOLOGY", help="A TOML file: switches, links, paths.")
     ] = None,
     simulate: Annotated[
-        str | None, typer.Option(metavar="SCENARIO", help="Instead of a file: a scenario in simulated time.")
+        str | None,
+        typer.Option(metavar="SCENARIO", help="A scenario in simulated time, in place of a topology file."),
     ] = None,
-    scheme: Annotated[str, typer.Option(help="Of a simulation: its flows' controller.")] = "cubic",
+    scheme: Annotated[str, typer.Option(help="Controller of the simulated flows.")] = "cubic",
     seed: Seed = 1,
     length: Annotated[
-        float | None, typer.Option("--seconds", min=0.1, max=1e6, help="Of a simulation; else the scenario's own.")
+        float | None,
+        typer.Option(
+            "--seconds", min=0.1, max=1e6, help="Length of the simulation, s. Default: the scenario's own."
+        ),
     ] = None,
-    speed: Annotated[
-        float, typer.Option(min=0.01, max=1000, help="Of a simulation: its seconds in one of the clock's.")
-    ] = 1.0,
-    bind: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where the API is.")] = BIND,
-    tls_cert: Annotated[Path | None, typer.Option(metavar="FILE", help="Certificates, PEM.")] = None,
-    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Their key, PEM.")] = None,
+    speed: Annotated[float, typer.Option(min=0.01, max=1000, help="Simulated seconds per real second.")] = 1.0,
+    bind: Annotated[str, typer.Option(metavar="HOST:PORT", help="Address of the API.")] = BIND,
+    tls_cert: Annotated[Path | None, typer.Option(metavar="FILE", help="File of certificates, PEM.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="File of their key, PEM.")] = None,
     tokens: Tokens = None,
     rate: Annotated[
-        float, typer.Option(min=0, max=1e6, help="Requests a second of one client; 0 is no limit.")
+        float, typer.Option(min=0, max=1e6, help="Limit of requests a second for each client; 0 is no limit.")
     ] = 50.0,
-    period: Annotated[str | None, typer.Option(help="Between readings; else the file's, else 1s.")] = None,
+    period: Annotated[str | None, typer.Option(help="Period of readings. Default: the file's, or 1s.")] = None,
     stale_after: Annotated[
-        str | None, typer.Option(help="Older counters are unknown; else the file's, else three periods.")
+        str | None,
+        typer.Option(help="Age from which counters count as unknown. Default: the file's, or three periods."),
     ] = None,
     tied: Annotated[
         bool,
@@ -153,14 +158,18 @@ def _stale(stale_s: float, period_s: float) -> float:
 
 @app.command(epilog=EPILOG["netwatch status"])
 def status(
-    url: Annotated[str, typer.Argument(metavar="URL", help="Of a netwatch.")] = f"http://{BIND}",
+    url: Annotated[str, typer.Argument(metavar="URL", help="URL of a netwatch.")] = f"http://{BIND}",
     token: Annotated[
-        str | None, typer.Option(envvar="HEADWAY_NETWATCH_TOKEN", help="Better in the environment than here.")
+        str | None,
+        typer.Option(
+            envvar="HEADWAY_NETWATCH_TOKEN",
+            help="Your token. The environment hides it from other users, this option does not.",
+        ),
     ] = None,
     ca: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Certificates to trust; else the system's.")
+        Path | None, typer.Option(metavar="FILE", help="Certificates to trust. Default: the system's.")
     ] = None,
-    watch: Annotated[bool, typer.Option("--watch", help="Go on until Ctrl-C, with every snapshot.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Print every snapshot until Ctrl-C.")] = False,
     json: Json = False,
 ) -> int:
     """Ask a netwatch that runs: paths, switches, ages; 1 if it is not all well."""
@@ -231,8 +240,10 @@ def _number(value: float | None, digits: int) -> str:
 
 @app.command(epilog=EPILOG["netwatch token"])
 def token(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose: one for each who asks.")],
-    tokens: Annotated[Path, typer.Option(metavar="FILE", help="Where its digest is added.")] = Path("tokens"),
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the client that gets the token.")],
+    tokens: Annotated[Path, typer.Option(metavar="FILE", help="File that gets the token's digest.")] = Path(
+        "tokens"
+    ),
     json: Json = False,
 ) -> None:
     """Make a token: it is printed once, the file keeps its digest."""

@@ -43,10 +43,13 @@ class Where(StrEnum):
 
 
 def reproduce(
-    paper: Annotated[str, typer.Argument(help="The paper: interval, owl, rax.")],
+    paper: Annotated[str, typer.Argument(help="The paper: bbr-tuning, interval, owl, rax.")],
     figure: Annotated[str, typer.Argument(help="A figure, such as fig4, or all.")] = "all",
     quick: Annotated[
-        bool, typer.Option("--quick", help="Two runs of at most 10 s each: whether it works, not what holds.")
+        bool,
+        typer.Option(
+            "--quick", help="Two runs of at most 10 s each. It shows that everything works, and decides no claim."
+        ),
     ] = False,
     publish: Annotated[
         bool, typer.Option("--publish", help="Rewrite docs/results/PAPER.md and its figures with the result.")
@@ -54,13 +57,15 @@ def reproduce(
     world: Annotated[
         Where,
         typer.Option(
-            help="In simulated time, or over the kernel's own sockets in real time, for the figures that have that."
+            help="sim: in simulated time. kernel: the kernel's own sockets in real time; few figures have that."
         ),
     ] = Where.SIM,
     models: Annotated[
         Path | None,
         FOLDER,
-        typer.Option(help="Folder of trained ablations; else where headway train writes them.", show_default=False),
+        typer.Option(
+            help="Folder of trained ablations. Default: where headway train writes them.", show_default=False
+        ),
     ] = None,
     jobs: Annotated[
         int | None,
@@ -68,14 +73,14 @@ def reproduce(
             min=1,
             max=MOST_JOBS,
             envvar="HEADWAY_JOBS",
-            help="Runs at a time; else one a core, and in real time one.",
+            help="Runs at a time. Default: one per core in sim, one in real time.",
         ),
     ] = None,
     out: Annotated[
         Path | None,
         FOLDER,
         typer.Option(
-            help="Folder of runs and figures, else out/reproduce/PAPER (quick: PAPER-quick); what has finished is "
+            help="Folder of runs and figures. Default: out/reproduce/PAPER (quick: PAPER-quick). Finished runs are "
             "not run again.",
             show_default=False,
         ),

@@ -23,7 +23,7 @@ SHOWN = 20
 def shadow(
     file: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="Of headwayd run --shadow FILE; - is standard input."),
+        typer.Argument(metavar="FILE", help="The file that headwayd run --shadow wrote; - is standard input."),
     ],
     plot: Annotated[
         Path | None,

@@ -36,7 +36,7 @@ class Live(StrEnum):
 def shell(
     command: Annotated[
         list[str] | None,
-        typer.Argument(metavar="CMD", help="The program; else your shell.", show_default=False),
+        typer.Argument(metavar="CMD", help="The program. Default: your shell.", show_default=False),
     ] = None,
     up: Annotated[
         Words, typer.Option(help="Towards the far side: a rate, a trace or its file, or 'unlimited' (the default).")
@@ -44,49 +44,52 @@ def shell(
     down: Annotated[
         Words, typer.Option(help="From the far side, likewise. A trace may be NAME:mean=5Mbps.")
     ] = None,
-    delay: Annotated[Words, typer.Option(help="Propagation one way, in both directions: 20ms.")] = None,
+    delay: Annotated[Words, typer.Option(help="One-way propagation delay, in each direction: 20ms.")] = None,
     jitter: Annotated[Words, typer.Option(help="Extra delay of each packet: up to 5ms, or mean=2ms.")] = None,
     loss: Annotated[
-        Words, typer.Option(help="In both directions: 1%, or gilbert-elliott:to_bad=0.01:to_good=0.3.")
+        Words, typer.Option(help="Loss in each direction: 1%, or gilbert-elliott:to_bad=0.01:to_good=0.3.")
     ] = None,
-    up_loss: Annotated[Words, typer.Option(help="Instead of --loss.")] = None,
-    down_loss: Annotated[Words, typer.Option(help="Instead of --loss.")] = None,
+    up_loss: Annotated[Words, typer.Option(help="Loss towards the far side, in place of --loss.")] = None,
+    down_loss: Annotated[Words, typer.Option(help="Loss from the far side, in place of --loss.")] = None,
     reorder: Annotated[Words, typer.Option(help="Hold some packets back: probability=1%:delay=5ms.")] = None,
     queue: Annotated[
         Words,
         typer.Option(
-            help="Of each direction with a rate: 100pkt, 1bdp, codel:packets=1000pkt; as scenarios have it."
+            help="Queue of each direction that has a rate: 100pkt, 1bdp, codel:packets=1000pkt; as in scenarios."
         ),
     ] = None,
-    up_queue: Annotated[Words, typer.Option(help="Instead of --queue.")] = None,
-    down_queue: Annotated[Words, typer.Option(help="Instead of --queue.")] = None,
-    hosts: Annotated[int, typer.Option(min=1, help="So many hosts share the links; CMD runs on each.")] = 1,
+    up_queue: Annotated[Words, typer.Option(help="Queue towards the far side, in place of --queue.")] = None,
+    down_queue: Annotated[Words, typer.Option(help="Queue from the far side, in place of --queue.")] = None,
+    hosts: Annotated[int, typer.Option(min=1, help="Number of hosts that share the links; CMD runs on each.")] = 1,
     peer: Annotated[
         Words,
-        typer.Option(metavar="CMD", help="Run this on the far side meanwhile, with sh -c.", show_default=False),
+        typer.Option(
+            metavar="CMD", help="Command that runs on the far side meanwhile, by sh -c.", show_default=False
+        ),
     ] = None,
     log: Annotated[
         Path | None,
         FOLDER,
         typer.Option(
             metavar="DIR",
-            help="Write every packet down while it happens: up.log and down.log as mahimahi does, events.parquet. "
+            help="Log every packet as it passes: up.log and down.log as mahimahi does, events.parquet. "
             "A folder that has a log is refused.",
             show_default=False,
         ),
     ] = None,
     seed: Annotated[
-        int, typer.Option(min=0, max=2**63 - 1, help="Of loss, jitter and whatever else is random.")
+        int, typer.Option(min=0, max=2**63 - 1, help="Seed of loss, jitter and everything else that is random.")
     ] = 1,
     live: Annotated[
         Live | None,
         typer.Option(
-            help="Where live figures go; else the title for a shell, a line for others.", show_default=False
+            help="Where live figures go. Default: the title for a shell, a line for other programs.",
+            show_default=False,
         ),
     ] = None,
     show: Annotated[bool, typer.Option("--list", help="Show the shells that run, and exit.")] = False,
     clean: Annotated[
-        bool, typer.Option("--clean", help="Remove what killed shells have left, say what it was, and exit.")
+        bool, typer.Option("--clean", help="Remove what killed shells left behind, list it, and exit.")
     ] = False,
     json: Json = False,
 ) -> int:

@@ -44,13 +44,13 @@ Key = Annotated[
     Names("key pair"),
     typer.Option(
         metavar="NAME|FILE",
-        help="Your own key pair (headway keys new); else, on loopback, one for all that are yours.",
+        help="Your own key pair (headway keys new). Default, on loopback: one for all your processes.",
     ),
 ]
-Insecure = Annotated[bool, typer.Option("--insecure", help="Neither encrypt nor authenticate; on loopback only.")]
+Insecure = Annotated[bool, typer.Option("--insecure", help="Do not encrypt or authenticate; on loopback only.")]
 Socket = Annotated[
     Path | None,
-    typer.Option(metavar="PATH", help="The control socket; else one by role and name in your runtime folder."),
+    typer.Option(metavar="PATH", help="The control socket. Default: one by role and name in your runtime folder."),
 ]
 Tied = Annotated[
     bool,
@@ -62,38 +62,55 @@ Tied = Annotated[
 
 @app.command(epilog=EPILOG["tune host"])
 def host(
-    name: Annotated[str | None, typer.Option(help="The host's name among all; else that of this machine.")] = None,
+    name: Annotated[str | None, typer.Option(help="The host's name. Default: the name of this machine.")] = None,
     agent: Annotated[
         str,
-        typer.Option(metavar="URL[=KEY]", help="Its agent, and the file of its public key; with commas several."),
+        typer.Option(
+            metavar="URL[=KEY]", help="Its agents, with commas between, each with the file of its public key."
+        ),
     ] = WHERE,
     source: Annotated[
         Source, typer.Option(help="Real sockets, simulated flows, or made-up ones.")
     ] = Source.SOCKETS,
-    controller: Annotated[str, typer.Option(help="Of sockets: whose flows are watched and tuned.")] = "headway_bbr",
+    controller: Annotated[
+        str, typer.Option(help="Real sockets: flows of this controller are tuned.")
+    ] = "headway_bbr",
     ports: Annotated[
-        str | None, typer.Option(help="Of sockets: only flows with one of these at either end.")
+        str | None, typer.Option(help="Real sockets: only flows with one of these ports at either end.")
     ] = None,
     everywhere: Annotated[
         bool,
-        typer.Option("--all-namespaces", help="Of sockets: those of every network namespace here; needs root."),
+        typer.Option(
+            "--all-namespaces", help="Real sockets: in every network namespace of this machine; needs root."
+        ),
     ] = False,
     headwayd: Annotated[
         Path | None,
-        typer.Option(envvar="HEADWAYD_SOCKET", help="headwayd's control socket; else /run/headway/headwayd.sock."),
+        typer.Option(
+            envvar="HEADWAYD_SOCKET", help="headwayd's control socket. Default: /run/headway/headwayd.sock."
+        ),
     ] = None,
-    scenario: Annotated[str, typer.Option(help="Of simulated flows.")] = "bbr-training",
-    hosts: Annotated[int, typer.Option(min=1, max=1000, help="So many hosts in this process, NAME-0 and on.")] = 1,
-    flows: Annotated[int, typer.Option(min=1, max=2048, help="Of each host with made-up flows.")] = 4,
-    t1: Annotated[str, typer.Option(help="Between samples.")] = "20ms",
-    t2: Annotated[str, typer.Option(help="Between rows, and settings.")] = "1s",
+    scenario: Annotated[str, typer.Option(help="Scenario of simulated flows.")] = "bbr-training",
+    hosts: Annotated[
+        int, typer.Option(min=1, max=1000, help="Number of hosts in this process: NAME-0, NAME-1 and so on.")
+    ] = 1,
+    flows: Annotated[int, typer.Option(min=1, max=2048, help="Made-up flows of each host.")] = 4,
+    t1: Annotated[str, typer.Option(help="Sampling period (T1).")] = "20ms",
+    t2: Annotated[str, typer.Option(help="Period of reports and of new settings (T2).")] = "1s",
     restore_after: Annotated[
-        str | None, typer.Option(help="No word of an agent for so long: default windows; else 3 T2, at least 5s.")
+        str | None,
+        typer.Option(
+            help="After so long without news from an agent, flows get the default windows. "
+            "Default: 3 T2, at least 5s."
+        ),
     ] = None,
     cutoff: Annotated[
-        float, typer.Option(min=1e-3, max=1e6, help="Of the low-pass that RTTs pass, Hz (section III-A).")
+        float,
+        typer.Option(
+            min=1e-3, max=1e6, help="Cut-off frequency of the low-pass filter of RTTs, Hz (section III-A)."
+        ),
     ] = 5.0,
-    seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Of simulated and made-up flows.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Seed of simulated and made-up flows.")] = 1,
     key: Key = None,
     insecure: Insecure = False,
     socket: Socket = None,
@@ -141,32 +158,41 @@ def host(
 def agent(
     name: Annotated[str, typer.Option(help="The agent's name among its neighbours.")] = "agent",
     model: Annotated[
-        str | None, MODEL, typer.Option(metavar="MODEL|DIR", help="What decides: a tuner's model. One of the two.")
+        str | None,
+        MODEL,
+        typer.Option(metavar="MODEL|DIR", help="Model that chooses the windows. Give --model or --fixed."),
     ] = None,
     fixed: Annotated[
         str | None,
-        typer.Option(metavar="NAME=VALUE,...", help="Instead of a model: rtprop_window=2s,btlbw_window=4 for all."),
+        typer.Option(
+            metavar="NAME=VALUE,...",
+            help="Windows for all flows, without a model: rtprop_window=2s,btlbw_window=4.",
+        ),
     ] = None,
     learn: Annotated[
         bool,
         typer.Option(
-            "--learn", help="Go on learning from what comes of it, and share that with neighbours (headway[train])."
+            "--learn", help="Go on learning in use, and share what was learned with neighbours (needs '.[train]')."
         ),
     ] = False,
     state: Annotated[
-        Path | None, FOLDER, typer.Option(metavar="DIR", help="Where what is learned is kept, and gone on from.")
+        Path | None,
+        FOLDER,
+        typer.Option(metavar="DIR", help="Folder of what is learned. The next start continues from it."),
     ] = None,
-    bind: Annotated[str, typer.Option(metavar="URL", help="Where hosts and neighbours come to.")] = WHERE,
+    bind: Annotated[str, typer.Option(metavar="URL", help="Address that hosts and neighbours connect to.")] = WHERE,
     neighbours: Annotated[
         str | None, typer.Option(metavar="URL[=KEY],...", help="Agents to share observations with.")
     ] = None,
-    share_every: Annotated[str, typer.Option(help="Between what neighbours are told.")] = "1s",
+    share_every: Annotated[str, typer.Option(help="Period of messages to neighbours.")] = "1s",
     peers: Annotated[
         Path | None,
         FOLDER,
-        typer.Option(metavar="DIR", help="Public keys of the hosts and neighbours that may come."),
+        typer.Option(metavar="DIR", help="Folder of public keys: only these hosts and neighbours may connect."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Of samples where there are too many flows.")] = 1,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**31 - 1, help="Seed of the sample that is taken of too many flows.")
+    ] = 1,
     key: Key = None,
     insecure: Insecure = False,
     socket: Socket = None,
@@ -226,7 +252,7 @@ def _said(code: int, what: str) -> int:
 @app.command(epilog=EPILOG["tune status"])
 def status(
     socket: Annotated[
-        Path | None, typer.Argument(metavar="SOCKET", help="A control socket; else all of your runtime folder.")
+        Path | None, typer.Argument(metavar="SOCKET", help="A control socket. Default: all in your runtime folder.")
     ] = None,
     json: Json = False,
 ) -> int:

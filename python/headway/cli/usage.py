@@ -70,12 +70,14 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a tabl
 Seconds = Annotated[
     float | None,
     typer.Option(
-        min=0.001, max=LONGEST_S, envvar="HEADWAY_SECONDS", help="Length of a run in s; else the scenario's own."
+        min=0.001, max=LONGEST_S, envvar="HEADWAY_SECONDS", help="Length of a run, s. Default: the scenario's own."
     ),
 ]
 Warmup = Annotated[
     float,
-    typer.Option(min=0, max=LONGEST_S, envvar="HEADWAY_WARMUP", help="Metrics leave out so many seconds at first."),
+    typer.Option(
+        min=0, max=LONGEST_S, envvar="HEADWAY_WARMUP", help="Metrics leave out the first so many seconds."
+    ),
 ]
 """The window of a run, of every command that runs scenarios."""
 
@@ -85,7 +87,7 @@ Seed = Annotated[
         min=0,
         max=2**63 - 1,
         envvar="HEADWAY_SEED",
-        help="Of the first run; the others' are drawn from it. Same seed, same results in simulated time.",
+        help="Seed of the first run; later runs draw theirs from it. Same seed, same results in simulated time.",
     ),
 ]
 """Of a command that runs scenarios several times."""

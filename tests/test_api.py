@@ -222,7 +222,7 @@ def test_without_an_optional_package_one_line_says_what_installs_it(kept, monkey
     assert next(iter(kept.runs()))["run"] == 0
 
 
-def test_it_is_told_how_many_runs_have_finished():
+def test_progress_is_told_how_many_runs_have_finished():
     told = []
     several = TINY | {"scenarios": ["synthetic-att"], "runs": 3}
     headway.bench(**several, progress=lambda *of: told.append(of))

@@ -109,7 +109,7 @@ def test_tokens(tmp_path):
     assert status(b"Bearer " + other.encode()) == 401
 
 
-def test_files_of_tokens_that_are_none(tmp_path):
+def test_an_invalid_file_of_tokens_is_refused(tmp_path):
     path = tmp_path / "tokens"
     for text, why in (("# none\n", "no token in it"), ("one abc\n", "line 1: not a name and a SHA-256")):
         path.write_text(text)
@@ -219,7 +219,7 @@ def test_tls_and_a_token_from_end_to_end(tmp_path, certificate):
             one.getresponse()
 
 
-def test_a_token_is_not_sent_for_all_to_read():
+def test_a_token_is_not_sent_unencrypted_beyond_loopback():
     with pytest.raises(UsageError, match="write https://"):
         Client("http://192.0.2.1:8633", token="secret")
     for secret in ("my\nsecret", "my secret", "m\u00fc"):

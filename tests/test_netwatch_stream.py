@@ -132,7 +132,7 @@ def test_a_client_has_so_many_streams_and_no_more(monkeypatch):
             one.close()
 
 
-def test_half_a_request_and_none_at_all_are_closed(monkeypatch):
+def test_a_connection_without_a_whole_request_is_closed(monkeypatch):
     monkeypatch.setattr(server, "REQUEST_S", 0.3)
     with serving(app()) as port:
         for text in (b"", b"GET /v1/paths HTTP/1.1\r\nHost: loc"):

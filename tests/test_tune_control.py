@@ -30,7 +30,7 @@ def test_the_control_socket_is_its_owners_alone(tmp_path):
     assert default_path("host", "rack/1").parent == default_path("host", "h").parent
 
 
-def test_the_socket_of_one_who_is_busy_stays_and_that_of_one_who_is_gone_goes(tmp_path):
+def test_a_busy_control_socket_stays_and_a_stale_one_is_replaced(tmp_path):
     async def body(_):
         path, clients = tmp_path / "x.sock", ExitStack()
         with clients, socket.socket(socket.AF_UNIX) as busy:

@@ -229,7 +229,7 @@ def test_too_large_a_message_ends_that_connection_alone(url):
     run(body)
 
 
-def test_who_talks_too_much_is_not_read(url):
+def test_a_client_that_sends_too_much_is_throttled(url):
     async def body(started):
         safe = secure()
         one = await started.agent(url, safe)
@@ -271,7 +271,7 @@ def test_two_hosts_of_one_name_do_not_take_turns(url):
     run(body)
 
 
-def test_what_is_missed_and_late_is_counted(url):
+def test_missed_and_late_statistics_are_counted(url):
     async def body(started):
         safe = secure()
         one = await started.agent(url, safe)
@@ -300,7 +300,7 @@ class Failing(Fixed):
         return super().decide(flows, others)
 
 
-def test_an_agent_whose_policy_fails_is_as_good_as_gone(url):
+def test_a_host_restores_defaults_while_the_policy_fails(url):
     async def body(started):
         safe = secure()
         policy = Failing(TUNED)
@@ -325,7 +325,7 @@ class Wild(Fixed):
         return [{"rtprop_window": 1e9} for _ in flows]
 
 
-def test_settings_beyond_their_range_go_nowhere(url):
+def test_settings_beyond_their_range_are_not_applied(url):
     async def body(started):
         safe = secure()
         one = await started.agent(url, safe, Wild(TUNED))

@@ -38,7 +38,7 @@ def test_an_address_may_name_a_port(given, host, port):
     "given",
     ["", "a b", "there:x", "there:65536", "[::1]:", "a..b", "a..b:9", "x" * 64, ".a"],
 )
-def test_what_is_no_address_is_refused(given):
+def test_an_invalid_address_is_refused(given):
     with pytest.raises(UsageError, match="--to"):
         _address(given)
 
@@ -57,7 +57,7 @@ def test_an_option_of_the_other_side_is_refused(words, says, capsys):
     assert says in capsys.readouterr().err
 
 
-def test_a_token_of_the_environment_is_no_option_of_the_other_side(monkeypatch, capsys):
+def test_a_token_in_the_environment_does_not_count_as_an_option(monkeypatch, capsys):
     monkeypatch.setenv("HEADWAY_TRY_TOKEN", "mine")
     assert command(["try", "--serve", "--bind", "0.0.0.0"]) == 2
     assert "--bind 0.0.0.0: beyond loopback it needs --tokens" in capsys.readouterr().err
@@ -108,7 +108,7 @@ def test_the_command_takes_its_token_from_the_environment(tmp_path, monkeypatch,
 
 
 @pytest.mark.usefixtures("has_cubic")
-def test_nobody_there_is_said_with_what_to_start(tmp_path, monkeypatch, capsys):
+def test_without_a_server_the_error_says_what_to_start(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
@@ -153,7 +153,7 @@ def test_a_signal_keeps_what_has_finished(tmp_path, number, code):
     assert all(json.loads(line) for line in rows.read_text().splitlines())
 
 
-def test_a_server_ends_well_when_it_is_asked_to():
+def test_a_server_ends_without_an_error_when_it_is_asked_to():
     child = subprocess.Popen(
         [sys.executable, "-m", "headway", "try", "--serve", "--port", "0"],
         stdout=subprocess.PIPE,

@@ -49,7 +49,7 @@ def test_a_line_says_what_the_kernel_lacks_and_how_to_get_it(tmp_path, monkeypat
     )
 
 
-def test_the_kernel_itself_is_asked():
+def test_the_kernel_is_asked_which_controllers_it_has():
     assert controllers.try_out("no_such_name") == errno.ENOENT
     assert controllers.try_out("reno") == 0
     with socket.socket() as one:
@@ -58,7 +58,7 @@ def test_the_kernel_itself_is_asked():
     assert said.rstrip(b"\0") == b"reno"
 
 
-def test_an_ssthresh_that_outlives_its_transfer_is_said(tmp_path, monkeypatch):
+def test_a_kernel_that_keeps_ssthresh_between_transfers_is_warned_of(tmp_path, monkeypatch):
     monkeypatch.setattr(controllers, "SYSCTL", tmp_path)
     (tmp_path / "tcp_no_metrics_save").write_text("0\n")
     assert len(controllers.doubts()) == 1

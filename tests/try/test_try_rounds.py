@@ -31,7 +31,7 @@ def test_the_seed_alone_decides_the_orders():
     ("minutes", "schemes", "seconds"),
     [(30, 3, 10.0), (15, 3, 9.0), (3, 3, 1.8), (5, 2, 4.5), (0.5, 2, 1.0)],
 )
-def test_thirty_rounds_fit_where_transfers_need_not_be_too_short(minutes, schemes, seconds):
+def test_transfers_are_so_long_that_thirty_rounds_fit_where_possible(minutes, schemes, seconds):
     assert usual_seconds(minutes, schemes) == seconds
 
 
@@ -78,7 +78,7 @@ def test_a_trial_goes_on_where_it_ended_and_leaves_out_the_round_that_was_not_wh
     assert again.rows == kept.rows
 
 
-def test_a_failure_costs_its_round_and_several_in_a_row_end_the_trial(tmp_path, monkeypatch):
+def test_a_failed_transfer_costs_its_round_and_several_end_the_trial(tmp_path, monkeypatch):
     monkeypatch.setattr(trial, "PATIENCE_S", 0.0)
     kept, said = Transfers(5, [None, None, RunError("broke")]).run(tmp_path)
     assert "broke; this round does not count" in said
@@ -90,7 +90,7 @@ def test_a_failure_costs_its_round_and_several_in_a_row_end_the_trial(tmp_path, 
     assert len(transfers.sent) == 7
 
 
-def test_a_controller_that_always_fails_ends_the_trial_although_the_other_works(tmp_path, monkeypatch):
+def test_a_controller_that_always_fails_ends_the_trial_even_if_others_work(tmp_path, monkeypatch):
     monkeypatch.setattr(trial, "PATIENCE_S", 0.0)
 
     class OwlFails(Transfers):
@@ -108,7 +108,7 @@ def test_a_controller_that_always_fails_ends_the_trial_although_the_other_works(
     assert TrialFolder(tmp_path).failures == {"owl": 5}
 
 
-def test_failed_transfers_are_counted_by_scheme_and_said(tmp_path, monkeypatch):
+def test_failed_transfers_are_counted_by_scheme_and_noted(tmp_path, monkeypatch):
     monkeypatch.setattr(trial, "PATIENCE_S", 0.0)
     broken = [None, None, RunError("broke"), None, RunError("broke")]
     transfers = Transfers(5, broken)
@@ -136,7 +136,7 @@ def test_a_row_that_cannot_be_kept_ends_the_trial_at_once(tmp_path, monkeypatch)
     assert len(transfers.sent) == 3
 
 
-def test_a_trial_that_goes_on_after_a_look_says_so(tmp_path, capsys):
+def test_a_trial_that_goes_on_after_its_results_were_shown_says_so(tmp_path, capsys):
     """Only more rounds are a further look: to print the same again changes no error rate."""
     plan = Plan("there", SCHEMES, 5.0, 1)
     shown = []

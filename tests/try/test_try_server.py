@@ -74,7 +74,7 @@ def test_beyond_loopback_tokens_that_only_their_owner_reads_are_needed(tmp_path)
         (b"x" * 5000, b""),
     ],
 )
-def test_what_is_no_request_ends_its_connection_and_nothing_else(said, answer):
+def test_an_invalid_request_ends_its_own_connection_alone(said, answer):
     with serving() as (port, _):
         client, _ = connected(port)
         with client:
@@ -91,7 +91,7 @@ def test_a_client_that_asks_nothing_is_cut_off():
             assert rest_of(client) == b""
 
 
-def test_connections_of_a_client_are_counted():
+def test_a_client_has_so_many_connections_and_no_more():
     with serving(of_a_client=2) as (port, _):
         first, _ = connected(port)
         second, _ = connected(port)
@@ -115,7 +115,7 @@ def test_one_transfer_at_a_time(monkeypatch):
         send(port)
 
 
-def test_idle_connections_keep_nobody_out():
+def test_idle_connections_give_way_to_a_new_one():
     with serving(connections=2) as (port, _):
         first, _ = connected(port)
         second, _ = connected(port)

@@ -112,7 +112,7 @@ def test_ctrl_c_ends_the_wait_for_what_the_other_side_does_not_say(says):
         assert not thread.is_alive()
 
 
-def test_another_service_is_no_server():
+def test_another_service_at_the_port_is_refused():
     with listen("127.0.0.1", 0) as listening:
 
         def other():

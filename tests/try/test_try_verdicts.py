@@ -20,7 +20,7 @@ def verdict(metric, first, second):
     return next(one for one in found if one.measure.metric == metric)
 
 
-def test_a_difference_of_each_round_alone_decides():
+def test_a_verdict_is_of_the_differences_within_rounds():
     """Differences of -10, -12, -14 and -12 ms: Student's t of 3 degrees of freedom is 3.182."""
     found = verdict("rtt_p95_ms", [100, 110, 120, 100], [90, 98, 106, 88])
     # The standard deviation is sqrt(8 / 3), half the interval 3.182 * 1.633 / 2 = 2.598.
@@ -47,7 +47,7 @@ def test_too_few_rounds_are_said_to_be_too_few():
     )
 
 
-def test_where_nothing_varies_the_rounds_that_would_do_are_those_of_the_rule_of_three():
+def test_without_variation_the_rule_of_three_says_how_many_rounds_are_needed():
     """1 - 0.05^(1/n) of all rounds may be off by 1 point: below the margin of 0.1 from 29 on."""
     found = verdict("retransmitted", [0.0] * 5, [0.0] * 5)
     assert found.zone == Zone.UNCLEAR
@@ -56,7 +56,7 @@ def test_where_nothing_varies_the_rounds_that_would_do_are_those_of_the_rule_of_
     assert verdict("retransmitted", [0.0] * 29, [0.0] * 29).zone == Zone.EQUAL
 
 
-def test_many_rounds_that_may_not_do_are_said_not_to():
+def test_a_verdict_says_when_even_many_rounds_may_not_suffice():
     says = "even 1000 rounds may not."
     assert verdict("throughput_mbps", [10, 10], [9, 11.001]).sentence.endswith(says)
 
@@ -89,7 +89,7 @@ def test_a_round_that_is_not_whole_does_not_count():
     assert [sorted(one) for one in whole_rounds(rows, SCHEMES)] == [["cubic", "owl"]]
 
 
-def test_a_window_or_a_buffer_that_decides_is_said():
+def test_a_note_says_when_a_window_or_a_buffer_limited_a_scheme():
     rounds = pairs("window_limited", [0.0] * 10, [0.4] * 10)
     assert [line[:56] for line in notes(rounds, list(SCHEMES))] == [
         "the receiver's window held owl back for 40% of its time,"

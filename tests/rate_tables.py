@@ -1,9 +1,16 @@
-"""What tests of tables of rates share."""
+"""What tests of traces and of tables of rates share."""
 
 import pytest
 
 from headway._native import Trace, UsageError
 from headway.traces import Columns, convert, open_trace
+
+
+def trace_of(times, folder):
+    """The trace of these opportunities, in milliseconds, and its file `made.down`."""
+    path = folder / "made.down"
+    path.write_text("".join(f"{t}\n" for t in times))
+    return Trace.load(str(path), "whole")
 
 
 def rates(path, step=1.0):

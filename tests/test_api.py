@@ -1,20 +1,15 @@
 """`import headway`: the results of the command from Python, and one kind of error."""
 
-import doctest
 import errno
 import json
 import os
 import pickle
-import re
 import signal
 import subprocess
 import sys
 import threading
-from itertools import product
-from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -25,11 +20,8 @@ from headway.api.table import Table, aligned
 from headway.benches import plan as plans
 from headway.benches.folder import BenchFolder
 from headway.cli.app import run as command
-from headway.fields import EVENTS, RESULTS, SERIES
 from headway.results import FILES
 
-ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "python-api.md"
 BENCH = (["newreno", "cubic"], ["pantheon-default", "synthetic-att"])
 """The bench of the fixture `small_bench`."""
 LENGTH = {"runs": 3, "seconds": 5}
@@ -230,7 +222,7 @@ def test_without_an_optional_package_one_line_says_what_installs_it(kept, monkey
     assert next(iter(kept.runs()))["run"] == 0
 
 
-def test_it_is_told_how_many_runs_have_finished():
+def test_progress_is_told_how_many_runs_have_finished():
     told = []
     several = TINY | {"scenarios": ["synthetic-att"], "runs": 3}
     headway.bench(**several, progress=lambda *of: told.append(of))
@@ -457,63 +449,3 @@ def test_what_makes_a_bench_doubtful_is_a_warning():
         results = headway.bench(**TINY | {"scenarios": ["synthetic-att"], "runs": 2})
     assert [str(one.message) for one in told] == results.warnings
     assert {one.filename for one in told} == {__file__}
-
-
-def test_every_name_is_there_and_documented():
-    assert set(headway.__all__) <= set(dir(headway))
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        _ = headway.nothing
-    functions = [getattr(headway, name) for name in headway.__all__ if name != "__version__"]
-    methods = vars(headway.Results).items()
-    functions += [value for name, value in methods if name[0] != "_" and callable(value)]
-    assert len(functions) == 11 + 8
-    for function in functions:
-        found = doctest.DocTestParser().get_examples(function.__doc__)
-        assert found, f"{function.__name__} has no example"
-        for example in found:
-            compile(example.source, function.__name__, "single")
-
-
-@pytest.mark.parametrize(("name", "fields"), [(FILES[0], RESULTS), (FILES[1], SERIES)])
-def test_the_documented_columns_are_those_of_the_files(small_bench, name, fields):
-    types = {"text": pa.string(), "int32": pa.int32(), "int64": pa.int64(), "float64": pa.float64()}
-    written = [(one.name, one.type, one.nullable) for one in pq.read_schema(small_bench / name)]
-    assert written == [(one.name, types[one.type], one.optional) for one in fields]
-
-
-def test_the_documented_columns_of_events_are_those_of_the_code():
-    """World emu writes them, which no test of the gate can run everywhere."""
-    source = (ROOT / "crates/record/src/recording/event_file.rs").read_text()
-    written = re.findall(r'field\("(\w+)", Physical::(\w+), [\w.()]+, (\w+)\)', source)
-    types = {"BYTE_ARRAY": "text", "INT32": "int32", "INT64": "int64"}
-    assert [(name, types[kind], need == "optional") for name, kind, need in written] == [
-        (field.name, field.type, field.optional) for field in EVENTS
-    ]
-
-
-def test_no_other_code_writes_parquet():
-    sources = ROOT.glob("crates/*/src/**/*.rs")
-    writers = {file.name for file in sources if "SerializedFileWriter::new" in file.read_text()}
-    assert writers == {"parquet_file.rs", "event_file.rs"}
-
-
-def test_the_first_example_of_the_page_prints_a_verdict(tmp_path, monkeypatch, capsys):
-    example = re.search(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)[1]
-    assert len(example.splitlines()) == 6
-    monkeypatch.chdir(tmp_path)
-    short = example.replace("runs=30", "runs=2, seconds=2")
-    assert short != example
-    exec(short, {})
-    verdict = r"^bbr +pantheon-default .* (better|worse|equal|unclear)$"
-    assert re.search(verdict, capsys.readouterr().out, re.M)
-    assert (tmp_path / "report.html").is_file()
-
-
-def test_the_example_in_the_tree_runs(tmp_path):
-    words = [sys.executable, ROOT / "examples/compare.py", "--runs", "2", "--seconds", "2"]
-    words += ["--out", tmp_path]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    said = re.findall(r"^(\w+) against Cubic on (\S+): p95 delay is (\w+)$", done.stdout, re.M)
-    assert {one[:2] for one in said} == set(product(("bbr", "copa"), BENCH[1]))
-    assert len(headway.load(tmp_path)) == 3 * 2 * 2

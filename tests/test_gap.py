@@ -7,57 +7,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from headway import memory
-from headway._native import RunError, Scenario, UsageError, canonical_scheme, code_version
+from gap_rows import NETWORK, OWL, TRACE, compared, finished, rows
+from headway._native import UsageError
 from headway.gap import compare, page, plan, tables
 from headway.gap.chart import figure
-from headway.gap.plan import EMU, KERNEL, SIM, Settings, Task
+from headway.gap.plan import EMU, Settings
 from headway.report.svg import standalone
-from headway.runs import collect, store
-
-NETWORK = Scenario.load("pantheon-default")
-TRACE = Scenario.load("synthetic-att")
-OWL = canonical_scheme("owl", SIM).partition(":model=")[2].partition(":")[0]
+from headway.runs import store
 
 
 @pytest.fixture(scope="session")
 def run(undrawn_run):
     """No test here looks at a picture that a command draws."""
     return undrawn_run
-
-
-def finished(task, throughput=10.0, delay=100.0, **more):
-    """A run as the store has it."""
-    return {
-        **task.key,
-        "store_schema": store.SCHEMA,
-        "flow": -1,
-        "throughput_mbps": throughput,
-        "delay_mean_ms": 0.8 * delay,
-        "delay_p95_ms": delay,
-        "queue_p95_ms": delay - 60,
-        "loss": 0.0,
-        "utilisation": throughput / 12,
-        "rtt_mean_ms": None,
-        "lateness_p99_ms": 0.25 if task.world == EMU else None,
-        "unfit": None,
-        "code_version": code_version,
-        "machine": "2 cores of a processor, Linux 6.18",
-        "at": "2026-11-22T06:00:00Z",
-    } | more
-
-
-def compared(values, settings, scenario=NETWORK, scheme="cubic"):
-    """The row of a scheme whose `values` are (simulator, emulator) keywords of `finished` for each pair."""
-    assert len(values) >= settings.runs
-    by_key = {}
-    for seed, pair in zip(plan.all_seeds(settings), values, strict=False):
-        for world, value in zip((SIM, EMU), pair, strict=True):
-            task = Task(world, scenario, scheme, seed, scenario.seconds, settings.warmup)
-            if value is not None:
-                by_key[tuple(task.key.values())] = finished(task, **value)
-    rows = compare.compare([scenario], [scheme], settings, lambda task: by_key.get(tuple(task.key.values())))
-    return rows[0] if rows else None
 
 
 def test_a_constant_difference_has_an_interval_of_no_width():
@@ -172,230 +134,11 @@ def test_the_reach_is_held_against_the_kernels_schemes_on_three_networks():
     assert compared(pairs, Settings(runs=2), TRACE)["reach"] is None
 
 
-def test_seeds_are_distinct_and_more_runs_begin_with_the_same():
-    few, many = (plan.seeds(Settings(runs=n, seed=7)) for n in (3, 200))
-    assert many[:3] == few
-    assert few[0] == 7
-    assert len(set(many)) == 200
-    assert all(0 <= seed < 2**63 for seed in many)
-    assert set(many).isdisjoint(plan.seeds(Settings(runs=200, seed=8)))
-
-
-def test_where_the_seed_varies_nothing_real_time_does(tmp_path):
-    path = tmp_path / "fixed.toml"
-    path.write_text('schema = 1\nname = "fixed"\nseconds = 4\n[bottleneck]\nrate = "12Mbps"\ndelay = "9ms"\n')
-    fixed = Scenario.load(str(path))
-    assert fixed.varies == []
-    assert len(plan.tasks(EMU, [fixed], ["cubic"], Settings(runs=3))) == 3
-
-
-def test_tasks_come_run_by_run_and_the_simulator_shares_a_scheme():
-    settings = Settings(runs=2, seconds=5)
-    names = [(t.spec, t.seed) for t in plan.tasks(EMU, [NETWORK], ["cubic", "udp-cubic"], settings)]
-    first, second = plan.seeds(settings)
-    assert names == [("cubic", first), ("udp-cubic", first), ("cubic", second), ("udp-cubic", second)]
-    assert [(t.spec, t.seed) for t in plan.tasks(SIM, [NETWORK], ["cubic", "udp-cubic"], settings)] == [
-        ("cubic", first),
-        ("cubic", second),
-    ]
-
-
-TASKS = plan.tasks(EMU, [NETWORK], ["cubic"], Settings(runs=4, seconds=5))
-
-
-class Fake:
-    """A run that finishes after some looks, or fails."""
-
-    under_way = 0
-    most = 0
-    memory_bytes = 1000
-
-    def __init__(self, task, looks=3, fails=False):
-        self.task, self.looks, self.fails, self.progress = task, looks, fails, 0.0
-
-    def start(self):
-        Fake.under_way += 1
-        Fake.most = max(Fake.most, Fake.under_way)
-
-    def wait(self, _):
-        self.looks -= 1
-        if self.looks == 0:
-            Fake.under_way -= 1
-            if self.fails:
-                raise RunError("the worker died")
-        return self.looks <= 0
-
-    def cancel(self):
-        self.looks = 1
-
-    def results(self):
-        return [finished(self.task)] if self.looks <= 0 else []
-
-
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_so_many_run_at_a_time_and_a_failure_does_not_end_the_others(tmp_path, jobs):
-    kept = store.Store(tmp_path)
-    told = []
-    Fake.under_way = Fake.most = 0
-    failures = collect.collect(
-        TASKS, jobs, kept, lambda *now: told.append(now), lambda t: Fake(t, fails=t is TASKS[1])
-    )
-    assert [task for task in TASKS if kept.find(task) is None] == [TASKS[1]]
-    assert failures == [f"world emu, cubic, seed {TASKS[1].seed}: the worker died"]
-    assert Fake.most == jobs
-    assert told[-1] == (3, 20.0)
-    assert told == sorted(told)
-
-
-def test_a_run_waits_for_memory_until_another_has_ended(tmp_path, monkeypatch):
-    """Two of four fit at a time; in the midst of it another program takes the place of one."""
-    monkeypatch.setattr(memory, "ALWAYS", 0)
-    there = [2500]
-    monkeypatch.setattr(memory, "available", lambda: there[0])
-    kept = store.Store(tmp_path)
-    most = []
-
-    def show(runs, _):
-        most.append(Fake.under_way)
-        if runs == 2:
-            there[0] = 1500
-
-    Fake.under_way = Fake.most = 0
-    assert collect.collect(TASKS, 4, kept, show, Fake) == []
-    assert all(kept.find(task) for task in TASKS)
-    assert Fake.most == 2
-    assert most[-3:] == [1, 1, 0]
-
-
-def test_a_run_for_which_there_is_no_memory_alone_is_refused_when_the_others_have_ended(tmp_path, monkeypatch):
-    monkeypatch.setattr(memory, "ALWAYS", 0)
-    monkeypatch.setattr(memory, "available", lambda: 1500)
-
-    def begin(task):
-        run = Fake(task)
-        run.memory_bytes = 2000 if task is TASKS[2] else 1000
-        return run
-
-    kept = store.Store(tmp_path)
-    with pytest.raises(UsageError, match=r"about .* take fewer seconds or flows"):
-        collect.collect(TASKS, 2, kept, lambda *_: None, begin)
-    assert [kept.find(task) is not None for task in TASKS] == [True, True, False, False]
-
-
-def test_an_interrupt_keeps_what_has_finished(tmp_path):
-    kept = store.Store(tmp_path)
-
-    def show(runs, _):
-        if runs == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        collect.collect(TASKS, 1, kept, show, Fake)
-    kept.close()
-    again = store.Store(tmp_path)
-    assert [again.find(task) is not None for task in TASKS] == [True, True, False, False]
-
-
-def test_whatever_goes_wrong_no_run_stays_behind(tmp_path):
-    kept = store.Store(tmp_path)
-    begun = []
-
-    def begin(task):
-        begun.append(Fake(task, looks=3 + 100 * len(begun)))
-        return begun[-1]
-
-    def show(runs, _):
-        if runs:
-            raise OSError("no space left on device")
-
-    Fake.under_way = 0
-    with pytest.raises(OSError, match="no space"):
-        collect.collect(TASKS, 2, kept, show, begin)
-    assert len(begun) == 2
-    assert Fake.under_way == 0
-
-
-def test_what_a_crash_leaves_half_written_is_run_again(tmp_path):
-    kept = store.Store(tmp_path)
-    for task in TASKS[:2]:
-        kept.add(task, [finished(task)])
-    kept.close()
-    path = tmp_path / store.NAME
-    path.write_bytes(path.read_bytes()[:-20])
-    again = store.Store(tmp_path)
-    assert [again.find(task) is not None for task in TASKS[:2]] == [True, False]
-    again.add(TASKS[1], [finished(TASKS[1])])
-    again.close()
-    assert [json.loads(line)["seed"] for line in path.read_text().splitlines()] == [t.seed for t in TASKS[:2]]
-
-
-def test_a_run_that_is_made_again_takes_the_place_of_the_first(tmp_path):
-    kept = store.Store(tmp_path)
-    kept.add(TASKS[0], [finished(TASKS[0], unfit="late")])
-    kept.add(TASKS[0], [finished(TASKS[0])])
-    kept.close()
-    assert store.Store(tmp_path).find(TASKS[0])["unfit"] is None
-
-
-def test_other_settings_or_code_are_other_runs(tmp_path):
-    kept = store.Store(tmp_path)
-    sim = plan.tasks(SIM, [NETWORK], ["cubic"], Settings(runs=1, seconds=5))[0]
-    kept.add(TASKS[0], [finished(TASKS[0], code_version="0.0.9")])
-    kept.add(sim, [finished(sim, code_version="0.0.9")])
-    # The simulator's takes no time, the emulator's does; which code it was, it says.
-    assert kept.find(TASKS[0])["code_version"] == "0.0.9"
-    assert kept.find(sim) is None
-    for other in (Settings(runs=1, seconds=6), Settings(runs=1, seconds=5, warmup=1), Settings(runs=1, seed=2)):
-        assert kept.find(plan.tasks(EMU, [NETWORK], ["cubic"], other)[0]) is None
-
-
-@pytest.mark.parametrize("world", [SIM, EMU, KERNEL])
-def test_a_run_is_of_the_model_that_its_scheme_has_here(tmp_path, monkeypatch, world):
-    monkeypatch.setattr(store, "headwayd", lambda: None)
-    kept = store.Store(tmp_path)
-    owl, rax, gone = plan.tasks(world, [NETWORK], ["owl", "rax", "learned:model=/gone"], Settings(1, 5.0))
-    for old in ("owl-v1@0123456789ab", None):
-        kept.add(owl, [finished(owl, model=old)])
-        assert kept.find(owl) is None
-    kept.add(owl, [finished(owl, model=OWL)])
-    assert kept.find(owl)["model"] == OWL
-    # Rax begins with none; what cannot be run here is looked at.
-    for task, model in ((rax, "rax" if world == KERNEL else None), (gone, "gone-v1@0123456789ab")):
-        kept.add(task, [finished(task, model=model)])
-        assert kept.find(task)["model"] == model
-
-
 def test_runs_of_two_models_make_no_pair():
     old, new = {"model": "owl-v1@0123456789ab"}, {"model": OWL}
     row = compared([(new, old), (new, new | {"throughput": 12.0})], Settings(runs=2), scheme="owl")
     assert (row["pairs"], row["throughput_mbps"]["emu"]["mean"]) == (1, 12.0)
     assert compared([(new, old | {"unfit": "late"})], Settings(runs=1), scheme="owl") is None
-
-
-def test_a_run_in_the_kernel_is_of_its_headwayd(tmp_path, monkeypatch):
-    monkeypatch.setattr(store, "headwayd", lambda: "this")
-    kept = store.Store(tmp_path)
-    (task,) = plan.tasks(KERNEL, [NETWORK], ["owl"], Settings(runs=1, seconds=5))
-    kept.add(task, [finished(task, model=OWL)])
-    assert kept.find(task)["headwayd"] == "this"
-    monkeypatch.setattr(store, "headwayd", lambda: "another")
-    assert kept.find(task) is None
-    # Where there is none nothing can be run, but looked at.
-    monkeypatch.setattr(store, "headwayd", lambda: None)
-    assert kept.find(task)["headwayd"] == "this"
-
-
-def test_a_store_that_is_in_use_or_damaged_is_refused(tmp_path):
-    kept = store.Store(tmp_path)
-    with pytest.raises(UsageError, match=r"another headway command is at work"):
-        store.Store(tmp_path)
-    kept.close()
-    (tmp_path / store.NAME).write_text("nonsense\n")
-    with pytest.raises(UsageError, match=r"runs\.jsonl:1: not a run"):
-        store.Store(tmp_path)
-    (tmp_path / store.NAME).write_text('{"store_schema": 99}\n')
-    with pytest.raises(UsageError, match="schema 99"):
-        store.Store(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -410,12 +153,6 @@ def test_a_store_that_is_in_use_or_damaged_is_refused(tmp_path):
 )
 def test_differences_are_written_with_their_intervals(metric, text):
     assert tables.signed(metric) == text
-
-
-def rows():
-    """Rows of two networks, one scheme each."""
-    pairs = [({}, {"throughput": 10.08 + k / 50, "delay": 140.0}) for k in range(3)]
-    return [compared(pairs, Settings(runs=3)), compared(pairs, Settings(runs=3), TRACE, "copa")]
 
 
 def test_publishing_changes_only_what_is_between_the_markers(tmp_path):

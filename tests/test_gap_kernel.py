@@ -4,11 +4,11 @@ import json
 
 import pytest
 
+from gap_rows import NETWORK, compared, finished, rows
 from headway.gap import compare, page, plan, tables
 from headway.gap.chart import figure
 from headway.gap.plan import EMU, KERNEL, SIM, Settings, Task
 from headway.report.svg import standalone
-from test_gap import NETWORK, compared, finished, rows
 
 
 def in_three(triples, scenario=NETWORK, scheme="owl", runs=None):

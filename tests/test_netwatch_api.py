@@ -4,15 +4,9 @@ import asyncio
 import http.client
 import json
 import os
-import re
 import shutil
-import socket
 import subprocess
 import sys
-import threading
-import time
-from contextlib import contextmanager, suppress
-from types import SimpleNamespace
 
 import pytest
 import schemathesis
@@ -20,39 +14,11 @@ from hypothesis import HealthCheck, settings
 
 import needs
 from headway._native import RunError, UsageError
-from headway.cli import netwatch as command
-from headway.netwatch import server, stream
-from headway.netwatch.api import Limits, make_app
 from headway.netwatch.client import Client
 from headway.netwatch.limits import Rates, client_of
-from headway.netwatch.server import Server, checked, configured
-from headway.netwatch.source import Counters, PortReading, Reading
-from headway.netwatch.stream import Broadcast
+from headway.netwatch.server import checked
 from headway.netwatch.tokens import Tokens, new
-from headway.netwatch.topology import parse
-from headway.netwatch.watch import Snapshot, Watch
-
-TOPOLOGY = {
-    "netwatch": {"period": "100ms", "stale_after": "1s"},
-    "switch": [{"name": "s1", "datapath": "1"}, {"name": "s2", "known": False}],
-    "link": [{"ends": ["s1:1", "s2:1"], "capacity": "10Mbps"}],
-    "path": [{"name": "there", "switches": ["s1", "s2"]}],
-}
-
-
-def watched():
-    watch = Watch(parse(TOPOLOGY, "test"))
-    for second in (0, 1):
-        counters = Counters(10 * second, 1000 * second, 8 * second, 625_000 * second, 10**9 * second)
-        reading = Reading("s1", time.monotonic() - 1 + second, {"1": PortReading(counters)})
-        watch.reading(reading)
-    return watch
-
-
-def app(broadcast=None, **limits):
-    watch, broadcast = watched(), broadcast or Broadcast()
-    broadcast.publish(watch.snapshot())
-    return make_app(watch, broadcast, Limits(**{"requests_a_second": 0, **limits}))
+from netwatch_served import app, serving
 
 
 async def ask(application, path, *, method="GET", host="127.0.0.1", client="127.0.0.1", headers=()):
@@ -143,7 +109,7 @@ def test_tokens(tmp_path):
     assert status(b"Bearer " + other.encode()) == 401
 
 
-def test_files_of_tokens_that_are_none(tmp_path):
+def test_an_invalid_file_of_tokens_is_refused(tmp_path):
     path = tmp_path / "tokens"
     for text, why in (("# none\n", "no token in it"), ("one abc\n", "line 1: not a name and a SHA-256")):
         path.write_text(text)
@@ -217,235 +183,6 @@ def test_only_reading_is_possible():
         assert (status, headers[b"allow"]) == (405, b"GET")
 
 
-@contextmanager
-def serving(application, broadcast=None, cert=None, key=None, port=0):
-    """A server in a thread of its own; its port."""
-    listening = socket.create_server(("127.0.0.1", port))
-    one = Server(configured(application, cert, key))
-    thread = threading.Thread(target=lambda: asyncio.run(one.serve([listening])))
-    thread.start()
-    try:
-        end = time.monotonic() + 60
-        while not one.started:
-            assert time.monotonic() < end
-            time.sleep(0.01)
-        yield listening.getsockname()[1]
-    finally:
-        if broadcast is not None:
-            one.servers[0].get_loop().call_soon_threadsafe(broadcast.close)
-        one.should_exit = True
-        thread.join(60)
-        listening.close()
-        assert not thread.is_alive()
-
-
-class Published(Broadcast):
-    """Publishes when it is told to, from any thread."""
-
-    def __init__(self, paths=1):
-        super().__init__()
-        topology = TOPOLOGY | {"path": [{"name": f"p{n}", "switches": ["s1", "s2"]} for n in range(paths)]}
-        self.watch = Watch(parse(topology, "test"))
-        self.loop = None
-
-    @contextmanager
-    def subscribed(self, client):
-        self.loop = asyncio.get_running_loop()
-        with super().subscribed(client) as one:
-            yield one
-
-    def go(self, count=1):
-        done = threading.Event()
-
-        def publish():
-            for _ in range(count):
-                self.publish(self.watch.snapshot())
-            done.set()
-
-        self.loop.call_soon_threadsafe(publish)
-        assert done.wait(60)
-
-
-def until(condition):
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
-def test_a_stream_has_every_snapshot_and_ends_when_closed():
-    broadcast = Published()
-    broadcast.publish(broadcast.watch.snapshot())
-    with serving(app_of(broadcast), broadcast) as port:
-        client = Client(f"http://127.0.0.1:{port}", patience_s=60)
-        snapshots = client.stream()
-        seen = [next(snapshots).seq]
-        for _ in range(3):
-            broadcast.go()
-            seen.append(next(snapshots).seq)
-        assert seen == [1, 2, 3, 4]
-        assert client.path("p0").switches[0].name == "s1"
-        assert [switch.state for switch in client.switches()] == ["silent", "unknown"]
-        threading.Timer(0.3, client.close).start()
-        assert list(snapshots) == []
-        until(lambda: broadcast.subscribers == 0)
-
-
-def app_of(broadcast):
-    return make_app(broadcast.watch, broadcast, Limits(requests_a_second=0))
-
-
-def test_a_slow_subscriber_is_skipped_then_dropped_and_others_are_not(monkeypatch):
-    monkeypatch.setattr(stream, "PATIENCE_S", 3.0)
-    # Large enough that sockets' buffers are full soon.
-    broadcast = Published(paths=3000)
-    with serving(app_of(broadcast), broadcast) as port:
-        slow = socket.create_connection(("127.0.0.1", port))
-        slow.sendall(b"GET /v1/stream HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        until(lambda: broadcast.subscribers == 1)
-        quick, heard = Client(f"http://127.0.0.1:{port}", patience_s=60), []
-
-        def listens():
-            for snapshot in quick.stream():
-                heard.append(snapshot.seq)
-
-        threading.Thread(target=listens, daemon=True).start()
-        until(lambda: broadcast.subscribers == 2)
-
-        def is_dropped():
-            broadcast.go()
-            return broadcast.counted["dropped"] >= 1
-
-        until(is_dropped)
-        # How many there were depends on the machine: it is dropped after three seconds.
-        assert broadcast.counted["skipped"] >= 1
-        slow.close()
-        # The other one hears what comes after that too.
-        before = len(heard)
-        broadcast.go()
-        until(lambda: len(heard) > before)
-        until(lambda: broadcast.subscribers == 1)
-        assert broadcast.counted["dropped"] == 1
-        quick.close()
-
-
-def test_a_stream_goes_on_when_the_agent_has_come_again():
-    first, second = Published(), Published()
-    first.publish(first.watch.snapshot())
-    for _ in range(3):
-        second.watch.snapshot()
-    second.publish(second.watch.snapshot())
-    with serving(app_of(first), first) as port:
-        snapshots = Client(f"http://127.0.0.1:{port}", patience_s=60).stream()
-        assert next(snapshots).seq == 1
-    heard = []
-    listening = threading.Thread(target=lambda: heard.append(next(snapshots).seq), daemon=True)
-    listening.start()
-    time.sleep(0.6)
-    with serving(app_of(second), second, port=port):
-        listening.join(60)
-        assert heard == [4]
-
-
-@pytest.mark.parametrize("asks", ["FORCE_COLOR", "TTY_COMPATIBLE"])
-def test_in_a_log_no_table_is_drawn_over_another(monkeypatch, capsys, asks):
-    """Each snapshot is a table of its own there, and no cursor is moved."""
-    snapshots = [Snapshot(number, 0.0, []) for number in range(1, 4)]
-    monkeypatch.setenv(asks, "1")
-    command._follow(SimpleNamespace(health=lambda: None, stream=lambda: iter(snapshots)), json=False)
-    shown = capsys.readouterr().out
-    assert shown.count("PNC packets/s") == 3
-    assert not re.search(r"\x1b\[(\?25|[0-9]*[AKJ])", shown)
-
-
-@contextmanager
-def flood(port):
-    """Four clients that ask one request after another; the statuses that they got."""
-    ended, statuses = threading.Event(), []
-
-    def ask():
-        while not ended.is_set():
-            one = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-            one.request("GET", "/v1/paths")
-            statuses.append(one.getresponse().status)
-            one.close()
-
-    threads = [threading.Thread(target=ask) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    try:
-        yield statuses
-    finally:
-        ended.set()
-        for thread in threads:
-            thread.join()
-
-
-def test_a_flood_does_not_hold_up_a_stream():
-    broadcast = Published()
-    with serving(make_app(broadcast.watch, broadcast, Limits(1, 20)), broadcast) as port:
-        client = Client(f"http://127.0.0.1:{port}", patience_s=60)
-        broadcast.publish(broadcast.watch.snapshot())
-        snapshots = client.stream()
-        assert next(snapshots).seq == 1
-        with flood(port) as statuses:
-            for seq in range(2, 22):
-                broadcast.go()
-                assert next(snapshots).seq == seq
-                time.sleep(0.02)
-            until(lambda: statuses.count(429) > statuses.count(200) > 0)
-        assert set(statuses) == {200, 429}
-
-
-def test_a_client_has_so_many_streams_and_no_more(monkeypatch):
-    monkeypatch.setattr(stream, "MOST_OF_A_CLIENT", 2)
-    broadcast = Published()
-    with serving(app_of(broadcast), broadcast) as port:
-        held = []
-        for _ in range(2):
-            one = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-            one.request("GET", "/v1/stream")
-            held.append((one, one.getresponse()))
-        assert [response.status for _, response in held] == [200, 200]
-        third = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-        third.request("GET", "/v1/stream")
-        assert third.getresponse().status == 429
-        for one in (*(one for one, _ in held), third):
-            one.close()
-
-
-def test_half_a_request_and_none_at_all_are_closed(monkeypatch):
-    monkeypatch.setattr(server, "REQUEST_S", 0.3)
-    with serving(app()) as port:
-        for text in (b"", b"GET /v1/paths HTTP/1.1\r\nHost: loc"):
-            one = socket.create_connection(("127.0.0.1", port))
-            one.settimeout(60)
-            one.sendall(text)
-            with suppress(ConnectionResetError):
-                assert one.recv(1) == b""
-            one.close()
-
-
-def test_a_head_that_never_ends_is_refused():
-    with serving(app()) as port, socket.create_connection(("127.0.0.1", port)) as one:
-        one.settimeout(60)
-        with suppress(BrokenPipeError, ConnectionResetError):
-            one.sendall(b"GET /v1/paths HTTP/1.1\r\nHost: localhost\r\n" + b"A: b\r\n" * 20_000)
-            assert one.recv(100).startswith(b"HTTP/1.1 400")
-
-
-def test_connections_of_one_client_are_bounded(monkeypatch):
-    monkeypatch.setattr(server, "MOST_OF_A_CLIENT", 5)
-    with serving(app()) as port:
-        held = [socket.create_connection(("127.0.0.1", port)) for _ in range(5)]
-        with socket.create_connection(("127.0.0.1", port)) as sixth:
-            sixth.settimeout(60)
-            with suppress(ConnectionResetError):
-                assert sixth.recv(1) == b""
-        for one in held:
-            one.close()
-
-
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
     if shutil.which("openssl") is None:
@@ -482,7 +219,7 @@ def test_tls_and_a_token_from_end_to_end(tmp_path, certificate):
             one.getresponse()
 
 
-def test_a_token_is_not_sent_for_all_to_read():
+def test_a_token_is_not_sent_unencrypted_beyond_loopback():
     with pytest.raises(UsageError, match="write https://"):
         Client("http://192.0.2.1:8633", token="secret")
     for secret in ("my\nsecret", "my secret", "m\u00fc"):

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from gap_rows import finished
 from headway._native import Scenario, canonical_scheme
 from headway.gap.plan import EMU, KERNEL, SIM, Settings, Task, seeds
 from headway.reproduce import paper
@@ -13,7 +14,6 @@ from headway.reproduce.lab import Lab
 from headway.reproduce.publish import publish
 from headway.runs import store
 from headway.runs.task import model_of
-from test_gap import finished
 
 INTERVAL = paper("interval")
 (FIGURE,) = (figure for figure in INTERVAL.figures if figure.name == "gap")

@@ -1,11 +1,10 @@
 """Hosts and agents in one process: who is refused, what goes wrong, and what is counted."""
 
 import asyncio
-import errno
 import itertools
 import socket
 import time
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import replace
 
 import msgspec
@@ -18,7 +17,6 @@ from headway.cli.tune import _show
 from headway.tune import agent as agents
 from headway.tune import keys, link, messages
 from headway.tune.agent import Agent, start
-from headway.tune.control import Control, ask, default_path
 from headway.tune.host import Host, HostOptions
 from headway.tune.messages import Error, Heartbeat, Hello, Observations, Reader, Stats, encode
 from headway.tune.policy import Fixed
@@ -231,7 +229,7 @@ def test_too_large_a_message_ends_that_connection_alone(url):
     run(body)
 
 
-def test_who_talks_too_much_is_not_read(url):
+def test_a_client_that_sends_too_much_is_throttled(url):
     async def body(started):
         safe = secure()
         one = await started.agent(url, safe)
@@ -273,7 +271,7 @@ def test_two_hosts_of_one_name_do_not_take_turns(url):
     run(body)
 
 
-def test_what_is_missed_and_late_is_counted(url):
+def test_missed_and_late_statistics_are_counted(url):
     async def body(started):
         safe = secure()
         one = await started.agent(url, safe)
@@ -302,7 +300,7 @@ class Failing(Fixed):
         return super().decide(flows, others)
 
 
-def test_an_agent_whose_policy_fails_is_as_good_as_gone(url):
+def test_a_host_restores_defaults_while_the_policy_fails(url):
     async def body(started):
         safe = secure()
         policy = Failing(TUNED)
@@ -327,7 +325,7 @@ class Wild(Fixed):
         return [{"rtprop_window": 1e9} for _ in flows]
 
 
-def test_settings_beyond_their_range_go_nowhere(url):
+def test_settings_beyond_their_range_are_not_applied(url):
     async def body(started):
         safe = secure()
         one = await started.agent(url, safe, Wild(TUNED))
@@ -456,48 +454,6 @@ def test_a_taken_port_is_one_line(url):
         await started.agent(url, secure())
         with pytest.raises(RunError, match="Address already in use"):
             await started.agent(url, secure())
-
-    run(body)
-
-
-def test_the_control_socket_is_its_owners_alone(place):
-    async def body(_):
-        path = place / "x.sock"
-        door = await Control(path, lambda: {"role": "agent"}).open()
-        assert path.stat().st_mode & 0o777 == 0o600
-        assert await asyncio.to_thread(ask, path) == {"role": "agent"}
-        with pytest.raises(UsageError, match="another one listens"):
-            await Control(path, dict).open()
-        await door.close()
-        assert not path.exists()
-        with pytest.raises(RunError, match="headway tune agent"):
-            await asyncio.to_thread(ask, path)
-
-    run(body)
-    # Where `headway tune status` looks, whatever the name.
-    assert default_path("host", "rack/1").parent == default_path("host", "h").parent
-
-
-def test_the_socket_of_one_who_is_busy_stays_and_that_of_one_who_is_gone_goes(place):
-    async def body(_):
-        path, clients = place / "x.sock", ExitStack()
-        with clients, socket.socket(socket.AF_UNIX) as busy:
-            busy.bind(str(path))
-            busy.listen(0)
-            before = path.stat().st_ino
-            # Until nobody more may wait there.
-            code = 0
-            while code == 0:
-                one = clients.enter_context(socket.socket(socket.AF_UNIX))
-                one.setblocking(False)
-                code = one.connect_ex(str(path))
-            assert code == errno.EAGAIN
-            with pytest.raises(UsageError, match="another one listens"):
-                await Control(path, dict).open()
-            assert path.stat().st_ino == before
-        door = await Control(path, lambda: {"role": "agent"}).open()
-        assert await asyncio.to_thread(ask, path) == {"role": "agent"}
-        await door.close()
 
     run(body)
 

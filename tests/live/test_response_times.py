@@ -10,8 +10,8 @@ import pytest
 from headway.netwatch.api import Limits, make_app
 from headway.netwatch.client import Client
 from headway.tune.sockets import SocketMonitor
+from netwatch_served import Published, flood, serving
 from test_browser import fair_bench, open_report, twenty_schemes
-from test_netwatch_api import Published, flood, serving
 from test_tune_processes import DEFAULT, HOSTS, RESTORE_S, TUNED, are, cluster, until
 
 pytestmark = pytest.mark.live

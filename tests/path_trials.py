@@ -1,0 +1,109 @@
+"""What tests of `headway try` share: rows and transfers made up, and a server over loopback."""
+
+import socket
+import threading
+import time
+from contextlib import contextmanager
+
+from headway.path_trial import trial, wire
+from headway.path_trial.folder import TrialFolder
+from headway.path_trial.server import Limits, Server, listen
+from headway.path_trial.transfer import Measured, Sender
+from headway.path_trial.trial import Plan
+
+DEADLINE_S = 120
+"""Ends only what hangs."""
+SCHEMES = {"cubic": "cubic", "owl": "headway_owl"}
+MEASURED = Measured(10.0, 1.0, 2.0, 3.0, 0.01, 0.0, 0.0, 200, 1000)
+
+
+def row(number, scheme, **more):
+    """A transfer with round figures."""
+    figures = {"throughput_mbps": 10.0, "rtt_min_ms": 50.0, "rtt_p50_ms": 80.0, "rtt_p95_ms": 100.0}
+    shares = {"retransmitted": 1 / 64, "window_limited": 0.0, "buffer_limited": 0.0}
+    return {"round": number, "scheme": scheme, "took_s": 5.0, **figures, **shares, **more}
+
+
+class Transfers:
+    """Take this long each on a clock of their own, and do what is next in `does`, if anything."""
+
+    def __init__(self, seconds, does=()):
+        self.now, self.seconds, self.does, self.sent = 0.0, seconds, list(does), []
+
+    def send(self, scheme, controller, seconds, asked):
+        assert not asked.is_set()
+        self.sent.append((scheme, controller, seconds))
+        self.now += self.seconds
+        if self.does and (error := self.does.pop(0)):
+            raise error
+        return MEASURED
+
+    def run(self, folder, minutes=1.0, schemes=SCHEMES):
+        said, kept = [], TrialFolder(folder)
+        trial.run(
+            Plan("there", schemes, 5.0, 1),
+            kept,
+            self.send,
+            minutes=minutes,
+            asked=threading.Event(),
+            tell=said.append,
+            warn=said.append,
+            clock=lambda: self.now,
+        )
+        return kept, said
+
+
+@contextmanager
+def serving(tokens=None, **limits):
+    """The port of a server of this process, and what it told."""
+    ends, told = threading.Event(), []
+    with listen("127.0.0.1", 0) as listening:
+        server = Server(listening, tokens, Limits(**limits), told.append)
+        thread = threading.Thread(target=server.serve, args=(ends,))
+        thread.start()
+        try:
+            yield listening.getsockname()[1], told
+        finally:
+            ends.set()
+            thread.join(DEADLINE_S)
+            assert not thread.is_alive()
+
+
+def send(port, token=None, seconds=0.1, controller="reno"):
+    sender = Sender("127.0.0.1", port, token)
+    return sender.send(controller, controller, seconds, threading.Event())
+
+
+def connected(port):
+    """A client that has been greeted, and the greeting."""
+    client = socket.create_connection(("127.0.0.1", port), timeout=DEADLINE_S)
+    return client, wire.receive(client, DEADLINE_S)
+
+
+@contextmanager
+def transferring(port):
+    """A client whose transfer has begun."""
+    client, _ = connected(port)
+    with client:
+        wire.send(client, {"seconds": 60.0}, DEADLINE_S)
+        assert wire.receive(client, DEADLINE_S) == {"ok": True}
+        yield client
+
+
+def rest_of(client):
+    """What comes until the other side ends the connection."""
+    client.settimeout(DEADLINE_S)
+    came = b""
+    try:
+        while part := client.recv(4096):
+            came += part
+    except ConnectionResetError:
+        pass
+    return came
+
+
+def until(holds):
+    end = time.monotonic() + DEADLINE_S
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)

@@ -1,0 +1,114 @@
+"""Verdicts, notes and the picture of a trial, of rows made up: intervals are worked out by hand."""
+
+import pytest
+
+from headway.compare import Zone
+from headway.path_trial.picture import picture
+from headway.path_trial.verdicts import notes, verdicts, whole_rounds
+from path_trials import SCHEMES, row
+
+
+def pairs(metric, first, second):
+    """A round for each two values of a metric, of cubic and of owl."""
+    both = enumerate(zip(first, second, strict=True))
+    rows = [(row(k, "cubic", **{metric: a}), row(k, "owl", **{metric: b})) for k, (a, b) in both]
+    return whole_rounds([one for two in rows for one in two], list(SCHEMES))
+
+
+def verdict(metric, first, second):
+    found = verdicts(pairs(metric, first, second), list(SCHEMES))
+    return next(one for one in found if one.measure.metric == metric)
+
+
+def test_a_verdict_is_of_the_differences_within_rounds():
+    """Differences of -10, -12, -14 and -12 ms: Student's t of 3 degrees of freedom is 3.182."""
+    found = verdict("rtt_p95_ms", [100, 110, 120, 100], [90, 98, 106, 88])
+    # The standard deviation is sqrt(8 / 3), half the interval 3.182 * 1.633 / 2 = 2.598.
+    assert found.difference["ci95"] == pytest.approx([-14.598, -9.402], abs=0.001)
+    assert (found.zone, found.rounds) == (Zone.BETTER, 4)
+    says = "Over this path owl had 12.0 ms (9.4 to 14.6) less p95 RTT than cubic; 4 rounds."
+    assert found.sentence == says
+
+
+def test_throughput_is_compared_in_percent():
+    found = verdict("throughput_mbps", [10, 10], [11, 11])
+    says = "Over this path owl had 10.0% (10.0 to 10.0) more throughput than cubic; 2 rounds."
+    assert (found.zone, found.sentence) == (Zone.BETTER, says)
+
+
+def test_too_few_rounds_are_said_to_be_too_few():
+    """Shares of 0, 10, -10 and 0 points around 10%: half an interval is 3.182 * 8.165 / 2."""
+    found = verdict("throughput_mbps", [10] * 4, [11, 12, 10, 11])
+    assert found.zone == Zone.UNCLEAR
+    # 4 * (12.99 / 10) ** 2 is 6.75.
+    assert found.sentence == (
+        "4 rounds cannot tell whether owl had more or less throughput than cubic: "
+        "10.0% (-3.0 to 23.0); about 7 rounds may."
+    )
+
+
+def test_without_variation_the_rule_of_three_says_how_many_rounds_are_needed():
+    """1 - 0.05^(1/n) of all rounds may be off by 1 point: below the margin of 0.1 from 29 on."""
+    found = verdict("retransmitted", [0.0] * 5, [0.0] * 5)
+    assert found.zone == Zone.UNCLEAR
+    assert found.sentence.endswith(" (0.00 to 0.00); about 29 rounds may.")
+    assert verdict("retransmitted", [0.0] * 28, [0.0] * 28).zone == Zone.UNCLEAR
+    assert verdict("retransmitted", [0.0] * 29, [0.0] * 29).zone == Zone.EQUAL
+
+
+def test_a_verdict_says_when_even_many_rounds_may_not_suffice():
+    says = "even 1000 rounds may not."
+    assert verdict("throughput_mbps", [10, 10], [9, 11.001]).sentence.endswith(says)
+
+
+def test_one_round_tells_nothing():
+    says = "1 round cannot tell whether owl had more or less throughput than cubic."
+    assert verdict("throughput_mbps", [10], [20]).sentence == says
+    assert verdict("throughput_mbps", [], []).sentence.startswith("0 rounds cannot tell")
+
+
+def test_what_is_within_the_margin_is_the_same():
+    """Differences of 100 / 4096 points either way: half an interval is 3.182 * 0.0282 / 2."""
+    near = [1 / 64 + 1 / 4096, 1 / 64 - 1 / 4096]
+    found = verdict("retransmitted", [1 / 64] * 4, near * 2)
+    assert (found.zone, found.sentence) == (
+        Zone.EQUAL,
+        "Over this path owl and cubic had the same retransmissions, within 0.1 percentage points "
+        "(-0.04 to 0.04); 4 rounds.",
+    )
+
+
+def test_the_margin_of_an_rtt_is_a_percent_of_the_first_scheme():
+    apart = [100.9, 100.8, 100.85]
+    assert verdict("rtt_p50_ms", [100.0] * 3, apart).zone == Zone.EQUAL
+    assert verdict("rtt_p50_ms", [80.0] * 3, [80.9, 80.8, 80.95]).zone == Zone.WORSE
+
+
+def test_a_round_that_is_not_whole_does_not_count():
+    rows = [row(0, "cubic"), row(0, "owl"), row(1, "owl", throughput_mbps=99.0), row(2, "cubic")]
+    assert [sorted(one) for one in whole_rounds(rows, SCHEMES)] == [["cubic", "owl"]]
+
+
+def test_a_note_says_when_a_window_or_a_buffer_limited_a_scheme():
+    rounds = pairs("window_limited", [0.0] * 10, [0.4] * 10)
+    assert [line[:56] for line in notes(rounds, list(SCHEMES))] == [
+        "the receiver's window held owl back for 40% of its time,"
+    ]
+    rounds = pairs("buffer_limited", [0.3] * 10, [0.0] * 10)
+    assert notes(rounds, list(SCHEMES)) == [
+        "this machine's send buffer held cubic back for 30% of its time, so that no controller "
+        "could send more; raise the last number of net.ipv4.tcp_wmem here"
+    ]
+    few = notes(pairs("window_limited", [0.0] * 3, [0.0] * 3), list(SCHEMES))
+    assert few == ["with fewer than 10 rounds intervals are rough; give more --minutes"]
+
+
+def test_the_picture_has_a_point_and_a_region_for_each_scheme():
+    rounds = [*range(9, 12), *range(9, 12)]
+    rows = [
+        row(k, scheme, rtt_p95_ms=90.0 + v, throughput_mbps=9 + v % 4)
+        for k, v in enumerate(rounds)
+        for scheme in SCHEMES
+    ]
+    layers = {layer.get("name", "") for layer in picture(rows, list(SCHEMES), "there")["layer"]}
+    assert {"k0-point", "k0-region", "k1-point", "k1-region"} <= layers

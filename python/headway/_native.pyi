@@ -264,6 +264,14 @@ class Scenario:
         Each is from when on (s), the slowest link's rate (Mbit/s; None without a fixed one), and what a packet and
         its acknowledgement take alone (ms). Raises UsageError.
         """
+    def path_range(self, seeds: int) -> dict[str, tuple[float, float]]:
+        """The least and the most of what its paths have, as seeds 1 to `seeds` draw them.
+
+        Keys: rate_mbps (the slowest link's; of a trace its means over ten seconds), rtt_ms (without a queue),
+        buffer_ms (what the slowest link takes to send a full queue; absent if no queue ever drops), loss (random
+        loss, a share of packets). Flows with a scheme of their own are left out. Raises UsageError: a trace is
+        missing.
+        """
     def trace_offset_s(self, seed: int) -> float | None:
         """How far into the bottleneck's trace the run of that seed begins; None where it has no trace."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headway._native import Scenario, scenario_names, split
+from headway.models.paths import described
 
 if TYPE_CHECKING:
     from headway.models import Model
@@ -78,6 +79,7 @@ def about_model(model: Model | Learner) -> dict[str, Any]:
         "parameters": model.parameters,
         "bytes": model.size,
         "trained_on": list(training["scenarios"]),
+        "paths": described(training["range"]) if "range" in training else "",
         "command": training["command"],
         "place": model.place,
     }

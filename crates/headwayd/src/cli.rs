@@ -126,6 +126,9 @@ struct Run {
     /// file the policy is asked, and that is all, as with int8 nets, which are evaluated in the kernel.
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     shadow: Option<Option<PathBuf>>,
+    /// Let Cubic control flows whose paths are outside the training range of their model (headway models show NAME).
+    #[arg(long)]
+    require_range: bool,
     /// Make it the controller of all sockets that choose none, until the agent ends.
     #[arg(long)]
     default: bool,
@@ -375,8 +378,10 @@ fn chosen(run: &Run) -> Result<(Controller, Option<Policies>)> {
                 "--policy is missing; only of headway_bbr, given alone, parameters are set by headwayd set",
             );
         };
-        if run.shadow.is_some() || asks_for_state(run) {
-            return wrong("--shadow and --state are a policy's; give --policy, or leave them out");
+        if run.shadow.is_some() || run.require_range || asks_for_state(run) {
+            return wrong(
+                "--shadow, --require-range and --state are a policy's; give --policy, or leave them out",
+            );
         }
         return Ok((Controller::Bbr, None));
     }
@@ -439,6 +444,7 @@ fn frame(run: &Run) -> Frame {
         report_interval_us: run.report_interval,
         is_shadow: run.shadow.is_some(),
         is_written_down: matches!(run.shadow, Some(Some(_))),
+        requires_range: run.require_range,
     }
 }
 
@@ -485,6 +491,7 @@ fn check(run: &Run) -> Result<()> {
         let for_agents = [
             ("--shadow", run.shadow.is_some()),
             ("--report-interval", run.report_interval.is_some()),
+            ("--require-range", run.require_range),
             ("--busy-poll", run.busy_poll),
             ("--state", asks_for_state(run)),
             ("--metrics", run.metrics.is_some()),

@@ -119,6 +119,23 @@ impl ActionSpec {
         }
     }
 
+    /// Does an answer do the most that any can, up or down? Never one of several settings, which have no order.
+    pub fn is_at_bound(&self, answer: f32) -> bool {
+        let is_end = |count: usize| [0, count - 1].contains(&index(answer, count));
+        match self {
+            _ if answer.is_nan() => false,
+            ActionSpec::Discrete { choices, .. } => {
+                let chosen = choices[index(answer, choices.len())];
+                let is_below = |other: &f64| *other < chosen;
+                let is_above = |other: &f64| *other > chosen;
+                !(choices.iter().any(is_below) && choices.iter().any(is_above))
+            }
+            ActionSpec::Steps { choices } => is_end(choices.len()),
+            ActionSpec::Continuous { limit, .. } => f64::from(answer).abs() >= *limit,
+            ActionSpec::Settings { .. } => false,
+        }
+    }
+
     /// That it can be carried out.
     ///
     /// # Errors
@@ -221,5 +238,23 @@ mod tests {
             assert_eq!(spec.action(ActionSpec::NEUTRAL), Action::Nothing);
             assert_ne!(spec.action(0.0), Action::Nothing);
         }
+    }
+
+    #[test]
+    fn the_largest_change_either_way_is_at_a_bound() {
+        let window = ActionSpec::Discrete {
+            effect: Effect::AddCwnd,
+            choices: vec![0.0, 10.0, -10.0, 3.0],
+        };
+        let at_bound = [0.0, 1.0, 2.0, 3.0, 99.0].map(|answer| window.is_at_bound(answer));
+        // The last is read as the last of the choices.
+        assert_eq!(at_bound, [false, true, true, false, false]);
+        let rate = ActionSpec::Continuous {
+            effect: Effect::ScaleRate { delta: 0.05 },
+            limit: 5.0,
+        };
+        let at_bound = [-7.0, -5.0, -4.9, 0.0, 4.9, 5.0].map(|answer| rate.is_at_bound(answer));
+        assert_eq!(at_bound, [true, true, false, false, false, true]);
+        assert!(!window.is_at_bound(ActionSpec::NEUTRAL) && !rate.is_at_bound(ActionSpec::NEUTRAL));
     }
 }

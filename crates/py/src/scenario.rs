@@ -1,6 +1,6 @@
 use headway_cc::{Duration, Rate};
-use headway_scenario::{RateSpec, TraceStore};
-use headway_world::path_over_time;
+use headway_scenario::{RateSpec, TraceSpec, TraceStore};
+use headway_world::{PathRange, path_over_time};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -122,6 +122,35 @@ impl Scenario {
                 (state.at.as_secs_f64(), mbps, state.rtt.as_millis_f64())
             })
             .collect())
+    }
+
+    fn path_range<'py>(&self, py: Python<'py>, seeds: u64) -> PyResult<Bound<'py, PyDict>> {
+        let store = TraceStore::new([own_traces(py)?]);
+        let traces = |spec: &TraceSpec| {
+            let loaded = self.0.load_trace(spec, &store);
+            loaded.map_err(|error| error.to_string())
+        };
+        let mut range = PathRange::default();
+        range.see(&self.0, &traces, seeds).map_err(usage)?;
+        let PathRange {
+            rate_mbps,
+            rtt_ms,
+            buffer_ms,
+            loss,
+        } = range;
+        let dict = PyDict::new(py);
+        let named = [
+            ("rate_mbps", rate_mbps),
+            ("rtt_ms", rtt_ms),
+            ("buffer_ms", buffer_ms),
+            ("loss", loss),
+        ];
+        for (name, [least, most]) in named {
+            if least <= most {
+                dict.set_item(name, (least, most))?;
+            }
+        }
+        Ok(dict)
     }
 
     fn trace_offset_s(&self, seed: u64) -> Option<f64> {

@@ -2,7 +2,7 @@
 
 import json as js
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -36,7 +36,7 @@ def listing(context: typer.Context, json: Json = False) -> None:
     table = table_of("model", "network", "parameters", "size", "trained on", "what it is")
     for row in found:
         size = f"{row['bytes'] / 1000:.0f} kB"
-        trained = ", ".join(row["trained_on"]) or "unknown"
+        trained = row["paths"] or ", ".join(row["trained_on"]) or "unknown"
         net = row["net"] or "learner"
         table.add_row(row["name"], net, str(row["parameters"]), size, trained, row["description"])
     show = console()
@@ -61,7 +61,7 @@ def show(name: Which, json: Json = False) -> None:
         screen = console()
         screen.print(f"[bold]{plain(learner.id)}[/bold]", soft_wrap=True)
         about = f"{learner.parameters} parameters, {learner.updates} gradients, {learner.size / 1000:.0f} kB in all"
-        for fact, text in {"place": learner.place, "learner": about}.items():
+        for fact, text in {"place": learner.place, "learner": about, **_paths(learner.card)}.items():
             screen.print(f"  {fact:<8} {plain(text)}", soft_wrap=True)
         print()
         print(learner.files[CARD].decode(), end="")
@@ -76,11 +76,20 @@ def show(name: Which, json: Json = False) -> None:
         "place": model.place,
         "network": f"{model.net}, {model.parameters} parameters, {model.size / 1000:.0f} kB in all",
         "golden": f"{model.golden_rows} outputs, largest difference {model.golden_error:.1e}",
+        **_paths(model.card),
     }
     for fact, text in facts.items():
         screen.print(f"  {fact:<8} {plain(text)}", soft_wrap=True)
     print()
     print(model.files[CARD].decode(), end="")
+
+
+def _paths(card: dict[str, Any]) -> dict[str, str]:
+    """The paths that a model was trained on, if its card has them."""
+    from headway.models.paths import described
+
+    bounds = card["training"].get("range")
+    return {"paths": described(bounds)} if bounds else {}
 
 
 @app.command(epilog=EPILOG["models check"])

@@ -14,6 +14,7 @@ from headway.distill import whole
 from headway.distill.student import SIZES, Student
 from headway.envs import EnvConfig, HeadwayVectorEnv
 from headway.models import write
+from headway.models.paths import trained_range
 from headway.train.scenarios import scenario_hashes
 from headway.train.sections import Validation, read_section
 from headway.train.validation import VALIDATION_SEED, Score, measure
@@ -239,4 +240,5 @@ def _training(teacher: Teacher, plan: Plan, seed: int, command: str, seconds: fl
         "rounds": plan.rounds,
         "decisions": plan.rounds * plan.decisions * plan.environments,
         "scenarios": scenario_hashes(name for name, _ in config.scenarios),
+        **trained_range(name for name, _ in config.scenarios),
     }

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headway._native import Scenario, UsageError, code_version
+from headway.models.paths import trained_range
 from headway.models.writer import write
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ def from_sb3(model: Any, env: Any, out: str | Path, description: str = "") -> st
             "code_version": code_version,
             "seeds": [] if model.seed is None else [int(model.seed)],
             "scenarios": {s.name: s.hash for name, _ in config.scenarios for s in Scenario.load_all(name)},
+            **trained_range(name for name, _ in config.scenarios),
             "algorithm": type(model).__name__,
             "steps": int(model.num_timesteps),
         },

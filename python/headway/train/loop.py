@@ -13,6 +13,7 @@ import torch
 from headway._native import RunError, code_version
 from headway.ending import held
 from headway.models import load
+from headway.models.paths import trained_range
 from headway.train import checkpoint, export
 from headway.train.learner import build
 from headway.train.scenarios import scenario_hashes, trained_on
@@ -205,6 +206,7 @@ def _about(training: Training) -> dict[str, Any]:
         "seeds": [training.seed],
         "scenarios": scenario_hashes(trained_on(config)),
         "validation_scenarios": scenario_hashes(config.validation.scenarios),
+        **trained_range(trained_on(config)),
         **({"begin": load(config.net.begin_of(training.seed)).id} if config.net.begin else {}),
         "code_version": code_version,
         "torch": str(torch.__version__),

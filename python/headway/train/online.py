@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from headway._native import Batch, RunError, Scenario, UsageError, code_version, learn
 from headway.models.learner import write_learner
+from headway.models.paths import trained_range
 from headway.summary import ALL_FLOWS
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def train(folder: Path, seed: int, say: Callable[[str], None]) -> str:
         "seeds": [seed + number for number in range(len(TRAINING_FLOWS))],
         "seconds": round(time.monotonic() - started, 1),
         "scenarios": {name: Scenario.load(name).hash for name in sorted(set(TRAINING_FLOWS))},
+        **trained_range(sorted(set(TRAINING_FLOWS))),
         "alpha": ALPHA,
         "lessons": list(TRAINING_FLOWS),
         "lesson_s": FLOW_S,

@@ -8,11 +8,13 @@ use std::sync::Arc;
 
 use headway_cc::{Bytes, Duration, Param, Setup, Time};
 use headway_kernel::abi::{ActionSlot, Open, Verdict};
+use headway_policy::model::TrainingRange;
 use headway_policy::schemes::{Carried, Served};
 use headway_policy::{Action, ClockSpec, Record};
 
 use super::paths::Paths;
 use super::quality::Quality;
+use super::range::{Outside, PathWatch};
 use super::statistics::Statistics;
 use super::{Kernel, Shadow};
 use crate::error::{Error, Result};
@@ -68,6 +70,18 @@ pub struct Flow {
     guard: Guarded,
     /// Of a flow that learns, from its first record on.
     quality: Option<Box<Quality>>,
+    /// Compares its path with its model's training range, if the model has one, from its first record on.
+    watch: Option<Box<PathWatch>>,
+    /// Does Cubic control it while its path is outside that range?
+    pub requires_range: bool,
+    /// What of its path was outside when its newest record came, and Cubic controls it for that.
+    left: Option<Outside>,
+    /// That, as the log has it.
+    told: Option<Outside>,
+    /// Decisions while its path was outside.
+    outside: u64,
+    /// Decisions that changed window or rate by the most that its model can.
+    at_bound: u64,
     /// Its learner has diverged, and has the flow again only after a while.
     stands_by: bool,
     /// That began with the newest record.
@@ -124,6 +138,12 @@ impl Flow {
             inherited: 0,
             guard: Guarded::default(),
             quality: None,
+            watch: None,
+            requires_range: false,
+            left: None,
+            told: None,
+            outside: 0,
+            at_bound: 0,
             stands_by: false,
             has_diverged: false,
             divergences: 0,
@@ -229,6 +249,13 @@ impl Flow {
                 .get_or_insert_with(|| Box::new(Quality::new(record)));
             quality.on_record(record);
         }
+        if let Some(range) = self.range() {
+            let first = || Box::new(PathWatch::new(range, record));
+            let watch = self.watch.get_or_insert_with(first);
+            watch.on_record(record);
+            let outside = watch.outside(record.now());
+            self.left = outside.filter(|_| self.requires_range);
+        }
         let is_first = self.before.is_none();
         let setup = &self.setup;
         let before = self
@@ -238,6 +265,9 @@ impl Flow {
             let mut seen = record.since(before);
             // The window that it begins with somebody else has set.
             if is_first && *before != Record::default() && matches!(carried, Carried::Rax(_)) {
+                seen.flags |= Record::TRIPPED;
+            }
+            if self.left.is_some() {
                 seen.flags |= Record::TRIPPED;
             }
             carried.on_record(&seen);
@@ -268,6 +298,33 @@ impl Flow {
         }
         if let Decides::Policy(_, Carried::Net(decider)) = &mut self.decides {
             decider.on_network(heard, &path.view);
+        }
+    }
+
+    /// The training range of its model.
+    fn range(&self) -> Option<TrainingRange> {
+        match &self.decides {
+            Decides::Policy(served, _) => served.range(),
+            Decides::Tuner(..) | Decides::Nobody => None,
+        }
+    }
+
+    /// Writes into the log that Cubic controls it for its path, or does no longer.
+    pub fn tell_range(&mut self) {
+        if self.left.is_some() == self.told.is_some() {
+            return;
+        }
+        self.told = self.left;
+        match self.left {
+            Some(what) => tracing::info!(
+                flow = self.number,
+                outside = what.name(),
+                "Cubic controls the flow: its path is outside the training range"
+            ),
+            None => tracing::info!(
+                flow = self.number,
+                "the policy controls the flow again: its path is inside the training range"
+            ),
         }
     }
 
@@ -310,6 +367,7 @@ impl Flow {
         statistics: &mut Statistics,
         shadow: Option<&mut Shadow>,
     ) {
+        let at_bound = self.at_bound;
         let (mut slot, is_decision) =
             self.decide(program.controller().tunables(), now, read, shadow);
         // What the flow asks from then on the guard takes for open, and so does `on_record`.
@@ -319,6 +377,12 @@ impl Flow {
         if is_decision {
             self.decisions += 1;
             statistics.decisions += 1;
+            statistics.at_bound += self.at_bound - at_bound;
+            let watch = self.watch.as_deref();
+            if watch.is_some_and(|watch| watch.outside(self.last.now()).is_some()) {
+                self.outside += 1;
+                statistics.outside += 1;
+            }
             statistics.latency.add(self.answered.since(self.decided));
             if let Decides::Policy(_, Carried::Net(decider)) = &mut self.decides {
                 decider.on_action(self.answered.since(now));
@@ -341,6 +405,9 @@ impl Flow {
                 if is_decision {
                     let answer = decider.decide(now);
                     let agent = served.agent();
+                    let at_bound = (answer.zip(agent))
+                        .is_some_and(|(a, agent)| agent.action.is_at_bound(a.action));
+                    self.at_bound += u64::from(at_bound);
                     action = (answer.zip(agent))
                         .map_or(action, |(a, agent)| agent.action.action(a.action));
                     tracing::trace!(flow = self.number, ?answer, seen = ?decider.interval(), "decides");
@@ -355,7 +422,14 @@ impl Flow {
                 {
                     shadow.write(served, self.number, self.remote, &self.last, action);
                 }
-                (ActionSlot::of(told, tunables), decider.due(), is_decision)
+                let slot = match self.left {
+                    None => ActionSlot::of(told, tunables),
+                    Some(_) => ActionSlot::leave(),
+                };
+                (slot, decider.due(), is_decision)
+            }
+            Decides::Policy(_, Carried::Rax(_)) if self.left.is_some() => {
+                (ActionSlot::leave(), now + NOBODYS_PATIENCE, false)
             }
             // It has decided with the record that asks. One that diverged gives its flow to Cubic meanwhile.
             Decides::Policy(_, Carried::Rax(rax)) => match (rax.cwnd(now), shadow) {
@@ -451,6 +525,8 @@ impl Flow {
     pub fn take_policy(&mut self, mut next: Decides, inherited: u64) {
         if !matches!(&next, Decides::Policy(served, _) if self.has(served)) {
             (self.decisions, self.inherited, self.quality) = (0, inherited, None);
+            (self.watch, self.left) = (None, None);
+            (self.outside, self.at_bound) = (0, 0);
         }
         match (&mut self.decides, &mut next) {
             (

@@ -7,6 +7,7 @@ mod learners;
 mod paths;
 mod policies;
 mod quality;
+mod range;
 mod rest;
 mod serve;
 mod shadow;
@@ -146,6 +147,7 @@ impl<K: Kernel> Agent<K> {
             Flow::of_nobody(open)
         });
         flow.is_refused = is_refused;
+        flow.requires_range = self.frame.requires_range;
         flow.tune(&self.tuned);
         flow.on_network(&self.paths);
         tracing::debug!(flow = number, remote = %flow.remote(), policy = flow.policy(), "begins");
@@ -172,6 +174,7 @@ impl<K: Kernel> Agent<K> {
         };
         let thought = flow.acknowledged(due);
         let is_asked = flow.on_record(&report.record);
+        flow.tell_range();
         if flow.has_diverged() {
             self.on_divergence(place);
         }

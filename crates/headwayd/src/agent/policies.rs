@@ -21,6 +21,8 @@ pub struct Frame {
     pub is_shadow: bool,
     /// And is written down what the policy would have done?
     pub is_written_down: bool,
+    /// Does Cubic control flows whose paths are outside the training range of their model?
+    pub requires_range: bool,
 }
 
 impl Frame {
@@ -99,6 +101,10 @@ impl Policies {
     pub fn check(&self, controller: Controller, frame: Frame) -> Result<()> {
         let mut all = self.by_prefix.iter();
         all.try_for_each(|(_, served)| controller.check(served.spec(), served.agent()))?;
+        if frame.requires_range {
+            let mut all = self.by_prefix.iter();
+            all.try_for_each(|(_, served)| check_range(served))?;
+        }
         let settings = |served: &Served| served.agent().map(SettingValues::of);
         let common = settings(self.otherwise());
         let other = self.by_prefix.iter().find(|(_, s)| settings(s) != common);
@@ -191,6 +197,27 @@ impl Policies {
     }
 }
 
+/// That the agent can tell whether a flow is in the policy's training range, and take the flow from it.
+fn check_range(served: &Served) -> Result<()> {
+    let wrong = |why: &str| {
+        Err(Error::Usage(format!(
+            "--require-range: '{}' {why}",
+            served.spec()
+        )))
+    };
+    if served.int8().is_some() {
+        return wrong(
+            "is evaluated in the kernel, and the agent cannot take flows from it; leave the option out",
+        );
+    }
+    match served.range() {
+        Some(_) => Ok(()),
+        None => wrong(
+            "has no training range (training.range of its model's card); give a model that has one",
+        ),
+    }
+}
+
 /// `10.0.0.0/8=owl:online=true` is the policy `owl:online=true` for a prefix; `owl:online=true` is one for all.
 fn split(text: &str) -> Result<(Option<IpNet>, &str)> {
     let Some((left, spec)) = text.split_once('=') else {
@@ -274,6 +301,26 @@ mod tests {
             "{error}"
         );
         assert!(check(["owl", "10.0.0.0/8=owl-loss"]).is_ok());
+    }
+
+    #[test]
+    fn a_range_is_required_only_of_policies_that_have_one() {
+        let frame = Frame {
+            requires_range: true,
+            ..Frame::default()
+        };
+        let check = |spec: &str| {
+            let policies = Policies::read([spec]).expect("a policy of ours");
+            policies.check(policies.controller(), frame)
+        };
+        assert!(check("owl").is_ok() && check("rax-pretrained").is_ok());
+        for (spec, hint) in [
+            ("rax", "'rax' has no training range"),
+            ("aurora:model=int8-v1", "evaluated in the kernel"),
+        ] {
+            let error = check(spec).expect_err(hint).to_string();
+            assert!(error.contains(hint) && !error.contains('\n'), "{error}");
+        }
     }
 
     #[test]

@@ -16,6 +16,10 @@ pub struct Statistics {
     pub malformed: u64,
     /// Answers that a policy gave.
     pub decisions: u64,
+    /// Those that were given while the flow's path was outside the training range of its model.
+    pub outside: u64,
+    /// Those that changed window or rate by the most that their model can.
+    pub at_bound: u64,
     /// Times that a flow's learner diverged.
     pub divergences: u64,
     /// From what was seen, until the newest record that was read or the time that a clock decided as of, to the answer in the
@@ -61,6 +65,8 @@ impl Statistics {
             "reports_of_unknown_flows": self.unknown,
             "malformed_messages": self.malformed,
             "actions": self.decisions,
+            "decisions_outside_range": self.outside,
+            "decisions_at_bound": self.at_bound,
             "divergences": self.divergences,
         })
     }

@@ -58,7 +58,7 @@ fn path(client: &mut impl Read) -> std::io::Result<Option<String>> {
 }
 
 /// Name, kind, what it says, and where the status has it.
-const METRICS: [(&str, &str, &str, &str); 17] = [
+const METRICS: [(&str, &str, &str, &str); 19] = [
     (
         "headway_flows",
         "gauge",
@@ -94,6 +94,18 @@ const METRICS: [(&str, &str, &str, &str); 17] = [
         "counter",
         "Answers that policies gave.",
         "/counters/actions",
+    ),
+    (
+        "headway_decisions_outside_range_total",
+        "counter",
+        "Answers for flows whose paths were outside the training range of their model.",
+        "/counters/decisions_outside_range",
+    ),
+    (
+        "headway_decisions_at_bound_total",
+        "counter",
+        "Answers that changed window or rate by the most that their model can.",
+        "/counters/decisions_at_bound",
     ),
     (
         "headway_learners",

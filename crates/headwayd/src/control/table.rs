@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::programs::listeners::warning;
 
 /// Columns of the table of flows: heading, where the status has it, decimals.
-const COLUMNS: [(&str, &str, usize); 10] = [
+const COLUMNS: [(&str, &str, usize); 11] = [
     ("flow", "flow", 0),
     ("to", "remote", 0),
     ("policy", "policy", 0),
@@ -18,6 +18,7 @@ const COLUMNS: [(&str, &str, usize); 10] = [
     ("lost", "lost_packets", 0),
     ("guard", "guard", 0),
     ("trips", "guard_trips", 0),
+    ("outside", "outside_range", 0),
 ];
 
 /// Its lines.

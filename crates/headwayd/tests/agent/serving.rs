@@ -91,6 +91,37 @@ fn a_window_policy_has_every_state() {
     }
 }
 
+/// The policy holds the window still. Its model was trained at shorter RTTs, so Cubic controls the flow if the range is
+/// required, and its window grows.
+#[test]
+fn cubic_controls_a_flow_outside_a_required_training_range() {
+    let hold = Folder::of_model("owl-v1", Layer::Always(3), 100, 7);
+    for requires_range in [false, true] {
+        let mut world = World::new(&Case {
+            controller: Some(Controller::Window),
+            link: "rate = \"20Mbps\", delay = \"400ms\", queue = \"2000pkt\"",
+            frame: Frame {
+                requires_range,
+                ..Frame::default()
+            },
+            ..Case::of(&hold.policy())
+        });
+        world.run_until(at(500));
+        assert!(world.status()["flows"][0]["in_range"].is_null());
+        world.run_until(at(9000));
+        let status = world.status();
+        let flow = &status["flows"][0];
+        assert_eq!(flow["in_range"], false, "{flow}");
+        assert_eq!(flow["outside_range"], "rtt");
+        assert!(world.count("decisions_outside_range") > 0);
+        assert_eq!(world.count("guard_trips"), 0);
+        let seen = world.seen();
+        let states = &seen.states[0];
+        let is_still = states.iter().all(|state| state.cwnd == states[0].cwnd);
+        assert_eq!(is_still, !requires_range);
+    }
+}
+
 /// The window at each acknowledgement is that of a Cubic that nobody serves.
 #[test]
 fn a_shadow_is_asked_and_changes_nothing() {

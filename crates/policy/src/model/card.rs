@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use headway_fixed::Mlp;
 use serde::{Deserialize, Serialize};
 
+use super::TrainingRange;
 use crate::dqn::DqnSpec;
 use crate::int8::compile;
 use crate::nn::{NetKind, NetSpec};
@@ -57,6 +58,9 @@ pub struct Training {
     pub seconds: f64,
     /// The scenarios that it was trained on, each with its canonical hash.
     pub scenarios: BTreeMap<String, String>,
+    /// The paths that these scenarios have, where they were measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub range: Option<TrainingRange>,
     /// How it goes on learning in use, where that is not as `config` says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub online: Option<DqnSpec>,
@@ -66,6 +70,14 @@ pub struct Training {
 }
 
 impl Training {
+    /// That its range is one.
+    ///
+    /// # Errors
+    /// One line.
+    pub(super) fn check(&self) -> Result<(), String> {
+        self.range.map_or(Ok(()), |range| range.check())
+    }
+
     /// How it goes on learning in use: with the discount and the reward of the system's file that it was trained by
     /// (`config`, as `headway train` writes it), so that its values keep their meaning.
     pub fn online(&self) -> DqnSpec {
@@ -133,6 +145,7 @@ impl Card {
             ));
         }
         self.check_mask()?;
+        self.training.check()?;
         if self.net.kind == NetKind::Int8 {
             compile(&self.agent, Mlp::default()).map_err(|e| format!("agent: {e}"))?;
         }

@@ -49,6 +49,7 @@ impl LearnerCard {
         version(&table, "format", "format", LearnerCard::FORMAT)?;
         let card: LearnerCard = toml::from_str(text).map_err(|e| at_line(text, &e))?;
         check_name(&card.name, card.version)?;
+        card.training.check()?;
         match card.scheme.as_str() {
             "rax" => Ok(card),
             other => Err(format!("scheme is {other:?}, must be \"rax\"")),

@@ -9,6 +9,7 @@ mod error;
 mod golden;
 mod learner;
 mod policy;
+mod range;
 mod shipped;
 mod weights;
 
@@ -26,6 +27,7 @@ pub use error::ModelError;
 pub use golden::Golden;
 pub use learner::{LEARNER, Learner, LearnerCard, LearnerFiles};
 pub use policy::NetworkPolicy;
+pub use range::TrainingRange;
 pub use shipped::{Shipped, ShippedLearner, shipped, shipped_learners};
 
 use crate::dqn::DqnPolicy;

@@ -7,7 +7,7 @@ use headway_fixed::Int8;
 
 use super::rax_records::RaxOverRecords;
 use super::{Rax, RaxSpec, SCHEMES, interval, rax_pretrained};
-use crate::model::{Learner, Model};
+use crate::model::{Learner, Model, TrainingRange};
 use crate::{AgentSpec, Decider, Policy, Record};
 
 /// A learned scheme whose flows somebody else carries: which agent, and who decides for a flow.
@@ -84,6 +84,14 @@ impl Served {
         match &self.content {
             Content::Net(model, _) => Some(&model.card().agent),
             Content::Rax(..) => None,
+        }
+    }
+
+    /// The paths that its model was trained on, if its card says so.
+    pub fn range(&self) -> Option<TrainingRange> {
+        match &self.content {
+            Content::Net(model, _) => model.card().training.range,
+            Content::Rax(learner, _) => learner.as_ref()?.card().training.range,
         }
     }
 

@@ -4,6 +4,7 @@ use headway_cc::{Probe, Time};
 use headway_policy::Record;
 
 use super::{Decides, Flow};
+use crate::agent::range::Outside;
 use crate::agent::statistics;
 
 impl Flow {
@@ -66,6 +67,10 @@ impl Flow {
             "delivered_packets": delivered,
             "lost_packets": lost,
             "decisions": self.decisions,
+            "in_range": self.watch.as_deref().and_then(|watch| watch.is_inside(self.last.now())),
+            "outside_range": self.watch.as_deref().and_then(|watch| watch.outside(self.last.now())).map(Outside::name),
+            "decisions_outside_range": self.outside,
+            "decisions_at_bound": self.at_bound,
             "refused_decisions": told.refused,
             "updates": told.updates,
             "divergences": told.divergences,

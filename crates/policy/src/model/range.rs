@@ -1,0 +1,41 @@
+//! Which paths a model was trained on.
+
+use serde::{Deserialize, Serialize};
+
+/// The paths that a model was trained on: each is the least and the most, as its scenarios draw them.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrainingRange {
+    /// The rate of the slowest link, Mbit/s. Of a trace: the mean rate of its slowest and fastest ten seconds.
+    pub rate_mbps: [f64; 2],
+    /// What a packet and its acknowledgement take without a queue, ms.
+    pub rtt_ms: [f64; 2],
+    /// What the slowest link takes to send a full queue, ms; `None` if no queue of the training ever drops.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub buffer_ms: Option<[f64; 2]>,
+    /// Random loss on the way of the data: a share of the packets.
+    pub loss: [f64; 2],
+}
+
+impl TrainingRange {
+    /// That each range goes from low to high.
+    ///
+    /// # Errors
+    /// One line.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let named = [
+            ("rate_mbps", self.rate_mbps, f64::INFINITY),
+            ("rtt_ms", self.rtt_ms, f64::INFINITY),
+            ("buffer_ms", self.buffer_ms.unwrap_or_default(), f64::INFINITY),
+            ("loss", self.loss, 1.0),
+        ];
+        for (name, [least, most], highest) in named {
+            if !(0.0 <= least && least <= most && most <= highest) {
+                return Err(format!(
+                    "training.range: {name} is [{least}, {most}], must be the least and the most, from 0 to {highest}"
+                ));
+            }
+        }
+        Ok(())
+    }
+}

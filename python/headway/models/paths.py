@@ -1,0 +1,56 @@
+"""Which paths a model was trained on: its card's `[training.range]`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from headway._native import Scenario
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+SEEDS = 1000
+"""Runs of each scenario whose paths are looked at."""
+KEYS = ("rate_mbps", "rtt_ms", "buffer_ms", "loss")
+REQUIRED = {"rate_mbps", "rtt_ms", "loss"}
+"""Without one of these a card has no range."""
+
+
+def trained_range(scenarios: Iterable[str]) -> dict[str, dict[str, list[float]]]:
+    """The part `range` of a card's `training`: the least and the most of what the scenarios' paths have.
+
+    Args:
+        scenarios: Names or files; a family counts whole.
+
+    Returns:
+        `{"range": {...}}` with rate_mbps, rtt_ms, buffer_ms and loss, as `Scenario.path_range` has them, each
+        [least, most] with four digits. Empty if no link of the scenarios has a rate.
+
+    Raises:
+        UsageError: A scenario or its trace is missing.
+    """
+    found = [one.path_range(SEEDS) for name in scenarios for one in Scenario.load_all(name)]
+    every = {key: [path[key] for path in found if key in path] for key in KEYS}
+    bounds = {
+        key: [_rounded(min(least for least, _ in pairs)), _rounded(max(most for _, most in pairs))]
+        for key, pairs in every.items()
+        if pairs
+    }
+    return {"range": bounds} if bounds.keys() >= REQUIRED else {}
+
+
+def described(bounds: Mapping[str, Sequence[float]]) -> str:
+    """A card's range in one line: `1 to 100 Mbit/s, 10 to 200 ms of RTT, ...`."""
+
+    def span(key: str, factor: float = 1) -> str:
+        least, most = (f"{value * factor:g}" for value in bounds[key])
+        return least if least == most else f"{least} to {most}"
+
+    parts = [f"{span('rate_mbps')} Mbit/s", f"{span('rtt_ms')} ms of RTT"]
+    if "buffer_ms" in bounds:
+        parts.append(f"{span('buffer_ms')} ms of buffer")
+    return ", ".join([*parts, f"{span('loss', 100)}% random loss"])
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.4g}")

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from headway._native import RunError, Scenario, Trace, UsageError
-from headway.cli.gap import warnings_of as gap_warnings
 from headway.cli.shell import readable
+from headway.gap.run import warnings_of as gap_warnings
 from headway.traces import collection_of, collections, convert, describe, fetch
 from headway.traces.fetch import Collection
 from headway.traces.look import locate

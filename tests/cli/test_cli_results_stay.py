@@ -199,8 +199,8 @@ def test_a_gap_that_finds_no_memory_says_where_its_runs_are(tmp_path, monkeypatc
     def full(*_):
         raise MemoryError
 
-    monkeypatch.setattr(gap, "_run", lambda *_: [])
-    monkeypatch.setattr("headway.gap.compare.compare", full)
+    monkeypatch.setattr("headway.gap.run.run", lambda *_: [])
+    monkeypatch.setattr("headway.gap.run.compare", full)
     asked = ("gap", "--schemes", "cubic", "--scenario", "rax-1", "--runs", "2", "--seconds", "1")
     assert headway([*asked, "--out", str(tmp_path)]) == 1
     said = capsys.readouterr().err.splitlines()[-1]

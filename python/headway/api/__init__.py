@@ -5,14 +5,17 @@ from headway.api.lists import list_models, list_scenarios, list_schemes, list_tr
 from headway.api.results import Picture, Results
 from headway.api.run import bench, load
 from headway.api.table import Table
+from headway.api.worlds import Gap, gap
 
 __all__ = [
     "Error",
+    "Gap",
     "Interrupted",
     "Picture",
     "Results",
     "Table",
     "bench",
+    "gap",
     "list_models",
     "list_scenarios",
     "list_schemes",

@@ -74,6 +74,9 @@ def ask(
     Raises:
         UsageError: A scheme or a scenario is unknown, two schemes are one, or memory is too small.
     """
+    for option, given in (("--schemes", schemes), ("--scenario", scenarios)):
+        if given is not None and not given:
+            raise UsageError(f"{option}: an empty list; name at least one")
     names = usual() if schemes is None else list(schemes)
     _distinct(names)
     loaded, notes = _scenarios(scenarios)
@@ -102,7 +105,12 @@ def missing_runs(asked: Asked, store: Store, *, again: bool = False) -> dict[str
     return found
 
 
-def run(missing: Mapping[str, Sequence[Task]], jobs: int, store: Store, running: Running) -> list[str]:
+def run(
+    missing: Mapping[str, Sequence[Task]],
+    jobs: int,
+    store: Store,
+    running: Running,
+) -> list[str]:
     """Runs them, world after world, and keeps each in the store. A line for each that failed.
 
     Args:

@@ -109,10 +109,10 @@ def test_goes_on_bit_for_bit(straight, train, tiny, tmp_path, sent):
 
 def test_an_interruption_says_what_is_kept(straight, tmp_path):
     """Before the first stretch has ended there is no checkpoint to go on from."""
-    from headway.cli.train import _kept
+    from headway.train.run import kept
 
-    assert _kept(tmp_path, "after 0 steps, from the checkpoint").startswith("no stretch has finished")
-    assert _kept(straight[0], "from the last checkpoint") == (
+    assert kept(tmp_path, "after 0 steps, from the checkpoint").startswith("no stretch has finished")
+    assert kept(straight[0], "from the last checkpoint") == (
         f"the same command goes on from the last checkpoint in {straight[0]}"
     )
 

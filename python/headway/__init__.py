@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         Picture,
         Results,
         Table,
+        Training,
         bench,
         gap,
         list_models,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         list_schemes,
         list_traces,
         load,
+        train,
     )
 
 __all__ = [
@@ -43,6 +45,7 @@ __all__ = [
     "Picture",
     "Results",
     "Table",
+    "Training",
     "__version__",
     "bench",
     "gap",
@@ -51,8 +54,9 @@ __all__ = [
     "list_schemes",
     "list_traces",
     "load",
+    "train",
 ]
-PACKAGES = ("gap",)
+PACKAGES = ("gap", "train")
 """Names that are a package and a function: a package is bound here whenever it is imported."""
 
 

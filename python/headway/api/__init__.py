@@ -5,6 +5,7 @@ from headway.api.lists import list_models, list_scenarios, list_schemes, list_tr
 from headway.api.results import Picture, Results
 from headway.api.run import bench, load
 from headway.api.table import Table
+from headway.api.training import Training, train
 from headway.api.worlds import Gap, gap
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "Picture",
     "Results",
     "Table",
+    "Training",
     "bench",
     "gap",
     "list_models",
@@ -21,4 +23,5 @@ __all__ = [
     "list_schemes",
     "list_traces",
     "load",
+    "train",
 ]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import signal
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from headway import ending
 from headway._native import RunError, UsageError
 
 if TYPE_CHECKING:
@@ -79,6 +81,16 @@ def as_error(told: Told | None = None) -> Iterator[None]:
             raise Error(in_python(str(error))) from None
         why = error.strerror or str(error)
         raise Error(f"{error.filename}: {why}" if error.filename else why) from None
+
+
+def end_by_signal() -> None:
+    """Lets a signal other than Ctrl-C take effect now that everything is saved.
+
+    Unless somebody handles it, it ends this process.
+    """
+    number = ending.exit_code() - 128
+    if number != signal.SIGINT:
+        signal.raise_signal(number)
 
 
 def in_python(message: str) -> str:

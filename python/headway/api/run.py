@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import signal
 import warnings
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headway import ending
 from headway._native import UsageError
 from headway.api.arguments import folder_of, names_of
-from headway.api.errors import Error, Interrupted, as_error, in_python
+from headway.api.errors import Error, Interrupted, as_error, end_by_signal, in_python
 from headway.api.results import Results
 from headway.benches.plan import Options, Plan
 from headway.benches.run import End, Observer, carry_out
@@ -181,10 +179,7 @@ def _whole(kept: BenchFolder, end: End, results: Results | None, folder: Path | 
     if end.failed:
         raise Error(in_python(f"{end.failed}; {rest}"), results)
     if end.is_asked:
-        number = ending.exit_code() - 128
-        if number != signal.SIGINT:
-            # As if it had come only now: unless somebody handles it, it ends this process.
-            signal.raise_signal(number)
+        end_by_signal()
         raise Interrupted(f"interrupted: {rest}", results)
     if results is None:
         why = "; ".join(["no scheme runs on these scenarios", *kept.facts["notes"]])

@@ -49,6 +49,8 @@ KINDS = {
     "reach": "text?",
 }
 """The columns of the table, and their kinds."""
+NAMED = ("scenario", "scheme", "world", "pairs")
+"""Those that are printed as they are."""
 
 
 class Gap:
@@ -122,7 +124,7 @@ class Gap:
                 }
                 rows.append(line)
                 if metric in ("throughput_mbps", "delay_p95_ms"):
-                    named = {key: str(line[key]) for key in ("scenario", "scheme", "world", "pairs")}
+                    named = {key: str(line[key]) for key in NAMED}
                     shown.append(
                         named
                         | {

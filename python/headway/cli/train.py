@@ -192,7 +192,7 @@ def _seeds(text: str) -> list[int]:
         if int(ends[1]) - int(ends[0]) >= MOST_SEEDS:
             raise UsageError(f"--seeds {text}: at most {MOST_SEEDS} seeds")
         found += range(int(ends[0]), int(ends[1]) + 1)
-    return checked_seeds(found, text)
+    return checked_seeds(found, f"--seeds {text}")
 
 
 def _interrupted(what_is_kept: str) -> NoReturn:

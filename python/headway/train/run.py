@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib.util import find_spec
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -161,19 +162,19 @@ def doubts(chosen: Iterable[TrainConfig]) -> list[str]:
     return list(dict.fromkeys(doubt for one in chosen for doubt in scenarios.doubts(one)))
 
 
-def checked_seeds(seeds: Sequence[int], given: object) -> list[int]:
-    """The seeds: 1 to MOST_SEEDS of them, each once, 0 to LARGEST_SEED.
+def checked_seeds(seeds: Sequence[Any], given: str) -> list[int]:
+    """The seeds as Python's own numbers: 1 to MOST_SEEDS of them, each once, 0 to LARGEST_SEED.
 
     Raises:
-        UsageError: They are others; the text has what was given.
+        UsageError: They are others. `given` begins the text: the option and what it was given.
     """
     for seed in seeds:
-        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= LARGEST_SEED:
-            cure = f"must be a whole number from 0 to {LARGEST_SEED}"
-            raise UsageError(f"--seeds {given}: {seed!r} {cure}")
+        is_whole = isinstance(seed, Integral) and not isinstance(seed, bool)
+        if not is_whole or not 0 <= seed <= LARGEST_SEED:
+            raise UsageError(f"{given}: must be a whole number from 0 to {LARGEST_SEED}")
     if not 0 < len(seeds) <= MOST_SEEDS or len(set(seeds)) < len(seeds):
-        raise UsageError(f"--seeds {given}: at most {MOST_SEEDS} seeds, each of them once")
-    return list(seeds)
+        raise UsageError(f"{given}: at most {MOST_SEEDS} seeds, each of them once")
+    return [int(seed) for seed in seeds]
 
 
 def folder_of(model: str, seed: int, base: Path = FOLDER) -> Path:

@@ -100,7 +100,7 @@ def test_a_training_has_its_model_its_log_and_its_validation(tmp_path, monkeypat
     assert (folder / CHECKPOINT).is_file()
     assert found.models == [folder / "quick-v1"]
     assert found.schemes == [f"learned:model={folder}/quick-v1"]
-    assert list(found.log) == told
+    assert list(found.log()) == told
     assert [row["steps"] for row in told] == [100, 200, 300]
     assert told[1] == {
         "system": "quick-v1",
@@ -113,9 +113,9 @@ def test_a_training_has_its_model_its_log_and_its_validation(tmp_path, monkeypat
         "rtt_ms": 100.0,
         "loss": 0.0,
     }
-    assert [row["scenario"] for row in found.validation] == ["high-bdp", "low-bdp"]
-    assert {row["utilisation"] for row in found.validation} == {0.2, 0.3}
-    assert found.log.to_pandas().steps.sum() == 600
+    assert [row["scenario"] for row in found.validation()] == ["high-bdp", "low-bdp"]
+    assert {row["utilisation"] for row in found.validation()} == {0.2, 0.3}
+    assert found.log().to_pandas().steps.sum() == 600
     assert repr(found) == f"<headway.Training: {folder}/quick-v1>"
 
 
@@ -139,7 +139,7 @@ def test_all_ablations_have_a_scheme_each(tmp_path):
     found = headway.train("interval-learned", ablation="all", seeds=[3, 4], out=tmp_path)
     assert len(found.models) == 2 * len(found.schemes)
     assert all(scheme.count("model=") == 2 for scheme in found.schemes)
-    assert len({row["system"] for row in found.log}) == len(found.schemes)
+    assert len({row["system"] for row in found.log()}) == len(found.schemes)
 
 
 def test_one_training_that_fails_leaves_the_others(tmp_path):
@@ -171,7 +171,7 @@ def test_ctrl_c_ends_after_the_stretch_and_the_same_call_goes_on(tmp_path):
     told = []
     found = headway.train("quick", out=tmp_path, progress=told.append)
     assert [row["steps"] for row in told] == [200, 300]
-    assert len(found.log) == STRETCHES
+    assert len(found.log()) == STRETCHES
 
 
 def test_ctrl_c_in_the_second_of_three_trainings_leaves_the_first(tmp_path):
@@ -261,8 +261,8 @@ def test_the_online_learner_needs_no_pytorch(monkeypatch, tmp_path):
     found = headway.train("rax-v1", seed=21, out=tmp_path)
     assert found.models == [tmp_path / "rax-v1"]
     assert found.schemes == [f"rax-pretrained:model={tmp_path / 'rax-v1'}"]
-    assert len(found.log) == len(found.validation) == 0
-    assert str(found.log).startswith("system")
+    assert len(found.log()) == len(found.validation()) == 0
+    assert str(found.log()).startswith("system")
     assert load_learner(tmp_path / "rax-v1").card["training"]["seeds"] == [21]
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Gap,
         Interrupted,
         Picture,
+        Reproduction,
         Results,
         Table,
         Training,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
         list_schemes,
         list_traces,
         load,
+        reproduce,
         train,
     )
 
@@ -43,6 +45,7 @@ __all__ = [
     "Gap",
     "Interrupted",
     "Picture",
+    "Reproduction",
     "Results",
     "Table",
     "Training",
@@ -54,9 +57,10 @@ __all__ = [
     "list_schemes",
     "list_traces",
     "load",
+    "reproduce",
     "train",
 ]
-PACKAGES = ("gap", "train")
+PACKAGES = ("gap", "reproduce", "train")
 """Names that are a package and a function: a package is bound here whenever it is imported."""
 
 

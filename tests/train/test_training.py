@@ -129,7 +129,7 @@ def test_python_trains_as_the_command_does_after_an_interruption_too(straight, t
     assert found.models == [tmp_path / "quick-v1"]
     assert read(tmp_path) == read(straight[0])
     assert found.summaries[0]["validation"] == straight[1]["validation"]
-    assert [row["steps"] for row in found.log] == [1024, 2048, 3072, 4096]
+    assert [row["steps"] for row in found.log()] == [1024, 2048, 3072, 4096]
 
 
 def test_a_finished_training_stays_as_it_is(straight, train):

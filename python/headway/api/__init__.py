@@ -2,6 +2,7 @@
 
 from headway.api.errors import Error, Interrupted
 from headway.api.lists import list_models, list_scenarios, list_schemes, list_traces
+from headway.api.papers import Reproduction, reproduce
 from headway.api.results import Picture, Results
 from headway.api.run import bench, load
 from headway.api.table import Table
@@ -13,6 +14,7 @@ __all__ = [
     "Gap",
     "Interrupted",
     "Picture",
+    "Reproduction",
     "Results",
     "Table",
     "Training",
@@ -23,5 +25,6 @@ __all__ = [
     "list_schemes",
     "list_traces",
     "load",
+    "reproduce",
     "train",
 ]

@@ -66,7 +66,6 @@ class Training:
         """Of each training what `headway train --json` prints; none of a learner."""
         return [one.json() for one in self._found]
 
-    @property
     def log(self) -> Table:
         """How the trainings went: a row for each validation of each training.
 
@@ -78,12 +77,11 @@ class Training:
             rtt_ms (ms). A learner has no rows.
 
         Example:
-            >>> training.log.to_pandas().plot("steps", ["reward", "validation"])
+            >>> training.log().to_pandas().plot("steps", ["reward", "validation"])
         """
         own = [(one.system, one.seed, row) for one in self._found for row in one.history]
         return _table([log_row(*one) for one in own], LOG)
 
-    @property
     def validation(self) -> Table:
         """The kept weights on each validation scenario.
 
@@ -93,7 +91,7 @@ class Training:
             learner has no rows.
 
         Example:
-            >>> print(training.validation)
+            >>> print(training.validation())
         """
         own = [(one.system, one.seed, row) for one in self._found for row in one.scores]
         return _table([{"system": name, "seed": seed} | row for name, seed, row in own], VALIDATION)
@@ -131,7 +129,7 @@ def train(
             not end the others.
         out: The folder of checkpoint, logs and model; else out/train/MODEL-seed-SEED. With `seeds`
             or several ablations, the folder in which each training has such a folder.
-        progress: Is called after each validation with its row of `training.log`, a dict. If it
+        progress: Is called after each validation with its row of `training.log()`, a dict. If it
             raises, the training ends; its checkpoint is kept.
 
     Returns:
@@ -145,7 +143,7 @@ def train(
 
     Example:
         >>> training = headway.train("quick", seed=2)
-        >>> print(training.log)
+        >>> print(training.log())
         >>> results = headway.bench(["cubic", *training.schemes], ["high-bdp"])
     """
     file = None if config is None else Path(config)

@@ -170,6 +170,16 @@ def test_a_run_that_fails_is_an_error_that_has_the_others(emulated, failing):
     assert (emulated / "gap.json").is_file()
 
 
+def test_if_the_chart_cannot_be_drawn_the_error_has_the_comparison(emulated, monkeypatch):
+    def not_drawn(_):
+        raise RunError("no font")
+
+    monkeypatch.setattr("headway.report.svg._drawn", not_drawn)
+    with pytest.raises(headway.Error, match=r"^no font$") as raised:
+        headway.gap(**ASKED, out=emulated)
+    assert raised.value.results.rows == json.loads((emulated / "gap.json").read_text())
+
+
 def test_if_progress_raises_the_error_is_the_callers_own(emulated):
     def closed(*_):
         raise OSError("the stream is closed")

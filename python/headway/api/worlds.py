@@ -6,6 +6,7 @@ import warnings
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+from headway._native import RunError
 from headway.api.arguments import Told, folder_of, names_of
 from headway.api.errors import Error, as_error, in_python
 from headway.api.results import Picture
@@ -224,6 +225,7 @@ def gap(
         >>> print(gap.table())
     """
     from headway.gap import run
+    from headway.gap.compare import compare
 
     told = Told(progress)
     with as_error(told), folder_of(out) as folder:
@@ -244,14 +246,17 @@ def gap(
             told.total = sum(map(len, missing.values()))
             failures = run.run(missing, at_a_time, store, told.running)
             if failures:
-                rows = run.compare(asked.scenarios, asked.schemes, settings, store.find)
+                rows = compare(asked.scenarios, asked.schemes, settings, store.find)
             else:
                 rows = run.result(asked, store)
             found = Gap(rows, folder, asked.notes) if rows else None
-            with held():
-                if rows:
-                    run.write(rows, folder)
-                    run.draw(rows, folder)
+            try:
+                with held():
+                    if rows:
+                        run.write(rows, folder)
+                        run.draw(rows, folder)
+            except RunError as error:
+                raise Error(in_python(str(error)), found) from None
     if failures or not found:
         count = f"{len(failures)} of {told.total} runs failed; the same call tries them again"
         raise Error(in_python(f"{failures[0]}; {count}"), found)

@@ -155,7 +155,8 @@ def train(
         if trainings.is_learner(system, file, ablation):
             if several:
                 raise UsageError(f"--seeds: {system} is trained with one seed at a time; give seed")
-            return _learned(folder if out else trainings.folder_of(system, own), own)
+            own_folder = trainings.folder_of(system, own) if out is None else folder
+            return _learned(own_folder, own)
         chosen = trainings.ask(system, file, ablation)
         for doubt in trainings.doubts(chosen):
             # The caller is behind headway.train, which calls this.

@@ -25,6 +25,7 @@ COVERED = [
     "pyproject.toml",
     *(f"python/headway/{name}" for name in ("distill", "envs", "ending.py", "files.py", "models", "train", "tune")),
     *(f"python/headway/cli/{name}.py" for name in ("distill", "train", "tune")),
+    "python/headway/api/training.py",
     "scenarios",
     *(f"scripts/{name}.py" for name in ("again", "python_tests", "train_tests")),
     *(f"tests/{name}.py" for name in ("commands", "conftest", "undrawn")),
@@ -37,6 +38,7 @@ COVERED = [
 ]
 IMPORTED = [
     *(f"python/headway/{name}.py" for name in ("__init__", "memory", "summary", "text", "traces/__init__")),
+    *(f"python/headway/api/{name}.py" for name in ("arguments", "errors", "table")),
     *(f"python/headway/cli/{name}.py" for name in ("__init__", "paths", "streams", "usage")),
     *(f"python/headway/{name}.py" for name in ("report/style", "reproduce/lab", "runs/store")),
     *(f"scripts/{name}.py" for name in ("needs", "surroundings")),

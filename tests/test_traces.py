@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from headway._native import Scenario, Trace, UsageError
-from headway.cli.gap import warnings_of as gap_warnings
 from headway.cli.shell import readable
+from headway.gap.run import warnings_of as gap_warnings
 from headway.traces import collections, describe
 from headway.traces.look import locate
 from rate_tables import trace_of

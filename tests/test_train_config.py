@@ -12,16 +12,22 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from headway import RunError, UsageError
+from headway import RunError, UsageError, ending
 from headway.cli import train as cli
 from headway.cli.app import app
 from headway.envs.config import EnvConfig
 from headway.reproduce.owl.design import BASE
 from headway.train import ablation, config, scenarios
+from headway.train import run as trainings
 from headway.train.stopwatch import Stopwatch
 
 QUICK = config.systems()["quick"].read_text()
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
+
+
+def trained_in(model, system, seed):
+    """A training that is done, as far as what is printed of several goes."""
+    return trainings.Trained(model, system, seed, 1, 1, 0.5, [], [], 1.0, 1.0, {}, "rax-1")
 
 
 @pytest.mark.parametrize("system", config.systems())
@@ -159,17 +165,16 @@ def test_the_control_of_the_learned_interval_differs_in_its_clock_alone():
 
 
 def test_all_ablations_are_trained_with_each_seed(tmp_path, monkeypatch, capsys):
-    from headway.cli import train
     from headway.cli.app import run as command
 
     trained = []
 
-    def stand_in(chosen, where, seed):
+    def stand_in(chosen, where, seed, _):
         trained.append((chosen.model, where, seed))
-        return {"system": chosen.model, "seed": seed, "model": f"{where}/m", "validation": {"reward": 0.5}}
+        return trained_in(where / "m", chosen.model, seed)
 
-    monkeypatch.setattr(train, "_need_pytorch", lambda: None)
-    monkeypatch.setattr(train, "_train", stand_in)
+    monkeypatch.setattr(trainings, "need_pytorch", lambda: None)
+    monkeypatch.setattr(trainings, "train_one", stand_in)
     asked = ["train", "interval-learned", "--ablation", "all", "--seeds", "1-2", "--out", str(tmp_path)]
     assert command([*asked, "--json"]) == 0
     names = ablation.names("interval-learned")
@@ -287,12 +292,12 @@ def test_a_train_command_without_a_configuration_says_so(arguments, says):
 
 @pytest.mark.parametrize("json_wanted", [True, False])
 def test_a_training_that_fails_does_not_end_the_others(tmp_path, monkeypatch, capsys, json_wanted):
-    def trained(chosen, where, seed):
+    def trained(chosen, where, seed, _):
         if seed == 2:
             raise RunError("the weights are not finite")
-        return {"system": chosen.model, "seed": seed, "model": str(where), "validation": {"reward": 1.0}}
+        return trained_in(where, chosen.model, seed)
 
-    monkeypatch.setattr(cli, "_train", trained)
+    monkeypatch.setattr(trainings, "train_one", trained)
     planned = [(SimpleNamespace(model="quick"), seed) for seed in (1, 2, 3)]
     says = f"1 of 3 trainings failed: quick, seed 2; the models of the others are in {tmp_path}"
     with pytest.raises(RunError, match=f"^{re.escape(says)}$"):
@@ -312,38 +317,39 @@ def test_a_training_that_fails_does_not_end_the_others(tmp_path, monkeypatch, ca
     ],
 )
 def test_no_error_of_one_training_ends_the_others(tmp_path, monkeypatch, capsys, error, says):
-    def trained(chosen, where, seed):
+    def trained(chosen, where, seed, _):
         if seed == 1:
             raise error
-        return {"system": chosen.model, "seed": seed, "model": str(where), "validation": {"reward": 1.0}}
+        return trained_in(where, chosen.model, seed)
 
-    monkeypatch.setattr(cli, "_train", trained)
+    monkeypatch.setattr(trainings, "train_one", trained)
     planned = [(SimpleNamespace(model="quick"), seed) for seed in (1, 2)]
     with pytest.raises(RunError, match="1 of 2 trainings failed: quick, seed 1"):
         cli._train_each(planned, tmp_path, json=False)
     assert f"headway: quick, seed 1: {says}\nheadway: quick, seed 2, 2 of 2\n" in capsys.readouterr().err
 
 
-def test_a_signal_ends_all_trainings(tmp_path, monkeypatch):
-    """It leaves one as an error of Typer's."""
-
+def test_a_signal_ends_all_trainings(tmp_path, monkeypatch, capsys):
     def trained(*_):
-        raise typer.Exit(130)
+        raise trainings.Stopped("the same command goes on")
 
-    monkeypatch.setattr(cli, "_train", trained)
+    monkeypatch.setattr(trainings, "train_one", trained)
+    monkeypatch.setattr(ending, "ignore", lambda: None)
     with pytest.raises(typer.Exit):
         cli._train_each([(SimpleNamespace(model="quick"), seed) for seed in (1, 2)], tmp_path, json=False)
+    said = capsys.readouterr().err
+    assert said == "headway: quick, seed 1, 1 of 2\nheadway: interrupted; the same command goes on\n"
 
 
 @pytest.mark.parametrize("fails", [None, "quick", "owl", "both"])
 @pytest.mark.parametrize("systems", [["quick"], ["quick", "owl"]])
 def test_the_json_of_several_trainings_has_one_shape_whatever_fails(tmp_path, monkeypatch, capsys, fails, systems):
-    def trained(chosen, where, seed):
+    def trained(chosen, where, seed, _):
         if fails in {chosen.model, "both"}:
             raise RunError("the weights are not finite")
-        return {"system": chosen.model, "seed": seed, "model": str(where), "validation": {"reward": 1.0}}
+        return trained_in(where, chosen.model, seed)
 
-    monkeypatch.setattr(cli, "_train", trained)
+    monkeypatch.setattr(trainings, "train_one", trained)
     planned = [(SimpleNamespace(model=system), seed) for seed in (1, 2) for system in systems]
     with suppress(RunError):
         cli._train_each(planned, tmp_path, json=True)

@@ -10,6 +10,8 @@ Example:
     >>> print(results.compare(against="cubic"))
 """
 
+from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 # What headway.envs and headway.models raise. For callers these are ValueError and RuntimeError.
@@ -20,32 +22,60 @@ from headway._native import __version__
 if TYPE_CHECKING:
     from headway.api import (
         Error,
+        Gap,
         Interrupted,
         Picture,
+        Reproduction,
         Results,
         Table,
+        Training,
         bench,
+        gap,
         list_models,
         list_scenarios,
         list_schemes,
         list_traces,
         load,
+        reproduce,
+        train,
     )
 
 __all__ = [
     "Error",
+    "Gap",
     "Interrupted",
     "Picture",
+    "Reproduction",
     "Results",
     "Table",
+    "Training",
     "__version__",
     "bench",
+    "gap",
     "list_models",
     "list_scenarios",
     "list_schemes",
     "list_traces",
     "load",
+    "reproduce",
+    "train",
 ]
+PACKAGES = ("gap", "reproduce", "train")
+"""Names that are a package and a function: a package is bound here whenever it is imported."""
+
+
+class Package(ModuleType):
+    """A package that can be called: `headway.gap(...)` is `headway.api.gap(...)`."""
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return self.__wrapped__(*arguments, **named)
+
+    @property
+    def __wrapped__(self) -> Any:
+        """The function, whose parameters `inspect.signature` and editors show."""
+        from headway import api
+
+        return getattr(api, self.__name__.rpartition(".")[2])
 
 
 if not TYPE_CHECKING:
@@ -53,6 +83,8 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> Any:
         if name not in __all__:
             raise AttributeError(f"module 'headway' has no attribute '{name}'")
+        if name in PACKAGES:
+            return import_module(f"headway.{name}")
         from headway import api
 
         found = globals()[name] = getattr(api, name)

@@ -5,7 +5,6 @@ import os
 import pytest
 
 from headway._native import UsageError
-from headway.cli import gap
 from headway.cli.app import run as command
 from headway.files import alone_in, make_folder, remove_empty
 from headway.runs.store import Store
@@ -68,11 +67,13 @@ def test_a_paper_without_a_figure_in_a_world_is_refused(run, tmp_path):
 
 
 def test_a_gap_that_this_machine_refuses_leaves_nothing(tmp_path, monkeypatch, capsys):
+    from headway.gap import run
+
     def check(world, *_):
-        if world == gap.EMU:
+        if world == run.EMU:
             raise UsageError("no room for a network")
 
-    monkeypatch.setattr(gap, "check", check)
+    monkeypatch.setattr(run, "check", check)
     monkeypatch.chdir(tmp_path)
     words = ["gap", "--schemes", "cubic", "--scenario", "pantheon-default", "--runs", "1", "--seconds", "1"]
     assert command([*words, "--out", "new/gap"]) == 2

@@ -24,6 +24,7 @@ from headway.cli.app import run as headway
 from headway.distill.run import Distilled
 from headway.files import alone_in, alone_making, new_folder
 from headway.results import read_bench
+from headway.train.run import Trained
 
 BENCH = ("bench", "--schemes", "cubic", "--scenario", "rax-1", "--runs", "2", "--seconds", "2")
 LATIN1 = os.fsdecode(b"r\xe9sultats")
@@ -69,8 +70,7 @@ def test_commands_that_are_shown_run_in_a_folder_with_blanks_and_brackets():
     """A shell reads each as the words that are meant."""
     folder = Path("my out/lte[v2]")
     distilled = distill._text(Distilled(folder, "", 0.0, 1.0, {"teacher": [], "student": []}))
-    trained = {"model": str(folder), "steps": 1, "best_step": 1, "wall_s": 1, "cpu_s": 1}
-    trained |= {"time_shares": {}, "validation": {"scenarios": []}, "new_scenario": "rax-1"}
+    trained = Trained(folder, "x-v1", 1, 1, 1, 0.0, [], [], 1, 1, {}, "rax-1")
     stopped = bench_end._unfinished(SimpleNamespace(finished_runs=1, total_runs=2), folder, named=False)
     for said, word in (
         (distilled, "aurora,learned:model=my out/lte[v2]"),
@@ -199,8 +199,8 @@ def test_a_gap_that_finds_no_memory_says_where_its_runs_are(tmp_path, monkeypatc
     def full(*_):
         raise MemoryError
 
-    monkeypatch.setattr(gap, "_run", lambda *_: [])
-    monkeypatch.setattr("headway.gap.compare.compare", full)
+    monkeypatch.setattr("headway.gap.run.run", lambda *_: [])
+    monkeypatch.setattr("headway.gap.run.compare", full)
     asked = ("gap", "--schemes", "cubic", "--scenario", "rax-1", "--runs", "2", "--seconds", "1")
     assert headway([*asked, "--out", str(tmp_path)]) == 1
     said = capsys.readouterr().err.splitlines()[-1]

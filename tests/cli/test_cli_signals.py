@@ -167,7 +167,7 @@ def test_statistics_and_the_report_are_ended_and_cost_no_run(tmp_path, number, d
 @pytest.mark.parametrize(
     ("arguments", "runs", "statistics"),
     [
-        (("gap", *MANY), "headway.cli.gap._run", "headway.gap.compare.compare"),
+        (("gap", *MANY), "headway.gap.run.run", "headway.gap.run.compare"),
         (("reproduce", "rax", "fig8", "--quick"), "headway.cli.reproduce._make", "headway.cli.reproduce.kept_in"),
     ],
     ids=["gap", "reproduce"],

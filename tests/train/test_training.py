@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import headway
 from headway import UsageError
 from headway.train import config
 from headway.train.sections import Net
@@ -109,12 +110,26 @@ def test_goes_on_bit_for_bit(straight, train, tiny, tmp_path, sent):
 
 def test_an_interruption_says_what_is_kept(straight, tmp_path):
     """Before the first stretch has ended there is no checkpoint to go on from."""
-    from headway.cli.train import _kept
+    from headway.train.run import kept
 
-    assert _kept(tmp_path, "after 0 steps, from the checkpoint").startswith("no stretch has finished")
-    assert _kept(straight[0], "from the last checkpoint") == (
+    assert kept(tmp_path, "after 0 steps, from the checkpoint").startswith("no stretch has finished")
+    assert kept(straight[0], "from the last checkpoint") == (
         f"the same command goes on from the last checkpoint in {straight[0]}"
     )
+
+
+def test_python_trains_as_the_command_does_after_an_interruption_too(straight, tiny, tmp_path):
+    def press(_):
+        signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(headway.Interrupted, match="the same call goes on after 1024 steps"):
+        headway.train("quick", config=tiny, out=tmp_path, progress=press)
+    assert not (tmp_path / "quick-v1").exists()
+    found = headway.train("quick", config=tiny, out=tmp_path)
+    assert found.models == [tmp_path / "quick-v1"]
+    assert read(tmp_path) == read(straight[0])
+    assert found.summaries[0]["validation"] == straight[1]["validation"]
+    assert [row["steps"] for row in found.log()] == [1024, 2048, 3072, 4096]
 
 
 def test_a_finished_training_stays_as_it_is(straight, train):

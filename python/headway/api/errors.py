@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import re
+import signal
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from headway import ending
 from headway._native import RunError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from headway.api.results import Results
+    from headway.api.arguments import Told
 
-NAMES = "schemes|scenario|world|runs|seconds|warmup|seed|jobs|out|against|pcap|qlog|logs"
+NAMES = (
+    "schemes|scenario|world|runs|seconds|warmup|seed|jobs|out|against|pcap|qlog|logs|"
+    "again|config|ablation|seeds|models"
+)
 OPTION = re.compile(rf"(?<!\S)--({NAMES})\b")
 """Options of the command in a message, each of which is a parameter here."""
 
@@ -28,17 +33,17 @@ class Error(Exception):
         ...     print(error)
     """
 
-    results: Results | None
-    """What had finished before it went wrong, or None."""
+    results: Any
+    """What had finished before it went wrong, as the function returns it; or None."""
 
-    def __init__(self, message: str, results: Results | None = None) -> None:
+    def __init__(self, message: str, results: Any = None) -> None:
         """With the results that had finished, if any had."""
         super().__init__(message)
         self.results = results
 
 
 class Interrupted(KeyboardInterrupt):  # It is a KeyboardInterrupt, not an error.
-    """Ctrl-C has ended a bench. What had finished is not lost.
+    """Ctrl-C has ended a call. What had finished is not lost.
 
     Code that catches KeyboardInterrupt catches this too.
 
@@ -49,25 +54,43 @@ class Interrupted(KeyboardInterrupt):  # It is a KeyboardInterrupt, not an error
         ...     results = stopped.results
     """
 
-    results: Results | None
-    """What had finished, or None if nothing had."""
+    results: Any
+    """What had finished, as the function returns it; or None.
 
-    def __init__(self, message: str, results: Results | None = None) -> None:
+    `headway.gap` and `headway.reproduce` have it in their folder: the same call goes on from there.
+    """
+
+    def __init__(self, message: str, results: Any = None) -> None:
         """With the results that had finished, if any had."""
         super().__init__(message)
         self.results = results
 
 
 @contextmanager
-def as_error() -> Iterator[None]:
-    """Turns what goes wrong inside into an Error. It names parameters instead of options."""
+def as_error(told: Told | None = None) -> Iterator[None]:
+    """Turns what goes wrong inside into an Error. It names parameters instead of options.
+
+    What the caller's function in `told` has raised stays as it is.
+    """
     try:
         yield
-    except (UsageError, RunError) as error:
-        raise Error(in_python(str(error))) from None
-    except OSError as error:
+    except (UsageError, RunError, OSError) as error:
+        if told and error is told.raised:
+            raise
+        if not isinstance(error, OSError):
+            raise Error(in_python(str(error))) from None
         why = error.strerror or str(error)
         raise Error(f"{error.filename}: {why}" if error.filename else why) from None
+
+
+def end_by_signal() -> None:
+    """Lets a signal other than Ctrl-C take effect now that everything is saved.
+
+    Unless somebody handles it, it ends this process.
+    """
+    number = ending.exit_code() - 128
+    if number != signal.SIGINT:
+        signal.raise_signal(number)
 
 
 def in_python(message: str) -> str:

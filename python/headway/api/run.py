@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import warnings
-from collections.abc import Iterable
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from headway import ending
 from headway._native import UsageError
-from headway.api.errors import Error, Interrupted, as_error, in_python
+from headway.api.arguments import folder_of, names_of
+from headway.api.errors import Error, Interrupted, as_error, end_by_signal, in_python
 from headway.api.results import Results
 from headway.benches.plan import Options, Plan
 from headway.benches.run import End, Observer, carry_out
 from headway.summary import silent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from headway._native import Batch
+    from headway.api.arguments import Name
     from headway.benches.folder import BenchFolder
-
-    Name = str | os.PathLike[str]
 
 
 def bench(
@@ -90,8 +85,8 @@ def bench(
         if out is None and (pcap or qlog or logs):
             raise UsageError("pcap, qlog and logs need a folder: give out=FOLDER")
         options = Options(
-            schemes=_names(schemes, "--schemes"),
-            scenarios=_names(scenarios, "--scenario"),
+            schemes=names_of(schemes, "--schemes"),
+            scenarios=names_of(scenarios, "--scenario"),
             world=world,
             runs=runs,
             seconds=seconds,
@@ -105,7 +100,7 @@ def bench(
         )
         plan = Plan(options)
         told = _Progress(progress)
-        with _folder(out) as folder, plan.in_folder(folder) as kept:
+        with folder_of(out) as folder, plan.in_folder(folder) as kept:
             end = carry_out(kept, told, draw=out is not None)
             made = end.made or (end.saved.read(silent) if end.saved else None)
             failures = kept.batch.recording_failures()
@@ -168,34 +163,6 @@ class _Progress(Observer):
         return nullcontext(tell)
 
 
-def _names(given: Any, option: str) -> list[str]:
-    """The names as text. Raises UsageError where something else is among them."""
-    is_list = isinstance(given, Iterable) and not isinstance(given, str)
-    names = list(given) if is_list else [given]
-    for name in names:
-        if not isinstance(name, (str, os.PathLike)):
-            raise UsageError(f"{option} {name!r}: not a name; give a list of names")
-    if isinstance(given, str) and "," in given:
-        several = [part.strip() for part in given.split(",")]
-        raise UsageError(f"{option} '{given}': one name here; give several as a list: {several}")
-    return [os.fspath(name) for name in names]
-
-
-@contextmanager
-def _folder(out: Name | None) -> Iterator[Path]:
-    """Where runs are kept: in `out`, or in a temporary folder."""
-    from headway.files import remove_empty
-
-    if out is None:
-        with TemporaryDirectory(prefix="headway-bench-") as folder:
-            yield Path(folder)
-        return
-    try:
-        yield Path(out)
-    finally:
-        remove_empty()
-
-
 def _whole(kept: BenchFolder, end: End, results: Results | None, folder: Path | None) -> Results:
     """The results. Raises Error or Interrupted if runs are missing, or not where they should be."""
     batch = kept.batch
@@ -212,10 +179,7 @@ def _whole(kept: BenchFolder, end: End, results: Results | None, folder: Path | 
     if end.failed:
         raise Error(in_python(f"{end.failed}; {rest}"), results)
     if end.is_asked:
-        number = ending.exit_code() - 128
-        if number != signal.SIGINT:
-            # As if it had come only now: unless somebody handles it, it ends this process.
-            signal.raise_signal(number)
+        end_by_signal()
         raise Interrupted(f"interrupted: {rest}", results)
     if results is None:
         why = "; ".join(["no scheme runs on these scenarios", *kept.facts["notes"]])

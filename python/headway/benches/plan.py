@@ -41,6 +41,21 @@ RANGES: dict[str, tuple[type, float, float]] = {
 """Of each number its kind, and the smallest and the largest that is taken."""
 
 
+def number(name: str, value: Any) -> Any:
+    """The value as Python's own number, of the kind and the range that RANGES has for the name.
+
+    Raises:
+        UsageError: It is of another kind, or out of range.
+    """
+    kind, low, high = RANGES[name]
+    is_number = isinstance(value, kind) and not isinstance(value, bool)
+    if not is_number or not low <= value <= high:
+        what = "a whole number" if kind is Integral else "a number"
+        raise UsageError(f"--{name} {value!r}: must be {what} from {low} to {high}")
+    # NumPy's numbers would not go into JSON.
+    return int(value) if kind is Integral else float(value)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Options:
     """What a bench is asked for; the names are those of the command's options."""
@@ -65,16 +80,10 @@ class Options:
         for option, names in (("--schemes", self.schemes), ("--scenario", self.scenarios)):
             if not names:
                 raise UsageError(f"{option}: an empty list; name at least one")
-        for name, (kind, low, high) in RANGES.items():
+        for name in RANGES:
             value: Any = getattr(self, name)
-            if value is None and name in ("seconds", "jobs"):
-                continue
-            is_number = isinstance(value, kind) and not isinstance(value, bool)
-            if not is_number or not low <= value <= high:
-                what = "a whole number" if kind is Integral else "a number"
-                raise UsageError(f"--{name} {value!r}: must be {what} from {low} to {high}")
-            # NumPy's numbers would not go into JSON.
-            object.__setattr__(self, name, int(value) if kind is Integral else float(value))
+            if value is not None or name not in ("seconds", "jobs"):
+                object.__setattr__(self, name, number(name, value))
 
 
 class Plan:

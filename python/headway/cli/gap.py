@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json as js
-import os
 import sys
-from contextlib import closing
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headway import ending
-from headway._native import RunError, Scenario, Trace, UsageError, canonical_scheme, find_headwayd
-from headway.benches.plan import MOST_JOBS, MOST_RUNS, load_scenarios
+from headway._native import UsageError
+from headway.benches.plan import MOST_JOBS, MOST_RUNS
 from headway.cli.paths import FOLDER
 from headway.cli.streams import plain, results_in, said, shown
 from headway.cli.usage import (
@@ -27,32 +26,16 @@ from headway.cli.usage import (
     that_fits,
     words,
 )
-from headway.gap.plan import (
-    EMU,
-    KERNEL,
-    LEARNED,
-    OF_KERNEL,
-    SCENARIOS,
-    SIM,
-    UDP_HOSTED,
-    Settings,
-    check,
-    hosted,
-    spec_in,
-    tasks,
-    usual,
-)
-from headway.runs.task import served
+from headway.gap.plan import EMU, KERNEL, LEARNED, OF_KERNEL, SIM, UDP_HOSTED, Settings
 from headway.text import command_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from rich.table import Table
 
     from headway.gap.plan import Task
     from headway.gap.tables import Column
-    from headway.runs.store import Store
 
 DOCS = Path("docs")
 
@@ -111,47 +94,44 @@ def gap(
     json: Json = False,
 ) -> None:
     """Run the same in simulator, emulator and kernel: differences of pairs of runs, with 95% intervals."""
-    from headway.files import write_atomic
-    from headway.gap.compare import compare
+    from headway.gap import run
     from headway.gap.page import guards
     from headway.gap.page import publish as write_page
-    from headway.runs.store import Store
 
     if publish and not (DOCS / "gap.md").is_file():
         raise UsageError("--publish: no docs/gap.md here; run it in the folder of Headway's sources")
-    names = usual() if schemes is None else words(schemes, "--schemes")
-    _distinct(names)
-    loaded, notes = _scenarios(scenario)
-    settings = Settings(runs, seconds, warmup, seed)
-    check(SIM, loaded, names, settings)
-    in_kernel, why_not = _in_kernel(names)
-    notes += warnings_of(loaded) + why_not
-    for note in notes:
+    asked = run.ask(
+        words(schemes, "--schemes") if schemes is not None else None,
+        words(scenario, "--scenario") if scenario is not None else None,
+        Settings(runs, seconds, warmup, seed),
+    )
+    for note in asked.notes:
         print(f"headway: warning: {note}", file=sys.stderr)
-    with closing(Store(out, ["gap.json", "gap.svg"])) as store:
+    with closing(asked.store(out)) as store:
         results_in(out, "what has finished is")
-        wanted = {SIM: names, EMU: names, KERNEL: in_kernel}
-
         # All of them before anything runs: what this machine refuses is said at once.
-        missing = {world: _missing(world, loaded, wanted[world], settings, store, again=again) for world in wanted}
-        failures = []
-        for world, of_world in missing.items():
-            failures += _run(world, of_world, os.cpu_count() or 1 if world == SIM else jobs, store)
+        missing = run.missing_runs(asked, store, again=again)
+        failures = run.run(missing, jobs, store, partial(_running, out, jobs))
         for failure in failures:
             print(f"headway: {failure}", file=sys.stderr)
-        rows = compare(loaded, names, settings, store.find)
-        if not rows:
-            raise RunError("no pair of runs has finished")
+        rows = run.result(asked, store)
         with kept_in(out):
-            write_atomic(out / "gap.json", js.dumps(rows, indent=2) + "\n")
+            run.write(rows, out)
         results_in(out)
         unsaid = _say_and_draw(rows, out, json=json)
         if publish:
             missing_runs = [f"{len(failures)} runs failed and are missing"] if failures else []
-            given = {"--schemes": ",".join(names), "--scenario": scenario, "--runs": runs, "--seconds": seconds}
-            command = command_line(given | {"--warmup": warmup, "--seed": seed}, "gap")
+            given = {
+                "--schemes": ",".join(asked.schemes),
+                "--scenario": scenario,
+                "--runs": runs,
+                "--seconds": seconds,
+                "--warmup": warmup,
+                "--seed": seed,
+            }
+            notes = [f"{note}." for note in asked.notes + missing_runs]
             with kept_in(out):
-                published = write_page(DOCS, rows, command, [f"{note}." for note in notes + missing_runs])
+                published = write_page(DOCS, rows, command_line(given, "gap"), notes)
             for path in published:
                 print(f"published: {path}", file=sys.stderr)
         for guard in guards(rows):
@@ -164,90 +144,28 @@ def gap(
 
 def _disappoints(rows: list[dict[str, Any]]) -> bool:
     """Whether a run was unfit or the reach is missed anywhere, which is said."""
-    from headway.gap.compare import MISSED
+    from headway.gap.run import unfit_and_missed
 
-    found = rows + [row["kernel"] for row in rows if row["kernel"]]
-    unfit = sum(row["unfit"] for row in found)
-    missed = [row for row in found if row["reach"] and MISSED in row["reach"].values()]
+    unfit, missed = unfit_and_missed(rows)
     if unfit or missed:
-        print(f"headway: --strict: unfit runs: {unfit}; rows that miss the reach: {len(missed)}", file=sys.stderr)
+        found = f"unfit runs: {unfit}; rows that miss the reach: {missed}"
+        print(f"headway: --strict: {found}", file=sys.stderr)
     return bool(unfit or missed)
 
 
-def _distinct(schemes: list[str]) -> None:
-    """Raises UsageError where two specs are the same scheme in both worlds."""
-    seen: dict[tuple[str, str], str] = {}
-    for spec in schemes:
-        meaning = canonical_scheme(spec_in(SIM, spec), SIM), hosted(spec)
-        if meaning in seen:
-            raise UsageError(f"--schemes: {seen[meaning]} and {spec} are the same scheme; name it once")
-        seen[meaning] = spec
-
-
-def _in_kernel(names: list[str]) -> tuple[list[str], list[str]]:
-    """The schemes that run in the kernel too, and why those do not that could."""
-    learned = served(names)
-    if learned:
-        try:
-            find_headwayd()
-        except UsageError as why:
-            return [], [f"{', '.join(learned)}: not in the kernel: {why}"]
-    return learned, []
-
-
-def _scenarios(given: str | None) -> tuple[list[Scenario], list[str]]:
-    """Those that are asked for; else the usual ones whose traces are there, and a line about each other one."""
-    if given is not None:
-        return load_scenarios(words(given, "--scenario")), []
-    found, notes = [], []
-    for one in load_scenarios(list(SCENARIOS)):
-        missing = [name for name in one.traces if Trace.find(name) is None]
-        if missing:
-            notes.append(f"{one.name} is left out: no trace {', '.join(missing)} (headway traces fetch)")
-        else:
-            found.append(one)
-    return found, notes
-
-
-def warnings_of(scenarios: list[Scenario]) -> list[str]:
-    """A line about each trace that is not the published one, or shares its name, or is surely a mistake."""
-    from headway.traces import changed, digests, doubtful
-
-    traces = dict.fromkeys(trace for one in scenarios for trace in one.traces)
-    ambiguous = dict.fromkeys(line for one in scenarios for line in one.ambiguous_traces())
-    return [*changed(digests(traces)), *ambiguous, *doubtful(traces)]
-
-
-def _missing(
-    world: str,
-    scenarios: Sequence[Scenario],
-    schemes: Sequence[str],
-    settings: Settings,
-    store: Store,
-    *,
-    again: bool,
-) -> list[Task]:
-    """Runs that have not finished, with `again` unfit ones too. Raises RunError where the machine refuses them."""
-    planned = tasks(world, scenarios, schemes, settings)
-    missing = [task for task in planned if not (run := store.find(task)) or (again and run["unfit"])]
-    if missing and world != SIM:
-        check(world, scenarios, schemes, settings)
-    return missing
-
-
-def _run(world: str, missing: list[Task], jobs: int, store: Store) -> list[str]:
-    """Runs what is missing, with progress; a line for each run that failed. Exits if interrupted."""
+@contextmanager
+def _running(
+    folder: Path, jobs: int, world: str, missing: Sequence[Task]
+) -> Iterator[Callable[[int, float], None]]:
+    """A bar while the runs of a world run. An interruption is said, and ends the command."""
     from headway.cli.progress import duration, progress_of_runs
-    from headway.runs.collect import collect
 
-    if not missing:
-        return []
     total_s = sum(task.seconds for task in missing)
     if world != SIM:
         about = duration(total_s / min(jobs, len(missing)))
         count = f"{len(missing)} run{'s' * (len(missing) > 1)}"
         print(
-            f"headway: {count} in real time, about {about}; what has finished is kept in {store.path.parent}, "
+            f"headway: {count} in real time, about {about}; what has finished is kept in {folder}, "
             "and the same command goes on from there",
             file=sys.stderr,
         )
@@ -263,12 +181,12 @@ def _run(world: str, missing: list[Task], jobs: int, store: Store) -> list[str]:
                 finished = runs
                 bar.update(line, completed=done_s, runs=f"{runs}/{len(missing)}")
 
-            return collect(missing, jobs, store, show)
+            yield show
     except KeyboardInterrupt:
         ending.ignore()
         print(
             f"headway: interrupted: {finished} of {len(missing)} runs finished; "
-            f"they are in {shown(store.path.parent)}, "
+            f"they are in {shown(folder)}, "
             "and the same command goes on from there",
             file=sys.stderr,
         )
@@ -280,15 +198,13 @@ def _say_and_draw(rows: list[dict[str, Any]], out: Path, *, json: bool) -> OSErr
 
     A reader who has left, or a full disk, costs no figure.
     """
-    from headway.files import write_atomic
-    from headway.gap.chart import figure
-    from headway.report.svg import standalone
+    from headway.gap.run import PICTURE, draw
 
     unsaid = said(lambda: print(js.dumps(rows, indent=2)) if json else _print(rows))
     with kept_in(out):
-        write_atomic(out / "gap.svg", standalone(figure(rows)) + "\n")
+        draw(rows, out)
     if not (json or unsaid):
-        print(f"figure: {shown(out / 'gap.svg')}")
+        print(f"figure: {shown(out / PICTURE)}")
     return unsaid
 
 

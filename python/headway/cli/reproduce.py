@@ -20,7 +20,6 @@ from headway.cli.paths import FOLDER
 from headway.cli.streams import plain, results_in, said, shown
 from headway.cli.usage import Json, console, kept_in
 from headway.runs.task import KERNEL, SIM
-from headway.text import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
     from headway.reproduce.engine import Begun, Outcome
-    from headway.reproduce.figure import Figure, Paper
+    from headway.reproduce.figure import Paper
     from headway.reproduce.lab import Lab
     from headway.runs.store import Store
 
@@ -100,49 +99,37 @@ def reproduce(
     json: Json = False,
 ) -> None:
     """Make a paper's figures again: runs, charts, and each claim beside what is measured here."""
-    from headway.files import write_atomic
+    from headway.reproduce import run
     from headway.reproduce.engine import begin
-    from headway.reproduce.lab import FULL, FULL_KERNEL, QUICK, QUICK_KERNEL, Lab
-    from headway.runs.store import Store
 
-    source = _paper(paper)
-    figures = _figures(source, figure, world)
+    source = run.find(paper)
+    figures = run.figures_of(source, figure, world)
     if publish and (quick or stand_in):
         raise UsageError(
             "--publish: only full runs of what the paper has are published; leave the other option out"
         )
     if publish and not RESULTS.parent.is_dir():
         raise UsageError("--publish: no docs here; run it in the folder of Headway's sources")
-    if models is not None and not models.is_dir():
-        raise UsageError(f"--models {models}: no such folder; give one that headway train has written into")
-    full, short = (FULL, QUICK) if world == SIM else (FULL_KERNEL, QUICK_KERNEL)
-    lab = Lab(
-        short if quick else full,
-        models,
-        _stand_ins(stand_in or []),
-        first_seed=source.first_seed,
-        trained=source.trained,
-    )
-    usual = Path("out") / "reproduce" / (f"{source.name}-quick" if quick else source.name)
-    folder = out or usual
-    drawn = [f"{figure.name}{rest}" for figure in figures for rest in (".json", ".svg", "-*.csv")]
+    stand_ins = _stand_ins(stand_in or [])
+    lab = run.lab_of(source, world, quick=quick, models=models, stand_ins=stand_ins)
+    folder = out or run.usual_folder(source, quick=quick)
     started = time.monotonic()
     at_a_time = jobs or (os.cpu_count() if world == SIM else 1) or 1
     undrawn: dict[str, RunError] = {}
 
     def keep(outcome: Outcome) -> None:
         try:
-            _write(outcome, outcome.json(source, quick), folder)
+            run.write(outcome, outcome.json(source, quick), folder)
         except RunError as error:
             undrawn[outcome.figure.name] = error
 
-    with closing(Store(folder, ["claims.json", *drawn])) as store:
+    with closing(run.store_of(folder, figures)) as store:
         results_in(folder, "what has finished is")
         outcomes = _make(begin(figures, lab), store, at_a_time, folder / "logs" if logs else None, keep)
         results = [outcome.json(source, quick) for outcome in outcomes]
         if not all(outcome.missing for outcome in outcomes):
             with kept_in(folder):
-                write_atomic(folder / "claims.json", js.dumps(results, indent=2) + "\n")
+                run.write_claims(results, folder)
             results_in(folder)
     seconds = time.monotonic() - started
     made = [outcome for outcome in outcomes if outcome.drawn]
@@ -167,26 +154,6 @@ def reproduce(
         raise typer.Exit(1)
 
 
-def _paper(name: str) -> Paper:
-    from headway.reproduce import PAPERS, paper
-
-    if name not in PAPERS:
-        raise UsageError(f"no paper '{name}'{nearest(name, PAPERS)}; papers are {', '.join(PAPERS)}")
-    return paper(name)
-
-
-def _figures(paper: Paper, name: str, world: str) -> list[Figure]:
-    known = {figure.asked: figure for figure in paper.figures if figure.world == world}
-    if not known:
-        raise UsageError(f"--world {world}: {paper.name} has no figure there; leave the option out")
-    if name == "all":
-        return list(known.values())
-    if name not in known:
-        there = "" if world == SIM else f" with --world {world}"
-        raise UsageError(f"no figure '{name}'{there}{nearest(name, known)}; figures are {', '.join(known)}, or all")
-    return [known[name]]
-
-
 def _stand_ins(given: Sequence[str]) -> dict[str, str]:
     found = {}
     for text in given:
@@ -209,73 +176,39 @@ def _make(
     `keep` gets each figure as soon as it is made, so that nothing after it costs it.
     """
     from headway.cli.progress import duration, progress_of_runs
-    from headway.reproduce.engine import Begun, make, missing_runs
+    from headway.reproduce.engine import Begun
+    from headway.reproduce.run import make_all, missing_of
 
     possible = [one for one in begun if isinstance(one, Begun)]
-    missing, seen = {}, set[tuple[object, ...]]()
-    for figure in possible:
-        # What an earlier figure runs is there for those after it.
-        own = {tuple(task.key.values()): task for task in missing_runs(figure, store)}
-        missing[figure.figure.name] = [task for key, task in own.items() if key not in seen]
-        seen |= own.keys()
-    total = sum(len(tasks) for tasks in missing.values())
-    total_s = sum(task.seconds for tasks in missing.values() for task in tasks)
+    missing = missing_of(begun, store)
+    tasks = [task for of_one in missing.values() for task in of_one]
+    total = len(tasks)
     if total and not all(one.lab.quick for one in possible):
         count = f"{total} run{'s' * (total > 1)} for {len(possible)} figure{'s' * (len(possible) > 1)}"
-        if real_s := sum(task.seconds for tasks in missing.values() for task in tasks if task.world != SIM):
+        if real_s := sum(task.seconds for task in tasks if task.world != SIM):
             count += f", in real time, about {duration(real_s / min(jobs, total))}"
         print(f"headway: {count}; what has finished is kept in {shown(store.path.parent)}", file=sys.stderr)
-    outcomes: list[Outcome] = []
-    runs, done_s, now = 0, 0.0, 0
+    finished = 0
     try:
         with progress_of_runs() as bar:
-            line = bar.add_task("", total=total_s or 1.0, runs="")
+            line = bar.add_task("", total=sum(task.seconds for task in tasks) or 1.0, runs="")
 
-            def show(finished: int, seconds: float) -> None:
-                nonlocal now
-                now = finished
-                bar.update(line, completed=done_s + seconds, runs=f"{runs + finished}/{total}")
+            def show(figure: str, runs: int, seconds: float) -> None:
+                nonlocal finished
+                finished = runs
+                counted = f"{runs}/{total}" if total else ""
+                bar.update(line, description=figure, completed=seconds, runs=counted)
 
-            for one in begun:
-                if not isinstance(one, Begun):
-                    outcomes.append(one)
-                    continue
-                bar.update(line, description=one.figure.name)
-                now = 0
-                made = make(one, store, jobs, show, logs)
-                with ending.held():
-                    keep(made)
-                outcomes.append(made)
-                runs += now
-                done_s += sum(task.seconds for task in missing[one.figure.name])
+            return make_all(begun, missing, store, jobs, show, keep, logs)
     except KeyboardInterrupt:
         ending.ignore()
         print(
-            f"headway: interrupted: {runs + now} of {total} runs finished; "
+            f"headway: interrupted: {finished} of {total} runs finished; "
             f"they are in {shown(store.path.parent)}, "
             "and the same command goes on from there",
             file=sys.stderr,
         )
         raise typer.Exit(ending.exit_code()) from None
-    return outcomes
-
-
-def _write(outcome: Outcome, result: dict[str, object], folder: Path) -> None:
-    """Leaves a figure's chart and claims in the folder."""
-    from csv import writer
-    from io import StringIO
-
-    from headway.files import write_atomic
-    from headway.report.svg import standalone
-
-    if outcome.drawn:
-        write_atomic(folder / f"{outcome.figure.name}.json", js.dumps(result, indent=2) + "\n")
-        for name, rows in outcome.drawn.files.items():
-            text = StringIO()
-            writer(text, lineterminator="\n").writerows(rows)
-            write_atomic(folder / f"{outcome.figure.name}-{name}.csv", text.getvalue())
-        # A chart may fail: what was measured is there by now.
-        write_atomic(folder / f"{outcome.figure.name}.svg", standalone(outcome.drawn.chart) + "\n")
 
 
 def _publish(paper: Paper, outcomes: Sequence[Outcome]) -> None:

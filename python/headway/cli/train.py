@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json as js
 import sys
-from importlib.util import find_spec
-from pathlib import Path
+from contextlib import contextmanager
+from pathlib import Path  # noqa: TC003  # Typer reads it
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
@@ -17,26 +17,13 @@ from headway.cli.streams import quoted, results_in, shown
 from headway.cli.usage import Json  # noqa: TC001  # Typer reads it
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rich.progress import Progress
 
     from headway.train.config import TrainConfig
     from headway.train.loop import Training
-
-NEEDED = {
-    "torch": "PyTorch",
-    "stable_baselines3": "Stable-Baselines3",
-    "tensorboard": "TensorBoard",
-    "gymnasium": "Gymnasium",
-    "safetensors": "safetensors",
-    "tomli_w": "tomli-w",
-}
-TRY = ("pantheon-default", "high-bdp", "low-bdp", "rax-1", "rax-1-loss", "cellular-taxi")
-"""What to try a model on: the first that neither trained it nor chose its weights."""
-MOST_SEEDS = 100
-NEEDS = (
-    "training needs {missing}; in the folder of Headway's sources: pip install '.[train]' "
-    "--extra-index-url https://download.pytorch.org/whl/cpu (PyTorch's small build, for CPUs)"
-)
+    from headway.train.run import Failed, Trained
 
 
 def train(
@@ -85,7 +72,7 @@ def train(
     json: Json = False,
 ) -> None:
     """Train a model. The same command goes on from the last checkpoint of one that was interrupted or killed."""
-    from headway.train import online
+    from headway.train import run
 
     if list_:
         _list(json)
@@ -96,27 +83,27 @@ def train(
         _show(system, config, ablation, json)
         return
     several = _seeds(seeds) if seeds is not None else None
-    base = Path("out") / "train"
-    if system == online.SYSTEM and config is None and ablation is None:
+    if run.is_learner(system, config, ablation):
         if several:
             raise UsageError(f"--seeds: {system} is trained with one seed at a time; give --seed")
-        _learn(out or base / f"{system}-seed-{seed}", seed, json)
+        _learn(out or run.folder_of(system, seed), seed, json)
         return
-    chosen = [_chosen(system, config, name) for name in _ablations(system, ablation)]
-    _need_pytorch()
-    from headway.train import scenarios
-
-    for one in chosen:
-        scenarios.check(one)
-    for doubt in dict.fromkeys(doubt for one in chosen for doubt in scenarios.doubts(one)):
+    chosen = run.ask(system, config, ablation)
+    for doubt in run.doubts(chosen):
         print(f"headway: warning: {doubt}", file=sys.stderr)
     if several or len(chosen) > 1:
-        _train_each([(one, number) for number in several or [seed] for one in chosen], out or base, json)
+        planned = [(one, number) for number in several or [seed] for one in chosen]
+        _train_each(planned, out or run.FOLDER, json)
         return
-    summary = _train(chosen[0], out or base / f"{chosen[0].model}-seed-{seed}", seed)
-    print(js.dumps(summary, indent=2) if json else _text(summary))
+    folder = out or run.folder_of(chosen[0].model, seed)
+    try:
+        found = run.train_one(chosen[0], folder, seed, _watching)
+    except run.Stopped as stopped:
+        _interrupted(str(stopped))
+    results_in(found.model, "the model is")
+    print(js.dumps(found.json(), indent=2) if json else _text(found))
     if ending.is_asked():
-        _interrupted(f"the training is finished; the model is {shown(Path(summary['model']))}")
+        _interrupted(f"the training is finished; the model is {found.model}")
 
 
 def _train_each(planned: list[tuple[TrainConfig, int]], folder: Path, json: bool) -> None:
@@ -124,66 +111,52 @@ def _train_each(planned: list[tuple[TrainConfig, int]], folder: Path, json: bool
 
     One that fails, whatever the error, does not end the others. Raises RunError after them.
     """
-    found: list[dict[str, Any]] = []
-    failed: list[str] = []
+    from headway.train import run
+
+    found: list[Trained] = []
+    failed: list[Failed] = []
     for count, (chosen, seed) in enumerate(planned, 1):
-        name = f"{chosen.model}, seed {seed}"
+        name = run.name_of(chosen, seed)
         print(f"headway: {name}, {count} of {len(planned)}", file=sys.stderr)
         try:
-            found.append(_train(chosen, folder / f"{chosen.model}-seed-{seed}", seed))
-        except (typer.Exit, typer.Abort):
-            raise
-        except Exception as error:
-            kind = "" if isinstance(error, (RunError, UsageError, OSError)) else f"{type(error).__name__}: "
-            print(f"headway: {name}: {kind}{shown(' '.join(str(error).split()))}", file=sys.stderr)
-            failed.append(name)
+            one = run.attempt(chosen, run.folder_of(chosen.model, seed, folder), seed, _watching)
+        except run.Stopped as stopped:
+            _interrupted(str(stopped))
+        if isinstance(one, run.Failed):
+            print(f"headway: {name}: {shown(one.why)}", file=sys.stderr)
+            failed.append(one)
+        else:
+            found.append(one)
         if ending.is_asked() and count < len(planned):
             what = f"{len(found)} of {len(planned)} trainings are finished"
             _interrupted(f"{what}; the same command goes on with the next one")
     results_in(folder, "the models are")
-    systems = dict.fromkeys(one["system"] for one in found)
-    schemes = {
-        system: ":".join(["learned", *(f"model={one['model']}" for one in found if one["system"] == system)])
-        for system in systems
-    }
+    schemes = run.schemes_of(found)
     if json:
         named: dict[str, Any] = {"schemes": schemes}
         # By what was asked for, not by what has failed: several seeds of one system are one scheme.
         if len({chosen.model for chosen, _ in planned}) == 1:
             named["scheme"] = next(iter(schemes.values()), None)
-        print(js.dumps({**named, "trainings": found}, indent=2))
+        print(js.dumps({**named, "trainings": [one.json() for one in found]}, indent=2))
     else:
         _print_each(found, schemes)
     if failed:
-        several = f"{len(failed)} of {len(planned)} trainings failed: {'; '.join(failed)}"
-        raise RunError(f"{several}; the models of the others are in {folder}" if found else several)
+        raise RunError(run.failures(failed, len(planned), found, folder))
 
 
-def _print_each(found: list[dict[str, Any]], schemes: dict[str, str]) -> None:
-    for summary in found:
-        reward = summary["validation"]["reward"]
-        print(f"{summary['system']}, seed {summary['seed']}: {shown(summary['model'])}, validation {reward:.3f}")
+def _print_each(found: list[Trained], schemes: dict[str, str]) -> None:
+    for one in found:
+        print(f"{one.system}, seed {one.seed}: {shown(one.model)}, validation {one.reward:.3f}")
     for scheme in schemes.values() if len(schemes) == 1 else ():
         print(f"try all as one scheme: headway bench --schemes cubic,{quoted(scheme)}")
-
-
-def _ablations(system: str, ablation: str | None) -> list[str | None]:
-    """The ablations that are named, all those of the system for `all`; None stands for the system itself."""
-    if ablation != "all":
-        return [ablation]
-    from headway.train.ablation import names
-
-    return [*names(system)]
 
 
 def _list(json: bool) -> None:
     """The systems: names and what each trains."""
     from headway.cli.usage import console, table_of
-    from headway.train import online
-    from headway.train.config import find, systems
+    from headway.train.run import systems
 
-    found = {name: find(name, None).description for name in systems()}
-    found[online.SYSTEM] = str(online.CARD["description"])
+    found = systems()
     if json:
         print(js.dumps([{"name": name, "description": text} for name, text in found.items()], indent=2))
         return
@@ -196,81 +169,50 @@ def _list(json: bool) -> None:
 
 def _show(system: str, config: Path | None, name: str | None, json: bool) -> None:
     """A system's configuration as its file has it. Raises UsageError."""
-    from headway.train import online
+    from headway.train.run import find, is_learner
 
     if json:
         raise UsageError("--show prints TOML; leave out --json")
-    if system == online.SYSTEM and config is None and name is None:
+    if is_learner(system, config, name):
         raise UsageError(f"{system} has no configuration: python/headway/train/online.py is its recipe")
-    print(_chosen(system, config, name).text.rstrip("\n"))
+    print(find(system, config, name).text.rstrip("\n"))
 
 
 def _seeds(text: str) -> list[int]:
     """The seeds of a text such as 1-5 or 1,4,9. Raises UsageError."""
+    from headway.train.run import LARGEST_SEED, MOST_SEEDS, checked_seeds
+
     found: list[int] = []
     for part in text.split(","):
         first, _, last = part.partition("-")
         ends = first.strip(), (last or first).strip()
-        if not all(end.isdecimal() and int(end) < 2**31 for end in ends) or int(ends[0]) > int(ends[1]):
+        known = all(end.isdecimal() and int(end) <= LARGEST_SEED for end in ends)
+        if not known or int(ends[0]) > int(ends[1]):
             raise UsageError(f"--seeds {text}: '{part}' is no seed and no range; write 1-5 or 1,4,9")
         if int(ends[1]) - int(ends[0]) >= MOST_SEEDS:
             raise UsageError(f"--seeds {text}: at most {MOST_SEEDS} seeds")
         found += range(int(ends[0]), int(ends[1]) + 1)
-    if len(found) > MOST_SEEDS or len(set(found)) < len(found):
-        raise UsageError(f"--seeds {text}: at most {MOST_SEEDS} seeds, each of them once")
-    return found
-
-
-def _train(chosen: TrainConfig, where: Path, seed: int) -> dict[str, Any]:
-    """One training, or what is left of it; its summary. Ends the command after a signal."""
-    from headway.files import alone_in, make_folder
-    from headway.train.environments import Headway
-    from headway.train.loop import train as run
-
-    folder = make_folder(where, "--out")
-    progress = _Screen(chosen)
-    try:
-        with alone_in(folder), progress.progress:
-            training = run(chosen, folder, seed, Headway(), progress)
-    except KeyboardInterrupt:
-        _interrupted(_kept(folder, "from the last checkpoint"))
-    if not training.is_done:
-        _interrupted(_kept(folder, f"after {training.learner.steps} steps, from the checkpoint"))
-    results_in(folder / chosen.model, "the model is")
-    return _summary(training, folder)
-
-
-def _kept(folder: Path, where: str) -> str:
-    """What is left of a training that was interrupted."""
-    from headway.train.checkpoint import FILE
-
-    if (folder / FILE).exists():
-        return f"the same command goes on {where} in {shown(folder)}"
-    return "no stretch has finished, so nothing is kept; the same command begins again"
+    return checked_seeds(found, f"--seeds {text}")
 
 
 def _interrupted(what_is_kept: str) -> NoReturn:
     """Ends the command after a signal."""
     ending.ignore()
-    print(f"headway: interrupted; {what_is_kept}", file=sys.stderr)
+    print(f"headway: interrupted; {shown(what_is_kept)}", file=sys.stderr)
     raise typer.Exit(ending.exit_code()) from None
 
 
 def _learn(folder: Path, seed: int, json: bool) -> None:
     """A learner, which needs no PyTorch."""
-    from headway.files import alone_in, make_folder
-    from headway.train import online
+    from headway.train import run
 
-    where = make_folder(folder, "--out") / online.SYSTEM
+    def say(line: str) -> None:
+        print(f"headway: {line}", file=sys.stderr)
+
     try:
-        with alone_in(folder):
-            found = online.train(where, seed, lambda line: print(f"headway: {line}", file=sys.stderr))
-    except KeyboardInterrupt:
-        _interrupted(
-            f"the learner is {shown(where)}"
-            if where.exists()
-            else "no learner is written, as it takes all training flows; the same command begins again"
-        )
+        where, found = run.learn(folder, seed, say)
+    except run.Stopped as stopped:
+        _interrupted(str(stopped))
     results_in(where, "the learner is")
     if json:
         print(js.dumps({"model": str(where), "id": found, "seed": seed}, indent=2))
@@ -280,24 +222,12 @@ def _learn(folder: Path, seed: int, json: bool) -> None:
     print(f"try it: headway bench --schemes {schemes} --scenario rax-1 --seconds 60")
 
 
-def _chosen(system: str, config: Path | None, name: str | None) -> TrainConfig:
-    """What is asked for. Raises UsageError."""
-    if name is None:
-        from headway.train.config import find
-
-        return find(system, config)
-    if config is not None:
-        raise UsageError("--ablation and --config: give one of them")
-    from headway.train import ablation
-
-    return ablation.find(system, name)
-
-
-def _need_pytorch() -> None:
-    """Raises RunError, with how to get what is missing."""
-    for module, name in NEEDED.items():
-        if find_spec(module) is None:
-            raise RunError(NEEDS.format(missing=name))
+@contextmanager
+def _watching(config: TrainConfig) -> Iterator[_Screen]:
+    """Shows how a training goes on."""
+    screen = _Screen(config)
+    with screen.progress:
+        yield screen
 
 
 class _Screen:
@@ -376,38 +306,18 @@ def _clock(seconds: float) -> str:
     return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
 
 
-def _summary(training: Training, folder: Path) -> dict[str, Any]:
-    from headway.train.scenarios import trained_on
-
-    config, watch, best = training.config, training.watch, training.best or {}
-    kept = training.history[best["stretch"] - 1]
-    known = {*config.validation.scenarios, *trained_on(config)}
-    return {
-        "model": str(folder / config.model),
-        "system": config.model,
-        "seed": training.seed,
-        "steps": training.learner.steps,
-        "best_step": kept["steps"],
-        "validation": {"reward": kept["validation"], "scenarios": kept["scores"]},
-        "wall_s": round(watch.wall_s, 1),
-        "cpu_s": round(watch.cpu_s, 1),
-        "time_shares": {part: round(share, 3) for part, share in watch.shares().items()},
-        "new_scenario": next((name for name in TRY if name not in known), TRY[0]),
-    }
-
-
-def _text(summary: dict[str, Any]) -> str:
-    shares = ", ".join(f"{part} {share:.0%}" for part, share in summary["time_shares"].items())
-    wall, cpu = _clock(summary["wall_s"]), _clock(summary["cpu_s"])
+def _text(found: Trained) -> str:
+    shares = ", ".join(f"{part} {share:.0%}" for part, share in found.time_shares.items())
+    wall, cpu = _clock(found.wall_s), _clock(found.cpu_s)
     lines = [
-        f"trained {summary['steps']:,} steps in {wall} min, {cpu} min of CPU time",
+        f"trained {found.steps:,} steps in {wall} min, {cpu} min of CPU time",
         f"where the time went: {shares}",
-        f"best validation at step {summary['best_step']:,}:",
+        f"best validation at step {found.best_step:,}:",
     ]
-    lines += [f"  {row['scenario']:24s} {_scores([row])}" for row in summary["validation"]["scenarios"]]
-    schemes = quoted(f"cubic,learned:model={summary['model']}")
+    lines += [f"  {row['scenario']:24s} {_scores([row])}" for row in found.scores]
+    schemes = quoted(f"cubic,learned:model={found.model}")
     lines += [
-        f"model: {shown(summary['model'])}",
-        f"try it: headway bench --schemes {schemes} --scenario {summary['new_scenario']}",
+        f"model: {shown(found.model)}",
+        f"try it: headway bench --schemes {schemes} --scenario {found.new_scenario}",
     ]
     return "\n".join(lines)

@@ -1,9 +1,19 @@
-"""Makes a paper's figures again and judges its claims by them: one module per paper, one function per figure."""
+"""Makes a paper's figures again and judges its claims by them: one module per paper, one function per figure.
+
+`headway.reproduce(...)` does it; `help(headway.api.reproduce)` explains its arguments.
+
+Example:
+    >>> made = headway.reproduce("rax", "fig8", quick=True)
+    >>> print(made.claims())
+"""
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+from headway import Package
 
 if TYPE_CHECKING:
     from headway.reproduce.figure import Paper
@@ -16,3 +26,6 @@ def paper(name: str) -> Paper:
     """A paper of PAPERS."""
     found: Paper = import_module(PAPERS[name]).PAPER
     return found
+
+
+sys.modules[__name__].__class__ = Package

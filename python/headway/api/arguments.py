@@ -1,0 +1,86 @@
+"""What the functions of the Python API have in common: names, folders, progress."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from headway._native import UsageError
+from headway.api.errors import Interrupted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+Name = str | os.PathLike[str]
+
+
+def names_of(given: Any, option: str) -> list[str]:
+    """The names as text. Raises UsageError where something else is among them."""
+    is_list = isinstance(given, Iterable) and not isinstance(given, str)
+    names = list(given) if is_list else [given]
+    for name in names:
+        if not isinstance(name, (str, os.PathLike)):
+            raise UsageError(f"{option} {name!r}: not a name; give a list of names")
+    if isinstance(given, str) and "," in given:
+        several = [part.strip() for part in given.split(",")]
+        raise UsageError(f"{option} '{given}': one name here; give several as a list: {several}")
+    return [os.fspath(name) for name in names]
+
+
+@contextmanager
+def folder_of(out: Name | None) -> Iterator[Path]:
+    """Where runs are kept: in `out`, or in a temporary folder."""
+    from headway.files import remove_empty
+
+    if out is None:
+        with TemporaryDirectory(prefix="headway-bench-") as folder:
+            yield Path(folder)
+        return
+    try:
+        yield Path(out)
+    finally:
+        remove_empty()
+
+
+class Told:
+    """The caller's `progress`. It is called whenever more has finished."""
+
+    def __init__(self, progress: Callable[[int, int], object] | None) -> None:
+        """With a function, or None."""
+        self._progress = progress
+        self.finished = 0
+        self.total = 0
+        self.raised: Exception | None = None
+        """What the function has raised, which is the caller's own."""
+
+    def tell(self, finished: int) -> None:
+        """So many have finished in all."""
+        if finished <= self.finished:
+            return
+        self.finished = finished
+        try:
+            if self._progress:
+                self._progress(finished, self.total)
+        except Exception as error:
+            self.raised = error
+            raise
+
+    @contextmanager
+    def running(self, *_: object) -> Iterator[Callable[[int, float], None]]:
+        """While some of the runs run; what it gives is told how many of these have finished."""
+        before = self.finished
+        yield lambda finished, _: self.tell(before + finished)
+
+    @contextmanager
+    def interruptible(self, folder: Path) -> Iterator[None]:
+        """Raises Interrupted for Ctrl-C inside, where what has finished is in the folder."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            finished = f"{self.finished} of {self.total} runs finished"
+            rest = f"they are in {folder}, and the same call goes on from there"
+            raise Interrupted(f"interrupted: {finished}; {rest}") from None

@@ -1,0 +1,255 @@
+"""Papers' figures made again, from Python."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headway._native import RunError, UsageError
+from headway.api.arguments import Told, folder_of
+from headway.api.errors import Error, as_error, in_python
+from headway.api.results import Picture
+from headway.api.table import Table
+from headway.benches.plan import number
+from headway.ending import held
+from headway.runs.task import SIM
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from os import PathLike
+
+    from headway.api.arguments import Name
+    from headway.reproduce.engine import Outcome
+
+CLAIMS = ("figure", "claim", "paper", "measured", "here", "verdict", "note")
+PRINTED = ("claim", "here", "verdict")
+"""Columns of the table of claims, all of them text, and those of them that are printed."""
+LEVELS = {
+    "figure": "text",
+    "claim": "text",
+    "level": "text",
+    "unit": "text",
+    "ours": "float64?",
+    "low": "float64?",
+    "high": "float64?",
+    "judged_low": "float64?",
+    "judged_high": "float64?",
+    "zone": "text",
+}
+"""The columns of the table of levels, and their kinds."""
+
+
+class Reproduction:
+    """Figures made again, and the paper's claims judged. `headway.reproduce` returns it.
+
+    Example:
+        >>> made = headway.reproduce("rax", "fig8", quick=True)
+        >>> print(made.claims())
+    """
+
+    def __init__(
+        self,
+        results: Sequence[dict[str, Any]],
+        outcomes: Sequence[Outcome],
+        folder: Path,
+    ) -> None:
+        """Of the outcomes of figures. You get one from `headway.reproduce`."""
+        self.results = list(results)
+        """What claims.json has: a dict for each figure that was asked for."""
+        self.folder = folder
+        """The folder that has the runs, the figures and claims.json."""
+        self._outcomes = {one.figure.name: one for one in outcomes}
+
+    @property
+    def figures(self) -> list[str]:
+        """The figures that were made."""
+        return [name for name, one in self._outcomes.items() if one.drawn]
+
+    @property
+    def warnings(self) -> list[str]:
+        """A line for each figure that cannot be made here: what is missing, and what gets it."""
+        missing = [(name, one.missing) for name, one in self._outcomes.items() if one.missing]
+        return [in_python(f"{name}: {why}") for name, why in missing]
+
+    def claims(self) -> Table:
+        """The paper's claims, and what is measured here.
+
+        Returns:
+            A row a claim: figure, claim (its id), paper (what the paper says), measured (how it is
+            measured here), here (the measured value with its 95% interval, in words), verdict
+            (`holds`, `does not hold`, ...), and note (None where there is none).
+
+        Example:
+            >>> [row["claim"] for row in made.claims() if row["verdict"] == "holds"]
+        """
+        rows = [
+            {
+                "figure": name,
+                "claim": claim.id,
+                "paper": claim.paper,
+                "measured": claim.how,
+                "here": claim.so_far(),
+                "verdict": str(claim.verdict),
+                "note": claim.note or None,
+            }
+            for name, one in self._outcomes.items()
+            for claim in (one.drawn.claims if one.drawn else ())
+        ]
+        columns = {name: [row[name] for row in rows] for name in CLAIMS}
+        kinds = dict.fromkeys(CLAIMS, "text") | {"note": "text?"}
+        shown = {name: [str(row[name]) for row in rows] for name in PRINTED}
+        return Table(columns, kinds, shown)
+
+    def levels(self) -> Table:
+        """What each claim is judged by: one row a level of it, such as a scheme or a delay.
+
+        Returns:
+            A row a level: figure, claim, level, unit, ours (what is measured here) with low and
+            high (its 95% interval), judged_low and judged_high (the wider interval that was
+            judged), and zone (`as claimed`, `not as claimed`, `unclear`). None where there is no
+            number.
+
+        Example:
+            >>> made.levels().to_pandas().query("zone == 'unclear'")
+        """
+        rows = []
+        for result in self.results:
+            for claim in result["claims"]:
+                named = {"figure": result["figure"], "claim": claim["id"], "unit": claim["unit"]}
+                for level in claim["levels"]:
+                    low, high = level["ci95"] or (None, None)
+                    judged_low, judged_high = level["judged"] or (None, None)
+                    ends = {"low": low, "high": high}
+                    ends |= {"judged_low": judged_low, "judged_high": judged_high}
+                    own = {key: level[key] for key in ("level", "ours", "zone")}
+                    rows.append(named | ends | own)
+        return Table({name: [row[name] for row in rows] for name in LEVELS}, LEVELS)
+
+    def plot(self, figure: str | None = None, path: str | PathLike[str] | None = None) -> Picture:
+        """The chart of a figure.
+
+        Args:
+            figure: One of `figures`; may be left out if there is one only.
+            path: A .svg or .png file to write it to.
+
+        Returns:
+            The picture, which a notebook shows.
+
+        Raises:
+            Error: There is no such figure, it cannot be drawn, or the file cannot be written.
+
+        Example:
+            >>> made.plot("fig8", "fig8.png")
+        """
+        known = self.figures
+        name = known[0] if figure is None and len(known) == 1 else figure
+        with as_error():
+            if name not in known:
+                raise UsageError(f"figure {name!r}: not made here; give one of {', '.join(known)}")
+        drawn = self._outcomes[name].drawn
+        assert drawn
+        picture = Picture(drawn.chart)
+        if path is not None:
+            picture.save(path)
+        return picture
+
+    def __repr__(self) -> str:
+        count = len(self.claims())
+        figures = ", ".join(self.figures)
+        return f"<headway.Reproduction: {figures}, {count} claims, in {self.folder}>"
+
+
+def reproduce(
+    paper: str,
+    figure: str = "all",
+    *,
+    quick: bool = False,
+    world: str = "sim",
+    models: Name | None = None,
+    jobs: int | None = None,
+    out: Name | None = None,
+    logs: bool = False,
+    progress: Callable[[int, int], object] | None = None,
+) -> Reproduction:
+    """Makes a paper's figures again and judges its claims, as the command `headway reproduce` does.
+
+    The same arguments give the same results as the command, bit for bit, in world `sim`. Every run
+    is kept in the folder as soon as it has finished, and the same call goes on from there. A figure
+    that cannot be made here, for a trace or a model is missing, is a `UserWarning`.
+
+    Args:
+        paper: `"bbr-tuning"`, `"interval"`, `"owl"` or `"rax"`.
+        figure: A figure, such as `"fig4"`, or `"all"`.
+        quick: Two runs of at most 10 s each: whether it works, not what holds.
+        world: `sim` (simulated time), or `kernel` (the kernel's own sockets in real time) for the
+            figures that have that.
+        models: The folder of trained ablations; else where `headway.train` writes them.
+        jobs: Runs at a time, 1 to 1024; else one a core, and in real time one.
+        out: The folder of runs and figures; else out/reproduce/PAPER (quick: PAPER-quick).
+        logs: Log each packet of the first run of each point, in the folder `logs` of `out`.
+        progress: Is called with the numbers of finished runs and of all runs that were missing. If
+            it raises, it ends; what has finished is kept.
+
+    Returns:
+        The figures that could be made, at least one.
+
+    Raises:
+        Error: An argument is wrong, no figure could be made, a run failed, or a chart cannot be
+            drawn. Its `results` are the figures that were made, or None.
+        Interrupted: Ctrl-C. What had finished is in the folder.
+
+    Example:
+        >>> made = headway.reproduce("rax", "fig8", quick=True)
+        >>> print(made.claims())
+    """
+    from headway.reproduce import run
+    from headway.reproduce.engine import begin
+
+    told = Told(progress)
+    wrong: list[str] = []
+    with as_error(told):
+        source = run.find(paper)
+        figures = run.figures_of(source, figure, world)
+        folder = None if models is None else Path(models)
+        lab = run.lab_of(source, world, quick=quick, models=folder)
+        usual = (os.cpu_count() or 1) if world == SIM else 1
+        at_a_time = usual if jobs is None else number("jobs", jobs)
+        where = run.usual_folder(source, quick=quick) if out is None else out
+    with as_error(told), folder_of(where) as folder:
+
+        def keep(outcome: Outcome) -> None:
+            try:
+                run.write(outcome, outcome.json(source, quick), folder)
+            except RunError as error:
+                wrong.append(f"{outcome.figure.name}: {error}")
+
+        with closing(run.store_of(folder, figures)) as store, told.interruptible(folder):
+            begun = begin(figures, lab)
+            missing = run.missing_of(begun, store)
+            told.total = sum(map(len, missing.values()))
+            outcomes = run.make_all(
+                begun,
+                missing,
+                store,
+                at_a_time,
+                lambda _, runs, __: told.tell(runs),
+                keep,
+                folder / "logs" if logs else None,
+            )
+            results = [one.json(source, quick) for one in outcomes]
+            with held():
+                if not all(one.missing for one in outcomes):
+                    run.write_claims(results, folder)
+    wrong += [f"{one.figure.name}: {line}" for one in outcomes for line in one.failures]
+    made = Reproduction(results, outcomes, folder)
+    if not made.figures:
+        raise Error("; ".join([*made.warnings, *map(in_python, wrong)]))
+    if wrong:
+        raise Error(in_python("; ".join(wrong)), made)
+    for line in made.warnings:
+        # The caller is behind headway.reproduce, which calls this.
+        warnings.warn(line, stacklevel=3)
+    return made

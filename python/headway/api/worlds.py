@@ -1,0 +1,266 @@
+"""How far the simulator is from real packets, from Python."""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from headway._native import RunError
+from headway.api.arguments import Told, folder_of, names_of
+from headway.api.errors import Error, as_error, in_python
+from headway.api.results import Picture
+from headway.api.table import Table
+from headway.benches.plan import number
+from headway.ending import held
+from headway.gap.plan import EMU, KERNEL, SIM, Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from os import PathLike
+    from pathlib import Path
+
+    from headway.api.arguments import Name
+
+UNITS = {
+    "throughput_mbps": "Mbit/s",
+    "delay_mean_ms": "ms",
+    "delay_p95_ms": "ms",
+    "queue_p95_ms": "ms",
+    "loss": "share",
+    "utilisation": "share",
+    "rtt_mean_ms": "ms",
+}
+KINDS = {
+    "scenario": "text",
+    "scheme": "text",
+    "world": "text",
+    "pairs": "int64",
+    "unfit": "int64",
+    "metric": "text",
+    "unit": "text",
+    "sim": "float64?",
+    "real": "float64?",
+    "difference": "float64?",
+    "low": "float64?",
+    "high": "float64?",
+    "percent": "float64?",
+    "percent_low": "float64?",
+    "percent_high": "float64?",
+    "reach": "text?",
+}
+"""The columns of the table, and their kinds."""
+NAMED = ("scenario", "scheme", "world", "pairs")
+"""Those that are printed as they are."""
+
+
+class Gap:
+    """How far real packets are from the simulator. `headway.gap` returns it.
+
+    Example:
+        >>> gap = headway.gap(["cubic"], ["pantheon-default"], runs=5, seconds=30)
+        >>> print(gap.table())
+    """
+
+    def __init__(self, rows: list[dict[str, Any]], folder: Path, doubts: Sequence[str]) -> None:
+        """Of the rows of a comparison. You get one from `headway.gap`."""
+        self.rows = rows
+        """What gap.json has: a dict for each scenario and scheme."""
+        self.folder = folder
+        """The folder that has the runs, gap.json and gap.svg."""
+        self._doubts = list(doubts)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What makes the comparison doubtful, a line each: left out, unfit, taken over."""
+        from headway.gap.page import guards
+
+        unfit = [
+            f"unfit: {row['scenario']}, {row['scheme']}, world {world}: {found['why_unfit']}"
+            for row, world, found in self._by_world()
+            if found["unfit"]
+        ]
+        return [in_python(line) for line in (*self._doubts, *unfit, *guards(self.rows))]
+
+    def table(self) -> Table:
+        """Every metric of each scenario, scheme and world of real packets, less the simulator's.
+
+        Returns:
+            A row a scenario, scheme, world (`emu` or `kernel`) and metric: pairs (of runs), unfit
+            (runs left out), unit, sim and real (means), difference (real less sim) with low and
+            high (its 95% interval over pairs of runs), percent (the difference in % of the
+            simulator's mean) with percent_low and percent_high, and reach (`met`, `missed` or
+            `open`; None where no reach is aimed at). Loss and utilisation are shares from 0 to 1.
+            Printed, it has throughput and p95 delay.
+
+        Example:
+            >>> gap.table().to_pandas().query("metric == 'loss'")
+        """
+        from headway.gap.tables import plain, signed
+
+        rows: list[dict[str, Any]] = []
+        shown: list[dict[str, str]] = []
+        for row, world, found in self._by_world():
+            for metric, unit in UNITS.items():
+                own = found[metric]
+                low, high = own["difference"]["ci95"] or (None, None)
+                percent_low, percent_high = own["percent"]["ci95"] or (None, None)
+                line = {
+                    "scenario": row["scenario"],
+                    "scheme": row["scheme"],
+                    "world": world,
+                    "pairs": found["pairs"],
+                    "unfit": found["unfit"],
+                    "metric": metric,
+                    "unit": unit,
+                    "sim": own[SIM]["mean"],
+                    "real": own[world]["mean"],
+                    "difference": own["difference"]["mean"],
+                    "low": low,
+                    "high": high,
+                    "percent": own["percent"]["mean"],
+                    "percent_low": percent_low,
+                    "percent_high": percent_high,
+                    "reach": (found["reach"] or {}).get(metric),
+                }
+                rows.append(line)
+                if metric in ("throughput_mbps", "delay_p95_ms"):
+                    named = {key: str(line[key]) for key in NAMED}
+                    shown.append(
+                        named
+                        | {
+                            "metric": f"{metric.rpartition('_')[0].replace('_', ' ')} ({unit})",
+                            "simulator": plain(own[SIM]),
+                            "difference (%)": signed(own["percent"]),
+                            "reach": line["reach"] or "\u2013",
+                        }
+                    )
+        columns = {name: [line[name] for line in rows] for name in KINDS}
+        return Table(columns, KINDS, {head: [one[head] for one in shown] for head in shown[0]})
+
+    def plot(self, path: str | PathLike[str] | None = None) -> Picture:
+        """Differences of throughput and p95 delay with their intervals: the chart of gap.svg.
+
+        Args:
+            path: A .svg or .png file to write it to.
+
+        Returns:
+            The picture, which a notebook shows.
+
+        Raises:
+            Error: It cannot be drawn, or the file cannot be written.
+
+        Example:
+            >>> gap.plot("gap.png")
+        """
+        from headway.gap.chart import figure
+
+        picture = Picture(figure(self.rows))
+        if path is not None:
+            picture.save(path)
+        return picture
+
+    def __repr__(self) -> str:
+        counts: dict[str, int] = {}
+        for _, world, found in self._by_world():
+            counts[world] = counts.get(world, 0) + found["pairs"]
+        pairs = ", ".join(f"{count} pairs of world {world}" for world, count in counts.items())
+        return f"<headway.Gap: {len(self.rows)} rows, {pairs}, in {self.folder}>"
+
+    def _by_world(self) -> Iterator[tuple[dict[str, Any], str, dict[str, Any]]]:
+        """Each row with a world and what was found there."""
+        for row in self.rows:
+            if row["pairs"] + row["unfit"] or not row["kernel"]:
+                yield row, EMU, row
+            if row["kernel"]:
+                yield row, KERNEL, row["kernel"]
+
+
+def gap(
+    schemes: Name | Sequence[Name] | None = None,
+    scenarios: Name | Sequence[Name] | None = None,
+    *,
+    runs: int = 10,
+    seed: int = 1,
+    seconds: float | None = None,
+    warmup: float = 0.0,
+    jobs: int = 1,
+    out: Name = "out/gap",
+    again: bool = False,
+    progress: Callable[[int, int], object] | None = None,
+) -> Gap:
+    """Compares the simulator with real packets, as the command `headway gap` does.
+
+    Each scheme runs in the simulator and in the emulator, in real time; a learned one runs in the
+    kernel too, if there is a headwayd. Runs with the same seed are pairs. The emulator needs what
+    `headway bench --world emu` needs. Every run is kept in `out` as soon as it has finished, and
+    the same call goes on from there. What makes the comparison doubtful is a `UserWarning` for each
+    line of `gap.warnings`.
+
+    Args:
+        schemes: `newreno`, `cubic` and `bbr` are the kernel's own in the emulator, others and
+            `udp-NAME` are ours over UDP; else the usual ones.
+        scenarios: Names or TOML files; else the seven networks of the interval paper and two LTE
+            traces.
+        runs: Pairs of runs of each, 1 to 1,000,000, at least: more that have finished count too.
+        seed: Of the first run, 0 or more; the seeds of the others are drawn from it.
+        seconds: Length of a run in s, from 0.001 on; else the scenario's own.
+        warmup: Seconds at the start of a run that the metrics leave out.
+        jobs: Runs in real time at a time, 1 to 1024.
+        out: The folder of the runs, gap.json and gap.svg.
+        again: Run those once more that were unfit.
+        progress: Is called with the numbers of finished runs and of all runs that were missing. If
+            it raises, the comparison ends; what has finished is in `out`.
+
+    Returns:
+        The comparison, at least one row.
+
+    Raises:
+        Error: An argument is wrong, this machine cannot run it, or a run failed. Its `results` are
+            the comparison of the other runs, or None.
+        Interrupted: Ctrl-C. What had finished is in `out`.
+
+    Example:
+        >>> gap = headway.gap(["newreno", "copa"], ["pantheon-default"], runs=5, seconds=30)
+        >>> print(gap.table())
+    """
+    from headway.gap import run
+    from headway.gap.compare import compare
+
+    told = Told(progress)
+    with as_error(told), folder_of(out) as folder:
+        settings = Settings(
+            number("runs", runs),
+            None if seconds is None else number("seconds", seconds),
+            number("warmup", warmup),
+            number("seed", seed),
+        )
+        asked = run.ask(
+            None if schemes is None else names_of(schemes, "--schemes"),
+            None if scenarios is None else names_of(scenarios, "--scenario"),
+            settings,
+        )
+        at_a_time = number("jobs", jobs)
+        with closing(asked.store(folder)) as store, told.interruptible(folder):
+            missing = run.missing_runs(asked, store, again=again)
+            told.total = sum(map(len, missing.values()))
+            failures = run.run(missing, at_a_time, store, told.running)
+            if failures:
+                rows = compare(asked.scenarios, asked.schemes, settings, store.find)
+            else:
+                rows = run.result(asked, store)
+            found = Gap(rows, folder, asked.notes) if rows else None
+            try:
+                with held():
+                    if rows:
+                        run.write(rows, folder)
+                        run.draw(rows, folder)
+            except RunError as error:
+                raise Error(in_python(str(error)), found) from None
+    if failures or not found:
+        count = f"{len(failures)} of {told.total} runs failed; the same call tries them again"
+        raise Error(in_python(f"{failures[0]}; {count}"), found)
+    for line in found.warnings:
+        # The caller is behind headway.gap, which calls this.
+        warnings.warn(line, stacklevel=3)
+    return found

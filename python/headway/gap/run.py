@@ -1,0 +1,202 @@
+"""A comparison of worlds from beginning to end: what is asked for, its runs, and its rows."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from headway._native import RunError, Scenario, Trace, UsageError, canonical_scheme, find_headwayd
+from headway.benches.plan import load_scenarios
+from headway.files import write_atomic
+from headway.gap.compare import MISSED, compare
+from headway.gap.plan import (
+    EMU,
+    KERNEL,
+    SCENARIOS,
+    SIM,
+    Settings,
+    check,
+    hosted,
+    spec_in,
+    tasks,
+    usual,
+)
+from headway.runs.collect import collect
+from headway.runs.store import Store
+from headway.runs.task import served
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from headway.gap.compare import Row
+    from headway.gap.plan import Task
+
+    Tell = Callable[[int, float], None]
+    Running = Callable[[str, Sequence[Task]], AbstractContextManager[Tell]]
+    """While the runs of a world run; what it gives is told how many have finished, and seconds."""
+
+RESULT, PICTURE = "gap.json", "gap.svg"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A comparison that can be run: its schemes and scenarios are there."""
+
+    scenarios: list[Scenario]
+    schemes: list[str]
+    in_kernel: list[str]
+    """Those of the schemes that run in the kernel too."""
+    settings: Settings
+    notes: list[str]
+    """What is left out, and which traces are doubtful, a line each."""
+
+    def store(self, folder: Path) -> Store:
+        """The runs that have finished in the folder; nobody else has it until it is closed."""
+        return Store(folder, [RESULT, PICTURE])
+
+
+def ask(
+    schemes: Sequence[str] | None,
+    scenarios: Sequence[str] | None,
+    settings: Settings,
+) -> Asked:
+    """What a comparison of worlds is made of.
+
+    Args:
+        schemes: Specs; None takes the usual ones.
+        scenarios: Names or TOML files; None takes the usual ones whose traces are here.
+        settings: What all runs have in common.
+
+    Raises:
+        UsageError: A scheme or a scenario is unknown, two schemes are one, or memory is too small.
+    """
+    for option, given in (("--schemes", schemes), ("--scenario", scenarios)):
+        if given is not None and not given:
+            raise UsageError(f"{option}: an empty list; name at least one")
+    names = usual() if schemes is None else list(schemes)
+    _distinct(names)
+    loaded, notes = _scenarios(scenarios)
+    check(SIM, loaded, names, settings)
+    in_kernel, why_not = _in_kernel(names)
+    return Asked(loaded, names, in_kernel, settings, notes + warnings_of(loaded) + why_not)
+
+
+def missing_runs(asked: Asked, store: Store, *, again: bool = False) -> dict[str, list[Task]]:
+    """The runs of each world that have not finished; with `again` the unfit ones too.
+
+    Raises:
+        UsageError: This machine cannot run some of them.
+        RunError: The same, for another reason.
+    """
+    schemes = {SIM: asked.schemes, EMU: asked.schemes, KERNEL: asked.in_kernel}
+    found = {}
+    for world, names in schemes.items():
+        found[world] = [
+            task
+            for task in tasks(world, asked.scenarios, names, asked.settings)
+            if not (kept := store.find(task)) or (again and kept["unfit"])
+        ]
+        if found[world] and world != SIM:
+            check(world, asked.scenarios, names, asked.settings)
+    return found
+
+
+def run(
+    missing: Mapping[str, Sequence[Task]],
+    jobs: int,
+    store: Store,
+    running: Running,
+) -> list[str]:
+    """Runs them, world after world, and keeps each in the store. A line for each that failed.
+
+    Args:
+        missing: The runs of each world.
+        jobs: How many run at a time in real time; those of the simulator run one a core.
+        store: Where they go.
+        running: Is entered for each world that has any.
+    """
+    failures = []
+    for world, planned in missing.items():
+        if planned:
+            at_a_time = os.cpu_count() or 1 if world == SIM else jobs
+            with running(world, planned) as tell:
+                failures += collect(planned, at_a_time, store, tell)
+    return failures
+
+
+def result(asked: Asked, store: Store) -> list[Row]:
+    """The rows of the comparison, as gap.json has them. Raises RunError if no pair has finished."""
+    rows = compare(asked.scenarios, asked.schemes, asked.settings, store.find)
+    if not rows:
+        raise RunError("no pair of runs has finished")
+    return rows
+
+
+def write(rows: Sequence[Row], folder: Path) -> None:
+    """Writes gap.json. Raises RunError."""
+    write_atomic(folder / RESULT, json.dumps(rows, indent=2) + "\n")
+
+
+def draw(rows: Sequence[Row], folder: Path) -> None:
+    """Writes gap.svg. Raises RunError."""
+    from headway.gap.chart import figure
+    from headway.report.svg import standalone
+
+    write_atomic(folder / PICTURE, standalone(figure(rows)) + "\n")
+
+
+def unfit_and_missed(rows: Sequence[Row]) -> tuple[int, int]:
+    """How many runs were unfit, and how many rows miss the reach, in the kernel too."""
+    found = [*rows, *(row["kernel"] for row in rows if row["kernel"])]
+    missed = [row for row in found if row["reach"] and MISSED in row["reach"].values()]
+    return sum(row["unfit"] for row in found), len(missed)
+
+
+def warnings_of(scenarios: Sequence[Scenario]) -> list[str]:
+    """What is doubtful about traces: not the published one, a shared name, or a mistake."""
+    from headway.traces import changed, digests, doubtful
+
+    traces = dict.fromkeys(trace for one in scenarios for trace in one.traces)
+    ambiguous = dict.fromkeys(line for one in scenarios for line in one.ambiguous_traces())
+    return [*changed(digests(traces)), *ambiguous, *doubtful(traces)]
+
+
+def _distinct(schemes: Sequence[str]) -> None:
+    """Raises UsageError where two specs are the same scheme in both worlds."""
+    seen: dict[tuple[str, str], str] = {}
+    for spec in schemes:
+        meaning = canonical_scheme(spec_in(SIM, spec), SIM), hosted(spec)
+        if meaning in seen:
+            same = f"{seen[meaning]} and {spec} are the same scheme"
+            raise UsageError(f"--schemes: {same}; name it once")
+        seen[meaning] = spec
+
+
+def _in_kernel(names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The schemes that run in the kernel too, and why those do not that could."""
+    learned = served(names)
+    if learned:
+        try:
+            find_headwayd()
+        except UsageError as why:
+            return [], [f"{', '.join(learned)}: not in the kernel: {why}"]
+    return learned, []
+
+
+def _scenarios(given: Sequence[str] | None) -> tuple[list[Scenario], list[str]]:
+    """Those asked for; else the usual ones with traces here, and a line for each other one."""
+    if given is not None:
+        return load_scenarios(given), []
+    found, notes = [], []
+    for one in load_scenarios(list(SCENARIOS)):
+        missing = [name for name in one.traces if Trace.find(name) is None]
+        if missing:
+            cure = "headway traces fetch"
+            notes.append(f"{one.name} is left out: no trace {', '.join(missing)} ({cure})")
+        else:
+            found.append(one)
+    return found, notes

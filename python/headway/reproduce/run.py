@@ -1,0 +1,172 @@
+"""A paper's figures made again from beginning to end: what is asked for, its runs, its files."""
+
+from __future__ import annotations
+
+import json
+from csv import writer
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headway import ending
+from headway._native import UsageError
+from headway.files import write_atomic
+from headway.reproduce import PAPERS, paper
+from headway.reproduce.engine import Begun, Outcome, make, missing_runs
+from headway.reproduce.lab import FULL, FULL_KERNEL, QUICK, QUICK_KERNEL, Lab
+from headway.runs.store import Store
+from headway.runs.task import SIM
+from headway.text import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from headway.reproduce.figure import Figure, Paper
+    from headway.reproduce.lab import OneRun
+
+ALL = "all"
+"""As a figure: every one that the paper has in the world."""
+CLAIMS = "claims.json"
+
+
+def find(name: str) -> Paper:
+    """The paper of this name. Raises UsageError."""
+    if name not in PAPERS:
+        cure = f"papers are {', '.join(PAPERS)}"
+        raise UsageError(f"no paper '{name}'{nearest(name, PAPERS)}; {cure}")
+    return paper(name)
+
+
+def figures_of(source: Paper, name: str, world: str) -> list[Figure]:
+    """The figure of this name, such as fig4, or those of ALL. Raises UsageError."""
+    known = {figure.asked: figure for figure in source.figures if figure.world == world}
+    if not known:
+        cure = "leave the option out"
+        raise UsageError(f"--world {world}: {source.name} has no figure there; {cure}")
+    if name == ALL:
+        return list(known.values())
+    if name not in known:
+        there = "" if world == SIM else f" with --world {world}"
+        cure = f"figures are {', '.join(known)}, or {ALL}"
+        raise UsageError(f"no figure '{name}'{there}{nearest(name, known)}; {cure}")
+    return [known[name]]
+
+
+def lab_of(
+    source: Paper,
+    world: str,
+    *,
+    quick: bool = False,
+    models: Path | None = None,
+    stand_ins: Mapping[str, str] | None = None,
+) -> Lab:
+    """What the figures choose their runs from.
+
+    Args:
+        source: The paper.
+        world: Where its figures are made.
+        quick: Two short runs of each.
+        models: The folder of trained ablations; None for where `headway train` writes them.
+        stand_ins: Specs that run in place of other schemes.
+
+    Raises:
+        UsageError: There is no such folder.
+    """
+    if models is not None and not models.is_dir():
+        cure = "give one that headway train has written into"
+        raise UsageError(f"--models {models}: no such folder; {cure}")
+    full, short = (FULL, QUICK) if world == SIM else (FULL_KERNEL, QUICK_KERNEL)
+    return Lab(
+        short if quick else full,
+        models,
+        stand_ins or {},
+        first_seed=source.first_seed,
+        trained=source.trained,
+    )
+
+
+def usual_folder(source: Paper, *, quick: bool) -> Path:
+    """Where runs and figures are kept unless told otherwise."""
+    return Path("out") / "reproduce" / (f"{source.name}-quick" if quick else source.name)
+
+
+def store_of(folder: Path, figures: Sequence[Figure]) -> Store:
+    """The runs that have finished in the folder; nobody else has it until it is closed."""
+    drawn = [f"{figure.name}{rest}" for figure in figures for rest in (".json", ".svg", "-*.csv")]
+    return Store(folder, [CLAIMS, *drawn])
+
+
+def missing_of(begun: Sequence[Begun | Outcome], store: Store) -> dict[str, list[OneRun]]:
+    """Of each figure that can be made the runs to be run; what an earlier one runs is left out."""
+    missing: dict[str, list[OneRun]] = {}
+    seen = set[tuple[object, ...]]()
+    for one in begun:
+        if isinstance(one, Begun):
+            own = {tuple(task.key.values()): task for task in missing_runs(one, store)}
+            missing[one.figure.name] = [task for key, task in own.items() if key not in seen]
+            seen |= own.keys()
+    return missing
+
+
+def make_all(
+    begun: Sequence[Begun | Outcome],
+    missing: Mapping[str, Sequence[OneRun]],
+    store: Store,
+    jobs: int,
+    tell: Callable[[str, int, float], object],
+    keep: Callable[[Outcome], object],
+    logs: Path | None = None,
+) -> list[Outcome]:
+    """Runs, draws and judges those that can be made, one after the other.
+
+    Args:
+        begun: Figures that know their runs, and outcomes of those that cannot be made.
+        missing: What `missing_of` has found.
+        store: Where runs are kept.
+        jobs: How many run at a time.
+        tell: Is given the figure's name, how many runs have finished in all, and seconds of runs.
+        keep: Is given each figure as soon as it is made, so that nothing after it costs it. A
+            signal that comes meanwhile takes effect after it.
+        logs: The folder of packet logs of each point's first run; None keeps none.
+    """
+    outcomes: list[Outcome] = []
+    runs, done_s, now = 0, 0.0, 0
+    for one in begun:
+        if not isinstance(one, Begun):
+            outcomes.append(one)
+            continue
+        name, now = one.figure.name, 0
+        tell(name, runs, done_s)
+
+        def show(finished: int, seconds: float) -> None:
+            nonlocal now
+            now = finished
+            tell(name, runs + finished, done_s + seconds)  # noqa: B023  # Called in this turn.
+
+        made = make(one, store, jobs, show, logs)
+        with ending.held():
+            keep(made)
+        outcomes.append(made)
+        runs += now
+        done_s += sum(task.seconds for task in missing[name])
+    return outcomes
+
+
+def write(outcome: Outcome, result: Mapping[str, Any], folder: Path) -> None:
+    """Leaves a figure's claims, long tables and chart in the folder. Raises RunError."""
+    from headway.report.svg import standalone
+
+    if outcome.drawn:
+        name = outcome.figure.name
+        write_atomic(folder / f"{name}.json", json.dumps(result, indent=2) + "\n")
+        for rest, rows in outcome.drawn.files.items():
+            text = StringIO()
+            writer(text, lineterminator="\n").writerows(rows)
+            write_atomic(folder / f"{name}-{rest}.csv", text.getvalue())
+        # A chart may fail: what was measured is there by now.
+        write_atomic(folder / f"{name}.svg", standalone(outcome.drawn.chart) + "\n")
+
+
+def write_claims(results: Sequence[Mapping[str, Any]], folder: Path) -> None:
+    """Leaves all figures' claims in the folder. Raises RunError."""
+    write_atomic(folder / CLAIMS, json.dumps(results, indent=2) + "\n")

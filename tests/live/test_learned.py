@@ -29,7 +29,7 @@ def test_what_was_learned_is_kept(tmp_path):
 
 
 def test_a_full_disk_ends_nothing(tmp_path, small_disk):
-    said = "cannot keep what was learned"
+    said = "cannot save what was learned"
     with daemon.Daemon(*LEARNS, str(small_disk)) as agent:
         with path.flow(tmp_path, "headway_owl", path.LASTS_S):
             until(lambda: said in agent.log, lambda: agent.status()["flows"])

@@ -49,7 +49,7 @@ def test_logs_for_machines_are_lines_of_json(tmp_path):
         assert line["message"]
     by_message = {line["message"]: line for line in lines}
     assert by_message["policies read again"]["level"] == "INFO"
-    tripped = by_message["is Cubic's: the guard tripped"]
+    tripped = by_message["the guard tripped: Cubic controls the flow"]
     assert tripped["level"] == "WARN"
     assert "stale" in {line.get("reason") for line in lines}
     assert tripped["trips"] >= 1

@@ -113,23 +113,23 @@ struct Run {
         required_unless_present_any = ["no_agent", "controllers"]
     )]
     policy: Vec<String>,
-    /// The program that carries answers out; else the one that fits the policy.
+    /// The controller that carries answers out. Default: the one that fits the policy.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "NAME,...")]
     controllers: Vec<Controller>,
-    /// The controller's name in the kernel, at most 15 characters; else its program's.
+    /// The controller's name in the kernel, at most 15 characters. Default: its program's name.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// Register the controllers and serve nobody: each flow is the kernel's Cubic, or BBR.
     #[arg(long, conflicts_with = "policy")]
     no_agent: bool,
-    /// Let Cubic decide, and write down what the policy would have done: a line of JSON for each decision. Without a
-    /// file the policy is asked, and that is all, as with int8 nets, which are evaluated in the kernel.
+    /// Let Cubic control all flows, and write what the policy would have done to a file: a line of JSON for each decision.
+    /// Without a file the policy is asked, and nothing is written.
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     shadow: Option<Option<PathBuf>>,
     /// Let Cubic control flows whose paths are outside the training range of their model (headway models show NAME).
     #[arg(long)]
     require_range: bool,
-    /// Make it the controller of all sockets that choose none, until the agent ends.
+    /// Make it the system's default congestion controller until the agent ends.
     #[arg(long)]
     default: bool,
     /// Make it the controller of the connections of a cgroup.
@@ -138,30 +138,30 @@ struct Run {
     /// How many flows are served at once; the base controller serves the others.
     #[arg(long, default_value_t = FLOWS, value_parser = clap::value_parser!(u32).range(1..=i64::from(Program::MOST_FLOWS)))]
     flows: u32,
-    /// Put acknowledgements of so many microseconds into one record; else there is one for each.
+    /// Combine acknowledgements of so many microseconds into one record. Default: one record for each acknowledgement.
     #[arg(long, value_name = "US", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     report_interval: Option<u32>,
     /// Room for messages that have not been read, in KiB: a power of two.
     #[arg(long, default_value_t = RING_KIB, value_name = "KIB", value_parser = clap::value_parser!(u32).range(4..=1_048_576))]
     ring: u32,
-    /// Never sleep: answers come sooner, and a processor is gone.
+    /// Poll without sleeping: lower latency, and one CPU is always busy.
     #[arg(long)]
     busy_poll: bool,
-    /// Where what policies learn in use is kept (owl:online=true).
+    /// Folder that keeps what policies learn in use (owl:online=true).
     #[arg(long, env = STATE, value_name = "FOLDER")]
     state: Option<PathBuf>,
-    /// How many flows learn at once, where the policy learns in use; further ones have the model as it was trained, or are
-    /// Cubic's where there is none (rax).
+    /// How many flows learn at once. Further flows run the model as it was trained; without a model (rax) Cubic controls
+    /// them.
     #[arg(long, default_value_t = LEARNERS, value_name = "FLOWS")]
     learners: usize,
-    /// Hear what the network tells of its paths (headway netwatch), as owl's features of it need: http://127.0.0.1:PORT, or
-    /// https beyond this machine.
+    /// Receive congestion and availability of paths from headway netwatch: http://127.0.0.1:PORT, or https beyond this
+    /// machine.
     #[arg(long, value_name = "URL")]
     netwatch: Option<String>,
-    /// A file with the token that lets it in there.
+    /// A file with the agent's token for netwatch.
     #[arg(long, value_name = "FILE", requires = "netwatch")]
     netwatch_token: Option<PathBuf>,
-    /// The certificate of the authority that vouches for it, in PEM; else one of those that browsers trust has to.
+    /// The certificate of the authority that signed netwatch's, in PEM. Default: the public authorities.
     #[arg(long, value_name = "FILE", requires = "netwatch")]
     netwatch_authority: Option<PathBuf>,
     #[command(flatten)]
@@ -169,7 +169,7 @@ struct Run {
     /// Serve Prometheus' metrics at this address of loopback.
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:9464")]
     metrics: Option<SocketAddr>,
-    /// How to write logs, on standard error. RUST_LOG=warn has fewer of them.
+    /// Format of the logs on standard error. RUST_LOG=warn writes fewer.
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     log: LogFormat,
     /// End when standard input closes: for a program that starts this one.

@@ -143,14 +143,14 @@ impl<K: Kernel> Agent<K> {
             false => Flow::new(open, served, learned.map(|(bytes, _)| bytes)),
         };
         let mut flow = flow.unwrap_or_else(|error| {
-            tracing::error!(flow = number, %error, "cannot be served: it is Cubic's");
+            tracing::error!(flow = number, %error, "the agent cannot serve the flow, so Cubic controls it");
             Flow::of_nobody(open)
         });
         flow.is_refused = is_refused;
         flow.requires_range = self.frame.requires_range;
         flow.tune(&self.tuned);
         flow.on_network(&self.paths);
-        tracing::debug!(flow = number, remote = %flow.remote(), policy = flow.policy(), "begins");
+        tracing::debug!(flow = number, remote = %flow.remote(), policy = flow.policy(), "the flow began");
         self.flows[program].begin(open.header.slot, flow.inheriting(inherited));
     }
 
@@ -232,7 +232,7 @@ impl<K: Kernel> Agent<K> {
             flow = flow.number(),
             delivered = report.record.delivered,
             lost = report.record.lost,
-            "closes"
+            "the flow ended"
         );
         self.on_end(&flow);
     }
@@ -248,14 +248,14 @@ impl<K: Kernel> Agent<K> {
             tracing::info!(
                 flow = number,
                 trips = verdict.trips,
-                "goes back to its policy"
+                "the guard gave the flow back to its policy"
             );
         } else {
             tracing::warn!(
                 flow = number,
                 reason,
                 trips = verdict.trips,
-                "is Cubic's: the guard tripped"
+                "the guard tripped: Cubic controls the flow"
             );
         }
         if let Some(flow) = self.flows[program].of(&verdict.header) {

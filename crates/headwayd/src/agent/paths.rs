@@ -28,7 +28,7 @@ impl Paths {
                 refused,
             } => {
                 if self.why.take().is_some() {
-                    tracing::info!("the network is heard again");
+                    tracing::info!("netwatch sends news again");
                 }
                 self.paths = paths;
                 self.heard = Some(heard);
@@ -38,7 +38,7 @@ impl Paths {
             News::Silence(why) => {
                 self.silences += 1;
                 if self.why.as_ref() != Some(&why) {
-                    tracing::warn!(why, "nothing is heard of the network");
+                    tracing::warn!(why, "there is no news from netwatch");
                 }
                 self.why = Some(why);
             }

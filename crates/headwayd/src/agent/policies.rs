@@ -63,7 +63,7 @@ impl Policies {
             let (prefix, spec) = split(text)?;
             if by_prefix.iter().any(|(other, _)| *other == prefix) {
                 let which = prefix.map_or("all destinations".to_owned(), |p| p.to_string());
-                return Err(Error::Usage(format!("--policy: two for {which}; give one")));
+                return Err(Error::Usage(format!("--policy: two policies for {which}; give one")));
             }
             let served = Served::read(spec).map_err(|e| Error::Usage(format!("--policy: {e}")))?;
             by_prefix.push((prefix, Arc::new(served)));
@@ -263,7 +263,7 @@ mod tests {
     fn what_is_wrong_is_said_in_one_line() {
         for (specs, hint) in [
             (vec!["10.0.0.0/8=owl"], "one without a prefix is missing"),
-            (vec!["owl", "owl-loss"], "two for all destinations"),
+            (vec!["owl", "owl-loss"], "two policies for all destinations"),
             (vec!["owl", "10.0.0.0/99=owl"], "'10.0.0.0/99' is no prefix"),
             (vec!["own"], "owl"),
             (vec!["learned:model=/nowhere"], "/nowhere"),

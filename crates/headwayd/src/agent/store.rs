@@ -78,7 +78,7 @@ impl Store {
             // Some network file systems keep no locks.
             Err(TryLockError::Error(error)) => tracing::warn!(
                 folder = %folder.display(), %error,
-                "cannot be locked: see that no other agent writes there"
+                "the folder cannot be locked; let no other agent write there"
             ),
         }
         // No policy's file has this name.
@@ -131,7 +131,7 @@ impl Store {
             };
             self.read_only.remove(&name);
             let read = read.unwrap_or_else(|why| {
-                tracing::warn!(file = %file.display(), why, "goes on from the model, not from what was learned");
+                tracing::warn!(file = %file.display(), why, "flows start from the model, because the file of what was learned is refused");
                 self.refuse(&name, &file);
                 None
             });
@@ -256,14 +256,14 @@ fn write_all(files: &[(PathBuf, Option<Vec<u8>>)], failed_before: bool) -> bool 
     let mut is_well = true;
     for (file, bytes) in files {
         let done = match bytes {
-            Some(bytes) => write(file, bytes).map(|()| "keeps what was learned"),
-            None => remove(file).map(|()| "forgets what was learned: a learner diverged"),
+            Some(bytes) => write(file, bytes).map(|()| "saved what was learned"),
+            None => remove(file).map(|()| "removed what was learned, because a learner diverged"),
         };
         match done {
             Ok(what) => tracing::info!(file = %file.display(), "{what}"),
             Err(error) => {
                 if is_well && !failed_before {
-                    tracing::error!(file = %file.display(), %error, "cannot keep what was learned");
+                    tracing::error!(file = %file.display(), %error, "cannot save what was learned");
                 }
                 is_well = false;
             }

@@ -62,7 +62,7 @@ const METRICS: [(&str, &str, &str, &str); 19] = [
     (
         "headway_flows",
         "gauge",
-        "Flows that are served now.",
+        "Flows that the agent serves now.",
         "/counters/flows",
     ),
     (
@@ -116,7 +116,7 @@ const METRICS: [(&str, &str, &str, &str); 19] = [
     (
         "headway_learners_refused_total",
         "counter",
-        "Flows that were to learn, while as many did as may.",
+        "Flows that could not learn: as many learned as --learners allows.",
         "/counters/learners_refused",
     ),
     (
@@ -128,13 +128,13 @@ const METRICS: [(&str, &str, &str, &str); 19] = [
     (
         "headway_shadow_dropped_total",
         "counter",
-        "Decisions of a shadow that are not in its file.",
+        "Decisions that are not in the shadow file, because the disk was too slow.",
         "/counters/shadow_dropped",
     ),
     (
         "headway_wakes_total",
         "counter",
-        "Questions that found the agent asleep, and woke it.",
+        "Requests that arrived while the agent slept, and woke it.",
         "/counters/wakes",
     ),
     (
@@ -152,25 +152,25 @@ const METRICS: [(&str, &str, &str, &str); 19] = [
     (
         "headway_unknown_reports_total",
         "counter",
-        "States of flows that are not known.",
+        "States of flows that the agent does not know.",
         "/counters/reports_of_unknown_flows",
     ),
     (
         "headway_uptime_seconds",
         "gauge",
-        "Since the agent began.",
+        "Time since the agent began.",
         "/uptime_s",
     ),
     (
         "headway_decision_latency_p50_microseconds",
         "gauge",
-        "From what was seen, a record or a clock's time, to the answer, median since the start; that a clock overslept is not in it.",
+        "From a record, or a clock's time, to the answer, median since the start. That a clock woke late is not in it.",
         "/latency_us/p50",
     ),
     (
         "headway_decision_latency_p99_microseconds",
         "gauge",
-        "The same, 99th percentile.",
+        "From a record, or a clock's time, to the answer, 99th percentile since the start.",
         "/latency_us/p99",
     ),
 ];

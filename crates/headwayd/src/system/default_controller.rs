@@ -40,7 +40,7 @@ impl DefaultController {
             name,
         );
         if let Err(error) = fs::write(kept, &before) {
-            tracing::warn!(file = %kept.display(), %error, "if it is killed nobody knows which controller was the default");
+            tracing::warn!(file = %kept.display(), %error, "the old default cannot be written down, so a killed agent cannot restore it");
         }
         if let Err(error) = fs::write(DEFAULT, name) {
             // It says nothing that was not so.

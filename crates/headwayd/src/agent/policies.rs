@@ -63,7 +63,9 @@ impl Policies {
             let (prefix, spec) = split(text)?;
             if by_prefix.iter().any(|(other, _)| *other == prefix) {
                 let which = prefix.map_or("all destinations".to_owned(), |p| p.to_string());
-                return Err(Error::Usage(format!("--policy: two policies for {which}; give one")));
+                return Err(Error::Usage(format!(
+                    "--policy: two policies for {which}; give one"
+                )));
             }
             let served = Served::read(spec).map_err(|e| Error::Usage(format!("--policy: {e}")))?;
             by_prefix.push((prefix, Arc::new(served)));

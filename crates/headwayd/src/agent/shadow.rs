@@ -163,7 +163,9 @@ impl Shadow {
         };
         drop(lines);
         if ends.recv_timeout(most) == Err(RecvTimeoutError::Timeout) {
-            tracing::error!("the disk is too slow for the shadow file: some decisions are not in it");
+            tracing::error!(
+                "the disk is too slow for the shadow file: some decisions are not in it"
+            );
         }
         // Of a thread that has ended there is none, unless it panicked.
         self.counts

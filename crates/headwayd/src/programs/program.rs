@@ -115,7 +115,10 @@ impl Program {
             && !kernel::has_links()
             && left_over::unregister(&self.name)
         {
-            tracing::warn!(name = self.name, "removed the controller that a killed agent had left registered");
+            tracing::warn!(
+                name = self.name,
+                "removed the controller that a killed agent had left registered"
+            );
             link = own.attach_struct_ops();
         }
         self.link = Some(link.map_err(refused)?);

@@ -43,7 +43,7 @@ def described(bounds: Mapping[str, Sequence[float]]) -> str:
     """A card's range in one line: `1 to 100 Mbit/s, 10 to 200 ms of RTT, ...`."""
 
     def span(key: str, factor: float = 1) -> str:
-        least, most = (f"{value * factor:g}" for value in bounds[key])
+        least, most = (f"{float(f'{value * factor:.3g}'):g}" for value in bounds[key])
         return least if least == most else f"{least} to {most}"
 
     parts = [f"{span('rate_mbps')} Mbit/s", f"{span('rtt_ms')} ms of RTT"]

@@ -10,7 +10,8 @@ pub struct TrainingRange {
     pub rate_mbps: [f64; 2],
     /// What a packet and its acknowledgement take without a queue, ms.
     pub rtt_ms: [f64; 2],
-    /// What the slowest link takes to send a full queue, ms; `None` if no queue of the training ever drops.
+    /// What the slowest link takes to send a full queue, ms; of a trace at its mean rate. `None` if no queue of the training
+    /// ever drops.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub buffer_ms: Option<[f64; 2]>,
     /// Random loss on the way of the data: a share of the packets.
@@ -26,7 +27,11 @@ impl TrainingRange {
         let named = [
             ("rate_mbps", self.rate_mbps, f64::INFINITY),
             ("rtt_ms", self.rtt_ms, f64::INFINITY),
-            ("buffer_ms", self.buffer_ms.unwrap_or_default(), f64::INFINITY),
+            (
+                "buffer_ms",
+                self.buffer_ms.unwrap_or_default(),
+                f64::INFINITY,
+            ),
             ("loss", self.loss, 1.0),
         ];
         for (name, [least, most], highest) in named {

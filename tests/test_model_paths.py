@@ -65,5 +65,5 @@ def test_a_shipped_model_states_the_range_of_its_own_scenarios(model):
 def test_the_terminal_shows_the_range(run):
     """The scenario bbr-training has links of 1 to 10 Mbit/s."""
     shown = run("models", "show", "bbr-tuner-ppo-v1").stdout
-    assert "1 to 10 Mbit/s, 10" in shown.partition("[net]")[0]
-    assert "1 to 10 Mbit/s, 10" in run("models").stdout
+    assert "1 to 10 Mbit/s, 11.3 to" in shown.partition("[net]")[0]
+    assert "1 to 10 Mbit/s, 11.3 to" in run("models").stdout

@@ -1,6 +1,7 @@
 """The OpenFlow source against switches that are made up: their messages are written down from OpenFlow 1.3.5."""
 
 import asyncio
+import json
 import os
 import shutil
 import signal
@@ -8,6 +9,7 @@ import socket
 import ssl
 import struct
 import subprocess
+import sys
 import time
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
@@ -342,6 +344,20 @@ def test_os_ken_that_hangs_is_started_again(monkeypatch):
                 os.kill(hangs, 0)
 
     asyncio.run(scene())
+
+
+def test_lines_longer_than_a_pipe_that_two_threads_write_do_not_mix():
+    # A pipe has room for 64 KiB: a write of more lets others in between.
+    threads = (
+        "import threading\nfrom headway.netwatch.openflow_app import _say\n"
+        "def say(letter):\n    for _ in range(20):\n        _say(what=letter * 100_000)\n"
+        "for letter in 'ab':\n    threading.Thread(target=say, args=letter).start()\n"
+    )
+    command = [sys.executable, "-c", threads]
+    said = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=300)
+    assert sorted(said.stdout.decode().splitlines()) == [
+        json.dumps({"what": letter * 100_000}) for letter in "ab" for _ in range(20)
+    ]
 
 
 def pair(folder, name, *options):

@@ -32,6 +32,7 @@ from os_ken.ofproto import ofproto_v1_3
 MOST_PORTS = 4096
 GIVES_UP_AFTER_S = 15.0
 """A switch that has not answered for so long is disconnected; it may come again."""
+_WRITING = threading.Lock()
 
 
 class Alive(EventBase):
@@ -151,9 +152,12 @@ class PortCounters(OSKenApp):
 
 
 def _say(**said: Any) -> None:
-    # One write, so that lines of several threads do not mix.
+    line = json.dumps(said).encode() + b"\n"
     try:
-        os.write(1, json.dumps(said).encode() + b"\n")
+        # A pipe that is full takes a line in parts.
+        with _WRITING:
+            while line:
+                line = line[os.write(1, line) :]
     except OSError:
         os._exit(1)
 

@@ -14,11 +14,15 @@ from hypothesis import HealthCheck, settings
 
 import needs
 from headway._native import RunError, UsageError
+from headway.netwatch.api import Limits, make_app
 from headway.netwatch.client import Client
 from headway.netwatch.limits import Rates, client_of
 from headway.netwatch.server import checked
+from headway.netwatch.stream import Broadcast
 from headway.netwatch.tokens import Tokens, new
-from netwatch_served import app, serving
+from headway.netwatch.topology import parse
+from headway.netwatch.watch import Watch
+from netwatch_served import TOPOLOGY, app, serving
 
 
 async def ask(application, path, *, method="GET", host="127.0.0.1", client="127.0.0.1", headers=()):
@@ -64,7 +68,9 @@ def test_paths_are_what_the_watch_knows():
     # 5 of 10 Mbit/s out, and two packets kept back in a second.
     assert (status, headers[b"content-type"], snapshot["seq"]) == (200, b"application/json", 1)
     assert (path["pnc"], path["pna"], path["known"]) == (2.0, 0.5, 0.5)
-    assert json.loads(get(application, "/v1/paths/there")[2]) == path
+    same = json.loads(get(application, "/v1/paths/there")[2])
+    assert same == path | {"age_s": same["age_s"]}
+    assert same["age_s"] >= path["age_s"]
     assert get(application, "/v1/paths/nowhere")[0] == 404
     (link, _) = json.loads(get(application, "/v1/links")[2])
     assert (link["name"], link["free"]) == ("s1:1-s2", 0.5)
@@ -72,6 +78,38 @@ def test_paths_are_what_the_watch_knows():
     assert 'headway_path_pna{path="there"} 0.5' in text
     assert 'headway_switch_events_total{switch="s1",what="readings"} 2.0' in text
     assert 'headway_netwatch_responses_total{status="404"} 1.0' in text
+
+
+def test_ages_grow_from_a_snapshot_until_somebody_asks():
+    """A new subscriber gets the last snapshot, which may be a whole period old."""
+    now_s = 0.0
+    watch = Watch(parse(TOPOLOGY, "test"), lambda: now_s)
+    broadcast = Broadcast(lambda: now_s)
+    application = make_app(watch, broadcast, Limits())
+    now_s = 0.5
+    broadcast.publish(watch.snapshot())
+    now_s = 30.5
+
+    def told():
+        """Of /v1/paths, of one path, to a new subscriber, and to Prometheus."""
+        snapshot = json.loads(get(application, "/v1/paths")[2])
+        path = json.loads(get(application, "/v1/paths/there")[2])
+        with broadcast.subscribed("127.0.0.1") as subscriber:
+            event = asyncio.run(subscriber.take()).decode().splitlines()
+        assert event[:2] == ["id: 1", "event: paths"]
+        assert json.loads(event[2].removeprefix("data: ")) == snapshot
+        assert snapshot["paths"] == [path]
+        (line,) = (
+            line
+            for line in get(application, "/metrics")[2].decode().splitlines()
+            if line.startswith('headway_path_age_seconds{path="there"}')
+        )
+        return path["age_s"], float(line.split()[1])
+
+    # Nothing has been known since 0 s.
+    assert told() == (30.5, 30.5)
+    now_s = 60.5
+    assert told() == (60.5, 60.5)
 
 
 @pytest.mark.parametrize(

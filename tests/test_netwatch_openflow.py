@@ -1,6 +1,7 @@
 """The OpenFlow source against switches that are made up: their messages are written down from OpenFlow 1.3.5."""
 
 import asyncio
+import json
 import os
 import shutil
 import signal
@@ -8,13 +9,15 @@ import socket
 import ssl
 import struct
 import subprocess
+import sys
 import time
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import pytest
 
 import needs
 from headway._native import UsageError
+from headway.netwatch import openflow
 from headway.netwatch.openflow import OpenFlowSource
 from headway.netwatch.topology import parse
 from headway.netwatch.watch import Watch
@@ -248,6 +251,41 @@ def test_one_that_hangs_one_that_lies_and_one_that_babbles_hold_nobody_up():
     asyncio.run(scene())
 
 
+def test_connections_that_are_closed_while_switches_babble_stop_nobody():
+    """An app of os-ken has one queue of 128 events, and each close puts another event into it."""
+    names = [f"babbles{n}" for n in range(1, 7)]
+    watch = watched("good", *names)
+    good, *babblers = (FakeSwitch(n, honest()) for n in range(1, 8))
+    again, stranger = FakeSwitch(2, honest()), FakeSwitch(0x99, honest())
+
+    async def babble(switch):
+        while True:
+            for _ in range(0 if switch.writer.is_closing() else 400):
+                switch.say(MULTIPART_REPLY, 0xBAD, struct.pack("!HH4x", PORT_STATS, 0))
+            with suppress(OSError):
+                await switch.writer.drain()
+            await asyncio.sleep(0.01)
+
+    async def scene():
+        async with AsyncExitStack() as stack:
+            _, port = await stack.enter_async_context(running(watch))
+            for switch in (good, *babblers):
+                await stack.enter_async_context(switch.connected(port))
+            await until(lambda: all(watch.switch(n).state == "trusted" for n in ("good", *names)))
+            babbling = [asyncio.create_task(babble(switch)) for switch in babblers]
+            for switch in (again, stranger):
+                await stack.enter_async_context(switch.connected(port))
+            await until(lambda: watch.strangers >= 3)
+            await until(lambda: watch.switch(names[0]).counted["connected"] >= 3)
+            before = watch.switch("good").counted["readings"]
+            await until(lambda: watch.switch("good").counted["readings"] - before >= 8)
+            assert watch.sources[0].failures == 0
+            for task in babbling:
+                task.cancel()
+
+    asyncio.run(scene())
+
+
 def test_a_stranger_is_sent_away():
     watch = watched("s1")
     stranger = FakeSwitch(0x99, honest())
@@ -283,6 +321,43 @@ def test_os_ken_that_dies_is_started_again():
             assert source.pid != first
 
     asyncio.run(scene())
+
+
+def test_os_ken_that_hangs_is_started_again(monkeypatch):
+    watch = watched("s1")
+    switch = FakeSwitch(1, honest())
+
+    async def scene():
+        async with running(watch) as (source, port), switch.connected(port):
+            await until(lambda: watch.switch("s1").state == "trusted")
+            monkeypatch.setattr(openflow, "SILENT_S", 5.0)
+            # It holds from the next sign of life on; one comes before each reading.
+            before = watch.switch("s1").counted["readings"]
+            await until(lambda: watch.switch("s1").counted["readings"] >= before + 2)
+            hangs, failures = source.pid, watch.sources[0].failures
+            os.kill(hangs, signal.SIGSTOP)
+            await until(lambda: watch.sources[0].failures > failures)
+            assert watch.sources[0].last_failure == "os-ken hangs: no sign of life for 5 s"
+            monkeypatch.undo()
+            await until(lambda: source.pid != hangs and watch.switch("s1").state == "trusted")
+            with pytest.raises(ProcessLookupError):
+                os.kill(hangs, 0)
+
+    asyncio.run(scene())
+
+
+def test_lines_longer_than_a_pipe_that_two_threads_write_do_not_mix():
+    # A pipe has room for 64 KiB: a write of more lets others in between.
+    threads = (
+        "import threading\nfrom headway.netwatch.openflow_app import _say\n"
+        "def say(letter):\n    for _ in range(20):\n        _say(what=letter * 100_000)\n"
+        "for letter in 'ab':\n    threading.Thread(target=say, args=letter).start()\n"
+    )
+    command = [sys.executable, "-c", threads]
+    said = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=300)
+    assert sorted(said.stdout.decode().splitlines()) == [
+        json.dumps({"what": letter * 100_000}) for letter in "ab" for _ in range(20)
+    ]
 
 
 def pair(folder, name, *options):

@@ -112,19 +112,18 @@ def _add_routes(app: FastAPI, watch: Watch, broadcast: Broadcast, metrics: Metri
 
     @app.get("/v1/paths", response_model=Snapshot)
     async def paths() -> Json:
-        """All paths, as of the last snapshot."""
-        return Json(broadcast.snapshot or json.dumps(asdict(watch.paths())))
+        """All paths, as of the last snapshot; ages are as of now."""
+        return Json(broadcast.snapshot() or json.dumps(asdict(watch.paths())))
 
     @app.get("/v1/paths/{name}", response_model=PathState, responses={404: {"model": Problem}})
     async def path(name: Name) -> Json:
-        """One path, as of the last snapshot."""
+        """One path, as of the last snapshot; its age is as of now."""
         if name not in watch.topology.paths:
             raise HTTPException(404, "no such path; /v1/paths has all")
-        known = broadcast.paths.get(name)
-        if known is None:
-            found = next(one for one in watch.paths().paths if one.name == name)
-            return Json(json.dumps(asdict(found)))
-        return Json(known)
+        if known := broadcast.path(name):
+            return Json(known)
+        found = next(one for one in watch.paths().paths if one.name == name)
+        return Json(json.dumps(asdict(found)))
 
     @app.get(
         STREAM,

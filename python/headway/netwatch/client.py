@@ -95,9 +95,9 @@ class Client:
     def stream(self) -> Iterator[Snapshot]:
         """Every snapshot from now on, until `close`: a lost connection is opened again.
 
-        A slow client gets newer ones: `seq` has a gap then. Ages are of when a snapshot was taken; while
-        none comes they grow, by your own clock. Raises RunError only if it is refused: a token that is not known,
-        or something else at that address.
+        A slow client gets newer ones: `seq` has a gap then. Ages are of when a snapshot was sent;
+        while none comes they grow, by your own clock. Raises RunError only if it is refused: a token
+        that is not known, or something else at that address.
         """
         wait_s = FIRST_WAIT_S
         while not self._closed.is_set():

@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 LARGEST_LINE = 1 << 20
 """Bytes: a switch of 4,096 ports takes a third of it."""
 ENDS_WITHIN_S = 2.0
+SILENT_S = 30.0
+"""os-ken says once a period that it is alive.
+
+It is ended when it has not said so for this long and for five periods.
+"""
 
 
 class OpenFlowSource:
@@ -52,7 +57,7 @@ class OpenFlowSource:
         return self._process.pid if self._process else None
 
     async def run(self, sink: Sink) -> None:
-        """Until cancelled. Raises RunError: os-ken has ended."""
+        """Until cancelled. Raises RunError: os-ken has ended, or hangs."""
         asked = {
             "listen": list(address(self._settings.listen, "[openflow] listen")),
             "period_s": self._period_s,
@@ -75,15 +80,26 @@ class OpenFlowSource:
         assert process.stderr is not None
         errors = asyncio.create_task(_last_line(process.stderr))
         try:
-            while line := await process.stdout.readline():
-                self._heard(json.loads(line), sink)
-            await process.wait()
-            raise RunError(f"os-ken has ended ({process.returncode}): {await errors or 'it does not say why'}")
+            async with asyncio.timeout(self._silent_s()) as patience:
+                while line := await process.stdout.readline():
+                    said = json.loads(line)
+                    if said["what"] == "alive":
+                        patience.reschedule(asyncio.get_running_loop().time() + self._silent_s())
+                    else:
+                        self._heard(said, sink)
+                await process.wait()
+                why = await errors or "it does not say why"
+                raise RunError(f"os-ken has ended ({process.returncode}): {why}")
+        except TimeoutError:
+            raise RunError(f"os-ken hangs: no sign of life for {self._silent_s():g} s") from None
         except ValueError as error:
             raise RunError(f"os-ken says what cannot be read: {error}") from None
         finally:
             await _end(process)
             errors.cancel()
+
+    def _silent_s(self) -> float:
+        return max(SILENT_S, 5 * self._period_s)
 
     def _heard(self, said: dict[str, Any], sink: Sink) -> None:
         # A stranger has no name, and is counted.
@@ -134,7 +150,9 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     try:
         async with asyncio.timeout(ENDS_WITHIN_S):
             await process.wait()
-    except (TimeoutError, asyncio.CancelledError):
+    except (TimeoutError, asyncio.CancelledError) as ended:
         with suppress(ProcessLookupError):
             process.kill()
-        raise
+        if isinstance(ended, asyncio.CancelledError):
+            raise
+        await process.wait()

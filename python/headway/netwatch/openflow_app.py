@@ -2,6 +2,10 @@
 
 It is a controller in the slave's role (OpenFlow 1.3, 6.3.1): it reads, changes nothing, and no packet comes to it.
 Whatever a switch does holds up that switch alone: each has threads of its own, and one request under way at most.
+
+os-ken calls an app's handlers in one thread, which a queue of 128 events feeds. Closing a
+connection waits for room in that queue, and sending for room in the switch's. So neither handlers
+nor the thread that asks all switches do it: each close and each send has a thread of its own.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ os.environ["OSKEN_HUB_TYPE"] = "native"
 from os_ken import cfg
 from os_ken.base.app_manager import AppManager, OSKenApp
 from os_ken.controller import ofp_event
+from os_ken.controller.event import EventBase
 from os_ken.controller.handler import DEAD_DISPATCHER, MAIN_DISPATCHER, set_ev_cls
 from os_ken.lib import hub
 from os_ken.ofproto import ofproto_v1_3
@@ -27,6 +32,11 @@ from os_ken.ofproto import ofproto_v1_3
 MOST_PORTS = 4096
 GIVES_UP_AFTER_S = 15.0
 """A switch that has not answered for so long is disconnected; it may come again."""
+_WRITING = threading.Lock()
+
+
+class Alive(EventBase):
+    """Comes once a period by way of the queue, and shows that the app's threads run."""
 
 
 @dataclass
@@ -53,6 +63,7 @@ class PortCounters(OSKenApp):
         super().__init__(*args, **kwargs)
         self._connected: dict[int, Asked] = {}
         self._lock = threading.Lock()
+        self.register_handler(Alive, lambda _: _say(what="alive"))
         hub.spawn(self._ask_forever)
 
     @set_ev_cls(ofp_event.EventOFPStateChange, [MAIN_DISPATCHER, DEAD_DISPATCHER])
@@ -70,14 +81,16 @@ class PortCounters(OSKenApp):
                 return
             if datapath.id not in self.datapaths:
                 _say(what="stranger", datapath=datapath.id)
-                datapath.close()
+                hub.spawn(datapath.close)
                 return
             # One that has started again comes before its old connection is missed.
             self._connected[datapath.id] = Asked(datapath)
         if one is not None:
-            one.datapath.close()
+            hub.spawn(one.datapath.close)
         _say(what="connected", datapath=datapath.id)
-        datapath.send_msg(datapath.ofproto_parser.OFPRoleRequest(datapath, datapath.ofproto.OFPCR_ROLE_SLAVE, 0))
+        ofproto = datapath.ofproto
+        request = datapath.ofproto_parser.OFPRoleRequest(datapath, ofproto.OFPCR_ROLE_SLAVE, 0)
+        hub.spawn(datapath.send_msg, request)
 
     @set_ev_cls(ofp_event.EventOFPPortStatsReply, MAIN_DISPATCHER)
     def on_ports(self, event: Any) -> None:
@@ -100,7 +113,7 @@ class PortCounters(OSKenApp):
                 if p.port_no <= most
             ]
             if len(one.ports) > MOST_PORTS:
-                message.datapath.close()
+                hub.spawn(message.datapath.close)
                 return
             if message.flags & message.datapath.ofproto.OFPMPF_REPLY_MORE:
                 return
@@ -112,6 +125,7 @@ class PortCounters(OSKenApp):
     def _ask_forever(self) -> None:
         due_s = time.monotonic()
         while True:
+            self.send_event(self.name, Alive())
             with self._lock:
                 all_of_them = list(self._connected.items())
             for number, one in all_of_them:
@@ -126,7 +140,7 @@ class PortCounters(OSKenApp):
             # The older request is still under way: nothing piles up.
             _say(what="timeout", datapath=number)
             if now_s - one.answered_s > GIVES_UP_AFTER_S:
-                datapath.close()
+                hub.spawn(datapath.close)
                 # A switch that hangs does not hear that it is to go.
                 datapath.socket.close()
             return
@@ -134,13 +148,16 @@ class PortCounters(OSKenApp):
         datapath.set_xid(request)
         with self._lock:
             one.xid, one.asked_s, one.ports = request.xid, now_s, []
-        datapath.send_msg(request)
+        hub.spawn(datapath.send_msg, request)
 
 
 def _say(**said: Any) -> None:
-    # One write, so that lines of several threads do not mix.
+    line = json.dumps(said).encode() + b"\n"
     try:
-        os.write(1, json.dumps(said).encode() + b"\n")
+        # A pipe that is full takes a line in parts.
+        with _WRITING:
+            while line:
+                line = line[os.write(1, line) :]
     except OSError:
         os._exit(1)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -12,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 from starlette.responses import Response
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from starlette.types import Receive, Scope, Send
 
-    from headway.netwatch.watch import Snapshot
+    from headway.netwatch.watch import PathState, Snapshot
 
 MOST_SUBSCRIBERS = 64
 MOST_OF_A_CLIENT = 8
@@ -54,14 +55,21 @@ class Subscriber:
 
 
 class Broadcast:
-    """The last snapshot as JSON, and those who want every one."""
+    """The last snapshot as JSON, and those who want every one.
 
-    def __init__(self) -> None:
-        """Nobody subscribes, nothing was sent."""
+    Ages grow from its publication on: a later request gets larger ones.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Nobody subscribes, nothing was sent. `clock` is in s."""
         self._subscribers: dict[Subscriber, str] = {}
         self.counted: Counter[str] = Counter(published=0, skipped=0, dropped=0, refused=0)
-        self.snapshot: bytes = b""
-        self.paths: dict[str, bytes] = {}
+        self._clock = clock
+        self._published_s = 0.0
+        self._seq = 0
+        self._head = ""
+        self._paths: dict[str, tuple[str, float]] = {}
+        """Each path as JSON but for its age and the last bracket; its age as it was published."""
         self._closed = asyncio.Event()
 
     @property
@@ -71,14 +79,30 @@ class Broadcast:
 
     def publish(self, snapshot: Snapshot) -> None:
         """To everybody; nobody is waited for."""
-        paths = {path.name: json.dumps(asdict(path)).encode() for path in snapshot.paths}
-        head = json.dumps({"seq": snapshot.seq, "at": snapshot.at})[:-1].encode()
-        self.snapshot = head + b', "paths": [' + b", ".join(paths.values()) + b"]}"
-        self.paths = paths
+        self._published_s = self._clock()
+        self._seq = snapshot.seq
+        self._head = json.dumps({"seq": snapshot.seq, "at": snapshot.at})[:-1]
+        self._paths = {path.name: (_without_age(path), path.age_s) for path in snapshot.paths}
         self.counted["published"] += 1
-        event = _event(snapshot.seq, self.snapshot)
+        event = self._event()
         for subscriber in self._subscribers:
             self.counted["skipped"] += subscriber.put(event)
+
+    def snapshot(self) -> str:
+        """The last one as JSON, with ages as of now; empty before the first."""
+        if not self._head:
+            return ""
+        return f'{self._head}, "paths": [{", ".join(map(self.path, self._paths))}]}}'
+
+    def path(self, name: str) -> str:
+        """One path of the last snapshot as JSON, with its age as of now; empty if it has none."""
+        if name not in self._paths:
+            return ""
+        text, age_s = self._paths[name]
+        return f'{text}, "age_s": {age_s + self._clock() - self._published_s}}}'
+
+    def _event(self) -> bytes:
+        return f"id: {self._seq}\nevent: paths\ndata: {self.snapshot()}\n\n".encode()
 
     def close(self) -> None:
         """Streams end."""
@@ -95,8 +119,8 @@ class Broadcast:
     def subscribed(self, client: str) -> Iterator[Subscriber]:
         """Begins with the last snapshot, if there is one."""
         one = Subscriber()
-        if self.snapshot:
-            one.put(_event(json.loads(self.snapshot)["seq"], self.snapshot))
+        if self._head:
+            one.put(self._event())
         self._subscribers[one] = client
         try:
             yield one
@@ -163,5 +187,7 @@ async def _gone(receive: Receive) -> None:
         pass
 
 
-def _event(seq: int, data: bytes) -> bytes:
-    return b"id: %d\nevent: paths\ndata: %b\n\n" % (seq, data)
+def _without_age(path: PathState) -> str:
+    said = asdict(path)
+    del said["age_s"]
+    return json.dumps(said)[:-1]

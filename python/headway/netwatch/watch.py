@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from headway._native import RunError, UsageError, network_view
@@ -50,7 +50,10 @@ class PathState:
     known: float
     """The share of the path's switches whose counters are used, 0 to 1."""
     age_s: float
-    """Of the oldest counter used, as the snapshot was taken; while nothing is known, how long that has been so."""
+    """Of the oldest counter used; while nothing is known, how long that has been so.
+
+    As of when the snapshot was taken, or of the request that it answers.
+    """
     switches: list[OnPath]
 
 
@@ -241,8 +244,12 @@ class Watch:
         return self._capacities.get((switch, port))
 
     def paths(self) -> Snapshot:
-        """The last snapshot, or the first."""
-        return self._last or self.snapshot()
+        """The last snapshot with ages as of now, or the first."""
+        if self._last is None:
+            return self.snapshot()
+        since_s = self._clock() - self._last_at
+        aged = [replace(path, age_s=path.age_s + since_s) for path in self._last.paths]
+        return replace(self._last, paths=aged)
 
     def switches(self) -> list[SwitchState]:
         """All switches."""

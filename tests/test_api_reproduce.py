@@ -130,7 +130,8 @@ def test_ctrl_c_keeps_the_finished_runs_and_the_same_call_goes_on(made, tmp_path
             signal.raise_signal(left.pop())
 
     with pytest.raises(headway.Interrupted) as raised:
-        headway.reproduce(*FIG8, quick=True, out=tmp_path, progress=press)
+        # One run at a time, so that some are left when the signal comes.
+        headway.reproduce(*FIG8, quick=True, out=tmp_path, jobs=1, progress=press)
     finished, total = told[-1]
     rest = f"they are in {tmp_path}, and the same call goes on from there"
     assert str(raised.value) == f"interrupted: {finished} of {total} runs finished; {rest}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from headway._native import Scenario, scenario_names, split
-from headway.models.paths import described
 
 if TYPE_CHECKING:
     from headway.models import Model
@@ -70,6 +69,9 @@ def about_model(model: Model | Learner) -> dict[str, Any]:
 
     `net` is the network in a few words, such as `mlp 30-32-16-1`; a learner has None.
     """
+    # NumPy comes along: help has to start without it.
+    from headway.models.paths import described
+
     card, training = model.card, model.card["training"]
     return {
         "name": model.title,

@@ -209,5 +209,5 @@ def test_a_learner_that_is_not_whole_is_refused(tmp_path, state, kept):
     options = ["--policy", "rax-pretrained", "--state", str(state)]
     with daemon.Daemon(*options) as agent, path.flow(tmp_path, "headway_window", 3, **LINK) as flow:
         flow.wait(2)
-        (said,) = [line for line in agent.log.splitlines() if "goes on from the model" in line]
+        (said,) = [line for line in agent.log.splitlines() if "flows start from the model" in line]
         assert kept.name in said

@@ -29,9 +29,12 @@ import surroundings
 
 ROOT = Path(__file__).resolve().parent.parent
 LOGS = ROOT / "build" / "gate"
-PACKAGES = ["chromium", "iproute2", "libelf-dev", "openssl", "pkg-config", "tshark", "util-linux", "zlib1g-dev"]
+PACKAGES = [
+    *("chromium", "ethtool", "iproute2", "libelf-dev", "openssl", "openvswitch-switch", "pkg-config"),
+    *("tshark", "util-linux", "zlib1g-dev"),
+]
 """Of Debian: what headwayd links, and what tests start."""
-PROGRAMS = ["chromium", "ip", "openssl", "pkg-config", "tshark", "unshare"]
+PROGRAMS = ["chromium", "ethtool", "ip", "openssl", "ovs-vswitchd", "pkg-config", "tshark", "unshare"]
 TRIES = 3
 PAUSE_S = 10
 NETWORK_FAILED = 75
@@ -52,7 +55,7 @@ ENVIRONMENT = {
     "PROFILE": "gate",
     "RUST_TEST_THREADS": AT_A_TIME,
     # What is named here and missing is a failure, not a skipped test.
-    "HEADWAY_REQUIRE": "namespaces,bpf,bbr,chromium,openssl,tshark",
+    "HEADWAY_REQUIRE": "namespaces,bpf,bbr,chromium,openssl,ovs,tshark",
     again.LOG: str(LOGS / "flaky.jsonl"),
 }
 
@@ -77,7 +80,8 @@ def fetch(log: Callable[[list[str]], int]) -> bool:
         if os.geteuid() != 0:
             print(f"gate: install these packages first: {' '.join(PACKAGES)}")
             sys.exit(1)
-        install = ["apt-get", "install", "-y", "-qq", *PACKAGES]
+        # In runlevel 1 no package starts its service: Open vSwitch has one.
+        install = ["env", "RUNLEVEL=1", "apt-get", "install", "-y", "-qq", *PACKAGES]
         if not _tried(log, ["apt-get", "update", "-qq"], install):
             return False
     # A module on some kernels; built in or missing on others, which the tests find out.

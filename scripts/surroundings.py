@@ -14,6 +14,8 @@ ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
 COLOURS = ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "CLICOLOR_FORCE", "COLUMNS")
 CHOICES = (
     "LANGUAGE",
+    # `make -j2` hands cargo a jobserver that the scripts in between have closed.
+    "MAKEFLAGS",
     "PYTEST_ADDOPTS",
     "PYTHONOPTIMIZE",
     "RUST_TEST_NOCAPTURE",

@@ -1,5 +1,6 @@
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from itertools import cycle
@@ -22,6 +23,16 @@ hypothesis.settings.register_profile("new", deadline=None, max_examples=1000)
 hypothesis.settings.load_profile("new" if surroundings.RANDOM in os.environ else "same")
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@pytest.fixture(autouse=True)
+def signals_as_before() -> Iterator[None]:
+    """Each test begins with the same handlers: a command leaves its own in the process that it ran in."""
+    before = {one: signal.getsignal(one) for one in ENDING}
+    yield
+    for one, handler in before.items():
+        signal.signal(one, handler)
 
 
 @pytest.fixture(scope="session")

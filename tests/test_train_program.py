@@ -6,7 +6,6 @@ import signal
 
 import pytest
 
-from headway import ending
 from headway._native import RunError, UsageError
 from headway.cli import streams
 from headway.train import program
@@ -16,10 +15,6 @@ from headway.train import program
 def as_a_program(monkeypatch):
     """Signals do here what they do in a program; the streams are pytest's."""
     monkeypatch.setattr(streams, "prepare", lambda: None)
-    before = {one: signal.getsignal(one) for one in ending.SIGNALS}
-    yield
-    for one, handler in before.items():
-        signal.signal(one, handler)
 
 
 @pytest.mark.parametrize(

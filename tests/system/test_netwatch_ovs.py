@@ -176,7 +176,11 @@ def hosts():
 
 def topology(port, switches=("s1",)):
     links = [
-        {"ends": [f"{name}:{number}", f"h-{name}-{number}"], "capacity": f"{CAPACITY_MBPS}Mbps", "line_rate": "1Gbps"}
+        {
+            "ends": [f"{name}:{number}", f"h-{name}-{number}"],
+            "capacity": f"{CAPACITY_MBPS}Mbps",
+            "line_rate": "1Gbps",
+        }
         for name in switches
         for number in (1, 2)
     ]

@@ -32,10 +32,14 @@ static __always_inline bool find_action(struct flow *f, const struct headway_set
 	       now_ns < action->expires_ns && !f->is_cubics;
 }
 
-/* What an action makes of a window, within the guard's bounds. */
-static __always_inline __u32 steer_cwnd(struct flow *f, const struct headway_settings *set,
-					const struct headway_action *action, __u32 cwnd)
+/*
+ * What an action makes of the window, within the guard's bounds. A window that is not filled, since there is no data or
+ * the receiver has no room, does not grow: nobody knows whether the path could carry more (RFC 7661).
+ */
+static __always_inline void steer_cwnd(struct tcp_sock *tp, struct flow *f, const struct headway_settings *set,
+				       const struct headway_action *action)
 {
+	__u32 cwnd = tp->snd_cwnd, bounded;
 	__s64 wanted = cwnd, value = action->values[0];
 
 	if (action->kind == HEADWAY_ADD_CWND) {
@@ -48,9 +52,11 @@ static __always_inline __u32 steer_cwnd(struct flow *f, const struct headway_set
 	} else if (action->kind == HEADWAY_SET_CWND) {
 		wanted = value;
 	} else {
-		return cwnd;
+		return;
 	}
-	return headway_guard_cwnd(&f->guard, &set->limits, wanted);
+	bounded = headway_guard_cwnd(&f->guard, &set->limits, wanted);
+	if (bounded <= cwnd || BITS(tp, is_cwnd_limited))
+		set_cwnd(tp, bounded);
 }
 
 #endif

@@ -50,7 +50,7 @@ static __always_inline void reduce(struct sock *sk, struct flow *f, const struct
 	/* The first retransmission goes out whatever is in flight. */
 	if (send < !out)
 		send = !out;
-	tp->snd_cwnd = flying + send > 1 ? flying + send : 1;
+	set_cwnd(tp, flying + send > 1 ? flying + send : 1);
 }
 
 /* What tcp_update_pacing_rate() sets: so many percent of the window per RTT. */
@@ -78,7 +78,7 @@ static __always_inline void cubic_control(struct sock *sk, __u32 ack, const stru
 	if (is_reducing(sk) && f)
 		reduce(sk, f, rs, advances);
 	else if (is_reducing(sk))
-		tp->snd_cwnd = tp->snd_ssthresh;
+		set_cwnd(tp, tp->snd_ssthresh);
 	else if (rs->acked_sacked && (advances || tp->reordering > TCP_REORDERING))
 		/* tcp_may_raise_cwnd(): a SACK alone lets the window grow only where packets are known to overtake. */
 		cubictcp_cong_avoid(sk, ack, rs->acked_sacked);
@@ -98,7 +98,7 @@ static __always_inline void cubic_state(struct sock *sk, __u8 state)
 		f->prr_delivered = 0;
 	else if (is_reducing(sk) && state < TCP_CA_CWR && tp->snd_ssthresh < TCP_INFINITE_SSTHRESH &&
 		 (before == TCP_CA_CWR || tp->undo_marker))
-		tp->snd_cwnd = tp->snd_ssthresh;
+		set_cwnd(tp, tp->snd_ssthresh);
 }
 
 /* tcp_cwnd_restart(): half the window for each RTO of idleness, down to the initial one. */
@@ -121,7 +121,7 @@ static __always_inline void restart_after_idle(struct sock *sk)
 		cwnd >>= 1;
 	}
 	if (tp->snd_cwnd > initial_cwnd)
-		tp->snd_cwnd = cwnd > initial_cwnd ? cwnd : initial_cwnd;
+		set_cwnd(tp, cwnd > initial_cwnd ? cwnd : initial_cwnd);
 }
 
 static __always_inline void cubic_restart(struct sock *sk)
@@ -168,9 +168,9 @@ static __always_inline void give_to_cubic(struct sock *sk, struct flow *f, __u8 
 	}
 	tp->snd_ssthresh = ssthresh;
 	if (tp->snd_cwnd > ssthresh)
-		tp->snd_cwnd = ssthresh;
+		set_cwnd(tp, ssthresh);
 	else if (tp->snd_cwnd < f->initial_cwnd)
-		tp->snd_cwnd = f->initial_cwnd < ssthresh ? f->initial_cwnd : ssthresh;
+		set_cwnd(tp, f->initial_cwnd < ssthresh ? f->initial_cwnd : ssthresh);
 }
 
 #endif

@@ -18,6 +18,8 @@
 #define HEADWAY_LOOK_AGAIN_NS 1000000000ull
 
 #define HEADWAY_NO_SLOT 0xffffffffu
+/* The third word of an address in ::ffff:0:0/96, as it is in memory. */
+#define V4_MAPPED __builtin_bswap32(0xffff)
 
 /* What each acknowledgement looks at stands first, in as few cache lines as there may be. */
 struct flow {
@@ -136,7 +138,10 @@ static __always_inline struct flow *flow_of(struct sock *sk)
 
 static __always_inline __u32 ip_header(struct sock *sk)
 {
-	return sk->__sk_common.skc_family == AF_INET6 ? 40 : 20;
+	const __u32 *remote = sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32;
+
+	/* A socket of IPv6 may carry IPv4, to ::ffff:0:0/96. */
+	return sk->__sk_common.skc_family == AF_INET6 && (remote[0] || remote[1] || remote[2] != V4_MAPPED) ? 40 : 20;
 }
 
 /* A full packet on the wire. */
@@ -170,7 +175,7 @@ static __always_inline void map_address(__u8 *to, __u32 address)
 	__u32 *words = (__u32 *)to;
 
 	words[0] = words[1] = 0;
-	words[2] = 0xffff0000; /* ::ffff:0:0/96, in memory */
+	words[2] = V4_MAPPED;
 	words[3] = address;
 }
 

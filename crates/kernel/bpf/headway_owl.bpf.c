@@ -81,7 +81,7 @@ void owl_cong_avoid(__u64 *ctx)
 	if (find_action(f, set, &action) && is_avoiding(sk)) {
 		struct tcp_sock *tp = tcp_sk(sk);
 
-		tp->snd_cwnd = steer_cwnd(f, set, &action, tp->snd_cwnd);
+		steer_cwnd(tp, f, set, &action);
 		/* Below ssthresh it would be slow start's, which leads back. */
 		if (tp->snd_ssthresh > tp->snd_cwnd)
 			tp->snd_ssthresh = tp->snd_cwnd;

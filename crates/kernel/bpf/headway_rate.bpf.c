@@ -49,7 +49,7 @@ static __always_inline void apply_rate(struct sock *sk, struct flow *f)
 	/* At most 2^37 bytes a second (settings) times 2^26 us. */
 	if (rtt_us)
 		cwnd = 10 + 2 * (f->pacing_rate * (rtt_us < 1 << 26 ? rtt_us : 1 << 26) / 1000000) / mss;
-	tp->snd_cwnd = cwnd < 100000 ? cwnd : 100000;
+	set_cwnd(tp, cwnd < 100000 ? cwnd : 100000);
 	if (sk->sk_pacing_status == SK_PACING_NONE)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 	/* The kernel paces payload; the application may have set a limit. */
@@ -135,6 +135,12 @@ static __always_inline void tell(struct sock *sk, struct flow *f, const struct h
 	f->is_new = 0;
 	if (!f->is_cubics)
 		apply_rate(sk, f);
+}
+
+static __always_inline void answer_marks(struct sock *sk, struct flow *f, const struct headway_settings *set)
+{
+	if (f->pacing_rate)
+		f->pacing_rate = within(set, after_marks(f->pacing_rate));
 }
 
 SEC("struct_ops")

@@ -31,6 +31,13 @@ static __always_inline void pace_policy(struct sock *sk)
 	pace_window(sk, 120);
 }
 
+static __always_inline void answer_marks(struct sock *sk, struct flow *f, const struct headway_settings *set)
+{
+	__u32 cwnd = after_marks(tcp_sk(sk)->snd_cwnd), least = set->limits.min_cwnd;
+
+	set_cwnd(tcp_sk(sk), cwnd > least ? cwnd : least);
+}
+
 SEC("struct_ops")
 void window_init(__u64 *ctx)
 {
@@ -57,7 +64,7 @@ void window_cong_control(__u64 *ctx)
 		return;
 	}
 	if (find_action(f, set, &action))
-		tcp_sk(sk)->snd_cwnd = steer_cwnd(f, set, &action, tcp_sk(sk)->snd_cwnd);
+		steer_cwnd(tcp_sk(sk), f, set, &action);
 	if (f->is_cubics)
 		cubic_control(sk, ack, rs);
 	else

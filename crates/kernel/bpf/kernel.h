@@ -53,6 +53,7 @@ static void (*const bpf_ringbuf_discard)(void *data, __u64 flags) = (void *)133;
 #define TCP_REORDERING 3 /* net.ipv4.tcp_reordering, unless somebody has set it */
 #define SK_PACING_NONE 0
 #define SK_PACING_NEEDED 1
+#define TCP_ECN_OK 1 /* of ecn_flags: both ends have agreed on ECN */
 #define TCP_CONG_NON_RESTRICTED 1 /* any process may choose it */
 
 enum tcp_ca_state { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
@@ -128,7 +129,7 @@ struct tcp_sock {
 	__u32 retrans_out;
 	__u32 sacked_out;
 	__u32 snd_cwnd;
-	__u32 snd_cwnd_stamp;
+	__u32 snd_cwnd_clamp;
 	__u32 snd_ssthresh;
 	__u32 snd_una;
 	__u32 srtt_us;
@@ -136,6 +137,7 @@ struct tcp_sock {
 	__u32 total_retrans;
 	__u32 undo_marker;
 	__u16 tcp_header_len;
+	__u8 ecn_flags;
 	__u8 is_cwnd_limited : 1;
 	__u8 chrono_type : 2;
 };
@@ -247,6 +249,14 @@ static __always_inline __u32 ca_state(struct sock *sk)
 	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
 
 	return BITS(icsk, icsk_ca_state);
+}
+
+/* Every window that a program sets: at most what the administrator allows (`ip route ... cwnd lock N`). */
+static __always_inline void set_cwnd(struct tcp_sock *tp, __u32 cwnd)
+{
+	__u32 clamp = tp->snd_cwnd_clamp;
+
+	tp->snd_cwnd = cwnd < clamp ? cwnd : clamp;
 }
 
 /* Cubic's, as the flow begins to send again. */

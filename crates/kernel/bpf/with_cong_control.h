@@ -15,6 +15,15 @@
 static __always_inline void tell(struct sock *sk, struct flow *f, const struct headway_settings *set, __u32 acks,
 				 __u8 state);
 
+/* What ECN marks leave of a policy's window or rate: seven tenths, as after a loss of Cubic's (RFC 9438, 4.6). */
+static __always_inline __u64 after_marks(__u64 before)
+{
+	return before * 7 / 10;
+}
+
+/* A round trip has brought marks. */
+static __always_inline void answer_marks(struct sock *sk, struct flow *f, const struct headway_settings *set);
+
 SEC("struct_ops")
 void cc_release(__u64 *ctx)
 {
@@ -39,6 +48,9 @@ void cc_set_state(__u64 *ctx)
 		cubic_state(sk, state);
 	else
 		cubictcp_state(sk, state);
+	/* The kernel enters this state once a round trip, and tells the receiver that the sender has slowed down. */
+	if (f && set && !f->is_cubics && state == TCP_CA_CWR && tcp_sk(sk)->ecn_flags & TCP_ECN_OK)
+		answer_marks(sk, f, set);
 	if (f && set && state == TCP_CA_Loss)
 		tell(sk, f, set, 0, state);
 }

@@ -250,6 +250,41 @@ fn over_records_it_learns_as_over_packets() {
     }
 }
 
+/// A round trip's first mark counts as a loss, and the others that the receiver repeats as nothing.
+#[test]
+fn over_records_marks_of_ecn_count_as_one_loss_a_round_trip() {
+    let after = |marks: &[u32], losses: &[u32]| {
+        let setup = Setup::new(Bytes::new(1500), 1);
+        let rax = RaxOverRecords::new(&setup, &RaxSpec::default(), None);
+        let mut rax = rax.expect("settings in range");
+        let mut record = Record {
+            mss: 1500,
+            acks: 1,
+            rtt_us: 50_000,
+            srtt_us: 50_000,
+            in_flight: 50,
+            cwnd: 50,
+            ..Record::default()
+        };
+        for n in 1..2000 {
+            record.now_ns += 1_000_000;
+            record.sent = 50 + n;
+            record.delivered_ce += u32::from(marks.contains(&n));
+            record.lost += u32::from(losses.contains(&n));
+            record.delivered += u32::from(!losses.contains(&n));
+            rax.on_record(&record);
+        }
+        let mut probed = Values::default();
+        rax.probe(&mut probed);
+        (rax.cwnd(record.now()), probed.values)
+    };
+    let repeated: Vec<u32> = (300..350).chain(900..950).collect();
+    let once = after(&[300, 900], &[]);
+    assert_eq!(once, after(&[], &[300, 900]));
+    assert_eq!(after(&repeated, &[]), once);
+    assert_ne!(after(&[], &[]), once);
+}
+
 /// What begins with random weights again is nothing for other flows to go on from, until it has learned something.
 #[test]
 fn what_has_diverged_is_not_handed_on() {

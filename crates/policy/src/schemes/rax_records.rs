@@ -19,6 +19,8 @@ pub struct RaxOverRecords {
     /// The action that let out each packet that is on its way, the oldest first.
     flying: VecDeque<Tag>,
     last: Record,
+    /// How many packets will have arrived when the round trip ends that has brought ECN marks.
+    marked_until: Option<u32>,
 }
 
 impl RaxOverRecords {
@@ -53,6 +55,7 @@ impl RaxOverRecords {
             rax,
             flying: VecDeque::new(),
             last: Record::default(),
+            marked_until: None,
         }
     }
 
@@ -72,8 +75,13 @@ impl RaxOverRecords {
             self.rax.follow(record.cwnd as f32);
         }
         let before = self.rax.window();
-        let lost = since(record.lost, self.last.lost);
-        let delivered = since(record.delivered, self.last.delivered);
+        let mut lost = since(record.lost, self.last.lost);
+        let mut delivered = since(record.delivered, self.last.delivered);
+        if self.has_new_marks(record) {
+            // It was delivered, and says what a loss says (RFC 3168, 6.1.2).
+            delivered -= 1;
+            lost += 1;
+        }
         for _ in 0..lost.min(self.flying.len()) {
             let tag = self.flying.pop_front().unwrap_or(Tag::NONE);
             self.rax.lost(now, tag, 1.0, acts);
@@ -99,6 +107,20 @@ impl RaxOverRecords {
             self.rax.follow(self.rax.window().max(Self::LEAST_WINDOW));
         }
         self.last = *record;
+    }
+
+    /// Has the record the first ECN mark of a round trip? The receiver repeats it until the sender has slowed down, so the
+    /// others say nothing new.
+    fn has_new_marks(&mut self, record: &Record) -> bool {
+        let is_over = |until: &u32| record.delivered.wrapping_sub(*until) < 1 << 31;
+        self.marked_until = self.marked_until.filter(|until| !is_over(until));
+        let is_new = self.marked_until.is_none()
+            && record.delivered_ce != self.last.delivered_ce
+            && record.delivered != self.last.delivered;
+        if is_new {
+            self.marked_until = Some(record.delivered.wrapping_add(record.in_flight));
+        }
+        is_new
     }
 
     /// What is on its way is the host's to say: it counts a SYN as delivered, and may send a packet twice without a loss.

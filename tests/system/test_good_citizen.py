@@ -1,0 +1,140 @@
+"""Flows that a policy has obey the network and the administrator: ECN, a route's limit, unused windows."""
+
+import socket
+import struct
+import subprocess
+import threading
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+import daemon
+from kernel.agents import seen
+from kernel.models import HOLD, always, auroras, write_model
+from packets.flow import CWR, Flow
+from packets.scripts import PLENTY, reduced
+from waiting import until
+
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
+
+GROW = 6
+"""Owl's choice of ten packets more."""
+
+
+@contextmanager
+def serving(folder, controller, action):
+    """An agent whose policy always takes the action; of rates it keeps what it finds."""
+    folder.mkdir(exist_ok=True)
+    if controller == "headway_rate":
+        write_model(folder, np.zeros((1, 50)), np.zeros(1), auroras())
+    else:
+        write_model(folder, *always(action))
+    options = ("--policy", f"learned:model={folder}", "--controllers", controller)
+    with daemon.Daemon(*options) as agent:
+        yield agent
+
+
+def pacing_rate(flow):
+    """tcpi_pacing_rate of linux/tcp.h, in bytes a second."""
+    info = flow.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 112)
+    return struct.unpack_from("Q", info, 104)[0]
+
+
+def of_the_policy(agent, flow):
+    """Acknowledges flights until the policy decides for the flow; the next flight."""
+    flow.write(PLENTY)
+    for _ in range(200):
+        flow.ack(flow.flight())
+        told = agent.status()["flows"]
+        if told and told[0]["decisions"] > 2 and told[0]["guard"] == "policy":
+            break
+    seen(agent, lambda one: one["decisions"] > 2 and one["guard"] == "policy")
+    return flow.flight()
+
+
+def test_a_window_answers_marks_once_a_round_trip(tmp_path):
+    with serving(tmp_path / "model", "headway_window", HOLD) as agent, Flow("headway_window", ecn=True) as flow:
+        flight = of_the_policy(agent, flow)
+        before = flow.info().cwnd
+        flow.ack(flight, ece=True)
+        assert flow.info().state == CWR
+        assert flow.info().cwnd == reduced(before)
+        # The receiver repeats the mark until CWR arrives. The next round trip brings another.
+        flight = flow.flight()
+        flow.ack(flight[:1])
+        assert flow.info().cwnd == reduced(before)
+        flow.ack(flight[1:], ece=True)
+        assert flow.info().cwnd == reduced(reduced(before))
+
+
+def test_a_rate_answers_marks_once_a_round_trip(tmp_path):
+    with serving(tmp_path / "model", "headway_rate", HOLD) as agent, Flow("headway_rate", ecn=True) as flow:
+        flight = of_the_policy(agent, flow)
+        before = pacing_rate(flow)
+        flow.ack(flight, ece=True)
+        assert flow.info().state == CWR
+        assert pacing_rate(flow) == pytest.approx(0.7 * before, rel=0.001)
+
+
+@contextmanager
+def limited(cwnd):
+    """Connections to 127.8.0.1 have at most this window, from the second on: the first makes the entry that says so."""
+    words = ["local", "127.8.0.0/16", "dev", "lo"]
+    subprocess.run(["ip", "route", "add", *words, "cwnd", "lock", str(cwnd)], check=True)
+    try:
+        with connected("127.8.0.1", "cubic") as sender:
+            sender.sendall(bytes(1000))
+        yield
+    finally:
+        subprocess.run(["ip", "route", "del", *words], check=True)
+        subprocess.run(["ip", "tcp_metrics", "flush", "127.8.0.1"], check=False, capture_output=True)
+
+
+@contextmanager
+def connected(address, controller):
+    """A connection whose other end reads all that comes. This end closes first."""
+
+    def read():
+        with listener.accept()[0] as receiver:
+            while receiver.recv(1 << 16):
+                pass
+
+    with socket.create_server((address, 0)) as listener, socket.socket() as sender:
+        sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, controller.encode())
+        reader = threading.Thread(target=read)
+        sender.connect(listener.getsockname())
+        reader.start()
+        yield sender
+        sender.close()
+        reader.join()
+
+
+@pytest.mark.parametrize("controller", ["headway_window", "headway_rate"])
+def test_no_window_is_above_the_routes_limit(tmp_path, controller):
+    cwnds = set()
+    with (
+        serving(tmp_path / "model", controller, GROW) as agent,
+        limited(7),
+        connected("127.8.0.1", controller) as sender,
+    ):
+
+        def decides():
+            for _ in range(20):
+                sender.sendall(bytes(1 << 18))
+                info = sender.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
+                cwnds.add(struct.unpack("8B24I", info)[8 + 18])
+            flows = agent.status()["flows"]
+            return flows and flows[0]["decisions"] > 100
+
+        until(decides)
+    assert max(cwnds) == 7
+
+
+def test_a_window_that_is_not_used_does_not_grow(tmp_path):
+    with serving(tmp_path / "model", "headway_window", GROW) as agent, Flow("headway_window") as flow:
+        for _ in range(40):
+            flow.write(2)
+            flow.ack(flow.flight())
+        assert agent.status()["flows"][0]["decisions"] > 2
+        assert flow.info().cwnd <= 10

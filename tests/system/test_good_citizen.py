@@ -79,7 +79,7 @@ def test_a_rate_answers_marks_once_a_round_trip(tmp_path):
 
 @contextmanager
 def limited(cwnd):
-    """Connections to 127.8.0.1 have at most this window, from the second on: the first makes the entry that says so."""
+    """Connections to 127.8.0.1 have at most this window. The first one has it not: it makes the kernel's entry."""
     words = ["local", "127.8.0.0/16", "dev", "lo"]
     subprocess.run(["ip", "route", "add", *words, "cwnd", "lock", str(cwnd)], check=True)
     try:

@@ -46,8 +46,8 @@ test-rust: .venv/dev.stamp
 test-python: .venv/core.stamp .venv/dev.stamp
 	@echo "make: testing the Python package, and its stub against the compiled core"
 	@mkdir -p build
-	@$(BIN)/python -m mypy.stubtest headway._native >build/stubtest.log 2>&1 || { cat build/stubtest.log; exit 1; }
-	@$(BIN)/python scripts/python_tests.py
+	@status=0; $(BIN)/python -m mypy.stubtest headway._native >build/stubtest.log 2>&1 || { cat build/stubtest.log; status=1; }; \
+		$(BIN)/python scripts/python_tests.py && exit $$status
 
 headwayd: .venv/headwayd.stamp ## build the agent for the kernel's flows, .venv/bin/headwayd (needs libelf)
 

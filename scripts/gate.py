@@ -31,16 +31,16 @@ ROOT = Path(__file__).resolve().parent.parent
 LOGS = ROOT / "build" / "gate"
 PACKAGES = [
     *("chromium", "ethtool", "iproute2", "libelf-dev", "openssl", "openvswitch-switch", "pkg-config"),
-    *("tshark", "util-linux", "zlib1g-dev"),
+    *("procps", "tshark", "util-linux", "zlib1g-dev"),
 ]
 """Of Debian: what headwayd links, and what tests start."""
-PROGRAMS = ["chromium", "ethtool", "ip", "openssl", "ovs-vswitchd", "pkg-config", "tshark", "unshare"]
+PROGRAMS = ["chromium", "ethtool", "ip", "openssl", "ovs-vswitchd", "pkg-config", "sysctl", "tshark", "unshare"]
 TRIES = 3
 PAUSE_S = 10
 NETWORK_FAILED = 75
 """EX_TEMPFAIL of sysexits.h."""
-OWN_FAULTS = re.compile(r"--locked|lockfile .* needs to be updated|failed to parse|\*\*\* ")
-"""What cargo, uv and make say where the tree is wrong, and not the network."""
+OWN_FAULTS = re.compile(r"--locked|lockfile .* needs to be updated|failed to parse|\*\*\* (?!\[)")
+"""What cargo, uv and make say where the tree is wrong, and not the network. `*** [` ends any recipe that failed."""
 HANGS_S = 2400.0
 """A part that takes longer hangs, and is ended. No part needs half of it on a busy machine."""
 AT_A_TIME = str(2 * (os.cpu_count() or 1))
@@ -53,9 +53,8 @@ ENVIRONMENT = {
     "DEBIAN_FRONTEND": "noninteractive",
     # One profile for the core, for headwayd and for tests: what they share compiles once.
     "PROFILE": "gate",
-    "RUST_TEST_THREADS": AT_A_TIME,
     # What is named here and missing is a failure, not a skipped test.
-    "HEADWAY_REQUIRE": "namespaces,bpf,bbr,chromium,openssl,ovs,tshark",
+    "HEADWAY_REQUIRE": "namespaces,bpf,bbr,chromium,cubic,openssl,ovs,tshark",
     again.LOG: str(LOGS / "flaky.jsonl"),
 }
 

@@ -36,6 +36,7 @@ OWN = {
 
 Other variables of this kind are defaults of commands, such as HEADWAY_SECONDS.
 """
+LONGEST_TMPDIR = 30
 NO_PROXY = ("no_proxy", "NO_PROXY")
 LOOPBACK = "localhost,127.0.0.1,::1"
 """Tests have servers here. A proxy would look for them on its own machine."""
@@ -61,6 +62,9 @@ def prepare() -> None:
         given = os.environ.get(name, "")
         if given != "*" and not given.endswith(LOOPBACK):
             os.environ[name] = f"{given},{LOOPBACK}".strip(",")
+    # A Unix socket's path has room for 108 characters, and those of tests lie three folders deep.
+    if len(os.environ.get("TMPDIR", "")) > LONGEST_TMPDIR:
+        os.environ["TMPDIR"] = "/tmp"
     os.environ.update(ONE_THREAD)
     # `headway` starts some hundred times. Without bytecode it would compile its modules each time.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

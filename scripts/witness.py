@@ -36,7 +36,7 @@ PATIENCE_S = 5.0
 WORST = 5
 """So many stalls are told one by one."""
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
-PRODUCT = re.compile(rb"(?:^|[/\0])(headwayd?|live(?=-[0-9a-f]{16}))(?:-[0-9a-f]+)?(?:\0|$)")
+PRODUCT = re.compile(rb"(?:^|[/\0])(headwayd?|system(?=-[0-9a-f]{16}))(?:-[0-9a-f]+)?(?:\0|$)")
 """In a command line: the agent, the emulator, or the Rust tests' program, which emulates too."""
 
 Window = tuple[float, float]

@@ -111,7 +111,6 @@ def test_a_wrong_reward_is_one_line(reward: Any, told: str) -> None:
 
 def test_stable_baselines3_is_told_rewards_and_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a stand-in for its VecEnv where it is not installed."""
-    pytest.importorskip("gymnasium")
     if "stable_baselines3" not in sys.modules:
         module = ModuleType("stable_baselines3.common.vec_env")
 

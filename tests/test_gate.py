@@ -216,6 +216,7 @@ def test_an_unknown_part_is_refused():
 def test_a_wrong_tree_is_not_blamed_on_the_network(said):
     assert gate.OWN_FAULTS.search(said)
     assert not gate.OWN_FAULTS.search("error: failed to fetch: connection timed out")
+    assert not gate.OWN_FAULTS.search("make: *** [Makefile:183: .venv/deps.stamp] Error 2")
 
 
 def test_what_it_started_ends_with_the_gate(tmp_path):

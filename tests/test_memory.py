@@ -52,7 +52,6 @@ def test_a_run_of_a_figure_that_needs_more_than_there_is_is_refused(tmp_path, mo
 
 
 def test_environments_that_need_more_than_there_is_are_refused(monkeypatch):
-    pytest.importorskip("gymnasium")
     from headway.envs.ids import make_vec
 
     monkeypatch.setattr(memory, "available", lambda: 10**9)

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-pytest.importorskip("safetensors")
 from headway.models.sb3 import _folded
 
 SAMPLES = 1_000_000

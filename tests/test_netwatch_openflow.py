@@ -194,10 +194,13 @@ def test_what_two_parts_say_is_one_reading_without_the_switchs_own_port():
 def test_one_that_hangs_one_that_lies_and_one_that_babbles_hold_nobody_up():
     watch = watched("good", "hangs", "lies", "babbles")
     good, hangs = FakeSwitch(1, honest()), FakeSwitch(2, honest())
-    lying = {"is": False}
+    lying = {"by": 0, "said": 0}
 
     def lies():
-        return [[port_stats(1, *([10**15] * 4 if lying["is"] else [0] * 4), time.monotonic())]]
+        """Each answer is further beyond the line rate, at the port that is not on the path."""
+        lying["said"] += lying["by"]
+        now_s = time.monotonic()
+        return [[port_stats(1, *[lying["said"]] * 4, now_s), port_stats(2, 0, 0, 0, 0, now_s)]]
 
     liar, babbler = FakeSwitch(3, lies), FakeSwitch(4, honest())
 
@@ -223,7 +226,8 @@ def test_one_that_hangs_one_that_lies_and_one_that_babbles_hold_nobody_up():
             # And one that is no switch.
             _, noise = await asyncio.open_connection("127.0.0.1", port)
             noise.write(os.urandom(100_000))
-            hangs.hangs = lying["is"] = True
+            asked = hangs.asked
+            hangs.hangs, lying["by"] = True, 10**15
             babbling = asyncio.create_task(babble())
             before = watch.switch("good").counted["readings"]
             # All of it happens meanwhile.
@@ -240,11 +244,10 @@ def test_one_that_hangs_one_that_lies_and_one_that_babbles_hold_nobody_up():
             babbling.cancel()
             noise.close()
             assert path(watch, "hangs").switches[0].why == "stale"
-            assert watch.switch("lies").counted["lie: a rate above the link's"] == 1
+            assert watch.switch("lies").counted["lie: a rate above the link's"] >= 1
             assert path(watch, "lies").known == 0.0
             # One request at most is under way.
-            asked = hangs.asked
-            assert asked <= watch.switch("hangs").counted["timeout"] + 1
+            assert hangs.asked - asked <= watch.switch("hangs").counted["timeout"] + 1
             hangs.hangs = False
             await until(lambda: watch.switch("hangs").state == "trusted")
 

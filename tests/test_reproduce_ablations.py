@@ -57,7 +57,8 @@ def test_figures_need_nothing_of_training():
 
 
 def test_every_ablation_that_figures_take_can_be_trained():
-    ablation = pytest.importorskip("headway.train.ablation")
+    from headway.train import ablation
+
     taken = {name for named in (STATES, ACTIONS, HISTORIES, LAYERS, WEIGHTS, RULE) for name in named.values()}
     assert {"no-mask", *(f"delta-{delta}" for delta in DELTAS), *taken} <= set(ablation.names("owl"))
 

@@ -170,7 +170,9 @@ def test_list_says_where_each_is_and_what_for(run):
     assert held["TMobile-LTE-driving.down"] == "325s..465s"
     assert held["ATT-LTE-driving.down"] == held["ATT-LTE-driving.up"] == "480s.."
     assert {way for name, way in held.items() if "-short." in name} == {"all"}
-    assert {way for name, way in held.items() if name.startswith(("nyc-", "synthetic-"))} == {"none"}
+    assert held["ATT-LTE-driving-2016.down"] == held["nyc-static.down"] == "all"
+    assert held["nyc-walking.down"] == "none"
+    assert {way for name, way in held.items() if name.startswith("synthetic-")} == {"none"}
     # A listed trace that has a pinned file is known by the pinned hash.
     split = tomllib.loads((ROOT / "split.toml").read_text())["trace"]
     pins = {name: pin for c in collections().values() for name, pin in c.files.items()}

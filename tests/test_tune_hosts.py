@@ -310,8 +310,7 @@ def test_a_host_restores_defaults_while_the_policy_fails(url):
         await until(lambda: are(flows, TUNED))
         policy.fails = True
         await until(lambda: are(flows, DEFAULT))
-        assert host.counters["agents_lost"] == 0, "it is there"
-        assert host.counters["errors_policy"] == host.counters["stats_refused"] > 1
+        assert host.counters["errors_policy"] == host.counters["stats_refused"] > 1, "the agent is there"
         assert one.counters["policy_failures"] > 1
         policy.fails = False
         await until(lambda: are(flows, TUNED))

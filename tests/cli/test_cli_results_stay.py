@@ -277,7 +277,6 @@ def test_one_training_at_a_time_has_a_folder(tmp_path):
 
 
 def test_one_distill_at_a_time_makes_a_model(tmp_path):
-    pytest.importorskip("tomli_w")
     model = tmp_path / "small"
     with alone_making(model, "distill"):
         done = start("distill", "aurora", "--out", model)

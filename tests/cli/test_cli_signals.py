@@ -69,7 +69,6 @@ def test_a_learner_is_written_whole_or_not_at_all(tmp_path, number):
 
 
 def test_an_agent_says_that_it_ends(tmp_path, number):
-    pytest.importorskip("zmq")
     socket = tmp_path / "agent.sock"
     fixed = ("--fixed", "rtprop_window=2s,btlbw_window=4", "--bind", "tcp://127.0.0.1:*", "--insecure")
     code, said = interrupted(number, lambda _: socket.exists(), "tune", "agent", *fixed, "--socket", socket)

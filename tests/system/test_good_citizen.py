@@ -16,7 +16,7 @@ from packets.flow import CWR, Flow
 from packets.scripts import PLENTY, reduced
 from waiting import until
 
-pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf")]
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("bpf", "ahead")]
 
 GROW = 6
 """Owl's choice of ten packets more."""
@@ -53,28 +53,39 @@ def of_the_policy(agent, flow):
     return flow.flight()
 
 
+def marked(agent, controller, of):
+    """What `of` says of a flow before marks, after the first, in the next round trip, and after its marks.
+
+    An agent that a busy machine keeps waiting loses its flow to Cubic, rightly: then another flow is tried.
+    """
+    for _ in range(20):
+        with Flow(controller, ecn=True) as flow:
+            flight = of_the_policy(agent, flow)
+            found = [of(flow)]
+            flow.ack(flight, ece=True)
+            assert flow.info().state == CWR
+            found.append(of(flow))
+            # The receiver repeats the mark until CWR arrives.
+            flight = flow.flight()
+            flow.ack(flight[:1])
+            found.append(of(flow))
+            flow.ack(flight[1:], ece=True)
+            found.append(of(flow))
+            if not agent.status()["flows"][0]["guard_trips"]:
+                return found
+    raise AssertionError("the policy kept none of 20 flows")
+
+
 def test_a_window_answers_marks_once_a_round_trip(tmp_path):
-    with serving(tmp_path / "model", "headway_window", HOLD) as agent, Flow("headway_window", ecn=True) as flow:
-        flight = of_the_policy(agent, flow)
-        before = flow.info().cwnd
-        flow.ack(flight, ece=True)
-        assert flow.info().state == CWR
-        assert flow.info().cwnd == reduced(before)
-        # The receiver repeats the mark until CWR arrives. The next round trip brings another.
-        flight = flow.flight()
-        flow.ack(flight[:1])
-        assert flow.info().cwnd == reduced(before)
-        flow.ack(flight[1:], ece=True)
-        assert flow.info().cwnd == reduced(reduced(before))
+    with serving(tmp_path / "model", "headway_window", HOLD) as agent:
+        before, *after = marked(agent, "headway_window", lambda flow: flow.info().cwnd)
+    assert after == [reduced(before), reduced(before), reduced(reduced(before))]
 
 
 def test_a_rate_answers_marks_once_a_round_trip(tmp_path):
-    with serving(tmp_path / "model", "headway_rate", HOLD) as agent, Flow("headway_rate", ecn=True) as flow:
-        flight = of_the_policy(agent, flow)
-        before = pacing_rate(flow)
-        flow.ack(flight, ece=True)
-        assert flow.info().state == CWR
-        assert pacing_rate(flow) == pytest.approx(0.7 * before, rel=0.001)
+    with serving(tmp_path / "model", "headway_rate", HOLD) as agent:
+        before, *after = marked(agent, "headway_rate", pacing_rate)
+    assert after == pytest.approx([0.7 * before, 0.7 * before, 0.49 * before], rel=0.001)
 
 
 @contextmanager

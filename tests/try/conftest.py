@@ -2,6 +2,7 @@
 
 import pytest
 
+import needs
 from headway.path_trial import controllers
 
 
@@ -9,4 +10,4 @@ from headway.path_trial import controllers
 def has_cubic():
     """Every Linux has Reno. Cubic is a module of some, which loads where root asks for it."""
     if controllers.try_out("cubic"):
-        pytest.skip("needs the kernel's Cubic: sudo modprobe tcp_cubic")
+        needs.skip("cubic", "needs the kernel's Cubic: sudo modprobe tcp_cubic")

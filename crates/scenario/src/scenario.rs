@@ -65,6 +65,8 @@ shipped!(
     "owl-lte-verizon",
     "owl-lte-tmobile",
     "owl-lte-att",
+    "owl-lte-att-2016",
+    "owl-lte-nyc",
     "synthetic-verizon",
     "synthetic-tmobile",
     "synthetic-att",

@@ -194,6 +194,7 @@ fn owl_lte_is_held_out() {
         ("owl-lte-verizon", "Verizon-LTE-short"),
         ("owl-lte-tmobile", "TMobile-LTE-short"),
         ("owl-lte-att", "ATT-LTE-driving"),
+        ("owl-lte-att-2016", "ATT-LTE-driving-2016"),
     ] {
         let scenario = Scenario::load(name).unwrap();
         let parts: Vec<(String, Part)> = scenario.trace_specs().map(|t| (t.name, t.part)).collect();

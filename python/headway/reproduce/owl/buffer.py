@@ -9,7 +9,7 @@ from headway.reproduce.charts import looks_of, over, titled
 from headway.reproduce.claim import PERCENT, judge
 from headway.reproduce.figure import Drawn, Figure
 from headway.reproduce.lab import family
-from headway.reproduce.owl.contenders import LONGER, RULE_ALONE
+from headway.reproduce.owl.contenders import LONGER, RULE_ALONE, beats_rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -104,6 +104,9 @@ def fig7(lab: Lab) -> Made:
             of="power",
         ),
     ]
+    if RULE_ALONE in specs:
+        pairs = {f"{size:g} kB": (points["owl"], points[RULE_ALONE]) for size, points in buffers.items()}
+        claims.append(beats_rule("fig7", pairs, measured))
     return Drawn(chart, claims)
 
 

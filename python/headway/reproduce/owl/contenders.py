@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 
 from headway._native import scheme_members, schemes
 from headway.reproduce.ablation import trainings
+from headway.reproduce.claim import PERCENT, judge
 from headway.reproduce.lab import MissingError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from headway.reproduce.lab import Lab
+    from headway.reproduce.claim import Claim
+    from headway.reproduce.lab import Lab, Wanted
+    from headway.reproduce.measured import Measured
 
 END_TO_END = (
     "cubic",
@@ -100,6 +103,33 @@ def ablations(lab: Lab, named: Mapping[str, str], *, shipped: bool = False) -> d
             else:
                 lab.note(f"{why}; left out")
     return found
+
+
+def beats_rule(
+    figure: str,
+    pairs: Mapping[str, tuple[Wanted, Wanted]],
+    measured: Measured,
+) -> Claim:
+    """Whether training a network was worth it, where the rule that it imitates runs beside it.
+
+    Args:
+        figure: The figure's name, with which the claim's begins.
+        pairs: Owl's runs on a network, and those of `RULE_ALONE`, by what is said of the network.
+        measured: What the runs gave.
+    """
+    return judge(
+        f"{figure}.rule",
+        "Ours: Owl beats the hand-written rule that it imitates",
+        "difference of Owl's throughput and power from owl-rule's, in % of the latter; threshold: above 0",
+        {
+            f"{where}, {said}": measured.percent(ours, rule, metric)
+            for where, (ours, rule) in pairs.items()
+            for metric, said in (("throughput_mbps", "throughput"), ("power", "power"))
+        },
+        "%",
+        more=PERCENT,
+        learners=("owl",),
+    )
 
 
 def model_of(spec: str) -> str:

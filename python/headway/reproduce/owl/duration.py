@@ -8,7 +8,7 @@ from headway.reproduce.charts import looks_of, over, titled
 from headway.reproduce.claim import PERCENT, judge
 from headway.reproduce.figure import Drawn, Figure
 from headway.reproduce.lab import family
-from headway.reproduce.owl.contenders import RULE_ALONE
+from headway.reproduce.owl.contenders import RULE_ALONE, beats_rule
 
 if TYPE_CHECKING:
     from headway.reproduce.figure import Made
@@ -53,6 +53,9 @@ def fig10(lab: Lab) -> Made:
             of="throughput",
         )
     ]
+    if RULE_ALONE in specs:
+        pairs = {f"{s:g} s": (points["owl"], points[RULE_ALONE]) for s, points in lengths.items()}
+        claims.append(beats_rule("fig10", pairs, measured))
     return Drawn(chart, claims)
 
 

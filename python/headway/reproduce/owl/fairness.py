@@ -139,6 +139,21 @@ def fig8(lab: Lab) -> Made:
             of="Jain's index",
         ),
     ]
+    if RULE_ALONE in many:
+        claims.append(
+            judge(
+                "fig8.rule",
+                "Ours: Owl-Loss is fairer among its own flows than the hand-written rule is among its own",
+                f"Jain's index of 2 to {MOST_FLOWS} flows: Owl-Loss minus owl-rule; threshold: above 0",
+                {
+                    f"{n:g} flows": measured.difference(crowd["owl-loss"], crowd[RULE_ALONE], "jain")
+                    for n, crowd in judged.items()
+                },
+                more=INDEX,
+                learners=("owl-loss",),
+                of="Jain's index",
+            )
+        )
     return Drawn(
         chart,
         claims,

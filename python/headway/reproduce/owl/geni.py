@@ -12,7 +12,7 @@ from headway.reproduce.charts import looks_of, over, titled
 from headway.reproduce.claim import PERCENT, POINTS, Aim, judge
 from headway.reproduce.figure import Drawn, Figure
 from headway.reproduce.lab import FULL_KERNEL
-from headway.reproduce.owl.contenders import LINUX, LONGER, RULE_ALONE, of_this_kernel
+from headway.reproduce.owl.contenders import LINUX, LONGER, RULE_ALONE, beats_rule, of_this_kernel
 from headway.runs.task import KERNEL
 
 if TYPE_CHECKING:
@@ -118,6 +118,9 @@ def fig11(lab: Lab) -> Made:
             of="loss",
         ),
     ]
+    if RULE_ALONE in specs:
+        pairs = {f"{s:g} s": (points["owl"], points[RULE_ALONE]) for s, points in lengths.items()}
+        claims.append(beats_rule(name, pairs, measured))
     return Drawn(chart, claims)
 
 

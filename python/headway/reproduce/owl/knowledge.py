@@ -9,7 +9,7 @@ from headway.reproduce.claim import PERCENT, Aim, judge
 from headway.reproduce.figure import Drawn, Figure
 from headway.reproduce.lab import family
 from headway.reproduce.owl.abc_path import SWITCHES, abc_path
-from headway.reproduce.owl.contenders import ABC_RULE, BASE, IMITATION, LONGER, RULE_ALONE, ablations
+from headway.reproduce.owl.contenders import ABC_RULE, BASE, IMITATION, LONGER, RULE_ALONE, ablations, beats_rule
 from headway.reproduce.scenarios import path_of
 
 if TYPE_CHECKING:
@@ -93,6 +93,9 @@ def fig6(lab: Lab) -> Made:
     ]
     claims.append(_dip(short.get(UNMASKED, {}), flat["cubic"], measured))
     claims.append(_mask_alone(short, measured))
+    if RULE_ALONE in flat:
+        levels_known = {f"{level:g}% known": (one, flat[RULE_ALONE]) for level, one in masked.items()}
+        claims.append(beats_rule("fig6", levels_known, measured))
     notes = [
         "ABC's routers are at the same number of switches, spread evenly along the path. Without "
         "any, ABC does not run.",

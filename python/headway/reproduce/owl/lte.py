@@ -10,7 +10,16 @@ from headway.reproduce.charts import looks_of, over_time, titled
 from headway.reproduce.claim import PERCENT, judge, text_of
 from headway.reproduce.figure import Drawn, Figure
 from headway.reproduce.measured import over_recordings
-from headway.reproduce.owl.contenders import ABC_RULE, END_TO_END, IN_NETWORK, LONGER, MEDIA, RULE_ALONE, online
+from headway.reproduce.owl.contenders import (
+    ABC_RULE,
+    END_TO_END,
+    IN_NETWORK,
+    LONGER,
+    MEDIA,
+    RULE_ALONE,
+    beats_rule,
+    online,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,7 +73,9 @@ def fig4(lab: Lab) -> Made:
         for label, one in network.items():
             cells = [" \u00b7 ".join(text_of(measured.mean(one, metric), unit)) for _, metric, unit in SHOWN]
             table.append([name, label, *cells])
-    claims = [_combined(networks, measured), _average(networks, measured), _beats_rule(networks, measured)]
+    pairs = {name: (network["owl"], network[RULE_ALONE]) for name, network in networks.items()}
+    rule = beats_rule("fig4", pairs, measured)
+    claims = [_combined(networks, measured), _average(networks, measured), rule]
     if "owl-online" in specs:
         claims.append(_learns(networks, measured))
     chart = side_by_side(charts, "Throughput against p95 delay, 20% of the switches known")
@@ -124,24 +135,6 @@ def _average(networks: Mapping[str, Mapping[str, Wanted]], measured: Measured) -
         weak=LONGER,
         learners=OWL,
         of="utility",
-    )
-
-
-def _beats_rule(networks: Mapping[str, Mapping[str, Wanted]], measured: Measured) -> Claim:
-    """That a network was worth training."""
-    return judge(
-        "fig4.rule",
-        "Ours: Owl beats the hand-written rule that it imitates",
-        "difference of Owl's throughput and power from owl-rule's, in % of the latter, on each "
-        "recording; threshold: above 0",
-        {
-            f"{recording}, {said}": measured.percent(network["owl"], network["owl-rule"], metric)
-            for recording, network in networks.items()
-            for metric, said in (("throughput_mbps", "throughput"), ("power", "power"))
-        },
-        "%",
-        more=PERCENT,
-        learners=OWL,
     )
 
 
